@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // KeepAll is the threshold of a pool that gives nothing back by itself.
@@ -40,7 +42,8 @@ type Pool struct {
 	threshold atomic.Uint64
 	sampled   atomic.Uint64 // what of a native pool a tracer has last been told to be reserved
 
-	users sync.Map // of other devices' indices: those that a native pool lets in
+	users   sync.Map   // of other devices' indices: those that a native pool lets in
+	usersMu sync.Mutex // held while these change, here and in the driver
 
 	mu  sync.Mutex                  // held while tls is changed
 	tls atomic.Pointer[[]*timeline] // by what blocks knows them by; a new one each time
@@ -472,18 +475,22 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil:
 		return by.enablePeers([]*Device{p.dev}, true)
 	}
-	_, has := p.users.Load(by.info.Index)
-	if !allow { // first: what comes from now on is refused
-		p.users.Delete(by.info.Index)
-	}
-	err := p.onNative("access", func() error { return p.dev.pooling.AccessPool(p.native, by.drv, allow) })
-	if err == nil {
-		has = allow
-	}
-	if has {
-		p.users.Store(by.info.Index, nil)
-	}
-	return err
+	return p.onNative("access", func() error {
+		wake.Lock(context.Background(), &p.usersMu)
+		defer p.usersMu.Unlock()
+		_, has := p.users.Load(by.info.Index)
+		if !allow { // first: what comes from now on is refused
+			p.users.Delete(by.info.Index)
+		}
+		err := p.dev.pooling.AccessPool(p.native, by.drv, allow)
+		if err == nil {
+			has = allow
+		}
+		if has {
+			p.users.Store(by.info.Index, nil)
+		}
+		return err
+	})
 }
 
 // Close ends the pool. It does not wait for work: memory that is still allocated stays, and may be used, until it is

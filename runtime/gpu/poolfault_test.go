@@ -305,6 +305,52 @@ func TestTrimWhileClosing(t *testing.T) {
 	}
 }
 
+// slowAccess is a driver whose AccessPool returns a second after it has done what it was asked to, if that is to give access.
+type slowAccess struct{ driver.Driver }
+
+type slowAccessDevice struct {
+	driver.Device
+	driver.Pools
+}
+
+func (d slowAccess) Open(i int) (driver.Device, error) {
+	v, err := d.Driver.Open(i)
+	if err != nil {
+		return nil, err
+	}
+	return slowAccessDevice{v, v.(driver.Pools)}, nil
+}
+
+func (v slowAccessDevice) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
+	err := v.Pools.AccessPool(p, by.(slowAccessDevice).Device, allow)
+	if allow {
+		time.Sleep(time.Second)
+	}
+	return err
+}
+
+// TestAccessTogether gives a device access to a pool, and takes it away while the driver is still at that: which of the two was last is the same for the
+// driver and for the runtime, which refuses what the device may not do.
+func TestAccessTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := slowAccess{newSim(t, simdriver.Config{Devices: 2})}
+		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+		p := newPool(t, dev, gpu.PoolOptions{})
+		s := semaphores(t, 1)[0]
+		b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 64)
+		must(t, s.Wait(minute(t), 1))
+		given := make(chan error)
+		go func() { given <- p.Access(other, true) }()
+		synctest.Wait() // the driver has given access
+		must(t, p.Access(other, false))
+		must(t, <-given)
+		if err := other.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("a fill by a device whose access was taken away: %v", err)
+		}
+		must(t, b.Dealloca(gpu.Order{}))
+	})
+}
+
 // TestAccessFails has the driver refuse to give access to a pool, and to take it away: what the runtime lets the other device do is what the driver does.
 func TestAccessFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})

@@ -242,6 +242,45 @@ func TestPoolClosed(t *testing.T) {
 	})
 }
 
+// TestAccessAgainst gives another device access to a pool, takes it away, has the driver fail, and closes the pool, all at the same time. What the device is then given is
+// refused, or it may do it: it is not lost.
+func TestAccessAgainst(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		c := cuda()
+		c.Devices = 2
+		r := open(x, c, quick())
+		x.Window(false)
+		d, other, s := r.devs[0], r.devs[1], r.sem()
+		p, err := d.NewPool(gpu.PoolOptions{})
+		r.must(err)
+		b, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+		r.must(err)
+		r.must(r.wait(s, 1))
+		if x.Choose(2) == 1 {
+			r.must(p.Access(other, true))
+		}
+		if x.Choose(2) == 1 {
+			r.sim.Inject(simdriver.Fault{Op: simdriver.OpAccessPool, Device: simdriver.AnyDevice, N: 1})
+		}
+		closes := x.Choose(3) == 1
+		x.Window(true)
+		for i := range 3 {
+			r.do(func() { r.is(p.Access(other, i > 0), gpu.ErrClosed, simdriver.ErrInjected) })
+		}
+		if closes {
+			r.do(func() { r.must(p.Close()) })
+		}
+		r.wg.Wait()
+		err = other.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, b.All(), []byte{1})
+		if r.is(err, gpu.ErrArgument); err == nil {
+			r.must(r.wait(s, 2))
+		}
+		r.must(d.Queue(0).Dealloca(gpu.Order{}, b))
+		r.must(p.Close())
+		r.end()
+	})
+}
+
 // TestPoolClosedBeside closes a pool that has room for one allocation while somebody asks for its figures, somebody trims it, and a second allocation collects what is not
 // used any more, or waits for it: everybody gets an answer, and what the pool had is given back.
 func TestPoolClosedBeside(t *testing.T) {
