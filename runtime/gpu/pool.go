@@ -42,8 +42,8 @@ type Pool struct {
 	threshold atomic.Uint64
 	sampled   atomic.Uint64 // what of a native pool a tracer has last been told to be reserved
 
-	users   sync.Map   // of other devices' indices: those that a native pool lets in
-	usersMu sync.Mutex // held while these change, here and in the driver
+	changeMu sync.Mutex // held while threshold or users of a native pool change, here and in the driver
+	users    sync.Map   // of other devices' indices: those that a native pool lets in
 
 	mu  sync.Mutex                  // held while tls is changed
 	tls atomic.Pointer[[]*timeline] // by what blocks knows them by; a new one each time
@@ -289,6 +289,15 @@ func (p *Pool) onNative(op string, fn func() error) error {
 	})
 }
 
+// change is onNative for what is noted here as well: one at a time, so that both say the same.
+func (p *Pool) change(op string, fn func() error) error {
+	return p.onNative(op, func() error {
+		wake.Lock(context.Background(), &p.changeMu)
+		defer p.changeMu.Unlock()
+		return fn()
+	})
+}
+
 // attr reads a property of a native pool. It blocks.
 func (p *Pool) attr(op string, a driver.PoolAttr) (v uint64, err error) {
 	err = p.onNative(op, func() (err error) {
@@ -380,15 +389,16 @@ func (p *Pool) SetThreshold(n uint64) error {
 		return err
 	}
 	if p.blocks == nil {
-		err := p.setAttr("set threshold", driver.PoolThreshold, n)
-		if err == nil {
-			p.threshold.Store(n)
-		}
-		return err
+		return p.change("set threshold", func() error {
+			err := p.dev.pooling.SetPoolAttr(p.native, driver.PoolThreshold, n)
+			if err == nil {
+				p.threshold.Store(n)
+			}
+			return err
+		})
 	}
 	p.threshold.Store(n)
-	p.blocks.SetThreshold(n)
-	return p.blocks.Maintain(p.order())
+	return p.blocks.Maintain(n, p.order())
 }
 
 // Reuse returns when memory goes from one stream to another.
@@ -475,9 +485,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil:
 		return by.enablePeers([]*Device{p.dev}, true)
 	}
-	return p.onNative("access", func() error {
-		wake.Lock(context.Background(), &p.usersMu)
-		defer p.usersMu.Unlock()
+	return p.change("access", func() error {
 		_, has := p.users.Load(by.info.Index)
 		if !allow { // first: what comes from now on is refused
 			p.users.Delete(by.info.Index)

@@ -15,8 +15,7 @@ func (p *Pool) makePortable() (err error) {
 	p.slabs.p, p.opt.Portable = p, true
 	p.threshold.Store(p.opt.Threshold)
 	limit := (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1) // what has no multiple above it is none
-	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: limit, Threshold: p.opt.Threshold,
-		Initial: p.opt.InitialSize, Mutex: &p.dev.buffers.mu})
+	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: limit, Initial: p.opt.InitialSize, Mutex: &p.dev.buffers.mu})
 	return err
 }
 
@@ -221,7 +220,7 @@ func (p *Pool) hurry() {
 
 // tidy gives back what a portable pool need not keep. A pool that is closed and has nothing left is then forgotten.
 func (p *Pool) tidy() error {
-	err := p.blocks.Maintain(p.order())
+	err := p.blocks.Maintain(p.threshold.Load(), p.order())
 	if p.closed.Load() && p.blocks.Stats().Slabs == 0 && p.dev.pools.remove(p) && p.over != nil {
 		p.over.release()
 	}

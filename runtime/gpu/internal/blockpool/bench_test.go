@@ -129,7 +129,7 @@ func BenchmarkMissSplit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		x, err := p.Alloc(4096, 0, allDone{})
-		if err != nil || p.Free(x.Addr, Mark{0, 1}) != nil || p.Maintain(allDone{}) != nil {
+		if err != nil || p.Free(x.Addr, Mark{0, 1}) != nil || p.Maintain(0, allDone{}) != nil {
 			b.Fatal(err)
 		}
 	}

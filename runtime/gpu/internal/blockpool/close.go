@@ -6,19 +6,11 @@ import (
 	"slices"
 )
 
-// SetThreshold sets how many bytes Maintain leaves reserved.
-func (p *Pool) SetThreshold(n uint64) {
-	p.mu.Lock()
-	p.threshold = n
-	p.mu.Unlock()
-}
-
-// Maintain gives slabs back to the source that are wholly free and done, as long as the threshold stays reserved; of a closed
+// Maintain gives slabs back to the source that are wholly free and done, as long as keep bytes stay reserved; of a closed
 // pool all such. It is to be called when work has been found done, and costs little if there is nothing to do. The error is
 // the source's: what it would not take back the pool has no more.
-func (p *Pool) Maintain(o Order) error {
+func (p *Pool) Maintain(keep uint64, o Order) error {
 	p.mu.Lock()
-	keep := p.threshold
 	if p.closed {
 		keep = 0
 	}

@@ -7,7 +7,7 @@ import (
 
 func TestClose(t *testing.T) {
 	const k = 1024
-	p, src := newTest(t, Config{SlabSize: k, Threshold: noLimit})
+	p, src := newTest(t, Config{SlabSize: k})
 	a, b, c := mustAlloc(t, p, k, 0, nil), mustAlloc(t, p, k, 0, nil), mustAlloc(t, p, k, 0, nil)
 	mustFree(t, p, a, Mark{0, 1})
 	o := &fakeOrder{}
@@ -26,15 +26,15 @@ func TestClose(t *testing.T) {
 	}
 	mustFree(t, p, b, Mark{0, 2})
 	mustFree(t, p, c, Mark{})
-	if err := p.Maintain(o); err != nil || src.held != k {
+	if err := p.Maintain(noLimit, o); err != nil || src.held != k {
 		t.Error(err, src.held)
 	}
 	o.done[0] = 2
 	src.failBack = func(uint64) error { return errInjected }
-	if err := p.Maintain(o); !errors.Is(err, errInjected) || src.refused != 1 || p.Stats().Reserved != 0 {
+	if err := p.Maintain(noLimit, o); !errors.Is(err, errInjected) || src.refused != 1 || p.Stats().Reserved != 0 {
 		t.Error(err, src.refused)
 	}
-	if err := p.Maintain(o); err != nil || src.refused != 1 {
+	if err := p.Maintain(noLimit, o); err != nil || src.refused != 1 {
 		t.Error(err, src.refused)
 	}
 	if live, err := p.Close(o); live != 0 || err != nil {
@@ -44,7 +44,7 @@ func TestClose(t *testing.T) {
 
 func TestDestroy(t *testing.T) {
 	const k = 1024
-	p, src := newTest(t, Config{SlabSize: k, Threshold: noLimit})
+	p, src := newTest(t, Config{SlabSize: k})
 	a, b := mustAlloc(t, p, k, 0, nil), mustAlloc(t, p, k, 0, nil)
 	mustFree(t, p, b, Mark{0, 1})
 	src.failBack = func(base uint64) error {
@@ -65,7 +65,7 @@ func TestDestroy(t *testing.T) {
 	if _, err := p.Alloc(1, 0, nil); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
-	if err := p.Maintain(nil); err != nil {
+	if err := p.Maintain(noLimit, nil); err != nil {
 		t.Error(err)
 	}
 	if live, err := p.Destroy(); live != 0 || err != nil {
@@ -94,7 +94,7 @@ func TestCloseFixed(t *testing.T) {
 		t.Error(live, err)
 	}
 	mustFree(t, p, b, Mark{})
-	if err := p.Maintain(nil); err != nil || p.Stats().Reserved != 0 {
+	if err := p.Maintain(noLimit, nil); err != nil || p.Stats().Reserved != 0 {
 		t.Error(err, p.Stats())
 	}
 }

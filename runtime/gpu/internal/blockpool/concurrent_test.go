@@ -55,7 +55,7 @@ func TestConcurrent(t *testing.T) {
 	const unit = 256
 	src := &slowSource{fakeSource: *newSource()}
 	src.next, src.gap, src.capacity = 0, 0, 1<<18
-	p, err := New(src, Config{SlabSize: 1 << 13, MaxSize: 1 << 18, Threshold: 1 << 16})
+	p, err := New(src, Config{SlabSize: 1 << 13, MaxSize: 1 << 18})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestConcurrent(t *testing.T) {
 			for range steps {
 				switch n := r.IntN(32); {
 				case n == 0:
-					if err := p.Maintain(&o); err != nil && (!errors.Is(err, errInjected) || errors.Is(err, errBusy)) {
+					if err := p.Maintain(1<<16, &o); err != nil && (!errors.Is(err, errInjected) || errors.Is(err, errBusy)) {
 						t.Error(err)
 					}
 				case n == 1:

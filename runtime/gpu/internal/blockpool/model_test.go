@@ -52,6 +52,7 @@ type world struct {
 	rule      WaitRule
 	align     uint64
 	limit     uint64
+	keep      uint64 // what Maintain is told to
 	timelines int
 	order     fakeOrder
 	issued    [8]uint64
@@ -85,7 +86,7 @@ func newWorld(t testing.TB, data []byte) *world {
 		w.limit = 200 * w.align
 		c.MaxSize = w.limit
 		c.SlabSize = uint64(1+w.c.below(64)) * w.align
-		c.Threshold = uint64(w.c.below(100)) * w.align
+		w.keep = uint64(w.c.below(100)) * w.align
 		w.failures = w.c.below(2) == 0
 		fail := func(uint64) error {
 			if w.failures && w.c.below(4) == 0 {
@@ -405,7 +406,7 @@ func (w *world) step() {
 			w.wait(on, Mark{tl, n - uint64(w.c.below(int(min(n, 4))))})
 		}
 	case op == 28:
-		err := w.p.Maintain(&w.order)
+		err := w.p.Maintain(w.keep, &w.order)
 		if err != nil && !errors.Is(err, errInjected) {
 			w.t.Fatal(err)
 		}
@@ -458,7 +459,7 @@ func run(t testing.TB, data []byte) {
 	w.order.done = w.issued
 	var err error
 	if closed {
-		err = w.p.Maintain(&w.order)
+		err = w.p.Maintain(w.keep, &w.order)
 	} else {
 		err = w.p.Trim(0, &w.order)
 	}

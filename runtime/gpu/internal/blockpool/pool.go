@@ -39,14 +39,13 @@ type Source interface {
 	Release(base, size uint64) error
 }
 
-// Config says how a pool behaves. The zero Config is a pool without a limit that keeps nothing back from [Pool.Maintain].
+// Config says how a pool behaves. The zero Config is a pool without a limit.
 type Config struct {
-	Align     uint64   // of addresses and sizes, a power of two; 0 is 256
-	MaxSize   uint64   // bytes that may be reserved; 0 is no limit
-	Threshold uint64   // bytes that Maintain leaves reserved
-	Initial   uint64   // bytes to reserve at once
-	SlabSize  uint64   // slabs are multiples of it; 0 takes what suits the block
-	Waits     WaitRule // whether waiting or growing comes first
+	Align    uint64   // of addresses and sizes, a power of two; 0 is 256
+	MaxSize  uint64   // bytes that may be reserved; 0 is no limit
+	Initial  uint64   // bytes to reserve at once
+	SlabSize uint64   // slabs are multiples of it; 0 takes what suits the block
+	Waits    WaitRule // whether waiting or growing comes first
 
 	// Mutex is what the pool locks, which may guard more than one pool, and what the caller keeps beside them; nil is one of its own.
 	// It is a leaf but for what an Order locks.
@@ -82,7 +81,6 @@ type Pool struct {
 	sourceMu sync.Mutex // held around calls of the source; taken before mu
 
 	mu        *sync.Mutex
-	threshold uint64
 	closed    bool
 	destroyed bool
 	sets      []*set // of free blocks: first of those without a mark, then of each timeline
@@ -133,7 +131,7 @@ func Fixed(base, size uint64, c Config) (*Pool, error) {
 }
 
 func newPool(c Config) (*Pool, error) {
-	p := &Pool{align: c.Align, limit: c.MaxSize, threshold: c.Threshold, slabSize: c.SlabSize, rule: c.Waits, mu: c.Mutex, rand: 1}
+	p := &Pool{align: c.Align, limit: c.MaxSize, slabSize: c.SlabSize, rule: c.Waits, mu: c.Mutex, rand: 1}
 	if p.mu == nil {
 		p.mu = new(sync.Mutex)
 	}

@@ -238,7 +238,7 @@ func TestBadSlabs(t *testing.T) {
 
 func TestTrim(t *testing.T) {
 	const k = 1024
-	p, src := newTest(t, Config{SlabSize: k, Threshold: 2 * k})
+	p, src := newTest(t, Config{SlabSize: k})
 	var blocks []Block
 	for range 5 {
 		blocks = append(blocks, mustAlloc(t, p, k, 0, nil))
@@ -269,13 +269,11 @@ func TestTrim(t *testing.T) {
 	for _, b := range blocks[1:] {
 		mustFree(t, p, b, Mark{1, 1})
 	}
-	check(p.Maintain(allDone{}))
+	check(p.Maintain(2*k, allDone{}))
 	reserved(2)
-	p.SetThreshold(k + 1)
-	check(p.Maintain(allDone{}))
+	check(p.Maintain(k+1, allDone{}))
 	reserved(2)
-	p.SetThreshold(k)
-	check(p.Maintain(allDone{}))
+	check(p.Maintain(k, allDone{}))
 	reserved(1)
 	src.failBack = func(uint64) error { return errInjected }
 	if err := p.Trim(0, allDone{}); !errors.Is(err, errInjected) || src.refused != 1 {
@@ -289,7 +287,7 @@ func TestTrim(t *testing.T) {
 	p, err := Fixed(0, k, Config{})
 	check(err)
 	check(p.Trim(0, allDone{}))
-	check(p.Maintain(allDone{}))
+	check(p.Maintain(0, allDone{}))
 	if s := p.Stats(); s.Reserved != k {
 		t.Errorf("%+v", s)
 	}
