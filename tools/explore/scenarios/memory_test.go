@@ -281,6 +281,71 @@ func TestAccessAgainst(t *testing.T) {
 	})
 }
 
+// TestCurrentPool allocates from the current pool of a device while others make another one that, set it, ask about it, close it, and close the device: there is always one
+// that works, until the device is closed.
+func TestCurrentPool(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r, p := pools(x, simdriver.Config{})
+		d := r.devs[0]
+		closes := x.Choose(3) == 1
+		over := func(err error) bool {
+			if err != nil && !closes {
+				r.Fatalf("%v", err)
+			}
+			r.is(err, gpu.ErrClosed)
+			return err != nil
+		}
+		r.do(func() { // the default pool may be made only now
+			for range 2 {
+				s := r.sem()
+				b, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, nil, 64)
+				if errors.Is(err, gpu.ErrClosed) && !closes {
+					continue // it was the current one when it was closed
+				}
+				if over(err) {
+					return
+				}
+				if err := r.wait(s, 1); err != nil {
+					r.is(err, gpu.ErrClosed)
+				}
+				b.Dealloca(gpu.Order{})
+			}
+		})
+		r.do(func() {
+			r.is(d.SetCurrentPool(p), gpu.ErrClosed)
+			now, err := d.CurrentPool()
+			if !over(err) {
+				now.Options()
+				_, err := now.Stats()
+				r.is(err, gpu.ErrClosed)
+			}
+		})
+		r.do(func() {
+			for n := range uint64(2) {
+				r.is(p.SetThreshold(n), gpu.ErrClosed)
+			}
+			_, err := p.Threshold()
+			r.is(err, gpu.ErrClosed)
+			r.must(p.Close())
+		})
+		r.do(func() {
+			p, err := d.DefaultPool()
+			if !over(err) {
+				_, err = p.Reuse()
+				over(err)
+			}
+			if now, err := d.CurrentPool(); !over(err) && now == nil {
+				r.Errorf("no pool, and no error")
+			}
+		})
+		if closes {
+			r.do(func() { r.must(d.Close()) })
+		}
+		r.wg.Wait()
+		r.end()
+	})
+}
+
 // TestPoolClosedBeside closes a pool that has room for one allocation while somebody asks for its figures, somebody trims it, and a second allocation collects what is not
 // used any more, or waits for it: everybody gets an answer, and what the pool had is given back.
 func TestPoolClosedBeside(t *testing.T) {

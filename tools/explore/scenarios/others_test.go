@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"errors"
+	"reflect"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -342,6 +343,75 @@ func TestEventsOfOthers(t *testing.T) {
 		if left := r.sim.Leaks(); len(left) > 0 && how != 3 {
 			r.Errorf("left behind: %q", left)
 		}
+	})
+}
+
+// TestCodeAgainst asks code for kernels, their facts and variables, and a recording for its figures, while they are closed, and the device is closed or lost: whoever
+// asks gets an answer or is told why not, and what a variable is in stays loaded.
+func TestCodeAgainst(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())
+		x.Window(false)
+		d := r.devs[0]
+		code, err := d.Load(simdriver.Image("put", "table=64"))
+		r.must(err)
+		first, err := code.Kernel("put")
+		r.must(err)
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		from, err := c.Timestamp()
+		r.must(err)
+		to, err := c.Timestamp(from)
+		r.must(err)
+		r.must(c.End())
+		s := r.sem()
+		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+		r.must(r.wait(s, 1))
+		how := x.Choose(4)
+		x.Window(true)
+		ended := []error{gpu.ErrClosed, driver.ErrLost, driver.ErrUnsupported}
+		r.do(func() {
+			b, err := code.Global("table")
+			if r.is(err, ended...); err != nil {
+				return
+			}
+			u := r.sem()
+			err = d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, b.All(), []byte{1})
+			if r.is(err, ended...); err == nil {
+				r.is(r.wait(u, 1), ended...)
+			}
+			r.must(b.Close())
+		})
+		r.do(func() {
+			k, err := code.Kernel("put")
+			if r.is(err, ended...); err == nil && !reflect.DeepEqual(k.Info(), first.Info()) {
+				r.Errorf("a kernel has two descriptions: %+v, %+v", k.Info(), first.Info())
+			}
+			_, err = first.Occupancy(32, 0)
+			r.is(err, ended...)
+			_, _, err = first.BlockSize(0, 0)
+			r.is(err, ended...)
+		})
+		r.do(func() {
+			_, err := c.Elapsed(from, to)
+			r.is(err, ended...)
+			_, err = c.ScratchSize()
+			r.is(err, ended...)
+			_, _, err = d.MemInfo()
+			r.is(err, ended...)
+		})
+		r.do(func() { r.must(code.Close()) })
+		switch how {
+		case 1:
+			r.do(func() { r.must(c.Close()) })
+		case 2:
+			r.do(func() { r.is(d.Close(), driver.ErrLost) })
+		case 3:
+			r.do(func() { r.sim.LoseDevice(0, nil) })
+		}
+		r.wg.Wait()
+		r.must(c.Close())
+		r.lose()
 	})
 }
 

@@ -126,3 +126,114 @@ func TestSharedPools(t *testing.T) {
 		sides[1].lose()
 	})
 }
+
+// TestSharedAgainst has a process use memory and an event of another one while both let go of them, and the device of the one that has imported them is closed or
+// lost, or a call of its fails: each is told once that the other one is done with it, and not before its last use is over.
+func TestSharedAgainst(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		x.Window(false)
+		machine := new(simdriver.Machine)
+		sides := [2]*rig{}
+		for i := range sides {
+			s := &rig{T: x, sim: simdriver.New(simdriver.Config{Machine: machine, Strict: true})}
+			d, err := gpu.Open(s.sim, 0, quick())
+			s.must(err)
+			s.devs, sides[i] = []*gpu.Device{d}, s
+		}
+		own, r := sides[0], sides[1]
+		theirs, d := own.devs[0], r.devs[0]
+		kind := gpu.DeviceMem
+		if x.Choose(2) == 1 {
+			kind = gpu.ShareableMem
+		}
+		b, err := theirs.Alloc(kind, 64)
+		r.must(err)
+		e, err := theirs.NewSharedEvent()
+		r.must(err)
+		own.fill(theirs, b, 1)
+		how := x.Choose(5)
+		if n := x.Choose(30); n > 0 {
+			r.sim.Inject(simdriver.Fault{Device: simdriver.AnyDevice, N: uint64(n)})
+		}
+		x.Window(true)
+		ended := []error{gpu.ErrClosed, driver.ErrLost, simdriver.ErrInjected}
+		bad := func(err error) bool {
+			r.is(err, ended...)
+			return err != nil
+		}
+		event, err := e.Export()
+		r.must(err)
+		imported := func(freed func()) (*gpu.Buffer, error) {
+			if kind == gpu.DeviceMem {
+				h, err := b.Export()
+				r.must(err)
+				return d.ImportShared(h, freed)
+			}
+			f, err := b.ExportFile()
+			r.must(err)
+			defer f.Close()
+			return d.ImportSharedFile(f, 64, freed)
+		}
+		gone, eventGone := make(chan struct{}), make(chan struct{})
+		s, u := r.sem(), r.sem()
+		use := func() {
+			far, err := imported(func() { close(gone) })
+			if bad(err) {
+				return
+			}
+			there, err := d.ImportSharedEvent(event, func() { close(eventGone) })
+			if bad(err) {
+				r.must(far.Close())
+				return
+			}
+			recorded := own.sem()
+			own.must(theirs.Queue(0).Fill(gpu.Order{}, b.All(), []byte{2}))
+			own.must(theirs.Queue(0).RecordEvent(gpu.Order{Signal: pts(recorded, 1)}, e))
+			own.must(recorded.WaitIssued(t.Context(), 1))
+			waited := d.Queue(0).WaitEvent(gpu.Order{Signal: pts(s, 1)}, there)
+			r.do(func() { r.must(there.Close()) })
+			if bad(waited) {
+				s.Fail(waited)
+			}
+			got := make([]byte, 64)
+			err = d.Queue(1).Download(gpu.Order{Wait: pts(s, 1), Signal: pts(u, 1)}, got, far.All())
+			r.do(func() { r.must(far.Close()) })
+			switch how {
+			case 1:
+				r.do(func() { r.is(d.Close(), append(ended, driver.ErrBusy)...) })
+			case 2:
+				r.do(func() { r.sim.LoseDevice(0, nil) })
+			case 3:
+				r.do(func() {
+					_, err := b.Export()
+					r.is(err, gpu.ErrArgument) // what ExportFile is for
+				})
+			case 4:
+				s.Fail(errBoom)
+			}
+			if err == nil {
+				err = r.wait(u, 1)
+			}
+			switch r.is(err, append(ended, errBoom)...); {
+			case err == nil && waited == nil:
+				r.full("what the other process has written", got, 2)
+			case err == nil:
+				r.Errorf("work behind a wait that was refused is done")
+			}
+			r.wg.Wait()
+			r.lose()
+			for what, c := range map[string]chan struct{}{"memory": gone, "an event": eventGone} {
+				select {
+				case <-c:
+				case <-time.After(time.Minute):
+					r.Errorf("nobody says that %s is not used any more", what)
+				}
+			}
+		}
+		use()
+		r.lose()
+		own.must(e.Close())
+		own.must(b.Close())
+		own.end()
+	})
+}
