@@ -289,8 +289,11 @@ func TestPick(t *testing.T) {
 			r.must(r.wait(s, 2))
 		})
 		for range 3 {
-			if _, err := r.devs[0].Pick(1); err != nil {
-				r.Errorf("%v", err)
+			if q, err := r.devs[0].Pick(1); err != nil || q != r.devs[0].Queue(0) {
+				r.Errorf("of queue 0 alone %v was picked: %v", q, err)
+			}
+			if q, err := r.devs[0].PickAfter(0, s.At(2)); err != nil || q == nil {
+				r.Errorf("after what may have been given: %v, %v", q, err)
 			}
 		}
 		r.must(r.wait(s, 2))
