@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -125,25 +126,28 @@ func TestSuspendCommErrors(t *testing.T) {
 
 // TestResumeCommOutOfMemory has no memory left for a communicator to be made, or resumed.
 func TestResumeCommOutOfMemory(t *testing.T) {
-	x := newPlainCluster(t, 2, simdriver.Config{Memory: 4 << 20})
-	x.each(t, func(i int, v driver.Comms) error { return suspend(v, x.cs[i]) })
-	m := alloc(t, x.vs[0], driver.DeviceMem, 4<<20)
-	v, w := comms(x.vs[0]), comms(x.vs[1])
-	done := begin(func() error { return resume(w, x.cs[1]) })
-	refused(t, resume(v, x.cs[0]), driver.ErrOutOfMemory)
-	refused(t, w.CommError(x.cs[1]), simdriver.ErrRankGone)
-	check(t, w.AbortComm(x.cs[1]))
-	refused(t, until(t, done), simdriver.ErrAborted)
-	x.destroy(t)
+	synctest.Test(t, func(t *testing.T) {
+		x := newPlainCluster(t, 2, simdriver.Config{Memory: 4 << 20})
+		x.each(t, func(i int, v driver.Comms) error { return suspend(v, x.cs[i]) })
+		m := alloc(t, x.vs[0], driver.DeviceMem, 4<<20)
+		v, w := comms(x.vs[0]), comms(x.vs[1])
+		done := begin(func() error { return resume(w, x.cs[1]) })
+		synctest.Wait() // it waits for the other rank: later it would find that this is gone
+		refused(t, resume(v, x.cs[0]), driver.ErrOutOfMemory)
+		refused(t, w.CommError(x.cs[1]), simdriver.ErrRankGone)
+		check(t, w.AbortComm(x.cs[1]))
+		refused(t, until(t, done), simdriver.ErrAborted)
+		x.destroy(t)
 
-	id := must(v.NewUniqueID())(t)
-	c := newComm(t, x.vs[0], id, 0, 1)
-	refused(t, second(v.CommReady(c)), driver.ErrOutOfMemory)
-	refused(t, v.CommError(c), driver.ErrOutOfMemory)
-	check(t, errors.Join(v.DestroyComm(c), x.vs[0].Free(m)))
-	if free := x.free(t, 0); free != 4<<20 {
-		t.Errorf("%d bytes are free at the end", free)
-	}
+		id := must(v.NewUniqueID())(t)
+		c := newComm(t, x.vs[0], id, 0, 1)
+		refused(t, second(v.CommReady(c)), driver.ErrOutOfMemory)
+		refused(t, v.CommError(c), driver.ErrOutOfMemory)
+		check(t, errors.Join(v.DestroyComm(c), x.vs[0].Free(m)))
+		if free := x.free(t, 0); free != 4<<20 {
+			t.Errorf("%d bytes are free at the end", free)
+		}
+	})
 }
 
 // TestDestroySuspended destroys what is suspended while the other rank resumes, or is aborted, or is not there any more.
