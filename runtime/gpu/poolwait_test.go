@@ -466,7 +466,7 @@ func TestPoolWaitEnds(t *testing.T) {
 		}
 		waiting(t, x.p, 3)
 		x.sim.LoseDevice(0, nil)
-		err := x.dev.Queue(3).Fill(gpu.Order{Signal: pts(s[4], 1)}, mem.All(), []byte{1}) // somebody has to find out, or has
+		err := x.dev.Queue(3).Fill(gpu.Order{Signal: pts(s[4], 1)}, mem.All(), []byte{1}) // which finds the loss, unless an alloca has
 		if err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}

@@ -281,8 +281,8 @@ func TestAccessAgainst(t *testing.T) {
 	})
 }
 
-// TestCurrentPool allocates from the current pool of a device while others make another one that, set it, ask about it, close it, and close the device: there is always one
-// that works, until the device is closed.
+// TestCurrentPool allocates from the current pool of a device while others make another pool the current one, set and ask for properties, and close that pool and the
+// device: there is a current pool until the device is closed, and an alloca fails only if its pool is closed just then.
 func TestCurrentPool(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
@@ -305,9 +305,7 @@ func TestCurrentPool(t *testing.T) {
 				if over(err) {
 					return
 				}
-				if err := r.wait(s, 1); err != nil {
-					r.is(err, gpu.ErrClosed)
-				}
+				r.is(r.wait(s, 1), gpu.ErrClosed)
 				b.Dealloca(gpu.Order{})
 			}
 		})

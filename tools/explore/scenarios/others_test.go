@@ -346,17 +346,14 @@ func TestEventsOfOthers(t *testing.T) {
 	})
 }
 
-// TestCodeAgainst asks code for kernels, their facts and variables, and a recording for its figures, while they are closed, and the device is closed or lost: whoever
-// asks gets an answer or is told why not, and what a variable is in stays loaded.
+// TestCodeAgainst asks an executable for a kernel, that kernel's facts and a variable, and a recording for its figures, while the executable, the recording or the device is
+// closed, or the device is lost: each call returns what it is asked for, or that it is closed or lost, and a variable can be used until its buffer is closed.
 func TestCodeAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())
 		x.Window(false)
 		d := r.devs[0]
-		code, err := d.Load(simdriver.Image("put", "table=64"))
-		r.must(err)
-		first, err := code.Kernel("put")
-		r.must(err)
+		code, first := r.load(d, "table=64")
 		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 		r.must(err)
 		from, err := c.Timestamp()
@@ -421,14 +418,12 @@ func TestCodeClosed(t *testing.T) {
 		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())
 		x.Window(false)
 		d := r.devs[0]
-		code, err := d.Load(simdriver.Image("put"))
-		r.must(err)
-		k, err := code.Kernel("put")
-		r.must(err)
+		code, k := r.load(d)
 		b, s, u, gate := r.alloc(d, 8), r.sem(), r.sem(), r.sem()
 		put := gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{nil}, Sizes: []int{8}, Buffers: []gpu.BufferArg{{Index: 0, Range: b.All()}}}
 		how := x.Choose(4)
 		var c *gpu.CommandBuffer
+		var err error
 		if x.Choose(2) == 1 {
 			c, err = d.NewCommandBuffer(gpu.CommandOptions{})
 			r.must(err)

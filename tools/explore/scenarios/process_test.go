@@ -128,7 +128,7 @@ func TestSharedPools(t *testing.T) {
 }
 
 // TestSharedAgainst has a process use memory and an event of another one while both let go of them, and the device of the one that has imported them is closed or
-// lost, or a call of its fails: each is told once that the other one is done with it, and not before its last use is over.
+// lost, or a call of its fails: what comes behind the event finds what was written, or has failed, and freed is called once for each of the two.
 func TestSharedAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		x.Window(false)

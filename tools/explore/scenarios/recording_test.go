@@ -140,6 +140,15 @@ func put(g *simdriver.Grid, to driver.Ptr) error {
 	return err
 }
 
+// load loads code that has the kernel put, and what else an image is to have.
+func (r *rig) load(d *gpu.Device, more ...string) (*gpu.Executable, *gpu.Kernel) {
+	code, err := d.Load(simdriver.Image(append(more, "put")...))
+	r.must(err)
+	k, err := code.Kernel("put")
+	r.must(err)
+	return code, k
+}
+
 // TestNestWhileExecuted nests a recording in another one while it is executed.
 func TestNestWhileExecuted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
@@ -148,10 +157,7 @@ func TestNestWhileExecuted(t *testing.T) {
 		r := open(x, config, quick())
 		d := r.devs[0]
 		x.Window(false)
-		code, err := d.Load(simdriver.Image("put"))
-		r.must(err)
-		k, err := code.Kernel("put")
-		r.must(err)
+		code, k := r.load(d)
 		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 		r.must(err)
 		to, err := c.Binding()
