@@ -8,7 +8,10 @@ package metrics
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -16,6 +19,9 @@ import (
 // A Source is what is shown. Its fields are not to be changed once it is in use; its methods may be called concurrently. They take a
 // snapshot of each device and pool, submit nothing, and do not wait for a device's work. A closed device shows what it held last, and a closed pool
 // is left out. In the text of OpenMetrics a device that is there again, as it is if it was opened twice, has a label more: opened="2".
+//
+// Names are shown in UTF-8, and different names stay different. A byte that is not UTF-8 becomes U+FFFD and two hex digits. U+FFFD
+// itself is doubled.
 type Source struct {
 	Devices []*gpu.Device        // those that are nil are left out
 	Pools   map[string]*gpu.Pool // by the names under which they are shown; those that are nil are left out
@@ -51,7 +57,7 @@ func (s *Source) String() string {
 	}
 	v.Devices = []device{}
 	for _, d := range s.devices() {
-		v.Devices = append(v.Devices, device{d.Info().Index, d.Info().Name, d.Stats()})
+		v.Devices = append(v.Devices, device{d.Info().Index, shown(d.Info().Name), d.Stats()})
 	}
 	v.Pools = s.pools()
 	text, err := json.Marshal(v)
@@ -61,7 +67,7 @@ func (s *Source) String() string {
 	return string(text)
 }
 
-// pools asks the pools that there are, and that are open.
+// pools asks the pools that there are, and that are open. Its keys are the names as they are shown.
 func (s *Source) pools() map[string]gpu.PoolStats {
 	pools := map[string]gpu.PoolStats{}
 	for name, p := range s.Pools {
@@ -69,10 +75,29 @@ func (s *Source) pools() map[string]gpu.PoolStats {
 			continue
 		}
 		if stats, err := p.Stats(); err == nil {
-			pools[name] = stats
+			pools[shown(name)] = stats
 		}
 	}
 	return pools
+}
+
+// shown returns a name in UTF-8. It returns different texts for different names: two series must not have the same labels.
+func shown(name string) string {
+	if utf8.ValidString(name) && !strings.ContainsRune(name, utf8.RuneError) {
+		return name
+	}
+	var b strings.Builder
+	for i, r := range name {
+		switch _, size := utf8.DecodeRuneInString(name[i:]); {
+		case r != utf8.RuneError:
+			b.WriteRune(r)
+		case size == 1:
+			fmt.Fprintf(&b, "\ufffd%02x", name[i])
+		default:
+			b.WriteString("\ufffd\ufffd")
+		}
+	}
+	return b.String()
 }
 
 func (s *Source) devices() (all []*gpu.Device) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"expvar"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -60,7 +61,7 @@ func scrape(t *testing.T, h http.Handler) map[string]uint64 {
 	if !strings.HasSuffix(text, "\n# EOF\n") || strings.Count(text, "# EOF") != 1 {
 		t.Fatalf("the answer has no end, or several: %q", text)
 	}
-	samples, families := map[string]uint64{}, map[string]string{}
+	samples, families, series := map[string]uint64{}, map[string]string{}, map[string]bool{}
 	family, unit, helped := "", "", false
 	for lines := bufio.NewScanner(strings.NewReader(strings.TrimSuffix(text, "# EOF\n"))); lines.Scan(); {
 		line := lines.Text()
@@ -93,12 +94,36 @@ func scrape(t *testing.T, h http.Handler) map[string]uint64 {
 		value, err := strconv.ParseUint(m[3], 10, 64)
 		must(t, err)
 		key := m[1] + "{" + m[2] + "}"
-		if _, ok := samples[key]; ok {
+		if id := m[1] + labelSet(t, m[2]); series[id] {
 			t.Errorf("sample %s comes twice", key)
+		} else {
+			series[id] = true
 		}
 		samples[key] = value
 	}
 	return samples
+}
+
+var labelPair = regexp.MustCompile(`^([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"(,|$)`)
+
+// labelSet returns the labels of a sample as a parser compares them: without escapes, in the order of their names, and without
+// empty ones, which count as absent. Each name may come once.
+func labelSet(t *testing.T, text string) string {
+	t.Helper()
+	set := map[string]string{}
+	for text != "" {
+		m := labelPair.FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("labels %q", text)
+		}
+		if _, ok := set[m[1]]; ok {
+			t.Errorf("label %s comes twice", m[1])
+		}
+		set[m[1]] = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(m[2])
+		text = text[len(m[0]):]
+	}
+	maps.DeleteFunc(set, func(_, value string) bool { return value == "" })
+	return fmt.Sprintf("%q", set) // sorted by name
 }
 
 // TestOpenMetrics has what devices and pools hold be told as it is, under names that escape what a label may not have.
@@ -132,13 +157,13 @@ func TestOpenMetrics(t *testing.T) {
 		"puregpu_objects_made_total{" + device(0) + `,kind="event"}`:              uint64(stats[0].Events.Made),
 		"puregpu_objects_held{" + device(1) + `,kind="record"}`:                   uint64(stats[1].Records.Held),
 		"puregpu_staging_bytes{" + device(0) + `,state="held"}`:                   stats[0].Staging.Held,
-		`puregpu_pool_used_bytes{pool="a \"b\" \\\n�"}`:                           0,
+		`puregpu_pool_used_bytes{pool="a \"b\" \\\n�ff"}`:                         0,
 		"puregpu_buffers{" + device(1) + "}":                                      1,
 		"puregpu_memory_peak_bytes{" + device(1) + `,memory="device"}`:            1 << 20,
 		"puregpu_submissions_in_flight{" + device(1) + "}":                        0,
 		"puregpu_memory_allocated_bytes_total{" + device(1) + `,memory="device"}`: 1 << 20,
-		`puregpu_pool_waiting{pool="a \"b\" \\\n�"}`:                              0,
-		`puregpu_pool_reserved_bytes{pool="a \"b\" \\\n�"}`:                       0,
+		`puregpu_pool_waiting{pool="a \"b\" \\\n�ff"}`:                            0,
+		`puregpu_pool_reserved_bytes{pool="a \"b\" \\\n�ff"}`:                     0,
 		"puregpu_staging_bytes{" + device(1) + `,state="used"}`:                   0,
 		"puregpu_objects_free{" + device(0) + `,kind="timepoint"}`:                uint64(stats[0].Timepoints.Free),
 	} {
@@ -152,6 +177,83 @@ func TestOpenMetrics(t *testing.T) {
 		}
 	}
 	must(t, gate.Signal(1))
+}
+
+// names are different, but some are alike once bytes that are not UTF-8 are replaced.
+var names = []string{"a\xff", "a\xfe", "a\xff\xff", "a\ufffd", "a\ufffdff", "a\ufffd\ufffd", "a\xffff", "a\xef\xbf", `a\xff`, "a\\ufffd", "a", "", "\xff", "\n", `\n`, "a\r"}
+
+// TestPoolNames shows pools with names that are not UTF-8, each as a series and as a JSON member of its own.
+func TestPoolNames(t *testing.T) {
+	dev := open(t, 1)[0]
+	s := &metrics.Source{Pools: map[string]*gpu.Pool{}}
+	for _, name := range names {
+		p, err := dev.NewPool(gpu.PoolOptions{})
+		must(t, err)
+		s.Pools[name] = p
+	}
+	used := 0
+	for key := range scrape(t, s) {
+		if strings.HasPrefix(key, "puregpu_pool_used_bytes{") {
+			used++
+		}
+	}
+	if used != len(names) {
+		t.Errorf("%d series of %d pools", used, len(names))
+	}
+	var got struct{ Pools map[string]gpu.PoolStats }
+	must(t, json.Unmarshal([]byte(s.String()), &got))
+	if len(got.Pools) != len(names) {
+		t.Errorf("%d JSON members of %d pools: %v", len(got.Pools), len(names), got.Pools)
+	}
+	if _, ok := got.Pools["a"]; !ok {
+		t.Errorf("a name without anything odd is changed: %v", got.Pools)
+	}
+}
+
+// A named driver gives its device another name.
+type named struct {
+	driver.Driver
+	name string
+}
+
+func (d named) Open(index int) (driver.Device, error) {
+	dev, err := d.Driver.Open(index)
+	return namedDevice{dev, d.name}, err
+}
+
+type namedDevice struct {
+	driver.Device
+	name string
+}
+
+func (d namedDevice) Info() driver.Info {
+	i := d.Device.Info()
+	i.Name = d.name
+	return i
+}
+
+// TestDeviceNames shows devices of several drivers, whose index is the same, with names that are not UTF-8: each as a series of
+// its own, and as one that was not opened before.
+func TestDeviceNames(t *testing.T) {
+	s := &metrics.Source{}
+	for _, name := range names {
+		dev, err := gpu.Open(named{simdriver.New(simdriver.Config{}), name}, 0, gpu.Options{})
+		must(t, err)
+		defer dev.Close()
+		s.Devices = append(s.Devices, dev)
+	}
+	lost := 0
+	for key := range scrape(t, s) {
+		if strings.Contains(key, "opened=") {
+			t.Errorf("%s: no device was opened twice", key)
+		}
+		if strings.HasPrefix(key, "puregpu_device_lost{") {
+			lost++
+		}
+	}
+	if lost != len(names) {
+		t.Errorf("%d series of %d devices", lost, len(names))
+	}
 }
 
 // TestLost tells which device is lost, also when that has been closed.

@@ -33,7 +33,7 @@ func (s *Source) text() []byte {
 			b.WriteString(f.name + suffix)
 			for i := 0; i < len(labels); i += 2 {
 				b.WriteByte("{,"[min(i, 1)])
-				fmt.Fprintf(&b, `%s="%s"`, labels[i], escape.Replace(strings.ToValidUTF8(labels[i+1], "\ufffd")))
+				fmt.Fprintf(&b, `%s="%s"`, labels[i], escape.Replace(labels[i+1]))
 			}
 			fmt.Fprintf(&b, "} %d\n", value)
 		})
@@ -55,7 +55,7 @@ func (s *Source) families() []family {
 	opened := map[[2]string]int{}
 	for _, d := range s.devices() {
 		i := d.Info()
-		id := [2]string{fmt.Sprint(i.Index), i.Name}
+		id := [2]string{fmt.Sprint(i.Index), shown(i.Name)}
 		labels := []string{"device", id[0], "name", id[1]}
 		if opened[id]++; opened[id] > 1 { // no two samples may have the same labels
 			labels = append(labels, "opened", fmt.Sprint(opened[id]))
