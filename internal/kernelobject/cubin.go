@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// Cubin reads a cubin that CheckCubin has passed. Its kernels, and the functions they call, have their parameters in sections
+// cubin reads a cubin that CheckCubin has passed. Its kernels, and the functions they call, have their parameters in sections
 // .nv.info.NAME.
-func Cubin(image []byte) Code {
+func cubin(image []byte, b *budget) Code {
 	c := Code{Form: FormCubin, Arch: cubinArch(image)}
 	all := sections(image)
 	relocatable := elf.Type(binary.LittleEndian.Uint16(image[16:])) == elf.ET_REL
 	// Sections, and the names in them, may overlap in a file that is made to be slow: no more is read of it than it has.
 	left, names := len(image), len(image)
-	fits := func(budget *int, n int) bool {
-		*budget -= n
-		return *budget >= 0
+	fits := func(left *int, n int) bool {
+		*left -= n
+		return *left >= 0
 	}
 	for i := range all {
 		s := &all[i]
-		if name, ok := bytes.CutPrefix(s.name, []byte(".nv.info.")); ok && fits(&names, len(s.name)) {
+		if name, ok := bytes.CutPrefix(s.name, []byte(".nv.info.")); ok && fits(&names, len(s.name)) && b.kernel(len(name)) {
 			k := Kernel{Name: string(name), Called: true}
 			if fits(&left, len(s.data)) {
-				k.Params, k.Told = kernelParams(s.data)
+				k.Params, k.Told = kernelParams(s.data, b)
 			}
 			c.Kernels = append(c.Kernels, k)
 		}
@@ -52,7 +52,7 @@ func Cubin(image []byte) Code {
 			switch bind, typ := elf.ST_BIND(sym.info), elf.ST_TYPE(sym.info); {
 			case len(name) == 0, !fits(&names, len(name)):
 			case sym.section == elf.SHN_UNDEF:
-				if relocatable && bind == elf.STB_GLOBAL && !ofDriver(string(name)) && !undefined[string(name)] {
+				if relocatable && bind == elf.STB_GLOBAL && !ofDriver(string(name)) && !undefined[string(name)] && b.variable(len(name)) {
 					undefined[string(name)] = true
 					c.Undefined = append(c.Undefined, string(name))
 				}
@@ -63,7 +63,7 @@ func Cubin(image []byte) Code {
 			case typ == elf.STT_OBJECT && uint64(sym.section) < uint64(len(all)):
 				in := all[sym.section].name
 				constant := bytes.Equal(in, []byte(".nv.constant3"))
-				if constant || bytes.Equal(in, []byte(".nv.global")) || bytes.Equal(in, []byte(".nv.global.init")) {
+				if (constant || bytes.Equal(in, []byte(".nv.global")) || bytes.Equal(in, []byte(".nv.global.init"))) && b.variable(len(name)) {
 					c.Variables = append(c.Variables, Variable{
 						Name: string(name), Size: sym.size, Constant: constant, Init: bytes.HasSuffix(in, []byte(".init")),
 					})
@@ -98,7 +98,7 @@ const (
 // kernelParams reads the parameters in the attributes of a kernel. Each attribute has a format, a kind, and a word, which
 // for the fourth format is the length of data that follow. What does not add up to the size of all parameters, which is an
 // attribute too, is not told.
-func kernelParams(info []byte) ([]Param, bool) {
+func kernelParams(info []byte, b *budget) ([]Param, bool) {
 	type placed struct {
 		ordinal, offset, size int
 	}
@@ -126,6 +126,9 @@ func kernelParams(info []byte) ([]Param, bool) {
 			length := le.Uint32(data[8:])
 			if kind == kparamInfo {
 				length >>= 18
+			}
+			if !b.param(0) {
+				return nil, false
 			}
 			p := placed{int(le.Uint16(data[4:])), int(le.Uint16(data[6:])), int(min(length, 1<<20))}
 			found = append(found, p)

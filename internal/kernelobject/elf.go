@@ -57,7 +57,7 @@ func CheckCodeObject(image []byte) error {
 	}
 	for _, s := range sections(image) {
 		if s.kind != elf.SHT_NULL && s.kind != elf.SHT_NOBITS && s.data == nil {
-			return fmt.Errorf("a code object of %d bytes was cut off: its section %q should be the %d bytes at %d", size, s.name, s.size, s.off)
+			return fmt.Errorf("a code object of %d bytes was cut off: its section %.64q should be the %d bytes at %d", size, s.name, s.size, s.off)
 		}
 	}
 	return nil

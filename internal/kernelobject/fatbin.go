@@ -81,8 +81,8 @@ func Fatbin(image []byte) ([]FatbinEntry, error) {
 	return all, nil
 }
 
-// Image returns the entry's code as it was before it was compressed, false if it cannot be told.
-func (e *FatbinEntry) Image() ([]byte, bool) {
+// unpack returns the entry's code as it was before it was compressed, false if it cannot be told or does not fit into the budget.
+func (e *FatbinEntry) unpack(b *budget) ([]byte, bool) {
 	switch {
 	case e.zstd:
 		return nil, false
@@ -90,13 +90,15 @@ func (e *FatbinEntry) Image() ([]byte, bool) {
 		return e.Code, true
 	case e.size > maxUncompressed || e.size/256 > uint64(len(e.Code)): // more than LZ4 can have compressed
 		return nil, false
+	case !b.take(e.size):
+		return nil, false
 	}
 	return lz4(e.Code, int(e.size))
 }
 
-// Read reads the entry's code. It returns false if it is of no form that is known here, or compressed in another way.
-func (e *FatbinEntry) Read() (Code, bool) {
-	image, ok := e.Image()
+// read reads the entry's code. It returns false if it is of no form that is known here, or compressed in another way.
+func (e *FatbinEntry) read(b *budget) (Code, bool) {
+	image, ok := e.unpack(b)
 	if !ok {
 		return Code{}, false
 	}
@@ -106,10 +108,10 @@ func (e *FatbinEntry) Read() (Code, bool) {
 		if CheckCubin(image) != nil {
 			return Code{}, false
 		}
-		c = Cubin(image)
+		c = cubin(image, b)
 	case FormPTX:
 		text, _, _ := bytes.Cut(image, []byte{0})
-		c = PTX(text)
+		c = ptx(text, b)
 	default:
 		return Code{}, false
 	}
@@ -162,8 +164,9 @@ func lz4(src []byte, size int) ([]byte, bool) {
 		if back == 0 || back > len(dst) || n > size-len(dst) {
 			return nil, false
 		}
-		for range n { // what is copied may overlap what it becomes
-			dst = append(dst, dst[len(dst)-back])
+		for from := len(dst) - back; n > 0; { // the copy may overlap its source, which then grows with it
+			part := dst[from:min(len(dst), from+n)]
+			dst, n = append(dst, part...), n-len(part)
 		}
 	}
 	return dst, len(dst) == size

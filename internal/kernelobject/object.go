@@ -1,6 +1,6 @@
 // Package kernelobject reads what files of device code say of themselves: PTX, cubins, fat binaries, AMD's code objects and bundles
 // of them, and the metadata that Triton writes beside its code. It trusts nothing: what is cut off or contradicts itself is an error, or
-// is not told; nothing panics, and memory is a small multiple of the input, or of what it says it has compressed, which is bounded.
+// is not told; nothing panics. Memory and time are bounded by the size of the file, compressed or not.
 package kernelobject
 
 import (
@@ -110,20 +110,31 @@ func FormOf(image []byte) Form {
 	return ""
 }
 
-// Read checks that an image is whole, and reads the code in it: one of a file for one architecture, one an entry of others.
+// Read checks that an image is whole, and reads the code in it: one of a file for one architecture, one an entry of others. The memory
+// that it takes is bounded by the size of the image. An image that would unpack to more is an error.
 func Read(image []byte) ([]Code, error) {
+	b := newBudget(len(image))
+	codes, err := read(image, b)
+	if err == nil && b.over {
+		return nil, fmt.Errorf("a %s of %d bytes unpacks to more than the %d that are read of it: compile without compression (nvcc --no-compress)",
+			FormOf(image), len(image), newBudget(len(image)).left)
+	}
+	return codes, err
+}
+
+func read(image []byte, b *budget) ([]Code, error) {
 	switch FormOf(image) {
 	case FormPTX:
 		text := bytes.TrimRight(image, "\x00")
 		if i := bytes.IndexByte(text, 0); i >= 0 {
 			return nil, fmt.Errorf("a NUL byte at %d of %d bytes of PTX would end the text there", i, len(text))
 		}
-		return []Code{PTX(text)}, nil
+		return []Code{ptx(text, b)}, nil
 	case FormCubin:
 		if err := CheckCubin(image); err != nil {
 			return nil, err
 		}
-		return []Code{Cubin(image)}, nil
+		return []Code{cubin(image, b)}, nil
 	case FormFatbin:
 		entries, err := Fatbin(image)
 		if err != nil {
@@ -131,7 +142,7 @@ func Read(image []byte) ([]Code, error) {
 		}
 		var all []Code
 		for _, e := range entries {
-			if c, ok := e.Read(); ok {
+			if c, ok := e.read(b); ok {
 				all = append(all, c)
 			}
 		}
@@ -140,7 +151,7 @@ func Read(image []byte) ([]Code, error) {
 		if err := CheckCodeObject(image); err != nil {
 			return nil, err
 		}
-		return []Code{CodeObject(image)}, nil
+		return []Code{codeObject(image, b)}, nil
 	case FormBundle:
 		entries, err := Bundle(image)
 		if err != nil {
@@ -153,7 +164,7 @@ func Read(image []byte) ([]Code, error) {
 				break
 			}
 			if e.Target != "" && FormOf(e.Code) == FormCodeObject && CheckCodeObject(e.Code) == nil {
-				c := CodeObject(e.Code)
+				c := codeObject(e.Code, b)
 				c.Arch = e.Target
 				all = append(all, c)
 			}

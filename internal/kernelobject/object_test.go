@@ -107,8 +107,8 @@ func TestRead(t *testing.T) {
 		"unknown types":            {ptx(".entry a(.param .pred p, .param .u64 x)"), of90a + "kernel a(:0 p, u64:8 x)\n"},
 		"quoted":                   {ptx(".file 1 \".entry a(\" .entry b()"), of90a + "kernel b()\n"},
 		"endless arrays":           {ptx(".entry a(.param .b8 x[4294967295][4294967295][4294967295], .param .b8 y[9999999])"), of90a + "kernel a(b8:0 x, b8:0 y)\n"},
-		"empty code object's note": {codeObject(note(0x80)), "code object for \"\"\n"},
-		"code object": {codeObject(note(pack(map[string]any{
+		"empty code object's note": {codeObjectOf(note(0x80)), "code object for \"\"\n"},
+		"code object": {codeObjectOf(note(pack(map[string]any{
 			"amdhsa.target": "amdgcn-amd-amdhsa--gfx90a",
 			"amdhsa.kernels": []any{map[string]any{
 				".name": "scale", ".group_segment_fixed_size": 512, ".reqd_workgroup_size": []any{64, 1, 1},
@@ -182,8 +182,8 @@ func note(packed ...byte) []byte {
 	return append(b, make([]byte, -len(b)&3)...)
 }
 
-// codeObject makes one that has nothing but a note.
-func codeObject(note []byte) []byte {
+// codeObjectOf makes one that has nothing but a note.
+func codeObjectOf(note []byte) []byte {
 	const table = 64
 	b := make([]byte, table+2*64)
 	copy(b, "\x7fELF\x02\x01\x01\x40")
@@ -212,7 +212,7 @@ func bundle(target string, code []byte) []byte {
 }
 
 func TestBundle(t *testing.T) {
-	code := codeObject(note(pack(map[string]any{"amdhsa.kernels": []any{map[string]any{".name": "k"}}})...))
+	code := codeObjectOf(note(pack(map[string]any{"amdhsa.kernels": []any{map[string]any{".name": "k"}}})...))
 	codes, err := Read(bundle("gfx942:xnack-", code))
 	if got, want := show(codes), "code object for \"gfx942:xnack-\"\nkernel k()\n"; err != nil || got != want {
 		t.Errorf("%v:\n%s\nwant\n%s", err, got, want)
@@ -226,7 +226,7 @@ func TestMakeFatbin(t *testing.T) {
 	if err != nil || len(entries) != 2 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}
-	text, ok := entries[0].Image()
+	text, ok := entries[0].unpack(newBudget(len(fat)))
 	if !ok || !entries[0].PTX || !IsPTX(text) {
 		t.Fatalf("the PTX is %q", text)
 	}
@@ -285,7 +285,7 @@ func TestKernelParams(t *testing.T) {
 		"a format that is none":   {[][]byte{first, size(8), {0, 0, 0, 0}}, untold},
 		"the largest sizes there": {[][]byte{attribute(kparamInfoV2, 0, bytes.Repeat([]byte{0xff}, 12)...), size(8)}, untold},
 	} {
-		params, told := kernelParams(slices.Concat(c.info...))
+		params, told := kernelParams(slices.Concat(c.info...), newBudget(1000))
 		if got := len(params); told != (c.want != untold) || told && got != c.want {
 			t.Errorf("%s: %d, told is %v; want %d", name, got, told, c.want)
 		}
@@ -333,7 +333,7 @@ func FuzzRead(f *testing.F) {
 	for _, name := range []string{"params.cubin", "params.fatbin", "compressed.fatbin", "unresolved.cubin", "linked.cubin", "params.ptx", "unresolved.ptx"} {
 		f.Add(image(f, name))
 	}
-	object := codeObject(note(pack(map[string]any{"amdhsa.target": "x--gfx90a", "amdhsa.kernels": []any{map[string]any{".name": "k", ".args": []any{map[string]any{".size": 8}}}}})...))
+	object := codeObjectOf(note(pack(map[string]any{"amdhsa.target": "x--gfx90a", "amdhsa.kernels": []any{map[string]any{".name": "k", ".args": []any{map[string]any{".size": 8}}}}})...))
 	f.Add(object)
 	f.Add(bundle("gfx90a", object))
 	f.Fuzz(func(t *testing.T, image []byte) {

@@ -22,13 +22,15 @@ func IsPTX(text []byte) bool {
 }
 
 // PTX reads the declarations of kernels and variables in a text, whatever else is in it.
-func PTX(text []byte) Code {
+func PTX(text []byte) Code { return ptx(text, newBudget(len(text))) }
+
+func ptx(text []byte, b *budget) Code {
 	c := Code{Form: FormPTX}
-	r := ptxReader{tokens: tokens{text}}
+	r := ptxReader{tokens: tokens{text}, budget: b}
 	depth := 0        // of braces: variables inside are a function's
 	kernel := -1      // that the braces belong to
 	external := false // the declaration has .extern
-	for t := r.next(); t != nil; t = r.next() {
+	for t := r.next(); t != nil && !b.over; t = r.next() {
 		switch string(t) {
 		case "{":
 			depth++
@@ -47,7 +49,7 @@ func PTX(text []byte) Code {
 			}
 		case ".entry":
 			name := r.word()
-			if name == nil {
+			if name == nil || !b.kernel(len(name)) {
 				break
 			}
 			k := Kernel{Name: string(name)}
@@ -73,7 +75,7 @@ func PTX(text []byte) Code {
 				break
 			}
 			constant := string(t) == ".const"
-			if v := r.variable(); v.name != "" && (v.end == ";" || v.end == "=") {
+			if v := r.variable(); v.name != "" && (v.end == ";" || v.end == "=") && b.variable(len(v.name)) {
 				c.Variables = append(c.Variables, Variable{Name: v.name, Size: v.size, Constant: constant, Init: v.end == "=", Extern: external})
 			}
 			external = false
@@ -83,7 +85,10 @@ func PTX(text []byte) Code {
 }
 
 // A ptxReader reads declarations.
-type ptxReader struct{ tokens }
+type ptxReader struct {
+	tokens
+	budget *budget
+}
 
 // peek returns the next token and leaves it.
 func (r *ptxReader) peek() []byte {
@@ -133,6 +138,9 @@ func (r *ptxReader) params() ([]Param, bool) {
 			return all, true
 		case ".param":
 			v := r.variable()
+			if !r.budget.param(len(v.name) + len(v.typ)) {
+				return nil, false
+			}
 			size := 0
 			if v.size <= 1<<20 {
 				size = int(v.size)

@@ -65,6 +65,9 @@ func ReadTriton(text []byte) (*Triton, error) {
 			return nil, fmt.Errorf("metadata of Triton: %w", err)
 		}
 	}
+	if len(m.Name) > maxName {
+		return nil, fmt.Errorf("metadata of Triton: the kernel's name has %d bytes, more than %d", len(m.Name), maxName)
+	}
 	if m.Name == "" || m.NumWarps == nil || m.Shared == nil {
 		return nil, errors.New("no metadata of Triton: name, num_warps or shared is missing")
 	}
@@ -182,6 +185,7 @@ func TritonIR(text []byte, kernel string) ([]TritonParam, error) {
 	if len(text) > maxTriton {
 		return nil, fmt.Errorf("intermediate code of %d bytes, more than %d", len(text), maxTriton)
 	}
+	names := [][]byte{[]byte(kernel), []byte(`"` + kernel + `"`)}
 	for rest := text; ; {
 		_, after, ok := bytes.Cut(rest, []byte("tt.func"))
 		if !ok {
@@ -198,11 +202,13 @@ func TritonIR(text []byte, kernel string) ([]TritonParam, error) {
 		if !ok {
 			continue
 		}
-		name, b, ok := bytes.Cut(b, []byte("("))
-		if !ok || strings.Trim(string(name[:min(len(name), maxName)]), `" `) != kernel {
-			continue
+		for _, name := range names {
+			if rest, ok := bytes.CutPrefix(b, name); ok {
+				if rest, ok = bytes.CutPrefix(bytes.TrimLeft(rest, " "), []byte("(")); ok {
+					return irParams(rest)
+				}
+			}
 		}
-		return irParams(b)
 	}
 }
 

@@ -43,9 +43,14 @@ func (c *contents) number(kernel string) int {
 	return untold
 }
 
+// mostTargets is how many architectures an error lists at most. Images have a dozen at most, unless they are
+// made to be slow.
+const mostTargets = 64
+
 // inspect reads an image that prepare has found to be whole.
 func inspect(image []byte) *contents {
 	c := new(contents)
+	undefined := make(map[string]bool)
 	codes, err := kernelobject.Read(image)
 	if err != nil {
 		return c
@@ -55,7 +60,7 @@ func inspect(image []byte) *contents {
 			if code.Form == kernelobject.FormPTX {
 				target += " as PTX"
 			}
-			if !slices.Contains(c.targets, target) {
+			if len(c.targets) < mostTargets && !slices.Contains(c.targets, target) {
 				c.targets = append(c.targets, target)
 			}
 		}
@@ -67,7 +72,8 @@ func inspect(image []byte) *contents {
 			c.note(k.Name, n)
 		}
 		for _, name := range code.Undefined {
-			if !slices.Contains(c.undefined, name) {
+			if !undefined[name] {
+				undefined[name] = true
 				c.undefined = append(c.undefined, name)
 			}
 		}

@@ -3,12 +3,14 @@ package cudadriver
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/testdata/kernels"
@@ -94,6 +96,29 @@ func TestSections(t *testing.T) {
 		if got := inspect(b); name != "far too many" && got.params != nil {
 			t.Errorf("%s: %v", name, got.params)
 		}
+	}
+}
+
+// TestManyTargets reads a fat binary of 200,000 entries for as many architectures, in which a search for each
+// through all others would take minutes.
+func TestManyTargets(t *testing.T) {
+	le := binary.LittleEndian
+	b := make([]byte, 16)
+	le.PutUint32(b, 0xba55ed50)
+	le.PutUint16(b[6:], 16)
+	for i := range 200_000 {
+		text := fmt.Sprintf(".version 8\n.target sm_%d\n", i)
+		e := make([]byte, 16)
+		le.PutUint16(e, 1)
+		le.PutUint32(e[4:], 16)
+		le.PutUint64(e[8:], uint64(len(text)))
+		b = append(append(b, e...), text...)
+	}
+	le.PutUint64(b[8:], uint64(len(b)-16))
+	start := time.Now()
+	c := inspect(b)
+	if took := time.Since(start); took > time.Minute || len(c.targets) != mostTargets || c.targets[1] != "sm_1 as PTX" {
+		t.Errorf("%d targets after %v: %.3q", len(c.targets), took, c.targets)
 	}
 }
 

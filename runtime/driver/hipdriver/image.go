@@ -51,6 +51,10 @@ func inspect(image []byte, arch string) (form string, targets []string, _ error)
 	return bad(fmt.Errorf("neither a code object nor a bundle of them, which hipcc --genco writes; it begins with %q", image[:min(len(image), 16)]))
 }
 
+// mostTargets is how many architectures an error lists at most. Bundles have a dozen at most, unless they are
+// made to be slow.
+const mostTargets = 64
+
 // checkBundle goes through a bundle's entries, and returns what architectures those for devices are for.
 func checkBundle(image []byte) (targets []string, _ error) {
 	entries, err := kernelobject.Bundle(image)
@@ -58,7 +62,7 @@ func checkBundle(image []byte) (targets []string, _ error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if e.Target != "" && !slices.Contains(targets, e.Target) {
+		if e.Target != "" && len(targets) < mostTargets && !slices.Contains(targets, e.Target) {
 			targets = append(targets, e.Target)
 		}
 	}

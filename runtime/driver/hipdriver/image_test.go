@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/hip"
@@ -140,6 +142,24 @@ func TestInspect(t *testing.T) {
 	}
 	if _, _, err := inspect(nil, "sm_90"); !errors.Is(err, hip.ErrorInvalidImage) {
 		t.Errorf("nothing for a device that is none of AMD's: %v", err)
+	}
+}
+
+// TestManyTargets reads a bundle of 200,000 entries for as many architectures, in which a search for each through
+// all others would take minutes.
+func TestManyTargets(t *testing.T) {
+	const n = 200_000
+	le := binary.LittleEndian
+	b := le.AppendUint64([]byte("__CLANG_OFFLOAD_BUNDLE__"), n)
+	for i := range n {
+		id := fmt.Sprintf("hip--gfx%d", i)
+		b = le.AppendUint64(le.AppendUint64(le.AppendUint64(b, 0), 0), uint64(len(id)))
+		b = append(b, id...)
+	}
+	start := time.Now()
+	targets, err := checkBundle(b)
+	if took := time.Since(start); err != nil || took > time.Minute || len(targets) != mostTargets || targets[1] != "gfx1" {
+		t.Errorf("%v; %d targets after %v: %.3q", err, len(targets), took, targets)
 	}
 }
 

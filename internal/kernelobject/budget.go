@@ -1,0 +1,36 @@
+package kernelobject
+
+import "unsafe"
+
+// A budget bounds the memory that reading one file may take: the size of its compressed entries when
+// they are unpacked, and the kernels, parameters and variables that are returned. All entries of a file
+// share one budget. A file that is not compressed never exceeds it: in the smallest declaration of a
+// kernel each byte costs 14.
+type budget struct {
+	left uint64
+	over bool // something did not fit
+}
+
+// newBudget returns the budget for a file of n bytes.
+func newBudget(n int) *budget {
+	return &budget{left: 16<<20 + 16*uint64(n)}
+}
+
+// take reports whether n more bytes fit, and takes them. After the first refusal nothing fits.
+func (b *budget) take(n uint64) bool {
+	if b.over || n > b.left {
+		b.over = true
+		return false
+	}
+	b.left -= n
+	return true
+}
+
+// kernel, param and variable take one of these, with texts of so many bytes.
+func (b *budget) kernel(texts int) bool {
+	return b.take(uint64(unsafe.Sizeof(Kernel{})) + uint64(texts))
+}
+func (b *budget) param(texts int) bool { return b.take(uint64(unsafe.Sizeof(Param{})) + uint64(texts)) }
+func (b *budget) variable(texts int) bool {
+	return b.take(uint64(unsafe.Sizeof(Variable{})) + uint64(texts))
+}
