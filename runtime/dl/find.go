@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
 // A candidate is a file that may be the library.
@@ -30,7 +32,7 @@ func (s *Spec) explicit(opt *Options) (c candidate, ok bool) {
 		return candidate{path: opt.Path, source: "Options.Path"}, true
 	}
 	if s.Env != "" {
-		if p := os.Getenv(s.Env); p != "" {
+		if p := secureenv.Get(s.Env); p != "" {
 			return candidate{path: p, source: "environment variable " + s.Env}, true
 		}
 	}
@@ -79,7 +81,7 @@ func (s *Spec) candidates(opt *Options) []candidate {
 func expand(dir string) (string, bool) {
 	ok := true
 	dir = os.Expand(dir, func(name string) string {
-		v := os.Getenv(name)
+		v := secureenv.Get(name)
 		if v == "" {
 			ok = false
 		}

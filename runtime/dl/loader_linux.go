@@ -4,12 +4,12 @@ package dl
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/internal/regular"
+	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
 // Modes of dlopen.
@@ -82,7 +82,7 @@ func irregular(name string) string {
 	if !isBare(name) {
 		return ""
 	}
-	for _, dir := range strings.FieldsFunc(os.Getenv("LD_LIBRARY_PATH"), func(r rune) bool { return r == ':' || r == ';' }) {
+	for _, dir := range strings.FieldsFunc(secureenv.Get("LD_LIBRARY_PATH"), func(r rune) bool { return r == ':' || r == ';' }) {
 		path := filepath.Join(dir, name)
 		switch _, err := regular.Stat(path); {
 		case err == nil:

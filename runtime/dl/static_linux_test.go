@@ -47,6 +47,55 @@ func TestTagStatic(t *testing.T) {
 	run("not found: true test: cannot open the C library: no glibc on this machine", &syscall.SysProcAttr{Chroot: filepath.Dir(prog)})
 }
 
+// TestTagStaticElevated starts a set-user-ID program as another user. It must not run the loader that the caller names.
+func TestTagStaticElevated(t *testing.T) {
+	if runtime.GOARCH != "amd64" || os.Getuid() != 0 {
+		t.Skip("needs amd64, and root to make a set-user-ID program of its own and start it as another user")
+	}
+	prog := buildStatic(t, "puregpu_static", "amd64")
+	dir, err := os.MkdirTemp("", "elevated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	code, err := os.ReadFile(prog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prog = filepath.Join(dir, "prog")
+	for _, err := range []error{os.Chmod(dir, 0o755), os.WriteFile(prog, code, 0o755), os.Chmod(prog, 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	say := func() string {
+		cmd := exec.Command(prog)
+		cmd.Env = []string{"PUREGPU_LOADER=/the/caller's"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	const asked = "PUREGPU_LOADER=/the/caller's"
+	if got := say(); !strings.Contains(got, asked) {
+		t.Errorf("with the caller's own rights it said\n%s", got)
+	}
+	if err := os.Chmod(prog, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil || fs.Flags&syscall.MS_NOSUID != 0 {
+		t.Skip("the folder for temporary files is mounted nosuid: ", err)
+	}
+	if got := say(); strings.Contains(got, asked) {
+		t.Errorf("with root's rights it said\n%s", got)
+	} else {
+		t.Log(got)
+	}
+}
+
 // buildStatic builds a program with a tag and checks that it is static. It skips the test where that cannot be.
 func buildStatic(t *testing.T, tag, goarch string) string {
 	if testing.Short() {

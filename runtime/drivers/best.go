@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -30,7 +30,7 @@ const variable = "PUREGPU_DRIVER"
 func Best(opts ...Option) (driver.Driver, error) { return traced(collect(opts).best()) }
 
 func (o options) best() (driver.Driver, error) {
-	if name := os.Getenv(variable); name != "" {
+	if name := secureenv.Get(variable); name != "" {
 		d, err := o.chosen(name)
 		if err != nil {
 			return nil, fmt.Errorf("drivers: the environment variable %s is %q: %w", variable, name, err)

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/diskcache"
 )
@@ -244,7 +244,7 @@ func (o *Options) cache(by driver.CompilerInfo) (*diskcache.Cache, error) {
 	}
 	c := diskcache.Cache{Dir: o.CacheDir, Max: o.CacheSize}
 	if c.Dir == "" {
-		dir, err := os.UserCacheDir()
+		dir, err := secureenv.UserCacheDir()
 		if err != nil {
 			return nil, err
 		}

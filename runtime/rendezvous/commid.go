@@ -3,7 +3,8 @@ package rendezvous
 import (
 	"context"
 	"fmt"
-	"os"
+
+	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
 // commID is the variable that NCCL reads, and RCCL like it.
@@ -30,7 +31,7 @@ func (n NCCLCommID) EachRankMakesID() bool { return true }
 
 // Share returns the id.
 func (n NCCLCommID) Share(_ context.Context, name string, id []byte) ([]byte, error) {
-	if os.Getenv(commID) == "" {
+	if secureenv.Get(commID) == "" {
 		return nil, fmt.Errorf("rendezvous: %s: %s is not set, so that the ids of the ranks differ: set it to the same host:port on all ranks",
 			exchange(name, Place{}), commID)
 	}

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
+
+	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
 // ErrNone is the error for an environment in which no launcher has left anything.
@@ -28,7 +29,7 @@ type Place struct {
 	Launcher string
 }
 
-// FromEnv finds a process's place in its environment; lookup is [os.LookupEnv] if it is nil. Variables that are empty count as
+// FromEnv finds a process's place in its environment; lookup is the process's own if it is nil. Variables that are empty count as
 // absent. The launchers are tried in this order, for one often starts the next, and the last knows best:
 //
 //   - torchrun, and whatever else sets RANK and WORLD_SIZE
@@ -42,7 +43,7 @@ type Place struct {
 // anything it is [ErrNone].
 func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 	if lookup == nil {
-		lookup = os.LookupEnv
+		lookup = secureenv.Lookup
 	}
 	e := env(lookup)
 	var half error

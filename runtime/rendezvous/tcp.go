@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
+
+	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
 // A TCP passes ids over connections to rank 0.
@@ -47,7 +48,7 @@ func (t TCP) Share(ctx context.Context, name string, id []byte) ([]byte, error) 
 	}
 	at := t.Address
 	if at == "" {
-		if at, err = masterAddress(os.LookupEnv); err != nil {
+		if at, err = masterAddress(secureenv.Lookup); err != nil {
 			return nil, fmt.Errorf("rendezvous: %s: %w", exchange(name, p), err)
 		}
 	}

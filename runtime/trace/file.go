@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -23,11 +24,12 @@ const (
 	SlowVariable = "PUREGPU_TRACE_SLOW"
 )
 
-// FromEnv begins the trace that the environment asks for, if it does: else it returns nil. It looks variables up by lookup, or if that is nil by
-// [os.LookupEnv]. Nobody need close the trace: it is written when devices are closed, and meanwhile.
+// FromEnv begins the trace that the environment asks for, and returns nil if it asks for none. It looks variables up by lookup. A nil
+// lookup means the process's environment, which counts as empty in a program that has rights that its caller does not have. Nobody
+// need close the trace: it is written when devices are closed, and meanwhile.
 func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	if lookup == nil {
-		lookup = os.LookupEnv
+		lookup = secureenv.Lookup
 	}
 	name, _ := lookup(Variable)
 	if name == "" {

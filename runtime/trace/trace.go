@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -86,7 +87,7 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 		o.Logger = slog.Default()
 	}
 	if o.World == 0 {
-		o.Rank, o.World = rankOf(os.LookupEnv)
+		o.Rank, o.World = rankOf(secureenv.Lookup)
 	}
 	t := &Trace{to: w, records: make([]gpu.TraceRecord, 256), stop: make(chan struct{}), done: make(chan struct{})}
 	var err error
@@ -108,7 +109,7 @@ func Create(name string, o Options) (*Trace, error) {
 		return nil, err
 	}
 	if o.World == 0 {
-		o.Rank, o.World = rankOf(os.LookupEnv)
+		o.Rank, o.World = rankOf(secureenv.Lookup)
 	}
 	f, err := create(name, o.Rank, o.World)
 	if err != nil {

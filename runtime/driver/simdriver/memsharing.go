@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
@@ -31,7 +32,7 @@ func (m *Machine) lose(a *allocation) {
 
 // nameFile makes a file, without a name of its own, that says which thing of the [Machine] it is.
 func nameFile(name string) (*os.File, error) {
-	f, err := os.CreateTemp("", "simulated-memory-*")
+	f, err := os.CreateTemp(secureenv.TempDir(), "simulated-memory-*")
 	if err != nil {
 		return nil, err
 	}

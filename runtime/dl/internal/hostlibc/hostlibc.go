@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
 // Env names the environment variable that says where glibc's loader is.
@@ -99,7 +101,7 @@ func start() error {
 
 // find finds a loader of glibc's that can start a program, and makes the program.
 func find() (*loader, *program, error) {
-	if path := os.Getenv(Env); path != "" {
+	if path := secureenv.Get(Env); path != "" {
 		ld, p, err := prepare(path)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s=%s: %w", Env, path, err)

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 
+	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -97,7 +97,7 @@ var errNone = fmt.Errorf("the library has made none: %w", nccl.ErrorInternal)
 // checkEnvironment refuses what would have the library overrule the settings that abortion depends on.
 func checkEnvironment() error {
 	for name, harmless := range map[string]string{"NCCL_COMM_BLOCKING": "0", "NCCL_COMM_SPLIT_SHARE_RESOURCES": ""} {
-		if v := os.Getenv(name); v != "" && v != harmless {
+		if v := secureenv.Get(name); v != "" && v != harmless {
 			return fmt.Errorf("with %s=%s communicators could not be aborted: unset it", name, v)
 		}
 	}
