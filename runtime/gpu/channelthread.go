@@ -264,13 +264,19 @@ func (c *Channel) take(s *submission) error {
 	return nil
 }
 
-// ready notes that a submission has nothing left to wait for.
+// ready tells the channel's thread that a submission has nothing left to wait for.
 func (c *Channel) ready(s *submission) {
-	c.mu.Lock()
-	if c.phase() >= channelClosed { // nobody issues it any more
-		c.mu.Unlock()
+	if !c.arrive(s) {
 		c.dev.failSubmission(s, c.failed())
-		return
+	}
+}
+
+// arrive is ready for a caller that deals with a channel whose thread issues nothing more: then it reports false.
+func (c *Channel) arrive(s *submission) bool {
+	c.mu.Lock()
+	if c.phase() >= channelClosed {
+		c.mu.Unlock()
+		return false
 	}
 	if s.mode == untilReached {
 		c.hand.state = isBack
@@ -279,6 +285,14 @@ func (c *Channel) ready(s *submission) {
 	s.arrived = true
 	c.mu.Unlock()
 	c.signal()
+	return true
+}
+
+// arriveDirectly tells the channel's thread that a parked group is ready. It leaves out the device's thread, which would only pass
+// the group on. It reports false if the group is to fail: that releases other work, and would nest without end here.
+func (s *submission) arriveDirectly() bool {
+	s.q.dev.unpark(s)
+	return s.q.tl.ch.arrive(s)
 }
 
 func (c *Channel) signal() {

@@ -158,3 +158,63 @@ func TestWaitForGroup(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestChainWithoutDeviceThread holds up the device's thread. Groups that wait for groups of their channel, and for fills between
+// them, are issued all the same: the channel's thread goes from one to the next by itself.
+func TestChainWithoutDeviceThread(t *testing.T) {
+	checkLeaks(t)
+	g, err := OpenGroup(simdriver.New(simdriver.Config{}), Options{Queues: 2, Events: 1024})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chans, err := g.NewChannels(within(t), ChannelOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := chans[0]
+	dev := c.Device()
+	b, err := dev.Alloc(DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The function holds the timeline of the second queue. The device's thread waits for it to issue the fill.
+	begun, end := make(chan struct{}), make(chan struct{})
+	held, native := newSemaphore(t, 0), make(chan error, 1)
+	if err := dev.Queue(1).Fill(Order{Wait: []Point{{held, 1}}}, b.Range(0, 8), []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		native <- dev.Queue(1).Native(Order{}, func(Native) error { close(begun); <-end; return nil })
+	}()
+	<-begun
+	if err := dev.Queue(0).Fill(Order{Signal: []Point{{held, 1}}}, b.Range(8, 8), []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	for dev.running.Load() == 0 {
+		runtime.Gosched()
+	}
+
+	const n = 100 // there are events for all, so nothing is starved
+	s := newSemaphore(t, 0)
+	for v := uint64(0); v < n; v += 2 {
+		err := c.Submit(context.Background(), Order{Wait: []Point{{s, v}}, Signal: []Point{{s, v + 1}}}, AllReduce(b.Range(16, 8), b.Range(16, 8), Int8, Sum()))
+		if err == nil && v%4 == 0 {
+			err = dev.Queue(0).Fill(Order{Wait: []Point{{s, v + 1}}, Signal: []Point{{s, v + 2}}}, b.Range(16, 8), []byte{1})
+		} else if err == nil {
+			err = c.Submit(context.Background(), Order{Wait: []Point{{s, v + 1}}, Signal: []Point{{s, v + 2}}}, AllReduce(b.Range(16, 8), b.Range(16, 8), Int8, Sum()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Wait(within(t), n); err != nil {
+		t.Error(err)
+	}
+	close(end)
+	if err := <-native; err != nil {
+		t.Error(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,5 +1,7 @@
 package gpu
 
+import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
+
 // inline is how many submissions a signal of the host issues itself at the most. To hand one over to the device's thread
 // takes many times as long as to issue it, and of many the thread does the rest.
 const inline = 1
@@ -9,8 +11,11 @@ const handOver = 32
 
 // release passes timepoints on, without any lock held, for work that is over or has failed. Functions are called on goroutines of
 // their own, for the caller may have more to do.
-func release(list *timepoint) {
-	for t := passOn(list, 0); t != nil; t = t.next {
+func release(list *timepoint) { releaseIssuing(list, 0) }
+
+// releaseIssuing is release for a caller that may issue so many of the submissions itself.
+func releaseIssuing(list *timepoint, inline int) {
+	for t := passOn(list, inline); t != nil; t = t.next {
 		go t.fn(t.err)
 	}
 }
@@ -51,6 +56,7 @@ func passOn(list *timepoint, inline int) *timepoint {
 			next = more.before(next) // not by recursion: barriers and links may be chained without end
 			switch {
 			case !isReady:
+			case s.op.Kind == work.Collect && s.arriveDirectly():
 			case inline > 0 && s.mayIssue():
 				inline--
 				s.q.dev.unpark(s)
@@ -82,7 +88,7 @@ func giveWay() {}
 
 // mayIssue reports whether whoever has made a submission ready may issue it, and will hardly be held up by that.
 func (s *submission) mayIssue() bool {
-	return s.q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() && !s.callsNative() && s.q.load() < 64
+	return s.q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() && !s.callsNative() && !s.mayWait() && s.q.load() < 64
 }
 
 // A readyList gathers submissions of a device that are ready to be issued.

@@ -162,7 +162,11 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		tl.dev.check(err)
 	}
 	if released != nil {
-		release(released)
+		if tl.ch != nil { // its thread can issue what comes next, and need not wake the device's
+			releaseIssuing(released, inline)
+		} else {
+			release(released)
+		}
 	}
 	if many {
 		tl.tidy(seq)

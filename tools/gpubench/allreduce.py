@@ -67,10 +67,23 @@ class Rank:
         self.reduce(numbers, order["ahead"])
         done()
         each = (time.perf_counter_ns() - start) / order["ahead"]
+        answer = {"each_ns": each}
+        chained = order.get("chained", 0)
+        if chained:  # each comes after the one before it in any case
+            answer["chain_ns"] = answer["stream_ns"] = self.ahead(lambda: self.reduce(numbers, 1), chained)
+            answer["filled_ns"] = self.ahead(lambda: (numbers.zero_(), self.reduce(numbers, 1)), chained)
         del numbers, pad
         self.torch.cuda.empty_cache()
         times.sort()
-        return {"p50_ns": times[len(times) // 2], "min_ns": times[0], "each_ns": each}
+        answer.update({"p50_ns": times[len(times) // 2], "min_ns": times[0]})
+        return answer
+
+    def ahead(self, work, times):
+        start = time.perf_counter_ns()
+        for _ in range(times):
+            work()
+        self.torch.cuda.synchronize()
+        return (time.perf_counter_ns() - start) / times
 
 
 def release(version):

@@ -86,6 +86,9 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	return counts{Warm: 3, Timed: 8, Ahead: 30}, 5
 }
 
+// chainedTo is the largest size of which chains are timed. Above it the time on the link hides what the host does.
+const chainedTo = 16 << 20
+
 // Where memory is decides on a hundredth of the bandwidth, of what fits into the devices' caches above all. So each turn's is behind
 // that of another size.
 const (
@@ -115,6 +118,17 @@ func reduceBench(e *env, w way, size uint64) bench {
 		add("busbw", busBandwidth, gigabytes, wide, false)
 	}
 	c, rounds := reduceCounts(size, e.opt.sim)
+	chained := -1 // the row of the first such figure
+	if n > 1 && size <= chainedTo {
+		chained, c.Chained = len(rows), min(c.Ahead, 200)
+		few := goal{max: 1, of: ofRaw, device: true}
+		if size <= 64<<10 {
+			few = goal{max: 20e3, device: true}
+		}
+		add("chain", "time of one of a chain by points, submitted ahead", ns, few, false)
+		add("stream", "time of one of a stream, submitted ahead", ns, few, false)
+		add("stream, fills", "time of a fill and one of a stream, submitted ahead", ns, goal{}, false)
+	}
 	return bench{
 		rows:   rows,
 		rounds: rounds,
@@ -136,6 +150,9 @@ func reduceBench(e *env, w way, size uint64) bench {
 					if n > 1 {
 						f[3] = float64(size) / a.Each // bytes a nanosecond are GB a second
 						f[4] = f[3] * 2 * float64(n-1) / float64(n)
+					}
+					if chained >= 0 {
+						f[chained], f[chained+1], f[chained+2] = a.Chain, a.Stream, a.Filled
 					}
 					return nil
 				}

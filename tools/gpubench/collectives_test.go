@@ -58,7 +58,7 @@ func TestCollectives(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "c.svg")
 	rows := runJSON(t, "-sim", "-rounds", "1", "-run", "^collectives/", "-svg", file)
-	if len(rows) != 2*5*5+4 {
+	if len(rows) != 2*5*8+4 {
 		t.Errorf("%d rows", len(rows))
 	}
 	for name, r := range rows {

@@ -58,6 +58,8 @@ type counts struct {
 	Warm  int `json:"warm,omitempty"`  // before anything is timed
 	Timed int `json:"timed,omitempty"` // each waited for
 	Ahead int `json:"ahead,omitempty"` // submitted ahead
+
+	Chained int `json:"chained,omitempty"` // submitted ahead, each after the one before it
 }
 
 // An answer is what has come of an order. Times are in nanoseconds.
@@ -76,6 +78,10 @@ type answer struct {
 	Min  float64 `json:"min_ns,omitempty"`
 	Each float64 `json:"each_ns,omitempty"`
 
+	Chain  float64 `json:"chain_ns,omitempty"`
+	Stream float64 `json:"stream_ns,omitempty"`
+	Filled float64 `json:"filled_ns,omitempty"`
+
 	OneByOne float64 `json:"one_by_one_ns,omitempty"`
 	Recorded float64 `json:"recorded_ns,omitempty"`
 }
@@ -84,6 +90,7 @@ type answer struct {
 func slowest(all []answer) (a answer) {
 	for _, x := range all {
 		a.P50, a.Min, a.Each = max(a.P50, x.P50), max(a.Min, x.Min), max(a.Each, x.Each)
+		a.Chain, a.Stream, a.Filled = max(a.Chain, x.Chain), max(a.Stream, x.Stream), max(a.Filled, x.Filled)
 		a.OneByOne, a.Recorded = max(a.OneByOne, x.OneByOne), max(a.Recorded, x.Recorded)
 	}
 	return a

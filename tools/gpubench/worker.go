@@ -37,7 +37,8 @@ type worker struct {
 type rank struct {
 	c      *gpu.Channel
 	sem    *gpu.Semaphore
-	signal [1]gpu.Point // made once
+	signal [1]gpu.Point // made once, as is:
+	wait   [1]gpu.Point
 }
 
 // work carries out the orders, until there are no more, and returns the exit status.
@@ -229,7 +230,68 @@ func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 	start := time.Now()
 	err = ahead(o.Ahead)
 	a.Each = each(time.Since(start), o.Ahead)
-	return a, err
+	if err != nil || o.Chained == 0 {
+		return a, err
+	}
+	return a, w.chained(ctx, o.Chained, mem, &a)
+}
+
+// chained times all-reduces that are submitted ahead, each after the one before it: by points, in a stream, and in a stream with a
+// fill in front of each.
+func (w *worker) chained(ctx context.Context, n int, mem []*gpu.Buffer, a *answer) error {
+	reduce := func(i int, at gpu.Order) error {
+		return w.ranks[i].c.Submit(context.Background(), at, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Float32, gpu.Sum()))
+	}
+	byPoints := func() error {
+		for range n {
+			w.v++
+			for i := range w.ranks {
+				r := &w.ranks[i]
+				r.wait[0], r.signal[0] = r.signal[0], gpu.Point{Semaphore: r.sem, Value: w.v}
+				if err := reduce(i, gpu.Order{Wait: r.wait[:], Signal: r.signal[:]}); err != nil {
+					return err
+				}
+			}
+		}
+		return w.wait(ctx)
+	}
+	streams := make([]*gpu.Stream, len(w.ranks))
+	for i, r := range w.ranks {
+		streams[i] = r.c.Device().Queue(0).NewStream()
+	}
+	inStream := func(fill bool) func() error {
+		return func() error {
+			for range n {
+				for i, s := range streams {
+					if fill {
+						if err := s.Fill(mem[i].All(), []byte{0}); err != nil {
+							return err
+						}
+					}
+					if err := s.Submit(func(at gpu.Order) error { return reduce(i, at) }); err != nil {
+						return err
+					}
+				}
+			}
+			for _, s := range streams {
+				if err := s.Wait(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	for _, way := range []struct {
+		run func() error
+		to  *float64
+	}{{byPoints, &a.Chain}, {inStream(false), &a.Stream}, {inStream(true), &a.Filled}} {
+		start := time.Now()
+		if err := way.run(); err != nil {
+			return err
+		}
+		*way.to = each(time.Since(start), n)
+	}
+	return nil
 }
 
 // small times a group of small all-reduces that was recorded, until it is done, and the same as groups of one.

@@ -14,6 +14,9 @@ class _Tensor:
     def __init__(self, n):
         self.n = n
 
+    def zero_(self):
+        return self
+
 
 def zeros(n, dtype, device):
     assert dtype == float32 and device == "cuda"
