@@ -102,7 +102,7 @@ func codeObject(image []byte, b *budget) Code {
 				if names -= len(sym.name); names < 0 || elf.ST_TYPE(sym.info) != elf.STT_OBJECT || bytes.HasSuffix(sym.name, []byte(".kd")) || len(sym.name) == 0 || !b.variable(len(sym.name)) {
 					continue // .kd is what describes a kernel
 				}
-				c.Variables = append(c.Variables, Variable{Name: string(sym.name), Size: sym.size, Extern: sym.section == elf.SHN_UNDEF})
+				c.Variables = append(c.Variables, Variable{Name: string(sym.name), Size: sym.size, Extern: sym.section == elf.SHN_UNDEF, Visible: elf.ST_BIND(sym.info) == elf.STB_GLOBAL})
 			}
 		}
 	}

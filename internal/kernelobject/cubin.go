@@ -66,6 +66,7 @@ func cubin(image []byte, b *budget) Code {
 				if (constant || bytes.Equal(in, []byte(".nv.global")) || bytes.Equal(in, []byte(".nv.global.init"))) && b.variable(len(name)) {
 					c.Variables = append(c.Variables, Variable{
 						Name: string(name), Size: sym.size, Constant: constant, Init: bytes.HasSuffix(in, []byte(".init")),
+						Visible: bind == elf.STB_GLOBAL,
 					})
 				}
 			}

@@ -63,6 +63,7 @@ type Variable struct {
 	Constant bool   // in constant memory
 	Init     bool   // it has an initial value
 	Extern   bool   // defined elsewhere
+	Visible  bool   // other files may refer to it by its name
 }
 
 // Sizes returns the sizes of the parameters, nil if they are not told.

@@ -138,6 +138,16 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestVisible tells variables that other files may name from those of a compiler or of a file alone.
+func TestVisible(t *testing.T) {
+	ptx := PTX([]byte(".version 7.8\n.visible .const .b8 a[64];\n.global .u32 b = 1;\n.visible .global .b8 c[2] = {1, 2};\n.visible .entry f() { .global .u32 no; }\n.global .u32 d;\n"))
+	for i, want := range []bool{true, false, true, false} {
+		if v := ptx.Variables[i]; v.Visible != want {
+			t.Errorf("%s is visible: %v", v.Name, v.Visible)
+		}
+	}
+}
+
 // lines returns the lines of a text in another order.
 func lines(text string, order ...int) string {
 	all := strings.SplitAfter(text, "\n")

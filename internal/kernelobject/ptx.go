@@ -27,9 +27,9 @@ func PTX(text []byte) Code { return ptx(text, newBudget(len(text))) }
 func ptx(text []byte, b *budget) Code {
 	c := Code{Form: FormPTX}
 	r := ptxReader{tokens: tokens{text}, budget: b}
-	depth := 0        // of braces: variables inside are a function's
-	kernel := -1      // that the braces belong to
-	external := false // the declaration has .extern
+	depth := 0                        // of braces: variables inside are a function's
+	kernel := -1                      // that the braces belong to
+	external, visible := false, false // the declaration has .extern, .visible
 	for t := r.next(); t != nil && !b.over; t = r.next() {
 		switch string(t) {
 		case "{":
@@ -38,11 +38,13 @@ func ptx(text []byte, b *budget) Code {
 			if depth--; depth == 0 {
 				kernel = -1
 			}
-			external = false
+			external, visible = false, false
 		case ";":
-			external = false
+			external, visible = false, false
 		case ".extern":
 			external = true
+		case ".visible":
+			visible = true
 		case ".target":
 			if depth == 0 && c.Arch == "" {
 				c.Arch = string(r.word())
@@ -76,9 +78,9 @@ func ptx(text []byte, b *budget) Code {
 			}
 			constant := string(t) == ".const"
 			if v := r.variable(); v.name != "" && (v.end == ";" || v.end == "=") && b.variable(len(v.name)) {
-				c.Variables = append(c.Variables, Variable{Name: v.name, Size: v.size, Constant: constant, Init: v.end == "=", Extern: external})
+				c.Variables = append(c.Variables, Variable{Name: v.name, Size: v.size, Constant: constant, Init: v.end == "=", Extern: external, Visible: visible})
 			}
-			external = false
+			external, visible = false, false
 		}
 	}
 	return c

@@ -3,22 +3,32 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// A source is what the generator takes from a file of CUDA C++ or HIP: the kernels and the variables of the device that it declares. It is no
-// parser of C++: it splits the text into tokens, skips what is in braces, and reads declarations that have __global__, __constant__ or
-// __device__ in them.
+// A source is what the generator takes from a file of CUDA C++ or HIP: the kernels and the variables of the device that it declares, and
+// other names of types. It is no parser of C++: it splits the text into tokens, skips what is in braces, and reads declarations that begin
+// with typedef or using, or have __global__, __constant__ or __device__ in them. The caller compares what it found with the compiled code.
 type source struct {
 	kernels   []*cKernel
 	variables []*cVariable
-	includes  []string // in quotes
+	aliases   map[string]*cAlias
+	problems  []string // declarations that cannot be read; the first is an error
+	hints     []string // why declarations may be missing
+}
+
+// A cAlias is another name of a type: of a typedef, of using, or of a macro.
+type cAlias struct {
+	typ   string
+	stars int
+	flaw  string // why it is not known what type it is
 }
 
 // A cKernel is a kernel's declaration.
 type cKernel struct {
 	name   string
-	line   int
+	at     string // file and line
 	params []cParam
 	flaw   string // why no Go can be written for it
 }
@@ -39,117 +49,27 @@ type cVariable struct {
 	stars    int
 	count    int // of elements, 0 if it is not a number
 	constant bool
+	flaw     string // why its type is not known
 }
-
-// A token is a word, a number, a text or a character of a source.
-type token struct {
-	text string
-	line int
-}
-
-// tokenize splits a source, without comments and without directives of the preprocessor, of which it returns the names of files to include.
-func tokenize(text string) (tokens []token, includes []string) {
-	line, start := 1, true // of a line
-	for len(text) > 0 {
-		n := 1
-		switch c := text[0]; {
-		case c == '\n':
-			line, start = line+1, true
-			text = text[1:]
-			continue
-		case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v':
-			text = text[1:]
-			continue
-		case strings.HasPrefix(text, "//"):
-			n = lineEnd(text)
-			line += strings.Count(text[:n], "\n")
-			text = text[n:]
-			continue
-		case strings.HasPrefix(text, "/*"):
-			n = len(text)
-			if i := strings.Index(text[2:], "*/"); i >= 0 {
-				n = i + 4
-			}
-			line += strings.Count(text[:n], "\n")
-			text = text[n:]
-			continue
-		case c == '#' && start:
-			n = lineEnd(text)
-			if name, ok := strings.CutPrefix(strings.TrimLeft(text[1:n], " \t"), "include"); ok {
-				if name, ok = strings.CutPrefix(strings.TrimLeft(name, " \t"), `"`); ok {
-					if name, _, ok = strings.Cut(name, `"`); ok {
-						includes = append(includes, name)
-					}
-				}
-			}
-			line += strings.Count(text[:n], "\n")
-			text = text[n:]
-			continue
-		case c == '"' || c == '\'':
-			for n < len(text) && text[n] != c && text[n] != '\n' {
-				if text[n] == '\\' {
-					n++
-				}
-				n++
-			}
-			n = min(n+1, len(text))
-		case strings.HasPrefix(text, `R"`):
-			n = rawText(text)
-		case isWord(c):
-			for n < len(text) && (isWord(text[n]) || text[n] == '\'' && c >= '0' && c <= '9') {
-				n++
-			}
-		case strings.HasPrefix(text, "::"), strings.HasPrefix(text, "[["), strings.HasPrefix(text, "]]"):
-			n = 2
-		}
-		tokens = append(tokens, token{text[:n], line})
-		line += strings.Count(text[:n], "\n")
-		text, start = text[n:], false
-	}
-	return tokens, includes
-}
-
-// rawText returns the length of a raw text, R"x(…)x".
-func rawText(text string) int {
-	mark, rest, ok := strings.Cut(text[2:], "(")
-	if !ok || len(mark) > 16 {
-		return 2
-	}
-	end := ")" + mark + `"`
-	if i := strings.Index(rest, end); i >= 0 {
-		return 2 + len(mark) + 1 + i + len(end)
-	}
-	return len(text)
-}
-
-// lineEnd returns where a line ends, which a backslash has go on.
-func lineEnd(text string) int {
-	for i := 0; i < len(text); i++ {
-		switch {
-		case text[i] == '\\' && strings.HasPrefix(text[i+1:], "\r\n"):
-			i += 2
-		case text[i] == '\\':
-			i++
-		case text[i] == '\n':
-			return i
-		}
-	}
-	return len(text)
-}
-
-func isWord(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c >= 0x80
-}
-
-func isName(s string) bool { return s != "" && isWord(s[0]) && (s[0] < '0' || s[0] > '9') }
 
 // parseSource reads declarations.
-func parseSource(text string) *source {
-	s := new(source)
-	tokens, includes := tokenize(text)
-	s.includes = includes
-	p := parser{source: s, tokens: tokens}
-	p.block(linkage{})
+func parseSource(text string) *source { return parseFiles(text, "", nil) }
+
+// parseFiles reads the declarations of a file and of those that it includes.
+func parseFiles(text, file string, include func(name, from string) (text, path string, ok bool)) *source {
+	s := &source{aliases: map[string]*cAlias{}}
+	x := lexer{include: include}
+	x.lex(text, file)
+	s.problems = x.problems
+	p := parser{source: s, tokens: x.tokens}
+	for len(p.tokens) > 0 { // more than once where there is a brace too many
+		p.block(linkage{})
+	}
+	for name, body := range x.macros {
+		if !slices.ContainsFunc(body, func(t token) bool { return !isName(t.text) && t.text != "*" && t.text != "::" }) {
+			p.alias(name, body)
+		}
+	}
 	return s
 }
 
@@ -180,24 +100,25 @@ func (p *parser) block(in linkage) {
 		case ";":
 			p.declaration(decl, in)
 			decl = nil
-		case "(", "[", "[[":
-			n := closing(t.text, p.tokens)
-			decl = append(append(decl, t), p.tokens[:n]...)
-			p.tokens = p.tokens[n:]
+		case "(", "[":
+			decl = append(append(decl, t), p.take(t)...)
 		case "{":
+			words := plainWords(decl)
+			n := len(words)
 			switch {
-			case isExternC(decl) && in.depth < deepest:
-				p.block(linkage{true, in.space, in.depth + 1})
+			case n == 2 && words[0].text == "extern" && strings.HasPrefix(words[1].text, `"C`) && in.depth < deepest:
+				p.block(linkage{words[1].text == `"C"`, in.space, in.depth + 1})
 				decl = nil
-			case len(decl) > 0 && (decl[0].text == "namespace" || decl[0].text == "inline" && len(decl) > 1 && decl[1].text == "namespace") && in.depth < deepest:
-				p.block(linkage{in.c, decl[len(decl)-1].text, in.depth + 1})
+			case n > 0 && (words[0].text == "namespace" || n > 1 && words[0].text == "inline" && words[1].text == "namespace") && in.depth < deepest:
+				p.block(linkage{in.c, words[n-1].text, in.depth + 1})
 				decl = nil
-			default:
-				p.tokens = p.tokens[closing("{", p.tokens):]
-				if has(decl, "(") && decl[len(decl)-1].text != "=" { // a function
-					p.declaration(decl, in)
-					decl = nil
-				}
+			case isFunction(words):
+				p.take(t)
+				p.declaration(decl, in)
+				decl = nil
+			default: // of a type, or of an initial value
+				p.take(t)
+				decl = append(decl, token{braces, t.at, t.branch})
 			}
 		default:
 			decl = append(decl, t)
@@ -205,28 +126,66 @@ func (p *parser) block(in linkage) {
 	}
 }
 
-// closing returns how many of the tokens that follow an opening one there are up to the one that closes it.
+// braces stands for all that is in braces.
+const braces = "{}"
+
+// take returns the tokens up to the one that closes an opening one, and goes on behind them.
+func (p *parser) take(open token) []token {
+	n, closed := closingOf(open.text, p.tokens)
+	inside := p.tokens[:n]
+	if !closed {
+		p.hints = append(p.hints, fmt.Sprintf("%s: the %s is not closed, as far as kernelgen can tell, which expands no macros", open.at, open.text))
+	}
+	p.tokens = p.tokens[n:]
+	return inside
+}
+
+// isFunction reports whether the braces behind a declaration are a function's body.
+func isFunction(words []token) bool {
+	n := len(words)
+	if n == 0 || words[n-1].text == "=" || !has(words, "(") {
+		return false
+	}
+	if has(words, "operator") || has(words, "template") {
+		return true
+	}
+	// The braces of int x = f() ? T{1} : T{2} are not.
+	for i := 0; i < n; i++ {
+		switch words[i].text {
+		case "(", "[":
+			i += closing(words[i].text, words[i+1:])
+		case "=":
+			return false
+		}
+	}
+	return true
+}
+
+// closers close brackets.
+var closers = map[string]string{"(": ")", "[": "]", "{": "}"}
+
+// closing returns how many of the tokens that follow an opening one there are up to the one that closes it; all if none does.
 func closing(open string, tokens []token) int {
-	end := map[string]string{"(": ")", "[": "]", "{": "}", "[[": "]]"}
-	want := []string{end[open]}
+	n, _ := closingOf(open, tokens)
+	return n
+}
+
+func closingOf(open string, tokens []token) (n int, closed bool) {
+	want := []string{closers[open]}
 	for i, t := range tokens {
-		if close, ok := end[t.text]; ok {
+		if close, ok := closers[t.text]; ok {
 			want = append(want, close)
 		} else if t.text == want[len(want)-1] {
 			if want = want[:len(want)-1]; len(want) == 0 {
-				return i + 1
+				return i + 1, true
 			}
 		}
 	}
-	return len(tokens)
+	return len(tokens), false
 }
 
 func has(tokens []token, text string) bool {
 	return slices.ContainsFunc(tokens, func(t token) bool { return t.text == text })
-}
-
-func isExternC(decl []token) bool {
-	return len(decl) == 2 && decl[0].text == "extern" && decl[1].text == `"C"`
 }
 
 // declaration reads a declaration, if it is one of a kernel or of a variable.
@@ -234,8 +193,15 @@ func (p *parser) declaration(decl []token, in linkage) {
 	if len(decl) == 0 {
 		return
 	}
-	if len(decl) > 1 && decl[0].text == "extern" && decl[1].text == `"C"` {
-		in.c, decl = true, decl[2:]
+	switch decl[0].text {
+	case "typedef":
+		p.typedef(decl[1:])
+		return
+	case "using":
+		if words := plainWords(decl); len(words) > 3 && words[2].text == "=" {
+			p.alias(words[1].text, words[3:])
+		}
+		return
 	}
 	template := has(decl, "template")
 	if has(decl, "__global__") {
@@ -250,7 +216,7 @@ func (p *parser) declaration(decl []token, in linkage) {
 // attributes are words that say nothing of a type, and may have something in parentheses.
 var attributes = map[string]bool{
 	"__launch_bounds__": true, "__cluster_dims__": true, "__maxnreg__": true, "__block_size__": true, "__attribute__": true, "__align__": true,
-	"alignas": true, "__declspec": true,
+	"__attribute": true, "alignas": true, "_Alignas": true, "__declspec": true,
 }
 
 // plainWords leaves out attributes, and words that say nothing of a type.
@@ -261,8 +227,8 @@ func plainWords(tokens []token) (out []token) {
 			if i+1 < len(tokens) && tokens[i+1].text == "(" {
 				i += 1 + closing("(", tokens[i+2:])
 			}
-		case t.text == "[[":
-			i += closing("[[", tokens[i+1:])
+		case t.text == "[" && i+1 < len(tokens) && tokens[i+1].text == "[": // two together begin an attribute, and nothing else
+			i += closing("[", tokens[i+1:])
 		default:
 			out = append(out, t)
 		}
@@ -278,8 +244,16 @@ func (p *parser) kernel(decl []token, in linkage, template bool) {
 	if at <= from || !isName(words[at-1].text) {
 		return
 	}
-	k := &cKernel{name: words[at-1].text, line: words[at-1].line}
+	k := &cKernel{name: words[at-1].text, at: words[at-1].at}
+	end := at + 1 + closing("(", words[at+1:])
+	for i, t := range words[:at] {
+		if t.text == "extern" && words[i+1].text == `"C"` {
+			in.c, from = true, min(from, i)
+		}
+	}
 	switch {
+	case branched(words[from:end]) || has(words[end:], "__global__"):
+		k.flaw = "parts of its declaration are in branches of #if: declare it once, outside of #if"
 	case template:
 		k.flaw = `it is a template, of which code has only what is instantiated, by mangled names: write an extern "C" kernel for each type, which calls a __device__ template`
 	case in.space != "":
@@ -287,7 +261,7 @@ func (p *parser) kernel(decl []token, in linkage, template bool) {
 	case !in.c:
 		k.flaw = `it is not extern "C", and has a mangled name: write extern "C" before __global__`
 	}
-	inside := words[at+1:][:closing("(", words[at+1:])]
+	inside := words[at+1 : end]
 	if n := len(inside); n > 0 && inside[n-1].text == ")" {
 		inside = inside[:n-1]
 	}
@@ -300,12 +274,17 @@ func (p *parser) kernel(decl []token, in linkage, template bool) {
 	for _, had := range p.kernels {
 		if had.name == k.name {
 			if k.text() != had.text() && had.flaw == "" {
-				had.flaw = fmt.Sprintf("it is declared twice, differently, in lines %d and %d: declare it once, outside of #if", had.line, k.line)
+				had.flaw = fmt.Sprintf("it is declared twice, differently, at %s and %s: declare it once, outside of #if", had.at, k.at)
 			}
 			return // a declaration, and then the definition
 		}
 	}
 	p.kernels = append(p.kernels, k)
+}
+
+// branched reports whether tokens are in several branches of conditionals.
+func branched(tokens []token) bool {
+	return len(tokens) > 0 && slices.ContainsFunc(tokens, func(t token) bool { return t.branch != tokens[0].branch })
 }
 
 // text writes the parameters' types.
@@ -325,9 +304,9 @@ func split(tokens []token) (parts [][]token) {
 	depth, from := 0, 0
 	for i, t := range tokens {
 		switch t.text {
-		case "(", "[", "{", "<", "[[":
+		case "(", "[", "{", "<":
 			depth++
-		case ")", "]", "}", ">", "]]":
+		case ")", "]", "}", ">":
 			depth--
 		case ",":
 			if depth <= 0 {
@@ -343,6 +322,7 @@ var qualifiers = map[string]bool{
 	"const": true, "volatile": true, "__restrict__": true, "__restrict": true, "restrict": true, "__grid_constant__": true, "register": true,
 	"struct": true, "union": true, "enum": true, "class": true, "typename": true, "static": true, "extern": true, "__constant__": true,
 	"__device__": true, "__managed__": true, "constexpr": true, "inline": true, "__global": true,
+	"constinit": true, "mutable": true, "thread_local": true, "__host__": true, "__inline__": true, "__forceinline__": true, "__weak__": true,
 }
 
 // keywords are words that are types, or parts of the names of types.
@@ -390,7 +370,7 @@ func parseParam(tokens []token) cParam {
 		c.name, words = words[n-1], words[:n-1]
 	}
 	c.typ = strings.ReplaceAll(strings.Join(words, " "), " :: ", "::")
-	c.typ = strings.TrimPrefix(strings.TrimPrefix(c.typ, ":: "), "std::")
+	c.typ = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(c.typ, ":: "), "cuda::std::"), "std::")
 	if c.typ == "" && c.flaw == "" {
 		c.flaw = "it has no type"
 	}
@@ -414,13 +394,10 @@ func text(tokens []token) string {
 
 // variable reads a declaration of variables, if it is one.
 func (p *parser) variable(decl []token) {
-	words := plainWords(decl)
+	words, unnamed := withoutBody(plainWords(decl))
 	first := true
-	var base string
-	for _, part := range split(words) {
-		if i := slices.IndexFunc(part, func(t token) bool { return t.text == "=" || t.text == "{" }); i >= 0 {
-			part = part[:i]
-		}
+	var base []token
+	for _, part := range declarators(words) {
 		if has(part, "(") { // a function
 			return
 		}
@@ -432,22 +409,200 @@ func (p *parser) variable(decl []token) {
 				continue
 			}
 			n := closing("[", part[i+1:])
-			var count int
+			count := int64(0)
 			if n == 2 { // a number, and the bracket
-				fmt.Sscanf(part[i+1].text, "%d", &count)
+				digits := strings.TrimRight(strings.ReplaceAll(part[i+1].text, "'", ""), "uUlLzZ")
+				count, _ = strconv.ParseInt(digits, 0, 32)
 			}
-			v.count *= count
+			v.count = int(min(int64(v.count)*count, 1<<31-1))
 			i += n
 		}
-		if !first {
-			kept = append([]token{{text: base}}, kept...)
+		switch {
+		case first:
+			base = baseType(kept)
+		default:
+			kept = append(slices.Clone(base), kept...)
+		}
+		if branched(kept) {
+			v.flaw = "parts of its declaration are in branches of #if: declare it once, outside of #if"
+		}
+		if unnamed {
+			kept = append([]token{{text: "struct_"}}, kept...)
 		}
 		d := parseParam(kept)
-		if d.flaw != "" || d.name == "" || strings.HasPrefix(d.typ, "struct") && first {
+		if d.name == "" {
 			return
 		}
-		v.name, v.typ, v.stars = d.name, d.typ, d.stars
-		base, first = d.typ, false
-		p.variables = append(p.variables, v)
+		v.name, v.typ, v.stars, first = d.name, d.typ, d.stars, false
+		if unnamed {
+			v.typ, v.flaw = "", "its type has no name: give it one, and say by -type what it is in Go"
+		}
+		p.addVariable(v)
 	}
+}
+
+// addVariable adds a variable, which may have been declared before.
+func (p *parser) addVariable(v *cVariable) {
+	for _, had := range p.variables {
+		if had.name != v.name {
+			continue
+		}
+		if had.typ != v.typ || had.stars != v.stars {
+			had.flaw = "it is declared twice, differently: declare it once, outside of #if"
+		}
+		switch {
+		case had.count == 0:
+			had.count = v.count
+		case v.count != 0 && v.count != had.count:
+			had.count = -1 // which is not known
+		}
+		return
+	}
+	p.variables = append(p.variables, v)
+}
+
+// declarators splits a declaration at its commas, without initial values.
+func declarators(words []token) (parts [][]token) {
+	var part []token
+	angle, value := 0, false
+	for i := 0; i < len(words); i++ {
+		t := words[i]
+		switch {
+		case t.text == "(" || t.text == "[":
+			n := closing(t.text, words[i+1:])
+			if !value {
+				part = append(part, words[i:i+1+n]...)
+			}
+			i += n
+			continue
+		case t.text == "," && angle <= 0:
+			parts, part, value = append(parts, part), nil, false
+			continue
+		case value:
+			continue
+		case t.text == "=" || t.text == braces:
+			value = true
+			continue
+		case t.text == "<":
+			angle++
+		case t.text == ">":
+			angle--
+		}
+		part = append(part, t)
+	}
+	return append(parts, part)
+}
+
+// baseType returns the tokens of a declaration that its other declarators share.
+func baseType(tokens []token) []token {
+	n := len(tokens)
+	for i, t := range tokens {
+		if t.text == "*" || t.text == "&" {
+			return tokens[:i]
+		}
+	}
+	return tokens[:max(n-1, 0)]
+}
+
+// withoutBody leaves out the body of a type that a declaration defines, and reports whether that has no name.
+func withoutBody(words []token) ([]token, bool) {
+	at := slices.IndexFunc(words, func(t token) bool {
+		return t.text == "struct" || t.text == "class" || t.text == "union" || t.text == "enum"
+	})
+	body := slices.IndexFunc(words, func(t token) bool { return t.text == braces })
+	if at < 0 || body < at {
+		return words, false
+	}
+	name := words[at+1 : body]
+	for i, t := range name {
+		if t.text == ":" { // what it derives from
+			name = name[:i]
+			break
+		}
+	}
+	name = slices.DeleteFunc(slices.Clone(name), func(t token) bool { return qualifiers[t.text] || t.text == "final" })
+	if len(name) > 1 { // struct P p{}
+		return words, false
+	}
+	return slices.Concat(words[:at], name, words[body+1:]), len(name) == 0
+}
+
+// typedef reads what follows the word.
+func (p *parser) typedef(decl []token) {
+	words, unnamed := withoutBody(plainWords(decl))
+	if unnamed {
+		return // a type of its own
+	}
+	var base []token
+	for i, part := range declarators(words) {
+		if i == 0 {
+			base = baseType(part)
+		} else {
+			part = append(slices.Clone(base), part...)
+		}
+		switch open := slices.IndexFunc(part, func(t token) bool { return t.text == "(" || t.text == "[" }); {
+		case open < 0:
+			if d := parseParam(part); d.name != "" {
+				p.setAlias(d.name, cAlias{d.typ, d.stars, d.flaw})
+			}
+		case part[open].text == "[" && open > 0:
+			p.setAlias(part[open-1].text, cAlias{flaw: "is an array"})
+		default: // of a function, or a pointer to one: (*name)(…)
+			for _, t := range part[open+1:] {
+				if isName(t.text) {
+					p.setAlias(t.text, cAlias{flaw: "is a function or a pointer to one"})
+					break
+				}
+			}
+		}
+	}
+}
+
+// alias notes another name of a type.
+func (p *parser) alias(name string, tokens []token) {
+	d := parseParam(append(slices.Clone(tokens), token{text: "name"}))
+	switch {
+	case len(tokens) == 0 || branched(tokens):
+		d.flaw = "has several meanings, or depends on #if"
+	case has(tokens, "["):
+		d.flaw = "is an array"
+	case d.name != "name" && d.flaw == "":
+		d.flaw = "is no type that kernelgen understands"
+	}
+	p.setAlias(name, cAlias{d.typ, d.stars, d.flaw})
+}
+
+func (p *parser) setAlias(name string, a cAlias) {
+	if a.typ == name && a.stars == 0 { // typedef struct P P
+		return
+	}
+	if had := p.aliases[name]; had != nil && *had != a {
+		a = cAlias{flaw: "has several meanings, or depends on #if"}
+	}
+	p.aliases[name] = &a
+}
+
+// deepestAlias is how many names of a type may lead to each other.
+const deepestAlias = 32
+
+// resolve returns what a type is that may be named in other ways, up to a name that known accepts.
+func (s *source) resolve(typ string, stars int, known func(string) bool) (string, int, error) {
+	from := typ
+	for range deepestAlias {
+		if known(typ) {
+			return typ, stars, nil
+		}
+		a := s.aliases[typ]
+		if i := strings.LastIndex(typ, "::"); a == nil && i >= 0 {
+			a = s.aliases[typ[i+2:]]
+		}
+		switch {
+		case a == nil:
+			return typ, stars, nil
+		case a.flaw != "":
+			return "", 0, fmt.Errorf("the type %s %s: say what it is in Go, by -type '%[1]s=GoType'", typ, strings.TrimPrefix(a.flaw, "it "))
+		}
+		typ, stars = a.typ, stars+a.stars
+	}
+	return "", 0, fmt.Errorf("the type %s is defined by itself", from)
 }

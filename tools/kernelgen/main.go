@@ -39,6 +39,7 @@ import (
 	gotoken "go/token"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,6 +76,7 @@ type generator struct {
 	skip     map[string]bool
 	force    bool
 
+	src  *source         // nil if there is none
 	used map[string]bool // of types, args and renames
 	out  io.Writer       // for messages
 }
@@ -191,7 +193,8 @@ func (g *generator) generate(files []string) error {
 		if err != nil {
 			return err
 		}
-		src = parseSource(string(text))
+		g.src = parseFiles(string(text), filepath.ToSlash(sources[0]), g.include)
+		src = g.src
 	}
 	var err error
 	switch {
@@ -316,6 +319,16 @@ func (g *generator) compiled(m *module, at, file string, objects []string, src *
 	return g.addSource(m, filepath.Base(file), src, 0)
 }
 
+// include reads a file that a source includes in quotes. Files that are not found are left to the compiler, which looks in other folders too.
+func (g *generator) include(name, from string) (text, file string, ok bool) {
+	file = path.Join(path.Dir(from), filepath.ToSlash(name))
+	if path.IsAbs(name) {
+		file = name
+	}
+	b, err := regular.ReadFile(g.path(filepath.FromSlash(file)))
+	return string(b), file, err == nil
+}
+
 // errStays says that what is there stays.
 var errStays = errors.New("what is there stays")
 
@@ -394,8 +407,7 @@ func (g *generator) hash(file string, src *source) (string, error) {
 		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) // as a checkout may have it
 		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(text))
 		h.Write(text)
-		_, includes := tokenize(string(text))
-		for _, i := range includes {
+		for _, i := range quoted(string(text)) {
 			if err := add(filepath.Join(filepath.Dir(name), filepath.FromSlash(i)), false); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	gotoken "go/token"
 	"go/types"
@@ -165,22 +166,25 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// addSource adds the kernels and variables that a source declares and the image has.
+// addSource adds the kernels and variables that a source declares and the image has. It fails if the image has others, so that none is lost.
 func (g *generator) addSource(m *module, file string, s *source, index int) error {
 	im := m.images[index]
+	if len(s.problems) > 0 {
+		return errors.New(s.problems[0])
+	}
 	declared := map[string]bool{}
 	for _, c := range s.kernels {
 		declared[c.name] = true
 		if g.skip[c.name] {
 			continue
 		}
-		at := fmt.Sprintf("%s:%d: kernel %s", file, c.line, c.name)
+		at := fmt.Sprintf("%s: kernel %s", c.at, c.name)
 		if c.flaw != "" {
 			return fmt.Errorf("%s: %s. Or leave it out, by -skip %s", at, c.flaw, c.name)
 		}
 		k, err := im.find(c.name)
 		if err != nil {
-			return fmt.Errorf("%s:%d: %w", file, c.line, err)
+			return fmt.Errorf("%s: %w", c.at, err)
 		}
 		made, err := g.fromC(c, k, im.file, k.Params)
 		if err != nil {
@@ -192,10 +196,31 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 	if len(im.codes) == 0 {
 		return fmt.Errorf("%s has no code that can be read: compile without compression (nvcc --no-compress)", im.file)
 	}
-	for _, k := range im.codes[0].Kernels {
-		if !declared[k.Name] && !g.skip[k.Name] && !k.Called {
-			return fmt.Errorf(`kernel %s of %s is not declared in %s: declare it there, as extern "C" __global__ void %[1]s(…), or leave it out, by -skip %[1]s`,
-				k.Name, im.file, file)
+	for _, v := range s.variables {
+		declared[v.name] = true
+	}
+	// lost says that a declaration was not found.
+	lost := func(what, name, decl string) error {
+		why := ""
+		if len(s.hints) > 0 {
+			why = " (" + s.hints[0] + ")"
+		}
+		return fmt.Errorf("%s %s is in %s, but kernelgen finds no declaration of it in %s%s: write it there as %s, not by a macro, or leave it out, by -skip %[2]s", what, name, im.file, file, why, decl)
+	}
+	for i := range im.codes {
+		for _, k := range im.codes[i].Kernels {
+			if !declared[k.Name] && !g.skip[k.Name] && !k.Called {
+				return lost("kernel", k.Name, fmt.Sprintf(`extern "C" __global__ void %s(…)`, k.Name))
+			}
+		}
+		for _, v := range im.codes[i].Variables {
+			if v.Visible && !v.Extern && isOwn(v.Name) && !declared[v.Name] && !g.skip[v.Name] {
+				decl := "__device__"
+				if v.Constant {
+					decl = "__constant__"
+				}
+				return lost("variable", v.Name, fmt.Sprintf("%s TYPE %s", decl, v.Name))
+			}
 		}
 	}
 	for _, v := range s.variables {
@@ -204,6 +229,13 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 		}
 	}
 	return nil
+}
+
+// isOwn reports whether a variable of an image is one that a source names so: it is not mangled, nor made by a compiler.
+func isOwn(name string) bool {
+	return isName(name) && !strings.HasPrefix(name, "__") && !strings.HasPrefix(name, "_Z") && !strings.ContainsFunc(name, func(r rune) bool {
+		return r < 0x80 && !isWord(byte(r))
+	})
 }
 
 // fromC makes a kernel of its declaration and of what the object says.
@@ -227,13 +259,10 @@ func (g *generator) fromC(c *cKernel, k *kernelobject.Kernel, object string, par
 		case given:
 		case p.flaw != "":
 			return nil, fmt.Errorf("%s: %s", what, p.flaw)
-		case p.stars == 0:
-			var ok bool
-			if t, ok = g.ctype(p.typ); !ok {
-				return nil, fmt.Errorf("%s: what %s is in Go is not known: say so, by -type '%[2]s=GoType', where GoType has the same bytes", what, p.typ)
-			}
 		default:
-			t = g.pointer(p.typ, p.stars)
+			if t, err = g.paramType(p.typ, p.stars); err != nil {
+				return nil, fmt.Errorf("%s: %w", what, err)
+			}
 		}
 		if err := sizeOf(what, t, params[i], object); err != nil {
 			return nil, err
@@ -280,15 +309,37 @@ func (g *generator) ctype(name string) (goType, bool) {
 	return t, ok
 }
 
-// pointer returns what a pointer is in Go: elements if their type is known, else a range of bytes.
-func (g *generator) pointer(elem string, stars int) goType {
-	if stars > 1 {
-		return goType{gpuPath + ".Slice[" + driverPath + ".Ptr]", 8}
+// resolve returns what a type of C is that the source may name in other ways. The names that the command line knows count as they are.
+func (g *generator) resolve(typ string, stars int) (string, int, error) {
+	if g.src == nil {
+		return typ, stars, nil
 	}
-	if t, ok := g.ctype(elem); ok && !t.isMemory() {
-		return goType{gpuPath + ".Slice[" + t.expr + "]", 8}
+	return g.src.resolve(typ, stars, func(name string) bool {
+		_, ok := g.types[name]
+		return ok
+	})
+}
+
+// paramType returns what a parameter is in Go: for a pointer elements, for one to void a range of bytes. A type that is not known is an error.
+func (g *generator) paramType(typ string, stars int) (goType, error) {
+	typ, stars, err := g.resolve(typ, stars)
+	if err != nil {
+		return goType{}, err
 	}
-	return goType{gpuPath + ".Range", 8}
+	t, ok := g.ctype(typ)
+	switch {
+	case stars > 1:
+		return goType{gpuPath + ".Slice[" + driverPath + ".Ptr]", 8}, nil
+	case stars == 0 && ok:
+		return t, nil
+	case stars == 0:
+		return goType{}, fmt.Errorf("what %s is in Go is not known: say so, by -type '%[1]s=GoType', where GoType has the same bytes", typ)
+	case typ == "void" && !ok, ok && t.isMemory():
+		return goType{gpuPath + ".Range", 8}, nil
+	case ok:
+		return goType{gpuPath + ".Slice[" + t.expr + "]", 8}, nil
+	}
+	return goType{}, fmt.Errorf("what %s is in Go is not known: say so, by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
 }
 
 func (g *generator) goName(name string) string {
@@ -318,10 +369,25 @@ func (g *generator) addVariable(m *module, file string, v *cVariable, index int)
 		m.notes = append(m.notes, fmt.Sprintf("variable %s of %s is not in %s, and is left out: nothing uses it, or it is static", v.name, file, im.file))
 		return nil
 	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s: variable %s: %w. Or leave it out, by -skip %[2]s", file, v.name, fmt.Errorf(format, args...))
+	}
+	if v.flaw != "" {
+		return fail("%s", v.flaw)
+	}
 	out := &global{name: v.name, goName: g.goName(v.name), image: index}
-	t, ok := g.ctype(v.typ)
-	if v.stars > 0 {
-		t, ok = goType{driverPath + ".Ptr", 8}, true
+	typ, stars, err := g.resolve(v.typ, v.stars)
+	if err != nil {
+		return fail("%w", err)
+	}
+	t, ok := g.ctype(typ)
+	switch {
+	case stars > 0:
+		t = goType{driverPath + ".Ptr", 8}
+	case !ok:
+		return fail("what %s is in Go is not known: say so, by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
+	case t.isMemory():
+		t = goType{}
 	}
 	what := v.typ + strings.Repeat(" *", min(v.stars, 1)) + strings.Repeat("*", max(v.stars-1, 0))
 	if v.constant {
@@ -330,14 +396,12 @@ func (g *generator) addVariable(m *module, file string, v *cVariable, index int)
 		what = "__device__ " + what
 	}
 	out.doc = fmt.Sprintf("%s, of %d bytes", what, found.Size)
-	if ok && t.size > 0 && found.Size > 0 {
+	if t.size > 0 && found.Size > 0 {
 		if want := uint64(v.count) * uint64(t.size); v.count > 0 && want != found.Size || found.Size%uint64(t.size) != 0 {
 			return fmt.Errorf("%s: variable %s: %s has %d bytes, and in %s %d", file, v.name, path.Base(t.expr), max(want, uint64(t.size)), im.file, found.Size)
 		}
 	}
-	if ok {
-		out.elem = t
-	}
+	out.elem = t
 	m.globals = append(m.globals, out)
 	return nil
 }

@@ -1,0 +1,423 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A token is a word, a number, a text or a character of a source.
+type token struct {
+	text   string
+	at     string // file and line
+	branch int    // of a conditional whose condition is not known; 0 outside of all
+}
+
+// A lexer splits sources into tokens, without comments and without directives of the preprocessor. It expands
+// no macros. Of conditionals it leaves out what is known to be left out, such as #if 0. Of others it reads all
+// branches.
+type lexer struct {
+	// include returns the text of a file that is included in quotes, and its path. It may be nil.
+	include func(name, from string) (text, path string, ok bool)
+
+	tokens   []token
+	includes []string           // in quotes
+	macros   map[string][]token // without parameters; nil if there are several or it is not known which
+	problems []string
+
+	had      map[string]bool // files that were included
+	conds    []conditional   // that are open
+	branches int             // numbers given to branches
+}
+
+// A conditional is one from #if to #endif.
+type conditional struct {
+	known bool // whether its condition is known
+	taken bool // known: a branch that counts was there
+	skip  bool // the present branch is left out
+
+	outerSkip   bool // what encloses it is left out
+	outerBranch int  // the branch that encloses it
+
+	first  int // branch: tokens of the first begin here
+	start  int // tokens of the present branch begin here
+	branch int // its number
+	nth    int // branches before it
+	uneven bool
+	guard  string // X of #ifndef X, the first time
+}
+
+// maxFiles is how many files a source can include.
+const maxFiles = 1000
+
+// markers are words of the declarations that are wanted.
+var markers = map[string]bool{"__global__": true, "__constant__": true, "__device__": true, "__managed__": true}
+
+// digraphs are other ways to write brackets, and the sign of a directive.
+var digraphs = map[string]string{"<:": "[", ":>": "]", "<%": "{", "%>": "}"}
+
+// lex reads a file.
+func (x *lexer) lex(text, file string) {
+	open := len(x.conds)
+	line, start := 1, true // of a line
+	for len(text) > 0 {
+		n, word := 1, ""
+		switch c := text[0]; {
+		case c == '\n':
+			start = true
+			fallthrough
+		case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v':
+		case splice(text) > 0:
+			n = splice(text)
+		case strings.HasPrefix(text, "//"):
+			n = lineEnd(text)
+		case strings.HasPrefix(text, "/*"):
+			n = commentEnd(text)
+		case start && (c == '#' || strings.HasPrefix(text, "%:")):
+			n = x.directive(text, file, line)
+		case c == '"' || c == '\'':
+			n = textEnd(text)
+			word = text[:n]
+		case rawPrefix(text) > 0:
+			n = rawText(text)
+			word = text[:n]
+		case isWord(c):
+			for n < len(text) {
+				if s := splice(text[n:]); s > 0 {
+					n += s
+				} else if isWord(text[n]) || c >= '0' && c <= '9' && text[n] == '\'' {
+					n++
+				} else {
+					break
+				}
+			}
+			word = unspliced(text[:n])
+		case strings.HasPrefix(text, "::"):
+			n, word = 2, "::"
+		case strings.HasPrefix(text, "<::") && !strings.HasPrefix(text, "<:::") && !strings.HasPrefix(text, "<::>"):
+			word = "<"
+		default:
+			word = text[:1]
+			if other, ok := digraphs[text[:min(2, len(text))]]; ok {
+				n, word = 2, other
+			}
+		}
+		if word != "" {
+			x.emit(token{text: word, at: fmt.Sprintf("%s:%d", file, line)})
+			start = false
+		}
+		line += strings.Count(text[:n], "\n")
+		text = text[n:]
+	}
+	for len(x.conds) > open {
+		x.endif()
+	}
+}
+
+// skipping reports whether what comes is left out.
+func (x *lexer) skipping() bool {
+	n := len(x.conds)
+	return n > 0 && (x.conds[n-1].skip || x.conds[n-1].outerSkip)
+}
+
+// branch returns the branch that what comes is in, of a conditional whose condition is not known; 0 if there is none.
+func (x *lexer) branch() int {
+	n := len(x.conds)
+	switch {
+	case n == 0:
+		return 0
+	case x.conds[n-1].known:
+		return x.conds[n-1].outerBranch
+	}
+	return x.conds[n-1].branch
+}
+
+// emit adds a token.
+func (x *lexer) emit(t token) {
+	if !x.skipping() {
+		t.branch = x.branch()
+		x.tokens = append(x.tokens, t)
+	}
+}
+
+// directive reads a directive, and returns its length.
+func (x *lexer) directive(text, file string, line int) int {
+	body, n := directiveText(text)
+	name, rest := body, ""
+	if i := strings.IndexFunc(body, func(r rune) bool { return r < 'a' || r > 'z' }); i >= 0 {
+		name, rest = body[:i], strings.TrimSpace(body[i:])
+	}
+	switch name {
+	case "include":
+		if name, ok := strings.CutPrefix(rest, `"`); ok {
+			if name, _, ok = strings.Cut(name, `"`); ok {
+				x.includes = append(x.includes, name)
+				x.enter(name, file)
+			}
+		}
+	case "define", "undef":
+		if !x.skipping() {
+			x.define(rest, name == "undef")
+		}
+	case "if", "ifdef", "ifndef":
+		c := conditional{start: len(x.tokens), first: len(x.tokens), outerSkip: x.skipping(), outerBranch: x.branch()}
+		value, known := condition(name, rest)
+		switch c.known = known; {
+		case known:
+			c.taken, c.skip = value, !value
+		case len(x.conds) >= deepest:
+			c.known, c.taken = true, true
+		default:
+			x.branches++
+			c.branch = x.branches
+			if name == "ifndef" {
+				c.guard = rest
+			}
+		}
+		x.conds = append(x.conds, c)
+	case "elif", "elifdef", "elifndef", "else":
+		if len(x.conds) == 0 {
+			break
+		}
+		x.endBranch()
+		c := &x.conds[len(x.conds)-1]
+		if c.known {
+			value, known := true, true
+			if name != "else" {
+				value, known = condition(strings.TrimPrefix(name, "el"), rest)
+			}
+			c.skip = c.taken || known && !value
+			c.taken = c.taken || !c.skip
+		} else {
+			x.branches++
+			c.branch = x.branches
+		}
+		c.start, c.guard = len(x.tokens), ""
+		c.nth++
+	case "endif":
+		if len(x.conds) > 0 {
+			x.endif()
+		}
+	}
+	return n
+}
+
+func (x *lexer) endif() {
+	x.endBranch()
+	x.conds = x.conds[:len(x.conds)-1]
+}
+
+// endBranch ends a branch of a conditional. Where branches open other numbers of brackets than they close, only
+// the first is kept, since only one of them is compiled.
+func (x *lexer) endBranch() {
+	c := &x.conds[len(x.conds)-1]
+	if c.known {
+		return
+	}
+	tokens := x.tokens[c.start:]
+	depth := 0
+	for _, t := range tokens {
+		switch t.text {
+		case "(", "[", "{":
+			depth++
+		case ")", "]", "}":
+			depth--
+		}
+	}
+	c.uneven = c.uneven || depth != 0
+	if c.nth == 0 || !c.uneven {
+		return
+	}
+	for _, t := range x.tokens[c.first:] {
+		if markers[t.text] {
+			x.problems = append(x.problems, fmt.Sprintf("%s: a declaration with %s is in a branch of #if that closes other brackets than it opens: write it whole into the branch, or outside of #if", t.at, t.text))
+			break
+		}
+	}
+	x.tokens = x.tokens[:c.start]
+}
+
+// condition tells the value of a condition, if it is known.
+func condition(name, text string) (value, known bool) {
+	text = strings.Join(strings.Fields(strings.NewReplacer("(", " ", ")", " ", "!", " ! ").Replace(text)), " ")
+	not := name == "ifndef"
+	if name == "if" {
+		text, not = strings.CutPrefix(text, "! ")
+		text = strings.TrimPrefix(text, "defined ")
+	}
+	switch {
+	case text == "__cplusplus":
+		return !not, true
+	case name == "if" && (text == "0" || text == "1"):
+		return (text == "1") != not, true
+	}
+	return false, false
+}
+
+// define notes a macro.
+func (x *lexer) define(text string, undefine bool) {
+	n := 0
+	for n < len(text) && isWord(text[n]) {
+		n++
+	}
+	name, body := text[:n], text[n:]
+	if i := len(x.conds) - 1; i >= 0 && x.conds[i].guard == name && body == "" && x.conds[i].start == len(x.tokens) && !undefine {
+		x.conds[i].known, x.conds[i].taken = true, true // the file is not included twice
+		return
+	}
+	if name == "" || strings.HasPrefix(body, "(") {
+		return
+	}
+	had, ok := x.macros[name]
+	var tokens []token
+	if !undefine {
+		part := lexer{}
+		part.lex(body, "")
+		tokens = part.tokens
+	}
+	same := func(a, b token) bool { return a.text == b.text }
+	if ok && !slices.EqualFunc(had, tokens, same) || x.branch() != 0 {
+		tokens = nil
+	}
+	if x.macros == nil {
+		x.macros = map[string][]token{}
+	}
+	x.macros[name] = tokens
+}
+
+// enter reads a file that is included, once.
+func (x *lexer) enter(name, from string) {
+	if x.include == nil || x.skipping() || len(x.had) >= maxFiles {
+		return
+	}
+	text, file, ok := x.include(name, from)
+	if !ok || x.had[file] {
+		return
+	}
+	if x.had == nil {
+		x.had = map[string]bool{}
+	}
+	x.had[file] = true
+	x.lex(text, file)
+}
+
+// directiveText returns a directive without its sign, comments and splices, and its length.
+func directiveText(text string) (string, int) {
+	var b strings.Builder
+	n := 1
+	if text[0] == '%' {
+		n = 2
+	}
+	for n < len(text) && text[n] != '\n' {
+		rest := text[n:]
+		switch c := text[n]; {
+		case splice(rest) > 0:
+			n += splice(rest)
+		case strings.HasPrefix(rest, "//"):
+			n += lineEnd(rest)
+		case strings.HasPrefix(rest, "/*"):
+			n += commentEnd(rest)
+			b.WriteByte(' ')
+		case c == '"' || c == '\'':
+			end := textEnd(rest)
+			b.WriteString(rest[:end])
+			n += end
+		default:
+			b.WriteByte(c)
+			n++
+		}
+	}
+	return strings.TrimSpace(b.String()), n
+}
+
+// splice returns the length of a backslash at the end of a line, with that end; 0 if there is none.
+func splice(text string) int {
+	switch {
+	case strings.HasPrefix(text, "\\\n"):
+		return 2
+	case strings.HasPrefix(text, "\\\r\n"):
+		return 3
+	}
+	return 0
+}
+
+func unspliced(text string) string {
+	if !strings.Contains(text, "\\") {
+		return text
+	}
+	return strings.NewReplacer("\\\n", "", "\\\r\n", "").Replace(text)
+}
+
+// lineEnd returns where a line ends, which a backslash has go on.
+func lineEnd(text string) int {
+	for i := 0; i < len(text); i++ {
+		if n := splice(text[i:]); n > 0 {
+			i += n - 1
+		} else if text[i] == '\n' {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// commentEnd returns the length of a comment that begins with /*.
+func commentEnd(text string) int {
+	if i := strings.Index(text[2:], "*/"); i >= 0 {
+		return i + 4
+	}
+	return len(text)
+}
+
+// textEnd returns the length of a text or a character in quotes. One that has no end is as long as its line.
+func textEnd(text string) int {
+	for n := 1; n < len(text); n++ {
+		switch {
+		case text[n] == text[0]:
+			return n + 1
+		case text[n] == '\n':
+			return n
+		case splice(text[n:]) > 0:
+			n += splice(text[n:]) - 1
+		case text[n] == '\\':
+			n++
+		}
+	}
+	return len(text)
+}
+
+// rawPrefix returns the length of what is before the quote of a raw text, 0 if none begins.
+func rawPrefix(text string) int {
+	for _, p := range []string{`R"`, `u8R"`, `uR"`, `UR"`, `LR"`} {
+		if strings.HasPrefix(text, p) {
+			return len(p) - 1
+		}
+	}
+	return 0
+}
+
+// rawText returns the length of a raw text, R"x(…)x".
+func rawText(text string) int {
+	from := rawPrefix(text) + 1
+	mark, rest, ok := strings.Cut(text[from:], "(")
+	if !ok || len(mark) > 16 || strings.ContainsAny(mark, " )\\\t\v\f\n") {
+		return from
+	}
+	end := ")" + mark + `"`
+	if i := strings.Index(rest, end); i >= 0 {
+		return from + len(mark) + 1 + i + len(end)
+	}
+	return len(text)
+}
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c >= 0x80
+}
+
+func isName(s string) bool { return s != "" && isWord(s[0]) && (s[0] < '0' || s[0] > '9') }
+
+// quoted returns the names of files that a source includes in quotes.
+func quoted(text string) []string {
+	var x lexer
+	x.lex(text, "")
+	return x.includes
+}
