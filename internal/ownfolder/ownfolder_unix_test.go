@@ -20,10 +20,14 @@ func TestCheck(t *testing.T) {
 	}{
 		{"own", func(path string) error { return os.Mkdir(path, 0o700) }, ""},
 		{"readable", func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o755)) }, ""},
-		{"setgid", func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o700|os.ModeSetgid)) }, ""},
+		{"setgid", func(path string) error {
+			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o700|os.ModeSetgid))
+		}, ""},
 		{"group", func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o770)) }, "its mode 0770 lets others write"},
 		{"world", func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o702)) }, "its mode 0702 lets others write"},
-		{"sticky", func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777|os.ModeSticky)) }, "its mode 0777 lets others write"},
+		{"sticky", func(path string) error {
+			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777|os.ModeSticky))
+		}, "its mode 0777 lets others write"},
 		{"link", func(path string) error { return os.Symlink(filepath.Join(dir, "own"), path) }, "symbolic link"},
 		{"file", func(path string) error { return os.WriteFile(path, nil, 0o600) }, "it is a file"},
 		{"pipe", func(path string) error { return syscall.Mkfifo(path, 0o600) }, "it is a file"},

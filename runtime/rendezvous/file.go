@@ -7,27 +7,36 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/puregpu/puregpu/internal/busyfile"
 )
 
 // A File passes ids through files.
 //
-// Every exchange has a folder of its own in Path, which is gone when it is over. Each rank but 0 makes a file there whose name
-// nobody has used before, and takes only what rank 0 answers to that name: files that an earlier run has left, because it
-// was killed, are in nobody's way, and rank 0 removes them. Clocks play no part. Runs that use the same Path at the same time
-// need different names, see [Place.Run], or they mix.
+// Every exchange has a folder of its own in Path, which is removed when the exchange is over. Each rank but 0 makes a file there
+// whose name nobody has used before, and takes only the answer that rank 0 gives to that name. Files that a killed run left behind
+// disturb nobody, and rank 0 removes them. Clocks play no part. Runs that use the same Path at the same time need different names,
+// see [Place.Run], or they mix.
 //
-// A network's file system may show a machine only after a while what another has written: NFS with its usual settings after up
+// Anybody can compute the name of the folder. So File makes it for the user of the process alone, and
+// refuses one that is a link, that belongs to another user, or that others can write to. It removes only
+// files that ranks make, follows no link, and reads only regular files of up to 64 KiB and a header.
+// Path itself may be shared, as /tmp is: others can then keep the ranks from meeting, but not see or
+// change an id. All ranks must run as the same user. A file system that changes owners or modes, as a
+// network file system may for root, cannot be used; take [TCP] there.
+//
+// On Windows File does not look at owners or access lists, and folders inherit the access list of Path.
+// Path must therefore be a folder that only the job's user can write to.
+//
+// A context that ends ends the exchange, but not a call of the operating system that hangs, as in a
+// network file system whose server is gone.
+//
+// A network file system may show a machine only after a while what another has written: NFS with its usual settings after up
 // to a minute, and an exchange has three such steps. [TCP] has none.
 type File struct {
-	// Path is a folder that all ranks share. It is made if it is not there.
+	// Path is a folder that all ranks share. It is made, for this user alone, if it is not there. It may be
+	// a link.
 	Path string
 
 	// At is the place of this process; the zero Place is looked for in the environment. Rank 0 waits for as many others as there
@@ -48,7 +57,7 @@ func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error)
 		return nil, err
 	}
 	t := token(p.Run, name)
-	d := fileExchange{dir: filepath.Join(f.Path, fmt.Sprintf("puregpu-%x", t[:12])), rank: p.Rank, count: p.Count}
+	d := fileExchange{path: f.Path, dir: fmt.Sprintf("puregpu-%x", t[:12]), rank: p.Rank, count: p.Count}
 	if f.Path == "" {
 		err = errors.New("no path is given: it must be a folder that all ranks share")
 	} else {
@@ -64,6 +73,7 @@ func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error)
 // another, the files are:
 //
 //	KEY.ask      the rank is there
+//	KEY.new      rank 0 is writing its answer
 //	KEY.id       rank 0 has answered it
 //	KEY.ack-SUM  the rank, which has renamed its KEY.ask, has the id
 //
@@ -71,7 +81,7 @@ func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error)
 // next exchange while another is in this one, and what rank 0 finds is of this exchange or left behind; what is left behind
 // never becomes an ack of this attempt.
 type fileExchange struct {
-	dir         string
+	path, dir   string // the folder that all share, and in it that of the exchange
 	rank, count int
 }
 
@@ -91,160 +101,167 @@ func (d fileExchange) share(ctx context.Context, id []byte) ([]byte, error) {
 // filePace is how often files are looked for.
 func filePace() backoff { return backoff{time.Millisecond, 200 * time.Millisecond} }
 
-// mkdir makes the folder. Those who have left an exchange may be removing it.
-func (d fileExchange) mkdir() error {
-	err := busyfile.Retry(func() error { return os.MkdirAll(d.dir, 0o700) }) // an id lets whoever has it take part
-	if err != nil {
-		if path := filepath.Dir(d.dir); isFile(path) { // of which Windows says that it is not there
-			return &fs.PathError{Op: "mkdir", Path: path, Err: errors.New("a file, not a directory")}
-		}
-	}
-	return err
+// A giver is rank 0 in an exchange.
+type giver struct {
+	fileExchange
+	content  []byte          // of an answer
+	ack      string          // the kind of the files that acknowledge it
+	answered map[string]bool // by key
+	acked    map[string]bool // by key, as of the last look
 }
-
-func isFile(path string) bool {
-	fi, err := os.Stat(path)
-	return err == nil && !fi.IsDir()
-}
-
-func rename(from, to string) error {
-	return busyfile.Retry(func() error { return os.Rename(from, to) })
-}
-
-func remove(name string) error {
-	return busyfile.Retry(func() error { return os.Remove(name) })
-}
-
-func (d fileExchange) file(key, kind string) string { return filepath.Join(d.dir, key+"."+kind) }
 
 // give answers the other ranks until all have the id.
 func (d fileExchange) give(ctx context.Context, id []byte) error {
 	if d.count == 1 {
 		return nil
 	}
-	content, ack := pack(id)
-	answered := map[string]bool{}
+	g := giver{fileExchange: d, answered: map[string]bool{}}
+	g.content, g.ack = pack(id)
 	for pace := filePace(); ; {
-		if err := d.mkdir(); err != nil {
+		all, err := g.look()
+		if err != nil && !gone(err) { // ranks that leave take the folder with them
 			return err
 		}
-		var entries []fs.DirEntry
-		err := busyfile.Retry(func() (err error) { entries, err = os.ReadDir(d.dir); return err })
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if all {
+			return g.letGo(ctx)
 		}
-		acked := map[string]bool{}
-		for _, e := range entries {
-			key, kind, _ := strings.Cut(e.Name(), ".")
-			switch {
-			case kind == ack && answered[key]:
-				acked[key] = true
-			case asks(kind) && !answered[key] && rankOf(key) < d.count: // an ack of a rank 0 that has given up asks too
-				err := d.write(key, content)
-				if err != nil && !errors.Is(err, fs.ErrNotExist) { // then who asked has left, and the folder with it
-					return fmt.Errorf("answer a rank: %w", err)
-				}
-				answered[key] = err == nil
-			}
-		}
-		ranks := ranksOf(acked)
-		if len(ranks) >= d.count-1 {
-			return d.letGo(ctx, entries, answered, acked, ack)
-		}
-		if err := pace.wait(ctx); err != nil { // the files are left to who asked: without one the asker would think that all is well
-			return fmt.Errorf("%s: %w", come(ranks, d.count-1), err)
+		if end := pace.wait(ctx); end != nil { // the files are left to who asked: without one the asker would think that all is well
+			return fmt.Errorf("%s: %w", come(ranksOf(g.acked), d.count-1), errOf(end, err))
 		}
 	}
 }
 
-// write writes an answer, under its name when it is whole.
-func (d fileExchange) write(key string, content []byte) error {
-	if err := busyfile.Retry(func() error { return os.WriteFile(d.file(key, "new"), content, 0o600) }); err != nil {
+// look answers the ranks that have come. It reports whether all have the id, and then removes what
+// earlier runs left.
+func (g *giver) look() (all bool, err error) {
+	x, err := g.open(true)
+	if err != nil {
+		return false, err
+	}
+	defer x.close()
+	files, err := x.entries()
+	if err != nil {
+		return false, err
+	}
+	g.acked = map[string]bool{}
+	for _, f := range files {
+		switch {
+		case f.kind == g.ack && g.answered[f.key]:
+			g.acked[f.key] = true
+		case f.asks() && !g.answered[f.key] && g.awaits(f.key):
+			err := g.answer(x, f.key)
+			if err != nil && !gone(err) { // then the rank has left, and the folder with it
+				return false, fmt.Errorf("answer a rank: %w", err)
+			}
+			g.answered[f.key] = err == nil
+		}
+	}
+	if len(ranksOf(g.acked)) < g.count-1 {
+		return false, nil
+	}
+	g.clean(x, files)
+	return true, nil
+}
+
+// awaits reports whether rank 0 waits for the rank that has a key.
+func (d fileExchange) awaits(key string) bool {
+	r := rankOf(key)
+	return r == -1 || r > 0 && r < d.count
+}
+
+// answer writes an answer. It has its name when it is whole.
+func (g *giver) answer(x *exchangeDir, key string) error {
+	x.remove(key + ".new") // of a rank 0 that was killed
+	if err := x.create(key+".new", g.content); err != nil {
 		return err
 	}
-	return rename(d.file(key, "new"), d.file(key, "id"))
+	return x.rename(key+".new", key+".id")
 }
 
-// asks reports whether a file of this kind is one of a rank that waits.
-func asks(kind string) bool { return kind == "ask" || strings.HasPrefix(kind, "ack-") }
-
-// letGo lets all go who have the id, and removes what others have left.
-func (d fileExchange) letGo(ctx context.Context, entries []fs.DirEntry, answered, acked map[string]bool, ack string) error {
-	for _, e := range entries {
-		key, kind, _ := strings.Cut(e.Name(), ".")
-		if acked[key] || answered[key] && !asks(kind) {
+// clean removes what earlier runs left.
+func (g *giver) clean(x *exchangeDir, files []exchangeFile) {
+	for _, f := range files {
+		if g.acked[f.key] || g.answered[f.key] && !f.asks() {
 			continue
 		}
-		// Who finds its own ask or ack gone does not take the answer; they come before the id, as the entries are sorted. Who has
-		// made an ack of an ask in the meantime is one more than there are, and waits in vain.
-		if err := remove(d.file(key, kind)); err == nil && answered[key] {
-			remove(d.file(key, "id"))
+		// A rank that finds its own ask or ack gone does not take the answer; they come before the id, as the files are sorted. A rank that
+		// has made an ack of an ask in the meantime is one more than there are, and waits in vain.
+		if err := x.remove(f.name()); err == nil && g.answered[f.key] {
+			x.remove(f.key + ".id")
 		}
 	}
+}
+
+// letGo lets all ranks go, which have the id, and waits until they have gone.
+func (g *giver) letGo(ctx context.Context) error {
 	for pace := filePace(); ; {
-		var left error
-		for key := range acked {
-			err := os.Remove(d.file(key, "id"))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // Windows removes no file that is being read
-				left = err
-				continue
-			}
-			if _, err := os.Lstat(d.file(key, ack)); !errors.Is(err, fs.ErrNotExist) {
-				left = errOf(errors.New("a rank that has the id does not go on"), err)
-				continue
-			}
-			delete(acked, key)
-		}
-		if len(acked) == 0 {
-			os.Remove(d.dir) // if nobody else is in it
+		left, err := g.remaining()
+		if err == nil && len(g.acked) == 0 {
 			return nil
 		}
-		if err := pace.wait(ctx); err != nil {
-			return fmt.Errorf("all ranks have come: %w", errOf(err, left))
+		if end := pace.wait(ctx); end != nil {
+			return fmt.Errorf("all ranks have come: %w", errOf(end, errors.Join(err, left)))
 		}
 	}
+}
+
+// remaining removes the answers, and forgets the ranks that have gone. It returns why others have not.
+func (g *giver) remaining() (left, err error) {
+	x, err := g.open(false)
+	if gone(err) { // the last of them has removed it
+		clear(g.acked)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	for key := range g.acked {
+		err := x.remove(key + ".id")
+		if err != nil && !gone(err) { // Windows removes no file that is being read
+			left = err
+			continue
+		}
+		if err := x.exists(key + "." + g.ack); !gone(err) {
+			left = errOf(errors.New("a rank that has the id does not go on"), err)
+			continue
+		}
+		delete(g.acked, key)
+	}
+	if len(g.acked) == 0 {
+		x.removeIfEmpty()
+	}
+	return left, nil
+}
+
+// A taker is another rank in an exchange.
+type taker struct {
+	fileExchange
+	key  string
+	mine string // the kind of its file
+	had  []byte // the id it has acknowledged
 }
 
 // take asks for the id and takes it.
 func (d fileExchange) take(ctx context.Context) ([]byte, error) {
-	key := "x-" + rand.Text()
+	t := taker{fileExchange: d, key: "x-" + rand.Text(), mine: "ask"}
 	if d.rank > 0 {
-		key = strconv.Itoa(d.rank) + "-" + rand.Text()
+		t.key = strconv.Itoa(d.rank) + "-" + rand.Text()
 	}
-	if err := d.ask(key); err != nil {
+	if err := t.ask(); err != nil {
 		return nil, err
 	}
-	mine, had := "ask", []byte(nil)
-	defer func() {
-		for _, kind := range []string{mine, "id", "new"} {
-			remove(d.file(key, kind))
-		}
-		os.Remove(d.dir) // if all are gone
-	}()
+	defer t.leave()
 	for pace := filePace(); ; {
-		var content []byte
-		err := busyfile.Retry(func() (err error) { content, err = os.ReadFile(d.file(key, "id")); return err })
-		id, ack := unpack(content)
-		switch {
-		case err == nil && id != nil && mine != ack: // the first, or that of a rank 0 that has begun again
-			had = id
-			if err := rename(d.file(key, mine), d.file(key, ack)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-			mine = ack
-		case err == nil: // half of it, or nothing new
-		case !errors.Is(err, fs.ErrNotExist):
+		done, err := t.look()
+		if err != nil {
 			return nil, err
-		default:
-			if _, err := os.Lstat(d.file(key, mine)); err != nil {
-				return nil, fmt.Errorf("rank 0 has gone on without this one: are there more processes than it was told of? %w", err)
-			}
-			if had != nil {
-				return had, nil
-			}
+		}
+		if done {
+			return t.had, nil
 		}
 		if err := pace.wait(ctx); err != nil {
-			if had == nil {
+			if t.had == nil {
 				return nil, fmt.Errorf("rank 0 has not come: %w", err)
 			}
 			return nil, fmt.Errorf("rank 0 has come, and waits for others or has given up: %w", err)
@@ -252,24 +269,61 @@ func (d fileExchange) take(ctx context.Context) ([]byte, error) {
 	}
 }
 
+// look looks for an answer and acknowledges it. It reports whether rank 0 has let this rank go.
+func (t *taker) look() (done bool, err error) {
+	x, err := t.open(false)
+	if err == nil {
+		defer x.close()
+		var content []byte
+		content, err = x.read(t.key + ".id")
+		if err == nil {
+			id, ack := unpack(content)
+			if id == nil || t.mine == ack { // half of it, or nothing new
+				return false, nil
+			}
+			t.had = id // the first, or that of a rank 0 that has begun again
+			if err := x.rename(t.key+"."+t.mine, t.key+"."+ack); err != nil && !gone(err) {
+				return false, err
+			}
+			t.mine = ack
+			return false, nil
+		}
+		if gone(err) {
+			err = x.exists(t.key + "." + t.mine)
+		}
+	}
+	if gone(err) {
+		err = fmt.Errorf("rank 0 has gone on without this one: are there more processes than it was told of? %w", err)
+	}
+	return err == nil && t.had != nil, err
+}
+
 // ask makes the file that asks for the id.
-func (d fileExchange) ask(key string) (err error) {
+func (t *taker) ask() (err error) {
 	for range 10 {
-		if err = d.mkdir(); err != nil {
-			return err
+		var x *exchangeDir
+		if x, err = t.open(true); err == nil {
+			err = x.create(t.key+".ask", nil)
+			x.close()
 		}
-		var f *os.File
-		if err = busyfile.Retry(func() (err error) {
-			f, err = os.OpenFile(d.file(key, "ask"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-			return err
-		}); err == nil {
-			return f.Close()
-		}
-		if !errors.Is(err, fs.ErrNotExist) { // else the folder has just gone with the exchange before
+		if err == nil || !gone(err) { // else the folder has just gone with the exchange before
 			return err
 		}
 	}
 	return err
+}
+
+// leave removes the files of this rank, and the folder if all are gone.
+func (t *taker) leave() {
+	x, err := t.open(false)
+	if err != nil {
+		return
+	}
+	defer x.close()
+	for _, kind := range []string{t.mine, "id", "new"} {
+		x.remove(t.key + "." + kind)
+	}
+	x.removeIfEmpty()
 }
 
 // pack returns what a file with an id contains, and the kind of the file that acknowledges it. It is different every time.
@@ -281,21 +335,25 @@ func pack(id []byte) (content []byte, ack string) {
 	return append(sum[:], body...), ackOf(sum)
 }
 
-const nonceSize = 16
+const (
+	nonceSize = 16
+	headSize  = sha256.Size + nonceSize // what stands before the id
+	ackSize   = 6                       // bytes of the sum that tell one attempt from another
+)
 
 // unpack returns the id in a file; nil if the file is not whole yet.
 func unpack(content []byte) (id []byte, ack string) {
-	if len(content) <= sha256.Size+nonceSize {
+	if len(content) <= headSize {
 		return nil, ""
 	}
 	sum := sha256.Sum256(content[sha256.Size:])
 	if !bytes.Equal(sum[:], content[:sha256.Size]) {
 		return nil, ""
 	}
-	return content[sha256.Size+nonceSize:], ackOf(sum)
+	return content[headSize:], ackOf(sum)
 }
 
-func ackOf(sum [sha256.Size]byte) string { return fmt.Sprintf("ack-%x", sum[:6]) }
+func ackOf(sum [sha256.Size]byte) string { return fmt.Sprintf("ack-%x", sum[:ackSize]) }
 
 // rankOf returns the rank of the one whose files have a key, -1 if it did not know.
 func rankOf(key string) int {

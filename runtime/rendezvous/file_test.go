@@ -1,6 +1,9 @@
 package rendezvous
 
 import (
+	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,15 +13,25 @@ import (
 	"time"
 )
 
+// folderName returns the name of the folder of an exchange without a name. Anybody can compute it.
+func folderName() string {
+	k := token("", "")
+	return fmt.Sprintf("puregpu-%x", k[:12])
+}
+
 // folder returns the folder of an exchange of no name.
 func folder(t *testing.T, path string) string {
 	t.Helper()
-	k := token("", "")
-	dir := filepath.Join(path, fmt.Sprintf("puregpu-%x", k[:12]))
+	dir := filepath.Join(path, folderName())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// key makes the key of a rank's files.
+func key(rank string, r rune) string {
+	return rank + "-" + strings.Map(func(rune) rune { return r }, rand.Text())
 }
 
 // TestLeftBehind finds what killed processes can leave, of each step.
@@ -28,14 +41,14 @@ func TestLeftBehind(t *testing.T) {
 	dir := folder(t, path)
 	whole, ack := pack(newID())
 	for name, content := range map[string][]byte{
-		"1-A.ask": nil,
-		"1-B.ask": nil, "1-B.id": whole,
-		"2-C." + ack: nil, "2-C.id": whole,
-		"2-D." + ack: nil,
-		"x-E.id":     whole,
-		"1-F.new":    whole[:17],
-		"1-G.ask":    nil, "1-G.id": whole[:40],
-		"1-H.ack-": nil, "y.z.w": nil,
+		key("1", 'A') + ".ask": nil,
+		key("1", 'B') + ".ask": nil, key("1", 'B') + ".id": whole,
+		key("2", 'C') + "." + ack: nil, key("2", 'C') + ".id": whole,
+		key("2", 'D') + "." + ack: nil,
+		key("x", 'E') + ".id":     whole,
+		key("1", 'F') + ".new":    whole[:17],
+		key("1", 'G') + ".ask":    nil, key("1", 'G') + ".id": whole[:40],
+		key("0", 'H') + ".ask": nil, key("3", 'I') + ".ask": nil, // of ranks that there are not
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
@@ -60,6 +73,45 @@ func wantEmpty(t *testing.T, path string) {
 	})
 	if len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// TestNoSuchRank has files that ask for ranks that cannot be. Rank 0 counts none of them.
+func TestNoSuchRank(t *testing.T) {
+	for _, rank := range []string{"0", "2", "3", "2147483647"} {
+		path := t.TempDir()
+		k := key(rank, 'A')
+		ask := filepath.Join(folder(t, path), k+".ask")
+		if err := os.WriteFile(ask, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		content, ack := pack(newID())
+		g := giver{fileExchange{path, folderName(), 0, 2}, content, ack, map[string]bool{}, nil}
+		for range 2 { // as soon as it is answered it acknowledges that
+			if all, err := g.look(); all || err != nil {
+				t.Errorf("rank %s of 2: all have come: %v, %v", rank, all, err)
+			}
+			os.Rename(ask, strings.TrimSuffix(ask, "ask")+ack)
+		}
+		if g.answered[k] {
+			t.Errorf("rank %s of 2 is answered", rank)
+		}
+	}
+}
+
+// TestCanceled begins with a context that has ended. Nothing is made.
+func TestCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	end := errors.New("out of patience")
+	cancel(end)
+	for rank := range 2 {
+		path := filepath.Join(t.TempDir(), "path")
+		if err := share(ctx, File{Path: path, At: Place{Rank: rank, Count: 2}}, rank, "", newID()); !errors.Is(err, end) {
+			t.Errorf("rank %d: %v, want %v", rank, err, end)
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("rank %d has made the folder: %v", rank, err)
+		}
 	}
 }
 

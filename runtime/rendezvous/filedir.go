@@ -1,0 +1,230 @@
+package rendezvous
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/puregpu/puregpu/internal/busyfile"
+	"github.com/puregpu/puregpu/internal/ownfolder"
+)
+
+// maxFile is the size of the largest file to read.
+const maxFile = headSize + maxID
+
+// An exchangeDir is the open folder of an exchange. Its methods touch regular files in it and nothing
+// else: they follow no link, and whoever renames the folder or puts another in its place is not followed
+// either.
+type exchangeDir struct {
+	root   *os.Root
+	parent *os.Root // the Path
+	name   string   // in the parent
+}
+
+// open opens the folder of an exchange, if it belongs to this user alone. With create it makes the
+// folder first. Ranks that have left an exchange may be removing it: then the error is fs.ErrNotExist.
+func (d fileExchange) open(create bool) (x *exchangeDir, err error) {
+	err = busyfile.Retry(func() error {
+		x, err = d.tryOpen(create)
+		return err
+	})
+	if err != nil && isFile(d.path) { // Windows says that a file used as a folder does not exist
+		return nil, &fs.PathError{Op: "open", Path: d.path, Err: errors.New("a file, not a directory")}
+	}
+	return x, err
+}
+
+func isFile(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && !fi.IsDir()
+}
+
+// A folder is opened under a name that ends in "/.", which fails for a named pipe. To open the pipe
+// itself would wait for a writer.
+const asFolder = string(filepath.Separator) + "."
+
+func (d fileExchange) tryOpen(create bool) (*exchangeDir, error) {
+	if create {
+		if err := os.MkdirAll(d.path, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	parent, err := os.OpenRoot(d.path + asFolder)
+	if err != nil {
+		return nil, err
+	}
+	root, err := d.openIn(parent, create)
+	if err != nil {
+		parent.Close()
+		return nil, err
+	}
+	return &exchangeDir{root, parent, d.dir}, nil
+}
+
+func (d fileExchange) openIn(parent *os.Root, create bool) (*os.Root, error) {
+	if create { // for this user alone: an id lets whoever has it take part
+		if err := parent.Mkdir(d.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	fi, err := parent.Lstat(d.dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := ownfolder.Check(fi); err != nil {
+		return nil, fmt.Errorf("%s is not safe to use: %w: remove it or set another Path; where the file system changes owners and modes, use TCP",
+			filepath.Join(d.path, d.dir), err)
+	}
+	root, err := parent.OpenRoot(d.dir + asFolder)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := root.Stat("."); err != nil || !os.SameFile(fi, opened) {
+		root.Close()
+		return nil, fmt.Errorf("%s was replaced: %w", d.dir, errors.Join(fs.ErrNotExist, err))
+	}
+	return root, nil
+}
+
+func (x *exchangeDir) close() {
+	x.root.Close()
+	x.parent.Close()
+}
+
+// removeIfEmpty removes the folder when no rank is left in it. Nothing can be done with it afterwards.
+func (x *exchangeDir) removeIfEmpty() {
+	fi, err := x.root.Stat(".")
+	x.root.Close() // Windows keeps the name of a folder that is open
+	if err != nil {
+		return
+	}
+	if named, err := x.parent.Lstat(x.name); err == nil && os.SameFile(fi, named) {
+		x.parent.Remove(x.name) // fails if it is not empty
+	}
+}
+
+// entries returns the files of ranks that are in the folder, sorted by name. Other files are none of
+// ours.
+func (x *exchangeDir) entries() (files []exchangeFile, err error) {
+	var entries []fs.DirEntry
+	err = busyfile.Retry(func() (err error) { entries, err = fs.ReadDir(x.root.FS(), "."); return err })
+	for _, e := range entries {
+		if f, ok := parseFile(e.Name()); ok && e.Type().IsRegular() {
+			files = append(files, f)
+		}
+	}
+	return files, err
+}
+
+// regular returns an error for a name that is not a regular file's, and fs.ErrNotExist for none.
+func (x *exchangeDir) regular(name string) (fs.FileInfo, error) {
+	fi, err := x.root.Lstat(name)
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file: remove it", filepath.Join(x.parent.Name(), x.name, name))
+	}
+	return fi, err
+}
+
+// exists returns nil for a file, and fs.ErrNotExist for none.
+func (x *exchangeDir) exists(name string) error {
+	_, err := x.root.Lstat(name)
+	return err
+}
+
+// remove removes a regular file.
+func (x *exchangeDir) remove(name string) error {
+	return busyfile.Retry(func() error {
+		if _, err := x.regular(name); err != nil {
+			return err
+		}
+		return x.root.Remove(name)
+	})
+}
+
+// rename renames a regular file, and replaces no other kind.
+func (x *exchangeDir) rename(from, to string) error {
+	return busyfile.Retry(func() error {
+		if _, err := x.regular(from); err != nil {
+			return err
+		}
+		if _, err := x.regular(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return x.root.Rename(from, to)
+	})
+}
+
+// create makes a file that must not be there.
+func (x *exchangeDir) create(name string, content []byte) error {
+	var f *os.File
+	err := busyfile.Retry(func() (err error) {
+		f, err = x.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// read reads a regular file of a bounded size. It reads nothing if the file is replaced meanwhile.
+func (x *exchangeDir) read(name string) (content []byte, err error) {
+	err = busyfile.Retry(func() error { content, err = x.tryRead(name); return err })
+	return content, err
+}
+
+func (x *exchangeDir) tryRead(name string) ([]byte, error) {
+	fi, err := x.regular(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := x.root.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	opened, err := f.Stat()
+	if err != nil || !os.SameFile(fi, opened) {
+		return nil, err
+	}
+	if opened.Size() > maxFile {
+		return nil, fmt.Errorf("%s has %d bytes, and an answer has %d at most: remove it", f.Name(), opened.Size(), maxFile)
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+// An exchangeFile is the name of a rank's file: KEY.KIND.
+type exchangeFile struct{ key, kind string }
+
+func (f exchangeFile) name() string { return f.key + "." + f.kind }
+
+// asks reports whether the file is one of a rank that waits. An ack of a rank 0 that has given up asks as
+// well.
+func (f exchangeFile) asks() bool { return f.kind == "ask" || strings.HasPrefix(f.kind, "ack-") }
+
+// minText is the length of what rand.Text returns, which may become longer.
+const minText = 26
+
+// parseFile parses the name of a rank's file. Any other name is of a file that others have made.
+func parseFile(name string) (f exchangeFile, ok bool) {
+	f.key, f.kind, _ = strings.Cut(name, ".")
+	rank, text, _ := strings.Cut(f.key, "-")
+	if _, err := strconv.ParseUint(rank, 10, 31); err != nil && rank != "x" {
+		return f, false
+	}
+	if len(text) < minText || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+		return f, false
+	}
+	if sum, ok := strings.CutPrefix(f.kind, "ack-"); ok {
+		b, err := hex.DecodeString(sum)
+		return f, err == nil && len(b) == ackSize && sum == strings.ToLower(sum)
+	}
+	return f, f.kind == "ask" || f.kind == "id" || f.kind == "new"
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package rendezvous
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+// nonblock has opening a named pipe return at once. For regular files it does nothing.
+const nonblock = syscall.O_NONBLOCK
+
+// gone reports whether a file or its folder is not there. A network file system says ESTALE of an open
+// folder that another machine has removed.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESTALE)
+}
