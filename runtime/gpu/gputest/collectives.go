@@ -746,6 +746,43 @@ var collectives = []test{
 			b.Close()
 		})
 	}},
+	{name: "B77 B136 B145 issued work behind a failed collective fails its signals, and the rest does not run", comms: true, run: func(e *env) {
+		e.teams(2, func(t *team) {
+			t.meet()
+			ctx, cancel := context.WithCancel(t.ctx)
+			defer cancel()
+			c, q := t.chans[0], t.devs[0].Queue(0)
+			b, issued, waiting := t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64))
+			s, gate, parked, late, other := q.NewStream(), t.sem(), t.sem(), t.sem(), t.sem()
+			t.must(s.Submit(func(o gpu.Order) error { // the other ranks do not
+				return c.Submit(ctx, o, gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum()))
+			}))
+			t.must(s.Fill(issued.All(), []byte{1}))
+			p := s.Point()
+			t.must(p.Semaphore.WaitIssued(t.ctx, p.Value))
+			t.must(q.Fill(gpu.Order{Wait: []gpu.Point{p, gate.At(1)}, Signal: points(parked, 1)}, waiting.All(), []byte{1}))
+			t.must(s.HostCall(func() error { t.Error("a host call behind the collective runs"); return nil }))
+			t.must(s.Fill(waiting.All(), []byte{1}))
+			cancel()
+			err := s.Wait(t.ctx)
+			t.ends("the stream", p.Semaphore, context.Canceled)
+			if later := s.Fill(waiting.All(), []byte{1}); err == nil || later != err {
+				t.Errorf("a call of the stream after the failure: %v; want %v", later, err)
+			}
+			t.must(gate.Signal(1))
+			t.ends("parked work", parked, context.Canceled)
+			t.must(q.Fill(gpu.Order{Wait: []gpu.Point{p}, Signal: points(late, 1)}, waiting.All(), []byte{1}))
+			t.ends("work that is submitted after the failure", late, context.Canceled)
+			t.must(q.Fill(signal(other, 1), b.All(), []byte{2}))
+			t.wait(other, 1) // the queue goes on
+			t.same("memory of work that was not issued", t.get(0, waiting), make([]byte, 64))
+			for i, c := range t.chans {
+				if i > 0 {
+					c.Abort(nil) // else it would wait for rank 0 when it is closed
+				}
+			}
+		})
+	}},
 	{name: "B137 closing", comms: true, run: func(e *env) {
 		e.teams(2, func(t *team) {
 			t.meet()

@@ -1,0 +1,176 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// waysToFail are the ways in which an all-reduce of rank 0 fails while the work behind it is in the stream. Rank 1 is stalled, or
+// does not take part, so the all-reduce cannot end by itself.
+var waysToFail = []struct {
+	name    string
+	timeout time.Duration
+	joins   bool // rank 1 submits the all-reduce too
+	end     func(t *testing.T, d *simdriver.Driver, chans []*gpu.Channel)
+	err     error // what the failure is; nil where only the channel's own error tells
+}{
+	{name: "the peer is killed", joins: true, end: func(t *testing.T, d *simdriver.Driver, _ []*gpu.Channel) {
+		must(t, d.KillComm(d.Comms(1)[0], time.Millisecond))
+	}, err: simdriver.ErrRankGone},
+	{name: "the channel times out", timeout: time.Second, err: context.DeadlineExceeded},
+	{name: "the channel is aborted", end: func(t *testing.T, _ *simdriver.Driver, chans []*gpu.Channel) {
+		chans[0].Abort(nil)
+	}, err: gpu.ErrAborted},
+}
+
+// TestBehindFailedCollective has an all-reduce fail while other work waits for it. Work that was issued runs, and its signals fail. Work
+// that was not issued does not run, and fails with the same error.
+func TestBehindFailedCollective(t *testing.T) {
+	for _, way := range waysToFail {
+		// start submits the all-reduce of rank 0, and returns rank 0's device.
+		start := func(t *testing.T, d *simdriver.Driver, submit func(c *gpu.Channel, b *gpu.Buffer)) (*gpu.Device, []*gpu.Channel) {
+			g, chans := openChannels(t, d, 2, gpu.ChannelOptions{Timeout: way.timeout})
+			must(t, d.StallDevice(1))
+			t.Cleanup(func() { must(t, d.ResumeDevice(1)) })
+			submit(chans[0], allocate(t, g.Devices()[0], 64))
+			if way.joins {
+				must(t, chans[1].Submit(context.Background(), gpu.Order{}, sum(allocate(t, g.Devices()[1], 64))))
+			}
+			return g.Devices()[0], chans
+		}
+		fail := func(t *testing.T, d *simdriver.Driver, chans []*gpu.Channel) {
+			if way.end != nil {
+				way.end(t, d, chans)
+			}
+		}
+		// ended checks that err is the channel's failure.
+		ended := func(t *testing.T, what string, err error) {
+			t.Helper()
+			if _, ok := errors.AsType[*gpu.ChannelError](err); !ok || !errors.Is(err, way.err) {
+				t.Errorf("%s: %v; want a channel's failure by %v", what, err, way.err)
+			}
+		}
+		t.Run("B77 B145 in a stream, "+way.name, func(t *testing.T) {
+			onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+				if !caps.Comms {
+					t.Skip("no channels")
+				}
+				var s *gpu.Stream
+				dev, chans := start(t, d, func(c *gpu.Channel, b *gpu.Buffer) {
+					s = c.Device().Queue(0).NewStream()
+					must(t, s.Submit(func(o gpu.Order) error { return c.Submit(context.Background(), o, sum(b)) }))
+				})
+				issued, waiting := allocate(t, dev, 64), allocate(t, dev, 64)
+				must(t, s.Fill(issued.All(), []byte{1}))
+				p := s.Point()
+				must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
+				must(t, s.HostCall(func() error { t.Error("a host call behind the all-reduce runs"); return nil }))
+				must(t, s.Fill(waiting.All(), []byte{1})) // parked behind the host call
+				fail(t, d, chans)
+				err := s.Wait(soon(t))
+				ended(t, "the stream", err)
+				ended(t, "the work that was issued", p.Semaphore.Wait(soon(t), p.Value))
+				if later := s.Fill(waiting.All(), []byte{2}); later != err {
+					t.Errorf("a call after the failure: %v; want %v", later, err)
+				}
+				synctest.Wait()
+				holds(t, "memory of work that was issued", dev, issued, 1)
+				holds(t, "memory of work that was not issued", dev, waiting, 0)
+			})
+		})
+		t.Run("B77 B136 in a queue, "+way.name, func(t *testing.T) {
+			onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+				if !caps.Comms {
+					t.Skip("no channels")
+				}
+				reduced := semaphores(t, 1)[0]
+				dev, chans := start(t, d, func(c *gpu.Channel, b *gpu.Buffer) {
+					must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(reduced, 1)}, sum(b)))
+				})
+				issued, far, waiting := allocate(t, dev, 64), allocate(t, dev, 64), allocate(t, dev, 64)
+				gate, x := semaphores(t, 1)[0], semaphores(t, 4)
+				q := dev.Queue(0)
+				must(t, q.Fill(order(reduced, 1, x[0], 1), issued.All(), []byte{1}))
+				must(t, q.Fill(order(x[0], 1, x[1], 1), far.All(), []byte{1}))
+				must(t, x[1].WaitIssued(soon(t), 1))
+				must(t, q.Fill(gpu.Order{Wait: []gpu.Point{x[1].At(1), gate.At(1)}, Signal: pts(x[2], 1)}, waiting.All(), []byte{1}))
+				fail(t, d, chans)
+				ended(t, "the all-reduce", reduced.Wait(soon(t), 1))
+				ended(t, "work behind it", x[0].Wait(soon(t), 1))
+				ended(t, "work behind that", x[1].Wait(soon(t), 1))
+				must(t, gate.Signal(1)) // the other wait of the parked work
+				ended(t, "parked work", x[2].Wait(soon(t), 1))
+				must(t, q.Fill(order(x[1], 1, x[3], 1), waiting.All(), []byte{2}))
+				ended(t, "work that is submitted after the failure", x[3].Wait(soon(t), 1))
+				synctest.Wait()
+				holds(t, "memory of work that was issued", dev, issued, 1)
+				holds(t, "memory of further work that was issued", dev, far, 1)
+				holds(t, "memory of work that was not issued", dev, waiting, 0)
+			})
+		})
+		t.Run("B77 B136 in a recording, "+way.name, func(t *testing.T) {
+			onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+				if !caps.Comms {
+					t.Skip("no channels")
+				}
+				var issued, waiting *gpu.Buffer
+				done := semaphores(t, 1)[0]
+				dev, chans := start(t, d, func(c *gpu.Channel, b *gpu.Buffer) {
+					issued, waiting = allocate(t, c.Device(), 64), allocate(t, c.Device(), 64)
+					r, err := c.Device().NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
+					must(t, err)
+					t.Cleanup(func() { r.Close() })
+					recorded := func(_ gpu.Command, err error) { t.Helper(); must(t, err) }
+					recorded(r.Collective(c, sum(b)))
+					recorded(r.Fill(issued.All(), []byte{1}))
+					recorded(r.HostCall(func() error { t.Error("a recorded host call behind the all-reduce runs"); return nil }))
+					recorded(r.Fill(waiting.All(), []byte{1}))
+					must(t, r.End())
+					must(t, c.Device().Queue(0).Execute(gpu.Order{Signal: pts(done, 1)}, r))
+				})
+				synctest.Wait()
+				fail(t, d, chans)
+				ended(t, "the execution", done.Wait(soon(t), 1))
+				synctest.Wait()
+				holds(t, "memory of a command that was issued", dev, issued, 1)
+				holds(t, "memory of a command that was not issued", dev, waiting, 0)
+			})
+		})
+	}
+}
+
+// holds checks that a buffer has a byte everywhere.
+func holds(t *testing.T, what string, dev *gpu.Device, b *gpu.Buffer, want byte) {
+	t.Helper()
+	for i, got := range bytesOf(t, dev.Queue(0), b) {
+		if got != want {
+			t.Errorf("%s: byte %d is %d, want %d", what, i, got, want)
+			return
+		}
+	}
+}
+
+// TestWaitFailsWhileAnotherIsOpen is of B77: parked work fails as soon as one of its waits fails, also where that wait's work was issued.
+func TestWaitFailsWhileAnotherIsOpen(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		t.Skip("a parked operation does not watch a wait whose work was issued: it finds the failure when its other waits are over")
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
+		b, why := allocate(t, dev, 64), errors.New("why")
+		q, issued, never, x := dev.Queue(0), s[0], s[1], s[2]
+		must(t, d.StallDevice(0))
+		must(t, q.Fill(gpu.Order{Signal: pts(issued, 1)}, b.All(), []byte{1}))
+		must(t, q.Fill(gpu.Order{Wait: []gpu.Point{issued.At(1), never.At(1)}, Signal: pts(x, 1)}, b.All(), []byte{2}))
+		issued.Fail(why)
+		if err := x.Wait(soon(t), 1); !errors.Is(err, why) {
+			t.Errorf("the parked work: %v; want %v", err, why)
+		}
+		must(t, d.ResumeDevice(0))
+	})
+}
