@@ -157,6 +157,43 @@ func holds(t *testing.T, what string, dev *gpu.Device, b *gpu.Buffer, want byte)
 	}
 }
 
+// TestPoolsAndNativeBehindFailedCollective has memory of a pool given back and allocated, and a native function called, behind an
+// all-reduce that fails later. All three were issued, so they happen.
+func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
+	eachCaps(t, "B92 B156", func(t *testing.T, caps driver.Caps) {
+		if !caps.Comms || !caps.Native {
+			t.Skip("no channels, or no native work")
+		}
+		d := newSim(t, simdriver.Config{Devices: 2, Caps: &caps})
+		g, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+		dev := g.Devices()[0]
+		s, b := dev.Queue(0).NewStream(), allocate(t, dev, 64)
+		old, err := s.Alloca(nil, 64)
+		must(t, err)
+		must(t, s.Wait(soon(t)))
+		must(t, s.Submit(func(o gpu.Order) error { return chans[0].Submit(context.Background(), o, sum(b)) }))
+		must(t, s.Dealloca(old))
+		made, err := s.Alloca(nil, 64)
+		must(t, err)
+		called := make(chan struct{}, 1)
+		must(t, s.Native(func(gpu.Native) error { called <- struct{}{}; return nil }))
+		p := s.Point()
+		must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
+		chans[0].Abort(nil)
+		if err := s.Wait(soon(t)); !errors.Is(err, gpu.ErrAborted) {
+			t.Errorf("the stream: %v", err)
+		}
+		<-called
+		if err := dev.Queue(0).Fill(gpu.Order{}, old.All(), []byte{1}); !errors.Is(err, gpu.ErrUnallocated) {
+			t.Errorf("memory whose dealloca was issued: %v", err)
+		}
+		done := semaphores(t, 1)[0]
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(done, 1)}, made.All(), []byte{1}))
+		must(t, done.Wait(soon(t), 1))
+		must(t, made.Close()) // gives it back: the failed stream does not
+	})
+}
+
 // TestWaitFailsWhileAnotherIsOpen is of B77: parked work fails as soon as one of its waits fails, also where that wait's work was issued.
 func TestWaitFailsWhileAnotherIsOpen(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {

@@ -72,6 +72,9 @@ type ChannelOptions struct {
 //
 // A channel fails as a whole: when another rank dies, an operation fails or takes too long, or somebody aborts it. Then all that
 // was submitted to it fails, with one error, and all that comes. What is left is Close. All methods may be called concurrently.
+//
+// Work that waits for a group of a failed channel fails as well. It does not run if it has not been issued yet. If it has been issued it
+// runs, also in a [Stream]: the memory that the group and this work wrote is undefined. Restore or broadcast it before you go on.
 type Channel struct {
 	dev    *Device
 	comms  driver.Comms

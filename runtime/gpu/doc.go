@@ -31,6 +31,11 @@
 // it would have signalled, with a [SubmitError], and with them whatever waits for those, on all devices, by the same error.
 // The queue, the device and all other work go on. The memory that the submission was to write may have anything in it.
 //
+// Work that waits for failed work does not run if it has not been issued yet. Work that was issued runs: a device cannot be stopped. Its
+// signals fail with the same error, and the memory that it wrote is undefined. That happens behind a collective that fails. The optimizer's
+// step that was submitted behind an all-reduce, for example, is applied to the weights although the gradients were not reduced. So restore
+// or broadcast the program's state after a failure: see the example allreduce.
+//
 // When a device is lost everything submitted to it fails, what it has and what comes, with an error that is [driver.ErrLost]:
 // parked work at once, and each call with the error too. Its memory is gone. Only Close is left to be called; it returns. Semaphores
 // that have not failed go on. Other devices do as well, but for work that came after the lost device's; and with CUDA a device of which a
@@ -38,7 +43,8 @@
 // device whose work the program orders behind another one's, of a [Group] or not. CUDA does not open a lost device again in the same process.
 //
 // A channel fails as a whole, with a [ChannelError], because its ranks can go on only together: when a rank dies, when a group of
-// operations fails, takes too long or misses a wait, or when somebody aborts it. The device and all else goes on.
+// operations fails, takes too long or misses a wait, or when somebody aborts it. The device and all else goes on, also work that was
+// issued behind the channel's.
 //
 // A semaphore that has failed stays so. Work goes on with a new one.
 //

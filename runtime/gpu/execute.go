@@ -49,7 +49,7 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 
 // ExecuteAll runs command buffers that have ended one after the other, as one operation: the first begins when the waits are reached,
 // each other one when the one before it is over, and the signals come when the last is. One that fails fails the signals, and those
-// after it are not run. One may be listed more than once; none is a barrier. They have no bindings: a command buffer that binds them
+// after it that have not been issued do not run. One may be listed more than once; none is a barrier. They have no bindings: a command buffer that binds them
 // can be made with [CommandBuffer.Execute]. If one of them cannot be executed nothing is. It blocks as [Queue.Execute] does.
 func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 	for i, c := range all {

@@ -179,7 +179,8 @@ func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 // Collective records collective operations on a channel, of the same device, behind all that was recorded before them, and
 // before all that follows. Neighbouring ones on the same channel, from however many calls, make one group, as
 // [Channel.Submit] does; any other command between them, or a barrier, ends it. Groups go to the channel when the recording
-// is executed, in the order of the calls of [Queue.Execute].
+// is executed, in the order of the calls of [Queue.Execute]. If a group fails the execution fails. Commands behind the group that were
+// issued run all the same, as far as the next host call, and the memory that they wrote is undefined.
 func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, error) {
 	if err := c.begin(work.Collect); err != nil {
 		return -1, err

@@ -197,7 +197,7 @@ func FailAll(err error, semaphores ...*Semaphore) {
 }
 
 // Fail makes the semaphore fail with err, for good, and releases everything that waits for it, with err. The first failure
-// stands; a later one is dropped.
+// stands; a later one is dropped. Work that waits for the semaphore and has been issued runs all the same.
 func (s *Semaphore) Fail(err error) {
 	if s != nil {
 		releaseFromHost(s.failWith(err))

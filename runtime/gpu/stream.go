@@ -11,9 +11,12 @@ import (
 // still. Its operations are those of a [Queue], which [Queue.NewStream] makes it for, without lists of points: they return as
 // soon, and cost the host as much. Streams of one queue or of several run beside one another.
 //
-// A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by [Stream.Fail]. What comes later is
-// then not run, nor what waits still of what came before, and returns the error that it failed with, as [Stream.Wait] does. So a program may leave out to look at the errors of
-// single operations, and look at that of Wait. Work goes on with a new stream.
+// A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by [Stream.Fail]. Operations that have
+// not been issued then do not run. Later calls return the error that the stream failed with, as [Stream.Wait] does. So a program may
+// ignore the errors of single calls and look at the error of Wait. Work goes on with a new stream.
+//
+// Operations that were issued before the failure run. Behind a collective that fails, the device does what the stream was given, and the
+// memory that this wrote is undefined: restore it before you go on.
 //
 // All methods may be called concurrently, from anywhere but the function given to [Stream.Submit]; the order is then that of
 // the calls. A stream needs no Close: it holds nothing but memory. A zero Stream takes nothing: [ErrArgument].
@@ -123,8 +126,9 @@ func (s *Stream) After(points ...Point) error {
 	return nil
 }
 
-// Fail makes the stream fail with err: operations that have not been issued are not run, and whatever waits for the stream ends with
-// err. What the device has begun it ends, and may still use the memory that it was given.
+// Fail makes the stream fail with err. Operations that have not been issued do not run, neither the stream's nor others that wait for it.
+// Whoever waits for the stream gets err. Operations that have been issued run, and may still use their memory. So do operations of other
+// streams and queues that were issued behind this stream.
 func (s *Stream) Fail(err error) { s.sem.Fail(err) }
 
 // Submit makes whatever takes an [Order] an operation of the stream: a collective of a [Channel], or an operation of another queue. The
