@@ -1,7 +1,12 @@
 // Allreduce trains a linear model on several devices at the same time, data parallel: each has samples of its own and all have the same
 // weights. In each step each device computes a gradient from its samples, an all-reduce on a channel averages the gradients over all
-// devices, and each takes the step with the average. All steps are submitted at once, to a stream a device. In the end each device's
-// weights are compared with the host's.
+// devices, and each takes the step with the average. Ten steps are submitted at once, to a stream a device. Then the host downloads the
+// weights, which is where the training goes on after a failure. In the end each device's weights are compared with the host's.
+//
+// A rank may die in the middle. The other ranks' all-reduces fail, but the steps that were submitted behind them run all the same: each
+// rank applies a gradient that is not reduced, and the ranks' weights differ. So the survivors throw away what their devices have. They
+// make a new channel, together with the rank that the launcher starts in place of the dead one. All ranks tell each other how far they
+// are, and the one that is furthest on broadcasts its last state. For this the launcher has to start a dead process again, and only that.
 //
 // By itself it uses all devices that this process has; the simulated GPU, where there is no other, has 4. Started by torchrun,
 // mpirun, srun or as a Kubernetes job it is one process of several, with a device each:
@@ -52,7 +57,7 @@ func main() {
 	if t != nil && t.place.Count > 1 && d.Name() == drivers.Sim {
 		log.Fatalf("the simulated GPUs of %d processes cannot reach each other: run one, with -devices %[1]d", t.place.Count)
 	}
-	if err := run(ctx, d, s, t, os.Stdout); err != nil {
+	if _, err := run(ctx, d, s, t, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -64,6 +69,7 @@ type settings struct {
 	rank, count int
 	folder      string
 	address     string
+	timeout     time.Duration
 }
 
 func (s *settings) flags(f *flag.FlagSet) {
@@ -72,6 +78,7 @@ func (s *settings) flags(f *flag.FlagSet) {
 	f.IntVar(&s.rank, "rank", -1, "which `process` this is, from 0; -1 for what the launcher says")
 	f.IntVar(&s.count, "count", 0, "`number` of processes; 0 for what the launcher says")
 	f.StringVar(&s.folder, "id-folder", "", "`folder` that all processes share, to pass the channel's id through files")
+	f.DurationVar(&s.timeout, "timeout", 20*time.Second, "how long an all-reduce may take; then all ranks begin anew from their last state; 0 for ever")
 	f.StringVar(&s.address, "address", "", "`host:port` to pass the channel's id at, of process 0 (default: by MASTER_ADDR and MASTER_PORT)")
 }
 
@@ -134,27 +141,61 @@ func upTo(first, n int) []int {
 	return all
 }
 
-// run opens devices, makes a channel for each, and trains.
-func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer) (err error) {
+// tries is how often the training is begun anew after a failure.
+const tries = 5
+
+// run opens devices and trains. When a channel fails it makes new ones and goes on from the last state that the host has. It returns the
+// state of each rank of this process.
+//
+// What the devices have after a failure is of no use. The steps behind a failed all-reduce run all the same, with gradients that
+// each rank has for itself, so the ranks' weights differ.
+func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer) (states []state, err error) {
 	infos, err := d.Devices()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	g, err := gpu.OpenGroup(d, gpu.Options{}, t.devices(len(infos), s.devices)...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }() // what was allocated goes with it, and the channels do
-	o := gpu.ChannelOptions{Name: "allreduce"}
+	o := gpu.ChannelOptions{Name: "allreduce", Timeout: s.timeout}
 	if t != nil {
 		o.Rank, o.Rendezvous = -1, t.meet
 		if l := t.place.Launcher; l != "" {
 			fmt.Fprintf(w, "allreduce: process %d of %d, says %s\n", t.place.Rank, t.place.Count, l)
 		}
 	}
+	states = make([]state, len(g.Devices()))
+	for try := 1; ; try++ {
+		err := attempt(ctx, g, o, s.samples, states, w)
+		if _, failed := errors.AsType[*gpu.ChannelError](err); !failed || try == tries || ctx.Err() != nil {
+			return states, err
+		}
+		fmt.Fprintf(w, "allreduce: once more, from step %d: %v\n", states[0].steps, err)
+	}
+}
+
+// attempt makes a channel for each device, waits for all ranks, also for those that take the place of dead ones, and trains.
+func attempt(ctx context.Context, g *gpu.Group, o gpu.ChannelOptions, n int, states []state, w io.Writer) error {
 	channels, err := g.NewChannels(ctx, o)
 	if err != nil {
 		return err
 	}
-	return train(ctx, channels, s.samples, w)
+	if err := train(ctx, channels, n, states); err != nil {
+		for _, c := range channels {
+			c.Abort(err) // else those of this process that have not failed yet would wait for the others
+		}
+		for _, c := range channels {
+			err = errors.Join(err, c.Close())
+		}
+		return err
+	}
+	want := hostWeights(channels[0].Count(), n)
+	for i, c := range channels {
+		if err := check(c, states[i].weights, want, n, w); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -54,7 +54,7 @@ func TestSim(t *testing.T) {
 			d := simdriver.New(withKernels(config))
 			var out bytes.Buffer
 			want := result(upTo(0, config.Devices), config.Devices, few.samples)
-			if err := run(t.Context(), d, few, nil, &out); err != nil || out.String() != want {
+			if _, err := run(t.Context(), d, few, nil, &out); err != nil || out.String() != want {
 				t.Errorf("%v, printed\n%swant\n%s", err, &out, want)
 			}
 			if left := d.Leaks(); len(left) > 0 {
@@ -91,7 +91,7 @@ func TestProcesses(t *testing.T) {
 					}
 					var out bytes.Buffer
 					want := fmt.Sprintf("allreduce: process %d of %d, says torchrun\n", p, processes) + result(upTo(p*each, each), processes*each, s.samples)
-					if err := run(t.Context(), d, s, team, &out); err != nil || out.String() != want {
+					if _, err := run(t.Context(), d, s, team, &out); err != nil || out.String() != want {
 						t.Errorf("%v, printed\n%swant\n%s", err, &out, want)
 					}
 				})
@@ -198,7 +198,7 @@ func TestFaults(t *testing.T) {
 			}
 			defer cancel()
 			d := simdriver.New(withKernels(test.config))
-			if err := run(ctx, d, settings{samples: 1 << 13}, test.team, io.Discard); !errors.Is(err, test.is) {
+			if _, err := run(ctx, d, settings{samples: 1 << 13}, test.team, io.Discard); !errors.Is(err, test.is) {
 				t.Errorf("got %v, want %v", err, test.is)
 			}
 			if left := d.Leaks(); len(left) > 0 {

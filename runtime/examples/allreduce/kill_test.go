@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// stopping are the kernels. In one step of one device the gradient stops until goOn is closed.
+type stopping struct {
+	twins
+	device  int
+	left    atomic.Int32 // gradients until then
+	stopped chan struct{}
+	goOn    chan struct{}
+}
+
+func (s *stopping) Gradient(g *simdriver.Grid, n, k uint64, x, r, grad driver.Ptr) error {
+	if g.Device == s.device && s.left.Add(-1) == 0 {
+		close(s.stopped)
+		<-s.goOn
+	}
+	return s.twins.Gradient(g, n, k, x, r, grad)
+}
+
+// TestKill kills a rank in the middle of the training, when the other ranks' devices have their next steps already. In place of the dead
+// process another one is started. In the end all ranks have the same weights, bit for bit, and they are those of a training that nobody
+// disturbs. As in TestProcesses goroutines stand for processes.
+func TestKill(t *testing.T) {
+	const processes = 3
+	undisturbed, err := run(t.Context(), simdriver.New(withKernels(simdriver.Config{Devices: processes})), few, nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := gpu.BytesOf(undisturbed[0].weights)
+	for killed := range processes {
+		t.Run(fmt.Sprintf("rank %d", killed), func(t *testing.T) {
+			k := &stopping{device: killed, stopped: make(chan struct{}), goOn: make(chan struct{})}
+			k.left.Store(saveEvery + 3)
+			d := simdriver.New(simdriver.Config{Devices: processes, Kernels: SimTrain(k)})
+			s := few
+			s.folder = t.TempDir()
+			var out [processes]bytes.Buffer
+			start := func(ctx context.Context, p int, out io.Writer) ([]state, error) {
+				team, err := s.team(environment(fmt.Sprintf("RANK=%d WORLD_SIZE=%d LOCAL_RANK=%[1]d", p, processes)))
+				if err != nil {
+					return nil, err
+				}
+				return run(ctx, d, s, team, out)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var states [processes][]state
+			var wg sync.WaitGroup
+			survive := func(p int) {
+				wg.Go(func() {
+					var err error
+					if states[p], err = start(ctx, p, &out[p]); err != nil {
+						t.Errorf("process %d: %v", p, err)
+					}
+				})
+			}
+			life, end := context.WithCancelCause(ctx)
+			dead := make(chan error, 1)
+			for p := range processes {
+				if p != killed {
+					survive(p)
+				}
+			}
+			go func() {
+				_, err := start(life, killed, io.Discard)
+				dead <- err
+			}()
+			select {
+			case <-k.stopped:
+			case <-ctx.Done():
+				t.Fatal("the training does not come so far")
+			}
+			for p := range processes { // their steps are in the streams, behind an all-reduce that fails
+				for p != killed && d.Counters().Devices[p].Calls[simdriver.OpLaunch] < 3*2*saveEvery && ctx.Err() == nil {
+					runtime.Gosched()
+				}
+			}
+			kill := errors.New("killed")
+			if err := d.KillComm(d.Comms(killed)[0], time.Millisecond); err != nil {
+				t.Error(err)
+			}
+			end(kill)
+			close(k.goOn)
+			if err := <-dead; err == nil {
+				t.Error("the killed process has trained to the end")
+			}
+			survive(killed) // the one that takes its place
+			wg.Wait()
+			for p, of := range states {
+				if len(of) != 1 || of[0].steps != steps {
+					t.Errorf("process %d ends with %v", p, of)
+				} else if !bytes.Equal(gpu.BytesOf(of[0].weights), want) {
+					t.Errorf("process %d has the weights\n%v, want\n%v", p, of[0].weights, undisturbed[0].weights)
+				}
+				if again := fmt.Sprintf("once more, from step %d", saveEvery); p != killed && !strings.Contains(out[p].String(), again) {
+					t.Errorf("process %d printed\n%swant %q", p, &out[p], again)
+				}
+			}
+			if left := d.Leaks(); len(left) > 0 {
+				t.Errorf("not given back: %v", left)
+			}
+		})
+	}
+}
+
+// TestAgree has ranks that are not equally far on, and one that is new.
+func TestAgree(t *testing.T) {
+	w := func(v float32) []float32 {
+		all := make([]float32, features)
+		for i := range all {
+			all[i] = v
+		}
+		return all
+	}
+	for _, states := range [][]state{
+		{{}, {}, {}},
+		{{10, w(1)}, {20, w(2)}, {}},
+		{{}, {10, w(2)}, {10, w(2)}},
+	} {
+		d := simdriver.New(withKernels(simdriver.Config{Devices: len(states)}))
+		g, err := gpu.OpenGroup(d, gpu.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		channels, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := state{0, w(0)}
+		if states[1].steps > 0 {
+			want = states[1]
+		}
+		var ranks []*rank
+		for _, c := range channels {
+			r, err := newRank(c, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranks = append(ranks, r)
+		}
+		if err := agree(t.Context(), ranks, states); err != nil {
+			t.Error(err)
+		}
+		for i, got := range states {
+			if got.steps != want.steps || !bytes.Equal(gpu.BytesOf(got.weights), gpu.BytesOf(want.weights)) {
+				t.Errorf("rank %d: %v, want %v", i, got, want)
+			}
+		}
+		for _, r := range ranks {
+			r.close()
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
