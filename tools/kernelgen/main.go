@@ -126,7 +126,7 @@ func run(dir string, args []string, out io.Writer) error {
 		fmt.Fprintln(out, "no files: give a source, or code that there is and a source that declares its kernels")
 		fs.Usage()
 		return errUsage
-	case !gotoken.IsIdentifier(g.pkg):
+	case !gotoken.IsIdentifier(g.pkg) || g.pkg == "_":
 		return fmt.Errorf("%q is no name of a package: give -pkg", g.pkg)
 	case g.name != "" && (!isName(g.name) || !gotoken.IsIdentifier("k"+g.name)):
 		return fmt.Errorf("-name %q is no name", g.name)
@@ -222,10 +222,25 @@ func (g *generator) generate(files []string) error {
 	if err != nil {
 		return err
 	}
-	for _, note := range m.notes {
+	file := "z" + g.name + ".go"
+	notes, err := g.checkFile(m, at, file, code)
+	if err != nil {
+		return err
+	}
+	if m.embedded != nil {
+		if err := g.write(filepath.Join(at, m.images[0].file), m.embedded); err != nil {
+			return err
+		}
+	}
+	if m.replaced != "" {
+		if err := os.Remove(filepath.Join(at, m.replaced)); err != nil {
+			return err
+		}
+	}
+	for _, note := range append(m.notes, notes...) {
 		fmt.Fprintln(g.out, "kernelgen:", note)
 	}
-	return g.write(filepath.Join(at, "z"+g.name+".go"), code)
+	return g.write(filepath.Join(at, file), code)
 }
 
 // unused reports what the command line says of nothing that there is.
@@ -307,9 +322,7 @@ func (g *generator) compiled(m *module, at, file string, objects []string, src *
 			return fmt.Errorf("put %s into a fat binary: %w", strings.Join(objects, ", "), err)
 		}
 		name = "z" + g.name + ".fatbin"
-		if err := g.write(filepath.Join(at, name), data); err != nil {
-			return err
-		}
+		m.embedded = data
 	}
 	im, err := newImage(name, data)
 	if err != nil {
@@ -369,9 +382,7 @@ func (g *generator) source(m *module, at, file string, src *source) error {
 			return err
 		}
 		if name != "" && name != "z"+g.name+ext {
-			if err := os.Remove(filepath.Join(at, name)); err != nil {
-				return err
-			}
+			m.replaced = name
 		}
 		name, data = "z"+g.name+ext, image
 	}
@@ -380,10 +391,8 @@ func (g *generator) source(m *module, at, file string, src *source) error {
 		return err
 	}
 	m.images = append(m.images, im)
-	if err := g.addSource(m, filepath.Base(file), src, 0); err != nil {
-		return err
-	}
-	return g.write(filepath.Join(at, name), data)
+	m.embedded = data
+	return g.addSource(m, filepath.Base(file), src, 0)
 }
 
 // hash tells sources, and what else the code depends on, apart: files in quotes that are included count too.

@@ -24,6 +24,9 @@ type module struct {
 	kernels []*kernel
 	globals []*global
 	notes   []string // for who runs the generator
+
+	embedded []byte // the first image, if it is to be written
+	replaced string // the image's file before, to be removed
 }
 
 // An image is a file of device code that Go embeds.
@@ -96,9 +99,9 @@ func lower(name string) string {
 	return string(unicode.ToLower(r)) + name[n:]
 }
 
-// paramNames gives parameters names that Go takes: their own where that is so.
-func paramNames(names []string) []string {
-	out, used := make([]string, len(names)), map[string]bool{}
+// paramNames gives parameters names that Go takes: their own where that is so. None is that of the type of the arguments.
+func paramNames(names []string, args string) []string {
+	out, used := make([]string, len(names)), map[string]bool{args: true}
 	for i, name := range names {
 		if !gotoken.IsIdentifier(name) && !gotoken.IsKeyword(name) || name == "_" {
 			name = fmt.Sprintf("p%d", i)
@@ -248,7 +251,7 @@ func (g *generator) fromC(c *cKernel, k *kernelobject.Kernel, object string, par
 	for _, p := range c.params {
 		names, texts = append(names, p.name), append(texts, p.text)
 	}
-	names = paramNames(names)
+	names = paramNames(names, out.args())
 	out.doc = fmt.Sprintf("void %s(%s)", c.name, strings.Join(texts, ", "))
 	for i, p := range c.params {
 		what := fmt.Sprintf("parameter %d, %s", i, p.text)
@@ -469,7 +472,7 @@ func (g *generator) fromTriton(t *kernelobject.Triton, sig []kernelobject.Triton
 	for _, p := range sig {
 		names, texts = append(names, p.Name), append(texts, strings.TrimSpace(p.Name+" "+p.Text))
 	}
-	names = paramNames(names)
+	names = paramNames(names, out.args())
 	out.doc = fmt.Sprintf("%s(%s)", t.Name, strings.Join(texts, ", "))
 	for i, p := range sig {
 		what := fmt.Sprintf("parameter %d, %s", i, texts[i])
@@ -514,10 +517,18 @@ func (m *module) check() error {
 		m.name + "Code": "the code", "Load" + m.name: "the function that loads", m.name + "Twins": "the twins", "No" + m.name + "Twins": "the absent twins",
 		"Sim" + m.name: "the function for simulated GPUs", lowerName + "Image": "the image",
 	}
+	own := map[string]bool{}
+	for _, t := range m.ownTypes() {
+		if other, ok := had[t.name]; ok && !own[t.name] {
+			return fmt.Errorf("the type %s of %s is to be one of the package, and %s has that name: give it another name, by -name", t.name, t.of, other)
+		}
+		own[t.name] = true
+		had[t.name] = fmt.Sprintf("the type %s of the package, which -type or -arg names for %s,", t.name, t.of)
+	}
 	fields := map[string]string{"Close": "the method", "load": "a method", "exe": "a field", "exes": "a field"}
 	add := func(names map[string]string, name, what, c string) error {
 		if other, ok := names[name]; ok {
-			return fmt.Errorf("%s %s and %s would both be %s in Go: give it another name, by -rename %s=Name", what, c, other, name, c)
+			return fmt.Errorf("%s %s and %s would both be %s in Go: give %[5]s %[2]s another name, by -rename %[2]s=Name", what, c, other, name, kindOf(what))
 		}
 		names[name] = what + " " + c
 		return nil
@@ -545,4 +556,40 @@ func (m *module) check() error {
 		}
 	}
 	return nil
+}
+
+// kindOf returns the last word of what something is: the kernel, of its arguments.
+func kindOf(what string) string { return what[strings.LastIndexByte(what, ' ')+1:] }
+
+// An ownType is a type of the package itself that what is written uses.
+type ownType struct{ name, of string }
+
+// ownTypes returns the types of the package itself that parameters and variables have.
+func (m *module) ownTypes() (all []ownType) {
+	add := func(t goType, of string) {
+		name := t.expr
+		for {
+			switch {
+			case strings.HasPrefix(name, "["):
+				_, name, _ = strings.Cut(name, "]")
+			case strings.HasPrefix(name, gpuPath+".Slice["):
+				name = strings.TrimSuffix(strings.TrimPrefix(name, gpuPath+".Slice["), "]")
+			default:
+				name = strings.TrimPrefix(name, "*")
+				if name != "" && basic[name] == 0 && !strings.ContainsAny(name, "./") {
+					all = append(all, ownType{name, of})
+				}
+				return
+			}
+		}
+	}
+	for _, k := range m.kernels {
+		for _, p := range k.params {
+			add(p.typ, fmt.Sprintf("kernel %s", k.name))
+		}
+	}
+	for _, v := range m.globals {
+		add(v.elem, fmt.Sprintf("variable %s", v.name))
+	}
+	return all
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	goparser "go/parser"
 	gotoken "go/token"
 	"os"
 	"os/exec"
@@ -324,8 +323,8 @@ func FuzzGenerate(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%.2000s", err)
 		}
-		if _, err := goparser.ParseFile(gotoken.NewFileSet(), "zk.go", out, goparser.AllErrors); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+		if bad, undefined, err := checkTypes(gotoken.NewFileSet(), nil, "zk.go", out, m.ownTypes()); bad != "" || undefined != nil || err != nil {
+			t.Fatalf("%s, undefined %q, %v\n%s", bad, undefined, err, out)
 		}
 	})
 }
