@@ -42,7 +42,7 @@ type deviceMemory struct {
 	sweeping  atomic.Bool // closed pools will be looked at again
 	reclaimer reclaimer
 	lent      loan         // what other devices' work uses of this one
-	short     atomic.Int32 // allocas that wait for memory of its pools, and closed buffers that were lent: then it is asked about all work that may give memory back
+	short     atomic.Int32 // allocas that wait for memory of its pools, and closed buffers and events that were lent: then it is asked about all work that may give them back
 }
 
 // A Buffer is memory. It is freed when it has been closed and no submission uses it any more, or, if a queue allocated it, when

@@ -32,6 +32,7 @@ type Device struct {
 	slots      chan struct{}           // of calls that make something, see callsAtOnce
 	making     sync.WaitGroup          // such calls; none begins when the device isEnded
 	calls      wake.Count              // host calls that are running, and calls that use what the device has
+	landings   landings
 
 	// The parts that one subject has, each in the file of that.
 	deviceMemory
@@ -92,6 +93,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	dev.waits.Spin, dev.waits.Poll, dev.waits.Parked, dev.waits.Processors = opt.Spin, opt.Poll, dev.wanted, of
 	dev.events.dev, dev.events.batch = dev, opt.Events
+	dev.landings.init(dev)
 	dev.stage.dev = dev
 	started := make(chan error, 1)
 	go dev.run(started)

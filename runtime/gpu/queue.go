@@ -461,8 +461,8 @@ func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
-// Download copies a range to host memory, which must be left alone until a signal of it is reached. What is larger than
-// [Options.StageSize] goes through pinned memory in pieces, by a goroutine that begins when the waits are reached.
+// Download copies a range to host memory, which must be left alone until a signal of it is reached. The data lands soon after
+// the device is done, also if nobody waits for it. What is larger than [Options.StageSize] goes through pinned memory in pieces, by a goroutine that begins when the waits are reached.
 func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	f, err := src.check("download", q)
 	if err != nil {

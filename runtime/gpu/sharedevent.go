@@ -30,12 +30,13 @@ import (
 //
 // All methods may be called concurrently. A zero SharedEvent was neither made nor imported: [ErrArgument].
 type SharedEvent struct {
-	dev    *Device
-	h      driver.Event
-	from   eventOrigin
-	freed  func() // to be called when it is given back
-	refs   atomic.Int32
-	closed atomic.Bool
+	dev     *Device
+	h       driver.Event
+	from    eventOrigin
+	freed   func() // to be called when it is given back
+	refs    atomic.Int32
+	closed  atomic.Bool
+	awaited atomic.Bool // it was closed, and freed is to be called: counted in Device.short
 }
 
 // An eventOrigin says where a shared event comes from, and so who else can have it, and what becomes of it.
@@ -175,6 +176,11 @@ func (e *SharedEvent) Export() (EventHandle, error) {
 // Close lets go of the event, and returns nil; operations that are under way still use it. Closing again does nothing.
 func (e *SharedEvent) Close() error {
 	if e != nil && e.dev != nil && e.closed.CompareAndSwap(false, true) {
+		if e.freed != nil { // its owner waits until no work uses it
+			e.awaited.Store(true)
+			e.dev.short.Add(1)
+			e.dev.askAll()
+		}
 		e.release()
 	}
 	return nil
@@ -195,6 +201,9 @@ func (e *SharedEvent) release() {
 		return
 	}
 	d := e.dev
+	if e.awaited.Load() {
+		d.short.Add(-1)
+	}
 	d.reclaim(func() {
 		err := e.giveBack()
 		if errors.Is(err, driver.ErrBusy) { // somebody's stream waits for it: Device.Close gives it back

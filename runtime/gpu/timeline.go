@@ -33,6 +33,7 @@ type timeline struct {
 	marked atomic.Uint64 // the last with an event behind it; changed under mu
 	passed atomic.Uint64 // the stream has passed this number, as far as the host knows; signals may have been out before
 	wanted atomic.Uint64 // somebody is parked until this is done
+	lands  atomic.Uint64 // the last download into a slice: see landings
 
 	awaiting atomic.Uint64 // the last that waits for what others bring; changed under mu
 
@@ -143,6 +144,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	if p := s.lined(); p != nil {
 		released = released.before(p.issued(s))
 	}
+	lands := s.op.Kind == work.Download && s.host != nil
 	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
@@ -152,6 +154,8 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	}
 	if wanted || tl.wanted.Load() >= seq || tl.dev.short.Load() > 0 { // who found it published, and not yet in the ring, may have signalled too early
 		tl.awaited(seq)
+	} else if lands {
+		tl.landLater(seq)
 	}
 	many := false
 	if seq >= tl.tidyAt {
