@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// A Launch is one launch of a kernel.
+// A Launch is one launch of a kernel. A zero dimension of Grid or Block means one: drivers launch what [Launch.Dims] returns.
 type Launch struct {
 	Function  Function
 	Grid      [3]uint32        // blocks
@@ -27,7 +27,7 @@ type Launch struct {
 type LaunchAttrs struct {
 	// Cluster is how many blocks along each dimension make a cluster, whose blocks run at once, wait for each other and reach each
 	// other's shared memory. The grid is a multiple of it in each dimension, and it must be no other than the kernel's own, if the
-	// kernel was compiled with one. Zeros are the kernel's own or, if it has none, no clusters; none is zero alone.
+	// kernel was compiled with one. Three zeros are the kernel's own or, if it has none, no clusters. Else a zero dimension means one.
 	Cluster [3]uint32
 
 	// Cooperative has all blocks of the grid run at once, so that they can wait for each other. A grid of more blocks than the
@@ -48,8 +48,25 @@ type LaunchAttrs struct {
 	Carveout int
 }
 
+// Dims returns the blocks of the grid and the threads of a block, with dimensions that are zero as one.
+func (l *Launch) Dims() (grid, block [3]uint32) { return ones(l.Grid), ones(l.Block) }
+
+// ClusterDims returns the blocks of a cluster, with dimensions that are zero as one; or zeros if there is no Cluster.
+func (a *LaunchAttrs) ClusterDims() [3]uint32 {
+	if a.Cluster == [3]uint32{} {
+		return a.Cluster
+	}
+	return ones(a.Cluster)
+}
+
+// ones returns dimensions with one for those that are zero.
+func ones(n [3]uint32) [3]uint32 { return [3]uint32{max(n[0], 1), max(n[1], 1), max(n[2], 1)} }
+
 // Blocks returns how many blocks a launch has.
-func (l *Launch) Blocks() uint64 { return uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2]) }
+func (l *Launch) Blocks() uint64 {
+	grid, _ := l.Dims()
+	return uint64(grid[0]) * uint64(grid[1]) * uint64(grid[2])
+}
 
 // String says what is launched and how, for errors.
 func (l *Launch) String() string {

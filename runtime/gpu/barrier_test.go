@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"testing"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -127,12 +126,15 @@ func TestBarriers(t *testing.T) {
 			t.Errorf("at %d, %v", v, err)
 		}
 	})
-	eachCaps(t, "B106 a dispatch of no blocks is a barrier, and asks nothing of its arguments", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B106 a launch for no elements is a barrier, and asks nothing of its arguments", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
 		code, err := dev.Load(simdriver.Image("nothing"))
 		must(t, err)
-		k, err := code.Kernel("nothing")
+		kernel, err := code.Kernel("nothing")
+		must(t, err)
+		type args struct{ At gpu.Range }
+		k, err := gpu.Typed[args](kernel)
 		must(t, err)
 		b, s, host, x := allocate(t, dev, 64), semaphores(t, 2), semaphores(t, 1)[0], semaphores(t, 1)[0]
 		pool, err := dev.NewPool(gpu.PoolOptions{Portable: true})
@@ -143,8 +145,7 @@ func TestBarriers(t *testing.T) {
 		for i := range s { // several, so that a stream has to join them
 			must(t, dev.Queue(i).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.Range(uint64(8*i), 8), []byte{1}))
 		}
-		must(t, dev.Queue(2).Dispatch(gpu.Order{Wait: []gpu.Point{s[0].At(1), s[1].At(1)}, Signal: pts(x, 1)}, gpu.Dispatch{Kernel: k,
-			Args: []unsafe.Pointer{nil}, Sizes: []int{8}, Buffers: []gpu.BufferArg{{Range: later.All()}}}))
+		must(t, k.Dispatch(dev.Queue(2), gpu.Order{Wait: []gpu.Point{s[0].At(1), s[1].At(1)}, Signal: pts(x, 1)}, gpu.GridFor(0, 64), args{later.All()}))
 		d.ResumeDevice(0)
 		must(t, x.Wait(minute(t), 1))
 		if n := calls(d, 0, simdriver.OpLaunch); n != 0 {

@@ -8,11 +8,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// A Dispatch is a launch of a kernel.
+// A Dispatch is a launch of a kernel. A zero dimension means one, as in a [Grid].
 type Dispatch struct {
 	Kernel    *Kernel
-	Grid      [3]uint32        // blocks; zero anywhere launches nothing, and signals
-	Block     [3]uint32        // threads; zero counts as one
+	Grid      [3]uint32        // blocks
+	Block     [3]uint32        // threads
 	SharedMem uint32           // dynamic, bytes; with the kernel's own at most what a block of the device has
 	Attrs     LaunchAttrs      // none is as any launch
 	Begun     *SharedEvent     // recorded when all blocks have begun, as [Grid] says; nil is none

@@ -8,10 +8,10 @@ import (
 )
 
 // A Grid is how many threads a launch has, and in what shape, how much dynamic shared memory a block of them has, and what the launch
-// has besides.
+// has besides. A zero dimension means one, so the zero Grid is one block of one thread. Only [GridFor] of no elements launches nothing.
 type Grid struct {
-	Blocks    [3]uint32   // zero anywhere launches nothing, and signals
-	Threads   [3]uint32   // of a block; zero counts as one
+	Blocks    [3]uint32
+	Threads   [3]uint32   // of a block
 	SharedMem uint32      // dynamic, bytes; with the kernel's own at most what a block of the device has
 	Attrs     LaunchAttrs // none is as any launch
 
@@ -23,11 +23,13 @@ type Grid struct {
 	// A launch of nothing records it as that does.
 	Begun *SharedEvent
 
+	none bool  // made for no elements: without blocks along the first dimension it launches nothing
 	flaw error // of what it was made from, for the launch to return
 }
 
 // GridFor returns a grid with a thread for each of n elements, in blocks of so many threads, along the first dimension. The last
-// block may have threads without an element: kernels compare their index with n. No elements launch nothing. A negative n, no
+// block may have threads without an element: kernels compare their index with n. No elements launch nothing, and the launch
+// signals; but a [Dispatch] with these Blocks launches one block. A negative n, no
 // threads, or more blocks than can be counted are told by the launch, with [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
@@ -40,7 +42,7 @@ func GridFor(n, threads int) Grid {
 	if uint64(blocks) > math.MaxUint32 {
 		return flawed(argument("grid", "%d elements in blocks of %d threads are %d blocks: give each thread several elements", n, threads, blocks))
 	}
-	return Grid{Blocks: [3]uint32{uint32(blocks), 1, 1}, Threads: [3]uint32{uint32(threads), 1, 1}}
+	return Grid{Blocks: [3]uint32{uint32(blocks), 1, 1}, Threads: [3]uint32{uint32(threads), 1, 1}, none: n == 0}
 }
 
 // flawed returns a grid that no launch takes.
@@ -49,14 +51,18 @@ func flawed(err error) Grid {
 	return Grid{Blocks: all, Threads: all, flaw: err}
 }
 
-// check checks a grid for a kernel, and makes threads that are zero one.
+// check checks a grid for a kernel, and makes dimensions that are zero one.
 func (g *Grid) check(k *Kernel) error {
 	if g.flaw != nil {
 		return g.flaw
 	}
 	info, f := &k.exe.dev.info, &k.info
+	nothing := g.nothing()
 	for i, b := range g.Threads {
 		g.Threads[i] = max(b, 1)
+		if !nothing {
+			g.Blocks[i] = max(g.Blocks[i], 1)
+		}
 		if n := info.MaxBlock[i]; n > 0 && uint64(b) > uint64(n) {
 			return argument("dispatch", "a block of %v threads; the device takes %v", g.Threads, info.MaxBlock)
 		}
@@ -97,7 +103,7 @@ func (k *Kernel) maxShared() uint64 {
 }
 
 // nothing reports whether a launch does nothing.
-func (g *Grid) nothing() bool { return g.Blocks[0] == 0 || g.Blocks[1] == 0 || g.Blocks[2] == 0 }
+func (g *Grid) nothing() bool { return g.none && g.Blocks[0] == 0 }
 
 // launch returns a driver's launch, without arguments.
 func (g *Grid) launch(k *Kernel) driver.Launch {

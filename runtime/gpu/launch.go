@@ -12,7 +12,8 @@ import (
 // What the device does not have is [driver.ErrUnsupported], from the call that launches or records, and what cannot be so is
 // [ErrArgument]: a grid that is no multiple of its clusters, one that is cooperative and has more blocks than the device's processors
 // hold at once ([Kernel.Occupancy]). What only the driver knows, such as clusters of blocks with much shared memory, or cooperative ones,
-// fails the signals with the driver's error. A cluster with a dimension of zero has one block along it, if others are not zero.
+// fails the signals with the driver's error. A zero dimension of Cluster means one; three zeros mean no clusters, or those that the
+// kernel was compiled with.
 //
 // A dependent launch begins early only if nothing but a kernel is right in front of it. Two launches of a queue have an event between
 // them, which may keep them apart. Those of a [CommandBuffer] have none, in either mode; in a graph a launch begins early that comes

@@ -154,7 +154,8 @@ func TestLaunchAttrsRefused(t *testing.T) {
 		}
 	}
 	// A grid without blocks is no launch.
-	empty := gpu.Grid{Blocks: [3]uint32{0, 8, 8}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{3, 2, 1}, Cooperative: true}}
+	empty := gpu.GridFor(0, 1)
+	empty.Blocks[1], empty.Blocks[2], empty.Attrs = 8, 8, gpu.LaunchAttrs{Cluster: [3]uint32{3, 2, 1}, Cooperative: true}
 	s := dev.Queue(0).NewStream()
 	typed, err := gpu.Typed[struct{ N uint64 }](k)
 	must(t, err)

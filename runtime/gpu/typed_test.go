@@ -97,7 +97,7 @@ func TestTypedKernel(t *testing.T) {
 				must(t, err)
 				second, err := slices1.Record(c, gpu.GridFor(1, 32), saxpySlices{1, 10, xs, ys.Slice(1, 2)}, first)
 				must(t, err)
-				if third, err := pointers.Record(c, gpu.Grid{}, saxpyArgs[driver.Ptr, gpu.Slice[float32]]{Y: ys}, second); third != 2 || err != nil {
+				if third, err := pointers.Record(c, gpu.GridFor(0, 32), saxpyArgs[driver.Ptr, gpu.Slice[float32]]{Y: ys}, second); third != 2 || err != nil {
 					t.Errorf("command %d, %v", third, err)
 				}
 				must(t, c.End())
@@ -443,7 +443,8 @@ func TestGridFor(t *testing.T) {
 		{math.MaxUint32 * 1024, 1024, math.MaxUint32}, {math.MaxInt - math.MaxInt%math.MaxUint32, math.MaxUint32, 1 << 31},
 	} {
 		want := gpu.Grid{Blocks: [3]uint32{c.blocks, 1, 1}, Threads: [3]uint32{uint32(c.threads), 1, 1}}
-		if got := gpu.GridFor(c.n, c.threads); got != want {
+		got := gpu.GridFor(c.n, c.threads)
+		if same := got == want; same != (c.n > 0) || got.Blocks != want.Blocks || got.Threads != want.Threads {
 			t.Errorf("GridFor(%d, %d) = %+v; want %+v", c.n, c.threads, got, want)
 		}
 	}
@@ -455,6 +456,12 @@ func TestGridFor(t *testing.T) {
 		must(t, k.Launch(s, gpu.GridFor(0, 256), saxpySlices{1, 1, ys, ys}))
 		if got := elementsOf(t, s, ys); got[0] != 1 {
 			t.Errorf("no elements launch something: %v", got)
+		}
+		more := gpu.GridFor(0, 256)
+		more.Blocks[0] = 1
+		must(t, k.Launch(s, more, saxpySlices{1, 1, ys, ys}))
+		if got := elementsOf(t, s, ys); got[0] != 2 {
+			t.Errorf("a grid for no elements that was given a block does not launch it: %v", got)
 		}
 		for _, c := range [][2]int{{-1, 256}, {math.MinInt, 1}, {1, 0}, {1, -1}, {1, math.MaxInt}, {math.MaxInt, 1}, {1 << 32, 1}, {math.MaxInt, math.MaxInt}} {
 			err := k.Dispatch(dev.Queue(0), gpu.Order{}, gpu.GridFor(c[0], c[1]), saxpySlices{1, 1, ys, ys})

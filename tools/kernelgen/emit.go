@@ -242,7 +242,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 	allocated := k.own("scratch")
 	size := k.own("size")
 	sizeIs := func() *Statement {
-		return Id(size).Op(":=").Max(Id(recv).Dot("ScratchSize").Call(Id(grid)), Lit(1))
+		return Id(size).Op(":=").Id(recv).Dot("ScratchSize").Call(Id(grid))
 	}
 	err := k.own("err")
 
@@ -309,13 +309,13 @@ func (m *module) emitKernel(f *File, k *kernel) {
 // emitTritonGrid writes what a number of programs is as a grid.
 func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	t := k.triton
-	comment(f, "Grid returns the grid for so many programs along each dimension, as tl.program_id counts them.")
+	comment(f, "Grid returns the grid for so many programs along each dimension, as tl.program_id counts them. Zero means one.")
 	f.Func().Params(Id(recv).Op("*").Id(k.goName)).Id("Grid").Params(Id(blocks).Index(Lit(3)).Uint32()).Qual(gpuPath, "Grid").BlockFunc(func(g *Group) {
 		clustered := t.Cluster != [3]int{1, 1, 1}
 		if clustered {
 			for i, n := range t.Cluster {
 				if n > 1 {
-					g.Id(blocks).Index(Lit(i)).Op("*=").Lit(n)
+					g.Id(blocks).Index(Lit(i)).Op("=").Max(Id(blocks).Index(Lit(i)), Lit(1)).Op("*").Lit(n)
 				}
 			}
 		}
@@ -334,8 +334,8 @@ func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	if t.GlobalScratch > 0 {
 		comment(f, "ScratchSize returns how many bytes of memory a launch of so many programs needs besides its arguments.")
 		f.Func().Params(Id(recv).Op("*").Id(k.goName)).Id("ScratchSize").Params(Id(blocks).Index(Lit(3)).Uint32()).Uint64().BlockFunc(func(g *Group) {
-			g.Return(Uint64().Call(Id(blocks).Index(Lit(0))).Op("*").Uint64().Call(Id(blocks).Index(Lit(1))).Op("*").Uint64().Call(Id(blocks).Index(Lit(2))).
-				Op("*").Lit(int(t.GlobalScratch) * t.Cluster[0] * t.Cluster[1] * t.Cluster[2]))
+			along := func(i int) *Statement { return Uint64().Call(Max(Id(blocks).Index(Lit(i)), Lit(1))) }
+			g.Return(along(0).Op("*").Add(along(1)).Op("*").Add(along(2)).Op("*").Lit(int(t.GlobalScratch) * t.Cluster[0] * t.Cluster[1] * t.Cluster[2]))
 		})
 		f.Line()
 	}

@@ -701,6 +701,9 @@ func TestCalls(t *testing.T) {
 		Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)},
 	}))
 	f.want("cuLaunchKernel(0xf001, 2 3 4, 5 6 7, 8, 0x5000)")
+	ok(d.Launch(s, &driver.Launch{Function: fn, Grid: [3]uint32{2}, Block: [3]uint32{0, 6}, Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)}}))
+	f.want("cuLaunchKernel(0xf001, 2 1 1, 1 6 1, 0, 0x5000)")
+	*counter -= 5
 	if *counter != 5 {
 		t.Errorf("the kernel counts %d", *counter)
 	}

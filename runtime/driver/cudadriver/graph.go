@@ -28,10 +28,11 @@ func (p *nodeParams) fillIn(op *driver.NodeOp) {
 	switch op.Kind {
 	case driver.KernelNode:
 		l := &op.Launch
+		grid, block := l.Dims()
 		p.kernel = cuda.KernelNodeParams{
 			Func:     cuda.Function(l.Function),
-			GridDimX: l.Grid[0], GridDimY: l.Grid[1], GridDimZ: l.Grid[2],
-			BlockDimX: l.Block[0], BlockDimY: l.Block[1], BlockDimZ: l.Block[2],
+			GridDimX: grid[0], GridDimY: grid[1], GridDimZ: grid[2],
+			BlockDimX: block[0], BlockDimY: block[1], BlockDimZ: block[2],
 			SharedMemBytes: l.SharedMem,
 			KernelParams:   unsafe.SliceData(l.Args),
 		}

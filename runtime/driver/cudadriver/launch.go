@@ -16,7 +16,8 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if l.Attrs != (driver.LaunchAttrs{}) || l.Begun != 0 {
 		return d.launchEx(s, l)
 	}
-	err := d.lib.LaunchKernel(cuda.Function(l.Function), l.Grid[0], l.Grid[1], l.Grid[2], l.Block[0], l.Block[1], l.Block[2],
+	grid, block := l.Dims()
+	err := d.lib.LaunchKernel(cuda.Function(l.Function), grid[0], grid[1], grid[2], block[0], block[1], block[2],
 		l.SharedMem, cuda.Stream(s), l.Args, nil)
 	if err != nil {
 		return d.fail("launch", err, "%s, in stream %#x", l.String(), uintptr(s))
@@ -73,9 +74,10 @@ func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
 		attrs = append(attrs, cuda.LaunchAttribute{Id: cuda.LaunchAttributeLaunchCompletionEvent})
 		attrs[len(attrs)-1].Value.LaunchCompletionEvent().Event = cuda.Event(l.Begun)
 	}
+	grid, block := l.Dims()
 	p.config = cuda.LaunchConfig{
-		GridDimX: l.Grid[0], GridDimY: l.Grid[1], GridDimZ: l.Grid[2],
-		BlockDimX: l.Block[0], BlockDimY: l.Block[1], BlockDimZ: l.Block[2],
+		GridDimX: grid[0], GridDimY: grid[1], GridDimZ: grid[2],
+		BlockDimX: block[0], BlockDimY: block[1], BlockDimZ: block[2],
 		SharedMemBytes: l.SharedMem, HStream: cuda.Stream(s),
 		Attrs: &p.attrs[0], NumAttrs: uint32(len(attrs)),
 	}
@@ -91,8 +93,8 @@ func (d *device) attributes(to []cuda.LaunchAttribute, a *driver.LaunchAttrs) []
 		to = append(to, cuda.LaunchAttribute{Id: id})
 		return &to[len(to)-1].Value
 	}
-	if a.Cluster != [3]uint32{} {
-		*add(cuda.LaunchAttributeClusterDimension).ClusterDim() = cuda.LaunchAttributeValueClusterDim{X: a.Cluster[0], Y: a.Cluster[1], Z: a.Cluster[2]}
+	if n := a.ClusterDims(); n != [3]uint32{} {
+		*add(cuda.LaunchAttributeClusterDimension).ClusterDim() = cuda.LaunchAttributeValueClusterDim{X: n[0], Y: n[1], Z: n[2]}
 	}
 	if a.Cooperative {
 		*add(cuda.LaunchAttributeCooperative).Cooperative() = 1

@@ -46,10 +46,11 @@ func (p *nodeParams) fillIn(op *driver.NodeOp) {
 	switch op.Kind {
 	case driver.KernelNode:
 		l := &op.Launch
+		grid, block := l.Dims()
 		p.kernel = hip.KernelNodeParams{
 			Func:           pointer(uintptr(l.Function)),
-			GridDim:        hip.Dim3{X: l.Grid[0], Y: l.Grid[1], Z: l.Grid[2]},
-			BlockDim:       hip.Dim3{X: l.Block[0], Y: l.Block[1], Z: l.Block[2]},
+			GridDim:        hip.Dim3{X: grid[0], Y: grid[1], Z: grid[2]},
+			BlockDim:       hip.Dim3{X: block[0], Y: block[1], Z: block[2]},
 			SharedMemBytes: l.SharedMem,
 			KernelParams:   unsafe.SliceData(l.Args),
 		}

@@ -16,14 +16,15 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 		return d.refuse("launch", errBegun, "%s", l.String())
 	}
 	var err error
+	grid, block := l.Dims()
 	if l.Attrs != (driver.LaunchAttrs{}) && relies(&l.Attrs) {
 		if err := d.lacksAttrs(&l.Attrs); err != nil {
 			return d.refuse("launch", err, "%s", l.String())
 		}
-		err = d.lib.ModuleLaunchCooperativeKernel(hip.Function(l.Function), l.Grid[0], l.Grid[1], l.Grid[2], l.Block[0], l.Block[1], l.Block[2],
+		err = d.lib.ModuleLaunchCooperativeKernel(hip.Function(l.Function), grid[0], grid[1], grid[2], block[0], block[1], block[2],
 			l.SharedMem, hip.Stream(s), l.Args)
 	} else {
-		err = d.lib.ModuleLaunchKernel(hip.Function(l.Function), l.Grid[0], l.Grid[1], l.Grid[2], l.Block[0], l.Block[1], l.Block[2],
+		err = d.lib.ModuleLaunchKernel(hip.Function(l.Function), grid[0], grid[1], grid[2], block[0], block[1], block[2],
 			l.SharedMem, hip.Stream(s), l.Args, nil)
 	}
 	if err != nil {

@@ -162,8 +162,8 @@ func TestGraphErrors(t *testing.T) {
 		return err
 	}
 	set := func(n driver.Node, op driver.NodeOp) error { return graphs(v).SetNode(x, n, &op) }
-	noBlock, noArgs := kernel, kernel
-	noBlock.Launch.Block, noArgs.Launch.Args = [3]uint32{}, nil
+	thick, noArgs := kernel, kernel
+	thick.Launch.Block, noArgs.Launch.Args = [3]uint32{1, 1, 65}, nil
 	fill := func(width int, count, stride uint64) driver.NodeOp {
 		return driver.NodeOp{Kind: driver.FillNode, Dst: m.Ptr, Width: width, Count: count, Stride: stride}
 	}
@@ -181,7 +181,7 @@ func TestGraphErrors(t *testing.T) {
 		{second(graphs(v).AddNode(g, nil, nil)), simdriver.ErrInvalidValue, "nil"},
 		{second(graphs(v).AddNode(gone, nil, &empty)), simdriver.ErrInvalidHandle, "was destroyed"},
 		{second(graphs(w).AddNode(g, nil, &empty)), simdriver.ErrInvalidHandle, "belongs to device 0"},
-		{add(noBlock), simdriver.ErrInvalidValue, "threads"},
+		{add(thick), simdriver.ErrInvalidValue, "threads"},
 		{add(noArgs), simdriver.ErrInvalidValue, "0 arguments"},
 		{add(kernelOp(0)), simdriver.ErrInvalidHandle, "no such function"},
 		{add(fill(3, 1, 0)), simdriver.ErrInvalidValue, "3 bytes"},

@@ -147,7 +147,9 @@ func newCall(k *kernel) *call {
 // set makes c a launch of f.
 func (c *call) set(f *function, l *driver.Launch) {
 	c.f = f
-	c.blocks, c.threads, c.shared, c.attrs = l.Grid, l.Block, l.SharedMem, l.Attrs
+	c.shared, c.attrs = l.SharedMem, l.Attrs
+	c.blocks, c.threads = l.Dims()
+	c.attrs.Cluster = l.Attrs.ClusterDims()
 	c.copyArgs(l.Args)
 }
 

@@ -176,9 +176,7 @@ func TestLaunchRefused(t *testing.T) {
 		l    driver.Launch
 		want error
 	}{
-		{"no blocks", driver.Launch{Function: f, Grid: [3]uint32{0, 1, 1}, Block: one, Args: arg}, simdriver.ErrInvalidValue},
 		{"many blocks", driver.Launch{Function: f, Grid: [3]uint32{1, 65536, 1}, Block: one, Args: arg}, simdriver.ErrInvalidValue},
-		{"no threads", driver.Launch{Function: f, Grid: one, Args: arg}, simdriver.ErrInvalidValue},
 		{"many threads", driver.Launch{Function: f, Grid: one, Block: [3]uint32{32, 33, 1}, Args: arg}, simdriver.ErrInvalidValue},
 		{"thick block", driver.Launch{Function: f, Grid: one, Block: [3]uint32{1, 1, 65}, Args: arg}, simdriver.ErrInvalidValue},
 		{"shared memory", driver.Launch{Function: f, Grid: one, Block: one, SharedMem: 1 << 20, Args: arg}, simdriver.ErrInvalidValue},
@@ -200,6 +198,41 @@ func TestLaunchRefused(t *testing.T) {
 	refused(t, v.Launch(s, good), simdriver.ErrInvalidHandle)
 	check(t, d.ResumeStream(s))
 	refused(t, wait(t, v, e), driver.ErrLost, "unloaded before it ran")
+}
+
+// TestZeroDimensions launches grids, blocks and clusters with dimensions that are zero: each is one.
+func TestZeroDimensions(t *testing.T) {
+	type shape struct{ grid, block, cluster [3]uint32 }
+	var got []shape
+	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"k": func(g *simdriver.Grid) {
+		got = append(got, shape{g.Blocks, g.Threads, g.Cluster})
+	}})})
+	v := vs[0]
+	s, f := stream(t, v), function(t, v, "k")
+	type dims = [3]uint32
+	var want []shape
+	for _, c := range []struct{ given, want shape }{
+		{shape{}, shape{dims{1, 1, 1}, dims{1, 1, 1}, dims{1, 1, 1}}},
+		{shape{grid: dims{64}}, shape{dims{64, 1, 1}, dims{1, 1, 1}, dims{1, 1, 1}}},
+		{shape{grid: dims{0, 2, 0}, block: dims{0, 0, 3}}, shape{dims{1, 2, 1}, dims{1, 1, 3}, dims{1, 1, 1}}},
+		{shape{grid: dims{4}, block: dims{32}, cluster: dims{2}}, shape{dims{4, 1, 1}, dims{32, 1, 1}, dims{2, 1, 1}}},
+		{shape{grid: dims{0, 4}, cluster: dims{0, 2}}, shape{dims{1, 4, 1}, dims{1, 1, 1}, dims{1, 2, 1}}},
+	} {
+		l := driver.Launch{Function: f, Grid: c.given.grid, Block: c.given.block, Attrs: driver.LaunchAttrs{Cluster: c.given.cluster}}
+		check(t, v.Launch(s, &l))
+		g := graph(t, v)
+		must(graphs(v).AddNode(g, nil, &driver.NodeOp{Kind: driver.KernelNode, Launch: l}))(t)
+		x := must(graphs(v).Instantiate(g))(t)
+		check(t, graphs(v).LaunchGraph(s, x))
+		want = append(want, c.want, c.want)
+		if n := uint64(c.want.grid[0]) * uint64(c.want.grid[1]) * uint64(c.want.grid[2]); l.Blocks() != n {
+			t.Errorf("%v: %d blocks, want %d", c.given, l.Blocks(), n)
+		}
+	}
+	check(t, drain(t, v, s))
+	if !slices.Equal(got, want) {
+		t.Errorf("launched\n%v, want\n%v", got, want)
+	}
 }
 
 // TestShared has kernels with shared memory of their own.

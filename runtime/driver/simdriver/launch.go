@@ -29,8 +29,9 @@ func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 	}
 	if a.Cluster != [3]uint32{} {
 		n := uint64(1)
-		for i, blocks := range a.Cluster {
-			if blocks == 0 || l.Grid[i]%blocks != 0 {
+		grid, _ := l.Dims()
+		for i, blocks := range a.ClusterDims() {
+			if grid[i]%blocks != 0 {
 				return fmt.Errorf("clusters of %d blocks in a grid of %d, which must be a multiple: %w", a.Cluster, l.Grid, ErrInvalidValue)
 			}
 			if own := f.cluster[i]; own > 0 && uint64(own) != uint64(blocks) {
@@ -54,7 +55,7 @@ func relied(a *driver.LaunchAttrs) bool { return a.Cooperative || a.Cluster != [
 func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 	switch {
 	case a.Cluster != [3]uint32{}:
-		return a.Cluster
+		return a.ClusterDims()
 	case f.cluster != [3]int{}:
 		return [3]uint32{uint32(f.cluster[0]), uint32(f.cluster[1]), uint32(f.cluster[2])}
 	}
@@ -63,7 +64,8 @@ func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 
 // resident returns how many blocks of a launch that is right otherwise run at once.
 func (v *device) resident(f *function, l *driver.Launch) uint64 {
-	return uint64(v.held(int(l.Block[0])*int(l.Block[1])*int(l.Block[2]), f.shared+uint64(l.SharedMem)) * v.info.Processors)
+	_, block := l.Dims()
+	return uint64(v.held(int(block[0])*int(block[1])*int(block[2]), f.shared+uint64(l.SharedMem)) * v.info.Processors)
 }
 
 // NewPriorityStream makes a stream with a priority, which [Executed] tells and nothing follows.

@@ -89,7 +89,7 @@ func TestLaunchAttrsRefused(t *testing.T) {
 		{off: func(c *driver.Caps) { c.NodeAttrs = false }, attrs: driver.LaunchAttrs{Cooperative: true}, err: driver.ErrUnsupported, says: "a node with", inNode: true},
 		{off: func(c *driver.Caps) { c.NodeAttrs = false }, attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}}, err: driver.ErrUnsupported, says: "a node with", inNode: true},
 		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{3, 1, 1}}, err: simdriver.ErrInvalidValue, says: "clusters of [3 1 1] blocks in a grid of [32 16 1]"},
-		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 0}}, err: simdriver.ErrInvalidValue, says: "clusters of [2 1 0]"},
+		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{3, 0, 0}}, err: simdriver.ErrInvalidValue, says: "clusters of [3 0 0] blocks in a grid of [32 16 1]"},
 		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{8, 4, 1}}, err: simdriver.ErrInvalidValue, says: "more than 16"},
 		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{4, 1, 1}}, kernel: "pair", err: simdriver.ErrInvalidValue, says: "its own of [2 1 1]"},
 		{attrs: driver.LaunchAttrs{Carveout: 101}, err: simdriver.ErrInvalidValue, says: "101 percent"},

@@ -247,18 +247,19 @@ func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 	if f.module.dev != v {
 		return nil, fmt.Errorf("kernel %s: %w: it was loaded on device %d, not %d", f.name, ErrInvalidHandle, f.module.dev.index, v.index)
 	}
+	grid, block := l.Dims()
 	for i := range 3 {
-		if l.Grid[i] == 0 || int64(l.Grid[i]) > int64(v.info.MaxGrid[i]) {
-			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
+		if int64(grid[i]) > int64(v.info.MaxGrid[i]) {
+			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks; its dimensions can be at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
 		}
-		if n := f.cluster[i]; n > 1 && l.Grid[i]%uint32(n) != 0 {
+		if n := f.cluster[i]; n > 1 && grid[i]%uint32(n) != 0 {
 			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks, and clusters of %d", f.name, ErrInvalidValue, l.Grid, f.cluster)
 		}
-		if l.Block[i] == 0 || int64(l.Block[i]) > int64(v.info.MaxBlock[i]) {
-			return nil, fmt.Errorf("kernel %s: %w: a block of %d threads; each dimension must be at least 1, at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)
+		if int64(block[i]) > int64(v.info.MaxBlock[i]) {
+			return nil, fmt.Errorf("kernel %s: %w: a block of %d threads; its dimensions can be at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)
 		}
 	}
-	if n := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2]); n > uint64(v.info.MaxThreads) {
+	if n := uint64(block[0]) * uint64(block[1]) * uint64(block[2]); n > uint64(v.info.MaxThreads) {
 		return nil, fmt.Errorf("kernel %s: %w: a block of %d threads, more than %d", f.name, ErrInvalidValue, n, v.info.MaxThreads)
 	}
 	if n := f.shared + uint64(l.SharedMem); n > uint64(v.info.SharedOptIn) {

@@ -370,7 +370,7 @@ var commandBuffers = []test{
 			clear(d.Args)
 			clear(d.Sizes)
 			clear(d.Buffers)
-			c.dispatch(gpu.Dispatch{Kernel: index, Args: []unsafe.Pointer{arg(uint64(9)), arg(first), arg(first), arg(a.Ptr())}, Sizes: []int{8, 4, 4, 8}}) // of no blocks
+			c.got(bind[indexArgs](e, index).Record(c.CommandBuffer, gpu.GridFor(0, 256), indexArgs{N: 9, Out: a.All()}))
 			c.dispatch(gpu.Dispatch{Kernel: ids, Grid: [3]uint32{5, 3, 2}, Block: [3]uint32{4, 2, 3}, Args: []unsafe.Pointer{arg(x.Ptr())}, Sizes: []int{8}})
 			c.barrier()
 			c.dispatch(wordsOf(words, n, b.Range(64, 4*n), a.All()))

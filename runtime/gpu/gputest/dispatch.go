@@ -60,6 +60,13 @@ var paired = []byte(`.version 7.8
 }
 ` + "\x00")
 
+// indexArgs are the arguments of the kernel index.
+type indexArgs struct {
+	N           uint64
+	First, Step uint32
+	Out         gpu.Range
+}
+
 var dispatches = []test{
 	{name: "B107 saxpy", kernels: true, run: func(e *env) {
 		const n = 100_000
@@ -120,22 +127,61 @@ var dispatches = []test{
 			}
 		}
 	}},
-	{name: "B106 a grid without blocks does nothing and signals", kernels: true, run: func(e *env) {
-		index := e.kernel(kernels.Basic, "index")
+	{name: "B106 a grid for no elements does nothing and signals", kernels: true, run: func(e *env) {
+		k := bind[indexArgs](e, e.kernel(kernels.Basic, "index"))
 		b, host, s := e.buffer(64), e.sem(), e.sem()
-		v := uint64(0)
-		for i := range 3 {
-			grid := [3]uint32{1, 1, 1}
-			grid[i] = 0
-			d := gpu.Dispatch{Kernel: index, Grid: grid, Block: [3]uint32{16},
-				Args: []unsafe.Pointer{arg(uint64(16)), arg(uint32(1)), arg(uint32(1)), arg(b.Ptr())}, Sizes: []int{8, 4, 4, 8}}
-			e.must(e.q(0).Dispatch(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, d))
-			e.must(e.q(0).Dispatch(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: v + 1}, {Semaphore: host, Value: uint64(i + 1)}}, Signal: points(s, v+2)}, d))
-			e.must(host.Signal(uint64(i + 1)))
-			v += 2
-			e.wait(s, v)
-		}
+		a := indexArgs{N: 16, First: 1, Step: 1, Out: b.All()}
+		e.must(k.Dispatch(e.q(0), signal(s, 1), gpu.GridFor(0, 16), a))
+		e.must(k.Dispatch(e.q(0), gpu.Order{Wait: []gpu.Point{s.At(1), host.At(1)}, Signal: points(s, 2)}, gpu.GridFor(0, 16), a))
+		e.must(host.Signal(1))
+		e.wait(s, 2)
 		e.holds(b, 0)
+	}},
+	{name: "B194 a dimension of zero is one", kernels: true, run: func(e *env) {
+		// A thread writes one word, so as many words are written as there are threads.
+		typed := bind[indexArgs](e, e.kernel(kernels.Basic, "index"))
+		plain := e.kernel(kernels.Basic, "index")
+		for _, c := range []struct {
+			grid, block [3]uint32
+			threads     uint32
+		}{
+			{[3]uint32{}, [3]uint32{}, 1},
+			{[3]uint32{4}, [3]uint32{}, 4},
+			{[3]uint32{}, [3]uint32{8}, 8},
+			{[3]uint32{4, 0, 1}, [3]uint32{2, 1}, 8},
+			{[3]uint32{4, 1, 0}, [3]uint32{0, 1, 1}, 4},
+		} {
+			want := make([]uint32, 16)
+			for i := range c.threads {
+				want[i] = 5
+			}
+			got := func(how string, b *gpu.Buffer, p gpu.Point) {
+				if w := e.words(b, p); !slices.Equal(w, want) {
+					e.Errorf("%s: a grid of %v in blocks of %v writes %v", how, c.grid, c.block, w)
+				}
+			}
+			b, s := e.buffer(64), e.sem()
+			d := gpu.Dispatch{Kernel: plain, Grid: c.grid, Block: c.block, Sizes: []int{8, 4, 4, 8},
+				Args: []unsafe.Pointer{arg(uint64(16)), arg(uint32(5)), arg(uint32(0)), arg(b.Ptr())}}
+			e.must(e.q(0).Dispatch(signal(s, 1), d))
+			got("Queue.Dispatch", b, s.At(1))
+			b = e.buffer(64)
+			grid, a := gpu.Grid{Blocks: c.grid, Threads: c.block}, indexArgs{16, 5, 0, b.All()}
+			e.must(typed.Dispatch(e.q(0), signal(s, 2), grid, a))
+			got("TypedKernel.Dispatch", b, s.At(2))
+			e.eachMode(func(e *env, m gpu.Mode) {
+				rec, b := e.commands(m), e.buffer(128)
+				a.Out, d.Args[3] = b.Range(0, 64), arg(b.Ptr()+64)
+				rec.got(typed.Record(rec.CommandBuffer, grid, a))
+				rec.got(rec.Dispatch(d))
+				rec.end()
+				s := e.sem()
+				e.must(e.q(0).Execute(signal(s, 1), rec.CommandBuffer))
+				if w := e.words(b, s.At(1)); !slices.Equal(w, slices.Concat(want, want)) {
+					e.Errorf("recorded: a grid of %v in blocks of %v writes %v", c.grid, c.block, w)
+				}
+			})
+		}
 	}},
 	{name: "B82 arguments that a kernel cannot take", kernels: true, run: func(e *env) {
 		k := e.kernel(kernels.Basic, "words")
