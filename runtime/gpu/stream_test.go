@@ -212,6 +212,35 @@ func TestStream(t *testing.T) {
 		must(t, s.Barrier())
 		must(t, s.Wait(soon(t)))
 	})
+	t.Run("B77 B145 Fail stops what has not been issued, and nothing else", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev, failure := openDevice(t, d, 0, gpu.Options{Queues: 2}), errors.New("enough")
+			first, far, waiting := allocate(t, dev, 8), allocate(t, dev, 8), allocate(t, dev, 8)
+			s, other := dev.Queue(0).NewStream(), dev.Queue(1).NewStream()
+			must(t, d.StallDevice(0))
+			must(t, s.Fill(first.All(), []byte{1}))
+			must(t, other.After(s.Point()))
+			must(t, other.Fill(far.All(), []byte{1}))
+			p := other.Point()
+			must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
+			must(t, s.HostCall(func() error { t.Error("a host call runs behind the failure"); return nil }))
+			must(t, s.Fill(waiting.All(), []byte{1}))
+			s.Fail(failure)
+			must(t, d.ResumeDevice(0))
+			if err := s.Wait(soon(t)); err != failure {
+				t.Errorf("the stream: %v; want %v", err, failure)
+			}
+			eventually(t, "nothing is left", func() bool {
+				dev.Queue(0).Flush()
+				dev.Queue(1).Flush()
+				n := dev.Stats()
+				return n.Parked == 0 && n.InFlight == 0
+			})
+			holds(t, "memory of issued work", dev, first, 1)
+			holds(t, "memory of issued work of another stream", dev, far, 1)
+			holds(t, "memory of work that was not issued", dev, waiting, 0)
+		})
+	})
 	t.Run("B145 a lost device fails it", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev, host := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
