@@ -27,8 +27,16 @@ var kinds = []struct {
 // Stat describes a file, or the one that it links to. The error of one that is not regular says what it is.
 func Stat(name string) (fs.FileInfo, error) {
 	fi, err := os.Stat(name)
-	if err != nil || fi.Mode().IsRegular() {
-		return fi, err
+	if err != nil {
+		return nil, err
+	}
+	return check(name, fi)
+}
+
+// check returns fi, or an error that says what the file is if it is not regular.
+func check(name string, fi fs.FileInfo) (fs.FileInfo, error) {
+	if fi.Mode().IsRegular() {
+		return fi, nil
 	}
 	what := "something else"
 	for _, k := range kinds {
@@ -40,15 +48,29 @@ func Stat(name string) (fs.FileInfo, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fmt.Errorf("%s, %w", what, ErrIrregular)}
 }
 
-// Open opens a regular file to read it. No more is to be read than the file's size: some that are made by the system have none, and to
-// read them may wait.
+// Open opens a regular file for reading. Do not read more than the file's size: some files of the system have size 0, and reading them
+// may block.
 func Open(name string) (*os.File, fs.FileInfo, error) {
-	fi, err := Stat(name)
+	// Stat comes first because opening a device may already do something. Another file may have taken the name when open is called, so
+	// open looks at the file that it has.
+	if _, err := Stat(name); err != nil {
+		return nil, nil, err
+	}
+	return open(name)
+}
+
+// open is Open of a file that may have been replaced by one of another kind. It never blocks.
+func open(name string) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := os.Open(name)
+	fi, err := f.Stat()
+	if err == nil {
+		fi, err = check(name, fi)
+	}
 	if err != nil {
+		f.Close()
 		return nil, nil, err
 	}
 	return f, fi, nil

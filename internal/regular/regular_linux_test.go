@@ -1,11 +1,13 @@
 package regular
 
 import (
+	"errors"
 	"net"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestIrregular(t *testing.T) {
@@ -26,5 +28,18 @@ func TestIrregular(t *testing.T) {
 	}
 	if b, err := ReadFile("/proc/self/mem"); len(b) != 0 || err != nil { // it has no size
 		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
+// TestOpenReplaced opens a named pipe that took a regular file's name after Stat.
+func TestOpenReplaced(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(20*time.Second, func() { panic("it blocks") })
+	defer late.Stop()
+	if _, _, err := open(pipe); !errors.Is(err, ErrIrregular) || !strings.HasSuffix(err.Error(), ": a named pipe, not a regular file") {
+		t.Error(err)
 	}
 }

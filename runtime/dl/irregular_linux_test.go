@@ -3,10 +3,12 @@
 package dl
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,30 +71,66 @@ func TestOpenIrregular(t *testing.T) {
 	}
 }
 
-// TestOpenIrregularSearch has the system loader meet a named pipe where the environment tells it to search.
+// TestOpenIrregularSearch has the system loader meet a named pipe where the environment tells it to search. A process for each place
+// opens the library: the loader reads the environment once.
 func TestOpenIrregularSearch(t *testing.T) {
-	if dir := os.Getenv("PUREGPU_TEST_PIPE"); dir != "" {
-		promptly(t)
+	const variable = "PUREGPU_TEST_PIPE"
+	if path := os.Getenv(variable); path != "" {
 		for _, o := range []Options{{}, {Path: "libpuregpu-absent.so"}} {
 			_, err := open(t, o, nil)
 			distinct(t, err, ErrNotLoadable)
-			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "libpuregpu-absent.so")+": a named pipe, not a regular file") {
+			if err == nil || !strings.Contains(err.Error(), path+": a named pipe, not a regular file") {
 				t.Error(err)
 			}
 		}
 		return
 	}
-	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, "libpuregpu-absent.so"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestOpenIrregularSearch$")
-	cmd.Env = append(os.Environ(), "PUREGPU_TEST_PIPE="+dir, "LD_LIBRARY_PATH=/nowhere:"+dir)
-	out, err := cmd.CombinedOutput()
-	if errors.Is(err, syscall.ENOEXEC) {
-		t.Skip("needs to start itself, which under an emulator the system cannot do")
-	}
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
+	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	level := map[string]string{"amd64": "x86-64-v2", "arm64": "atomics"}[runtime.GOARCH] // what every processor in use has
+	for _, c := range []struct{ name, folder, search string }{
+		{"a folder", "", "/nowhere:DIR"},
+		{"an empty element", ".", "/nowhere:"},
+		{"an empty element between others", ".", "/nowhere;;/none"},
+		{"a folder for processors", "glibc-hwcaps/" + level, "DIR"},
+		{"a folder for processors, of old releases", "tls", "DIR"},
+		{"folders in folders for processors, of old releases", "tls/" + machine, "DIR"},
+		{"a folder behind one with another machine's library", "", "DIR/other:DIR"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			const name = "libpuregpu-absent.so"
+			dir := t.TempDir()
+			other := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)
+			other[16], other[18], other[20] = elfShared, 8, 1 // for MIPS
+			for _, err := range []error{
+				os.MkdirAll(filepath.Join(dir, c.folder), 0o777),
+				syscall.Mkfifo(filepath.Join(dir, c.folder, name), 0o666),
+				os.Mkdir(filepath.Join(dir, "other"), 0o777),
+				os.WriteFile(filepath.Join(dir, "other", name), other, 0o666),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(dir, c.folder, name)
+			if c.folder == "." {
+				path = "./" + name
+			}
+			exe, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second) // a thread that waits in open(2) keeps a panic from ending its process
+			defer cancel()
+			cmd := exec.CommandContext(ctx, exe, "-test.run=^TestOpenIrregularSearch$")
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), variable+"="+path, "LD_LIBRARY_PATH="+strings.ReplaceAll(c.search, "DIR", dir))
+			out, err := cmd.CombinedOutput()
+			if errors.Is(err, syscall.ENOEXEC) {
+				t.Skip("needs to start itself, which under an emulator the system cannot do")
+			}
+			if err != nil {
+				t.Errorf("%v\n%.2000s", err, out)
+			}
+		})
 	}
 }

@@ -4,7 +4,8 @@ package dl
 
 import (
 	"errors"
-	"path/filepath"
+	"os"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -76,22 +77,60 @@ func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) 
 	return h, words
 }
 
-// irregular says what the loader would meet in LD_LIBRARY_PATH that is no regular file, when it searches for a name: it
-// opens a named pipe, and waits for a writer.
+// irregular says which file that is not regular the loader would open when it searches LD_LIBRARY_PATH for a name: opening a named
+// pipe blocks until there is a writer. It returns "" if there is none. What a library needs in turn is not looked for.
 func irregular(name string) string {
 	if !isBare(name) {
 		return ""
 	}
-	for _, dir := range strings.FieldsFunc(secureenv.Get("LD_LIBRARY_PATH"), func(r rune) bool { return r == ':' || r == ';' }) {
-		path := filepath.Join(dir, name)
+	for _, dir := range searched(secureenv.Get("LD_LIBRARY_PATH")) {
+		path := dir + "/" + name
 		switch _, err := regular.Stat(path); {
 		case err == nil:
-			return ""
+			if fault, err := inspectFile(path); err == nil && fault.plain == "" {
+				return "" // the loader goes no further
+			}
 		case errors.Is(err, regular.ErrIrregular):
 			return path + ": " + plainIO(err)
 		}
 	}
 	return ""
+}
+
+// searched returns the folders that glibc's loader searches for a value of LD_LIBRARY_PATH, in order. It returns those for all
+// processors that the loader knows, which may be more than the loader searches on this one.
+func searched(value string) (dirs []string) {
+	if value == "" {
+		return nil
+	}
+	for _, dir := range strings.Split(strings.ReplaceAll(value, ";", ":"), ":") {
+		if dir == "" {
+			dir = "." // as the loader takes it
+		}
+		hwcaps := dir + "/glibc-hwcaps"
+		levels, _ := os.ReadDir(hwcaps)
+		slices.Reverse(levels) // x86-64-v4 first
+		for _, l := range levels {
+			dirs = append(dirs, hwcaps+"/"+l.Name())
+		}
+		dirs = append(below(dirs, dir, []string{"tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "aarch64", "atomics"}), dir)
+	}
+	return dirs
+}
+
+// below appends the folders below dir that glibc before 2.37 searches: any of the names, each below another one that precedes it.
+func below(dirs []string, dir string, names []string) []string {
+	for i, n := range names {
+		if d := dir + "/" + n; isFolder(d) {
+			dirs = append(below(dirs, d, names[i+1:]), d)
+		}
+	}
+	return dirs
+}
+
+func isFolder(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.IsDir()
 }
 
 // sym finds a function.

@@ -7,9 +7,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"unsafe"
+
+	"github.com/puregpu/puregpu/internal/regular"
 )
 
 var le = binary.LittleEndian
@@ -64,16 +65,12 @@ type loader struct {
 
 // mapLoader maps the dynamic loader in the file at path, as the kernel does with the one that a program names.
 func mapLoader(path string) (*loader, error) {
-	f, err := os.Open(path)
+	f, fi, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !fi.Mode().IsRegular() || fi.Size() < 64 || fi.Size() > 64<<20 {
+	if fi.Size() < 64 || fi.Size() > 64<<20 {
 		return nil, errors.New("not a dynamic loader")
 	}
 	data := make([]byte, fi.Size())

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // anyLoader returns the contents of the machine's loader.
@@ -53,6 +55,19 @@ func TestReadLoader(t *testing.T) {
 		if _, _, err := readLoader(tt.data); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
+	}
+}
+
+// TestMapIrregular maps a named pipe, which must not wait for a writer.
+func TestMapIrregular(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(20*time.Second, func() { panic("it blocks") })
+	defer late.Stop()
+	if _, err := mapLoader(pipe); err == nil || !strings.HasSuffix(err.Error(), ": a named pipe, not a regular file") {
+		t.Error(err)
 	}
 }
 
