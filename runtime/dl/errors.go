@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/puregpu/puregpu/internal/printable"
 )
 
 // What went wrong, for errors.Is. Each is wrapped in an error with the particulars.
@@ -81,7 +83,7 @@ func describeAttempts(paths []string, label, result string) string {
 	if label != "" {
 		s += " (" + label + ")"
 	}
-	return s + ": " + result
+	return printable.Text(s + ": " + result)
 }
 
 // An OpenError says that no candidate could be loaded. It is [ErrNotFound] if none of
@@ -165,13 +167,14 @@ type loadError struct {
 }
 
 func (e *loadError) Error() string {
+	text := e.plain
 	switch {
 	case e.plain == "":
-		return e.loader
-	case e.loader == "":
-		return e.plain
+		text = e.loader
+	case e.loader != "":
+		text += " (loader: " + e.loader + ")"
 	}
-	return e.plain + " (loader: " + e.loader + ")"
+	return printable.Text(text)
 }
 
 func (e *loadError) Unwrap() error { return e.kind }
@@ -197,7 +200,7 @@ func (e *TooOldError) Error() string {
 	if e.Found != 0 {
 		fmt.Fprintf(&b, " %s", e.spec.format(e.Found))
 	}
-	fmt.Fprintf(&b, " (%s)", e.Path)
+	fmt.Fprintf(&b, " (%s)", printable.Text(e.Path))
 	switch {
 	case len(e.Missing) == 0:
 		b.WriteString(" is too old")

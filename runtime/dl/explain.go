@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/puregpu/puregpu/internal/printable"
 )
 
 // Explain returns a text for a bug report, of several lines: which file was loaded and
@@ -59,11 +61,11 @@ func explainMissing(b *strings.Builder, spec *Spec, missing []MissingSymbol) {
 func (lib *library) explain(b *strings.Builder, heap bool) {
 	spec := lib.spec
 	fmt.Fprintf(b, "library: %s\n", spec.Name)
-	fmt.Fprintf(b, "path: %s", lib.path)
+	fmt.Fprintf(b, "path: %s", printable.Text(lib.path))
 	if real, err := filepath.EvalSymlinks(lib.path); err == nil && real != filepath.Clean(lib.path) {
-		fmt.Fprintf(b, " -> %s", real)
+		fmt.Fprintf(b, " -> %s", printable.Text(real))
 	}
-	fmt.Fprintf(b, "\nchosen: %s, as %s\n", lib.source, lib.asked)
+	fmt.Fprintf(b, "\nchosen: %s, as %s\n", printable.Text(lib.source), printable.Text(lib.asked))
 	explainAttempts(b, lib.attempts)
 	fmt.Fprintf(b, "version: %s", spec.format(lib.version))
 	if lib.verErr != nil {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,4 +134,36 @@ func TestOpenIrregularSearch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestErrorsPrintable opens files in a folder whose name would rewrite a terminal and forge a line. No error has it as it is.
+func TestErrorsPrintable(t *testing.T) {
+	const bad, shown = "a\x1bc\nb\xff", `a\x1bc\nb\xff`
+	dir := filepath.Join(t.TempDir(), bad)
+	absent, text, pipe := filepath.Join(dir, "none.so"), filepath.Join(dir, "libpuregpu-absent.so"), filepath.Join(dir, "pipe.so")
+	if err := errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(text, []byte("text"), 0o666), syscall.Mkfifo(pipe, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	check := func(name, text string) {
+		t.Helper()
+		if strings.ContainsAny(text, "\x1b\xff") || strings.Contains(text, "\nb") {
+			t.Errorf("%s has raw bytes: %q", name, text)
+		}
+		if !strings.Contains(text, shown) {
+			t.Errorf("%s lacks %q: %q", name, shown, text)
+		}
+	}
+	for _, path := range []string{absent, text, pipe, bad} {
+		l, err := open(t, Options{Path: path}, nil)
+		check("the error", err.Error())
+		check("Explain", l.Explain())
+	}
+	l, err := open(t, Options{}, func(s *Spec) { s.Dirs = []string{dir, filepath.Join(dir, "no", "folder")} })
+	check("the error of a search", err.Error())
+	check("Explain after a search", l.Explain())
+	var e *OpenError
+	if !errors.As(err, &e) || !slices.ContainsFunc(e.Attempts, func(a Attempt) bool { return a.Path == text }) {
+		t.Errorf("no attempt has the path as it is: %q", e.Attempts)
+	}
+	check("another library's error", (&TooOldError{Path: text, spec: testSpec()}).Error())
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
@@ -143,6 +144,7 @@ func (ld *loader) sym(handle uintptr, name string) (addr uintptr, words string) 
 		if strings.Contains(words, "undefined symbol") {
 			words = "undefined symbol"
 		}
+		words = printable.Text(words)
 	}
 	return a, words
 }

@@ -3,6 +3,8 @@ package driver
 import (
 	"fmt"
 	"strings"
+
+	"github.com/puregpu/puregpu/internal/printable"
 )
 
 // Compilers is what a [Device] implements besides where [Caps.Compile] is set: programs can be compiled for it at run time.
@@ -94,7 +96,7 @@ func (e *CompileError) Error() string {
 	if log := strings.TrimSpace(e.Log); log != "" && log != first {
 		b.WriteString("\n" + log)
 	}
-	return b.String()
+	return printable.Lines(b.String())
 }
 
 // Unwrap returns Err.

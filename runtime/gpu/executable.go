@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
@@ -82,11 +83,11 @@ func (x *Executable) release() {
 func (d *Device) LoadFile(name string) (*Executable, error) {
 	image, err := regular.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("gpu: load code on %s: %w", d.info.Name, err)
+		return nil, fmt.Errorf("gpu: load code on %s: %w", d.info.Name, printable.Error(err))
 	}
 	x, err := d.Load(image)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", printable.Text(name), err)
 	}
 	return x, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
@@ -54,7 +55,7 @@ func (t TCP) Share(ctx context.Context, name string, id []byte) ([]byte, error) 
 	}
 	x := tcpExchange{address: at, token: token(p.Run, name), rank: p.Rank, count: p.Count}
 	if id, err = x.share(ctx, id, t.Listen); err != nil {
-		return nil, fmt.Errorf("rendezvous: %s at %s: %w", exchange(name, p), at, err)
+		return nil, fmt.Errorf("rendezvous: %s at %s: %w", exchange(name, p), printable.Text(at), printable.Error(err))
 	}
 	return id, nil
 }
