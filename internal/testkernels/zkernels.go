@@ -15,7 +15,8 @@ import (
 //go:embed zkernels.ptx
 var kernelsImage []byte
 
-// KernelsCode is the code of kernels.cu on a device, which [LoadKernels] loads. Its kernels may be launched concurrently.
+// KernelsCode has the kernels of kernels.cu, loaded on a device by [LoadKernels]. Goroutines may
+// launch them concurrently.
 type KernelsCode struct {
 	VectorAdd VectorAdd
 	Softmax   Softmax
@@ -24,8 +25,9 @@ type KernelsCode struct {
 	exe *gpu.Executable
 }
 
-// LoadKernels loads the code of kernels.cu on a device and finds its kernels, whose parameters are checked against what the
-// driver tells of them. It blocks while the driver compiles. On a simulated GPU [SimKernels] has what stands for the kernels.
+// LoadKernels loads the kernels of kernels.cu on a device, and checks their parameters against the
+// driver's. It blocks while the driver compiles. Close unloads them. A simulated GPU runs Go
+// functions in their place: see [SimKernels].
 func LoadKernels(d *gpu.Device) (*KernelsCode, error) {
 	c := new(KernelsCode)
 	if err := c.load(d); err != nil {
@@ -60,13 +62,14 @@ func (c *KernelsCode) load(d *gpu.Device) (err error) {
 	return nil
 }
 
-// Close lets go of the code; launches that are under way still use it. The kernels must not be launched any more.
+// Close unloads the kernels once the launches in flight are done with them. Do not launch them
+// afterwards.
 func (c *KernelsCode) Close() error {
 	return c.exe.Close()
 }
 
-// Factor returns the variable factor, __constant__ float, of 4 bytes. It blocks while the driver looks for it. The memory is the
-// code's, which stays loaded until what is returned is closed.
+// Factor returns the memory of the variable factor, __constant__ float, of 4 bytes. It blocks while
+// the driver looks it up. Close the result after use: until then the code stays loaded.
 func (c *KernelsCode) Factor() (gpu.Slice[float32], error) {
 	b, err := c.exe.Global("factor")
 	if err != nil {
@@ -79,7 +82,7 @@ func (c *KernelsCode) Factor() (gpu.Slice[float32], error) {
 	return s, nil
 }
 
-// VectorAdd is the kernel vector_add of kernels.cu, loaded. The kernel is:
+// VectorAdd launches the kernel vector_add of kernels.cu. In C it is:
 //
 //	void vector_add(unsigned n, const float *x, const float *y, float *out)
 type VectorAdd struct {
@@ -92,27 +95,30 @@ type vectorAddArgs struct {
 	x, y, out gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k *VectorAdd) Launch(stream *gpu.Stream, grid gpu.Grid, n uint32, x, y, out gpu.Slice[float32]) error {
 	return k.typed.Launch(stream, grid, vectorAddArgs{n, x, y, out})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k *VectorAdd) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, n uint32, x, y, out gpu.Slice[float32]) error {
 	return k.typed.Dispatch(queue, order, grid, vectorAddArgs{n, x, y, out})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k *VectorAdd) Record(commands *gpu.CommandBuffer, grid gpu.Grid, n uint32, x, y, out gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
 	return k.typed.Record(commands, grid, vectorAddArgs{n, x, y, out}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k *VectorAdd) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// Softmax is the kernel softmax of kernels.cu, loaded. The kernel is:
+// Softmax launches the kernel softmax of kernels.cu. In C it is:
 //
 //	void softmax(unsigned columns, float scale, const float *x, float *out)
 type Softmax struct {
@@ -126,27 +132,30 @@ type softmaxArgs struct {
 	x, out  gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k *Softmax) Launch(stream *gpu.Stream, grid gpu.Grid, columns uint32, scale float32, x, out gpu.Slice[float32]) error {
 	return k.typed.Launch(stream, grid, softmaxArgs{columns, scale, x, out})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k *Softmax) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, columns uint32, scale float32, x, out gpu.Slice[float32]) error {
 	return k.typed.Dispatch(queue, order, grid, softmaxArgs{columns, scale, x, out})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k *Softmax) Record(commands *gpu.CommandBuffer, grid gpu.Grid, columns uint32, scale float32, x, out gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
 	return k.typed.Record(commands, grid, softmaxArgs{columns, scale, x, out}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k *Softmax) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// Matmul is the kernel matmul of kernels.cu, loaded. The kernel is:
+// Matmul launches the kernel matmul of kernels.cu. In C it is:
 //
 //	void matmul(int m, int n, int k, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c)
 type Matmul struct {
@@ -159,35 +168,40 @@ type matmulArgs struct {
 	a, b, c gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k_ *Matmul) Launch(stream *gpu.Stream, grid gpu.Grid, m, n, k int32, a, b, c gpu.Slice[float32]) error {
 	return k_.typed.Launch(stream, grid, matmulArgs{m, n, k, a, b, c})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k_ *Matmul) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, m, n, k int32, a, b, c gpu.Slice[float32]) error {
 	return k_.typed.Dispatch(queue, order, grid, matmulArgs{m, n, k, a, b, c})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k_ *Matmul) Record(commands *gpu.CommandBuffer, grid gpu.Grid, m, n, k int32, a, b, c gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
 	return k_.typed.Record(commands, grid, matmulArgs{m, n, k, a, b, c}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k_ *Matmul) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 
-// KernelsTwins are what stands for the kernels of kernels.cu on a simulated GPU: each method is called once a launch, and does
-// the work of all its threads (simdriver.NewKernel says more). Embed [NoKernelsTwins] to leave some out.
+// KernelsTwins are Go functions that a simulated GPU runs in place of the kernels of kernels.cu.
+// Each method is called once per launch, and does the work of all its threads: see
+// simdriver.NewKernel. Embed [NoKernelsTwins] to leave some out.
 type KernelsTwins interface {
 	VectorAdd(grid *simdriver.Grid, n uint32, x, y, out driver.Ptr) error
 	Softmax(grid *simdriver.Grid, columns uint32, scale float32, x, out driver.Ptr) error
 	Matmul(grid *simdriver.Grid, m, n, k int32, a, b, c driver.Ptr) error
 }
 
-// SimKernels returns the twins by their kernels' names, for simdriver.Config.Kernels. No twins at all are [NoKernelsTwins].
+// SimKernels returns the twins by the names of their kernels, for simdriver.Config.Kernels. If t is
+// nil, it is [NoKernelsTwins].
 func SimKernels(t KernelsTwins) map[string]simdriver.Kernel {
 	if t == nil {
 		t = NoKernelsTwins{}
@@ -199,7 +213,8 @@ func SimKernels(t KernelsTwins) map[string]simdriver.Kernel {
 	}
 }
 
-// NoKernelsTwins has no twin: launches of its kernels on a simulated GPU fail with an error that names the kernel.
+// NoKernelsTwins has no twins: on a simulated GPU, launches fail with an error that names the
+// kernel.
 type NoKernelsTwins struct{}
 
 func (NoKernelsTwins) VectorAdd(*simdriver.Grid, uint32, driver.Ptr, driver.Ptr, driver.Ptr) error {

@@ -18,6 +18,30 @@ import (
 // errNoCompiler says that there is nothing to compile with.
 var errNoCompiler = errors.New("no compiler")
 
+// missing says of one compiler that it is not there, or does not work here.
+type missing string
+
+func (m missing) Error() string        { return string(m) }
+func (m missing) Is(target error) bool { return target == errNoCompiler }
+
+// installCUDA and installHIP say what to do where there is no compiler.
+const (
+	installCUDA = `install the CUDA toolkit, which has nvcc, or NVRTC alone (pip install nvidia-cuda-nvrtc-cu12), and name its library in PUREGPU_NVRTC_LIBRARY if it is not found. ` +
+		`Or compile on another machine and give the PTX too: kernelgen %[1]s.cu %[1]s.ptx. Or have the program compile the source when it runs, by Device.Compile of package gpu`
+	installHIP = `install ROCm, which has hipcc, or name the file of hipcc in HIPCC. ` +
+		`Or compile on another machine and give the code object too: kernelgen %[1]s.hip %[1]s.hsaco. Or have the program compile the source when it runs, by Device.Compile of package gpu`
+)
+
+// install says what to do where there is no compiler for a source.
+func (g *generator) install(source string) string {
+	text := installCUDA
+	if isHIP(source, g.archs) {
+		text = installHIP
+	}
+	name := filepath.Base(source)
+	return fmt.Sprintf(text, strings.TrimSuffix(name, filepath.Ext(name)))
+}
+
 // A compiler compiles a source for architectures, and returns the image and how its file's name ends.
 type compiler struct {
 	name string
@@ -36,9 +60,10 @@ func isHIP(source string, archs []string) bool {
 	return strings.HasSuffix(source, ".hip") || len(archs) > 0 && strings.HasPrefix(archs[0], "gfx")
 }
 
-// compile compiles with the first compiler that is there, or with the one that the command line names.
+// compile compiles with the first compiler that is there and works, or with the one that the command line names.
 func (g *generator) compile(source string) ([]byte, string, error) {
-	var missing []string
+	var reasons []string
+	some := false // some compiler works, but not for these architectures
 	for _, c := range compilers[isHIP(source, g.archs)] {
 		if g.compiler != "" && g.compiler != c.name {
 			continue
@@ -47,15 +72,55 @@ func (g *generator) compile(source string) ([]byte, string, error) {
 		switch {
 		case err == nil:
 			return image, ext, nil
-		case !errors.Is(err, errNoCompiler):
+		case !errors.Is(err, errNoCompiler) && g.works(c, source, g.archs):
 			return nil, "", fmt.Errorf("compile %s with %s: %w", filepath.Base(source), c.name, err)
 		}
-		missing = append(missing, err.Error())
+		if !errors.Is(err, errNoCompiler) {
+			usual := []string{"compute_75"}
+			if isHIP(source, g.archs) {
+				usual = []string{"gfx90a"}
+			}
+			some = some || g.works(c, source, usual)
+			err = fmt.Errorf("%s compiles nothing for %s here: %s", c.name, strings.Join(g.archs, ","), firstError(err.Error()))
+		}
+		reasons = append(reasons, err.Error())
 	}
-	if missing == nil {
+	if reasons == nil {
 		return nil, "", fmt.Errorf("compiler %q is none that compiles %s", g.compiler, filepath.Base(source))
 	}
-	return nil, "", fmt.Errorf("%w: %s", errNoCompiler, strings.Join(missing, "; "))
+	if some { // the command line may be wrong
+		return nil, "", fmt.Errorf("compile %s: %s", filepath.Base(source), strings.Join(reasons, "; "))
+	}
+	return nil, "", fmt.Errorf("%w: %s", errNoCompiler, strings.Join(reasons, "; "))
+}
+
+// works reports whether a compiler that has failed compiles anything at all for architectures. Debian's clang lacks the headers of CUDA, and nvcc may lack
+// a compiler for the host: then another one may do.
+func (g *generator) works(c compiler, source string, archs []string) bool {
+	dir, err := os.MkdirTemp("", "kernelgen")
+	if err != nil {
+		return true
+	}
+	defer os.RemoveAll(dir)
+	probe := filepath.Join(dir, "probe"+filepath.Ext(source))
+	if err := os.WriteFile(probe, []byte("extern \"C\" __global__ void probe() {}\n"), 0o666); err != nil {
+		return true
+	}
+	plain := *g
+	plain.archs, plain.options = archs, nil // the options may be what is wrong
+	_, _, err = c.compile(&plain, probe)
+	return err == nil
+}
+
+// firstError returns the first line of what a compiler has said that tells of an error, or else the first line.
+func firstError(text string) string {
+	lines := strings.Split(text, "\n")
+	for _, line := range lines {
+		if strings.Contains(line, "error:") || strings.Contains(line, "fatal") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return strings.TrimSpace(lines[0])
 }
 
 // program finds a compiler, of which an environment variable may name the file.
@@ -68,7 +133,7 @@ func program(variable string, names ...string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", fmt.Errorf("%w %s", errNoCompiler, strings.Join(names, " or "))
+	return "", missing("no program " + strings.Join(names, " or "))
 }
 
 // output runs a compiler that writes a file, which it returns.
@@ -185,7 +250,7 @@ func hipcc(g *generator, source string) ([]byte, string, error) {
 func nvrtcCompile(g *generator, source string) ([]byte, string, error) {
 	lib, err := nvrtc.Open(nvrtc.Options{})
 	if errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
-		return nil, "", fmt.Errorf("%w NVRTC", errNoCompiler)
+		return nil, "", missing("no library NVRTC")
 	} else if err != nil {
 		return nil, "", err
 	}

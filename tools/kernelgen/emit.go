@@ -49,7 +49,7 @@ func plain(s string) string {
 func comment(f *File, format string, args ...any) {
 	line := ""
 	for w := range strings.FieldsSeq(plain(fmt.Sprintf(format, args...))) {
-		if line != "" && len(line)+1+len(w) > 126 {
+		if line != "" && len(line)+1+len(w) > 97 {
 			f.Comment("// " + line)
 			line = ""
 		}
@@ -92,7 +92,7 @@ func errReturn() *Statement {
 
 func (m *module) emitCode(f *File) {
 	code, load := m.name+"Code", "Load"+m.name
-	comment(f, "%s is the code of %s on a device, which [%s] loads. Its kernels may be launched concurrently.", code, m.from, load)
+	comment(f, "%s has the kernels of %s, loaded on a device by [%s]. Goroutines may launch them concurrently.", code, m.from, load)
 	f.Type().Id(code).StructFunc(func(g *Group) {
 		for _, k := range m.kernels {
 			g.Id(k.goName).Id(k.goName)
@@ -105,8 +105,8 @@ func (m *module) emitCode(f *File) {
 		}
 	})
 	f.Line()
-	comment(f, "%s loads the code of %s on a device and finds its kernels, whose parameters are checked against what the driver tells of them. "+
-		"It blocks while the driver compiles. On a simulated GPU [Sim%s] has what stands for the kernels.", load, m.from, m.name)
+	comment(f, "%s loads the kernels of %s on a device, and checks their parameters against the driver's. It blocks while the driver compiles. "+
+		"Close unloads them. A simulated GPU runs Go functions in their place: see [Sim%s].", load, m.from, m.name)
 	f.Func().Id(load).Params(Id("d").Op("*").Qual(gpuPath, "Device")).Params(Op("*").Id(code), Error()).Block(
 		Id("c").Op(":=").New(Id(code)),
 		If(Err().Op(":=").Id("c").Dot("load").Call(Id("d")).Add(errReturn())).Block(
@@ -128,7 +128,7 @@ func (m *module) emitCode(f *File) {
 		g.Return(Nil())
 	})
 	f.Line()
-	comment(f, "Close lets go of the code; launches that are under way still use it. The kernels must not be launched any more.")
+	comment(f, "Close unloads the kernels once the launches in flight are done with them. Do not launch them afterwards.")
 	f.Func().Params(Id("c").Op("*").Id(code)).Id("Close").Params().Error().BlockFunc(func(g *Group) {
 		if len(m.images) == 1 {
 			g.Return(m.exe(0).Dot("Close").Call())
@@ -142,8 +142,8 @@ func (m *module) emitCode(f *File) {
 	})
 	f.Line()
 	for _, v := range m.globals {
-		comment(f, "%s returns the variable %s, %s. It blocks while the driver looks for it. "+
-			"The memory is the code's, which stays loaded until what is returned is closed.", v.goName, v.name, v.doc)
+		comment(f, "%s returns the memory of the variable %s, %s. It blocks while the driver looks it up. "+
+			"Close the result after use: until then the code stays loaded.", v.goName, v.name, v.doc)
 		fn := f.Func().Params(Id("c").Op("*").Id(code)).Id(v.goName).Params()
 		find := m.exe(v.image).Dot("Global").Call(Lit(v.name))
 		if v.elem.expr == "" {
@@ -184,11 +184,11 @@ var filledNames = []string{"globalScratch", "profileScratch"}
 
 func (m *module) emitKernel(f *File, k *kernel) {
 	name, t := k.goName, k.triton
-	what := "The kernel is:"
+	what := "In C it is:"
 	if t != nil {
-		what = fmt.Sprintf("Triton made it of the function below, for blocks of %d threads with %d bytes of dynamic shared memory, which its launches have:", t.Threads, t.Shared)
+		what = fmt.Sprintf("Triton compiled it from the function below. Its launches have blocks of %d threads and %d bytes of dynamic shared memory.", t.Threads, t.Shared)
 	}
-	comment(f, "%s is the kernel %s of %s, loaded. %s", name, k.name, m.from, what)
+	comment(f, "%s launches the kernel %s of %s. %s", name, k.name, m.from, what)
 	f.Comment("//")
 	f.Comment("//\t" + strings.Join(strings.Fields(plain(k.doc)), " "))
 	f.Type().Id(name).Struct(
@@ -247,7 +247,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 	err := k.own("err")
 
 	launch := Id(recv).Dot("typed").Dot("Launch")
-	comment(f, "Launch launches the kernel in a stream.")
+	comment(f, "Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the kernel.")
 	fn := method().Id("Launch").ParamsFunc(func(g *Group) {
 		g.Id(stream).Op("*").Qual(gpuPath, "Stream")
 		g.Id(grid).Add(gridType.Clone())
@@ -266,9 +266,9 @@ func (m *module) emitKernel(f *File, k *kernel) {
 	}
 	f.Line()
 	if scratch {
-		comment(f, "Dispatch launches the kernel in a queue, with memory of [%s.ScratchSize] bytes that nothing else uses meanwhile.", name)
+		comment(f, "Dispatch launches the kernel in a queue, after the waits of order. The scratch memory has [%s.ScratchSize] bytes, and nothing else uses it meanwhile.", name)
 	} else {
-		comment(f, "Dispatch launches the kernel in a queue.")
+		comment(f, "Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the kernel.")
 	}
 	method().Id("Dispatch").ParamsFunc(func(g *Group) {
 		g.Id(queue).Op("*").Qual(gpuPath, "Queue")
@@ -280,7 +280,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 		}
 	}).Error().Block(Return(Id(recv).Dot("typed").Dot("Dispatch").Call(Id(queue), Id(order), theGrid(), values(Id(allocated)))))
 	f.Line()
-	comment(f, "Record records a launch in a command buffer. Arguments may be of its bindings.")
+	comment(f, "Record adds a launch to a command buffer, to run after the given commands. Arguments may be bindings of the command buffer.")
 	fn = method().Id("Record").ParamsFunc(func(g *Group) {
 		g.Id(commands).Op("*").Qual(gpuPath, "CommandBuffer")
 		g.Id(grid).Add(gridType.Clone())
@@ -301,7 +301,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 		fn.Block(record(nil))
 	}
 	f.Line()
-	comment(f, "Kernel returns the kernel, to be asked what it takes.")
+	comment(f, "Kernel returns the kernel. Its Info tells what it takes and uses.")
 	method().Id("Kernel").Params().Op("*").Qual(gpuPath, "Kernel").Block(Return(Id(recv).Dot("kernel")))
 	f.Line()
 }
@@ -309,7 +309,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 // emitTritonGrid writes what a number of programs is as a grid.
 func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	t := k.triton
-	comment(f, "Grid returns the grid for so many programs along each dimension, as tl.program_id counts them. Zero means one.")
+	comment(f, "Grid returns the grid for this number of programs along each dimension, as tl.program_id counts them. Zero means one.")
 	f.Func().Params(Id(recv).Op("*").Id(k.goName)).Id("Grid").Params(Id(blocks).Index(Lit(3)).Uint32()).Qual(gpuPath, "Grid").BlockFunc(func(g *Group) {
 		clustered := t.Cluster != [3]int{1, 1, 1}
 		if clustered {
@@ -332,7 +332,7 @@ func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	})
 	f.Line()
 	if t.GlobalScratch > 0 {
-		comment(f, "ScratchSize returns how many bytes of memory a launch of so many programs needs besides its arguments.")
+		comment(f, "ScratchSize returns how many bytes of scratch memory a launch of this number of programs needs.")
 		f.Func().Params(Id(recv).Op("*").Id(k.goName)).Id("ScratchSize").Params(Id(blocks).Index(Lit(3)).Uint32()).Uint64().BlockFunc(func(g *Group) {
 			along := func(i int) *Statement { return Uint64().Call(Max(Id(blocks).Index(Lit(i)), Lit(1))) }
 			g.Return(along(0).Op("*").Add(along(1)).Op("*").Add(along(2)).Op("*").Lit(int(t.GlobalScratch) * t.Cluster[0] * t.Cluster[1] * t.Cluster[2]))
@@ -359,7 +359,7 @@ func (m *module) emitSizes(f *File) {
 	if len(all) == 0 {
 		return
 	}
-	comment(f, "A type of another size than the kernel's parameter does not compile: the two array types have different lengths.")
+	comment(f, "Each line compiles only if the Go type has the size of the kernel's parameter: otherwise the two array types differ in length.")
 	f.Var().DefsFunc(func(g *Group) {
 		for _, c := range all {
 			g.Id("_").Index(Lit(c.size)).Byte().Op("=").Index(Qual("unsafe", "Sizeof").Call(Op("*").New(typeCode(c.expr)))).Byte().Values()
@@ -384,15 +384,15 @@ func (m *module) emitTwins(f *File) {
 			declare(g, all, goType.code)
 		}
 	}
-	comment(f, "%s are what stands for the kernels of %s on a simulated GPU: each method is called once a launch, and does the work of all its threads "+
-		"(simdriver.NewKernel says more). Embed [%s] to leave some out.", twins, m.from, none)
+	comment(f, "%s are Go functions that a simulated GPU runs in place of the kernels of %s. Each method is called once per launch, and does the work of all "+
+		"its threads: see simdriver.NewKernel. Embed [%s] to leave some out.", twins, m.from, none)
 	f.Type().Id(twins).InterfaceFunc(func(g *Group) {
 		for _, k := range m.kernels {
 			g.Id(k.goName).ParamsFunc(params(k, k.own("grid"))).Error()
 		}
 	})
 	f.Line()
-	comment(f, "Sim%s returns the twins by their kernels' names, for simdriver.Config.Kernels. No twins at all are [%s].", m.name, none)
+	comment(f, "Sim%s returns the twins by the names of their kernels, for simdriver.Config.Kernels. If t is nil, it is [%s].", m.name, none)
 	f.Func().Id("Sim"+m.name).Params(Id("t").Id(twins)).Map(String()).Qual(simPath, "Kernel").Block(
 		If(Id("t").Op("==").Nil()).Block(Id("t").Op("=").Id(none).Values()),
 		Return(Map(String()).Qual(simPath, "Kernel").ValuesFunc(func(g *Group) {
@@ -403,7 +403,7 @@ func (m *module) emitTwins(f *File) {
 		})),
 	)
 	f.Line()
-	comment(f, "%s has no twin: launches of its kernels on a simulated GPU fail with an error that names the kernel.", none)
+	comment(f, "%s has no twins: on a simulated GPU, launches fail with an error that names the kernel.", none)
 	f.Type().Id(none).Struct()
 	for _, k := range m.kernels {
 		f.Line()

@@ -21,7 +21,7 @@
 //	-pkg NAME            the package; $GOPACKAGE by default
 //	-name NAME           names the files, and the types and functions that do not belong to a kernel
 //	-arch A,B,…          compute_75 for PTX, sm_90 for machine code, or gfx942; compute_75 by default
-//	-compiler C          nvcc, clang, nvrtc or hipcc; the first that there is by default. $NVCC, $CLANG and $HIPCC name their files
+//	-compiler C          nvcc, clang, nvrtc or hipcc; by default the first that is installed and works. $NVCC, $CLANG and $HIPCC name their files
 //	-options 'A B …'     options of the compiler
 //	-type 'C=Go'         what a type of C is in Go: float32, [4]float32, Vec3, example.com/geometry.Vec3. May be repeated
 //	-arg K.P=Go          the type of kernel K's parameter P, by name or number, such as driver.Ptr for one that may be null. May be repeated
@@ -377,7 +377,7 @@ func (g *generator) source(m *module, at, file string, src *source) error {
 			fmt.Fprintf(g.out, "kernelgen: %s has changed since %s was compiled, or the flags have, and is not compiled: %v. What is there stays\n", filepath.Base(file), name, err)
 			return errStays
 		case errors.Is(err, errNoCompiler):
-			return fmt.Errorf("%s: %w", file, err)
+			return fmt.Errorf("%s: %w. To go on, %s", file, err, g.install(file))
 		case err != nil:
 			return err
 		}

@@ -230,10 +230,72 @@ func TestRealNVRTC(t *testing.T) {
 			t.Errorf("%s: the file differs from that of internal/testkernels:\n%s", archs, got)
 		}
 	}
+	if runtime.GOOS != "windows" { // without a compiler that is named NVRTC is used, also where clang is there and lacks CUDA
+		t.Setenv("NVCC", "/absent/nvcc")
+		t.Setenv("CLANG", filepath.Join(dir, "clang"))
+		if err := os.WriteFile(filepath.Join(dir, "clang"), []byte("#!/bin/sh\necho 'error: cannot find CUDA installation' >&2\nexit 1\n"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := run(dir, []string{"-pkg", "testkernels", "-force", "kernels.cu"}, t.Output()); err != nil {
+			t.Errorf("clang lacks CUDA: %v", err)
+		}
+	}
 	writeFile(t, filepath.Join(dir, "kernels.cu"), []byte("extern \"C\" __global__ void f(int *x) {\n\t*x = nothing;\n}\n"))
 	err = run(dir, []string{"-pkg", "testkernels", "-compiler", "nvrtc", "kernels.cu"}, t.Output())
 	if err == nil || !strings.Contains(err.Error(), "kernels.cu(2): error: ") {
 		t.Errorf("a source that is wrong: %v", err)
+	}
+}
+
+// touchOut has a script make the file that its last argument names.
+const touchOut = "for last; do :; done\n: >\"$last\"\n"
+
+// TestBroken has compilers that are installed and compile nothing, as Debian's clang without CUDA. The next one is tried.
+func TestBroken(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the compilers are scripts")
+	}
+	const noCUDA = "#!/bin/sh\necho 'clang: warning: something' >&2\necho 'clang: error: cannot find CUDA installation' >&2\nexit 1\n"
+	const works = "#!/bin/sh\nfor last; do :; done\nprintf '.version 7.0\\n.target sm_75\\n.visible .entry scale(.param .u64 x) {}\\n' >\"$last\"\n"
+	const onlyProbes = "#!/bin/sh\ncase \"$*\" in *k.cu*) echo 'k.cu(1): error: no' >&2; exit 1;; esac\n" + touchOut
+	for name, c := range map[string]struct {
+		nvcc, clang string
+		args        string
+		want        []string // parts of the error; none if it succeeds
+	}{
+		"clang lacks CUDA":                  {"", noCUDA, "", []string{"k.cu: no compiler: no program /absent/nvcc; clang compiles nothing for compute_75 here: clang: error: cannot find CUDA installation; no library NVRTC", "install the CUDA toolkit", "kernelgen k.cu k.ptx", "Device.Compile"}},
+		"clang lacks CUDA, and is named":    {"", noCUDA, "-compiler clang", []string{"clang compiles nothing for compute_75 here", "cannot find CUDA installation", "Device.Compile"}},
+		"nvcc is broken":                    {noCUDA, works, "", nil},
+		"the source is broken":              {onlyProbes, works, "", []string{"compile k.cu with nvcc: exit status 1\nk.cu(1): error: no"}},
+		"an architecture that there is not": {"#!/bin/sh\ncase \"$*\" in *_999*) echo 'nvcc fatal: no such architecture' >&2; exit 1;; esac\n" + touchOut, "", "-arch compute_999", []string{"compile k.cu: nvcc compiles nothing for compute_999 here: nvcc fatal: no such architecture"}},
+		"clang makes no machine code":       {"", works, "-arch sm_80", []string{"clang compiles nothing for sm_80 here: clang makes PTX here: give compute_80 in place of sm_80; no library NVRTC"}},
+	} {
+		withoutCompilers(t)
+		dir := t.TempDir()
+		for variable, script := range map[string]string{"NVCC": c.nvcc, "CLANG": c.clang} {
+			if script != "" {
+				program := filepath.Join(dir, strings.ToLower(variable))
+				if err := os.WriteFile(program, []byte(script), 0o777); err != nil {
+					t.Fatal(err)
+				}
+				t.Setenv(variable, program)
+			}
+		}
+		writeFile(t, filepath.Join(dir, "k.cu"), []byte("extern \"C\" __global__ void scale(float *x);\n"))
+		if name == "an architecture that there is not" { // what is there does not stay
+			writeFile(t, filepath.Join(dir, "zk.go"), []byte(generatedMark+"from k.cu. DO NOT EDIT.\npackage k\n//go:embed zk.ptx\n"))
+			writeFile(t, filepath.Join(dir, "zk.ptx"), []byte(".version 7.0\n"))
+		}
+		err := run(dir, append(append([]string{"-pkg", "k"}, words(c.args)...), "k.cu"), t.Output())
+		if (err == nil) != (c.want == nil) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v\nwant %q", name, err, want)
+			}
+		}
 	}
 }
 
@@ -245,7 +307,7 @@ func TestMessages(t *testing.T) {
 	withoutCompilers(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "compiler")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho 'k.cu(1): error: no' >&2\nexit 2\n"), 0o777); err != nil {
+	if err := os.WriteFile(program, []byte("#!/bin/sh\ncase \"$*\" in *k.cu*) echo 'k.cu(1): error: no' >&2; exit 2;; esac\n"+touchOut), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("NVCC", program)

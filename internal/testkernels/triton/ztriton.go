@@ -20,8 +20,8 @@ var tritonImage1 []byte
 //go:embed triton_matmul.ptx
 var tritonImage2 []byte
 
-// TritonCode is the code of triton_add.json and triton_softmax.json and triton_matmul.json on a device, which [LoadTriton]
-// loads. Its kernels may be launched concurrently.
+// TritonCode has the kernels of triton_add.json and triton_softmax.json and triton_matmul.json,
+// loaded on a device by [LoadTriton]. Goroutines may launch them concurrently.
 type TritonCode struct {
 	TritonAdd     TritonAdd
 	TritonSoftmax TritonSoftmax
@@ -30,9 +30,9 @@ type TritonCode struct {
 	exes [3]*gpu.Executable
 }
 
-// LoadTriton loads the code of triton_add.json and triton_softmax.json and triton_matmul.json on a device and finds its kernels,
-// whose parameters are checked against what the driver tells of them. It blocks while the driver compiles. On a simulated GPU
-// [SimTriton] has what stands for the kernels.
+// LoadTriton loads the kernels of triton_add.json and triton_softmax.json and triton_matmul.json on
+// a device, and checks their parameters against the driver's. It blocks while the driver compiles.
+// Close unloads them. A simulated GPU runs Go functions in their place: see [SimTriton].
 func LoadTriton(d *gpu.Device) (*TritonCode, error) {
 	c := new(TritonCode)
 	if err := c.load(d); err != nil {
@@ -73,13 +73,15 @@ func (c *TritonCode) load(d *gpu.Device) (err error) {
 	return nil
 }
 
-// Close lets go of the code; launches that are under way still use it. The kernels must not be launched any more.
+// Close unloads the kernels once the launches in flight are done with them. Do not launch them
+// afterwards.
 func (c *TritonCode) Close() error {
 	return errors.Join(c.exes[0].Close(), c.exes[1].Close(), c.exes[2].Close())
 }
 
-// TritonAdd is the kernel triton_add of triton_add.json and triton_softmax.json and triton_matmul.json, loaded. Triton made it
-// of the function below, for blocks of 128 threads with 0 bytes of dynamic shared memory, which its launches have:
+// TritonAdd launches the kernel triton_add of triton_add.json and triton_softmax.json and
+// triton_matmul.json. Triton compiled it from the function below. Its launches have blocks of 128
+// threads and 0 bytes of dynamic shared memory.
 //
 //	triton_add(x_ptr !tt.ptr<f32>, y_ptr !tt.ptr<f32>, out_ptr !tt.ptr<f32>, n i32)
 type TritonAdd struct {
@@ -94,7 +96,8 @@ type tritonAddArgs struct {
 	profileScratch        driver.Ptr
 }
 
-// Grid returns the grid for so many programs along each dimension, as tl.program_id counts them.
+// Grid returns the grid for this number of programs along each dimension, as tl.program_id counts
+// them. Zero means one.
 func (k *TritonAdd) Grid(blocks [3]uint32) gpu.Grid {
 	grid := gpu.Grid{
 		Blocks:    blocks,
@@ -104,28 +107,32 @@ func (k *TritonAdd) Grid(blocks [3]uint32) gpu.Grid {
 	return grid
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k *TritonAdd) Launch(stream *gpu.Stream, blocks [3]uint32, x_ptr, y_ptr, out_ptr gpu.Slice[float32], n int32) error {
 	return k.typed.Launch(stream, k.Grid(blocks), tritonAddArgs{x_ptr, y_ptr, out_ptr, n, 0, 0})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k *TritonAdd) Dispatch(queue *gpu.Queue, order gpu.Order, blocks [3]uint32, x_ptr, y_ptr, out_ptr gpu.Slice[float32], n int32) error {
 	return k.typed.Dispatch(queue, order, k.Grid(blocks), tritonAddArgs{x_ptr, y_ptr, out_ptr, n, 0, 0})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k *TritonAdd) Record(commands *gpu.CommandBuffer, blocks [3]uint32, x_ptr, y_ptr, out_ptr gpu.Slice[float32], n int32, after ...gpu.Command) (gpu.Command, error) {
 	return k.typed.Record(commands, k.Grid(blocks), tritonAddArgs{x_ptr, y_ptr, out_ptr, n, 0, 0}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k *TritonAdd) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// TritonSoftmax is the kernel triton_softmax of triton_add.json and triton_softmax.json and triton_matmul.json, loaded. Triton
-// made it of the function below, for blocks of 256 threads with 32 bytes of dynamic shared memory, which its launches have:
+// TritonSoftmax launches the kernel triton_softmax of triton_add.json and triton_softmax.json and
+// triton_matmul.json. Triton compiled it from the function below. Its launches have blocks of 256
+// threads and 32 bytes of dynamic shared memory.
 //
 //	triton_softmax(x_ptr !tt.ptr<f32>, out_ptr !tt.ptr<f32>, columns i32, scale f32)
 type TritonSoftmax struct {
@@ -141,7 +148,8 @@ type tritonSoftmaxArgs struct {
 	profileScratch driver.Ptr
 }
 
-// Grid returns the grid for so many programs along each dimension, as tl.program_id counts them.
+// Grid returns the grid for this number of programs along each dimension, as tl.program_id counts
+// them. Zero means one.
 func (k *TritonSoftmax) Grid(blocks [3]uint32) gpu.Grid {
 	grid := gpu.Grid{
 		Blocks:    blocks,
@@ -151,28 +159,32 @@ func (k *TritonSoftmax) Grid(blocks [3]uint32) gpu.Grid {
 	return grid
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k *TritonSoftmax) Launch(stream *gpu.Stream, blocks [3]uint32, x_ptr, out_ptr gpu.Slice[float32], columns int32, scale float32) error {
 	return k.typed.Launch(stream, k.Grid(blocks), tritonSoftmaxArgs{x_ptr, out_ptr, columns, scale, 0, 0})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k *TritonSoftmax) Dispatch(queue *gpu.Queue, order gpu.Order, blocks [3]uint32, x_ptr, out_ptr gpu.Slice[float32], columns int32, scale float32) error {
 	return k.typed.Dispatch(queue, order, k.Grid(blocks), tritonSoftmaxArgs{x_ptr, out_ptr, columns, scale, 0, 0})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k *TritonSoftmax) Record(commands *gpu.CommandBuffer, blocks [3]uint32, x_ptr, out_ptr gpu.Slice[float32], columns int32, scale float32, after ...gpu.Command) (gpu.Command, error) {
 	return k.typed.Record(commands, k.Grid(blocks), tritonSoftmaxArgs{x_ptr, out_ptr, columns, scale, 0, 0}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k *TritonSoftmax) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// TritonMatmul is the kernel triton_matmul of triton_add.json and triton_softmax.json and triton_matmul.json, loaded. Triton
-// made it of the function below, for blocks of 128 threads with 24576 bytes of dynamic shared memory, which its launches have:
+// TritonMatmul launches the kernel triton_matmul of triton_add.json and triton_softmax.json and
+// triton_matmul.json. Triton compiled it from the function below. Its launches have blocks of 128
+// threads and 24576 bytes of dynamic shared memory.
 //
 //	triton_matmul(a_ptr !tt.ptr<f16>, b_ptr !tt.ptr<f16>, c_ptr !tt.ptr<f32>, m i32, n i32, k i32)
 type TritonMatmul struct {
@@ -188,7 +200,8 @@ type tritonMatmulArgs struct {
 	profileScratch driver.Ptr
 }
 
-// Grid returns the grid for so many programs along each dimension, as tl.program_id counts them.
+// Grid returns the grid for this number of programs along each dimension, as tl.program_id counts
+// them. Zero means one.
 func (k_ *TritonMatmul) Grid(blocks [3]uint32) gpu.Grid {
 	grid := gpu.Grid{
 		Blocks:    blocks,
@@ -198,36 +211,40 @@ func (k_ *TritonMatmul) Grid(blocks [3]uint32) gpu.Grid {
 	return grid
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k_ *TritonMatmul) Launch(stream *gpu.Stream, blocks [3]uint32, a_ptr, b_ptr gpu.Slice[uint16], c_ptr gpu.Slice[float32], m, n, k int32) error {
 	return k_.typed.Launch(stream, k_.Grid(blocks), tritonMatmulArgs{a_ptr, b_ptr, c_ptr, m, n, k, 0, 0})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k_ *TritonMatmul) Dispatch(queue *gpu.Queue, order gpu.Order, blocks [3]uint32, a_ptr, b_ptr gpu.Slice[uint16], c_ptr gpu.Slice[float32], m, n, k int32) error {
 	return k_.typed.Dispatch(queue, order, k_.Grid(blocks), tritonMatmulArgs{a_ptr, b_ptr, c_ptr, m, n, k, 0, 0})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k_ *TritonMatmul) Record(commands *gpu.CommandBuffer, blocks [3]uint32, a_ptr, b_ptr gpu.Slice[uint16], c_ptr gpu.Slice[float32], m, n, k int32, after ...gpu.Command) (gpu.Command, error) {
 	return k_.typed.Record(commands, k_.Grid(blocks), tritonMatmulArgs{a_ptr, b_ptr, c_ptr, m, n, k, 0, 0}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k_ *TritonMatmul) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 
-// TritonTwins are what stands for the kernels of triton_add.json and triton_softmax.json and triton_matmul.json on a simulated
-// GPU: each method is called once a launch, and does the work of all its threads (simdriver.NewKernel says more). Embed
-// [NoTritonTwins] to leave some out.
+// TritonTwins are Go functions that a simulated GPU runs in place of the kernels of triton_add.json
+// and triton_softmax.json and triton_matmul.json. Each method is called once per launch, and does
+// the work of all its threads: see simdriver.NewKernel. Embed [NoTritonTwins] to leave some out.
 type TritonTwins interface {
 	TritonAdd(grid *simdriver.Grid, x_ptr, y_ptr, out_ptr driver.Ptr, n int32, globalScratch, profileScratch driver.Ptr) error
 	TritonSoftmax(grid *simdriver.Grid, x_ptr, out_ptr driver.Ptr, columns int32, scale float32, globalScratch, profileScratch driver.Ptr) error
 	TritonMatmul(grid *simdriver.Grid, a_ptr, b_ptr, c_ptr driver.Ptr, m, n, k int32, globalScratch, profileScratch driver.Ptr) error
 }
 
-// SimTriton returns the twins by their kernels' names, for simdriver.Config.Kernels. No twins at all are [NoTritonTwins].
+// SimTriton returns the twins by the names of their kernels, for simdriver.Config.Kernels. If t is
+// nil, it is [NoTritonTwins].
 func SimTriton(t TritonTwins) map[string]simdriver.Kernel {
 	if t == nil {
 		t = NoTritonTwins{}
@@ -239,7 +256,8 @@ func SimTriton(t TritonTwins) map[string]simdriver.Kernel {
 	}
 }
 
-// NoTritonTwins has no twin: launches of its kernels on a simulated GPU fail with an error that names the kernel.
+// NoTritonTwins has no twins: on a simulated GPU, launches fail with an error that names the
+// kernel.
 type NoTritonTwins struct{}
 
 func (NoTritonTwins) TritonAdd(*simdriver.Grid, driver.Ptr, driver.Ptr, driver.Ptr, int32, driver.Ptr, driver.Ptr) error {

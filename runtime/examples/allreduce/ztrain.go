@@ -14,8 +14,8 @@ import (
 //go:embed kernel.ptx
 var trainImage []byte
 
-// TrainCode is the code of kernel.cu and kernel.ptx on a device, which [LoadTrain] loads. Its kernels may be launched
-// concurrently.
+// TrainCode has the kernels of kernel.cu and kernel.ptx, loaded on a device by [LoadTrain].
+// Goroutines may launch them concurrently.
 type TrainCode struct {
 	Residual Residual
 	Gradient Gradient
@@ -24,9 +24,9 @@ type TrainCode struct {
 	exe *gpu.Executable
 }
 
-// LoadTrain loads the code of kernel.cu and kernel.ptx on a device and finds its kernels, whose parameters are checked against
-// what the driver tells of them. It blocks while the driver compiles. On a simulated GPU [SimTrain] has what stands for the
-// kernels.
+// LoadTrain loads the kernels of kernel.cu and kernel.ptx on a device, and checks their parameters
+// against the driver's. It blocks while the driver compiles. Close unloads them. A simulated GPU
+// runs Go functions in their place: see [SimTrain].
 func LoadTrain(d *gpu.Device) (*TrainCode, error) {
 	c := new(TrainCode)
 	if err := c.load(d); err != nil {
@@ -61,12 +61,13 @@ func (c *TrainCode) load(d *gpu.Device) (err error) {
 	return nil
 }
 
-// Close lets go of the code; launches that are under way still use it. The kernels must not be launched any more.
+// Close unloads the kernels once the launches in flight are done with them. Do not launch them
+// afterwards.
 func (c *TrainCode) Close() error {
 	return c.exe.Close()
 }
 
-// Residual is the kernel residual of kernel.cu and kernel.ptx, loaded. The kernel is:
+// Residual launches the kernel residual of kernel.cu and kernel.ptx. In C it is:
 //
 //	void residual(unsigned long long n, unsigned long long k, const float *x, const float *w, const float *t, float *r)
 type Residual struct {
@@ -79,27 +80,30 @@ type residualArgs struct {
 	x, w, t, r gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k_ *Residual) Launch(stream *gpu.Stream, grid gpu.Grid, n, k uint64, x, w, t, r gpu.Slice[float32]) error {
 	return k_.typed.Launch(stream, grid, residualArgs{n, k, x, w, t, r})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k_ *Residual) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, n, k uint64, x, w, t, r gpu.Slice[float32]) error {
 	return k_.typed.Dispatch(queue, order, grid, residualArgs{n, k, x, w, t, r})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k_ *Residual) Record(commands *gpu.CommandBuffer, grid gpu.Grid, n, k uint64, x, w, t, r gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
 	return k_.typed.Record(commands, grid, residualArgs{n, k, x, w, t, r}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k_ *Residual) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 
-// Gradient is the kernel gradient of kernel.cu and kernel.ptx, loaded. The kernel is:
+// Gradient launches the kernel gradient of kernel.cu and kernel.ptx. In C it is:
 //
 //	void gradient(unsigned long long n, unsigned long long k, const float *x, const float *r, float *g)
 type Gradient struct {
@@ -112,27 +116,30 @@ type gradientArgs struct {
 	x, r, g gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k_ *Gradient) Launch(stream *gpu.Stream, grid gpu.Grid, n, k uint64, x, r, g gpu.Slice[float32]) error {
 	return k_.typed.Launch(stream, grid, gradientArgs{n, k, x, r, g})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k_ *Gradient) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, n, k uint64, x, r, g gpu.Slice[float32]) error {
 	return k_.typed.Dispatch(queue, order, grid, gradientArgs{n, k, x, r, g})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k_ *Gradient) Record(commands *gpu.CommandBuffer, grid gpu.Grid, n, k uint64, x, r, g gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
 	return k_.typed.Record(commands, grid, gradientArgs{n, k, x, r, g}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k_ *Gradient) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 
-// Step is the kernel step of kernel.cu and kernel.ptx, loaded. The kernel is:
+// Step launches the kernel step of kernel.cu and kernel.ptx. In C it is:
 //
 //	void step(unsigned long long k, float rate, const float *g, float *w)
 type Step struct {
@@ -146,35 +153,40 @@ type stepArgs struct {
 	g, w gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k_ *Step) Launch(stream *gpu.Stream, grid gpu.Grid, k uint64, rate float32, g, w gpu.Slice[float32]) error {
 	return k_.typed.Launch(stream, grid, stepArgs{k, rate, g, w})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k_ *Step) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, k uint64, rate float32, g, w gpu.Slice[float32]) error {
 	return k_.typed.Dispatch(queue, order, grid, stepArgs{k, rate, g, w})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k_ *Step) Record(commands *gpu.CommandBuffer, grid gpu.Grid, k uint64, rate float32, g, w gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
 	return k_.typed.Record(commands, grid, stepArgs{k, rate, g, w}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k_ *Step) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 
-// TrainTwins are what stands for the kernels of kernel.cu and kernel.ptx on a simulated GPU: each method is called once a
-// launch, and does the work of all its threads (simdriver.NewKernel says more). Embed [NoTrainTwins] to leave some out.
+// TrainTwins are Go functions that a simulated GPU runs in place of the kernels of kernel.cu and
+// kernel.ptx. Each method is called once per launch, and does the work of all its threads: see
+// simdriver.NewKernel. Embed [NoTrainTwins] to leave some out.
 type TrainTwins interface {
 	Residual(grid *simdriver.Grid, n, k uint64, x, w, t, r driver.Ptr) error
 	Gradient(grid *simdriver.Grid, n, k uint64, x, r, g driver.Ptr) error
 	Step(grid *simdriver.Grid, k uint64, rate float32, g, w driver.Ptr) error
 }
 
-// SimTrain returns the twins by their kernels' names, for simdriver.Config.Kernels. No twins at all are [NoTrainTwins].
+// SimTrain returns the twins by the names of their kernels, for simdriver.Config.Kernels. If t is
+// nil, it is [NoTrainTwins].
 func SimTrain(t TrainTwins) map[string]simdriver.Kernel {
 	if t == nil {
 		t = NoTrainTwins{}
@@ -186,7 +198,7 @@ func SimTrain(t TrainTwins) map[string]simdriver.Kernel {
 	}
 }
 
-// NoTrainTwins has no twin: launches of its kernels on a simulated GPU fail with an error that names the kernel.
+// NoTrainTwins has no twins: on a simulated GPU, launches fail with an error that names the kernel.
 type NoTrainTwins struct{}
 
 func (NoTrainTwins) Residual(*simdriver.Grid, uint64, uint64, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {

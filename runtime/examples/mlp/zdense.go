@@ -14,17 +14,17 @@ import (
 //go:embed kernel.ptx
 var denseImage []byte
 
-// DenseCode is the code of kernel.cu and kernel.ptx on a device, which [LoadDense] loads. Its kernels may be launched
-// concurrently.
+// DenseCode has the kernels of kernel.cu and kernel.ptx, loaded on a device by [LoadDense].
+// Goroutines may launch them concurrently.
 type DenseCode struct {
 	Dense Dense
 
 	exe *gpu.Executable
 }
 
-// LoadDense loads the code of kernel.cu and kernel.ptx on a device and finds its kernels, whose parameters are checked against
-// what the driver tells of them. It blocks while the driver compiles. On a simulated GPU [SimDense] has what stands for the
-// kernels.
+// LoadDense loads the kernels of kernel.cu and kernel.ptx on a device, and checks their parameters
+// against the driver's. It blocks while the driver compiles. Close unloads them. A simulated GPU
+// runs Go functions in their place: see [SimDense].
 func LoadDense(d *gpu.Device) (*DenseCode, error) {
 	c := new(DenseCode)
 	if err := c.load(d); err != nil {
@@ -47,12 +47,13 @@ func (c *DenseCode) load(d *gpu.Device) (err error) {
 	return nil
 }
 
-// Close lets go of the code; launches that are under way still use it. The kernels must not be launched any more.
+// Close unloads the kernels once the launches in flight are done with them. Do not launch them
+// afterwards.
 func (c *DenseCode) Close() error {
 	return c.exe.Close()
 }
 
-// Dense is the kernel dense of kernel.cu and kernel.ptx, loaded. The kernel is:
+// Dense launches the kernel dense of kernel.cu and kernel.ptx. In C it is:
 //
 //	void dense(unsigned long long in, unsigned long long out, unsigned long long batch, const float *w, const float *b, const float *x, float *y)
 type Dense struct {
@@ -65,33 +66,38 @@ type denseArgs struct {
 	w, b, x, y     gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k *Dense) Launch(stream *gpu.Stream, grid gpu.Grid, in, out, batch uint64, w, b, x, y gpu.Slice[float32]) error {
 	return k.typed.Launch(stream, grid, denseArgs{in, out, batch, w, b, x, y})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k *Dense) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, in, out, batch uint64, w, b, x, y gpu.Slice[float32]) error {
 	return k.typed.Dispatch(queue, order, grid, denseArgs{in, out, batch, w, b, x, y})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k *Dense) Record(commands *gpu.CommandBuffer, grid gpu.Grid, in, out, batch uint64, w, b, x, y gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
 	return k.typed.Record(commands, grid, denseArgs{in, out, batch, w, b, x, y}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k *Dense) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// DenseTwins are what stands for the kernels of kernel.cu and kernel.ptx on a simulated GPU: each method is called once a
-// launch, and does the work of all its threads (simdriver.NewKernel says more). Embed [NoDenseTwins] to leave some out.
+// DenseTwins are Go functions that a simulated GPU runs in place of the kernels of kernel.cu and
+// kernel.ptx. Each method is called once per launch, and does the work of all its threads: see
+// simdriver.NewKernel. Embed [NoDenseTwins] to leave some out.
 type DenseTwins interface {
 	Dense(grid *simdriver.Grid, in, out, batch uint64, w, b, x, y driver.Ptr) error
 }
 
-// SimDense returns the twins by their kernels' names, for simdriver.Config.Kernels. No twins at all are [NoDenseTwins].
+// SimDense returns the twins by the names of their kernels, for simdriver.Config.Kernels. If t is
+// nil, it is [NoDenseTwins].
 func SimDense(t DenseTwins) map[string]simdriver.Kernel {
 	if t == nil {
 		t = NoDenseTwins{}
@@ -101,7 +107,7 @@ func SimDense(t DenseTwins) map[string]simdriver.Kernel {
 	}
 }
 
-// NoDenseTwins has no twin: launches of its kernels on a simulated GPU fail with an error that names the kernel.
+// NoDenseTwins has no twins: on a simulated GPU, launches fail with an error that names the kernel.
 type NoDenseTwins struct{}
 
 func (NoDenseTwins) Dense(*simdriver.Grid, uint64, uint64, uint64, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {

@@ -14,17 +14,17 @@ import (
 //go:embed kernel.ptx
 var scaleImage []byte
 
-// ScaleCode is the code of kernel.cu and kernel.ptx on a device, which [LoadScale] loads. Its kernels may be launched
-// concurrently.
+// ScaleCode has the kernels of kernel.cu and kernel.ptx, loaded on a device by [LoadScale].
+// Goroutines may launch them concurrently.
 type ScaleCode struct {
 	Scale Scale
 
 	exe *gpu.Executable
 }
 
-// LoadScale loads the code of kernel.cu and kernel.ptx on a device and finds its kernels, whose parameters are checked against
-// what the driver tells of them. It blocks while the driver compiles. On a simulated GPU [SimScale] has what stands for the
-// kernels.
+// LoadScale loads the kernels of kernel.cu and kernel.ptx on a device, and checks their parameters
+// against the driver's. It blocks while the driver compiles. Close unloads them. A simulated GPU
+// runs Go functions in their place: see [SimScale].
 func LoadScale(d *gpu.Device) (*ScaleCode, error) {
 	c := new(ScaleCode)
 	if err := c.load(d); err != nil {
@@ -47,12 +47,13 @@ func (c *ScaleCode) load(d *gpu.Device) (err error) {
 	return nil
 }
 
-// Close lets go of the code; launches that are under way still use it. The kernels must not be launched any more.
+// Close unloads the kernels once the launches in flight are done with them. Do not launch them
+// afterwards.
 func (c *ScaleCode) Close() error {
 	return c.exe.Close()
 }
 
-// Scale is the kernel scale of kernel.cu and kernel.ptx, loaded. The kernel is:
+// Scale launches the kernel scale of kernel.cu and kernel.ptx. In C it is:
 //
 //	void scale(unsigned long long n, float a, float b, const float *x, float *y)
 type Scale struct {
@@ -66,33 +67,38 @@ type scaleArgs struct {
 	x, y gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream.
+// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
+// kernel.
 func (k *Scale) Launch(stream *gpu.Stream, grid gpu.Grid, n uint64, a, b float32, x, y gpu.Slice[float32]) error {
 	return k.typed.Launch(stream, grid, scaleArgs{n, a, b, x, y})
 }
 
-// Dispatch launches the kernel in a queue.
+// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
+// kernel.
 func (k *Scale) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, n uint64, a, b float32, x, y gpu.Slice[float32]) error {
 	return k.typed.Dispatch(queue, order, grid, scaleArgs{n, a, b, x, y})
 }
 
-// Record records a launch in a command buffer. Arguments may be of its bindings.
+// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
+// bindings of the command buffer.
 func (k *Scale) Record(commands *gpu.CommandBuffer, grid gpu.Grid, n uint64, a, b float32, x, y gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
 	return k.typed.Record(commands, grid, scaleArgs{n, a, b, x, y}, after...)
 }
 
-// Kernel returns the kernel, to be asked what it takes.
+// Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k *Scale) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// ScaleTwins are what stands for the kernels of kernel.cu and kernel.ptx on a simulated GPU: each method is called once a
-// launch, and does the work of all its threads (simdriver.NewKernel says more). Embed [NoScaleTwins] to leave some out.
+// ScaleTwins are Go functions that a simulated GPU runs in place of the kernels of kernel.cu and
+// kernel.ptx. Each method is called once per launch, and does the work of all its threads: see
+// simdriver.NewKernel. Embed [NoScaleTwins] to leave some out.
 type ScaleTwins interface {
 	Scale(grid *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) error
 }
 
-// SimScale returns the twins by their kernels' names, for simdriver.Config.Kernels. No twins at all are [NoScaleTwins].
+// SimScale returns the twins by the names of their kernels, for simdriver.Config.Kernels. If t is
+// nil, it is [NoScaleTwins].
 func SimScale(t ScaleTwins) map[string]simdriver.Kernel {
 	if t == nil {
 		t = NoScaleTwins{}
@@ -102,7 +108,7 @@ func SimScale(t ScaleTwins) map[string]simdriver.Kernel {
 	}
 }
 
-// NoScaleTwins has no twin: launches of its kernels on a simulated GPU fail with an error that names the kernel.
+// NoScaleTwins has no twins: on a simulated GPU, launches fail with an error that names the kernel.
 type NoScaleTwins struct{}
 
 func (NoScaleTwins) Scale(*simdriver.Grid, uint64, float32, float32, driver.Ptr, driver.Ptr) error {
