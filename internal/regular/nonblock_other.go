@@ -2,4 +2,5 @@
 
 package regular
 
-const nonblock = 0
+// Nonblock is a flag of [os.OpenFile], and nothing where opening never waits.
+const Nonblock = 0

@@ -4,5 +4,5 @@ package regular
 
 import "syscall"
 
-// nonblock has the opening of a named pipe return at once. It does nothing to a regular file.
-const nonblock = syscall.O_NONBLOCK
+// Nonblock is a flag of [os.OpenFile]. With it the opening of a named pipe returns at once. It does nothing to a regular file.
+const Nonblock = syscall.O_NONBLOCK

@@ -61,7 +61,7 @@ func Open(name string) (*os.File, fs.FileInfo, error) {
 
 // open is Open of a file that may have been replaced by one of another kind. It never blocks.
 func open(name string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|Nonblock, 0)
 	if err != nil {
 		return nil, nil, err
 	}

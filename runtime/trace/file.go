@@ -1,8 +1,10 @@
 package trace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/puregpu/puregpu/internal/filelock"
+	"github.com/puregpu/puregpu/internal/printable"
+	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -75,44 +80,109 @@ func rankOf(lookup func(string) (string, bool)) (rank, world int) {
 	return 0, 0
 }
 
-// create makes the file, which nobody else writes to then.
+// create makes the file. Only its owner can read it, and no other trace is written to it.
 func create(name string, rank, world int) (*os.File, error) {
 	if world > 1 && !strings.Contains(name, "%r") && !strings.Contains(name, "%p") {
 		name = before(name, ".rank%r")
 	}
 	r := strings.NewReplacer("%p", strconv.Itoa(os.Getpid()), "%r", strconv.Itoa(rank))
-	name = r.Replace(name)
+	dir, base := filepath.Split(r.Replace(name))
+	root, err := os.OpenRoot(cmp.Or(dir, "."))
+	if err != nil {
+		return nil, failed(dir+base, err)
+	}
+	defer root.Close()
 	for i := range 100 {
-		at := name
+		at := base
 		if i > 0 {
-			at = before(name, "."+strconv.Itoa(os.Getpid()))
+			at = before(base, "."+strconv.Itoa(os.Getpid()))
 		}
 		if i > 1 {
 			at = before(at, "-"+strconv.Itoa(i))
 		}
-		f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o644)
+		f, err := anew(root, at)
+		switch {
+		case err == nil:
+			return f, nil
+		case !errors.Is(err, filelock.ErrLocked):
+			return nil, failed(dir+at, err)
+		}
+	}
+	return nil, failed(dir+base, errors.New("100 other traces are being written beside it"))
+}
+
+// failed says that a file could not be made.
+func failed(name string, err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err // which has a part of the name
+	}
+	return fmt.Errorf("cannot make the file %s: %w", printable.Text(name), err)
+}
+
+// anew makes a file and locks it. One that is there, it removes first, so that nothing is ever written through a link or to a file that
+// has another name too. It returns [filelock.ErrLocked] if a trace is being written to the file that is there.
+func anew(root *os.Root, name string) (*os.File, error) {
+	for range 100 { // others may take the name between any two steps
+		f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			err = remove(root, name)
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
-		switch err := lock(f); {
-		case errors.Is(err, errLocked):
-			f.Close()
-			continue
-		case err != nil: // a file system without locks
-			slog.Debug("puregpu: a trace's file cannot be locked", "file", at, "error", err)
+		err = lock(root, f, name)
+		if err == nil {
+			return f, nil
 		}
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			if err := f.Truncate(0); err != nil {
-				return nil, errors.Join(err, f.Close())
-			}
+		f.Close()
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
-		return f, nil
 	}
-	return nil, fmt.Errorf("%s: 100 other traces are being written beside it", name)
+	return nil, errors.New("others make and remove it all the time")
 }
 
-// errLocked is that somebody else writes to a file.
-var errLocked = errors.New("another trace is being written to it")
+// remove removes a regular file to which no trace is being written.
+func remove(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("there is one that is not a regular file, such as a link, a device or a pipe: a trace is written to a file of its own")
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|regular.Nonblock, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := lock(root, f, name); err != nil {
+		return err
+	}
+	return root.Remove(name)
+}
+
+// lock locks a file, and then sees whether it still has the name: else the error is [fs.ErrNotExist].
+func lock(root *os.Root, f *os.File, name string) error {
+	switch err := filelock.Try(f); {
+	case errors.Is(err, filelock.ErrLocked):
+		return err
+	case err != nil: // a file system without locks
+		slog.Debug("puregpu: a trace's file cannot be locked", "file", f.Name(), "error", err)
+	}
+	mine, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := root.Lstat(name)
+	if err == nil && !os.SameFile(mine, named) {
+		err = fs.ErrNotExist
+	}
+	return err
+}
 
 // before puts something in front of a name's ending.
 func before(name, what string) string {

@@ -102,8 +102,10 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// Create is Start with a file, which it makes, or writes anew. In its name %p becomes the number of the process and %r the rank. If there are several ranks, and
-// neither is in the name, the rank is put in front of the ending, and if another trace is being written to the file, the number of the process.
+// Create is Start with a file. It makes a new file, which only its owner can read, and first removes a regular file of that name. It
+// fails if the name is that of a link, a device, a pipe or a folder. In the name %p becomes the number of the process and %r the rank. If
+// there are several ranks, and neither is in the name, the rank is put in front of the ending. If another trace is being written to the
+// file, the number of the process is put there.
 func Create(name string, o Options) (*Trace, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -266,7 +266,8 @@ func check(files []*os.File, stdout io.Writer) error {
 	return nil
 }
 
-// writeFile writes a file of the name, whole or not at all, which must not be one of those that are read.
+// writeFile writes a file of the name, whole or not at all, which must not be one of those that are read. Only its owner can read it, as
+// with traces.
 func writeFile(name string, read []string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil {
 		if slices.ContainsFunc(read, func(r string) bool {
@@ -287,7 +288,7 @@ func writeFile(name string, read []string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	err = errors.Join(write(f), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}

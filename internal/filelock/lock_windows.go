@@ -1,4 +1,4 @@
-package trace
+package filelock
 
 import (
 	"errors"
@@ -9,9 +9,8 @@ import (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
-// lock keeps others from writing a trace to the file until it is closed, or the process ends. On Windows what is locked cannot be read, so
-// that it is a byte behind all that is ever written.
-func lock(f *os.File) error {
+// Try locks an open file. It locks a byte behind all that is ever written, because on Windows what is locked cannot be read.
+func Try(f *os.File) error {
 	const (
 		failImmediately = 1
 		exclusive       = 2
@@ -23,7 +22,7 @@ func lock(f *os.File) error {
 	case ok != 0:
 		return nil
 	case errors.Is(err, lockViolation):
-		return errLocked
+		return ErrLocked
 	}
 	return err
 }

@@ -1,10 +1,11 @@
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || windows)
 
-package trace
+package filelock
 
 import (
 	"errors"
 	"os"
 )
 
-func lock(*os.File) error { return errors.ErrUnsupported }
+// Try fails: there are no locks here.
+func Try(*os.File) error { return errors.ErrUnsupported }
