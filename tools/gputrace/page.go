@@ -139,6 +139,7 @@ type pageCounter struct {
 	Series  []string           `json:"series"`
 	Time    []traceformat.Time `json:"time"`
 	Values  [][]int64          `json:"values"` // by series
+	Max     int64              `json:"max"`    // of all values, 0 if there is none above
 }
 
 type pageInstant struct {
@@ -416,6 +417,7 @@ func (m *pageMaker) counters(pid int64) {
 				v = c.series[i].Value
 			}
 			p.Values[i] = append(p.Values[i], v)
+			p.Max = max(p.Max, v)
 		}
 	}
 	for _, name := range order {

@@ -384,7 +384,6 @@ function start(data) {
 
   function drawCounter(g, it, t0, t1) {
     const c = data.counters[it.counter], top = it.y + 4, h = it.h - 7;
-    c.max ??= Math.max(1, c.values.reduce((m, v) => v.reduce((a, b) => Math.max(a, b), m), 0));
     const time = c.time;
     let lo = 0, hi = time.length;
     while (lo < hi) { const mid = (lo + hi) >> 1; if (time[mid] > t0) hi = mid; else lo = mid + 1; }
@@ -398,7 +397,7 @@ function start(data) {
         if (a > width) break;
         peak = Math.max(peak, values[i]);
         if (b - px < 0.8 && i + 1 < time.length) continue;
-        const y = top + h * (1 - peak / c.max);
+        const y = top + h * (1 - peak / (c.max || 1));
         g.lineTo(a, y), g.lineTo(b, y);
         px = lastX = b, peak = 0;
       }
