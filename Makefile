@@ -66,6 +66,20 @@ test-race:
 	CGO_ENABLED=1 $(GO) test -race ./runtime/gpu
 	CGO_ENABLED=1 $(GO) test -race -short $$($(GO) list ./... | grep -vE 'runtime/gpu$$|$(SERIAL)')
 
+# `go list` sorts versions as Go does, release candidates included. The module proxy has the toolchains.
+.PHONY: test-newest-go
+test-newest-go: ## vet, build and test with the newest Go that the module proxy has, release candidates included; docs/new-go.md says what to do if it fails
+	@set -e; newest=$$($(GO) list -m -versions go | awk '{ print $$NF }'); \
+	test -n "$$newest" || { echo "the module proxy lists no Go release: see 'go env GOPROXY'" >&2; exit 1; }; \
+	export GOTOOLCHAIN=go$$newest CGO_ENABLED=0; \
+	$(GO) version; \
+	set -x; \
+	$(GO) vet ./...; \
+	$(GO) test -count=1 -timeout 20m ./runtime/dl/...; \
+	$(GO) test -count=1 -timeout 20m -tags puregpu_syscalln ./runtime/dl/...; \
+	$(GO) test -count=1 -timeout 20m -tags puregpu_static $(STATIC); \
+	$(GO) test -short -timeout 30m ./...
+
 .PHONY: soak
 soak: ## submit a million random operations to simulated GPUs, under the race detector if there is gcc; SEED=n repeats a run
 	@set -e; race=; export CGO_ENABLED=0; \

@@ -5,18 +5,13 @@ package dl
 import (
 	"sync/atomic"
 	"unsafe"
+
+	cgocall "github.com/puregpu/puregpu/runtime/dl/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"
 )
 
 // Fast reports whether this build has the fast path: whether [Load] can return
 // anything but 0.
 const Fast = true
-
-//go:noescape
-//go:linkname cgocall runtime.cgocall
-func cgocall(fn, arg unsafe.Pointer) int32
-
-//go:linkname cgocallEscape runtime.cgocall
-func cgocallEscape(fn, arg unsafe.Pointer) int32
 
 // Load returns the address that Open stored at p, an element of its fast slice, or 0
 // when the call must go through [Library.Slow].
@@ -30,10 +25,10 @@ func Load(p *uintptr) uintptr { return atomic.LoadUintptr(p) }
 // is sound only if the function does not call back into Go before it returns.
 // Concurrent calls with different frames are safe.
 func Call(n int, frame unsafe.Pointer) uint32 {
-	return uint32(cgocall(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[n])), frame))
+	return uint32(cgocall.Call(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[n])), frame))
 }
 
 // callAny runs a general frame, which lies on the heap, through its trampoline.
 func callAny(frame unsafe.Pointer) {
-	cgocallEscape(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[anyTrampoline])), frame)
+	cgocall.CallEscape(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[anyTrampoline])), frame)
 }

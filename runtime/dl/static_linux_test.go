@@ -105,11 +105,35 @@ func buildStatic(t *testing.T, tag, goarch string) string {
 	if err != nil {
 		t.Skip("no go command")
 	}
+	dir := programDir(t)
+	out := filepath.Join(t.TempDir(), "prog")
+	cmd := exec.Command(gocmd, "build", "-tags", tag, "-o", out, "./"+dir)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+goarch)
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, msg)
+	}
+	f, err := elf.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP {
+			t.Errorf("the program has a %v segment", p.Type)
+		}
+	}
+	return out
+}
+
+// programDir writes the source of a program that opens the C library and calls abs, and returns its
+// folder.
+func programDir(t *testing.T) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("testdata", "static")
 	if err != nil {
 		t.Skip(err)
 	}
-	defer os.RemoveAll(dir)
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	const src = `package main
 
 import (
@@ -135,21 +159,5 @@ func main() {
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(src), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	out := filepath.Join(t.TempDir(), "prog")
-	cmd := exec.Command(gocmd, "build", "-tags", tag, "-o", out, "./"+dir)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+goarch)
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, msg)
-	}
-	f, err := elf.Open(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP {
-			t.Errorf("the program has a %v segment", p.Type)
-		}
-	}
-	return out
+	return dir
 }

@@ -78,9 +78,6 @@ var (
 	cgo_libc_setgroups = &hostlibc_unsupported
 )
 
-//go:linkname getAuxv runtime.getAuxv
-func getAuxv() []uintptr
-
 // firstTLS is where the main thread keeps its g until it has an identity, as the other threads do in the runtime's m.
 var firstTLS [6]uintptr
 

@@ -1,0 +1,77 @@
+package dl
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestClosedRuntime builds a program as a Go release would that closes runtime.cgocall to other
+// modules. The linker must say what to do, under every build tag that calls C, and doing that must help.
+func TestClosedRuntime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds Go's runtime")
+	}
+	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skip("calls no C on this architecture")
+	}
+	gocmd, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("no go command")
+	}
+	out, err := exec.Command(gocmd, "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The go command replaces no file of a toolchain that lies in the module cache.
+	dir := t.TempDir()
+	root := filepath.Join(dir, "go")
+	if err := os.Symlink(strings.TrimSpace(string(out)), root); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(root, "src", "runtime", "cgocall.go")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := []byte("\n//go:linkname cgocall\n")
+	if !bytes.Contains(text, open) {
+		t.Fatalf("%s no longer opens runtime.cgocall to other modules: see docs/new-go.md", name)
+	}
+	closed, overlay := filepath.Join(dir, "cgocall.go"), filepath.Join(dir, "overlay.json")
+	files, err := json.Marshal(map[string]map[string]string{"Replace": {name: closed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{closed: bytes.Replace(text, open, []byte("\n\n"), 1), overlay: files} {
+		if err := os.WriteFile(name, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	src := programDir(t)
+	build := func(args ...string) (string, error) {
+		cmd := exec.Command(filepath.Join(root, "bin", "go"), append(append([]string{"build", "-overlay", overlay, "-o", filepath.Join(dir, "prog")}, args...), "./"+src)...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOROOT="+root)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for _, tag := range []string{"", "puregpu_syscalln", "puregpu_static"} {
+		if tag == "puregpu_static" && runtime.GOARCH != "amd64" {
+			continue
+		}
+		t.Run("tag "+tag, func(t *testing.T) {
+			const want = "/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go: invalid reference to runtime.cgocall"
+			if out, err := build("-tags", tag); err == nil || !strings.Contains(out, want) {
+				t.Errorf("%v, want %q; the linker said\n%s", err, want, out)
+			}
+			if out, err := build("-tags", tag, "-ldflags=-checklinkname=0"); err != nil {
+				t.Errorf("with -ldflags=-checklinkname=0: %v\n%s", err, out)
+			}
+		})
+	}
+}
