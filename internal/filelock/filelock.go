@@ -4,8 +4,26 @@
 // writing, only from taking the same lock.
 package filelock
 
-import "errors"
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
 
 // ErrLocked is the error of [Try] for a file that somebody else has locked. After any other error nothing is known: the file system may
 // have no locks.
 var ErrLocked = errors.New("another one is writing it")
+
+// Named returns nil if an open file has the name in the folder, and else [fs.ErrNotExist]. Whoever takes a lock asks this afterwards:
+// somebody who had the lock before may have removed the file.
+func Named(root *os.Root, f *os.File, name string) error {
+	mine, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := root.Lstat(name)
+	if err == nil && !os.SameFile(mine, named) {
+		err = fs.ErrNotExist
+	}
+	return err
+}

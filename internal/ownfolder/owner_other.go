@@ -4,4 +4,4 @@ package ownfolder
 
 import "io/fs"
 
-func checkOwner(fs.FileInfo) error { return nil }
+func checkOwner(fs.FileInfo, bool) error { return nil }

@@ -51,3 +51,45 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// TestTrusted: root may do what it likes anyway, so its files are trusted.
+func TestTrusted(t *testing.T) {
+	dir := t.TempDir()
+	for _, test := range []struct {
+		name string
+		uid  int
+		mode os.FileMode
+		want string // a part of the error
+	}{
+		{"own", -1, 0o600, ""},
+		{"group", -1, 0o620, "its mode 0620 lets others write"},
+		{"stranger", 12345, 0o600, "it belongs to user 12345"},
+	} {
+		path := filepath.Join(dir, test.name)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, test.mode)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, test.uid, -1); errors.Is(err, syscall.EPERM) {
+			continue // only root can give a file away
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		fi, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Trusted(fi)
+		if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		}
+	}
+	fi, err := os.Lstat("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := fi.Sys().(*syscall.Stat_t); ok && s.Uid == 0 && fi.Mode().Perm()&0o022 == 0 {
+		if err := Trusted(fi); err != nil {
+			t.Errorf("root's folder: %v", err)
+		}
+	}
+}

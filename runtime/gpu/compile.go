@@ -4,11 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/puregpu/puregpu/internal/ownfolder"
 	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/diskcache"
@@ -78,7 +80,8 @@ var errFiles = errors.New("it may depend on files that are not among its headers
 // Code is kept on disk, in Options.CacheDir, and found there when the same source is compiled again, also by other processes. It is the same if all of the source
 // is, including its name, and the compiler, its version and the architecture are. Files that the compiler reads would have to be, too.
 // So a source that includes by a name that is not among its headers, or has an option such as -I, is kept only if Revision is
-// set. Whether code was found, and why it is not kept, tells [Executable.CompileInfo]. A folder that cannot be written is no error.
+// set. Whether code was found, and why it is not kept, tells [Executable.CompileInfo]. A folder that cannot be written is no error,
+// and neither is one that belongs to another user or that others can write to: it is not used.
 func (d *Device) Compile(source Source) (*Executable, error) {
 	src, err := source.check()
 	if err != nil {
@@ -233,6 +236,9 @@ func (d *Device) compile(c driver.Compiler, source *Source, src *driver.Source) 
 	b.info.Log = b.code.Log
 	if cache != nil {
 		b.info.CacheErr = cache.Put(key, pack(b.code))
+		if errors.Is(b.info.CacheErr, ownfolder.ErrForeign) {
+			d.badCache.Do(func() { slog.Warn("gpu: compiled code is not kept", "device", d.info.Name, "err", b.info.CacheErr) })
+		}
 	}
 	return b, nil
 }

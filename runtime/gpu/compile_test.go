@@ -1,10 +1,13 @@
 package gpu_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -197,7 +200,7 @@ func TestCompileCache(t *testing.T) {
 // TestCompileLink: B188 sources that are linked are one program, and B189 another one if anything of one of them is different.
 func TestCompileLink(t *testing.T) {
 	d := newCompiling(t, 1)
-	dev := openDevice(t, d, 0, gpu.Options{CacheDir: t.TempDir()})
+	dev := openDevice(t, d, 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
 	src := func() gpu.Source {
 		return gpu.Source{Name: "a.cu", Text: "saxpy", LinkOptions: []string{"-x"},
 			Link: []gpu.Source{{Name: "b.cu", Text: "index", Headers: map[string]string{"x.h": "x"}, Options: []string{"-a"}}, {Text: "words"}}}
@@ -300,10 +303,39 @@ func TestCompileCacheFolder(t *testing.T) {
 	}
 }
 
+// TestCompileForeignFolder: B195 a folder that others can write to is not used. Code is compiled, and the reason is logged once a device.
+func TestCompileForeignFolder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a mode says nothing about other users there")
+	}
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	dir := filepath.Join(t.TempDir(), "cache")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.Chmod(dir, 0o777))
+	d, src := newCompiling(t, 1), gpu.Source{Text: "saxpy"}
+	dev := openDevice(t, d, 0, gpu.Options{CacheDir: dir})
+	for range 3 {
+		if got := compiled(t, dev, src); got.Cached || got.CacheErr == nil || !strings.Contains(got.CacheErr.Error(), dir) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if n := strings.Count(log.String(), "compiled code is not kept"); n != 1 {
+		t.Errorf("it is logged %d times:\n%s", n, &log)
+	}
+	must(t, os.Chmod(dir, 0o700))
+	compiled(t, dev, src)
+	if got := compiled(t, dev, src); !got.Cached || got.CacheErr != nil {
+		t.Errorf("in a folder of the user's own: %+v", got)
+	}
+}
+
 // TestCompileFiles: B189 code that may depend on files is kept with a revision only.
 func TestCompileFiles(t *testing.T) {
 	d := newCompiling(t, 1)
-	dev := openDevice(t, d, 0, gpu.Options{CacheDir: t.TempDir()})
+	dev := openDevice(t, d, 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
 	headers := map[string]string{"h.h": "", "sub/g.h": "#include \"h.h\"", "bad.h": "#include <cstdint>"}
 	for i, c := range []struct {
 		src  gpu.Source
@@ -355,7 +387,7 @@ func TestCompileFiles(t *testing.T) {
 
 // TestCompileErrors: B188 what the compiler says is in the error, and nothing of it is kept.
 func TestCompileErrors(t *testing.T) {
-	d, dir := newCompiling(t, 1), t.TempDir()
+	d, dir := newCompiling(t, 1), filepath.Join(t.TempDir(), "cache")
 	dev := openDevice(t, d, 0, gpu.Options{CacheDir: dir})
 	for range 2 {
 		_, err := dev.Compile(gpu.Source{Text: "wrong"})
@@ -424,7 +456,7 @@ func TestGroupCompile(t *testing.T) {
 	d.info = func(device int) driver.CompilerInfo {
 		return driver.CompilerInfo{Name: "C", Target: fmt.Sprint("t", device%2)}
 	}
-	g, err := gpu.OpenGroup(d, gpu.Options{CacheDir: t.TempDir()})
+	g, err := gpu.OpenGroup(d, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
 	must(t, err)
 	t.Cleanup(func() { g.Close() })
 	for want, cached := range []bool{false, true} {
@@ -450,7 +482,7 @@ func TestGroupCompile(t *testing.T) {
 // BenchmarkCompile compiles what is on the disk.
 func BenchmarkCompile(b *testing.B) {
 	d := newCompiling(b, 1)
-	dev := openDevice(b, d, 0, gpu.Options{CacheDir: b.TempDir()})
+	dev := openDevice(b, d, 0, gpu.Options{CacheDir: filepath.Join(b.TempDir(), "cache")})
 	for _, size := range []int{1 << 10, 100 << 10} {
 		src := gpu.Source{Text: "saxpy", Headers: map[string]string{"h.h": strings.Repeat("#define X (1 + 2) // and so on\n", size/31)}}
 		b.Run(fmt.Sprintf("source of %d KiB", size>>10), func(b *testing.B) {

@@ -29,7 +29,8 @@ type Options struct {
 	StageSize int
 
 	// CacheDir is the folder in which [Device.Compile] keeps code, made if it is not there; "" means puregpu in [os.UserCacheDir]. Processes
-	// may share it. Whoever can write to it decides what runs on the device.
+	// may share it. Whoever can write to it decides what runs on the device, so it is not used unless it belongs to the user or to root, and
+	// no other user can write to it. On Windows the program has to see to that.
 	CacheDir string
 
 	// CacheSize is how many bytes there may be in CacheDir, of which what was used the longest time ago goes; 0 means 256 MiB, and negative that

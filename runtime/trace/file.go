@@ -173,15 +173,7 @@ func lock(root *os.Root, f *os.File, name string) error {
 	case err != nil: // a file system without locks
 		slog.Debug("puregpu: a trace's file cannot be locked", "file", f.Name(), "error", err)
 	}
-	mine, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	named, err := root.Lstat(name)
-	if err == nil && !os.SameFile(mine, named) {
-		err = fs.ErrNotExist
-	}
-	return err
+	return filelock.Named(root, f, name)
 }
 
 // before puts something in front of a name's ending.

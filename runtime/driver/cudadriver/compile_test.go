@@ -197,7 +197,7 @@ func TestRealNVRTC(t *testing.T) {
 	f := newFake(t, 13000)
 	t.Chdir(t.TempDir())
 	ok(t, os.WriteFile("scale.h", []byte("#error of the folder"), 0o600)) // that by name comes first
-	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheDir: t.TempDir()})
+	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
 	ok(t, err)
 	defer dev.Close()
 	for i, cached := range []bool{false, true} {
@@ -265,7 +265,7 @@ func TestCompileProcesses(t *testing.T) {
 	}
 	program, err := os.Executable()
 	ok(t, err)
-	f, dir := newFake(t, 13000), t.TempDir()
+	f, dir := newFake(t, 13000), filepath.Join(t.TempDir(), "cache")
 	withNVRTC(t)
 	t.Setenv(child, f.path+"\n"+dir)
 	var all sync.WaitGroup

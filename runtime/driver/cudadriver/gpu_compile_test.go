@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 func TestGPUCompile(t *testing.T) {
 	drv, err := New(openGPU(t).lib)
 	ok(t, err)
-	dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: t.TempDir()})
+	dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
 	ok(t, err)
 	defer dev.Close()
 	ptx := scaleSource
@@ -175,7 +176,7 @@ extern "C" __global__ void plain(float *x) { x[threadIdx.x] += factor(1); }
 func TestGPUCompileLTO(t *testing.T) {
 	drv, err := New(openGPU(t).lib)
 	ok(t, err)
-	dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: t.TempDir()})
+	dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
 	ok(t, err)
 	defer dev.Close()
 	ptx := linkSource

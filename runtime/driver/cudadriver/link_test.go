@@ -184,7 +184,7 @@ func TestWithNVJitLink(t *testing.T) {
 // TestRealLink links with the NVRTC and the nvJitLink of this machine, which need no GPU, and loads the code into a driver that is none.
 func TestRealLink(t *testing.T) {
 	named := os.Getenv("PUREGPU_NVRTC_LIBRARY") != "" && os.Getenv("PUREGPU_NVJITLINK_LIBRARY") != ""
-	f, dir := newFake(t, 13000), t.TempDir()
+	f, dir := newFake(t, 13000), filepath.Join(t.TempDir(), "cache")
 	d := f.device()
 	if _, err := linker(d); errors.Is(err, driver.ErrUnsupported) && !named {
 		t.Skipf("nothing to link with: %v", err)

@@ -214,7 +214,7 @@ extern "C" __global__ void plain(float *x) { x[threadIdx.x] += FACTOR; }
 `,
 	}
 	f := newFake(t, hip64)
-	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheDir: t.TempDir()})
+	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
 	ok(t, err)
 	defer dev.Close()
 	for i, cached := range []bool{false, true} {

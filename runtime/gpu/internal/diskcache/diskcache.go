@@ -6,32 +6,42 @@
 // length of the data, and a checksum of key and data. A file that is not all of that is no entry: it was cut off, has another key's
 // name, or is somebody else's. Get finds nothing then, and the next Put replaces it.
 //
+// # The folder
+//
+// Whoever can write to the folder decides what is found. So a folder that belongs to another user but root, or that others can write to, is
+// refused, and entries of that kind are not found.
+//
 // # Several processes
 //
-// Put writes to a file of another name, and renames it: whoever reads finds an entry as a whole, the old one or the new one. There are no
-// locks. Several that put the same key at once write the same data, and one of their files stays.
+// Put writes to a file of another name, and renames it. A reader finds a whole entry, the old one or the new one. Several processes that
+// put the same key at once write the same data, and one of their files stays. Put locks its file until it has been renamed.
 //
 // # The bound
 //
-// Get sets the time of the file. Put adds up the folder, of which each file takes whole blocks of 4 KiB, and removes what was used the
-// longest time ago until the rest is within the bound, as well as files of processes that ended while they wrote. Files of other names are left alone.
+// Get sets the time of the file. Put adds up the entries, each in whole blocks of 4 KiB, and removes those that were not used for the
+// longest time until the rest is within the bound. It also removes the files of processes that ended while they wrote: nobody has
+// locked them. They do not count, and neither do those that are being written. Files of other names are left alone.
 package diskcache
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/puregpu/puregpu/internal/busyfile"
+	"github.com/puregpu/puregpu/internal/filelock"
+	"github.com/puregpu/puregpu/internal/ownfolder"
+	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/regular"
 )
 
@@ -71,17 +81,37 @@ type Cache struct {
 // errTooLarge is data that would not be within the bound by itself.
 var errTooLarge = errors.New("more than the cache may have")
 
-func (c Cache) file(key Key) string { return filepath.Join(c.Dir, hex.EncodeToString(key[:])+suffix) }
+// name returns the name of a key's file.
+func (k Key) name() string { return hex.EncodeToString(k[:]) + suffix }
 
-// Get returns the data that was put last. That there is none, and that it cannot be read, is the same.
+// open opens the folder, unless others may have written to it. The folder is looked at once it is open, because another one may take its
+// name.
+func (c Cache) open() (*os.Root, error) {
+	root, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		return nil, printable.Error(err)
+	}
+	fi, err := root.Stat(".")
+	if err == nil {
+		err = ownfolder.Trusted(fi)
+	}
+	if err != nil {
+		root.Close()
+		return nil, fmt.Errorf("the folder %s is not used: %w; name a folder that only this user can write to", printable.Text(c.Dir), err)
+	}
+	return root, nil
+}
+
+// Get returns the data that was put last. It returns false if there is none, or none that can be read and trusted.
 func (c Cache) Get(key Key) (data []byte, ok bool) {
-	name := c.file(key)
+	root, err := c.open()
+	if err != nil {
+		return nil, false
+	}
+	defer root.Close()
 	var b []byte
-	err := busyfile.Retry(func() error {
-		fi, err := regular.Stat(name)
-		if err == nil && fi.Size() >= int64(header) && fi.Size() <= c.Max {
-			b, err = regular.ReadFile(name)
-		}
+	err = busyfile.Retry(func() (err error) {
+		b, err = c.read(root, key.name())
 		return err
 	})
 	if err != nil || len(b) < header {
@@ -92,8 +122,35 @@ func (c Cache) Get(key Key) (data []byte, ok bool) {
 		return nil, false
 	}
 	now := time.Now()
-	os.Chtimes(name, now, now) // in a folder that cannot be written it gets older than it is
+	root.Chtimes(key.name(), now, now) // in a folder that cannot be written it gets older than it is
 	return data, true
+}
+
+// errNoEntry is a file that is no entry.
+var errNoEntry = errors.New("not an entry")
+
+// read reads an entry's file.
+func (c Cache) read(root *os.Root, name string) ([]byte, error) {
+	if fi, err := root.Lstat(name); err != nil {
+		return nil, err
+	} else if !fi.Mode().IsRegular() {
+		return nil, errNoEntry
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|regular.Nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() || fi.Size() < int64(header) || fi.Size() > c.Max || ownfolder.Trusted(fi) != nil {
+		return nil, errNoEntry
+	}
+	b := make([]byte, fi.Size())
+	_, err = io.ReadFull(f, b)
+	return b, err
 }
 
 // head returns what is before the data in a file.
@@ -114,32 +171,57 @@ func (c Cache) Put(key Key, data []byte) error {
 		return fmt.Errorf("%d bytes: %w, which is %d", size, errTooLarge, c.Max)
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return printable.Error(err)
+	}
+	root, err := c.open()
+	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(c.Dir, tempPrefix+"*"+tempSuffix)
+	defer root.Close()
+	f, temp, err := begin(root)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(append(head(key, data), data...))
-	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = busyfile.Retry(func() error { return os.Rename(f.Name(), c.file(key)) })
+		err = busyfile.Retry(func() error { return root.Rename(temp, key.name()) })
 	}
 	if err != nil {
-		os.Remove(f.Name())
+		root.Remove(temp)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	c.trim(filepath.Base(c.file(key)))
+	c.trim(root, key.name())
 	return nil
+}
+
+// begin makes a file that is locked until it is closed, so that no other process takes it for one that was left behind.
+func begin(root *os.Root) (f *os.File, name string, err error) {
+	for range 100 {
+		name = tempPrefix + rand.Text() + tempSuffix
+		f, err = root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, "", err
+		}
+		err = filelock.Try(f)
+		if !errors.Is(err, filelock.ErrLocked) { // a file system without locks is good enough
+			if err = filelock.Named(root, f, name); err == nil {
+				return f, name, nil
+			}
+		}
+		f.Close() // somebody has found it not locked yet, and removes it
+	}
+	return nil, "", fmt.Errorf("cannot make a file: %w", err)
 }
 
 // onDisk returns how much a file of so many bytes takes.
 func onDisk(size int64) int64 { return (size + block - 1) / block * block }
 
-// trim removes entries, those first that were used the longest time ago, until the rest is within the bound. It leaves one that was
+// trim removes entries, those first that were not used for the longest time, until the rest is within the bound. It leaves one that was
 // just put.
-func (c Cache) trim(but string) {
-	files, err := os.ReadDir(c.Dir)
+func (c Cache) trim(root *os.Root, but string) {
+	files, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return
 	}
@@ -151,15 +233,16 @@ func (c Cache) trim(but string) {
 		if !entry && !temp {
 			continue
 		}
-		fi, err := f.Info()
+		fi, err := root.Lstat(f.Name())
 		if err != nil || !fi.Mode().IsRegular() {
 			continue // removed meanwhile, or nobody's
 		}
-		if temp && time.Since(fi.ModTime()) > stale && os.Remove(filepath.Join(c.Dir, f.Name())) == nil {
+		if temp {
+			discard(root, fi)
 			continue
 		}
 		total += onDisk(fi.Size())
-		if entry && f.Name() != but {
+		if f.Name() != but {
 			entries = append(entries, fi)
 		}
 	}
@@ -168,9 +251,28 @@ func (c Cache) trim(but string) {
 		if total <= c.Max {
 			return
 		}
-		if err := os.Remove(filepath.Join(c.Dir, fi.Name())); err == nil || errors.Is(err, fs.ErrNotExist) {
+		if err := root.Remove(fi.Name()); err == nil || errors.Is(err, fs.ErrNotExist) {
 			total -= onDisk(fi.Size())
 		}
+	}
+}
+
+// discard removes a file that is not complete, unless a process is writing it: it has locked it. Where there are no locks, a process that
+// has not written for long counts as ended.
+func discard(root *os.Root, fi fs.FileInfo) {
+	f, err := root.OpenFile(fi.Name(), os.O_WRONLY|regular.Nonblock, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	switch err := filelock.Try(f); {
+	case errors.Is(err, filelock.ErrLocked):
+		return
+	case err != nil && time.Since(fi.ModTime()) <= stale:
+		return
+	}
+	if filelock.Named(root, f, fi.Name()) == nil { // with the lock the name can no longer go to an entry
+		root.Remove(fi.Name())
 	}
 }
 

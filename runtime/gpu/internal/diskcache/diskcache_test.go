@@ -1,6 +1,7 @@
 package diskcache
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -9,11 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/puregpu/puregpu/internal/filelock"
 )
 
 func data(n int, seed uint64) []byte {
@@ -36,6 +40,18 @@ func names(t *testing.T, dir string) (all []string) {
 	}
 	return all
 }
+
+// folder makes a folder that only this user can write to, whatever the umask is.
+func folder(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "cache")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (c Cache) file(key Key) string { return filepath.Join(c.Dir, key.name()) }
 
 func (c Cache) has(t *testing.T, key Key, want []byte) {
 	t.Helper()
@@ -89,7 +105,7 @@ func TestCache(t *testing.T) {
 func TestNoEntry(t *testing.T) {
 	key, other, want := KeyOf("key"), KeyOf("other"), data(5000, 1)
 	make := func(t *testing.T) (c Cache, whole []byte) {
-		c = Cache{Dir: t.TempDir(), Max: 1 << 20}
+		c = Cache{Dir: folder(t), Max: 1 << 20}
 		c.put(t, key, want)
 		whole, err := os.ReadFile(c.file(key))
 		if err != nil {
@@ -199,23 +215,15 @@ func TestNoFolder(t *testing.T) {
 
 func TestBound(t *testing.T) {
 	const most = 10 * block
-	c := Cache{Dir: t.TempDir(), Max: most}
-	others := []string{"notes.txt", "0123.code", "put-1.tmp", hex64 + ".code.bak"}
+	c := Cache{Dir: folder(t), Max: most}
+	others := []string{"notes.txt", "0123.code", hex64 + ".code.bak"}
 	for _, name := range others {
 		if err := os.WriteFile(filepath.Join(c.Dir, name), data(100, 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	past := time.Now().Add(-24 * time.Hour)
-	left := filepath.Join(c.Dir, "put-2.tmp")
-	if err := os.WriteFile(left, data(100, 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(left, past, past); err != nil {
-		t.Fatal(err)
-	}
 	key := func(i int) Key { return KeyOf(fmt.Sprint(i)) }
-	// put-1.tmp may be another process's, and counts: 9 are left.
 	for i := range 9 {
 		c.put(t, key(i), data(1000, uint64(i)))
 		at := past.Add(time.Duration(i) * time.Minute)
@@ -228,7 +236,7 @@ func TestBound(t *testing.T) {
 	for i := range 10 {
 		want := data(1000, uint64(i))
 		switch i {
-		case 1, 2, 3:
+		case 1, 2:
 			want = nil
 		case 9:
 			want = data(2*block, 9)
@@ -239,9 +247,6 @@ func TestBound(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(c.Dir, name)); err != nil {
 			t.Errorf("somebody else's file: %v", err)
 		}
-	}
-	if _, err := os.Stat(left); err == nil {
-		t.Error("a file that was never completed stays")
 	}
 	for i := range 100 {
 		c.put(t, key(i), data(i*300, uint64(i)))
@@ -258,11 +263,57 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// TestLeftovers puts entries beside files that are not complete. They drive out no entry, whatever their size. Those that nobody is writing
+// are removed.
+func TestLeftovers(t *testing.T) {
+	const most = 10 * block
+	c := Cache{Dir: folder(t), Max: most}
+	key := func(i int) Key { return KeyOf(fmt.Sprint(i)) }
+	for i := range 9 {
+		c.put(t, key(i), data(1000, uint64(i)))
+	}
+	root, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	live, name, err := begin(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	if err := filelock.Try(live); errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("no locks here")
+	}
+	if _, err := live.Write(data(20*block, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := os.WriteFile(filepath.Join(c.Dir, fmt.Sprintf("put-%d.tmp", i)), data(20*block, 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.put(t, key(9), data(1000, 9))
+	for i := range 10 {
+		c.has(t, key(i), data(1000, uint64(i)))
+	}
+	if n := names(t, c.Dir); len(n) != 11 || !slices.Contains(n, name) {
+		t.Errorf("beside 10 entries and the file that is being written, %s, there is something else: %q", name, n)
+	}
+	if err := live.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.put(t, key(9), data(1000, 9))
+	if n := names(t, c.Dir); len(n) != 10 {
+		t.Errorf("beside 10 entries there is something else: %q", n)
+	}
+}
+
 var hex64 = strings.Repeat("0f", 32)
 
 // TestGoroutines puts and gets few keys from many goroutines, with room for some of them only: what is found is right.
 func TestGoroutines(t *testing.T) {
-	c := Cache{Dir: t.TempDir(), Max: 5 * block}
+	c := Cache{Dir: folder(t), Max: 5 * block}
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
@@ -303,7 +354,7 @@ func TestProcesses(t *testing.T) {
 	if err := exec.Command(program, "-test.run=^$").Run(); errors.Is(err, syscall.ENOEXEC) {
 		t.Skip("needs to start itself, which under an emulator the system cannot do")
 	}
-	c := Cache{Dir: t.TempDir(), Max: 1 << 20}
+	c := Cache{Dir: folder(t), Max: 1 << 20}
 	var all sync.WaitGroup
 	for range 100 {
 		all.Go(func() {
@@ -321,10 +372,51 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// TestKilled kills a process that is writing an entry. Its file stays while the process lives, and goes with the next Put.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv(child); dir != "" {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, name, err := begin(root)
+		fmt.Println(name, err)
+		select {}
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Skip(err)
+	}
+	c := Cache{Dir: folder(t), Max: 1 << 20}
+	cmd := exec.Command(program, "-test.run=^TestKilled$")
+	cmd.Env = append(os.Environ(), child+"="+c.Dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); errors.Is(err, syscall.ENOEXEC) {
+		t.Skip("needs to start itself, which under an emulator the system cannot do")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	name, _ := strings.CutSuffix(strings.TrimSpace(line), " <nil>")
+	c.put(t, KeyOf("a"), data(10, 1))
+	if n := names(t, c.Dir); len(n) != 2 || !slices.Contains(n, name) {
+		t.Errorf("the file %q of a process that lives is not among %q (%v)", name, n, err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	c.put(t, KeyOf("a"), data(10, 1))
+	if n := names(t, c.Dir); len(n) != 1 {
+		t.Errorf("the file of a process that was killed stays: %q", n)
+	}
+}
+
 func BenchmarkGet(b *testing.B) {
 	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
-			c := Cache{Dir: b.TempDir(), Max: 1 << 30}
+			c := Cache{Dir: folder(b), Max: 1 << 30}
 			key := KeyOf("a")
 			if err := c.Put(key, data(size, 1)); err != nil {
 				b.Fatal(err)
