@@ -507,7 +507,7 @@ func (r Range) checkOn(op string, d *Device) (address, error) {
 	case b.dev != d && b.dev.of != d.of:
 		return address{}, argument(op, "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), d.of.Name())
 	case r.Offset == outside && r.Size == outside:
-		return address{}, fmt.Errorf("gpu: %s: elements that are not in the slice that they were taken from: %w", op, ErrRange)
+		return address{}, fmt.Errorf("gpu: %s: elements that are not in the slice that they were taken from: the indices given to Slice are reversed, negative or too large: %w", op, ErrRange)
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
 		return address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, ErrRange)
 	case b.late():

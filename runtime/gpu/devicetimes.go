@@ -143,6 +143,9 @@ func (x *span) ended(tl *timeline, some bool) {
 	if x.timing != nil && some && x.edges&noEnd == 0 {
 		x.timing.record(tl, x.timing.behind, notedEnd)
 	}
+	if !some {
+		x.timing.note(notedNone)
+	}
 	if x.begin != nil {
 		x.given = x.tracer.now()
 	}

@@ -113,6 +113,10 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 	if err := o.checkAll(); err != nil { // before the first part is submitted, for the signals are the last one's
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
 	}
+	first, last := 0, total-1 // the parts that a Timing is for: what streams do or, if that is nothing, host calls
+	if of := streamParts(list); len(of) > 0 {
+		first, last = of[0], of[len(of)-1]
+	}
 	link, err := NewSemaphore(0) // a chain
 	if err != nil {
 		return err
@@ -128,10 +132,16 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 		err := x.c.submit(len(x.parts), func(i int, t *turn) error {
 			step := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}, Label: o.Label, Timing: o.Timing, edges: noBegin | noEnd}
 			if n == 0 {
-				step.Wait, step.edges = o.Wait, step.edges&^noBegin
+				step.Wait = o.Wait
 			}
 			if n == total-1 {
-				step.Signal, step.edges = o.Signal, step.edges&^noEnd
+				step.Signal = o.Signal
+			}
+			if n == first {
+				step.edges &^= noBegin
+			}
+			if n == last {
+				step.edges &^= noEnd
 			}
 			err := q.executePart(step, x, i, bindings, l, t)
 			if err == nil {
@@ -156,6 +166,20 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 		return nil
 	}
 	return nil
+}
+
+// streamParts returns the numbers of the parts that give streams work.
+func streamParts(list []execution) (at []int) {
+	n := 0
+	for _, x := range list {
+		for i := range x.parts {
+			if x.parts[i].host == nil {
+				at = append(at, n)
+			}
+			n++
+		}
+	}
+	return at
 }
 
 // submit submits the parts of an execution, with its turn if it takes one, until one is refused.

@@ -375,9 +375,6 @@ func badPattern(pattern []byte) error {
 // One of the two is of the queue's driver. Ranges of one buffer must not overlap, which is [ErrArgument]; nor may those of several buffers that
 // have memory in common, of which drivers do not say what comes out.
 func (q *Queue) Copy(o Order, dst, src Range) error {
-	if dst.Size != src.Size {
-		return argument("copy", "from %d bytes to %d", src.Size, dst.Size)
-	}
 	if q.dev != nil && dst.Buffer.exists() && src.Buffer.exists() && dst.Buffer.dev.of != src.Buffer.dev.of {
 		return q.copyAcross(o, dst, src)
 	}
@@ -386,6 +383,9 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 		return err
 	}
 	f, err := src.check("copy", q)
+	if err == nil {
+		err = sameSize(dst, src)
+	}
 	if err == nil {
 		err = apart(dst, src)
 	}
@@ -398,6 +398,14 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 		s.op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, dst.Buffer, src.Buffer)
+}
+
+// sameSize returns an error if ranges of a copy, which have been checked, differ in size.
+func sameSize(dst, src Range) error {
+	if dst.Size != src.Size {
+		return argument("copy", "from %d bytes to %d", src.Size, dst.Size)
+	}
+	return nil
 }
 
 // apart returns an error if ranges of the same size are of one buffer and overlap.

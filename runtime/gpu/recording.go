@@ -30,12 +30,12 @@ func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Comma
 		return -1, c.fail(work.Fill, badPattern(pattern))
 	}
 	size := uint64(len(pattern))
-	if dst.Size%size != 0 {
-		return -1, c.fail(work.Fill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, size))
-	}
 	ref, err := c.referTo(work.Fill, dst, size)
 	if err != nil {
 		return -1, err
+	}
+	if dst.Size%size != 0 {
+		return -1, c.fail(work.Fill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, size))
 	}
 	cmd := command{dst: ref, src: -1}
 	cmd.op.SetFill(pattern, dst.Size)
@@ -54,9 +54,6 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 	if err := cmp.Or(dst.unsized(work.Copy), src.unsized(work.Copy)); err != nil {
 		return -1, c.fail(work.Copy, err)
 	}
-	if dst.Size != src.Size {
-		return -1, c.fail(work.Copy, argument("copy", "from %d bytes to %d", src.Size, dst.Size))
-	}
 	d, err := c.referTo(work.Copy, dst, 1)
 	if err != nil {
 		return -1, err
@@ -64,6 +61,9 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 	s, err := c.refer(work.Copy, src, 1)
 	if err != nil {
 		return -1, err
+	}
+	if err := sameSize(dst, src); err != nil {
+		return -1, c.fail(work.Copy, err)
 	}
 	if err := apart(dst, src); err != nil {
 		return -1, c.fail(work.Copy, err)
@@ -84,12 +84,12 @@ func (c *CommandBuffer) UploadCopy(dst Range, data []byte, after ...Command) (Co
 	if err := dst.unsized(work.Upload); err != nil {
 		return -1, c.fail(work.Upload, err)
 	}
-	if dst.Size != uint64(len(data)) {
-		return -1, c.fail(work.Upload, argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size))
-	}
 	ref, err := c.referTo(work.Upload, dst, 1)
 	if err != nil {
 		return -1, err
+	}
+	if dst.Size != uint64(len(data)) {
+		return -1, c.fail(work.Upload, argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size))
 	}
 	cmd := command{op: work.Op{Kind: work.Upload, Count: dst.Size}, dst: ref, src: -1}
 	if len(data) == 0 {
@@ -233,8 +233,8 @@ func (c *CommandBuffer) newTimer() (e driver.Event, err error) {
 	return e, err
 }
 
-// Elapsed returns the time from one timestamp to another in the last execution, which must be over: what the driver says if it
-// is not is in the error, and between two executions the time means nothing. It blocks until the driver has been asked.
+// Elapsed returns the time from one timestamp to another in the last execution, which must be over: before that, and if there was none, it
+// is [ErrArgument], and between two executions the time means nothing. It blocks until the driver has been asked.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	var timers [2]driver.Event
 	c.mu.Lock()
@@ -245,13 +245,19 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 		}
 		timers[i] = c.cmds.at(int(at)).rare.timer
 	}
+	executed := c.epoch > 0
 	c.mu.Unlock()
-	if c.closed.Load() || !holdLive(&c.refs, 1) {
+	switch {
+	case c.closed.Load():
+		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
+	case !executed:
+		return 0, argument("elapsed", "the device has been given no execution: execute the command buffer, and wait for a signal of that")
+	case !holdLive(&c.refs, 1):
 		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
 	}
 	defer c.release()
 	err = c.dev.do(func() (err error) {
-		t, err = c.dev.timers.Elapsed(timers[0], timers[1])
+		t, err = c.dev.elapsed(timers[0], timers[1])
 		return err
 	})
 	if err != nil {

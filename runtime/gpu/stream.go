@@ -87,7 +87,7 @@ func (s *Stream) refused(err error) error {
 
 // Wait waits until all operations so far are done, the stream has failed, or the context ends, as [Semaphore.Wait] does.
 func (s *Stream) Wait(ctx context.Context) error {
-	if s.q == nil || s.q.dev == nil {
+	if s == nil || s.q == nil || s.q.dev == nil {
 		return errZero
 	}
 	p := s.Point()
@@ -104,7 +104,7 @@ func (s *Stream) Point() Point {
 
 // After has the next operation, and so all that come later, wait for points too. If one of them fails the stream does.
 func (s *Stream) After(points ...Point) error {
-	if s.q == nil || s.q.dev == nil {
+	if s == nil || s.q == nil || s.q.dev == nil {
 		return errZero
 	}
 	if err := s.sem.failed(); err != nil {

@@ -30,12 +30,15 @@ type Timing struct {
 
 // What is noted.
 const (
-	notedBegin = 1 << iota
-	notedEnd
-	notedHost
+	notedBegin  = 1 << iota // the event in front of the work is recorded
+	notedEnd                // and the one behind it
+	notedHost               // the operation was a function of the program, which has returned
+	notedGiven              // an operation has been given
+	notedNone               // which gives no stream work, or the driver has refused to record an event
+	notedFailed             // which has failed
 )
 
-// timingEdges say what a part of an operation does not note.
+// timingEdges say what a part of an operation does not note: another part is the first, or the last, whose time counts.
 type timingEdges uint8
 
 const (
@@ -84,30 +87,41 @@ func (t *Timing) begin(d *Device, edges timingEdges) error {
 		return fmt.Errorf("timing: %w", ErrClosed)
 	}
 	if edges&noBegin == 0 {
-		t.noted.Store(0)
+		t.host.Store(0)
+		t.noted.Store(notedGiven)
 	}
 	return nil
 }
 
-// record records one of the events, and notes that.
-func (t *Timing) record(tl *timeline, e driver.Event, bit int32) {
-	if tl.dev.drv.Record(e, tl.h) == nil {
+// note notes something, unless there is no timing.
+func (t *Timing) note(bit int32) {
+	if t != nil {
 		t.noted.Or(bit)
 	}
 }
 
-// hostly notes how long a function took that was the operation.
+// record records one of the events, and notes that.
+func (t *Timing) record(tl *timeline, e driver.Event, bit int32) {
+	if tl.dev.drv.Record(e, tl.h) != nil {
+		bit = notedNone
+	}
+	t.note(bit)
+}
+
+// hostly notes how long a function took that was the operation, or one of those that it consists of.
 func (t *Timing) hostly(took time.Duration, edges timingEdges) {
-	if edges == 0 {
-		t.host.Store(int64(took))
-		t.noted.Or(notedHost)
+	if t.host.Add(int64(took)); edges&noEnd == 0 {
+		t.note(notedHost)
 	}
 }
 
-// Duration returns how long the device took for the last operation that it was given with, whose signals have been reached: what the driver
-// says if they have not is in the error. Of a host call it is how long the function took. It is an error if the operation gave no stream
-// work, as a barrier may not, or failed, or if the driver did not record an event. CUDA's and HIP's times have seven digits, and CUDA's are
-// of half a microsecond. Where any thread may submit it neither blocks nor allocates; else it blocks until the driver has been asked.
+// Duration returns how long the device took for the last operation that it was given with, whose signals have been reached. Before that,
+// of an operation that has failed, and if there was none, the error is [ErrArgument]. If the operation gave no stream work, as a barrier may
+// not, or if the driver did not record an event, it is [driver.ErrUnsupported].
+//
+// Of a host call it is how long the function took. Of a recording it is the time from the first work of a stream to the last, with the host
+// calls between them; if there are only host calls, it is the sum of theirs. CUDA's and HIP's times have seven digits, and CUDA's are of half
+// a microsecond. Where any thread may submit it neither blocks nor allocates; else it blocks until the driver has been asked.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
 		return 0, errZero
@@ -119,13 +133,19 @@ func (t *Timing) Duration() (took time.Duration, err error) {
 	switch noted := t.noted.Load(); {
 	case noted&notedHost != 0:
 		return time.Duration(t.host.Load()), nil
-	case noted != notedBegin|notedEnd:
+	case noted&(notedBegin|notedEnd) == notedBegin|notedEnd:
+		if took, err = t.ask(); err != nil {
+			err = fmt.Errorf("gpu: timing: %w", err)
+		}
+		return took, err
+	case noted == 0:
+		return 0, errNotGiven
+	case noted&notedFailed != 0:
+		return 0, errTimedFailed
+	case noted&notedNone != 0:
 		return 0, errUntimed
 	}
-	if took, err = t.ask(); err != nil {
-		err = fmt.Errorf("gpu: timing: %w", err)
-	}
-	return took, err
+	return 0, errTimedEarly
 }
 
 func (t *Timing) ask() (took time.Duration, err error) {
@@ -137,18 +157,37 @@ func (t *Timing) ask() (took time.Duration, err error) {
 		return 0, err
 	}
 	defer d.leave()
-	return d.timers.Elapsed(t.before, t.behind)
+	return d.elapsed(t.before, t.behind)
 }
 
 func (t *Timing) askBound() (took time.Duration, err error) {
 	err = t.dev.do(func() (err error) {
-		took, err = t.dev.timers.Elapsed(t.before, t.behind)
+		took, err = t.dev.elapsed(t.before, t.behind)
 		return err
 	})
 	return took, err
 }
 
-var errUntimed = fmt.Errorf("gpu: timing: nothing of the operation was in a stream, or its events could not be recorded: %w", driver.ErrUnsupported)
+// elapsed returns the time from one event's last record to another's.
+func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
+	took, err := d.timers.Elapsed(from, to)
+	if err == nil || errors.Is(err, driver.ErrLost) {
+		return took, err
+	}
+	for _, e := range []driver.Event{from, to} {
+		if done, failed := d.drv.Query(e); !done && failed == nil {
+			return 0, fmt.Errorf("the work is not done: wait for a signal of it first: %w: %w", ErrArgument, err)
+		}
+	}
+	return 0, err
+}
+
+var (
+	errNotGiven    = argument("timing", "it has been given with no operation: name it in an Order")
+	errTimedEarly  = argument("timing", "the operation is not done: wait for a signal of it first")
+	errTimedFailed = argument("timing", "the operation has failed: its signals say why")
+	errUntimed     = fmt.Errorf("gpu: timing: the operation gave no stream work, or the driver did not record its events: %w", driver.ErrUnsupported)
+)
 
 // Close lets go of the timing, and returns nil; an operation that is under way still uses it. Closing again does nothing.
 func (t *Timing) Close() error {

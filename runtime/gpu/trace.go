@@ -581,6 +581,9 @@ func (s *submission) trace(o *Order) error {
 	s.span, x.edges, x.tracer = x, o.edges, d.opt.Tracer
 	if o.Timing != nil {
 		x.timing = o.Timing.self // else the caller's lists would be moved to the heap
+		if s.op.Kind == work.Barrier || s.op.Kind == work.Notify {
+			x.timing.note(notedNone) // a barrier that takes a place in its stream notes more
+		}
 	}
 	t := x.tracer
 	if t == nil {
@@ -641,6 +644,7 @@ func (x *span) parked() {
 // failed notes why the submission fails.
 func (x *span) failed(err error) {
 	if x != nil && x.rec.Err == nil {
+		x.timing.note(notedFailed)
 		if x.rec.Err = err; x.tracer != nil {
 			x.rec.Done = x.tracer.now()
 		}

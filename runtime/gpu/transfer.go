@@ -14,11 +14,14 @@ import (
 // signal of it is reached, and it takes no more pinned memory for large data than for small: data goes through it in pieces,
 // by a goroutine that begins when the waits are reached.
 func (q *Queue) Upload(o Order, dst Range, data []byte) error {
-	if dst.Size != uint64(len(data)) {
-		return argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
-	}
 	if q.dev == nil || len(data) <= q.dev.opt.StageSize {
 		return q.UploadCopy(o, dst, data)
+	}
+	if _, err := dst.checkTo("upload", q); err != nil {
+		return err
+	}
+	if dst.Size != uint64(len(data)) {
+		return argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
 	}
 	return q.transfer(o, "upload", dst, nil, true, func(_ *lent, piece []byte, at int64) error {
 		copy(piece, data[at:])
@@ -66,11 +69,13 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		mine, other = dst, src
 	}
 	there := other.Buffer.dev.Queue(0)
-	check := other.checkTo
-	if up {
-		check = other.check
+	if _, err := dst.checkTo("copy", dst.Buffer.dev.Queue(0)); err != nil {
+		return err
 	}
-	if _, err := check("copy", there); err != nil {
+	if _, err := src.check("copy", src.Buffer.dev.Queue(0)); err != nil {
+		return err
+	}
+	if err := sameSize(dst, src); err != nil {
 		return err
 	}
 	signals := slices.Clone(o.Signal)
