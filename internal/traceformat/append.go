@@ -1,21 +1,36 @@
 package traceformat
 
 import (
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
 
-// Append appends the event as a JSON object, in one line, without allocating if b has room.
+// An event that is written never exceeds MaxEvent, or it could not be read. Each text and each list may use a quarter of
+// the room that is left in the event, and a text at most maxText bytes. A text that is too long ends with the number of
+// bytes that are left out, and a list that is too long is followed by the number of points that are left out.
+const (
+	maxText     = 1 << 23
+	roomForRest = 1 << 16 // in an event, for keys, numbers and what is not from outside
+	roomForMark = 64      // in a text
+)
+
+// room is how many bytes a text or a list may have in an event that has n bytes so far.
+func room(n int) int { return (MaxEvent - roomForRest - n) / 4 }
+
+// Append appends the event as a JSON object, in one line, without allocating if b has room. Texts and lists that are too
+// long are cut.
 func (e *Event) Append(b []byte) []byte {
+	start := len(b)
 	b = append(b, `{"ph":"`...)
 	b = append(b, byte(e.Phase))
 	b = append(b, '"')
 	if e.Cat != "" {
 		b = append(b, `,"cat":`...)
-		b = appendString(b, e.Cat)
+		b = appendString(b, e.Cat, room(len(b)-start))
 	}
 	b = append(b, `,"name":`...)
-	b = appendString(b, e.Name)
+	b = appendString(b, e.Name, room(len(b)-start))
 	b = append(b, `,"pid":`...)
 	b = strconv.AppendInt(b, e.PID, 10)
 	b = append(b, `,"tid":`...)
@@ -47,12 +62,13 @@ func (e *Event) Append(b []byte) []byte {
 	if e.Phase == FlowEnd && e.BindEnclosing {
 		b = append(b, `,"bp":"e"`...)
 	}
-	b = e.appendArgs(b)
+	b = e.appendArgs(b, start)
 	return append(b, '}')
 }
 
-func (e *Event) appendArgs(b []byte) []byte {
-	o := object{b: append(b, `,"args":{`...)}
+// appendArgs appends the arguments of the event that begins at start.
+func (e *Event) appendArgs(b []byte, start int) []byte {
+	o := object{b: append(b, `,"args":{`...), start: start}
 	a := &e.Args
 	if e.Phase == Counter {
 		for _, s := range a.Series {
@@ -68,8 +84,8 @@ func (e *Event) appendArgs(b []byte) []byte {
 	o.dims("grid", a.Grid)
 	o.dims("block", a.Block)
 	o.uint("bytes", a.Bytes)
-	o.points("waits", a.Waits)
-	o.points("signals", a.Signals)
+	o.points("waits", "more_waits", a.Waits, a.MoreWaits)
+	o.points("signals", "more_signals", a.Signals, a.MoreSignals)
 	o.time("issued", a.Issued)
 	o.string("error", a.Error)
 	if a.Untimed {
@@ -92,7 +108,11 @@ func (e *Event) appendArgs(b []byte) []byte {
 	o.uint("forgotten", a.Forgotten)
 	if e.Cat == CatClock {
 		o.key("rate_ppm")
-		o.b = strconv.AppendFloat(o.b, a.Rate, 'g', -1, 64)
+		rate := a.Rate
+		if math.IsNaN(rate) || math.IsInf(rate, 0) { // JSON has neither
+			rate = 0
+		}
+		o.b = strconv.AppendFloat(o.b, rate, 'g', -1, 64)
 	}
 	o.time("margin", a.Margin)
 	if e.Phase == Metadata {
@@ -137,9 +157,13 @@ func (e *Event) appendMeta(o *object) {
 
 // An object appends members; those that are zero are left out, but by int.
 type object struct {
-	b   []byte
-	any bool
+	b     []byte
+	start int // of the event
+	any   bool
 }
+
+// room is how many bytes the next text or list may have.
+func (o *object) room() int { return room(len(o.b) - o.start) }
 
 // end closes the object, or gives what was there before it if it has no member.
 func (o *object) end(before []byte) []byte {
@@ -154,14 +178,14 @@ func (o *object) key(k string) {
 		o.b = append(o.b, ',')
 	}
 	o.any = true
-	o.b = appendString(o.b, k)
+	o.b = appendString(o.b, k, o.room())
 	o.b = append(o.b, ':')
 }
 
 func (o *object) string(k, v string) {
 	if v != "" {
 		o.key(k)
-		o.b = appendString(o.b, v)
+		o.b = appendString(o.b, v, o.room())
 	}
 }
 
@@ -196,13 +220,20 @@ func (o *object) dims(k string, v [3]uint32) {
 	o.b = append(o.b, ']')
 }
 
-func (o *object) points(k string, points []Point) {
-	if len(points) == 0 {
+// points appends points, as many as there is room for, and how many are left out besides those that were before.
+func (o *object) points(k, more string, points []Point, before uint64) {
+	if len(points) == 0 && before == 0 {
 		return
 	}
+	room := o.room()
 	o.key(k)
 	o.b = append(o.b, '[')
+	at, left := len(o.b), before
 	for i, p := range points {
+		if len(o.b)-at >= room {
+			left += uint64(len(points) - i)
+			break
+		}
 		if i > 0 {
 			o.b = append(o.b, ',')
 		}
@@ -210,13 +241,14 @@ func (o *object) points(k string, points []Point) {
 		o.b = strconv.AppendUint(o.b, p.Semaphore, 10)
 		if p.Name != "" {
 			o.b = append(o.b, `,"name":`...)
-			o.b = appendString(o.b, p.Name)
+			o.b = appendString(o.b, p.Name, o.room())
 		}
 		o.b = append(o.b, `,"value":`...)
 		o.b = strconv.AppendUint(o.b, p.Value, 10)
 		o.b = append(o.b, '}')
 	}
 	o.b = append(o.b, ']')
+	o.uint(more, left)
 }
 
 // appendTime appends microseconds with as many of three decimals as there are.
@@ -238,12 +270,23 @@ func appendTime(b []byte, t Time) []byte {
 	return b
 }
 
-// appendString appends a JSON string. Bytes that are not UTF-8 become U+FFFD, and '<' an escape, so that the text can
-// stand in an HTML page.
-func appendString(b []byte, s string) []byte {
+// appendString appends a JSON string of up to room bytes, and of maxText; what is left out is counted at its end. Bytes
+// that are not UTF-8 become U+FFFD, and '<' an escape, so that the text can stand in an HTML page.
+func appendString(b []byte, s string, room int) []byte {
 	const hex = "0123456789abcdef"
+	room = max(min(room, maxText), roomForMark)
 	b = append(b, '"')
+	start := len(b)
+	cut, cutAt := start, 0 // where the text ends if it turns out to be too long, and where in s
 	for i := 0; i < len(s); {
+		switch n := len(b) - start; {
+		case n > room:
+			b = append(b[:cut], "… ("...)
+			b = strconv.AppendInt(b, int64(len(s)-cutAt), 10)
+			return append(b, ` bytes are left out)"`...)
+		case n <= room-roomForMark:
+			cut, cutAt = len(b), i
+		}
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])

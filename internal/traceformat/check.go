@@ -98,6 +98,7 @@ type span struct {
 	sub        uint64
 	waits      []Point // of a wait, or a call, of the host
 	signals    []Point // of a call that signals
+	more       bool    // the event had no room for all of them
 }
 
 type checkedTrack struct {
@@ -131,6 +132,7 @@ type checkedSub struct {
 	issued             Time
 	ended              bool
 	waits, signals     []Point
+	more               bool // the event had no room for all of them
 	devBegin, devEnd   Time
 	devEvent, devCount int
 }
@@ -269,7 +271,7 @@ func (c *checker) complete(e *Event) {
 			}
 		}
 	case CatWait, CatCall:
-		s.waits, s.signals = e.Args.Waits, e.Args.Signals
+		s.waits, s.signals, s.more = e.Args.Waits, e.Args.Signals, e.Args.more()
 	default:
 		c.problem(c.n, "a slice has category %q", e.Cat)
 	}
@@ -337,7 +339,7 @@ func (c *checker) asyncEvent(e *Event) {
 		if e.Args.Op == "" {
 			c.problem(c.n, "submission %d without its operation (\"op\")", e.Args.Sub)
 		}
-		s.event, s.begin, s.waits, s.signals = c.n, e.Time, e.Args.Waits, e.Args.Signals
+		s.event, s.begin, s.waits, s.signals, s.more = c.n, e.Time, e.Args.Waits, e.Args.Signals, e.Args.more()
 		return
 	}
 	if s := c.subs[subKey{e.PID / PIDRange, e.ID & (1<<MergedIDBits - 1)}]; s != nil {
@@ -440,6 +442,7 @@ type moment struct {
 	found   bool
 	signals []Point
 	waits   []Point
+	more    bool              // there are others, for which an event had no room
 	reached map[uint64]uint64 // by semaphore, the highest value that is signalled
 }
 
@@ -459,9 +462,9 @@ func (c *checker) around(k track, at Time) *moment {
 	t, m := c.tracks[k], &moment{reached: map[uint64]uint64{}}
 	add := func(s *span) {
 		m.found = true
-		m.signals, m.waits = append(m.signals, s.signals...), append(m.waits, s.waits...)
+		m.signals, m.waits, m.more = append(m.signals, s.signals...), append(m.waits, s.waits...), m.more || s.more
 		if sub := c.subs[subKey{k.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil {
-			m.signals, m.waits = append(m.signals, sub.signals...), append(m.waits, sub.waits...)
+			m.signals, m.waits, m.more = append(m.signals, sub.signals...), append(m.waits, sub.waits...), m.more || sub.more
 		}
 	}
 	i, _ := slices.BinarySearchFunc(t.spans, at, func(s span, at Time) int {
@@ -517,7 +520,7 @@ func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ..
 		switch {
 		case !to.found:
 			add(end.event, "flow %#x ends outside of every slice", k.id)
-		case k.cat == CatSignal && !from.releases(to.waits):
+		case k.cat == CatSignal && !from.more && !to.more && !from.releases(to.waits):
 			add(end.event, "flow %#x leads from %v to a wait for %v", k.id, from.signals, to.waits)
 		}
 	}
