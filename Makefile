@@ -19,6 +19,10 @@ UNTAGGED  := puregpu/(runtime/(gpu|gpu/internal/(blockpool|points|work)|rendezvo
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
 SERIAL    := puregpu/(runtime/gpu/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|reallibs|explore|explore/internal/.*))$$
 
+# How long the tests of one package may take. Go's default of ten minutes is too short for the largest
+# ones on a busy machine. A test that hangs still ends.
+TIMEOUT   ?= 40m
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -45,26 +49,31 @@ test: ## vet and test everything: without cgo, and with the race detector (needs
 	$(GO) vet ./...
 	cd testdata/callbench && $(GO) vet ./...
 	cd tools/gputrace/browsertest && $(GO) vet ./...
-	@$(MAKE) -j2 test-plain test-race
+	@$(MAKE) -k -j2 test-plain test-race
 
 .PHONY: test-tags
 test-tags: ## test under each build tag what is another under it
 	@set -e; for tag in $(TAGS); do \
 		set -x; \
-		CGO_ENABLED=0 $(GO) test -short -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
+		CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -short -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
 		{ set +x; } 2>/dev/null; \
 	done
-	CGO_ENABLED=0 $(GO) test -short -tags puregpu_static $(STATIC)
+	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -short -tags puregpu_static $(STATIC)
 
 # The longest tests keep one core busy for half of the time: side by side the two use both. To test copies of the examples, and to
 # build them for other systems, is left to build-matrix; and to the half without the race detector what -short leaves out.
+# A package that fails does not keep the others from being tested.
 .PHONY: test-plain test-race
 test-plain:
-	CGO_ENABLED=0 $(GO) test -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(GO) list ./... | grep -v 'runtime/gpu$$')
-	CGO_ENABLED=0 $(GO) test ./runtime/gpu
+	@failed=0; export CGO_ENABLED=0; set -x; \
+	$(GO) test -timeout $(TIMEOUT) -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(GO) list ./... | grep -v 'runtime/gpu$$') || failed=1; \
+	$(GO) test -timeout $(TIMEOUT) ./runtime/gpu || failed=1; \
+	exit $$failed
 test-race:
-	CGO_ENABLED=1 $(GO) test -race ./runtime/gpu
-	CGO_ENABLED=1 $(GO) test -race -short $$($(GO) list ./... | grep -vE 'runtime/gpu$$|$(SERIAL)')
+	@failed=0; export CGO_ENABLED=1; set -x; \
+	$(GO) test -timeout $(TIMEOUT) -race ./runtime/gpu || failed=1; \
+	$(GO) test -timeout $(TIMEOUT) -race -short $$($(GO) list ./... | grep -vE 'runtime/gpu$$|$(SERIAL)') || failed=1; \
+	exit $$failed
 
 # `go list` sorts versions as Go does, release candidates included. The module proxy has the toolchains.
 .PHONY: test-newest-go
@@ -75,10 +84,10 @@ test-newest-go: ## vet, build and test with the newest Go that the module proxy 
 	$(GO) version; \
 	set -x; \
 	$(GO) vet ./...; \
-	$(GO) test -count=1 -timeout 20m ./runtime/dl/...; \
-	$(GO) test -count=1 -timeout 20m -tags puregpu_syscalln ./runtime/dl/...; \
-	$(GO) test -count=1 -timeout 20m -tags puregpu_static $(STATIC); \
-	$(GO) test -short -timeout 30m ./...
+	$(GO) test -count=1 -timeout $(TIMEOUT) ./runtime/dl/...; \
+	$(GO) test -count=1 -timeout $(TIMEOUT) -tags puregpu_syscalln ./runtime/dl/...; \
+	$(GO) test -count=1 -timeout $(TIMEOUT) -tags puregpu_static $(STATIC); \
+	$(GO) test -short -timeout $(TIMEOUT) ./...
 
 .PHONY: soak
 soak: ## submit a million random operations to simulated GPUs, under the race detector if there is gcc; SEED=n repeats a run
@@ -98,17 +107,17 @@ explore: ## run the runtime in as many orders of its goroutines as TIME allows (
 
 .PHONY: test-abi
 test-abi: setup-abi ## prove every function's ABI against a C library, here and for arm64 under qemu
-	CGO_ENABLED=0 $(GO) test -count=1 -run Echo -v ./gen
-	CGO_ENABLED=0 $(GO) test -count=1 ./runtime/dl
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout $(TIMEOUT) -run Echo -v ./gen
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout $(TIMEOUT) ./runtime/dl
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/abi-arm64.test ./gen
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/dl-arm64.test ./runtime/dl
 	cd examples/cublas && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o ../../$(BUILD)/cublas-arm64.test ./cublas
-	cd gen && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../$(BUILD)/abi-arm64.test -test.run Echo -test.v -test.timeout 10m
-	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short -test.timeout 10m
+	cd gen && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../$(BUILD)/abi-arm64.test -test.run Echo -test.v -test.timeout $(TIMEOUT)
+	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short -test.timeout $(TIMEOUT)
 	@# With the tag puregpu_static no library opens on arm64: it is an error that says so, and programs go on. They need no libraries of arm64's.
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -tags puregpu_static -o $(BUILD)/dl-static-arm64.test ./runtime/dl
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -tags puregpu_static -o $(BUILD)/gpuinfo-static-arm64 ./tools/gpuinfo
-	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.short
+	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.short -test.timeout $(TIMEOUT)
 	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.run '^TestStub$$' -test.v | grep -e '--- PASS: TestStub'
 	said=$$(qemu-aarch64 $(BUILD)/gpuinfo-static-arm64) && echo "$$said" | grep -m 1 'No CUDA driver: .* with puregpu_static linux/amd64'
 	cd examples/cublas/cublas && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../../$(BUILD)/cublas-arm64.test -test.run ABI -test.v
@@ -154,7 +163,7 @@ build-matrix: ## build for every platform and tag, and vet for those that others
 		echo "$(BUILD)/gpuinfo-nogpu is dynamic: with the tag nogpu nothing may be linked in that loads libraries" >&2; exit 1; \
 	fi
 	@echo "$(BUILD)/gpuinfo-nogpu is static"
-	CGO_ENABLED=0 $(GO) test -run '^TestCopyOut$$' ./runtime/examples
+	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -run '^TestCopyOut$$' ./runtime/examples
 
 .PHONY: test-bindgen
 test-bindgen: ## build, vet and test the module that binds cuBLAS with bindgen, for every platform; it needs no cuBLAS
