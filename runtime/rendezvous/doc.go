@@ -13,5 +13,8 @@
 // are just getting it. So the same name may be used again, and what an earlier run has left behind is never taken for an
 // answer. One that does not come makes the others wait until their contexts end.
 //
-// None of this is a defence. The ids, and the ports and folders they go through, are for those who are trusted with them.
+// Whoever has an id can take part in the communicator that is made of it. [File] uses only a folder of
+// the user's own. With [TCP] ranks prove to each other that they know a secret, if there is one:
+// PUREGPU_RENDEZVOUS_SECRET, the same on all ranks. Without it the port is for those who are trusted.
+// Nothing is encrypted, and neither is the traffic of NCCL.
 package rendezvous

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/puregpu/puregpu/internal/printable"
 )
 
 // A File passes ids through files.
@@ -64,7 +66,7 @@ func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error)
 		id, err = d.share(ctx, id)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("rendezvous: %s through files in %s: %w", exchange(name, p), f.Path, err)
+		return nil, fmt.Errorf("rendezvous: %s through files in %s: %w", exchange(name, p), printable.Text(f.Path), printable.Error(err))
 	}
 	return id, nil
 }

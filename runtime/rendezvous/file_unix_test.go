@@ -236,3 +236,15 @@ func TestGone(t *testing.T) {
 		t.Error("without an error")
 	}
 }
+
+// TestPathIsPrintable keeps the control characters of a path out of the error.
+func TestPathIsPrintable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a\x1b[31m\nb")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := share(withLimit(t, limit), File{Path: path, At: Place{Count: 2}}, 0, "", newID())
+	if err == nil || strings.ContainsAny(err.Error(), "\x1b\n") || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("%q", err)
+	}
+}

@@ -2,29 +2,50 @@ package rendezvous
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 
 	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
+// secretVariable is the environment variable that has the secret of a [TCP] without one.
+const secretVariable = "PUREGPU_RENDEZVOUS_SECRET"
+
+// minSecret is the length of the shortest secret. A shorter one could be guessed from what is sent.
+const minSecret = 16
+
 // A TCP passes ids over connections to rank 0.
 //
 // Rank 0 listens only while it passes something. It may come first or last, and one exchange after the other may use the same
 // address; those of two names at the same time take turns.
+//
+// With a secret, rank 0 and every other rank prove to each other that they know it before a rank counts
+// and before the id is sent, and the id cannot be changed on its way. Nothing is encrypted: whoever sees
+// the traffic sees the id. Without a secret anybody who can connect can take part.
+//
+// Peers that prove nothing cannot use up memory or connections: what they may send is small, they have 10
+// seconds for it, and the oldest of too many is dropped. Of two processes with the same rank the first
+// counts while its connection lasts.
 type TCP struct {
 	// Address is where the others find rank 0, host:port. Empty, it is made of MASTER_ADDR and MASTER_PORT, which torchrun sets and
 	// many scripts for Slurm and mpirun export. As torchrun's own store listens at that port the one taken is higher by
 	// [PortOffset], or lower where there is none so high.
 	Address string
 
-	// Listen is where rank 0 listens. Empty, it is Address's port on all interfaces, for the host's name may well mean another one on
-	// its own machine; or on that of Address, if it is localhost or a loopback address.
+	// Listen is where rank 0 listens, host:port. Empty, it listens at Address: at each address of this
+	// machine that the host's name has there. Give ":port" to listen on all interfaces, as it takes where
+	// Address is not this machine's own, but that of a proxy, or where the machine has its own name for a
+	// loopback address.
 	Listen string
+
+	// Secret is the same on all ranks. It has 16 bytes or more; make it with "openssl rand -hex 32", say.
+	// Empty, it is the environment variable PUREGPU_RENDEZVOUS_SECRET, and without that there is none.
+	// Do not print a TCP that has one.
+	Secret string
 
 	// At is the place of this process; the zero Place is looked for in the environment. Rank 0 waits for as many others as there
 	// are in Count.
@@ -53,16 +74,31 @@ func (t TCP) Share(ctx context.Context, name string, id []byte) ([]byte, error) 
 			return nil, fmt.Errorf("rendezvous: %s: %w", exchange(name, p), err)
 		}
 	}
-	x := tcpExchange{address: at, token: token(p.Run, name), rank: p.Rank, count: p.Count}
-	if id, err = x.share(ctx, id, t.Listen); err != nil {
+	x := tcpExchange{address: at, listen: t.Listen, token: token(p.Run, name), rank: p.Rank, count: p.Count}
+	if x.key, err = t.key(secureenv.Lookup); err == nil {
+		id, err = x.share(ctx, id)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("rendezvous: %s at %s: %w", exchange(name, p), printable.Text(at), printable.Error(err))
 	}
 	return id, nil
 }
 
-func (x *tcpExchange) share(ctx context.Context, id []byte, listen string) ([]byte, error) {
-	listen, err := listenAddress(x.address, listen)
-	switch {
+// key returns the key that the secret makes. Without a secret it is one that anybody can make.
+func (t TCP) key(lookup env) (key [sha256.Size]byte, err error) {
+	secret, from := t.Secret, "Secret"
+	if secret == "" {
+		secret, _ = lookup(secretVariable)
+		from = secretVariable
+	}
+	if secret != "" && len(secret) < minSecret {
+		return key, fmt.Errorf("%s has less than %d bytes: make a longer one, as by openssl rand -hex 32", from, minSecret)
+	}
+	return sha256.Sum256([]byte("puregpu rendezvous secret\n" + secret)), nil
+}
+
+func (x *tcpExchange) share(ctx context.Context, id []byte) ([]byte, error) {
+	switch err := checkAddress(x.address); {
 	case err != nil:
 		return nil, err
 	case ctx.Err() != nil:
@@ -76,7 +112,7 @@ func (x *tcpExchange) share(ctx context.Context, id []byte, listen string) ([]by
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	return id, x.give(ctx, id, listen)
+	return id, x.give(ctx, id)
 }
 
 // masterAddress returns the address for ids, as what the launcher has told suggests it.
@@ -96,20 +132,14 @@ func masterAddress(lookup env) (string, error) {
 	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
 }
 
-// listenAddress returns where to listen to be found at an address.
-func listenAddress(address, listen string) (string, error) {
+// checkAddress checks an address that ranks are to connect to.
+func checkAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil && (host == "" || port == "" || port == "0") {
 		err = &net.AddrError{Err: "no host or no port", Addr: address}
 	}
 	if err != nil {
-		return "", fmt.Errorf("not a host:port that all ranks can connect to: %w", err)
+		return fmt.Errorf("not a host:port that all ranks can connect to: %w", err)
 	}
-	if listen != "" {
-		return listen, nil
-	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		host = ""
-	}
-	return net.JoinHostPort(host, port), nil
+	return nil
 }

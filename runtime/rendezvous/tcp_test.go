@@ -28,18 +28,6 @@ func TestMasterAddress(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s%s", test.env, got, err, test.want, test.err)
 		}
 	}
-	for _, test := range []struct{ address, listen, want string }{
-		{"node1:30500", "", ":30500"},
-		{"10.0.0.1:30500", "", ":30500"},
-		{"10.0.0.1:30500", "10.0.0.1:30500", "10.0.0.1:30500"},
-		{"127.0.0.1:30500", "", "127.0.0.1:30500"},
-		{"[::1]:30500", "", "[::1]:30500"},
-		{"localhost:30500", "", "localhost:30500"},
-	} {
-		if got, err := listenAddress(test.address, test.listen); err != nil || got != test.want {
-			t.Errorf("%s, %s: listens at %s, %v; want %s", test.address, test.listen, got, err, test.want)
-		}
-	}
 }
 
 func TestMasterAddressUnset(t *testing.T) {

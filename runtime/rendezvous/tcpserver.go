@@ -5,38 +5,54 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
-	"syscall"
 	"time"
 )
 
 // A tcpServer is rank 0's end of an exchange.
 type tcpServer struct {
-	x    *tcpExchange
-	all  chan struct{} // closed when all ranks are there
-	wg   sync.WaitGroup
-	ctx  context.Context // of the connections
-	mu   sync.Mutex
-	conn map[net.Conn]int // that wait for the id, and their ranks
-	over bool             // takes no more
-	odd  error            // the latest that was not as it should be
+	x   *tcpExchange
+	all chan struct{} // closed when all ranks are there
+	wg  sync.WaitGroup
+	ctx context.Context // of the connections
+
+	mu       sync.Mutex // protects the following fields
+	greeting []net.Conn // that have proved nothing yet, the oldest first
+	waiting  map[net.Conn]waiter
+	over     bool  // takes no more
+	odd      error // the latest that was not as it should be
 }
 
+// A waiter is a rank that waits for the id.
+type waiter struct {
+	rank int // -1 if it does not know
+	transcript
+}
+
+// strangers is how many connections may be greeted at a time beside those of all ranks.
+const strangers = 128
+
 // give waits for all other ranks and sends them the id.
-func (x *tcpExchange) give(ctx context.Context, id []byte, listen string) error {
+func (x *tcpExchange) give(ctx context.Context, id []byte) error {
 	if x.count == 1 {
 		return nil
 	}
-	l, err := open(ctx, listen)
+	listeners, err := x.open(ctx)
 	if err != nil {
 		return err
 	}
 	inner, cancel := context.WithCancel(ctx)
-	s := &tcpServer{x: x, all: make(chan struct{}), ctx: inner, conn: map[net.Conn]int{}}
-	closed := closeWith(ctx, l)
-	s.wg.Go(func() { s.accept(l) })
+	s := &tcpServer{x: x, all: make(chan struct{}), ctx: inner, waiting: map[net.Conn]waiter{}, odd: x.unreachable(listeners)}
+	var closed []func()
+	for _, l := range listeners {
+		closed = append(closed, closeWith(ctx, l))
+		s.wg.Go(func() { s.accept(l) })
+	}
 	defer func() {
-		closed()
+		for _, c := range closed {
+			c()
+		}
 		cancel()
 		s.wg.Wait()
 	}()
@@ -51,26 +67,6 @@ func (x *tcpExchange) give(ctx context.Context, id []byte, listen string) error 
 	}
 }
 
-// open listens. A port that is in use may be so by another exchange, or by a run that is about to end.
-func open(ctx context.Context, address string) (net.Listener, error) {
-	var config net.ListenConfig
-	for pace := tcpPace(); ; {
-		l, err := config.Listen(ctx, "tcp", address)
-		if err == nil || !inUse(err) {
-			return l, err
-		}
-		if end := pace.wait(ctx); end != nil {
-			return nil, fmt.Errorf("%w; set another port, on all ranks, if another program has this one: %w", err, end)
-		}
-	}
-}
-
-// inUse reports whether an error says that somebody else listens. The number is Windows's own, which package syscall does not
-// take for the portable one.
-func inUse(err error) bool {
-	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.Errno(10048))
-}
-
 func (s *tcpServer) accept(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -82,6 +78,7 @@ func (s *tcpServer) accept(l net.Listener) {
 			time.Sleep(tcpPace().next) // of too many open files there may be fewer soon
 			continue
 		}
+		s.begin(c)
 		s.wg.Go(func() {
 			defer closeWith(s.ctx, c)()
 			if err := s.serve(c); err != nil && s.ctx.Err() == nil {
@@ -97,74 +94,161 @@ func (s *tcpServer) note(err error) {
 	s.mu.Unlock()
 }
 
-// serve greets one who has connected, and watches the connection.
+// begin adds a connection that is greeted. Of too many it closes the oldest: a rank needs little time,
+// and comes again.
+func (s *tcpServer) begin(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.greeting = append(s.greeting, c)
+	if len(s.greeting) > s.x.count+strangers {
+		s.greeting[0].Close()
+		s.greeting = slices.Delete(s.greeting, 0, 1)
+	}
+}
+
+// end removes a connection that is no longer greeted.
+func (s *tcpServer) end(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.greeting, c); i >= 0 {
+		s.greeting = slices.Delete(s.greeting, i, i+1)
+	}
+}
+
+// serve greets a peer that has connected, and watches the connection.
 func (s *tcpServer) serve(c net.Conn) error {
-	deadline := time.Now().Add(helloTime)
-	var h hello
-	if err := receive(c, deadline, &h); err != nil {
-		return fmt.Errorf("no greeting: %w", err)
-	}
-	r := reply{magic, wait, int32(s.x.count)}
-	var odd error
-	switch {
-	case h.Magic != magic:
-		return errors.New("something that is no rank has connected")
-	case h.Token != s.x.token:
-		r.Answer, odd = otherToken, errors.New("a rank of another run, or at an exchange with another name, has connected")
-	case int(h.Count) != s.x.count:
-		r.Answer, odd = otherCount, fmt.Errorf("%w: rank %d has been told %d, and rank 0 %d", errCount, h.Rank, h.Count, s.x.count)
-	}
-	if err := send(c, deadline, r); err != nil || odd != nil {
-		return errors.Join(odd, err)
-	}
-	if !s.add(c, int(h.Rank)) {
-		return nil
-	}
-	var nothing [1]byte
-	if err := c.SetReadDeadline(time.Time{}); err != nil {
+	w, err := s.greet(c)
+	s.end(c)
+	if err != nil {
 		return err
 	}
-	_, err := c.Read(nothing[:]) // returns when the rank leaves, or the connection is closed here
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if added, err := s.add(c, w); !added {
+		return err
+	}
+	var nothing [1]byte
+	n, err := c.Read(nothing[:]) // returns when the rank leaves, or the connection is closed here
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || s.ctx.Err() != nil {
 		return nil
 	}
-	delete(s.conn, c)
-	return fmt.Errorf("rank %d had come and is gone: %w", h.Rank, err)
+	delete(s.waiting, c)
+	if n > 0 {
+		return fmt.Errorf("rank %d sends more than its proof", w.rank)
+	}
+	return fmt.Errorf("rank %d had come and is gone: %w", w.rank, err)
 }
 
-// add adds one who waits, unless the exchange is over.
-func (s *tcpServer) add(c net.Conn, rank int) bool {
+// greet answers a peer and has it prove that it knows the secret. It returns an error for one that is not
+// to wait for the id.
+func (s *tcpServer) greet(c net.Conn) (w waiter, err error) {
+	if err := c.SetDeadline(time.Now().Add(helloTime)); err != nil {
+		return w, err
+	}
+	var h hello
+	b, err := receive(c, &h)
+	switch {
+	case err != nil:
+		return w, fmt.Errorf("no greeting: %w", err)
+	case h.Magic != magic:
+		return w, errors.New("something that is no rank has connected")
+	}
+	w = waiter{int(h.Rank), transcript{s.x.key, b}}
+	r := reply{magic, wait, int32(s.x.count), newNonce()}
+	var odd error
+	switch {
+	case h.Token != s.x.token:
+		r.Answer, odd = otherToken, errors.New("a rank of another run, or at an exchange with another name, has connected")
+	case int(h.Count) != s.x.count:
+		r.Answer, odd = otherCount, fmt.Errorf("%w: rank %d has been told %d, and rank 0 %d", errCount, h.Rank, h.Count, s.x.count)
+	case w.rank < -1 || w.rank == 0 || w.rank >= s.x.count:
+		return w, fmt.Errorf("no other rank of %d is rank %d", s.x.count, h.Rank)
+	default:
+		if odd = s.taken(w.rank); odd != nil {
+			r.Answer = rankTaken
+		}
+	}
+	head := encode(r)
+	w.add(head)
+	m := w.mac(ofReply)
+	if _, err := c.Write(append(head, m[:]...)); err != nil || odd != nil {
+		return w, errors.Join(odd, err)
+	}
+	var proof mac
+	if _, err := receive(c, &proof); err != nil {
+		return w, fmt.Errorf("a rank has left without a proof that it has the secret; is it the same on all ranks? %w", err)
+	}
+	if err := w.check(ofProof, proof); err != nil {
+		return w, fmt.Errorf("a rank has %w", err)
+	}
+	return w, nil
+}
+
+// taken returns an error if a rank waits already.
+func (s *tcpServer) taken(rank int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.takenLocked(rank)
+}
+
+func (s *tcpServer) takenLocked(rank int) error {
+	for c, w := range s.waiting {
+		if w.rank == rank && rank >= 0 {
+			return fmt.Errorf("rank %d is there already, from %v: were two processes told the same rank?", rank, c.RemoteAddr())
+		}
+	}
+	return nil
+}
+
+// add adds a rank that waits, unless the exchange is over or the rank has come in the meantime.
+func (s *tcpServer) add(c net.Conn, w waiter) (added bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		return false
+		return false, nil
 	}
-	s.conn[c] = rank
-	if len(s.ranks()) == s.x.count-1 {
+	if err := s.takenLocked(w.rank); err != nil {
+		return false, err
+	}
+	s.waiting[c] = w
+	if len(s.waiting) == s.x.count-1 {
 		s.over = true
 		close(s.all)
 	}
-	return true
+	return true, nil
 }
 
-// ranks returns the ranks that wait, each once, and -1 for each that did not know.
+// ranks returns the ranks that wait.
 func (s *tcpServer) ranks() []int {
 	var all []int
-	for _, r := range s.conn {
-		all = append(all, r)
+	for _, w := range s.waiting {
+		all = append(all, w.rank)
 	}
-	return distinct(all)
+	slices.Sort(all)
+	return all
 }
 
-// sendAll sends the id to all who wait.
+// sendAll sends the id to all ranks at once, so that a slow one does not delay the others.
 func (s *tcpServer) sendAll(id []byte) error {
-	var errs []error
-	for c, rank := range s.conn { // nobody changes it any more
-		if err := send(c, time.Now().Add(helloTime), id); err != nil {
-			errs = append(errs, fmt.Errorf("to rank %d: %w", rank, err))
-		}
+	errs := make(chan error, len(s.waiting)) // nobody changes these any more
+	for c, w := range s.waiting {
+		go func() {
+			err := c.SetWriteDeadline(time.Now().Add(helloTime))
+			if err == nil {
+				_, err = c.Write(w.encodeID(id))
+			}
+			if err != nil {
+				err = fmt.Errorf("to rank %d: %w", w.rank, err)
+			}
+			errs <- err
+		}()
 	}
-	return errors.Join(errs...)
+	var all error
+	for range s.waiting {
+		all = errors.Join(all, <-errs)
+	}
+	return all
 }

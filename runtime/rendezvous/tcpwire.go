@@ -12,11 +12,22 @@ import (
 	"time"
 )
 
-// A tcpExchange is one exchange. A rank connects and says hello; rank 0 answers at once whether it is the right one, and when it
-// has all the ranks connected sends them the id. That they wait for it on open connections is how rank 0 knows that they are
-// there, and when all are.
+// A tcpExchange is one exchange. On each connection are sent, in big-endian order:
+//
+//	rank    hello   magic, token of the exchange, rank, count, nonce
+//	rank 0  reply   magic, answer, count, nonce; mac of hello and reply
+//	rank    proof   mac of hello and reply
+//	rank 0  id      length, id; mac of hello, reply, length and id
+//
+// The reply comes at once. It proves that rank 0 knows the secret, and the proof that the rank does.
+// Rank 0 counts the rank then, and sends the id when it has all ranks connected. That they wait for it on
+// open connections is how rank 0 knows that they are there, and when all are.
+//
+// Without a secret the macs are made with a key that everybody has.
 type tcpExchange struct {
 	address     string
+	listen      string // where rank 0 does, if not there
+	key         [sha256.Size]byte
 	token       [sha256.Size]byte
 	rank, count int
 }
@@ -30,65 +41,90 @@ const (
 // tcpPace is how often a rank tries to connect, and rank 0 to listen.
 func tcpPace() backoff { return backoff{5 * time.Millisecond, 500 * time.Millisecond} }
 
-// A hello is what a rank sends.
+// A hello is the first thing that a rank sends.
 type hello struct {
 	Magic [8]byte
 	Token [sha256.Size]byte
 	Rank  int32 // -1 if it does not know
 	Count int32
+	Nonce nonce
 }
 
-var magic = [8]byte{'p', 'u', 'r', 'e', 'g', 'p', 'u', 1}
+// magic ends in the version of the protocol.
+var magic = [8]byte{'p', 'u', 'r', 'e', 'g', 'p', 'u', 2}
 
-// An answer is what rank 0 sends at once, behind the magic.
+// An answer says what rank 0 makes of a hello.
 type answer uint8
 
 const (
 	wait       answer = iota + 1 // for the id
 	otherToken                   // come again, when this exchange is over
 	otherCount
+	rankTaken // by another connection
 )
 
-// A reply is what rank 0 sends at once.
+// A reply is what rank 0 sends at once. Its mac follows.
 type reply struct {
 	Magic  [8]byte
 	Answer answer
 	Count  int32 // rank 0's
+	Nonce  nonce
 }
 
-// send and receive move one of these, or an id, before a deadline.
-func send(c net.Conn, deadline time.Time, v any) error {
-	if err := c.SetWriteDeadline(deadline); err != nil {
-		return err
+// encode returns one of these as it is sent.
+func encode(v any) []byte {
+	b, err := binary.Append(nil, binary.BigEndian, v)
+	if err != nil {
+		panic(err) // their sizes are fixed
 	}
-	if id, ok := v.([]byte); ok {
-		_, err := c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(id))), id...))
-		return err
-	}
-	return binary.Write(c, binary.BigEndian, v)
+	return b
 }
 
-func receive(c net.Conn, deadline time.Time, v any) error {
-	if err := c.SetReadDeadline(deadline); err != nil {
-		return err
+// receive reads one of these, and no more.
+func receive(c net.Conn, v any) ([]byte, error) {
+	b := make([]byte, binary.Size(v))
+	if _, err := io.ReadFull(c, b); err != nil {
+		return nil, err
 	}
-	return binary.Read(c, binary.BigEndian, v)
+	_, err := binary.Decode(b, binary.BigEndian, v)
+	return b, err
 }
 
-func receiveID(c net.Conn) ([]byte, error) {
+// encodeID returns the last thing that rank 0 sends.
+func (t *transcript) encodeID(id []byte) []byte {
+	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(id))), id...)
+	t.add(b)
+	m := t.mac(ofID)
+	return append(b, m[:]...)
+}
+
+// receiveID waits for the id without a deadline.
+func (t *transcript) receiveID(c net.Conn) ([]byte, error) {
 	var n uint32
-	if err := receive(c, time.Time{}, &n); err != nil {
+	size, err := receive(c, &n)
+	if err != nil {
 		return nil, err
 	}
 	if n == 0 || n > maxID {
 		return nil, fmt.Errorf("rank 0 announces %d bytes", n)
 	}
-	id := make([]byte, n)
 	if err := c.SetReadDeadline(time.Now().Add(helloTime)); err != nil {
 		return nil, err
 	}
-	_, err := io.ReadFull(c, id)
-	return id, err
+	id := make([]byte, n)
+	if _, err := io.ReadFull(c, id); err != nil {
+		return nil, err
+	}
+	var m mac
+	if _, err := receive(c, &m); err != nil {
+		return nil, err
+	}
+	t.add(size)
+	t.add(id)
+	if err := t.check(ofID, m); err != nil {
+		return nil, errors.New("the id was changed on its way")
+	}
+	return id, nil
 }
 
 // closeWith closes a connection or listener when the context ends, which makes everything return that waits for it. The function
@@ -140,23 +176,49 @@ func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 var errCount = errors.New("the ranks do not agree how many they are")
 
 func (x *tcpExchange) takeFrom(c net.Conn) ([]byte, error) {
-	deadline := time.Now().Add(helloTime)
-	if err := send(c, deadline, hello{magic, x.token, int32(x.rank), int32(x.count)}); err != nil {
+	if err := c.SetDeadline(time.Now().Add(helloTime)); err != nil {
+		return nil, err
+	}
+	t := transcript{key: x.key}
+	t.add(encode(hello{magic, x.token, int32(x.rank), int32(x.count), newNonce()}))
+	if _, err := c.Write(t.said); err != nil {
 		return nil, err
 	}
 	var r reply
-	err := receive(c, deadline, &r)
+	var m mac
+	b, err := receive(c, &r)
+	if err == nil && r.Magic == magic {
+		t.add(b)
+		_, err = receive(c, &m)
+	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("whoever listens there has not answered: %w", err)
-	case r.Magic != magic || r.Answer < wait || r.Answer > otherCount:
+	case r.Magic != magic:
 		return nil, errors.New("whoever listens there is no rank 0: does another program use the port?")
-	case r.Answer == otherToken:
-		return nil, errors.New("whoever listens there is a rank 0 of another run, or at an exchange with another name")
-	case r.Answer == otherCount:
-		return nil, fmt.Errorf("%w: rank 0 has been told %d, and this one %d", errCount, r.Count, x.count)
 	}
-	id, err := receiveID(c)
+	if err := t.check(ofReply, m); err != nil {
+		return nil, fmt.Errorf("whoever listens there has %w", err)
+	}
+	switch r.Answer {
+	case wait:
+	case otherToken:
+		return nil, errors.New("whoever listens there is a rank 0 of another run, or at an exchange with another name")
+	case otherCount:
+		return nil, fmt.Errorf("%w: rank 0 has been told %d, and this one %d", errCount, r.Count, x.count)
+	case rankTaken:
+		return nil, fmt.Errorf("rank 0 has another rank %d: were two processes told the same rank?", x.rank)
+	default:
+		return nil, fmt.Errorf("rank 0 has answered %d, which means nothing here: do all ranks use the same release?", r.Answer)
+	}
+	proof := t.mac(ofProof)
+	if _, err := c.Write(proof[:]); err != nil {
+		return nil, err
+	}
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	id, err := t.receiveID(c)
 	if err != nil {
 		return nil, fmt.Errorf("rank 0 had come and is gone: %w", err)
 	}

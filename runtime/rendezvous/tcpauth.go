@@ -1,0 +1,58 @@
+package rendezvous
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+)
+
+// A mac is an HMAC-SHA256 under the key that the secret makes. It proves that its sender knows the
+// secret, and that nobody has changed what was said on the connection.
+type mac [sha256.Size]byte
+
+// nonce makes each connection's macs different, so that none can be used again.
+type nonce [32]byte
+
+func newNonce() (n nonce) {
+	rand.Read(n[:])
+	return n
+}
+
+// A speaker says what a mac stands for. No mac of one can be taken for one of another.
+type speaker string
+
+const (
+	ofReply speaker = "reply" // of rank 0
+	ofProof speaker = "proof" // of another rank
+	ofID    speaker = "id"    // of rank 0
+)
+
+// A transcript is what both ends have said on a connection.
+type transcript struct {
+	key  [sha256.Size]byte
+	said []byte
+}
+
+func (t *transcript) add(b []byte) { t.said = append(t.said, b...) }
+
+// mac returns the mac of what was said.
+func (t *transcript) mac(who speaker) (m mac) {
+	h := hmac.New(sha256.New, t.key[:])
+	fmt.Fprintf(h, "puregpu rendezvous %s %d\n", who, len(t.said))
+	h.Write(t.said)
+	h.Sum(m[:0])
+	return m
+}
+
+// errSecret is the error for a mac that is wrong. It says nothing about the secret.
+var errSecret = errors.New("another secret, or none: set the same " + secretVariable + " or TCP.Secret on all ranks")
+
+// check compares a mac with the right one, in a time that tells nothing about them.
+func (t *transcript) check(who speaker, got mac) error {
+	if want := t.mac(who); !hmac.Equal(got[:], want[:]) {
+		return errSecret
+	}
+	return nil
+}
