@@ -271,7 +271,7 @@ func (c *checker) complete(e *Event) {
 			}
 		}
 	case CatWait, CatCall:
-		s.waits, s.signals, s.more = e.Args.Waits, e.Args.Signals, e.Args.more()
+		s.waits, s.signals, s.more, s.sub = e.Args.Waits, e.Args.Signals, e.Args.more(), e.Args.Sub
 	default:
 		c.problem(c.n, "a slice has category %q", e.Cat)
 	}
@@ -442,9 +442,13 @@ type moment struct {
 	found   bool
 	signals []Point
 	waits   []Point
-	more    bool              // there are others, for which an event had no room
-	reached map[uint64]uint64 // by semaphore, the highest value that is signalled
+	waiters []uint64            // whose each of the waits is: the number of a submission, or 0
+	more    bool                // there are others, for which an event had no room
+	reached map[uint64][2]reach // by semaphore, the highest value that is signalled, and the highest that another signals
 }
+
+// A reach is the value to which a submission signals a semaphore. A submission of 0 is the host.
+type reach struct{ value, sub uint64 }
 
 type momentKey struct {
 	track track
@@ -459,12 +463,21 @@ func (c *checker) around(k track, at Time) *moment {
 	if m := c.moments[momentKey{k, at}]; m != nil {
 		return m
 	}
-	t, m := c.tracks[k], &moment{reached: map[uint64]uint64{}}
+	t, m := c.tracks[k], &moment{reached: map[uint64][2]reach{}}
+	say := func(sub uint64, waits, signals []Point, more bool) {
+		m.found, m.more = true, m.more || more
+		m.signals, m.waits = append(m.signals, signals...), append(m.waits, waits...)
+		for range waits {
+			m.waiters = append(m.waiters, sub)
+		}
+		for _, s := range signals {
+			m.reached[s.Semaphore] = further(m.reached[s.Semaphore], reach{s.Value, sub})
+		}
+	}
 	add := func(s *span) {
-		m.found = true
-		m.signals, m.waits, m.more = append(m.signals, s.signals...), append(m.waits, s.waits...), m.more || s.more
-		if sub := c.subs[subKey{k.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil {
-			m.signals, m.waits, m.more = append(m.signals, sub.signals...), append(m.waits, sub.waits...), m.more || sub.more
+		say(s.sub, s.waits, s.signals, s.more)
+		if sub := c.subs[subKey{k.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil && s.cat != CatCall { // a call says it itself
+			say(s.sub, sub.waits, sub.signals, sub.more)
 		}
 	}
 	i, _ := slices.BinarySearchFunc(t.spans, at, func(s span, at Time) int {
@@ -482,9 +495,6 @@ func (c *checker) around(k track, at Time) *moment {
 		if s := &t.spans[outer]; s.end >= at {
 			add(s)
 		}
-	}
-	for _, s := range m.signals {
-		m.reached[s.Semaphore] = max(m.reached[s.Semaphore], s.Value)
 	}
 	if last-i > crowded {
 		if c.moments == nil {
@@ -517,23 +527,47 @@ func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ..
 			add(end.event, "flow %#x leads into another program", k.id)
 		}
 		to := c.around(end.track, end.time)
+		ok, itself := from.releases(to)
 		switch {
 		case !to.found:
 			add(end.event, "flow %#x ends outside of every slice", k.id)
-		case k.cat == CatSignal && !from.more && !to.more && !from.releases(to.waits):
+		case k.cat != CatSignal || ok:
+		case itself != 0:
+			add(end.event, "flow %#x leads from submission %d to itself", k.id, itself)
+		case !from.more && !to.more:
 			add(end.event, "flow %#x leads from %v to a wait for %v", k.id, from.signals, to.waits)
 		}
 	}
 }
 
-// releases says whether one of the signals is one that one of the waits is for.
-func (m *moment) releases(waits []Point) bool {
-	for _, w := range waits {
-		if value, ok := m.reached[w.Semaphore]; ok && value >= w.Value {
-			return true
+// further adds a reach to the two highest of a semaphore, which are of different submissions.
+func further(of [2]reach, r reach) [2]reach {
+	switch {
+	case r.sub == of[0].sub || of[0].value == 0:
+		of[0] = reach{max(r.value, of[0].value), r.sub}
+	case r.value > of[0].value:
+		of = [2]reach{r, of[0]}
+	case r.value > of[1].value:
+		of[1] = r
+	}
+	return of
+}
+
+// releases says whether one of the signals is one that one of the waits of m is for. A submission does not release
+// itself: if that is all there is, its number is returned.
+func (from *moment) releases(to *moment) (ok bool, itself uint64) {
+	for i, w := range to.waits {
+		for _, r := range from.reached[w.Semaphore] {
+			switch {
+			case r.value < w.Value || r.value == 0:
+			case r.sub != 0 && r.sub == to.waiters[i]:
+				itself = r.sub
+			default:
+				return true, 0
+			}
 		}
 	}
-	return false
+	return false, itself
 }
 
 func (c *checker) finishSub(k subKey, s *checkedSub, add func(int, string, ...any)) {

@@ -20,15 +20,19 @@ type arrows struct {
 }
 
 // A flowEnd is where an arrow begins or ends, and the earliest time at which the signal can have been, or the latest of the wait's end: clocks of devices are
-// known only so well.
+// known only so well. A pid of 0 says that what signalled has no slice: then there is no arrow.
 type flowEnd struct {
 	pid, tid  int64
 	at, limit traceformat.Time
+	sub       uint64 // the number of the submission, or 0
 }
+
+// same reports whether both ends are of one submission. A submission does not release itself.
+func (e flowEnd) same(to flowEnd) bool { return e.sub != 0 && e.sub == to.sub }
 
 // before reports whether something there can have released what is at another place. Records come in no order between devices and the host, so that a
 // signal of a higher value may come before the one that did.
-func (e flowEnd) before(to flowEnd) bool { return e.limit <= to.limit }
+func (e flowEnd) before(to flowEnd) bool { return e.limit <= to.limit && !e.same(to) }
 
 type signalled struct {
 	value uint64
@@ -125,7 +129,7 @@ func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd, any bool) 
 			continue
 		}
 		list := a.signals[p.Semaphore]
-		at, _ := slices.BinarySearchFunc(list, p.Value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
+		at := enough(list, p.Value)
 		for at < len(list) && !list[at].from.before(to) {
 			at++
 		}
@@ -139,6 +143,12 @@ func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd, any bool) 
 	}
 }
 
+// enough returns where the signals of at least a value begin.
+func enough(list []signalled, value uint64) int {
+	at, _ := slices.BinarySearchFunc(list, value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
+	return at
+}
+
 // missing returns how many waits have no arrow so far, though it is known what signalled: undrawn are those that it was not before, by the times that the two
 // have, and forgotten those of which one of the two may have been let go of. Of a wait for any, and of what was signalled by something that has no slice, nothing is
 // missing.
@@ -149,7 +159,7 @@ func (a *arrows) missing() (undrawn, forgotten uint64) {
 		for _, x := range list {
 			switch {
 			case x.any:
-			case len(signals) > 0 && signals[len(signals)-1].value >= x.value:
+			case slices.ContainsFunc(signals[enough(signals, x.value):], func(s signalled) bool { return !s.from.same(x.to) }):
 				undrawn++
 			case a.oldest.n > remembered:
 				forgotten++
@@ -159,8 +169,11 @@ func (a *arrows) missing() (undrawn, forgotten uint64) {
 	return undrawn, forgotten
 }
 
-// arrow draws one.
+// arrow draws one, unless what signalled has no slice.
 func (w *writer) arrow(from, to flowEnd) {
+	if from.pid == 0 {
+		return
+	}
 	w.flows++
 	w.event = traceformat.Event{Phase: traceformat.FlowBegin, Cat: traceformat.CatSignal, Name: "signal", PID: from.pid, TID: from.tid, Time: from.at, ID: w.flows}
 	w.put()

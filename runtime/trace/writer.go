@@ -135,7 +135,7 @@ func (w *writer) add(r *gpu.TraceRecord) {
 		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatWait, Name: r.Op, Args: traceformat.Args{Waits: w.points(&w.waits, r.Waits), Error: errorOf(r)}}
 		pid, tid, at := w.host(r)
 		if r.Err == nil {
-			w.arrows.wait(w, r.Waits, flowEnd{pid, tid, at, at}, r.Op == "wait for any")
+			w.arrows.wait(w, r.Waits, flowEnd{pid: pid, tid: tid, at: at, limit: at}, r.Op == "wait for any")
 		}
 	case gpu.TraceSignal, gpu.TraceAlloc, gpu.TraceGrow, gpu.TraceShrink, gpu.TraceLoad, gpu.TraceCompile, gpu.TraceGraph, gpu.TraceClosed:
 		name := callNames[r.Kind]
@@ -302,10 +302,10 @@ func (w *writer) call(r *gpu.TraceRecord, name string) {
 	}
 	pid, tid, at := w.host(r)
 	if r.Kind == gpu.TraceSignal && r.Err == nil {
-		w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at})
+		w.arrows.signal(w, r.Signals, flowEnd{pid: pid, tid: tid, at: at, limit: at})
 	}
 	if r.Kind == gpu.TraceCall {
-		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Submitted), traceformat.Time(r.Submitted)}, false)
+		w.arrows.wait(w, r.Waits, flowEnd{pid: pid, tid: tid, at: traceformat.Time(r.Submitted), limit: traceformat.Time(r.Submitted)}, false)
 	}
 }
 
@@ -381,9 +381,13 @@ func (w *writer) submission(r *gpu.TraceRecord) {
 	case gpu.HostTime:
 		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCall, Name: nameOf(r), Args: given}
 		pid, tid, at := w.host(r)
-		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Begun), traceformat.Time(r.Begun)}, false)
+		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Begun), traceformat.Time(r.Begun), r.ID}, false)
 		if r.Err == nil {
-			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at})
+			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at, r.ID})
+		}
+	default: // its waiters come after it, and after no later signal
+		if r.Err == nil {
+			w.arrows.signal(w, r.Signals, flowEnd{limit: traceformat.Time(r.Submitted), sub: r.ID})
 		}
 	}
 	if took := r.Done - r.Submitted; w.opt.Slow > 0 && took > w.opt.Slow {
@@ -411,9 +415,9 @@ func (w *writer) executed(x *device, t *track, r *gpu.TraceRecord, a traceformat
 	}
 	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatDevice, Name: nameOf(r), PID: x.pid, TID: tid, Time: begun, Dur: ended - begun, Args: a}
 	w.put()
-	w.arrows.wait(w, r.Waits, flowEnd{x.pid, tid, begun, traceformat.Time(min(r.Begun+r.Within, r.Done))}, false)
+	w.arrows.wait(w, r.Waits, flowEnd{x.pid, tid, begun, traceformat.Time(min(r.Begun+r.Within, r.Done)), r.ID}, false)
 	if r.Err == nil {
-		w.arrows.signal(w, r.Signals, flowEnd{x.pid, tid, max(begun, ended-1), traceformat.Time(max(r.Ended-r.Within, r.Issued))})
+		w.arrows.signal(w, r.Signals, flowEnd{x.pid, tid, max(begun, ended-1), traceformat.Time(max(r.Ended-r.Within, r.Issued)), r.ID})
 	}
 }
 
