@@ -49,6 +49,13 @@ func (d *Device) destroy() (errs []error) {
 	if d.captures != 0 {
 		streams = append(streams, d.captures)
 	}
+	d.pools.mu.Lock()
+	busy := d.pools.streams
+	d.pools.mu.Unlock()
+	for _, h := range busy {
+		d.drain(ctx, h, func() bool { return d.lost.Load() != nil }) // what it returns, destroying the stream says as well
+		streams = append(streams, h)
+	}
 	if h := d.times.clock.stream; h != 0 {
 		d.times.clock.settle(ctx, d)
 		streams = append(streams, h)
@@ -184,29 +191,41 @@ func (tl *timeline) settle() (err error) {
 	return err
 }
 
-// settleOnce is settle once, until the context ends or the device is lost. A query that fails is tried again with the same event, which may not
-// be recorded anew while it is pending: nor is it for others then, and stays with the stream.
+// settleOnce is settle once, until the context ends or the device is lost.
 func (tl *timeline) settleOnce(ctx context.Context) error {
-	e, err := tl.dev.events.get()
+	d := tl.dev
+	done, err := d.drain(ctx, tl.h, func() bool { return d.lost.Load() != nil })
+	if !done && err == nil {
+		err = fmt.Errorf("a stream still has work: %w", ErrClosed)
+	}
+	return err
+}
+
+// drain waits until a stream has done what it has been given. It reports false if the context ends or stop returns true before. It runs on a
+// bound thread. A query that fails is tried again with the same event, which may not be recorded anew while it is pending: nor is it for
+// others then, and stays with the stream.
+func (d *Device) drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
+	e, err := d.events.get()
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := tl.dev.drv.Record(e.h, tl.h); err != nil {
+	if err := d.drv.Record(e.h, h); err != nil {
 		e.drop()
-		return err
+		return false, err
 	}
-	failed, done := 0, false
+	failed := 0
 	ended := wake.Until(ctx, func() bool {
-		if done, err = tl.dev.drv.Query(e.h); err != nil {
+		if done, err = d.drv.Query(e.h); err != nil {
 			failed++
 		}
-		return done || failed >= maxFailed || errors.Is(err, driver.ErrLost) || tl.dev.lost.Load() != nil
+		return done || failed >= maxFailed || errors.Is(err, driver.ErrLost) || stop()
 	})
 	switch {
 	case done:
 		e.drop()
-	case !ended || err == nil:
-		err = fmt.Errorf("a stream still has work: %w", ErrClosed)
+		return true, nil
+	case !ended:
+		return false, nil
 	}
-	return err
+	return false, err
 }

@@ -87,6 +87,8 @@ type pools struct {
 	mu  sync.Mutex
 	all []*Pool
 	def *Pool
+
+	streams []driver.Stream // in which new pools could not reserve their initial size in time; destroyed with the device
 }
 
 // DefaultPool returns the pool that the device always has; it is the same every time. It blocks the first time. Where it is the
@@ -163,7 +165,7 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 
 // NewPool makes a pool, which is the program's to close. Where the driver has no pools, or none of the kind, it is a portable
 // one; of managed memory there is then none ([driver.ErrUnsupported]), but over a buffer of it. It blocks while the driver makes it, and reserves what it is to begin with: [driver.ErrOutOfMemory] says that this
-// cannot be had. A buffer that the pool is over has room for one allocation at least, of [Alignment] bytes, and stays until the pool
+// cannot be had, and [driver.ErrBusy] that the device has done nothing for ten seconds. A buffer that the pool is over has room for one allocation at least, of [Alignment] bytes, and stays until the pool
 // is closed and its last memory has come back.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	if err := d.failed(); err != nil {
@@ -204,6 +206,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		return d.onBound(p.makeNative)
 	})
 	if err != nil {
+		d.check(err)
 		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.info.Name, err)
 	}
 	d.pools.mu.Lock()
@@ -239,15 +242,7 @@ func (p *Pool) makeNative() (err error) {
 	}
 	err = n.SetPoolAttr(p.native, driver.PoolThreshold, p.opt.Threshold)
 	if err == nil && p.opt.InitialSize > 0 {
-		tl := p.dev.queues[0].tl
-		tl.mu.Lock()
-		defer tl.mu.Unlock()
-		var m driver.Mem
-		if m, err = n.AllocAsync(tl.h, p.native, p.opt.InitialSize); err == nil {
-			tl.loose = true
-			p.freed.Store(tl)
-			err = n.FreeAsync(tl.h, m)
-		}
+		err = p.reserve()
 	}
 	if err != nil {
 		if errors.Is(n.DestroyPool(p.native), driver.ErrBusy) {
@@ -258,6 +253,55 @@ func (p *Pool) makeNative() (err error) {
 		}
 	}
 	return err
+}
+
+// reserveWithin is how long a new pool waits for the device to free what the pool reserves.
+const reserveWithin = 10 * time.Second
+
+// reserve has a new native pool reserve its initial size. It allocates that much in a stream of its own, frees it, and waits until the
+// driver knows that it is free. Until then it would count as used, and a pool at its limit could not exchange it for a larger block.
+// The stream is not a queue's: a queue may be busy for long. It runs on a bound thread.
+func (p *Pool) reserve() error {
+	d := p.dev
+	h, err := d.drv.NewStream()
+	if err != nil {
+		return err
+	}
+	m, err := d.pooling.AllocAsync(h, p.native, p.opt.InitialSize)
+	if err == nil {
+		if err = d.pooling.FreeAsync(h, m); err == nil {
+			err = p.awaitReserve(h)
+		}
+	}
+	if busy := d.drv.DestroyStream(h); errors.Is(busy, driver.ErrBusy) {
+		d.pools.mu.Lock()
+		d.pools.streams = append(d.pools.streams, h)
+		d.pools.mu.Unlock()
+	} else {
+		d.notTaken(busy)
+	}
+	return err
+}
+
+// awaitReserve waits until the driver knows that a stream has freed a new pool's initial size.
+func (p *Pool) awaitReserve(h driver.Stream) error {
+	d := p.dev
+	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
+	defer cancel()
+	done, err := d.drain(ctx, h, func() bool { return d.lost.Load() != nil || d.phase.Load() >= isLeft })
+	switch {
+	case err != nil:
+		return err
+	case !done && d.failed() != nil:
+		return d.failed()
+	case !done:
+		return fmt.Errorf("the device has not freed the initial %d bytes within %v; try again when its work has ended: %w",
+			p.opt.InitialSize, reserveWithin, driver.ErrBusy)
+	}
+	if err := d.pooling.TrimPool(p.native, KeepAll); err != nil { // it trims nothing, but has the driver notice what was freed
+		return err
+	}
+	return d.pooling.SetPoolAttr(p.native, driver.PoolUsedHigh, 0)
 }
 
 // Device returns the pool's device.

@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"runtime"
@@ -476,6 +477,90 @@ func TestPoolInitial(t *testing.T) {
 		must(t, b.Dealloca(gpu.Order{}))
 		must(t, dev.Close())
 	})
+}
+
+// TestPoolInitialUnused makes pools that reserve a quarter of their limit, on devices that take their time to free memory. What a new pool has
+// reserved is not in use: an allocation of the whole limit has it at once.
+func TestPoolInitialUnused(t *testing.T) {
+	const most = 4 << 20
+	for kind, portable := range map[string]bool{"the driver's pool": false, "a portable pool": true} {
+		t.Run("B128 "+kind, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+				dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
+				d.SetLatency(simdriver.OpFreeAsync, 300*time.Millisecond)
+				p := newPool(t, dev, gpu.PoolOptions{MaxSize: most, InitialSize: most / 4, Portable: portable})
+				if st, err := p.Stats(); err != nil || st.Reserved != most/4 || st.Used != 0 {
+					t.Errorf("statistics of a new pool: %+v, %v; want %d reserved and nothing used", st, err, most/4)
+				}
+				b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, most)
+				if err := s.Wait(minute(t), 1); err != nil {
+					t.Fatalf("allocate %d bytes of a new pool of as many: %v", most, err)
+				}
+				must(t, b.Dealloca(gpu.Order{}))
+
+				p = newPool(t, dev, gpu.PoolOptions{MaxSize: most, InitialSize: most / 4, Portable: portable})
+				b, err := dev.Queue(0).Alloca(gpu.Order{}, p, most)
+				if err != nil {
+					t.Fatalf("allocate %d bytes of a new pool of as many, without a signal: %v", most, err)
+				}
+				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, b.All(), []byte{1}))
+				must(t, s.Wait(minute(t), 2))
+				must(t, b.Dealloca(gpu.Order{}))
+				must(t, dev.Close())
+			})
+		})
+	}
+}
+
+// TestPoolInitialStuck makes a pool with an initial size on a device that does nothing. NewPool waits, and ends with an error: in the end, and
+// when the device is closed or lost meanwhile. It leaves nothing behind, unless the device is closed before it goes on.
+func TestPoolInitialStuck(t *testing.T) {
+	for name, then := range map[string]struct {
+		do   func(t *testing.T, d *simdriver.Driver, dev *gpu.Device)
+		want error
+	}{
+		"until the device goes on": {func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) { must(t, d.ResumeDevice(0)) }, nil},
+		"for ten seconds":          {func(*testing.T, *simdriver.Driver, *gpu.Device) {}, driver.ErrBusy},
+		"until the device is closed": {func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := dev.Shutdown(ctx); !errors.Is(err, driver.ErrBusy) {
+				t.Errorf("Shutdown of a device with a stream that does not end: %v", err)
+			}
+		}, gpu.ErrClosed},
+		"until the device is lost": {func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
+			d.LoseDevice(0, nil)
+		}, driver.ErrLost},
+	} {
+		t.Run("B128 "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := simdriver.New(simdriver.Config{Strict: true})
+				dev := openDevice(t, d, 0, gpu.Options{})
+				must(t, d.StallDevice(0))
+				made := make(chan error)
+				go func() {
+					_, err := dev.NewPool(gpu.PoolOptions{InitialSize: 1 << 16})
+					made <- err
+				}()
+				time.Sleep(5 * time.Second)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					then.do(t, d, dev)
+				}()
+				if err := <-made; !errors.Is(err, then.want) {
+					t.Errorf("NewPool = %v, want %v", err, then.want)
+				}
+				<-done
+				must(t, d.ResumeDevice(0))
+				dev.Close()
+				if leaks := d.Leaks(); len(leaks) > 0 && then.want != gpu.ErrClosed {
+					t.Errorf("left behind: %v", leaks)
+				}
+				d.LoseDevice(0, nil) // what is left ends
+			})
+		})
+	}
 }
 
 // TestPoolClosedMeanwhile closes a pool while the driver is asked about it, or told: it is destroyed when that is over.

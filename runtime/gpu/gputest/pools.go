@@ -735,7 +735,7 @@ var pools = []test{
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{InitialSize: 3 << 20, Portable: portable})
 			st := e.memory(p)
-			if st.Reserved < 3<<20 {
+			if st.Reserved < 3<<20 || st.Used != 0 {
 				e.Errorf("%+v", st)
 			}
 			s := e.sem()
@@ -745,6 +745,18 @@ var pools = []test{
 				e.Errorf("%+v", now)
 			}
 			e.must(b.Dealloca(gpu.Order{}))
+		}
+	}},
+	{name: "B128 what a pool has to begin with is free, also for an allocation of all that it may have", run: func(e *env) {
+		const most = 32 << 20
+		for _, portable := range []bool{false, true} {
+			for range 4 {
+				p, s := e.pool(gpu.PoolOptions{MaxSize: most, InitialSize: most / 4, Portable: portable}), e.sem()
+				b := e.alloca(0, signal(s, 1), p, most)
+				e.wait(s, 1)
+				e.must(b.Dealloca(signal(s, 2)))
+				e.wait(s, 2)
+			}
 		}
 	}},
 	{name: "B128 statistics of pools add up", run: func(e *env) {
