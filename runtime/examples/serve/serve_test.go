@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -287,6 +289,37 @@ func TestShutdown(t *testing.T) {
 	client.CloseIdleConnections()
 	if err := d.ResumeDevice(0); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSlowBody has a client that begins a request and sends no more. The request ends, and gives its slot to others.
+func TestSlowBody(t *testing.T) {
+	d, s := newTestServer(t, simdriver.Config{}, 1, 200*time.Millisecond)
+	l := listen(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(ctx, l, time.Minute) }()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "POST /infer HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+	if b, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 400 ") {
+		t.Errorf("%q, %v; want status 400", b, err)
+	}
+	if n := len(s.slots); n != 0 {
+		t.Errorf("%d slots are taken", n)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if left := d.Leaks(); len(left) > 0 {
+		t.Errorf("not given back: %v", left)
 	}
 }
 

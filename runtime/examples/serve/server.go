@@ -105,7 +105,8 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 // serve serves until the context ends. Then it takes no more requests, gives those that are under way the time grace, and closes the
 // model.
 func (s *server) serve(ctx context.Context, l net.Listener, grace time.Duration) error {
-	hs := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
+	// A request takes a slot while it is read, so reading it has a deadline too.
+	hs := &http.Server{Handler: s.handler(), ReadTimeout: s.timeout, IdleTimeout: 2 * time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- hs.Serve(l) }()
 	var err error
