@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,13 +34,17 @@ type deviceClosing struct {
 	known     *failure      // a loss that Close does not return, for it was known before, or comes of its own CloseError
 	refusalMu sync.Mutex    // a leaf
 	refusals  []error       // errors of giving something back that no caller was returned; Close returns them
+
+	failedStreams failedStreams
+	lossReceived  atomic.Bool // the program has received the error of an operation that failed because the device was lost
 }
 
 // Close ends the device: work that is parked fails with [ErrClosed], work in flight and host calls that are running are
 // waited for, up to ten seconds, and everything native is given back. Transfers in pieces end with what is in flight and
 // fail. Buffers and executables of the device are freed with it. Semaphores live on. If work has not ended by then the device is
 // given up, so that what waits for it fails, and the error is a [CloseError]. Close of a device that is known to be lost does not return that
-// loss; a loss that closing finds it does return. Closing again returns the same error. As text it is one line, of what is gravest; [errors.Is] and [errors.As] find the rest.
+// loss; a loss that closing finds it does return. It also returns the first error of streams that the program has not received: nobody has waited
+// for the stream, or for work behind it, and no call has returned the error. Closing again returns the same error. As text it is one line, of what is gravest; [errors.Is] and [errors.As] find the rest.
 func (d *Device) Close() error { return closeInTime(d.Shutdown) }
 
 // Shutdown is Close with a context in place of the ten seconds: shorter, or longer. The device takes nothing new and what is parked
@@ -170,6 +175,8 @@ func (d *Device) close(ctx context.Context) error {
 		errs[0] = &unended
 	}
 	errs = append(errs, d.givenBack(ctx)...)
+	lossTold := slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, driver.ErrLost) })
+	errs = append(errs, d.failedStreams.err(d, lossTold || unended.Err != nil))
 	d.opt.Tracer.flush()
 	return summarize(errs)
 }

@@ -48,7 +48,7 @@ func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error
 	if _, ok := err.(*SubmitError); ok {
 		return err
 	}
-	return &SubmitError{op.String(), kernel, label, q.mention(), q.dev.info.Name, err}
+	return &SubmitError{op.String(), kernel, label, q.mention(), q.dev.info.Name, err, q.dev.receipt(err)}
 }
 
 // failSignals fails what a submission would have signalled and returns what that releases.
@@ -57,6 +57,9 @@ func (d *Device) failSignals(s *submission, err error) *timepoint {
 	s.span.failed(err)
 	var released timepointList
 	for _, p := range s.signals {
+		if p.Semaphore.stream.Load() == isStream {
+			s.noteFailure(p.Semaphore, err)
+		}
 		released.join(p.Semaphore.fail(err))
 	}
 	clear(s.signals)

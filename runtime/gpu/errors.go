@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 var (
@@ -46,6 +47,8 @@ type SubmitError struct {
 	Queue  string // to which: "queue 1", or by its name
 	Device string
 	Err    error
+
+	received *atomic.Bool // by the program; nil if nobody asks
 }
 
 func (e *SubmitError) Error() string {

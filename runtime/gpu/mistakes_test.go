@@ -129,12 +129,12 @@ func TestTimingOfHostCalls(t *testing.T) {
 			name, parts string
 			want        time.Duration
 		}{
-			{"B195 a host call in front", "hd", 1000},
-			{"B195 a host call behind", "dh", 1000},
-			{"B195 host calls around", "hdh", 1000},
-			{"B195 host calls around and between", "hhdhdhh", 2000 + 50},
-			{"B195 host calls alone", "hh", 100},
-			{"B195 a host call", "h", 50},
+			{"B197 a host call in front", "hd", 1000},
+			{"B197 a host call behind", "dh", 1000},
+			{"B197 host calls around", "hdh", 1000},
+			{"B197 host calls around and between", "hhdhdhh", 2000 + 50},
+			{"B197 host calls alone", "hh", 100},
+			{"B197 a host call", "h", 50},
 		} {
 			var list []*gpu.CommandBuffer
 			all, err := dev.NewCommandBuffer(gpu.CommandOptions{})

@@ -108,6 +108,9 @@ func (q *Queue) submit(s *submission, o Order) error {
 	}
 	if err := q.failed(); err != nil {
 		q.dev.failSubmission(s, err)
+		if q.dev.lost.Load() != nil {
+			q.dev.lossReceived.Store(true)
+		}
 		return err
 	}
 	if err := o.check(); err != nil {

@@ -16,7 +16,7 @@ func release(list *timepoint) { releaseIssuing(list, 0) }
 // releaseIssuing is release for a caller that may issue so many of the submissions itself.
 func releaseIssuing(list *timepoint, inline int) {
 	for t := passOn(list, inline); t != nil; t = t.next {
-		go t.fn(t.err)
+		go t.fn(received(t.err))
 	}
 }
 
@@ -37,7 +37,7 @@ func callOne(t *timepoint) {
 			call(t.next)
 		}
 	}()
-	t.fn(t.err)
+	t.fn(received(t.err))
 	returned = true
 }
 

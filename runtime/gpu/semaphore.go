@@ -26,6 +26,7 @@ type Semaphore struct {
 	failure atomic.Pointer[failure]         // before value says so
 	final   uint64                          // the value reached when it failed; written before value says so
 	flags   atomic.Uint32                   // what list has, to be known without the lock
+	stream  atomic.Uint32                   // isStream and so on; 0 if it is no stream's
 	hopes   atomic.Bool                     // a channel's thread has been asked to raise it, before which there is nobody to ask
 	trace   atomic.Pointer[tracedSemaphore] // by tracers that have met it
 	mu      sync.Mutex
@@ -97,7 +98,7 @@ func (s *Semaphore) ask() (uint64, error) {
 	if v := s.value.Load(); v != failedValue {
 		return v, nil
 	}
-	return s.final, s.failure.Load().err
+	return s.final, received(s.failure.Load().err)
 }
 
 // failed returns the failure, if there is one.
@@ -156,7 +157,7 @@ func (s *Semaphore) raise(value uint64) error {
 		now := s.value.Load()
 		switch {
 		case now == failedValue:
-			return s.failure.Load().err
+			return received(s.failure.Load().err)
 		case value <= now:
 			return fmt.Errorf("gpu: %w", backward(Point{s, value}, now))
 		case s.value.CompareAndSwap(now, value):

@@ -34,6 +34,7 @@ type Stream struct {
 // NewStream makes a stream whose operations are the queue's.
 func (q *Queue) NewStream() *Stream {
 	s := &Stream{q: q}
+	s.sem.stream.Store(isStream)
 	s.waits = []Point{{Semaphore: &s.sem}}
 	s.signal[0].Semaphore = &s.sem
 	return s
@@ -49,7 +50,7 @@ func (s *Stream) begin() (Order, error) {
 		return Order{}, errZero
 	}
 	if err := s.sem.failed(); err != nil {
-		return Order{}, err
+		return Order{}, received(err)
 	}
 	s.mu.Lock()
 	s.waits[0].Value = s.n
@@ -82,7 +83,7 @@ func (s *Stream) refuse(err error) error {
 // refused fails the stream, and returns what it has failed with.
 func (s *Stream) refused(err error) error {
 	s.sem.Fail(err)
-	return s.sem.failed()
+	return received(s.sem.failed())
 }
 
 // Wait waits until all operations so far are done, the stream has failed, or the context ends, as [Semaphore.Wait] does.
@@ -108,7 +109,7 @@ func (s *Stream) After(points ...Point) error {
 		return errZero
 	}
 	if err := s.sem.failed(); err != nil {
-		return err
+		return received(err)
 	}
 	s.mu.Lock()
 	for _, p := range points {

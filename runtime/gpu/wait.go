@@ -48,7 +48,7 @@ func standing(points []Point, all bool, index *int) (over bool, err error) {
 	for i, p := range points {
 		switch now := p.Semaphore.value.Load(); {
 		case now == failedValue:
-			return true, p.Semaphore.failure.Load().err
+			return true, received(p.Semaphore.failure.Load().err)
 		case now < p.Value:
 			short++
 		case first < 0:
@@ -179,7 +179,7 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	case reached:
 		t.fn(nil)
 	case failed:
-		t.fn(s.failed())
+		t.fn(received(s.failed()))
 	default:
 		return func() bool { return s.cancel(t) }
 	}

@@ -44,7 +44,7 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 func (s *Semaphore) issued(value uint64) (over bool, err error) {
 	how, _ := s.next(value)
 	if how == failed {
-		err = s.failed()
+		err = received(s.failed())
 	}
 	return how != unknown, err
 }
