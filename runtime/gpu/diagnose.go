@@ -79,7 +79,7 @@ type openOperation struct {
 	op             work.Kind
 	kernel, label  string
 	q              *Queue
-	since          time.Time
+	since          moment
 	how            string // "parked"
 	hostly         bool
 	waits, signals []Point
@@ -101,13 +101,13 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 			producers[p.Semaphore] = append(producers[p.Semaphore], &open[i])
 		}
 	}
-	now := time.Now()
+	asked := now()
 	for i := range open {
 		o := &open[i]
 		if o.how != isParked {
 			continue
 		}
-		p := ParkedOperation{Op: o.op.String(), Kernel: o.kernel, Label: o.label, Queue: o.q.String(), Age: now.Sub(o.since)}
+		p := ParkedOperation{Op: o.op.String(), Kernel: o.kernel, Label: o.label, Queue: o.q.String(), Age: time.Duration(asked - o.since)}
 		for _, w := range o.waits {
 			value, at, issued := w.Semaphore.outlook(w.Value)
 			if value >= w.Value || issued && !o.hostly { // also if it has failed

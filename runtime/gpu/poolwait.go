@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
@@ -41,9 +40,9 @@ type claim struct {
 
 	before, after *claim
 	size          uint64
-	since         time.Time // that it stands in line
-	listed        bool      // it is in line
-	waits         bool      // turn has not reached round
+	since         moment // that it stands in line
+	listed        bool   // it is in line
+	waits         bool   // turn has not reached round
 	round         uint64
 	at            int    // in the alloca's waits
 	uses          uint64 // that were parked until the alloca is issued
@@ -148,7 +147,7 @@ func (s *submission) standInLine(why error) bool {
 	l.mu.Lock()
 	c := b.claim.Load()
 	if c == nil { // before the news are looked at, for who brings some looks whether anybody is in line then
-		c = &claim{size: b.mem.Size, since: time.Now(), at: len(s.waits)}
+		c = &claim{size: b.mem.Size, since: now(), at: len(s.waits)}
 		s.waits = append(s.waits, Point{&c.turn, 0})
 		s.signals = append(s.signals, Point{&c.there, 1})
 		b.claim.Store(c)
@@ -428,11 +427,11 @@ func (s *submission) eachBuffer(do func(*Buffer)) {
 func (p *Pool) prepares() bool { return p.blocks != nil || p.opt.Wait }
 
 // since returns from when on a submission is parked that is about to be: an alloca may be parked anew, between its tries.
-func (p *Pool) since(s *submission) time.Time {
+func (p *Pool) since(s *submission) moment {
 	if c := s.keep[0].claim.Load(); c != nil && s.op.Kind == work.Alloca {
 		return c.since
 	}
-	return time.Now()
+	return now()
 }
 
 // awaits reports whether a semaphore is that on which the buffer's alloca waits in line.

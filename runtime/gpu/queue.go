@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unique"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -277,7 +276,7 @@ func (q *Queue) call(s *submission) {
 		}
 		return
 	}
-	s.since = time.Now()
+	s.since = now()
 	q.dev.mu.Lock()
 	s.link(&q.dev.called)
 	q.dev.mu.Unlock()

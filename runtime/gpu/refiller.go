@@ -3,7 +3,6 @@ package gpu
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
@@ -99,7 +98,7 @@ func (s *submission) supply() bool {
 // starve puts a submission into the backlog.
 func (d *Device) starve(s *submission, onThread bool) {
 	s.letGoAll() // it is found again when it is issued
-	s.since = time.Now()
+	s.since = now()
 	s.span.parked()
 	d.backlog.push(s)
 	// The pool may have been refilled since it was found empty.
