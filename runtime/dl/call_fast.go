@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	cgocall "github.com/puregpu/puregpu/runtime/dl/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"
+	goruntime "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"
 )
 
 // Fast reports whether this build has the fast path: whether [Load] can return
@@ -25,10 +25,10 @@ func Load(p *uintptr) uintptr { return atomic.LoadUintptr(p) }
 // is sound only if the function does not call back into Go before it returns.
 // Concurrent calls with different frames are safe.
 func Call(n int, frame unsafe.Pointer) uint32 {
-	return uint32(cgocall.Call(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[n])), frame))
+	return uint32(goruntime.Call(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[n])), frame))
 }
 
 // callAny runs a general frame, which lies on the heap, through its trampoline.
 func callAny(frame unsafe.Pointer) {
-	cgocall.CallEscape(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[anyTrampoline])), frame)
+	goruntime.CallEscape(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[anyTrampoline])), frame)
 }

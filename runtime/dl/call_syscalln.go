@@ -5,7 +5,7 @@ package dl
 import (
 	"unsafe"
 
-	_ "github.com/puregpu/puregpu/runtime/dl/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go" // for the linker's message, so before purego
+	_ "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go" // for the linker's message, so before purego
 
 	"github.com/ebitengine/purego"
 )

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestClosedRuntime builds a program as a Go release would that closes runtime.cgocall to other
-// modules. The linker must say what to do, under every build tag that calls C, and doing that must help.
+// TestClosedRuntime builds a program as a Go release would that closes to other modules the functions
+// that this one borrows from its runtime. The linker must say what to do, under every build tag that calls C, and doing that must help.
 func TestClosedRuntime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds Go's runtime")
@@ -34,24 +34,28 @@ func TestClosedRuntime(t *testing.T) {
 	if err := os.Symlink(strings.TrimSpace(string(out)), root); err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(root, "src", "runtime", "cgocall.go")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	open := []byte("\n//go:linkname cgocall\n")
-	if !bytes.Contains(text, open) {
-		t.Fatalf("%s no longer opens runtime.cgocall to other modules: see docs/new-go.md", name)
-	}
-	closed, overlay := filepath.Join(dir, "cgocall.go"), filepath.Join(dir, "overlay.json")
-	files, err := json.Marshal(map[string]map[string]string{"Replace": {name: closed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{closed: bytes.Replace(text, open, []byte("\n\n"), 1), overlay: files} {
-		if err := os.WriteFile(name, data, 0o666); err != nil {
+	replace := map[string]string{}
+	for file, push := range map[string]string{"cgocall.go": "\n//go:linkname cgocall\n", "runtime.go": "\n//go:linkname getAuxv\n"} {
+		name := filepath.Join(root, "src", "runtime", file)
+		text, err := os.ReadFile(name)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if !bytes.Contains(text, []byte(push)) {
+			t.Fatalf("%s no longer has %q, which opens the function to other modules: see docs/new-go.md", name, push)
+		}
+		replace[name] = filepath.Join(dir, file)
+		if err := os.WriteFile(replace[name], bytes.Replace(text, []byte(push), []byte("\n\n"), 1), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	files, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, files, 0o666); err != nil {
+		t.Fatal(err)
 	}
 	src := programDir(t)
 	build := func(args ...string) (string, error) {
@@ -65,7 +69,7 @@ func TestClosedRuntime(t *testing.T) {
 			continue
 		}
 		t.Run("tag "+tag, func(t *testing.T) {
-			const want = "/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go: invalid reference to runtime.cgocall"
+			const want = "/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go: invalid reference to runtime."
 			if out, err := build("-tags", tag); err == nil || !strings.Contains(out, want) {
 				t.Errorf("%v, want %q; the linker said\n%s", err, want, out)
 			}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"unsafe"
 
-	cgocall "github.com/puregpu/puregpu/runtime/dl/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"
+	goruntime "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"
 )
 
 const (
@@ -173,7 +173,7 @@ func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, 
 		text(v)
 	}
 	words = append(words, 0)
-	aux := cgocall.Auxv()
+	aux := goruntime.Auxv()
 	for i := 0; i+1 < len(aux); i += 2 {
 		switch aux[i] {
 		case atNull, atPhdr, atPhent, atPhnum, atBase, atEntry, atRSeqSize, atRSeqAlign:

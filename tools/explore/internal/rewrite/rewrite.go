@@ -61,7 +61,8 @@ type Options struct {
 
 // asIs are packages of the module that are left as they are. They ask the system about files and about the program, wait for no
 // goroutine, and do the same in every order.
-var asIs = []string{module + "/internal/filelock", module + "/internal/ownfolder", module + "/internal/regular", module + "/internal/secureenv"}
+var asIs = []string{module + "/internal/filelock", module + "/internal/ownfolder", module + "/internal/regular", module + "/internal/secureenv",
+	module + "/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"}
 
 // Overlay writes the rewritten source of a package's test, and of all packages of the module that it needs, and returns the file for -overlay.
 func Overlay(o Options) (string, error) {

@@ -1,13 +1,14 @@
 //go:build linux && (amd64 || arm64) && !nogpu
 
-// Package cgocall lends package dl the function of Go's runtime that calls C.
+// Package goruntime lends functions of Go's runtime that are not part of its API: to call C, and to read
+// the auxiliary vector.
 //
-// Go may close that function to other modules in some release. The linker then stops, and all that it
-// says is the path of the package that asks for the function, and the function's name. So the path of
-// this package is written to be read: it says what is wrong and what to do. Nothing else in this
-// module may ask for the function, and every build that needs it imports this package before purego,
-// which asks for it too.
-package cgocall
+// Go may close these to other modules in some release. The linker then stops, and all that it says is
+// the path of the package that asks for a function, and the function's name. So the path of this
+// package is written to be read: it says what is wrong and what to do. Nothing else in this module may
+// ask for these functions, and every build that calls C imports this package before purego, which asks
+// for runtime.cgocall too.
+package goruntime
 
 import "unsafe"
 
