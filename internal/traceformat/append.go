@@ -92,7 +92,12 @@ func (e *Event) appendArgs(b []byte, start int) []byte {
 		o.key("untimed")
 		o.b = append(o.b, "true"...)
 	}
+	o.uint("untimed_commands", uint64(max(a.UntimedCommands, 0)))
 	o.uint("commands", uint64(max(a.Commands, 0)))
+	if a.Graph {
+		o.key("graph")
+		o.b = append(o.b, "true"...)
+	}
 	if e.Cat == CatCommand {
 		o.int("command", a.Command)
 	}
@@ -115,6 +120,7 @@ func (e *Event) appendArgs(b []byte, start int) []byte {
 		o.b = strconv.AppendFloat(o.b, rate, 'g', -1, 64)
 	}
 	o.time("margin", a.Margin)
+	o.time("early", a.Early)
 	if e.Phase == Metadata {
 		e.appendMeta(&o)
 	}

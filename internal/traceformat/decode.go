@@ -36,50 +36,53 @@ type wirePoint struct {
 }
 
 type wireArgs struct {
-	Sub         uint64      `json:"sub"`
-	Op          string      `json:"op"`
-	Label       string      `json:"label"`
-	Kernel      string      `json:"kernel"`
-	Grid        [3]uint32   `json:"grid"`
-	Block       [3]uint32   `json:"block"`
-	Bytes       uint64      `json:"bytes"`
-	Waits       []wirePoint `json:"waits"`
-	Signals     []wirePoint `json:"signals"`
-	MoreWaits   uint64      `json:"more_waits"`
-	MoreSignals uint64      `json:"more_signals"`
-	Issued      wireTime    `json:"issued"`
-	Error       string      `json:"error"`
-	Untimed     bool        `json:"untimed"`
-	Commands    int         `json:"commands"`
-	Command     int         `json:"command"`
-	Channel     string      `json:"channel"`
-	Collective  uint64      `json:"collective"`
-	Rank        int         `json:"rank"`
-	Ranks       int         `json:"ranks"`
-	Name        string      `json:"name"`
-	Kind        string      `json:"kind"`
-	Device      int         `json:"device"`
-	Queue       int         `json:"queue"`
-	Stream      int         `json:"stream"`
-	Model       string      `json:"model"`
-	Driver      string      `json:"driver"`
-	SortIndex   int         `json:"sort_index"`
-	Format      int         `json:"format"`
-	Version     string      `json:"version"`
-	Go          string      `json:"go"`
-	Program     string      `json:"program"`
-	Host        string      `json:"host"`
-	OSPID       int         `json:"os_pid"`
-	World       int         `json:"world"`
-	Level       string      `json:"level"`
-	Start       string      `json:"start"`
-	Unix        int64       `json:"unix_ns,string"`
-	Dropped     uint64      `json:"dropped"`
-	Total       uint64      `json:"total"`
-	Undrawn     uint64      `json:"undrawn"`
-	Forgotten   uint64      `json:"forgotten"`
-	Rate        float64     `json:"rate_ppm"`
-	Margin      wireTime    `json:"margin"`
+	Sub             uint64      `json:"sub"`
+	Op              string      `json:"op"`
+	Label           string      `json:"label"`
+	Kernel          string      `json:"kernel"`
+	Grid            [3]uint32   `json:"grid"`
+	Block           [3]uint32   `json:"block"`
+	Bytes           uint64      `json:"bytes"`
+	Waits           []wirePoint `json:"waits"`
+	Signals         []wirePoint `json:"signals"`
+	MoreWaits       uint64      `json:"more_waits"`
+	MoreSignals     uint64      `json:"more_signals"`
+	Issued          wireTime    `json:"issued"`
+	Error           string      `json:"error"`
+	Untimed         bool        `json:"untimed"`
+	Commands        int         `json:"commands"`
+	Command         int         `json:"command"`
+	Channel         string      `json:"channel"`
+	Collective      uint64      `json:"collective"`
+	Rank            int         `json:"rank"`
+	Ranks           int         `json:"ranks"`
+	Name            string      `json:"name"`
+	Kind            string      `json:"kind"`
+	Device          int         `json:"device"`
+	Queue           int         `json:"queue"`
+	Stream          int         `json:"stream"`
+	Model           string      `json:"model"`
+	Driver          string      `json:"driver"`
+	SortIndex       int         `json:"sort_index"`
+	Format          int         `json:"format"`
+	Version         string      `json:"version"`
+	Go              string      `json:"go"`
+	Program         string      `json:"program"`
+	Host            string      `json:"host"`
+	OSPID           int         `json:"os_pid"`
+	World           int         `json:"world"`
+	Level           string      `json:"level"`
+	Start           string      `json:"start"`
+	Unix            int64       `json:"unix_ns,string"`
+	Dropped         uint64      `json:"dropped"`
+	Total           uint64      `json:"total"`
+	Undrawn         uint64      `json:"undrawn"`
+	Forgotten       uint64      `json:"forgotten"`
+	Rate            float64     `json:"rate_ppm"`
+	Margin          wireTime    `json:"margin"`
+	Early           wireTime    `json:"early"`
+	Graph           bool        `json:"graph"`
+	UntimedCommands int         `json:"untimed_commands"`
 }
 
 // wireTime reads microseconds.
@@ -237,6 +240,7 @@ func decode(raw []byte, e *Event) (faults []string, err error) {
 		SortIndex: a.SortIndex, Format: a.Format, Version: a.Version, Go: a.Go, Program: a.Program, Host: a.Host,
 		OSPID: a.OSPID, World: a.World, Level: a.Level, Start: a.Start, Unix: a.Unix,
 		Dropped: a.Dropped, Total: a.Total, Undrawn: a.Undrawn, Forgotten: a.Forgotten, Rate: a.Rate, Margin: Time(a.Margin),
+		Early: Time(a.Early), Graph: a.Graph, UntimedCommands: a.UntimedCommands,
 	}
 	return faults, nil
 }

@@ -56,26 +56,29 @@ type Series struct {
 // always has one. docs/trace-format.md says which event has which.
 type Args struct {
 	// Of submissions, and of what belongs to one.
-	Sub         uint64 // number of the submission, from 1, unique in the process
-	Op          string // "fill", "dispatch", ...
-	Label       string // given by the user
-	Kernel      string
-	Grid        [3]uint32
-	Block       [3]uint32
-	Bytes       uint64
-	Waits       []Point
-	Signals     []Point
-	MoreWaits   uint64 // how many more there are, for which the event has no room
-	MoreSignals uint64
-	Issued      Time   // of AsyncEnd of a submission: when it was given to the device; 0 if it never was
-	Error       string // why it failed
-	Untimed     bool   // of AsyncEnd of a submission: the device's times were to be noted, and are missing
-	Commands    int    // in the recording
-	Command     int    // of CatCommand: its index in the recording, from 0
-	Channel     string // a name for the channel that is the same in all its ranks
-	Collective  uint64 // number of the collective in its channel, from 1, the same in all ranks
-	Ranks       int    // of the channel
-	Rank        int    // in the channel; of MetaTrace: of the process
+	Sub             uint64 // number of the submission, from 1, unique in the process
+	Op              string // "fill", "dispatch", ...
+	Label           string // given by the user
+	Kernel          string
+	Grid            [3]uint32
+	Block           [3]uint32
+	Bytes           uint64
+	Waits           []Point
+	Signals         []Point
+	MoreWaits       uint64 // how many more there are, for which the event has no room
+	MoreSignals     uint64
+	Issued          Time   // of AsyncEnd of a submission: when it was given to the device; 0 if it never was
+	Error           string // why it failed
+	Untimed         bool   // of AsyncEnd of a submission: the device's times were to be noted, and are missing
+	Commands        int    // in the recording
+	Graph           bool   // it is executed as a graph, of whose commands there are no times
+	UntimedCommands int    // of AsyncEnd of an execution: of so many commands the device's times are missing
+	Early           Time   // of CatDevice and CatCommand: the device may have begun it so much earlier
+	Command         int    // of CatCommand: its index in the recording, from 0
+	Channel         string // a name for the channel that is the same in all its ranks
+	Collective      uint64 // number of the collective in its channel, from 1, the same in all ranks
+	Ranks           int    // of the channel
+	Rank            int    // in the channel; of MetaTrace: of the process
 
 	// Of metadata.
 	Name      string // of a process or track

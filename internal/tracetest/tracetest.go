@@ -123,10 +123,11 @@ type Command struct {
 func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	b.subs++
 	a := s.Args
-	a.Sub, a.Untimed = b.subs, false
+	a.Sub, a.Untimed, a.UntimedCommands = b.subs, false, 0
 	async := traceformat.Event{Cat: traceformat.CatSubmission, Name: q.Title, PID: q.PID, TID: q.TID, ID: a.Sub}
 	begin := async
 	begin.Phase, begin.Time, begin.Args = traceformat.AsyncBegin, s.Submitted, a
+	begin.Args.Early, begin.Args.Margin = 0, 0 // of the slice
 	b.add(begin)
 	if s.Parked {
 		parked := async
@@ -154,7 +155,8 @@ func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	}
 	if s.Done != 0 {
 		end := async
-		end.Phase, end.Time, end.Args = traceformat.AsyncEnd, s.Done, traceformat.Args{Issued: s.Issued, Error: s.Args.Error, Untimed: s.Args.Untimed}
+		end.Phase, end.Time, end.Args = traceformat.AsyncEnd, s.Done, traceformat.Args{Issued: s.Issued, Error: s.Args.Error, Untimed: s.Args.Untimed,
+			UntimedCommands: s.Args.UntimedCommands}
 		b.add(end)
 	}
 	return a.Sub

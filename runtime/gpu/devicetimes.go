@@ -17,16 +17,30 @@ import (
 // records, on a bound thread, so that no submission waits for the driver's answer. To record or to ask may fail, and there may be no events left:
 // then times are missing, and nothing else.
 
+// An event that a stream without work passes is reached at once. So the time between the events of some work is longer than
+// the work took if the stream ran dry in front of the work, while the host was still giving it, or behind the work, before the
+// host recorded the event. The host's times tell whether that may be: see deviceClock.between.
+
 // commandTimes are those of a command of a recording.
 type commandTimes struct {
 	begin   *event // nil if there was none
 	end     *event // nil if the stream has got nothing of the command
+	given   hostTimes
 	command int
 	op      work.Kind
 	kernel  string
 	grid    [3]uint32
 	block   [3]uint32
 	bytes   uint64
+	times   betweenTimes
+}
+
+// hostTimes are when the host gave a stream some work.
+type hostTimes struct {
+	issued time.Duration // it began to
+	first  time.Duration // the stream had the first of the work
+	all    time.Duration // the stream had all of it
+	closed time.Duration // the stream had the event behind it
 }
 
 const (
@@ -90,6 +104,7 @@ func (x *span) begun(tl *timeline, kind work.Kind, waits bool) {
 		return
 	}
 	x.rec.Issued = x.tracer.now()
+	x.given = hostTimes{issued: x.rec.Issued}
 	if tl.dev.timesOf() == NoTimes {
 		return
 	}
@@ -114,7 +129,7 @@ func (tl *timeline) endInFront(now time.Duration) *event {
 		return nil
 	}
 	x := tl.ring.at(last).span
-	if x == nil || x.end == nil || now-x.given > atOnce {
+	if x == nil || x.end == nil || now-x.given.all > atOnce {
 		return nil
 	}
 	x.end.hold()
@@ -147,7 +162,10 @@ func (x *span) ended(tl *timeline, some bool) {
 		x.timing.note(notedNone)
 	}
 	if x.begin != nil {
-		x.given = x.tracer.now()
+		x.given.all = x.tracer.now()
+		if x.given.first == 0 {
+			x.given.first = x.given.all
+		}
 	}
 	if !some {
 		tl.loose = tl.loose || x.begin != nil || x.timing != nil
@@ -163,6 +181,7 @@ func (x *span) endsAt(e *event) {
 	e.askedBy = 0
 	e.hold()
 	x.end = e
+	x.given.closed = x.tracer.now()
 }
 
 // commandBegun is begun of a command of a recording.
@@ -174,20 +193,28 @@ func (x *span) commandBegun(tl *timeline, c *CommandBuffer, i int) {
 	if cmd.op.Kind == work.Barrier || cmd.op.Kind == work.Nothing || cmd.op.Kind == work.Timestamp {
 		return
 	}
-	t := commandTimes{begin: tl.recordTime(), command: i, op: cmd.op.Kind, bytes: cmd.op.Bytes()}
+	t := commandTimes{begin: tl.recordTime(), given: hostTimes{issued: x.tracer.now()}, command: i, op: cmd.op.Kind, bytes: cmd.op.Bytes()}
 	if cmd.op.Kind == work.Dispatch {
 		t.grid, t.block, t.kernel, t.bytes = cmd.launch.Grid, cmd.launch.Block, c.kernels[cmd.launch.Function], 0
 	}
 	x.commands = append(x.commands, t)
 }
 
-// commandEnded is ended of that command.
-func (x *span) commandEnded(tl *timeline, i int, some bool) {
-	if x == nil || len(x.commands) == 0 {
+// commandEnded is ended of a command of a recording. What a native function gives the stream, and when, is not known until the function returns.
+func (x *span) commandEnded(tl *timeline, kind work.Kind, i int, some bool) {
+	if x == nil || x.begin == nil || !some {
 		return
 	}
-	if c := &x.commands[len(x.commands)-1]; c.command == i && c.begin != nil && some {
+	if x.given.first == 0 || kind == work.Native {
+		x.given.first = x.tracer.now()
+	}
+	if len(x.commands) == 0 {
+		return
+	}
+	if c := &x.commands[len(x.commands)-1]; c.command == i && c.begin != nil {
+		now := x.tracer.now()
 		c.end = tl.recordTime()
+		c.given.first, c.given.all, c.given.closed = now, now, x.tracer.now()
 	}
 }
 
@@ -274,14 +301,25 @@ func (t *deviceTimes) tell(d *Device, x *span) {
 	if r.Untimed {
 		x.tracer.untimed.Add(1)
 	}
+	for i := range x.commands {
+		c := &x.commands[i]
+		if r.Timed != DeviceTime || !t.placeCommand(d, x, c) {
+			r.UntimedCommands++
+		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // a command lies in front of Begun or behind it as a whole
+			r.Early += c.times.ended - r.Begun
+			r.Begun = c.times.ended
+		}
+	}
+	x.tracer.untimedCmd.Add(uint64(r.UntimedCommands))
 	x.tracer.push(r)
 	for i := range x.commands {
 		c := &x.commands[i]
 		y := TraceRecord{Kind: TraceCommand, ID: r.ID, Device: r.Device, Queue: r.Queue, Op: c.op.String(), Label: r.Label, Kernel: c.kernel, Bytes: c.bytes,
 			Grid: c.grid, Block: c.block, Part: r.Part, Command: c.command, Submitted: r.Submitted, Issued: r.Issued, Done: r.Done}
-		if r.Timed != DeviceTime || !t.placeCommand(d, x, c, &y) {
+		if c.times.ok {
+			y.Timed, y.Begun, y.Ended, y.Within, y.Early = DeviceTime, c.times.begun, c.times.ended, c.times.within, c.times.early
+		} else {
 			y.Untimed = true
-			x.tracer.untimedCmd.Add(1)
 		}
 		x.tracer.push(&y)
 	}
@@ -289,53 +327,80 @@ func (t *deviceTimes) tell(d *Device, x *span) {
 	d.putSpan(x)
 }
 
+// betweenTimes are when the device was at some work, on the host's clock.
+type betweenTimes struct {
+	begun, ended, within, early time.Duration // as of TraceRecord
+	ok                          bool
+}
+
+// between returns when the device was at the work between two events that it has reached. The event in front may be shared: it is the one behind other work.
+//
+// If the stream had no other work, the event in front was reached before the stream had the work. The device began the work at some moment until the host
+// had given the first of it. That is added to the margin where it is brief. Else the time counts as one in which it is not known whether the device was at
+// the work. Likewise the event behind may have been reached late because the host recorded it late, which is added to the margin.
+func (c *deviceClock) between(d *Device, front, behind *event, shared bool, h hostTimes) (b betweenTimes) {
+	begun, _, ok := c.at(d, front)
+	ended, within, ok2 := c.at(d, behind)
+	if !ok || !ok2 {
+		return b
+	}
+	ended = max(ended, begun)
+	dry := begun+within < h.first
+	unsure := max(min(h.first, ended)-max(begun, h.issued), 0)
+	if late := min(ended, h.closed) - max(begun, h.all); ended-within <= h.closed && late > 0 {
+		within += late
+	}
+	switch {
+	case dry && unsure > atOnce:
+		b.early, begun = unsure, min(h.first, ended)
+	case shared && begun < h.first:
+		within += min(unsure, atOnce)
+		if dry {
+			begun = min(h.first, ended)
+		}
+	case dry:
+		within += unsure
+	}
+	b.begun, b.ended, b.within, b.ok = begun, ended, within, true
+	return b
+}
+
 // place puts the times of a span into its record, and reports whether that could be. The work cannot have begun before the host began to
 // issue it, nor ended after the host has seen it done; where the clocks have been compared less exactly than that, both are moved.
 func (t *deviceTimes) place(d *Device, x *span) bool {
 	r := &x.rec
-	begun, _, ok := t.clock.at(d, x.begin)
-	ended, within, ok2 := t.clock.at(d, x.end)
-	if !ok || !ok2 {
+	b := t.clock.between(d, x.begin, x.end, x.shared, x.given)
+	if !b.ok {
 		return false
 	}
-	ended = max(ended, begun)
-	if given := min(x.given, r.Issued+atOnce); x.shared && begun < given {
-		// The stream may have come to the end of what was in front, and have been idle until the host was about through with giving it the work.
-		unsure := given - max(begun, r.Issued)
-		if begun+within < given { // it was
-			begun = min(given, ended)
-		}
-		within += unsure
-	}
-	took := ended - begun
-	off := max(r.Issued-begun, ended-r.Done, 0)
-	if off > within || r.Issued > r.Done { // it had failed before it was issued
+	took := b.ended - b.begun
+	off := max(r.Issued-b.begun, b.ended-r.Done, 0)
+	if off > b.within || r.Issued > r.Done { // it had failed before it was issued
 		return false
 	}
+	r.Begun, r.Ended = b.begun, b.ended
 	if off > 0 {
 		d.opt.Tracer.clamped.Add(1)
-		begun = max(min(begun, r.Done-took), r.Issued)
-		ended = min(begun+took, r.Done)
+		r.Begun = max(min(b.begun, r.Done-took), r.Issued)
+		r.Ended = min(r.Begun+took, r.Done)
 	}
-	r.Timed, r.Begun, r.Ended, r.Within = DeviceTime, begun, ended, within
+	r.Timed, r.Within, r.Early, x.moved = DeviceTime, b.within, min(b.early, r.Begun-r.Issued), r.Begun-b.begun
 	return true
 }
 
-// placeCommand puts the times of a command of a span, which has been placed, into a record of its own, and reports whether that could be.
-func (t *deviceTimes) placeCommand(d *Device, x *span, c *commandTimes, r *TraceRecord) bool {
+// placeCommand finds the times of a command of a span, which has been placed, and reports whether that could be.
+func (t *deviceTimes) placeCommand(d *Device, x *span, c *commandTimes) bool {
 	if c.begin == nil || c.end == nil {
 		return false
 	}
-	from, _, ok := t.clock.at(d, x.begin)
-	begun, _, ok2 := t.clock.at(d, c.begin)
-	ended, _, ok3 := t.clock.at(d, c.end)
-	if !ok || !ok2 || !ok3 {
+	of, b := &x.rec, &c.times
+	if *b = t.clock.between(d, c.begin, c.end, false, c.given); !b.ok {
 		return false
 	}
-	of := &x.rec
-	begun, ended = of.Begun+begun-from, of.Begun+ended-from
-	begun = min(max(begun, of.Begun), of.Ended)
-	r.Timed, r.Begun, r.Ended, r.Within = DeviceTime, begun, min(max(ended, begun), of.Ended), of.Within
+	b.begun = min(max(b.begun+x.moved, of.Begun-of.Early), of.Ended)
+	b.ended = min(max(b.ended+x.moved, b.begun), of.Ended)
+	b.early = min(b.early, b.begun-(of.Begun-of.Early))
+	b.within = max(b.within, of.Within)
 	return true
 }
 

@@ -3,10 +3,12 @@ package gpu_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -252,6 +254,230 @@ func TestTraceRefused(t *testing.T) {
 					t.Errorf("events are in use for nothing: %+v", e)
 				}
 				must(t, dev.Close())
+			})
+		})
+	}
+}
+
+// fillAfter returns a function for native work that sleeps, gives the stream a fill of a byte, and sleeps again.
+func fillAfter(before, after time.Duration) func(gpu.Native) error {
+	return func(n gpu.Native) error {
+		time.Sleep(before)
+		defer time.Sleep(after)
+		return n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 1)
+	}
+}
+
+// TestTraceNativeTimes: while a native function runs and the stream has no other work, it is not known whether the device works. That time
+// is in Early, and not between Begun and Ended. Where the stream has other work, the times are exact.
+func TestTraceNativeTimes(t *testing.T) {
+	const ms = time.Millisecond
+	for _, times := range []gpu.TraceTimes{gpu.SubmissionTimes, gpu.CommandTimes} {
+		for _, x := range []struct {
+			name                 string
+			front, before, after time.Duration // work in front of it in the stream; the function sleeps before and after it gives the stream work that takes 1 ms
+			took, early          time.Duration
+		}{
+			{"before", 0, 50 * ms, 0, ms, 50 * ms},
+			{"behind", 0, 0, 50 * ms, 0, 50 * ms},
+			{"both", 0, 50 * ms, 50 * ms, 0, 100 * ms},
+			{"work in front", 200 * ms, 50 * ms, 50 * ms, ms, 0},
+			{"some work in front", 20 * ms, 50 * ms, 0, ms, 30 * ms},
+		} {
+			t.Run(x.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tracer := newTracer(t, gpu.TracerOptions{Times: times})
+					d, dev, sleep := sleeper(t, bothCaps()["cuda"], gpu.Options{Tracer: tracer})
+					d.SetLatency(simdriver.OpFill, ms)
+					b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+					c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
+					must(t, err)
+					_, err = c.Native(fillAfter(x.before, x.after), []gpu.Range{b.All()})
+					must(t, err)
+					must(t, c.End())
+					value := uint64(0)
+					for _, submit := range []func(o gpu.Order) error{
+						func(o gpu.Order) error { return dev.Queue(0).Native(o, fillAfter(x.before, x.after), b.All()) },
+						func(o gpu.Order) error { return dev.Queue(0).Execute(o, c) },
+					} {
+						if x.front > 0 {
+							must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{}, gpu.GridFor(1, 1), sleepArgs{uint64(x.front)}))
+						}
+						value++
+						must(t, submit(gpu.Order{Signal: pts(s, value)}))
+						must(t, s.Wait(context.Background(), value))
+					}
+					must(t, c.Close())
+					must(t, dev.Close())
+					n := 0
+					for _, r := range taken(tracer) {
+						if r.Kind != gpu.TraceCommand && (r.Kind != gpu.TraceSubmission || r.Kernel != "") {
+							continue
+						}
+						n++
+						if took := r.Ended - r.Begun; r.Timed != gpu.DeviceTime || (took-x.took).Abs() > r.Within || (r.Early-x.early).Abs() > r.Within || r.Within > ms/2 {
+							t.Errorf("%v %s: it took %v, and began up to %v earlier, within %v; want %v and %v", r.Kind, r.Op, took, r.Early, r.Within, x.took, x.early)
+						}
+						if r.Begun-r.Early < r.Issued-r.Within {
+							t.Errorf("%v %s: it may have begun at %v, before it was issued at %v", r.Kind, r.Op, r.Begun-r.Early, r.Issued)
+						}
+					}
+					if want := 2 + int(times); n != want { // CommandTimes is 1
+						t.Errorf("%d records, and not %d", n, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestTraceNativeCommand: while a native command of a recording runs on the host, it is known from the times of the commands when the device was at those in front. Without
+// these it is not known.
+func TestTraceNativeCommand(t *testing.T) {
+	const ms = time.Millisecond
+	for _, front := range []time.Duration{ms, 20 * ms, 200 * ms} {
+		for _, times := range []gpu.TraceTimes{gpu.SubmissionTimes, gpu.CommandTimes} {
+			t.Run(front.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tracer := newTracer(t, gpu.TracerOptions{Times: times})
+					d, dev, _ := sleeper(t, bothCaps()["cuda"], gpu.Options{Tracer: tracer})
+					d.SetLatency(simdriver.OpFill, ms)
+					d.SetLatency(simdriver.OpCopy, front)
+					b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+					c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
+					must(t, err)
+					first, err := c.Copy(b.Range(0, 8), b.Range(8, 8))
+					must(t, err)
+					_, err = c.Native(fillAfter(50*ms, 0), []gpu.Range{b.All()}, first)
+					must(t, err)
+					must(t, c.End())
+					must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+					must(t, s.Wait(context.Background(), 1))
+					must(t, c.Close())
+					must(t, dev.Close())
+					records := taken(tracer)
+					r := submissions(records)[0]
+					known := 0 * ms // that the device was at it, in front of Begun
+					for _, x := range records {
+						if x.Kind == gpu.TraceCommand {
+							if x.Begun < r.Begun && x.Ended > r.Begun || x.Begun < r.Begun-r.Early || x.Ended > r.Ended {
+								t.Errorf("a command from %v to %v of an execution from %v, or %v earlier, to %v", x.Begun, x.Ended, r.Begun, r.Early, r.Ended)
+							}
+							if x.Ended <= r.Begun {
+								known += x.Ended - x.Begun
+							}
+						}
+					}
+					want := ms + max(front-50*ms, 0)
+					if times == gpu.CommandTimes {
+						want = front + ms
+					}
+					if got := known + r.Ended - r.Begun; (got-want).Abs() > 3*r.Within || (r.Ended-(r.Begun-r.Early)-max(50*ms, front)-ms).Abs() > 3*r.Within || r.Within > ms/10 {
+						t.Errorf("the device was at it for %v, want %v: %+v", got, want, r)
+					}
+				})
+			})
+		}
+	}
+}
+
+// slowCalls has every fill, or the recording of every event, take the host some time, as where another thread holds the driver's lock.
+type slowCalls struct {
+	driver.Driver
+	fill, record atomic.Int64 // nanoseconds
+}
+
+func (d *slowCalls) Open(i int) (driver.Device, error) {
+	dev, err := d.Driver.Open(i)
+	if err != nil {
+		return nil, err
+	}
+	return &slowDevice{dev, dev.(driver.Timers), d}, nil
+}
+
+type slowDevice struct {
+	driver.Device
+	driver.Timers
+	d *slowCalls
+}
+
+func (v *slowDevice) Fill(s driver.Stream, dst driver.Ptr, pattern uint32, width int, count uint64) error {
+	time.Sleep(time.Duration(v.d.fill.Load()))
+	return v.Device.Fill(s, dst, pattern, width, count)
+}
+
+func (v *slowDevice) Record(e driver.Event, s driver.Stream) error {
+	time.Sleep(time.Duration(v.d.record.Load()))
+	return v.Device.Record(e, s)
+}
+
+// TestTraceSlowHost: work that an idle stream gets from a slow host does not seem to take as long as the host. Where the host was slow in front of the work,
+// the time is that of the work. Where it was slow behind, the margin says by how much the time may be too long.
+func TestTraceSlowHost(t *testing.T) {
+	const n, us, slow, took = 16, time.Microsecond, 30 * time.Microsecond, 10 * time.Microsecond
+	for _, x := range []struct {
+		name         string
+		fill, record time.Duration // calls of the host
+		front        time.Duration // work in front in the stream
+		early        time.Duration // at the most; the fill in front may take a part of it
+		exact        bool
+	}{
+		{name: "a fast host", exact: true},
+		{name: "slow fills", fill: slow, early: slow, exact: true},
+		{name: "fills that are a little slow", fill: 5 * us},
+		{name: "slow events", record: slow},
+		{name: "a slow host and work in front", fill: slow, record: slow, front: 100 * time.Millisecond, exact: true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tracer := newTracer(t, gpu.TracerOptions{Times: gpu.CommandTimes})
+				sim := newSim(t, simdriver.Config{Latency: map[simdriver.Op]time.Duration{simdriver.OpFill: took, simdriver.OpCopy: x.front}})
+				d := &slowCalls{Driver: sim}
+				dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
+				b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+				c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
+				must(t, err)
+				for range n {
+					_, err := c.Fill(b.All(), []byte{1})
+					must(t, err)
+				}
+				must(t, c.End())
+				tracer.Take(nil) // which compares the clocks
+				d.fill.Store(int64(x.fill))
+				d.record.Store(int64(x.record))
+				q := dev.Queue(0)
+				front := func() {
+					if x.front > 0 {
+						must(t, q.Copy(gpu.Order{}, b.Range(0, 8), b.Range(8, 8)))
+					}
+				}
+				front()
+				must(t, q.Execute(gpu.Order{Signal: pts(s, 1)}, c))
+				must(t, s.Wait(context.Background(), 1))
+				front()
+				must(t, q.Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{2}))
+				must(t, s.Wait(context.Background(), 2))
+				d.fill.Store(0)
+				d.record.Store(0)
+				must(t, c.Close())
+				must(t, dev.Close())
+				count := 0
+				for _, r := range taken(tracer) {
+					if r.Op != "fill" {
+						continue
+					}
+					count++
+					is := r.Ended - r.Begun
+					if r.Timed != gpu.DeviceTime || (is-took).Abs() > r.Within || x.exact && (is-took).Abs() > 10 {
+						t.Errorf("%v: it took %v within %v, and not %v", r.Kind, is, r.Within, took)
+					}
+					if r.Early < x.early-took-10 || r.Early > x.early+10 {
+						t.Errorf("%v: it may have begun %v earlier, and not up to %v", r.Kind, r.Early, x.early)
+					}
+				}
+				if count != n+1 {
+					t.Errorf("%d records of %d fills", count, n+1)
+				}
 			})
 		})
 	}

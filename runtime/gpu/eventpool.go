@@ -112,12 +112,16 @@ func (p *eventPool) put(e *event) {
 	p.mu.Unlock()
 }
 
-// begin makes the first events. Where times are noted there are more, for they are in use until somebody has asked for their times. It runs on a bound
+// begin makes the first events. Where times are noted there are more, since events are in use until somebody has asked for their times. Times of commands
+// take two events each, and the driver's calls that make more events get in the way of those that issue commands: all are made at once. It runs on a bound
 // thread.
 func (p *eventPool) begin() error {
 	first := p.batch
-	if p.dev.timesOf() != NoTimes {
+	switch p.dev.timesOf() {
+	case SubmissionTimes:
 		first = max(first, min(16*first, mostInUse/2))
+	case CommandTimes:
+		first = max(first, min(512*first, mostInUse/2))
 	}
 	for p.statistics().Held < first {
 		if err := p.grow(); err != nil {

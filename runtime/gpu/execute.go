@@ -390,7 +390,7 @@ func (c *CommandBuffer) replay(traced *span, tl *timeline, p *part, binds []Rang
 		}
 		traced.commandBegun(tl, c, i)
 		some, err := cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
-		traced.commandEnded(tl, i, some)
+		traced.commandEnded(tl, cmd.op.Kind, i, some)
 		if err != nil {
 			return started || some, c.failed(i, err)
 		}

@@ -72,7 +72,7 @@ const (
 	SubmissionTimes TraceTimes = iota
 
 	// CommandTimes are of each command of a recording besides. Recordings of AutoMode then run as calls, not as graphs; of one of GraphMode
-	// there are only the times of the whole.
+	// there are only the times of the whole, and [TraceRecord].Graph is set.
 	CommandTimes
 
 	// NoTimes are none: what is known is when the host had given the work to the device, and when it saw it done.
@@ -134,12 +134,13 @@ type TracePoint struct {
 // A TraceRecord is what a [Tracer] has learned of one thing. Which fields count depends on Kind; times are since [Tracer.Start], and 0
 // where there is none.
 type TraceRecord struct {
-	Kind    TraceKind
-	Timed   TimeSource
-	Untimed bool   // device times were to be noted, and are missing
-	ID      uint64 // of the submission, from 1, in the order of the calls
-	Device  *Device
-	Queue   *Queue // also a channel's
+	Kind            TraceKind
+	Timed           TimeSource
+	Untimed         bool   // device times were to be noted, and are missing
+	UntimedCommands int    // commands of an execution of which they are missing
+	ID              uint64 // of the submission, from 1, in the order of the calls
+	Device          *Device
+	Queue           *Queue // also a channel's
 
 	Op      string // "dispatch"
 	Label   string // of [Order]
@@ -151,6 +152,7 @@ type TraceRecord struct {
 	Command int // of the recording, from 0
 
 	Commands   int    // of the part of a recording that is executed
+	Graph      bool   // that is executed as a graph, of whose commands there are no times
 	Channel    string // as of [ChannelOptions], with
 	Collective uint64 // the number of the group among those issued on it, from 1
 	Rank       int
@@ -164,6 +166,7 @@ type TraceRecord struct {
 	Done      time.Duration // the host has seen it done, or it has failed; of what is no submission, it ended
 
 	Within time.Duration // by how much the device's times may be off
+	Early  time.Duration // the device may have begun it by so much before Begun: it had no other work while the host was still giving it this
 	Drift  float64       // of the device's clock: how many seconds a second it loses
 	Err    error
 
@@ -560,7 +563,8 @@ type span struct {
 	begin    *event        // between which and end the device is at it, held; nil if times are not noted, or missing
 	end      *event        // the submission's own
 	shared   bool          // begin is that of the submission in front of it
-	given    time.Duration // the host was through with giving it to the device
+	given    hostTimes     // when the host gave it to the device
+	moved    time.Duration // by how much its times were moved, to lie within the host's
 	commands []commandTimes
 	task     *rtrace.Task
 	next     *span // in the list of those whose times are to be asked for
@@ -606,7 +610,7 @@ func (s *submission) trace(o *Order) error {
 	}
 	if s.recording != nil {
 		p := &s.recording.parts[s.part]
-		r.Commands = p.to - p.from
+		r.Commands, r.Graph = p.to-p.from, p.graph
 	}
 	if ch := s.q.tl.ch; ch != nil {
 		r.Channel, r.Rank, r.Ranks = ch.opt.Name, ch.Rank(), ch.Count()

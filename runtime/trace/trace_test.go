@@ -468,6 +468,48 @@ func TestSlow(t *testing.T) {
 	}
 }
 
+// TestGraphsHaveNoCommandTimes: a trace that is to have times of commands says which executions were of graphs and have none, and the log says once what to do.
+func TestGraphsHaveNoCommandTimes(t *testing.T) {
+	for _, times := range []gpu.TraceTimes{gpu.SubmissionTimes, gpu.CommandTimes} {
+		var f file
+		var out bytes.Buffer
+		tr, err := trace.Start(&f, trace.Options{Times: times, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		must(t, err)
+		dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
+		must(t, err)
+		b, err := dev.Alloc(gpu.DeviceMem, 64)
+		must(t, err)
+		var done gpu.Semaphore
+		for i, mode := range []gpu.Mode{gpu.GraphMode, gpu.AutoMode, gpu.GraphMode} {
+			c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+			must(t, err)
+			for range 20 {
+				_, err := c.Fill(b.All(), []byte{1})
+				must(t, err)
+			}
+			must(t, c.End())
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: []gpu.Point{done.At(uint64(i) + 1)}}, c))
+			must(t, done.Wait(context.Background(), uint64(i)+1))
+			must(t, c.Close())
+		}
+		must(t, dev.Close())
+		must(t, tr.Close())
+		events := check(t, f.b.Bytes())
+		want := times == gpu.CommandTimes
+		for i, e := range of(events, traceformat.CatSubmission, traceformat.AsyncBegin) {
+			if e.Args.Graph != (want && i != 1) {
+				t.Errorf("%v: execution %d ran as a graph, and so lacks times of its commands: %v", times, i, e.Args.Graph)
+			}
+		}
+		if n := len(of(events, traceformat.CatCommand, traceformat.Complete)); n > 20 || (n > 0) != want {
+			t.Errorf("%v: %d slices of commands", times, n)
+		}
+		if n := strings.Count(out.String(), "GraphMode"); n != int(times) { // CommandTimes is 1
+			t.Errorf("%v: the log is %q", times, out.String())
+		}
+	}
+}
+
 // TestWriteFails: a trace that cannot be written says so, and the program goes on.
 func TestWriteFails(t *testing.T) {
 	if tr, err := trace.Start(nil, trace.Options{}); tr != nil || !errors.Is(err, gpu.ErrArgument) {

@@ -37,6 +37,8 @@ type writer struct {
 
 	dropped, undrawn, forgotten uint64 // that the file tells
 
+	toldGraph bool // that recordings of GraphMode have no times of their commands
+
 	waits    []traceformat.Point
 	signals  []traceformat.Point
 	counters [2]traceformat.Series
@@ -353,7 +355,7 @@ func (w *writer) missing() {
 func (w *writer) submission(r *gpu.TraceRecord) {
 	x := w.device(r.Device, "")
 	t := w.queue(x, r.Device, r.Queue, r)
-	a := traceformat.Args{Sub: r.ID, Op: r.Op, Label: r.Label, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes, Commands: r.Commands,
+	a := traceformat.Args{Sub: r.ID, Op: r.Op, Label: r.Label, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes, Commands: r.Commands, Graph: r.Graph && w.opt.Times == gpu.CommandTimes,
 		Channel: r.Channel, Collective: r.Collective, Rank: r.Rank, Ranks: r.Ranks}
 	issued := traceformat.Time(r.Issued)
 	if issued == 0 && r.Err == nil { // a barrier that needed no place in a stream
@@ -374,7 +376,11 @@ func (w *writer) submission(r *gpu.TraceRecord) {
 		async(traceformat.AsyncBegin, traceformat.NameParked, min(traceformat.Time(r.Parked), until), traceformat.Args{})
 		async(traceformat.AsyncEnd, traceformat.NameParked, until, traceformat.Args{})
 	}
-	async(traceformat.AsyncEnd, t.name, traceformat.Time(r.Done), traceformat.Args{Issued: issued, Error: errorOf(r), Untimed: r.Untimed})
+	async(traceformat.AsyncEnd, t.name, traceformat.Time(r.Done), traceformat.Args{Issued: issued, Error: errorOf(r), Untimed: r.Untimed, UntimedCommands: r.UntimedCommands})
+	if a.Graph && !w.toldGraph {
+		w.toldGraph = true
+		w.opt.Logger.Warn("puregpu: the trace has no times of the commands of recordings of GraphMode: have them recorded in AutoMode", "label", r.Label, "queue", r.Queue.String())
+	}
 	switch r.Timed {
 	case gpu.DeviceTime:
 		w.executed(x, t, r, a)
@@ -401,18 +407,26 @@ func nameOf(r *gpu.TraceRecord) string { return cmp.Or(r.Label, r.Kernel, r.Op) 
 // inexact is by how much more than the clock's fit times may be off before that is written.
 const inexact = 3 * time.Microsecond
 
+// inexact returns by how much the times of a record may be off, if that is clearly more than the clock's fit.
+func (x *device) inexact(r *gpu.TraceRecord) traceformat.Time {
+	if r.Within > x.margin+inexact {
+		return traceformat.Time(r.Within)
+	}
+	return 0
+}
+
 // executed writes when the device was at a submission.
 func (w *writer) executed(x *device, t *track, r *gpu.TraceRecord, a traceformat.Args) {
 	tid := w.stream(x, t)
 	begun, ended, done := traceformat.Time(r.Begun), traceformat.Time(r.Ended), traceformat.Time(r.Done)
-	if by := t.end - begun; by > 0 { // to no later than it was seen done: records of a stream may come in another order than its work
+	from := max(begun-traceformat.Time(r.Early), t.end) // when it may have begun
+	if by := t.end - begun; by > 0 {                    // to no later than it was seen done: records of a stream may come in another order than its work
 		begun = min(begun+by, done)
 		ended = max(min(ended+by, done), begun)
 	}
-	t.end, t.cmd, t.until = max(t.end, ended), begun, ended
-	if r.Within > x.margin+inexact {
-		a.Margin = traceformat.Time(r.Within)
-	}
+	from = min(from, begun)
+	t.end, t.cmd, t.until = max(t.end, ended), from, ended
+	a.Margin, a.Early = x.inexact(r), begun-from
 	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatDevice, Name: nameOf(r), PID: x.pid, TID: tid, Time: begun, Dur: ended - begun, Args: a}
 	w.put()
 	w.arrows.wait(w, r.Waits, flowEnd{x.pid, tid, begun, traceformat.Time(min(r.Begun+r.Within, r.Done)), r.ID}, false)
@@ -433,9 +447,11 @@ func (w *writer) command(r *gpu.TraceRecord) {
 	}
 	begun := min(max(traceformat.Time(r.Begun), t.cmd), t.until)
 	ended := min(max(traceformat.Time(r.Ended), begun), t.until)
+	early := begun - max(min(traceformat.Time(r.Begun-r.Early), begun), t.cmd)
 	t.cmd = ended
 	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: cmp.Or(r.Kernel, r.Op), PID: x.pid, TID: t.stream, Time: begun, Dur: ended - begun,
-		Args: traceformat.Args{Sub: r.ID, Command: r.Command, Op: r.Op, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes}}
+		Args: traceformat.Args{Sub: r.ID, Command: r.Command, Op: r.Op, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes,
+			Margin: x.inexact(r), Early: early}}
 	w.put()
 }
 

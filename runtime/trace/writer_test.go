@@ -76,6 +76,33 @@ func TestRecordsOutOfOrder(t *testing.T) {
 	}
 }
 
+// TestInexactTimes: slices of submissions and of commands say by how much they are off, if that is clearly more than the clock's fit, and how much earlier the
+// device may have begun the work: no earlier than the end of the slice in front.
+func TestInexactTimes(t *testing.T) {
+	const us = time.Microsecond
+	found := map[uint64]traceformat.Event{}
+	for _, e := range written(t,
+		gpu.TraceRecord{Kind: gpu.TraceClock, Done: us, Within: 2 * us},
+		gpu.TraceRecord{ID: 1, Op: "copy", Submitted: us, Issued: 2 * us, Begun: 3 * us, Ended: 30 * us, Done: 40 * us, Within: 4 * us},
+		gpu.TraceRecord{ID: 2, Op: "execute", Submitted: us, Issued: 20 * us, Begun: 100 * us, Ended: 120 * us, Done: 130 * us, Early: 80 * us, Within: 9 * us, UntimedCommands: 1},
+		gpu.TraceRecord{Kind: gpu.TraceCommand, ID: 2, Command: 1, Op: "fill", Begun: 40 * us, Ended: 60 * us, Early: 15 * us, Within: 9 * us},
+		gpu.TraceRecord{Kind: gpu.TraceCommand, ID: 2, Command: 2, Op: "fill", Begun: 105 * us, Ended: 119 * us, Early: 5 * us},
+	) {
+		switch {
+		case e.Phase == traceformat.Complete:
+			found[10*e.Args.Sub+uint64(e.Args.Command)] = e
+		case e.Phase == traceformat.AsyncEnd && e.Args.UntimedCommands != int(e.ID-1):
+			t.Errorf("submission %d lacks times of %d commands", e.ID, e.Args.UntimedCommands)
+		}
+	}
+	for of, want := range map[uint64][4]traceformat.Time{10: {3000, 30_000, 0, 0}, 20: {100_000, 120_000, 70_000, 9000},
+		21: {40_000, 60_000, 10_000, 9000}, 22: {105_000, 119_000, 5000, 0}} {
+		if e := found[of]; want != [4]traceformat.Time{e.Time, e.Time + e.Dur, e.Args.Early, e.Args.Margin} {
+			t.Errorf("slice %d is from %d to %d, up to %d earlier, within %d; want %v", of, e.Time, e.Time+e.Dur, e.Args.Early, e.Args.Margin, want)
+		}
+	}
+}
+
 // TestArrowsThatAreMissing: the trace says how many waits have no arrow because what signalled was not before them by its times, or too long ago. Of a wait for any of
 // several, and of what nothing in the trace has signalled, none is missing.
 func TestArrowsThatAreMissing(t *testing.T) {

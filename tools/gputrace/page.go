@@ -443,6 +443,9 @@ func noteOf(a *traceformat.Args) string {
 	if a.Margin > 0 {
 		line("off by up to", duration(a.Margin))
 	}
+	if a.Early > 0 {
+		line("may have begun", duration(a.Early)+" earlier")
+	}
 	if a.Commands > 0 {
 		line("commands", number(a.Commands))
 	}

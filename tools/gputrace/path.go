@@ -24,6 +24,7 @@ type segment struct {
 const (
 	onDevice = "device" // a device executed an operation
 	toStart  = "start"  // from issued, or from the end of what it waited for, until the device began it
+	toGive   = "give"   // the host was still giving the device the operation, which may have run
 	toIssue  = "issue"  // from submitted, or from the release of the last wait, until it was issued
 	toSee    = "seen"   // from the end on the device until the host went on
 	inCall   = "call"   // the host was in a call
@@ -177,6 +178,13 @@ func (b *backward) device(i int) {
 	for i >= 0 {
 		s := &b.t.subs[i]
 		begin := s.start()
+		if s.early > 0 {
+			from := begin - s.early
+			if !b.add(segment{Kind: toGive, Name: s.title, Device: b.deviceName(i), Begin: from, End: begin, node: node{false, i}, known: true}) {
+				return
+			}
+			begin = from
+		}
 		before, at := -1, unknown
 		consider := func(p int) {
 			if end := b.t.subs[p].finish(); end <= begin && end > at && p != i {

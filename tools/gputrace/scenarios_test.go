@@ -32,6 +32,7 @@ var scenarios = []struct {
 	{"nothing", func() []byte { return tracetest.New("nothing", 0, 1, start2026).JSON() }},
 	{"without device times", untimed},
 	{"a burst", burst},
+	{"a slow host", slowHost},
 }
 
 // steps is a program that waits for each step, so that the device is idle in between.
@@ -173,6 +174,27 @@ func burst() []byte {
 	}
 	b.Instant(1, traceformat.CatArrows, "arrows are missing", 50*µs, args{Undrawn: 1})
 	b.Instant(1, traceformat.CatArrows, "arrows are missing", 100*µs, args{Undrawn: 2, Forgotten: 1}) // in all
+	return b.JSON()
+}
+
+// slowHost is a trace of work that an idle device got from a slow host: a native function, a recording whose last command is such a function, and a
+// kernel that may have ended before it seems to. A graph has no times of its commands.
+func slowHost() []byte {
+	b := tracetest.New("slow", 0, 1, start2026)
+	host := b.Host("host 1")
+	dev := b.Device(0, "NVIDIA H100")
+	q, s := b.Queue(dev, 0, "queue 0"), b.Stream(dev, 1)
+	sem := b.Semaphore("")
+	b.Instant(dev, traceformat.CatClock, "clock fit", µs, args{Rate: 0.2, Margin: 2 * µs})
+	b.Submit(q, s, tracetest.Submission{Args: args{Op: "native", Label: "gemm", Signals: pts{sem(1)}, Early: 50 * ms},
+		Submitted: ms, Issued: ms, Begun: 51 * ms, Ended: 52 * ms, Done: 52100 * µs})
+	b.Wait(host, ms, 52110*µs, sem(1))
+	b.Submit(q, s, tracetest.Submission{Args: args{Op: "execute", Commands: 2, Signals: pts{sem(2)}, Early: 10 * ms, UntimedCommands: 1},
+		Submitted: 53 * ms, Issued: 53 * ms, Begun: 63 * ms, Ended: 64 * ms, Done: 65 * ms,
+		Commands: []tracetest.Command{{Args: args{Op: "dispatch", Kernel: "scale"}, Begun: 53500 * µs, Ended: 57500 * µs}}})
+	b.Wait(host, 53*ms, 65*ms, sem(2))
+	b.Submit(q, s, tracetest.Submission{Args: args{Op: "dispatch", Kernel: "sum", Margin: 3 * ms}, Submitted: 65 * ms, Issued: 65 * ms, Begun: 66 * ms, Ended: 70 * ms, Done: 71 * ms})
+	b.Submit(q, s, tracetest.Submission{Args: args{Op: "execute", Commands: 9, Graph: true}, Submitted: 66 * ms, Issued: 66 * ms, Begun: 70 * ms, Ended: 80 * ms, Done: 81 * ms})
 	return b.JSON()
 }
 

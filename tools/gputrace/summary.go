@@ -9,18 +9,22 @@ import (
 
 // A summary is what a trace comes to. Times are in nanoseconds.
 type summary struct {
-	Programs    []programSummary `json:"programs"`
-	Begin       traceformat.Time `json:"begin_ns"` // the first submission
-	End         traceformat.Time `json:"end_ns"`   // of the last one
-	Submissions int              `json:"submissions"`
-	Failed      int              `json:"failed"`
-	FirstError  string           `json:"first_error,omitempty"`
-	Unfinished  int              `json:"unfinished"` // when the trace ended
-	Untimed     int              `json:"untimed"`    // that lack times of the device, and are in nothing that adds those up
-	Dropped     uint64           `json:"dropped"`    // records that the trace lacks
-	Arrowless   uint64           `json:"arrowless"`  // waits that lack an arrow, or may
-	Cut         bool             `json:"cut"`        // the file has no end: the program died or runs
-	Lost        []string         `json:"lost,omitempty"`
+	Programs        []programSummary `json:"programs"`
+	Begin           traceformat.Time `json:"begin_ns"` // the first submission
+	End             traceformat.Time `json:"end_ns"`   // of the last one
+	Submissions     int              `json:"submissions"`
+	Failed          int              `json:"failed"`
+	FirstError      string           `json:"first_error,omitempty"`
+	Unfinished      int              `json:"unfinished"`       // when the trace ended
+	Untimed         int              `json:"untimed"`          // that lack times of the device, and are in nothing that adds those up
+	UntimedCommands int              `json:"untimed_commands"` // of recordings
+	Graphs          int              `json:"graphs"`           // executions of graphs, of whose commands the trace was to have times
+	Inexact         int              `json:"inexact"`          // operations and commands that are off by more than the fit of the clock
+	InexactBy       traceformat.Time `json:"inexact_by_ns"`    // the most
+	Dropped         uint64           `json:"dropped"`          // records that the trace lacks
+	Arrowless       uint64           `json:"arrowless"`        // waits that lack an arrow, or may
+	Cut             bool             `json:"cut"`              // the file has no end: the program died or runs
+	Lost            []string         `json:"lost,omitempty"`
 
 	Devices   []deviceSummary    `json:"devices"`
 	Together  traceformat.Time   `json:"together_ns"` // at least two devices were busy
@@ -56,6 +60,7 @@ type deviceSummary struct {
 	Busy       traceformat.Time `json:"busy_ns"`   // at least one operation ran
 	Peers      traceformat.Time `json:"peers_ns"`  // collectives ran, and waited for the other ranks
 	Idle       traceformat.Time `json:"idle_ns"`
+	Unknown    traceformat.Time `json:"unknown_ns"` // of that: the host was still giving it work that may have run
 	Overlap    traceformat.Time `json:"overlap_ns"` // at least two ran
 	Streams    int              `json:"streams"`
 	Margin     traceformat.Time `json:"margin_ns"` // bound of the error of its times
@@ -123,6 +128,10 @@ func summarize(t *trace) *summary {
 		if x.untimed {
 			s.Untimed++
 		}
+		s.UntimedCommands += x.untimedCommands
+		if x.args.Graph {
+			s.Graphs++
+		}
 		if i == 0 {
 			s.Begin, s.End = x.submitted, x.last()
 		}
@@ -131,6 +140,12 @@ func summarize(t *trace) *summary {
 	for _, x := range t.instants {
 		if x.cat == traceformat.CatLoss {
 			s.Lost = append(s.Lost, x.args.Error)
+		}
+	}
+	for i := range t.slices {
+		if x := &t.slices[i]; (x.cat == traceformat.CatDevice || x.cat == traceformat.CatCommand) && x.args.Margin > 0 {
+			s.Inexact++
+			s.InexactBy = max(s.InexactBy, x.args.Margin)
 		}
 	}
 	w := newWalker(t)
@@ -142,12 +157,21 @@ func summarize(t *trace) *summary {
 	return s
 }
 
-// busyOf lists when operations of submissions that pick chooses ran on devices.
+// busyOf lists when operations of submissions that pick chooses are known to have run on devices.
 func busyOf(t *trace, pick func(*submission) bool) []interval {
 	var list []interval
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 && pick(x) {
 			list = append(list, interval{x.begun, x.ended})
+		}
+	}
+	for i := range t.slices { // commands that ran while the host was still giving others
+		c := &t.slices[i]
+		if c.cat != traceformat.CatCommand || c.sub < 0 {
+			continue
+		}
+		if x := &t.subs[c.sub]; x.slice >= 0 && c.begin < x.begun && pick(x) {
+			list = append(list, interval{c.begin, min(c.end, x.begun)})
 		}
 	}
 	return list
@@ -157,8 +181,13 @@ func (s *summary) devices(t *trace, w *walker) {
 	var each []interval
 	for d := range t.devices {
 		on := func(x *submission) bool { return x.device == d }
-		list := busyOf(t, on)
-		sum := deviceSummary{Name: t.deviceName(d), Operations: len(list), Overlap: overlap(list)}
+		list, operations := busyOf(t, on), 0
+		for i := range t.subs {
+			if x := &t.subs[i]; x.slice >= 0 && on(x) {
+				operations++
+			}
+		}
+		sum := deviceSummary{Name: t.deviceName(d), Operations: operations, Overlap: overlap(list)}
 		for i := range t.subs {
 			if x := &t.subs[i]; x.slice >= 0 && on(x) {
 				if last := w.lastRank(i); last != i {
@@ -175,6 +204,13 @@ func (s *summary) devices(t *trace, w *walker) {
 		sum.Window, sum.Busy = within.end-within.begin, length(busy)
 		idle := gaps(busy, within)
 		sum.Idle = length(idle)
+		maybe := slices.Clone(busy)
+		for i := range t.subs {
+			if x := &t.subs[i]; x.slice >= 0 && x.early > 0 && on(x) {
+				maybe = append(maybe, interval{x.begun - x.early, x.begun})
+			}
+		}
+		sum.Unknown = length(union(maybe)) - sum.Busy
 		for i := range t.tracks {
 			if k := &t.tracks[i]; k.device == d && (k.kind == traceformat.KindStream || k.kind == traceformat.KindChannel) {
 				sum.Streams++
@@ -267,6 +303,8 @@ func (x *segment) cause() string {
 		return "work of another device: " + x.Name + " on " + x.Device
 	case toStart:
 		return "the start of work that was issued"
+	case toGive:
+		return "the host, still giving it work that may have run: " + x.Name
 	case toIssue:
 		return "the issue of work that was submitted"
 	case toSee:
@@ -376,7 +414,7 @@ func ranking[K comparable](m map[K]*operationSummary) []operationSummary {
 
 // byKind adds up the critical path.
 func (s *summary) byKind() {
-	for _, kind := range []string{onDevice, toStart, toIssue, toSee, inCall, inWait, onHost} {
+	for _, kind := range []string{onDevice, toStart, toGive, toIssue, toSee, inCall, inWait, onHost} {
 		sum := shareSummary{Kind: kind}
 		for i := range s.Critical {
 			if x := &s.Critical[i]; x.Kind == kind {

@@ -59,12 +59,29 @@ func (s *summary) head(b *strings.Builder) {
 	if s.Untimed > 0 {
 		fmt.Fprintf(b, "%s no device times, which could not be noted: times and numbers of operations below lack them\n", have(s.Untimed, "submission"))
 	}
+	if s.UntimedCommands > 0 {
+		fmt.Fprintf(b, "%s no device times, which could not be noted\n", have(s.UntimedCommands, "command"))
+	}
+	if s.Graphs > 0 {
+		fmt.Fprintf(b, "%s of graphs: the trace has no times of their commands. Have them recorded in AutoMode\n", count(s.Graphs, "execution"))
+	}
+	if s.Inexact > 0 {
+		fmt.Fprintf(b, "%s off by up to %s, since the host was slow to submit: see their margins\n", may(s.Inexact, "operation or command", "operations or commands"), duration(s.InexactBy))
+	}
 	if s.Arrowless > 0 {
 		fmt.Fprintf(b, "%s no arrow: by the times that are known the signal did not come before it, or one of the two was too long ago\n", have(int(s.Arrowless), "wait"))
 	}
 	if s.Dropped > 0 {
 		fmt.Fprintf(b, "%s missing from the trace, which could not be written fast enough: what is below lacks them\n", count(s.Dropped, "record"))
 	}
+}
+
+// may is count of what may be something.
+func may(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one + " may be"
+	}
+	return number(n) + " " + more + " may be"
 }
 
 // have is count with the verb.
@@ -101,6 +118,11 @@ func (s *summary) printDevices(b *strings.Builder) {
 	t.write(b)
 	if untimed {
 		b.WriteString("The trace has no times of a device: of its work it is known when it was issued, and when the host saw that it was done.\n")
+	}
+	for _, d := range s.Devices {
+		if d.Unknown > 0 {
+			fmt.Fprintf(b, "%s: of the idle time, the host spent %s in calls that gave it work, a part of which may have run then.\n", clean(d.Name, 40), duration(d.Unknown))
+		}
 	}
 	if s.Together > 0 {
 		fmt.Fprintf(b, "At least two devices were busy for %s.\n", duration(s.Together))
@@ -190,6 +212,7 @@ func (s *summary) printCritical(b *strings.Builder, top int) {
 var kindWords = map[string]string{
 	onDevice: "operations on a device",
 	toStart:  "from issued to begun",
+	toGive:   "the host still gave work that may have run",
 	toIssue:  "from submitted to issued",
 	toSee:    "until the host saw the end",
 	inCall:   "calls of the host",

@@ -62,9 +62,11 @@ type submission struct {
 	args                                  traceformat.Args
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
-	slice                                 int  // that the device executed, or -1
-	instant                               bool // it took no time on the device, which has times of others
-	untimed                               bool // it has no times of the device, which was to note them
+	slice                                 int              // that the device executed, or -1
+	instant                               bool             // it took no time on the device, which has times of others
+	untimed                               bool             // it has no times of the device, which was to note them
+	untimedCommands                       int              // commands that have none
+	early                                 traceformat.Time // the device may have begun it so much before begun
 	err                                   string
 }
 
@@ -324,6 +326,7 @@ func (l *loader) submission(e *traceformat.Event) bool {
 	case !begins && ok:
 		s := &l.trace.subs[i]
 		s.done, s.err, s.untimed = e.Time, l.text(e.Args.Error), e.Args.Untimed
+		s.untimedCommands = e.Args.UntimedCommands
 		if e.Args.Issued != 0 {
 			s.issued = e.Args.Issued
 		}
@@ -413,7 +416,7 @@ func (l *loader) finish() {
 		}
 		s.sub = sub
 		if x := &t.subs[sub]; s.cat == traceformat.CatDevice && x.slice < 0 {
-			x.begun, x.ended, x.slice, x.title = s.begin, s.end, i, s.name
+			x.begun, x.ended, x.slice, x.title, x.early = s.begin, s.end, i, s.name, s.args.Early
 		} else if s.cat == traceformat.CatCall && x.begun == unknown { // the host did it
 			x.begun, x.ended = s.begin, s.end
 		}

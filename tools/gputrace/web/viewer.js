@@ -12,7 +12,7 @@ const $ = id => document.getElementById(id);
 const PALETTE = ["#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#a463f2", "#97bbf5", "#3ca951", "#ff8ab7", "#9c6b4e", "#8793a6"];
 // What the critical path and idle devices were up to.
 const KINDS = {
-  device: ["#4269d0", "another operation"], start: ["#97bbf5", "from issued to begun"], issue: ["#efb118", "from submitted to issued"],
+  device: ["#4269d0", "another operation"], start: ["#97bbf5", "from issued to begun"], give: ["#c9d17a", "the host still gave work that may have run"], issue: ["#efb118", "from submitted to issued"],
   peers: ["#a463f2", "a collective waits for the other ranks"], seen: ["#ff8ab7", "until the host saw the end"], call: ["#6cc5b0", "a call of the host"], wait: ["#9c6b4e", "the host waits"], host: ["#ff725c", "the host's own work"],
 };
 
@@ -108,7 +108,7 @@ function start(data) {
   }
   for (let i = 0; i < n; i++) if (slices.kind[i] === COMMAND && slices.sub[i] >= 0) onPath[i] = onPath[sliceOfSub[slices.sub[i]]] ?? 0;
   const kindOfNote = new Map(Object.entries(KINDS).map(([k]) => [strings.indexOf(k), k]));
-  const pathWords = {"operations on a device": "device", "from issued to begun": "start", "from submitted to issued": "issue", "until the host saw the end": "seen",
+  const pathWords = {"operations on a device": "device", "from issued to begun": "start", "the host still gave work that may have run": "give", "from submitted to issued": "issue", "until the host saw the end": "seen",
     "calls of the host": "call", "waits of the host for something else": "wait", "the host's own work": "host"};
 
   const name = i => strings[slices.name[i]];
@@ -733,6 +733,10 @@ function start(data) {
     for (const e of s.lost ?? []) notice("A device or a channel was lost: " + e);
     if (s.failed) notice(`${number(s.failed)} of the submissions failed, the first with: ${s.first_error}`);
     if (s.untimed) notice(`${number(s.untimed)} submissions have no device times, which could not be noted: times and numbers of operations lack them.`);
+    if (s.untimed_commands) notice(`${number(s.untimed_commands)} commands of recordings have no device times, which could not be noted.`);
+    if (s.graphs) notice(`${number(s.graphs)} executions were of graphs: the trace has no times of their commands. Have them recorded in AutoMode.`);
+    if (s.inexact) notice(`${number(s.inexact)} operations or commands may be off by up to ${duration(s.inexact_by_ns)}, since the host was slow to submit.`);
+    for (const d of s.devices ?? []) if (d.unknown_ns) notice(`${d.name}: of the idle time, the host spent ${duration(d.unknown_ns)} in calls that gave it work, a part of which may have run then.`);
     if (s.arrowless) notice(`${number(s.arrowless)} waits have no arrow: by the times that are known the signal did not come before them, or one of the two was too long ago.`);
     if (s.dropped) notice(`${number(s.dropped)} records are missing from the trace, which could not be written fast enough: what is below lacks them.`);
     if (s.unfinished) notice(`${number(s.unfinished)} submissions had not ended when the trace did${s.cut ? ", which has no end: the program died, or still ran" : ""}.`);
