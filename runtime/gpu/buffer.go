@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -173,8 +174,9 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 
 // ImportHost makes a buffer of the program's own memory, which it pins for all devices of the driver: what is in it moves
 // without being copied on the way. It blocks while the driver pins. The memory must stay what it is, and where it is, until
-// the buffer is used no more; then freed is called, unless it is nil, on a goroutine of its own. Where the device cannot do
-// that the error is [driver.ErrUnsupported].
+// the buffer is used no more; then freed is called, unless it is nil, on a goroutine of its own. The same memory may be imported again
+// when its buffer has been closed and the work that uses it is done; the driver may take up to a second to let go of it first. Where the device cannot pin
+// memory the error is [driver.ErrUnsupported].
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }
@@ -200,19 +202,48 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.info.Name, driver.ErrUnsupported)
 	}
 	b.mem.Host = unsafe.Pointer(unsafe.SliceData(mem))
-	err := d.do(func() (err error) {
-		b.mem.Ptr, err = d.register(b.mem.Host, b.mem.Size, read)
-		if err == nil {
-			b.from = registered
-			d.buffers.add(b)
-		}
-		return err
-	})
+	pin := func() error {
+		return d.do(func() (err error) {
+			b.mem.Ptr, err = d.register(b.mem.Host, b.mem.Size, read)
+			if err == nil {
+				b.from = registered
+				d.buffers.add(b)
+			}
+			return err
+		})
+	}
+	err := pin()
+	if err != nil && !errors.Is(err, driver.ErrLost) && d.failed() == nil { // it may be pinned for a buffer that was closed, and is not used any more
+		d.collect(false)
+		err = pin()
+	}
 	if err != nil {
 		d.check(err)
-		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.info.Name, err)
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %s%w", len(mem), d.info.Name, d.buffers.pinned(b), err)
 	}
 	return b, nil
+}
+
+// pinned says for an error which buffer of the device has some of the pages of another one, which could not be pinned.
+func (s *bufferStats) pinned(of *Buffer) string {
+	page := uintptr(os.Getpagesize())
+	pages := func(b *Buffer) (from, to uintptr) {
+		from = uintptr(b.mem.Host)
+		return from / page, (from + uintptr(b.mem.Size) + page - 1) / page
+	}
+	from, to := pages(of)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for b := s.list; b != nil; b = b.after {
+		if begin, end := pages(b); b.from != registered || end <= from || to <= begin {
+			continue
+		}
+		if b.closed.Load() {
+			return "a closed buffer has this memory, and work still uses it: wait until the function freed of that import is called: "
+		}
+		return "a buffer has this memory that is not closed: use it, or close it first: "
+	}
+	return ""
 }
 
 // register pins memory of the program's, which is only read or not. Memory of which a page is pinned for writing, too, cannot be

@@ -153,6 +153,23 @@ var memoryKinds = []test{
 			e.Error("told twice")
 		}
 	}},
+	{name: "B198 memory of the program's own is imported again right after Close", run: func(e *env) {
+		const n = 1 << 16
+		d, s := e.devs[0], e.q(0).NewStream()
+		mem, dev := random(n, 6), e.buffer(n)
+		for i := range 50 {
+			b, err := d.ImportHost(mem, nil)
+			if errors.Is(err, driver.ErrUnsupported) {
+				e.Skip("memory of the program's own cannot be pinned")
+			}
+			if err != nil {
+				e.Fatalf("import %d: %v", i, err)
+			}
+			e.must(s.Copy(dev.All(), b.All()))
+			e.must(s.Wait(e.ctx))
+			e.must(b.Close())
+		}
+	}},
 }
 
 // second returns a call's error.
