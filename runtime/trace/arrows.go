@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
@@ -30,6 +31,9 @@ type flowEnd struct {
 // same reports whether both ends are of one submission. A submission does not release itself.
 func (e flowEnd) same(to flowEnd) bool { return e.sub != 0 && e.sub == to.sub }
 
+// hidden reports whether what signalled has no slice.
+func (e flowEnd) hidden() bool { return e.pid == 0 }
+
 // before reports whether something there can have released what is at another place. Records come in no order between devices and the host, so that a
 // signal of a higher value may come before the one that did.
 func (e flowEnd) before(to flowEnd) bool { return e.limit <= to.limit && !e.same(to) }
@@ -41,6 +45,8 @@ type signalled struct {
 }
 
 type waiting struct {
+	semaphore uint64
+
 	value uint64
 	age   int
 	to    flowEnd
@@ -107,7 +113,12 @@ func (a *arrows) signal(w *writer, points []gpu.TracePoint, from flowEnd) {
 		remember(a.signals, &a.oldest, p.Semaphore, signalled{p.Value, a.oldest.n + 1, from})
 		if list := a.waits[p.Semaphore]; len(list) > 0 {
 			list = slices.DeleteFunc(list, func(x waiting) bool {
-				if x.value > p.Value || !from.before(x.to) {
+				switch {
+				case x.value > p.Value:
+					return false
+				case from.hidden():
+					return x.value == p.Value
+				case !from.before(x.to) || a.hides(x, p.Value):
 					return false
 				}
 				w.arrow(from, x.to)
@@ -122,6 +133,16 @@ func (a *arrows) signal(w *writer, points []gpu.TracePoint, from flowEnd) {
 	}
 }
 
+// hides reports whether what released a wait has no slice, as far as is known: the first signal that is enough, which is below a limit.
+func (a *arrows) hides(x waiting, limit uint64) bool {
+	list := a.signals[x.semaphore]
+	at := enough(list, x.value)
+	for at < len(list) && list[at].from.same(x.to) {
+		at++
+	}
+	return at < len(list) && list[at].value < limit && list[at].from.hidden()
+}
+
 // wait draws the arrows to a slice that waited, for all of the points or any of them, from the lowest signals that were enough.
 func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd, any bool) {
 	for _, p := range points {
@@ -130,14 +151,21 @@ func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd, any bool) 
 		}
 		list := a.signals[p.Semaphore]
 		at := enough(list, p.Value)
-		for at < len(list) && !list[at].from.before(to) {
+		if at < len(list) && list[at].from.hidden() {
+			if list[at].value == p.Value {
+				continue
+			}
+			at = len(list) // a lower signal may yet come that has a slice
+		}
+		for at < len(list) && !(list[at].from.before(to) && !list[at].from.hidden()) {
 			at++
 		}
 		if at < len(list) {
 			w.arrow(list[at].from, to)
 			continue
 		}
-		if x, gone := remember(a.waits, &a.first, p.Semaphore, waiting{p.Value, a.first.n + 1, to, any}); gone && !x.any {
+		x, gone := remember(a.waits, &a.first, p.Semaphore, waiting{p.Semaphore, p.Value, a.first.n + 1, to, any})
+		if gone && !x.any && !a.hides(x, math.MaxUint64) {
 			a.let++
 		}
 	}
@@ -158,7 +186,7 @@ func (a *arrows) missing() (undrawn, forgotten uint64) {
 		signals := a.signals[semaphore]
 		for _, x := range list {
 			switch {
-			case x.any:
+			case x.any || a.hides(x, math.MaxUint64):
 			case slices.ContainsFunc(signals[enough(signals, x.value):], func(s signalled) bool { return !s.from.same(x.to) }):
 				undrawn++
 			case a.oldest.n > remembered:
@@ -169,11 +197,8 @@ func (a *arrows) missing() (undrawn, forgotten uint64) {
 	return undrawn, forgotten
 }
 
-// arrow draws one, unless what signalled has no slice.
+// arrow draws one.
 func (w *writer) arrow(from, to flowEnd) {
-	if from.pid == 0 {
-		return
-	}
 	w.flows++
 	w.event = traceformat.Event{Phase: traceformat.FlowBegin, Cat: traceformat.CatSignal, Name: "signal", PID: from.pid, TID: from.tid, Time: from.at, ID: w.flows}
 	w.put()

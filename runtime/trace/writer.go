@@ -391,9 +391,9 @@ func (w *writer) submission(r *gpu.TraceRecord) {
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at, r.ID})
 		}
-	default: // its waiters come after it, and after no later signal
+	default: // then no later signal was what its waiters waited for
 		if r.Err == nil {
-			w.arrows.signal(w, r.Signals, flowEnd{limit: traceformat.Time(r.Submitted), sub: r.ID})
+			w.arrows.signal(w, r.Signals, flowEnd{sub: r.ID})
 		}
 	}
 	if took := r.Done - r.Submitted; w.opt.Slow > 0 && took > w.opt.Slow {
