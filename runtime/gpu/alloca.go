@@ -33,13 +33,6 @@ const (
 // closed meanwhile. It blocks only while a pool grows, and where there is no memory: before it says so, what is done is found done, and what
 // nothing uses any more comes back, which may take the driver up to a second.
 //
-// From a pool with [PoolOptions].Wait an alloca that finds no memory waits, as a submission that is parked does, until enough has come back:
-// first come, first served, where it comes when all that it waits for itself has been issued. What uses the memory waits with it, also without
-// lists on the same queue, and nothing else does. It fails only if it is larger than the limit, or if nothing of the pool is in use any more and
-// it does not fit; with the pool, and with the device; and it is given up, with [ErrClosed], when the buffer is closed and nothing else uses it.
-// If the memory is held by what is never deallocated, or by allocas that wait for each other's deallocas, it waits for ever:
-// [Device.Parked] tells of it.
-//
 // The memory is the buffer's until a queue deallocates it. If none does, it goes back to the pool when the buffer has been
 // closed and nothing uses it any more.
 func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
@@ -66,19 +59,17 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	case q.tl.adopted:
 		return q.allocaElsewhere(o, p, size)
 	}
-	if size > 0 && o.bare() && !p.opt.Zero && d.caps.SubmitAnywhere && p.line.n.Load() == 0 {
+	if size > 0 && o.bare() && !p.opt.Zero && d.caps.SubmitAnywhere {
 		if p.blocks == nil {
 			b, err := q.allocaNow(p, size)
-			switch {
-			case err == nil:
-				return b, nil
-			case p.collects(size, err):
+			if p.collects(size, err) {
 				d.collect(false)
-				return q.allocaNow(p, size)
-			case !p.opt.Wait || !errors.Is(err, driver.ErrOutOfMemory):
-				return nil, err
+				b, err = q.allocaNow(p, size)
+				err = d.holders(p.opt.Kind, size, p, err)
 			}
-		} else if b := q.hit(p, size); b != nil {
+			return b, err
+		}
+		if b := q.hit(p, size); b != nil {
 			return b, nil
 		}
 	}
@@ -219,9 +210,6 @@ func (p *Pool) crosses(tl *timeline) bool {
 func (s *submission) prepare(onThread bool) error {
 	b := s.keep[0]
 	p := b.pool
-	if p.opt.Wait && !p.tooLarge(b.mem.Size) && !p.closed.Load() && !p.line.mayTry(s) {
-		return errNotFirst
-	}
 	if p.blocks == nil {
 		return nil
 	}
@@ -239,14 +227,15 @@ func (s *submission) prepare(onThread bool) error {
 			if errors.Is(err, blockpool.ErrClosed) {
 				err = p.ended()
 			}
+			if collected {
+				err = b.holders(err)
+			}
 			return err
 		}
 		if block.Wait.Seq > 0 {
 			last := mark{p.timeline(block.Wait.Timeline), block.Wait.Seq}
 			if last.lost() != nil {
-				p.line.stuck.Add(1) // nobody will know what that device does with the block: it stays taken
-				release(p.cameBack())
-				continue
+				continue // nobody will know what that device does with the block: it stays taken
 			}
 			if last.tl.passed.Load() < last.seq {
 				s.deps.add(last)
@@ -300,7 +289,7 @@ func (s *submission) alloca(tl *timeline) (started bool, err error) {
 	if native {
 		m, err := b.pool.allocate(tl, b.mem.Size)
 		if err != nil {
-			if !s.lacksMemory(err) && !s.collects(err) {
+			if !s.collects(err) {
 				b.state.Store(isFailed)
 			}
 			return false, err
@@ -380,7 +369,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	if b.home != q && (q.tl.adopted || b.pool.native != 0 && (b.dev != q.dev || b.dev.caps.PoolsByStream)) {
 		return q.deallocaElsewhere(o, b)
 	}
-	if o.bare() && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev && !b.pool.opt.Wait &&
+	if o.bare() && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
 		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
 		return q.deallocaNow(b)
 	}
@@ -454,9 +443,6 @@ func (b *Buffer) precedes(tl *timeline) bool {
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
 // what somebody else has by then. own is how many references to the buffer the dealloca has itself.
 func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
-	if c := b.claim.Load(); c != nil && c.busy(b.pool) {
-		return errAwaited
-	}
 	if !b.state.CompareAndSwap(isLive, isDeferred) {
 		_, err := (address{late: b}).resolve()
 		if err == nil {
@@ -535,28 +521,11 @@ func (p *Pool) giveBack(b *Buffer) error {
 	if p.blocks != nil {
 		// Who uses it is done, but whoever had it before may not be.
 		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(b.home.tl), Seq: b.made})
-		if p.opt.Wait {
-			release(p.cameBack())
-		}
 		return errors.Join(err, p.tidySoon())
-	}
-	if p.opt.Wait {
-		p.line.freeing.Add(1)
-		defer b.home.tellFreed(p)
 	}
 	tl := b.home.tl
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	tl.loose = true
 	return b.freeAsync(tl)
-}
-
-// tellFreed tells the line of a native pool when memory has come back that was freed in the queue's stream without a number.
-func (q *Queue) tellFreed(p *Pool) {
-	release(p.cameBack())
-	freed := new(Semaphore)
-	freed.OnReached(1, func(error) { release(p.passed(1)) })
-	s := q.get(work.Nothing)
-	s.signals = append(s.signals, Point{freed, 1})
-	q.dev.ready(s)
 }

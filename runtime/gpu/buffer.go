@@ -43,7 +43,7 @@ type deviceMemory struct {
 	sweeping  atomic.Bool // closed pools will be looked at again
 	reclaimer reclaimer
 	lent      loan         // what other devices' work uses of this one
-	short     atomic.Int32 // allocas that wait for memory of its pools, and closed buffers and events that were lent: then it is asked about all work that may give them back
+	short     atomic.Int32 // closed buffers and events that were lent: while there are any, all work that may use them is asked about
 }
 
 // A Buffer is memory. It is freed when it has been closed and no submission uses it any more, or, if a queue allocated it, when
@@ -55,11 +55,10 @@ type Buffer struct {
 	state  atomic.Int32 // of memory from a pool: mem says where unless that is pending or has failed; pending for a binding
 	closed atomic.Bool
 	from   origin
-	pool   *Pool                 // that it is from
-	home   *Queue                // that allocated it from there
-	made   uint64                // behind which submission of that it is there, 0 if that is known to be over
-	rare   *rare                 // what few have, for many are made
-	claim  atomic.Pointer[claim] // what its alloca has that has stood in its pool's line
+	pool   *Pool  // that it is from
+	home   *Queue // that allocated it from there
+	made   uint64 // behind which submission of that it is there, 0 if that is known to be over
+	rare   *rare  // what few have, for many are made
 
 	before, after *Buffer // in the device's list
 }
@@ -123,7 +122,7 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	began := d.opt.Tracer.begin()
 	err := canBe(size)
 	if err == nil {
-		err = d.collecting(func() error { return d.do(func() error { return b.allocate(kind) }) })
+		err = d.collecting(kind, size, func() error { return d.do(func() error { return b.allocate(kind) }) })
 	}
 	d.opt.Tracer.event(TraceAlloc, d, began, "", size, err)
 	if err != nil {
@@ -382,11 +381,6 @@ func (b *Buffer) release() { b.releaseAll(1) }
 // releaseAll lets go of so many references.
 func (b *Buffer) releaseAll(n int32) {
 	if left := b.refs.Add(-n); left >= 0 {
-		if left == 0 {
-			if c := b.claim.Load(); c != nil {
-				c.giveUp(b)
-			}
-		}
 		return
 	}
 	switch {
@@ -492,10 +486,6 @@ func (a address) resolveLate() (driver.Ptr, error) {
 		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
 	case isClosed:
 		return 0, errBufferClosed
-	case isPending:
-		if a.late.claim.Load() != nil {
-			return 0, errAwaited
-		}
 	}
 	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", ErrUnallocated)
 }
@@ -574,12 +564,15 @@ func (s *bufferStats) fresh() *Buffer {
 	return &s.slab[s.used-1]
 }
 
+// isHost reports whether memory of a kind is the host's.
+func isHost(kind MemKind) bool { return kind == HostMem || kind == WriteCombinedMem }
+
 // bytes returns where a buffer's are counted, and how many there are: none of what somebody else has, or another buffer.
 func (s *bufferStats) bytes(b *Buffer) (at *ByteStats, n uint64) {
 	if b.from == allocated || b.from == pooled && b.pool.over == nil {
 		n = b.mem.Size
 	}
-	if b.mem.Kind == HostMem || b.mem.Kind == WriteCombinedMem {
+	if isHost(b.mem.Kind) {
 		return &s.host, n
 	}
 	return &s.device, n

@@ -3,6 +3,9 @@ package gpu
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -10,25 +13,26 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// Memory may be unused and yet not free: the work that used it is done but not retired, or the reclaimer has still to free it. An allocation
-// that fails for lack of memory retires such work, waits for the reclaimer, and tries once more.
+// Memory may be unused and yet not free: the work that used it is done but not retired, the reclaimer has still to free it, or a pool
+// caches it. An allocation that finds no memory retires what is done, has the reclaimer free what is unused and trim the device's pools,
+// and tries once more. If that fails too, its error says who holds the memory.
 
 // collectWithin is how long an allocation waits for memory to be freed that is not used any more. A driver may take its time for that: until
 // all work of the device is done, which may be waiting for the caller.
 const collectWithin = time.Second
 
-// collecting runs a function that allocates, and where that finds no memory once more when what is not used any more has come back. The
-// caller is not the device's thread, nor has it locked a timeline.
-func (d *Device) collecting(allocate func() error) error {
+// collecting runs a function that allocates size bytes of a kind. If that finds no memory, it collects and runs the function once more. The caller
+// is not the device's thread and has locked no timeline.
+func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) error {
 	err := allocate()
 	if errors.Is(err, driver.ErrOutOfMemory) {
 		d.collect(false)
-		err = allocate()
+		err = d.holders(kind, size, nil, allocate())
 	}
 	return err
 }
 
-// collect retires what is done, and unless the caller is the device's thread waits until what is not used any more has been freed.
+// collect retires what is done. Unless the caller is the device's thread, it then waits until the reclaimer has freed what is unused.
 func (d *Device) collect(onThread bool) {
 	if d.stay() != nil {
 		return
@@ -49,7 +53,7 @@ func (d *Device) collect(onThread bool) {
 		return
 	}
 	freed := make(chan struct{})
-	if !d.reclaim(func() { close(freed) }) {
+	if !d.reclaim(d.trimPools, func() { close(freed) }) {
 		return
 	}
 	timer := time.NewTimer(collectWithin)
@@ -95,13 +99,15 @@ func (tl *timeline) submitCollected(s *submission, onThread bool, err error) (ou
 	for how == unmarked {
 		how, again = tl.submitMarked(s)
 	}
+	if how == refused {
+		again = s.keep[0].holders(again)
+	}
 	return how, again
 }
 
 // collects reports whether an allocation that failed, as err says, is to be tried again when memory has come back that is not used any more.
-// One that may wait for memory is told when some has.
 func (p *Pool) collects(size uint64, err error) bool {
-	return errors.Is(err, driver.ErrOutOfMemory) && !p.opt.Wait && !p.tooLarge(size)
+	return errors.Is(err, driver.ErrOutOfMemory) && !p.tooLarge(size)
 }
 
 // collects reports whether a submission that was refused, as err says, is such an alloca, of a native pool: that of a portable one has its
@@ -112,4 +118,104 @@ func (s *submission) collects(err error) bool {
 	}
 	b := s.keep[0]
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
+}
+
+// tooLarge reports whether a pool can never have so much memory.
+func (p *Pool) tooLarge(size uint64) bool {
+	limit := p.opt.MaxSize
+	if p.over != nil {
+		limit &^= Alignment - 1 // blocks are whole
+	}
+	return p.opt.MaxSize > 0 && size > limit || canBe(size) != nil
+}
+
+// trimPools gives back what the device's pools cache. It runs on the reclaimer's thread, which also destroys pools.
+func (d *Device) trimPools() {
+	d.pools.mu.Lock()
+	all := slices.Clone(d.pools.all)
+	d.pools.mu.Unlock()
+	for _, p := range all {
+		switch {
+		case p.over != nil || p.closed.Load(): // it has nothing of the system's, or gives back all there is anyway
+		case p.blocks != nil:
+			d.notTaken(p.blocks.Trim(0, p.order()))
+		default:
+			d.check(d.pooling.TrimPool(p.native, 0))
+		}
+	}
+}
+
+// A memoryError is an allocation that found no memory, with those who hold it.
+type memoryError struct {
+	size    uint64 // asked for
+	of      *Pool  // whose allocation it was, or nil
+	device  string
+	buffers uint64 // bytes in buffers that are of no pool
+	pools   []poolUse
+	err     error
+}
+
+// A poolUse says how many bytes of a pool are in use.
+type poolUse struct {
+	pool *Pool
+	used uint64
+}
+
+// holders is Device.holders for the allocation of a pool's memory.
+func (b *Buffer) holders(err error) error { return b.dev.holders(b.mem.Kind, b.mem.Size, b.pool, err) }
+
+// holders adds to an error of missing memory who holds memory of that kind. Other errors, and nil, stay as they are.
+func (d *Device) holders(kind MemKind, size uint64, of *Pool, err error) error {
+	if !errors.Is(err, driver.ErrOutOfMemory) {
+		return err
+	}
+	e := &memoryError{size: size, of: of, device: d.info.Name, err: err}
+	d.pools.mu.Lock()
+	for _, p := range d.pools.all {
+		e.pools = append(e.pools, poolUse{pool: p})
+	}
+	d.pools.mu.Unlock()
+	stats := &d.buffers
+	stats.mu.Lock()
+	defer stats.mu.Unlock()
+	for b := stats.list; b != nil; b = b.after {
+		if isHost(b.mem.Kind) != isHost(kind) {
+			continue
+		}
+		_, n := stats.bytes(b)
+		if i := slices.IndexFunc(e.pools, func(u poolUse) bool { return u.pool == b.pool }); b.pool != nil && i >= 0 {
+			e.pools[i].used += n
+		} else {
+			e.buffers += n
+		}
+	}
+	return e
+}
+
+func (e *memoryError) Error() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "no memory for %d bytes", e.size)
+	if e.of != nil {
+		fmt.Fprintf(&s, " of %s", e.of.mention())
+	}
+	fmt.Fprintf(&s, ": on %s buffers hold %d bytes", e.device, e.buffers)
+	for _, u := range e.pools {
+		if u.used > 0 {
+			fmt.Fprintf(&s, ", %s holds %d", u.pool.mention(), u.used)
+		}
+	}
+	return fmt.Sprintf("%s; free some, have less in flight at a time, or raise the pool's limit: %v", &s, e.err)
+}
+
+func (e *memoryError) Unwrap() error { return e.err }
+
+// mention describes the pool: "a pool of at most 65536 bytes".
+func (p *Pool) mention() string {
+	switch {
+	case p.opt.MaxSize > 0:
+		return fmt.Sprintf("a pool of at most %d bytes", p.opt.MaxSize)
+	case p.keeps:
+		return "the default pool"
+	}
+	return "a pool without a limit"
 }

@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -127,4 +128,45 @@ func TestCollect(t *testing.T) {
 		}
 		d.ResumeDevice(0)
 	})
+}
+
+// TestCollectTrims allocates what one pool caches from another pool, and from the device.
+func TestCollectTrims(t *testing.T) {
+	for kind, portable := range map[string]bool{"native": false, "portable": true} {
+		t.Run("B180 what pools cache is given back before an allocation fails, "+kind, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Memory: 4 << 20})
+			dev := openDevice(t, d, 0, gpu.Options{})
+			q, s, v := dev.Queue(0), semaphores(t, 1)[0], uint64(0)
+			take := func(p *gpu.Pool) {
+				b := alloca(t, q, gpu.Order{Signal: pts(s, v+1)}, p, 3<<20)
+				must(t, s.Wait(minute(t), v+1))
+				must(t, q.Dealloca(gpu.Order{Signal: pts(s, v+2)}, b))
+				must(t, s.Wait(minute(t), v+2))
+				v += 2
+			}
+			a, b := newPool(t, dev, gpu.PoolOptions{Portable: portable}), newPool(t, dev, gpu.PoolOptions{Portable: portable})
+			take(a)
+			take(b) // of what a has cached
+			must(t, allocate(t, dev, 3<<20).Close())
+			take(a)
+			must(t, dev.Close())
+		})
+		t.Run("B182 an allocation that fails says who holds the memory, "+kind, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Memory: 4 << 20})
+			dev := openDevice(t, d, 0, gpu.Options{})
+			p := newPool(t, dev, gpu.PoolOptions{Portable: portable, MaxSize: 2 << 20})
+			s := semaphores(t, 2)
+			alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 2<<20)
+			must(t, s[0].Wait(minute(t), 1))
+			allocate(t, dev, 1<<20)
+			alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 1<<20)
+			_, err := dev.Alloc(gpu.DeviceMem, 3<<20)
+			for _, err := range []error{err, s[1].Wait(minute(t), 1)} {
+				if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "buffers hold 1048576 bytes, a pool of at most 2097152 bytes holds 2097152; free some") {
+					t.Error(err)
+				}
+			}
+			must(t, dev.Close())
+		})
+	}
 }

@@ -603,8 +603,6 @@ func TestMemoryAllocs(t *testing.T) {
 		{"a pair of a driver's pool, without lists", 1, memory(nil, false)},
 		{"a pair of a portable pool", 1, memory(p, true)},
 		{"a pair of a portable pool, without lists", 1, memory(p, false)},
-		{"a pair of a pool that waits", 1, memory(newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, Wait: true}), true)},
-		{"a pair of a portable pool that waits, without lists", 1, memory(newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, Portable: true, Wait: true}), false)},
 		{"a recording of 1,000 commands", 80, func() error { // its slices grow
 			c := commandBuffer(t, dev, gpu.StreamMode)
 			for i := range uint64(250) {

@@ -76,14 +76,10 @@ func (d *Device) failSubmission(s *submission, err error) {
 
 // recycle lets go of all that a submission held, and puts the record back.
 func (d *Device) recycle(s *submission) {
-	p, b, isAlloca, frees := s.lined(), s.keep[0], s.op.Kind == work.Alloca, s.frees
 	var held bufferRun
 	d.letGo(s, &held)
 	held.release()
 	s.q.putAll(s, s)
-	if p != nil {
-		p.notIssued(b, isAlloca, frees)
-	}
 }
 
 // letGo lets go of all that a submission held, but of the event only if somebody else has it too. Buffers it puts into a run.
@@ -129,8 +125,5 @@ func (s *submission) letGoCold() {
 	}
 	if s.lent != nil {
 		s.lent.over(1)
-	}
-	for _, b := range s.claims {
-		b.useOver()
 	}
 }

@@ -31,12 +31,6 @@ type ParkedWait struct {
 	// Producer says what will signal the value or a higher one: "copy on queue 1 of H200, parked". It is empty if the devices that were
 	// asked have been given nothing that does: then the host has to, or what does was not submitted, or is another device's.
 	Producer string
-
-	// An alloca that waits for memory ([PoolOptions].Wait) waits for that of Pool, of Size bytes, and in line are so many Ahead of it. The Semaphore
-	// stands for that alone: to fail it is to give up the alloca. Producer is a deallocation of the pool's memory. Else Pool is nil.
-	Pool  *Pool
-	Size  uint64
-	Ahead int
 }
 
 // String describes the operation in a line.
@@ -60,9 +54,6 @@ func (w ParkedWait) String() string {
 	if by == "" {
 		by = "nothing that was submitted here"
 	}
-	if w.Pool != nil {
-		return fmt.Sprintf("%d bytes of %s, with %d ahead in line (to be given back by: %s)", w.Size, w.Pool.mention(), w.Ahead, by)
-	}
 	return fmt.Sprintf("%v to reach %d, which is at %d (to be signalled by: %s)", w.Semaphore, w.Value, w.Current, by)
 }
 
@@ -83,7 +74,6 @@ type openOperation struct {
 	how            string // "parked"
 	hostly         bool
 	waits, signals []Point
-	buffer         *Buffer // of an alloca or a dealloca of a pool with a line
 }
 
 func (o *openOperation) String() string {
@@ -117,9 +107,6 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 			if issued {
 				wait.Producer = producerOf(at).String()
 			}
-			if o.buffer.awaits(w.Semaphore) {
-				wait.awaited(o.buffer, open)
-			}
 			for _, by := range producers[w.Semaphore] {
 				if wait.Producer == "" && by != o && by.reaches(w) {
 					wait.Producer = by.String()
@@ -129,19 +116,8 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 		}
 		list = append(list, p)
 	}
-	// Some are parked anew now and then. Where a clock is coarse, a pool's line tells which of them has waited longer.
-	slices.SortStableFunc(list, func(a, b ParkedOperation) int {
-		return cmp.Or(cmp.Compare(b.Age, a.Age), cmp.Compare(a.ahead(), b.ahead()))
-	})
+	slices.SortStableFunc(list, func(a, b ParkedOperation) int { return cmp.Compare(b.Age, a.Age) })
 	return list
-}
-
-// ahead returns how many are before it in a pool's line.
-func (p *ParkedOperation) ahead() (n int) {
-	for _, w := range p.Waits {
-		n = max(n, w.Ahead)
-	}
-	return n
 }
 
 // reaches reports whether the operation is to signal a point, or a higher value.
@@ -167,10 +143,7 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 		if t := s.turn; t != nil && s.part == t.parts-1 && t.n.Load() > 0 {
 			signals = append(signals, Point{&t.line.over, t.n.Load()})
 		}
-		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.mode == untilReached, append([]Point(nil), s.waits...), signals, nil})
-		if s.lined() != nil {
-			open[len(open)-1].buffer = s.keep[0]
-		}
+		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.mode == untilReached, append([]Point(nil), s.waits...), signals})
 	}
 	d.mu.Lock()
 	for s := d.parked.after; s != &d.parked; s = s.after {

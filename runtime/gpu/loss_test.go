@@ -123,19 +123,19 @@ func TestLossFar(t *testing.T) {
 	})
 }
 
-// TestLossBehindRefused loses a device for which another one's stream waits on behalf of an allocation that the driver has refused, and which is
-// in line for memory: what is behind that wait comes after nothing lost itself, and does not wait for ever.
+// TestLossBehindRefused loses a device that another device's stream waits for on behalf of an allocation that the driver has
+// refused. Work behind that wait does not wait for ever.
 func TestLossBehindRefused(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
 			return
 		}
 		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
-		p, s := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 20, Wait: true}), semaphores(t, 3)
+		p, s := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 20}), semaphores(t, 3)
 		alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<20)
 		d.StallDevice(0)
 		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
-		alloca(t, dev.Queue(0), order(s[0], 1, s[1], 1), p, 1<<20) // which stands in line
+		alloca(t, dev.Queue(0), order(s[0], 1, s[1], 1), p, 1<<20) // there is no memory
 		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, allocate(t, dev, 64).All(), []byte{1}))
 		d.LoseDevice(0, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // of the bubble

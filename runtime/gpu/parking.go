@@ -24,9 +24,6 @@ func (d *Device) park(s *submission) error {
 	if s.mode != passing {
 		s.since = now()
 		s.span.parked()
-		if p := s.lined(); p != nil {
-			s.since = p.since(s)
-		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -37,3 +37,15 @@ func (d *Device) askWanted(again bool) (further, asked bool) {
 func (tl *timeline) crowded(again bool, rounds int32) bool {
 	return tl.crowd.Rests(again, tl.issued.Load(), tl.dev.running.Load() > 0, rounds)
 }
+
+// askAll has devices asked about all that they have been given, or are being given, which may use memory of this one. What they are given from
+// now on they are asked about as long as somebody waits for memory to come back (short).
+func (d *Device) askAll() {
+	for _, q := range d.all() {
+		q.tl.want(q.tl.issued.Load() + 1)
+	}
+	d.lent.any(func(m mark) bool {
+		m.tl.want(m.seq)
+		return false
+	})
+}

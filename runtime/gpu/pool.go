@@ -37,8 +37,6 @@ type Pool struct {
 	freed  atomic.Pointer[timeline] // the first in which a native pool's memory was freed
 	shared atomic.Bool              // it was freed in another one as well
 
-	line poolLine // of allocas, with PoolOptions.Wait
-
 	threshold atomic.Uint64
 	sampled   atomic.Uint64 // what of a native pool a tracer has last been told to be reserved
 
@@ -59,10 +57,6 @@ type PoolOptions struct {
 	Portable    bool    // the runtime's own pool though the driver has some; Pool.Options says which it is in any case
 	Over        *Buffer // hand out parts of this buffer, and nothing else; Portable goes without saying
 
-	// Wait has an alloca that finds no memory, because of MaxSize or of the device, wait until enough has come back to this pool, instead of
-	// failing: see [Queue.Alloca]. Memory that other pools or buffers give back it does not hear of.
-	Wait bool
-
 	// Shareable lets other processes of the machine have the pool's memory: see [Pool.Export]. It is then the driver's, of DeviceMem, and gives back to the
 	// system nothing of what it has reserved before it is closed.
 	Shareable bool
@@ -72,7 +66,6 @@ type PoolOptions struct {
 type PoolStats struct {
 	Reserved, ReservedHigh uint64 // from the system
 	Used, UsedHigh         uint64 // in allocations
-	Waiting                int    // allocas that wait for memory, with PoolOptions.Wait
 }
 
 // Reuse says when memory may go from one stream to another. On one stream it always may.
@@ -195,7 +188,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	}
 	defer d.leave()
 	var p *Pool
-	err = d.collecting(func() error {
+	err = d.collecting(o.Kind, o.InitialSize, func() error {
 		p = &Pool{dev: d, opt: o} // a new one each time: the driver may keep the first until it is destroyed
 		switch {
 		case o.Over != nil:
@@ -328,7 +321,6 @@ func (p *Pool) onNative(op string, fn func() error) error {
 		if p.live.Add(-1) == 0 && p.closed.Load() {
 			p.dev.sweepPools()
 		}
-		release(p.cameBack()) // an alloca may have taken it for memory that comes back
 		return err
 	})
 }
@@ -380,7 +372,6 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 	if err := p.open("statistics"); err != nil {
 		return s, err
 	}
-	s.Waiting = int(p.line.n.Load())
 	if p.blocks != nil {
 		b := p.blocks.Stats()
 		s.Reserved, s.ReservedHigh, s.Used, s.UsedHigh = b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh
@@ -563,7 +554,6 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
-	p.closeLine()
 	if p.blocks != nil {
 		p.dev.reclaim(func() {
 			_, err := p.blocks.Close(p.order())

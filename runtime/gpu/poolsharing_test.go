@@ -404,3 +404,13 @@ func TestPoolProcessKilled(t *testing.T) {
 		})
 	})
 }
+
+// fullOf looks whether all bytes of a buffer are x.
+func fullOf(t testing.TB, q *gpu.Queue, b *gpu.Buffer, x byte) {
+	t.Helper()
+	for i, got := range bytesOf(t, q, b) {
+		if got != x {
+			t.Fatalf("byte %d is %d, and was to be %d", i, got, x)
+		}
+	}
+}

@@ -29,7 +29,7 @@ func (g *graph) newMortals(dev *gpu.Device) {
 	r := g.r
 	for range r.IntN(3) {
 		m := &mortal{at: r.IntN(400)}
-		o := gpu.PoolOptions{Wait: r.IntN(2) == 0, Portable: r.IntN(2) == 0, Zero: r.IntN(4) == 0, Threshold: r.Uint64N(3) * blockSize}
+		o := gpu.PoolOptions{Portable: r.IntN(2) == 0, Zero: r.IntN(4) == 0, Threshold: r.Uint64N(3) * blockSize}
 		switch r.IntN(4) {
 		case 0: // without a limit
 		case 1:
@@ -250,7 +250,7 @@ func (g *graph) lastMortals(ctx context.Context) {
 				continue
 			}
 			q := dev.Queue(i)
-			there, waiting := g.sem(), g.sem()
+			there := g.sem()
 			b, err := q.Alloca(gpu.Order{Signal: pts(there, 1)}, m.pool, blockSize)
 			if err == nil {
 				err = there.Wait(ctx, 1)
@@ -260,18 +260,8 @@ func (g *graph) lastMortals(ctx context.Context) {
 				continue
 			}
 			must(g.t, err)
-			if m.limit > 0 && m.pool.Options().Wait {
-				b, err := dev.Queue(2).Alloca(gpu.Order{Signal: pts(waiting, 1)}, m.pool, m.limit)
-				must(g.t, err)
-				defer b.Close()
-			} else {
-				waiting.Fail(gpu.ErrClosed)
-			}
 			must(g.t, m.close())
 			last = append(last, func() {
-				if err := waiting.Wait(ctx, 1); !errors.Is(err, gpu.ErrClosed) {
-					g.t.Errorf("an alloca that waits for memory of a pool that has been closed: %v", err)
-				}
 				if err := q.Dealloca(gpu.Order{}, b); err != nil {
 					g.t.Errorf("dealloca: %v", err)
 				}

@@ -29,7 +29,7 @@ type source struct {
 	kind  gpu.MemKind
 	zero  bool
 	limit uint64      // bytes, if it has a limit
-	slots []gpu.Point // then what must come before each of so many blocks that it has is taken again; none if allocas wait for that
+	slots []gpu.Point // then what must come before each of so many blocks that it has is taken again
 }
 
 // blockSize is what nodes take from pools, give or take what no pool makes anything of.
@@ -41,8 +41,8 @@ func (g *graph) supply(dev *gpu.Device) {
 	s := &supply{pools: []*source{{kind: gpu.DeviceMem}}}
 	for _, k := range r.Perm(5)[:1+r.IntN(2)] {
 		p := &source{}
-		limit, waits := blockSize*(1+r.Uint64N(4)), r.IntN(2) == 0
-		if g.breaks && !waits {
+		limit := blockSize * (1 + r.Uint64N(4))
+		if g.breaks {
 			limit = blockSize * 1000
 		}
 		o := gpu.PoolOptions{Zero: r.IntN(2) == 0, Portable: r.IntN(2) == 0, Threshold: r.Uint64N(3) * blockSize}
@@ -58,9 +58,7 @@ func (g *graph) supply(dev *gpu.Device) {
 			defer over.Close() // it stays while the pool does
 			p.limit, o.Portable, o.Over = limit, false, over
 		}
-		if o.Wait = waits && p.limit > 0; !o.Wait {
-			p.slots = make([]gpu.Point, p.limit/blockSize)
-		}
+		p.slots = make([]gpu.Point, p.limit/blockSize)
 		p.pool = newPool(g.t, dev, o)
 		p.kind, p.zero = p.pool.Options().Kind, o.Zero
 		s.pools = append(s.pools, p)

@@ -82,7 +82,6 @@ func (tl *timeline) complete(batch []*submission) {
 	q := batch[0].q
 	var held bufferRun
 	for i, s := range batch {
-		tl.comesBack(s)
 		tl.dev.letGo(s, &held)
 		if i > 0 {
 			batch[i-1].next = s
@@ -99,9 +98,6 @@ func (tl *timeline) complete(batch []*submission) {
 	}
 	if released.first != nil {
 		release(released.first)
-	}
-	if len(tl.back) > 0 {
-		tl.cameBack()
 	}
 }
 

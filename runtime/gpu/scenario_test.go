@@ -319,9 +319,9 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	return nil
 }
 
-// lines is a scenario of pools that have room for one block at a time, for which streams and calls without lists wait. Who finds that its
-// work has failed closes its memory, as programs must for others to go on.
-func lines(ctx context.Context, d driver.Driver, _ int, sound bool) error {
+// handOn is a scenario of pools that have room for one block at a time. Streams and a queue hand it on. Memory of work that has failed is
+// closed, as programs must do for others to go on.
+func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
 		return nil
@@ -333,18 +333,19 @@ func lines(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		if err != nil {
 			return nil
 		}
-		o.Wait = true
 		p, err := dev.NewPool(o)
 		if err != nil {
 			return nil
 		}
 		defer p.Close()
-		var wg sync.WaitGroup
-		errs := make([]error, 3)
-		for i := range 2 { // streams
-			st := dev.Queue(i).NewStream()
-			var held []*gpu.Buffer
-			for k := range uint64(n) {
+		// Two streams and a queue hand one block on, each behind the point of the deallocation before.
+		var held []*gpu.Buffer
+		streams := []*gpu.Stream{dev.Queue(0).NewStream(), dev.Queue(1).NewStream()}
+		q, s := dev.Queue(2), new(gpu.Semaphore)
+		last := s.At(0)
+		for k := range uint64(n) {
+			for i, st := range streams {
+				st.After(last)
 				b, err := st.Alloca(p, block)
 				if err != nil {
 					break
@@ -353,34 +354,23 @@ func lines(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 				st.Fill(b.All(), []byte{byte(k)})
 				st.Copy(cells.Range(uint64(i)*n+k, 1), b.Range(block-1, 1))
 				st.Dealloca(b)
+				last = st.Point()
 			}
-			wg.Go(func() {
-				if errs[i] = st.Wait(ctx); errs[i] != nil {
-					closeAll(held)
-				}
-			})
-		}
-		s, _ := gpu.NewSemaphore(0)
-		var held []*gpu.Buffer
-		q := dev.Queue(2)
-		for k := range uint64(n) {
-			b, err := q.Alloca(gpu.Order{}, p, block)
+			b, err := q.Alloca(gpu.Order{Wait: []gpu.Point{last}, Signal: pts(s, 4*k+1)}, p, block)
+			if err == nil {
+				held = append(held, b)
+				err = errors.Join(q.Fill(order(s, 4*k+1, s, 4*k+2), b.All(), []byte{byte(k)}),
+					q.Copy(order(s, 4*k+2, s, 4*k+3), cells.Range(2*n+k, 1), b.Range(block-1, 1)),
+					q.Dealloca(gpu.Order{Wait: pts(s, 4*k+3), Signal: pts(s, 4*k+4)}, b))
+			}
 			if err != nil {
 				s.Fail(err)
 				break
 			}
-			held = append(held, b)
-			err = errors.Join(q.Fill(gpu.Order{}, b.All(), []byte{byte(k)}),
-				q.Copy(gpu.Order{Signal: pts(s, k+1)}, cells.Range(2*n+k, 1), b.Range(block-1, 1)), q.Dealloca(gpu.Order{}, b))
-			if err != nil {
-				s.Fail(err)
-			}
+			last = s.At(4*k + 4)
 		}
-		wg.Go(func() {
-			errs[2] = s.Wait(ctx, n)
-			closeAll(held) // what was not deallocated, as a call without lists does not tell
-		})
-		wg.Wait()
+		errs := []error{streams[0].Wait(ctx), streams[1].Wait(ctx), s.Wait(ctx, 4*n)}
+		closeAll(held) // of what failed
 		if ctx.Err() != nil {
 			return fmt.Errorf("somebody waits for memory for ever\n%s", gpu.Dump(dev))
 		}

@@ -52,7 +52,6 @@ type submission struct {
 	fed      bool   // it comes from the front of the backlog
 	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold     bool   // what comes last in the record may be in use
-	frees    bool   // it is counted among the deallocas that its pool's line may wait for
 	seq      uint64 // once issued
 	op       work.Op
 
@@ -79,7 +78,6 @@ type submission struct {
 	launchPart
 	stagingPart
 	nativePart
-	linePart
 	executePart
 	collectPart
 }
@@ -259,7 +257,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.mode, s.late, s.fed, s.recorded, s.frees, s.keep, s.seq = untilIssued, false, false, false, false, [2]*Buffer{}, 0
+	s.mode, s.late, s.fed, s.recorded, s.keep, s.seq = untilIssued, false, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 
@@ -267,7 +265,6 @@ func (s *submission) resetCold() {
 	s.launchPart.reset()
 	s.stagingPart = stagingPart{}
 	s.nativePart = nativePart{ptrs: s.ptrs}
-	s.linePart.reset()
 	s.executePart.reset()
 	s.collectPart.reset()
 	s.label, s.lent, s.shared, s.fn, s.cold = "", nil, nil, nil, false
@@ -282,14 +279,7 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 	case work.Alloca:
 		return s.alloca(tl)
 	case work.Dealloca:
-		p := s.lined()
-		if s.frees = p != nil; s.frees { // before the memory is nobody's
-			p.line.freeing.Add(1)
-		}
-		if err = s.keep[0].deallocate(tl, tl.issued.Load()+1, 1); err != nil && s.frees {
-			s.frees = false
-			p.unfreeing(1)
-		}
+		err = s.keep[0].deallocate(tl, tl.issued.Load()+1, 1)
 		return err == nil, err
 	case work.Execute:
 		return s.execute(tl)

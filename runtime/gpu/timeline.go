@@ -47,12 +47,11 @@ type timeline struct {
 	stuck uint64        // the number of work that waits for nothing but a lost device, and
 	since time.Time     // since when; under the ring's mu
 
-	askMu    sync.Mutex   // one at a time asks the device
-	failed   int          // how often in a row that failed; under askMu
-	ended    atomic.Bool  // the stream is about to be destroyed: nobody asks about an event, or records one; set under askMu and mu
-	retireMu sync.Mutex   // one at a time retires; held for no timeline while another's is taken
-	back     []comingBack // while that retires; under retireMu
-	awaiters []awaiter    // under retireMu
+	askMu    sync.Mutex  // one at a time asks the device
+	failed   int         // how often in a row that failed; under askMu
+	ended    atomic.Bool // the stream is about to be destroyed: nobody asks about an event, or records one; set under askMu and mu
+	retireMu sync.Mutex  // one at a time retires; held for no timeline while another's is taken
+	awaiters []awaiter   // under retireMu
 
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
 	doubted  atomic.Uint64                 // some of the work up to here, at most, is such
@@ -101,7 +100,7 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
-	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.prepares() || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
+	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
 		if how, err := tl.equip(s, onThread); err != nil {
 			return how, err
 		}
@@ -139,11 +138,8 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		return how, err
 	}
 	// For these somebody waits, whatever becomes of the signals.
-	wanted = wanted || s.cold && (s.lent != nil || len(s.claims) > 0 || s.turn != nil && how == issuedBroken) ||
+	wanted = wanted || s.cold && (s.lent != nil || s.turn != nil && how == issuedBroken) ||
 		s.op.Kind == work.Dealloca && s.keep[0].pool.closed.Load() // whose memory goes back to the driver then
-	if p := s.lined(); p != nil {
-		released = released.before(p.issued(s))
-	}
 	lands := s.op.Kind == work.Download && s.host != nil
 	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
 	tl.ring.put(s, done)
@@ -207,10 +203,8 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 	if err == nil && s.op.Kind == work.Execute {
 		how = refused
 		if err = s.recording.makeGraph(s.part, s.binds); err == nil && s.turn != nil && s.part == 0 {
-			if err = s.unallocated(); err == nil { // else who waits for its turn would wait for that memory
-				if how = s.awaitTurn(); how != issuedWork {
-					err = errInLine
-				}
+			if how = s.awaitTurn(); how != issuedWork {
+				err = errInLine
 			}
 		}
 	}
@@ -236,11 +230,8 @@ func (tl *timeline) submitMarked(s *submission) (outcome, error) {
 
 // dismiss ends the issue of a submission of which the stream has got nothing. But for one that is early, it fails.
 func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool) {
-	if how == refused && s.await(err) {
-		how = noMemory
-	}
 	state := isFailed
-	if how == early || how == foreign || how == noMemory {
+	if how == early || how == foreign {
 		state = isPending
 	}
 	if s.op.Kind == work.Alloca {
@@ -248,12 +239,7 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 	}
 	switch how {
 	case early:
-	case noMemory:
-		s.q.enlist(s, onThread)
 	case foreign:
-		if p := s.lined(); p != nil {
-			release(p.cameBack()) // what it gives back another alloca may have found missing
-		}
 		s.letGoAll()
 		s.mode = untilReached
 		s.q.enlist(s, onThread)
@@ -312,7 +298,6 @@ const (
 	early                       // it waits for something that nobody has issued
 	starved                     // it is in the backlog, and no more the caller's
 	inLine                      // it waits for its turn, and the execution before it has not been issued as a whole
-	noMemory                    // there is no memory yet, its own or that which it uses
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
@@ -453,7 +438,7 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	s.span.begun(tl, s.op.Kind, started)
 	some, err := s.start(tl, dst, src)
 	s.span.ended(tl, some)
-	if err != nil && !some && started && (s.lacksMemory(err) || s.collects(err)) { // it is issued anew later, but what is in the stream has a number now
+	if err != nil && !some && started && s.collects(err) { // it is issued anew later, but what is in the stream has a number now
 		started = !tl.putBarrier(s, seq)
 	}
 	return started || some, err

@@ -162,7 +162,6 @@ func TestOpenMetrics(t *testing.T) {
 		"puregpu_memory_peak_bytes{" + device(1) + `,memory="device"}`:            1 << 20,
 		"puregpu_submissions_in_flight{" + device(1) + "}":                        0,
 		"puregpu_memory_allocated_bytes_total{" + device(1) + `,memory="device"}`: 1 << 20,
-		`puregpu_pool_waiting{pool="a \"b\" \\\n�ff"}`:                            0,
 		`puregpu_pool_reserved_bytes{pool="a \"b\" \\\n�ff"}`:                     0,
 		"puregpu_staging_bytes{" + device(1) + `,state="used"}`:                   0,
 		"puregpu_objects_free{" + device(0) + `,kind="timepoint"}`:                uint64(stats[0].Timepoints.Free),

@@ -121,6 +121,5 @@ func (s *Source) families() []family {
 		{"puregpu_pool_reserved_peak_bytes", "gauge", "bytes", "The most bytes that a memory pool has had from the system.", ofPools(func(p gpu.PoolStats) uint64 { return p.ReservedHigh })},
 		{"puregpu_pool_used_bytes", "gauge", "bytes", "Bytes of a memory pool in allocations.", ofPools(func(p gpu.PoolStats) uint64 { return p.Used })},
 		{"puregpu_pool_used_peak_bytes", "gauge", "bytes", "The most bytes of a memory pool that were in allocations.", ofPools(func(p gpu.PoolStats) uint64 { return p.UsedHigh })},
-		{"puregpu_pool_waiting", "gauge", "", "Allocas that wait for memory of a pool.", ofPools(func(p gpu.PoolStats) uint64 { return uint64(p.Waiting) })},
 	}
 }

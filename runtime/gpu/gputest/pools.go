@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -84,119 +83,28 @@ func (e *env) unused(p *gpu.Pool) {
 	e.until("the pool is unused", func() bool { return e.memory(p).Used == 0 })
 }
 
-// crowd takes blocks of a pool until an alloca waits, which is the last it returns: drivers round limits up. The others are there.
-func (e *env) crowd(p *gpu.Pool, size uint64) (held []*gpu.Buffer, waits *gpu.Buffer, there gpu.Point) {
-	e.Helper()
-	for i := range 64 {
-		s := e.sem()
-		b := e.alloca(i, signal(s, 1), p, size)
-		is := false
-		e.until("an alloca has got memory, or waits for it", func() bool {
-			v, err := s.Query()
-			e.must(err)
-			is = e.memory(p).Waiting == 1
-			return v == 1 || is
-		})
-		if is {
-			return held, b, gpu.Point{Semaphore: s, Value: 1}
-		}
-		held = append(held, b)
-	}
-	e.Fatalf("64 blocks of %d bytes of a pool of at most %d, and none waits", size, p.Options().MaxSize)
-	return nil, nil, gpu.Point{}
-}
-
-// eachWaitPool runs a test on pools whose allocas wait.
-func (e *env) eachWaitPool(run func(e *env, p *gpu.Pool)) {
-	e.Helper()
-	for _, portable := range []bool{false, true} {
-		e.sub(map[bool]string{false: "the driver's, if it has some", true: "portable"}[portable], func(e *env) {
-			run(e, e.pool(gpu.PoolOptions{MaxSize: 4 << 20, Portable: portable, Wait: true}))
-		})
-	}
-}
-
 var pools = []test{
-	{name: "B179 B180 allocas wait for memory in order, and hold up nobody", run: func(e *env) {
-		e.eachWaitPool(func(e *env, p *gpu.Pool) {
-			const size = 2 << 20
-			held, first, there := e.crowd(p, size)
-			s := e.sem()
-			second := e.alloca(1, signal(s, 1), p, size)
-			e.must(e.q(2).Fill(between(s, 1, s, 2), second.All(), []byte{2}))
-			x := e.sem()
-			e.must(e.q(0).Fill(signal(x, 1), e.buffer(64).All(), []byte{1}))
-			e.wait(x, 1)
-			e.at(s, 0)
-			e.at(there.Semaphore, 0)
-			e.must(e.q(3).Dealloca(gpu.Order{}, held[0]))
-			e.wait(there.Semaphore, 1)
-			e.at(s, 0)
-			e.until("the alloca and the fill are parked, and say for what", func() bool {
-				parked := e.devs[0].Parked()
-				return len(parked) == 2 && slices.ContainsFunc(parked, func(x gpu.ParkedOperation) bool {
-					return x.Op == "alloca" && len(x.Waits) == 1 && x.Waits[0].Pool == p && x.Waits[0].Size == size
-				})
-			})
-			e.must(e.q(3).Fill(signal(x, 2), first.All(), []byte{1}))
-			e.holds(first, 1, gpu.Point{Semaphore: x, Value: 2})
-			e.must(e.q(2).Dealloca(gpu.Order{}, first))
-			e.wait(s, 2)
-			e.holds(second, 2, gpu.Point{Semaphore: s, Value: 2})
-			for _, b := range append(held[1:], second) {
-				e.must(b.Close())
-			}
-			e.unused(p)
-		})
-	}},
-	{name: "B181 streams use memory that they have waited for", run: func(e *env) {
-		e.eachWaitPool(func(e *env, p *gpu.Pool) {
-			const n, rounds = 3, 12
-			to := e.buffer(rounds * n)
-			var streams []*gpu.Stream
-			for i := range n {
-				streams = append(streams, e.q(i).NewStream())
-			}
-			for i := range uint64(rounds * n) {
-				st := streams[i%n]
-				b, err := st.Alloca(p, 1<<20*(1+i%4))
-				e.must(err)
-				e.must(st.Fill(b.All(), []byte{byte(i)}))
-				e.must(st.Copy(to.Range(i, 1), b.Range(1<<20-1, 1)))
-				e.must(st.Dealloca(b))
-			}
-			for _, st := range streams {
-				e.must(st.Wait(e.ctx))
-			}
-			s, got := e.sem(), make([]byte, rounds*n)
-			e.must(e.q(0).Download(signal(s, 1), got, to.All()))
-			e.wait(s, 1)
-			for i, x := range got {
-				if x != byte(i) {
-					e.Errorf("%d came of memory that was full of %d", x, i)
+	{name: "B179 an allocation behind the point of a deallocation has its memory at the pool's limit", run: func(e *env) {
+		for _, portable := range []bool{false, true} {
+			e.sub(map[bool]string{false: "the driver's, if it has some", true: "portable"}[portable], func(e *env) {
+				const size, rounds = 4 << 20, 12
+				p := e.pool(gpu.PoolOptions{MaxSize: size, Portable: portable})
+				to, s := e.buffer(rounds), e.sem()
+				for i := range uint64(rounds) {
+					q := e.q(int(i))
+					b := e.alloca(int(i), between(s, 4*i, s, 4*i+1), p, size)
+					e.must(q.Fill(between(s, 4*i+1, s, 4*i+2), b.All(), []byte{byte(i + 1)}))
+					e.must(q.Copy(between(s, 4*i+2, s, 4*i+3), to.Range(i, 1), b.Range(size-1, 1)))
+					e.must(e.q(int(i+1)).Dealloca(between(s, 4*i+3, s, 4*i+4), b))
 				}
-			}
-			e.unused(p)
-		})
-	}},
-	{name: "B182 B183 an alloca that waits ends with its pool, its buffer, or what can never be had", run: func(e *env) {
-		e.eachWaitPool(func(e *env, p *gpu.Pool) {
-			const size = 2 << 20
-			held, first, there := e.crowd(p, size)
-			s := e.sem()
-			e.alloca(0, signal(s, 1), p, 1<<62)
-			e.failed(s, 1, driver.ErrOutOfMemory)
-			e.must(first.Close())
-			e.failed(there.Semaphore, 1, gpu.ErrClosed)
-			s = e.sem()
-			e.alloca(0, signal(s, 1), p, size)
-			e.until("it waits", func() bool { return e.memory(p).Waiting == 1 })
-			e.must(p.Close())
-			e.failed(s, 1, gpu.ErrClosed)
-			for _, b := range held {
-				e.must(b.Dealloca(gpu.Order{}))
-			}
-		})
+				e.wait(s, 4*rounds)
+				for i, x := range e.read(to, gpu.Point{Semaphore: s, Value: 4 * rounds}) {
+					if x != byte(i+1) {
+						e.Errorf("allocation %d was full of %d", i, x)
+					}
+				}
+			})
+		}
 	}},
 	{name: "B88 memory has a name at once, and what is ordered after its allocation uses it", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {

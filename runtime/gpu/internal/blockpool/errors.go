@@ -41,8 +41,6 @@ type AllocError struct {
 	Reserved uint64 // in slabs
 	Largest  uint64 // the largest free block
 	Limit    uint64 // that Reserved cannot exceed; 0 is none
-	Live     int    // blocks
-	Behind   []int  // timelines behind whose work there are free blocks, which is not known to be done
 	Err      error  // what kept the source from providing more; nil if there is no source
 }
 
@@ -68,13 +66,7 @@ func (e *AllocError) Is(target error) bool {
 }
 
 func (p *Pool) allocError(size uint64, cause error) error {
-	e := &AllocError{Size: size, Used: p.stats.Used, Reserved: p.stats.Reserved, Largest: p.largest(), Limit: p.limit,
-		Live: p.stats.Live, Err: cause}
-	for i, s := range p.sets[1:] {
-		if s != nil && s.n > 0 {
-			e.Behind = append(e.Behind, i)
-		}
-	}
+	e := &AllocError{Size: size, Used: p.stats.Used, Reserved: p.stats.Reserved, Largest: p.largest(), Limit: p.limit, Err: cause}
 	if e.Limit == math.MaxUint64 {
 		e.Limit = 0
 	}

@@ -36,17 +36,6 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Room reports whether the pool may reserve so much besides what is in live blocks. Where it may not, an Alloc of that size fails.
-func (p *Pool) Room(size uint64) bool {
-	n, err := p.round(size)
-	if err != nil {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stats.Used <= p.limit && n <= p.limit-p.stats.Used
-}
-
 // ResetReservedHigh lets ReservedHigh begin anew, at what is reserved.
 func (p *Pool) ResetReservedHigh() {
 	p.mu.Lock()
