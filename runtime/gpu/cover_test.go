@@ -43,7 +43,7 @@ func TestElision(t *testing.T) {
 			must(t, dev.Queue(1).Fill(order(s[0], 1, s[2], 2), b.All(), []byte{1}))
 			return s[2]
 		}},
-		{"through another stream", 2, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
+		{"through another stream", 3, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
 			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
 			must(t, dev.Queue(1).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
 			must(t, dev.Queue(2).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))

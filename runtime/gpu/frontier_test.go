@@ -8,11 +8,11 @@ func TestComeAndGo(t *testing.T) {
 	tl, lasting := newTimeline(d), newTimeline(d)
 	var f frontier
 	f.addLive(mark{lasting, 5})
-	tl.note(lasting, 5, 1)
+	tl.addCover(mark{lasting, 5})
 	for range 1000 {
 		other := newTimeline(d)
 		f.addLive(mark{other, 3})
-		tl.note(other, 3, 1)
+		tl.addCover(mark{other, 3})
 		if !tl.covers(other, 3) || tl.covers(other, 4) || f.passed() {
 			t.Fatal("what is there is not known")
 		}

@@ -38,7 +38,7 @@ type timeline struct {
 	awaiting atomic.Uint64 // the last that waits for what others bring; changed under mu
 
 	coverMu sync.Mutex // a leaf
-	cover   []covered
+	cover   frontier   // what the stream has waited for
 
 	ring ring // from the oldest that is not retired to issued
 
@@ -485,7 +485,7 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 		}
 		// The event may be behind more than that, but who comes after the rest must say so for itself: what is noted here is
 		// also what the host must see done before this.
-		tl.addCover(m.tl, m.seq, seq)
+		tl.addCover(m)
 		s.follows.add(m)
 	}
 	return started, nil
