@@ -565,8 +565,8 @@ func (tl *timeline) pollInTurn(seq uint64, times int) bool {
 	return tl.retire(done)
 }
 
-// ask returns the number of the last submission up to seq that it finds done, or 0. It asks for seq itself, then for the
-// oldest, and from there on in growing steps.
+// ask returns the number of the last submission up to seq that it finds done, or 0. It asks for seq itself, and if that is not done for
+// the oldest.
 func (tl *timeline) ask(seq uint64, times int) (done uint64, err error) {
 	if err := tl.tryMark(seq); err != nil {
 		return 0, err
@@ -578,15 +578,11 @@ func (tl *timeline) ask(seq uint64, times int) (done uint64, err error) {
 	case ok:
 		return at, nil
 	}
-	last := at // not done
-	for next, step := tl.passed.Load()+1, uint64(1); next < last; next, step = done+step, 2*step {
-		at, ok, err := tl.query(next, last, 1)
-		if at == 0 || !ok || err != nil {
-			return done, err
-		}
-		done = at
+	oldest, ok, err := tl.query(tl.passed.Load()+1, at, 1)
+	if !ok || err != nil {
+		return 0, err
 	}
-	return done, nil
+	return oldest, nil
 }
 
 // watch is how many times in a row a waiter asks about the oldest submission.
