@@ -16,8 +16,8 @@ import (
 //
 // It is a queue like the device's own, of the stream's priority, with these differences. [Device.Queue] and [Device.Pick] do not return it.
 // Others may put into the stream what takes any time, or waits for anything, and the queue's work behind it waits as long; so what must
-// not wait for that belongs on another queue. Memory that it allocates from pools one of the device's own queues allocates, and
-// deallocates, for it. When a device is closed that is lost, or that Close gives up, the queue's work counts as over, for [Order].Free too,
+// not wait for that belongs on another queue. It neither allocates memory of
+// pools nor deallocates it, which is [driver.ErrUnsupported]: a queue of the device's own does that, ordered by semaphores. When a device is closed that is lost, or that Close gives up, the queue's work counts as over, for [Order].Free too,
 // though the stream, which is not the device's to end, may still be at it.
 //
 // The stream stays the caller's, who may use it meanwhile, from any thread, and must keep it until the queue is closed. It must be of
@@ -141,29 +141,9 @@ func (q *Queue) spent() bool {
 	return true
 }
 
-// allocaElsewhere allocates for an adopted queue, whose stream pools never hear of: a queue of the device's own does, and this one comes
-// after that.
-func (q *Queue) allocaElsewhere(o Order, p *Pool, size uint64) (*Buffer, error) {
-	if err := o.checkAll(); err != nil {
-		return nil, fmt.Errorf("gpu: alloca on %v: %w", q, err)
-	}
-	if err := q.failed(); err != nil {
-		return nil, q.submit(q.get(work.Barrier), o) // which fails
-	}
-	home, err := q.dev.Pick(0)
-	if err != nil {
-		return nil, err
-	}
-	turn := new(Semaphore)
-	forget := turn.doubtWith(o.Signal)
-	b, err := home.Alloca(Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label, Timing: o.Timing}, p, size)
-	if err != nil {
-		forget()
-		return nil, err
-	}
-	if err := q.submit(q.get(work.Nothing), Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free, Label: o.Label}); err != nil {
-		b.Close()
-		return nil, err
-	}
-	return b, nil
+// notOnAdopted is the error of pool memory on a queue whose stream is not the runtime's. Other code puts work there that the pools do not
+// hear of.
+func (q *Queue) notOnAdopted(op work.Kind) error {
+	return fmt.Errorf("gpu: %v on %v, whose stream is adopted: pools do not know what others give it: use a queue of the device's own, and order the two by a semaphore: %w",
+		op, q, driver.ErrUnsupported)
 }

@@ -279,31 +279,6 @@ func TestEventClosedWhileWaitedFor(t *testing.T) {
 	})
 }
 
-// TestAdoptedAllocaFailed fails the semaphore of an alloca of an adopted queue by hand, which another one makes: the memory is in doubt until that has been passed.
-func TestAdoptedAllocaFailed(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
-		if !caps.Pools || caps.PoolsByStream {
-			t.Skip("another queue frees nothing")
-		}
-		dev, f := openDevice(t, d, 0, gpu.Options{Queues: 2}), newForeign(t, d, 0)
-		q, s := f.adopt(t, dev), semaphores(t, 1)[0]
-		p, err := dev.NewPool(gpu.PoolOptions{Zero: true})
-		must(t, err)
-		home := d.Streams(0)[0]
-		must(t, d.StallStream(home))
-		b := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, 64)
-		s.Fail(io.EOF)
-		must(t, dev.Queue(1).Dealloca(gpu.Order{}, b))
-		if n := calls(d, 0, simdriver.OpFreeAsync); n != 0 {
-			t.Errorf("%d frees while a stream has still to zero the memory", n)
-		}
-		must(t, d.ResumeStream(home))
-		eventually(t, "it is freed", func() bool { return calls(d, 0, simdriver.OpFreeAsync) == 1 }, dev)
-		must(t, dev.Close())
-		f.end(t)
-	})
-}
-
 // TestValueGivenUp closes a device with a stream that waits for a value which nobody writes.
 func TestValueGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

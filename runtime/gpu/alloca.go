@@ -57,7 +57,7 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	case p.closed.Load() && d.failed() == nil:
 		return nil, fmt.Errorf("gpu: alloca: pool: %w", ErrClosed)
 	case q.tl.adopted:
-		return q.allocaElsewhere(o, p, size)
+		return nil, q.notOnAdopted(work.Alloca)
 	}
 	if size > 0 && o.bare() && !p.opt.Zero && d.caps.SubmitAnywhere {
 		if p.blocks == nil {
@@ -366,7 +366,10 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
-	if b.home != q && (q.tl.adopted || b.pool.native != 0 && (b.dev != q.dev || b.dev.caps.PoolsByStream)) {
+	if q.tl.adopted {
+		return q.notOnAdopted(work.Dealloca)
+	}
+	if b.home != q && b.pool.native != 0 && (b.dev != q.dev || b.dev.caps.PoolsByStream) {
 		return q.deallocaElsewhere(o, b)
 	}
 	if o.bare() && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
@@ -377,9 +380,9 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	return q.submitWith(s, o, b, nil)
 }
 
-// deallocaElsewhere deallocates memory that the stream of this queue must not free. Pools never hear of an adopted stream. A native pool's memory of another device streams of that device
-// alone free, for the driver may make any of them wait for such a free, and one of this device may never come to it. With Caps.PoolsByStream
-// it is the stream that allocated it. The host gives it to the queue that allocated it when this queue has come so far.
+// deallocaElsewhere deallocates memory of a native pool that the stream of this queue must not free: memory of another device, which the
+// driver may make that device's streams wait for, and with Caps.PoolsByStream memory that another stream allocated. The host gives the
+// deallocation to the queue that allocated the memory when this queue has come so far.
 func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: dealloca on %v: %w", q, err)
@@ -393,10 +396,10 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	}
 	s := b.home.get(work.Dealloca)
 	s.mode = untilReached
-	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Label: o.Label, Timing: o.Timing}, b, nil); err != nil {
+	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free, Label: o.Label, Timing: o.Timing}, b, nil); err != nil {
 		return err
 	}
-	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Free: o.Free, Label: o.Label})
+	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label})
 	if err != nil {
 		turn.Fail(err)
 	}

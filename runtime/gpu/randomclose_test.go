@@ -111,7 +111,7 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 			}
 		})
 		closed := m.closed.Load()
-		b, err := q.Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, m.pool, size)
+		b, err := g.allocator(q).Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, m.pool, size)
 		if err != nil {
 			return err
 		}

@@ -263,6 +263,17 @@ func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 	}
 }
 
+// allocator returns a queue that may allocate in a queue's place: itself, unless it is on a native stream.
+func (g *graph) allocator(q *gpu.Queue) *gpu.Queue {
+	own := q.Device().Queue(0)
+	for i := range 3 {
+		if q.Device().Queue(i) == q {
+			own = q
+		}
+	}
+	return own
+}
+
 // transient copies through memory that is there only for that.
 func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from, want := g.r, dst.r, src.r, src.value
@@ -359,7 +370,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
 	x.passesOn = !closes // another stream may deallocate it
 	x.submit = func(o gpu.Order) error {
-		b, err := q.Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
+		b, err := g.allocator(q).Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {
 			return err
 		}
@@ -399,7 +410,7 @@ func (g *graph) excess(x *node, q *gpu.Queue) {
 		x.what = "alloca beyond a limit"
 		closes := g.r.IntN(2) == 0
 		x.submit = func(o gpu.Order) error {
-			b, err := q.Alloca(o, p.pool, p.limit+1)
+			b, err := g.allocator(q).Alloca(o, p.pool, p.limit+1)
 			if err == nil && closes {
 				b.Close()
 			}
