@@ -291,7 +291,7 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 		return fmt.Errorf("the device has not freed the initial %d bytes within %v; try again when its work has ended: %w",
 			p.opt.InitialSize, reserveWithin, driver.ErrBusy)
 	}
-	if err := d.pooling.TrimPool(p.native, KeepAll); err != nil { // it trims nothing, but has the driver notice what was freed
+	if err := d.pooling.TrimPool(p.native, p.opt.InitialSize); err != nil { // has the driver notice what was freed
 		return err
 	}
 	return d.pooling.SetPoolAttr(p.native, driver.PoolUsedHigh, 0)

@@ -274,11 +274,11 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		step(func(o gpu.Order) error { return q.Copy(o, cell(4), cell(3)) })
 	}
 	var b *gpu.Buffer
-	step(func(o gpu.Order) (err error) { b, err = q.Alloca(o, nil, 64); return err })
+	step(func(o gpu.Order) (err error) { b, err = dev.Queue(0).Alloca(o, nil, 64); return err })
 	if b != nil {
 		step(func(o gpu.Order) error { return q.Copy(o, b.Range(8, 8), cell(4)) })
 		step(func(o gpu.Order) error { return dev.Queue(0).Copy(o, cell(5), b.Range(8, 8)) })
-		step(func(o gpu.Order) error { return q.Dealloca(o, b) })
+		step(func(o gpu.Order) error { return dev.Queue(0).Dealloca(o, b) })
 	}
 	step(func(o gpu.Order) error {
 		return q.Native(o, func(n gpu.Native) error { return n.Device.Copy(n.Stream, ptr(6), ptr(5), 8) }, cells.All())

@@ -174,10 +174,6 @@ var adopted = []test{
 			"host call": func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) },
 			"upload":    func(o gpu.Order) error { return q.Upload(o, b.All(), make([]byte, 64)) },
 			"download":  func(o gpu.Order) error { return q.Download(o, make([]byte, 64), b.All()) },
-			"alloca": func(o gpu.Order) error {
-				_, err := q.Alloca(o, nil, 64)
-				return err
-			},
 			"dealloca": func(o gpu.Order) error { return q.Dealloca(o, b) },
 		} {
 			late := e.sem()
@@ -242,9 +238,9 @@ var adopted = []test{
 			q, err := d.AdoptQueue(h)
 			e.must(err)
 			e.must(q.Fill(between(s, 4*i, s, 4*i+1), b.All(), []byte{1}))
-			m, err := q.Alloca(between(s, 4*i+1, s, 4*i+2), p, 512)
+			m, err := e.q(1).Alloca(between(s, 4*i+1, s, 4*i+2), p, 512)
 			e.must(err)
-			e.must(q.Dealloca(between(s, 4*i+2, s, 4*i+3), m))
+			e.must(e.q(1).Dealloca(between(s, 4*i+2, s, 4*i+3), m))
 			e.must(e.q(1).Fill(between(s, 4*i+3, s, 4*i+4), b.All(), []byte{1}))
 			e.must(s.WaitIssued(e.ctx, 4*i+4))
 			e.must(q.Close())

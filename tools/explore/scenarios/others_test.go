@@ -75,13 +75,13 @@ func TestAdopted(t *testing.T) {
 			r.is(q.Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}), ended...)
 			r.is(d.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.Range(0, 8), []byte{2}), ended...)
 			r.is(q.Fill(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, b.Range(0, 4), []byte{3}), ended...)
-			m, err := q.Alloca(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, p, 64)
+			m, err := d.Queue(0).Alloca(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, p, 64)
 			if r.is(err, ended...); err != nil {
 				s.Fail(err)
 				return
 			}
 			r.is(q.Copy(gpu.Order{Wait: pts(s, 4), Signal: pts(s, 5)}, m.All(), b.All()), ended...)
-			r.is(q.Dealloca(gpu.Order{Wait: pts(s, 5), Signal: pts(s, 6)}, m), ended...)
+			r.is(d.Queue(0).Dealloca(gpu.Order{Wait: pts(s, 5), Signal: pts(s, 6)}, m), ended...)
 			err = r.wait(s, 6)
 			if r.is(err, ended...); how == 0 {
 				r.must(err)
