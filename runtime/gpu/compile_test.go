@@ -303,7 +303,7 @@ func TestCompileCacheFolder(t *testing.T) {
 	}
 }
 
-// TestCompileForeignFolder: B196 a folder that others can write to is not used. Code is compiled, and the reason is logged once a device.
+// TestCompileForeignFolder: B195 a folder that others can write to is not used. Code is compiled, and the reason is logged once a device.
 func TestCompileForeignFolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a mode says nothing about other users there")
