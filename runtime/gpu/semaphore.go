@@ -306,7 +306,10 @@ func (l *expected) reached(value uint64) *timepoint {
 
 // doubtAll has the work that signals the semaphore be in doubt, what is issued and what will be. The caller holds mu.
 func (s *Semaphore) doubtAll() {
-	s.expect(isDoubted).points.Each((*timeline).doubt)
+	s.flags.Store(s.flags.Load() | isDoubted)
+	if s.list != nil {
+		s.list.points.Each((*timeline).doubt)
+	}
 }
 
 // inDoubt reports whether work that is to signal the semaphore is in doubt, as that has failed, or one that its operation is to signal.
@@ -347,8 +350,8 @@ func (s *Semaphore) fail(err error) *timepoint {
 	if !s.failure.CompareAndSwap(nil, why) {
 		return nil
 	}
-	if err != errSemaphoreClosed { // before value says so: who finds that it has failed may deallocate what the work uses
-		s.doubtAll()
+	s.doubtAll() // before value says so: whoever finds that it has failed may free what the work uses
+	if s.list != nil {
 		for _, t := range s.list.reach {
 			if t.doubts != nil {
 				t.doubts.doubt()

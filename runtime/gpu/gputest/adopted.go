@@ -174,7 +174,7 @@ var adopted = []test{
 			"host call": func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) },
 			"upload":    func(o gpu.Order) error { return q.Upload(o, b.All(), make([]byte, 64)) },
 			"download":  func(o gpu.Order) error { return q.Download(o, make([]byte, 64), b.All()) },
-			"dealloca": func(o gpu.Order) error { return q.Dealloca(o, b) },
+			"dealloca":  func(o gpu.Order) error { return q.Dealloca(o, b) },
 		} {
 			late := e.sem()
 			if err := submit(signal(late, 1)); !errors.Is(err, gpu.ErrClosed) || !strings.Contains(err.Error(), "native stream 0x") {
