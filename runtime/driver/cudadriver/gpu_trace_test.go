@@ -152,3 +152,81 @@ func TestGPUTraceTimes(t *testing.T) {
 	}
 	t.Logf("%+v", tracer.Stats())
 }
+
+// TestGPUTraceHost: the time of the host is not the device's. A native function that sleeps does not keep an idle device busy. The commands of a recording, which are
+// issued while the trace takes its times, take no longer than their kernels do, or their margin says by how much.
+func TestGPUTraceHost(t *testing.T) {
+	d := openGPU(t)
+	drv, err := New(d.lib)
+	ok(t, err)
+	tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 1 << 16, Times: gpu.CommandTimes})
+	ok(t, err)
+	dev, err := gpu.Open(drv, 0, gpu.Options{Tracer: tracer})
+	ok(t, err)
+	defer dev.Close()
+	x, err := dev.Load([]byte(gpuPTX))
+	ok(t, err)
+	k, err := x.Kernel("spin")
+	ok(t, err)
+	mod, err := d.Load([]byte(gpuPTX))
+	ok(t, err)
+	defer d.Unload(mod)
+	fn, _, err := d.Function(mod, "spin")
+	ok(t, err)
+	ctx, q, v := context.Background(), dev.Queue(0), uint64(0)
+	sem, err := gpu.NewSemaphore(0)
+	ok(t, err)
+	records := make([]gpu.TraceRecord, 1<<14)
+	next := func(label string) gpu.Order {
+		v++
+		return gpu.Order{Signal: []gpu.Point{sem.At(v)}, Label: label}
+	}
+
+	ns := uint64(time.Millisecond)
+	for range 3 { // the first also loads the kernel
+		ok(t, q.Native(next("native"), func(n gpu.Native) error {
+			time.Sleep(50 * time.Millisecond)
+			return n.Device.Launch(n.Stream, &driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&ns)}})
+		}))
+		ok(t, sem.Wait(ctx, v))
+	}
+	for _, r := range records[:tracer.Take(records)] {
+		if took := r.Ended - r.Begun; r.Label == "native" && (r.Timed != gpu.DeviceTime || took > 2*time.Millisecond || r.Early < 49*time.Millisecond) {
+			t.Errorf("a kernel of 1 ms took %v, and may have begun %v earlier", took, r.Early)
+		}
+	}
+
+	const steps, n, spin = 60, 16, 10 * time.Microsecond
+	ns = uint64(spin)
+	c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	ok(t, err)
+	for range n {
+		_, err := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&ns)}, Sizes: []int{8}})
+		ok(t, err)
+	}
+	ok(t, c.End())
+	defer c.Close()
+	for range steps {
+		ok(t, q.Execute(next("step"), c))
+		ok(t, sem.Wait(ctx, v))
+	}
+	var took []time.Duration
+	marked := 0
+	for _, r := range records[:tracer.Take(records)] {
+		if r.Kind != gpu.TraceCommand || r.Timed != gpu.DeviceTime {
+			continue
+		}
+		is := r.Ended - r.Begun
+		took = append(took, is)
+		if long := is - 2*spin; long > 0 {
+			if marked++; long > r.Within {
+				t.Errorf("a kernel of %v took %v within %v, and may have begun %v earlier", spin, is, r.Within, r.Early)
+			}
+		}
+	}
+	if len(took) < steps*n*9/10 {
+		t.Fatalf("%d of %d commands have times", len(took), steps*n)
+	}
+	slices.Sort(took)
+	t.Logf("%d commands of %v: median %v, longest %v, %d above twice the time, which is in their margins", len(took), spin, took[len(took)/2], took[len(took)-1], marked)
+}
