@@ -1,15 +1,18 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // A MemKind is a kind of memory.
@@ -211,20 +214,43 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 			return err
 		})
 	}
+	_, closed := d.buffers.pinned(b)
 	err := pin()
-	if err != nil && !errors.Is(err, driver.ErrLost) && d.failed() == nil { // it may be pinned for a buffer that was closed, and is not used any more
-		d.collect(false)
+	if err != nil && closed && !errors.Is(err, driver.ErrLost) {
+		d.unpin(b)
 		err = pin()
 	}
 	if err != nil {
 		d.check(err)
-		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %s%w", len(mem), d.info.Name, d.buffers.pinned(b), err)
+		var why string
+		switch is, closed := d.buffers.pinned(b); {
+		case closed:
+			why = "a closed buffer has this memory, and work still uses it: wait until the function freed of that import is called: "
+		case is:
+			why = "a buffer has this memory that is not closed: use it, or close it first: "
+		}
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %s%w", len(mem), d.info.Name, why, err)
 	}
 	return b, nil
 }
 
-// pinned says for an error which buffer of the device has some of the pages of another one, which could not be pinned.
-func (s *bufferStats) pinned(of *Buffer) string {
+// unpinWithin is how long an import waits for the use of a closed buffer to end that has the same memory. What is done may have no event
+// behind it, and one that is recorded now takes the device a moment.
+const unpinWithin = 20 * time.Millisecond
+
+// unpin has the memory of closed buffers unpinned that have some of the pages of another one, if they are not used any more.
+func (d *Device) unpin(of *Buffer) {
+	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
+	defer cancel()
+	wake.Until(ctx, func() bool {
+		d.collect(false)
+		_, closed := d.buffers.pinned(of)
+		return !closed || d.failed() != nil
+	})
+}
+
+// pinned reports whether a buffer of the device has some of the pages of another one, and whether such a buffer is closed.
+func (s *bufferStats) pinned(of *Buffer) (is, closed bool) {
 	page := uintptr(os.Getpagesize())
 	pages := func(b *Buffer) (from, to uintptr) {
 		from = uintptr(b.mem.Host)
@@ -233,16 +259,19 @@ func (s *bufferStats) pinned(of *Buffer) string {
 	from, to := pages(of)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for b := s.list; b != nil; b = b.after {
-		if begin, end := pages(b); b.from != registered || end <= from || to <= begin {
-			continue
-		}
-		if b.closed.Load() {
-			return "a closed buffer has this memory, and work still uses it: wait until the function freed of that import is called: "
-		}
-		return "a buffer has this memory that is not closed: use it, or close it first: "
+	overlaps := func(b *Buffer) bool {
+		begin, end := pages(b)
+		return b.from == registered && begin < to && from < end
 	}
-	return ""
+	for b := s.list; b != nil; b = b.after {
+		if overlaps(b) {
+			is, closed = true, closed || b.closed.Load()
+		}
+	}
+	if b := s.unpinning; b != nil && overlaps(b) {
+		return true, true
+	}
+	return is, closed
 }
 
 // register pins memory of the program's, which is only read or not. Memory of which a page is pinned for writing, too, cannot be
@@ -394,8 +423,10 @@ func (b *Buffer) releaseAll(n int32) {
 		return
 	}
 	b.dev.reclaim(func() {
-		if b.dev.buffers.remove(b) {
+		s := &b.dev.buffers
+		if s.removeToFree(b) {
 			b.dev.notTaken(b.free())
+			s.freed(b)
 		}
 	})
 }
@@ -548,8 +579,11 @@ type bufferStats struct {
 	device ByteStats
 	host   ByteStats
 	peak   uint64 // of both
-	slab   *bufferSlab
-	used   int // of the slab
+
+	unpinning *Buffer // whose memory the reclaimer is unpinning, or nil
+
+	slab *bufferSlab
+	used int // of the slab
 }
 
 // A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 16 KiB.
@@ -604,6 +638,25 @@ func (s *bufferStats) remove(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unlist(b)
+}
+
+// removeToFree is remove for the reclaimer, which is about to free the buffer, and calls freed then.
+func (s *bufferStats) removeToFree(b *Buffer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	listed := s.unlist(b)
+	if listed && b.from == registered {
+		s.unpinning = b
+	}
+	return listed
+}
+
+func (s *bufferStats) freed(b *Buffer) {
+	if b.from == registered {
+		s.mu.Lock()
+		s.unpinning = nil
+		s.mu.Unlock()
+	}
 }
 
 // unlist is remove for a caller that holds mu.

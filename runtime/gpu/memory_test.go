@@ -30,7 +30,7 @@ func TestImportHostReadOnly(t *testing.T) {
 	must(t, b.Close())
 	d.Inject(simdriver.Fault{Op: simdriver.OpRegister, N: 1, Err: broken})
 	d.Inject(simdriver.Fault{Op: simdriver.OpRegister, N: 2, Err: worse})
-	if b, err := dev.ImportHostReadOnly(make([]byte, 8), nil); b != nil || !errors.Is(err, broken) {
+	if b, err := dev.ImportHostReadOnly(make([]byte, 64<<10)[:8], nil); b != nil || !errors.Is(err, broken) {
 		t.Errorf("ImportHostReadOnly = %v, %v", b, err)
 	}
 	must(t, dev.Close())
