@@ -341,9 +341,10 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 // uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
 // then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
 // if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
-// cannot be used any more either. Memory that work uses whose semaphore has failed, and which may still be in a stream, goes back to the
+// cannot be used any more either. Memory that work uses whose semaphore has failed or was closed, and which may still be in a stream, goes back to the
 // pool only when nothing holds it any more: nothing in flight or parked, nor a recording, ended or not, until that has been closed and is
-// not being executed. A pool with a limit is short of it as long. Memory of a driver's pool that this queue's stream must not free
+// not being executed. So does memory that healthy work uses, if other work behind that in the same stream has failed. A pool with a limit is
+// short of it as long. Memory of a driver's pool that this queue's stream must not free
 // ([driver.Caps].PoolsByStream) is freed behind what the queue has that allocated it. It does not block, unless the driver does.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
@@ -390,20 +391,19 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	if t := o.Timing; t != nil && t.dev == q.dev && q.dev != b.dev {
 		return argument("dealloca", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.dev.info.Name, q.dev.info.Name)
 	}
-	turn, err := NewSemaphore(0)
-	if err != nil {
-		return err
+	if q.failed() != nil {
+		return q.submit(q.get(work.Barrier), o) // which fails, and does not tell o.Free
 	}
+	turn := new(Semaphore)
 	s := b.home.get(work.Dealloca)
 	s.mode = untilReached
 	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free, Label: o.Label, Timing: o.Timing}, b, nil); err != nil {
 		return err
 	}
-	err = q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label})
-	if err != nil {
-		turn.Fail(err)
+	if err := q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label}); err != nil {
+		turn.Fail(err) // the device has been closed or lost meanwhile: o.Signal says so, for o.Free is told
 	}
-	return err
+	return nil
 }
 
 // Dealloca is [Queue.Dealloca] on the queue that allocated the buffer.
@@ -454,6 +454,8 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
 		return err
 	}
 	if b.mustDefer(own) { // only now, for what is in doubt may be being issued: it says so, and then looks for its memory
+		// Work in front of the dealloca may have the memory without holding the buffer. The next owner is to come after it all the same.
+		b.deferred.Store(&mark{tl, seq})
 		b.dev.askAll() // somebody has to find out when that is
 		b.Close()      // from here on it is as with a buffer that nobody deallocates
 		return nil
@@ -521,12 +523,15 @@ func (p *Pool) giveBack(b *Buffer) error {
 			is = isGone
 		}
 	}
+	behind := b.behind() // who uses the memory is done, but whoever had it before may not be
+	if m := b.deferred.Load(); m != nil {
+		behind = *m
+	}
 	if p.blocks != nil {
-		// Who uses it is done, but whoever had it before may not be.
-		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(b.home.tl), Seq: b.made})
+		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(behind.tl), Seq: behind.seq})
 		return errors.Join(err, p.tidySoon())
 	}
-	tl := b.home.tl
+	tl := behind.tl
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	tl.loose = true

@@ -63,6 +63,8 @@ type Buffer struct {
 	made   uint64 // behind which submission of that it is there, 0 if that is known to be over
 	rare   *rare  // what few have, for many are made
 
+	deferred atomic.Pointer[mark] // behind which work it was deallocated, if that was deferred
+
 	before, after *Buffer // in the device's list
 }
 

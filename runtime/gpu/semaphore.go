@@ -217,7 +217,8 @@ func (s *Semaphore) failWith(err error) *timepoint {
 }
 
 // Close destroys the semaphore: what still waits for it fails with [ErrClosed]. Closing twice is fine, and so is never
-// closing: a semaphore holds nothing but memory.
+// closing: a semaphore holds nothing but memory. Work in flight that was to signal it goes on. Memory of a pool that such work uses goes back
+// only when the work is over, also if it is deallocated before: see [Queue.Dealloca].
 func (s *Semaphore) Close() error {
 	if s != nil && s.value.Load() != failedValue {
 		releaseFromHost(s.fail(errSemaphoreClosed))
