@@ -273,7 +273,7 @@ func TestLaunchHeapFrames(t *testing.T) {
 			Attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}, Carveout: 20}}))
 		testlib.Deep(100 * i)
 	}
-	if calls := f.calls(); *counter != 100 || calls[len(calls)-2] != "cuLaunchKernelEx(0xf001, 0 0 0, 0 0 0, 0, 0x5000; 4: 2 1 1 14: 20)" {
+	if calls := f.calls(); *counter != 100 || calls[len(calls)-2] != "cuLaunchKernelEx(0xf001, 1 1 1, 1 1 1, 0, 0x5000; 4: 2 1 1 14: 20)" {
 		t.Errorf("the kernels count %d; %q", *counter, calls[len(calls)-2])
 	}
 }

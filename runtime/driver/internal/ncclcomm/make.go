@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -98,7 +99,7 @@ var errNone = fmt.Errorf("the library has made none: %w", nccl.ErrorInternal)
 func checkEnvironment() error {
 	for name, harmless := range map[string]string{"NCCL_COMM_BLOCKING": "0", "NCCL_COMM_SPLIT_SHARE_RESOURCES": ""} {
 		if v := secureenv.Get(name); v != "" && v != harmless {
-			return fmt.Errorf("with %s=%q communicators could not be aborted: unset it", name, v)
+			return fmt.Errorf("with %s=%s communicators could not be aborted: unset it", name, printable.Text(v))
 		}
 	}
 	return nil
