@@ -93,10 +93,10 @@ func TestMapLoaderErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		dir:                          "not a dynamic loader",
+		dir:                          "a directory, not a regular file",
 		filepath.Join(dir, "absent"): "no such file",
 		text:                         "not a",
-		"/dev/null":                  "not a dynamic loader",
+		"/dev/null":                  "a device, not a regular file",
 	} {
 		if _, err := mapLoader(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
