@@ -11,6 +11,7 @@ func (d *Device) complete(s *submission) *timepoint {
 
 // signal does the signals of a submission that is done and returns what that releases.
 func (d *Device) signal(s *submission) *timepoint {
+	s.touch.over()
 	if s.op.Kind == work.Download && s.host != nil && s.seq != 0 {
 		copy(s.host, s.stage.bytes())
 	}
@@ -55,6 +56,7 @@ func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error
 func (d *Device) failSignals(s *submission, err error) *timepoint {
 	err = s.submitError(err)
 	s.span.failed(err)
+	s.touch.over()
 	var released timepointList
 	for _, p := range s.signals {
 		if p.Semaphore.stream.Load() == isStream {

@@ -485,7 +485,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return q.submit(q.get(work.Barrier), o)
 	}
 	if len(dst) > q.dev.opt.StageSize {
-		return q.transfer(o, "download", src, nil, false, func(_ *lent, piece []byte, at int64) error {
+		return q.transfer(o, "download", src, nil, touchWritten(dst), false, func(_ *lent, piece []byte, at int64) error {
 			copy(dst[at:], piece)
 			return nil
 		})
@@ -493,7 +493,12 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	s := q.get(work.Download)
 	s.src, s.op.Count, s.host = f, src.Size, dst
 	s.stage = q.dev.stage.take(len(dst)) // nil if there is none: the submission lacks it then
-	return q.submitWith(s, o, nil, src.Buffer)
+	touch := touchWritten(dst)
+	s.touch = touch
+	if err = q.submitWith(s, o, nil, src.Buffer); err != nil {
+		touch.over()
+	}
+	return err
 }
 
 // submitWith is submit for what writes to a buffer, or reads from one, or both.
