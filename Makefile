@@ -142,28 +142,36 @@ setup-abi: ## install what test-abi needs: qemu and a cross compiler
 bench-call: ## compare C calls with cgo's (needs gcc)
 	cd testdata/callbench && $(GO) run .
 
-.PHONY: build-matrix
+.PHONY: build-matrix $(PLATFORMS:%=build-for/%) $(TAGS:%=build-with/%)
 build-matrix: ## build for every platform and tag, and vet for those that others do not stand for; check that nogpu makes static programs
-	@set -e; for platform in $(PLATFORMS); do \
-		echo "build for $$platform"; \
-		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-		$(GO) build ./...; \
-		case $$platform in \
-		linux/amd64 | windows/arm64 | freebsd/amd64) ;; \
-		*) echo "vet for $$platform"; $(GO) vet ./... ;; \
-		esac; \
-	done
-	@set -e; export CGO_ENABLED=0 GOOS=linux; for arch in amd64 arm64; do for tag in $(TAGS); do \
-		echo "build and vet for linux/$$arch with -tags $$tag"; \
-		GOARCH=$$arch $(GO) build -tags $$tag ./...; \
-		GOARCH=$$arch $(GO) vet -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
-	done; GOARCH=$$arch $(GO) vet -tags puregpu_static $(STATIC); done
+	@$(MAKE) -j2 --output-sync=target $(PLATFORMS:%=build-for/%) $(TAGS:%=build-with/%) vet-static
 	CGO_ENABLED=0 GOOS=linux $(GO) build -tags nogpu -o $(BUILD)/gpuinfo-nogpu ./tools/gpuinfo
 	@if readelf -lW $(BUILD)/gpuinfo-nogpu | grep -E '^ *(INTERP|DYNAMIC) '; then \
 		echo "$(BUILD)/gpuinfo-nogpu is dynamic: with the tag nogpu nothing may be linked in that loads libraries" >&2; exit 1; \
 	fi
 	@echo "$(BUILD)/gpuinfo-nogpu is static"
 	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -run '^TestCopyOut$$' ./runtime/examples
+
+$(PLATFORMS:%=build-for/%): build-for/%:
+	@set -ex; export CGO_ENABLED=0 GOOS=$(*D) GOARCH=$(*F); \
+	$(GO) build ./...; \
+	case $* in \
+	linux/amd64 | windows/arm64 | freebsd/amd64) ;; \
+	*) $(GO) vet ./... ;; \
+	esac
+
+# To vet compiles what is imported, and checks the types of the rest: for the second processor that is enough.
+$(TAGS:%=build-with/%): build-with/%:
+	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
+	GOARCH=amd64 $(GO) build -tags $* ./...; \
+	for arch in amd64 arm64; do \
+		GOARCH=$$arch $(GO) vet -tags $* $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
+	done
+
+.PHONY: vet-static
+vet-static:
+	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
+	for arch in amd64 arm64; do GOARCH=$$arch $(GO) vet -tags puregpu_static $(STATIC); done
 
 .PHONY: test-bindgen
 test-bindgen: ## build, vet and test the module that binds cuBLAS with bindgen, for every platform; it needs no cuBLAS
