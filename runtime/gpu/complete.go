@@ -13,7 +13,7 @@ func (d *Device) complete(s *submission) *timepoint {
 func (d *Device) signal(s *submission) *timepoint {
 	s.touch.over()
 	if s.op.Kind == work.Download && s.host != nil && s.seq != 0 {
-		copy(s.host, s.stage.bytes())
+		land(s.host, s.stage.bytes())
 	}
 	at := point{Timeline: s.q.tl, Seq: s.seq}
 	if s.mode == passing {

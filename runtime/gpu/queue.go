@@ -485,20 +485,15 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return q.submit(q.get(work.Barrier), o)
 	}
 	if len(dst) > q.dev.opt.StageSize {
-		return q.transfer(o, "download", src, nil, touchWritten(dst), false, func(_ *lent, piece []byte, at int64) error {
-			copy(dst[at:], piece)
+		return q.transfer(o, "download", src, nil, false, func(_ *lent, piece []byte, at int64) error {
+			land(dst[at:at+int64(len(piece))], piece)
 			return nil
 		})
 	}
 	s := q.get(work.Download)
 	s.src, s.op.Count, s.host = f, src.Size, dst
 	s.stage = q.dev.stage.take(len(dst)) // nil if there is none: the submission lacks it then
-	touch := touchWritten(dst)
-	s.touch = touch
-	if err = q.submitWith(s, o, nil, src.Buffer); err != nil {
-		touch.over()
-	}
-	return err
+	return q.submitWith(s, o, nil, src.Buffer)
 }
 
 // submitWith is submit for what writes to a buffer, or reads from one, or both.

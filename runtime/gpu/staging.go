@@ -15,7 +15,7 @@ import (
 
 // stagingPart is the part of a submission's record for data that goes through pinned memory.
 type stagingPart struct {
-	touch touch       // of the program's memory, until the signals are given
+	touch touch       // of the program's memory, from where it is issued until the signals are given
 	host  []byte      // to be filled by a download
 	stage *stageBlock // pinned memory of an update, a download or a piece of a transfer
 }

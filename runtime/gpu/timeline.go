@@ -141,6 +141,9 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	wanted = wanted || s.cold && (s.lent != nil || s.turn != nil && how == issuedBroken) ||
 		s.op.Kind == work.Dealloca && s.keep[0].pool.closed.Load() // whose memory goes back to the driver then
 	lands := s.op.Kind == work.Download && s.host != nil
+	if lands {
+		s.touch = touchWritten(s.host)
+	}
 	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled

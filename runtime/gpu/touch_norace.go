@@ -6,5 +6,5 @@ package gpu
 type touch struct{}
 
 func touchWritten([]byte) touch { return touch{} }
-func touchRead([]byte) touch    { return touch{} }
 func (touch) over()             {}
+func land(dst, src []byte)      { copy(dst, src) }

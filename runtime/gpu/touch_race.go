@@ -4,24 +4,26 @@ package gpu
 
 import (
 	"runtime"
+	"sync"
 	"unsafe"
 )
 
-// A touch shows the race detector that an operation in flight may touch host memory of the program. A
-// goroutine of its own touches the memory: it knows of nothing that the program does after the call, so
-// the detector reports an access that does not wait for the operation, however soon the operation is done.
+// touches orders all accesses of the runtime to slices of programs. The order in which a device does operations with the same slice is
+// correct, but the race detector does not see it.
+var touches sync.Mutex
+
+// A touch shows the race detector that an operation in flight may touch host memory of the program. A goroutine of its own touches the
+// memory: it knows of nothing that the program does after the operation was issued, so the detector reports an access that does not
+// wait for the operation, however soon the operation is done.
 type touch struct{ done chan struct{} }
 
 // touchWritten says that an operation writes the memory until over is called.
-func touchWritten(p []byte) touch { return startTouch(p, runtime.RaceWriteRange) }
-
-// touchRead says that an operation reads the memory until over is called.
-func touchRead(p []byte) touch { return startTouch(p, runtime.RaceReadRange) }
-
-func startTouch(p []byte, access func(unsafe.Pointer, int)) touch {
+func touchWritten(p []byte) touch {
 	t := touch{make(chan struct{})}
 	go func() {
-		access(unsafe.Pointer(unsafe.SliceData(p)), len(p))
+		touches.Lock()
+		runtime.RaceWriteRange(unsafe.Pointer(unsafe.SliceData(p)), len(p))
+		touches.Unlock()
 		close(t.done)
 	}()
 	return t
@@ -32,4 +34,11 @@ func (t touch) over() {
 	if t.done != nil {
 		<-t.done
 	}
+}
+
+// land copies to or from memory of the program.
+func land(dst, src []byte) {
+	touches.Lock()
+	defer touches.Unlock()
+	copy(dst, src)
 }

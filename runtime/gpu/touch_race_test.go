@@ -22,6 +22,8 @@ func TestTouchReported(t *testing.T) {
 	s, ctx := dev.Queue(0).NewStream(), minute(t)
 	b := allocate(t, dev, 1024)
 	data, sum := make([]byte, 1024), byte(0)
+	must(t, s.Download(data[:64], b.Range(0, 64))) // from here on there is pinned memory, and the next one is issued in the call
+	must(t, s.Wait(ctx))
 	fail := func(submit func() error) error {
 		failed, err := gpu.NewSemaphore(0)
 		must(t, err)
@@ -65,6 +67,11 @@ func TestTouchReported(t *testing.T) {
 			err = errors.Join(err, s.Download(data, b.All()), s.Wait(ctx))
 			data[512] = 2
 			return errors.Join(err, s.Download(data[:64], b.Range(0, 64)), s.Wait(ctx), s.UploadCopy(b.Range(0, 64), data[:64]))
+		}},
+		{"a chain of operations with one slice", false, func() error {
+			err := errors.Join(s.Download(data[:64], b.Range(0, 64)), s.Download(data[:64], b.Range(64, 64)), s.Upload(b.All(), data))
+			err = errors.Join(err, s.HostCall(func() error { data[0]++; return nil }), s.Download(data[:64], b.Range(0, 64)), s.Download(data, b.All()))
+			return errors.Join(err, s.Wait(ctx))
 		}},
 		{"calls that fail", false, func() error {
 			if s.Download(data[:64], b.Range(0, 63)) == nil || s.Download(data, b.Range(0, 64)) == nil || s.Upload(b.Range(0, 64), data) == nil {

@@ -23,8 +23,8 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	if dst.Size != uint64(len(data)) {
 		return argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
 	}
-	return q.transfer(o, "upload", dst, nil, touchRead(data), true, func(_ *lent, piece []byte, at int64) error {
-		copy(piece, data[at:])
+	return q.transfer(o, "upload", dst, nil, true, func(_ *lent, piece []byte, at int64) error {
+		land(piece, data[at:])
 		return nil
 	})
 }
@@ -35,7 +35,7 @@ func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	if from == nil || offset < 0 {
 		return argument("read", "nothing to read from, or a negative offset")
 	}
-	return q.transfer(o, "read", dst, nil, touch{}, true, func(_ *lent, piece []byte, at int64) error {
+	return q.transfer(o, "read", dst, nil, true, func(_ *lent, piece []byte, at int64) error {
 		n, err := from.ReadAt(piece, offset+at)
 		switch {
 		case n == len(piece):
@@ -53,7 +53,7 @@ func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	if to == nil || offset < 0 {
 		return argument("write", "nothing to write to, or a negative offset")
 	}
-	return q.transfer(o, "write", src, nil, touch{}, false, func(_ *lent, piece []byte, at int64) error {
+	return q.transfer(o, "write", src, nil, false, func(_ *lent, piece []byte, at int64) error {
 		if _, err := to.WriteAt(piece, offset+at); err != nil {
 			return fmt.Errorf("%d bytes at %d: %w", len(piece), offset+at, err)
 		}
@@ -79,7 +79,7 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		return err
 	}
 	signals := slices.Clone(o.Signal)
-	return q.transfer(o, "copy", mine, other.Buffer, touch{}, up, func(free *lent, piece []byte, at int64) error {
+	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
 		if err := there.dev.stay(); err != nil { // or its pinned memory would go
 			return err
 		}
@@ -103,12 +103,7 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 
 // transfer moves a range through pinned memory in pieces; do fills a piece, or empties it. Besides the range's buffer it holds
 // another one, or nil.
-func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, t touch, up bool, do func(free *lent, piece []byte, at int64) error) (err error) {
-	defer func() {
-		if err != nil {
-			t.over()
-		}
-	}()
+func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do func(free *lent, piece []byte, at int64) error) error {
 	check := r.check
 	if up {
 		check = r.checkTo
@@ -124,9 +119,8 @@ func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, t touch, up 
 		return err
 	}
 	s := q.get(work.Transfer)
-	s.mode, s.touch = untilReached, t
+	s.mode = untilReached
 	s.fn = func() error {
-		t.over() // from here on the goroutine's own accesses show
 		err := q.pieces(s.lent, r, done, up, do)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", op, err)

@@ -10,5 +10,4 @@ import (
 func RaceDisable() { std.RaceDisable() }
 func RaceEnable()  { std.RaceEnable() }
 
-func RaceReadRange(addr unsafe.Pointer, n int)  { std.RaceReadRange(addr, n) }
 func RaceWriteRange(addr unsafe.Pointer, n int) { std.RaceWriteRange(addr, n) }
