@@ -6,10 +6,16 @@
 //
 // # Threads
 //
-// A method is of one of two kinds. Submitting methods (those of [Stream] work, [Device.Record], [Device.Query],
-// [Device.StreamWait]) may be called from any thread if [Caps.SubmitAnywhere] is set, else only from a thread that is bound
-// to the device. Creating methods always need a bound thread: one on which [Device.Bind] was called last, with the
-// goroutine locked to it. The runtime keeps such a thread for each device.
+// A method is of one of two kinds, and its documentation says of which.
+//
+// Any OS thread may make a submitting call, at any time, with no set-up, whatever device is current there and on whatever goroutine.
+// These are [Device.Record], [Device.Query], [Device.StreamWait], [Device.Fill], [Device.FillStrided], [Device.Copy], [Device.Upload],
+// [Device.Download] and [Device.Launch]; of the optional interfaces [Pools].AllocAsync and FreeAsync, [Graphs].SetNode, SetNodes and
+// LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer, [Prefetcher].Prefetch, [Adopter].Capturing, and both methods of [Values]. A driver
+// whose API wants the device to be current makes it current around the call, on a locked thread, and restores what was current before.
+//
+// Creating methods need a bound thread: one on which [Device.Bind] was called last, with the goroutine locked to it. The runtime has
+// such threads.
 //
 // No method may be called after Close.
 package driver
@@ -76,7 +82,6 @@ type Info struct {
 
 // Caps says what a device's API can do.
 type Caps struct {
-	SubmitAnywhere bool // submitting needs no bound thread
 	RerecordEvents bool // an event may be recorded anew before its last record, and the waits for it, are over
 	Managed        bool // memory that both sides use
 	HostRegister   bool // host memory of the program's own can be pinned

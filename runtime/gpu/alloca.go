@@ -59,11 +59,11 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	case q.tl.adopted:
 		return nil, q.notOnAdopted(work.Alloca)
 	}
-	if size > 0 && o.bare() && !p.opt.Zero && d.caps.SubmitAnywhere {
+	if size > 0 && o.bare() && !p.opt.Zero {
 		if p.blocks == nil {
 			b, err := q.allocaNow(p, size)
 			if p.collects(size, err) {
-				d.collect(false)
+				d.collect(true)
 				b, err = q.allocaNow(p, size)
 				err = d.holders(p.opt.Kind, size, p, err)
 			}
@@ -207,7 +207,7 @@ func (p *Pool) crosses(tl *timeline) bool {
 
 // prepare takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
 // may have to grow.
-func (s *submission) prepare(onThread bool) error {
+func (s *submission) prepare() error {
 	b := s.keep[0]
 	p := b.pool
 	if p.blocks == nil {
@@ -220,7 +220,7 @@ func (s *submission) prepare(onThread bool) error {
 		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
 		if err != nil {
 			if !collected && p.collects(b.mem.Size, err) {
-				p.dev.collect(onThread)
+				p.dev.collect(s.mayBlock())
 				collected = true
 				continue
 			}
@@ -373,7 +373,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	if b.home != q && b.pool.native != 0 && (b.dev != q.dev || b.dev.caps.PoolsByStream) {
 		return q.deallocaElsewhere(o, b)
 	}
-	if o.bare() && q.dev.caps.SubmitAnywhere && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
+	if o.bare() && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
 		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
 		return q.deallocaNow(b)
 	}

@@ -19,7 +19,7 @@ import (
 // Each error is of a kind that is documented, that of the call and that of the signals.
 func TestExtremes(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
-	for name, caps := range map[string]driver.Caps{"cuda": cuda, "hip": hip, "bare": {SubmitAnywhere: true, Comms: true}} {
+	for name, caps := range map[string]driver.Caps{"cuda": cuda, "hip": hip, "bare": {Comms: true}} {
 		t.Run(name, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Caps: &caps, Memory: 1 << 24, HostMemory: 1 << 24})
 			dev := openDevice(t, d, 0, gpu.Options{StageSize: 4096})

@@ -23,12 +23,12 @@ func TestBacklogOfItself(t *testing.T) {
 			x.signals = append(x.signals, Point{s, 1})
 			d.backlog.turn.Lock()
 			d.backlog.n.Add(farAhead)
-			d.starve(x, false)
+			d.starve(x)
 			d.backlog.n.Add(-farAhead)
 			d.backlog.turn.Unlock()
 		}()
 		<-turn
-		d.feed(false)
+		d.feed()
 		if err := s.Wait(t.Context(), 1); err != nil {
 			t.Error(err)
 		}

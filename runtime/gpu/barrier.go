@@ -5,7 +5,7 @@ package gpu
 // with an event.
 
 // passOn does that for a barrier whose waits have all been issued. It reports false if there is more than one piece of work.
-func (q *Queue) passOn(s *submission, onThread bool) bool {
+func (q *Queue) passOn(s *submission) bool {
 	live := 0
 	for i, m := range s.deps {
 		passed, err := m.status()
@@ -23,7 +23,7 @@ func (q *Queue) passOn(s *submission, onThread bool) bool {
 	}
 	if live > 0 || s.late {
 		s.mode = passing
-		q.enlist(s, onThread)
+		q.enlist(s)
 		return true
 	}
 	release(q.dev.complete(s))

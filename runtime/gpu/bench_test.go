@@ -24,7 +24,7 @@ func (d *idleDevice) next() uintptr { d.handles++; return d.handles }
 
 func (d *idleDevice) Info() driver.Info { return driver.Info{Name: "idle"} }
 func (d *idleDevice) Caps() driver.Caps {
-	return driver.Caps{SubmitAnywhere: true, RerecordEvents: true}
+	return driver.Caps{RerecordEvents: true}
 }
 func (d *idleDevice) Bind() error                                  { return nil }
 func (d *idleDevice) Close() error                                 { return nil }

@@ -245,7 +245,7 @@ func (d *Device) unpin(of *Buffer) {
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
 	defer cancel()
 	wake.Until(ctx, func() bool {
-		d.collect(false)
+		d.collect(true)
 		_, closed := d.buffers.pinned(of)
 		return !closed || d.failed() != nil
 	})

@@ -523,7 +523,7 @@ func (c *Channel) idle(ctx context.Context) error {
 		if err = c.failed(); err != nil || !c.busy() {
 			return true
 		}
-		c.q.tl.urge(c.q.tl.issued.Load())
+		c.q.tl.poll(c.q.tl.issued.Load(), 1)
 		return false
 	})
 	if !ended {

@@ -46,7 +46,7 @@ func (c *Channel) close(ctx context.Context) error {
 		}
 		c.cancel(errChannelClosed) // also what comes back because it waits for another driver's device
 		c.signal()
-		c.q.tl.urge(c.q.tl.issued.Load())
+		c.q.tl.poll(c.q.tl.issued.Load(), 1)
 		return true
 	}
 	var unended error

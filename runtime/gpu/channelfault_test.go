@@ -222,7 +222,7 @@ func (v *stubbornDevice) Close() error {
 
 func (v *stubbornDevice) Caps() driver.Caps { // without what the wrapper hides
 
-	return driver.Caps{Comms: true, SubmitAnywhere: true, RerecordEvents: v.Device.Caps().RerecordEvents}
+	return driver.Caps{Comms: true, RerecordEvents: v.Device.Caps().RerecordEvents}
 
 }
 

@@ -202,7 +202,7 @@ func (c *Channel) issue(s *submission) {
 	}
 	c.tick()
 	c.mu.Unlock()
-	how, err := c.q.tl.issueReady(s, true)
+	how, err := c.q.tl.issueReady(s)
 	c.mu.Lock()
 	clear(c.hand.owed)
 	c.hand.owed = c.hand.owed[:0]
@@ -359,7 +359,7 @@ func (c *Channel) tick() {
 
 // look fails the channel if another rank has gone, or something takes too long.
 func (c *Channel) look() {
-	c.q.tl.urge(c.q.tl.issued.Load())
+	c.q.tl.poll(c.q.tl.issued.Load(), 1)
 	c.mu.Lock()
 	c.ticking = false
 	var err, stuck error

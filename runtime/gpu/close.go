@@ -159,9 +159,7 @@ func (d *Device) close(ctx context.Context) error {
 		d.inUse, unended.others = true, true
 		giveUp()
 	}
-	if d.poller != nil {
-		d.poller.Stop()
-	}
+	d.poller.Stop()
 	for _, q := range d.all() {
 		q.tl.end()
 	}

@@ -22,24 +22,24 @@ import (
 const collectWithin = time.Second
 
 // collecting runs a function that allocates size bytes of a kind. If that finds no memory, it collects and runs the function once more. The caller
-// is not the device's thread and has locked no timeline.
+// is not the pending-queue thread and has locked no timeline.
 func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) error {
 	err := allocate()
 	if errors.Is(err, driver.ErrOutOfMemory) {
-		d.collect(false)
+		d.collect(true)
 		err = d.holders(kind, size, nil, allocate())
 	}
 	return err
 }
 
-// collect retires what is done. Unless the caller is the device's thread, it then waits until the reclaimer has freed what is unused.
-func (d *Device) collect(onThread bool) {
+// collect retires what is done. If the caller may block, it then waits until the reclaimer has freed what is unused.
+func (d *Device) collect(mayBlock bool) {
 	if d.stay() != nil {
 		return
 	}
 	defer d.leave()
 	for _, q := range d.all() {
-		q.tl.collect(onThread)
+		q.tl.collect()
 	}
 	var others []*timeline
 	d.lent.any(func(m mark) bool {
@@ -47,9 +47,9 @@ func (d *Device) collect(onThread bool) {
 		return false
 	})
 	for _, tl := range others {
-		tl.collect(onThread && tl.dev == d)
+		tl.collect()
 	}
-	if onThread || d.awaitsOthers() {
+	if !mayBlock || d.awaitsOthers() {
 		return
 	}
 	freed := make(chan struct{})
@@ -64,15 +64,8 @@ func (d *Device) collect(onThread bool) {
 	}
 }
 
-// collect retires what is done, and waits for who is retiring. Without Caps.SubmitAnywhere only a thread may ask to which the device is bound.
-func (tl *timeline) collect(isBound bool) {
-	if !isBound && !tl.dev.caps.SubmitAnywhere {
-		tl.dev.onBound(func() error {
-			tl.collect(true)
-			return nil
-		})
-		return
-	}
+// collect retires what is done, and waits for who is retiring.
+func (tl *timeline) collect() {
 	// In steps, if the last is not done. Others may be asking, whose answers may be older.
 	seq := tl.issued.Load()
 	for again := true; again && !(mark{tl, seq}).decided(); {
@@ -86,10 +79,10 @@ func (tl *timeline) collect(isBound bool) {
 }
 
 // submitCollected is submit for an alloca that has found no memory, as err says. The caller holds mu, which it gives up meanwhile.
-func (tl *timeline) submitCollected(s *submission, onThread bool, err error) (outcome, error) {
+func (tl *timeline) submitCollected(s *submission, err error) (outcome, error) {
 	tl.mu.Unlock()
 	s.letGoAll()
-	tl.dev.collect(onThread)
+	tl.dev.collect(s.mayBlock())
 	supplied := s.supply()
 	tl.mu.Lock()
 	if !supplied {

@@ -20,7 +20,7 @@ var (
 )
 
 func (d *graphDevice) Caps() driver.Caps {
-	return driver.Caps{SubmitAnywhere: true, RerecordEvents: true, Graphs: true, Pools: true, Native: true}
+	return driver.Caps{RerecordEvents: true, Graphs: true, Pools: true, Native: true}
 }
 
 func (d *graphDevice) NewGraph() (driver.Graph, error)                       { return 1, nil }

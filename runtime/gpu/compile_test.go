@@ -51,7 +51,7 @@ type compilingDevice struct {
 }
 
 func (d compilingDevice) Caps() driver.Caps {
-	return driver.Caps{SubmitAnywhere: true, RerecordEvents: true, KernelParams: true, Compile: true}
+	return driver.Caps{RerecordEvents: true, KernelParams: true, Compile: true}
 }
 
 func (d compilingDevice) Compiler() (driver.Compiler, error) {

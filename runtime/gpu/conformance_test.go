@@ -15,9 +15,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
-	anywhere := hip // which is how HIP is from 5.6 on
-	anywhere.SubmitAnywhere = true
-	bare := driver.Caps{SubmitAnywhere: true} // nothing that can be done without
+	bare := driver.Caps{} // nothing that can be done without
 	for _, on := range []struct {
 		name    string
 		caps    driver.Caps
@@ -28,7 +26,6 @@ func TestConformance(t *testing.T) {
 		{"hip over 1 device", hip, 1, true}, // without what needs two
 		{"hip over 2 devices", hip, 2, true},
 		{"hip over 8 devices", hip, 8, false},
-		{"hip from any thread", anywhere, 2, true},
 		{"hip with its pools", hipPoolCaps(), 2, true},
 		{"bare", bare, 3, false},
 	} {

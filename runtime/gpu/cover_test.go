@@ -200,10 +200,10 @@ func TestSubmitAllocs(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	kinds := bothCaps()
-	kinds["bare"] = driver.Caps{SubmitAnywhere: true}
+	kinds["bare"] = driver.Caps{}
 	for kind, caps := range kinds {
 		d := newSim(t, simdriver.Config{Caps: &caps})
-		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: time.Minute}) // a device's thread does not make timers
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: time.Minute})
 		x, err := dev.Load(simdriver.Image("nothing"))
 		must(t, err)
 		k, err := x.Kernel("nothing")
@@ -309,7 +309,7 @@ func (d *hookedRecords) Record(e driver.Event, s driver.Stream) error {
 // Meanwhile another one is given more work, with a value that would do for a wait as well.
 func TestNearDeps(t *testing.T) {
 	const size = 1 << 20 // more than is brief
-	sim := newSim(t, simdriver.Config{Caps: &driver.Caps{SubmitAnywhere: true}})
+	sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
 	hook := &recordHook{Driver: sim}
 	dev := openDevice(t, hook, 0, gpu.Options{Queues: 4})
 	streams, s := sim.Streams(0), semaphores(t, 7)
@@ -355,7 +355,7 @@ func TestNearDeps(t *testing.T) {
 func TestUnmarkedDep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 1 << 20 // more than is brief
-		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{SubmitAnywhere: true}})
+		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
 		dev := openDevice(t, sim, 0, gpu.Options{Queues: 3})
 		s, from, to := semaphores(t, 3), allocate(t, dev, 8), allocate(t, dev, 8)
 		marked, unmarked, last := s[0], s[1], s[2]

@@ -27,7 +27,7 @@ type Device struct {
 	timepoints timepointPool
 	stage      stage
 	waits      wake.Policy
-	poller     *wake.Poller            // nil if the thread must ask itself
+	poller     *wake.Poller
 	lost       atomic.Pointer[failure] // why it is lost; nil if it is not
 	slots      chan struct{}           // of calls that make something, see callsAtOnce
 	making     sync.WaitGroup          // such calls; none begins when the device isEnded
@@ -89,9 +89,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
 	dev.pendingQueue.init()
 	dev.timings, dev.closed = map[*Timing]struct{}{}, make(chan struct{})
-	if dev.caps.SubmitAnywhere {
-		dev.poller = wake.NewPoller()
-	}
+	dev.poller = wake.NewPoller()
 	dev.waits.Spin, dev.waits.Poll, dev.waits.Parked, dev.waits.Processors = opt.Spin, opt.Poll, dev.wanted, of
 	dev.events.dev, dev.events.batch = dev, opt.Events
 	dev.landings.init(dev)
@@ -103,9 +101,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	opt.Tracer.opened(dev)
-	if dev.poller != nil {
-		go dev.poller.Run(&dev.waits, dev.askWanted)
-	}
+	go dev.poller.Run(&dev.waits, dev.askWanted)
 	return dev, nil
 }
 

@@ -633,38 +633,35 @@ func TestElided(t *testing.T) {
 
 // TestLostEvents loses a device that waits for events of another one.
 func TestLostEvents(t *testing.T) {
-	for name, anywhere := range map[string]bool{"anywhere": true, "on its thread": false} {
-		t.Run("B79 B81 the other one does not use them again, submitting "+name, func(t *testing.T) {
-			caps := driver.Caps{SubmitAnywhere: anywhere}
-			d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
-			lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Events: 1})
-			a, b, s, x := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 2), semaphores(t, 1)[0]
-			d.StallDevice(0)
-			must(t, lost.Queue(0).Fill(gpu.Order{}, a.All(), []byte{1}))
-			d.StallDevice(1)
-			must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-			must(t, lost.Queue(0).Fill(order(s[0], 1, s[1], 1), a.All(), []byte{2}))
-			eventually(t, "all is issued", func() bool { return lost.Stats().InFlight == 2 }, lost)
-			d.ResumeDevice(1)
-			must(t, s[0].Wait(minute(t), 1))
-			pending := d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, N: 1, Lost: true})
-			defer pending.Remove()
-			if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
-				t.Errorf("Alloc = %v", err)
-			}
-			if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
-				t.Errorf("Wait = %v", err)
-			}
-			made := other.Stats().Events
-			for v := range uint64(50) { // with every event that there is
-				must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(x, v+1)}, b.All(), []byte{1}))
-				must(t, x.Wait(minute(t), v+1))
-			}
-			if st := other.Stats().Events; st.Free >= st.Made {
-				t.Errorf("%+v, and %+v before: the event that the lost device waits for has come back", st, made)
-			}
-		})
-	}
+	t.Run("B79 B81 the other one does not use them again", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Caps: &driver.Caps{}, Devices: 2})
+		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Events: 1})
+		a, b, s, x := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 2), semaphores(t, 1)[0]
+		d.StallDevice(0)
+		must(t, lost.Queue(0).Fill(gpu.Order{}, a.All(), []byte{1}))
+		d.StallDevice(1)
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+		must(t, lost.Queue(0).Fill(order(s[0], 1, s[1], 1), a.All(), []byte{2}))
+		eventually(t, "all is issued", func() bool { return lost.Stats().InFlight == 2 }, lost)
+		d.ResumeDevice(1)
+		must(t, s[0].Wait(minute(t), 1))
+		pending := d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, N: 1, Lost: true})
+		defer pending.Remove()
+		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Alloc = %v", err)
+		}
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("Wait = %v", err)
+		}
+		made := other.Stats().Events
+		for v := range uint64(50) { // with every event that there is
+			must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(x, v+1)}, b.All(), []byte{1}))
+			must(t, x.Wait(minute(t), v+1))
+		}
+		if st := other.Stats().Events; st.Free >= st.Made {
+			t.Errorf("%+v, and %+v before: the event that the lost device waits for has come back", st, made)
+		}
+	})
 }
 
 // TestStrategies waits in every way, with every strategy.

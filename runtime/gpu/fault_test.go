@@ -20,8 +20,7 @@ import (
 // to find that a stream is stuck behind a lost device takes the runtime a while.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
-	anywhere, pools := hip, hipPoolCaps()
-	anywhere.SubmitAnywhere = true
+	pools := hipPoolCaps()
 	turn := rand.IntN(1000)
 	for _, on := range []struct {
 		name    string
@@ -34,15 +33,12 @@ func TestFaults(t *testing.T) {
 		{"hip over 1 device", &hip, 1, 1, scenario},
 		{"hip over 2 devices", &hip, 2, 1, scenario},
 		{"hip over 8 devices", &hip, 8, 2, scenario},
-		{"hip from any thread", &anywhere, 2, 2, scenario},
 		{"hip with its pools", &pools, 2, 2, scenario},
 		{"others' work on cuda", &cuda, 1, 1, others},
 		{"others' work on hip", &hip, 1, 1, others},
-		{"others' work on hip from any thread", &anywhere, 1, 1, others},
 		{"others' work on hip with its pools", &pools, 1, 1, others},
 		{"memories of cuda", &cuda, 1, 1, memories},
 		{"memories of hip", &hip, 1, 1, memories},
-		{"memories of hip from any thread", &anywhere, 1, 1, memories},
 		{"memories of hip with its pools", &pools, 1, 1, memories},
 		{"handing on memory of cuda", &cuda, 1, 1, handOn},
 		{"handing on memory of hip", &hip, 1, 2, handOn},

@@ -80,21 +80,18 @@ type capabilitySet struct {
 
 // capabilitySets are those of the drivers that there are, and one with nothing that a driver can do without.
 func capabilitySets() []capabilitySet {
-	anywhere := simdriver.HIPCaps() // as HIP is from 5.6 on
-	anywhere.SubmitAnywhere, anywhere.Cooperative = true, true
 	return []capabilitySet{
 		{"cuda", simdriver.CUDACaps()},
 		{"hip", simdriver.HIPCaps()},
-		{"hip from any thread", anywhere},
 		{"hip with its pools", hipPoolCaps()},
-		{"bare", driver.Caps{SubmitAnywhere: true}},
+		{"bare", driver.Caps{}},
 	}
 }
 
 // hipPoolCaps are what HIP from 6.2 on can do with its own pools.
 func hipPoolCaps() driver.Caps {
 	caps := simdriver.HIPCaps()
-	caps.SubmitAnywhere, caps.Cooperative, caps.Pools, caps.PoolsByStream = true, true, true, true
+	caps.Cooperative, caps.Pools, caps.PoolsByStream = true, true, true
 	return caps
 }
 

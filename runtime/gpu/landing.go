@@ -35,10 +35,6 @@ func (l *landings) arm() {
 
 // landLater notes a download. The caller holds mu.
 func (tl *timeline) landLater(seq uint64) {
-	if !tl.dev.caps.SubmitAnywhere { // then the device's thread asks, also for whoever waits
-		tl.want(seq)
-		return
-	}
 	tl.lands.Store(seq)
 	tl.dev.landings.arm()
 }

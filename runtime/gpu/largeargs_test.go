@@ -120,7 +120,7 @@ func (d aligningDevice) Launch(s driver.Stream, l *driver.Launch) error {
 
 // TestLargeArgumentsAligned has arguments of 128 bytes aligned as CUDA wants them, wherever they lie, and allocates nothing for that.
 func TestLargeArgumentsAligned(t *testing.T) {
-	d := newSim(t, simdriver.Config{Caps: &driver.Caps{SubmitAnywhere: true, KernelParams: true}})
+	d := newSim(t, simdriver.Config{Caps: &driver.Caps{KernelParams: true}})
 	dev := openDevice(t, aligningDriver{d, t}, 0, gpu.Options{Spin: -1, Poll: time.Minute})
 	x, k := kernelOf(t, dev, "tensor")
 	typed, err := gpu.Typed[tensorArgs](k)

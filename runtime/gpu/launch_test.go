@@ -88,6 +88,7 @@ func TestLaunchAttrs(t *testing.T) {
 					if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Simulated GPU 0 has no ") {
 						t.Errorf("%s, %+v: %v", way, c.attrs, err)
 					}
+					synctest.Wait() // fills before may have waited for events
 					if n := dev.Stats().Parked; n != 0 {
 						t.Errorf("%s, %+v: %d parked", way, c.attrs, n)
 					}

@@ -19,7 +19,7 @@ const markEvery = 8
 
 // anywhere runs a test for every kind of driver whose work may be issued without an event.
 func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
-	for kind, caps := range map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "bare": {SubmitAnywhere: true}} {
+	for kind, caps := range map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "bare": {}} {
 		t.Run(name+", "+kind, func(t *testing.T) {
 			now := goleak.IgnoreCurrent()
 			t.Cleanup(func() { goleak.VerifyNone(t, now) })

@@ -21,8 +21,7 @@ type Native struct {
 // stream is the operation: it comes after the waits, and the signals come after it. The ranges are what it uses, which is held until
 // then; memory of pools must have been allocated when the function is called.
 //
-// The function is called once, by Native itself if all waits have been issued and any thread may submit (Caps.SubmitAnywhere), else on a
-// goroutine of the runtime's, and not at all if a wait fails before. It must only give work to the stream, and return soon: work of this queue
+// The function is called once, by Native itself if all waits have been issued, else on a goroutine of the runtime's, and not at all if a wait fails before. It must only give work to the stream, and return soon: work of this queue
 // waits for it, and work of others does not. It must not use this package but for what tells facts, wait for the stream, begin or leave a
 // capture, or end its goroutine. An error that it returns fails the signals, as does a panic, with a [PanicError]; what it had given to
 // the stream until then is done all the same, and what it uses is held until that is over.

@@ -166,15 +166,17 @@ func TestNativeHolds(t *testing.T) {
 			}
 			slow.Store(true)
 			must(t, run(order(s[0], 1, s[1], executed+1), b.Range(8, 8)))
-			must(t, dev.Queue(1).Fill(order(s[0], 1, s[2], 1), b.Range(32, 8), []byte{1}))
+			for _, done := range s[2:] { // the signal issues one of them itself, and the device's thread the other
+				must(t, dev.Queue(1).Fill(order(s[0], 1, done, 1), b.Range(32, 8), []byte{1}))
+			}
 			start := time.Now()
 			must(t, s[0].Signal(1))
 			if time.Since(start) >= time.Second {
 				t.Errorf("mode %v: the signal has waited for the function", mode)
 			}
-			must(t, s[2].Wait(in(t, time.Minute), 1))
+			must(t, gpu.WaitAll(in(t, time.Minute), s[2].At(1), s[3].At(1)))
 			if time.Since(start) >= time.Second {
-				t.Errorf("mode %v: the fill has waited for the function", mode)
+				t.Errorf("mode %v: a fill has waited for the function", mode)
 			}
 			must(t, dev.Close())
 			if !over.Load() {

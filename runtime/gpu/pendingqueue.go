@@ -39,7 +39,6 @@ func (d *Device) run(started chan<- error) {
 		return
 	}
 	started <- nil
-	pauses := d.waits.Pauses(wake.Slice, wake.Slice)
 	for {
 		worked, ended := d.work()
 		if ended {
@@ -49,19 +48,8 @@ func (d *Device) run(started chan<- error) {
 			}
 			return
 		}
-		switch {
-		case d.poller != nil || !d.wanted():
-			pauses.Reset()
-			if !worked {
-				<-d.wake
-			}
-		default:
-			if further, _ := d.askWanted(false); further || worked {
-				pauses.Reset()
-				runtime.Gosched() // whoever was woken sits in this thread's queue
-			} else {
-				pauses.Pause(d.wake)
-			}
+		if !worked {
+			<-d.wake
 		}
 	}
 }
@@ -102,17 +90,25 @@ func (d *Device) work() (worked, ended bool) {
 		for s := list; s != nil; {
 			next := s.next
 			s.next = nil
-			s.q.run(s, true)
+			if s.err.Load() == nil && s.mayWait() {
+				d.issueAside(s)
+			} else {
+				s.q.run(s)
+			}
 			s = next
 		}
 		d.running.Add(-1)
 	}
 	if n := d.backlog.n.Load(); n > 0 {
-		d.feed(true)
+		d.feed()
 		worked = worked || d.backlog.n.Load() < n
 	}
 	return worked, ended && !worked
 }
+
+// mayBlock reports whether who issues the submission may block. Its caller may. The pending-queue thread may not, which issues what was parked
+// or starved.
+func (s *submission) mayBlock() bool { return len(s.tps) == 0 && !s.fed }
 
 // mayWait reports whether to issue a submission that was parked may take its time, which goes on beside the device's thread: a portable
 // pool grows, a graph is made, or a function of the program is called. Parked work has no order but that of semaphores; what was not parked keeps its place.
@@ -140,7 +136,7 @@ func (s *submission) callsNative() bool {
 // issueAside issues a submission that is ready on a goroutine of its own.
 func (d *Device) issueAside(s *submission) {
 	if !d.enter() { // it fails
-		s.q.tl.issueReady(s, true)
+		s.q.tl.issueReady(s)
 		return
 	}
 	d.running.Add(1)
@@ -150,11 +146,11 @@ func (d *Device) issueAside(s *submission) {
 		isBound := false
 		err := d.bound(func() error {
 			isBound = true
-			s.q.tl.issueReady(s, true)
+			s.q.tl.issueReady(s)
 			return nil
 		})
 		if !isBound {
-			s.q.tl.dismiss(s, refused, err, false)
+			s.q.tl.dismiss(s, refused, err)
 		}
 	}()
 }
@@ -213,7 +209,7 @@ func (d *Device) readyAll(first, last *submission) {
 		next := s.next
 		s.next = nil
 		s.err.CompareAndSwap(nil, &failure{d.closedError()})
-		s.q.run(s, false)
+		s.q.run(s)
 		s = next
 	}
 }

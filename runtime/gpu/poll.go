@@ -2,15 +2,6 @@ package gpu
 
 import "github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 
-// signalPoller makes whoever asks look what is wanted.
-func (d *Device) signalPoller() {
-	if d.poller != nil {
-		d.poller.Signal()
-	} else {
-		d.signalThread()
-	}
-}
-
 // wanted reports whether somebody is parked until a timeline comes further than it is known to be.
 func (d *Device) wanted() bool {
 	for _, q := range d.all() {

@@ -393,7 +393,7 @@ func (d *busyDriver) Open(i int) (driver.Device, error) {
 
 func (v *busyDevice) Caps() driver.Caps { // without what the wrapper hides
 	c := v.Device.Caps()
-	return driver.Caps{Pools: c.Pools, SubmitAnywhere: c.SubmitAnywhere, RerecordEvents: c.RerecordEvents}
+	return driver.Caps{Pools: c.Pools, RerecordEvents: c.RerecordEvents}
 }
 
 func (v *busyDevice) DestroyPool(p driver.Pool) error {

@@ -36,9 +36,7 @@ func eachOwnedPool(t *testing.T, name string, test func(t *testing.T, x ownedPoo
 			kind = "a portable pool"
 		}
 		t.Run(name+"/"+kind, func(t *testing.T) {
-			onThread := simdriver.CUDACaps()
-			onThread.SubmitAnywhere = false
-			for _, set := range append(capabilitySets(), capabilitySet{"pools of a device that submits on its own thread", onThread}) {
+			for _, set := range capabilitySets() {
 				if !portable && !set.caps.Pools {
 					continue
 				}

@@ -213,7 +213,7 @@ func (p *Pool) tidyIfClosed() {
 func (p *Pool) hurry() {
 	if all := p.tls.Load(); all != nil {
 		for _, l := range *all {
-			l.urge(l.issued.Load())
+			l.poll(l.issued.Load(), 1)
 		}
 	}
 }

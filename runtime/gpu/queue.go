@@ -129,8 +129,8 @@ func (q *Queue) submit(s *submission, o Order) error {
 	if len(o.Free) > 0 {
 		s.lent, s.cold = newLent(1, o.Free), true
 	}
-	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && s.mode != untilReached && q.dev.caps.SubmitAnywhere {
-		switch how, _ := q.tl.issue(s, false); how {
+	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && s.mode != untilReached {
+		switch how, _ := q.tl.issue(s); how {
 		case early:
 		case starved:
 			q.dev.awaitBacklog()
@@ -160,23 +160,33 @@ func (q *Queue) submitLater(s *submission) error {
 			q.dev.failSubmission(s, err)
 			return err
 		}
-	case s.op.Kind == work.Barrier && q.dev.caps.SubmitAnywhere && s.mode != untilReached:
+	case s.op.Kind == work.Barrier && s.mode != untilReached:
 		if how, _ := s.gather(); how == ordered {
-			if !q.passOn(s, false) {
-				q.tl.issue(s, false)
+			if !q.passOn(s) {
+				q.tl.issue(s)
 			}
 			return nil
 		}
 	}
-	q.enlist(s, false)
+	if q.enlist(s) {
+		q.run(s)
+	}
 	if ch := q.tl.ch; ch != nil && ch.thread.Parked() {
 		runtime.Gosched() // else its thread would get a processor only when the caller gives this one up
 	}
 	return nil
 }
 
-// enlist registers what a submission must wait for, and issues it at once if that is nothing.
-func (q *Queue) enlist(s *submission, onThread bool) {
+// enlistAgain is enlist for a submission that only now turns out to have to wait, perhaps on a thread that may not block. If there is nothing to wait
+// for after all, the pending-queue thread issues it.
+func (q *Queue) enlistAgain(s *submission) {
+	if q.enlist(s) {
+		q.dev.ready(s)
+	}
+}
+
+// enlist registers what a submission must wait for. It reports true if that is nothing: then the caller is to run it.
+func (q *Queue) enlist(s *submission) (isReady bool) {
 	s.open.Store(1) // our own, until all are registered
 	registered := len(s.tps)
 	for _, w := range s.waits {
@@ -222,20 +232,17 @@ func (q *Queue) enlist(s *submission, onThread bool) {
 			if parked {
 				q.dev.unpark(s)
 			}
-			if onThread || q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() {
-				q.run(s, onThread)
-			} else {
-				q.dev.ready(s)
-			}
+			isReady = true
 		}
 	}
 	if released != nil {
 		release(released)
 	}
+	return isReady
 }
 
 // run issues a submission that has nothing left to wait for, or fails it.
-func (q *Queue) run(s *submission, onThread bool) {
+func (q *Queue) run(s *submission) {
 	f := s.err.Load()
 	switch {
 	case s.op.Kind == work.Collect:
@@ -254,13 +261,11 @@ func (q *Queue) run(s *submission, onThread bool) {
 		switch how, err := s.gather(); {
 		case how == failed:
 			q.dev.failSubmission(s, err)
-		case how != ordered || !q.passOn(s, onThread):
-			q.tl.issueReady(s, onThread)
+		case how != ordered || !q.passOn(s):
+			q.tl.issueReady(s)
 		}
-	case onThread && s.mayWait():
-		q.dev.issueAside(s)
 	default:
-		q.tl.issueReady(s, onThread)
+		q.tl.issueReady(s)
 	}
 }
 
@@ -338,7 +343,7 @@ func (q *Queue) Flush() error {
 	if q.dev == nil {
 		return errZero
 	}
-	q.tl.urge(q.tl.issued.Load())
+	q.tl.poll(q.tl.issued.Load(), 1)
 	return q.dev.failed()
 }
 

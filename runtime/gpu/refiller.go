@@ -96,48 +96,41 @@ func (s *submission) supply() bool {
 }
 
 // starve puts a submission into the backlog.
-func (d *Device) starve(s *submission, onThread bool) {
+func (d *Device) starve(s *submission) {
 	s.letGoAll() // it is found again when it is issued
 	s.since = now()
 	s.span.parked()
 	d.backlog.push(s)
 	// The pool may have been refilled since it was found empty.
-	switch {
-	case onThread:
-		d.feed(true)
-	case d.caps.SubmitAnywhere:
-		d.feed(false)
-	default:
-		d.signalThread()
-	}
+	d.feed()
 }
 
 // awaitBacklog is for who submits far ahead of those who issue the backlog. What these issue may come back to the backlog, so they do not wait here.
 func (d *Device) awaitBacklog() {
 	if d.backlog.n.Load() > farAhead {
 		d.backlog.turn.Lock()
-		d.feedInTurn(false)
-		d.feed(false)
+		d.feedInTurn()
+		d.feed()
 	}
 }
 
 // feed issues the backlog, unless somebody else is at it, who then looks again.
-func (d *Device) feed(onThread bool) {
+func (d *Device) feed() {
 	b := &d.backlog
 	for b.again.Store(true); b.again.Load() && b.turn.TryLock(); {
-		d.feedInTurn(onThread)
+		d.feedInTurn()
 	}
 }
 
 // feedInTurn issues the backlog, as far as there is what the submissions lack. Those for which it could not be made fail. The caller
 // holds turn, which feedInTurn lets go of.
-func (d *Device) feedInTurn(onThread bool) {
+func (d *Device) feedInTurn() {
 	b := &d.backlog
 	defer b.turn.Unlock()
 	b.again.Store(false)
 	for s := b.pop(); s != nil; s = b.pop() {
 		if f := s.err.Load(); f != nil {
-			s.q.tl.dismiss(s, refused, f.err, onThread)
+			s.q.tl.dismiss(s, refused, f.err)
 			b.n.Add(-1)
 			continue
 		}
@@ -146,8 +139,8 @@ func (d *Device) feedInTurn(onThread bool) {
 			return
 		}
 		s.fed = true
-		if how, _ := s.q.tl.issue(s, onThread); how == early {
-			s.q.enlist(s, onThread)
+		if how, _ := s.q.tl.issue(s); how == early {
+			s.q.enlistAgain(s)
 		}
 		b.n.Add(-1)
 	}

@@ -60,7 +60,7 @@ func passOn(list *timepoint, inline int) *timepoint {
 			case inline > 0 && s.mayIssue():
 				inline--
 				s.q.dev.unpark(s)
-				s.q.run(s, false)
+				s.q.run(s)
 			default:
 				ready.add(s)
 			}
@@ -88,7 +88,7 @@ func giveWay() {}
 
 // mayIssue reports whether whoever has made a submission ready may issue it, and will hardly be held up by that.
 func (s *submission) mayIssue() bool {
-	return s.q.dev.caps.SubmitAnywhere && !s.op.Kind.OnHost() && !s.callsNative() && !s.mayWait() && s.q.load() < 64
+	return !s.op.Kind.OnHost() && !s.callsNative() && !s.mayWait() && s.q.load() < 64
 }
 
 // A readyList gathers submissions of a device that are ready to be issued.

@@ -504,15 +504,11 @@ func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 }
 
 // poll asks the device that will reach a value how far it is; who asks again may leave it out while somebody gives it work, and who
-// stands for the poller does as that does. It returns the device if it makes sense to go on asking: not if only its own thread may
-// ask, which then does. A channel's thread that has nothing else to do asks itself.
+// stands for the poller does as that does. It returns the device if it makes sense to go on asking. A channel's thread that has nothing else to do asks itself.
 func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	tl, seq := s.producer(value)
 	switch {
 	case tl == nil:
-		return nil
-	case !tl.dev.caps.SubmitAnywhere:
-		tl.want(seq)
 		return nil
 	case tl.ch != nil && tl.ch.ask(seq):
 		return tl.dev
@@ -540,10 +536,6 @@ func (s *Semaphore) pollAll() {
 	}
 	s.mu.Unlock()
 	for _, a := range asks[:n] {
-		if a.Timeline.dev.caps.SubmitAnywhere {
-			a.Timeline.poll(a.Seq, 1)
-		} else {
-			a.Timeline.want(a.Seq)
-		}
+		a.Timeline.poll(a.Seq, 1)
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestSwitches counts how often a device is made current on a thread: submitting and waiting never do that, also where every
-// call needs the device to be current, and where that takes long.
+// TestSwitches counts how often a device is made current on a thread, which takes long here: submitting and waiting never do that.
 func TestSwitches(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })

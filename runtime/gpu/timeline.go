@@ -75,18 +75,9 @@ func (tl *timeline) want(seq uint64) {
 			return
 		}
 		if tl.wanted.CompareAndSwap(now, seq) {
-			tl.dev.signalPoller()
+			tl.dev.poller.Signal()
 			return
 		}
-	}
-}
-
-// urge has the device asked once about seq, by the caller where any thread may ask.
-func (tl *timeline) urge(seq uint64) {
-	if tl.dev.caps.SubmitAnywhere {
-		tl.poll(seq, 1)
-	} else {
-		tl.want(seq)
 	}
 }
 
@@ -94,14 +85,14 @@ func (tl *timeline) urge(seq uint64) {
 // nobody waits. If many are in flight it looks more rarely.
 const tidyEvery = 128
 
-// issue gives a submission to the device if somebody has issued all that it waits for, and publishes what it signals. It runs in
-// the caller or on a thread to which the device is bound.
+// issue gives a submission to the device if somebody has issued all that it waits for, and publishes what it signals. It runs on
+// any thread.
 //
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
-func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
+func (tl *timeline) issue(s *submission) (outcome, error) {
 	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
-		if how, err := tl.equip(s, onThread); err != nil {
+		if how, err := tl.equip(s); err != nil {
 			return how, err
 		}
 	}
@@ -111,7 +102,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 		how, err = tl.submitMarked(s)
 	}
 	if how == refused && s.collects(err) {
-		how, err = tl.submitCollected(s, onThread, err)
+		how, err = tl.submitCollected(s, err)
 	}
 	var released *timepoint
 	wanted := false
@@ -134,7 +125,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	default:
 		tl.gone()
 		tl.mu.Unlock()
-		tl.dismiss(s, how, err, onThread)
+		tl.dismiss(s, how, err)
 		return how, err
 	}
 	// For these somebody waits, whatever becomes of the signals.
@@ -158,7 +149,7 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 	}
 	many := false
 	if seq >= tl.tidyAt {
-		many = tl.tidyLater(seq, done) && (onThread || tl.dev.caps.SubmitAnywhere)
+		many = tl.tidyLater(seq, done)
 	}
 	tl.mu.Unlock()
 	if how == issuedBroken {
@@ -182,10 +173,10 @@ func (tl *timeline) issue(s *submission, onThread bool) (outcome, error) {
 
 // equip gives a submission what it needs and the timeline need not be locked for, since a pool may have to grow. An error is
 // issue's.
-func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error) {
+func (tl *timeline) equip(s *submission) (how outcome, err error) {
 	err = tl.dev.halted()
 	if err == nil && tl.ch == nil && !s.fed && tl.dev.backlog.n.Load() > 0 {
-		tl.dev.starve(s, onThread)
+		tl.dev.starve(s)
 		return starved, errStarved
 	}
 	if err == nil && !s.gathered {
@@ -196,12 +187,12 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 		s.event, err = tl.dev.events.get()
 	}
 	if err == nil && tl.ch == nil && !s.supply() {
-		tl.dev.starve(s, onThread)
+		tl.dev.starve(s)
 		return starved, errStarved
 	}
 	if err == nil && s.op.Kind == work.Alloca {
 		how = refused
-		err = s.prepare(onThread)
+		err = s.prepare()
 	}
 	if err == nil && s.op.Kind == work.Execute {
 		how = refused
@@ -215,7 +206,7 @@ func (tl *timeline) equip(s *submission, onThread bool) (how outcome, err error)
 		s.comeAfterAlloca()
 	}
 	if err != nil {
-		tl.dismiss(s, how, err, onThread)
+		tl.dismiss(s, how, err)
 	}
 	return how, err
 }
@@ -232,7 +223,7 @@ func (tl *timeline) submitMarked(s *submission) (outcome, error) {
 }
 
 // dismiss ends the issue of a submission of which the stream has got nothing. But for one that is early, it fails.
-func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool) {
+func (tl *timeline) dismiss(s *submission, how outcome, err error) {
 	state := isFailed
 	if how == early || how == foreign {
 		state = isPending
@@ -245,10 +236,10 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 	case foreign:
 		s.letGoAll()
 		s.mode = untilReached
-		s.q.enlist(s, onThread)
+		s.q.enlistAgain(s)
 	case inLine:
 		s.letGoAll()
-		s.q.enlist(s, onThread)
+		s.q.enlistAgain(s)
 	case refused:
 		tl.dev.check(err)
 		fallthrough
@@ -259,14 +250,14 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error, onThread bool
 
 // issueReady is issue for a submission that was parked until somebody had issued all that it waits for. That is looked up before
 // the timeline is locked, for many may be issued by several at once.
-func (tl *timeline) issueReady(s *submission, onThread bool) (outcome, error) {
+func (tl *timeline) issueReady(s *submission) (outcome, error) {
 	if !s.gathered {
 		if how, err := s.gatherAll(); err != nil {
 			tl.dev.failSubmission(s, err)
 			return how, err
 		}
 	}
-	how, err := tl.issue(s, onThread)
+	how, err := tl.issue(s)
 	if how == early {
 		tl.dev.failSubmission(s, err)
 	}
@@ -276,7 +267,7 @@ func (tl *timeline) issueReady(s *submission, onThread bool) (outcome, error) {
 // awaited has the device asked until seq is done, for somebody is parked until then.
 func (tl *timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
-		tl.dev.signalPoller()
+		tl.dev.poller.Signal()
 	} else {
 		tl.want(seq)
 	}
@@ -321,7 +312,7 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 			return how, err
 		}
 	}
-	brief := tl.dev.caps.SubmitAnywhere && !tl.adopted && s.brief(tl)
+	brief := !tl.adopted && s.brief(tl)
 	if len(s.deps) > 0 {
 		how, waits, err := tl.order(s)
 		if how != issuedWork {

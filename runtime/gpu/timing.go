@@ -124,7 +124,7 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 //
 // Of a host call it is how long the function took. Of a recording it is the time from the first work of a stream to the last, with the host
 // calls between them; if there are only host calls, it is the sum of theirs. CUDA's and HIP's times have seven digits, and CUDA's are of half
-// a microsecond. Where any thread may submit it neither blocks nor allocates; else it blocks until the driver has been asked.
+// a microsecond. It neither blocks nor allocates.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
 		return 0, errZero
@@ -153,22 +153,11 @@ func (t *Timing) Duration() (took time.Duration, err error) {
 
 func (t *Timing) ask() (took time.Duration, err error) {
 	d := t.dev
-	if !d.caps.SubmitAnywhere {
-		return t.askBound()
-	}
 	if err := d.stay(); err != nil {
 		return 0, err
 	}
 	defer d.leave()
 	return d.elapsed(t.before, t.behind)
-}
-
-func (t *Timing) askBound() (took time.Duration, err error) {
-	err = t.dev.do(func() (err error) {
-		took, err = t.dev.elapsed(t.before, t.behind)
-		return err
-	})
-	return took, err
 }
 
 // elapsed returns the time from one event's last record to another's.

@@ -48,7 +48,11 @@ func (d *device) Capturing(s driver.Stream) (captures bool, err error) {
 	if !d.caps.Adopt {
 		return false, d.noAdopt(op)
 	}
-	status, err := d.lib.StreamIsCapturing(cuda.Stream(s))
+	var status cuda.StreamCaptureStatus
+	err = d.submit(func() (err error) {
+		status, err = d.lib.StreamIsCapturing(cuda.Stream(s))
+		return err
+	})
 	if err != nil {
 		return false, d.fail(op, err, "stream %#x", uintptr(s))
 	}

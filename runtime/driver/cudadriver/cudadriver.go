@@ -2,7 +2,9 @@
 //
 // A device works in its primary context, which libraries such as NCCL and cuBLAS use too; no other context is ever made.
 // Methods leave the calling thread's current context as they find it. The exceptions are Bind, which is there to set it,
-// and Close, which takes the device's context from the thread that calls it, because it may be gone afterwards.
+// and Close, which takes the device's context from the thread that calls it, because it may be gone afterwards. Creating methods need a
+// bound thread. Any thread may call submitting methods: the driver takes the context from the stream or the event. Open tries whether
+// it does. Where it does not, the methods lock the thread, make the context current for the call, and restore what the thread had.
 //
 // What fails in the CUDA driver is reported as a [*driver.Error]. Its code is found by errors.Is(err, cuda.ErrorInvalidPTX),
 // say, and what the driver or the device cannot do at all is [driver.ErrUnsupported] besides. Once a device is lost all
@@ -179,8 +181,8 @@ func (d *Driver) Name() string { return name }
 // Devices returns what New read. The error is nil.
 func (d *Driver) Devices() ([]driver.Info, error) { return slices.Clone(d.infos), nil }
 
-// Open takes a reference to the primary context of a device, makes the context if need be, and tries out what threads
-// without it can do.
+// Open takes a reference to the primary context of a device, makes the context if need be, and tries out whether threads
+// without it can submit.
 func (d *Driver) Open(index int) (driver.Device, error) {
 	if index < 0 || index >= len(d.ids) {
 		return nil, wrap("open", fmt.Errorf("no device %d: the driver has %d: %w", index, len(d.ids), cuda.ErrorInvalidDevice))

@@ -39,6 +39,7 @@ type device struct {
 	nvrtc             func() (*nvrtcLibrary, error)
 	nvjitlink         func() (*nvjitlink.Library, error)
 	nvml              func() (*nvml.Library, error)
+	sets              bool // submitting calls set the thread's context, as the driver wants one for some; set by askCaps
 	hasFuncLoad       bool
 	hasLibraries      bool // of device code, each loaded into the contexts that ask for it
 	hasKernelNodes    bool // in the form that came with 12.0
@@ -181,8 +182,33 @@ func (d *device) askCaps() error {
 	if d.caps.PriorityRange, err = d.priorities(); err != nil {
 		return err
 	}
-	d.caps.SubmitAnywhere, err = d.probe()
+	anywhere, err := d.probe()
+	d.sets = !anywhere
 	return err
+}
+
+// submit makes a submitting call. Where the driver wants a context for that, submit makes the device's current around the call, and restores
+// the thread's.
+func (d *device) submit(call func() error) error {
+	if d.sets {
+		return d.inContext(call)
+	}
+	return call()
+}
+
+// inContext makes a call while the device's context is current on the calling thread.
+func (d *device) inContext(call func() error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.lib.CtxPushCurrent(d.ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if _, pop := d.lib.CtxPopCurrent(); pop != nil && err == nil {
+			err = pop
+		}
+	}()
+	return call()
 }
 
 // lacks returns an error if a set of functions is not whole.

@@ -399,17 +399,17 @@ func TestProbe(t *testing.T) {
 	f := newFake(t, 13000)
 	drv := f.driver()
 	f.calls()
-	open := func() driver.Caps {
+	open := func() *device {
 		t.Helper()
 		d, err := drv.Open(0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		return d.Caps()
+		return d.(*device)
 	}
 	want := driver.Caps{
-		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
+		RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
 		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Native: true, Capture: true,
 		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true, ManagedPools: true,
 		IPCMem: true, IPCEvents: true, MemSharing: true, PoolSharing: true, Adopt: true, Values: true,
@@ -417,7 +417,7 @@ func TestProbe(t *testing.T) {
 		Cooperative: true, Clusters: true, DependentLaunch: true, LaunchEvents: true, NodeAttrs: true,
 		Compile: true,
 	}
-	if caps := open(); caps != want {
+	if caps := open().caps; caps != want {
 		t.Errorf("caps %+v, want %+v", caps, want)
 	}
 	f.want(
@@ -512,8 +512,8 @@ func TestProbe(t *testing.T) {
 		"cuMemFreeAsync", "cuGraphLaunch", "cuEventElapsedTime_v2",
 	} {
 		f.set("bound "+name, 1)
-		if open().SubmitAnywhere {
-			t.Errorf("%s needs a context, but submitting anywhere is said to work", name)
+		if !open().sets {
+			t.Errorf("%s needs a context, but submitting sets none", name)
 		}
 		if f.live() != 0 || f.retained(0) != 0 {
 			t.Fatalf("%s needs a context: %d objects and %d references are left", name, f.live(), f.retained(0))
@@ -521,12 +521,12 @@ func TestProbe(t *testing.T) {
 		f.set("bound "+name, 0)
 	}
 	f.set("bound", 1)
-	if open().SubmitAnywhere {
-		t.Error("the driver wants bound threads, but submitting anywhere is said to work")
+	if !open().sets {
+		t.Error("the driver wants a context, but submitting sets none")
 	}
 	f.set("bound", 0)
 	f.set("cuEventQuery", int(cuda.ErrorNotReady))
-	if !open().SubmitAnywhere {
+	if open().sets {
 		t.Error("an event that is not ready is taken for a failure")
 	}
 	f.set("cuEventQuery", 0)
@@ -534,8 +534,8 @@ func TestProbe(t *testing.T) {
 	// Without a compiler a launch cannot be tried.
 	f.calls()
 	f.set("cuLibraryLoadData", int(cuda.ErrorJITCompilerNotFound))
-	if !open().SubmitAnywhere {
-		t.Error("no compiler: submitting anywhere is said not to work")
+	if open().sets {
+		t.Error("no compiler: submitting sets a context")
 	}
 	if calls := f.calls(); slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "cuLaunchKernel") }) {
 		t.Errorf("no compiler, but a launch:\n%s", strings.Join(calls, "\n"))
@@ -549,7 +549,7 @@ func TestProbe(t *testing.T) {
 	} {
 		f.set(name, int(cuda.ErrorOutOfMemory))
 		f.calls()
-		if caps := open(); caps != want {
+		if caps := open().caps; caps != want {
 			t.Errorf("%s fails: caps %+v, want %+v", name, caps, want)
 		}
 		calls := f.calls()
@@ -579,7 +579,7 @@ func TestProbe(t *testing.T) {
 		f.set(attr, 1)
 		less := want
 		off(&less)
-		if caps := open(); caps != less {
+		if caps := open().caps; caps != less {
 			t.Errorf("%s is 0: caps %+v, want %+v", attr, caps, less)
 		}
 		f.set(attr, 0)

@@ -135,12 +135,10 @@ func TestGPUGraph(t *testing.T) {
 		ok(t, launch())
 		check("bound")
 	}
-	if d.caps.SubmitAnywhere {
-		ok(t, d.Fill(s, dev.Ptr, 0, 4, n))
-		finish(t, d, s)
-		elsewhere(t, d, launch)
-		check("elsewhere")
-	}
+	ok(t, d.Fill(s, dev.Ptr, 0, 4, n))
+	finish(t, d, s)
+	elsewhere(t, d, launch)
+	check("elsewhere")
 	if dl.Fast {
 		var sink error
 		if n := testing.AllocsPerRun(20, func() { sink = launch() }); n != 0 || sink != nil {
@@ -474,11 +472,9 @@ func TestGPUTimers(t *testing.T) {
 	if took < 19*time.Millisecond || took > 100*time.Millisecond {
 		t.Errorf("a kernel of 20 ms takes %v", took)
 	}
-	if d.caps.SubmitAnywhere {
-		want := took
-		if elsewhere(t, d, ask); took != want {
-			t.Errorf("elsewhere it takes %v, not %v", took, want)
-		}
+	want := took
+	if elsewhere(t, d, ask); took != want {
+		t.Errorf("elsewhere it takes %v, not %v", took, want)
 	}
 	back, err := d.Elapsed(to, from)
 	if ok(t, err); back != -took {

@@ -208,8 +208,8 @@ func TestGPUInfo(t *testing.T) {
 	if !caps.MemInfo || !caps.Links || !caps.Occupancy || caps.PriorityRange[0] < caps.PriorityRange[1] {
 		t.Error("the driver does not tell what all drivers tell")
 	}
-	if d.lib.Version() >= 13000 && (!caps.SubmitAnywhere || !caps.KernelParams || !caps.Graphs || !caps.Timers) {
-		t.Error("releases from 13.0 can submit anywhere, tell of parameters, and have graphs and timers")
+	if d.lib.Version() >= 13000 && (d.sets || !caps.KernelParams || !caps.Graphs || !caps.Timers) {
+		t.Error("releases from 13.0 submit without a context, tell of parameters, and have graphs and timers")
 	}
 }
 
@@ -291,10 +291,8 @@ func TestGPUTransfers(t *testing.T) {
 	}
 	ok(t, work())
 	check()
-	if d.caps.SubmitAnywhere {
-		elsewhere(t, d, work)
-		check()
-	}
+	elsewhere(t, d, work)
+	check()
 	// The device reaches pinned memory itself.
 	ok(t, d.Fill(s, host.Ptr, 0x5a, 1, 10))
 	ok(t, d.Copy(s, dev.Ptr, host.Ptr, 10))
@@ -442,10 +440,8 @@ func TestGPUSaxpy(t *testing.T) {
 	}
 	times := 1
 	ok(t, d.Launch(s, launch))
-	if d.caps.SubmitAnywhere {
-		elsewhere(t, d, func() error { return d.Launch(s, launch) })
-		times++
-	}
+	elsewhere(t, d, func() error { return d.Launch(s, launch) })
+	times++
 	if dl.Fast {
 		var sink error
 		if n := testing.AllocsPerRun(100, func() { sink = d.Launch(s, launch) }); n != 0 || sink != nil {

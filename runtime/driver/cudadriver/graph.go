@@ -282,7 +282,7 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	if s <= defaultStreams {
 		return d.noStream("launch graph", s)
 	}
-	if err := d.lib.GraphLaunch(cuda.GraphExec(x), cuda.Stream(s)); err != nil {
+	if err := d.submit(func() error { return d.lib.GraphLaunch(cuda.GraphExec(x), cuda.Stream(s)) }); err != nil {
 		return d.fail("launch graph", err, "exec %#x in stream %#x", uintptr(x), uintptr(s))
 	}
 	return nil

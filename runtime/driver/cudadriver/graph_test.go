@@ -208,7 +208,7 @@ func TestGraphErrors(t *testing.T) {
 func TestNoGraphs(t *testing.T) {
 	f := newFake(t, 11020)
 	d := f.device()
-	if caps := d.Caps(); !caps.Pools || caps.HostPools || caps.Graphs || !caps.Timers || !caps.SubmitAnywhere {
+	if caps := d.Caps(); !caps.Pools || caps.HostPools || caps.Graphs || !caps.Timers || d.sets {
 		t.Errorf("%+v", caps)
 	}
 	if caps := d.Caps(); !caps.Native || caps.Capture {

@@ -17,8 +17,10 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 		return d.launchEx(s, l)
 	}
 	grid, block := l.Dims()
-	err := d.lib.LaunchKernel(cuda.Function(l.Function), grid[0], grid[1], grid[2], block[0], block[1], block[2],
-		l.SharedMem, cuda.Stream(s), l.Args, nil)
+	err := d.submit(func() error {
+		return d.lib.LaunchKernel(cuda.Function(l.Function), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+			l.SharedMem, cuda.Stream(s), l.Args, nil)
+	})
 	if err != nil {
 		return d.fail("launch", err, "%s, in stream %#x", l.String(), uintptr(s))
 	}
@@ -81,7 +83,7 @@ func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
 		SharedMemBytes: l.SharedMem, HStream: cuda.Stream(s),
 		Attrs: &p.attrs[0], NumAttrs: uint32(len(attrs)),
 	}
-	if err := d.lib.LaunchKernelEx(&p.config, cuda.Function(l.Function), l.Args, nil); err != nil {
+	if err := d.submit(func() error { return d.lib.LaunchKernelEx(&p.config, cuda.Function(l.Function), l.Args, nil) }); err != nil {
 		return d.fail("launch", err, "%s, in stream %#x", l.String(), uintptr(s))
 	}
 	return nil

@@ -82,7 +82,9 @@ func (d *device) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device, src
 			return d.fail(op, errClosed, "device %d", o.info.Index)
 		}
 	}
-	if err := d.lib.MemcpyPeerAsync(cuda.DevicePtr(dst), t.ctx, cuda.DevicePtr(src), f.ctx, n, cuda.Stream(s)); err != nil {
+	if err := d.submit(func() error {
+		return d.lib.MemcpyPeerAsync(cuda.DevicePtr(dst), t.ctx, cuda.DevicePtr(src), f.ctx, n, cuda.Stream(s))
+	}); err != nil {
 		return d.fail(op, err, "%d bytes from %#x of device %d to %#x of device %d in stream %#x",
 			n, uint64(src), f.info.Index, uint64(dst), t.info.Index, uintptr(s))
 	}

@@ -322,7 +322,11 @@ func (d *device) AllocAsync(s driver.Stream, p driver.Pool, size uint64) (driver
 	if s <= defaultStreams {
 		return driver.Mem{}, d.noStream("alloc async", s)
 	}
-	ptr, err := d.lib.MemAllocFromPoolAsync(size, cuda.MemoryPool(p), cuda.Stream(s))
+	var ptr cuda.DevicePtr
+	err := d.submit(func() (err error) {
+		ptr, err = d.lib.MemAllocFromPoolAsync(size, cuda.MemoryPool(p), cuda.Stream(s))
+		return err
+	})
 	if err != nil {
 		return driver.Mem{}, d.fail("alloc async", err, "%d bytes of pool %#x in stream %#x", size, uintptr(p), uintptr(s))
 	}
@@ -340,7 +344,7 @@ func (d *device) FreeAsync(s driver.Stream, m driver.Mem) error {
 	if s <= defaultStreams {
 		return d.noStream("free async", s)
 	}
-	if err := d.lib.MemFreeAsync(cuda.DevicePtr(m.Ptr), cuda.Stream(s)); err != nil {
+	if err := d.submit(func() error { return d.lib.MemFreeAsync(cuda.DevicePtr(m.Ptr), cuda.Stream(s)) }); err != nil {
 		return d.fail("free async", err, "%d bytes at %#x in stream %#x", m.Size, uint64(m.Ptr), uintptr(s))
 	}
 	return nil

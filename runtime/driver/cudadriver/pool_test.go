@@ -269,14 +269,14 @@ func TestNoPools(t *testing.T) {
 	f := newFake(t, 13000)
 	f.set("attr 115", 1)
 	d := f.device()
-	if caps := d.Caps(); caps.Pools || caps.HostPools || !caps.Graphs || !caps.Timers || !caps.SubmitAnywhere {
+	if caps := d.Caps(); caps.Pools || caps.HostPools || !caps.Graphs || !caps.Timers || d.sets {
 		t.Errorf("%+v", caps)
 	}
 	checkUnsupported(t, f, d, ops, ": memory pools: CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED is 0")
 
 	f = newFake(t, 13000, "NOPOOLS")
 	d = f.device()
-	if caps := d.Caps(); caps.Pools || caps.HostPools || !caps.Graphs || !caps.Timers || !caps.SubmitAnywhere {
+	if caps := d.Caps(); caps.Pools || caps.HostPools || !caps.Graphs || !caps.Timers || d.sets {
 		t.Errorf("%+v", caps)
 	}
 	checkUnsupported(t, f, d, ops, "of CUDA 13.0, has 0 of the 17 functions of set memory-pools, which came with CUDA 11.2")

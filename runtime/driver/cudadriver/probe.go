@@ -16,7 +16,7 @@ const emptyPTX = `.version 6.4
 .visible .entry empty() { ret; }
 `
 
-// probe reports whether a thread without a current context can submit. CUDA's documentation says so for some functions
+// probe reports whether a thread without a current context can make all submitting calls. CUDA's documentation says so for some functions
 // and is silent on others, so each is tried. An error means that the device is of no use.
 func (d *device) probe() (anywhere bool, err error) {
 	runtime.LockOSThread()

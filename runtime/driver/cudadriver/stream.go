@@ -69,14 +69,14 @@ func (d *device) Record(e driver.Event, s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("record", s)
 	}
-	if err := d.lib.EventRecord(cuda.Event(e), cuda.Stream(s)); err != nil {
+	if err := d.submit(func() error { return d.lib.EventRecord(cuda.Event(e), cuda.Stream(s)) }); err != nil {
 		return d.fail("record", err, "event %#x in stream %#x", uintptr(e), uintptr(s))
 	}
 	return nil
 }
 
 func (d *device) Query(e driver.Event) (bool, error) {
-	err := d.lib.EventQuery(cuda.Event(e))
+	err := d.submit(func() error { return d.lib.EventQuery(cuda.Event(e)) })
 	if err == nil {
 		return true, nil
 	}
@@ -90,7 +90,7 @@ func (d *device) StreamWait(s driver.Stream, e driver.Event) error {
 	if s <= defaultStreams {
 		return d.noStream("wait", s)
 	}
-	if err := d.lib.StreamWaitEvent(cuda.Stream(s), cuda.Event(e), 0); err != nil {
+	if err := d.submit(func() error { return d.lib.StreamWaitEvent(cuda.Stream(s), cuda.Event(e), 0) }); err != nil {
 		return d.fail("wait", err, "stream %#x for event %#x", uintptr(s), uintptr(e))
 	}
 	return nil

@@ -21,12 +21,14 @@ func (d *device) NewTimer() (driver.Event, error) {
 // Elapsed is as exact as CUDA's answer, which is of half a microsecond, and of seven digits.
 func (d *device) Elapsed(from, to driver.Event) (time.Duration, error) {
 	var ms float32
-	var err error
-	if d.hasElapsed {
-		ms, err = d.lib.EventElapsedTime(cuda.Event(from), cuda.Event(to))
-	} else {
-		ms, err = d.lib.EventElapsedTimeV1(cuda.Event(from), cuda.Event(to))
-	}
+	err := d.submit(func() (err error) {
+		if d.hasElapsed {
+			ms, err = d.lib.EventElapsedTime(cuda.Event(from), cuda.Event(to))
+		} else {
+			ms, err = d.lib.EventElapsedTimeV1(cuda.Event(from), cuda.Event(to))
+		}
+		return err
+	})
 	if err != nil {
 		return 0, d.fail("elapsed", err, "from event %#x to event %#x", uintptr(from), uintptr(to))
 	}

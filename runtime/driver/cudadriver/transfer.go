@@ -2,7 +2,6 @@ package cudadriver
 
 import (
 	"fmt"
-	"runtime"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
@@ -19,11 +18,11 @@ func (d *device) Fill(s driver.Stream, dst driver.Ptr, pattern uint32, width int
 	var err error
 	switch width {
 	case 1:
-		err = d.lib.MemsetD8Async(cuda.DevicePtr(dst), uint8(pattern), count, cuda.Stream(s))
+		err = d.submit(func() error { return d.lib.MemsetD8Async(cuda.DevicePtr(dst), uint8(pattern), count, cuda.Stream(s)) })
 	case 2:
-		err = d.lib.MemsetD16Async(cuda.DevicePtr(dst), uint16(pattern), count, cuda.Stream(s))
+		err = d.submit(func() error { return d.lib.MemsetD16Async(cuda.DevicePtr(dst), uint16(pattern), count, cuda.Stream(s)) })
 	case 4:
-		err = d.lib.MemsetD32Async(cuda.DevicePtr(dst), pattern, count, cuda.Stream(s))
+		err = d.submit(func() error { return d.lib.MemsetD32Async(cuda.DevicePtr(dst), pattern, count, cuda.Stream(s)) })
 	default:
 		err = fmt.Errorf("the width must be 1, 2 or 4 bytes: %w", cuda.ErrorInvalidValue)
 	}
@@ -41,13 +40,19 @@ func (d *device) FillStrided(s driver.Stream, dst driver.Ptr, pattern uint32, st
 	if count == 0 {
 		return nil
 	}
-	if err := d.lib.MemsetD2D32Async(cuda.DevicePtr(dst), stride, pattern, 1, count, cuda.Stream(s)); err != nil {
+	if err := d.submit(func() error {
+		return d.lib.MemsetD2D32Async(cuda.DevicePtr(dst), stride, pattern, 1, count, cuda.Stream(s))
+	}); err != nil {
 		return d.fail("fill", err, "%d elements of 4 bytes, %d bytes apart, at %#x in stream %#x", count, stride, uint64(dst), uintptr(s))
 	}
 	return nil
 }
 
 // Copy lets the driver find out from the addresses whose memory they are: all devices and the host share one space.
+//
+// Copy, Upload and Download repeat a copy that the driver has refused as cuda.ErrorInvalidValue, with the device's context current. Where
+// the calling thread has another device's context, the driver refuses memory of pools to which that device has no access, though the
+// stream's device has. (Seen on two H200s, driver 580.)
 func (d *device) Copy(s driver.Stream, dst, src driver.Ptr, n uint64) error {
 	if s <= defaultStreams {
 		return d.noStream("copy", s)
@@ -55,9 +60,9 @@ func (d *device) Copy(s driver.Stream, dst, src driver.Ptr, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	err := d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(src), n, cuda.Stream(s))
+	err := d.submit(func() error { return d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(src), n, cuda.Stream(s)) })
 	if err == cuda.ErrorInvalidValue {
-		err = d.again(func() error { return d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(src), n, cuda.Stream(s)) })
+		err = d.inContext(func() error { return d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(src), n, cuda.Stream(s)) })
 	}
 	if err != nil {
 		return d.fail("copy", err, "%d bytes from %#x to %#x in stream %#x", n, uint64(src), uint64(dst), uintptr(s))
@@ -72,9 +77,9 @@ func (d *device) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n u
 	if n == 0 {
 		return nil
 	}
-	err := d.upload(s, dst, src, n)
+	err := d.submit(func() error { return d.upload(s, dst, src, n) })
 	if err == cuda.ErrorInvalidValue {
-		err = d.again(func() error { return d.upload(s, dst, src, n) })
+		err = d.inContext(func() error { return d.upload(s, dst, src, n) })
 	}
 	if err != nil {
 		return d.fail("upload", err, "%d bytes from %p to %#x in stream %#x", n, src, uint64(dst), uintptr(s))
@@ -96,9 +101,9 @@ func (d *device) Download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 	if n == 0 {
 		return nil
 	}
-	err := d.download(s, dst, src, n)
+	err := d.submit(func() error { return d.download(s, dst, src, n) })
 	if err == cuda.ErrorInvalidValue {
-		err = d.again(func() error { return d.download(s, dst, src, n) })
+		err = d.inContext(func() error { return d.download(s, dst, src, n) })
 	}
 	if err != nil {
 		return d.fail("download", err, "%d bytes from %#x to %p in stream %#x", n, uint64(src), dst, uintptr(s))
@@ -111,21 +116,4 @@ func (d *device) download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 		return d.lib.MemcpyAsync(cuda.DevicePtr(uintptr(dst)), cuda.DevicePtr(src), n, cuda.Stream(s))
 	}
 	return d.lib.MemcpyDtoHAsync(dst, cuda.DevicePtr(src), n, cuda.Stream(s))
-}
-
-// again repeats a copy that the driver has refused as cuda.ErrorInvalidValue, with the device's context current: where the calling thread
-// has another device's, the driver refuses memory of pools that the other device has no access to, though the stream's device has. (Seen
-// on two H200s, driver 580.)
-func (d *device) again(call func() error) (err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := d.lib.CtxPushCurrent(d.ctx); err != nil {
-		return err
-	}
-	defer func() {
-		if _, pop := d.lib.CtxPopCurrent(); pop != nil && err == nil {
-			err = pop
-		}
-	}()
-	return call()
 }

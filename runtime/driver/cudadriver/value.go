@@ -24,7 +24,9 @@ func (d *device) WriteValue(s driver.Stream, p driver.Ptr, value uint64) error {
 	case s <= defaultStreams:
 		return d.noStream(op, s)
 	}
-	if err := d.lib.StreamWriteValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWriteValueDefault); err != nil {
+	if err := d.submit(func() error {
+		return d.lib.StreamWriteValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWriteValueDefault)
+	}); err != nil {
 		return d.fail(op, err, "%#x at %#x in stream %#x", value, uint64(p), uintptr(s))
 	}
 	return nil
@@ -38,7 +40,9 @@ func (d *device) WaitValue(s driver.Stream, p driver.Ptr, value uint64) error {
 	case s <= defaultStreams:
 		return d.noStream(op, s)
 	}
-	if err := d.lib.StreamWaitValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWaitValueGeq); err != nil {
+	if err := d.submit(func() error {
+		return d.lib.StreamWaitValue64(cuda.Stream(s), cuda.DevicePtr(p), value, cuda.StreamWaitValueGeq)
+	}); err != nil {
 		return d.fail(op, err, "%#x at %#x in stream %#x", value, uint64(p), uintptr(s))
 	}
 	return nil

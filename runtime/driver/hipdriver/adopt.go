@@ -44,14 +44,18 @@ func (d *device) AdoptStream(s driver.Stream) (int, error) {
 }
 
 // Capturing counts a capture that has been spoilt, too, until somebody ends it.
-func (d *device) Capturing(s driver.Stream) (bool, error) {
+func (d *device) Capturing(s driver.Stream) (is bool, err error) {
 	const op = "capturing"
 	if !d.caps.Adopt {
 		return false, d.noAdopt(op)
 	}
-	status, err := d.lib.StreamIsCapturing(hip.Stream(s))
-	if err != nil {
-		return false, d.fail(op, err, "stream %#x", uintptr(s))
-	}
-	return status != hip.StreamCaptureStatusNone, nil
+	err = d.submit(op, func() error {
+		status, err := d.lib.StreamIsCapturing(hip.Stream(s))
+		if err != nil {
+			return d.fail(op, err, "stream %#x", uintptr(s))
+		}
+		is = status != hip.StreamCaptureStatusNone
+		return nil
+	})
+	return is, err
 }

@@ -32,6 +32,7 @@ type device struct {
 	noGraphs error  // why there are none, or nil
 	noPools  error  // likewise; set by open
 	reminds  bool   // HIP remembers for a thread that an event was not ready
+	sets     bool   // submitting calls set the thread's device, as HIP wants it for some; set by open
 	closed   atomic.Bool
 
 	mu      sync.Mutex
@@ -69,9 +70,19 @@ func (d *device) open(devices int, pools bool) error {
 		if err := d.tryStrided(); err != nil {
 			return err
 		}
-		d.caps.SubmitAnywhere, err = d.probe(devices)
+		anywhere, err := d.probe(devices)
+		d.sets = !anywhere
 		return err
 	})
+}
+
+// submit makes a submitting call, f, on the calling thread. Where HIP does not take the device from the stream or event, submit sets the
+// thread's device around f, and restores the one that was.
+func (d *device) submit(op string, f func() error) error {
+	if d.sets {
+		return d.onDevice(op, f)
+	}
+	return f()
 }
 
 // onDevice calls f while the device is current on the calling thread.

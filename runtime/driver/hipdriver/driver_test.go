@@ -102,7 +102,9 @@ func TestOldReleases(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t, c.release, c.without...)
 			d := f.device()
-			c.caps.SubmitAnywhere = c.release >= fromStream
+			if d.sets != (c.release < fromStream) {
+				t.Errorf("submitting sets the device: %t", d.sets)
+			}
 			c.caps.Adopt = c.release > hip52 && !slices.Contains(c.without, "hipStreamGetDevice")
 			c.caps.Cooperative = c.release > hip52 && !slices.Contains(c.without, "hipModuleLaunchCooperativeKernel")
 			if d.Caps() != c.caps || d.Info().Arch != c.arch || d.Info().SharedOptIn != 64<<10 {
@@ -230,12 +232,12 @@ var submits = map[string]bool{
 	"hipGraphLaunch": true, "hipEventElapsedTime": true,
 }
 
-// TestSubmitAnywhere has libraries that want the device of a stream to be current, or do less than they say.
-func TestSubmitAnywhere(t *testing.T) {
+// TestProbe has libraries that want the device of a stream to be current, or do less than they say.
+func TestProbe(t *testing.T) {
 	f := newFake(t, hip71)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	open := func() driver.Caps {
+	open := func() (sets bool) {
 		t.Helper()
 		d, err := f.driver(WithPools()).Open(0)
 		if err != nil {
@@ -247,45 +249,45 @@ func TestSubmitAnywhere(t *testing.T) {
 		if f.live() != 0 || f.last() != 0 || f.current() != 0 {
 			t.Fatalf("%d objects are left, the thread remembers %d and has device %d", f.live(), f.last(), f.current())
 		}
-		return d.Caps()
+		return d.(*device).sets
 	}
-	if !open().SubmitAnywhere {
-		t.Error("the library takes the device from the stream, but submitting is said to need threads")
+	if open() {
+		t.Error("the library takes the device from the stream, but submitting sets the device")
 	}
 	for name := range submits {
 		f.set("bound "+name, 1)
-		if open().SubmitAnywhere {
-			t.Errorf("%s wants the device to be current, but submitting anywhere is said to work", name)
+		if !open() {
+			t.Errorf("%s wants the device to be current, but submitting does not set it", name)
 		}
 		f.set("bound "+name, 0)
 	}
 	for _, name := range []string{"hipGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D"} {
 		f.set("bound "+name, 1)
-		if !open().SubmitAnywhere {
-			t.Errorf("%s wants the device to be current, which it is, but submitting is said to need threads", name)
+		if open() {
+			t.Errorf("%s wants the device to be current, which it is, but submitting sets the device", name)
 		}
 		f.set("bound "+name, 0)
 		f.set(name, int(hip.ErrorInvalidContext))
-		if !open().SubmitAnywhere {
-			t.Errorf("%s fails on the bound thread as well, but submitting is said to need threads", name)
+		if open() {
+			t.Errorf("%s fails on the bound thread as well, but submitting sets the device", name)
 		}
 		f.set(name, 0)
 	}
 	f.set("hipEventQuery", int(hip.ErrorNotReady))
-	if !open().SubmitAnywhere {
+	if open() {
 		t.Error("an event that is not ready is taken for a failure")
 	}
 	f.set("hipEventQuery", 0)
 	f.set("idle", 1)
-	if open().SubmitAnywhere {
-		t.Error("copies do nothing, but submitting anywhere is said to work")
+	if !open() {
+		t.Error("copies do nothing, but submitting does not set it")
 	}
 	f.set("idle", 0)
 	for _, name := range []string{"hipGraphCreate", "hipGraphInstantiateWithFlags"} { // which goes untried then
 		f.set(name, int(hip.ErrorOutOfMemory))
 		f.set("bound hipGraphLaunch", 1)
-		if !open().SubmitAnywhere {
-			t.Errorf("%s fails, and submitting is said to need threads", name)
+		if open() {
+			t.Errorf("%s fails, and submitting sets the device", name)
 		}
 		f.set(name, 0)
 	}

@@ -243,27 +243,29 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	if s <= defaultStreams {
 		return d.noStream("launch graph", s)
 	}
-	d.mu.Lock()
-	l := d.execs[x]
-	_, own := d.streams[s]
-	var err error
-	if l != nil && l.stream != s {
-		if err = d.follow(hip.Stream(s), l); err == nil {
-			l.left = 0
-			l.stream = s // also if the launch fails: who waits for this stream waits for the other too
+	return d.submit("launch graph", func() error {
+		d.mu.Lock()
+		l := d.execs[x]
+		_, own := d.streams[s]
+		var err error
+		if l != nil && l.stream != s {
+			if err = d.follow(hip.Stream(s), l); err == nil {
+				l.left = 0
+				l.stream = s // also if the launch fails: who waits for this stream waits for the other too
+			}
 		}
-	}
-	d.mu.Unlock()
-	if err == nil {
-		err = d.lib.GraphLaunch(hip.GraphExec(x), hip.Stream(s))
-	}
-	if err != nil {
-		return d.failLaunch("launch graph", s, err, "exec %#x in stream %#x", uintptr(x), uintptr(s))
-	}
-	if l != nil && !own {
-		d.leave(l)
-	}
-	return nil
+		d.mu.Unlock()
+		if err == nil {
+			err = d.lib.GraphLaunch(hip.GraphExec(x), hip.Stream(s))
+		}
+		if err != nil {
+			return d.failLaunch("launch graph", s, err, "exec %#x in stream %#x", uintptr(x), uintptr(s))
+		}
+		if l != nil && !own {
+			d.leave(l)
+		}
+		return nil
+	})
 }
 
 // leave records the event behind the last launch that the next one waits for, since its stream is the program's, and may be gone by then. If

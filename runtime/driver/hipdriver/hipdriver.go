@@ -6,8 +6,9 @@
 // HIP has no contexts worth the name but a current device for each thread, 0 where nothing was set. Methods leave it as
 // they find it. The exceptions are Bind, which is there to set it, and Close, which sets it back to 0 on a thread that was
 // bound. Creating methods of a device need a bound thread: on any other HIP would work on the wrong device and say nothing.
-// Submitting methods take the device from the stream or the event, with ROCm 5.6 and later; Open tries whether they do. Those
-// that set nodes of graphs have neither, and make the device current for the moment. What fails on a thread that is not
+// Any thread may call submitting methods. From ROCm 5.6 on HIP takes the device from the stream or the event; Open tries whether it does.
+// Where it does not, and where nodes of graphs are set, which have neither, the methods lock the thread, set its device for the call, and
+// restore the one that it had. What fails on a thread that is not
 // locked may be remembered by HIP as that thread's last error.
 //
 // What fails in HIP is reported as a [*driver.Error]. Its code is found by errors.Is(err, hip.ErrorInvalidImage), say, and

@@ -15,22 +15,24 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if l.Begun != 0 {
 		return d.refuse("launch", errBegun, "%s", l.String())
 	}
-	var err error
-	grid, block := l.Dims()
-	if l.Attrs != (driver.LaunchAttrs{}) && relies(&l.Attrs) {
-		if err := d.lacksAttrs(&l.Attrs); err != nil {
-			return d.refuse("launch", err, "%s", l.String())
+	return d.submit("launch", func() error {
+		var err error
+		grid, block := l.Dims()
+		if l.Attrs != (driver.LaunchAttrs{}) && relies(&l.Attrs) {
+			if err := d.lacksAttrs(&l.Attrs); err != nil {
+				return d.refuse("launch", err, "%s", l.String())
+			}
+			err = d.lib.ModuleLaunchCooperativeKernel(hip.Function(l.Function), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+				l.SharedMem, hip.Stream(s), l.Args)
+		} else {
+			err = d.lib.ModuleLaunchKernel(hip.Function(l.Function), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+				l.SharedMem, hip.Stream(s), l.Args, nil)
 		}
-		err = d.lib.ModuleLaunchCooperativeKernel(hip.Function(l.Function), grid[0], grid[1], grid[2], block[0], block[1], block[2],
-			l.SharedMem, hip.Stream(s), l.Args)
-	} else {
-		err = d.lib.ModuleLaunchKernel(hip.Function(l.Function), grid[0], grid[1], grid[2], block[0], block[1], block[2],
-			l.SharedMem, hip.Stream(s), l.Args, nil)
-	}
-	if err != nil {
-		return d.failLaunch("launch", s, err, "%s, in stream %#x", l.String(), uintptr(s))
-	}
-	return nil
+		if err != nil {
+			return d.failLaunch("launch", s, err, "%s, in stream %#x", l.String(), uintptr(s))
+		}
+		return nil
+	})
 }
 
 // errBegun is that a launch was to record an event when it has begun.

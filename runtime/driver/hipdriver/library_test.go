@@ -180,11 +180,11 @@ func testInfo(b *bench) {
 	if !caps.MemInfo || !caps.Links || !caps.Occupancy || caps.PriorityRange[0] < caps.PriorityRange[1] {
 		b.Error("the library does not tell what HIP tells")
 	}
-	anywhere := b.d.lib.Version() >= fromStream
-	if b.drv.pools && takesPTX(b.drv) { // testdata/hipovercuda has a release with pools that wants threads bound, too
-		anywhere = caps.SubmitAnywhere
+	sets := b.d.lib.Version() < fromStream
+	if b.drv.pools && takesPTX(b.drv) { // testdata/hipovercuda has a release with pools that wants the device to be current, too
+		sets = b.d.sets
 	}
-	if caps.SubmitAnywhere != anywhere || caps.RerecordEvents || caps.KernelParams ||
+	if b.d.sets != sets || caps.RerecordEvents || caps.KernelParams ||
 		caps.Pools && (!b.drv.pools || b.d.lib.Version() < poolsSince) || caps.PoolsByStream != caps.Pools || caps.HostPools || caps.ManagedPools || !caps.Timers {
 		b.Error("this is not HIP")
 	}
@@ -681,11 +681,9 @@ func testThreads(b *bench) {
 			submits := map[string]error{"record": d.Record(e, s), "wait": d.StreamWait(s, e), "fill": d.Fill(s, m.Ptr, 0, 1, 1)}
 			_, submits["query"] = d.Query(e)
 			for what, err := range submits {
-				if d.caps.SubmitAnywhere && err != nil {
+				if err != nil {
 					done <- result{true, fmt.Errorf("%s on a thread that is not bound: %w", what, err)}
 					return
-				} else if !d.caps.SubmitAnywhere {
-					creates[what] = err
 				}
 			}
 			for what, err := range creates {

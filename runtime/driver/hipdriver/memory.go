@@ -103,10 +103,12 @@ func (d *device) Prefetch(s driver.Stream, p driver.Ptr, n uint64, to driver.Mem
 	if n == 0 {
 		return nil
 	}
-	if err := d.lib.MemPrefetchAsync(pointer(uintptr(p)), n, where, hip.Stream(s)); err != nil {
-		return d.fail(op, err, "%d bytes at %#x in stream %#x", n, uint64(p), uintptr(s))
-	}
-	return nil
+	return d.submit(op, func() error {
+		if err := d.lib.MemPrefetchAsync(pointer(uintptr(p)), n, where, hip.Stream(s)); err != nil {
+			return d.fail(op, err, "%d bytes at %#x in stream %#x", n, uint64(p), uintptr(s))
+		}
+		return nil
+	})
 }
 
 func (d *device) Unregister(p unsafe.Pointer) error {

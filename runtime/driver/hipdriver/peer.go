@@ -66,9 +66,11 @@ func (d *device) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device, src
 	if err != nil {
 		return err
 	}
-	if err := d.lib.MemcpyPeerAsync(hip.DevicePtr(dst), t.id, hip.DevicePtr(src), f.id, n, hip.Stream(s)); err != nil {
-		return d.fail(op, err, "%d bytes from %#x of device %d to %#x of device %d in stream %#x",
-			n, uint64(src), f.id, uint64(dst), t.id, uintptr(s))
-	}
-	return nil
+	return d.submit(op, func() error {
+		if err := d.lib.MemcpyPeerAsync(hip.DevicePtr(dst), t.id, hip.DevicePtr(src), f.id, n, hip.Stream(s)); err != nil {
+			return d.fail(op, err, "%d bytes from %#x of device %d to %#x of device %d in stream %#x",
+				n, uint64(src), f.id, uint64(dst), t.id, uintptr(s))
+		}
+		return nil
+	})
 }

@@ -294,11 +294,16 @@ func (d *device) AllocAsync(s driver.Stream, p driver.Pool, size uint64) (driver
 	if s <= defaultStreams {
 		return driver.Mem{}, d.noStream("alloc async", s)
 	}
-	ptr, err := d.lib.MallocFromPoolAsync(size, hip.MemPool(p), hip.Stream(s))
-	if err != nil {
-		return driver.Mem{}, d.fail("alloc async", err, "%d bytes of pool %#x in stream %#x", size, uintptr(p), uintptr(s))
-	}
-	return driver.Mem{Kind: driver.DeviceMem, Ptr: driver.Ptr(ptr), Size: size}, nil
+	var m driver.Mem
+	err := d.submit("alloc async", func() error {
+		ptr, err := d.lib.MallocFromPoolAsync(size, hip.MemPool(p), hip.Stream(s))
+		if err != nil {
+			return d.fail("alloc async", err, "%d bytes of pool %#x in stream %#x", size, uintptr(p), uintptr(s))
+		}
+		m = driver.Mem{Kind: driver.DeviceMem, Ptr: driver.Ptr(ptr), Size: size}
+		return nil
+	})
+	return m, err
 }
 
 func (d *device) FreeAsync(s driver.Stream, m driver.Mem) error {
@@ -308,8 +313,10 @@ func (d *device) FreeAsync(s driver.Stream, m driver.Mem) error {
 	if s <= defaultStreams {
 		return d.noStream("free async", s)
 	}
-	if err := d.lib.FreeAsync(hip.DevicePtr(m.Ptr), hip.Stream(s)); err != nil {
-		return d.fail("free async", err, "%d bytes at %#x in stream %#x", m.Size, uint64(m.Ptr), uintptr(s))
-	}
-	return nil
+	return d.submit("free async", func() error {
+		if err := d.lib.FreeAsync(hip.DevicePtr(m.Ptr), hip.Stream(s)); err != nil {
+			return d.fail("free async", err, "%d bytes at %#x in stream %#x", m.Size, uint64(m.Ptr), uintptr(s))
+		}
+		return nil
+	})
 }

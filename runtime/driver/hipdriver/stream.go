@@ -82,13 +82,23 @@ func (d *device) Record(e driver.Event, s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("record", s)
 	}
-	if err := d.lib.EventRecord(hip.Event(e), hip.Stream(s)); err != nil {
-		return d.fail("record", err, "event %#x in stream %#x", uintptr(e), uintptr(s))
-	}
-	return nil
+	return d.submit("record", func() error {
+		if err := d.lib.EventRecord(hip.Event(e), hip.Stream(s)); err != nil {
+			return d.fail("record", err, "event %#x in stream %#x", uintptr(e), uintptr(s))
+		}
+		return nil
+	})
 }
 
-func (d *device) Query(e driver.Event) (bool, error) {
+func (d *device) Query(e driver.Event) (done bool, err error) {
+	err = d.submit("query", func() (err error) {
+		done, err = d.query(e)
+		return err
+	})
+	return done, err
+}
+
+func (d *device) query(e driver.Event) (bool, error) {
 	if d.reminds { // and is to be told by the same thread to forget
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -110,8 +120,10 @@ func (d *device) StreamWait(s driver.Stream, e driver.Event) error {
 	if s <= defaultStreams {
 		return d.noStream("wait", s)
 	}
-	if err := d.lib.StreamWaitEvent(hip.Stream(s), hip.Event(e), 0); err != nil {
-		return d.fail("wait", err, "stream %#x for event %#x", uintptr(s), uintptr(e))
-	}
-	return nil
+	return d.submit("wait", func() error {
+		if err := d.lib.StreamWaitEvent(hip.Stream(s), hip.Event(e), 0); err != nil {
+			return d.fail("wait", err, "stream %#x for event %#x", uintptr(s), uintptr(e))
+		}
+		return nil
+	})
 }

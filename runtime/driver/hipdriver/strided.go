@@ -124,19 +124,21 @@ func (d *device) FillStrided(s driver.Stream, dst driver.Ptr, pattern uint32, st
 	if count == 0 {
 		return nil
 	}
-	var err error
-	switch {
-	case count == 1 || stride == 4:
-		err = d.lib.MemsetD32Async(hip.DevicePtr(dst), int32(pattern), count, hip.Stream(s))
-	case d.unit != 0:
-		err = d.more.memsetD2D32Async(hip.DevicePtr(dst), stride, pattern, d.unit, count, hip.Stream(s))
-	default:
-		err = d.fillColumns(s, dst, pattern, stride, count)
-	}
-	if err != nil {
-		return d.fail("fill", err, "%d elements of 4 bytes, %d bytes apart, at %#x in stream %#x", count, stride, uint64(dst), uintptr(s))
-	}
-	return nil
+	return d.submit("fill", func() error {
+		var err error
+		switch {
+		case count == 1 || stride == 4:
+			err = d.lib.MemsetD32Async(hip.DevicePtr(dst), int32(pattern), count, hip.Stream(s))
+		case d.unit != 0:
+			err = d.more.memsetD2D32Async(hip.DevicePtr(dst), stride, pattern, d.unit, count, hip.Stream(s))
+		default:
+			err = d.fillColumns(s, dst, pattern, stride, count)
+		}
+		if err != nil {
+			return d.fail("fill", err, "%d elements of 4 bytes, %d bytes apart, at %#x in stream %#x", count, stride, uint64(dst), uintptr(s))
+		}
+		return nil
+	})
 }
 
 // fillColumns fills the elements as columns of bytes, those that are equal and side by side at once. The device has the

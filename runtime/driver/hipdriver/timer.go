@@ -19,10 +19,14 @@ func (d *device) NewTimer() (driver.Event, error) {
 }
 
 // Elapsed wants both timers of this device. Its answer has seven digits.
-func (d *device) Elapsed(from, to driver.Event) (time.Duration, error) {
-	ms, err := d.lib.EventElapsedTime(hip.Event(from), hip.Event(to))
-	if err != nil {
-		return 0, d.fail("elapsed", err, "from event %#x to event %#x", uintptr(from), uintptr(to))
-	}
-	return time.Duration(math.Round(float64(ms) * float64(time.Millisecond))), nil
+func (d *device) Elapsed(from, to driver.Event) (took time.Duration, err error) {
+	err = d.submit("elapsed", func() error {
+		ms, err := d.lib.EventElapsedTime(hip.Event(from), hip.Event(to))
+		if err != nil {
+			return d.fail("elapsed", err, "from event %#x to event %#x", uintptr(from), uintptr(to))
+		}
+		took = time.Duration(math.Round(float64(ms) * float64(time.Millisecond)))
+		return nil
+	})
+	return took, err
 }

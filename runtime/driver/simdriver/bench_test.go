@@ -72,7 +72,7 @@ func BenchmarkSubmit(b *testing.B) {
 				return nil
 			}},
 		} {
-			b.Run(fmt.Sprintf("anywhere=%v/%s", caps.SubmitAnywhere, bb.name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("rerecord=%v/%s", caps.RerecordEvents, bb.name), func(b *testing.B) {
 				runtime.LockOSThread() // each run has a goroutine of its own
 				defer runtime.UnlockOSThread()
 				v.Bind()

@@ -72,9 +72,14 @@ func (r *rank) needs(other int) bool {
 	return false
 }
 
-// Collect puts operations into a stream as one group.
+// Collect puts operations into a stream as one group. It needs a bound thread.
 func (v *device) Collect(sh driver.Stream, h driver.Comm, ops []driver.CommOp) error {
-	later, err := v.submitFrom(codeCollect, true)
+	if v.d.strict {
+		if err := v.checkThread(codeCollect); err != nil {
+			return err
+		}
+	}
+	later, err := v.submit(codeCollect)
 	if err != nil {
 		return err
 	}

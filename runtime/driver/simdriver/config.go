@@ -60,8 +60,7 @@ type Config struct {
 	// the expression for a name by which sources that are compiled ask for it: "scale<float>". Space in names means nothing. The map is read by New alone.
 	Kernels map[string]Kernel
 
-	// Strict refuses calls from threads on which the device is not current: creating ones, and submitting ones too
-	// unless Caps.SubmitAnywhere is set. Only Linux and Windows can tell threads apart; elsewhere Strict does nothing.
+	// Strict refuses creating calls from threads on which the device is not current. Only Linux and Windows can tell threads apart; elsewhere Strict does nothing.
 	Strict bool
 
 	// Deterministic executes nothing by itself, but only in Driver.Step and Driver.Run, in an order that follows from
@@ -97,7 +96,7 @@ type Executed struct {
 // CUDACaps returns what NVIDIA's devices can do.
 func CUDACaps() driver.Caps {
 	return driver.Caps{
-		SubmitAnywhere: true, RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
+		RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
 		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true, ReadOnlyRegister: true,
 		ResizeNodes: true, ManagedPools: true, Native: true, Capture: true, MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
 		Cooperative: true, Clusters: true, DependentLaunch: true, LaunchEvents: true, NodeAttrs: true,
@@ -105,10 +104,10 @@ func CUDACaps() driver.Caps {
 	}
 }
 
-// HIPCaps returns what may be relied on with AMD's devices, whatever the release: every call needs a bound thread, and an event
-// must not be recorded anew before its last record, and the waits for it, are over. They have no memory pools, since package
-// hipdriver uses HIP's only where it is asked to. With SubmitAnywhere and Cooperative set besides, they are what that package finds
-// from ROCm 5.6 on, and with Pools and PoolsByStream as well from 6.2 on, if HIP's pools are asked for.
+// HIPCaps returns what may be relied on with AMD's devices, whatever the release: an event must not be recorded anew before its
+// last record, and the waits for it, are over. They have no memory pools, since package hipdriver uses HIP's only where it is asked
+// to. With Cooperative, Pools and PoolsByStream set besides, they are what that package finds from ROCm 6.2 on, if HIP's pools are
+// asked for.
 func HIPCaps() driver.Caps {
 	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
 		Native: true, Capture: true, Adopt: true, MemInfo: true, Links: true, Occupancy: true, IPCMem: true, Compile: true, PriorityRange: [2]int{1, -1}}

@@ -209,11 +209,6 @@ func (v *device) end(c code) (err error, ok bool) {
 // release begins a call that gives something back in a stream: it is submit and end.
 func (v *device) release(c code) (later, err error, ok bool) {
 	v.calls[c].Add(1)
-	if v.d.strict && !v.d.caps.SubmitAnywhere {
-		if err := v.checkThread(c); err != nil {
-			return nil, err, false
-		}
-	}
 	if v.d.armed.Load() != 0 {
 		later, err = v.d.meet(v, c)
 	}
@@ -238,17 +233,9 @@ func (v *device) enterIf(c code, bound, has bool) error {
 	return err
 }
 
-// submit begins a call that goes to a stream. What it returns first is to fail the operation when it executes.
-func (v *device) submit(c code) (later, err error) { return v.submitFrom(c, !v.d.caps.SubmitAnywhere) }
-
-// submitFrom is submit; it fails if bound is set and the device is not current on the thread.
-func (v *device) submitFrom(c code, bound bool) (later, err error) {
+// submit begins a call that goes to a stream, from any thread. What it returns first is to fail the operation when it executes.
+func (v *device) submit(c code) (later, err error) {
 	v.calls[c].Add(1)
-	if bound && v.d.strict {
-		if err := v.checkThread(c); err != nil {
-			return nil, err
-		}
-	}
 	if v.d.armed.Load() != 0 {
 		if later, err = v.d.meet(v, c); err != nil {
 			return nil, err

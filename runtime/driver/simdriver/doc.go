@@ -34,7 +34,7 @@
 // allows that. A kernel that touches memory of another device needs [driver.Peers], or access to the pool that it is of;
 // fills and copies of ordinary memory need neither. Handles are checked, on the right device and alive.
 // Handles of communicators are good for nothing but their end until CommReady has been asked and has said so.
-// With [Config.Strict] a call from a thread on which another device is current, or none, fails. An operation in execution
+// With [Config.Strict] a creating call from a thread on which another device is current, or none, fails. An operation in execution
 // reads and writes the memory with plain Go code, so that the race detector finds accesses that no stream and no event
 // orders.
 //

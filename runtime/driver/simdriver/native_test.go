@@ -20,62 +20,58 @@ func TestEnter(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
 		t.Skip("threads cannot be told apart here")
 	}
-	for _, anywhere := range []bool{true, false} {
-		caps := simdriver.CUDACaps()
-		caps.SubmitAnywhere = anywhere
-		d, vs := open(t, simdriver.Config{Devices: 3, Caps: &caps, Strict: true})
-		current := func(what string, want int) {
-			t.Helper()
-			if i, ok := d.Current(); ok != (want >= 0) || ok && i != want {
-				t.Errorf("%s: device %d, %v is current; want %d", what, i, ok, want)
-			}
-		}
-		for _, before := range []int{-1, 0, 1} { // none, the device itself, another one
-			onThread(func() {
-				if before >= 0 {
-					check(t, vs[before].Bind())
-				}
-				was := must(natives(vs[0]).Enter())(t)
-				current("entered", 0)
-				s, m := stream(t, vs[0]), alloc(t, vs[0], driver.DeviceMem, 8)
-				check(t, vs[0].Fill(s, m.Ptr, 1, 1, 8))
-				inner := must(natives(vs[1]).Enter())(t)
-				current("nested", 1)
-				_, err := vs[0].NewStream()
-				refused(t, err, simdriver.ErrInvalidContext, "while device 1 is current")
-				check(t, vs[2].Bind()) // as a function might leave it
-				check(t, natives(vs[1]).Leave(inner))
-				current("left", 0)
-				check(t, drain(t, vs[0], s))
-				check(t, vs[0].DestroyStream(s))
-				check(t, vs[0].Free(m))
-				check(t, vs[2].Bind())
-				check(t, natives(vs[0]).Leave(was))
-				current("left again", before)
-				if before >= 0 {
-					check(t, vs[before].Unbind())
-				}
-			})
-		}
-		d.Inject(simdriver.Fault{Op: simdriver.OpEnter, Device: 1, N: 2, Err: errTest})
-		onThread(func() {
-			was := must(natives(vs[1]).Enter())(t)
-			_, err := natives(vs[1]).Enter()
-			refused(t, err, errTest, "enter")
-			check(t, natives(vs[1]).Leave(was))
-			current("after a fault", -1)
-		})
-		if c := d.Counters(); c.Devices[0].Calls[simdriver.OpEnter] != 3 || c.Devices[1].Calls[simdriver.OpEnter] != 5 {
-			t.Errorf("calls %v and %v", c.Devices[0].Calls, c.Devices[1].Calls)
-		}
-		for _, v := range vs { // which threads of the test's cannot close
-			onThread(func() {
-				check(t, v.Bind())
-				v.Close() // with the events that are left
-			})
+	d, vs := open(t, simdriver.Config{Devices: 3, Strict: true})
+	current := func(what string, want int) {
+		t.Helper()
+		if i, ok := d.Current(); ok != (want >= 0) || ok && i != want {
+			t.Errorf("%s: device %d, %v is current; want %d", what, i, ok, want)
 		}
 	}
-	_, vs := open(t, simdriver.Config{Caps: new(driver.Caps)})
+	for _, before := range []int{-1, 0, 1} { // none, the device itself, another one
+		onThread(func() {
+			if before >= 0 {
+				check(t, vs[before].Bind())
+			}
+			was := must(natives(vs[0]).Enter())(t)
+			current("entered", 0)
+			s, m := stream(t, vs[0]), alloc(t, vs[0], driver.DeviceMem, 8)
+			check(t, vs[0].Fill(s, m.Ptr, 1, 1, 8))
+			inner := must(natives(vs[1]).Enter())(t)
+			current("nested", 1)
+			_, err := vs[0].NewStream()
+			refused(t, err, simdriver.ErrInvalidContext, "while device 1 is current")
+			check(t, vs[2].Bind()) // as a function might leave it
+			check(t, natives(vs[1]).Leave(inner))
+			current("left", 0)
+			check(t, drain(t, vs[0], s))
+			check(t, vs[0].DestroyStream(s))
+			check(t, vs[0].Free(m))
+			check(t, vs[2].Bind())
+			check(t, natives(vs[0]).Leave(was))
+			current("left again", before)
+			if before >= 0 {
+				check(t, vs[before].Unbind())
+			}
+		})
+	}
+	d.Inject(simdriver.Fault{Op: simdriver.OpEnter, Device: 1, N: 2, Err: errTest})
+	onThread(func() {
+		was := must(natives(vs[1]).Enter())(t)
+		_, err := natives(vs[1]).Enter()
+		refused(t, err, errTest, "enter")
+		check(t, natives(vs[1]).Leave(was))
+		current("after a fault", -1)
+	})
+	if c := d.Counters(); c.Devices[0].Calls[simdriver.OpEnter] != 3 || c.Devices[1].Calls[simdriver.OpEnter] != 5 {
+		t.Errorf("calls %v and %v", c.Devices[0].Calls, c.Devices[1].Calls)
+	}
+	for _, v := range vs { // which threads of the test's cannot close
+		onThread(func() {
+			check(t, v.Bind())
+			v.Close() // with the events that are left
+		})
+	}
+	_, vs = open(t, simdriver.Config{Caps: new(driver.Caps)})
 	_, err := natives(vs[0]).Enter()
 	refused(t, err, driver.ErrUnsupported, "enter")
 }

@@ -11,13 +11,11 @@ import (
 type Pauses struct {
 	Clock Clock         // nil is Go's
 	Poll  time.Duration // for how long there are no pauses; others are let run in between
-	Slice time.Duration // how often; 0: each time that it looks at the clock
 	Nap   time.Duration // the longest nap, in which nobody can wake it; 0: none
 
 	rounds int
 	paused bool // it has paused, or is to from now on
 	since  time.Time
-	left   time.Time // when others were let run
 }
 
 const (
@@ -30,14 +28,11 @@ const (
 	stillLongest = 100 * time.Millisecond
 )
 
-// Pauses is how the device is asked on behalf of those who have parked, by somebody who lets others run once in a slice, and naps for no
-// longer than so.
-func (p *Policy) Pauses(slice, nap time.Duration) Pauses {
-	return Pauses{Clock: p.clock(), Poll: p.Poll, Slice: slice, Nap: nap}
-}
+// Pauses is how the device is asked on behalf of those who have parked.
+func (p *Policy) Pauses() Pauses { return Pauses{Clock: p.clock(), Poll: p.Poll, Nap: longNap} }
 
 // Reset begins anew.
-func (p *Pauses) Reset() { *p = Pauses{Clock: p.Clock, Poll: p.Poll, Slice: p.Slice, Nap: p.Nap} }
+func (p *Pauses) Reset() { *p = Pauses{Clock: p.Clock, Poll: p.Poll, Nap: p.Nap} }
 
 // Began reports whether it has been called since the beginning.
 func (p *Pauses) Began() bool { return p.rounds > 0 }
@@ -56,14 +51,11 @@ func (p *Pauses) Pause(wake <-chan struct{}) (woken bool) {
 	now := clock.Now()
 	still := clock.Still(now)
 	if p.since.IsZero() {
-		p.since, p.left = now, now
+		p.since = now
 	}
 	past := now.Sub(p.since)
 	if spins && past < p.Poll && (!still || p.rounds < stillRounds) {
-		if now.Sub(p.left) >= p.Slice {
-			p.left = now
-			clock.Yield()
-		}
+		clock.Yield()
 		return false
 	}
 	p.paused = true

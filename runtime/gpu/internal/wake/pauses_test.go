@@ -65,19 +65,6 @@ func TestPausesWoken(t *testing.T) {
 	}
 }
 
-// TestPausesSlice keeps the processor for a slice.
-func TestPausesSlice(t *testing.T) {
-	c := newFake()
-	p := Pauses{Clock: c, Poll: time.Hour, Slice: Slice}
-	start := c.now
-	for range 10000 {
-		p.Pause(nil)
-	}
-	if want := int(c.now.Sub(start) / (Slice + time.Microsecond)); c.yields < want-1 || c.yields > want {
-		t.Errorf("%d yields in %v", c.yields, c.now.Sub(start))
-	}
-}
-
 // TestPausesStill takes timers where time stands still, and not too many.
 func TestPausesStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,8 +2,8 @@ package wake
 
 import "sync/atomic"
 
-// A Poller is a goroutine that asks a device how far it is on behalf of those who have parked. Where any thread may ask it is one of its own
-// and not the device's thread: to wake a goroutine from a locked thread takes many times as long.
+// A Poller is a goroutine that asks a device how far it is on behalf of those who have parked. It is locked to no thread: to wake a goroutine
+// from a locked thread takes many times as long.
 type Poller struct {
 	wake    chan struct{}
 	ended   chan struct{}
@@ -28,7 +28,7 @@ func (p *Poller) Stop() {
 // whether it was asked at all.
 func (p *Poller) Run(policy *Policy, ask func(again bool) (further, asked bool)) {
 	defer close(p.ended)
-	pauses := policy.Pauses(0, longNap)
+	pauses := policy.Pauses()
 	for {
 		if !pauses.Began() {
 			select {

@@ -1,0 +1,64 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package cudadriver
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// submitting are the calls of all that any thread may make.
+var submitting = []string{
+	"record", "query", "wait", "fill", "copy", "upload", "download", "prefetch", "launch", "alloc async", "free async", "set node",
+	"launch graph", "capturing", "write value", "wait value", "elapsed",
+}
+
+// TestSubmittingSetsContext has a driver that wants a context for everything. Several threads submit at once: some have no context, the
+// others have that of another device. Each has what it had afterwards.
+func TestSubmittingSetsContext(t *testing.T) {
+	f := newFake(t, 13000)
+	f.set("bound", 1)
+	d := f.device()
+	if !d.sets {
+		t.Fatal("the driver wants a context, but submitting sets none")
+	}
+	other, err := f.driver().Open(1)
+	ok(t, err)
+	defer other.Close()
+	var threads sync.WaitGroup
+	for i := range 6 {
+		calls := all(d)
+		threads.Go(func() {
+			runtime.LockOSThread() // and the thread ends with the goroutine
+			var theirs cuda.Context
+			if i%2 == 1 {
+				theirs = other.(*device).ctx
+				if err := other.Bind(); err != nil {
+					t.Error(err)
+				}
+			}
+			for _, what := range submitting {
+				if err := calls[what](); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+				if now, err := d.lib.CtxGetCurrent(); now != theirs || err != nil {
+					t.Errorf("%s: the thread has context %#x, and had %#x (%v)", what, now, theirs, err)
+				}
+			}
+		})
+	}
+	threads.Wait()
+	// What fails leaves the thread as it was, and so does what the driver lets nobody begin.
+	for name, code := range map[string]cuda.Result{"cuEventRecord": cuda.ErrorInvalidHandle, "cuCtxPushCurrent_v2": cuda.ErrorUnknown, "cuCtxPopCurrent_v2": cuda.ErrorUnknown} {
+		f.set(name, int(code))
+		if err := d.Record(event0, stream0); !errors.Is(err, code) || errors.Is(err, driver.ErrLost) {
+			t.Errorf("%s fails: %v", name, err)
+		}
+		f.set(name, 0)
+	}
+}

@@ -1,0 +1,92 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package hipdriver
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// submitting are the calls of all that any thread may make.
+var submitting = []string{
+	"record", "query", "wait", "fill", "copy", "upload", "download", "prefetch", "launch", "alloc async", "free async", "set node",
+	"launch graph", "capturing", "elapsed",
+}
+
+// TestSubmittingSetsDevice has a release that wants the device to be current, and a newer library that does so too. Several threads
+// submit at once: some have chosen no device, the others another one. HIP finds the device current in every call, and each thread has
+// afterwards what it had.
+func TestSubmittingSetsDevice(t *testing.T) {
+	for _, release := range []dl.Version{hip52, hip71} {
+		for mine := range 2 {
+			f := newFake(t, release)
+			if release >= fromStream {
+				f.set("idle", 1) // copies do nothing, which is taken for a device that must be current
+			}
+			drv := f.driver(WithPools())
+			open, err := drv.Open(mine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := open.(*device)
+			if !d.sets {
+				t.Fatal("the library wants the device to be current, but submitting does not set it")
+			}
+			f.set("idle", 0)
+			f.set("stream's device", mine)
+			f.calls()
+			var threads sync.WaitGroup
+			for i := range 6 {
+				threads.Go(func() {
+					runtime.LockOSThread() // and the thread ends with the goroutine
+					theirs := 0
+					if i%2 == 1 {
+						theirs = 1 - mine
+						if err := d.lib.SetDevice(int32(theirs)); err != nil {
+							t.Error(err)
+						}
+					}
+					calls := all(d)
+					for _, what := range submitting {
+						if err := calls[what](); err != nil && !errors.Is(err, driver.ErrUnsupported) {
+							t.Errorf("%s: %v", what, err)
+						}
+						if f.current() != theirs || f.last() != 0 {
+							t.Errorf("%s: the thread has device %d, and had %d; it remembers %d", what, f.current(), theirs, f.last())
+						}
+					}
+				})
+			}
+			threads.Wait()
+			for _, c := range f.calls() {
+				if call, on, ok := strings.Cut(c, " on "); ok && on != string(rune('0'+mine)) {
+					t.Errorf("device %d: %s is called on %s", mine, call, on)
+				}
+			}
+			// What fails leaves the thread as it was, also where the device cannot be set.
+			runtime.LockOSThread()
+			before := f.current()
+			for name, code := range map[string]hip.Result{"hipEventRecord": hip.ErrorInvalidHandle, "hipGetDevice": hip.ErrorUnknown, "hipSetDevice": hip.ErrorUnknown} {
+				f.set(name, int(code))
+				if err := d.Record(event0, stream0); !errors.Is(err, code) || errors.Is(err, driver.ErrLost) {
+					t.Errorf("%s fails: %v", name, err)
+				}
+				f.set(name, 0)
+				if f.current() != before || f.last() != 0 {
+					t.Errorf("%s fails: the thread has device %d, and had %d; it remembers %d", name, f.current(), before, f.last())
+				}
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+			runtime.UnlockOSThread()
+		}
+	}
+}
