@@ -52,6 +52,7 @@ type submission struct {
 	fed      bool   // it comes from the front of the backlog
 	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold     bool   // what comes last in the record may be in use
+	abroad   bool   // the stream was made to wait for another device's work
 	seq      uint64 // once issued
 	op       work.Op
 
@@ -257,7 +258,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.mode, s.late, s.fed, s.recorded, s.keep, s.seq = untilIssued, false, false, false, [2]*Buffer{}, 0
+	s.mode, s.late, s.fed, s.recorded, s.abroad, s.keep, s.seq = untilIssued, false, false, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 
