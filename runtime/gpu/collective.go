@@ -370,7 +370,7 @@ func (g *groupRecorder) addGroupOp(_ *Channel, op groupOp, dst, src Range) (err 
 func (c *CommandBuffer) takeGroup(s *submission) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.find(s.binds); err != nil {
+	if err := c.find(s.block(), s.binds); err != nil {
 		return err
 	}
 	p := &c.parts[s.part]

@@ -48,9 +48,7 @@ type CommandBuffer struct {
 	mu        sync.Mutex
 	ended     bool
 	flaw      error // what End failed with
-	timed     bool  // there are timestamps
 	awaits    bool  // there are waits for values
-	line      *line // of executions that must not overlap, or nil
 	cmds      commandList
 	bounds    []argRef // room for the commands', as are:
 	afters    []Command
@@ -58,7 +56,6 @@ type CommandBuffer struct {
 	slots     []slot
 	scratches []*Buffer // of Alloca
 	scratch   Range     // where the program wants them
-	block     *Buffer   // where they are otherwise, once it has ended
 	layout    memplan.Layout
 	refers    []reference
 	nrefers   int // of refers, those of commands that have been recorded
@@ -68,16 +65,26 @@ type CommandBuffer struct {
 	code      map[*Executable]struct{}
 	nested    []*CommandBuffer
 	stages    []*stageBlock
-	timers    []driver.Event
+	timers    int                        // how many timestamps there are
 	kernels   map[driver.Function]string // names, for a tracer that notes times of commands
 	parts     []part
 	ptrs      []unsafe.Pointer // into args, one an argument
-	present   []driver.Ptr     // of refers, in the execution that is being issued
+	many      bool             // executions that overlap need blocks of their own
+	users     int              // parts that use a block then
+	latest    *block           // of the last execution
+	using     *block           // of the execution that is being issued, as is:
+	present   []driver.Ptr     // of refers
 	moving    []int            // of refers those that may be somewhere else each time, with their
 	sources   []source
 	epoch     int  // how often a source has moved
 	lost      bool // it has not been found out where all are
+
+	blockMu sync.Mutex // a leaf but for coverMu and Semaphore.mu
+	blocks  []*block   // that only grow, from End on
 }
+
+// ownScratch reports whether there is scratch memory, in blocks of the recording's own.
+func (c *CommandBuffer) ownScratch() bool { return len(c.scratches) > 0 && c.scratch.Buffer == nil }
 
 // CommandOptions say how a command buffer is to run. The zero value leaves that to the runtime.
 type CommandOptions struct {
@@ -137,7 +144,7 @@ func (c *CommandBuffer) rare(r rareCommand) *rareCommand {
 type rareCommand struct {
 	stage  *stageBlock  // of an update
 	fn     func() error // of a host call
-	timer  driver.Event // of a timestamp
+	timer  int          // of a timestamp, in timers of a block
 	native func(driver.Stream, []driver.Ptr) error
 	ch     *Channel // of collectives, as is:
 	group  []recordedOp
@@ -159,13 +166,14 @@ type reference struct {
 	used         bool    // otherwise than by a copy
 	valued       bool    // by a value
 	source       int     // in sources, if it may be somewhere else each time
-	scratch      *Buffer // that it was to, if that has become a part of the recording's block
+	scratch      *Buffer // that it was to, if that has become a part of the recording's blocks; buffer is the first one's then
 }
 
 // A source is a buffer, or what is bound instead of it, that may be somewhere else each time.
 type source struct {
-	buffer *Buffer
-	base   driver.Ptr // where it was the last time
+	buffer  *Buffer
+	scratch bool       // it is the scratch memory of a block
+	base    driver.Ptr // where it was the last time
 }
 
 // A slot is a binding: what stands for it, and what is asked of it.
@@ -402,8 +410,8 @@ func (c *CommandBuffer) holdCode(x *Executable) error {
 	return nil
 }
 
-// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs, and memory for buffers of
-// [CommandBuffer.Alloca]; what is wrong with them is in the error, and of whoever executes the command buffer all the same. A graph with a fill or a copy of more than 64 KiB of what is
+// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs, events for timestamps, and memory for
+// buffers of [CommandBuffer.Alloca]; what is wrong with them is in the error, and of whoever executes the command buffer all the same. A graph with a fill or a copy of more than 64 KiB of what is
 // bound, or allocated, only when it is executed is made then, the first time, where the driver could not set it from a smaller one:
 // with patterns of 8 bytes, and in HIP.
 func (c *CommandBuffer) End() error {
@@ -418,25 +426,31 @@ func (c *CommandBuffer) End() error {
 
 // prepare makes an ended recording ready to run.
 func (c *CommandBuffer) prepare() error {
-	if err := c.placeScratch(); err != nil {
+	first, err := c.placeScratch()
+	if err != nil {
 		return err
 	}
 	c.present = make([]driver.Ptr, len(c.refers))
 	c.layOut()
 	for i := range c.refers {
-		if r := &c.refers[i]; r.buffer.late() {
+		r := &c.refers[i]
+		if !r.buffer.late() {
+			c.present[i] = r.buffer.mem.Ptr + driver.Ptr(r.offset)
+		}
+		if r.buffer.late() || r.scratch != nil {
 			c.moving = append(c.moving, i)
 			r.source = slices.IndexFunc(c.sources, func(s source) bool { return s.buffer == r.buffer })
 			if r.source < 0 {
 				r.source = len(c.sources)
-				c.sources = append(c.sources, source{buffer: r.buffer})
+				c.sources = append(c.sources, source{buffer: r.buffer, scratch: r.scratch != nil})
 			}
-		} else {
-			c.present[i] = r.buffer.mem.Ptr + driver.Ptr(r.offset)
 		}
 	}
+	c.many = c.timers > 0 || c.ownScratch() && c.layout.Size > 0
 	c.split()
-	c.lineUp()
+	c.needBlocks()
+	first.graphs, first.taken = make([]graphOf, len(c.parts)), false
+	c.using = first
 	for i := range c.parts {
 		p := &c.parts[i]
 		if !p.graph {
@@ -450,7 +464,7 @@ func (c *CommandBuffer) prepare() error {
 			if p.late && !c.standIn(p) {
 				return c.dev.failed() // else it is made at the first execution
 			}
-			return c.build(p, p.late)
+			return c.build(p, &first.graphs[i], p.late)
 		})
 		c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
 		if err != nil {
@@ -470,7 +484,6 @@ func (c *CommandBuffer) layOut() {
 	c.ptrs, c.args = make([]unsafe.Pointer, 0, n), work.Align(c.args)
 	for i := range c.cmds.n {
 		cmd := c.cmds.at(i)
-		c.timed = c.timed || cmd.op.Kind == work.Timestamp
 		c.awaits = c.awaits || cmd.op.Kind == work.ValueWait
 		cmd.moves = c.moves(cmd)
 		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends() ||
@@ -506,8 +519,6 @@ type part struct {
 	graph    bool
 	late     bool // where fills and copies are is only known when it is executed
 	native   bool // to issue it calls functions of Native, or may
-	epoch    int  // of the sources, when its nodes were set
-	graphOf
 }
 
 // split finds the parts, and how they are to run. Neighbouring collectives of a channel make one group.
@@ -530,7 +541,7 @@ func (c *CommandBuffer) split() {
 			return
 		}
 		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && count >= worthGraph && c.dev.timesOf() != CommandTimes
-		p.native = p.native || called && (!p.graph || p.late)
+		p.native = p.native || called && (!p.graph || p.late || c.many)
 		c.parts = append(c.parts, p)
 	}
 	graphs := c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && c.cmds.n >= worthGraph && c.dev.timesOf() != CommandTimes
@@ -613,11 +624,11 @@ func (c *CommandBuffer) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
-	for i := range c.parts {
-		errs = append(errs, c.parts[i].destroy(c.dev.graphs)...)
-	}
-	for _, e := range c.timers {
-		errs = append(errs, c.dev.drv.DestroyEvent(e))
+	c.blockMu.Lock()
+	blocks := c.blocks
+	c.blockMu.Unlock()
+	for _, b := range blocks {
+		errs = append(errs, b.destroy(c.dev)...)
 	}
 	for _, b := range c.stages {
 		b.free()
@@ -632,7 +643,7 @@ func (c *CommandBuffer) destroy() error {
 		n.release()
 	}
 	// The parts stay: who releases an execution that was parked looks at its part (callsNative), also after the device has been closed.
-	c.timers, c.stages, c.nested = nil, nil, nil
+	c.stages, c.nested = nil, nil
 	clear(c.held)
 	clear(c.code)
 	return errors.Join(errs...)

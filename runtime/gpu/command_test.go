@@ -245,68 +245,60 @@ func TestGraphFaults(t *testing.T) {
 	})
 }
 
-// TestTimestampsInTurn executes a recording with a timestamp while it is being executed: events are not recorded again before the
-// host has seen them done, where the driver wants that, whatever becomes of those before.
-func TestTimestampsInTurn(t *testing.T) {
+// TestTimestampsOverlap executes a recording with a timestamp while it is being executed: where the driver wants that, events are not
+// recorded again before the host has seen them done, whatever becomes of those before.
+func TestTimestampsOverlap(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := newSim(t, simdriver.Config{Caps: &hip})
 	dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
-	b, s, host := allocate(t, dev, 64), semaphores(t, 4), semaphores(t, 1)[0]
+	s, host, outs := semaphores(t, 3), semaphores(t, 1)[0], [2]gpu.Range{allocate(t, dev, 64).All(), allocate(t, dev, 64).All()}
 	c := commandBuffer(t, dev, gpu.StreamMode)
+	b, err := c.Binding()
+	must(t, err)
 	recorded(t)(c.Timestamp())
-	recorded(t)(c.Fill(b.All(), []byte{1}))
+	recorded(t)(c.Fill(b.Range(0, 64), []byte{1}))
 	must(t, c.End())
-	d.StallDevice(0)
-	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
-	records := func() uint64 { return calls(d, 0, simdriver.OpRecord) }
-	for records() < 2 { // the timestamp's, and one behind it all
-		runtime.Gosched()
+	timers := func() uint64 { return calls(d, 0, simdriver.OpNewTimer) }
+	for round := range uint64(2) { // in the second one there are enough
+		d.StallDevice(0)
+		for i := range s {
+			must(t, dev.Queue(i%2).Execute(gpu.Order{Wait: pts(host, 3*round+uint64(i)), Signal: pts(s[i], round+1)}, c, outs[i%2]))
+			must(t, host.Signal(3*round+uint64(i)+1))
+		}
+		eventually(t, "each has an event of its own", func() bool { return timers() == 3 })
+		d.ResumeDevice(0)
+		for _, x := range s {
+			must(t, x.Wait(minute(t), round+1))
+		}
+		if _, err := c.Elapsed(0, 0); err != nil {
+			t.Error(err)
+		}
 	}
-	before := records()
-	for i := 1; i < 3; i++ {
-		must(t, dev.Queue(i%2).Execute(gpu.Order{Wait: pts(host, uint64(i)), Signal: pts(s[i], 1)}, c))
-		must(t, host.Signal(uint64(i)))
-	}
-	if n := records(); n != before {
-		t.Errorf("%d events were recorded while one was outstanding", n-before)
-	}
-	d.ResumeDevice(0)
-	for _, x := range s[:3] {
-		must(t, x.Wait(minute(t), 1))
-	}
-	if err := dev.Queue(0).Execute(gpu.Order{}, c, b.All()); !errors.Is(err, gpu.ErrArgument) {
+	if err := dev.Queue(0).Execute(gpu.Order{}, c, outs[:]...); !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("with a binding too many: %v", err)
 	}
 	failed := semaphores(t, 1)[0]
 	failed.Fail(io.EOF)
-	must(t, dev.Queue(0).Execute(gpu.Order{Wait: pts(failed, 1)}, c))
-	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[3], 1)}, c))
-	must(t, s[3].Wait(minute(t), 1)) // nothing orders it after the one that failed
-
-	s, before = semaphores(t, 2), records()
-	d.StallDevice(0)
-	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
-	eventually(t, "it is issued", func() bool { return records() == before+2 })
-	must(t, dev.Queue(0).Execute(gpu.Order{Wait: pts(failed, 1)}, c))
-	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[1], 1)}, c))
-	if n := records(); n != before+2 {
-		t.Errorf("%d events were recorded while one was outstanding, behind one that failed", n-before-2)
+	for range 10 {
+		must(t, dev.Queue(0).Execute(gpu.Order{Wait: pts(failed, 1)}, c, outs[0]))
 	}
-	d.ResumeDevice(0)
-	must(t, s[0].Wait(minute(t), 1))
-	must(t, s[1].Wait(minute(t), 1))
+	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 3)}, c, outs[0]))
+	must(t, s[0].Wait(minute(t), 3)) // nothing orders it after those that failed
+	if n := timers(); n != 3 {
+		t.Errorf("%d events", n)
+	}
 }
 
-// TestTurnAfterFailure executes a recording with a timestamp again after an execution that has failed, and of which the device still has
+// TestBlockAfterFailure executes a recording with a timestamp again after an execution that has failed, and of which the device still has
 // something.
-func TestTurnAfterFailure(t *testing.T) {
+func TestBlockAfterFailure(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for what, collective := range map[string]bool{"a command that the driver refuses": false, "a channel that is closed": true} {
 		t.Run(what, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Caps: &hip})
 			g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
 			dev := g.Devices()[0]
-			b, s, c := allocate(t, dev, 64), semaphores(t, 2), commandBuffer(t, dev, gpu.StreamMode)
+			b, s, c := allocate(t, dev, 64), semaphores(t, 3), commandBuffer(t, dev, gpu.StreamMode)
 			recorded(t)(c.Timestamp())
 			if collective {
 				recorded(t)(c.Collective(chans[0], sum(b)))
@@ -317,23 +309,25 @@ func TestTurnAfterFailure(t *testing.T) {
 			}
 			must(t, c.End())
 			d.StallDevice(0)
-			records := func() uint64 { return calls(d, 0, simdriver.OpRecord) }
-			before := records()
+			timers := func() uint64 { return calls(d, 0, simdriver.OpNewTimer) }
 			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
 			if err := s[0].Wait(minute(t), 1); err == nil {
 				t.Fatal("it did not fail")
 			}
-			eventually(t, "it is issued", func() bool { return records() == before+2 })
 			must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, c))
-			for range 1000 {
-				runtime.Gosched()
-			}
-			if n := records(); n != before+2 {
-				t.Errorf("%d events were recorded while one was outstanding", n-before-2)
-			}
+			eventually(t, "the second has an event of its own", func() bool { return timers() == 2 })
 			d.ResumeDevice(0)
 			if err := s[1].Wait(minute(t), 1); collective != errors.Is(err, gpu.ErrClosed) || !collective && err != nil {
 				t.Error(err)
+			}
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, b.All(), []byte{1})) // behind what was left of it
+			must(t, s[2].Wait(minute(t), 1))
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[2], 2)}, c))
+			if err := s[2].Wait(minute(t), 2); collective != errors.Is(err, gpu.ErrClosed) || !collective && err != nil {
+				t.Error(err)
+			}
+			if n := timers(); n != 2 {
+				t.Errorf("%d events", n)
 			}
 		})
 	}
@@ -634,9 +628,8 @@ func TestMemoryAllocs(t *testing.T) {
 	}
 }
 
-// TestTimedTurns executes a recording with timestamps more than once, where executions come one after the other: in the order in which
-// they can begin, whatever the order of the calls.
-func TestTimedTurns(t *testing.T) {
+// TestTimedBlocks executes a recording with timestamps more than once: none waits for another one, whatever the order of the calls.
+func TestTimedBlocks(t *testing.T) {
 	timed := func(t *testing.T, dev *gpu.Device, mode gpu.Mode, split bool) *gpu.CommandBuffer {
 		t.Helper()
 		c := commandBuffer(t, dev, mode)
@@ -678,7 +671,7 @@ func TestTimedTurns(t *testing.T) {
 					}
 				})
 			})
-			t.Run(name+", "+how+", one that fails leaves its turn to the next", func(t *testing.T) {
+			t.Run(name+", "+how+", one that fails holds up no other", func(t *testing.T) {
 				each(t, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer) {
 					s := semaphores(t, 4)
 					must(t, dev.Queue(0).Execute(order(s[0], 1, s[1], 1), c, own(t, dev)))
@@ -714,7 +707,7 @@ func TestTimedTurns(t *testing.T) {
 					}
 				})
 			})
-			t.Run(name+", "+how+", as much a turn however many there are", func(t *testing.T) {
+			t.Run(name+", "+how+", as much a time however many there are", func(t *testing.T) {
 				each(t, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer) {
 					const n = 100
 					s := semaphores(t, n)

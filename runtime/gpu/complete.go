@@ -113,8 +113,8 @@ func (s *submission) letGoCold() {
 	if s.kernel != nil {
 		s.kernel.exe.release()
 	}
-	if s.turn != nil {
-		s.leaveTurn()
+	if s.run != nil { // it has not been issued
+		s.leaveBlock(mark{})
 	}
 	if s.recording != nil {
 		s.recording.release()

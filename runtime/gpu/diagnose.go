@@ -140,9 +140,6 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 	}
 	add := func(s *submission, how string) {
 		signals := append([]Point(nil), s.signals...)
-		if t := s.turn; t != nil && s.part == t.parts-1 && t.n.Load() > 0 {
-			signals = append(signals, Point{&t.line.over, t.n.Load()})
-		}
 		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.mode == untilReached, append([]Point(nil), s.waits...), signals})
 	}
 	d.mu.Lock()

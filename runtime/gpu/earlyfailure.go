@@ -168,7 +168,7 @@ func (s *submission) cause() error {
 }
 
 // waitFailed returns why work that a submission waits for has failed, also where that is about to fail its semaphores. What else a
-// submission comes after, as who had its memory before it, or the turn before its own, may fail: it only has to be over.
+// submission comes after, as who had its memory, or its block, before it, may fail: it only has to be over.
 func (s *submission) waitFailed() error {
 	for _, w := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
 		switch how, p := w.Semaphore.next(w.Value); how {

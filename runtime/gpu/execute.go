@@ -13,23 +13,27 @@ type executePart struct {
 	recording *CommandBuffer
 	part      int
 	binds     []Range // also the ranges that a function of Native uses
-	turn      *turn   // of the execution, where those of the recording must not overlap: this one, if it has one part
-	turn1     turn
+	run       *run    // of the execution, if those of the recording need blocks: run1, if this is its only part
+	run1      run
 }
 
 func (p *executePart) reset() {
 	clear(p.binds)
-	p.recording, p.part, p.binds, p.turn = nil, 0, p.binds[:0], nil
+	p.recording, p.part, p.binds, p.run, p.run1 = nil, 0, p.binds[:0], nil, run{}
 }
 
 // Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
-// A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own. Executions of
-// one with scratch memory ([CommandBuffer.Alloca]) come one after the other.
+// A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own.
 //
 // Bindings must be as many as the recording has, as large as its commands use, and aligned as they need it; they stay until the
 // execution is over. Memory of pools, bound or recorded, must have been allocated when the execution is issued, else its
-// signals fail with [ErrUnallocated]. It blocks only where a graph has to be made: the first time, if [CommandBuffer.End] could not, and
-// when the driver does not let one be changed, for other kinds of memory, say.
+// signals fail with [ErrUnallocated].
+//
+// It blocks where a graph has to be made: the first time, if [CommandBuffer.End] could not, and when the driver does not let one be
+// changed, for other kinds of memory, say. It also blocks while a block is made. A recording with scratch memory of its own
+// ([CommandBuffer.Alloca]), or with timestamps, keeps a block of these, with graphs, for each execution under way at a time. End makes the
+// first. An execution uses a block again that is no longer in use, or whose last use comes before it because of its queue or its
+// waits. Otherwise it has one more made. If there is no memory for that the signals fail with [driver.ErrOutOfMemory].
 func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if c == nil || c.dev != q.dev {
 		return argument("execute", "no command buffer, or one of another device")
@@ -128,8 +132,11 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 	forget := link.doubtWith(o.Signal)
 	n := 0 // parts submitted
 	for _, x := range list {
-		from := n
-		err := x.c.submit(len(x.parts), func(i int, t *turn) error {
+		var r *run
+		if x.c.many {
+			r = new(run).start(x.c)
+		}
+		for i := range x.parts {
 			step := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}, Label: o.Label, Timing: o.Timing, edges: noBegin | noEnd}
 			if n == 0 {
 				step.Wait = o.Wait
@@ -143,27 +150,29 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 			if n == last {
 				step.edges &^= noEnd
 			}
-			err := q.executePart(step, x, i, bindings, l, t)
+			err := q.executePart(step, x, i, bindings, l, r)
 			if err == nil {
 				n++
+				continue
 			}
-			return err
-		})
-		if err == nil {
-			continue
+			for _, p := range x.parts[i+1:] {
+				if r != nil && p.host == nil {
+					r.leaveBlock(mark{})
+				}
+			}
+			if n == 0 && x.parts[i].ch == nil && q.failed() == nil {
+				forget()
+				return err
+			}
+			FailAll(err, signalled(o)...) // what has been submitted goes on
+			if n == 0 {
+				return err
+			}
+			if rest := total - n - 1; l != nil && rest > 0 {
+				l.over(rest)
+			}
+			return nil
 		}
-		if n == 0 && x.parts[n-from].ch == nil && q.failed() == nil {
-			forget()
-			return err
-		}
-		FailAll(err, signalled(o)...) // what has been submitted goes on
-		if n == 0 {
-			return err
-		}
-		if rest := total - n - 1; l != nil && rest > 0 {
-			l.over(rest)
-		}
-		return nil
 	}
 	return nil
 }
@@ -182,28 +191,6 @@ func streamParts(list []execution) (at []int) {
 	return at
 }
 
-// submit submits the parts of an execution, with its turn if it takes one, until one is refused.
-func (c *CommandBuffer) submit(parts int, one func(i int, t *turn) error) error {
-	var t *turn
-	if c.line != nil {
-		t = new(turn).begin(c.line, parts)
-		if c.line.atCalls {
-			c.line.calls.Lock()
-			defer c.line.calls.Unlock()
-			t.take()
-		}
-	}
-	for i := range parts {
-		if err := one(i, t); err != nil {
-			if rest := parts - i - 1; t != nil && rest > 0 {
-				t.letGo(rest)
-			}
-			return err
-		}
-	}
-	return nil
-}
-
 // signalled returns the semaphores of an order's signals.
 func signalled(o Order) (all []*Semaphore) {
 	for _, p := range o.Signal {
@@ -212,8 +199,8 @@ func signalled(o Order) (all []*Semaphore) {
 	return all
 }
 
-// executePart submits a part of an execution, of which there are others if it has a turn; l, if it is not nil, is told when that is over.
-func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *lent, t *turn) error {
+// executePart submits a part of an execution, of the run r, or of its own if that is nil; l, if it is not nil, is told when the part is over.
+func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *lent, r *run) error {
 	c, op, p := x.c, work.Execute, &x.parts[i]
 	switch {
 	case p.host != nil:
@@ -223,8 +210,10 @@ func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *le
 	}
 	s := q.get(op)
 	s.lent, s.part = l, i
-	if s.turn = t; t == nil && c.line != nil {
-		s.turn = s.turn1.begin(c.line, 1)
+	if c.many && p.host == nil {
+		if s.run = r; r == nil {
+			s.run = s.run1.start(c)
+		}
 	}
 	if p.host != nil {
 		s.fn, s.mode = p.host, untilReached
@@ -252,18 +241,22 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 	c := s.recording
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := &c.parts[s.part]
-	if err := c.find(s.binds); err != nil {
+	p, b := &c.parts[s.part], s.block()
+	if err := c.find(b, s.binds); err != nil {
 		return false, err
 	}
-	if p.graph && !c.crosses(p, s.binds) {
-		return c.launch(s, tl, p)
+	switch {
+	case p.graph && !c.crosses(p, s.binds):
+		started, err = c.launch(s, tl, &b.graphs[s.part])
+	case c.awaits:
+		started, err = tl.awaitOthers(func() (bool, error) { return c.replay(s.span, tl, p, s.binds) })
+	default:
+		started, err = c.replay(s.span, tl, p, s.binds)
 	}
-	p.unknown = true // a graph there may be of it: the arguments of kernels are about to be others than its nodes have
-	if c.awaits {
-		return tl.awaitOthers(func() (bool, error) { return c.replay(s.span, tl, p, s.binds) })
+	if started {
+		c.latest = b
 	}
-	return c.replay(s.span, tl, p, s.binds)
+	return started, err
 }
 
 // target returns the buffer that a reference is to in an execution, or nil where no ranges are bound yet, and for none.
@@ -307,17 +300,19 @@ func (c *CommandBuffer) crosses(p *part, binds []Range) bool {
 }
 
 // find finds where the references are in an execution that may be somewhere else each time.
-func (c *CommandBuffer) find(binds []Range) error {
+func (c *CommandBuffer) find(b *block, binds []Range) error {
 	moved := c.epoch == 0 || c.lost
-	c.lost = true
+	c.lost, c.using = true, b
 	for i := range c.sources {
 		s := &c.sources[i]
 		at := address{late: s.buffer}
 		if slot := s.buffer.slot(); slot != nil {
-			b := &binds[slot.index]
-			if at = (address{driver.Ptr(b.Offset), b.Buffer}); !b.Buffer.late() {
-				at = address{ptr: b.Buffer.mem.Ptr + at.ptr}
+			r := &binds[slot.index]
+			if at = (address{driver.Ptr(r.Offset), r.Buffer}); !r.Buffer.late() {
+				at = address{ptr: r.Buffer.mem.Ptr + at.ptr}
 			}
+		} else if s.scratch {
+			at = address{ptr: b.mem.mem.Ptr}
 		}
 		base, err := at.resolve()
 		if err != nil {
@@ -341,7 +336,7 @@ func (c *CommandBuffer) find(binds []Range) error {
 // findLive is find for memory from pools that is there already, so that a graph can be made of it.
 func (c *CommandBuffer) findLive() error {
 	for _, i := range c.moving {
-		if r := &c.refers[i]; !r.depends() {
+		if r := &c.refers[i]; !r.depends() && r.buffer.late() {
 			ptr, err := (address{driver.Ptr(r.offset), r.buffer}).resolve()
 			if err != nil {
 				return err
@@ -367,8 +362,10 @@ func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 	}
 	x.Launch = &cmd.launch
 	if r := cmd.rare; r != nil {
-		x.Native = r.native
-		if x.Timer = r.timer; r.stage != nil {
+		if x.Native = r.native; cmd.op.Kind == work.Timestamp {
+			x.Timer = c.using.timers[r.timer]
+		}
+		if r.stage != nil {
 			x.Host, x.Pinned = r.stage.host, r.stage.ptr
 		}
 	}

@@ -17,13 +17,14 @@ type deviceGraphs struct {
 	standsIn  driver.Mem // of which graphs are made; see standIn
 }
 
-// A graphOf is the graph of a part of a command buffer.
+// A graphOf is the graph of a part of a command buffer, for a block.
 type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
 	nodes    []driver.Node   // that depend on references
 	ops      []driver.NodeOp // what each of them does, as it was last set
 	places   []place         // in which addresses of references are there, by node
+	epoch    int             // of the sources, when its nodes were set
 	unknown  bool            // nobody knows what its nodes do
 	natives  []nativeNode    // of nodes
 	launched frontier
@@ -32,7 +33,8 @@ type graphOf struct {
 
 // A place is where a node has the address of a reference, or an address behind it.
 type place struct {
-	at     *driver.Ptr // in a node's op, or in the arguments of its kernel
+	at     *driver.Ptr // in a node's op, or in the arguments of its kernel, which other graphs use as well
+	has    driver.Ptr  // what the node was last set to
 	behind driver.Ptr
 	ref    int32
 	node   int32 // in nodes
@@ -88,7 +90,7 @@ func (d *Device) standIn() (driver.Ptr, error) {
 
 // build makes the graph of a part with the addresses in present, where memory may stand for what is yet to be known. It runs on a
 // bound thread.
-func (c *CommandBuffer) build(p *part, stands bool) (err error) {
+func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.graphs
 	dynamic := 0
 	for i := p.from; i < p.to; i++ {
@@ -183,9 +185,9 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 	if made.exec, err = g.Instantiate(made.recorded); err != nil {
 		return err
 	}
-	old := p.old
-	if p.graphOf.old = nil; p.exec != 0 {
-		old = append(old, p.graphOf)
+	old := of.old
+	if of.old = nil; of.exec != 0 {
+		old = append(old, *of)
 	}
 	for i := range old {
 		if old[i].launched.passed() {
@@ -194,7 +196,7 @@ func (c *CommandBuffer) build(p *part, stands bool) (err error) {
 			made.old = append(made.old, old[i])
 		}
 	}
-	p.graphOf = made
+	*of = made
 	return nil
 }
 
@@ -220,8 +222,8 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 		x.natives = append(x.natives, nativeNode{int32(node), cmd})
 	}
 	put := func(at *driver.Ptr, ref int32) {
-		if c.refers[ref].buffer.late() {
-			x.places = append(x.places, place{at: at, behind: *at - c.present[ref], ref: ref, node: int32(node)})
+		if r := &c.refers[ref]; r.buffer.late() || r.scratch != nil {
+			x.places = append(x.places, place{at: at, has: *at, behind: *at - c.present[ref], ref: ref, node: int32(node)})
 		}
 	}
 	if op := &x.ops[node]; cmd.dst >= 0 {
@@ -235,43 +237,45 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 	}
 }
 
-// makes reports whether the graph of a part has to be made before it is launched.
-func (p *part) makes() bool { return p.graph && (p.exec == 0 || p.unknown) }
+// made reports whether there is a graph that can be launched.
+func (x *graphOf) made() bool { return x.exec != 0 && !x.unknown }
 
-// mayMake reports whether to execute a part may have to wait until its graph has been made, or to call functions of Native.
-func (c *CommandBuffer) mayMake(part int) bool {
-	if c.parts[part].native {
+// mayMake reports whether to issue a part of an execution may have to wait until a block or a graph has been made, or to call functions of
+// Native. If a block is free it takes that.
+func (s *submission) mayMake() bool {
+	c, p := s.recording, &s.recording.parts[s.part]
+	if p.native || s.run != nil && !s.takeBlock() {
 		return true
 	}
-	if !c.mu.TryLock() { // somebody may be making it
+	if !c.mu.TryLock() { // somebody may be making a graph
 		return true
 	}
 	defer c.mu.Unlock()
-	return c.parts[part].makes()
+	return p.graph && !s.block().graphs[s.part].made()
 }
 
 // makeGraph makes the graph of a part that is about to be launched, where there is none, before its timeline is locked.
-func (c *CommandBuffer) makeGraph(part int, binds []Range) error {
+func (c *CommandBuffer) makeGraph(b *block, part int, binds []Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := &c.parts[part]
-	if !p.makes() || c.crosses(p, binds) {
+	p, x := &c.parts[part], &b.graphs[part]
+	if !p.graph || x.made() || c.crosses(p, binds) {
 		return nil
 	}
-	if err := c.find(binds); err != nil {
+	if err := c.find(b, binds); err != nil {
 		return err
 	}
-	if err := c.remake(p); err != nil {
+	if err := c.remake(p, x); err != nil {
 		return err
 	}
-	p.epoch = c.epoch
+	x.epoch = c.epoch
 	return nil
 }
 
 // remake makes the graph of a part for the addresses in present.
-func (c *CommandBuffer) remake(p *part) error {
+func (c *CommandBuffer) remake(p *part, x *graphOf) error {
 	began := c.dev.opt.Tracer.begin()
-	err := c.dev.onBound(func() error { return c.build(p, false) })
+	err := c.dev.onBound(func() error { return c.build(p, x, false) })
 	c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
 	if err != nil {
 		return fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
@@ -281,44 +285,43 @@ func (c *CommandBuffer) remake(p *part) error {
 
 // launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new
 // graph. Launches of one graph come one after the other.
-func (c *CommandBuffer) launch(s *submission, tl *timeline, p *part) (started bool, err error) {
-	g := c.dev.graphs
-	anew := p.makes()
-	if !anew && p.epoch != c.epoch {
-		if anew, err = c.set(p); err != nil {
+func (c *CommandBuffer) launch(s *submission, tl *timeline, x *graphOf) (started bool, err error) {
+	anew := !x.made()
+	if !anew && x.epoch != c.epoch {
+		if anew, err = c.set(x); err != nil {
 			return false, err
 		}
 	}
 	if anew {
-		if err := c.remake(p); err != nil {
+		if err := c.remake(&c.parts[s.part], x); err != nil {
 			return false, err
 		}
 	}
-	p.epoch = c.epoch
-	if err := g.LaunchGraph(tl.h, p.exec); err != nil {
+	x.epoch = c.epoch
+	if err := c.dev.graphs.LaunchGraph(tl.h, x.exec); err != nil {
 		return false, err
 	}
-	for _, m := range p.launched {
+	for _, m := range x.launched {
 		if m.tl != tl && m.tl.passed.Load() < m.seq {
 			s.follows.add(m)
 		}
 	}
-	p.launched.addLive(mark{tl, tl.issued.Load() + 1})
+	x.launched.addLive(mark{tl, tl.issued.Load() + 1})
 	return true, nil
 }
 
 // set sets the nodes whose references have moved, with those in between, where they are few: a call takes as long as they do. It
 // reports whether the graph has to be made anew.
-func (c *CommandBuffer) set(p *part) (anew bool, err error) {
+func (c *CommandBuffer) set(x *graphOf) (anew bool, err error) {
 	from, to := int32(0), int32(0) // of nodes that are to be set
-	for i := range p.places {
-		at := &p.places[i]
+	for i := range x.places {
+		at := &x.places[i]
 		ptr := c.present[at.ref] + at.behind
-		if *at.at == ptr {
+		if *at.at = ptr; at.has == ptr {
 			continue
 		}
-		if *at.at = ptr; from == to || at.node > to+1 {
-			if err = c.setNodes(p, from, to); err != nil {
+		if at.has = ptr; from == to || at.node > to+1 {
+			if err = c.setNodes(x, from, to); err != nil {
 				break
 			}
 			from = at.node
@@ -326,12 +329,12 @@ func (c *CommandBuffer) set(p *part) (anew bool, err error) {
 		to = at.node + 1
 	}
 	if err == nil {
-		err = c.setNodes(p, from, to)
+		err = c.setNodes(x, from, to)
 	}
 	if err == nil {
 		return false, nil
 	}
-	p.unknown = true
+	x.unknown = true
 	var e *driver.Error
 	if errors.As(err, &e) && e.Lost {
 		return false, err
@@ -339,14 +342,14 @@ func (c *CommandBuffer) set(p *part) (anew bool, err error) {
 	return true, nil
 }
 
-func (c *CommandBuffer) setNodes(p *part, from, to int32) error {
+func (c *CommandBuffer) setNodes(x *graphOf, from, to int32) error {
 	if from == to {
 		return nil
 	}
-	if len(p.natives) > 0 {
-		return c.setNatives(p, from, to)
+	if len(x.natives) > 0 {
+		return c.setNatives(x, from, to)
 	}
-	return c.dev.graphs.SetNodes(p.exec, p.nodes[from:to], p.ops[from:to])
+	return c.dev.graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
 }
 
 // destroy gives back the graph and those that it replaced. It runs on a bound thread, when none runs any more.

@@ -119,7 +119,7 @@ func (d *Device) enterNative(fn func() error) (err error) {
 
 // Native records what [Queue.Native] does. Where graphs are made, and the driver can capture what a stream is given (Caps.Capture), the
 // function is called when the graph is made, in End if it is known by then where all ranges are, and again by an execution for which one
-// of them is somewhere else than for the one before; what it gives to the stream then must be the same but for addresses and values, else
+// of them is somewhere else than for the one before, or that needs a block of its own ([Queue.Execute]); what it gives to the stream then must be the same but for addresses and values, else
 // the graph is made anew. Elsewhere each execution calls it. One recording calls it once at a time; those that this one is nested
 // in call it too. While it captures it must make no call that waits. The slice of ranges is copied.
 func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Command) (Command, error) {
@@ -187,21 +187,21 @@ func (c *CommandBuffer) capture(x *work.Extra) (g driver.Graph, err error) {
 }
 
 // setNatives is setNodes where some may have been captured, which are captured anew.
-func (c *CommandBuffer) setNatives(p *part, from, to int32) error {
+func (c *CommandBuffer) setNatives(g *graphOf, from, to int32) error {
 	return c.dev.enterNative(func() (err error) {
 		var x work.Extra
-		for _, n := range p.natives {
+		for _, n := range g.natives {
 			if n.node < from || n.node >= to {
 				continue
 			}
 			x.Launch, x.Native = &n.cmd.launch, n.cmd.rare.native
-			g, err := c.capture(&x)
+			child, err := c.capture(&x)
 			if err != nil {
 				return err
 			}
-			defer c.dev.graphs.DestroyGraph(g) // an error is no reason not to go on
-			p.ops[n.node].Child = g
+			defer c.dev.graphs.DestroyGraph(child) // an error is no reason not to go on
+			g.ops[n.node].Child = child
 		}
-		return c.dev.graphs.SetNodes(p.exec, p.nodes[from:to], p.ops[from:to])
+		return c.dev.graphs.SetNodes(g.exec, g.nodes[from:to], g.ops[from:to])
 	})
 }

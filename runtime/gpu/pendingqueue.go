@@ -121,7 +121,7 @@ func (s *submission) mayWait() bool {
 		b := s.keep[0]
 		return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.q.tl))
 	case work.Execute:
-		return s.recording.mayMake(s.part)
+		return s.mayMake()
 	case work.Native:
 		return true
 	}

@@ -42,7 +42,7 @@ var heldCalls = []struct {
 		if err == nil {
 			_, err = c.Timestamp()
 		}
-		return errors.Join(err, c.Close())
+		return errors.Join(err, c.End(), c.Close())
 	}},
 	{"peers", simdriver.OpEnablePeer, func(x *heldStand) error {
 		_, err := gpu.NewGroup(x.dev, x.other)

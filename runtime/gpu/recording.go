@@ -203,9 +203,9 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 }
 
 // Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
-// named. [CommandBuffer.Elapsed] tells it. Where the driver does not let an event be recorded again while it is outstanding, executions
-// of a recording with timestamps come one after the other, as a whole and as the host sees it, in the order in which they can begin; if
-// the recording has collectives, in the order of the calls of [Queue.Execute].
+// named. [CommandBuffer.Elapsed] tells it. [CommandBuffer.End] makes its event. Executions that overlap have events of their own, as
+// [Queue.Execute] says. Where the driver does not let an event be recorded again while it is outstanding (Caps.RerecordEvents), each
+// execution under way has its own.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if err := c.begin(work.Timestamp); err != nil {
 		return -1, err
@@ -214,23 +214,11 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if c.dev.timers == nil {
 		return -1, c.fail(work.Timestamp, driver.ErrUnsupported)
 	}
-	e, err := c.newTimer()
-	if err != nil {
-		return -1, c.fail(work.Timestamp, err)
-	}
-	return c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.rare(rareCommand{timer: e})}, after)
-}
-
-// newTimer makes a timer that the command buffer keeps.
-func (c *CommandBuffer) newTimer() (e driver.Event, err error) {
-	err = c.dev.do(func() (err error) {
-		e, err = c.dev.timers.NewTimer()
-		return err
-	})
+	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.rare(rareCommand{timer: c.timers})}, after)
 	if err == nil {
-		c.timers = append(c.timers, e)
+		c.timers++
 	}
-	return e, err
+	return at, err
 }
 
 // Elapsed returns the time from one timestamp to another in the last execution, which must be over: before that, and if there was none, it
@@ -243,9 +231,11 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 			c.mu.Unlock()
 			return 0, argument("elapsed", "command %d is no timestamp", at)
 		}
-		timers[i] = c.cmds.at(int(at)).rare.timer
+		if b := c.latest; b != nil {
+			timers[i] = b.timers[c.cmds.at(int(at)).rare.timer]
+		}
 	}
-	executed := c.epoch > 0
+	executed := c.latest != nil
 	c.mu.Unlock()
 	switch {
 	case c.closed.Load():
@@ -344,16 +334,6 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 			}
 		}
 	}
-	var timers []driver.Event // of its own, for the child may be executed besides, and nested twice
-	for i := 0; child.timed && i < cmds.n; i++ {
-		if cmds.at(i).op.Kind == work.Timestamp {
-			e, err := c.newTimer()
-			if err != nil {
-				return err
-			}
-			timers = append(timers, e)
-		}
-	}
 	if !holdLive(&child.refs, 1) {
 		return ErrClosed
 	}
@@ -409,8 +389,8 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 			}
 			cmd.rare = c.rare(rareCommand{ch: cmd.rare.ch, group: group})
 		case work.Timestamp:
-			cmd.rare = c.rare(rareCommand{timer: timers[0]})
-			timers = timers[1:]
+			cmd.rare = c.rare(rareCommand{timer: c.timers}) // of its own, for the child may be executed besides, and nested twice
+			c.timers++
 		}
 		c.cmds.add(&cmd)
 	}

@@ -19,11 +19,14 @@ func TestGraphOfClosedDevice(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Fill(b.All(), []byte{1})
-	if err := errors.Join(err, c.End(), c.makeGraph(0, nil), dev.Close()); err != nil {
+	scratch, err := c.Alloca(8)
+	_, err1 = c.Fill(scratch.All(), []byte{1})
+	_, err2 = c.Copy(b.All(), scratch.All())
+	_, err3 := c.Timestamp()
+	if err := errors.Join(err, err1, err2, err3, c.End(), c.makeGraph(c.blocks[0], 0, nil), dev.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.makeGraph(0, nil); !errors.Is(err, ErrClosed) {
+	if err := c.makeGraph(c.blocks[0], 0, nil); !errors.Is(err, ErrClosed) {
 		t.Errorf("the graph of a closed device: %v", err)
 	}
 }

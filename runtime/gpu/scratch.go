@@ -12,14 +12,13 @@ import (
 // the recording's from the first command that uses it to the last, in whatever order they run; before, behind, and between executions the
 // bytes are other buffers'. So nothing is in it at first, and it needs no dealloca. A size of zero is legal.
 //
-// [CommandBuffer.End] finds places for all buffers of Alloca in one block of [DeviceMem], of [CommandBuffer.ScratchSize], which the
-// command buffer keeps, or in memory of the program's ([CommandBuffer.SetScratch]). Two of them share bytes if every command that uses the
+// [CommandBuffer.End] finds places for all buffers of Alloca in one block of [DeviceMem], of [CommandBuffer.ScratchSize], or in memory of
+// the program's ([CommandBuffer.SetScratch]). Two of them share bytes if every command that uses the
 // one comes before every command that uses the other, because of barriers, host calls, collectives, or the commands that were said to come
 // first. What order the commands are recorded in says nothing.
 //
-// Since executions use the same block, they come one after the other, as a whole, on the device: in the order in which they can begin,
-// and if there are collectives in the order of the calls of [Queue.Execute], so that none may wait for one that is executed later. A host call
-// of the recording must not wait for another execution of it. One that comes behind one that fails on the device may fail with it.
+// Executions that overlap have a block each, which [Queue.Execute] makes when it is needed. The command buffer keeps its blocks until it is
+// closed. To have no second one, order the executions: one after the other on one queue, in a [Stream], or by waits.
 //
 // The buffer is for commands of this recording, and for bindings of what is recorded with [CommandBuffer.Execute] and [CommandBuffer.Nest];
 // anything else refuses it. A recording that is nested has its scratch memory in the other's block, each time anew. The call does not
@@ -60,7 +59,7 @@ func (c *CommandBuffer) ScratchSize() (uint64, error) {
 	return l.Size, err
 }
 
-// SetScratch has the buffers of [CommandBuffer.Alloca] be parts of a range, which several recordings may share, instead of a block of the
+// SetScratch has the buffers of [CommandBuffer.Alloca] be parts of a range, which several recordings may share, instead of blocks of the
 // command buffer's own. The range is used as any other that is recorded: it must have [CommandBuffer.ScratchSize] bytes when the recording
 // ends, else [CommandBuffer.End] fails with [ErrRange]; it may be memory of a pool, or of a [CommandBuffer.Binding]; and it is for the
 // program to order executions that use it, also in recordings that this one is nested in. Its address is a multiple of [Alignment]. The
@@ -167,41 +166,37 @@ func (c *CommandBuffer) scratchSteps() []memplan.Step {
 	return steps
 }
 
-// placeScratch finds places for scratch memory, in memory that it allocates where the program has not set any, and makes references to it
-// references to that.
-func (c *CommandBuffer) placeScratch() (err error) {
-	if len(c.scratches) == 0 {
-		return nil
-	}
+// placeScratch finds places for scratch memory, makes the first block, and makes references to scratch memory references to that, or to the
+// memory that the program has set.
+func (c *CommandBuffer) placeScratch() (first *block, err error) {
 	if c.layout, err = c.layOutScratch(); err != nil {
-		return err
+		return nil, err
 	}
-	size, at := c.layout.Size, c.scratch
-	if at.Buffer == nil {
-		b, err := c.dev.Alloc(DeviceMem, size)
-		if err != nil {
-			return fmt.Errorf("gpu: command buffer: scratch memory: %w", err)
-		}
-		err = c.hold(b)
-		b.Close() // the recording alone has it
-		if err != nil {
-			return err
-		}
-		c.block, at = b, b.All()
-	} else if size > at.Size {
-		return fmt.Errorf("gpu: command buffer: the buffers of Alloca take %d bytes, and the range of SetScratch has %d: %w", size, at.Size, ErrRange)
+	if c.scratch.Buffer != nil && c.layout.Size > c.scratch.Size {
+		return nil, fmt.Errorf("gpu: command buffer: the buffers of Alloca take %d bytes, and the range of SetScratch has %d: %w",
+			c.layout.Size, c.scratch.Size, ErrRange)
+	}
+	if first, err = c.makeBlock(); err != nil {
+		return nil, fmt.Errorf("gpu: command buffer: %w", err)
+	}
+	if len(c.scratches) == 0 {
+		return first, nil
+	}
+	at := c.scratch
+	if c.ownScratch() {
+		at = first.mem.All()
 	}
 	late := at.Buffer.late() && at.Buffer.state.Load() != isLive
-	c.ask(&reference{buffer: at.Buffer, offset: at.Offset, size: size, align: Alignment, written: true, used: true})
+	c.ask(&reference{buffer: at.Buffer, offset: at.Offset, size: c.layout.Size, align: Alignment, written: true, used: true})
 	for i := range c.refers {
 		if r := &c.refers[i]; r.buffer.scratch() != nil {
-			if c.block != nil {
+			if c.ownScratch() {
 				r.scratch = r.buffer
 			}
 			r.buffer, r.offset, r.late = at.Buffer, at.Offset+c.layout.Offsets[r.buffer.scratch().index]+r.offset, late
 		}
 	}
-	return nil
+	return first, nil
 }
 
 // scratchAnew makes a reference of a nested recording to its block one to scratch memory of this recording's, of which there is one in anew

@@ -103,13 +103,12 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	}
 	var released *timepoint
 	wanted := false
+	if s.cold && s.run != nil && (how == issuedWork || how == issuedBroken) {
+		s.leaveBlock(mark{tl, s.seq}) // before anybody can come after it
+	}
 	switch how {
 	case issuedWork:
 		released, wanted = tl.publish(s)
-		if s.cold && s.turn != nil {
-			list, want := s.publishTurn(s.seq)
-			released, wanted = released.before(list), wanted || want
-		}
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
 		if s.op.Kind != work.Alloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
 			tl.doubt(s.seq)
@@ -130,7 +129,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 		return how, err
 	}
 	// For these somebody waits, whatever becomes of the signals.
-	wanted = wanted || s.cold && (s.lent != nil || s.turn != nil && how == issuedBroken) ||
+	wanted = wanted || s.cold && s.lent != nil ||
 		s.op.Kind == work.Dealloca && s.keep[0].pool.closed.Load() // whose memory goes back to the driver then
 	lands := s.op.Kind == work.Download && s.host != nil
 	if lands {
@@ -200,10 +199,11 @@ func (tl *timeline) equip(s *submission) (how outcome, err error) {
 	}
 	if err == nil && s.op.Kind == work.Execute {
 		how = refused
-		if err = s.recording.makeGraph(s.part, s.binds); err == nil && s.turn != nil && s.part == 0 {
-			if how = s.awaitTurn(); how != issuedWork {
-				err = errInLine
-			}
+		if s.run != nil {
+			err = s.findBlock()
+		}
+		if err == nil {
+			err = s.recording.makeGraph(s.block(), s.part, s.binds)
 		}
 	}
 	if err == nil && s.op.Kind == work.Dealloca {
@@ -239,10 +239,10 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error) {
 	case early:
 	case foreign:
 		s.letGoAll()
+		if s.run != nil {
+			s.run.returnBlock()
+		}
 		s.mode = untilReached
-		s.q.enlistAgain(s)
-	case inLine:
-		s.letGoAll()
 		s.q.enlistAgain(s)
 	case refused:
 		tl.dev.check(err)
@@ -291,18 +291,15 @@ const (
 	refused                     // by the driver; the stream has nothing of it
 	issuedWork                  // it is in the stream
 	issuedBroken                // a part of it is in the stream, with the event behind it, or the device is lost
-	foreign                     // it waits for a device of another driver, or for its turn, which only the host can do
+	foreign                     // it waits for a device of another driver, which only the host can do
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
 	starved                     // it is in the backlog, and no more the caller's
-	inLine                      // it waits for its turn, and the execution before it has not been issued as a whole
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
 
 var errStarved = errors.New("gpu: in the backlog")
-
-var errInLine = errors.New("gpu: it is not its turn")
 
 // submit makes the native calls.
 func (tl *timeline) submit(s *submission) (outcome, error) {

@@ -225,8 +225,9 @@ func TestRecordedHostCall(t *testing.T) {
 	})
 }
 
-// TestTurns executes a recording with timestamps where events cannot be recorded anew: executions take turns, also if one waits for a later one, or fails.
-func TestTurns(t *testing.T) {
+// TestTimedBlocks executes a recording with timestamps where events cannot be recorded anew: executions that overlap have events of their own, also if
+// one waits for a later one, or fails.
+func TestTimedBlocks(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()
 		config.Caps.RerecordEvents = false
@@ -261,8 +262,64 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestNestedTurns executes a recording with timestamps, and one that it is nested in, where events cannot be recorded anew.
-func TestNestedTurns(t *testing.T) {
+// TestScratchBlocks executes a recording with scratch memory from two goroutines, and once more behind one of these, or behind a failure.
+func TestScratchBlocks(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		r := open(x, simdriver.Config{}, quick())
+		d := r.devs[0]
+		x.Window(false)
+		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+		r.must(err)
+		in, err1 := c.Binding()
+		out, err2 := c.Binding()
+		mid, err3 := c.Alloca(8)
+		r.must(errors.Join(err1, err2, err3))
+		f, err := c.Copy(mid.All(), in.Range(0, 8))
+		r.must(err)
+		boom, calls := errors.New("boom"), x.Choose(3)
+		fails := calls == 2
+		if calls > 0 {
+			_, err = c.HostCall(func() error {
+				if fails {
+					fails = false
+					return boom
+				}
+				return nil
+			})
+			r.must(err)
+		}
+		_, err = c.Copy(out.Range(0, 8), mid.All(), f)
+		r.must(errors.Join(err, c.End()))
+		var from, to []*gpu.Buffer
+		for i := range byte(3) {
+			from, to = append(from, r.alloc(d, 8)), append(to, r.alloc(d, 8))
+			r.fill(d, from[i], i+1)
+		}
+		s := []*gpu.Semaphore{r.sem(), r.sem(), r.sem()}
+		if calls == 2 { // the first fails alone
+			r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c, from[0].All(), to[0].All()))
+			r.is(r.wait(s[0], 1), boom)
+			s[0] = r.sem()
+		}
+		x.Window(true)
+		r.do(func() { r.must(d.Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, c, from[1].All(), to[1].All())) })
+		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c, from[0].All(), to[0].All()))
+		r.must(d.Queue(1).Execute(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[2], 1)}, c, from[2].All(), to[2].All()))
+		r.wg.Wait()
+		r.must(c.Close())
+		for i, u := range s {
+			r.must(r.wait(u, 1))
+			r.full("an output", r.bytes(d.Queue(0), to[i]), byte(i)+1)
+		}
+		for i := range s {
+			r.must(errors.Join(from[i].Close(), to[i].Close()))
+		}
+		r.end()
+	})
+}
+
+// TestNestedTimers executes a recording with timestamps, and one that it is nested in twice, where events cannot be recorded anew.
+func TestNestedTimers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()
 		config.Caps.RerecordEvents = false
@@ -278,8 +335,10 @@ func TestNestedTurns(t *testing.T) {
 		r.must(c.End())
 		o, err := d.NewCommandBuffer(gpu.CommandOptions{})
 		r.must(err)
-		_, err = o.Nest(c, nil)
-		r.must(err)
+		for range 2 {
+			_, err = o.Nest(c, nil)
+			r.must(err)
+		}
 		r.must(o.End())
 		x.Window(true)
 		s, u := r.sem(), r.sem()

@@ -1,0 +1,248 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A block is what one execution of a recording at a time may use: scratch memory, the events of timestamps, and the graphs that were
+// made with these. End makes the first block. An execution takes a block that is free for it, or makes one more. A recording without
+// scratch memory of its own and without timestamps has one block, which all executions share.
+//
+// An execution takes its block when all that it waits for has been issued, and a part is about to be issued: so a parked execution has
+// none. It keeps the block until its last part has been issued, or has failed. From then on the block is free for who comes after that
+// part. Executions of a block and the parts of an execution come one after the other on the device, so one mark tells all uses: the last.
+type block struct {
+	mem    *Buffer        // scratch memory, or nil
+	timers []driver.Event // of the timestamps, in order
+	graphs []graphOf      // of the parts; under the recording's mu
+
+	// Under blockMu of the recording:
+	taken bool // by an execution of which a part has not been issued
+	last  mark // behind all that has used it
+}
+
+// A run is an execution that needs a block. The submissions of its parts share it.
+type run struct {
+	of    *CommandBuffer
+	block *block // nil until the first part is about to be issued
+
+	// Under blockMu of the recording:
+	begun bool // a stream has been given a part
+	left  int  // parts that have neither been issued nor failed
+}
+
+// start makes the run that of a new execution.
+func (r *run) start(c *CommandBuffer) *run {
+	*r = run{of: c, left: c.users}
+	return r
+}
+
+// needBlocks finds the parts that use a block, where executions need blocks of their own. The first one is made to be on a queue's timeline:
+// on a channel's, making a block would hold up other ranks.
+func (c *CommandBuffer) needBlocks() {
+	if !c.many {
+		return
+	}
+	first := slices.IndexFunc(c.parts, func(p part) bool { return p.host == nil })
+	if first >= 0 && c.parts[first].ch != nil {
+		c.parts = slices.Insert(c.parts, first, part{})
+	}
+	for i := range c.parts {
+		if c.parts[i].host == nil {
+			c.users++
+		}
+	}
+}
+
+// block returns the block that the submission uses.
+func (s *submission) block() *block {
+	if s.run != nil {
+		return s.run.block
+	}
+	return s.recording.blocks[0]
+}
+
+// takeBlock has the execution take a block that is free for it, and reports false if there is none.
+func (s *submission) takeBlock() bool {
+	r := s.run
+	r.of.blockMu.Lock()
+	defer r.of.blockMu.Unlock()
+	if r.block != nil {
+		return true
+	}
+	for _, b := range r.of.blocks {
+		if !b.taken && s.comesAfter(b.last) {
+			b.taken, r.block = true, b
+			return true
+		}
+	}
+	return false
+}
+
+// comesAfter reports whether the execution's own order has it come after a mark: its timeline, and what it waits for. Where events
+// cannot be recorded again before the host has seen them done, only that counts.
+func (s *submission) comesAfter(m mark) bool {
+	if m.tl == nil || m.tl.passed.Load() >= m.seq {
+		return true
+	}
+	if s.run.of.timers > 0 && !s.q.dev.caps.RerecordEvents {
+		return false
+	}
+	if s.q.tl.covers(m.tl, m.seq) {
+		return true
+	}
+	for _, w := range s.waits {
+		if how, p := w.Semaphore.next(w.Value); how == ordered && p.Timeline == m.tl && p.Seq >= m.seq {
+			return true
+		}
+	}
+	return false
+}
+
+// findBlock has the execution take a block, and makes one if none is free. That blocks as long as the driver does. The stream comes
+// after what used the block before.
+func (s *submission) findBlock() error {
+	r := s.run
+	if !s.takeBlock() {
+		if err := s.addBlock(); err != nil {
+			return err
+		}
+	}
+	// What was waited for a moment ago may be signalled by other work now, so the mark is a wait of its own. Mostly nothing comes of it.
+	if m := r.block.last; !r.begun && m.tl != nil && m.tl != s.q.tl && m.tl.passed.Load() < m.seq {
+		s.deps.add(m)
+	}
+	return nil
+}
+
+// addBlock is findBlock for an execution that has found no block.
+func (s *submission) addBlock() error {
+	r := s.run
+	if r.of.askBlocks(); s.takeBlock() {
+		return nil
+	}
+	b, err := r.of.makeBlock()
+	if err == nil {
+		r.block = b
+		return nil
+	}
+	if s.takeBlock() { // it has become free meanwhile
+		return nil
+	}
+	r.of.blockMu.Lock()
+	n := len(r.of.blocks)
+	r.of.blockMu.Unlock()
+	return fmt.Errorf("all %d blocks of the command buffer are in use by executions that this one does not come after, and one more cannot be made: %w; "+
+		"have it wait for one of them, or free memory", n, err)
+}
+
+// askBlocks has the device asked which blocks are still in use.
+func (c *CommandBuffer) askBlocks() {
+	var uses frontier
+	c.blockMu.Lock()
+	for _, b := range c.blocks {
+		if !b.taken && b.last.tl != nil { // it may have become free a moment ago
+			uses.add(b.last)
+		}
+	}
+	c.blockMu.Unlock()
+	for _, m := range uses {
+		m.tl.poll(m.seq, 1)
+	}
+}
+
+// makeBlock makes one more block, which is taken. It blocks as long as the driver does.
+func (c *CommandBuffer) makeBlock() (*block, error) {
+	b := &block{graphs: make([]graphOf, len(c.parts)), taken: true}
+	if c.ownScratch() {
+		mem, err := c.dev.Alloc(DeviceMem, c.layout.Size)
+		if err == nil {
+			err = mem.hold()
+			mem.Close() // the recording alone has it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("scratch memory: %w", err)
+		}
+		b.mem = mem
+	}
+	if c.timers == 0 {
+		c.keepBlock(b)
+		return b, nil
+	}
+	err := c.dev.do(func() error { // the device gives nothing back meanwhile
+		for range c.timers {
+			e, err := c.dev.timers.NewTimer()
+			if err != nil {
+				return errors.Join(append([]error{fmt.Errorf("an event of a timestamp: %w", err)}, b.destroyTimers(c.dev)...)...)
+			}
+			b.timers = append(b.timers, e)
+		}
+		c.keepBlock(b)
+		return nil
+	})
+	if err != nil {
+		if b.mem != nil {
+			b.mem.release()
+		}
+		return nil, err
+	}
+	return b, nil
+}
+
+// keepBlock adds a block to the recording's.
+func (c *CommandBuffer) keepBlock(b *block) {
+	c.blockMu.Lock()
+	defer c.blockMu.Unlock()
+	c.blocks = append(c.blocks, b)
+}
+
+// leaveBlock is what run.leaveBlock is, for the part of the submission.
+func (s *submission) leaveBlock(m mark) {
+	s.run.leaveBlock(m)
+	s.run = nil
+}
+
+// leaveBlock notes that a part of the execution has been given to a stream, as m, or never will be, if m is none.
+func (r *run) leaveBlock(m mark) {
+	r.of.blockMu.Lock()
+	defer r.of.blockMu.Unlock()
+	if m.tl != nil {
+		r.begun, r.block.last = true, m
+	}
+	if r.left--; r.left == 0 && r.block != nil {
+		r.block.taken = false
+	}
+}
+
+// returnBlock gives the block back, if no stream has been given a part of the execution. It takes one anew when it is issued.
+func (r *run) returnBlock() {
+	r.of.blockMu.Lock()
+	defer r.of.blockMu.Unlock()
+	if r.block != nil && !r.begun {
+		r.block.taken, r.block = false, nil
+	}
+}
+
+// destroy gives back what the block has. It runs on a bound thread, when nothing uses the block any more. Its fields stay, for an execution that
+// finds the device closed in a moment may still look at them.
+func (b *block) destroy(d *Device) (errs []error) {
+	for i := range b.graphs {
+		errs = append(errs, b.graphs[i].destroy(d.graphs)...)
+	}
+	errs = append(errs, b.destroyTimers(d)...)
+	if b.mem != nil {
+		b.mem.release()
+	}
+	return errs
+}
+
+func (b *block) destroyTimers(d *Device) (errs []error) {
+	for _, e := range b.timers {
+		errs = append(errs, d.drv.DestroyEvent(e))
+	}
+	return errs
+}

@@ -1,0 +1,255 @@
+package gpu_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// blockBytes is the size of a block of a recording of passing.
+const blockBytes = 256
+
+// blockModes are the ways to run such a recording.
+var blockModes = map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.AutoMode}
+
+// graphMode is a mode in which even a short recording is a graph, if the mode and the device are for graphs.
+func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
+	if caps.Graphs && m == gpu.AutoMode {
+		return gpu.GraphMode
+	}
+	return m
+}
+
+// eachBlock runs a test with a recording of passing, in all ways on devices of all kinds. blocks tells how many blocks there are
+// more than when it was first called; other memory must not come or go.
+func eachBlock(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int)) {
+	for name, m := range blockModes {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+				dev := openDevice(t, d, 0, gpu.Options{Queues: 4})
+				live := uint64(0)
+				test(t, d, dev, passing(t, dev, graphMode(m, caps), between), func() int {
+					now := dev.Stats().Device.Live
+					if live == 0 {
+						live = now
+					}
+					return int(now-live) / blockBytes
+				})
+				must(t, dev.Close())
+			})
+		})
+	}
+}
+
+// TestBlockOfOrder executes a recording 1,000 times in a row, on one queue and on two joined by waits, ahead of the device: all use one block.
+func TestBlockOfOrder(t *testing.T) {
+	eachBlock(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
+		s, in, out := semaphores(t, 2), filled(t, dev, 7), allocate(t, dev, 64)
+		blocks()
+		d.StallDevice(0)
+		for i := range uint64(1000) {
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], i+1)}, c, in.All(), out.All()))
+		}
+		for i := range uint64(1000) {
+			o := order(s[1], i, s[1], i+1)
+			if i == 0 {
+				o.Wait = pts(s[0], 1000)
+			}
+			must(t, dev.Queue(int(1+i%2)).Execute(o, c, in.All(), out.All()))
+		}
+		eventually(t, "all are issued", func() bool { return dev.Stats().Parked == 0 }, dev)
+		if n := blocks(); n != 0 {
+			t.Errorf("%d blocks more", n)
+		}
+		d.ResumeDevice(0)
+		holding(t, "the output", out, 7, gpu.Point{Semaphore: s[1], Value: 1000})
+	})
+}
+
+// TestBlockOfParked executes a recording many times while the executions have still to wait: none has a block before it begins, and
+// where they begin one after the other, or do not begin at all, one block is enough.
+func TestBlockOfParked(t *testing.T) {
+	var calls atomic.Int32
+	eachBlock(t, func() error {
+		if calls.Add(1)%3 == 0 {
+			return io.ErrNoProgress
+		}
+		return nil
+	}, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
+		begin, in, out := semaphores(t, 1)[0], filled(t, dev, 7), allocate(t, dev, 64)
+		blocks()
+		before := gpu.Point{Semaphore: begin, Value: 1}
+		for i := range 30 {
+			s, next := semaphores(t, 1)[0], semaphores(t, 1)[0]
+			must(t, dev.Queue(i%4).Execute(gpu.Order{Wait: []gpu.Point{before}, Signal: pts(s, 1)}, c, in.All(), out.All()))
+			s.OnReached(1, func(error) { next.Signal(1) }) // also when it has failed
+			before = gpu.Point{Semaphore: next, Value: 1}
+		}
+		if n := blocks(); n != 0 {
+			t.Errorf("%d blocks more of parked executions", n)
+		}
+		must(t, begin.Signal(1))
+		must(t, before.Semaphore.Wait(soon(t), 1))
+		if n := blocks(); n != 0 {
+			t.Errorf("%d blocks more of one execution after the other", n)
+		}
+	})
+}
+
+// TestBlocksOfOverlap executes a recording on several queues at once: there are as many blocks as queues, they are used again, and
+// executions without memory for one more fail alone.
+func TestBlocksOfOverlap(t *testing.T) {
+	eachBlock(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
+		const queues = 3
+		s := semaphores(t, queues+1)
+		var ins, outs []*gpu.Buffer
+		for i := range queues + 1 {
+			ins, outs = append(ins, filled(t, dev, byte(i+1))), append(outs, allocate(t, dev, 64))
+		}
+		blocks()
+		at := uint64(0)
+		for range 3 {
+			d.StallDevice(0)
+			for range 20 {
+				at++
+				for i := range queues {
+					must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(s[i], at)}, c, ins[i].All(), outs[i].All()))
+				}
+			}
+			eventually(t, "all are issued", func() bool { return dev.Stats().InFlight == 20*queues }, dev)
+			if n := blocks(); n != queues-1 {
+				t.Errorf("%d blocks more", n)
+			}
+			fault := d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Err: driver.ErrOutOfMemory})
+			x := semaphores(t, 1)[0]
+			must(t, dev.Queue(queues).Execute(gpu.Order{Signal: pts(x, 1)}, c, ins[queues].All(), outs[queues].All()))
+			err := x.Wait(soon(t), 1)
+			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 blocks") || !strings.Contains(err.Error(), "allocate 256 bytes") {
+				t.Errorf("without memory for a block: %v", err)
+			}
+			o := order(s[0], at, x, 1) // which has the order of another one
+			x = semaphores(t, 1)[0]
+			o.Signal = pts(x, 1)
+			must(t, dev.Queue(queues).Execute(o, c, ins[queues].All(), outs[queues].All()))
+			fault.Remove()
+			d.ResumeDevice(0)
+			for i := range queues {
+				holding(t, "an output", outs[i], byte(i+1), gpu.Point{Semaphore: s[i], Value: at})
+			}
+			holding(t, "the output of one in order", outs[queues], queues+1, gpu.Point{Semaphore: x, Value: 1})
+		}
+		live := dev.Stats().Device.Live
+		must(t, c.Close())
+		eventually(t, "the blocks are freed", func() bool { return dev.Stats().Device.Live == live-queues*blockBytes }, dev)
+	})
+}
+
+// TestBlocksOfCallers has a program go far ahead with executions that a host call divides: each that has begun has a block.
+func TestBlocksOfCallers(t *testing.T) {
+	var held atomic.Pointer[chan struct{}]
+	eachBlock(t, func() error { <-*held.Load(); return nil }, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
+		const n = 10
+		gate := make(chan struct{})
+		held.Store(&gate)
+		s, in := semaphores(t, n), filled(t, dev, 9)
+		var outs []*gpu.Buffer
+		for range s {
+			outs = append(outs, allocate(t, dev, 64))
+		}
+		blocks()
+		for i, x := range s {
+			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(x, 1)}, c, in.All(), outs[i].All()))
+		}
+		eventually(t, "all have begun", func() bool { return blocks() == n-1 }, dev)
+		close(gate)
+		for i := range n {
+			holding(t, "an output", outs[i], 9, gpu.Point{Semaphore: s[i], Value: 1})
+		}
+	})
+}
+
+// TestTimedBlock executes a recording with timestamps on two queues at once, where events may be recorded again: each execution has its own, and
+// Elapsed tells of the last.
+func TestTimedBlock(t *testing.T) {
+	for name, m := range map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.GraphMode} {
+		t.Run(name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{})
+			dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+			s, c := semaphores(t, 3), commandBuffer(t, dev, m)
+			b, err := c.Binding()
+			must(t, err)
+			outs := []gpu.Range{allocate(t, dev, 64).All(), allocate(t, dev, 64).All()}
+			from := recorded(t)(c.Timestamp())
+			f := recorded(t)(c.Fill(b.Range(0, 64), []byte{1}, from))
+			to := recorded(t)(c.Timestamp(f))
+			must(t, c.End())
+			if _, err := c.Elapsed(from, to); !errors.Is(err, gpu.ErrArgument) {
+				t.Errorf("before the first execution: %v", err)
+			}
+			timers := calls(d, 0, simdriver.OpNewTimer)
+			d.StallDevice(0)
+			for range 100 {
+				for i, x := range s[:2] {
+					must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(x, 1)}, c, outs[i]))
+					s[i] = semaphores(t, 1)[0]
+				}
+			}
+			if n := calls(d, 0, simdriver.OpNewTimer) - timers; n != 2 {
+				t.Errorf("%d events more", n)
+			}
+			must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[2], 1)}, c, outs[1]))
+			d.ResumeDevice(0)
+			must(t, s[2].Wait(minute(t), 1))
+			if took, err := c.Elapsed(from, to); took < 0 || err != nil {
+				t.Errorf("%v, %v", took, err)
+			}
+		})
+	}
+}
+
+// TestNativeBlocks executes a recording whose functions of Native use scratch memory on several queues at once, and behind a wait.
+func TestNativeBlocks(t *testing.T) {
+	for name, m := range blockModes {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+				if !caps.Native {
+					return
+				}
+				dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
+				c := commandBuffer(t, dev, graphMode(m, caps))
+				b, err := c.Alloca(64)
+				must(t, err)
+				out, err := c.Binding()
+				must(t, err)
+				f := recorded(t)(c.Native(filler(5, 64), []gpu.Range{b.All()}))
+				recorded(t)(c.Copy(out.Range(0, 64), b.All(), f))
+				must(t, c.End())
+				s, begin := semaphores(t, 3), semaphores(t, 1)[0]
+				var outs []*gpu.Buffer
+				d.StallDevice(0)
+				for i, x := range s {
+					outs = append(outs, allocate(t, dev, 64))
+					o := gpu.Order{Signal: pts(x, 1)}
+					if i > 0 {
+						o.Wait = pts(begin, 1)
+					}
+					must(t, dev.Queue(i).Execute(o, c, outs[i].All()))
+				}
+				live := dev.Stats().Device.Live
+				must(t, begin.Signal(1))
+				eventually(t, "three overlap", func() bool { return dev.Stats().Device.Live == live+2*blockBytes }, dev)
+				d.ResumeDevice(0)
+				for i, x := range s {
+					holding(t, "an output", outs[i], 5, gpu.Point{Semaphore: x, Value: 1})
+				}
+				must(t, dev.Close())
+			})
+		})
+	}
+}
