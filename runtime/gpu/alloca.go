@@ -12,12 +12,12 @@ import (
 
 // How memory stands. What is not from a pool is always live, and a binding always pending.
 const (
-	isLive     int32 = iota
-	isPending        // its allocation has not been issued
-	isGone           // its deallocation has been issued
-	isDeferred       // likewise, but the memory goes back to the pool when nothing uses the buffer any more
-	isClosed         // it went back to the pool because the buffer was closed
-	isFailed         // it was never allocated
+	isLive    int32 = iota
+	isPending       // its allocation has not been issued
+	isFreed         // its deallocation is about to be issued, or waits for work that uses it
+	isGone          // its deallocation has been issued
+	isClosed        // it went back to the pool because the buffer was closed
+	isFailed        // it was never allocated
 )
 
 // Alloca allocates memory from a pool, or from the device's current pool if that is nil, in the order of the queue's work.
@@ -59,20 +59,6 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	case q.tl.adopted:
 		return nil, q.notOnAdopted(work.Alloca)
 	}
-	if size > 0 && o.bare() && !p.opt.Zero {
-		if p.blocks == nil {
-			b, err := q.allocaNow(p, size)
-			if p.collects(size, err) {
-				d.collect(true)
-				b, err = q.allocaNow(p, size)
-				err = d.holders(p.opt.Kind, size, p, err)
-			}
-			return b, err
-		}
-		if b := q.hit(p, size); b != nil {
-			return b, nil
-		}
-	}
 	b := q.newBuffer(p, size)
 	if size == 0 {
 		if err := q.submit(q.get(work.Barrier), o); err != nil {
@@ -88,6 +74,7 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	}
 	b.refs.Add(1)
 	s.keep[0] = b
+	s.silent = o.bare()
 	if err := q.submit(s, o); err != nil {
 		return nil, err
 	}
@@ -108,70 +95,6 @@ func (q *Queue) newBuffer(p *Pool, size uint64) *Buffer {
 func (b *Buffer) become(q *Queue, p *Pool, size uint64) {
 	b.dev, b.from, b.pool, b.home = q.dev, pooled, p, q
 	b.mem.Kind, b.mem.Size = p.opt.Kind, size
-}
-
-// allocaNow has a native pool allocate without an event.
-func (q *Queue) allocaNow(p *Pool, size uint64) (*Buffer, error) {
-	tl := q.tl
-	tl.mu.Lock()
-	if err := q.dev.failed(); err != nil {
-		tl.mu.Unlock()
-		return nil, err
-	}
-	var err error
-	if p.crosses(tl) {
-		err = tl.mark() // of what comes before, for whoever waits for that
-	}
-	tl.loose = true
-	var m driver.Mem
-	if err == nil {
-		m, err = p.allocate(tl, size)
-	}
-	if err != nil {
-		tl.mu.Unlock()
-		return nil, q.refused(work.Alloca, err)
-	}
-	stats := &q.dev.buffers
-	stats.mu.Lock()
-	b := stats.fresh()
-	b.become(q, p, size)
-	b.mem.Ptr, b.mem.Host, b.made = m.Ptr, m.Host, tl.issued.Load()
-	stats.link(b)
-	stats.mu.Unlock()
-	tl.mu.Unlock()
-	return b, nil
-}
-
-// hit takes memory of a portable pool that the queue may use at once, or returns nil if there is none. It does not wait for who is
-// issuing something else.
-func (q *Queue) hit(p *Pool, size uint64) *Buffer {
-	tl := q.tl
-	stats := &q.dev.buffers
-	stats.mu.Lock()
-	if q.dev.failed() != nil {
-		stats.mu.Unlock()
-		return nil
-	}
-	addr, seq, ok := p.blocks.HitLocked(size, p.number(tl))
-	if !ok {
-		stats.mu.Unlock()
-		return nil
-	}
-	b := stats.fresh()
-	b.become(q, p, size)
-	b.mem.Ptr, b.made = driver.Ptr(addr), seq
-	stats.link(b)
-	stats.mu.Unlock()
-	if p.opt.Kind != DeviceMem {
-		b.mem.Host = p.hostOf(b.mem.Ptr)
-	}
-	return b
-}
-
-// refused returns the error of what the driver has refused, or a buffer's state forbids.
-func (q *Queue) refused(op work.Kind, err error) error {
-	q.dev.check(err)
-	return q.submitError(op, "", "", err)
 }
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
@@ -246,15 +169,6 @@ func (s *submission) prepare() error {
 	}
 }
 
-// comeAfterAlloca has a dealloca come after the alloca, which may be another queue's, and so after whoever had the memory before:
-// it may be that nothing else does which the dealloca comes after.
-func (s *submission) comeAfterAlloca() {
-	b := s.keep[0]
-	if b.pool.blocks != nil && b.state.Load() == isLive && b.made > 0 && b.home.tl != s.q.tl {
-		s.deps.add(b.behind())
-	}
-}
-
 // unprepare gives back what prepare took, as the alloca was not issued.
 func (s *submission) unprepare(state int32) {
 	b := s.keep[0]
@@ -298,7 +212,6 @@ func (s *submission) alloca(tl *timeline) (started bool, err error) {
 	} else if b.mem.Kind != DeviceMem {
 		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
 	}
-	b.made = tl.issued.Load() + 1
 	if native {
 		b.goLive()
 	}
@@ -373,11 +286,8 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	if b.home != q && b.pool.native != 0 && (b.dev != q.dev || b.dev.caps.PoolsByStream) {
 		return q.deallocaElsewhere(o, b)
 	}
-	if o.bare() && q.dev.backlog.n.Load() == 0 && b.dev == q.dev &&
-		(b.pool.native != 0 || b.pool.keepsAll() && b.precedes(q.tl)) {
-		return q.deallocaNow(b)
-	}
 	s := q.get(work.Dealloca)
+	s.silent = o.bare()
 	return q.submitWith(s, o, b, nil)
 }
 
@@ -418,82 +328,22 @@ func (b *Buffer) Dealloca(o Order) error {
 	return q.Dealloca(o, b)
 }
 
-// deallocaNow deallocates without an event.
-func (q *Queue) deallocaNow(b *Buffer) error {
-	q.tl.mu.Lock()
-	if err := q.dev.failed(); err != nil {
-		q.tl.mu.Unlock()
-		return err
-	}
-	err := b.deallocate(q.tl, q.tl.issued.Load(), 0)
-	q.tl.mu.Unlock()
-	if err != nil {
-		return q.refused(work.Dealloca, err)
-	}
-	if p := b.pool; p.blocks != nil && !p.keepsAll() { // it has been closed meanwhile, or told not to
-		p.dev.reclaim(func() { p.dev.notTaken(p.tidySoon()) })
-	}
-	return nil
-}
-
-// precedes reports whether all that a timeline is given from now on comes after the alloca of a portable pool's memory, if that is
-// there.
-func (b *Buffer) precedes(tl *timeline) bool {
-	return b.home.tl == tl || b.state.Load() != isLive || tl.covers(b.home.tl, b.made)
-}
-
-// deallocate takes the memory away and gives it back to the pool, a portable one behind a submission. The caller holds the
+// deallocate gives memory that takeAway has taken back to the pool, a portable one behind a submission. The caller holds the
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
-// what somebody else has by then. own is how many references to the buffer the dealloca has itself.
-func (b *Buffer) deallocate(tl *timeline, seq uint64, own int32) error {
-	if !b.state.CompareAndSwap(isLive, isDeferred) {
-		_, err := (address{late: b}).resolve()
-		if err == nil {
-			err = ErrUnallocated
-		}
-		return err
+// what somebody else has by then.
+func (b *Buffer) deallocate(tl *timeline, seq uint64) error {
+	b.state.Store(isGone)
+	b.dev.buffers.remove(b)
+	if b.pool.blocks == nil {
+		return b.freeAsync(tl)
 	}
-	if b.mustDefer(own) { // only now, for what is in doubt may be being issued: it says so, and then looks for its memory
-		// Work in front of the dealloca may have the memory without holding the buffer. The next owner is to come after it all the same.
-		b.deferred.Store(&mark{tl, seq})
-		b.dev.askAll() // somebody has to find out when that is
-		b.Close()      // from here on it is as with a buffer that nobody deallocates
-		return nil
-	}
-	if !b.state.CompareAndSwap(isDeferred, isGone) {
-		return nil // it has been closed, and given back, for nothing held it
-	}
-	stats := &b.dev.buffers
-	if b.pool.blocks != nil {
-		line := b.pool.number(tl)
-		stats.mu.Lock()
-		stats.unlist(b)
-		err := b.pool.blocks.FreeLocked(uint64(b.mem.Ptr), blockpool.Mark{Timeline: line, Seq: seq})
-		stats.mu.Unlock()
-		return err
-	}
-	stats.remove(b)
-	tl.loose = true
-	return b.freeAsync(tl)
+	return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: seq})
 }
 
-// mustDefer reports whether a dealloca must wait until nothing holds the buffer any more. Work whose signals have failed while a stream
-// had it may still use the memory, and nobody could order the dealloca after it.
-func (b *Buffer) mustDefer(own int32) bool {
-	refs := b.refs.Load()
-	if b.closed.Load() { // looked at after the count
-		own--
-	}
-	return refs > own && b.inDoubt()
-}
-
-// behind returns behind which work the memory is there.
-func (b *Buffer) behind() mark { return mark{b.home.tl, b.made} }
-
-// hasGone reports whether a dealloca of the memory has been issued.
+// hasGone reports whether a dealloca has taken the memory.
 func (b *Buffer) hasGone() bool {
 	state := b.state.Load()
-	return state == isGone || state == isDeferred
+	return state == isGone || state == isFreed
 }
 
 // freeAsync has a native pool free the memory. The caller holds the timeline's mu.
@@ -509,29 +359,17 @@ func (b *Buffer) freeAsync(tl *timeline) error {
 	return err
 }
 
-// giveBack frees memory that no queue has deallocated and nothing uses. It runs on a bound thread.
+// giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed all that used it, the alloca
+// included. It runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer) error {
-	if b.mem.Size == 0 {
+	if b.mem.Size == 0 || !b.state.CompareAndSwap(isLive, isClosed) {
 		return nil
 	}
-	was, is := isLive, isClosed
-	for !b.state.CompareAndSwap(was, is) { // a dealloca may be deferred meanwhile
-		if was = b.state.Load(); was != isLive && was != isDeferred {
-			return nil
-		}
-		if was == isDeferred {
-			is = isGone
-		}
-	}
-	behind := b.behind() // who uses the memory is done, but whoever had it before may not be
-	if m := b.deferred.Load(); m != nil {
-		behind = *m
-	}
+	tl := b.home.tl
 	if p.blocks != nil {
-		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(behind.tl), Seq: behind.seq})
+		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(tl)})
 		return errors.Join(err, p.tidySoon())
 	}
-	tl := behind.tl
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	tl.loose = true

@@ -60,10 +60,8 @@ type Buffer struct {
 	from   origin
 	pool   *Pool  // that it is from
 	home   *Queue // that allocated it from there
-	made   uint64 // behind which submission of that it is there, 0 if that is known to be over
+	uses   uses   // of memory from a pool
 	rare   *rare  // what few have, for many are made
-
-	deferred atomic.Pointer[mark] // behind which work it was deallocated, if that was deferred
 
 	before, after *Buffer // in the device's list
 }
@@ -373,6 +371,8 @@ func (b *Buffer) Close() error {
 		b.rare.awaited.Store(true)
 		b.dev.short.Add(1)
 		b.dev.askAll()
+	} else if b.from == pooled && b.pool.closed.Load() {
+		b.dev.askAll()
 	}
 	b.release()
 	return nil
@@ -415,7 +415,7 @@ func (b *Buffer) releaseAll(n int32) {
 		return
 	}
 	switch {
-	case b.from == pooled && !b.taken(): // it has gone, or has never come
+	case b.from == pooled && b.state.Load() != isLive: // it has gone, or has never come
 		b.dev.buffers.remove(b)
 		return
 	case b.from == borrowed:
@@ -431,12 +431,6 @@ func (b *Buffer) releaseAll(n int32) {
 			s.freed(b)
 		}
 	})
-}
-
-// taken reports whether a pool has given out the memory, and has not got it back.
-func (b *Buffer) taken() bool {
-	state := b.state.Load()
-	return state == isLive || state == isDeferred
 }
 
 // A bufferRun is references to buffers that are let go of together where they are to the same one.
@@ -515,7 +509,7 @@ func (a address) resolveLate() (driver.Ptr, error) {
 	switch a.late.state.Load() {
 	case isLive:
 		return a.late.mem.Ptr + a.ptr, nil
-	case isGone, isDeferred:
+	case isFreed, isGone:
 		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
 	case isClosed:
 		return 0, errBufferClosed
@@ -575,7 +569,7 @@ func (r Range) checkOn(op string, d *Device) (address, error) {
 
 // bufferStats lists a device's buffers.
 type bufferStats struct {
-	mu     sync.Mutex // a leaf but for what a poolOrder locks: the device's portable pools are locked with it
+	mu     sync.Mutex // protects the following; a leaf
 	list   *Buffer
 	n      int
 	device ByteStats

@@ -138,7 +138,6 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	owed := c.hand.owed
 	c.hand.owed = nil
 	c.finish(channelAbandoned)
-	c.q.tl.doubt(c.q.tl.issued.Load() + 1) // what the thread is about
 	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.info.Name, Err: c.failed()}, owed...)
 	late := fmt.Errorf("gpu: channel: the library "+what+": %w", abortTime, ErrClosed)
 	return errors.Join(late, c.notAborted()), true

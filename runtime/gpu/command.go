@@ -61,6 +61,7 @@ type CommandBuffer struct {
 	nrefers   int // of refers, those of commands that have been recorded
 	args      []uint64
 	held      map[*Buffer]struct{}
+	uses      uses      // of all that it holds
 	foreign   []*Buffer // of held, those of other devices, and those of nested ones
 	code      map[*Executable]struct{}
 	nested    []*CommandBuffer
@@ -389,6 +390,9 @@ func (c *CommandBuffer) hold(b *Buffer) error {
 		return err
 	}
 	c.held[b] = struct{}{}
+	if b.from == pooled {
+		b.uses.join(&c.uses)
+	}
 	if b.dev != c.dev {
 		c.foreign = append(c.foreign, b)
 	}
@@ -634,6 +638,9 @@ func (c *CommandBuffer) destroy() error {
 		b.free()
 	}
 	for b := range c.held {
+		if b.from == pooled {
+			b.uses.leave(&c.uses)
+		}
 		b.release()
 	}
 	for x := range c.code {

@@ -94,6 +94,7 @@ func (d *Device) letGo(s *submission, held *bufferRun) {
 		s.event = nil
 	}
 	s.letGoAll()
+	s.giveUpFree()
 	for _, e := range s.held {
 		e.drop()
 	}

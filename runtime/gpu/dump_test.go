@@ -128,8 +128,8 @@ func (d *Device) dump(b *strings.Builder) {
 }
 
 func (tl *timeline) dump(b *strings.Builder) {
-	fmt.Fprintf(b, "  %s: issued %d, marked %d, passed %d, wanted %d, doubted %d, asked %d times in vain", tl.name(), tl.issued.Load(), tl.marked.Load(),
-		tl.passed.Load(), tl.wanted.Load(), tl.doubted.Load(), tl.vain.Load())
+	fmt.Fprintf(b, "  %s: issued %d, marked %d, passed %d, wanted %d, asked %d times in vain", tl.name(), tl.issued.Load(), tl.marked.Load(),
+		tl.passed.Load(), tl.wanted.Load(), tl.vain.Load())
 	if tl.ch != nil && tl.ch.Err() != nil {
 		fmt.Fprintf(b, ", failed: %v", tl.ch.Err())
 	}

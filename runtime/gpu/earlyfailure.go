@@ -1,9 +1,6 @@
 package gpu
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Work may fail while a stream still has it: its device is lost, its channel is aborted, the driver took only a part of it, or one of the
 // semaphores that it signals is failed for another reason. Its signals fail then, but the device may go on with it. So that its signals
@@ -83,7 +80,6 @@ func (tl *timeline) failInFlight(err error) *timepoint {
 		return nil
 	}
 	tl.addFailed(from+1, last, err)
-	tl.doubt(last)
 	tl.ring.mu.Lock()
 	all := make([]*submission, 0, last-from)
 	for seq := from + 1; seq <= last; seq++ {
@@ -95,64 +91,6 @@ func (tl *timeline) failInFlight(err error) *timepoint {
 		released.join(tl.dev.failSignals(s, err))
 	}
 	return released.first
-}
-
-// doubt notes that of the work up to seq some has failed, or is about to, that the stream has not passed.
-func (tl *timeline) doubt(seq uint64) {
-	for now := tl.doubted.Load(); now < seq && !tl.doubted.CompareAndSwap(now, seq); now = tl.doubted.Load() {
-	}
-}
-
-// inDoubt reports whether work that has failed may still use a buffer: work of its own device, or of another one.
-func (b *Buffer) inDoubt() bool {
-	for _, q := range b.dev.all() {
-		if q.tl.doubts(b) {
-			return true
-		}
-	}
-	return b.dev.lent.any(func(m mark) bool { return m.tl.doubts(b) })
-}
-
-// doubts reports whether work in doubt uses a buffer: what the stream has not passed, and some of which has failed, or what is being issued.
-func (tl *timeline) doubts(b *Buffer) bool {
-	if tl.going.Load() == nil && tl.passed.Load() >= tl.doubted.Load() { // in this order: what is not being issued any more is in doubt by its number
-		return false
-	}
-	tl.ring.mu.Lock()
-	defer tl.ring.mu.Unlock()
-	if s := tl.going.Load(); s != nil && s.inDoubt() && s.uses(b) {
-		return true
-	}
-	end, last := tl.doubted.Load(), tl.issued.Load()
-	for seq := tl.ring.head; seq <= min(end, last); seq++ {
-		if tl.ring.at(seq).uses(b) {
-			return true
-		}
-	}
-	return end > last // it is being issued
-}
-
-// inDoubt reports whether a submission is in doubt by what it is to signal.
-func (s *submission) inDoubt() bool {
-	return slices.ContainsFunc(s.signals, func(p Point) bool { return p.Semaphore.inDoubt() })
-}
-
-// uses reports whether a submission may use a buffer.
-func (s *submission) uses(b *Buffer) bool {
-	for x := range s.named {
-		if x == b {
-			return true
-		}
-	}
-	return s.cold && s.recording != nil && s.recording.uses(b)
-}
-
-// uses reports whether a recording that has ended, and that a submission holds, names a buffer.
-func (c *CommandBuffer) uses(b *Buffer) bool {
-	if _, ok := c.held[b]; ok {
-		return true
-	}
-	return slices.ContainsFunc(c.nested, func(n *CommandBuffer) bool { return n.uses(b) })
 }
 
 // cause returns why a submission that its stream has passed has failed all the same: because of what it waits for.

@@ -101,7 +101,7 @@ func TestMishap(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, StageSize: 4096}), semaphores(t, 1)[0]
 			p, all := whole(t, dev)
-			b, stream := alloca(t, dev.Queue(1), gpu.Order{}, p, all), d.Streams(0)[0]
+			b, stream := allocated(t, dev.Queue(1), p, all), d.Streams(0)[0]
 			must(t, d.StallStream(stream))
 			use(t, d, dev.Queue(0), b, gpu.Order{Signal: pts(s, 1)})
 			if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
@@ -165,7 +165,7 @@ func TestMishap(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, StageSize: 4096}), semaphores(t, 1)[0]
 			p, all := whole(t, dev)
-			b, stream := alloca(t, dev.Queue(1), gpu.Order{}, p, all), d.Streams(0)[0]
+			b, stream := allocated(t, dev.Queue(1), p, all), d.Streams(0)[0]
 			must(t, d.StallStream(stream))
 			use(t, dev, b, s)
 			given(t, dev.Queue(1), p, b)
@@ -177,7 +177,7 @@ func TestMishap(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
 		p, all := whole(t, dev)
-		b, inside, goes, issued := alloca(t, dev.Queue(1), gpu.Order{}, p, all), make(chan struct{}), make(chan struct{}), make(chan error)
+		b, inside, goes, issued := allocated(t, dev.Queue(1), p, all), make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
 			issued <- dev.Queue(0).Native(gpu.Order{Signal: pts(s, 1)}, func(gpu.Native) error {
 				close(inside)

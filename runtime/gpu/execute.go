@@ -129,7 +129,6 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 	if len(o.Free) > 0 {
 		l = newLent(total, o.Free)
 	}
-	forget := link.doubtWith(o.Signal)
 	n := 0 // parts submitted
 	for _, x := range list {
 		var r *run
@@ -161,7 +160,6 @@ func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error 
 				}
 			}
 			if n == 0 && x.parts[i].ch == nil && q.failed() == nil {
-				forget()
 				return err
 			}
 			FailAll(err, signalled(o)...) // what has been submitted goes on

@@ -554,6 +554,7 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
+	p.dev.askAll() // what has used its memory may be done
 	if p.blocks != nil {
 		p.dev.reclaim(func() {
 			_, err := p.blocks.Close(p.order())

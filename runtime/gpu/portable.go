@@ -15,7 +15,7 @@ func (p *Pool) makePortable() (err error) {
 	p.slabs.p, p.opt.Portable = p, true
 	p.threshold.Store(p.opt.Threshold)
 	limit := (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1) // what has no multiple above it is none
-	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: limit, Initial: p.opt.InitialSize, Mutex: &p.dev.buffers.mu})
+	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: limit, Initial: p.opt.InitialSize})
 	return err
 }
 
@@ -33,7 +33,7 @@ func (p *Pool) makeOver(b *Buffer) error {
 		return err
 	}
 	var err error
-	if p.blocks, err = blockpool.Fixed(uint64(b.mem.Ptr), b.mem.Size, blockpool.Config{Mutex: &p.dev.buffers.mu}); err != nil {
+	if p.blocks, err = blockpool.Fixed(uint64(b.mem.Ptr), b.mem.Size, blockpool.Config{}); err != nil {
 		b.release()
 		return argument("new pool", "over memory without room for an allocation: %v", err)
 	}

@@ -130,7 +130,13 @@ func (q *Queue) submit(s *submission, o Order) error {
 		s.lent, s.cold = newLent(1, o.Free), true
 	}
 	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && s.mode != untilReached {
-		switch how, _ := q.tl.issue(s); how {
+		kind, silent := s.op.Kind, s.silent
+		switch how, err := q.tl.issue(s); how {
+		case refused, notIssued:
+			if silent {
+				return q.submitError(kind, "", "", err)
+			}
+			return nil
 		case early:
 		case starved:
 			q.dev.awaitBacklog()

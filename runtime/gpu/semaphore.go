@@ -41,7 +41,6 @@ const failedValue = math.MaxUint64
 const (
 	hasPoints  = 1 << iota // a device will raise the value
 	hasWaiters             // or something that a signal must look at
-	isDoubted              // of work that signals it nobody can tell any more when it is over; for good
 )
 
 // expected is what is to happen to a semaphore: who will signal it and who waits for that.
@@ -240,7 +239,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 
 // settle makes flags say what the list has. The caller holds mu.
 func (s *Semaphore) settle() {
-	flags := s.flags.Load() & isDoubted
+	flags := uint32(0)
 	if l := s.list; l != nil {
 		if !l.points.Empty() {
 			flags |= hasPoints
@@ -305,42 +304,6 @@ func (l *expected) reached(value uint64) *timepoint {
 	return l.issued.pop(value, l.reach.pop(value, nil))
 }
 
-// doubtAll has the work that signals the semaphore be in doubt, what is issued and what will be. The caller holds mu.
-func (s *Semaphore) doubtAll() {
-	s.flags.Store(s.flags.Load() | isDoubted)
-	if s.list != nil {
-		s.list.points.Each((*timeline).doubt)
-	}
-}
-
-// inDoubt reports whether work that is to signal the semaphore is in doubt, as that has failed, or one that its operation is to signal.
-func (s *Semaphore) inDoubt() bool { return s.flags.Load()&isDoubted != 0 }
-
-// doubtWith has the work that signals the semaphore be in doubt when a semaphore of some points fails before it is there: the operation of which
-// it is a part is to signal these. The function returned takes that back.
-func (s *Semaphore) doubtWith(points []Point) (forget func()) {
-	list := make([]timepoint, len(points))
-	for i, p := range points {
-		list[i] = timepoint{doubts: s, lazy: true, index: -1}
-		p.Semaphore.expectAt(p.Value, &list[i])
-		if p.Semaphore.inDoubt() { // else whoever fails it finds the timepoint
-			s.doubt()
-		}
-	}
-	return func() {
-		for i, p := range points {
-			p.Semaphore.cancel(&list[i])
-		}
-	}
-}
-
-// doubt is doubtAll for a caller that holds no mu, or that of a semaphore which the operation is to signal.
-func (s *Semaphore) doubt() {
-	s.mu.Lock()
-	s.doubtAll()
-	s.mu.Unlock()
-}
-
 func (s *Semaphore) fail(err error) *timepoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,14 +313,6 @@ func (s *Semaphore) fail(err error) *timepoint {
 	}
 	if !s.failure.CompareAndSwap(nil, why) {
 		return nil
-	}
-	s.doubtAll() // before value says so: whoever finds that it has failed may free what the work uses
-	if s.list != nil {
-		for _, t := range s.list.reach {
-			if t.doubts != nil {
-				t.doubts.doubt()
-			}
-		}
 	}
 	l := s.list
 	for {
@@ -384,9 +339,6 @@ func (s *Semaphore) fail(err error) *timepoint {
 func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasPoints)
-	if s.inDoubt() {
-		p.Timeline.doubt(p.Seq)
-	}
 	if s.value.Load() == failedValue {
 		s.settle()
 		s.mu.Unlock()

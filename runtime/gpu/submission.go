@@ -53,6 +53,8 @@ type submission struct {
 	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold     bool   // what comes last in the record may be in use
 	abroad   bool   // the stream was made to wait for another device's work
+	freed    bool   // it is a dealloca that has taken the memory away
+	silent   bool   // its caller gets the error
 	seq      uint64 // once issued
 	op       work.Op
 
@@ -67,6 +69,7 @@ type submission struct {
 	keep     [2]*Buffer // those of dst and src; held until the work is done
 
 	deps    frontier // what the work must come after
+	left    frontier // uses of the memory to be freed that it does not come after
 	events  []*event // behind the deps, held, once they have been looked for; nil for one that is done
 	follows frontier // what the work comes after on other timelines
 	held    []*event // of others, which must not be recorded anew before the work is done
@@ -258,7 +261,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.mode, s.late, s.fed, s.recorded, s.abroad, s.keep, s.seq = untilIssued, false, false, false, false, [2]*Buffer{}, 0
+	s.mode, s.late, s.fed, s.recorded, s.abroad, s.silent, s.keep, s.seq = untilIssued, false, false, false, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 
@@ -280,7 +283,7 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 	case work.Alloca:
 		return s.alloca(tl)
 	case work.Dealloca:
-		err = s.keep[0].deallocate(tl, tl.issued.Load()+1, 1)
+		err = s.keep[0].deallocate(tl, tl.issued.Load()+1)
 		return err == nil, err
 	case work.Execute:
 		return s.execute(tl)

@@ -51,8 +51,6 @@ type timeline struct {
 	awaiters []awaiter   // under retireMu
 
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
-	doubted  atomic.Uint64                 // some of the work up to here, at most, is such
-	going    atomic.Pointer[submission]    // is being issued; taken away under the ring's mu
 }
 
 func newTimeline(d *Device) *timeline {
@@ -88,7 +86,7 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission) (outcome, error) {
-	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca && s.keep[0].home.tl != tl {
+	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca {
 		if how, err := tl.equip(s); err != nil {
 			return how, err
 		}
@@ -110,16 +108,11 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	case issuedWork:
 		released, wanted = tl.publish(s)
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
-		if s.op.Kind != work.Alloca || s.keep[0].state.Load() == isLive { // else only waits are in the stream
-			tl.doubt(s.seq)
-		}
-		tl.gone() // for that takes its signals away
 		released = tl.dev.failSignals(s, err)
 		if s.op.Kind == work.Alloca {
 			s.spoil(tl)
 		}
 	default:
-		tl.gone()
 		last := tl.issued.Load()
 		tl.mu.Unlock()
 		if how == refused {
@@ -138,7 +131,6 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	seq, done, recorded, abroad := s.seq, tl.passed.Load(), s.recorded, s.abroad
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
-	tl.gone()
 	if recorded {
 		tl.noteMark(seq)
 	}
@@ -207,7 +199,7 @@ func (tl *timeline) equip(s *submission) (how outcome, err error) {
 		}
 	}
 	if err == nil && s.op.Kind == work.Dealloca {
-		s.comeAfterAlloca()
+		how, err = s.takeAway()
 	}
 	if err != nil {
 		tl.dismiss(s, how, err)
@@ -237,6 +229,9 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error) {
 	}
 	switch how {
 	case early:
+		s.giveUpFree()
+	case inUse:
+		s.awaitUses()
 	case foreign:
 		s.letGoAll()
 		if s.run != nil {
@@ -295,11 +290,14 @@ const (
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
 	starved                     // it is in the backlog, and no more the caller's
+	inUse                       // it frees memory that work may use which it does not come after
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
 
 var errStarved = errors.New("gpu: in the backlog")
+
+var errInUse = errors.New("gpu: the memory is in use")
 
 // submit makes the native calls.
 func (tl *timeline) submit(s *submission) (outcome, error) {
@@ -327,9 +325,6 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 		}
 	}
 	how, seq := issuedWork, tl.issued.Load()+1
-	if s.op.Kind != work.Dealloca { // which uses no memory
-		tl.going.Store(s) // before it finds its memory: see deallocate
-	}
 	started, err := tl.start(s, seq, brief)
 	if err == nil && (s.span.timed() || !(brief && tl.unmarked(s, seq))) {
 		err = tl.dev.drv.Record(s.event.h, tl.h)
@@ -339,7 +334,7 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	}
 	if err != nil {
 		if how = tl.broken(s, started); how == refused {
-			return how, err
+			return how, tl.refuse(s, seq, err)
 		}
 	}
 	s.seq = seq
@@ -347,11 +342,13 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	return how, err
 }
 
-// gone says that nothing is being issued. The caller holds mu.
-func (tl *timeline) gone() {
-	tl.ring.mu.Lock() // which readers of going hold: none has the submission when it is recycled
-	tl.going.Store(nil)
-	tl.ring.mu.Unlock()
+// refuse takes back the uses of a submission that the driver has refused, as err says, which it returns. If a dealloca waits for
+// its number, a barrier takes that. The caller holds mu.
+func (tl *timeline) refuse(s *submission, seq uint64, err error) error {
+	if s.unused(mark{tl, seq}) && tl.issued.Load() < seq && !tl.putBarrier(s, seq) {
+		return fmt.Errorf("no event could be recorded: %w: %w", driver.ErrLost, err)
+	}
+	return err
 }
 
 // order looks how a submission comes after its deps. Of those for which the stream must wait, which it reports, it finds the
@@ -410,8 +407,9 @@ func (tl *timeline) broken(s *submission, started bool) outcome {
 
 // start makes the native calls of a submission up to its event. It reports whether the stream has got any of them.
 func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, err error) {
-	if !brief { // else it has nothing to do with other streams and devices
-		if err := s.borrow(mark{tl, seq}); err != nil { // before it finds its memory: see deallocate
+	s.uses(mark{tl, seq}) // before it finds its memory: see uses
+	if !brief {           // else it has nothing to do with other streams and devices
+		if err := s.borrow(mark{tl, seq}); err != nil {
 			return false, err
 		}
 	}

@@ -41,25 +41,6 @@ func TestFailedWhenPassed(t *testing.T) {
 	}
 }
 
-// TestDoubtBeforeFailure: the parts of an operation are in doubt when others can find that a semaphore has failed which the operation is to signal, and not
-// only when all have been told.
-func TestDoubtBeforeFailure(t *testing.T) {
-	var of, parts Semaphore
-	tl := newTimeline(new(Device))
-	defer parts.doubtWith([]Point{{&of, 1}})()
-	parts.publish(point{Value: 1, Timeline: tl, Seq: 1})
-	of.fail(io.EOF) // and nobody has been told
-	if !of.inDoubt() || !parts.inDoubt() || tl.doubted.Load() != 1 {
-		t.Errorf("up to %d is in doubt", tl.doubted.Load())
-	}
-	var closed, rest Semaphore
-	defer rest.doubtWith([]Point{{&closed, 1}})()
-	closed.Close()
-	if !rest.inDoubt() { // the work goes on, and nobody can be ordered behind it any more
-		t.Error("closing makes no doubts")
-	}
-}
-
 // TestWaitForClosed: work fails that was about to have its stream wait for another device when that one was lost and closed.
 func TestWaitForClosed(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
@@ -182,72 +163,48 @@ func TestFailedByClose(t *testing.T) {
 	}
 }
 
-// TestNothingGoing: when work has been issued, or the driver has refused it, the timeline has none in hand, for the record may be used again.
-func TestNothingGoing(t *testing.T) {
+// TestUseBeforeCheck: work that is issued while its memory is being freed either fails, or the dealloca waits for it; and the number that the dealloca
+// may have seen is passed though the work has failed.
+func TestUseBeforeCheck(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
-	dev, err := Open(d, 0, Options{})
+	dev, err := Open(d, 0, Options{Queues: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	b, err := dev.Alloc(DeviceMem, 64)
+	p, err := dev.NewPool(PoolOptions{Portable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, fault := range []simdriver.Op{"", simdriver.OpFill, simdriver.OpRecord} {
-		for i := range markEvery { // the last has an event behind it
-			if fault != "" && i == markEvery-1 {
-				d.Inject(simdriver.Fault{Op: fault, N: 1})
-			}
-			if err := dev.Queue(0).Fill(Order{}, b.All(), []byte{1}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if tl := dev.Queue(0).tl; tl.going.Load() != nil {
-			t.Errorf("after a fault of %q it has work in hand", fault)
-		}
+	there, used, freed := new(Semaphore), new(Semaphore), new(Semaphore)
+	b, err := dev.Queue(0).Alloca(Order{Signal: []Point{{there, 1}}}, p, 64)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// TestBorrowBeforeUse: work that is in doubt says that it uses another device's memory before it finds that, for a dealloca may be looking for such work.
-func TestBorrowBeforeUse(t *testing.T) {
-	d := simdriver.New(simdriver.Config{Devices: 2})
-	var devs [2]*Device
-	for i := range devs {
-		dev, err := Open(d, i, Options{})
-		if err != nil {
+	if err := there.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	b.uses.mu.Lock() // holds the fill up, and then the dealloca
+	result := make(chan error, 2)
+	go func() {
+		result <- dev.Queue(1).Fill(Order{Signal: []Point{{used, 1}}}, b.All(), []byte{1})
+	}()
+	untilIn("(*uses).add(")
+	go func() { result <- dev.Queue(0).Dealloca(Order{Signal: []Point{{freed, 1}}}, b) }()
+	untilIn("(*uses).left(")
+	b.uses.mu.Unlock()
+	for range 2 {
+		if err := <-result; err != nil {
 			t.Fatal(err)
 		}
-		defer dev.Close()
-		devs[i] = dev
 	}
-	p, err := devs[0].NewPool(PoolOptions{Portable: true})
-	if err != nil {
-		t.Fatal(err)
+	if err := used.Wait(t.Context(), 1); !errors.Is(err, ErrUnallocated) {
+		t.Errorf("the fill found the memory freed: %v", err)
 	}
-	b, err := devs[0].Queue(0).Alloca(Order{}, p, 64)
-	if err != nil {
-		t.Fatal(err)
+	if n := d.Counters().Devices[0].Calls[simdriver.OpFill]; n != 0 {
+		t.Errorf("%d fills", n)
 	}
-	x, err := devs[1].Alloc(DeviceMem, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := new(Semaphore)
-	s.Fail(io.EOF)
-	devs[0].lent.mu.Lock() // holds the copy up
-	result := make(chan error)
-	go func() { result <- devs[1].Queue(0).Copy(Order{Signal: []Point{{s, 1}}}, b.All(), x.All()) }()
-	untilIn("(*loan).add(")
-	if err := devs[0].Queue(0).Dealloca(Order{}, b); err != nil {
-		t.Fatal(err)
-	}
-	given := b.state.Load() == isGone
-	devs[0].lent.mu.Unlock()
-	if err := <-result; err != nil {
-		t.Fatal(err)
-	}
-	if n := d.Counters().Devices[1].Calls[simdriver.OpCopy]; given && n != 0 {
-		t.Error("a copy to memory that has been given back")
+	if err := freed.Wait(t.Context(), 1); err != nil {
+		t.Errorf("the dealloca: %v", err)
 	}
 }

@@ -14,9 +14,9 @@ type timepoint struct {
 	fn     func(error) // called without locks, once; or
 	host   *hostEvent  // that is to be woken; or
 	link   *Point      // that is to be signalled; or
-	doubts *Semaphore  // whose work is in doubt if this one's semaphore fails, which that sees to
-	next   *timepoint  // in a pool, or in a list of released ones
-	err    error       // what it was released with
+
+	next *timepoint // in a pool, or in a list of released ones
+	err  error      // what it was released with
 }
 
 // A timepointList gathers released timepoints, in order.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
@@ -78,7 +77,6 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 	if err := sameSize(dst, src); err != nil {
 		return err
 	}
-	signals := slices.Clone(o.Signal)
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
 		if err := there.dev.stay(); err != nil { // or its pinned memory would go
 			return err
@@ -89,7 +87,6 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		if err != nil {
 			return err
 		}
-		defer done.doubtWith(signals)()
 		return there.pieces(free, part, done, !up, func(_ *lent, p []byte, at int64) error {
 			if up {
 				copy(piece[at:], p)
@@ -127,11 +124,7 @@ func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do 
 		}
 		return err
 	}
-	forget := done.doubtWith(o.Signal)
-	if err = q.submitWith(s, o, r.Buffer, also); err != nil {
-		forget()
-	}
-	return err
+	return q.submitWith(s, o, r.Buffer, also)
 }
 
 // piecesAhead is how many pieces are on their way at a time.

@@ -202,7 +202,7 @@ func (w *world) alloc() {
 	if w.src != nil {
 		grows = w.src.grows
 	}
-	b, err := w.hitOrAlloc(size, n*w.align, on)
+	b, err := w.p.Alloc(size, on, &w.order)
 	w.sync()
 	asked := w.src != nil && w.src.grows > grows
 	if asked && (none || one && w.rule == WaitThenGrow) {
@@ -258,23 +258,6 @@ func (w *world) alloc() {
 	w.live = append(w.live, h)
 	w.used += b.Size
 	w.high = max(w.high, w.used)
-}
-
-// hitOrAlloc allocates, or tries first whether the pool has a block at hand.
-func (w *world) hitOrAlloc(size, rounded uint64, on int) (Block, error) {
-	if w.c.below(2) == 0 {
-		before := w.p.Stats()
-		w.p.mu.Lock()
-		addr, _, ok := w.p.HitLocked(size, on)
-		w.p.mu.Unlock()
-		if got := w.p.Stats().Hits - before.Hits; got != map[bool]uint64{true: 1}[ok] {
-			w.t.Fatalf("%d hits are counted, and it was %t", got, ok)
-		}
-		if ok {
-			return Block{Addr: addr, Size: rounded}, nil
-		}
-	}
-	return w.p.Alloc(size, on, &w.order)
 }
 
 // wait makes a timeline wait for a mark, and for what was in front of that.

@@ -46,10 +46,6 @@ type Config struct {
 	Initial  uint64   // bytes to reserve at once
 	SlabSize uint64   // slabs are multiples of it; 0 takes what suits the block
 	Waits    WaitRule // whether waiting or growing comes first
-
-	// Mutex is what the pool locks, which may guard more than one pool, and what the caller keeps beside them; nil is one of its own.
-	// It is a leaf but for what an Order locks.
-	Mutex *sync.Mutex
 }
 
 // A WaitRule says when Alloc makes a timeline wait.
@@ -80,7 +76,7 @@ type Pool struct {
 
 	sourceMu sync.Mutex // held around calls of the source; taken before mu
 
-	mu        *sync.Mutex
+	mu        sync.Mutex
 	closed    bool
 	destroyed bool
 	sets      []*set // of free blocks: first of those without a mark, then of each timeline
@@ -117,9 +113,9 @@ func New(src Source, c Config) (*Pool, error) {
 	return p, nil
 }
 
-// Fixed makes a pool over one slab of the caller's. Of c it uses Align, Waits and Mutex.
+// Fixed makes a pool over one slab of the caller's. Of c it uses Align and Waits.
 func Fixed(base, size uint64, c Config) (*Pool, error) {
-	p, err := newPool(Config{Align: c.Align, Waits: c.Waits, Mutex: c.Mutex, MaxSize: size})
+	p, err := newPool(Config{Align: c.Align, Waits: c.Waits, MaxSize: size})
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +127,7 @@ func Fixed(base, size uint64, c Config) (*Pool, error) {
 }
 
 func newPool(c Config) (*Pool, error) {
-	p := &Pool{align: c.Align, limit: c.MaxSize, slabSize: c.SlabSize, rule: c.Waits, mu: c.Mutex, rand: 1}
-	if p.mu == nil {
-		p.mu = new(sync.Mutex)
-	}
+	p := &Pool{align: c.Align, limit: c.MaxSize, slabSize: c.SlabSize, rule: c.Waits, rand: 1}
 	if p.align == 0 {
 		p.align = 256
 	}
@@ -177,24 +170,8 @@ func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 	return r, nil
 }
 
-// HitLocked is Alloc where the pool has a block about which the order need not be asked, because it was freed behind work of the same
-// timeline, or is known to be done with. It reports whether there is one, and the number of the work behind which it was freed, or 0.
-// The caller holds the mutex.
-func (p *Pool) HitLocked(size uint64, timeline int) (addr, seq uint64, ok bool) {
-	n, err := p.round(size)
-	if err != nil || uint(timeline) >= MaxTimelines || p.closed {
-		return 0, 0, false
-	}
-	b := p.near(n, int32(timeline))
-	if b == nil {
-		return 0, 0, false
-	}
-	b = p.use(b, n)
-	p.stats.Hits++
-	return b.addr, b.seq, true
-}
-
-// Near reports whether Alloc would not call the source, for the pool has a block as HitLocked hands out, or is closed, or the size is none.
+// Near reports whether Alloc would not call the source, for the pool has a block that was freed behind work of the same timeline, or whose use is
+// known to be over, or is closed, or the size is none.
 func (p *Pool) Near(size uint64, timeline int) bool {
 	n, err := p.round(size)
 	if err != nil || uint(timeline) >= MaxTimelines {
@@ -237,13 +214,7 @@ func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 // handed out anew at the same address cannot be told from the old one.
 func (p *Pool) Free(addr uint64, after Mark) error {
 	p.mu.Lock()
-	err := p.FreeLocked(addr, after)
-	p.mu.Unlock()
-	return err
-}
-
-// FreeLocked is Free for a caller that holds the mutex.
-func (p *Pool) FreeLocked(addr uint64, after Mark) error {
+	defer p.mu.Unlock()
 	if after.Seq != 0 && uint(after.Timeline) >= MaxTimelines {
 		return timelineError(after.Timeline)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -136,30 +135,6 @@ func TestReuse(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestHitSays(t *testing.T) {
-	var mu sync.Mutex
-	p, _ := newTest(t, Config{Initial: 4096, Mutex: &mu})
-	tryHit := func(timeline int) (addr, seq uint64, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		return p.HitLocked(4096, timeline)
-	}
-	hit := func(timeline int, seq uint64) Block {
-		t.Helper()
-		addr, got, ok := tryHit(timeline)
-		if !ok || got != seq {
-			t.Errorf("a block behind work %d, %t; want %d", got, ok, seq)
-		}
-		return Block{Addr: addr}
-	}
-	mustFree(t, p, hit(1, 0), Mark{1, 7})
-	if addr, _, ok := tryHit(2); ok {
-		t.Errorf("%#x is for another timeline", addr)
-	}
-	mustFree(t, p, hit(1, 7), Mark{})
-	mustFree(t, p, hit(2, 0), Mark{})
 }
 
 func TestBestFit(t *testing.T) {

@@ -1,0 +1,171 @@
+package gpu
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+)
+
+// Uses say which work may touch memory of a pool. They order two sides without a common lock:
+//
+//   - a submission adds its mark, and then looks whether the memory is still allocated (timeline.start);
+//   - a dealloca marks the memory as freed, and then reads the uses (submission.takeAway).
+//
+// So the submission finds the memory freed and fails, or the dealloca finds its mark. Uses that the order of the dealloca
+// covers cost nothing. If others are left, the dealloca is parked until their streams have passed them. No stream waits for
+// them, so a stuck stream holds up no other. Whether the signals of the work were reached or have failed plays no part.
+type uses struct {
+	mu         sync.Mutex // protects the following; a leaf, but that of a recording may be locked under that of a buffer
+	marks      frontier
+	recordings []*uses // of recordings that hold the buffer: who executes them adds a mark there, once for all buffers
+	first      [1]mark // where marks begin
+}
+
+// add notes that the work at a mark may use the thing.
+func (u *uses) add(m mark) {
+	u.mu.Lock()
+	if u.marks == nil {
+		u.marks = u.first[:0]
+	}
+	u.marks.addLive(m)
+	u.mu.Unlock()
+}
+
+// lower takes a mark back whose work the stream has not got. The work before that may have been noted under the same mark.
+func (u *uses) lower(m mark) {
+	u.mu.Lock()
+	for i := range u.marks {
+		if at := &u.marks[i]; at.tl == m.tl && at.seq == m.seq {
+			at.seq--
+		}
+	}
+	u.mu.Unlock()
+}
+
+// join has the uses of a recording count as uses of a buffer that it holds.
+func (u *uses) join(recording *uses) {
+	u.mu.Lock()
+	u.recordings = append(u.recordings, recording)
+	u.mu.Unlock()
+}
+
+// leave ends what join began, when nothing executes the recording any more.
+func (u *uses) leave(recording *uses) {
+	u.mu.Lock()
+	if i := slices.Index(u.recordings, recording); i >= 0 {
+		u.recordings = slices.Delete(u.recordings, i, i+1)
+	}
+	u.mu.Unlock()
+}
+
+// left returns the uses that are neither passed nor behind all that a timeline is given from now on, nor behind deps.
+func (u *uses) left(tl *timeline, deps frontier) (left frontier) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, m := range u.marks {
+		if !tl.covers(m.tl, m.seq) && !slices.ContainsFunc(deps, func(d mark) bool { return d.tl == m.tl && d.seq >= m.seq }) {
+			left.add(m)
+		}
+	}
+	for _, r := range u.recordings {
+		for _, m := range r.left(tl, deps) {
+			left.add(m)
+		}
+	}
+	return left
+}
+
+// uses notes that the submission, which is about to be issued at a mark, may use what it names. The caller holds the timeline's mu.
+func (s *submission) uses(m mark) {
+	s.eachUse(func(u *uses) { u.add(m) })
+}
+
+// unused takes back what uses noted, for the driver has refused the submission. It reports whether a dealloca may have seen
+// the mark, and so waits for a number that nothing has.
+func (s *submission) unused(m mark) (seen bool) {
+	s.eachUse(func(u *uses) { u.lower(m) })
+	for b := range s.named {
+		seen = seen || b.from == pooled && b.state.Load() == isFreed
+	}
+	return seen || s.cold && s.recording != nil // any of its buffers may be
+}
+
+// eachUse calls a function for the uses of all that the submission names. A dealloca uses no memory.
+func (s *submission) eachUse(fn func(*uses)) {
+	if s.op.Kind == work.Dealloca {
+		return
+	}
+	for b := range s.named {
+		if b.from == pooled {
+			fn(&b.uses)
+		}
+	}
+	if s.cold && s.recording != nil {
+		s.recording.eachUse(fn)
+	}
+}
+
+// eachUse calls a function for the uses of a recording and of those that are nested in it.
+func (c *CommandBuffer) eachUse(fn func(*uses)) {
+	fn(&c.uses)
+	for _, n := range c.nested {
+		n.eachUse(fn)
+	}
+}
+
+// takeAway has the memory of a dealloca count as freed, from where its waits have been found. It returns inUse if work may use
+// the memory that the dealloca does not come after.
+func (s *submission) takeAway() (outcome, error) {
+	b := s.keep[0]
+	if b == nil || b.from != pooled {
+		return issuedWork, nil
+	}
+	if !s.freed {
+		if !b.state.CompareAndSwap(isLive, isFreed) {
+			if _, err := (address{late: b}).resolve(); err != nil {
+				return refused, err
+			}
+			return refused, ErrUnallocated
+		}
+		s.freed = true
+	}
+	if s.left = b.uses.left(s.q.tl, s.deps); len(s.left) > 0 {
+		return inUse, errInUse
+	}
+	return issuedWork, nil
+}
+
+// awaitUses parks a dealloca until the streams have passed the uses that its own order does not cover.
+func (s *submission) awaitUses() {
+	left := s.left
+	s.left = nil
+	over := new(Semaphore)
+	s.waits = append(s.waits, Point{over, 1})
+	s.letGoAll()
+	s.q.enlistAgain(s)
+	go left.signal(over, s.keep[0])
+}
+
+// signal signals a semaphore when the streams have passed all of a frontier. If one of their devices is lost nobody will
+// know: the semaphore fails, and the memory goes back when that device is closed and lets go of the buffer.
+func (f frontier) signal(over *Semaphore, b *Buffer) {
+	f.await(context.Background())
+	for _, m := range f {
+		if err := m.lost(); err != nil {
+			b.Close()
+			over.Fail(err)
+			return
+		}
+	}
+	over.Signal(1)
+}
+
+// giveUpFree has memory that a dealloca has taken away be allocated again, if the dealloca was not issued.
+func (s *submission) giveUpFree() {
+	if s.freed {
+		s.freed = false
+		s.keep[0].state.CompareAndSwap(isFreed, isLive)
+	}
+}
