@@ -106,8 +106,8 @@ func TestDeallocaAfterFailure(t *testing.T) {
 		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, p, 64)
 		r.must(err)
 		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}, b.All(), []byte{2}))
+		r.do(func() { r.must(r.sim.ResumeStream(streams[len(streams)-2])) }) // until then the dealloca waits
 		r.must(r.wait(u, 3))
-		r.must(r.sim.ResumeStream(streams[len(streams)-2]))
 		r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(u, 4)}))
 		r.must(r.wait(u, 4))
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
@@ -172,11 +172,15 @@ func TestFailWhileIssued(t *testing.T) {
 		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, p, 64)
 		r.must(err)
 		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, b.All(), []byte{2}))
+		r.do(func() {
+			for _, h := range held {
+				r.must(r.sim.ResumeStream(h)) // until then the dealloca may wait
+			}
+		})
 		r.must(r.wait(u, 5))
 		r.wg.Wait()
 		x.Window(false)
-		for i, d := range r.devs {
-			r.must(r.sim.ResumeStream(held[i]))
+		for _, d := range r.devs {
 			w := r.sem()
 			r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(w, 1)}))
 			r.must(r.wait(w, 1))
