@@ -583,7 +583,7 @@ type bufferStats struct {
 }
 
 // A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 16 KiB.
-type bufferSlab [136]Buffer
+type bufferSlab [97]Buffer
 
 // fresh returns a buffer that will most likely live for a short time. The caller holds mu.
 func (s *bufferStats) fresh() *Buffer {
