@@ -8,14 +8,14 @@
 //
 // A method is of one of two kinds, and its documentation says of which.
 //
-// Any OS thread may make a submitting call, at any time, with no set-up, whatever device is current there and on whatever goroutine.
+// Any OS thread may make a submitting call, at any time and with no set-up. The device that is current there does not matter.
 // These are [Device.Record], [Device.Query], [Device.StreamWait], [Device.Fill], [Device.FillStrided], [Device.Copy], [Device.Upload],
 // [Device.Download] and [Device.Launch]; of the optional interfaces [Pools].AllocAsync and FreeAsync, [Graphs].SetNode, SetNodes and
 // LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer, [Prefetcher].Prefetch, [Adopter].Capturing, and both methods of [Values]. A driver
 // whose API wants the device to be current makes it current around the call, on a locked thread, and restores what was current before.
 //
-// Creating methods need a bound thread: one on which [Device.Bind] was called last, with the goroutine locked to it. The runtime has
-// such threads.
+// Creating methods need a bound thread: its goroutine is locked to it, and its last [Device.Bind] was
+// for this device. The runtime has such threads.
 //
 // No method may be called after Close.
 package driver

@@ -26,12 +26,12 @@ const (
 // and what comes after them elsewhere, must wait for a signal. To use the memory without such an order is a mistake; it is
 // [ErrUnallocated] as long as the allocation has not been issued.
 //
-// Without lists a driver's pool takes the call alone, with no event; and a portable pool that has memory whose last use was on
-// the same queue, or is known to be over, gives it out at once, and the device hears nothing of it. If the memory cannot be
-// allocated the signals fail; if there are no lists, and so nothing that could be told later, the call may fail itself. The
-// failure is [driver.ErrOutOfMemory] where the pool has reached its limit, or the device, and [ErrClosed] where the pool has been
-// closed meanwhile. It blocks only while a pool grows, and where there is no memory: before it says so, what is done is found done, and what
-// nothing uses any more comes back, which may take the driver up to a second.
+// An allocation is one call of the driver, or none if a portable pool has the memory. If the memory
+// cannot be allocated, the signals fail. If the Order has no lists, the call returns the error,
+// unless the allocation is issued later. The error is [driver.ErrOutOfMemory] if the pool or the
+// device is at its limit, and [ErrClosed] if the pool has been closed meanwhile. Alloca blocks while
+// the pool grows. If there is no memory, it also blocks for up to a second while unused memory is
+// freed, and tries once more.
 //
 // The memory is the buffer's until a queue deallocates it. If none does, it goes back to the pool when the buffer has been
 // closed and nothing uses it any more.
@@ -250,15 +250,24 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 	return nil
 }
 
-// Dealloca deallocates memory that [Queue.Alloca] allocated, on this or another queue, in the order of the queue's work: what
-// uses the memory must be ordered before. If a wait fails the memory stays. A buffer that is not from a pool stays as well;
-// then this is a barrier. The buffer need not be closed besides. To deallocate twice is [ErrUnallocated], which the call says
-// if it can tell, and else the signals; a buffer that has been closed is [ErrClosed]. What the driver fails to deallocate
-// cannot be used any more either. Memory that work uses whose semaphore has failed or was closed, and which may still be in a stream, goes back to the
-// pool only when nothing holds it any more: nothing in flight or parked, nor a recording, ended or not, until that has been closed and is
-// not being executed. So does memory that healthy work uses, if other work behind that in the same stream has failed. A pool with a limit is
-// short of it as long. Memory of a driver's pool that this queue's stream must not free
-// ([driver.Caps].PoolsByStream) is freed behind what the queue has that allocated it. It does not block, unless the driver does.
+// Dealloca deallocates memory that [Queue.Alloca] allocated, on this or another queue, in the order of
+// the queue's work. Order it after all work that uses the memory, by the queue or by waits. Once
+// the waits of the dealloca have been issued, a use of the memory is [ErrUnallocated].
+//
+// The pool gives the memory to nobody else before the streams have passed all work that may use it,
+// also if the signals of that work have failed. If the dealloca does not come after such work, it is
+// parked until the streams have passed that work. No stream waits for it. If the device of that work
+// is lost meanwhile, the signals fail, and the memory goes back to the pool when that device is closed.
+//
+// If a wait fails, the memory stays allocated. For a buffer that is not from a pool, Dealloca is a
+// barrier, and the buffer stays. The buffer need not be closed as well. A second dealloca is
+// [ErrUnallocated], from the call if it can tell, and else by the signals. A buffer that has been
+// closed is [ErrClosed]. Memory that the driver fails to deallocate cannot be used any more.
+//
+// Some memory of a driver's pool must not be freed in this queue's stream: memory of another device,
+// and with [driver.Caps].PoolsByStream memory that another queue allocated. When this queue has got as
+// far as the dealloca, the queue that allocated the memory frees it, behind its own work. Dealloca
+// does not block, unless the driver does.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
 	case !b.exists():

@@ -8,21 +8,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A block is what one execution of a recording at a time may use: scratch memory, the events of timestamps, and the graphs that were
-// made with these. End makes the first block. An execution takes a block that is free for it, or makes one more. A recording without
-// scratch memory of its own and without timestamps has one block, which all executions share.
+// A block belongs to one execution of a recording at a time. It has scratch memory, the events of
+// timestamps, and the graphs that were made with these. End makes the first block. An execution takes
+// a free block, or makes one more. A recording without scratch memory of its own and without
+// timestamps has one block, which all executions share.
 //
-// An execution takes its block when all that it waits for has been issued, and a part is about to be issued: so a parked execution has
-// none. It keeps the block until its last part has been issued, or has failed. From then on the block is free for who comes after that
-// part. Executions of a block and the parts of an execution come one after the other on the device, so one mark tells all uses: the last.
+// An execution takes its block when its first part is about to be issued. By then all its waits have
+// been issued, so a parked execution has no block. It keeps the block until its last part has been
+// issued, or has failed. Then the block is free for an execution that comes after that part.
+// Executions of one block come one after the other on the device, and so do the parts of an
+// execution. So one mark covers all uses: the last one.
 type block struct {
 	mem    *Buffer        // scratch memory, or nil
 	timers []driver.Event // of the timestamps, in order
 	graphs []graphOf      // of the parts; under the recording's mu
 
 	// Under blockMu of the recording:
-	taken bool // by an execution of which a part has not been issued
-	last  mark // behind all that has used it
+	taken bool // by an execution that has parts left to issue
+	last  mark // behind all work that has used it
 }
 
 // A run is an execution that needs a block. The submissions of its parts share it.
@@ -31,18 +34,18 @@ type run struct {
 	block *block // nil until the first part is about to be issued
 
 	// Under blockMu of the recording:
-	begun bool // a stream has been given a part
+	begun bool // a stream has a part
 	left  int  // parts that have neither been issued nor failed
 }
 
-// start makes the run that of a new execution.
+// start sets the run up for a new execution.
 func (r *run) start(c *CommandBuffer) *run {
 	*r = run{of: c, left: c.users}
 	return r
 }
 
-// needBlocks finds the parts that use a block, where executions need blocks of their own. The first one is made to be on a queue's timeline:
-// on a channel's, making a block would hold up other ranks.
+// needBlocks counts the parts that use a block, if executions need blocks of their own. It has the
+// first of them be on a queue's timeline: on a channel's, making a block would hold up other ranks.
 func (c *CommandBuffer) needBlocks() {
 	if !c.many {
 		return
@@ -66,7 +69,7 @@ func (s *submission) block() *block {
 	return s.recording.blocks[0]
 }
 
-// takeBlock has the execution take a block that is free for it, and reports false if there is none.
+// takeBlock takes a free block for the execution, and reports false if there is none.
 func (s *submission) takeBlock() bool {
 	r := s.run
 	r.of.blockMu.Lock()
@@ -83,8 +86,9 @@ func (s *submission) takeBlock() bool {
 	return false
 }
 
-// comesAfter reports whether the execution's own order has it come after a mark: its timeline, and what it waits for. Where events
-// cannot be recorded again before the host has seen them done, only that counts.
+// comesAfter reports whether the execution comes after a mark: the work there has been passed, or is
+// ordered before by the execution's timeline or its waits. If the recording has timestamps, and events
+// cannot be recorded again before the host has seen them done, only passed work counts.
 func (s *submission) comesAfter(m mark) bool {
 	if m.tl == nil || m.tl.passed.Load() >= m.seq {
 		return true
@@ -103,8 +107,8 @@ func (s *submission) comesAfter(m mark) bool {
 	return false
 }
 
-// findBlock has the execution take a block, and makes one if none is free. That blocks as long as the driver does. The stream comes
-// after what used the block before.
+// findBlock takes a block for the execution, and makes one if none is free, which blocks as long as
+// the driver does. The execution comes after the last use of the block.
 func (s *submission) findBlock() error {
 	r := s.run
 	if !s.takeBlock() {
@@ -112,14 +116,15 @@ func (s *submission) findBlock() error {
 			return err
 		}
 	}
-	// What was waited for a moment ago may be signalled by other work now, so the mark is a wait of its own. Mostly nothing comes of it.
+	// Other work may signal the points by now that were waited for a moment ago, so the mark is a wait
+	// of its own. It mostly costs nothing.
 	if m := r.block.last; !r.begun && m.tl != nil && m.tl != s.q.tl && m.tl.passed.Load() < m.seq {
 		s.deps.add(m)
 	}
 	return nil
 }
 
-// addBlock is findBlock for an execution that has found no block.
+// addBlock is findBlock for an execution that has found no free block.
 func (s *submission) addBlock() error {
 	r := s.run
 	if r.of.askBlocks(); s.takeBlock() {
@@ -140,7 +145,7 @@ func (s *submission) addBlock() error {
 		"have it wait for one of them, or free memory", n, err)
 }
 
-// askBlocks has the device asked which blocks are still in use.
+// askBlocks asks the device which blocks are still in use.
 func (c *CommandBuffer) askBlocks() {
 	var uses frontier
 	c.blockMu.Lock()
@@ -162,7 +167,7 @@ func (c *CommandBuffer) makeBlock() (*block, error) {
 		mem, err := c.dev.Alloc(DeviceMem, c.layout.Size)
 		if err == nil {
 			err = mem.hold()
-			mem.Close() // the recording alone has it
+			mem.Close() // the recording alone holds it
 		}
 		if err != nil {
 			return nil, fmt.Errorf("scratch memory: %w", err)
@@ -200,13 +205,13 @@ func (c *CommandBuffer) keepBlock(b *block) {
 	c.blocks = append(c.blocks, b)
 }
 
-// leaveBlock is what run.leaveBlock is, for the part of the submission.
+// leaveBlock is run.leaveBlock for the submission's part.
 func (s *submission) leaveBlock(m mark) {
 	s.run.leaveBlock(m)
 	s.run = nil
 }
 
-// leaveBlock notes that a part of the execution has been given to a stream, as m, or never will be, if m is none.
+// leaveBlock notes that a part of the execution has been issued, as m, or never will be, if m is zero.
 func (r *run) leaveBlock(m mark) {
 	r.of.blockMu.Lock()
 	defer r.of.blockMu.Unlock()
@@ -218,7 +223,8 @@ func (r *run) leaveBlock(m mark) {
 	}
 }
 
-// returnBlock gives the block back, if no stream has been given a part of the execution. It takes one anew when it is issued.
+// returnBlock gives the block back if no stream has a part of the execution. The execution takes a
+// block again when it is issued.
 func (r *run) returnBlock() {
 	r.of.blockMu.Lock()
 	defer r.of.blockMu.Unlock()
@@ -227,8 +233,8 @@ func (r *run) returnBlock() {
 	}
 }
 
-// destroy gives back what the block has. It runs on a bound thread, when nothing uses the block any more. Its fields stay, for an execution that
-// finds the device closed in a moment may still look at them.
+// destroy frees the block's objects. It runs on a bound thread, when nothing uses the block any more.
+// The fields stay: an execution may still read them before it finds the device closed.
 func (b *block) destroy(d *Device) (errs []error) {
 	for i := range b.graphs {
 		errs = append(errs, b.graphs[i].destroy(d.graphs)...)

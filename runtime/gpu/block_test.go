@@ -72,8 +72,8 @@ func TestBlockOfOrder(t *testing.T) {
 	})
 }
 
-// TestBlockOfParked executes a recording many times while the executions have still to wait: none has a block before it begins, and
-// where they begin one after the other, or do not begin at all, one block is enough.
+// TestBlockOfParked executes a recording many times while the executions are parked: none has a block before it begins. If they begin one
+// after the other, or do not begin at all, one block is enough.
 func TestBlockOfParked(t *testing.T) {
 	var calls atomic.Int32
 	eachBlock(t, func() error {
@@ -102,8 +102,8 @@ func TestBlockOfParked(t *testing.T) {
 	})
 }
 
-// TestBlocksOfOverlap executes a recording on several queues at once: there are as many blocks as queues, they are used again, and
-// executions without memory for one more fail alone.
+// TestBlocksOfOverlap executes a recording on several queues at once: there are as many blocks as queues, and they are used again. If there
+// is no memory for one more block, only the execution that needs it fails.
 func TestBlocksOfOverlap(t *testing.T) {
 	eachBlock(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
 		const queues = 3

@@ -61,7 +61,7 @@ type CommandBuffer struct {
 	nrefers   int // of refers, those of commands that have been recorded
 	args      []uint64
 	held      map[*Buffer]struct{}
-	uses      uses      // of all that it holds
+	uses      uses      // of all buffers that it holds
 	foreign   []*Buffer // of held, those of other devices, and those of nested ones
 	code      map[*Executable]struct{}
 	nested    []*CommandBuffer
@@ -71,7 +71,7 @@ type CommandBuffer struct {
 	parts     []part
 	ptrs      []unsafe.Pointer // into args, one an argument
 	many      bool             // executions that overlap need blocks of their own
-	users     int              // parts that use a block then
+	users     int              // how many parts use a block, if many is set
 	latest    *block           // of the last execution
 	using     *block           // of the execution that is being issued, as is:
 	present   []driver.Ptr     // of refers
@@ -81,10 +81,10 @@ type CommandBuffer struct {
 	lost      bool // it has not been found out where all are
 
 	blockMu sync.Mutex // a leaf but for coverMu and Semaphore.mu
-	blocks  []*block   // that only grow, from End on
+	blocks  []*block   // from End on; none is removed
 }
 
-// ownScratch reports whether there is scratch memory, in blocks of the recording's own.
+// ownScratch reports whether the recording has scratch memory, and keeps it in blocks of its own.
 func (c *CommandBuffer) ownScratch() bool { return len(c.scratches) > 0 && c.scratch.Buffer == nil }
 
 // CommandOptions say how a command buffer is to run. The zero value leaves that to the runtime.
@@ -414,10 +414,11 @@ func (c *CommandBuffer) holdCode(x *Executable) error {
 	return nil
 }
 
-// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs, events for timestamps, and memory for
-// buffers of [CommandBuffer.Alloca]; what is wrong with them is in the error, and of whoever executes the command buffer all the same. A graph with a fill or a copy of more than 64 KiB of what is
-// bound, or allocated, only when it is executed is made then, the first time, where the driver could not set it from a smaller one:
-// with patterns of 8 bytes, and in HIP.
+// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs, events
+// for timestamps, and memory for buffers of [CommandBuffer.Alloca]. If one of these cannot be made, End
+// returns the error, and so does each execution. One kind of graph is made by the first execution: a
+// graph with a fill or a copy of more than 64 KiB in memory that is bound or allocated later, if the
+// driver cannot enlarge such a node. That holds for patterns of 8 bytes, and in HIP.
 func (c *CommandBuffer) End() error {
 	if err := c.enter(); err != nil {
 		return err

@@ -245,8 +245,8 @@ func TestGraphFaults(t *testing.T) {
 	})
 }
 
-// TestTimestampsOverlap executes a recording with a timestamp while it is being executed: where the driver wants that, events are not
-// recorded again before the host has seen them done, whatever becomes of those before.
+// TestTimestampsOverlap executes a recording with a timestamp while it is being executed. If the driver needs that, events are not
+// recorded again before the host has seen them done, also if earlier executions fail.
 func TestTimestampsOverlap(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := newSim(t, simdriver.Config{Caps: &hip})

@@ -38,9 +38,9 @@
 //
 // When a device is lost everything submitted to it fails, what it has and what comes, with an error that is [driver.ErrLost]:
 // parked work at once, and each call with the error too. Its memory is gone. Only Close is left to be called; it returns. Semaphores
-// that have not failed go on. Other devices do as well, but for one of which a stream waits for unfinished work of the lost device, and has
-// not got past it: that is lost with it, at once, with an error that names the first. This may be any
-// device whose work the program orders behind another one's, of a [Group] or not. CUDA does not open a lost device again in the same process.
+// that have not failed go on. Other devices keep working, unless a stream of theirs waits for unfinished
+// work of the lost device. A device with such a stream is lost too, at once, with an error that names
+// the first. This may be any device whose work the program orders behind another one's, of a [Group] or not. CUDA does not open a lost device again in the same process.
 //
 // A channel fails as a whole, with a [ChannelError], because its ranks can go on only together: when a rank dies, when a group of
 // operations fails, takes too long or misses a wait, or when somebody aborts it. The device and all else goes on, also work that was
@@ -72,8 +72,10 @@
 // Waits block, for as long as their context lets them. Close and Shutdown of devices, groups and channels block until what is in flight
 // has ended, Close for up to ten seconds, and Shutdown until its context ends; their error says what did not end in
 // that time ([CloseError]), and what the driver did not take back. What makes or frees native objects blocks for as long as the driver does: opening,
-// allocating, importing, loading. Submitting blocks only where it has to make something that the next one finds: events, or pinned
-// memory. Nothing else blocks.
+// allocating, importing, loading. Submitting blocks only while it makes something that later calls use again: pinned
+// memory for UploadCopy, memory of a pool that grows, a graph, or a block of a recording ([Queue.Execute]). An allocation
+// that finds no memory waits up to a second for unused memory. A caller that submits far faster than
+// events are made waits for those before it. Nothing else blocks.
 //
 // # Threads
 //

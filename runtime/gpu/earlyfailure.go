@@ -105,8 +105,9 @@ func (s *submission) cause() error {
 	return s.waitFailed()
 }
 
-// waitFailed returns why work that a submission waits for has failed, also where that is about to fail its semaphores. What else a
-// submission comes after, as who had its memory, or its block, before it, may fail: it only has to be over.
+// waitFailed returns why work that a submission waits for has failed, also if its semaphores are about
+// to fail. A submission also comes after the last use of its memory and of its block. That work may
+// fail: it only has to be over.
 func (s *submission) waitFailed() error {
 	for _, w := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
 		switch how, p := w.Semaphore.next(w.Value); how {

@@ -13,7 +13,7 @@ type executePart struct {
 	recording *CommandBuffer
 	part      int
 	binds     []Range // also the ranges that a function of Native uses
-	run       *run    // of the execution, if those of the recording need blocks: run1, if this is its only part
+	run       *run    // of the execution, if it needs a block: run1, if this is its only part
 	run1      run
 }
 
@@ -29,11 +29,13 @@ func (p *executePart) reset() {
 // execution is over. Memory of pools, bound or recorded, must have been allocated when the execution is issued, else its
 // signals fail with [ErrUnallocated].
 //
-// It blocks where a graph has to be made: the first time, if [CommandBuffer.End] could not, and when the driver does not let one be
-// changed, for other kinds of memory, say. It also blocks while a block is made. A recording with scratch memory of its own
-// ([CommandBuffer.Alloca]), or with timestamps, keeps a block of these, with graphs, for each execution under way at a time. End makes the
-// first. An execution uses a block again that is no longer in use, or whose last use comes before it because of its queue or its
-// waits. Otherwise it has one more made. If there is no memory for that the signals fail with [driver.ErrOutOfMemory].
+// Execute blocks while a graph is made: the first time, if [CommandBuffer.End] could not make it, and
+// when the driver cannot change one, for other kinds of memory for example. It also blocks while a
+// block is made. A recording with scratch memory of its own ([CommandBuffer.Alloca]), or with
+// timestamps, keeps blocks. A block has scratch memory, events and graphs, for one execution at a time.
+// End makes the first block. An execution takes a block that is no longer in use, or one whose last use
+// comes before the execution, by its queue or its waits. If there is none, Execute makes one more. If
+// there is no memory for it, the signals fail with [driver.ErrOutOfMemory].
 func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if c == nil || c.dev != q.dev {
 		return argument("execute", "no command buffer, or one of another device")

@@ -33,7 +33,7 @@ type graphOf struct {
 
 // A place is where a node has the address of a reference, or an address behind it.
 type place struct {
-	at     *driver.Ptr // in a node's op, or in the arguments of its kernel, which other graphs use as well
+	at     *driver.Ptr // in a node's op, or in its kernel's arguments, which graphs of other blocks share
 	has    driver.Ptr  // what the node was last set to
 	behind driver.Ptr
 	ref    int32
@@ -240,7 +240,7 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 // made reports whether there is a graph that can be launched.
 func (x *graphOf) made() bool { return x.exec != 0 && !x.unknown }
 
-// mayMake reports whether to issue a part of an execution may have to wait until a block or a graph has been made, or to call functions of
+// mayMake reports whether issuing a part of an execution may have to make a block or a graph, or call functions of
 // Native. If a block is free it takes that.
 func (s *submission) mayMake() bool {
 	c, p := s.recording, &s.recording.parts[s.part]

@@ -101,8 +101,8 @@ func TestLossBelow(t *testing.T) {
 	}
 }
 
-// TestLossAtOnce has devices wait for one another in a chain. When the call returns that finds the first one lost, all of these are lost, and no
-// other device is: not one whose stream has passed its wait, nor one that only used the lost device's memory.
+// TestLossAtOnce has devices wait for one another in a chain. The call that finds the first one lost returns when all of these are lost. No
+// other device is lost: neither one whose stream has passed its wait, nor one that only used the lost device's memory.
 func TestLossAtOnce(t *testing.T) {
 	onEach(t, 5, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const chain = 3
@@ -154,7 +154,7 @@ func TestLossAtOnce(t *testing.T) {
 	})
 }
 
-// TestLossFar loses the last of many devices each of which waits for the next, and where somebody waits for the first alone: those between
+// TestLossFar loses the last of many devices, each of which waits for the next. Somebody waits for the first alone: the devices between
 // are asked, too.
 func TestLossFar(t *testing.T) {
 	const devices = 8

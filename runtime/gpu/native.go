@@ -21,7 +21,8 @@ type Native struct {
 // stream is the operation: it comes after the waits, and the signals come after it. The ranges are what it uses, which is held until
 // then; memory of pools must have been allocated when the function is called.
 //
-// The function is called once, by Native itself if all waits have been issued, else on a goroutine of the runtime's, and not at all if a wait fails before. It must only give work to the stream, and return soon: work of this queue
+// The function is called once. Native calls it if all waits have been issued, and else a goroutine of
+// the runtime. It is not called if a wait fails before. It must only give work to the stream, and return soon: work of this queue
 // waits for it, and work of others does not. It must not use this package but for what tells facts, wait for the stream, begin or leave a
 // capture, or end its goroutine. An error that it returns fails the signals, as does a panic, with a [PanicError]; what it had given to
 // the stream until then is done all the same, and what it uses is held until that is over.
@@ -118,9 +119,9 @@ func (d *Device) enterNative(fn func() error) (err error) {
 }
 
 // Native records what [Queue.Native] does. Where graphs are made, and the driver can capture what a stream is given (Caps.Capture), the
-// function is called when the graph is made, in End if it is known by then where all ranges are, and again by an execution for which one
-// of them is somewhere else than for the one before, or that needs a block of its own ([Queue.Execute]); what it gives to the stream then must be the same but for addresses and values, else
-// the graph is made anew. Elsewhere each execution calls it. One recording calls it once at a time; those that this one is nested
+// function is called when the graph is made, in End if the addresses of all ranges are known by then. An
+// execution calls it again if a range has moved since the execution before, or if it makes a block ([Queue.Execute]). The function must then give
+// the stream the same work but for addresses and values, else the graph is made anew. Elsewhere each execution calls it. One recording calls it once at a time; those that this one is nested
 // in call it too. While it captures it must make no call that waits. The slice of ranges is copied.
 func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Command) (Command, error) {
 	if err := c.begin(work.Native); err != nil {

@@ -106,12 +106,12 @@ func (d *Device) work() (worked, ended bool) {
 	return worked, ended && !worked
 }
 
-// mayBlock reports whether who issues the submission may block. Its caller may. The pending-queue thread may not, which issues what was parked
-// or starved.
+// mayBlock reports whether the goroutine that issues the submission may block. The caller may. The
+// pending-queue thread may not: it issues submissions that were parked or starved.
 func (s *submission) mayBlock() bool { return len(s.tps) == 0 && !s.fed }
 
 // mayWait reports whether to issue a submission that was parked may take its time, which goes on beside the device's thread: a portable
-// pool grows, a graph is made, or a function of the program is called. Parked work has no order but that of semaphores; what was not parked keeps its place.
+// pool grows, a graph or a block is made, or a function of the program is called. Parked work has no order but that of semaphores; what was not parked keeps its place.
 func (s *submission) mayWait() bool {
 	if len(s.tps) == 0 {
 		return false

@@ -269,7 +269,7 @@ func TestPoolElsewhere(t *testing.T) {
 		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the dealloca: %v", err)
 		}
-		must(t, q.Dealloca(gpu.Order{}, b)) // which is deferred: the lost device may still write
+		must(t, q.Dealloca(gpu.Order{}, b)) // which fails later: the lost device may still write
 		full(t, q, p)
 		must(t, q.Fill(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
 		must(t, s[1].Wait(minute(t), 1))

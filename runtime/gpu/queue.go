@@ -183,15 +183,17 @@ func (q *Queue) submitLater(s *submission) error {
 	return nil
 }
 
-// enlistAgain is enlist for a submission that only now turns out to have to wait, perhaps on a thread that may not block. If there is nothing to wait
-// for after all, the pending-queue thread issues it.
+// enlistAgain is enlist for a submission that turned out to have to wait while it was being issued,
+// perhaps on a thread that may not block. If nothing is left to wait for, the pending-queue thread
+// issues it.
 func (q *Queue) enlistAgain(s *submission) {
 	if q.enlist(s) {
 		q.dev.ready(s)
 	}
 }
 
-// enlist registers what a submission must wait for. It reports true if that is nothing: then the caller is to run it.
+// enlist registers the waits of a submission. It reports true if there is nothing to wait for: then
+// the caller must run it.
 func (q *Queue) enlist(s *submission) (isReady bool) {
 	s.open.Store(1) // our own, until all are registered
 	registered := len(s.tps)

@@ -203,9 +203,9 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 }
 
 // Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
-// named. [CommandBuffer.Elapsed] tells it. [CommandBuffer.End] makes its event. Executions that overlap have events of their own, as
-// [Queue.Execute] says. Where the driver does not let an event be recorded again while it is outstanding (Caps.RerecordEvents), each
-// execution under way has its own.
+// named. [CommandBuffer.Elapsed] tells it. [CommandBuffer.End] makes its event. Executions that overlap
+// have events of their own, in blocks (see [Queue.Execute]). If the driver does not let an event be
+// recorded again while it is outstanding (Caps.RerecordEvents), each execution in flight has its own.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if err := c.begin(work.Timestamp); err != nil {
 		return -1, err

@@ -12,13 +12,15 @@ import (
 // the recording's from the first command that uses it to the last, in whatever order they run; before, behind, and between executions the
 // bytes are other buffers'. So nothing is in it at first, and it needs no dealloca. A size of zero is legal.
 //
-// [CommandBuffer.End] finds places for all buffers of Alloca in one block of [DeviceMem], of [CommandBuffer.ScratchSize], or in memory of
-// the program's ([CommandBuffer.SetScratch]). Two of them share bytes if every command that uses the
-// one comes before every command that uses the other, because of barriers, host calls, collectives, or the commands that were said to come
-// first. What order the commands are recorded in says nothing.
+// [CommandBuffer.End] places all buffers of Alloca in one block of [DeviceMem] of
+// [CommandBuffer.ScratchSize] bytes, or in memory of the program ([CommandBuffer.SetScratch]). Two
+// buffers share bytes if every command that uses the first comes before every command that uses the
+// second. Barriers, host calls, collectives and lists of commands give that order. The order of the
+// recording calls does not count.
 //
-// Executions that overlap have a block each, which [Queue.Execute] makes when it is needed. The command buffer keeps its blocks until it is
-// closed. To have no second one, order the executions: one after the other on one queue, in a [Stream], or by waits.
+// Executions that overlap have a block each. [Queue.Execute] makes a block when it needs one. The
+// command buffer keeps its blocks until it is closed. To have one block only, order the executions: on
+// one queue, in a [Stream], or by waits.
 //
 // The buffer is for commands of this recording, and for bindings of what is recorded with [CommandBuffer.Execute] and [CommandBuffer.Nest];
 // anything else refuses it. A recording that is nested has its scratch memory in the other's block, each time anew. The call does not
@@ -166,8 +168,8 @@ func (c *CommandBuffer) scratchSteps() []memplan.Step {
 	return steps
 }
 
-// placeScratch finds places for scratch memory, makes the first block, and makes references to scratch memory references to that, or to the
-// memory that the program has set.
+// placeScratch finds places for scratch memory, and makes the first block. It turns references to
+// scratch memory into references to that block, or to the memory that the program has set.
 func (c *CommandBuffer) placeScratch() (first *block, err error) {
 	if c.layout, err = c.layOutScratch(); err != nil {
 		return nil, err

@@ -238,8 +238,8 @@ func TestScratchAll(t *testing.T) {
 	})
 }
 
-// TestScratchCollectives executes a recording whose collectives use scratch memory on several ranks, where others than the first can begin
-// first.
+// TestScratchCollectives executes a recording whose collectives use scratch memory on several ranks. Later executions can begin before
+// the first.
 func TestScratchCollectives(t *testing.T) {
 	for _, first := range []bool{false, true} { // whether the recording begins with a collective
 		const n = 3

@@ -456,7 +456,8 @@ func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 }
 
 // poll asks the device that will reach a value how far it is; who asks again may leave it out while somebody gives it work, and who
-// stands for the poller does as that does. It returns the device if it makes sense to go on asking. A channel's thread that has nothing else to do asks itself.
+// stands for the poller does as that does. It returns the device if it makes sense to go on asking. An
+// idle channel's thread asks by itself.
 func (s *Semaphore) poll(value uint64, again, stands bool) *Device {
 	tl, seq := s.producer(value)
 	switch {

@@ -80,8 +80,8 @@ func (tl *timeline) want(seq uint64) {
 // nobody waits. If many are in flight it looks more rarely.
 const tidyEvery = 128
 
-// issue gives a submission to the device if somebody has issued all that it waits for, and publishes what it signals. It runs on
-// any thread.
+// issue gives a submission to the device if all its waits have been issued, and publishes its signals.
+// It runs on any thread.
 //
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
@@ -286,11 +286,11 @@ const (
 	refused                     // by the driver; the stream has nothing of it
 	issuedWork                  // it is in the stream
 	issuedBroken                // a part of it is in the stream, with the event behind it, or the device is lost
-	foreign                     // it waits for a device of another driver, which only the host can do
+	foreign                     // it waits for a device of another driver: only the host can wait for that
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
 	starved                     // it is in the backlog, and no more the caller's
-	inUse                       // it frees memory that work may use which it does not come after
+	inUse                       // it frees memory, and does not come after all work that may use it
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
@@ -342,8 +342,9 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	return how, err
 }
 
-// refuse takes back the uses of a submission that the driver has refused, as err says, which it returns. If a dealloca waits for
-// its number, a barrier takes that. The caller holds mu.
+// refuse takes back the uses of a submission that the driver has refused with err. If a dealloca may
+// wait for the submission's number, a barrier takes the number. It returns err, or an error that the
+// device is lost. The caller holds mu.
 func (tl *timeline) refuse(s *submission, seq uint64, err error) error {
 	if s.unused(mark{tl, seq}) && tl.issued.Load() < seq && !tl.putBarrier(s, seq) {
 		return fmt.Errorf("no event could be recorded: %w: %w", driver.ErrLost, err)

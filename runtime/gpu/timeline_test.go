@@ -83,8 +83,8 @@ func TestWaitForClosed(t *testing.T) {
 	}
 }
 
-// TestLostWhileFollowed loses a device after a submission of another one has found its work in flight, and before that has its stream wait
-// for it, when nobody can find the wait yet: the submission itself finds the loss, also where only its waits get into the stream.
+// TestLostWhileFollowed loses a device after a submission of another device has found its work in flight, and before that submission makes
+// its stream wait. Nobody can find the wait yet. The submission itself finds the loss, also if only its waits get into the stream.
 func TestLostWhileFollowed(t *testing.T) {
 	for name, submit := range map[string]func(q *Queue, p *Pool, b *Buffer, o Order) error{
 		"a fill": func(q *Queue, _ *Pool, b *Buffer, o Order) error { return q.Fill(o, b.All(), []byte{1}) },
@@ -163,8 +163,8 @@ func TestFailedByClose(t *testing.T) {
 	}
 }
 
-// TestUseBeforeCheck: work that is issued while its memory is being freed either fails, or the dealloca waits for it; and the number that the dealloca
-// may have seen is passed though the work has failed.
+// TestUseBeforeCheck: if work is issued while its memory is being freed, either the work fails, or the dealloca waits for it. The number that
+// the dealloca may have seen is passed even if the work has failed.
 func TestUseBeforeCheck(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := Open(d, 0, Options{Queues: 2})

@@ -10,20 +10,21 @@ import (
 
 // Uses say which work may touch memory of a pool. They order two sides without a common lock:
 //
-//   - a submission adds its mark, and then looks whether the memory is still allocated (timeline.start);
-//   - a dealloca marks the memory as freed, and then reads the uses (submission.takeAway).
+//   - A submission adds its mark, and then checks that the memory is allocated (timeline.start).
+//   - A dealloca marks the memory as freed, and then reads the uses (submission.takeAway).
 //
-// So the submission finds the memory freed and fails, or the dealloca finds its mark. Uses that the order of the dealloca
-// covers cost nothing. If others are left, the dealloca is parked until their streams have passed them. No stream waits for
-// them, so a stuck stream holds up no other. Whether the signals of the work were reached or have failed plays no part.
+// So the submission finds the memory freed and fails, or the dealloca finds its mark. Uses that the
+// order of the dealloca covers cost nothing. If others are left, the dealloca is parked until their
+// streams have passed them. No stream waits for them, so a stuck stream holds up no other. Whether the
+// signals of the work were reached or have failed does not matter.
 type uses struct {
 	mu         sync.Mutex // protects the following; a leaf, but that of a recording may be locked under that of a buffer
 	marks      frontier
-	recordings []*uses // of recordings that hold the buffer: who executes them adds a mark there, once for all buffers
-	first      [1]mark // where marks begin
+	recordings []*uses // of recordings that hold the buffer: an execution adds one mark there for all buffers
+	first      [1]mark // the first storage of marks
 }
 
-// add notes that the work at a mark may use the thing.
+// add notes that the work at a mark may use the memory.
 func (u *uses) add(m mark) {
 	u.mu.Lock()
 	if u.marks == nil {
@@ -33,7 +34,8 @@ func (u *uses) add(m mark) {
 	u.mu.Unlock()
 }
 
-// lower takes a mark back whose work the stream has not got. The work before that may have been noted under the same mark.
+// lower takes back a mark whose work the stream has not got. That mark may stand for earlier work of
+// the timeline too, so it goes down by one instead of away.
 func (u *uses) lower(m mark) {
 	u.mu.Lock()
 	for i := range u.marks {
@@ -44,14 +46,14 @@ func (u *uses) lower(m mark) {
 	u.mu.Unlock()
 }
 
-// join has the uses of a recording count as uses of a buffer that it holds.
+// join adds the uses of a recording to those of a buffer that it holds.
 func (u *uses) join(recording *uses) {
 	u.mu.Lock()
 	u.recordings = append(u.recordings, recording)
 	u.mu.Unlock()
 }
 
-// leave ends what join began, when nothing executes the recording any more.
+// leave undoes join, when nothing executes the recording any more.
 func (u *uses) leave(recording *uses) {
 	u.mu.Lock()
 	if i := slices.Index(u.recordings, recording); i >= 0 {
@@ -60,7 +62,8 @@ func (u *uses) leave(recording *uses) {
 	u.mu.Unlock()
 }
 
-// left returns the uses that are neither passed nor behind all that a timeline is given from now on, nor behind deps.
+// left returns the uses that have not been passed, and that neither a timeline's next work nor deps come
+// after.
 func (u *uses) left(tl *timeline, deps frontier) (left frontier) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -77,19 +80,20 @@ func (u *uses) left(tl *timeline, deps frontier) (left frontier) {
 	return left
 }
 
-// uses notes that the submission, which is about to be issued at a mark, may use what it names. The caller holds the timeline's mu.
+// uses notes that the submission may use the memory that it names. It is about to be issued at the
+// mark. The caller holds the timeline's mu.
 func (s *submission) uses(m mark) {
 	s.eachUse(func(u *uses) { u.add(m) })
 }
 
-// unused takes back what uses noted, for the driver has refused the submission. It reports whether a dealloca may have seen
-// the mark, and so waits for a number that nothing has.
+// unused undoes uses, as the driver has refused the submission. It reports whether a dealloca may have
+// seen the mark. Then that dealloca waits for a number that no work has.
 func (s *submission) unused(m mark) (seen bool) {
 	s.eachUse(func(u *uses) { u.lower(m) })
 	for b := range s.named {
 		seen = seen || b.from == pooled && b.state.Load() == isFreed
 	}
-	return seen || s.cold && s.recording != nil // any of its buffers may be
+	return seen || s.cold && s.recording != nil // any of its buffers may have been freed
 }
 
 // eachUse calls a function for the uses of all that the submission names. A dealloca uses no memory.
@@ -107,7 +111,7 @@ func (s *submission) eachUse(fn func(*uses)) {
 	}
 }
 
-// eachUse calls a function for the uses of a recording and of those that are nested in it.
+// eachUse calls a function for the uses of the recording and of the recordings nested in it.
 func (c *CommandBuffer) eachUse(fn func(*uses)) {
 	fn(&c.uses)
 	for _, n := range c.nested {
@@ -115,8 +119,8 @@ func (c *CommandBuffer) eachUse(fn func(*uses)) {
 	}
 }
 
-// takeAway has the memory of a dealloca count as freed, from where its waits have been found. It returns inUse if work may use
-// the memory that the dealloca does not come after.
+// takeAway marks the memory of a dealloca as freed, once the waits have been found. It returns inUse if
+// the dealloca does not come after all work that may use the memory.
 func (s *submission) takeAway() (outcome, error) {
 	b := s.keep[0]
 	if b == nil || b.from != pooled {
@@ -148,8 +152,9 @@ func (s *submission) awaitUses() {
 	go left.signal(over, s.keep[0])
 }
 
-// signal signals a semaphore when the streams have passed all of a frontier. If one of their devices is lost nobody will
-// know: the semaphore fails, and the memory goes back when that device is closed and lets go of the buffer.
+// signal signals a semaphore when the streams have passed the whole frontier. If a device of these is
+// lost, nobody can tell: the semaphore fails, and the buffer is closed. Its memory goes back to the
+// pool when that device is closed and no longer holds the buffer.
 func (f frontier) signal(over *Semaphore, b *Buffer) {
 	f.await(context.Background())
 	for _, m := range f {
@@ -162,7 +167,7 @@ func (f frontier) signal(over *Semaphore, b *Buffer) {
 	over.Signal(1)
 }
 
-// giveUpFree has memory that a dealloca has taken away be allocated again, if the dealloca was not issued.
+// giveUpFree undoes takeAway, if the dealloca was not issued: the memory is allocated again.
 func (s *submission) giveUpFree() {
 	if s.freed {
 		s.freed = false

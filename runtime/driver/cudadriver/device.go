@@ -39,7 +39,7 @@ type device struct {
 	nvrtc             func() (*nvrtcLibrary, error)
 	nvjitlink         func() (*nvjitlink.Library, error)
 	nvml              func() (*nvml.Library, error)
-	sets              bool // submitting calls set the thread's context, as the driver wants one for some; set by askCaps
+	sets              bool // submitting calls set the thread's context, since the driver needs one for some of them; set by askCaps
 	hasFuncLoad       bool
 	hasLibraries      bool // of device code, each loaded into the contexts that ask for it
 	hasKernelNodes    bool // in the form that came with 12.0
@@ -187,8 +187,8 @@ func (d *device) askCaps() error {
 	return err
 }
 
-// submit makes a submitting call. Where the driver wants a context for that, submit makes the device's current around the call, and restores
-// the thread's.
+// submit makes a submitting call. If the driver needs a current context for it, submit makes the
+// device's context current around the call, and restores the thread's context.
 func (d *device) submit(call func() error) error {
 	if d.sets {
 		return d.inContext(call)

@@ -32,7 +32,7 @@ type device struct {
 	noGraphs error  // why there are none, or nil
 	noPools  error  // likewise; set by open
 	reminds  bool   // HIP remembers for a thread that an event was not ready
-	sets     bool   // submitting calls set the thread's device, as HIP wants it for some; set by open
+	sets     bool   // submitting calls set the thread's device, since HIP needs it for some of them; set by open
 	closed   atomic.Bool
 
 	mu      sync.Mutex
@@ -76,8 +76,8 @@ func (d *device) open(devices int, pools bool) error {
 	})
 }
 
-// submit makes a submitting call, f, on the calling thread. Where HIP does not take the device from the stream or event, submit sets the
-// thread's device around f, and restores the one that was.
+// submit makes a submitting call, f, on the calling thread. If HIP does not take the device from the
+// stream or event, submit sets the thread's device around f, and restores it.
 func (d *device) submit(op string, f func() error) error {
 	if d.sets {
 		return d.onDevice(op, f)

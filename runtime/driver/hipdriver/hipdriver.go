@@ -7,8 +7,8 @@
 // they find it. The exceptions are Bind, which is there to set it, and Close, which sets it back to 0 on a thread that was
 // bound. Creating methods of a device need a bound thread: on any other HIP would work on the wrong device and say nothing.
 // Any thread may call submitting methods. From ROCm 5.6 on HIP takes the device from the stream or the event; Open tries whether it does.
-// Where it does not, and where nodes of graphs are set, which have neither, the methods lock the thread, set its device for the call, and
-// restore the one that it had. What fails on a thread that is not
+// If it does not, the methods lock the thread, set its device for the call, and restore the thread's device. Methods that set nodes of
+// graphs do so with every release, for they have neither stream nor event. What fails on a thread that is not
 // locked may be remembered by HIP as that thread's last error.
 //
 // What fails in HIP is reported as a [*driver.Error]. Its code is found by errors.Is(err, hip.ErrorInvalidImage), say, and

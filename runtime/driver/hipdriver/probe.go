@@ -10,9 +10,9 @@ import (
 // documentation says so.
 const fromStream = 5_06_00000
 
-// probe reports whether HIP takes the device of all submitting calls from the stream, whatever device is current on the thread. The
-// release must be one of those, and each submitting method must do its work for a thread on which another device is current, if there
-// is one. It tries no launch of a kernel: no kernel runs on every device. An error means that the device is of no use.
+// probe reports whether HIP takes the device of all submitting calls from the stream, whatever device is
+// current on the thread. The release must be new enough. If there is another device, each submitting
+// method must do its work on a thread where that one is current. probe launches no kernel: no kernel runs on every device. An error means that the device is of no use.
 func (d *device) probe(devices int) (anywhere bool, err error) {
 	if d.lib.Version() < fromStream {
 		return false, nil

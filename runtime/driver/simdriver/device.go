@@ -233,7 +233,7 @@ func (v *device) enterIf(c code, bound, has bool) error {
 	return err
 }
 
-// submit begins a call that goes to a stream, from any thread. What it returns first is to fail the operation when it executes.
+// submit begins a call that goes to a stream, from any thread. The first error that it returns fails the operation when it executes.
 func (v *device) submit(c code) (later, err error) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {

@@ -170,8 +170,9 @@ func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 	return r, nil
 }
 
-// Near reports whether Alloc would not call the source, for the pool has a block that was freed behind work of the same timeline, or whose use is
-// known to be over, or is closed, or the size is none.
+// Near reports whether Alloc would return without a call of the source. It would if the pool has a block
+// that was freed behind work of the same timeline, or whose use is known to be over. It also would if
+// the pool is closed, or the size is 0.
 func (p *Pool) Near(size uint64, timeline int) bool {
 	n, err := p.round(size)
 	if err != nil || uint(timeline) >= MaxTimelines {

@@ -28,7 +28,7 @@ const (
 	stillLongest = 100 * time.Millisecond
 )
 
-// Pauses is how the device is asked on behalf of those who have parked.
+// Pauses returns the pauses with which a device is asked on behalf of parked goroutines.
 func (p *Policy) Pauses() Pauses { return Pauses{Clock: p.clock(), Poll: p.Poll, Nap: longNap} }
 
 // Reset begins anew.

@@ -10,8 +10,9 @@
 //     at a time.
 //  4. Where a [Thread] belongs to the work, as a channel's does, waiters leave the asking to it while it has nothing else to do.
 //
-// Who asks lets other goroutines run in between. That is cheap, but not on a goroutine that is locked to its thread: a [Waiter]
-// then does it once in a [Slice], unless it is what makes waits end, as where the device itself is goroutines. Who keeps a processor like
+// A goroutine that asks yields in between. That is cheap, but not on a goroutine that is locked to its
+// thread. There a [Waiter] yields once in a [Slice], unless yielding is what ends waits, as for a
+// device that is goroutines itself. Who keeps a processor like
 // that counts in [Processors], of which no more than a half may be kept for a moment, and a quarter for longer. Who asks again leaves a
 // device alone for some rounds while others give it work: that is [Crowd].
 //
