@@ -90,7 +90,7 @@ func (s *submission) takeBlock() bool {
 // ordered before by the execution's timeline or its waits. If the recording has timestamps, and events
 // cannot be recorded again before the host has seen them done, only passed work counts.
 func (s *submission) comesAfter(m mark) bool {
-	if m.tl == nil || m.tl.passed.Load() >= m.seq {
+	if m.tl == nil || m.tl.passed.Load() >= m.seq || m.retiring() {
 		return true
 	}
 	if s.run.of.timers > 0 && !s.q.dev.caps.RerecordEvents {

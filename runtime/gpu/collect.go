@@ -41,7 +41,12 @@ func (d *Device) collect(mayBlock bool) {
 	for _, q := range d.all() {
 		q.tl.collect()
 	}
-	for _, tl := range d.lent.timelines() {
+	var others []*timeline
+	d.lent.any(func(m mark) bool {
+		others = append(others, m.tl)
+		return false
+	})
+	for _, tl := range others {
 		tl.collect()
 	}
 	if !mayBlock || d.awaitsOthers() {
@@ -75,9 +80,7 @@ func (tl *timeline) collect() {
 
 // submitCollected is submit for an alloca that has found no memory, as err says. The caller holds mu, which it gives up meanwhile.
 func (tl *timeline) submitCollected(s *submission, err error) (outcome, error) {
-	last := tl.issued.Load()
 	tl.mu.Unlock()
-	tl.loseBehind(last, last) // a barrier may hold the submission's waits
 	s.letGoAll()
 	tl.dev.collect(s.mayBlock())
 	supplied := s.supply()

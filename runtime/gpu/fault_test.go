@@ -16,7 +16,8 @@ import (
 
 // TestFaults fails the n-th native call, for every n: nobody hangs, nothing is left behind, every signal is reached or
 // fails, and no memory is given back while the device uses it. With a step of k a call fails in one of k ways only, which
-// differ from one run of the test to the next. The race detector, under which it takes long, sees a sample. The clock is a fake one.
+// differ from one run of the test to the next. The race detector, under which it takes long, sees a sample. The clock is a fake one:
+// to find that a stream is stuck behind a lost device takes the runtime a while.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	pools := hipPoolCaps()

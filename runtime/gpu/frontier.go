@@ -87,6 +87,13 @@ func (m mark) await(ctx context.Context) bool {
 	return m.decided()
 }
 
+// retiring reports whether the work at a mark has been found done, though passed may not say so yet: its signals come before.
+func (m mark) retiring() bool {
+	m.tl.ring.mu.Lock()
+	defer m.tl.ring.mu.Unlock()
+	return m.seq < m.tl.ring.head
+}
+
 // decided reports whether the stream has passed a mark, or nobody will ever know.
 func (m mark) decided() bool { return m.tl.passed.Load() >= m.seq || m.tl.dev.lost.Load() != nil }
 
@@ -125,15 +132,6 @@ func (l *loan) end() frontier {
 	defer l.mu.Unlock()
 	l.ended = true
 	return l.marks
-}
-
-// timelines returns those whose work uses something, or has used it.
-func (l *loan) timelines() (all []*timeline) {
-	l.any(func(m mark) bool {
-		all = append(all, m.tl)
-		return false
-	})
-	return all
 }
 
 // any reports whether something holds for one of the marks.

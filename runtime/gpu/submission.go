@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -52,7 +53,6 @@ type submission struct {
 	fed      bool   // it comes from the front of the backlog
 	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold     bool   // what comes last in the record may be in use
-	abroad   bool   // the stream was made to wait for another device's work
 	freed    bool   // it is a dealloca that has taken the memory away
 	silent   bool   // its caller gets the error
 	seq      uint64 // once issued
@@ -68,11 +68,12 @@ type submission struct {
 	dst, src address    // what the operation is done with
 	keep     [2]*Buffer // those of dst and src; held until the work is done
 
-	deps    frontier // what the work must come after
-	left    frontier // uses of the memory to be freed that it does not come after
-	events  []*event // behind the deps, held, once they have been looked for; nil for one that is done
-	follows frontier // what the work comes after on other timelines
-	held    []*event // of others, which must not be recorded anew before the work is done
+	deps     frontier           // what the work must come after
+	left     frontier           // uses of the memory to be freed that it does not come after
+	awaiting context.CancelFunc // ends the wait for them
+	events   []*event           // behind the deps, held, once they have been looked for; nil for one that is done
+	follows  frontier           // what the work comes after on other timelines
+	held     []*event           // of others, which must not be recorded anew before the work is done
 
 	// What few operations use, each part in the file of its subject: see letGoCold and resetCold.
 	label  string       // of Order
@@ -261,7 +262,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.mode, s.late, s.fed, s.recorded, s.abroad, s.silent, s.keep, s.seq = untilIssued, false, false, false, false, false, [2]*Buffer{}, 0
+	s.mode, s.late, s.fed, s.recorded, s.silent, s.keep, s.seq = untilIssued, false, false, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 

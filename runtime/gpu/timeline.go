@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
@@ -43,6 +44,8 @@ type timeline struct {
 
 	crowd wake.Crowd
 	vain  atomic.Uint32 // how often nothing was found done
+	stuck uint64        // the number of work that waits for nothing but a lost device, and
+	since time.Time     // since when; under the ring's mu
 
 	askMu    sync.Mutex  // one at a time asks the device
 	failed   int         // how often in a row that failed; under askMu
@@ -113,11 +116,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 			s.spoil(tl)
 		}
 	default:
-		last := tl.issued.Load()
 		tl.mu.Unlock()
-		if how == refused {
-			tl.loseBehind(last, last) // a barrier may hold the submission's waits
-		}
 		tl.dismiss(s, how, err)
 		return how, err
 	}
@@ -128,7 +127,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	if lands {
 		s.touch = touchWritten(s.host)
 	}
-	seq, done, recorded, abroad := s.seq, tl.passed.Load(), s.recorded, s.abroad
+	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
 	if recorded {
@@ -157,10 +156,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	if many {
 		tl.tidy(seq)
 	}
-	if abroad { // the other device may have been lost before this was in the ring
-		tl.loseBehind(seq, seq)
-	}
-	if tl.dev.lost.Load() != nil { // so may this one
+	if tl.dev.lost.Load() != nil { // it may have been lost before this was in the ring
 		tl.dev.failInFlight()
 	}
 	return how, err
@@ -230,6 +226,9 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error) {
 	switch how {
 	case early:
 		s.giveUpFree()
+		if s.run != nil {
+			s.run.returnBlock()
+		}
 	case inUse:
 		s.awaitUses()
 	case foreign:
@@ -346,8 +345,10 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 // wait for the submission's number, a barrier takes the number. It returns err, or an error that the
 // device is lost. The caller holds mu.
 func (tl *timeline) refuse(s *submission, seq uint64, err error) error {
-	if s.unused(mark{tl, seq}) && tl.issued.Load() < seq && !tl.putBarrier(s, seq) {
-		return fmt.Errorf("no event could be recorded: %w: %w", driver.ErrLost, err)
+	if s.unused(mark{tl, seq}) && tl.issued.Load() < seq {
+		if failed := tl.putBarrier(s, seq); failed != nil {
+			tl.dev.markLost(failed)
+		}
 	}
 	return err
 }
@@ -364,10 +365,9 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 	for _, m := range s.deps {
 		passed, err := m.status()
 		if err != nil {
-			err = s.waitFailed()
-		}
-		if err == nil {
-			err = m.lost() // then it is never over
+			if err = s.waitFailed(); err == nil {
+				err = m.lost() // then it is never over
+			}
 		}
 		switch {
 		case err != nil:
@@ -434,30 +434,29 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	some, err := s.start(tl, dst, src)
 	s.span.ended(tl, some)
 	if err != nil && !some && started && s.collects(err) { // it is issued anew later, but what is in the stream has a number now
-		started = !tl.putBarrier(s, seq)
+		started = tl.putBarrier(s, seq) != nil
 	}
 	return started || some, err
 }
 
-// putBarrier issues a barrier that comes after all that a submission does for which the stream waits already, in its place. It reports false if the
-// driver does not record the event behind it.
-func (tl *timeline) putBarrier(s *submission, seq uint64) bool {
-	if tl.dev.drv.Record(s.event.h, tl.h) != nil {
-		return false
+// putBarrier issues a barrier that comes after all that a submission does for which the stream waits already, in its place. Its error is that of
+// recording the event behind it: then the stream has no barrier.
+func (tl *timeline) putBarrier(s *submission, seq uint64) error {
+	if err := tl.dev.drv.Record(s.event.h, tl.h); err != nil {
+		return err
 	}
 	b := s.q.get(work.Barrier)
 	b.seq, b.recorded = seq, true
 	b.event, s.event = s.event, b.event // which is nil, or a spare one
 	b.follows, s.follows = s.follows, b.follows
 	b.held, s.held = s.held, b.held
-	b.abroad, s.abroad = s.abroad, false
 	tl.ring.put(b, tl.passed.Load())
 	tl.issued.Store(seq)
 	tl.noteMark(seq)
 	if tl.wanted.Load() >= seq {
 		tl.awaited(seq)
 	}
-	return true
+	return nil
 }
 
 // follow makes the stream wait for what a submission comes after.
@@ -474,7 +473,6 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 				return started, err
 			}
 			started = true
-			s.abroad = s.abroad || m.tl.dev != tl.dev
 			if !tl.dev.caps.RerecordEvents {
 				e.hold()
 				s.held = append(s.held, e)
@@ -554,7 +552,9 @@ func (tl *timeline) pollInTurn(seq uint64, times int) bool {
 	case err != nil: // the work may be going on, and next time the device may answer
 		return false
 	case done == 0:
-		tl.wantFollowed()
+		if err := tl.stuckBehind(); err != nil {
+			tl.dev.lose(err)
+		}
 		return false
 	}
 	return tl.retire(done)

@@ -68,7 +68,7 @@ func (u *uses) left(tl *timeline, deps frontier) (left frontier) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, m := range u.marks {
-		if !tl.covers(m.tl, m.seq) && !slices.ContainsFunc(deps, func(d mark) bool { return d.tl == m.tl && d.seq >= m.seq }) {
+		if !tl.covers(m.tl, m.seq) && !slices.ContainsFunc(deps, func(d mark) bool { return d.tl == m.tl && d.seq >= m.seq }) && !m.retiring() {
 			left.add(m)
 		}
 	}
@@ -89,6 +89,9 @@ func (s *submission) uses(m mark) {
 // unused undoes uses, as the driver has refused the submission. It reports whether a dealloca may have
 // seen the mark. Then that dealloca waits for a number that no work has.
 func (s *submission) unused(m mark) (seen bool) {
+	if s.op.Kind == work.Dealloca {
+		return false
+	}
 	s.eachUse(func(u *uses) { u.lower(m) })
 	for b := range s.named {
 		seen = seen || b.from == pooled && b.state.Load() == isFreed
@@ -143,34 +146,58 @@ func (s *submission) takeAway() (outcome, error) {
 
 // awaitUses parks a dealloca until the streams have passed the uses that its own order does not cover.
 func (s *submission) awaitUses() {
-	left := s.left
-	s.left = nil
+	ctx, cancel := context.WithCancel(context.Background())
 	over := new(Semaphore)
+	s.stopAwaiting()
+	s.awaiting = cancel
 	s.waits = append(s.waits, Point{over, 1})
 	s.letGoAll()
+	go s.left.signal(ctx, over)
 	s.q.enlistAgain(s)
-	go left.signal(over, s.keep[0])
 }
 
-// signal signals a semaphore when the streams have passed the whole frontier. If a device of these is
-// lost, nobody can tell: the semaphore fails, and the buffer is closed. Its memory goes back to the
-// pool when that device is closed and no longer holds the buffer.
-func (f frontier) signal(over *Semaphore, b *Buffer) {
-	f.await(context.Background())
-	for _, m := range f {
-		if err := m.lost(); err != nil {
-			b.Close()
-			over.Fail(err)
-			return
-		}
+// stopAwaiting ends the goroutine that awaitUses has started, if it has.
+func (s *submission) stopAwaiting() {
+	if s.awaiting != nil {
+		s.awaiting()
+		s.awaiting = nil
+	}
+}
+
+// signal signals a semaphore when the streams have passed the whole frontier, unless the context ends
+// before. If one of their devices is lost, nobody can tell: the semaphore fails.
+func (f frontier) signal(ctx context.Context, over *Semaphore) {
+	if !f.await(ctx) {
+		return
+	}
+	if err := f.lost(); err != nil {
+		over.Fail(err)
+		return
 	}
 	over.Signal(1)
 }
 
-// giveUpFree undoes takeAway, if the dealloca was not issued: the memory is allocated again.
-func (s *submission) giveUpFree() {
-	if s.freed {
-		s.freed = false
-		s.keep[0].state.CompareAndSwap(isFreed, isLive)
+// lost returns why a part of the frontier will never be known to be passed.
+func (f frontier) lost() error {
+	for _, m := range f {
+		if err := m.lost(); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// giveUpFree undoes takeAway, if the dealloca was not issued: the memory is allocated again. If a lost
+// device uses it, the buffer is closed: the memory goes back to the pool when that device is closed and
+// no longer holds the buffer.
+func (s *submission) giveUpFree() {
+	s.stopAwaiting()
+	if !s.freed {
+		return
+	}
+	s.freed = false
+	if b := s.keep[0]; b.state.CompareAndSwap(isFreed, isLive) && s.left.lost() != nil {
+		b.Close()
+	}
+	s.left = nil
 }
