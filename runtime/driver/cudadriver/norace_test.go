@@ -1,0 +1,5 @@
+//go:build !race
+
+package cudadriver
+
+const raceEnabled = false
