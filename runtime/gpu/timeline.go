@@ -226,9 +226,6 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error) {
 	switch how {
 	case early:
 		s.giveUpFree()
-		if s.run != nil {
-			s.run.returnBlock()
-		}
 	case inUse:
 		s.awaitUses()
 	case foreign:
