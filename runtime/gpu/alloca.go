@@ -371,7 +371,11 @@ func (b *Buffer) freeAsync(tl *timeline) error {
 // giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed all that used it, the alloca
 // included. It runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer) error {
-	if b.mem.Size == 0 || !b.state.CompareAndSwap(isLive, isClosed) {
+	if b.mem.Size == 0 {
+		return nil
+	}
+	// In the end a dealloca may have the memory that is about to find the device closed.
+	if !b.state.CompareAndSwap(isLive, isClosed) && !b.state.CompareAndSwap(isFreed, isClosed) {
 		return nil
 	}
 	tl := b.home.tl
