@@ -225,7 +225,6 @@ func TestOwnersAdopted(t *testing.T) {
 // TestOwnersUnrelated frees memory in order behind its last use. Other work behind that use has failed while the stream had it. The memory is
 // the queue's at once: a pool at its limit allocates it again.
 func TestOwnersUnrelated(t *testing.T) {
-	t.Skip("work that failed in the stream behind the last use keeps the memory from the pool until the stream has passed it")
 	for name, fail := range map[string]func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore){
 		"a program fails the semaphore of": func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore) {
 			must(t, x.dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, other.All(), []byte{3}))
