@@ -381,3 +381,14 @@ func FuzzSet(f *testing.F) {
 		}
 	})
 }
+
+// Each calls a function with each timeline that has points in flight, and the last number that any of them is of.
+func (s *Set[T]) Each(f func(timeline T, seq uint64)) {
+	if s.many != nil {
+		for i := range s.many.fronts {
+			f(s.many.fronts[i].Timeline, s.many.fronts[i].Seq)
+		}
+	} else if s.one.Seq != 0 {
+		f(s.one.Timeline, s.one.Seq)
+	}
+}

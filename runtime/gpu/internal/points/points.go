@@ -126,17 +126,6 @@ func (s *Set[T]) Ask(value uint64, ask func(timeline T, seq uint64)) {
 	}
 }
 
-// Each calls a function with each timeline that has points in flight, and the last number that any of them is of.
-func (s *Set[T]) Each(f func(timeline T, seq uint64)) {
-	if s.many != nil {
-		for i := range s.many.fronts {
-			f(s.many.fronts[i].Timeline, s.many.fronts[i].Seq)
-		}
-	} else if s.one.Seq != 0 {
-		f(s.one.Timeline, s.one.Seq)
-	}
-}
-
 // Arrive notes that work of a timeline, from first to last, has raised the value from now to that of last. All points up to there are over.
 // Of points between the two values that are not of this work, the first one of each value is overtaken, unless this work has signalled
 // that value itself; any other is a mistake.
