@@ -149,39 +149,35 @@ func TestPoolStreams(t *testing.T) {
 }
 
 func TestPoolCalls(t *testing.T) {
-	memoryCalls := func(d *simdriver.Driver) (n uint64) {
-		for _, op := range []simdriver.Op{simdriver.OpAlloc, simdriver.OpFree, simdriver.OpAllocAsync, simdriver.OpFreeAsync, simdriver.OpFill} {
-			n += calls(d, 0, op)
+	// pairs allocates and deallocates four times, and checks how many calls concern memory.
+	pairs := func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, p *gpu.Pool, size, want uint64) {
+		memory := func() (n uint64) {
+			for _, op := range []simdriver.Op{simdriver.OpAlloc, simdriver.OpFree, simdriver.OpAllocAsync, simdriver.OpFreeAsync, simdriver.OpFill} {
+				n += calls(d, 0, op)
+			}
+			return n
 		}
-		return n
+		before, recorded := memory(), calls(d, 0, simdriver.OpRecord)
+		for range 4 {
+			must(t, q.Dealloca(gpu.Order{}, alloca(t, q, gpu.Order{}, p, size)))
+		}
+		if n, events := memory()-before, calls(d, 0, simdriver.OpRecord)-recorded; n != want || events > 1 {
+			t.Errorf("%d calls and %d events for 4 allocations", n, events)
+		}
 	}
 	t.Run("B123 without lists a driver's pool takes one call, and hardly an event", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		_, err := dev.DefaultPool()
 		must(t, err)
-		before, recorded := memoryCalls(d), calls(d, 0, simdriver.OpRecord)
-		for range 4 {
-			b := alloca(t, dev.Queue(0), gpu.Order{}, nil, 64)
-			must(t, dev.Queue(0).Dealloca(gpu.Order{}, b))
-		}
-		if n, events := memoryCalls(d)-before, calls(d, 0, simdriver.OpRecord)-recorded; n != 8 || events > 1 {
-			t.Errorf("%d calls and %d events for 4 allocations", n, events)
-		}
+		pairs(t, d, dev.Queue(0), nil, 64, 8)
 	})
 	t.Run("B123 without lists the device hears nothing but events of memory that a portable pool has", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		for _, o := range []gpu.PoolOptions{{Portable: true, InitialSize: 4096}, {Over: allocate(t, dev, 4096)}, {Portable: true, InitialSize: 4096, Kind: gpu.HostMem}} {
 			p := newPool(t, dev, o)
-			before, recorded := memoryCalls(d), calls(d, 0, simdriver.OpRecord)
-			for range 4 {
-				b := alloca(t, dev.Queue(0), gpu.Order{}, p, 4096)
-				must(t, dev.Queue(0).Dealloca(gpu.Order{}, b))
-			}
-			if n, events := memoryCalls(d)-before, calls(d, 0, simdriver.OpRecord)-recorded; n != 0 || events > 1 {
-				t.Errorf("%d calls and %d events for 4 allocations", n, events)
-			}
+			pairs(t, d, dev.Queue(0), p, 4096, 0)
 			b := allocated(t, dev.Queue(0), p, 4096)
 			if on := b.Bytes(); (on != nil) != (p.Options().Kind == gpu.HostMem) {
 				t.Errorf("%d bytes of memory of kind %d", len(on), p.Options().Kind)
