@@ -74,7 +74,6 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	}
 	b.refs.Add(1)
 	s.keep[0] = b
-	s.silent = o.bare()
 	if err := q.submit(s, o); err != nil {
 		return nil, err
 	}
@@ -87,14 +86,9 @@ func (q *Queue) newBuffer(p *Pool, size uint64) *Buffer {
 	stats.mu.Lock()
 	b := stats.fresh()
 	stats.mu.Unlock()
-	b.become(q, p, size)
-	return b
-}
-
-// become says whose memory a buffer is about to be.
-func (b *Buffer) become(q *Queue, p *Pool, size uint64) {
 	b.dev, b.from, b.pool, b.home = q.dev, pooled, p, q
 	b.mem.Kind, b.mem.Size = p.opt.Kind, size
+	return b
 }
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
@@ -295,9 +289,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	if b.home != q && b.pool.native != 0 && (b.dev != q.dev || b.dev.caps.PoolsByStream) {
 		return q.deallocaElsewhere(o, b)
 	}
-	s := q.get(work.Dealloca)
-	s.silent = o.bare()
-	return q.submitWith(s, o, b, nil)
+	return q.submitWith(q.get(work.Dealloca), o, b, nil)
 }
 
 // deallocaElsewhere deallocates memory of a native pool that the stream of this queue must not free: memory of another device, which the

@@ -130,10 +130,11 @@ func (q *Queue) submit(s *submission, o Order) error {
 		s.lent, s.cold = newLent(1, o.Free), true
 	}
 	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && s.mode != untilReached {
-		kind, silent := s.op.Kind, s.silent
+		kind := s.op.Kind
+		told := (kind == work.Alloca || kind == work.Dealloca) && o.bare() // nothing else tells the caller
 		switch how, err := q.tl.issue(s); how {
 		case refused, notIssued:
-			if silent {
+			if told {
 				return q.submitError(kind, "", "", err)
 			}
 			return nil

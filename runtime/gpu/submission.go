@@ -54,7 +54,6 @@ type submission struct {
 	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold     bool   // what comes last in the record may be in use
 	freed    bool   // it is a dealloca that has taken the memory away
-	silent   bool   // its caller gets the error
 	seq      uint64 // once issued
 	op       work.Op
 
@@ -262,7 +261,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.mode, s.late, s.fed, s.recorded, s.silent, s.keep, s.seq = untilIssued, false, false, false, false, [2]*Buffer{}, 0
+	s.mode, s.late, s.fed, s.recorded, s.keep, s.seq = untilIssued, false, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 

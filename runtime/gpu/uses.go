@@ -126,9 +126,6 @@ func (c *CommandBuffer) eachUse(fn func(*uses)) {
 // the dealloca does not come after all work that may use the memory.
 func (s *submission) takeAway() (outcome, error) {
 	b := s.keep[0]
-	if b == nil || b.from != pooled {
-		return issuedWork, nil
-	}
 	if !s.freed {
 		if !b.state.CompareAndSwap(isLive, isFreed) {
 			if _, err := (address{late: b}).resolve(); err != nil {
