@@ -211,7 +211,7 @@ func TestGPUTraceHost(t *testing.T) {
 		ok(t, sem.Wait(ctx, v))
 	}
 	var took []time.Duration
-	marked, wrong := 0, 0
+	marked := 0
 	for _, r := range records[:tracer.Take(records)] {
 		if r.Kind != gpu.TraceCommand || r.Timed != gpu.DeviceTime {
 			continue
@@ -220,16 +220,12 @@ func TestGPUTraceHost(t *testing.T) {
 		took = append(took, is)
 		if long := is - 2*spin; long > 0 {
 			if marked++; long > r.Within {
-				wrong++
-				t.Logf("a kernel of %v took %v within %v, and may have begun %v earlier", spin, is, r.Within, r.Early)
+				t.Errorf("a kernel of %v took %v within %v, and may have begun %v earlier", spin, is, r.Within, r.Early)
 			}
 		}
 	}
 	if len(took) < steps*n*9/10 {
 		t.Fatalf("%d of %d commands have times", len(took), steps*n)
-	}
-	if wrong > 2 { // the device itself takes some 20 µs more for one command of 30,000
-		t.Errorf("%d commands took longer than their margins say", wrong)
 	}
 	slices.Sort(took)
 	t.Logf("%d commands of %v: median %v, longest %v, %d above twice the time, which is in their margins", len(took), spin, took[len(took)/2], took[len(took)-1], marked)
