@@ -193,7 +193,7 @@ func (x *span) commandBegun(tl *timeline, c *CommandBuffer, i int) {
 	if cmd.op.Kind == work.Barrier || cmd.op.Kind == work.Nothing || cmd.op.Kind == work.Timestamp {
 		return
 	}
-	t := commandTimes{begin: tl.recordTime(), given: hostTimes{issued: x.tracer.now()}, command: i, op: cmd.op.Kind, bytes: cmd.op.Bytes()}
+	t := commandTimes{given: hostTimes{issued: x.tracer.now()}, begin: tl.recordTime(), command: i, op: cmd.op.Kind, bytes: cmd.op.Bytes()}
 	if cmd.op.Kind == work.Dispatch {
 		t.grid, t.block, t.kernel, t.bytes = cmd.launch.Grid, cmd.launch.Block, c.kernels[cmd.launch.Function], 0
 	}
@@ -315,7 +315,7 @@ func (t *deviceTimes) tell(d *Device, x *span) {
 	for i := range x.commands {
 		c := &x.commands[i]
 		y := TraceRecord{Kind: TraceCommand, ID: r.ID, Device: r.Device, Queue: r.Queue, Op: c.op.String(), Label: r.Label, Kernel: c.kernel, Bytes: c.bytes,
-			Grid: c.grid, Block: c.block, Part: r.Part, Command: c.command, Submitted: r.Submitted, Issued: r.Issued, Done: r.Done}
+			Grid: c.grid, Block: c.block, Part: r.Part, Command: c.command, Submitted: r.Submitted, Issued: c.given.issued, Done: r.Done}
 		if c.times.ok {
 			y.Timed, y.Begun, y.Ended, y.Within, y.Early = DeviceTime, c.times.begun, c.times.ended, c.times.within, c.times.early
 		} else {
@@ -333,35 +333,46 @@ type betweenTimes struct {
 	ok                          bool
 }
 
-// between returns when the device was at the work between two events that it has reached. The event in front may be shared: it is the one behind other work.
-//
-// If the stream had no other work, the event in front was reached before the stream had the work. The device began the work at some moment until the host
-// had given the first of it. That is added to the margin where it is brief. Else the time counts as one in which it is not known whether the device was at
-// the work. Likewise the event behind may have been reached late because the host recorded it late, which is added to the margin.
+// between returns when the device was at the work between two events that it has reached. The event in front may be shared: it
+// is the one behind other work.
 func (c *deviceClock) between(d *Device, front, behind *event, shared bool, h hostTimes) (b betweenTimes) {
 	begun, _, ok := c.at(d, front)
 	ended, within, ok2 := c.at(d, behind)
 	if !ok || !ok2 {
 		return b
 	}
-	ended = max(ended, begun)
+	return workBetween(begun, max(ended, begun), within, shared, h)
+}
+
+// workBetween returns when the device was at the work between two events. They were reached at begun and ended, give or take
+// within.
+//
+// If the stream had no other work, the event in front was reached before the stream had the work. The device began the work at
+// some moment until the host had given the first of it. If this certainly was so, and for long, the time counts as one in which
+// it is not known whether the device was at the work. Otherwise the time that this can have been is added to the margin: the
+// event in front may have been reached earlier than it seems. Likewise the event behind may have been reached late because the
+// host recorded it late, which is added to the margin.
+func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
+	took := ended - begun
 	dry := begun+within < h.first
-	unsure := max(min(h.first, ended)-max(begun, h.issued), 0)
-	if late := min(ended, h.closed) - max(begun, h.all); ended-within <= h.closed && late > 0 {
-		within += late
+	since := h.issued // the earliest moment of which begun may wrongly say that the device was at the work
+	if shared && !dry {
+		since -= atOnce // see endInFront
 	}
+	since = max(since, begun-within)
+	early := min(max(h.first-since, 0), took) // at most, in front of the work
+	late := time.Duration(0)                  // at most, behind it
+	if ended-within <= h.closed {
+		late = min(max(min(ended+within, h.closed)-max(begun-within, h.all), 0), took)
+	}
+	b := betweenTimes{ended: ended, ok: true}
 	switch {
-	case dry && unsure > atOnce:
-		b.early, begun = unsure, min(h.first, ended)
-	case shared && begun < h.first:
-		within += min(unsure, atOnce)
-		if dry {
-			begun = min(h.first, ended)
-		}
-	case dry:
-		within += unsure
+	case dry && min(h.first, ended)-max(begun, h.issued) > atOnce:
+		b.early, begun, early = early, min(h.first, ended), 0
+	case dry && shared:
+		begun = min(h.first, ended)
 	}
-	b.begun, b.ended, b.within, b.ok = begun, ended, within, true
+	b.begun, b.within = begun, within+early+late
 	return b
 }
 
