@@ -83,9 +83,11 @@ func (tl *timeline) submitCollected(s *submission, err error) (outcome, error) {
 	tl.mu.Unlock()
 	s.letGoAll()
 	tl.dev.collect(s.mayBlock())
-	supplied := s.supply()
+	if s.event == nil { // the stream has it
+		s.event = tl.dev.events.take()
+	}
 	tl.mu.Lock()
-	if !supplied {
+	if s.event == nil {
 		return refused, err
 	}
 	how, again := tl.submit(s)

@@ -219,7 +219,7 @@ func (d *Device) Stats() Stats {
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()
-	s.Parked, s.InFlight = d.nparked+int(d.backlog.n.Load()), d.npassing.Load()
+	s.Parked, s.InFlight = d.nparked, d.npassing.Load()
 	d.mu.Unlock()
 	for _, q := range d.all() {
 		s.InFlight += q.tl.inFlight()

@@ -153,11 +153,6 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 	}
 	channels := append([]*Channel(nil), d.channels...)
 	d.mu.Unlock()
-	d.backlog.mu.Lock()
-	for s := d.backlog.first; s != nil; s = s.next {
-		add(s, isParked)
-	}
-	d.backlog.mu.Unlock()
 	for _, c := range channels {
 		c.mu.Lock()
 		for s := c.first; s != nil; s = s.behind {

@@ -64,7 +64,7 @@ func (d *Device) heldForParked() string {
 		return "Device.mu"
 	}
 	defer d.mu.Unlock()
-	locks := map[*sync.Mutex]string{&d.backlog.mu: "backlog.mu"}
+	locks := map[*sync.Mutex]string{}
 	for _, c := range d.channels {
 		locks[&c.mu] = "Channel.mu"
 	}
@@ -102,9 +102,9 @@ func (d *Device) parkedLines() (lines []string) {
 }
 
 func (d *Device) dump(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %s, %d starved, %d host calls, %d issue what was ready", d.info.Name,
+	fmt.Fprintf(b, "%s: %s, %d host calls, %d issue what was ready", d.info.Name,
 		[...]string{isOpen: "open", isClosing: "closing", isStopped: "stopped", isLeft: "left", isEnded: "ended"}[d.phase.Load()],
-		d.backlog.n.Load(), d.calls.Load(), d.running.Load())
+		d.calls.Load(), d.running.Load())
 	if f := d.lost.Load(); f != nil {
 		fmt.Fprintf(b, ", lost: %v", f.err)
 	}

@@ -77,7 +77,7 @@ func (p *eventPool) takeOne(spare bool) *event {
 	}
 	p.mu.Unlock()
 	if low {
-		p.dev.refill(p.grow, p.grown, func(s *submission) bool { return s.event == nil })
+		p.dev.refill(p.grow, p.grown)
 	}
 	if e != nil {
 		e.next = nil
@@ -85,24 +85,48 @@ func (p *eventPool) takeOne(spare bool) *event {
 	return e
 }
 
-// grown notes that the refiller is done, and reports whether there are no events.
-func (p *eventPool) grown() (empty bool) {
+// grown notes that the refiller is done.
+func (p *eventPool) grown() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.growing = false
-	return p.free == nil
+	p.mu.Unlock()
 }
 
-// get takes an event, and makes some if there are none. It runs on a thread to which the device is bound.
+// get takes an event, and makes one if there is none. It runs on a bound thread.
 func (p *eventPool) get() (*event, error) {
-	for {
-		if e := p.take(); e != nil {
-			return e, nil
-		}
-		if err := p.grow(); err != nil {
-			return nil, err
-		}
+	if e := p.take(); e != nil {
+		return e, nil
 	}
+	return p.make()
+}
+
+// await takes an event. If there is none it has one made, and waits for it.
+func (p *eventPool) await() (*event, error) {
+	if e := p.take(); e != nil {
+		return e, nil
+	}
+	var made *event
+	err := p.dev.do(func() (err error) {
+		made, err = p.get()
+		return err
+	})
+	return made, err
+}
+
+// make makes an event, with one reference. It runs on a bound thread.
+func (p *eventPool) make() (*event, error) {
+	h, err := p.dev.newEvent()
+	if err != nil {
+		return nil, err
+	}
+	e := &event{pool: p, h: h}
+	e.refs.Store(1)
+	p.mu.Lock()
+	p.all = append(p.all, h)
+	p.stats.Made++
+	p.stats.Held++
+	p.mu.Unlock()
+	return e, nil
 }
 
 func (p *eventPool) put(e *event) {
@@ -119,7 +143,7 @@ func (p *eventPool) begin() error {
 	first := p.batch
 	switch p.dev.timesOf() {
 	case SubmissionTimes:
-		first = max(first, min(16*first, mostInUse/2))
+		first = max(first, min(16*first, mostInUse/8))
 	case CommandTimes:
 		first = max(first, min(512*first, mostInUse/2))
 	}
@@ -134,26 +158,13 @@ func (p *eventPool) begin() error {
 // grow makes events, the more the more there are: the pool soon has what a program needs at a time. It runs on a bound thread.
 func (p *eventPool) grow() error {
 	for range min(max(p.batch, p.statistics().Held), 1024) {
-		h, err := p.dev.newEvent()
+		e, err := p.make()
 		if err != nil {
 			return err
 		}
-		e := &event{pool: p, h: h}
-		e.refs.Store(1)
-		p.add(e, 1)
+		p.put(e)
 	}
 	return nil
-}
-
-// add adds a free event, of which so many have been made.
-func (p *eventPool) add(e *event, made int) {
-	p.mu.Lock()
-	e.next, p.free = p.free, e
-	p.all = append(p.all, e.h)
-	p.stats.Made += made
-	p.stats.Held++
-	p.stats.Free++
-	p.mu.Unlock()
 }
 
 // trim destroys the free events but for as many as are made at a time. Those that the driver does not take, since something still waits
@@ -177,7 +188,11 @@ func (p *eventPool) trim() (err error) {
 		next := e.next
 		switch e2 := p.dev.drv.DestroyEvent(e.h); {
 		case errors.Is(e2, driver.ErrBusy):
-			p.add(e, 0)
+			p.mu.Lock()
+			p.all = append(p.all, e.h)
+			p.stats.Held++
+			p.mu.Unlock()
+			p.put(e)
 		default:
 			err = cmp.Or(err, e2) // it is not given back again: it may have been taken all the same
 		}

@@ -14,7 +14,8 @@ type Options struct {
 	// more urgent. One outside of the device's range ([Device.PriorityRange]) counts as the nearest in it.
 	Priorities []int
 
-	// Events is how many events the pool makes at a time; 0 means 32.
+	// Events is how many events the pool has at first; 0 means 1,024, which take about 0.3 ms to make on CUDA. More are made ahead
+	// when half of them are in use.
 	Events int
 
 	// Spin is for how long a wait keeps asking the device before its goroutine sleeps: while it asks, it sees the end of the work at
@@ -61,7 +62,7 @@ func (o Options) check() (Options, error) {
 		o.Queues = 1
 	}
 	if o.Events == 0 {
-		o.Events = 32
+		o.Events = 1024
 	}
 	if o.Spin == 0 {
 		o.Spin = 50 * time.Microsecond

@@ -73,7 +73,7 @@ func (d *Device) unpark(s *submission) (parked bool) {
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.runnow != nil || d.running.Load() > 0 || d.backlog.n.Load() > 0
+	return d.runnow != nil || d.running.Load() > 0
 }
 
 // cancelParked makes the submissions that still wait ready, as failed ones; barriers that pass behind work in flight only if all are meant.
@@ -93,9 +93,6 @@ func (d *Device) cancelThose(err error, which func(*submission) bool) {
 	d.mu.Unlock()
 	for _, s := range list {
 		s.cancel(err)
-	}
-	if d.backlog.n.Load() > 0 { // which fail
-		d.signalThread()
 	}
 }
 

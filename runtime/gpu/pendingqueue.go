@@ -12,7 +12,6 @@ import (
 // A pendingQueue is what waits to be issued, of which the device's thread takes care. What is not atomic is under the device's mu.
 type pendingQueue struct {
 	wake    chan struct{} // of the thread
-	backlog backlog       // of what finds no event or no staging memory
 	runnow  *submission   // ready to be issued, in order
 	runend  **submission
 	running atomic.Int32 // goroutines that issue what was ready
@@ -75,7 +74,7 @@ func (d *Device) start() error {
 	return d.events.begin()
 }
 
-// work issues what is ready, and the backlog. It reports whether there was something, and whether the thread is to end.
+// work issues what is ready. It reports whether there was something, and whether the thread is to end.
 func (d *Device) work() (worked, ended bool) {
 	d.mu.Lock()
 	list := d.runnow
@@ -99,22 +98,23 @@ func (d *Device) work() (worked, ended bool) {
 		}
 		d.running.Add(-1)
 	}
-	if n := d.backlog.n.Load(); n > 0 {
-		d.feed()
-		worked = worked || d.backlog.n.Load() < n
-	}
 	return worked, ended && !worked
 }
 
 // mayBlock reports whether the goroutine that issues the submission may block. The caller may. The
-// pending-queue thread may not: it issues submissions that were parked or starved.
-func (s *submission) mayBlock() bool { return len(s.tps) == 0 && !s.fed }
+// pending-queue thread may not: it issues submissions that were parked.
+func (s *submission) mayBlock() bool { return len(s.tps) == 0 }
 
-// mayWait reports whether to issue a submission that was parked may take its time, which goes on beside the device's thread: a portable
-// pool grows, a graph or a block is made, or a function of the program is called. Parked work has no order but that of semaphores; what was not parked keeps its place.
+// mayWait reports whether to issue a submission that was parked may take its time, which goes on beside the device's thread: an event
+// or a graph or a block is made, a portable pool grows, or a function of the program is called. Parked work has no order but that of semaphores; what was not parked keeps its place.
 func (s *submission) mayWait() bool {
-	if len(s.tps) == 0 {
+	if kind := s.op.Kind; len(s.tps) == 0 || kind.OnHost() || kind == work.Collect || kind == work.Barrier {
 		return false
+	}
+	if s.event == nil {
+		if s.event = s.q.dev.events.take(); s.event == nil {
+			return true
+		}
 	}
 	switch s.op.Kind {
 	case work.Alloca:

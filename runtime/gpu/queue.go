@@ -139,9 +139,6 @@ func (q *Queue) submit(s *submission, o Order) error {
 			}
 			return nil
 		case early:
-		case starved:
-			q.dev.awaitBacklog()
-			return nil
 		default:
 			return nil
 		}
@@ -504,9 +501,15 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 			return nil
 		})
 	}
+	b, err := q.dev.stage.get(len(dst))
+	if err != nil {
+		if q.dev.failed() != nil { // a submission's failure
+			return q.submit(q.get(work.Barrier), o)
+		}
+		return fmt.Errorf("gpu: download: %w", err)
+	}
 	s := q.get(work.Download)
-	s.src, s.op.Count, s.host = f, src.Size, dst
-	s.stage = q.dev.stage.take(len(dst)) // nil if there is none: the submission lacks it then
+	s.src, s.op.Count, s.host, s.stage = f, src.Size, dst, b
 	return q.submitWith(s, o, nil, src.Buffer)
 }
 

@@ -95,14 +95,9 @@ const smallestStage = 8 // log2 of the bytes
 // class returns the class of blocks of n bytes or more.
 func (s *stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
 
-// take takes a block of n bytes or more, of a class that there is, or returns nil if there is none. If few are left more are being
-// made from then on.
+// take takes a block of n bytes or more, of a class that there is, or returns nil if there is none. If few are left of a class with
+// several, more are being made from then on.
 func (s *stage) take(n int) *stageBlock {
-	return s.takeOr(n, true)
-}
-
-// takeOr is take, which has more made or not.
-func (s *stage) takeOr(n int, refill bool) *stageBlock {
 	class := s.class(n)
 	s.mu.Lock()
 	c := &s.sizes[class]
@@ -114,13 +109,13 @@ func (s *stage) takeOr(n int, refill bool) *stageBlock {
 		s.stat.Used += 1 << class
 		s.stat.Peak = max(s.stat.Peak, s.stat.Used)
 	}
-	low := refill && !c.growing && (b == nil || c.made >= stageAhead && c.nfree <= c.made/stageAhead)
+	low := !c.growing && c.made >= stageAhead && c.nfree <= c.made/stageAhead
 	if low {
 		c.growing = true
 	}
 	s.mu.Unlock()
 	if low {
-		s.dev.refill(func() error { return s.grow(class) }, func() bool { return s.grown(class) }, s.wants(class))
+		s.dev.refill(func() error { return s.grow(class) }, func() { s.grown(class) })
 	}
 	if b != nil {
 		b.n, b.next = n, nil
@@ -132,18 +127,11 @@ func (s *stage) takeOr(n int, refill bool) *stageBlock {
 // stageAhead is from how many blocks of a class on more are made before the last one is taken: when one of so many is free.
 const stageAhead = 4
 
-// grown notes that the refiller is done with a class, and reports whether there are no blocks.
-func (s *stage) grown(class int) (empty bool) {
+// grown notes that the refiller is done with a class.
+func (s *stage) grown(class int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := &s.sizes[class]
-	c.growing = false
-	return c.free == nil
-}
-
-// wants returns a function that reports whether a submission lacks a block of a class.
-func (s *stage) wants(class int) func(*submission) bool {
-	return func(u *submission) bool { return u.lacksStaging() && s.class(int(u.op.Count)) == class }
+	s.sizes[class].growing = false
+	s.mu.Unlock()
 }
 
 // fits returns an error if there are no blocks of n bytes.
@@ -159,13 +147,13 @@ func (s *stage) get(n int) (*stageBlock, error) {
 	if err := s.fits(n); err != nil {
 		return nil, err
 	}
-	b := s.takeOr(n, false)
+	b := s.take(n)
 	for b == nil {
 		if err := s.dev.do(func() error { return s.growEmpty(s.class(n)) }); err != nil {
 			s.dev.check(err)
 			return nil, fmt.Errorf("gpu: %w", err)
 		}
-		b = s.takeOr(n, false)
+		b = s.take(n)
 	}
 	if err := s.dev.failed(); err != nil { // of what a lost device has had nobody knows whether it still moves
 		b.free()

@@ -50,7 +50,6 @@ type submission struct {
 	mode     waitMode
 	gathered bool   // deps have been found
 	late     bool   // some of the deps are of barriers, which are done after the work that they are behind
-	fed      bool   // it comes from the front of the backlog
 	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold     bool   // what comes last in the record may be in use
 	freed    bool   // it is a dealloca that has taken the memory away
@@ -261,7 +260,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.mode, s.late, s.fed, s.recorded, s.keep, s.seq = untilIssued, false, false, false, [2]*Buffer{}, 0
+	s.mode, s.late, s.recorded, s.keep, s.seq = untilIssued, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 

@@ -89,7 +89,7 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission) (outcome, error) {
-	if s.lacks() || tl.dev.backlog.n.Load() > 0 || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca {
+	if s.event == nil || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca {
 		if how, err := tl.equip(s); err != nil {
 			return how, err
 		}
@@ -166,20 +166,16 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 // issue's.
 func (tl *timeline) equip(s *submission) (how outcome, err error) {
 	err = tl.dev.halted()
-	if err == nil && tl.ch == nil && !s.fed && tl.dev.backlog.n.Load() > 0 {
-		tl.dev.starve(s)
-		return starved, errStarved
-	}
 	if err == nil && !s.gathered {
 		how, err = s.gatherAll()
 	}
-	if err == nil && tl.ch != nil && s.event == nil { // groups keep their order, on a bound thread of their own
+	if err == nil && s.event == nil {
 		how = refused
-		s.event, err = tl.dev.events.get()
-	}
-	if err == nil && tl.ch == nil && !s.supply() {
-		tl.dev.starve(s)
-		return starved, errStarved
+		if tl.ch != nil { // whose thread is bound
+			s.event, err = tl.dev.events.get()
+		} else {
+			s.event, err = tl.dev.events.await()
+		}
 	}
 	if err == nil && s.op.Kind == work.Alloca {
 		how = refused
@@ -285,13 +281,10 @@ const (
 	foreign                     // it waits for a device of another driver: only the host can wait for that
 	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
-	starved                     // it is in the backlog, and no more the caller's
 	inUse                       // it frees memory, and does not come after all work that may use it
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
-
-var errStarved = errors.New("gpu: in the backlog")
 
 var errInUse = errors.New("gpu: the memory is in use")
 
