@@ -1,47 +1,51 @@
 package gpu
 
-// A barrier does no work, so it needs no place in a stream: what has been reached when it is submitted is signalled at once,
-// and if it comes after one piece of work only, that work's point is passed on as its own. Else its stream joins the work,
-// with an event.
+// A barrier touches no stream. What has been reached when its waits have been issued is signalled at
+// once. Otherwise it is passing: its signals are published as coming behind all the work that it waits
+// for, and they are given when the waits are reached.
 
-// passOn does that for a barrier whose waits have all been issued. It reports false if there is more than one piece of work.
-func (q *Queue) passOn(s *submission) bool {
+// passOn does that for a barrier whose waits have all been issued.
+func (q *Queue) passOn(s *submission) {
 	live := 0
 	for i, m := range s.deps {
 		passed, err := m.status()
 		switch {
 		case err != nil:
 			q.dev.failSubmission(s, err)
-			return true
-		case passed:
-			continue
-		case live > 0:
-			return false
+			return
+		case !passed:
+			s.deps[live], s.deps[i] = m, s.deps[live]
+			live++
 		}
-		live++
-		s.deps[0], s.deps[i] = m, s.deps[0]
 	}
-	if live > 0 || s.late {
-		s.mode = passing
-		q.enlist(s)
-		return true
+	if live == 0 && !s.late {
+		release(q.dev.complete(s))
+		return
 	}
-	release(q.dev.complete(s))
-	return true
+	s.deps = s.deps[:max(live, 1)] // a barrier behind a barrier may wait though the work has been passed
+	s.mode = passing
+	q.enlist(s)
 }
 
-// handOn publishes what a barrier signals as what the work before it does.
+// handOn publishes what a passing barrier signals.
 func (s *submission) handOn() *timepoint {
 	m := s.deps[0]
 	var released timepointList
 	for _, signal := range s.signals {
-		list, wanted := signal.Semaphore.publish(point{Value: signal.Value, Timeline: m.tl, Seq: m.seq, Late: true})
+		list, wanted := signal.Semaphore.publishFor(point{Value: signal.Value, Timeline: m.tl, Seq: m.seq, Late: true}, s)
 		released.join(list)
 		if wanted {
-			m.tl.want(m.seq)
+			s.wantDeps()
 		}
 	}
 	return released.first
+}
+
+// wantDeps has the devices asked until the work that a passing barrier waits for is done.
+func (s *submission) wantDeps() {
+	for _, m := range s.deps {
+		m.tl.want(m.seq)
+	}
 }
 
 // completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that this releases.
@@ -53,10 +57,17 @@ func (q *Queue) completeBarrier(s *submission) *timepoint {
 	if f == nil {
 		f = q.dev.lost.Load()
 	}
-	if f == nil {
-		return q.dev.complete(s)
+	if f != nil {
+		released := q.dev.failSignals(s, f.err)
+		q.dev.recycle(s)
+		return released
 	}
-	released := q.dev.failSignals(s, f.err)
+	released := q.dev.signal(s)
+	if len(s.deps) > 1 {
+		for _, p := range s.signals {
+			p.Semaphore.forget(s)
+		}
+	}
 	q.dev.recycle(s)
 	return released
 }

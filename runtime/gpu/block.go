@@ -100,7 +100,7 @@ func (s *submission) comesAfter(m mark) bool {
 		return true
 	}
 	for _, w := range s.waits {
-		if how, p := w.Semaphore.next(w.Value); how == ordered && p.Timeline == m.tl && p.Seq >= m.seq {
+		if how, p := w.Semaphore.next(w.Value, nil); how == ordered && p.Timeline == m.tl && p.Seq >= m.seq {
 			return true
 		}
 	}

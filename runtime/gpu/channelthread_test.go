@@ -149,8 +149,7 @@ func TestWaitForGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.q.tl.mu.Lock()
-	work := submission{q: c.Device().Queue(0), deps: frontier{{c.q.tl, 1}}}
-	if err := work.markDeps(); err != nil {
+	if err := (mark{c.q.tl, 1}).record(); err != nil {
 		t.Error(err)
 	}
 	c.q.tl.mu.Unlock()

@@ -615,7 +615,9 @@ func TestRecordBehindEnd(t *testing.T) {
 		s := semaphores(t, 3)
 		sim.StallDevice(0)
 		for i := range 2 {
-			brief(t, devs[i].Queue(0), allocate(t, devs[i], 64), s[i], 0, 1) // which no event is behind
+			var st *gpu.Stream
+			st, s[i] = lazily(devs[i].Queue(0))
+			several(t, st, allocate(t, devs[i], 64), 1)
 		}
 		of := [2]driver.Stream{sim.Streams(0)[0], sim.Streams(1)[0]}
 		held, submitted := make(chan struct{}), make(chan struct{})

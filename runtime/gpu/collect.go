@@ -84,16 +84,17 @@ func (tl *timeline) submitCollected(s *submission, err error) (outcome, error) {
 	s.letGoAll()
 	tl.dev.collect(s.mayBlock())
 	if s.event == nil { // the stream has it
-		s.event = tl.dev.events.take()
+		if s.event = tl.dev.events.take(); s.event == nil {
+			tl.mu.Lock()
+			return refused, err
+		}
 	}
-	tl.mu.Lock()
-	if s.event == nil {
-		return refused, err
+	how, again := tl.lockFor(s)
+	if again != nil {
+		tl.mu.Lock()
+		return how, again
 	}
-	how, again := tl.submit(s)
-	for how == unmarked {
-		how, again = tl.submitMarked(s)
-	}
+	how, again = tl.submit(s)
 	if how == refused {
 		again = s.keep[0].holders(again)
 	}

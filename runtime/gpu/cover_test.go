@@ -308,20 +308,21 @@ func (d *hookedRecords) Record(e driver.Event, s driver.Stream) error {
 // TestNearDeps has work come after its own stream's and that of several others, one of which has to have an event put behind it.
 // Meanwhile another one is given more work, with a value that would do for a wait as well.
 func TestNearDeps(t *testing.T) {
-	const size = 1 << 20 // more than is brief
+	const size = 1 << 20
 	sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
 	hook := &recordHook{Driver: sim}
 	dev := openDevice(t, hook, 0, gpu.Options{Queues: 4})
-	streams, s := sim.Streams(0), semaphores(t, 7)
+	streams, s := sim.Streams(0), semaphores(t, 6)
 	own, twice, unmarked, high := dev.Queue(0), dev.Queue(1), dev.Queue(2), dev.Queue(3)
-	value, first, more, other, near, last, end := s[0], s[1], s[2], s[3], s[4], s[5], s[6]
+	value, first, more, near, last, end := s[0], s[1], s[2], s[3], s[4], s[5]
 	big := func() *gpu.Buffer { return allocate(t, dev, size) }
 	from, to, rest := big(), big(), big()
 
 	must(t, own.Fill(gpu.Order{}, from.All(), []byte{0}))
 	must(t, twice.Fill(gpu.Order{Signal: pts(first, 1)}, big().All(), []byte{1}))
 	must(t, high.Fill(gpu.Order{Signal: pts(value, 10)}, big().All(), []byte{1}))
-	must(t, unmarked.Fill(gpu.Order{Signal: pts(other, 1)}, big().Range(0, 8), []byte{1}))
+	st, other := lazily(unmarked)
+	several(t, st, big(), 1)
 	must(t, own.Fill(gpu.Order{Signal: pts(near, 1)}, rest.Range(0, 8), []byte{1}))
 	eventually(t, "all is executed, and nobody has asked", func() bool { return sim.Counters().Devices[0].Pending == 0 })
 	hooked := false
@@ -354,14 +355,14 @@ func TestNearDeps(t *testing.T) {
 // TestUnmarkedDep has work come after that of two queues, of which one has an event and the other is given one only then: it waits for both.
 func TestUnmarkedDep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const size = 1 << 20 // more than is brief
 		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
 		dev := openDevice(t, sim, 0, gpu.Options{Queues: 3})
-		s, from, to := semaphores(t, 3), allocate(t, dev, 8), allocate(t, dev, 8)
-		marked, unmarked, last := s[0], s[1], s[2]
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(marked, 1)}, allocate(t, dev, size).All(), []byte{1}))
+		s, from, to := semaphores(t, 2), allocate(t, dev, 8), allocate(t, dev, 8)
+		marked, last := s[0], s[1]
+		st, unmarked := lazily(dev.Queue(1))
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(marked, 1)}, allocate(t, dev, 8).All(), []byte{1}))
 		must(t, sim.StallStream(sim.Streams(0)[1]))
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(unmarked, 1)}, from.All(), []byte{1}))
+		several(t, st, from, 1)
 		must(t, dev.Queue(2).Copy(gpu.Order{Wait: append(pts(marked, 1), pts(unmarked, 1)...), Signal: pts(last, 1)}, to.All(), from.All()))
 		synctest.Wait() // all that can run has
 		must(t, sim.ResumeStream(sim.Streams(0)[1]))

@@ -138,7 +138,7 @@ func pickAfter(queues []*Queue, affinity uint64, waits []Point) (*Queue, error) 
 		if w.Semaphore == nil || w.Value > MaxValue {
 			return nil, argument("pick", "point %d has no semaphore, or a value above %d", i, uint64(MaxValue))
 		}
-		how, p := w.Semaphore.next(w.Value)
+		how, p := w.Semaphore.next(w.Value, nil)
 		if how != ordered {
 			continue
 		}

@@ -23,7 +23,7 @@ func TestTraceCalls(t *testing.T) {
 		queues                 int
 		off, on, none, elapsed float64 // records a submission without a tracer, with one, and with one that notes no times; and how often its times are asked for
 	}{
-		{name: "fills ahead", fill: true, queues: 1, off: 0.125, none: 0.125, on: 1, elapsed: 1},
+		{name: "fills ahead", fill: true, queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
 		{name: "launches ahead", queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
 		{name: "launches across streams", queues: 2, off: 1, none: 1, on: 2, elapsed: 2},
 		{name: "launches one at a time", wait: true, queues: 1, off: 1, none: 1, on: 2, elapsed: 2},

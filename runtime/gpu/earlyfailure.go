@@ -110,14 +110,18 @@ func (s *submission) cause() error {
 // fail: it only has to be over.
 func (s *submission) waitFailed() error {
 	for _, w := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
-		switch how, p := w.Semaphore.next(w.Value); how {
+		var joined frontier
+		switch how, p := w.Semaphore.next(w.Value, &joined); how {
 		case failed:
 			if err, ok := w.Semaphore.failed().(*SubmitError); ok { // and not because the program failed the semaphore
 				return err
 			}
 		case ordered:
-			if err := (mark{p.Timeline, p.Seq}).failed(); err != nil {
-				return err
+			joined.add(mark{p.Timeline, p.Seq})
+			for _, m := range joined {
+				if err := m.failed(); err != nil {
+					return err
+				}
 			}
 		}
 	}

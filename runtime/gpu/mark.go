@@ -6,46 +6,51 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// What is brief is issued without an event behind it, for to record one costs a quarter of what the work itself does. The
-// next event of the stream is behind it as well, for a stream does its work in order. One is recorded
-//   - behind each markEvery submissions, so that what is done comes back in small pieces; or some more, if among them are some of
-//     those that take the device no time;
-//   - before the stream is given what may take long, or made to wait for another one, so that nobody who waits for what is
-//     brief waits for that too;
-//   - when somebody asks: another timeline that is to wait, or the host.
+// An event is recorded behind a submission at once, except behind work of a Stream, and behind an alloca
+// or a dealloca without signals. There it is recorded
+//   - when somebody asks: Stream.Point, a wait, a timeline that is to come after the work;
+//   - before the stream is made to wait, or is given work that may itself wait for others. An event
+//     recorded later would cover that wait too, and native streams could wait in a circle;
+//   - at the latest behind every markEvery submissions, so that what is done comes back in small pieces.
 //
-// So between a submission and the first event behind it there is only brief work, and none that waits: to wait for that event
-// is to wait a little too long, and for nothing that the submission does not wait for itself. No circle can come of it either,
-// for a stream waits only for what was issued before.
+// So the first event behind a submission is behind nothing that waits for others, unless the submission
+// itself does. Native streams wait only for work that was issued before. No circle can arise.
 //
-// What is published, waited for or retired are numbers, never events; those who need an event look for it by number.
-// One that is not recorded yet would count as complete, so it is found only once it is. A submission has its event from the
-// beginning: who comes to record it need not have one made, under a lock or without end.
+// Points, waits and retiring name numbers, never events. Who needs an event looks for it by number. An
+// event that has not been recorded counts as complete for the driver, so it is found only once it is
+// recorded. A submission has its event from the beginning: recording it later needs no new one.
 
 // markEvery is after how many submissions an event is recorded at the latest.
-const markEvery = 8
+const markEvery = 64
 
-// mostLight is for how many submissions that take the device no time there is no event at the most.
-const mostLight = 2 * markEvery
+// records reports whether an event is recorded behind a submission at once. The caller holds mu.
+func (tl *timeline) records(s *submission, seq uint64) bool {
+	return tl.adopted || tl.ch != nil || s.span.timed() || s.op.Kind == work.Download || s.cold && s.lent != nil ||
+		seq-tl.marked.Load() >= markEvery || !s.onDemand()
+}
 
-// unmarked reports whether a brief submission needs no event behind it yet. The caller holds mu.
-func (tl *timeline) unmarked(s *submission, seq uint64) bool {
-	if s.op.Light() && tl.light < mostLight {
-		tl.light++
+// onDemand reports whether the submission is one whose event may be recorded later.
+func (s *submission) onDemand() bool {
+	for i := range s.signals {
+		if s.signals[i].Semaphore.stream.Load() == 0 {
+			return false
+		}
 	}
-	return seq-tl.marked.Load()-tl.light < markEvery
+	return len(s.signals) > 0 || s.op.Kind == work.Alloca || s.op.Kind == work.Dealloca
 }
 
-// noteMark notes that an event is behind a submission. The caller holds mu.
-func (tl *timeline) noteMark(seq uint64) {
-	tl.marked.Store(seq)
-	tl.light = 0
-}
-
-// brief reports whether an operation by itself takes the device no longer than it takes to issue a few, and does not make the
-// stream wait for others. What other devices have a part in may, and an alloca for which the pool has it wait for another stream.
-func (s *submission) brief(tl *timeline) bool {
-	return !s.across(tl.dev) && s.op.Brief() && (s.op.Kind != work.Alloca || !s.keep[0].pool.crosses(tl))
+// mayHoldUp reports whether the stream may come to wait for others at the submission: for other streams, for other
+// devices, or for what only the program or other programs bring.
+func (s *submission) mayHoldUp(tl *timeline) bool {
+	switch s.op.Kind {
+	case work.ValueWait, work.EventWait, work.Native, work.Execute, work.Collect:
+		return true
+	case work.Alloca:
+		if s.keep[0].pool.crosses(tl) {
+			return true
+		}
+	}
+	return len(s.deps) > 0 || s.across(tl.dev)
 }
 
 // mark puts an event behind all that has been issued. The caller holds mu.
@@ -68,7 +73,7 @@ func (tl *timeline) mark() error {
 		s.recorded = true
 	}
 	tl.ring.mu.Unlock()
-	tl.noteMark(last)
+	tl.marked.Store(last)
 	return nil
 }
 
@@ -99,28 +104,38 @@ func (tl *timeline) eventBehind(seq uint64) (*event, bool) {
 	return s.event, true
 }
 
-// markDeps puts events behind what the work must come after on other timelines. The caller holds no timeline's mu.
-func (s *submission) markDeps() error {
-	for _, d := range s.deps {
-		if d.tl == s.q.tl {
-			continue
-		}
-		if d.tl.ch != nil { // whose thread may keep mu until other ranks come; but each group has an event behind it
-			d.untilIssued()
-			continue
-		}
-		d.tl.mu.Lock() // what has been published is issued then
-		var err error
-		if d.seq > d.tl.marked.Load() {
-			err = d.tl.mark()
-		}
-		d.tl.mu.Unlock()
-		if err != nil {
-			d.tl.dev.check(err)
-			return err
-		}
+// event returns the first event behind a mark, held, and records one if there is none. It returns nil if the work has been
+// found done. The caller holds no timeline's mu.
+func (m mark) event() (*event, error) {
+	e, ok := m.tl.eventBehind(m.seq)
+	if ok {
+		return e, nil
 	}
-	return nil
+	if err := m.record(); err != nil {
+		return nil, err
+	}
+	if e, ok = m.tl.eventBehind(m.seq); ok {
+		return e, nil
+	}
+	return nil, m.tl.dev.closedError() // its stream has ended meanwhile
+}
+
+// record has an event be behind a mark. The caller holds no timeline's mu.
+func (m mark) record() error {
+	if m.tl.ch != nil { // whose thread may keep mu until other ranks come; but each group has an event behind it
+		m.untilIssued()
+		return nil
+	}
+	m.tl.mu.Lock() // what has been published is issued then
+	var err error
+	if m.seq > m.tl.marked.Load() {
+		err = m.tl.mark()
+	}
+	m.tl.mu.Unlock()
+	if err != nil {
+		m.tl.dev.check(err)
+	}
+	return err
 }
 
 // untilIssued waits until work that has been published is in its ring. That is a few instructions later, in which whoever holds mu waits for

@@ -15,9 +15,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-const markEvery = 8
+const markEvery = 64
 
-// anywhere runs a test for every kind of driver whose work may be issued without an event.
+// anywhere runs a test for drivers whose streams may wait for an event that is recorded again, and for others.
 func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
 	for kind, caps := range map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "bare": {}} {
 		t.Run(name+", "+kind, func(t *testing.T) {
@@ -28,11 +28,25 @@ func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps))
 	}
 }
 
-// brief submits fills that raise a semaphore from one value to another.
-func brief(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to uint64) {
+// fills submits fills that raise a semaphore from one value to another. Each has an event.
+func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to uint64) {
 	t.Helper()
 	for v := from; v < to; v++ {
 		must(t, q.Fill(gpu.Order{Signal: pts(s, v+1)}, b.Range(0, 8), []byte{1}))
+	}
+}
+
+// lazily makes a stream, whose work has events only when somebody asks, and returns its semaphore too: operation n signals n.
+func lazily(q *gpu.Queue) (*gpu.Stream, *gpu.Semaphore) {
+	st := q.NewStream()
+	return st, st.Point().Semaphore
+}
+
+// several submits so many fills to a stream.
+func several(t testing.TB, st *gpu.Stream, b *gpu.Buffer, n int) {
+	t.Helper()
+	for range n {
+		must(t, st.Fill(b.Range(0, 8), []byte{1}))
 	}
 }
 
@@ -52,30 +66,42 @@ func launcher(t testing.TB, dev *gpu.Device, name string) func(q *gpu.Queue, o g
 // TestRecords counts the events that are recorded.
 func TestRecords(t *testing.T) {
 	records := func(d *simdriver.Driver) int { return int(calls(d, 0, simdriver.OpRecord)) }
-	anywhere(t, "one for every few submissions that are brief", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "one behind each submission of a queue, and for every few of a stream", func(t *testing.T, caps driver.Caps) {
 		const n = 1000
 		d := newSim(t, simdriver.Config{Caps: &caps})
-		dev := openDevice(t, d, 0, gpu.Options{Events: 2 * n}) // more than are in flight, so that each call issues
-		b, s := allocate(t, dev, 1<<16), semaphores(t, 2)
+		dev := openDevice(t, d, 0, gpu.Options{Events: 2 * n})
+		b, s := allocate(t, dev, 1<<16), semaphores(t, 1)[0]
 		data := make([]byte, 64)
+		launch := launcher(t, dev, "nothing")
+		q := dev.Queue(0)
 		for i := range uint64(n) {
-			o, q := gpu.Order{Wait: pts(s[0], i), Signal: pts(s[0], i+1)}, dev.Queue(0)
-			switch i % 4 {
+			must(t, q.Fill(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, b.All(), []byte{1}))
+		}
+		if got := records(d); got != n {
+			t.Errorf("%d of a queue, want %d", got, n)
+		}
+		must(t, s.Wait(minute(t), n))
+		before := records(d)
+		st := q.NewStream()
+		for i := range n {
+			switch i % 5 {
 			case 0:
-				must(t, q.Fill(o, b.All(), []byte{1}))
+				must(t, st.Fill(b.All(), []byte{1}))
 			case 1:
-				must(t, q.Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+				must(t, st.Fill(b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
 			case 2:
-				must(t, q.Copy(o, b.Range(0, 1<<15), b.Range(1<<15, 1<<15)))
+				must(t, st.Copy(b.Range(0, 1<<15), b.Range(1<<15, 1<<15)))
+			case 3:
+				must(t, st.Submit(func(o gpu.Order) error { return launch(q, o) }))
 			default:
-				must(t, q.UploadCopy(o, b.Range(0, 64), data))
+				must(t, st.UploadCopy(b.Range(0, 64), data))
 			}
 		}
-		if got := records(d); got != n/markEvery {
-			t.Errorf("%d, want %d", got, n/markEvery)
+		if got := records(d) - before; got != n/markEvery {
+			t.Errorf("%d of a stream, want %d", got, n/markEvery)
 		}
-		must(t, s[0].Wait(minute(t), n))
-		if got := records(d); got > n/markEvery+1 {
+		must(t, st.Wait(minute(t)))
+		if got := records(d) - before; got > n/markEvery+1 {
 			t.Errorf("%d with somebody who waits", got)
 		}
 		must(t, dev.Close())
@@ -84,91 +110,93 @@ func TestRecords(t *testing.T) {
 		}
 	})
 	t.Run("memory of a pool", func(t *testing.T) {
-		const n = 300
+		const n = 320
 		d := newSim(t, simdriver.Config{})
-		dev, s := openDevice(t, d, 0, gpu.Options{Events: 6 * n}), semaphores(t, 1)[0]
-		v := uint64(0)
-		next := func() gpu.Order { v++; return order(s, v-1, s, v) }
+		dev := openDevice(t, d, 0, gpu.Options{Events: 6 * n})
+		st, q := dev.Queue(0).NewStream(), dev.Queue(0)
 		for range n {
-			m := alloca(t, dev.Queue(0), next(), nil, 1<<20)
-			must(t, dev.Queue(0).Fill(next(), m.Range(0, 4096), []byte{1}))
-			must(t, m.Dealloca(next()))
+			m, err := st.Alloca(nil, 1<<20)
+			must(t, err)
+			must(t, st.Fill(m.Range(0, 4096), []byte{1}))
+			must(t, st.Dealloca(m))
 		}
-		if got := records(d); got != n/markEvery { // only the fills take time
-			t.Errorf("%d, want %d", got, n/markEvery)
+		if got := records(d); got != 3*n/markEvery {
+			t.Errorf("%d of a stream, want %d", got, 3*n/markEvery)
 		}
-		must(t, s.Wait(minute(t), v))
+		must(t, st.Wait(minute(t)))
+		before := records(d)
+		for range n {
+			must(t, alloca(t, q, gpu.Order{}, nil, 1<<20).Dealloca(gpu.Order{}))
+		}
+		if got := records(d) - before; got != 2*n/markEvery {
+			t.Errorf("%d without signals, want %d", got, 2*n/markEvery)
+		}
 	})
-	anywhere(t, "one before and one behind what may take long", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "one before what may wait for others, and none before anything else", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 256}), openDevice(t, d, 1, gpu.Options{})
-		b, far, s := allocate(t, dev, 1<<20), allocate(t, other, 64), semaphores(t, 3)
+		b, far, s := allocate(t, dev, 1<<20), allocate(t, other, 64), semaphores(t, 1)[0]
 		launch := launcher(t, dev, "nothing")
-		q, v := dev.Queue(0), uint64(0)
-		bytesOf(t, q, allocate(t, dev, 8)) // from now on there is pinned memory for that
+		q := dev.Queue(0)
+		st := q.NewStream()
 		d.StallDevice(0)
 		defer d.ResumeDevice(0)
-		must(t, dev.Queue(1).Download(gpu.Order{Signal: pts(s[1], 2)}, make([]byte, 8), allocate(t, dev, 8).All()))
-		given := 1
-		issued := func() int { inFlight(t, dev, given); return records(d) } // it may be in the backlog until there is more pinned memory
-		for name, long := range map[string]func(o gpu.Order) error{
-			"dispatch":         func(o gpu.Order) error { return launch(q, o) },
-			"download":         func(o gpu.Order) error { return q.Download(o, make([]byte, 8), b.Range(0, 8)) },
-			"large fill":       func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) },
-			"large fill of 8":  func(o gpu.Order) error { return q.Fill(o, b.Range(0, 1<<17), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
-			"large copy":       func(o gpu.Order) error { return q.Copy(o, b.Range(0, 1<<17), b.Range(1<<17, 1<<17)) },
-			"large update":     func(o gpu.Order) error { return q.UploadCopy(o, b.Range(0, 1<<17), make([]byte, 1<<17)) },
-			"another's memory": func(o gpu.Order) error { return q.Copy(o, far.Range(0, 8), b.Range(0, 8)) },
-			"wait": func(o gpu.Order) error {
-				o.Wait = []gpu.Point{{Semaphore: s[1], Value: 2}, {Semaphore: s[0], Value: v - 1}}
-				return q.Barrier(o)
-			},
+		fills(t, dev.Queue(1), allocate(t, dev, 8), s, 0, 1)
+		for name, x := range map[string]struct {
+			submit func(o gpu.Order) error
+			want   int
+		}{
+			"dispatch":         {func(o gpu.Order) error { return launch(q, o) }, 0},
+			"large fill":       {func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) }, 0},
+			"large copy":       {func(o gpu.Order) error { return q.Copy(o, b.Range(0, 1<<17), b.Range(1<<17, 1<<17)) }, 0},
+			"large update":     {func(o gpu.Order) error { return q.UploadCopy(o, b.Range(0, 1<<17), make([]byte, 1<<17)) }, 0},
+			"download":         {func(o gpu.Order) error { return q.Download(o, make([]byte, 8), b.Range(0, 8)) }, 1}, // behind it
+			"another's memory": {func(o gpu.Order) error { return q.Copy(o, far.Range(0, 8), b.Range(0, 8)) }, 1},
+			"wait": {func(o gpu.Order) error {
+				o.Wait = append(o.Wait, s.At(1))
+				return q.Fill(o, b.Range(0, 8), []byte{1})
+			}, 1},
 		} {
-			before := issued()
-			brief(t, q, b, s[0], v, v+2)
-			given += 2
-			if n := issued() - before; n != 0 {
-				t.Errorf("%s: %d behind what is brief", name, n)
+			must(t, st.Fill(b.Range(0, 8), []byte{1}))
+			st.Point()
+			before := records(d)
+			several(t, st, b, 2)
+			if n := records(d) - before; n != 0 {
+				t.Errorf("%s: %d behind fills", name, n)
 			}
-			v += 3
-			must(t, long(gpu.Order{Signal: pts(s[0], v)}))
-			given++
-			if n := issued() - before; n != 2 {
-				t.Errorf("%s: %d, want 2", name, n)
+			must(t, st.Submit(x.submit))
+			if n := records(d) - before; n != x.want {
+				t.Errorf("%s: %d, want %d", name, n, x.want)
 			}
-			if name == "wait" {
-				continue
-			}
-			must(t, long(gpu.Order{Signal: pts(s[2], v)}))
-			given++
-			if n := issued() - before; n != 3 {
-				t.Errorf("%s: %d after another one, want 3", name, n)
+			if name == "wait" { // another stream comes after that one from now on
+				fills(t, dev.Queue(1), allocate(t, dev, 8), s, 1, 2)
 			}
 		}
 	})
 	t.Run("one before memory for which the driver may make the stream wait", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
-		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 2)
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
 		b, q := allocate(t, dev, 64), dev.Queue(0)
-		m := alloca(t, q, gpu.Order{Signal: pts(s[1], 1)}, nil, 64)
-		must(t, dev.Queue(1).Dealloca(order(s[1], 1, s[1], 2), m))
-		for i, o := range []gpu.Order{{}, {Signal: pts(s[1], 3)}} {
-			before, v := records(d), uint64(i)
-			brief(t, q, b, s[0], v, v+1)
-			if n := records(d) - before; n != 0 {
-				t.Errorf("%d behind what is brief", n)
-			}
-			must(t, alloca(t, q, o, nil, 64).Dealloca(gpu.Order{}))
-			if n := records(d) - before; n != 2 {
-				t.Errorf("%d, want 2", n)
-			}
+		m := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, nil, 64)
+		must(t, dev.Queue(1).Dealloca(order(s, 1, s, 2), m))
+		st := q.NewStream()
+		before := records(d)
+		several(t, st, b, 1)
+		if n := records(d) - before; n != 0 {
+			t.Errorf("%d behind a fill", n)
 		}
-		must(t, s[0].Wait(minute(t), 2))
-		must(t, s[1].Wait(minute(t), 3))
+		x, err := st.Alloca(nil, 64)
+		must(t, err)
+		must(t, x.Dealloca(gpu.Order{}))
+		if n := records(d) - before; n != 1 {
+			t.Errorf("%d, want 1", n)
+		}
+		must(t, st.Wait(minute(t)))
+		must(t, s.Wait(minute(t), 2))
 	})
 }
 
-// TestNotHeldUp waits for brief work in front of something that does not end.
+// TestNotHeldUp waits for work in front of something that does not end.
 func TestNotHeldUp(t *testing.T) {
 	waits := map[string]gpu.Options{"usual": {}, "parked": {Spin: -1}, "parked, without haste": {Spin: -1, Poll: -1}, "spin": {Spin: time.Minute}}
 	for name, o := range waits {
@@ -177,9 +205,9 @@ func TestNotHeldUp(t *testing.T) {
 			d := simdriver.New(simdriver.Config{Caps: &caps, Kernels: map[string]simdriver.Kernel{"wait": simdriver.MustKernel(func(*simdriver.Grid, uint64) { <-end })}})
 			dev := openDevice(t, d, 0, o)
 			b, s, last := allocate(t, dev, 64), semaphores(t, 1)[0], semaphores(t, 1)[0]
-			brief(t, dev.Queue(0), b, s, 0, 3)
+			fills(t, dev.Queue(0), b, s, 0, 3)
 			must(t, launcher(t, dev, "wait")(dev.Queue(0), gpu.Order{Signal: pts(last, 1)}))
-			brief(t, dev.Queue(0), b, s, 3, 6)
+			fills(t, dev.Queue(0), b, s, 3, 6)
 			must(t, s.Wait(minute(t), 2))
 			must(t, s.Wait(minute(t), 3))
 			if v, err := s.Query(); v != 3 || err != nil {
@@ -189,16 +217,29 @@ func TestNotHeldUp(t *testing.T) {
 			must(t, last.Wait(minute(t), 1))
 			must(t, s.Wait(minute(t), 6))
 		})
+		anywhere(t, "by a kernel behind a stream's point, "+name, func(t *testing.T, caps driver.Caps) {
+			end := make(chan struct{})
+			d := simdriver.New(simdriver.Config{Caps: &caps, Kernels: map[string]simdriver.Kernel{"wait": simdriver.MustKernel(func(*simdriver.Grid, uint64) { <-end })}})
+			dev := openDevice(t, d, 0, o)
+			st, b := dev.Queue(0).NewStream(), allocate(t, dev, 64)
+			several(t, st, b, 3)
+			p := st.Point()
+			launch := launcher(t, dev, "wait")
+			must(t, st.Submit(func(o gpu.Order) error { return launch(dev.Queue(0), o) }))
+			must(t, p.Semaphore.Wait(minute(t), p.Value))
+			close(end)
+			must(t, st.Wait(minute(t)))
+		})
 		anywhere(t, "by another stream, "+name, func(t *testing.T, caps driver.Caps) {
 			d := newSim(t, simdriver.Config{Caps: &caps})
 			o.Queues = 2
 			dev := openDevice(t, d, 0, o)
 			b, s := allocate(t, dev, 64), semaphores(t, 3)
 			d.StallStream(d.Streams(0)[1])
-			brief(t, dev.Queue(1), allocate(t, dev, 64), s[1], 0, 2)
-			brief(t, dev.Queue(0), b, s[0], 0, 3)
+			fills(t, dev.Queue(1), allocate(t, dev, 64), s[1], 0, 2)
+			fills(t, dev.Queue(0), b, s[0], 0, 3)
 			must(t, dev.Queue(0).Fill(order(s[1], 1, s[2], 1), b.Range(8, 8), []byte{1}))
-			brief(t, dev.Queue(0), b, s[0], 3, 5)
+			fills(t, dev.Queue(0), b, s[0], 3, 5)
 			must(t, s[0].Wait(minute(t), 3))
 			if v, err := s[0].Query(); v != 3 || err != nil {
 				t.Errorf("at %d, %v", v, err)
@@ -211,11 +252,12 @@ func TestNotHeldUp(t *testing.T) {
 		anywhere(t, "in the middle, "+name, func(t *testing.T, caps driver.Caps) {
 			d := newSim(t, simdriver.Config{Caps: &caps})
 			dev := openDevice(t, d, 0, o)
-			b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
+			b := allocate(t, dev, 64)
+			st, s := lazily(dev.Queue(0))
 			d.StallDevice(0)
 			var wg sync.WaitGroup
 			for v := range uint64(30) {
-				brief(t, dev.Queue(0), b, s, v, v+1)
+				several(t, st, b, 1)
 				wg.Go(func() {
 					if err := s.Wait(minute(t), v+1); err != nil {
 						t.Error(err)
@@ -224,7 +266,7 @@ func TestNotHeldUp(t *testing.T) {
 			}
 			told := make(chan error, 1)
 			s.OnReached(31, func(err error) { told <- err }) // before anybody has submitted it
-			brief(t, dev.Queue(0), b, s, 30, 31)
+			several(t, st, b, 1)
 			d.ResumeDevice(0)
 			must(t, <-told)
 			wg.Wait()
@@ -232,7 +274,7 @@ func TestNotHeldUp(t *testing.T) {
 	}
 }
 
-// TestMarkAcross has streams wait for brief work of others.
+// TestMarkAcross has streams wait for others' work that has no event yet.
 func TestMarkAcross(t *testing.T) {
 	for _, devices := range []int{1, 2} {
 		for _, first := range []string{"the work", "who waits"} {
@@ -244,10 +286,11 @@ func TestMarkAcross(t *testing.T) {
 					c = devs[1].Queue(0)
 				}
 				a, b := allocate(t, p.Device(), 64), allocate(t, c.Device(), 64)
-				s, x, host := semaphores(t, 1)[0], semaphores(t, 1)[0], semaphores(t, 1)[0]
+				x, host := semaphores(t, 1)[0], semaphores(t, 1)[0]
+				st, s := lazily(p)
 				for i := range uint64(40) {
 					d.StallStream(d.Streams(0)[0])
-					produce := func() { brief(t, p, a, s, 3*i, 3*i+3) }
+					produce := func() { several(t, st, a, 3) }
 					consume := func() {
 						must(t, c.Fill(order(s, 3*i+1, x, 2*i+1), b.All(), []byte{1}))
 						must(t, c.Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 3*i + 3}, {Semaphore: host, Value: i}}, Signal: pts(x, 2*i+2)}, b.All(), []byte{1}))
@@ -320,10 +363,12 @@ func TestMarkEnds(t *testing.T) {
 	anywhere(t, "B85 Close waits for it", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
-		s := semaphores(t, 2)
 		d.StallDevice(0)
+		var s [2]*gpu.Semaphore
 		for i := range s {
-			brief(t, dev.Queue(i), allocate(t, dev, 64), s[i], 0, 13)
+			var st *gpu.Stream
+			st, s[i] = lazily(dev.Queue(i))
+			several(t, st, allocate(t, dev, 64), 13)
 		}
 		closed := make(chan error, 1)
 		go func() { closed <- dev.Close() }()
@@ -341,9 +386,10 @@ func TestMarkEnds(t *testing.T) {
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 		b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 2)
 		d.StallDevice(1)
-		brief(t, dev.Queue(0), b, s[0], 0, 3)
-		must(t, other.Queue(0).Fill(order(s[0], 2, s[1], 1), c.All(), []byte{1}))
-		brief(t, other.Queue(0), c, s[1], 1, 3)
+		st, first := lazily(dev.Queue(0))
+		several(t, st, b, 3)
+		must(t, other.Queue(0).Fill(order(first, 2, s[1], 1), c.All(), []byte{1}))
+		fills(t, other.Queue(0), c, s[1], 1, 3)
 		closed := make(chan error, 1)
 		go func() { closed <- dev.Close() }()
 		eventually(t, "closing has begun", func() bool { return dev.Queue(0).Flush() != nil })
@@ -357,7 +403,9 @@ func TestMarkEnds(t *testing.T) {
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)
 			d.StallDevice(0)
-			brief(t, dev.Queue(0), b, s[0], 0, 3)
+			st, first := lazily(dev.Queue(0))
+			several(t, st, b, 3)
+			s[0] = first
 			if how == "another one waits" {
 				must(t, other.Queue(0).Fill(order(s[0], 2, s[1], 1), c.All(), []byte{1}))
 			}
@@ -385,7 +433,7 @@ func TestMarkEnds(t *testing.T) {
 				}
 				continue
 			}
-			brief(t, other.Queue(0), c, s[2], 0, 3)
+			fills(t, other.Queue(0), c, s[2], 0, 3)
 			must(t, s[2].Wait(minute(t), 3))
 		}
 	})
@@ -399,20 +447,25 @@ func TestMarkFaults(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1})
 		b, s := allocate(t, dev, 64), semaphores(t, 3)
 		d.StallDevice(0)
-		brief(t, dev.Queue(0), b, s[0], 0, 3)
+		st, first := lazily(dev.Queue(0))
+		several(t, st, b, 3)
+		s[0] = first
 		return d, dev, b, s
 	}
-	anywhere(t, "B80 for what is not brief, which is refused", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "B80 before what may hold up the stream, which is refused", func(t *testing.T, caps driver.Caps) {
 		d, dev, b, s := setup(t, caps)
+		w := semaphores(t, 1)[0]
+		fills(t, dev.Queue(1), b, w, 0, 1)
+		before := calls(d, 0, simdriver.OpFill)
 		d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1, Err: broken})
-		must(t, dev.Queue(0).Download(gpu.Order{Signal: pts(s[1], 1)}, make([]byte, 8), b.Range(0, 8)))
+		must(t, dev.Queue(0).Fill(order(w, 1, s[1], 1), b.Range(8, 8), []byte{1}))
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
 			t.Errorf("%v", err)
 		}
-		if n := calls(d, 0, simdriver.OpDownload); n != 0 {
+		if calls(d, 0, simdriver.OpFill) != before {
 			t.Errorf("the stream has got it")
 		}
-		must(t, dev.Queue(0).Download(gpu.Order{Signal: pts(s[2], 1)}, make([]byte, 8), b.Range(0, 8)))
+		must(t, dev.Queue(0).Fill(order(w, 1, s[2], 1), b.Range(8, 8), []byte{1}))
 		d.ResumeDevice(0)
 		must(t, s[0].Wait(minute(t), 3))
 		must(t, s[2].Wait(minute(t), 1))

@@ -102,7 +102,7 @@ func (d *Device) wantPassing() {
 	defer d.mu.Unlock()
 	for s := d.parked.after; s != &d.parked; s = s.after {
 		if s.mode == passing {
-			s.deps[0].tl.want(s.deps[0].seq)
+			s.wantDeps()
 		}
 	}
 }

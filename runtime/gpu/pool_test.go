@@ -305,16 +305,25 @@ func TestPoolFaults(t *testing.T) {
 		}
 	})
 	t.Run("B80 a dealloca behind which no event can be put", func(t *testing.T) {
-		for _, portable := range []bool{false, true} {
+		for _, how := range []struct{ portable, inStream bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+			portable, inStream := how.portable, how.inStream
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
 			p := newPool(t, dev, gpu.PoolOptions{Portable: portable})
 			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 64)
 			must(t, s[0].Wait(minute(t), 1))
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1, Err: broken})
-			must(t, b.Dealloca(gpu.Order{Signal: pts(s[1], 1)}))
-			if err := s[1].Wait(minute(t), 1); err != nil { // who waits has one put there, and asks again
-				t.Errorf("%v", err)
+			if inStream {
+				st := dev.Queue(0).NewStream()
+				must(t, st.Dealloca(b))
+				if err := st.Wait(minute(t)); err != nil { // who waits has one put there, and asks again
+					t.Errorf("%v", err)
+				}
+			} else { // the driver has taken a part of it
+				must(t, b.Dealloca(gpu.Order{Signal: pts(s[1], 1)}))
+				if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
+					t.Errorf("%v", err)
+				}
 			}
 			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, allocate(t, dev, 4).All(), []byte{1}))
 			must(t, s[2].Wait(minute(t), 1))

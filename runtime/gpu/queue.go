@@ -166,9 +166,7 @@ func (q *Queue) submitLater(s *submission) error {
 		}
 	case s.op.Kind == work.Barrier && s.mode != untilReached:
 		if how, _ := s.gather(); how == ordered {
-			if !q.passOn(s) {
-				q.tl.issue(s)
-			}
+			q.passOn(s)
 			return nil
 		}
 	}
@@ -263,13 +261,16 @@ func (q *Queue) run(s *submission) {
 			return
 		}
 		go q.call(s)
-	case s.op.Kind == work.Barrier && q.dev.halted() == nil:
-		switch how, err := s.gather(); {
-		case how == failed:
-			q.dev.failSubmission(s, err)
-		case how != ordered || !q.passOn(s):
-			q.tl.issueReady(s)
+	case s.op.Kind == work.Barrier:
+		err := q.tl.halted()
+		if err == nil {
+			_, err = s.gatherAll()
 		}
+		if err != nil {
+			q.dev.failSubmission(s, err)
+			return
+		}
+		q.passOn(s)
 	default:
 		q.tl.issueReady(s)
 	}

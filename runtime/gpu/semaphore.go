@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -48,6 +49,7 @@ type expected struct {
 	points points.Set[*timeline] // of work that is issued and not known to be over
 	issued timepointHeap
 	reach  timepointHeap
+	joins  []*submission // barriers whose points here come behind several timelines: see producers
 	order  uint64
 	idle   *hostEvent // kept for who parks next
 	name   string     // of the semaphore; see SetName
@@ -325,6 +327,7 @@ func (s *Semaphore) fail(err error) *timepoint {
 		return nil
 	}
 	l.points.Clear()
+	l.joins = nil
 	list := l.reached(math.MaxUint64)
 	s.settle()
 	for t := list; t != nil; t = t.next {
@@ -336,7 +339,10 @@ func (s *Semaphore) fail(err error) *timepoint {
 // publish says that a value will be signalled when a timeline has done seq, which its stream has been given. It returns the timepoints
 // for which that is enough, and whether a waiter is parked, for which the device must be asked: for this value or a lower one because
 // it may be the first that is reached, for a higher one because the semaphore may fail.
-func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
+func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) { return s.publishFor(p, nil) }
+
+// publishFor is publish for a passing barrier, if there is one. The point is of the first timeline that the barrier comes behind.
+func (s *Semaphore) publishFor(p point, barrier *submission) (released *timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasPoints)
 	if s.value.Load() == failedValue {
@@ -345,6 +351,9 @@ func (s *Semaphore) publish(p point) (released *timepoint, wanted bool) {
 		return nil, false
 	}
 	l.points.Add(p)
+	if barrier != nil && len(barrier.deps) > 1 {
+		l.joins = append(l.joins, barrier)
+	}
 	wanted = len(l.reach) > 0
 	if len(l.issued) > 0 {
 		released = l.issued.pop(p.Value, nil)
@@ -367,14 +376,42 @@ const (
 	failed
 )
 
-// next finds how a wait for a value stands. For ordered the point is the lowest that reaches the value.
-func (s *Semaphore) next(value uint64) (resolution, point) {
+// forget takes a barrier away that joined several timelines and has given its signals.
+func (s *Semaphore) forget(barrier *submission) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.list; l != nil {
+		l.joins = slices.DeleteFunc(l.joins, func(b *submission) bool { return b == barrier })
+	}
+}
+
+// producers returns all marks that a point comes behind, or nil if it is only the point's own. The caller holds the semaphore's mu, without
+// which the barrier may be recycled.
+func (l *expected) producers(p point) frontier {
+	if p.Late {
+		for _, b := range l.joins {
+			if m := b.deps[0]; m.tl == p.Timeline && m.seq == p.Seq && slices.ContainsFunc(b.signals, func(at Point) bool { return at.Value == p.Value }) {
+				return b.deps
+			}
+		}
+	}
+	return nil
+}
+
+// next finds how a wait for a value stands. For ordered the point is the lowest that reaches the value. If that is of a barrier which joins
+// several timelines, all that it comes behind is added to a frontier, unless that is nil.
+func (s *Semaphore) next(value uint64, joined *frontier) (resolution, point) {
 	if value <= s.value.Load() {
 		return s.standing()
 	}
 	s.mu.Lock()
 	if l := s.list; l != nil {
 		if p, ok := l.points.Lowest(value); ok {
+			if joined != nil && len(l.joins) > 0 {
+				for _, m := range l.producers(p) {
+					joined.add(m)
+				}
+			}
 			s.mu.Unlock()
 			return ordered, p
 		}
@@ -420,6 +457,9 @@ func (s *Semaphore) expectAt(value uint64, t *timepoint) resolution {
 		}
 		if !t.lazy {
 			l.points.Ask(value, (*timeline).want)
+			for _, b := range l.joins {
+				b.wantDeps()
+			}
 		}
 		s.mu.Unlock()
 		return unknown
@@ -452,7 +492,17 @@ func (s *Semaphore) producer(value uint64) (*timeline, uint64) {
 	if s.list == nil {
 		return nil, 0
 	}
-	return s.list.points.Next(value)
+	tl, seq := s.list.points.Next(value)
+	for _, b := range s.list.joins { // then the work that is not done yet
+		if m := b.deps[0]; m.tl == tl && m.seq == seq && tl.passed.Load() >= seq {
+			for _, m := range b.deps {
+				if m.tl.passed.Load() < m.seq {
+					return m.tl, m.seq
+				}
+			}
+		}
+	}
+	return tl, seq
 }
 
 // poll asks the device that will reach a value how far it is; who asks again may leave it out while somebody gives it work, and who
@@ -486,6 +536,14 @@ func (s *Semaphore) pollAll() {
 	s.mu.Lock()
 	if s.list != nil {
 		n = s.list.points.Turn(asks[:])
+		for _, b := range s.list.joins {
+			for _, m := range b.deps[1:] {
+				if n < len(asks) {
+					asks[n] = points.Front[*timeline]{Timeline: m.tl, Seq: m.seq}
+					n++
+				}
+			}
+		}
 	}
 	s.mu.Unlock()
 	for _, a := range asks[:n] {

@@ -100,6 +100,9 @@ func (s *Stream) Wait(ctx context.Context) error {
 func (s *Stream) Point() Point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if how, p := s.sem.next(s.n, nil); how == ordered {
+		mark{p.Timeline, p.Seq}.record() // work that is submitted from now on is not waited for; an error comes with the wait
+	}
 	return Point{&s.sem, s.n}
 }
 

@@ -91,7 +91,7 @@ type waitMode uint8
 const (
 	untilIssued  waitMode = iota // each has been issued: the stream waits for the rest
 	untilReached                 // each has been reached: host work, and where two drivers meet
-	passing                      // a barrier that has no work, and is done when its only dep is
+	passing                      // a barrier, which is done when its deps are
 )
 
 func newSubmission(q *Queue) *submission {
@@ -110,7 +110,7 @@ func (s *submission) gather() (resolution, error) {
 		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
 			continue
 		}
-		how, p := w.Semaphore.next(w.Value)
+		how, p := w.Semaphore.next(w.Value, &s.deps)
 		switch how {
 		case failed:
 			s.letGoAll()
@@ -158,13 +158,8 @@ func (s *submission) letGoAll() {
 }
 
 func (s *submission) letGoDeps() {
-	s.letGoEvents()
 	clear(s.deps)
 	s.deps = s.deps[:0]
-}
-
-// letGoEvents lets go of the events behind the deps.
-func (s *submission) letGoEvents() {
 	for _, e := range s.events {
 		if e != nil {
 			e.drop()

@@ -27,7 +27,6 @@ type timeline struct {
 	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
 	last   Point      // what is signalled by that which was issued last, if it signals that alone, or by what came before
 	tidyAt uint64     // the number at which the submitter looks what is done
-	light  uint64     // how many of those without an event behind them take the device no time
 	loose  bool       // the stream has been given work that has no number
 	issued atomic.Uint64
 	marked atomic.Uint64 // the last with an event behind it; changed under mu
@@ -94,11 +93,11 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 			return how, err
 		}
 	}
-	tl.mu.Lock()
-	how, err := tl.submit(s)
-	for how == unmarked {
-		how, err = tl.submitMarked(s)
+	if how, err := tl.lockFor(s); err != nil {
+		tl.dismiss(s, how, err)
+		return how, err
 	}
+	how, err := tl.submit(s)
 	if how == refused && s.collects(err) {
 		how, err = tl.submitCollected(s, err)
 	}
@@ -131,7 +130,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
 	if recorded {
-		tl.noteMark(seq)
+		tl.marked.Store(seq)
 	}
 	if wanted || tl.wanted.Load() >= seq || tl.dev.short.Load() > 0 { // who found it published, and not yet in the ring, may have signalled too early
 		tl.awaited(seq)
@@ -199,15 +198,26 @@ func (tl *timeline) equip(s *submission) (how outcome, err error) {
 	return how, err
 }
 
-// submitMarked is submit for what waits for work that no event is behind yet. The caller holds mu, which it gives up meanwhile.
-func (tl *timeline) submitMarked(s *submission) (outcome, error) {
-	tl.mu.Unlock()
-	err := s.markDeps()
-	tl.mu.Lock()
-	if err != nil {
-		return notIssued, err
+// lockFor finds what a submission comes after, with the events behind that, and locks the timeline. With an error nothing is locked.
+func (tl *timeline) lockFor(s *submission) (how outcome, err error) {
+	if !s.gathered {
+		tl.mu.Lock()
+		if n := len(s.waits); n == 0 || n == 1 && s.waits[0] == tl.last && tl.last.Semaphore.failed() == nil {
+			s.gathered = true // it comes after nothing but what is in front of it
+			return issuedWork, nil
+		}
+		tl.mu.Unlock()
+		if err = tl.halted(); err == nil {
+			how, err = s.gatherAll()
+		}
 	}
-	return tl.submit(s)
+	if err == nil && len(s.deps) > 0 {
+		how, err = s.findEvents()
+	}
+	if err == nil {
+		tl.mu.Lock()
+	}
+	return how, err
 }
 
 // dismiss ends the issue of a submission of which the stream has got nothing. But for one that is early, it fails.
@@ -239,17 +249,10 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error) {
 	}
 }
 
-// issueReady is issue for a submission that was parked until somebody had issued all that it waits for. That is looked up before
-// the timeline is locked, for many may be issued by several at once.
+// issueReady is issue for a submission that was parked until somebody had issued all that it waits for.
 func (tl *timeline) issueReady(s *submission) (outcome, error) {
-	if !s.gathered {
-		if how, err := s.gatherAll(); err != nil {
-			tl.dev.failSubmission(s, err)
-			return how, err
-		}
-	}
 	how, err := tl.issue(s)
-	if how == early {
+	if how == early { // the producer has gone
 		tl.dev.failSubmission(s, err)
 	}
 	return how, err
@@ -279,43 +282,29 @@ const (
 	issuedWork                  // it is in the stream
 	issuedBroken                // a part of it is in the stream, with the event behind it, or the device is lost
 	foreign                     // it waits for a device of another driver: only the host can wait for that
-	unmarked                    // it waits for work of another timeline that no event is behind yet
 	early                       // it waits for something that nobody has issued
 	inUse                       // it frees memory, and does not come after all work that may use it
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
 
+var errForeign = errors.New("gpu: it waits for a device of another driver")
+
 var errInUse = errors.New("gpu: the memory is in use")
 
-// submit makes the native calls.
+// submit makes the native calls. The caller holds mu.
 func (tl *timeline) submit(s *submission) (outcome, error) {
 	if err := tl.halted(); err != nil {
 		return notIssued, err
 	}
-	if !s.gathered {
-		if len(s.waits) == 1 && s.waits[0] == tl.last && tl.last.Semaphore.failed() == nil {
-			s.gathered = true
-		} else if how, err := s.gatherAll(); err != nil {
-			return how, err
-		}
-	}
-	brief := !tl.adopted && s.brief(tl)
-	if len(s.deps) > 0 {
-		how, waits, err := tl.order(s)
-		if how != issuedWork {
-			return how, err
-		}
-		brief = brief && !waits
-	}
-	if !brief {
+	if s.mayHoldUp(tl) {
 		if err := tl.mark(); err != nil {
 			return refused, err
 		}
 	}
 	how, seq := issuedWork, tl.issued.Load()+1
-	started, err := tl.start(s, seq, brief)
-	if err == nil && (s.span.timed() || !(brief && tl.unmarked(s, seq))) {
+	started, err := tl.start(s, seq)
+	if err == nil && tl.records(s, seq) {
 		err = tl.dev.drv.Record(s.event.h, tl.h)
 		if s.recorded = err == nil; s.recorded && s.span.timed() {
 			s.span.endsAt(s.event)
@@ -343,12 +332,13 @@ func (tl *timeline) refuse(s *submission, seq uint64, err error) error {
 	return err
 }
 
-// order looks how a submission comes after its deps. Of those for which the stream must wait, which it reports, it finds the
-// events; the others it takes away.
-func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
+// findEvents finds the events behind the deps for which the stream must wait. The other deps it takes away. The caller holds no
+// timeline's mu.
+func (s *submission) findEvents() (outcome, error) {
+	tl := s.q.tl
 	for _, m := range s.deps {
 		if m.tl.dev != tl.dev && m.tl.dev.of != tl.dev.of {
-			return foreign, false, nil
+			return foreign, errForeign
 		}
 	}
 	left := s.deps[:0]
@@ -361,25 +351,24 @@ func (tl *timeline) order(s *submission) (how outcome, waits bool, err error) {
 		}
 		switch {
 		case err != nil:
-			return notIssued, false, err
 		case passed:
-		case !tl.covers(m.tl, m.seq):
-			left = append(left, m)
-		case m.tl != tl: // if it fails, this fails as well
-			s.follows.add(m)
+		case tl.covers(m.tl, m.seq):
+			if m.tl != tl { // if it fails, this fails as well
+				s.follows.add(m)
+			}
+		default:
+			var e *event
+			if e, err = m.event(); err == nil {
+				left, s.events = append(left, m), append(s.events, e)
+			}
+		}
+		if err != nil {
+			return notIssued, err
 		}
 	}
 	clear(s.deps[len(left):])
 	s.deps = left
-	for _, m := range s.deps {
-		e, ok := m.tl.eventBehind(m.seq)
-		if !ok {
-			s.letGoEvents()
-			return unmarked, false, nil
-		}
-		s.events = append(s.events, e)
-	}
-	return issuedWork, len(left) > 0, nil
+	return issuedWork, nil
 }
 
 // broken says what becomes of a submission that the driver has not taken as a whole. If the stream has got something of it,
@@ -397,9 +386,9 @@ func (tl *timeline) broken(s *submission, started bool) outcome {
 }
 
 // start makes the native calls of a submission up to its event. It reports whether the stream has got any of them.
-func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, err error) {
+func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 	s.uses(mark{tl, seq}) // before it finds its memory: see uses
-	if !brief {           // else it has nothing to do with other streams and devices
+	if s.cold || s.across(tl.dev) {
 		if err := s.borrow(mark{tl, seq}); err != nil {
 			return false, err
 		}
@@ -412,7 +401,7 @@ func (tl *timeline) start(s *submission, seq uint64, brief bool) (started bool, 
 	if err != nil {
 		return false, err
 	}
-	if !brief {
+	if len(s.deps) > 0 {
 		if started, err = tl.follow(s, seq); err != nil {
 			if s.op.Kind == work.Alloca {
 				s.unprepare(isFailed) // the stream may not wait for whoever has had the memory
@@ -442,7 +431,7 @@ func (tl *timeline) putBarrier(s *submission, seq uint64) error {
 	b.held, s.held = s.held, b.held
 	tl.ring.put(b, tl.passed.Load())
 	tl.issued.Store(seq)
-	tl.noteMark(seq)
+	tl.marked.Store(seq)
 	if tl.wanted.Load() >= seq {
 		tl.awaited(seq)
 	}

@@ -42,7 +42,7 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 
 // issued reports whether the producer of a value is issued, or the value is reached, or the semaphore has failed.
 func (s *Semaphore) issued(value uint64) (over bool, err error) {
-	how, _ := s.next(value)
+	how, _ := s.next(value, nil)
 	if how == failed {
 		err = received(s.failed())
 	}

@@ -48,8 +48,6 @@ func (k Kind) String() string { return names[k] }
 // Sets of kinds, a bit each.
 const (
 	plain = 1<<Barrier | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<ValueWrite | 1<<ValueWait | 1<<Alloca | 1<<Dealloca
-	light = 1<<Barrier | 1<<Alloca | 1<<Dealloca
-	brief = light | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<Upload | 1<<ValueWrite
 )
 
 // Plain reports whether operations of the kind need no more than addresses, devices and an [Op].
@@ -105,13 +103,3 @@ func (o *Op) Bytes() uint64 { return o.Count << o.Unit }
 
 // Cut leaves of a fill or a copy no more than so many bytes.
 func (o *Op) Cut(bytes uint64) { o.Count = min(o.Count, bytes>>o.Unit) }
-
-// BriefBytes is how many bytes an operation may write and still be brief. Memory takes less time for that than the host to issue
-// anything, and so does the way to pinned memory.
-const BriefBytes = 64 << 10
-
-// Brief reports whether the operation by itself takes the device no longer than it takes the host to issue a few.
-func (o *Op) Brief() bool { return brief>>o.Kind&1 != 0 && o.Bytes() <= BriefBytes }
-
-// Light reports whether the operation by itself takes the device no time.
-func (o *Op) Light() bool { return light>>o.Kind&1 != 0 && o.Count == 0 }

@@ -21,9 +21,6 @@ type row struct {
 	noNode bool // it cannot be in a graph
 	bytes  uint64
 	plain  bool
-	brief  bool // as it is
-	never  bool // it is not brief however small it is
-	light  bool
 	onHost bool
 	unsure bool // what it has given to the stream when it fails, nobody knows
 }
@@ -32,7 +29,7 @@ const (
 	dst   = driver.Ptr(0x1000)
 	src   = driver.Ptr(0x2000)
 	timer = driver.Event(0x77)
-	small = BriefBytes // what is brief at the most
+	small = 64 << 10
 )
 
 var (
@@ -47,26 +44,26 @@ func copyNode(dst, src driver.Ptr, n uint64) []driver.NodeOp {
 
 // rows has each kind, in every form that is translated in its own way.
 var rows = [][]row{
-	Barrier: {{name: "barrier", calls: []string{}, plain: true, brief: true, light: true}},
+	Barrier: {{name: "barrier", calls: []string{}, plain: true}},
 	Fill: {
-		{name: "fill", op: Op{Pattern: 0xab, Count: small}, bytes: small, plain: true, brief: true,
+		{name: "fill", op: Op{Pattern: 0xab, Count: small}, bytes: small, plain: true,
 			calls: []string{"fill 65536 of 0xab, width 1, at 0x1000 on 9"},
 			nodes: []driver.NodeOp{{Kind: driver.FillNode, Dst: dst, Pattern: 0xab, Width: 1, Count: small}}},
-		{name: "fill", op: Op{Unit: 1, Pattern: 0xabcd, Count: 3}, bytes: 6, plain: true, brief: true,
+		{name: "fill", op: Op{Unit: 1, Pattern: 0xabcd, Count: 3}, bytes: 6, plain: true,
 			calls: []string{"fill 3 of 0xabcd, width 2, at 0x1000 on 9"},
 			nodes: []driver.NodeOp{{Kind: driver.FillNode, Dst: dst, Pattern: 0xabcd, Width: 2, Count: 3}}},
 		{name: "fill", op: Op{Unit: 2, Pattern: 0xabcdef01, Count: small/4 + 1}, bytes: small + 4, plain: true,
 			calls: []string{"fill 16385 of 0xabcdef01, width 4, at 0x1000 on 9"},
 			nodes: []driver.NodeOp{{Kind: driver.FillNode, Dst: dst, Pattern: 0xabcdef01, Width: 4, Count: small/4 + 1}}},
 	},
-	Fill8: {{name: "fill", op: Op{Unit: 3, Pattern: 1, High: 2, Count: small / 8}, bytes: small, plain: true, brief: true,
+	Fill8: {{name: "fill", op: Op{Unit: 3, Pattern: 1, High: 2, Count: small / 8}, bytes: small, plain: true,
 		calls: []string{"fill 8192 of 0x1, 8 apart, at 0x1000 on 9", "fill 8192 of 0x2, 8 apart, at 0x1004 on 9"},
 		nodes: []driver.NodeOp{
 			{Kind: driver.FillNode, Dst: dst, Pattern: 1, Width: 4, Count: small / 8, Stride: 8},
 			{Kind: driver.FillNode, Dst: dst + 4, Pattern: 2, Width: 4, Count: small / 8, Stride: 8},
 		}}},
 	Copy: {
-		{name: "copy", op: Op{Count: small}, bytes: small, plain: true, brief: true,
+		{name: "copy", op: Op{Count: small}, bytes: small, plain: true,
 			calls: []string{"copy 65536 from 0x2000 to 0x1000 on 9"},
 			peer:  []string{"copy 65536 from 0x2000 of the other to 0x1000 of itself on 9"},
 			nodes: copyNode(dst, src, small)},
@@ -75,43 +72,43 @@ var rows = [][]row{
 			peer:  []string{"copy 65537 from 0x2000 of the other to 0x1000 of itself on 9"},
 			nodes: copyNode(dst, src, small+1)},
 	},
-	Upload: {{name: "upload", op: Op{Count: 5}, bytes: 5, brief: true,
+	Upload: {{name: "upload", op: Op{Count: 5}, bytes: 5,
 		calls: []string{"upload 5 from 'p' to 0x1000 on 9"},
 		peer:  []string{"copy 5 from 0x3000 of the other to 0x1000 of itself on 9"},
 		nodes: copyNode(dst, 0x3000, 5)}},
-	Download: {{name: "download", op: Op{Count: 5}, bytes: 5, never: true,
+	Download: {{name: "download", op: Op{Count: 5}, bytes: 5,
 		calls: []string{"download 5 from 0x2000 to 'p' on 9"},
 		peer:  []string{"copy 5 from 0x2000 of the other to 0x3000 of itself on 9"},
 		nodes: copyNode(0x3000, src, 5)}},
-	Prefetch: {{name: "prefetch", op: Op{To: uint8(driver.HostMem), Count: 5}, bytes: 5, never: true, noNode: true,
+	Prefetch: {{name: "prefetch", op: Op{To: uint8(driver.HostMem), Count: 5}, bytes: 5, noNode: true,
 		calls: []string{"prefetch 5 at 0x1000 to 1 on 9"}}},
-	Dispatch: {{name: "dispatch", never: true,
+	Dispatch: {{name: "dispatch",
 		calls: []string{"launch {5 [1 2 3] [4 5 6] 7 [] {[1 1 3] true true -2 50} 0} on 9"},
 		nodes: []driver.NodeOp{{Kind: driver.KernelNode, Launch: launch}}}},
-	Nothing: {{name: "nothing", calls: []string{}, never: true}},
-	Timestamp: {{name: "timestamp", never: true,
+	Nothing: {{name: "nothing", calls: []string{}}},
+	Timestamp: {{name: "timestamp",
 		calls: []string{"record 0x77 on 9"},
 		nodes: []driver.NodeOp{{Kind: driver.RecordNode, Event: timer}}}},
-	EventRecord: {{name: "event record", never: true, noNode: true, calls: []string{"record 0x77 on 9"}}},
-	EventWait:   {{name: "event wait", never: true, noNode: true, calls: []string{"9 waits for 0x77"}}},
-	ValueWrite: {{name: "value write", op: Op{Pattern: 0x89abcdef, High: 0x1234567}, noNode: true, plain: true, brief: true,
+	EventRecord: {{name: "event record", noNode: true, calls: []string{"record 0x77 on 9"}}},
+	EventWait:   {{name: "event wait", noNode: true, calls: []string{"9 waits for 0x77"}}},
+	ValueWrite: {{name: "value write", op: Op{Pattern: 0x89abcdef, High: 0x1234567}, noNode: true, plain: true,
 		calls: []string{"write 0x123456789abcdef to 0x1000 on 9"}}},
-	ValueWait: {{name: "value wait", op: Op{Pattern: 0x89abcdef, High: 0x1234567}, noNode: true, plain: true, never: true,
+	ValueWait: {{name: "value wait", op: Op{Pattern: 0x89abcdef, High: 0x1234567}, noNode: true, plain: true,
 		calls: []string{"9 waits for 0x123456789abcdef at 0x1000"}}},
 	Alloca: {
-		{name: "alloca", noNode: true, plain: true, brief: true, light: true},
-		{name: "alloca", op: Op{Count: small}, noNode: true, bytes: small, plain: true, brief: true},
+		{name: "alloca", noNode: true, plain: true},
+		{name: "alloca", op: Op{Count: small}, noNode: true, bytes: small, plain: true},
 		{name: "alloca", op: Op{Count: small + 1}, noNode: true, bytes: small + 1, plain: true},
 	},
-	Dealloca: {{name: "dealloca", noNode: true, plain: true, brief: true, light: true}},
-	Execute:  {{name: "execute", noNode: true, never: true}},
-	Collect:  {{name: "collective", noNode: true, never: true}},
-	Native: {{name: "native", never: true, unsure: true,
+	Dealloca: {{name: "dealloca", noNode: true, plain: true}},
+	Execute:  {{name: "execute", noNode: true}},
+	Collect:  {{name: "collective", noNode: true}},
+	Native: {{name: "native", unsure: true,
 		calls: []string{"native with [4096 8192] on 9"},
 		nodes: []driver.NodeOp{{Kind: driver.ChildNode, Child: 0x55}}}},
-	HostCall: {{name: "host call", noNode: true, never: true, onHost: true}},
-	Notify:   {{name: "notify", noNode: true, never: true, onHost: true}},
-	Transfer: {{name: "transfer", noNode: true, never: true, onHost: true}},
+	HostCall: {{name: "host call", noNode: true, onHost: true}},
+	Notify:   {{name: "notify", noNode: true, onHost: true}},
+	Transfer: {{name: "transfer", noNode: true, onHost: true}},
 }
 
 // each calls a function for each row, which has the kind in its operation.
@@ -142,15 +139,15 @@ func TestKinds(t *testing.T) {
 		if k.String() != r.name || k.Plain() != r.plain || k.OnHost() != r.onHost {
 			t.Errorf("%q, plain %v, on the host %v; want %q, %v, %v", k, k.Plain(), k.OnHost(), r.name, r.plain, r.onHost)
 		}
-		if r.op.Bytes() != r.bytes || r.op.Brief() != r.brief || r.op.Light() != r.light {
-			t.Errorf("%d bytes, brief %v, light %v; want %d, %v, %v", r.op.Bytes(), r.op.Brief(), r.op.Light(), r.bytes, r.brief, r.light)
+		if r.op.Bytes() != r.bytes {
+			t.Errorf("%d bytes, want %d", r.op.Bytes(), r.bytes)
 		}
 		cut := r.op
 		if cut.Cut(r.bytes); cut != r.op {
 			t.Errorf("%v after a cut to what it has, %v", cut, r.op)
 		}
-		if cut.Cut(8); cut.Bytes() > min(r.bytes, 8) || cut.Brief() == r.never {
-			t.Errorf("%d bytes after a cut to 8, brief %v", cut.Bytes(), cut.Brief())
+		if cut.Cut(8); cut.Bytes() > min(r.bytes, 8) {
+			t.Errorf("%d bytes after a cut to 8", cut.Bytes())
 		}
 		if n := k == Copy || k == Upload || k == Download; r.op.Copies() != n || (r.peer != nil) && !n {
 			t.Errorf("copies %v", r.op.Copies())
