@@ -176,8 +176,8 @@ type Device interface {
 
 	// NewStream makes a stream that waits for no other. Creating.
 	NewStream() (Stream, error)
-	// DestroyStream destroys a stream that has no work left, or none that could ever be done. While it has other work the error may
-	// be [ErrBusy], and nothing has changed. Creating.
+	// DestroyStream destroys a stream that has no work left, or none that could ever be done. While it has other work the error
+	// is [ErrBusy], and nothing has changed. Creating.
 	DestroyStream(Stream) error
 
 	// NewEvent makes an event without timing. Creating.

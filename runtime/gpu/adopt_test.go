@@ -105,16 +105,17 @@ func TestAdoptedStuck(t *testing.T) {
 		}
 		must(t, q.Close())
 		first.Close()
-		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
+		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) { // the stream may be at work still, for all anybody knows
 			t.Errorf("Close = %v", err)
 		}
 		f.end(t)
 	})
 }
 
-// TestAdoptedHeld has others hold up their stream: other queues go on, the queue can be closed, and closing the device gives its work up.
+// TestAdoptedHeld has others hold up their stream: other queues go on, the queue can be closed, and closing the device gives its work up. What the
+// stream may still come to is left to the driver.
 func TestAdoptedHeld(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		f := newForeign(t, d, 0)
 		q, b, s := f.adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
@@ -134,13 +135,14 @@ func TestAdoptedHeld(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		var late *gpu.CloseError
-		if err := dev.Shutdown(ctx); !errors.As(err, &late) || late.Submissions != 2 {
+		if err := dev.Shutdown(ctx); !errors.As(err, &late) || late.Submissions != 2 || !errors.Is(err, driver.ErrBusy) {
 			t.Errorf("Shutdown = %v", err)
 		}
 		if err := s[0].Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Wait = %v", err)
 		}
-		must(t, d.LoseDevice(0, nil)) // else the stream would come to memory that is no more
+		must(t, d.ResumeStream(f.stream))
+		eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 })
 		f.end(t)
 	})
 }

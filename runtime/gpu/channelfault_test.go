@@ -418,6 +418,7 @@ func TestReturnsAndStays(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				d.notLate(t)
 				g.Close()
+				d.Kill() // the stream is left with what does not end
 			})
 		})
 	}
@@ -467,6 +468,7 @@ func TestAbortNeverReturns(t *testing.T) {
 		t.Run(how.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 2})}
+				defer d.Kill() // a stream that does not end is left
 				d.abort = func(v *stubbornDevice, c driver.Comm) error {
 					time.Sleep(how.abort)
 					return v.Comms.AbortComm(c)
@@ -1019,7 +1021,8 @@ func TestShrunkWithoutEnd(t *testing.T) {
 // stream ends, which it does not, and the driver is slow: the device is lost, and nobody calls the driver for it when it has been closed.
 func TestCloseLookingForEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
+		defer d.Kill() // a stream that does not end is left
 		d.destroy = func(v *stubbornDevice, c driver.Comm) error {
 			time.Sleep(1500 * time.Millisecond)
 			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // the thread's

@@ -363,8 +363,7 @@ func onEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 			synctest.Test(t, func(t *testing.T) {
 				d := simdriver.New(simdriver.Config{Devices: 2, Caps: &set.caps, Kernels: simKernels, Strict: true})
 				test(t, d)
-				d.LoseDevice(0, nil) // what is left ends
-				d.ResumeDevice(0)
+				d.Kill() // what is left ends
 			})
 		})
 	}
@@ -537,6 +536,7 @@ func TestStuck(t *testing.T) {
 	t.Run("B85 Close ends in bounded time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := simdriver.New(simdriver.Config{Devices: 2, Kernels: simKernels})
+			defer d.Kill() // the stalled stream is left
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			s := semaphores(t, 4)
 			a, b := allocate(t, dev, 64), allocate(t, other, 64)

@@ -41,12 +41,7 @@ func (d *Device) collect(mayBlock bool) {
 	for _, q := range d.all() {
 		q.tl.collect()
 	}
-	var others []*timeline
-	d.lent.any(func(m mark) bool {
-		others = append(others, m.tl)
-		return false
-	})
-	for _, tl := range others {
+	for _, tl := range d.lent.timelines() {
 		tl.collect()
 	}
 	if !mayBlock || d.awaitsOthers() {
@@ -80,7 +75,9 @@ func (tl *timeline) collect() {
 
 // submitCollected is submit for an alloca that has found no memory, as err says. The caller holds mu, which it gives up meanwhile.
 func (tl *timeline) submitCollected(s *submission, err error) (outcome, error) {
+	last := tl.issued.Load()
 	tl.mu.Unlock()
+	tl.loseBehind(last, last) // a barrier may hold the submission's waits
 	s.letGoAll()
 	tl.dev.collect(s.mayBlock())
 	if s.event == nil { // the stream has it

@@ -61,9 +61,16 @@ func (d *Device) destroy() (errs []error) {
 		streams = append(streams, h)
 	}
 	for _, h := range streams {
-		if err := d.insist(ctx, func() error { return d.drv.DestroyStream(h) }); err != nil {
+		err := d.insist(ctx, func() error { return d.drv.DestroyStream(h) })
+		if lost && errors.Is(err, driver.ErrBusy) { // it is lost behind another device, and goes on itself
+			return append(errs, d.leaveBehind("a stream is still at work"))
+		}
+		if err != nil {
 			add(fmt.Errorf("gpu: device %s: a stream: %w", d.info.Name, err))
 		}
+	}
+	if lost && !d.outlastAdopted(ctx) {
+		return append(errs, d.leaveBehind("an adopted stream is still at work"))
 	}
 	if !d.outlastOthers(ctx) {
 		return append(errs, d.leaveBehind("a stream waits for what others bring"))
@@ -115,14 +122,37 @@ func (d *Device) destroy() (errs []error) {
 	return errs
 }
 
-// insist calls a function until its error is no driver.ErrBusy, or the context ends. A device that counts as lost may still be at
-// something that it ends. It runs on the device's thread, in the end.
+// insist calls a function until its error is no driver.ErrBusy, or the context ends. A device may still be at something that it
+// ends. It runs on the device's thread, in the end.
 func (d *Device) insist(ctx context.Context, f func() error) (err error) {
 	wake.Until(ctx, func() bool {
 		err = f()
-		return !errors.Is(err, driver.ErrBusy) || d.lost.Load() == nil
+		return !errors.Is(err, driver.ErrBusy)
 	})
 	return err
+}
+
+// outlastAdopted waits a moment until streams that are others' have passed what they have of the device's, and reports whether they have. Of a
+// device that its driver has lost they have ended.
+func (d *Device) outlastAdopted(ctx context.Context) bool {
+	for _, q := range d.all() {
+		if !q.tl.adopted {
+			continue
+		}
+		e, _ := q.tl.eventBehind(q.tl.issued.Load()) // there is one behind all that such a stream has
+		if e == nil {
+			continue
+		}
+		over := wake.Until(ctx, func() bool {
+			done, err := d.drv.Query(e.h)
+			return done || err != nil
+		})
+		e.drop()
+		if !over {
+			return false
+		}
+	}
+	return true
 }
 
 // outlastOthers waits a moment until no stream of a device that was given up waits for what others bring any more, and reports whether that

@@ -150,9 +150,6 @@ func (tl *timeline) dump(b *strings.Builder) {
 	}
 	defer tl.ring.mu.Unlock()
 	fmt.Fprintf(b, ", head %d", tl.ring.head)
-	if !tl.since.IsZero() {
-		fmt.Fprintf(b, ", number %d was stuck behind a loss for %v", tl.stuck, time.Since(tl.since))
-	}
 	b.WriteString("\n")
 	for seq, last := tl.ring.head, min(tl.ring.head+2, tl.issued.Load()); seq <= last; seq++ {
 		tl.ring.at(seq).dump(b)

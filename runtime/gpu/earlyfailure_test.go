@@ -40,7 +40,19 @@ func TestMishap(t *testing.T) {
 		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Fatal(err)
 		}
-		given(t, dev.Queue(1), p, b)
+		// The device that waits for the lost one is about to be lost as well. So long, and from then on, nobody is given the memory.
+		if err := dev.Queue(1).Dealloca(gpu.Order{}, b); err != nil && !errors.Is(err, driver.ErrLost) {
+			t.Error(err)
+		}
+		again := semaphores(t, 1)[0]
+		_, err := dev.Queue(1).Alloca(gpu.Order{Signal: pts(again, 1)}, p, all)
+		if err == nil {
+			err = again.Wait(minute(t), 1)
+		}
+		if !errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("the memory is given out again: %v", err)
+		}
+		eventually(t, "the device that waits for the lost one is lost as well", func() bool { return dev.Stats().Lost }, dev)
 	})
 	for name, use := range map[string]func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order){
 		"a part of an operation": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {

@@ -134,6 +134,15 @@ func (l *loan) end() frontier {
 	return l.marks
 }
 
+// timelines returns those whose work uses something, or has used it.
+func (l *loan) timelines() (all []*timeline) {
+	l.any(func(m mark) bool {
+		all = append(all, m.tl)
+		return false
+	})
+	return all
+}
+
 // any reports whether something holds for one of the marks.
 func (l *loan) any(so func(mark) bool) bool {
 	if !l.some.Load() {

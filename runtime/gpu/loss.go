@@ -3,7 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
-	"time"
+	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 )
@@ -51,20 +51,25 @@ func (d *Device) markLost(err error) (first bool) {
 // lose marks the device as lost: everything that is in flight fails, and everything that comes.
 func (d *Device) lose(err error) {
 	if d.markLost(err) {
-		d.failInFlight()
-		d.failChannels(d.failed())
+		d.failAll()
 	}
+}
+
+// failAll fails everything that a lost device has, and loses the devices that wait for it.
+func (d *Device) failAll() {
+	d.failInFlight()
+	d.failChannels(d.failed())
+	d.loseFollowers()
 }
 
 // check looks whether an error of the device's own driver says that the device is lost.
 func (d *Device) check(err error) {
 	var e *driver.Error
 	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {
-		d.lose(err)
+		d.markLost(err)
 	}
 	if d.lost.Load() != nil { // also who could not fail anything, for it held locks
-		d.failInFlight()
-		d.failChannels(d.failed())
+		d.failAll()
 	}
 }
 
@@ -91,42 +96,78 @@ func (tl *timeline) abandon() {
 	}
 }
 
-// lossPatience is how long a stream may take to pass work that waits for nothing but a lost device. What it waits for may have been done
-// before the loss, and then the work is about to be done as well.
-const lossPatience = 200 * time.Millisecond
+// A device is lost with another one if a stream of it waits for unfinished work of that one. Two
+// sides check this, so that neither misses the other:
+//
+//   - A submission notes its mark in lent of the device that it is about to wait for. It makes the
+//     native wait, puts its record into the ring, and then checks whether that device is lost.
+//   - Whoever finds a device lost marks it as lost, and then looks into the rings of the timelines
+//     in lent.
 
-// askLate is how often in vain somebody asks about work before those are asked on, too, whom it comes after: one of them may be stuck
-// behind a lost device, and nobody else may be asking it.
+// loseFollowers loses the devices whose streams wait for unfinished work of this one, which is lost.
+func (d *Device) loseFollowers() {
+	for _, tl := range d.lent.timelines() {
+		tl.loseBehind(1, math.MaxUint64)
+	}
+}
+
+// loseBehind loses the timeline's device if the stream waits for unfinished work of a lost device
+// with a number from one to another. It asks the driver once whether the stream has passed that
+// number. The caller has locked no timeline of the device.
+func (tl *timeline) loseBehind(from, to uint64) {
+	seq, err := tl.behindLost(from, to)
+	if err != nil && tl.dev.lost.Load() == nil && !tl.hasPassed(seq) {
+		tl.dev.lose(fmt.Errorf("a stream waits for work of another device: %w", err))
+	}
+}
+
+// behindLost returns the last number in a range with which the stream waits for unfinished work of a
+// lost device, and the error of that device.
+func (tl *timeline) behindLost(from, to uint64) (seq uint64, err error) {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	for seq := min(to, tl.issued.Load()); seq >= max(from, tl.ring.head); seq-- {
+		for _, m := range tl.ring.at(seq).follows {
+			if err := m.lost(); err != nil && m.tl.dev != tl.dev {
+				return seq, err
+			}
+		}
+	}
+	return 0, nil
+}
+
+// hasPassed asks the driver whether the stream has passed a number that has an event behind it.
+func (tl *timeline) hasPassed(seq uint64) bool {
+	d := tl.dev
+	if d.stay() != nil {
+		return true // what it had in flight has been waited for
+	}
+	defer d.leave()
+	e, passed := tl.eventBehind(seq)
+	if e == nil {
+		return passed
+	}
+	defer e.drop()
+	passed, err := d.drv.Query(e.h)
+	return err == nil && passed
+}
+
+// askLate is how often a timeline is asked in vain before the timelines that it waits for are asked.
 const askLate = 16
 
-// stuckBehind returns with what its device is to be lost if the stream waits for a lost device. The oldest work tells: it comes after
-// work of that one, and after nothing else that has not been passed. Where it comes after something that is only late, those who can tell are asked.
-func (tl *timeline) stuckBehind() (err error) {
+// wantFollowed has the timelines asked that the oldest work in flight comes after. Their device may
+// be lost, and nobody else may be asking it.
+func (tl *timeline) wantFollowed() {
 	if tl.vain.Add(1)%askLate != 0 {
-		return nil
+		return
 	}
-	late := false
 	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
 	if tl.ring.head <= tl.issued.Load() {
-		s := tl.ring.at(tl.ring.head)
-		for _, m := range s.follows {
-			if e := m.lost(); e != nil {
-				err = fmt.Errorf("a stream waits for work of another device: %w", e)
-			} else if m.tl.passed.Load() < m.seq {
-				late = true
+		for _, m := range tl.ring.at(tl.ring.head).follows {
+			if m.tl.passed.Load() < m.seq {
 				m.tl.want(m.seq)
 			}
 		}
-		switch {
-		case late:
-			err = nil
-		case err == nil:
-		case tl.stuck != s.seq:
-			tl.stuck, tl.since, err = s.seq, time.Now(), nil
-		case time.Since(tl.since) < lossPatience:
-			err = nil
-		}
 	}
-	tl.ring.mu.Unlock()
-	return err
 }

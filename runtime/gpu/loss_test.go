@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
@@ -101,8 +102,61 @@ func TestLossBelow(t *testing.T) {
 	}
 }
 
-// TestLossFar loses the last of many devices each of which waits for the next, and where somebody waits for the first alone: the loss goes
-// from one to the next, in the patience of each.
+// TestLossAtOnce has devices wait for one another in a chain. When the call returns that finds the first one lost, all of these are lost, and no
+// other device is: not one whose stream has passed its wait, nor one that only used the lost device's memory.
+func TestLossAtOnce(t *testing.T) {
+	onEach(t, 5, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		const chain = 3
+		var devs []*gpu.Device
+		var mem, spare []*gpu.Buffer
+		for i := range 5 {
+			devs = append(devs, openDevice(t, d, i, gpu.Options{Spin: -1, Poll: -1, Queues: 2}))
+			mem, spare = append(mem, allocate(t, devs[i], 64)), append(spare, allocate(t, devs[i], 64))
+		}
+		s, done, own := semaphores(t, chain), semaphores(t, 2), semaphores(t, 5)
+		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(done[0], 1)}, mem[0].All(), []byte{1}))
+		must(t, devs[3].Queue(0).Fill(order(done[0], 1, done[1], 1), mem[3].All(), []byte{1}))
+		must(t, devs[4].Queue(0).Copy(gpu.Order{Signal: pts(own[4], 1)}, mem[4].All(), spare[0].All()))
+		for _, i := range []int{0, 3, 4} {
+			eventually(t, "the work is done, for which nobody has asked", func() bool { return devs[i].Stats().Parked == 0 && d.Counters().Devices[i].Pending == 0 })
+		}
+		d.StallDevice(0)
+		d.StallDevice(4)
+		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, mem[0].All(), []byte{1}))
+		must(t, devs[1].Queue(0).Fill(order(s[0], 1, s[1], 1), mem[1].All(), []byte{1}))
+		must(t, devs[2].Queue(0).Fill(order(s[1], 1, s[2], 1), mem[2].All(), []byte{1}))
+		must(t, devs[4].Queue(0).Fill(gpu.Order{Signal: pts(own[4], 2)}, mem[4].All(), []byte{1}))
+		for _, dev := range devs[:chain] {
+			eventually(t, "it is issued", func() bool { return dev.Stats().Parked == 0 && dev.Stats().InFlight > 0 })
+		}
+		d.LoseDevice(0, nil)
+		began := time.Now() // of the bubble
+		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("it is not lost: %v", err)
+		}
+		for i, dev := range devs {
+			err := dev.Queue(1).Fill(gpu.Order{Signal: pts(own[i], 3)}, spare[i].All(), []byte{2})
+			if behind := i < chain; behind != dev.Stats().Lost || behind && (!errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), devs[0].Info().Name)) {
+				t.Errorf("device %d: lost is %v, and what comes then %v", i, dev.Stats().Lost, err)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		d.ResumeDevice(4)
+		for _, s := range s {
+			if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("in the chain: %v", err)
+			}
+		}
+		for _, i := range []int{3, 4} {
+			must(t, own[i].Wait(minute(t), 3))
+		}
+	})
+}
+
+// TestLossFar loses the last of many devices each of which waits for the next, and where somebody waits for the first alone: those between
+// are asked, too.
 func TestLossFar(t *testing.T) {
 	const devices = 8
 	onEach(t, devices, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -142,6 +196,9 @@ func TestLossBehindRefused(t *testing.T) {
 		defer cancel()
 		if err := s[2].Wait(ctx, 1); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("what is behind the wait: %v", err)
+		}
+		if !dev.Stats().Lost {
+			t.Error("the device goes on, though its stream waits for the lost one")
 		}
 	})
 }
@@ -253,15 +310,15 @@ func TestLost(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s, b := semaphores(t, 3), allocate(t, other, 64)
-		d.StallDevice(1)
 		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
 		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
-		eventually(t, "the lost device has done its part", func() bool { return d.Counters().Devices[0].Pending == 0 })
+		for i := range 2 {
+			eventually(t, "both devices have done their parts, for which nobody has asked", func() bool { return d.Counters().Devices[i].Pending == 0 })
+		}
 		d.LoseDevice(0, nil)
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
-		d.ResumeDevice(1)
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // for the host does not know that its part was done
 			t.Error(err)
 		}
@@ -366,8 +423,17 @@ func TestRecover(t *testing.T) {
 // knows: it fails, or is done, and does not hang, and the device is lost as a whole.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
-		d = newSim(t, simdriver.Config{Devices: 2})
+		d = simdriver.New(simdriver.Config{Devices: 2}) // what the driver has wait is left to it: see the end
 		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		t.Cleanup(func() {
+			began := time.Now()
+			if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+		})
 		s = semaphores(t, 5)
 		d.StallDevice(0)
 		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
@@ -411,4 +477,55 @@ func TestLostHoldsUp(t *testing.T) {
 			t.Errorf("another one: %v", err)
 		}
 	})
+}
+
+// TestCloseBehind closes a device that is lost behind another one while it is still at other work: Close waits for that work, and what the
+// work uses is told free after it. What is not over in time is left to the driver, and is not told free.
+func TestCloseBehind(t *testing.T) {
+	for _, resumed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
+			onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
+				lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 3})
+				s, b := semaphores(t, 6), allocate(t, dev, 64)
+				must(t, d.StallDevice(0))
+				must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+				busy := d.Streams(1)[0]
+				must(t, d.StallStream(busy))
+				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, b.Range(0, 8), []byte{1}))
+				must(t, dev.Queue(1).Fill(order(s[1], 1, s[3], 1), b.Range(8, 8), []byte{1}))                                         // waits for busy work
+				must(t, dev.Queue(1).Fill(order(s[0], 1, s[4], 1), b.Range(16, 8), []byte{1}))                                        // then for lost work
+				must(t, dev.Queue(2).Fill(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, b.Range(24, 8), []byte{1})) // and this for that
+				must(t, d.LoseDevice(0, nil))
+				if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds out
+					t.Errorf("Alloc = %v", err)
+				}
+				if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("the device goes on: %v", err)
+				}
+				closed := make(chan error, 1)
+				go func() { closed <- dev.Close() }()
+				time.Sleep(100 * time.Millisecond) // of the bubble
+				if v, err := s[2].Query(); v != 0 || err != nil {
+					t.Errorf("told free: %d, %v", v, err)
+				}
+				if resumed {
+					must(t, d.ResumeStream(busy))
+					if err := <-closed; err != nil {
+						t.Errorf("Close = %v", err)
+					}
+					must(t, s[2].Wait(minute(t), 1))
+				} else {
+					if err := <-closed; !errors.Is(err, driver.ErrBusy) {
+						t.Errorf("Close = %v", err)
+					}
+					if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrBusy) {
+						t.Errorf("what is left: %v", err)
+					}
+					d.LoseDevice(1, nil) // the simulated streams end
+					must(t, d.ResumeStream(busy))
+				}
+				lost.Close()
+			})
+		})
+	}
 }

@@ -25,7 +25,7 @@ const markEvery = 64
 
 // records reports whether an event is recorded behind a submission at once. The caller holds mu.
 func (tl *timeline) records(s *submission, seq uint64) bool {
-	return tl.adopted || tl.ch != nil || s.span.timed() || s.op.Kind == work.Download || s.cold && s.lent != nil ||
+	return tl.adopted || tl.ch != nil || s.abroad() || s.span.timed() || s.op.Kind == work.Download || s.cold && s.lent != nil ||
 		seq-tl.marked.Load() >= markEvery || !s.onDemand()
 }
 

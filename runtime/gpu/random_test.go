@@ -605,7 +605,7 @@ func (g *graph) run() {
 			}
 		}
 		if g.far != nil {
-			g.far.close()
+			g.far.close(left)
 		}
 		for i, x := range g.nodes {
 			if err := x.told.check(ctx, x, left); err != nil {

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -334,6 +335,11 @@ func (s *submission) named(yield func(*Buffer) bool) {
 			return
 		}
 	}
+}
+
+// abroad reports whether the submission comes after work of another device.
+func (s *submission) abroad() bool {
+	return slices.ContainsFunc(s.follows, func(m mark) bool { return m.tl.dev != s.q.dev })
 }
 
 // across reports whether one of the submission's buffers is another device's.

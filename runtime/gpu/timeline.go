@@ -6,7 +6,6 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
@@ -43,8 +42,6 @@ type timeline struct {
 
 	crowd wake.Crowd
 	vain  atomic.Uint32 // how often nothing was found done
-	stuck uint64        // the number of work that waits for nothing but a lost device, and
-	since time.Time     // since when; under the ring's mu
 
 	askMu    sync.Mutex  // one at a time asks the device
 	failed   int         // how often in a row that failed; under askMu
@@ -115,7 +112,11 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 			s.spoil(tl)
 		}
 	default:
+		last := tl.issued.Load()
 		tl.mu.Unlock()
+		if how == refused {
+			tl.loseBehind(last, last) // a barrier may hold the submission's waits
+		}
 		tl.dismiss(s, how, err)
 		return how, err
 	}
@@ -126,7 +127,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	if lands {
 		s.touch = touchWritten(s.host)
 	}
-	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
+	seq, done, recorded, abroad := s.seq, tl.passed.Load(), s.recorded, s.abroad()
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
 	if recorded {
@@ -155,7 +156,10 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	if many {
 		tl.tidy(seq)
 	}
-	if tl.dev.lost.Load() != nil { // it may have been lost before this was in the ring
+	if abroad { // the other device may have been lost before this was in the ring
+		tl.loseBehind(seq, seq)
+	}
+	if tl.dev.lost.Load() != nil { // so may this one
 		tl.dev.failInFlight()
 	}
 	return how, err
@@ -345,9 +349,10 @@ func (s *submission) findEvents() (outcome, error) {
 	for _, m := range s.deps {
 		passed, err := m.status()
 		if err != nil {
-			if err = s.waitFailed(); err == nil {
-				err = m.lost() // then it is never over
-			}
+			err = s.waitFailed()
+		}
+		if err == nil {
+			err = m.lost() // then it is never over
 		}
 		switch {
 		case err != nil:
@@ -531,9 +536,7 @@ func (tl *timeline) pollInTurn(seq uint64, times int) bool {
 	case err != nil: // the work may be going on, and next time the device may answer
 		return false
 	case done == 0:
-		if err := tl.stuckBehind(); err != nil {
-			tl.dev.lose(err)
-		}
+		tl.wantFollowed()
 		return false
 	}
 	return tl.retire(done)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
@@ -43,6 +45,7 @@ func TestFailedWhenPassed(t *testing.T) {
 // TestWaitForClosed: work fails that was about to have its stream wait for another device when that one was lost and closed.
 func TestWaitForClosed(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
+	defer d.Kill() // the stalled stream is left
 	var devs [2]*Device
 	var mem [2]*Buffer
 	for i := range devs {
@@ -79,6 +82,62 @@ func TestWaitForClosed(t *testing.T) {
 	devs[0].failInFlight()
 	if err := s.Wait(t.Context(), 1); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("what it waited for: %v", err)
+	}
+}
+
+// TestLostWhileFollowed loses a device after a submission of another one has found its work in flight, and before that has its stream wait
+// for it, when nobody can find the wait yet: the submission itself finds the loss, also where only its waits get into the stream.
+func TestLostWhileFollowed(t *testing.T) {
+	for name, submit := range map[string]func(q *Queue, p *Pool, b *Buffer, o Order) error{
+		"a fill": func(q *Queue, _ *Pool, b *Buffer, o Order) error { return q.Fill(o, b.All(), []byte{1}) },
+		"an allocation without memory": func(q *Queue, p *Pool, _ *Buffer, o Order) error {
+			_, err := q.Alloca(o, p, 1<<20)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := simdriver.New(simdriver.Config{Devices: 2})
+			var devs [2]*Device
+			var mem [2]*Buffer
+			check := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range devs {
+				var err error
+				devs[i], err = Open(d, i, Options{Spin: -1, Poll: -1})
+				check(err)
+				defer devs[i].Close()
+				mem[i], err = devs[i].Alloc(DeviceMem, 64)
+				check(err)
+			}
+			p, err := devs[1].NewPool(PoolOptions{MaxSize: 1 << 20})
+			check(err)
+			_, err = devs[1].Queue(0).Alloca(Order{}, p, 1<<20)
+			check(err)
+			d.StallDevice(0)
+			s, u := new(Semaphore), new(Semaphore)
+			check(devs[0].Queue(0).Fill(Order{Signal: []Point{{s, 1}}}, mem[0].All(), []byte{1}))
+			devs[0].lent.mu.Lock() // holds the wait up
+			result := make(chan error)
+			go func() {
+				result <- submit(devs[1].Queue(0), p, mem[1], Order{Wait: []Point{{s, 1}}, Signal: []Point{{u, 1}}})
+			}()
+			untilIn("(*loan).add(")
+			d.LoseDevice(0, nil)
+			devs[0].markLost(io.ErrUnexpectedEOF) // and nobody can find who waits
+			devs[0].failInFlight()
+			devs[0].lent.mu.Unlock()
+			check(<-result)
+			if err := devs[1].failed(); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), devs[0].info.Name) {
+				t.Errorf("the device whose stream waits for the lost one: %v", err)
+			}
+			if _, err := u.Query(); err == nil {
+				t.Error("the work has not failed")
+			}
+		})
 	}
 }
 

@@ -35,6 +35,9 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
+	if d.lib.StreamQuery(cuda.Stream(s)) == cuda.ErrorNotReady { // CUDA would destroy it, and have it go on
+		return d.fail("destroy stream", driver.ErrBusy, "stream %#x", uintptr(s))
+	}
 	d.streamsMu.Lock()
 	_, known := d.streams[cuda.Stream(s)]
 	delete(d.streams, cuda.Stream(s)) // before settle can ask it in vain, and another stream have the handle

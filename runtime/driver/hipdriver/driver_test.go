@@ -662,7 +662,7 @@ func TestCalls(t *testing.T) {
 	ok(d.Unload(module0))
 	ok(d.DestroyEvent(e))
 	ok(d.DestroyStream(s))
-	f.want("hipModuleUnload(0x3000)", "hipEventDestroy(0xe000)", "hipStreamDestroy(0x5000)")
+	f.want("hipModuleUnload(0x3000)", "hipEventDestroy(0xe000)", "hipStreamQuery(0x5000)", "hipStreamDestroy(0x5000)")
 }
 
 // TestImage has the library find its image unchanged for as long as the module lives.

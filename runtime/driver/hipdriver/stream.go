@@ -50,6 +50,12 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	}
 	d.mu.Lock() // so that nobody asks about it, and no launch in another stream follows one in this stream, while it goes
 	defer d.mu.Unlock()
+	if !d.streams[s] && d.lib.StreamQuery(hip.Stream(s)) == hip.ErrorNotReady { // HIP would destroy it, and have it go on
+		if d.reminds {
+			d.lib.GetLastError()
+		}
+		return d.fail("destroy stream", driver.ErrBusy, "stream %#x", uintptr(s))
+	}
 	if err := d.lib.StreamDestroy(hip.Stream(s)); err != nil {
 		return d.fail("destroy stream", err, "stream %#x", uintptr(s))
 	}

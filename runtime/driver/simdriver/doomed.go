@@ -93,23 +93,34 @@ func (s *stream) answer() {
 // doomed reports whether the stream waits for what cannot come: a record in a stream that is no more, or on a device that is
 // lost or closed.
 func (s *stream) doomed() bool {
-	// Waits form no circle, but while streams run on, what is read of them one by one might.
-	for range 100 {
-		a, ok := s.ask(nil)
-		if !ok || a.source == nil {
+	var chain []*stream // each waits for the next
+	for at := s; at.dev.down.Load() == nil && !at.stopped.Load() || at == s; {
+		a, ok := at.ask(nil)
+		if !ok || a.source == nil || len(chain) == 100 { // streams that run on may seem to wait in a circle
 			return false
 		}
-		if s = a.source; s.dev.down.Load() != nil || s.stopped.Load() {
-			return true
+		chain = append(chain, at)
+		at = a.source
+	}
+	// A stream may have waited for an early operation of the next one, which has done that since. The last one is stuck for good, and
+	// so is each one that still waits for the one behind it.
+	for i := len(chain) - 2; i >= 0; i-- {
+		if a, ok := chain[i].ask(nil); !ok || a.source != chain[i+1] {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
-// awaitsOthers reports whether the stream waits for a value, or for another process's event.
+// awaitsOthers reports whether the stream waits for a value, for another process's event, for work of a lost device, or for a
+// stream of which one of these is true.
 func (s *stream) awaitsOthers() bool {
 	a, ok := s.ask(nil)
-	return ok && (a.value || a.source != nil && a.source.dev.d != s.dev.d)
+	if !ok || a.source == nil {
+		return ok && a.value
+	}
+	of := a.source.dev
+	return a.value || of.d != s.dev.d || of != s.dev && of.down.Load() != nil || a.source != s && a.source.awaitsOthers()
 }
 
 // awaited returns how many operations wait for the event, in streams that may ever come to them.

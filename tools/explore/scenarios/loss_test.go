@@ -191,6 +191,42 @@ func TestLossFar(t *testing.T) {
 	})
 }
 
+// TestLossWhileFollowed finds a device lost while another one is given work that waits for it: whoever is later sees the other, and what waits fails.
+func TestLossWhileFollowed(t *testing.T) {
+	explore.Run(t, func(x *explore.T) {
+		n := 2 + x.Choose(2)
+		r := open(x, simdriver.Config{Devices: n}, quick())
+		x.Window(false)
+		s := make([]*gpu.Semaphore, n)
+		mem := make([]*gpu.Buffer, n)
+		for i, d := range r.devs {
+			s[i], mem[i] = r.sem(), r.alloc(d, 8)
+		}
+		r.must(r.sim.StallDevice(0))
+		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, mem[0].All(), []byte{1}))
+		r.must(s[0].WaitIssued(context.Background(), 1))
+		x.Window(true)
+		r.do(func() {
+			r.must(r.sim.LoseDevice(0, nil))
+			_, err := r.devs[0].Alloc(gpu.DeviceMem, 8)
+			r.is(err, driver.ErrLost)
+		})
+		for i, d := range r.devs[1:] {
+			r.do(func() {
+				r.is(d.Queue(0).Fill(gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i+1], 1)}, mem[i+1].All(), []byte{1}), driver.ErrLost)
+				if err := r.wait(s[i+1], 1); !errors.Is(err, driver.ErrLost) {
+					r.Errorf("%v", err)
+				}
+			})
+		}
+		r.wg.Wait()
+		for _, m := range mem {
+			r.is(m.Close(), driver.ErrLost)
+		}
+		r.lose()
+	})
+}
+
 // TestLossFoundAgainstClose has somebody who waits find that the device is lost, while another one closes it: who waits hears of it, however long the first one takes
 // to tell.
 func TestLossFoundAgainstClose(t *testing.T) {
