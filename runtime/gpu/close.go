@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
+
+// Closing a device goes through these steps, in this order, which is that of this file. Each is bounded by
+// the context of Shutdown, or ends half a second after it.
+//
+//  1. The device takes nothing new, and issues what is ready. Its channels are closed.
+//  2. It issues nothing any more. What is parked fails.
+//  3. It waits for what is in flight, and for barriers that pass behind that. If these do not end in
+//     time the device is lost, by a CloseError, and what is in flight fails.
+//  4. It waits for calls that use what it has, and for work of other devices that does.
+//  5. Nobody asks its streams about anything any more. The device's thread gives everything back:
+//     streams first, for what their work holds is let go of only when they are gone.
+//
+// If a stream cannot be destroyed, or other devices' work still uses something, all that the device has
+// is left to the driver, and whoever waits to be told that memory is free is told so (leaveBehind).
 
 // The phases of a device, in order.
 const (
@@ -108,7 +123,7 @@ func (e *CloseError) Error() string {
 // Unwrap returns ErrClosed and the context's error.
 func (e *CloseError) Unwrap() []error { return []error{ErrClosed, e.Err} }
 
-// close takes the device through its phases. It is called once.
+// close takes the device through its steps. It is called once.
 func (d *Device) close(ctx context.Context) error {
 	began := time.Now()
 	unended := CloseError{Device: d.info.Name}
@@ -120,14 +135,11 @@ func (d *Device) close(ctx context.Context) error {
 	channels := d.closeChannels(ctx)
 
 	d.phase.Store(isStopped)
-	within, cancel := lasting(ctx)
-	defer cancel()
-	var last frontier
-	for _, q := range d.all() {
-		last = append(last, q.tl.lastIssued())
-	}
+	last := d.lastIssued()
 	d.cancelParked(d.closedError(), false)
 	d.wantPassing()
+	within, cancel := lasting(ctx)
+	defer cancel()
 	switch ended := last.await(within) && d.npassing.Wait(within); {
 	case !ended:
 		unended.Submissions = max(d.Stats().InFlight, 1)
@@ -159,11 +171,11 @@ func (d *Device) close(ctx context.Context) error {
 		d.inUse, unended.others = true, true
 		giveUp()
 	}
+
 	d.poller.Stop()
 	for _, q := range d.all() {
 		q.tl.end()
 	}
-
 	d.mu.Lock()
 	d.phase.Store(isEnded)
 	d.mu.Unlock()
@@ -179,40 +191,16 @@ func (d *Device) close(ctx context.Context) error {
 	return summarize(errs)
 }
 
-// givenBack waits until the thread has given everything back, and returns what it could not. Drivers may wait for work that does not end.
-func (d *Device) givenBack(ctx context.Context) []error {
-	select {
-	case <-d.closed:
-		return d.left
-	case <-ctx.Done():
+// lastIssued returns behind which work the streams get nothing: the device has stopped, which who issues looks at under a timeline's mu.
+func (d *Device) lastIssued() (last frontier) {
+	for _, q := range d.all() {
+		locked := q.tl.lockToEnd()
+		last = append(last, mark{q.tl, q.tl.issued.Load()})
+		if locked {
+			q.tl.mu.Unlock()
+		}
 	}
-	late := time.NewTimer(2 * giveBackTime)
-	defer late.Stop()
-	select {
-	case <-d.closed:
-		return d.left
-	case <-late.C:
-		return []error{fmt.Errorf("gpu: device %s: the driver has not taken everything back %v after the context of Close ended: %w: %w",
-			d.info.Name, 2*giveBackTime, driver.ErrBusy, ctx.Err())}
-	}
-}
-
-// lastIssued returns behind which work the stream gets nothing: the device has stopped, which who issues looks at under mu.
-func (tl *timeline) lastIssued() mark {
-	if tl.lockToEnd() {
-		defer tl.mu.Unlock()
-	}
-	return mark{tl, tl.issued.Load()}
-}
-
-// end has nobody ask about events of the stream any more, or record one, for it is about to be destroyed.
-func (tl *timeline) end() {
-	wake.Lock(context.Background(), &tl.askMu)
-	defer tl.askMu.Unlock()
-	if tl.lockToEnd() {
-		defer tl.mu.Unlock()
-	}
-	tl.ended.Store(true)
+	return last
 }
 
 // lockToEnd locks mu when the device has stopped, but not that of a channel whose thread the library has kept: it reports false.
@@ -245,4 +233,307 @@ func (d *Device) takeBack(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// end has nobody ask about events of the stream any more, or record one, for it is about to be destroyed.
+func (tl *timeline) end() {
+	wake.Lock(context.Background(), &tl.askMu)
+	defer tl.askMu.Unlock()
+	if tl.lockToEnd() {
+		defer tl.mu.Unlock()
+	}
+	tl.ended.Store(true)
+}
+
+// givenBack waits until the thread has given everything back, and returns what it could not. Drivers may wait for work that does not end.
+func (d *Device) givenBack(ctx context.Context) []error {
+	select {
+	case <-d.closed:
+		return d.left
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(2 * giveBackTime)
+	defer late.Stop()
+	select {
+	case <-d.closed:
+		return d.left
+	case <-late.C:
+		return []error{fmt.Errorf("gpu: device %s: the driver has not taken everything back %v after the context of Close ended: %w: %w",
+			d.info.Name, 2*giveBackTime, driver.ErrBusy, ctx.Err())}
+	}
+}
+
+// A giving gives back what a device holds, on the device's thread, and gathers the errors.
+type giving struct {
+	*Device
+	ctx  context.Context // of what is asked again and again
+	lost bool            // the device is, and that has been said
+	errs []error
+}
+
+// destroy gives back what the device holds. It runs on the device's thread.
+func (d *Device) destroy() []error {
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
+	defer cancel()
+	defer d.opt.Tracer.ended(d)
+	g := giving{Device: d, ctx: ctx}
+	if found := d.lost.Load(); found != nil {
+		g.lost = true
+		if found != d.known {
+			g.errs = append(g.errs, found.err)
+		}
+	}
+	why := "other devices' work still uses what it has"
+	if !d.inUse {
+		why = g.endStreams()
+	}
+	if why != "" {
+		return append(g.errs, d.leaveBehind(why))
+	}
+	g.giveBack()
+	return g.errs
+}
+
+// add notes an error. Nothing works on a lost device, and to say so once is enough.
+func (g *giving) add(err error) {
+	if errors.Is(err, driver.ErrLost) {
+		if g.lost {
+			return
+		}
+		g.lost = true
+	}
+	if err != nil {
+		g.errs = append(g.errs, err)
+	}
+}
+
+// endStreams frees what buffers of pools have, for which it needs the streams, and destroys these. It returns why what the device has must
+// be left to the driver, or "".
+func (g *giving) endStreams() (why string) {
+	for _, err := range g.buffers.close(true) {
+		g.add(err)
+	}
+	streams := []driver.Stream{}
+	for _, q := range g.all() {
+		if tl := q.tl; !tl.adopted {
+			g.add(tl.settle())
+			streams = append(streams, tl.h)
+		}
+	}
+	if g.captures != 0 {
+		streams = append(streams, g.captures)
+	}
+	g.pools.mu.Lock()
+	busy := g.pools.streams
+	g.pools.mu.Unlock()
+	for _, h := range busy {
+		g.drain(g.ctx, h, func() bool { return g.Device.lost.Load() != nil }) // what it returns, destroying the stream says as well
+		streams = append(streams, h)
+	}
+	if h := g.times.clock.stream; h != 0 {
+		g.times.clock.settle(g.ctx, g.Device)
+		streams = append(streams, h)
+	}
+	for _, h := range streams {
+		err := g.insist(g.ctx, func() error { return g.drv.DestroyStream(h) })
+		if g.lost && errors.Is(err, driver.ErrBusy) { // it is lost behind another device, and goes on itself
+			return "a stream is still at work"
+		}
+		if err != nil {
+			g.add(fmt.Errorf("gpu: device %s: a stream: %w", g.info.Name, err))
+		}
+	}
+	switch {
+	case g.lost && !g.outlastAdopted(g.ctx):
+		return "an adopted stream is still at work"
+	case !g.outlastOthers(g.ctx):
+		return "a stream waits for what others bring"
+	}
+	return ""
+}
+
+// giveBack gives back all but the streams, which are gone.
+func (g *giving) giveBack() {
+	for _, q := range g.all() {
+		q.tl.abandon()
+	}
+	for _, err := range g.times.close(g.ctx, g.Device) {
+		g.add(err)
+	}
+	g.mu.Lock()
+	recordings, code, shared, timings := g.recordings, g.code, g.shared, g.timings
+	g.recordings, g.code, g.shared, g.timings = nil, nil, nil, nil
+	g.mu.Unlock()
+	for t := range timings {
+		t.closed.Store(true)
+		g.add(t.destroy())
+	}
+	for c := range recordings {
+		c.closed.Store(true)
+		g.add(c.destroy())
+	}
+	for x := range code {
+		x.closed.Store(true)
+		g.add(g.drv.Unload(x.mod))
+	}
+	for e := range shared {
+		e.closed.Store(true)
+		g.add(g.insist(g.ctx, e.giveBack))
+		e.over()
+	}
+	if g.standsIn.Size > 0 {
+		g.add(g.drv.Free(g.standsIn))
+	}
+	if !g.overdue { // else calls may still use the memory
+		g.add(g.stage.close())
+	}
+	for _, err := range append(g.pools.close(), g.buffers.close(false)...) { // in this order, for pools may leave buffers
+		g.add(err)
+	}
+	g.add(g.events.close(g.ctx))
+	g.refusalMu.Lock()
+	refusals := g.refusals
+	g.refusalMu.Unlock()
+	for _, err := range refusals {
+		g.add(err)
+	}
+	g.add(g.drv.Close())
+}
+
+// settle waits until a stream has done what no event is behind. It runs on the device's thread, when nothing else is left.
+func (tl *timeline) settle() (err error) {
+	if !tl.loose || tl.dev.lost.Load() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for range maxFailed { // a stream that has work cannot be destroyed
+		if err = tl.settleOnce(ctx); err == nil || errors.Is(err, ErrClosed) || errors.Is(err, driver.ErrLost) {
+			break
+		}
+	}
+	return err
+}
+
+// settleOnce is settle once, until the context ends or the device is lost.
+func (tl *timeline) settleOnce(ctx context.Context) error {
+	d := tl.dev
+	done, err := d.drain(ctx, tl.h, func() bool { return d.lost.Load() != nil })
+	if !done && err == nil {
+		err = fmt.Errorf("a stream still has work: %w", ErrClosed)
+	}
+	return err
+}
+
+// drain waits until a stream has done what it has been given. It reports false if the context ends or stop returns true before. It runs on a
+// bound thread. A query that fails is tried again with the same event, which may not be recorded anew while it is pending: nor is it for
+// others then, and stays with the stream.
+func (d *Device) drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
+	e, err := d.events.get()
+	if err != nil {
+		return false, err
+	}
+	if err := d.drv.Record(e.h, h); err != nil {
+		e.drop()
+		return false, err
+	}
+	failed := 0
+	ended := wake.Until(ctx, func() bool {
+		if done, err = d.drv.Query(e.h); err != nil {
+			failed++
+		}
+		return done || failed >= maxFailed || errors.Is(err, driver.ErrLost) || stop()
+	})
+	switch {
+	case done:
+		e.drop()
+		return true, nil
+	case !ended:
+		return false, nil
+	}
+	return false, err
+}
+
+// insist calls a function until its error is no driver.ErrBusy, or the context ends. A device may still be at something that it
+// ends. It runs on the device's thread, in the end.
+func (d *Device) insist(ctx context.Context, f func() error) (err error) {
+	wake.Until(ctx, func() bool {
+		err = f()
+		return !errors.Is(err, driver.ErrBusy)
+	})
+	return err
+}
+
+// outlastAdopted waits a moment until streams that are others' have passed what they have of the device's, and reports whether they have. Of a
+// device that its driver has lost they have ended.
+func (d *Device) outlastAdopted(ctx context.Context) bool {
+	for _, q := range d.all() {
+		if !q.tl.adopted {
+			continue
+		}
+		e, _ := q.tl.eventBehind(q.tl.issued.Load()) // there is one behind all that such a stream has
+		if e == nil {
+			continue
+		}
+		over := wake.Until(ctx, func() bool {
+			done, err := d.drv.Query(e.h)
+			return done || err != nil
+		})
+		e.drop()
+		if !over {
+			return false
+		}
+	}
+	return true
+}
+
+// outlastOthers waits a moment until no stream of a device that was given up waits for what others bring any more, and reports whether that
+// is so. The streams have been destroyed, which no driver waits for.
+func (d *Device) outlastOthers(ctx context.Context) bool {
+	var gaveUp *CloseError
+	if !errors.As(d.failed(), &gaveUp) {
+		return true
+	}
+	return wake.Until(ctx, func() bool {
+		return !slices.ContainsFunc(d.all(), func(q *Queue) bool { return q.tl.stillAwaits() })
+	})
+}
+
+// stillAwaits asks the driver whether the stream waits for what others bring. There is an event behind such a wait, for it is not brief.
+func (tl *timeline) stillAwaits() bool {
+	seq := tl.awaiting.Load()
+	if tl.passed.Load() >= seq {
+		return false
+	}
+	at, done, err := tl.query(seq, math.MaxUint64, 1)
+	return at != 0 && !done && err == nil
+}
+
+// leaveBehind gives back nothing, since other devices' work uses what the device has, or a stream waits for what others bring: to free memory, or
+// to let go of the device, the driver would wait for that stream, and take no work for anybody else in the process meanwhile. What the stream's work holds stays held: Order.Free fails, and
+// functions that were to be called when memory is used no more are not.
+func (d *Device) leaveBehind(why string) error {
+	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.info.Name, why, driver.ErrBusy)
+	for _, q := range d.all() {
+		q.tl.retireMu.Lock()
+		q.tl.ring.mu.Lock()
+		for seq := q.tl.ring.head; seq <= q.tl.issued.Load(); seq++ {
+			if l := q.tl.ring.at(seq).lent; l != nil {
+				l.tell(left)
+			}
+		}
+		q.tl.ring.mu.Unlock()
+		q.tl.retireMu.Unlock()
+	}
+	return left
+}
+
+// notTaken notes, if err is not nil, that the driver has not taken back what it was given, for Close to tell. It is not given that
+// again: it may have taken it all the same, and made something else of it since.
+func (d *Device) notTaken(err error) {
+	if err != nil {
+		d.refusalMu.Lock()
+		d.refusals = append(d.refusals, err)
+		d.refusalMu.Unlock()
+	}
 }
