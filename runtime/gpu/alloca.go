@@ -377,6 +377,5 @@ func (p *Pool) giveBack(b *Buffer) error {
 	}
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
-	tl.loose = true
 	return b.freeAsync(tl)
 }

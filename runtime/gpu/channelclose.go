@@ -195,7 +195,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	late, cancel := context.WithTimeout(context.Background(), abortTime)
 	defer cancel()
 	wake.Until(late, func() bool {
-		err = tl.settleOnce(late)
+		err = tl.settle(late)
 		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.lost.Load() != nil // also if the stream has not ended in time
 	})
 	c.dev.check(err)

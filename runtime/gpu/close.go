@@ -40,15 +40,16 @@ const (
 
 // deviceClosing is how far a device has been closed.
 type deviceClosing struct {
-	phase     atomic.Int32 // isOpen and so on; only grows
-	closer    closer
-	closed    chan struct{} // the thread has ended
-	overdue   bool          // Close has not waited for all host calls
-	inUse     bool          // nor for all work of other devices that uses what this one has
-	left      []error       // of what the thread could not give back
-	known     *failure      // a loss that Close does not return, for it was known before, or comes of its own CloseError
-	refusalMu sync.Mutex    // a leaf
-	refusals  []error       // errors of giving something back that no caller was returned; Close returns them
+	phase      atomic.Int32 // isOpen and so on; only grows
+	closer     closer
+	closed     chan struct{} // the thread has ended
+	overdue    bool          // Close has not waited for all host calls
+	leftBehind atomic.Bool   // all that it has is left to the driver
+	inUse      bool          // nor for all work of other devices that uses what this one has
+	left       []error       // of what the thread could not give back
+	known      *failure      // a loss that Close does not return, for it was known before, or comes of its own CloseError
+	refusalMu  sync.Mutex    // a leaf
+	refusals   []error       // errors of giving something back that no caller was returned; Close returns them
 
 	failedStreams failedStreams
 	lossReceived  atomic.Bool // the program has received the error of an operation that failed because the device was lost
@@ -228,11 +229,36 @@ func (d *Device) takeBack(ctx context.Context) bool {
 		}
 		m.seq = min(m.seq, m.tl.issued.Load()) // it may have been refused
 		m.tl.mu.Unlock()
-		if !m.await(ctx) {
+		if !m.await(ctx) || !m.outlasted() {
 			return false
 		}
 	}
 	return true
+}
+
+// outlasted reports whether work of another device is over if that device is lost, for it may be lost behind a third one and go on itself. It
+// waits a moment for work that is in front of all that the stream may wait for in vain.
+func (m mark) outlasted() bool {
+	d := m.tl.dev
+	if m.tl.passed.Load() >= m.seq {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
+	defer cancel()
+	if d.stay() != nil { // its streams are gone, or about to be, unless they are left
+		select {
+		case <-d.closed:
+			return !d.leftBehind.Load()
+		case <-ctx.Done():
+			return false
+		}
+	}
+	defer d.leave()
+	if m.tl.hasPassedIn(ctx, m.seq) {
+		return true
+	}
+	seq, _ := m.tl.behindLost(1, m.seq) // else it has not begun
+	return seq > 0
 }
 
 // end has nobody ask about events of the stream any more, or record one, for it is about to be destroyed.
@@ -316,7 +342,6 @@ func (g *giving) endStreams() (why string) {
 	streams := []driver.Stream{}
 	for _, q := range g.all() {
 		if tl := q.tl; !tl.adopted {
-			g.add(tl.settle())
 			streams = append(streams, tl.h)
 		}
 	}
@@ -326,17 +351,13 @@ func (g *giving) endStreams() (why string) {
 	g.pools.mu.Lock()
 	busy := g.pools.streams
 	g.pools.mu.Unlock()
-	for _, h := range busy {
-		g.drain(g.ctx, h, func() bool { return g.Device.lost.Load() != nil }) // what it returns, destroying the stream says as well
-		streams = append(streams, h)
-	}
+	streams = append(streams, busy...)
 	if h := g.times.clock.stream; h != 0 {
-		g.times.clock.settle(g.ctx, g.Device)
 		streams = append(streams, h)
 	}
-	for _, h := range streams {
+	for _, h := range streams { // they may have work without a number still, such as frees and timing events
 		err := g.insist(g.ctx, func() error { return g.drv.DestroyStream(h) })
-		if g.lost && errors.Is(err, driver.ErrBusy) { // it is lost behind another device, and goes on itself
+		if errors.Is(err, driver.ErrBusy) { // the device is lost behind another one, or was given up
 			return "a stream is still at work"
 		}
 		if err != nil {
@@ -400,23 +421,8 @@ func (g *giving) giveBack() {
 	g.add(g.drv.Close())
 }
 
-// settle waits until a stream has done what no event is behind. It runs on the device's thread, when nothing else is left.
-func (tl *timeline) settle() (err error) {
-	if !tl.loose || tl.dev.lost.Load() != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	for range maxFailed { // a stream that has work cannot be destroyed
-		if err = tl.settleOnce(ctx); err == nil || errors.Is(err, ErrClosed) || errors.Is(err, driver.ErrLost) {
-			break
-		}
-	}
-	return err
-}
-
-// settleOnce is settle once, until the context ends or the device is lost.
-func (tl *timeline) settleOnce(ctx context.Context) error {
+// settle waits until a stream has done all that it has been given, the context ends or the device is lost. It runs on a bound thread.
+func (tl *timeline) settle(ctx context.Context) error {
 	d := tl.dev
 	done, err := d.drain(ctx, tl.h, func() bool { return d.lost.Load() != nil })
 	if !done && err == nil {
@@ -471,20 +477,25 @@ func (d *Device) outlastAdopted(ctx context.Context) bool {
 		if !q.tl.adopted {
 			continue
 		}
-		e, _ := q.tl.eventBehind(q.tl.issued.Load()) // there is one behind all that such a stream has
-		if e == nil {
-			continue
-		}
-		over := wake.Until(ctx, func() bool {
-			done, err := d.drv.Query(e.h)
-			return done || err != nil
-		})
-		e.drop()
-		if !over {
+		if !q.tl.hasPassedIn(ctx, q.tl.issued.Load()) { // there is an event behind all that such a stream has
 			return false
 		}
 	}
 	return true
+}
+
+// hasPassedIn waits until the stream has passed a number, or the driver answers that the device is lost, and reports false if the context ends
+// before.
+func (tl *timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
+	e, _ := tl.eventBehind(seq)
+	if e == nil {
+		return true
+	}
+	defer e.drop()
+	return wake.Until(ctx, func() bool {
+		done, err := tl.dev.drv.Query(e.h)
+		return done || err != nil
+	})
 }
 
 // outlastOthers waits a moment until no stream of a device that was given up waits for what others bring any more, and reports whether that
@@ -513,6 +524,7 @@ func (tl *timeline) stillAwaits() bool {
 // to let go of the device, the driver would wait for that stream, and take no work for anybody else in the process meanwhile. What the stream's work holds stays held: Order.Free fails, and
 // functions that were to be called when memory is used no more are not.
 func (d *Device) leaveBehind(why string) error {
+	d.leftBehind.Store(true)
 	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.info.Name, why, driver.ErrBusy)
 	for _, q := range d.all() {
 		q.tl.retireMu.Lock()

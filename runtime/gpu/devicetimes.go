@@ -168,7 +168,6 @@ func (x *span) ended(tl *timeline, some bool) {
 		}
 	}
 	if !some {
-		tl.loose = tl.loose || x.begin != nil || x.timing != nil
 		x.letGoEvents(&tl.dev.times, true)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -524,6 +525,53 @@ func TestCloseBehind(t *testing.T) {
 					d.LoseDevice(1, nil) // the simulated streams end
 					must(t, d.ResumeStream(busy))
 				}
+				lost.Close()
+			})
+		})
+	}
+}
+
+// TestCloseLentBehind closes a device whose memory another one uses that is lost behind a third one, and goes on: the memory is not freed
+// before that is over, or not at all.
+func TestCloseLentBehind(t *testing.T) {
+	for _, resumed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := simdriver.New(simdriver.Config{Devices: 3, Kernels: simKernels, Strict: true})
+				defer d.Kill() // what is left ends
+				lost, lender := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+				dev := openDevice(t, d, 2, gpu.Options{Queues: 2})
+				s, b := semaphores(t, 3), allocate(t, lender, 64)
+				must(t, d.StallDevice(0))
+				must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+				busy := d.Streams(2)[0]
+				must(t, d.StallStream(busy))
+				must(t, dev.Queue(0).Copy(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, dev, 64).All(), b.All()))
+				must(t, dev.Queue(1).Fill(order(s[0], 1, s[2], 1), allocate(t, dev, 64).All(), []byte{1}))
+				must(t, d.LoseDevice(0, nil))
+				if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds out
+					t.Errorf("Alloc = %v", err)
+				}
+				if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("the device goes on: %v", err)
+				}
+				closed := make(chan error, 1)
+				go func() { closed <- lender.Close() }()
+				time.Sleep(100 * time.Millisecond) // of the bubble
+				if n := calls(d, 1, simdriver.OpFree); n != 0 {
+					t.Error("the memory is freed while it is used")
+				}
+				if resumed {
+					must(t, d.ResumeStream(busy))
+				}
+				if err := <-closed; resumed && err != nil || !resumed && !errors.Is(err, driver.ErrBusy) {
+					t.Errorf("Close = %v", err)
+				}
+				if n := calls(d, 1, simdriver.OpFree); !resumed && n != 0 {
+					t.Error("the memory is freed though it is used")
+				}
+				must(t, d.ResumeStream(busy))
+				dev.Close()
 				lost.Close()
 			})
 		})

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"runtime"
 
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
@@ -25,7 +26,7 @@ const markEvery = 64
 
 // records reports whether an event is recorded behind a submission at once. The caller holds mu.
 func (tl *timeline) records(s *submission, seq uint64) bool {
-	return tl.adopted || tl.ch != nil || s.abroad() || s.span.timed() || s.op.Kind == work.Download || s.cold && s.lent != nil ||
+	return tl.adopted || tl.ch != nil || s.abroad() || tl.awaiting.Load() == seq || s.span.timed() || s.op.Kind == work.Download || s.cold && s.lent != nil ||
 		seq-tl.marked.Load() >= markEvery || !s.onDemand()
 }
 
@@ -117,7 +118,7 @@ func (m mark) event() (*event, error) {
 	if e, ok = m.tl.eventBehind(m.seq); ok {
 		return e, nil
 	}
-	return nil, m.tl.dev.closedError() // its stream has ended meanwhile
+	return nil, cmp.Or(m.lost(), m.tl.dev.closedError()) // its stream has ended meanwhile
 }
 
 // record has an event be behind a mark. The caller holds no timeline's mu.
@@ -126,16 +127,20 @@ func (m mark) record() error {
 		m.untilIssued()
 		return nil
 	}
-	m.tl.mu.Lock() // what has been published is issued then
-	var err error
-	if m.seq > m.tl.marked.Load() {
-		err = m.tl.mark()
+	for m.seq > m.tl.marked.Load() {
+		if !m.tl.mu.TryLock() { // who holds it for long, for a function of Native, has put an event there before
+			runtime.Gosched()
+			continue
+		}
+		err := m.tl.mark() // what has been published is issued
+		m.tl.mu.Unlock()
+		if err != nil {
+			m.tl.dev.check(err)
+			return err
+		}
+		break // the stream may have ended
 	}
-	m.tl.mu.Unlock()
-	if err != nil {
-		m.tl.dev.check(err)
-	}
-	return err
+	return nil
 }
 
 // untilIssued waits until work that has been published is in its ring. That is a few instructions later, in which whoever holds mu waits for

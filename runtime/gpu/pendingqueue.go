@@ -89,9 +89,14 @@ func (d *Device) work() (worked, ended bool) {
 		for s := list; s != nil; {
 			next := s.next
 			s.next = nil
-			if s.err.Load() == nil && s.mayWait() {
+			switch {
+			case s.err.Load() != nil:
+				s.q.run(s)
+			case s.lacksEvent():
+				d.awaitEvent(s)
+			case s.mayWait():
 				d.issueAside(s)
-			} else {
+			default:
 				s.q.run(s)
 			}
 			s = next
@@ -105,16 +110,34 @@ func (d *Device) work() (worked, ended bool) {
 // pending-queue thread may not: it issues submissions that were parked.
 func (s *submission) mayBlock() bool { return len(s.tps) == 0 }
 
-// mayWait reports whether to issue a submission that was parked may take its time, which goes on beside the device's thread: an event
-// or a graph or a block is made, a portable pool grows, or a function of the program is called. Parked work has no order but that of semaphores; what was not parked keeps its place.
-func (s *submission) mayWait() bool {
-	if kind := s.op.Kind; len(s.tps) == 0 || kind.OnHost() || kind == work.Collect || kind == work.Barrier {
+// lacksEvent reports whether a submission that is ready needs an event, and there is none.
+func (s *submission) lacksEvent() bool {
+	if kind := s.op.Kind; s.event != nil || kind.OnHost() || kind == work.Collect || kind == work.Barrier {
 		return false
 	}
-	if s.event == nil {
-		if s.event = s.q.dev.events.take(); s.event == nil {
-			return true
+	s.event = s.q.dev.events.take()
+	return s.event == nil
+}
+
+// awaitEvent has an event made for a submission that is ready, which is ready again then.
+func (d *Device) awaitEvent(s *submission) {
+	d.running.Add(1)
+	go func() {
+		defer d.running.Add(-1)
+		var err error
+		if s.event, err = d.events.await(); err != nil {
+			s.q.tl.dismiss(s, refused, err)
+			return
 		}
+		d.ready(s)
+	}()
+}
+
+// mayWait reports whether to issue a submission that was parked may take its time, which goes on beside the device's thread: a graph
+// or a block is made, a portable pool grows, or a function of the program is called. Parked work has no order but that of semaphores; what was not parked keeps its place.
+func (s *submission) mayWait() bool {
+	if len(s.tps) == 0 {
+		return false
 	}
 	switch s.op.Kind {
 	case work.Alloca:

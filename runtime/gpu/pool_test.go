@@ -573,7 +573,7 @@ func TestPoolInitialStuck(t *testing.T) {
 				if leaks := d.Leaks(); len(leaks) > 0 && then.want != gpu.ErrClosed {
 					t.Errorf("left behind: %v", leaks)
 				}
-				d.LoseDevice(0, nil) // what is left ends
+				d.Kill() // what is left ends
 			})
 		})
 	}

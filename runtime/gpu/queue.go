@@ -262,7 +262,7 @@ func (q *Queue) run(s *submission) {
 		}
 		go q.call(s)
 	case s.op.Kind == work.Barrier:
-		err := q.tl.halted()
+		err := q.dev.halted()
 		if err == nil {
 			_, err = s.gatherAll()
 		}

@@ -618,6 +618,9 @@ func (g *graph) run() {
 				t.Errorf("left behind: %s", name)
 			}
 		}
+		if left {
+			g.sim.Kill() // the streams of what was left end
+		}
 		if n := g.notes.Load(); n != 0 && g.mode == sound {
 			t.Errorf("%d have not been notified", n)
 		}

@@ -70,9 +70,12 @@ func TestManyInFlight(t *testing.T) {
 func TestNoEventForParked(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 1}), semaphores(t, 4)
-		b, gate := allocate(t, dev, 64), s[3]
+		b, gate, more := allocate(t, dev, 64), s[3], semaphores(t, 4)
 		d.SetLatency(simdriver.OpNewEvent, time.Hour)
 		must(t, dev.Queue(1).Fill(order(gate, 1, s[0], 1), b.Range(0, 8), []byte{1}))
+		for i := range more {
+			must(t, dev.Queue(1).Fill(order(gate, 1, more[i], 1), b.Range(uint64(16+8*i), 8), []byte{1}))
+		}
 		must(t, d.StallDevice(0))
 		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.Range(8, 8), []byte{2})) // has the only event
 		start := time.Now()
@@ -87,8 +90,11 @@ func TestNoEventForParked(t *testing.T) {
 		}
 		must(t, d.ResumeDevice(0))
 		must(t, s[0].Wait(in(t, 3*time.Hour), 1))
-		if time.Since(start) < time.Hour/2 {
-			t.Error("there was an event")
+		for i := range more { // of which none waits until another one has its event
+			must(t, more[i].Wait(in(t, 3*time.Hour), 1))
+		}
+		if took := time.Since(start); took < time.Hour/2 || took > 3*time.Hour/2 {
+			t.Errorf("after %v", took)
 		}
 		d.SetLatency(simdriver.OpNewEvent, 0)
 		must(t, s[1].Wait(minute(t), 1))

@@ -91,18 +91,35 @@ func (s *Stream) Wait(ctx context.Context) error {
 	if s == nil || s.q == nil || s.q.dev == nil {
 		return errZero
 	}
-	p := s.Point()
+	p := s.point()
 	return p.Semaphore.Wait(ctx, p.Value)
 }
 
 // Point returns the point that is reached when all operations so far are done, for other streams and queues to wait for. It fails
 // when the stream does. The semaphore is the stream's own, for nobody else to signal.
 func (s *Stream) Point() Point {
+	at := s.point()
+	if how, p := s.sem.next(at.Value, nil); how == ordered {
+		mark{p.Timeline, p.Seq}.record() // work that is submitted from now on is not waited for; an error comes with the wait
+		if p.Late {
+			s.recordJoined(at.Value)
+		}
+	}
+	return at
+}
+
+// recordJoined has events be behind all that a barrier joins.
+func (s *Stream) recordJoined(value uint64) {
+	var behind frontier
+	s.sem.next(value, &behind)
+	for _, m := range behind {
+		m.record()
+	}
+}
+
+func (s *Stream) point() Point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if how, p := s.sem.next(s.n, nil); how == ordered {
-		mark{p.Timeline, p.Seq}.record() // work that is submitted from now on is not waited for; an error comes with the wait
-	}
 	return Point{&s.sem, s.n}
 }
 

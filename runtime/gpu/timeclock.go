@@ -1,14 +1,11 @@
 package gpu
 
 import (
-	"context"
-	"errors"
 	"math"
 	"runtime"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
 // The device's clock is compared with the host's by events in a stream that has nothing else, recorded and asked for until they are
@@ -134,17 +131,6 @@ func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 			runtime.Gosched()
 		}
 	}
-}
-
-// settle waits until the stream has passed an event that was given up, for one that has work may not be destroyed. It runs on the device's thread, in the end.
-func (c *deviceClock) settle(ctx context.Context, d *Device) {
-	if c.spare == 0 {
-		return
-	}
-	wake.Until(ctx, func() bool {
-		done, err := d.drv.Query(c.spare)
-		return done || errors.Is(err, driver.ErrLost) || d.lost.Load() != nil
-	})
 }
 
 // fit finds the drift from the mark that tells it best.

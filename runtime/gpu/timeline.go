@@ -26,7 +26,6 @@ type timeline struct {
 	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
 	last   Point      // what is signalled by that which was issued last, if it signals that alone, or by what came before
 	tidyAt uint64     // the number at which the submitter looks what is done
-	loose  bool       // the stream has been given work that has no number
 	issued atomic.Uint64
 	marked atomic.Uint64 // the last with an event behind it; changed under mu
 	passed atomic.Uint64 // the stream has passed this number, as far as the host knows; signals may have been out before
@@ -211,7 +210,7 @@ func (tl *timeline) lockFor(s *submission) (how outcome, err error) {
 			return issuedWork, nil
 		}
 		tl.mu.Unlock()
-		if err = tl.halted(); err == nil {
+		if err = tl.dev.halted(); err == nil {
 			how, err = s.gatherAll()
 		}
 	}

@@ -115,12 +115,18 @@ func (s *stream) doomed() bool {
 // awaitsOthers reports whether the stream waits for a value, for another process's event, for work of a lost device, or for a
 // stream of which one of these is true.
 func (s *stream) awaitsOthers() bool {
-	a, ok := s.ask(nil)
-	if !ok || a.source == nil {
-		return ok && a.value
+	at := s
+	for range 100 { // streams that run on may seem to wait in a circle
+		a, ok := at.ask(nil)
+		if !ok || a.value || a.source == nil {
+			return ok && a.value
+		}
+		if of := a.source.dev; of.d != s.dev.d || of != s.dev && of.down.Load() != nil {
+			return true
+		}
+		at = a.source
 	}
-	of := a.source.dev
-	return a.value || of.d != s.dev.d || of != s.dev && of.down.Load() != nil || a.source != s && a.source.awaitsOthers()
+	return false
 }
 
 // awaited returns how many operations wait for the event, in streams that may ever come to them.
