@@ -1,6 +1,6 @@
 package gpu
 
-// A barrier touches no stream. What has been reached when its waits have been issued is signalled at
+// A barrier touches no stream. If its waits have been reached by the time they are issued, it signals at
 // once. Otherwise it is passing: its signals are published as coming behind all the work that it waits
 // for, and they are given when the waits are reached.
 

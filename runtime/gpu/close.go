@@ -15,8 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
 )
 
-// Closing a device goes through these steps, in this order, which is that of this file. Each is bounded by
-// the context of Shutdown, or ends half a second after it.
+// Closing a device takes these steps, in the order of this file. Steps 3 and 4 wait until the context of
+// Shutdown ends, and at least half a second each. Close waits for step 5 one second beyond the context.
 //
 //  1. The device takes nothing new, and issues what is ready. Its channels are closed.
 //  2. It issues nothing any more. What is parked fails.
@@ -45,7 +45,7 @@ type deviceClosing struct {
 	closed     chan struct{} // the thread has ended
 	overdue    bool          // Close has not waited for all host calls
 	leftBehind atomic.Bool   // all that it has is left to the driver
-	inUse      bool          // nor for all work of other devices that uses what this one has
+	inUse      bool          // Close has not waited for all work of other devices that uses what this one has
 	left       []error       // of what the thread could not give back
 	known      *failure      // a loss that Close does not return, for it was known before, or comes of its own CloseError
 	refusalMu  sync.Mutex    // a leaf
@@ -192,7 +192,8 @@ func (d *Device) close(ctx context.Context) error {
 	return summarize(errs)
 }
 
-// lastIssued returns behind which work the streams get nothing: the device has stopped, which who issues looks at under a timeline's mu.
+// lastIssued returns the last number of each timeline. Nothing comes behind it: the device has stopped, and
+// whoever issues checks that under the timeline's mu.
 func (d *Device) lastIssued() (last frontier) {
 	for _, q := range d.all() {
 		locked := q.tl.lockToEnd()
@@ -236,8 +237,9 @@ func (d *Device) takeBack(ctx context.Context) bool {
 	return true
 }
 
-// outlasted reports whether work of another device is over if that device is lost, for it may be lost behind a third one and go on itself. It
-// waits a moment for work that is in front of all that the stream may wait for in vain.
+// outlasted reports whether another device's work can no longer use anything. A device that is lost behind
+// a third one may still run work. So it waits a moment for the stream to pass the mark, or the last work
+// in front of a wait for lost work: what comes behind that has not begun.
 func (m mark) outlasted() bool {
 	d := m.tl.dev
 	if m.tl.passed.Load() >= m.seq {
@@ -257,8 +259,8 @@ func (m mark) outlasted() bool {
 	if m.tl.hasPassedIn(ctx, m.seq) {
 		return true
 	}
-	seq, _ := m.tl.behindLost(1, m.seq) // else it has not begun
-	return seq > 0
+	stuck := m.tl.firstBehindLost(m.seq)
+	return stuck > 0 && m.tl.hasPassed(stuck-1) // there is an event in front of each wait
 }
 
 // end has nobody ask about events of the stream any more, or record one, for it is about to be destroyed.
@@ -333,8 +335,8 @@ func (g *giving) add(err error) {
 	}
 }
 
-// endStreams frees what buffers of pools have, for which it needs the streams, and destroys these. It returns why what the device has must
-// be left to the driver, or "".
+// endStreams frees the memory of pools' buffers, which takes the streams, and then destroys the streams. If
+// all must be left to the driver it returns the reason, otherwise "".
 func (g *giving) endStreams() (why string) {
 	for _, err := range g.buffers.close(true) {
 		g.add(err)
@@ -432,8 +434,8 @@ func (tl *timeline) settle(ctx context.Context) error {
 }
 
 // drain waits until a stream has done what it has been given. It reports false if the context ends or stop returns true before. It runs on a
-// bound thread. A query that fails is tried again with the same event, which may not be recorded anew while it is pending: nor is it for
-// others then, and stays with the stream.
+// bound thread. If a query fails, it asks again about the same event: a pending event may not be recorded
+// again. For the same reason an event that stays pending does not go back to the pool.
 func (d *Device) drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.events.get()
 	if err != nil {
@@ -460,8 +462,8 @@ func (d *Device) drain(ctx context.Context, h driver.Stream, stop func() bool) (
 	return false, err
 }
 
-// insist calls a function until its error is no driver.ErrBusy, or the context ends. A device may still be at something that it
-// ends. It runs on the device's thread, in the end.
+// insist calls a function again while its error is driver.ErrBusy, until the context ends: the device may
+// soon finish what keeps it busy. It runs on the device's thread, while the device is being closed.
 func (d *Device) insist(ctx context.Context, f func() error) (err error) {
 	wake.Until(ctx, func() bool {
 		err = f()
@@ -470,8 +472,8 @@ func (d *Device) insist(ctx context.Context, f func() error) (err error) {
 	return err
 }
 
-// outlastAdopted waits a moment until streams that are others' have passed what they have of the device's, and reports whether they have. Of a
-// device that its driver has lost they have ended.
+// outlastAdopted waits a moment for adopted streams to pass the work that this device gave them, and reports
+// whether they have. If the driver itself has lost the device, they count as having passed.
 func (d *Device) outlastAdopted(ctx context.Context) bool {
 	for _, q := range d.all() {
 		if !q.tl.adopted {
@@ -484,8 +486,8 @@ func (d *Device) outlastAdopted(ctx context.Context) bool {
 	return true
 }
 
-// hasPassedIn waits until the stream has passed a number, or the driver answers that the device is lost, and reports false if the context ends
-// before.
+// hasPassedIn waits until the stream has passed a number, or the driver's Query fails. It reports false if
+// the context ends first.
 func (tl *timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	e, _ := tl.eventBehind(seq)
 	if e == nil {
@@ -510,7 +512,7 @@ func (d *Device) outlastOthers(ctx context.Context) bool {
 	})
 }
 
-// stillAwaits asks the driver whether the stream waits for what others bring. There is an event behind such a wait, for it is not brief.
+// stillAwaits asks the driver whether the stream waits for what others bring. The event behind such a wait is recorded at once (records).
 func (tl *timeline) stillAwaits() bool {
 	seq := tl.awaiting.Load()
 	if tl.passed.Load() >= seq {
@@ -520,8 +522,9 @@ func (tl *timeline) stillAwaits() bool {
 	return at != 0 && !done && err == nil
 }
 
-// leaveBehind gives back nothing, since other devices' work uses what the device has, or a stream waits for what others bring: to free memory, or
-// to let go of the device, the driver would wait for that stream, and take no work for anybody else in the process meanwhile. What the stream's work holds stays held: Order.Free fails, and
+// leaveBehind gives back nothing. Other devices' work uses what the device has, or a stream is still at
+// work, or waits for what others bring. To free memory, or to close the device, the driver would wait for
+// that stream, and would take no work of the process meanwhile. What that work holds stays held: Order.Free fails, and
 // functions that were to be called when memory is used no more are not.
 func (d *Device) leaveBehind(why string) error {
 	d.leftBehind.Store(true)

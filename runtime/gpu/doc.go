@@ -38,8 +38,8 @@
 //
 // When a device is lost everything submitted to it fails, what it has and what comes, with an error that is [driver.ErrLost]:
 // parked work at once, and each call with the error too. Its memory is gone. Only Close is left to be called; it returns. Semaphores
-// that have not failed go on. Other devices do as well, but for one of which a stream waits for unfinished work of the lost device, and has
-// not got past it: that is lost with it, at once, with an error that names the first. This may be any
+// that have not failed go on. Other devices go on too, with one exception. If a stream of another device waits for unfinished work of the
+// lost one, that device is lost too, at once, with an error that names the first. This may be any
 // device whose work the program orders behind another one's, of a [Group] or not. CUDA does not open a lost device again in the same process.
 //
 // A channel fails as a whole, with a [ChannelError], because its ranks can go on only together: when a rank dies, when a group of

@@ -136,6 +136,21 @@ func (tl *timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	return 0, nil
 }
 
+// firstBehindLost returns the first number up to one with which the stream waits for unfinished work of a
+// lost device, or 0.
+func (tl *timeline) firstBehindLost(to uint64) uint64 {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	for seq := tl.ring.head; seq <= min(to, tl.issued.Load()); seq++ {
+		for _, m := range tl.ring.at(seq).follows {
+			if m.lost() != nil && m.tl.dev != tl.dev {
+				return seq
+			}
+		}
+	}
+	return 0
+}
+
 // hasPassed asks the driver whether the stream has passed a number that has an event behind it.
 func (tl *timeline) hasPassed(seq uint64) bool {
 	d := tl.dev

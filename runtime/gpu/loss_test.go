@@ -540,14 +540,14 @@ func TestCloseLentBehind(t *testing.T) {
 				d := simdriver.New(simdriver.Config{Devices: 3, Kernels: simKernels, Strict: true})
 				defer d.Kill() // what is left ends
 				lost, lender := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
-				dev := openDevice(t, d, 2, gpu.Options{Queues: 2})
+				dev := openDevice(t, d, 2, gpu.Options{})
 				s, b := semaphores(t, 3), allocate(t, lender, 64)
 				must(t, d.StallDevice(0))
 				must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
 				busy := d.Streams(2)[0]
 				must(t, d.StallStream(busy))
 				must(t, dev.Queue(0).Copy(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, dev, 64).All(), b.All()))
-				must(t, dev.Queue(1).Fill(order(s[0], 1, s[2], 1), allocate(t, dev, 64).All(), []byte{1}))
+				must(t, dev.Queue(0).Copy(order(s[0], 1, s[2], 1), allocate(t, dev, 64).All(), b.All())) // never begins
 				must(t, d.LoseDevice(0, nil))
 				if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds out
 					t.Errorf("Alloc = %v", err)

@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
 )
 
-// An event is recorded behind a submission at once, except behind work of a Stream, and behind an alloca
-// or a dealloca without signals. There it is recorded
+// An event is recorded behind a submission at once. The exceptions are work of a Stream, and allocas and
+// deallocas without signals, unless records names another reason. Behind these it is recorded
 //   - when somebody asks: Stream.Point, a wait, a timeline that is to come after the work;
 //   - before the stream is made to wait, or is given work that may itself wait for others. An event
 //     recorded later would cover that wait too, and native streams could wait in a circle;
@@ -17,9 +17,9 @@ import (
 // So the first event behind a submission is behind nothing that waits for others, unless the submission
 // itself does. Native streams wait only for work that was issued before. No circle can arise.
 //
-// Points, waits and retiring name numbers, never events. Who needs an event looks for it by number. An
-// event that has not been recorded counts as complete for the driver, so it is found only once it is
-// recorded. A submission has its event from the beginning: recording it later needs no new one.
+// Points, waits and retiring name numbers, never events. Whoever needs an event looks it up by number. A
+// driver calls an unrecorded event complete, so the look-up finds recorded events only. A submission takes
+// its event before it is issued, so recording it later needs no new one.
 
 // markEvery is after how many submissions an event is recorded at the latest.
 const markEvery = 64
@@ -121,7 +121,7 @@ func (m mark) event() (*event, error) {
 	return nil, cmp.Or(m.lost(), m.tl.dev.closedError()) // its stream has ended meanwhile
 }
 
-// record has an event be behind a mark. The caller holds no timeline's mu.
+// record makes sure that an event is recorded behind a mark. The caller holds no timeline's mu.
 func (m mark) record() error {
 	if m.tl.ch != nil { // whose thread may keep mu until other ranks come; but each group has an event behind it
 		m.untilIssued()

@@ -119,7 +119,8 @@ func (s *submission) lacksEvent() bool {
 	return s.event == nil
 }
 
-// awaitEvent has an event made for a submission that is ready, which is ready again then.
+// awaitEvent has an event made for a ready submission on a goroutine of its own, and then makes the
+// submission ready again.
 func (d *Device) awaitEvent(s *submission) {
 	d.running.Add(1)
 	go func() {
@@ -133,8 +134,9 @@ func (d *Device) awaitEvent(s *submission) {
 	}()
 }
 
-// mayWait reports whether to issue a submission that was parked may take its time, which goes on beside the device's thread: a graph
-// or a block is made, a portable pool grows, or a function of the program is called. Parked work has no order but that of semaphores; what was not parked keeps its place.
+// mayWait reports whether issuing a submission that was parked may block, so that a goroutine other than the
+// device's thread must issue it: a graph or a block is made, a portable pool grows, or a function of the
+// program is called. Parked work has no order but that of semaphores.
 func (s *submission) mayWait() bool {
 	if len(s.tps) == 0 {
 		return false

@@ -2,8 +2,8 @@ package gpu
 
 // Events and pinned memory are made ahead. When a pool runs low a refiller makes more: a goroutine on a
 // bound thread that goes when it is through. A call that finds a pool empty all the same has what it
-// needs made, and waits for it, as long as the driver does. The pending-queue thread does not wait: a
-// goroutine of its own issues such a submission (mayWait).
+// needs made, and waits until the driver has made it. The pending-queue thread does not wait: for a
+// submission without an event, another goroutine waits and then makes it ready again (awaitEvent).
 
 // refill has a goroutine fill a pool. It calls filled when it is through, or if the device is closed. An
 // error is left to those who find the pool empty.

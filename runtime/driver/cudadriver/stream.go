@@ -35,7 +35,7 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
-	if d.lib.StreamQuery(cuda.Stream(s)) == cuda.ErrorNotReady { // CUDA would destroy it, and have it go on
+	if d.lib.StreamQuery(cuda.Stream(s)) == cuda.ErrorNotReady { // CUDA would destroy the stream and let its work run on
 		return d.fail("destroy stream", driver.ErrBusy, "stream %#x", uintptr(s))
 	}
 	d.streamsMu.Lock()

@@ -50,7 +50,7 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	}
 	d.mu.Lock() // so that nobody asks about it, and no launch in another stream follows one in this stream, while it goes
 	defer d.mu.Unlock()
-	if !d.streams[s] && d.lib.StreamQuery(hip.Stream(s)) == hip.ErrorNotReady { // HIP would destroy it, and have it go on
+	if !d.streams[s] && d.lib.StreamQuery(hip.Stream(s)) == hip.ErrorNotReady { // HIP would destroy the stream and let its work run on
 		if d.reminds {
 			d.lib.GetLastError()
 		}

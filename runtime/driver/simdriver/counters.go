@@ -130,9 +130,9 @@ func (d *Driver) Calls() uint64 {
 }
 
 // Leaks names what was not given back: open devices, live objects, and what was left when a device was closed. It
-// returns nil if there is nothing. A device does not count if a stream of it waits for what others bring, a value in memory, another
-// process's event or work of a lost device, or has until it was destroyed: a driver would wait for that if anything was given back which the
-// stream may come to use.
+// returns nil if there is nothing. A device does not count if a stream of it waits for others, or did so until it was destroyed: for a value
+// in memory, another process's event, or work of a lost device. A driver would wait for that stream if anything that the stream may use were
+// given back.
 func (d *Driver) Leaks() []string {
 	d.mu.Lock()
 	leaks := append([]string(nil), d.leaked...)
