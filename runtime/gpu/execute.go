@@ -45,6 +45,9 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	}
 	parts, err := c.executable()
 	if err != nil {
+		if q.dev.failed() != nil { // Close has closed the recording meanwhile
+			return q.submit(q.get(work.Execute), o)
+		}
 		return err
 	}
 	if err := checkBindings(c.slots, bindings, q.dev, nil); err != nil {
@@ -75,6 +78,8 @@ func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 	for i, c := range all {
 		parts, err := c.executable()
 		switch {
+		case err != nil && q.dev.failed() != nil: // as above
+			return q.submit(q.get(work.Execute), o)
 		case err != nil:
 			return err
 		case len(c.slots) > 0:

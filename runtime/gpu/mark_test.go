@@ -455,7 +455,7 @@ func TestMarkFaults(t *testing.T) {
 	anywhere(t, "B80 before what may hold up the stream, which is refused", func(t *testing.T, caps driver.Caps) {
 		d, dev, b, s := setup(t, caps)
 		w := semaphores(t, 1)[0]
-		fills(t, dev.Queue(1), b, w, 0, 1)
+		fills(t, dev.Queue(1), allocate(t, dev, 64), w, 0, 1)
 		before := calls(d, 0, simdriver.OpFill)
 		d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1, Err: broken})
 		must(t, dev.Queue(0).Fill(order(w, 1, s[1], 1), b.Range(8, 8), []byte{1}))
