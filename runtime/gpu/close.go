@@ -27,7 +27,7 @@ import (
 //     streams first, for what their work holds is let go of only when they are gone.
 //
 // If a stream cannot be destroyed, or other devices' work still uses something, all that the device has
-// is left to the driver, and whoever waits to be told that memory is free is told so (leaveBehind).
+// is left to the driver, and whoever waits to be told that memory is free gets an error (leaveBehind).
 
 // The phases of a device, in order.
 const (

@@ -127,10 +127,8 @@ func (tl *timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	for seq := min(to, tl.issued.Load()); seq >= max(from, tl.ring.head); seq-- {
-		for _, m := range tl.ring.at(seq).follows {
-			if err := m.lost(); err != nil && m.tl.dev != tl.dev {
-				return seq, err
-			}
+		if err := tl.ring.at(seq).behindLost(); err != nil {
+			return seq, err
 		}
 	}
 	return 0, nil
@@ -142,13 +140,21 @@ func (tl *timeline) firstBehindLost(to uint64) uint64 {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	for seq := tl.ring.head; seq <= min(to, tl.issued.Load()); seq++ {
-		for _, m := range tl.ring.at(seq).follows {
-			if m.lost() != nil && m.tl.dev != tl.dev {
-				return seq
-			}
+		if tl.ring.at(seq).behindLost() != nil {
+			return seq
 		}
 	}
 	return 0
+}
+
+// behindLost returns the error of a lost device, not its own, whose unfinished work the submission comes after.
+func (s *submission) behindLost() error {
+	for _, m := range s.follows {
+		if err := m.lost(); err != nil && m.tl.dev != s.q.dev {
+			return err
+		}
+	}
+	return nil
 }
 
 // hasPassed asks the driver whether the stream has passed a number that has an event behind it.

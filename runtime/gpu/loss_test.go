@@ -480,6 +480,18 @@ func TestLostHoldsUp(t *testing.T) {
 	})
 }
 
+// loseWith loses device 0, which a call finds out. What another device was to signal fails at once, for that is lost as well.
+func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaphore) {
+	t.Helper()
+	must(t, d.LoseDevice(0, nil))
+	if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Alloc = %v", err)
+	}
+	if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("the device goes on: %v", err)
+	}
+}
+
 // TestCloseBehind closes a device that is lost behind another one while it is still at other work: Close waits for that work, and what the
 // work uses is told free after it. What is not over in time is left to the driver, and is not told free.
 func TestCloseBehind(t *testing.T) {
@@ -496,13 +508,7 @@ func TestCloseBehind(t *testing.T) {
 				must(t, dev.Queue(1).Fill(order(s[1], 1, s[3], 1), b.Range(8, 8), []byte{1}))                                         // waits for busy work
 				must(t, dev.Queue(1).Fill(order(s[0], 1, s[4], 1), b.Range(16, 8), []byte{1}))                                        // then for lost work
 				must(t, dev.Queue(2).Fill(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, b.Range(24, 8), []byte{1})) // and this for that
-				must(t, d.LoseDevice(0, nil))
-				if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds out
-					t.Errorf("Alloc = %v", err)
-				}
-				if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
-					t.Errorf("the device goes on: %v", err)
-				}
+				loseWith(t, d, lost, s[1])
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
 				time.Sleep(100 * time.Millisecond) // of the bubble
@@ -548,13 +554,7 @@ func TestCloseLentBehind(t *testing.T) {
 				must(t, d.StallStream(busy))
 				must(t, dev.Queue(0).Copy(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, dev, 64).All(), b.All()))
 				must(t, dev.Queue(0).Copy(order(s[0], 1, s[2], 1), allocate(t, dev, 64).All(), b.All())) // never begins
-				must(t, d.LoseDevice(0, nil))
-				if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds out
-					t.Errorf("Alloc = %v", err)
-				}
-				if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
-					t.Errorf("the device goes on: %v", err)
-				}
+				loseWith(t, d, lost, s[1])
 				closed := make(chan error, 1)
 				go func() { closed <- lender.Close() }()
 				time.Sleep(100 * time.Millisecond) // of the bubble

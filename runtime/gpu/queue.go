@@ -472,10 +472,7 @@ func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
 	defer q.dev.leave() // it does not give the memory back before that
 	b, err := q.dev.stage.get(len(data))
 	if err != nil {
-		if q.dev.failed() != nil {
-			return q.submit(q.get(work.Barrier), o)
-		}
-		return fmt.Errorf("gpu: upload: %w", err)
+		return q.notStaged(o, "upload", err)
 	}
 	copy(b.bytes(), data)
 	s := q.get(work.Upload)
@@ -504,14 +501,20 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	}
 	b, err := q.dev.stage.get(len(dst))
 	if err != nil {
-		if q.dev.failed() != nil { // a submission's failure
-			return q.submit(q.get(work.Barrier), o)
-		}
-		return fmt.Errorf("gpu: download: %w", err)
+		return q.notStaged(o, "download", err)
 	}
 	s := q.get(work.Download)
 	s.src, s.op.Count, s.host, s.stage = f, src.Size, dst, b
 	return q.submitWith(s, o, nil, src.Buffer)
+}
+
+// notStaged returns the error of an operation for which no pinned memory could be made. If the device has
+// failed, that is a submission's failure, and fails the signals.
+func (q *Queue) notStaged(o Order, op string, err error) error {
+	if q.dev.failed() != nil {
+		return q.submit(q.get(work.Barrier), o)
+	}
+	return fmt.Errorf("gpu: %s: %w", op, err)
 }
 
 // submitWith is submit for what writes to a buffer, or reads from one, or both.
