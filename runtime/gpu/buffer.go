@@ -45,6 +45,7 @@ type deviceMemory struct {
 	current   atomic.Pointer[Pool]
 	sweeping  atomic.Bool // closed pools will be looked at again
 	reclaimer reclaimer
+	frees     parkedFrees
 	lent      loan         // what other devices' work uses of this one
 	short     atomic.Int32 // closed buffers and events that were lent: while there are any, all work that may use them is asked about
 }

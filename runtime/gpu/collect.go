@@ -32,7 +32,8 @@ func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) er
 	return err
 }
 
-// collect retires what is done. If the caller may block, it then waits until the reclaimer has freed what is unused.
+// collect retires what is done. If the caller may block, it then waits until deallocas have been issued that waited for
+// that, and until the reclaimer has freed what is unused.
 func (d *Device) collect(mayBlock bool) {
 	if d.stay() != nil {
 		return
@@ -44,18 +45,24 @@ func (d *Device) collect(mayBlock bool) {
 	for _, tl := range d.lent.timelines() {
 		tl.collect()
 	}
-	if !mayBlock || d.awaitsOthers() {
+	if !mayBlock {
 		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), collectWithin)
+	defer cancel()
+	for _, p := range d.frees.ready() {
+		select {
+		case <-p.over:
+		case <-ctx.Done():
+		}
 	}
 	freed := make(chan struct{})
-	if !d.reclaim(d.trimPools, func() { close(freed) }) {
+	if d.awaitsOthers() || !d.reclaim(d.trimPools, func() { close(freed) }) {
 		return
 	}
-	timer := time.NewTimer(collectWithin)
-	defer timer.Stop()
 	select {
 	case <-freed:
-	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

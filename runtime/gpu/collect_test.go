@@ -50,6 +50,19 @@ func TestCollect(t *testing.T) {
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
 			must(t, take(t, dev.Queue(1), p).Dealloca(gpu.Order{}))
 		})
+		eachLimited(t, "memory whose dealloca waits for another stream, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
+			q, s := dev.Queue(0), semaphores(t, 1)[0]
+			stream := d.Streams(0)[0]
+			for i := range uint64(40) {
+				b := take(t, q, p)
+				must(t, d.StallStream(stream))
+				must(t, q.Fill(gpu.Order{}, b.All(), []byte{1}))
+				must(t, dev.Queue(1).Dealloca(gpu.Order{Signal: pts(s, i+1)}, b))
+				must(t, d.ResumeStream(stream))
+				eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
+				must(t, take(t, q, p).Dealloca(gpu.Order{}))
+			}
+		})
 		eachLimited(t, "memory of a buffer that has just been closed, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
 			q, s := dev.Queue(0), semaphores(t, 1)[0]
 			for i := range uint64(40) {

@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"context"
 	"slices"
 	"sync/atomic"
 
@@ -67,12 +66,12 @@ type submission struct {
 	dst, src address    // what the operation is done with
 	keep     [2]*Buffer // those of dst and src; held until the work is done
 
-	deps     frontier           // what the work must come after
-	left     frontier           // uses of the memory to be freed that it does not come after
-	awaiting context.CancelFunc // ends the wait for them
-	events   []*event           // behind the deps, held, once they have been looked for; nil for one that is done
-	follows  frontier           // what the work comes after on other timelines
-	held     []*event           // of others, which must not be recorded anew before the work is done
+	deps     frontier    // what the work must come after
+	left     frontier    // uses of the memory to be freed that it does not come after
+	awaiting *parkedFree // while it waits for them
+	events   []*event    // behind the deps, held, once they have been looked for; nil for one that is done
+	follows  frontier    // what the work comes after on other timelines
+	held     []*event    // of others, which must not be recorded anew before the work is done
 
 	// What few operations use, each part in the file of its subject: see letGoCold and resetCold.
 	label  string       // of Order
@@ -279,6 +278,7 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 		return s.alloca(tl)
 	case work.Dealloca:
 		err = s.keep[0].deallocate(tl, tl.issued.Load()+1)
+		s.endAwait()
 		return err == nil, err
 	case work.Execute:
 		return s.execute(tl)

@@ -141,23 +141,63 @@ func (s *submission) takeAway() (outcome, error) {
 	return issuedWork, nil
 }
 
+// A parkedFree is a dealloca that is parked until streams have passed the uses of its memory.
+type parkedFree struct {
+	left   frontier
+	cancel context.CancelFunc // ends the wait
+	over   chan struct{}      // closed when the dealloca has been issued, or given up
+}
+
+// parkedFrees are those of a device.
+type parkedFrees struct {
+	mu  sync.Mutex // protects all; a leaf
+	all []*parkedFree
+}
+
+func (f *parkedFrees) add(p *parkedFree) {
+	f.mu.Lock()
+	f.all = append(f.all, p)
+	f.mu.Unlock()
+}
+
+func (f *parkedFrees) remove(p *parkedFree) {
+	f.mu.Lock()
+	f.all = slices.DeleteFunc(f.all, func(q *parkedFree) bool { return q == p })
+	f.mu.Unlock()
+}
+
+// ready returns those whose uses have been passed. They are about to be issued.
+func (f *parkedFrees) ready() (ready []*parkedFree) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.all {
+		if p.left.passed() {
+			ready = append(ready, p)
+		}
+	}
+	return ready
+}
+
 // awaitUses parks a dealloca until the streams have passed the uses that its own order does not cover.
 func (s *submission) awaitUses() {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := new(Semaphore)
-	s.stopAwaiting()
-	s.awaiting = cancel
+	s.endAwait()
+	s.awaiting = &parkedFree{s.left, cancel, make(chan struct{})}
+	s.q.dev.frees.add(s.awaiting)
 	s.waits = append(s.waits, Point{over, 1})
 	s.letGoAll()
 	go s.left.signal(ctx, over)
 	s.q.enlistAgain(s)
 }
 
-// stopAwaiting ends the goroutine that awaitUses has started, if it has.
-func (s *submission) stopAwaiting() {
-	if s.awaiting != nil {
-		s.awaiting()
+// endAwait undoes awaitUses, when the dealloca has been issued or is given up.
+func (s *submission) endAwait() {
+	if p := s.awaiting; p != nil {
 		s.awaiting = nil
+		p.cancel()
+		s.q.dev.frees.remove(p)
+		close(p.over)
 	}
 }
 
@@ -188,7 +228,7 @@ func (f frontier) lost() error {
 // device uses it, the buffer is closed: the memory goes back to the pool when that device is closed and
 // no longer holds the buffer.
 func (s *submission) giveUpFree() {
-	s.stopAwaiting()
+	s.endAwait()
 	if !s.freed {
 		return
 	}
