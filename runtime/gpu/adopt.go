@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // AdoptQueue makes a queue of a stream that the program has made by calls of the driver's own API, or that a library has (C: CUstream,

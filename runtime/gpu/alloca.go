@@ -6,8 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // How memory stands. What is not from a pool is always live, and a binding always pending.

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // A MemKind is a kind of memory.

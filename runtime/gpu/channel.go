@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // A ChannelID names a channel that is to be made: one rank makes it, with [Device.NewChannelID], and all ranks pass it.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Close waits until what is under way is done and, where the library does, for the other ranks to close theirs, for up to ten

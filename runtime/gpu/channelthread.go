@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // A channel's thread makes, uses and destroys the communicator. It issues the groups in the order in which they were submitted,

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // Closing a device takes these steps, in the order of this file. Steps 3 and 4 wait until the context of

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Memory may be unused and yet not free: the work that used it is done but not retired, the reclaimer has still to free it, or a pool

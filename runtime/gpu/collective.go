@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // An ElementType is the type of what collective operations move and reduce.

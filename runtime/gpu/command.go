@@ -10,8 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/memplan"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/memplan"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A Mode is a way to run a command buffer.

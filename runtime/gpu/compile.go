@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/internal/ownfolder"
 	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/diskcache"
+	"github.com/puregpu/puregpu/runtime/internal/diskcache"
 )
 
 // A Source is a program in the language of a device's compiler, which is CUDA C++ on NVIDIA's devices and HIP C++ on AMD's. Only Text is

@@ -1,6 +1,6 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
+import "github.com/puregpu/puregpu/runtime/internal/work"
 
 // complete does the signals of a submission that is done, returns what that releases, and recycles the record.
 func (d *Device) complete(s *submission) *timepoint {

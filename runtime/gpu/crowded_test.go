@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // TestCrowded looks when those who ask again and again leave a timeline out.

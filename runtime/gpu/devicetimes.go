@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Device times are those of timing events, which all events of a device are that notes times: a submission ends when its own event is reached, and it

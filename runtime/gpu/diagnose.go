@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A ParkedOperation is an operation that waits for something nobody has issued, or that only the host can wait for.

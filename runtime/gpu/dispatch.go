@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A Dispatch is a launch of a kernel. A zero dimension means one, as in a [Grid].

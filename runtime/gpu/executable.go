@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // An Executable is device code, loaded.

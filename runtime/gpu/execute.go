@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // executePart is the part of a submission's record for an execution, of whose recording it is a part.

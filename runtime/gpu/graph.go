@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // deviceGraphs are what a device makes graphs with.

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/diskcache"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/diskcache"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // A Group is devices that are used together, of one driver or of several. Semaphores, and so the order of work, cross them

@@ -3,7 +3,7 @@ package gpu
 import (
 	"sync/atomic"
 
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // A hostEvent is what a goroutine that has parked is woken by, with the timepoints that it has given to semaphores. When it is used no

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"runtime"
 
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // An event is recorded behind a submission at once. The exceptions are work of a Stream, and allocas and

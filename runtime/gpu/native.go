@@ -6,7 +6,7 @@ import (
 	"runtime"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Native is what a function of [Queue.Native] works with: the driver's device, which is current on the thread, and a stream of it. Packages

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A pendingQueue is what waits to be issued, of which the device's thread takes care. What is not atomic is under the device's mu.

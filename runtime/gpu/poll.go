@@ -1,6 +1,6 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+import "github.com/puregpu/puregpu/runtime/internal/wake"
 
 // wanted reports whether somebody is parked until a timeline comes further than it is known to be.
 func (d *Device) wanted() bool {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // KeepAll is the threshold of a pool that gives nothing back by itself.

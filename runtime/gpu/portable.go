@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/internal/blockpool"
 )
 
 // makePortable makes the runtime's own pool.

@@ -11,7 +11,7 @@ import (
 	"unique"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A Queue takes operations for a device. Operations without an order between them may run in any order, or at once: only

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Barrier orders all that follows behind all that came before.

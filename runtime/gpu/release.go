@@ -1,6 +1,6 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
+import "github.com/puregpu/puregpu/runtime/internal/work"
 
 // inline is how many submissions a signal of the host issues itself at the most. To hand one over to the device's thread
 // takes many times as long as to issue it, and of many the thread does the rest.

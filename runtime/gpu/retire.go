@@ -1,6 +1,6 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/gpu/internal/work"
+import "github.com/puregpu/puregpu/runtime/internal/work"
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
 // submission done sees everything that it waited for done. It reports false where barriers are in front of something, which

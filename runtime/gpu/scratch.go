@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/memplan"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/memplan"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Alloca returns a buffer for what the commands leave for each other: scratch memory, of size bytes, at a multiple of [Alignment]. It is

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/puregpu/puregpu/runtime/gpu/internal/points"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/points"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // MaxValue is the highest value of a semaphore.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A SharedEvent is a native event that others use as well: other processes of the machine, or code of this one that works with the driver's

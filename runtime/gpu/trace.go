@@ -13,8 +13,8 @@ import (
 	"weak"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // The hooks of a Tracer are all here. What it learns of a submission is gathered in a span, which the submission has from its call until

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Upload writes host data to a range. Unlike [Queue.UploadCopy] it may read the data later, which must be left alone until a

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A TypedKernel is a kernel whose arguments are a struct. It is made by [Typed], launches again and again without being checked anew,

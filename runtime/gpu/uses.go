@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Uses say which work may touch memory of a pool. They order two sides without a common lock:

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu/internal/work"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // WriteValue writes a number of 64 bits, below 1<<63, to a range of 8 bytes at an address that is a multiple of 8 (C: cuStreamWriteValue64).

@@ -3,7 +3,7 @@ package gpu
 import (
 	"context"
 
-	"github.com/puregpu/puregpu/runtime/gpu/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // anyHopes reports whether something may be about to be issued by a channel's thread.
