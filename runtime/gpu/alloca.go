@@ -122,9 +122,78 @@ func (p *Pool) crosses(tl *timeline) bool {
 	return freed != nil && (freed != tl || p.shared.Load())
 }
 
-// prepare takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
+// allocaAction allocates memory of a pool.
+type allocaAction struct{ simpleAction }
+
+func (allocaAction) prepare(s *submission) (outcome, error) { return refused, s.takeMemory() }
+
+// blocks reports whether a portable pool has to grow.
+func (allocaAction) blocks(s *submission) bool {
+	b := s.keep[0]
+	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.q.tl))
+}
+
+func (allocaAction) holdsUp(s *submission, tl *timeline) bool { return s.keep[0].pool.crosses(tl) }
+
+func (allocaAction) issue(s *submission, tl *timeline) (bool, error) { return s.alloca(tl) }
+
+func (allocaAction) issued(s *submission, tl *timeline, broken bool) bool {
+	if broken {
+		s.spoil(tl)
+	}
+	return false
+}
+
+func (allocaAction) undo(s *submission, how outcome) {
+	if how == early || how == foreign {
+		s.returnMemory(isPending)
+	} else {
+		s.returnMemory(isFailed)
+	}
+}
+
+// retries reports whether a native pool has found no memory. A portable one has memory before the
+// alloca is issued.
+func (allocaAction) retries(s *submission, err error) bool {
+	b := s.keep[0]
+	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
+}
+
+func (allocaAction) explain(s *submission, err error) error { return s.keep[0].holders(err) }
+
+// deallocaAction gives memory back to a pool.
+type deallocaAction struct{ simpleAction }
+
+func (deallocaAction) prepare(s *submission) (outcome, error) { return s.takeAway() }
+
+func (deallocaAction) issue(s *submission, tl *timeline) (bool, error) {
+	err := s.keep[0].deallocate(tl, tl.issued.Load()+1)
+	s.endAwait()
+	return err == nil, err
+}
+
+// issued reports whether the pool is closed. Then the memory goes back to the driver.
+func (deallocaAction) issued(s *submission, _ *timeline, _ bool) bool { return s.keep[0].pool.closed.Load() }
+
+func (deallocaAction) undo(s *submission, how outcome) {
+	switch how {
+	case early:
+		s.giveUpFree()
+	case deferred:
+		s.awaitUses()
+	}
+}
+
+func (deallocaAction) release(s *submission) {
+	s.giveUpFree()
+	if b := s.keep[0]; b != nil {
+		b.pool.maintain(mark{s.q.tl, s.seq})
+	}
+}
+
+// takeMemory takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
 // may have to grow.
-func (s *submission) prepare() error {
+func (s *submission) takeMemory() error {
 	b := s.keep[0]
 	p := b.pool
 	if p.blocks == nil {
@@ -163,8 +232,8 @@ func (s *submission) prepare() error {
 	}
 }
 
-// unprepare gives back what prepare took, as the alloca was not issued.
-func (s *submission) unprepare(state int32) {
+// returnMemory gives back what takeMemory took, as the alloca was not issued.
+func (s *submission) returnMemory(state int32) {
 	b := s.keep[0]
 	if b.state.Load() == isLive {
 		return
@@ -177,7 +246,7 @@ func (s *submission) unprepare(state int32) {
 	b.state.Store(state)
 }
 
-// spoil gives back what prepare took when a part of the alloca is in the stream.
+// spoil gives back what takeMemory took when a part of the alloca is in the stream.
 func (s *submission) spoil(tl *timeline) {
 	b := s.keep[0]
 	if b.state.Load() == isLive {
@@ -197,7 +266,7 @@ func (s *submission) alloca(tl *timeline) (started bool, err error) {
 	if native {
 		m, err := b.pool.allocate(tl, b.mem.Size)
 		if err != nil {
-			if !s.collects(err) {
+			if !s.act.retries(s, err) {
 				b.state.Store(isFailed)
 			}
 			return false, err

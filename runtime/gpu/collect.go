@@ -10,7 +10,6 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
-	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Memory may be unused and yet not free: the work that used it is done but not retired, the reclaimer has still to free it, or a pool
@@ -100,7 +99,7 @@ func (tl *timeline) submitCollected(s *submission, err error) (outcome, error) {
 	}
 	how, again = tl.submit(s)
 	if how == refused {
-		again = s.keep[0].holders(again)
+		again = s.act.explain(s, again)
 	}
 	return how, again
 }
@@ -108,16 +107,6 @@ func (tl *timeline) submitCollected(s *submission, err error) (outcome, error) {
 // collects reports whether an allocation that failed, as err says, is to be tried again when memory has come back that is not used any more.
 func (p *Pool) collects(size uint64, err error) bool {
 	return errors.Is(err, driver.ErrOutOfMemory) && !p.tooLarge(size)
-}
-
-// collects reports whether a submission that was refused, as err says, is such an alloca, of a native pool: that of a portable one has its
-// memory before it is submitted.
-func (s *submission) collects(err error) bool {
-	if s.op.Kind != work.Alloca {
-		return false
-	}
-	b := s.keep[0]
-	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
 }
 
 // tooLarge reports whether a pool can never have so much memory.

@@ -388,6 +388,20 @@ func (c *CommandBuffer) takeGroup(s *submission) error {
 	return nil
 }
 
+// collectAction gives a group of collectives to the library.
+type collectAction struct{ simpleAction }
+
+func (collectAction) holdsUp(*submission, *timeline) bool { return true }
+
+func (collectAction) issue(s *submission, tl *timeline) (bool, error) { return s.collect(tl) }
+
+func (collectAction) issued(s *submission, tl *timeline, _ bool) bool {
+	if s.run != nil {
+		s.leaveBlock(mark{tl, s.seq})
+	}
+	return false
+}
+
 // collect makes the native calls of a group.
 func (s *submission) collect(tl *timeline) (started bool, err error) {
 	c := tl.ch

@@ -650,7 +650,7 @@ func (c *CommandBuffer) destroy() error {
 	for _, n := range c.nested {
 		n.release()
 	}
-	// The parts stay: who releases an execution that was parked looks at its part (callsNative), also after the device has been closed.
+	// The parts stay: who releases an execution that was parked looks at its part (mayMake), also after the device has been closed.
 	c.stages, c.nested = nil, nil
 	clear(c.held)
 	clear(c.code)

@@ -94,12 +94,11 @@ func (d *Device) letGo(s *submission, held *bufferRun) {
 		s.event = nil
 	}
 	s.letGoAll()
-	s.giveUpFree()
+	if s.act != nil {
+		s.act.release(s)
+	}
 	for _, e := range s.held {
 		e.drop()
-	}
-	if s.op.Kind == work.Dealloca && s.keep[0] != nil {
-		s.keep[0].pool.maintain(mark{s.q.tl, s.seq})
 	}
 	for b := range s.named {
 		held.add(b)

@@ -241,6 +241,37 @@ func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *le
 	return q.submit(s, o)
 }
 
+// executeAction runs a part of a command buffer.
+type executeAction struct{ simpleAction }
+
+func (executeAction) prepare(s *submission) (outcome, error) {
+	if s.run != nil {
+		if err := s.findBlock(); err != nil {
+			return refused, err
+		}
+	}
+	return refused, s.recording.makeGraph(s.block(), s.part, s.binds)
+}
+
+func (executeAction) blocks(s *submission) bool { return s.mayMake() }
+
+func (executeAction) holdsUp(*submission, *timeline) bool { return true }
+
+func (executeAction) issue(s *submission, tl *timeline) (bool, error) { return s.execute(tl) }
+
+func (executeAction) issued(s *submission, tl *timeline, _ bool) bool {
+	if s.run != nil {
+		s.leaveBlock(mark{tl, s.seq})
+	}
+	return false
+}
+
+func (executeAction) undo(s *submission, how outcome) {
+	if how == foreign && s.run != nil {
+		s.run.returnBlock()
+	}
+}
+
 // execute makes the native calls of a part of a command buffer.
 func (s *submission) execute(tl *timeline) (started bool, err error) {
 	c := s.recording

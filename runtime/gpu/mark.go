@@ -43,15 +43,7 @@ func (s *submission) onDemand() bool {
 // mayHoldUp reports whether the stream may come to wait for others at the submission: for other streams, for other
 // devices, or for what only the program or other programs bring.
 func (s *submission) mayHoldUp(tl *timeline) bool {
-	switch s.op.Kind {
-	case work.ValueWait, work.EventWait, work.Native, work.Execute, work.Collect:
-		return true
-	case work.Alloca:
-		if s.keep[0].pool.crosses(tl) {
-			return true
-		}
-	}
-	return len(s.deps) > 0 || s.across(tl.dev)
+	return len(s.deps) > 0 || s.op.Kind.Waits() || s.act != nil && s.act.holdsUp(s, tl) || s.across(tl.dev)
 }
 
 // mark puts an event behind all that has been issued. The caller holds mu.

@@ -77,6 +77,15 @@ type nativePart struct {
 	ptrs   []driver.Ptr // of what is bound
 }
 
+// nativeAction calls a function of the program that gives the stream work.
+type nativeAction struct{ simpleAction }
+
+func (nativeAction) blocks(*submission) bool { return true }
+
+func (nativeAction) holdsUp(*submission, *timeline) bool { return true }
+
+func (nativeAction) issue(s *submission, tl *timeline) (bool, error) { return s.callNative(tl) }
+
 // callNative calls a program's function. Nobody knows what that has given to the stream if it fails.
 func (s *submission) callNative(tl *timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]

@@ -138,24 +138,7 @@ func (d *Device) awaitEvent(s *submission) {
 // device's thread must issue it: a graph or a block is made, a portable pool grows, or a function of the
 // program is called. Parked work has no order but that of semaphores.
 func (s *submission) mayWait() bool {
-	if len(s.tps) == 0 {
-		return false
-	}
-	switch s.op.Kind {
-	case work.Alloca:
-		b := s.keep[0]
-		return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.q.tl))
-	case work.Execute:
-		return s.mayMake()
-	case work.Native:
-		return true
-	}
-	return false
-}
-
-// callsNative reports whether to issue the submission may call functions of Native.
-func (s *submission) callsNative() bool {
-	return s.op.Kind == work.Native || s.op.Kind == work.Execute && s.recording.parts[s.part].native
+	return len(s.tps) > 0 && s.act != nil && s.act.blocks(s)
 }
 
 // issueAside issues a submission that is ready on a goroutine of its own.

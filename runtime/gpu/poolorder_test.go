@@ -149,6 +149,10 @@ func TestPoolOrder(t *testing.T) {
 					if trim {
 						must(t, dev.Trim())
 					}
+					for v := range uint64(2) { // that come after what Close has asked about
+						must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[0], v+3)}, b.All(), []byte{1}))
+						must(t, s[0].Wait(soon(t), v+3))
+					}
 					must(t, dev.Queue(1).Dealloca(gpu.Order{}, b))
 					time.Sleep(time.Minute) // of the bubble, in which nobody asks for anything
 					if c := d.Counters().Devices[0]; c.Bytes != 0 || c.Pools != 0 {

@@ -57,7 +57,7 @@ func (q *Queue) get(kind work.Kind) *submission {
 	if s == nil {
 		s = newSubmission(q)
 	}
-	s.next, s.op.Kind, s.cold = nil, kind, !kind.Plain()
+	s.next, s.op.Kind, s.act, s.cold = nil, kind, actions[kind], !kind.Plain()
 	return s
 }
 

@@ -88,7 +88,7 @@ func giveWay() {}
 
 // mayIssue reports whether whoever has made a submission ready may issue it, and will hardly be held up by that.
 func (s *submission) mayIssue() bool {
-	return !s.op.Kind.OnHost() && !s.callsNative() && !s.lacksEvent() && !s.mayWait() && s.q.load() < 64
+	return !s.op.Kind.OnHost() && !s.mayWait() && !s.lacksEvent() && s.q.load() < 64
 }
 
 // A readyList gathers submissions of a device that are ready to be issued.

@@ -55,6 +55,7 @@ type submission struct {
 	freed    bool   // it is a dealloca that has taken the memory away
 	seq      uint64 // once issued
 	op       work.Op
+	act      action // of the operation, if it is not a plain one
 
 	waits   []Point
 	signals []Point
@@ -271,22 +272,10 @@ func (s *submission) resetCold() {
 // start makes the native calls of the operation itself, with what its addresses have turned out to be. It reports whether the stream
 // has got any of them.
 func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
-	switch s.op.Kind {
-	case work.Barrier:
-		return true, nil // there will be its event
-	case work.Alloca:
-		return s.alloca(tl)
-	case work.Dealloca:
-		err = s.keep[0].deallocate(tl, tl.issued.Load()+1)
-		s.endAwait()
-		return err == nil, err
-	case work.Execute:
-		return s.execute(tl)
-	case work.Collect:
-		return s.collect(tl)
-	case work.Native:
-		return s.callNative(tl)
-	case work.ValueWait, work.EventWait:
+	switch {
+	case s.act != nil:
+		return s.act.issue(s, tl)
+	case s.op.Kind.Waits():
 		return tl.awaitOthers(func() (bool, error) { return s.startWith(tl, dst, src) })
 	}
 	if s.cold || s.across(tl.dev) {

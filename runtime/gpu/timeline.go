@@ -84,7 +84,7 @@ const tidyEvery = 128
 // Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
 // processor's caches, and to fetch it takes most of the time.
 func (tl *timeline) issue(s *submission) (outcome, error) {
-	if s.event == nil || s.op.Kind == work.Alloca && s.keep[0].pool.blocks != nil || s.op.Kind == work.Execute || s.op.Kind == work.Dealloca {
+	if s.event == nil || s.act != nil {
 		if how, err := tl.equip(s); err != nil {
 			return how, err
 		}
@@ -94,22 +94,20 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 		return how, err
 	}
 	how, err := tl.submit(s)
-	if how == refused && s.collects(err) {
+	if how == refused && s.act != nil && s.act.retries(s, err) {
 		how, err = tl.submitCollected(s, err)
 	}
 	var released *timepoint
-	wanted := false
-	if s.cold && s.run != nil && (how == issuedWork || how == issuedBroken) {
-		s.leaveBlock(mark{tl, s.seq}) // before anybody can come after it
+	wanted := s.cold && s.lent != nil // whatever becomes of the signals
+	if s.act != nil && (how == issuedWork || how == issuedBroken) {
+		wanted = s.act.issued(s, tl, how == issuedBroken) || wanted // before anybody can come after it
 	}
 	switch how {
 	case issuedWork:
-		released, wanted = tl.publish(s)
+		list, want := tl.publish(s)
+		released, wanted = list, wanted || want
 	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
 		released = tl.dev.failSignals(s, err)
-		if s.op.Kind == work.Alloca {
-			s.spoil(tl)
-		}
 	default:
 		last := tl.issued.Load()
 		tl.mu.Unlock()
@@ -119,9 +117,6 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 		tl.dismiss(s, how, err)
 		return how, err
 	}
-	// For these somebody waits, whatever becomes of the signals.
-	wanted = wanted || s.cold && s.lent != nil ||
-		s.op.Kind == work.Dealloca && s.keep[0].pool.closed.Load() // whose memory goes back to the driver then
 	lands := s.op.Kind == work.Download && s.host != nil
 	if lands {
 		s.touch = touchWritten(s.host)
@@ -179,21 +174,8 @@ func (tl *timeline) equip(s *submission) (how outcome, err error) {
 			s.event, err = tl.dev.events.await()
 		}
 	}
-	if err == nil && s.op.Kind == work.Alloca {
-		how = refused
-		err = s.prepare()
-	}
-	if err == nil && s.op.Kind == work.Execute {
-		how = refused
-		if s.run != nil {
-			err = s.findBlock()
-		}
-		if err == nil {
-			err = s.recording.makeGraph(s.block(), s.part, s.binds)
-		}
-	}
-	if err == nil && s.op.Kind == work.Dealloca {
-		how, err = s.takeAway()
+	if err == nil && s.act != nil {
+		how, err = s.act.prepare(s)
 	}
 	if err != nil {
 		tl.dismiss(s, how, err)
@@ -225,23 +207,13 @@ func (tl *timeline) lockFor(s *submission) (how outcome, err error) {
 
 // dismiss ends the issue of a submission of which the stream has got nothing. But for one that is early, it fails.
 func (tl *timeline) dismiss(s *submission, how outcome, err error) {
-	state := isFailed
-	if how == early || how == foreign {
-		state = isPending
-	}
-	if s.op.Kind == work.Alloca {
-		s.unprepare(state)
+	if s.act != nil {
+		s.act.undo(s, how)
 	}
 	switch how {
-	case early:
-		s.giveUpFree()
-	case inUse:
-		s.awaitUses()
+	case early, deferred:
 	case foreign:
 		s.letGoAll()
-		if s.run != nil {
-			s.run.returnBlock()
-		}
 		s.mode = untilReached
 		s.q.enlistAgain(s)
 	case refused:
@@ -286,7 +258,7 @@ const (
 	issuedBroken                // a part of it is in the stream, with the event behind it, or the device is lost
 	foreign                     // it waits for a device of another driver: only the host can wait for that
 	early                       // it waits for something that nobody has issued
-	inUse                       // it frees memory, and does not come after all work that may use it
+	deferred                    // its action has it tried again later
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
@@ -407,8 +379,8 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 	}
 	if len(s.deps) > 0 {
 		if started, err = tl.follow(s, seq); err != nil {
-			if s.op.Kind == work.Alloca {
-				s.unprepare(isFailed) // the stream may not wait for whoever has had the memory
+			if s.act != nil { // the stream may not wait for whoever has had its memory
+				s.act.undo(s, refused)
 			}
 			return started, err
 		}
@@ -416,7 +388,7 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 	s.span.begun(tl, s.op.Kind, started)
 	some, err := s.start(tl, dst, src)
 	s.span.ended(tl, some)
-	if err != nil && !some && started && s.collects(err) { // it is issued anew later, but what is in the stream has a number now
+	if err != nil && !some && started && s.act != nil && s.act.retries(s, err) { // it is issued anew later, but what is in the stream has a number now
 		started = tl.putBarrier(s, seq) != nil
 	}
 	return started || some, err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-
-	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Uses say which work may touch memory of a pool. They order two sides without a common lock:
@@ -89,7 +87,7 @@ func (s *submission) uses(m mark) {
 // unused undoes uses, as the driver has refused the submission. It reports whether a dealloca may have
 // seen the mark. Then that dealloca waits for a number that no work has.
 func (s *submission) unused(m mark) (seen bool) {
-	if s.op.Kind == work.Dealloca {
+	if s.freed {
 		return false
 	}
 	s.eachUse(func(u *uses) { u.lower(m) })
@@ -101,7 +99,7 @@ func (s *submission) unused(m mark) (seen bool) {
 
 // eachUse calls a function for the uses of all that the submission names. A dealloca uses no memory.
 func (s *submission) eachUse(fn func(*uses)) {
-	if s.op.Kind == work.Dealloca {
+	if s.freed {
 		return
 	}
 	for b := range s.named {
@@ -122,7 +120,7 @@ func (c *CommandBuffer) eachUse(fn func(*uses)) {
 	}
 }
 
-// takeAway marks the memory of a dealloca as freed, once the waits have been found. It returns inUse if
+// takeAway marks the memory of a dealloca as freed, once the waits have been found. It returns deferred if
 // the dealloca does not come after all work that may use the memory.
 func (s *submission) takeAway() (outcome, error) {
 	b := s.keep[0]
@@ -136,7 +134,7 @@ func (s *submission) takeAway() (outcome, error) {
 		s.freed = true
 	}
 	if s.left = b.uses.left(s.q.tl, s.deps); len(s.left) > 0 {
-		return inUse, errInUse
+		return deferred, errInUse
 	}
 	return issuedWork, nil
 }

@@ -50,6 +50,9 @@ const (
 	plain = 1<<Barrier | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<ValueWrite | 1<<ValueWait | 1<<Alloca | 1<<Dealloca
 )
 
+// Waits reports whether the stream waits for what others bring.
+func (k Kind) Waits() bool { return k == EventWait || k == ValueWait }
+
 // Plain reports whether operations of the kind need no more than addresses, devices and an [Op].
 func (k Kind) Plain() bool { return plain>>k&1 != 0 }
 
