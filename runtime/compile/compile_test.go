@@ -1,22 +1,59 @@
-package gpu_test
+package compile_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newSim makes simulated devices with some kernels, and checks at the end of the test that everything was given back.
+func newSim(t testing.TB, devices int) *simdriver.Driver {
+	kernels := map[string]simdriver.Kernel{}
+	for _, name := range []string{"saxpy", "index", "words"} {
+		kernels[name] = simdriver.MustKernel(func(*simdriver.Grid, uint64) {})
+	}
+	d := simdriver.New(simdriver.Config{Devices: devices, Strict: true, Kernels: kernels})
+	t.Cleanup(func() {
+		for _, name := range d.Leaks() {
+			t.Errorf("left behind: %s", name)
+		}
+	})
+	return d
+}
+
+func openDevice(t testing.TB, d driver.Driver) *gpu.Device {
+	t.Helper()
+	dev, err := gpu.Open(d, 0, gpu.Options{})
+	must(t, err)
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+// newCache makes a cache in a folder of the test's own.
+func newCache(t testing.TB) compile.Cache { return compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")} }
 
 // compiling is a driver with a compiler whose code the simulated devices load.
 type compiling struct {
@@ -31,7 +68,7 @@ type compiling struct {
 
 func newCompiling(t testing.TB, devices int) *compiling {
 	t.Helper()
-	return &compiling{Driver: newSim(t, simdriver.Config{Devices: devices}), info: func(int) driver.CompilerInfo {
+	return &compiling{Driver: newSim(t, devices), info: func(int) driver.CompilerInfo {
 		return driver.CompilerInfo{Name: "C", Version: "1", Build: "b", Target: "t"}
 	}}
 }
@@ -110,9 +147,9 @@ func (c compilerOf) Compile(src *driver.Source) (driver.Code, error) {
 }
 
 // compiled compiles, checks that kernels are found, and returns how it was done.
-func compiled(t *testing.T, dev *gpu.Device, src gpu.Source) gpu.CompileInfo {
+func compiled(t *testing.T, c compile.Cache, dev *gpu.Device, src compile.Source) compile.Info {
 	t.Helper()
-	x, err := dev.Compile(src)
+	x, info, err := c.Compile(dev, src)
 	must(t, err)
 	defer x.Close()
 	for _, name := range append([]string{"saxpy"}, src.Names...) {
@@ -120,7 +157,7 @@ func compiled(t *testing.T, dev *gpu.Device, src gpu.Source) gpu.CompileInfo {
 			t.Errorf("kernel %s: %v", name, err)
 		}
 	}
-	return x.CompileInfo()
+	return info
 }
 
 func entries(t *testing.T, dir string) []string {
@@ -132,16 +169,16 @@ func entries(t *testing.T, dir string) []string {
 
 // TestCompileCache: B189 what was compiled is found on disk if nothing of it is different.
 func TestCompileCache(t *testing.T) {
-	d, dir := newCompiling(t, 1), filepath.Join(t.TempDir(), "cache")
-	dev := openDevice(t, d, 0, gpu.Options{CacheDir: dir})
+	d, cache := newCompiling(t, 1), newCache(t)
+	dev, dir := openDevice(t, d), cache.Dir
 	info := driver.CompilerInfo{Name: "C", Version: "1", Build: "b", Target: "t"}
 	d.info = func(int) driver.CompilerInfo { return info }
-	src := gpu.Source{Name: "a.cu", Text: "saxpy", Headers: map[string]string{"x.h": "x", "y.h": "y"}, Options: []string{"-a", "-b"}, Names: []string{"s<1>"}}
+	src := compile.Source{Name: "a.cu", Text: "saxpy", Headers: map[string]string{"x.h": "x", "y.h": "y"}, Options: []string{"-a", "-b"}, Names: []string{"s<1>"}}
 	try := func(what string, cached bool) {
 		t.Helper()
 		before := d.made.Load()
-		got := compiled(t, dev, src)
-		want := gpu.CompileInfo{Compiler: strings.TrimSpace(info.Name + " " + info.Version), Target: info.Target, Log: "warning: " + src.Name + "\n", Cached: cached}
+		got := compiled(t, cache, dev, src)
+		want := compile.Info{Compiler: strings.TrimSpace(info.Name + " " + info.Version), Target: info.Target, Log: "warning: " + src.Name + "\n", Cached: cached}
 		if got != want || (d.made.Load() == before) != cached {
 			t.Errorf("%s: %+v after %d compilations, want %+v", what, got, d.made.Load()-before, want)
 		}
@@ -171,8 +208,8 @@ func TestCompileCache(t *testing.T) {
 		src, info = was, by
 	}
 	try("as at first", true)
-	other := openDevice(t, d, 0, gpu.Options{CacheDir: dir})
-	if got := compiled(t, other, src); !got.Cached {
+	other := openDevice(t, d)
+	if got := compiled(t, cache, other, src); !got.Cached {
 		t.Errorf("another device: %+v", got)
 	}
 	for _, file := range entries(t, dir) {
@@ -180,11 +217,11 @@ func TestCompileCache(t *testing.T) {
 	}
 	try("entries were cut off", false)
 	try("made anew", true)
-	off := openDevice(t, d, 0, gpu.Options{CacheDir: dir, CacheSize: -1})
+	off := compile.Cache{Dir: dir, Size: -1}
 	before := len(entries(t, dir))
 	src.Text = "saxpy index"
 	for range 2 {
-		if got := compiled(t, off, src); got.Cached || got.CacheErr != nil {
+		if got := compiled(t, off, dev, src); got.Cached || got.CacheErr != nil {
 			t.Errorf("without a cache: %+v", got)
 		}
 	}
@@ -199,22 +236,22 @@ func TestCompileCache(t *testing.T) {
 
 // TestCompileLink: B188 sources that are linked are one program, and B189 another one if anything of one of them is different.
 func TestCompileLink(t *testing.T) {
-	d := newCompiling(t, 1)
-	dev := openDevice(t, d, 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
-	src := func() gpu.Source {
-		return gpu.Source{Name: "a.cu", Text: "saxpy", LinkOptions: []string{"-x"},
-			Link: []gpu.Source{{Name: "b.cu", Text: "index", Headers: map[string]string{"x.h": "x"}, Options: []string{"-a"}}, {Text: "words"}}}
+	d, cache := newCompiling(t, 1), newCache(t)
+	dev := openDevice(t, d)
+	src := func() compile.Source {
+		return compile.Source{Name: "a.cu", Text: "saxpy", LinkOptions: []string{"-x"},
+			Link: []compile.Source{{Name: "b.cu", Text: "index", Headers: map[string]string{"x.h": "x"}, Options: []string{"-a"}}, {Text: "words"}}}
 	}
-	if _, err := dev.Compile(src()); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "C links no sources") {
+	if _, _, err := cache.Compile(dev, src()); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "C links no sources") {
 		t.Errorf("%v", err)
 	}
 	d.links = true
-	try := func(what string, s gpu.Source, cached bool) {
+	try := func(what string, s compile.Source, cached bool) {
 		t.Helper()
-		x, err := dev.Compile(s)
+		x, got, err := cache.Compile(dev, s)
 		must(t, err)
 		defer x.Close()
-		if got := x.CompileInfo(); got.Cached != cached || got.CacheErr != nil || got.Compiler != "C 1, L"+d.newer {
+		if got.Cached != cached || got.CacheErr != nil || got.Compiler != "C 1, L"+d.newer {
 			t.Errorf("%s: %+v", what, got)
 		}
 		if _, err := x.Kernel("index"); err != nil {
@@ -223,17 +260,17 @@ func TestCompileLink(t *testing.T) {
 	}
 	try("at first", src(), false)
 	try("again", src(), true)
-	for what, change := range map[string]func(s *gpu.Source){
-		"name":              func(s *gpu.Source) { s.Link[0].Name = "c.cu" },
-		"text":              func(s *gpu.Source) { s.Link[0].Text = "index words" },
-		"header":            func(s *gpu.Source) { s.Link[0].Headers = map[string]string{"x.h": "y"} },
-		"option":            func(s *gpu.Source) { s.Link[0].Options = []string{"-b"} },
-		"revision":          func(s *gpu.Source) { s.Link[0].Revision = "2" },
-		"expression":        func(s *gpu.Source) { s.Link[0].Names = []string{"s<2>"} },
-		"order":             func(s *gpu.Source) { s.Link[0], s.Link[1] = s.Link[1], s.Link[0] },
-		"fewer":             func(s *gpu.Source) { s.Link = s.Link[:1] },
-		"option for linker": func(s *gpu.Source) { s.LinkOptions = nil },
-		"linker":            func(s *gpu.Source) { d.newer = "2" },
+	for what, change := range map[string]func(s *compile.Source){
+		"name":              func(s *compile.Source) { s.Link[0].Name = "c.cu" },
+		"text":              func(s *compile.Source) { s.Link[0].Text = "index words" },
+		"header":            func(s *compile.Source) { s.Link[0].Headers = map[string]string{"x.h": "y"} },
+		"option":            func(s *compile.Source) { s.Link[0].Options = []string{"-b"} },
+		"revision":          func(s *compile.Source) { s.Link[0].Revision = "2" },
+		"expression":        func(s *compile.Source) { s.Link[0].Names = []string{"s<2>"} },
+		"order":             func(s *compile.Source) { s.Link[0], s.Link[1] = s.Link[1], s.Link[0] },
+		"fewer":             func(s *compile.Source) { s.Link = s.Link[:1] },
+		"option for linker": func(s *compile.Source) { s.LinkOptions = nil },
+		"linker":            func(s *compile.Source) { d.newer = "2" },
 	} {
 		s := src()
 		change(&s)
@@ -245,23 +282,23 @@ func TestCompileLink(t *testing.T) {
 
 	s := src()
 	s.Revision, s.Link[1].Text = "1", "words\n#include <no.h>"
-	x, err := dev.Compile(s)
+	x, got, err := cache.Compile(dev, s)
 	must(t, err)
-	if got := x.CompileInfo(); got.CacheErr == nil {
+	if got.CacheErr == nil {
 		t.Errorf("one that may read files: %+v", got)
 	}
 	s.Link[1].Revision = "1"
 	try("one that may read files, with a revision", s, false)
 	try("one that may read files, with a revision, again", s, true)
 
-	for _, s := range []gpu.Source{
+	for _, s := range []compile.Source{
 		{Text: "saxpy", LinkOptions: []string{"-x"}},
-		{Text: "saxpy", Link: []gpu.Source{{Text: "\x00"}}},
-		{Text: "saxpy", Link: []gpu.Source{{}}, LinkOptions: []string{"\x00"}},
-		{Text: "saxpy", Link: []gpu.Source{{Link: []gpu.Source{{}}}}},
-		{Text: "saxpy", Link: []gpu.Source{{LinkOptions: []string{"-x"}}}},
+		{Text: "saxpy", Link: []compile.Source{{Text: "\x00"}}},
+		{Text: "saxpy", Link: []compile.Source{{}}, LinkOptions: []string{"\x00"}},
+		{Text: "saxpy", Link: []compile.Source{{Link: []compile.Source{{}}}}},
+		{Text: "saxpy", Link: []compile.Source{{LinkOptions: []string{"-x"}}}},
 	} {
-		if _, err := dev.Compile(s); !errors.Is(err, gpu.ErrArgument) {
+		if _, _, err := cache.Compile(dev, s); !errors.Is(err, gpu.ErrArgument) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
@@ -274,10 +311,10 @@ func TestCompileCacheFolder(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("LocalAppData", home)
-	d, src := newCompiling(t, 1), gpu.Source{Text: "saxpy"}
-	dev := openDevice(t, d, 0, gpu.Options{})
-	compiled(t, dev, src)
-	if got := compiled(t, dev, src); !got.Cached {
+	d, src := newCompiling(t, 1), compile.Source{Text: "saxpy"}
+	dev, cache := openDevice(t, d), compile.Cache{}
+	compiled(t, cache, dev, src)
+	if got := compiled(t, cache, dev, src); !got.Cached {
 		t.Errorf("%+v", got)
 	}
 	user, err := os.UserCacheDir()
@@ -287,17 +324,17 @@ func TestCompileCacheFolder(t *testing.T) {
 	}
 	file := filepath.Join(home, "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	for _, o := range []gpu.Options{{CacheDir: file}, {CacheDir: filepath.Join(file, "below")}, {CacheSize: 1}} {
+	for _, c := range []compile.Cache{{Dir: file}, {Dir: filepath.Join(file, "below")}, {Size: 1}} {
 		for range 2 {
-			if got := compiled(t, openDevice(t, d, 0, o), src); got.Cached || got.CacheErr == nil {
-				t.Errorf("%+v: %+v", o, got)
+			if got := compiled(t, c, openDevice(t, d), src); got.Cached || got.CacheErr == nil {
+				t.Errorf("%+v: %+v", c, got)
 			}
 		}
 	}
 	t.Setenv("HOME", "")
 	t.Setenv("LocalAppData", "")
 	if _, err := os.UserCacheDir(); err != nil {
-		if got := compiled(t, dev, src); got.Cached || got.CacheErr == nil {
+		if got := compiled(t, cache, dev, src); got.Cached || got.CacheErr == nil {
 			t.Errorf("without a home: %+v", got)
 		}
 	}
@@ -315,10 +352,10 @@ func TestCompileForeignFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	must(t, os.Mkdir(dir, 0o700))
 	must(t, os.Chmod(dir, 0o777))
-	d, src := newCompiling(t, 1), gpu.Source{Text: "saxpy"}
-	dev := openDevice(t, d, 0, gpu.Options{CacheDir: dir})
+	d, src := newCompiling(t, 1), compile.Source{Text: "saxpy"}
+	dev, cache := openDevice(t, d), compile.Cache{Dir: dir}
 	for range 3 {
-		if got := compiled(t, dev, src); got.Cached || got.CacheErr == nil || !strings.Contains(got.CacheErr.Error(), dir) {
+		if got := compiled(t, cache, dev, src); got.Cached || got.CacheErr == nil || !strings.Contains(got.CacheErr.Error(), dir) {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -326,45 +363,45 @@ func TestCompileForeignFolder(t *testing.T) {
 		t.Errorf("it is logged %d times:\n%s", n, &log)
 	}
 	must(t, os.Chmod(dir, 0o700))
-	compiled(t, dev, src)
-	if got := compiled(t, dev, src); !got.Cached || got.CacheErr != nil {
+	compiled(t, cache, dev, src)
+	if got := compiled(t, cache, dev, src); !got.Cached || got.CacheErr != nil {
 		t.Errorf("in a folder of the user's own: %+v", got)
 	}
 }
 
 // TestCompileFiles: B189 code that may depend on files is kept with a revision only.
 func TestCompileFiles(t *testing.T) {
-	d := newCompiling(t, 1)
-	dev := openDevice(t, d, 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
+	d, cache := newCompiling(t, 1), newCache(t)
+	dev := openDevice(t, d)
 	headers := map[string]string{"h.h": "", "sub/g.h": "#include \"h.h\"", "bad.h": "#include <cstdint>"}
 	for i, c := range []struct {
-		src  gpu.Source
+		src  compile.Source
 		kept bool
 	}{
-		{gpu.Source{Text: "\n#include \"h.h\"\n # include <sub/g.h>\n#define include"}, true},
-		{gpu.Source{Text: "\n#include \"H.h\"\n"}, false},
-		{gpu.Source{Text: "\n#include<h.hpp>"}, false},
-		{gpu.Source{Text: "\n#/* */include MACRO"}, false},
-		{gpu.Source{Text: "\n#\\\ninclude <no.h>"}, false},
-		{gpu.Source{Text: "\n#if __has_include(<no.h>)"}, false},
-		{gpu.Source{Text: "\n#if __has_include(\"h.h\")"}, true},
-		{gpu.Source{Text: "\n#embed \"data\""}, false},
-		{gpu.Source{Text: "\n#include_next <h.h>"}, true},
-		{gpu.Source{Text: "\n%:include <no.h>"}, false},
-		{gpu.Source{Text: "\n#include <h.h> // include \"no.h\", import nothing\nint include, included; __device__ int import(int);"}, true},
-		{gpu.Source{Text: "\n#include <h.h>\n#import <no.h>"}, false},
-		{gpu.Source{Text: "\n#include \"h.h"}, false},
-		{gpu.Source{Headers: map[string]string{"a.h": "#include <b.h>"}}, false},
-		{gpu.Source{Headers: map[string]string{"a.h": "#include <b.h>", "b.h": ""}}, true},
-		{gpu.Source{Options: []string{"-DINCLUDE=1", "--std=c++17", "-arch=sm_90a", "--use_fast_math"}}, true},
-		{gpu.Source{Options: []string{"-I", "/usr/include"}}, false},
-		{gpu.Source{Options: []string{"-I/usr/include"}}, false},
-		{gpu.Source{Options: []string{"--include-path=/usr/include"}}, false},
-		{gpu.Source{Options: []string{"-include", "x.h"}}, false},
-		{gpu.Source{Options: []string{"--pre-include=x.h"}}, false},
-		{gpu.Source{Options: []string{"-isystem/usr/include"}}, false},
-		{gpu.Source{Options: []string{"--pch"}}, false},
-		{gpu.Source{Options: []string{"@file"}}, false},
+		{compile.Source{Text: "\n#include \"h.h\"\n # include <sub/g.h>\n#define include"}, true},
+		{compile.Source{Text: "\n#include \"H.h\"\n"}, false},
+		{compile.Source{Text: "\n#include<h.hpp>"}, false},
+		{compile.Source{Text: "\n#/* */include MACRO"}, false},
+		{compile.Source{Text: "\n#\\\ninclude <no.h>"}, false},
+		{compile.Source{Text: "\n#if __has_include(<no.h>)"}, false},
+		{compile.Source{Text: "\n#if __has_include(\"h.h\")"}, true},
+		{compile.Source{Text: "\n#embed \"data\""}, false},
+		{compile.Source{Text: "\n#include_next <h.h>"}, true},
+		{compile.Source{Text: "\n%:include <no.h>"}, false},
+		{compile.Source{Text: "\n#include <h.h> // include \"no.h\", import nothing\nint include, included; __device__ int import(int);"}, true},
+		{compile.Source{Text: "\n#include <h.h>\n#import <no.h>"}, false},
+		{compile.Source{Text: "\n#include \"h.h"}, false},
+		{compile.Source{Headers: map[string]string{"a.h": "#include <b.h>"}}, false},
+		{compile.Source{Headers: map[string]string{"a.h": "#include <b.h>", "b.h": ""}}, true},
+		{compile.Source{Options: []string{"-DINCLUDE=1", "--std=c++17", "-arch=sm_90a", "--use_fast_math"}}, true},
+		{compile.Source{Options: []string{"-I", "/usr/include"}}, false},
+		{compile.Source{Options: []string{"-I/usr/include"}}, false},
+		{compile.Source{Options: []string{"--include-path=/usr/include"}}, false},
+		{compile.Source{Options: []string{"-include", "x.h"}}, false},
+		{compile.Source{Options: []string{"--pre-include=x.h"}}, false},
+		{compile.Source{Options: []string{"-isystem/usr/include"}}, false},
+		{compile.Source{Options: []string{"--pch"}}, false},
+		{compile.Source{Options: []string{"@file"}}, false},
 	} {
 		c.src.Text = fmt.Sprintf("saxpy k%d %s", i, c.src.Text)
 		if c.src.Headers == nil && i > 0 {
@@ -372,14 +409,14 @@ func TestCompileFiles(t *testing.T) {
 		} else if i == 0 {
 			c.src.Headers = map[string]string{"h.h": headers["h.h"], "sub/g.h": headers["sub/g.h"]}
 		}
-		compiled(t, dev, c.src)
-		got := compiled(t, dev, c.src)
+		compiled(t, cache, dev, c.src)
+		got := compiled(t, cache, dev, c.src)
 		if got.Cached != c.kept || (got.CacheErr == nil) != c.kept {
 			t.Errorf("%q with %q: %+v", c.src.Text, c.src.Options, got)
 		}
 		c.src.Revision = "1"
-		compiled(t, dev, c.src)
-		if got := compiled(t, dev, c.src); !got.Cached || got.CacheErr != nil {
+		compiled(t, cache, dev, c.src)
+		if got := compiled(t, cache, dev, c.src); !got.Cached || got.CacheErr != nil {
 			t.Errorf("%q with %q and a revision: %+v", c.src.Text, c.src.Options, got)
 		}
 	}
@@ -387,10 +424,10 @@ func TestCompileFiles(t *testing.T) {
 
 // TestCompileErrors: B188 what the compiler says is in the error, and nothing of it is kept.
 func TestCompileErrors(t *testing.T) {
-	d, dir := newCompiling(t, 1), filepath.Join(t.TempDir(), "cache")
-	dev := openDevice(t, d, 0, gpu.Options{CacheDir: dir})
+	d, cache := newCompiling(t, 1), newCache(t)
+	dev, dir := openDevice(t, d), cache.Dir
 	for range 2 {
-		_, err := dev.Compile(gpu.Source{Text: "wrong"})
+		_, _, err := cache.Compile(dev, compile.Source{Text: "wrong"})
 		e, ok := errors.AsType[*driver.CompileError](err)
 		if !ok || e.Source != "source" || len(e.Messages) != 1 || !strings.HasSuffix(err.Error(), "C 1 for t: source(1): error: wrong") {
 			t.Errorf("%v", err)
@@ -399,25 +436,17 @@ func TestCompileErrors(t *testing.T) {
 	if d.made.Load() != 2 || len(entries(t, dir)) != 0 {
 		t.Errorf("%d were compiled, %q is kept", d.made.Load(), entries(t, dir))
 	}
-	for _, src := range []gpu.Source{{Name: "a\x00"}, {Text: "\x00"}, {Options: []string{"\x00"}}, {Names: []string{"a", "\x00"}},
+	for _, src := range []compile.Source{{Name: "a\x00"}, {Text: "\x00"}, {Options: []string{"\x00"}}, {Names: []string{"a", "\x00"}},
 		{Headers: map[string]string{"": "x"}}, {Headers: map[string]string{"a\x00": "x"}}, {Headers: map[string]string{"a": "\x00"}}} {
-		if _, err := dev.Compile(src); !errors.Is(err, gpu.ErrArgument) {
+		if _, _, err := cache.Compile(dev, src); !errors.Is(err, gpu.ErrArgument) {
 			t.Errorf("%+v: %v", src, err)
 		}
 	}
-	if _, err := dev.Compile(gpu.Source{Text: "="}); err == nil || !strings.Contains(err.Error(), "code of source") {
+	if _, _, err := cache.Compile(dev, compile.Source{Text: "="}); err == nil || !strings.Contains(err.Error(), "code of source") {
 		t.Errorf("code that cannot be loaded: %v", err)
 	}
-	if got := (*gpu.Executable)(nil).CompileInfo(); got != (gpu.CompileInfo{}) {
-		t.Errorf("%+v", got)
-	}
-	x, err := dev.Load(simdriver.Image("saxpy"))
-	must(t, err)
-	if got := x.CompileInfo(); got != (gpu.CompileInfo{}) {
-		t.Errorf("%+v", got)
-	}
 	must(t, dev.Close())
-	if _, err := dev.Compile(gpu.Source{Text: "saxpy"}); !errors.Is(err, gpu.ErrClosed) {
+	if _, _, err := cache.Compile(dev, compile.Source{Text: "saxpy"}); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("on a closed device: %v", err)
 	}
 }
@@ -426,20 +455,24 @@ func TestCompileErrors(t *testing.T) {
 func TestCompileHoldsNothing(t *testing.T) {
 	d := newCompiling(t, 1)
 	d.begun, d.goOn = make(chan struct{}), make(chan struct{})
-	dev := openDevice(t, d, 0, gpu.Options{CacheSize: -1})
+	dev := openDevice(t, d)
 	const n = 20 // more than may be in the driver at a time
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
-		all.Go(func() { _, errs[i] = dev.Compile(gpu.Source{Text: "saxpy"}) })
+		all.Go(func() { _, _, errs[i] = compile.Cache{Size: -1}.Compile(dev, compile.Source{Text: "saxpy"}) })
 	}
 	for range n {
 		<-d.begun
 	}
-	b := allocate(t, dev, 64)
-	s := semaphores(t, 1)[0]
-	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
-	must(t, s.Wait(soon(t), 1))
+	b, err := dev.Alloc(gpu.DeviceMem, 64)
+	must(t, err)
+	s, err := gpu.NewSemaphore(0)
+	must(t, err)
+	must(t, dev.Queue(0).Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}}}, b.All(), []byte{1}))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	must(t, s.Wait(ctx, 1))
 	must(t, dev.Close())
 	close(d.goOn)
 	all.Wait()
@@ -450,23 +483,82 @@ func TestCompileHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestGroupCompile: B188 a group compiles once for all devices of a kind.
-func TestGroupCompile(t *testing.T) {
-	d := newCompiling(t, 4)
+// TestCompileNothing: B143 a device that was not opened is an error, whatever the source is.
+func TestCompileNothing(t *testing.T) {
+	sources := []compile.Source{{}, {Text: "nothing", Names: []string{"nothing"}}, {Options: []string{""}}, {Text: "nothing", Link: make([]compile.Source, 1)},
+		{Headers: map[string]string{"": ""}, LinkOptions: []string{"nothing"}, Revision: "nothing"}}
+	for _, src := range sources {
+		for _, dev := range []*gpu.Device{nil, new(gpu.Device)} {
+			x, info, err := compile.Compile(dev, src)
+			if x != nil || info != (compile.Info{}) || !errors.Is(err, gpu.ErrArgument) {
+				t.Errorf("%+v: %v", src, err)
+			}
+			all, infos, err := compile.CompileAll([]*gpu.Device{dev, dev}, src)
+			if all != nil || infos != nil || !errors.Is(err, gpu.ErrArgument) {
+				t.Errorf("%+v, twice: %v", src, err)
+			}
+		}
+	}
+	if all, infos, err := compile.CompileAll(nil, compile.Source{}); len(all) != 0 || len(infos) != 0 || err != nil {
+		t.Errorf("for no devices: %v, %v, %v", all, infos, err)
+	}
+	dev := openDevice(t, newSim(t, 1))
+	for _, src := range sources {
+		_, _, err := compile.Cache{Size: -1}.Compile(dev, src)
+		if _, refused := errors.AsType[*driver.CompileError](err); err != nil && !refused && !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%+v: %v", src, err)
+		}
+	}
+}
+
+// TestCompileTrace: a tracer has a record of each source that was compiled, with its name, and none of code that was found on disk.
+func TestCompileTrace(t *testing.T) {
+	d, cache := newCompiling(t, 1), newCache(t)
+	tracer, err := gpu.NewTracer(gpu.TracerOptions{})
+	must(t, err)
+	dev, err := gpu.Open(d, 0, gpu.Options{Tracer: tracer})
+	must(t, err)
+	t.Cleanup(func() { dev.Close() })
+	for range 2 {
+		compiled(t, cache, dev, compile.Source{Name: "a.cu", Text: "saxpy"})
+	}
+	if _, _, err := cache.Compile(dev, compile.Source{Name: "b.cu", Text: "wrong"}); err == nil {
+		t.Error("a wrong source is compiled")
+	}
+	var all []string
+	for records := make([]gpu.TraceRecord, 100); ; {
+		n := tracer.Take(records)
+		for _, r := range records[:n] {
+			if r.Kind == gpu.TraceCompile {
+				all = append(all, fmt.Sprint(r.Label, " ", r.Device == dev, " ", r.Done >= r.Submitted, r.Err != nil))
+			}
+		}
+		if n == 0 {
+			break
+		}
+	}
+	if want := []string{"a.cu true true false", "b.cu true true true"}; !slices.Equal(all, want) {
+		t.Errorf("%q, want %q", all, want)
+	}
+}
+
+// TestCompileAll: B188 a group compiles once for all devices of a kind.
+func TestCompileAll(t *testing.T) {
+	d, cache := newCompiling(t, 4), newCache(t)
 	d.info = func(device int) driver.CompilerInfo {
 		return driver.CompilerInfo{Name: "C", Target: fmt.Sprint("t", device%2)}
 	}
-	g, err := gpu.OpenGroup(d, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
+	g, err := gpu.OpenGroup(d, gpu.Options{})
 	must(t, err)
 	t.Cleanup(func() { g.Close() })
 	for want, cached := range []bool{false, true} {
-		all, err := g.Compile(gpu.Source{Text: "saxpy", Names: []string{"s<1>"}})
+		all, infos, err := cache.CompileAll(g.Devices(), compile.Source{Text: "saxpy", Names: []string{"s<1>"}})
 		must(t, err)
 		for i, x := range all {
 			if _, err := x.Kernel("s<1>"); err != nil {
 				t.Errorf("device %d: %v", i, err)
 			}
-			if got := x.CompileInfo(); got.Target != fmt.Sprint("t", i%2) || got.Cached != cached {
+			if got := infos[i]; got.Target != fmt.Sprint("t", i%2) || got.Cached != cached {
 				t.Errorf("device %d, the %d. time: %+v", i, want+1, got)
 			}
 		}
@@ -474,20 +566,20 @@ func TestGroupCompile(t *testing.T) {
 			t.Errorf("%d compilations for two kinds of devices", n)
 		}
 	}
-	if all, err := g.Compile(gpu.Source{Text: "wrong"}); all != nil || strings.Count(err.Error(), "refused")+strings.Count(err.Error(), "error: wrong") != 2 {
+	if all, _, err := cache.CompileAll(g.Devices(), compile.Source{Text: "wrong"}); all != nil || strings.Count(err.Error(), "refused")+strings.Count(err.Error(), "error: wrong") != 2 {
 		t.Errorf("%v, %v", all, err)
 	}
 }
 
 // BenchmarkCompile compiles what is on the disk.
 func BenchmarkCompile(b *testing.B) {
-	d := newCompiling(b, 1)
-	dev := openDevice(b, d, 0, gpu.Options{CacheDir: filepath.Join(b.TempDir(), "cache")})
+	d, cache := newCompiling(b, 1), newCache(b)
+	dev := openDevice(b, d)
 	for _, size := range []int{1 << 10, 100 << 10} {
-		src := gpu.Source{Text: "saxpy", Headers: map[string]string{"h.h": strings.Repeat("#define X (1 + 2) // and so on\n", size/31)}}
+		src := compile.Source{Text: "saxpy", Headers: map[string]string{"h.h": strings.Repeat("#define X (1 + 2) // and so on\n", size/31)}}
 		b.Run(fmt.Sprintf("source of %d KiB", size>>10), func(b *testing.B) {
 			for b.Loop() {
-				x, err := dev.Compile(src)
+				x, _, err := cache.Compile(dev, src)
 				if err != nil {
 					b.Fatal(err)
 				}
