@@ -29,7 +29,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// newSim makes simulated devices with some kernels, and checks at the end of the test that everything was given back.
+// newSim makes simulated devices with some kernels. At the end of the test it checks that nothing
+// leaks.
 func newSim(t testing.TB, devices int) *simdriver.Driver {
 	kernels := map[string]simdriver.Kernel{}
 	for _, name := range []string{"saxpy", "index", "words"} {
@@ -53,7 +54,9 @@ func openDevice(t testing.TB, d driver.Driver) *gpu.Device {
 }
 
 // newCache makes a cache in a folder of the test's own.
-func newCache(t testing.TB) compile.Cache { return compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")} }
+func newCache(t testing.TB) compile.Cache {
+	return compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
+}
 
 // compiling is a driver with a compiler whose code the simulated devices load.
 type compiling struct {
@@ -127,7 +130,8 @@ type compilerOf struct {
 
 func (c compilerOf) Info() driver.CompilerInfo { return c.info(c.device) }
 
-// Compile takes a text with the names of kernels for a source, the first of which each expression denotes.
+// Compile takes the words of a text for the names of kernels. Each expression stands for the first
+// kernel.
 func (c compilerOf) Compile(src *driver.Source) (driver.Code, error) {
 	c.made.Add(1)
 	if c.begun != nil {
@@ -146,7 +150,7 @@ func (c compilerOf) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// compiled compiles, checks that kernels are found, and returns how it was done.
+// compiled compiles a source, looks its kernels up, and returns the info.
 func compiled(t *testing.T, c compile.Cache, dev *gpu.Device, src compile.Source) compile.Info {
 	t.Helper()
 	x, info, err := c.Compile(dev, src)
@@ -167,7 +171,7 @@ func entries(t *testing.T, dir string) []string {
 	return found
 }
 
-// TestCompileCache: B189 what was compiled is found on disk if nothing of it is different.
+// TestCompileCache: B189 code is found on disk if the source and the compiler are the same.
 func TestCompileCache(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev, dir := openDevice(t, d), cache.Dir
@@ -234,7 +238,8 @@ func TestCompileCache(t *testing.T) {
 	}
 }
 
-// TestCompileLink: B188 sources that are linked are one program, and B189 another one if anything of one of them is different.
+// TestCompileLink: B188 linked sources are one program. B189 It is another program if anything in one
+// of them differs.
 func TestCompileLink(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev := openDevice(t, d)
@@ -305,7 +310,8 @@ func TestCompileLink(t *testing.T) {
 	must(t, x.Close())
 }
 
-// TestCompileCacheFolder: B189 the folder is the user's by itself, and one that cannot be had is no failure.
+// TestCompileCacheFolder: B189 the default folder is the user's. If a folder cannot be used,
+// compiling still works.
 func TestCompileCacheFolder(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -340,7 +346,8 @@ func TestCompileCacheFolder(t *testing.T) {
 	}
 }
 
-// TestCompileForeignFolder: B195 a folder that others can write to is not used. Code is compiled, and the reason is logged once a device.
+// TestCompileForeignFolder: B195 a folder that others can write to is not used. Code is compiled each
+// time, and the reason is logged once a device.
 func TestCompileForeignFolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a mode says nothing about other users there")
@@ -369,7 +376,7 @@ func TestCompileForeignFolder(t *testing.T) {
 	}
 }
 
-// TestCompileFiles: B189 code that may depend on files is kept with a revision only.
+// TestCompileFiles: B189 code that may depend on files is kept only if the source has a revision.
 func TestCompileFiles(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev := openDevice(t, d)
@@ -422,7 +429,7 @@ func TestCompileFiles(t *testing.T) {
 	}
 }
 
-// TestCompileErrors: B188 what the compiler says is in the error, and nothing of it is kept.
+// TestCompileErrors: B188 the error has the compiler's messages, and nothing is kept on disk.
 func TestCompileErrors(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev, dir := openDevice(t, d), cache.Dir
@@ -451,7 +458,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// TestCompileHoldsNothing: B188 while a program is compiled the device is used, and may be closed.
+// TestCompileHoldsNothing: B188 while the compiler runs, the device works and may be closed.
 func TestCompileHoldsNothing(t *testing.T) {
 	d := newCompiling(t, 1)
 	d.begun, d.goOn = make(chan struct{}), make(chan struct{})
@@ -483,7 +490,7 @@ func TestCompileHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestCompileNothing: B143 a device that was not opened is an error, whatever the source is.
+// TestCompileNothing: B143 a device that was not opened is an error, with any source.
 func TestCompileNothing(t *testing.T) {
 	sources := []compile.Source{{}, {Text: "nothing", Names: []string{"nothing"}}, {Options: []string{""}}, {Text: "nothing", Link: make([]compile.Source, 1)},
 		{Headers: map[string]string{"": ""}, LinkOptions: []string{"nothing"}, Revision: "nothing"}}
@@ -511,7 +518,8 @@ func TestCompileNothing(t *testing.T) {
 	}
 }
 
-// TestCompileTrace: a tracer has a record of each source that was compiled, with its name, and none of code that was found on disk.
+// TestCompileTrace: a tracer has a record for each run of the compiler, with the source's name, and
+// none for code that was found on disk.
 func TestCompileTrace(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	tracer, err := gpu.NewTracer(gpu.TracerOptions{})
@@ -542,7 +550,7 @@ func TestCompileTrace(t *testing.T) {
 	}
 }
 
-// TestCompileAll: B188 a group compiles once for all devices of a kind.
+// TestCompileAll: B188 a source is compiled once for all devices of a kind.
 func TestCompileAll(t *testing.T) {
 	d, cache := newCompiling(t, 4), newCache(t)
 	d.info = func(device int) driver.CompilerInfo {
@@ -571,7 +579,7 @@ func TestCompileAll(t *testing.T) {
 	}
 }
 
-// BenchmarkCompile compiles what is on the disk.
+// BenchmarkCompile finds code on disk.
 func BenchmarkCompile(b *testing.B) {
 	d, cache := newCompiling(b, 1), newCache(b)
 	dev := openDevice(b, d)

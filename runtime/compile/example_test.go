@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A program in CUDA C++, compiled for the device there is. The simulated GPU runs the Go functions of the same names.
+// A program in CUDA C++ is compiled for the device. The simulated GPU runs the Go functions of the
+// same names.
 func ExampleCompile() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {
@@ -42,7 +43,7 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 	// saxpy [8 4 8 8] sim
 }
 
-// What is wrong with a source is in the error, with file and line.
+// The error has the compiler's messages, with file and line.
 func ExampleCompile_errors() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {
