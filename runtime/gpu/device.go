@@ -32,7 +32,7 @@ type Device struct {
 	slots      chan struct{}           // of calls that make something, see callsAtOnce
 	making     sync.WaitGroup          // such calls; none begins when the device isEnded
 	calls      wake.Count              // host calls that are running, and calls that use what the device has
-	badCache   sync.Once               // of the warning that the cache is not used
+	warned     sync.Once               // see compiler.Once
 	landings   landings
 
 	// The parts that one subject has, each in the file of that.

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"unsafe"
 
@@ -17,16 +18,27 @@ type Executable struct {
 	mod    driver.Module
 	refs   atomic.Int32
 	closed atomic.Bool
-	built  *built // nil if it was not compiled; set before it is shared
+	names  map[string]string // in the code, by C++ expressions; nil if LoadCode did not load it
 }
 
 // Load loads device code in a form that the driver knows: for CUDA PTX, cubin or fatbin. A compiler's log is in the error.
 // Code with undefined symbols is an error here, or of Kernel where the driver finds out only then. It blocks while the driver compiles.
-func (d *Device) Load(image []byte) (*Executable, error) {
+func (d *Device) Load(image []byte) (*Executable, error) { return d.load(image, nil) }
+
+// LoadCode loads what the compiler of [Device.Compiler] made, as [Device.Load] loads its image. [Executable.Kernel] and
+// [Executable.Global] find kernels and variables also by the expressions in code.Names.
+func (d *Device) LoadCode(code driver.Code) (*Executable, error) {
+	names := map[string]string{}
+	maps.Copy(names, code.Names)
+	return d.load(code.Image, names)
+}
+
+// load is Load for an image whose C++ symbols have names.
+func (d *Device) load(image []byte, names map[string]string) (*Executable, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	x := &Executable{dev: d}
+	x := &Executable{dev: d, names: names}
 	x.refs.Store(1)
 	began := d.opt.Tracer.begin()
 	err := d.do(func() (err error) {
@@ -92,8 +104,17 @@ func (d *Device) LoadFile(name string) (*Executable, error) {
 	return x, nil
 }
 
-// Global returns a variable of the code by name, or by an expression of Source.Names, as a buffer that keeps the executable loaded until it is closed. It blocks
-// while the driver looks for it. The memory is the code's: what is in it stays from one dispatch to the next.
+// native returns the name in the code of a kernel or variable.
+func (x *Executable) native(name string) string {
+	if n, ok := x.names[name]; ok {
+		return n
+	}
+	return name
+}
+
+// Global returns a variable of the code as a buffer, by its name, or by an expression if [Device.LoadCode] loaded the
+// code. The buffer keeps the executable loaded until it is closed. The call blocks while the driver looks for the
+// variable. The memory belongs to the code: its contents stay from one dispatch to the next.
 func (x *Executable) Global(name string) (*Buffer, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
@@ -123,8 +144,8 @@ type Kernel struct {
 	resident atomic.Pointer[residency] // of the last shape that was asked for, or nil
 }
 
-// Kernel returns a kernel by name: of an executable that was compiled also by an expression of Source.Names. It blocks while the driver looks
-// for it. One that is not there is the driver's error.
+// Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It blocks while the driver
+// looks for the kernel. It returns the driver's error if there is no such kernel.
 func (x *Executable) Kernel(name string) (*Kernel, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
@@ -137,8 +158,8 @@ func (x *Executable) Kernel(name string) (*Kernel, error) {
 	})
 	if err != nil {
 		x.dev.check(err)
-		if x.built != nil && x.native(name) == name {
-			err = fmt.Errorf("%w; of what was compiled kernels are found that are extern \"C\", and those of Source.Names", err)
+		if x.names != nil && x.native(name) == name {
+			err = fmt.Errorf("%w; in compiled code a kernel is found by name if it is extern \"C\", else by its expression in Source.Names", err)
 		}
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
 	}

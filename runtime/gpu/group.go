@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/internal/diskcache"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -149,64 +148,18 @@ func (g *Group) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 // Load loads code on all devices at the same time. The executables are in the order of the devices; if one cannot be loaded
 // none is.
 func (g *Group) Load(image []byte) ([]*Executable, error) {
-	return g.load(func(i int) (*Executable, error) { return g.devs[i].Load(image) })
-}
-
-// load loads something on all devices at the same time, or on none.
-func (g *Group) load(on func(device int) (*Executable, error)) ([]*Executable, error) {
 	all := make([]*Executable, len(g.devs))
 	err := each(len(all), func(i int) (err error) {
-		all[i], err = on(i)
+		all[i], err = g.devs[i].Load(image)
 		return err
 	})
 	if err != nil {
 		for _, x := range all {
-			if x != nil {
-				x.Close()
-			}
+			x.Close()
 		}
 		return nil, err
 	}
 	return all, nil
-}
-
-// Compile compiles a program as [Device.Compile] does, once for all devices for which that gives the same code, and loads it on all
-// devices. The executables are in the order of the devices; if there is an error there are none. What was compiled once has one
-// [CompileInfo] on all of them. How code is kept say the options of the first device that it is for.
-func (g *Group) Compile(source Source) ([]*Executable, error) {
-	src, err := source.check()
-	if err != nil {
-		return nil, err
-	}
-	compilers := make([]driver.Compiler, len(g.devs))
-	err = each(len(g.devs), func(i int) (err error) {
-		if compilers[i], err = g.devs[i].compiler(src); err != nil {
-			err = fmt.Errorf("gpu: compile %s: %w", src.Name, err)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var first []int                     // devices, one of each kind
-	program := make([]int, len(g.devs)) // indexes of first, by device
-	kinds := map[diskcache.Key]int{}
-	for i := range g.devs {
-		key := keyOf(compilers[i].Info(), &source, src)
-		if _, ok := kinds[key]; !ok {
-			kinds[key], first = len(first), append(first, i)
-		}
-		program[i] = kinds[key]
-	}
-	programs := make([]*built, len(first))
-	err = each(len(first), func(i int) (err error) {
-		programs[i], err = g.devs[first[i]].compile(compilers[first[i]], &source, src)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return g.load(func(i int) (*Executable, error) { return g.devs[i].loadBuilt(src.Name, programs[program[i]]) })
 }
 
 // NewPools makes a pool on each device, which the other devices of its driver may use where the hardware has a way. They are

@@ -29,15 +29,6 @@ type Options struct {
 	// StageSize is the size in bytes of a block of pinned memory for updates and downloads; 0 means 1 MiB.
 	StageSize int
 
-	// CacheDir is the folder in which [Device.Compile] keeps code, made if it is not there; "" means puregpu in [os.UserCacheDir]. Processes
-	// may share it. Whoever can write to it decides what runs on the device, so it is not used unless it belongs to the user or to root, and
-	// no other user can write to it. On Windows the program has to see to that.
-	CacheDir string
-
-	// CacheSize is how many bytes there may be in CacheDir, of which what was used the longest time ago goes; 0 means 256 MiB, and negative that
-	// nothing is kept or looked for.
-	CacheSize int64
-
 	// Tracer learns what the device does, if it is not nil. Without it a driver with a method Tracer() *Tracer says what does, as that does which
 	// package drivers opens where the environment variable PUREGPU_TRACE names a file.
 	Tracer *Tracer
@@ -72,9 +63,6 @@ func (o Options) check() (Options, error) {
 	}
 	if o.StageSize == 0 {
 		o.StageSize = 1 << 20
-	}
-	if o.CacheSize == 0 {
-		o.CacheSize = 256 << 20
 	}
 	return o, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -490,7 +491,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	if err != nil {
 		return nil
 	}
-	if y, err := first.Compile(gpu.Source{Text: "extern \"C\" __global__ void index();"}); err == nil {
+	if y, _, err := compile.Compile(first, compile.Source{Text: "extern \"C\" __global__ void index();"}); err == nil {
 		_, err = y.Kernel("index")
 		y.Close()
 		if err != nil {

@@ -100,9 +100,6 @@ func newWorld(t *testing.T) world {
 	for _, v := range []uint64{0, 1, math.MaxUint64} {
 		give(w, func() gpu.Point { return gpu.Point{Semaphore: new(gpu.Semaphore), Value: v} })
 	}
-	// Made of others, sources that link sources would be trees without bound.
-	just(w, []gpu.Source(nil), []gpu.Source{{}}, []gpu.Source{{Name: "nothing", Text: "nothing", Names: []string{"nothing"}}, {Options: []string{""}}},
-		[]gpu.Source{{Text: "nothing", Link: make([]gpu.Source, 1)}}, []gpu.Source{{Headers: map[string]string{"": ""}, LinkOptions: []string{"nothing"}, Revision: "nothing"}})
 	just(w, []gpu.TraceRecord(nil), make([]gpu.TraceRecord, 3))
 	give(w, func() gpu.Order { return gpu.Order{} })
 	give(w, func() gpu.Order { return gpu.Order{Timing: new(gpu.Timing)} })

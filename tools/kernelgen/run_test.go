@@ -263,8 +263,8 @@ func TestBroken(t *testing.T) {
 		args        string
 		want        []string // parts of the error; none if it succeeds
 	}{
-		"clang lacks CUDA":                  {"", noCUDA, "", []string{"k.cu: no compiler: no program /absent/nvcc; clang compiles nothing for compute_75 here: clang: error: cannot find CUDA installation; no library NVRTC", "install the CUDA toolkit", "kernelgen k.cu k.ptx", "Device.Compile"}},
-		"clang lacks CUDA, and is named":    {"", noCUDA, "-compiler clang", []string{"clang compiles nothing for compute_75 here", "cannot find CUDA installation", "Device.Compile"}},
+		"clang lacks CUDA":                  {"", noCUDA, "", []string{"k.cu: no compiler: no program /absent/nvcc; clang compiles nothing for compute_75 here: clang: error: cannot find CUDA installation; no library NVRTC", "install the CUDA toolkit", "kernelgen k.cu k.ptx", "package runtime/compile"}},
+		"clang lacks CUDA, and is named":    {"", noCUDA, "-compiler clang", []string{"clang compiles nothing for compute_75 here", "cannot find CUDA installation", "package runtime/compile"}},
 		"nvcc is broken":                    {noCUDA, works, "", nil},
 		"the source is broken":              {onlyProbes, works, "", []string{"compile k.cu with nvcc: exit status 1\nk.cu(1): error: no"}},
 		"an architecture that there is not": {"#!/bin/sh\ncase \"$*\" in *_999*) echo 'nvcc fatal: no such architecture' >&2; exit 1;; esac\n" + touchOut, "", "-arch compute_999", []string{"compile k.cu: nvcc compiles nothing for compute_999 here: nvcc fatal: no such architecture"}},

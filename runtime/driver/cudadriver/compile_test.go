@@ -16,6 +16,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -152,11 +153,12 @@ func TestCompileTargets(t *testing.T) {
 func TestNoNVRTC(t *testing.T) {
 	f := newFake(t, 13000)
 	t.Setenv("PUREGPU_NVRTC_LIBRARY", filepath.Join(t.TempDir(), "libnvrtc.so.12"))
-	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheSize: -1})
+	cache := compile.Cache{Size: -1}
+	dev, err := gpu.Open(f.driver(), 0, gpu.Options{})
 	ok(t, err)
 	defer dev.Close()
 	for range 2 {
-		_, err = dev.Compile(gpu.Source{Text: "x"})
+		_, _, err = cache.Compile(dev, compile.Source{Text: "x"})
 		e, is := errors.AsType[*driver.Error](err)
 		if !is || e.Op != "compile" || !errors.Is(err, dl.ErrNotFound) || !errors.Is(err, driver.ErrUnsupported) ||
 			!strings.Contains(err.Error(), "PUREGPU_NVRTC_LIBRARY") || !strings.Contains(err.Error(), "install") {
@@ -197,13 +199,13 @@ func TestRealNVRTC(t *testing.T) {
 	f := newFake(t, 13000)
 	t.Chdir(t.TempDir())
 	ok(t, os.WriteFile("scale.h", []byte("#error of the folder"), 0o600)) // that by name comes first
-	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
+	cache := compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
+	dev, err := gpu.Open(f.driver(), 0, gpu.Options{})
 	ok(t, err)
 	defer dev.Close()
 	for i, cached := range []bool{false, true} {
-		x, err := dev.Compile(scaleSource)
+		x, info, err := cache.Compile(dev, scaleSource)
 		ok(t, err)
-		info := x.CompileInfo()
 		t.Logf("%+v", info)
 		if info.Target != target || info.Cached != cached || info.CacheErr != nil {
 			t.Errorf("the %d. time: %+v", i+1, info)
@@ -224,7 +226,7 @@ func TestRealNVRTC(t *testing.T) {
 	}
 	wrong := scaleSource
 	wrong.Headers = map[string]string{"scale.h": "#define FACTOR nothing\n__device__ int f() { return none; }\n"}
-	_, err = dev.Compile(wrong)
+	_, _, err = cache.Compile(dev, wrong)
 	e, is := errors.AsType[*driver.CompileError](err)
 	if !is || !errors.Is(err, nvrtc.ErrorCompilation) {
 		t.Fatalf("%v", err)
@@ -239,7 +241,7 @@ func TestRealNVRTC(t *testing.T) {
 	if !slices.Contains(at, "scale.h:2") || !slices.Contains(at, "scale.cu:6") {
 		t.Errorf("errors at %v", at)
 	}
-	if _, err := dev.Compile(gpu.Source{Text: "x", Options: []string{"--no-such-option"}}); !errors.Is(err, nvrtc.ErrorInvalidOption) || !strings.Contains(err.Error(), "no-such-option") {
+	if _, _, err := cache.Compile(dev, compile.Source{Text: "x", Options: []string{"--no-such-option"}}); !errors.Is(err, nvrtc.ErrorInvalidOption) || !strings.Contains(err.Error(), "no-such-option") {
 		t.Errorf("an option: %v", err)
 	}
 }
@@ -247,18 +249,19 @@ func TestRealNVRTC(t *testing.T) {
 // TestCompileProcesses has 100 processes compile one source at once. They leave one entry, which the next finds.
 func TestCompileProcesses(t *testing.T) {
 	const child = "PUREGPU_TEST_COMPILE" // has the driver's file and the folder of the cache
-	compile := func(path, dir string) gpu.CompileInfo {
+	once := func(path, dir string) compile.Info {
 		drv, err := Open(cuda.Options{Path: path})
 		ok(t, err)
-		dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: dir})
+		cache := compile.Cache{Dir: dir}
+		dev, err := gpu.Open(drv, 0, gpu.Options{})
 		ok(t, err)
 		defer dev.Close()
-		x, err := dev.Compile(gpu.Source{Name: "k.cu", Text: "x", Options: []string{"-arch=compute_80"}})
+		_, info, err := cache.Compile(dev, compile.Source{Name: "k.cu", Text: "x", Options: []string{"-arch=compute_80"}})
 		ok(t, err)
-		return x.CompileInfo()
+		return info
 	}
 	if path, dir, is := strings.Cut(os.Getenv(child), "\n"); is {
-		if got := compile(path, dir); got.CacheErr != nil {
+		if got := once(path, dir); got.CacheErr != nil {
 			t.Errorf("%+v", got)
 		}
 		return
@@ -282,7 +285,7 @@ func TestCompileProcesses(t *testing.T) {
 	if len(files) != 1 {
 		t.Errorf("they leave %v", files)
 	}
-	if got := compile(f.path, dir); !got.Cached || got.CacheErr != nil {
+	if got := once(f.path, dir); !got.Cached || got.CacheErr != nil {
 		t.Errorf("after them: %+v", got)
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
 // scaleSource has a kernel of C, a template, and a header by name.
-var scaleSource = gpu.Source{
+var scaleSource = compile.Source{
 	Name:    "scale.cu",
 	Headers: map[string]string{"scale.h": "#pragma once\n#define FACTOR 3\n__device__ inline float axpy(float a, float x, float y) { return a * x + y; }\n"},
 	Options: []string{"--std=c++14"},
@@ -43,18 +44,19 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 func TestGPUCompile(t *testing.T) {
 	drv, err := New(openGPU(t).lib)
 	ok(t, err)
-	dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
+	cache := compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
+	dev, err := gpu.Open(drv, 0, gpu.Options{})
 	ok(t, err)
 	defer dev.Close()
 	ptx := scaleSource
 	ptx.Options = append([]string{"-arch=compute_80"}, ptx.Options...)
 	for _, c := range []struct {
 		name   string
-		src    gpu.Source
+		src    compile.Source
 		cached bool
 	}{{"compiled", scaleSource, false}, {"from the disk", scaleSource, true}, {"PTX", ptx, false}, {"PTX from the disk", ptx, true}} {
 		start := time.Now()
-		x, err := dev.Compile(c.src)
+		x, info, err := cache.Compile(dev, c.src)
 		took := time.Since(start)
 		switch {
 		case err == nil:
@@ -66,7 +68,6 @@ func TestGPUCompile(t *testing.T) {
 		default:
 			t.Fatal(err)
 		}
-		info := x.CompileInfo()
 		t.Logf("%s: %v, %s for %s", c.name, took, info.Compiler, info.Target)
 		if info.Cached != c.cached || info.CacheErr != nil {
 			t.Errorf("%s: %+v", c.name, info)
@@ -74,7 +75,7 @@ func TestGPUCompile(t *testing.T) {
 		launchScales(t, dev, x)
 		ok(t, x.Close())
 	}
-	_, err = dev.Compile(gpu.Source{Name: "wrong.cu", Text: "extern \"C\" __global__ void f(int *x)\n{\n\t*x = nothing;\n}\n"})
+	_, _, err = cache.Compile(dev, compile.Source{Name: "wrong.cu", Text: "extern \"C\" __global__ void f(int *x)\n{\n\t*x = nothing;\n}\n"})
 	e, is := errors.AsType[*driver.CompileError](err)
 	if !is || len(e.Messages) == 0 || e.Messages[0].File != "wrong.cu" || e.Messages[0].Line != 3 {
 		t.Errorf("%v", err)
@@ -154,7 +155,7 @@ func launchScale[T float32 | float64](t *testing.T, dev *gpu.Device, s *gpu.Stre
 }
 
 // linkSource has kernels that call a function of another source.
-var linkSource = gpu.Source{
+var linkSource = compile.Source{
 	Name:  "scale.cu",
 	Names: []string{"scale<float>"},
 	Text: `extern __device__ float factor(int i);
@@ -168,7 +169,7 @@ template <typename T> __global__ void scale(T *x, int n)
 
 extern "C" __global__ void plain(float *x) { x[threadIdx.x] += factor(1); }
 `,
-	Link: []gpu.Source{{Name: "factor.cu", Text: "__device__ float factor(int i) { return 2.0f * i + 1; }\n"}},
+	Link: []compile.Source{{Name: "factor.cu", Text: "__device__ float factor(int i) { return 2.0f * i + 1; }\n"}},
 }
 
 // TestGPUCompileLTO launches a kernel that calls a function of another source: as it was linked, as it comes from the disk, and, where
@@ -176,18 +177,19 @@ extern "C" __global__ void plain(float *x) { x[threadIdx.x] += factor(1); }
 func TestGPUCompileLTO(t *testing.T) {
 	drv, err := New(openGPU(t).lib)
 	ok(t, err)
-	dev, err := gpu.Open(drv, 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
+	cache := compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
+	dev, err := gpu.Open(drv, 0, gpu.Options{})
 	ok(t, err)
 	defer dev.Close()
 	ptx := linkSource
 	ptx.Options = []string{"-arch=compute_80"}
 	for _, c := range []struct {
 		name   string
-		src    gpu.Source
+		src    compile.Source
 		cached bool
 	}{{"linked", linkSource, false}, {"from the disk", linkSource, true}, {"PTX", ptx, false}} {
 		start := time.Now()
-		x, err := dev.Compile(c.src)
+		x, info, err := cache.Compile(dev, c.src)
 		took := time.Since(start)
 		switch {
 		case err == nil:
@@ -199,7 +201,6 @@ func TestGPUCompileLTO(t *testing.T) {
 		default:
 			t.Fatal(err)
 		}
-		info := x.CompileInfo()
 		t.Logf("%s: %v, %s for %s", c.name, took, info.Compiler, info.Target)
 		if info.Cached != c.cached || info.CacheErr != nil {
 			t.Errorf("%s: %+v", c.name, info)

@@ -16,6 +16,7 @@ import (
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -149,17 +150,18 @@ func TestNoNVJitLink(t *testing.T) {
 		if x.nvjitlink != nil {
 			withNVJitLink(t, x.nvjitlink...)
 		}
-		dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheSize: -1})
+		cache := compile.Cache{Size: -1}
+		dev, err := gpu.Open(f.driver(), 0, gpu.Options{})
 		ok(t, err)
 		defer dev.Close()
 		for range 2 {
-			_, err = dev.Compile(gpu.Source{Text: "x", Link: []gpu.Source{{Text: "y"}}})
+			_, _, err = cache.Compile(dev, compile.Source{Text: "x", Link: []compile.Source{{Text: "y"}}})
 			e, is := errors.AsType[*driver.Error](err)
 			if !is || e.Op != "compile" || !errors.Is(err, x.kind) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), x.text) || !strings.Contains(err.Error(), "install") {
 				t.Errorf("%v", err)
 			}
 		}
-		code, err := dev.Compile(gpu.Source{Text: "x", Options: []string{"-arch=compute_80"}})
+		code, _, err := cache.Compile(dev, compile.Source{Text: "x", Options: []string{"-arch=compute_80"}})
 		ok(t, err)
 		ok(t, code.Close())
 	}
@@ -189,13 +191,13 @@ func TestRealLink(t *testing.T) {
 	if _, err := linker(d); errors.Is(err, driver.ErrUnsupported) && !named {
 		t.Skipf("nothing to link with: %v", err)
 	}
-	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheDir: dir})
+	cache := compile.Cache{Dir: dir}
+	dev, err := gpu.Open(f.driver(), 0, gpu.Options{})
 	ok(t, err)
 	defer dev.Close()
 	for i, cached := range []bool{false, true} {
-		x, err := dev.Compile(linkSource)
+		x, info, err := cache.Compile(dev, linkSource)
 		ok(t, err)
-		info := x.CompileInfo()
 		t.Logf("%+v", info)
 		if info.Target != "sm_90" || info.Cached != cached || info.CacheErr != nil || !strings.Contains(info.Compiler, "nvJitLink") {
 			t.Errorf("the %d. time: %+v", i+1, info)

@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/internal/testlib"
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -146,11 +147,12 @@ func TestCompileNames(t *testing.T) {
 func TestNoHIPRTC(t *testing.T) {
 	f := newFake(t, hip64)
 	t.Setenv("PUREGPU_HIPRTC_LIBRARY", filepath.Join(t.TempDir(), "libhiprtc.so.6"))
-	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheSize: -1})
+	cache := compile.Cache{Size: -1}
+	dev, err := gpu.Open(f.driver(), 0, gpu.Options{})
 	ok(t, err)
 	defer dev.Close()
 	for range 2 {
-		_, err = dev.Compile(gpu.Source{Text: "x"})
+		_, _, err = cache.Compile(dev, compile.Source{Text: "x"})
 		e, is := errors.AsType[*driver.Error](err)
 		if !is || e.Op != "compile" || !errors.Is(err, dl.ErrNotFound) || !errors.Is(err, driver.ErrUnsupported) ||
 			!strings.Contains(err.Error(), "PUREGPU_HIPRTC_LIBRARY") || !strings.Contains(err.Error(), "install") {
@@ -195,7 +197,7 @@ func TestRealHIPRTC(t *testing.T) {
 	if os.Getenv("PUREGPU_HIPRTC_LIBRARY") == "" && os.Getenv("PUREGPU_TEST_REAL_HIP") != "1" {
 		t.Skip("neither PUREGPU_HIPRTC_LIBRARY nor PUREGPU_TEST_REAL_HIP=1 asks for it")
 	}
-	source := gpu.Source{
+	source := compile.Source{
 		Name:    "dir/scale.hip",
 		Headers: map[string]string{"sub/scale.h": "#pragma once\n#include \"empty.h\"\n#define FACTOR 3\n", "empty.h": ""},
 		Options: []string{"--std=c++17", "-Wall"},
@@ -214,13 +216,13 @@ extern "C" __global__ void plain(float *x) { x[threadIdx.x] += FACTOR; }
 `,
 	}
 	f := newFake(t, hip64)
-	dev, err := gpu.Open(f.driver(), 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
+	cache := compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
+	dev, err := gpu.Open(f.driver(), 0, gpu.Options{})
 	ok(t, err)
 	defer dev.Close()
 	for i, cached := range []bool{false, true} {
-		x, err := dev.Compile(source)
+		x, info, err := cache.Compile(dev, source)
 		ok(t, err)
-		info := x.CompileInfo()
 		t.Logf("%+v", info)
 		if info.Target != "gfx90a" || info.Cached != cached || info.CacheErr != nil {
 			t.Errorf("the %d. time: %+v", i+1, info)
@@ -241,7 +243,7 @@ extern "C" __global__ void plain(float *x) { x[threadIdx.x] += FACTOR; }
 	}
 	wrong := source
 	wrong.Headers = map[string]string{"sub/scale.h": "#define FACTOR nothing\n__device__ int f() { return none; }\n"}
-	_, err = dev.Compile(wrong)
+	_, _, err = cache.Compile(dev, wrong)
 	e, is := errors.AsType[*driver.CompileError](err)
 	if !is || !errors.Is(err, hiprtc.ErrorCompilation) {
 		t.Fatalf("%v", err)
@@ -256,7 +258,7 @@ extern "C" __global__ void plain(float *x) { x[threadIdx.x] += FACTOR; }
 	if !slices.Contains(at, "sub/scale.h:2") || !slices.Contains(at, "dir/scale.hip:8") {
 		t.Errorf("errors at %v", at)
 	}
-	if _, err := dev.Compile(gpu.Source{Text: "", Options: []string{"--no-such-option"}}); !errors.Is(err, hiprtc.ErrorCompilation) || !strings.Contains(err.Error(), "no-such-option") {
+	if _, _, err := cache.Compile(dev, compile.Source{Text: "", Options: []string{"--no-such-option"}}); !errors.Is(err, hiprtc.ErrorCompilation) || !strings.Contains(err.Error(), "no-such-option") {
 		t.Errorf("an option: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -36,7 +37,7 @@ func run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	code, err := dev.Compile(gpu.Source{
+	code, info, err := compile.Compile(dev, compile.Source{
 		Name:    "kernel.cu",
 		Text:    text,
 		Headers: map[string]string{"axpy.h": axpy},
@@ -54,7 +55,6 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	info := code.CompileInfo()
 	fmt.Printf("%s for %s, from the cache: %v\n", info.Compiler, info.Target, info.Cached)
 	single, err := saxpy(dev, code, "saxpy<float>", 2, []float32{1, 2, 3, 4}, []float32{10, 20, 30, 40})
 	if err != nil {

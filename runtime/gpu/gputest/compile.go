@@ -6,11 +6,12 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-var saxpySource = gpu.Source{
+var saxpySource = compile.Source{
 	Name:    "saxpy.cu",
 	Headers: map[string]string{"axpy.h": "__device__ inline float axpy(float a, float x, float y) { return a * x + y; }\n"},
 	Text: `#include "axpy.h"
@@ -24,10 +25,13 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 `,
 }
 
+// noCache leaves nothing on the machine.
+var noCache = compile.Cache{Size: -1}
+
 // compile compiles a source on the first device. It ends the test where there is no compiler.
-func (e *env) compile(source gpu.Source) (*gpu.Executable, error) {
+func (e *env) compile(source compile.Source) (*gpu.Executable, error) {
 	e.Helper()
-	x, err := e.devs[0].Compile(source)
+	x, info, err := noCache.Compile(e.devs[0], source)
 	if errors.Is(err, driver.ErrUnsupported) {
 		if !e.caps(0).Compile {
 			return nil, err
@@ -35,6 +39,7 @@ func (e *env) compile(source gpu.Source) (*gpu.Executable, error) {
 		e.Skipf("no compiler: %v", err)
 	}
 	if err == nil {
+		e.Logf("%+v", info)
 		e.Cleanup(func() { x.Close() })
 	}
 	return x, err
@@ -46,7 +51,6 @@ var compiling = []test{
 		if !e.tells("compile", e.caps(0).Compile, err) {
 			return
 		}
-		e.Logf("%+v", x.CompileInfo())
 		k, err := x.Kernel("saxpy")
 		e.must(err)
 		const n = 1000
@@ -79,7 +83,7 @@ var compiling = []test{
 	{name: "B188 an error has file and line", kernels: true, run: func(e *env) {
 		able := e.caps(0).Compile
 		// The simulated GPU says that it has no such kernel, and a compiler that there is no such variable.
-		_, err := e.compile(gpu.Source{Name: "wrong.cu", Headers: map[string]string{"fine.h": "#define FINE 1\n"},
+		_, err := e.compile(compile.Source{Name: "wrong.cu", Headers: map[string]string{"fine.h": "#define FINE 1\n"},
 			Text: "#include \"fine.h\"\n\nextern \"C\" __global__ void no_such_kernel(int *x) { *x = no_such_variable; }\n"})
 		if !able {
 			e.tells("compile", able, err)
@@ -99,7 +103,7 @@ var compiling = []test{
 		d, err := gpu.Open(e.h.Driver, 0, gpu.Options{})
 		e.must(err)
 		e.must(d.Close())
-		if _, err := d.Compile(saxpySource); !errors.Is(err, gpu.ErrClosed) {
+		if _, _, err := noCache.Compile(d, saxpySource); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("%v", err)
 		}
 	}},

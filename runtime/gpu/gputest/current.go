@@ -427,12 +427,19 @@ var operations = []struct {
 			x.Error("no code is loaded")
 		}
 	}},
-	{"Device.Compile", func(x *stand) {
-		c, err := x.d.Compile(saxpySource)
+	{"Device.Compiler", func(x *stand) {
+		c, _, err := noCache.Compile(x.d, saxpySource)
 		if err == nil {
 			x.must(c.Close())
 		} else if x.h.Kernels && !errors.Is(err, driver.ErrUnsupported) { // also where there is no compiler
 			x.Error(err)
+		}
+	}},
+	{"Device.LoadCode", func(x *stand) {
+		if x.h.Kernels {
+			c, err := x.d.LoadCode(driver.Code{Image: kernels.Basic})
+			x.must(err)
+			x.must(c.Close())
 		}
 	}},
 	{"Device.LoadFile", func(x *stand) {
@@ -989,11 +996,6 @@ var operations = []struct {
 			}
 		}
 	}},
-	{"Executable.CompileInfo", func(x *stand) {
-		if x.x != nil {
-			x.x.CompileInfo()
-		}
-	}},
 	{"Executable.Close", func(x *stand) {
 		if x.x != nil {
 			c, err := x.d.Load(kernels.Basic)
@@ -1038,14 +1040,8 @@ var operations = []struct {
 		_, err := gpu.NewGroup(x.d, x.other)
 		x.must(err)
 	}},
-	{"Group.Devices", func(x *stand) { x.group.Devices() }},
-	{"Group.Parked", func(x *stand) { x.group.Parked() }},
-	{"Group.Queues", func(x *stand) { x.group.Queues() }},
-	{"Group.Queue", func(x *stand) { x.group.Queue(1) }},
-	{"Group.Pick", func(x *stand) { x.group.Pick(0) }},
-	{"Group.PickAfter", func(x *stand) { x.group.PickAfter(0, gpu.Point{Semaphore: x.sem(), Value: 1}) }},
-	{"Group.Compile", func(x *stand) {
-		all, err := x.group.Compile(saxpySource)
+	{"Group.Devices", func(x *stand) {
+		all, _, err := noCache.CompileAll(x.group.Devices(), saxpySource)
 		if err != nil && x.h.Kernels && !errors.Is(err, driver.ErrUnsupported) {
 			x.Error(err)
 		}
@@ -1053,6 +1049,11 @@ var operations = []struct {
 			x.must(c.Close())
 		}
 	}},
+	{"Group.Parked", func(x *stand) { x.group.Parked() }},
+	{"Group.Queues", func(x *stand) { x.group.Queues() }},
+	{"Group.Queue", func(x *stand) { x.group.Queue(1) }},
+	{"Group.Pick", func(x *stand) { x.group.Pick(0) }},
+	{"Group.PickAfter", func(x *stand) { x.group.PickAfter(0, gpu.Point{Semaphore: x.sem(), Value: 1}) }},
 	{"Group.Load", func(x *stand) {
 		if x.h.Kernels {
 			all, err := x.group.Load(kernels.Basic)

@@ -129,7 +129,6 @@ func run(t *testing.T, open func(t *testing.T) Harness, groups []group) {
 					for i := range n {
 						opt := x.options
 						opt.Queues = 4
-						opt.CacheSize = -1 // nothing is left on the machine
 						d, err := gpu.Open(h.Driver, i, opt)
 						if err != nil {
 							t.Fatal(err)

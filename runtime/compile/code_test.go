@@ -1,4 +1,4 @@
-package gpu
+package compile
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// FuzzUnpack reads what may be code that was packed: it is refused, or is what packing it gives again.
+// FuzzUnpack unpacks any bytes. Either they are refused, or the code survives packing again.
 func FuzzUnpack(f *testing.F) {
 	for _, code := range []driver.Code{
 		{},

@@ -1,23 +1,25 @@
-package gpu_test
+package compile_test
 
 import (
 	"errors"
 	"fmt"
 	"log"
 
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A program in CUDA C++, compiled for the device there is. The simulated GPU runs the Go functions of the same names.
-func ExampleDevice_Compile() {
+// A program in CUDA C++ is compiled for the device. The simulated GPU runs the Go functions of the
+// same names.
+func ExampleCompile() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	code, err := dev.Compile(gpu.Source{
+	code, info, err := compile.Compile(dev, compile.Source{
 		Name:    "saxpy.cu",
 		Headers: map[string]string{"axpy.h": "__device__ float axpy(float a, float x, float y) { return a * x + y; }\n"},
 		Options: []string{"--std=c++17"},
@@ -36,19 +38,19 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(kernel.Name(), kernel.Info().Params, code.CompileInfo().Target)
+	fmt.Println(kernel.Name(), kernel.Info().Params, info.Target)
 	// Output:
 	// saxpy [8 4 8 8] sim
 }
 
-// What is wrong with a source is in the error, with file and line.
-func ExampleDevice_Compile_errors() {
+// The error has the compiler's messages, with file and line.
+func ExampleCompile_errors() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	_, err = dev.Compile(gpu.Source{Name: "scale.cu", Text: "// A kernel.\nextern \"C\" __global__ void scale(float *x) {}\n"})
+	_, _, err = compile.Compile(dev, compile.Source{Name: "scale.cu", Text: "// A kernel.\nextern \"C\" __global__ void scale(float *x) {}\n"})
 	if e, ok := errors.AsType[*driver.CompileError](err); ok {
 		for _, m := range e.Messages {
 			fmt.Printf("%s, line %d: %s\n", m.File, m.Line, m.Text)
@@ -57,3 +59,13 @@ func ExampleDevice_Compile_errors() {
 	// Output:
 	// scale.cu, line 2: kernel scale has no Go function in Config.Kernels
 }
+
+// simSaxpy does on a simulated GPU what saxpy does on a real one.
+var simSaxpy = simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) error {
+	xs, errX := simdriver.View[float32](g, x, int(n))
+	ys, errY := simdriver.View[float32](g, y, int(n))
+	for i := range xs {
+		ys[i] += a * xs[i]
+	}
+	return errors.Join(errX, errY)
+})

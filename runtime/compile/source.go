@@ -1,0 +1,168 @@
+package compile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A Source is a program in the language of a device's compiler: CUDA C++ on NVIDIA's devices, HIP
+// C++ on AMD's. Only Text is required.
+type Source struct {
+	// Name stands for a file name in the compiler's messages: "saxpy.cu". It may be empty.
+	Name string
+
+	Text string
+
+	// Headers are the texts of headers, by the names in #include. They need not be files.
+	Headers map[string]string
+
+	// Options are the compiler's options, one an element: "--std=c++17", "-DTILE=16",
+	// "--use_fast_math". An option that names an architecture replaces the device's: "-arch=sm_90a"
+	// for what only that one has, "--offload-arch=gfx90a:xnack-".
+	Options []string
+
+	// Names are expressions for the C++ kernels and variables that [gpu.Executable.Kernel] and
+	// [gpu.Executable.Global] will be asked for: "scale<float>", "math::norm<4>", "&table". An
+	// instance of a template is compiled only if it is among them. Whatever is extern "C" is found
+	// by its name in any case.
+	Names []string
+
+	// Revision is a version of the files that the compiler reads and that are not among Headers.
+	// The program has to know it. If it is empty, code of a source that may read files is not kept
+	// on disk; see [Cache].
+	Revision string
+
+	// Link are further sources, for link-time optimization. Each is compiled by itself, with its
+	// own headers, options and names, and all are linked with this one into one executable. They
+	// must not have Link or LinkOptions. On CUDA this needs nvJitLink besides NVRTC.
+	Link []Source
+
+	// LinkOptions are the linker's options. The linker generates the machine code, so its options
+	// belong here: "-maxrregcount=64", "-ftz=1".
+	LinkOptions []string
+}
+
+// check returns the source with every name set, or what is wrong with it.
+func (s Source) check() (Source, error) {
+	s.Name = cmp.Or(s.Name, "source")
+	wrong := func(format string, args ...any) (Source, error) {
+		return s, fmt.Errorf("compile: %s: %s: %w", s.Name, fmt.Sprintf(format, args...), gpu.ErrArgument)
+	}
+	texts := slices.Concat([]string{s.Name, s.Text}, s.Options, s.Names, s.LinkOptions)
+	for name, text := range s.Headers {
+		if name == "" {
+			return wrong("a header without a name")
+		}
+		texts = append(texts, name, text)
+	}
+	for _, text := range texts {
+		if strings.IndexByte(text, 0) >= 0 {
+			return wrong("a NUL byte in %.40q", text)
+		}
+	}
+	if len(s.Link) == 0 && len(s.LinkOptions) > 0 {
+		return wrong("LinkOptions without Link")
+	}
+	s.Link = slices.Clone(s.Link)
+	for i, l := range s.Link {
+		l, err := l.check()
+		if err != nil {
+			return s, err
+		}
+		if len(l.Link) > 0 {
+			return wrong("%s, which is to be linked, has Link itself", l.Name)
+		}
+		s.Link[i] = l
+	}
+	return s, nil
+}
+
+// forDriver returns the source as drivers take it.
+func (s Source) forDriver() *driver.Source {
+	d := &driver.Source{Name: s.Name, Text: s.Text, Headers: s.Headers, Options: s.Options, Names: s.Names, LinkOptions: s.LinkOptions}
+	for _, l := range s.Link {
+		d.Link = append(d.Link, *l.forDriver())
+	}
+	return d
+}
+
+// errFiles is why code of a source that may read files is not kept.
+var errFiles = errors.New("it may depend on files that are not among its headers: set Source.Revision to their version")
+
+// mayReadFiles reports whether the compiler may read files, for this source or one linked with it,
+// whose version the program does not tell.
+func (s Source) mayReadFiles() bool {
+	return s.Revision == "" && s.readsFiles() || slices.ContainsFunc(s.Link, Source.mayReadFiles)
+}
+
+// reading are the beginnings of options that name files or folders.
+var reading = []string{"-I", "-i", "--i", "--pre-include", "-pch", "--pch", "-use-pch", "--use-pch", "-create-pch", "--create-pch",
+	"@", "-B", "--config", "--sysroot", "-resource-dir", "--rocm", "--hip", "-Xclang", "-fplugin", "-fprofile-", "-fmodule"}
+
+// readsFiles reports whether a compiler may read files for the source. It may err towards true.
+func (s Source) readsFiles() bool {
+	for _, o := range s.Options {
+		if slices.ContainsFunc(reading, func(r string) bool { return strings.HasPrefix(o, r) }) {
+			return true
+		}
+	}
+	for _, text := range s.Headers {
+		if readsMore(text, s.Headers) {
+			return true
+		}
+	}
+	return readsMore(s.Text, s.Headers)
+}
+
+// readsMore reports whether a text includes, or asks for, a name that is not among the headers. It
+// ignores conditions.
+func readsMore(text string, headers map[string]string) bool {
+	for _, word := range []string{"include", "import", "embed"} {
+		for rest, at := text, 0; ; {
+			i := strings.Index(rest, word)
+			if i < 0 {
+				break
+			}
+			at += i
+			rest = text[at+len(word):]
+			if directive(text[:at]) {
+				name, ok := quoted(strings.TrimLeft(strings.TrimPrefix(rest, "_next"), " \t("))
+				if _, known := headers[name]; !ok || !known {
+					return true
+				}
+			}
+			at += len(word)
+		}
+	}
+	return false
+}
+
+// directive reports whether a word is a preprocessor directive, by the text before it.
+func directive(before string) bool {
+	for {
+		before = strings.TrimRight(before, " \t\r\n\f\v\\")
+		if !strings.HasSuffix(before, "*/") {
+			break
+		}
+		before = before[:max(strings.LastIndex(before, "/*"), 0)]
+	}
+	return slices.ContainsFunc([]string{"#", "%:", "??=", "__has_"}, func(s string) bool { return strings.HasSuffix(before, s) })
+}
+
+// quoted returns the name in quotes or angle brackets at the beginning of a text.
+func quoted(text string) (name string, ok bool) {
+	line, _, _ := strings.Cut(text, "\n")
+	switch {
+	case strings.HasPrefix(line, `"`):
+		name, _, ok = strings.Cut(line[1:], `"`)
+	case strings.HasPrefix(line, "<"):
+		name, _, ok = strings.Cut(line[1:], ">")
+	}
+	return name, ok
+}

@@ -1,0 +1,70 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Compiler returns the compiler for the device: NVRTC on CUDA, hipRTC on HIP. The first call opens
+// the compiler's library and blocks meanwhile. A driver without a compiler, and one whose library
+// is missing, return an error that is [driver.ErrUnsupported] and says what to install.
+//
+// [Device.LoadCode] loads what the compiler makes. The compiler needs nothing of the device: it may
+// be used while the device works, and after it has been closed. It implements [driver.Linkers]; a
+// compiler that cannot link returns [driver.ErrUnsupported] there.
+//
+// Package [github.com/puregpu/puregpu/runtime/compile] compiles and loads in one call, and keeps
+// code on disk.
+func (d *Device) Compiler() (driver.Compiler, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	compilers, ok := d.drv.(driver.Compilers)
+	if !ok || !d.caps.Compile {
+		return nil, fmt.Errorf("gpu: %s has no compiler: %w", d.info.Name, driver.ErrUnsupported)
+	}
+	return d.openCompiler(compilers.Compiler)
+}
+
+// openCompiler opens a compiler or a linker on a bound thread.
+func (d *Device) openCompiler(open func() (driver.Compiler, error)) (driver.Compiler, error) {
+	c := compiler{dev: d}
+	err := d.do(func() (err error) {
+		c.Compiler, err = open()
+		return err
+	})
+	if err != nil {
+		d.check(err)
+		return nil, fmt.Errorf("gpu: compiler for %s: %w", d.info.Name, err)
+	}
+	return c, nil
+}
+
+// A compiler is a driver's compiler that traces its work.
+type compiler struct {
+	driver.Compiler
+	dev *Device
+}
+
+func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
+	began := c.dev.opt.Tracer.begin()
+	code, err := c.Compiler.Compile(src)
+	c.dev.opt.Tracer.event(TraceCompile, c.dev, began, src.Name, 0, err)
+	if err != nil {
+		c.dev.check(err)
+	}
+	return code, err
+}
+
+func (c compiler) Linker() (driver.Compiler, error) {
+	linkers, ok := c.Compiler.(driver.Linkers)
+	if !ok {
+		return nil, fmt.Errorf("gpu: compiler for %s: %s links no sources: %w", c.dev.info.Name, c.Info().Name, driver.ErrUnsupported)
+	}
+	return c.dev.openCompiler(linkers.Linker)
+}
+
+// Once calls fn on its first call for the device. Package compile logs by it, once for each device,
+// why it keeps no code on disk.
+func (c compiler) Once(fn func()) { c.dev.warned.Do(fn) }
