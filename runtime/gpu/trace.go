@@ -13,6 +13,7 @@ import (
 	"weak"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -451,12 +452,7 @@ func (t *Tracer) number(s *Semaphore) uint64 {
 
 // tell notes the name of a semaphore, if it has one, and reports whether there was room for that.
 func (t *Tracer) tell(s *Semaphore, id uint64) bool {
-	s.mu.Lock()
-	name := ""
-	if s.list != nil {
-		name = s.list.name
-	}
-	s.mu.Unlock()
+	name := s.sema.Name()
 	return name == "" || t.put(&TraceRecord{Kind: TraceName, Label: name, Signals: []TracePoint{{Semaphore: id}}, Done: t.now()})
 }
 
@@ -488,9 +484,9 @@ func (c *CommandBuffer) nameKernels(child *CommandBuffer) {
 }
 
 // points adds points to a list.
-func (t *Tracer) points(list []TracePoint, points []Point) []TracePoint {
+func (t *Tracer) points(list []TracePoint, points []sema.Point) []TracePoint {
 	for _, p := range points {
-		list = append(list, TracePoint{t.number(p.Semaphore), p.Value})
+		list = append(list, TracePoint{t.number(outer(p.Semaphore)), p.Value})
 	}
 	return list
 }
@@ -516,17 +512,17 @@ func tracerOf(points []Point) *Tracer {
 }
 
 // waitTraced is wait, and notes it.
-func (t *Tracer) wait(ctx context.Context, points []Point, all bool, index *int) error {
+func (t *Tracer) wait(ctx context.Context, points []Point, all bool) (index int, err error) {
 	r := TraceRecord{Kind: TraceWait, Op: "wait", Submitted: t.now()}
 	if !all {
 		r.Op = "wait for any"
 	}
 	defer rtrace.StartRegion(ctx, "gpu wait").End()
-	r.Err = waitUntil(ctx, points, all, index)
+	index, r.Err = waitUntil(ctx, points, all)
 	var room [4]TracePoint
-	r.Done, r.Waits = t.now(), t.points(room[:0], points)
+	r.Done, r.Waits = t.now(), t.points(room[:0], inner(points))
 	t.push(&r)
-	return r.Err
+	return index, r.Err
 }
 
 // traceCall returns a function of OnReached that notes when it is called.

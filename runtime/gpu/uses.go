@@ -185,7 +185,7 @@ func (s *submission) awaitUses() {
 	s.endAwait()
 	s.awaiting = &parkedFree{s.left, cancel, make(chan struct{})}
 	s.q.dev.frees.add(s.awaiting)
-	s.waits = append(s.waits, Point{over, 1})
+	s.waits = append(s.waits, Point{over, 1}.inner())
 	s.letGoAll()
 	go s.left.signal(ctx, over)
 	s.q.enlistAgain(s)

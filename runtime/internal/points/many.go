@@ -16,7 +16,7 @@ const keep = 1 << 14
 // front returns that of one timeline, or nil.
 func (m *many[T]) front(timeline T) *Front[T] {
 	for i := range m.fronts {
-		if f := &m.fronts[i]; f.Timeline == timeline {
+		if f := &m.fronts[i]; f.Producer == timeline {
 			return f
 		}
 	}
@@ -36,13 +36,13 @@ func (m *many[T]) addOvertaken(p Point[T]) {
 
 // count adds a point to its timeline's front.
 func (m *many[T]) count(p Point[T]) {
-	f := m.front(p.Timeline)
+	f := m.front(p.Producer)
 	switch {
 	case f == nil:
 		if m.fronts == nil {
 			m.fronts = m.room[:0]
 		}
-		m.fronts = append(m.fronts, Front[T]{Timeline: p.Timeline, Seq: p.Seq, value: p.Value, n: 1})
+		m.fronts = append(m.fronts, Front[T]{Producer: p.Producer, Seq: p.Seq, value: p.Value, n: 1})
 	case p.Seq >= f.Seq && p.Value >= f.value:
 		f.Seq, f.value = p.Seq, p.Value
 		f.n++
@@ -73,9 +73,9 @@ func (m *many[T]) next(value uint64) (timeline T, seq uint64) {
 	case back != nil:
 		p = *back
 	case len(m.fronts) > 0:
-		return m.fronts[0].Timeline, m.fronts[0].Seq
+		return m.fronts[0].Producer, m.fronts[0].Seq
 	}
-	return p.Timeline, p.Seq
+	return p.Producer, p.Seq
 }
 
 func (m *many[T]) inTurn(asks []Front[T]) (n int) {
@@ -83,7 +83,7 @@ func (m *many[T]) inTurn(asks []Front[T]) (n int) {
 		return copy(asks, m.fronts)
 	}
 	if back := m.list.back(); back != nil {
-		asks[0] = *m.front(back.Timeline)
+		asks[0] = *m.front(back.Producer)
 		n = 1
 	}
 	for ; n < len(asks); n++ {
@@ -115,7 +115,7 @@ func (m *many[T]) arrive(now uint64, first, last Point[T]) {
 	if next.Seq != 0 && !taken {
 		m.overtake(next)
 	}
-	m.drop(last.Timeline, own)
+	m.drop(last.Producer, own)
 }
 
 func (m *many[T]) overtake(p Point[T]) {
@@ -136,7 +136,7 @@ func (m *many[T]) takeOvertaken(p Point[T]) bool {
 		}
 		m.peak = 0
 	}
-	m.drop(p.Timeline, 1)
+	m.drop(p.Producer, 1)
 	return true
 }
 
@@ -164,7 +164,7 @@ func (m *many[T]) ask(value uint64, ask func(timeline T, seq uint64)) {
 	for n, left := 0, len(m.fronts); n < nearby && left > 0 && k < m.list.dir.len(); n++ {
 		points := m.list.dir.all()[k].chunk.all()
 		p := &points[at]
-		if f := m.front(p.Timeline); f.want == 0 && p.Value > f.jumbled {
+		if f := m.front(p.Producer); f.want == 0 && p.Value > f.jumbled {
 			f.want = p.Seq
 			left--
 		}
@@ -177,6 +177,6 @@ func (m *many[T]) ask(value uint64, ask func(timeline T, seq uint64)) {
 		if f.want == 0 {
 			f.want = f.Seq
 		}
-		ask(f.Timeline, f.want)
+		ask(f.Producer, f.want)
 	}
 }

@@ -121,7 +121,7 @@ func play(r tape, steps int) error {
 		}
 		mistake, err := false, error(nil)
 		timeline := r.IntN(len(timelines))
-		at := Point[int]{Timeline: timeline}
+		at := Point[int]{Producer: timeline}
 		switch k := r.IntN(20); {
 		case k < 10:
 			for range 1 + r.IntN(6) {
@@ -143,7 +143,7 @@ func play(r tape, steps int) error {
 			late = append(late, at)
 		case k == 11 && len(late) > 0:
 			i := r.IntN(len(late))
-			if p := late[i]; len(timelines[p.Timeline]) == 0 || timelines[p.Timeline][0].seq > p.Seq {
+			if p := late[i]; len(timelines[p.Producer]) == 0 || timelines[p.Producer][0].seq > p.Seq {
 				late = slices.Delete(late, i, i+1)
 				mistake, err = arrive(p, p)
 			}
@@ -206,9 +206,9 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	}
 	timeline, seq := s.Next(value)
 	switch q := len(m.points) - 1; {
-	case ok && (timeline != p.Timeline || seq != p.Seq):
+	case ok && (timeline != p.Producer || seq != p.Seq):
 		return fmt.Errorf("timeline %d at %d is next for %d, want %+v", timeline, seq, value, p)
-	case !ok && q >= 0 && m.points[q].Value > now && (timeline != m.points[q].Timeline || seq != m.points[q].Seq):
+	case !ok && q >= 0 && m.points[q].Value > now && (timeline != m.points[q].Producer || seq != m.points[q].Seq):
 		return fmt.Errorf("timeline %d at %d is next for %d, want %+v", timeline, seq, value, m.points[q])
 	case q >= 0 && seq == 0, q < 0 && seq != 0:
 		return fmt.Errorf("timeline %d at %d is next, and %d points are in flight", timeline, seq, q+1)
@@ -219,10 +219,10 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	}
 	needs := map[int]*need{}
 	for _, p := range m.points {
-		n := needs[p.Timeline]
+		n := needs[p.Producer]
 		if n == nil {
 			n = new(need)
-			needs[p.Timeline] = n
+			needs[p.Producer] = n
 		}
 		switch {
 		case p.Value < value:
@@ -259,7 +259,7 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 			return fmt.Errorf("%d timelines are asked at a time, of %d", n, len(needs))
 		}
 		for _, f := range asks[:n] {
-			turn[f.Timeline] = true
+			turn[f.Producer] = true
 		}
 	}
 	if len(turn) != len(needs) {
@@ -271,12 +271,12 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	for _, f := range s.many.fronts {
 		n := 0
 		for _, p := range m.points {
-			if p.Timeline == f.Timeline {
+			if p.Producer == f.Producer {
 				n++
 			}
 		}
-		if f.n != n || f.Seq < needs[f.Timeline].last {
-			return fmt.Errorf("the front of timeline %d is at %d with %d points; want %d and %d", f.Timeline, f.Seq, f.n, needs[f.Timeline].last, n)
+		if f.n != n || f.Seq < needs[f.Producer].last {
+			return fmt.Errorf("the front of timeline %d is at %d with %d points; want %d and %d", f.Producer, f.Seq, f.n, needs[f.Producer].last, n)
 		}
 	}
 	return check(&s.many.list)
@@ -309,7 +309,7 @@ func check[T comparable](l *list[T]) error {
 // TestAsk is about which work a waiter has devices asked about: no more than is needed, as long as values are added in order.
 func TestAsk(t *testing.T) {
 	at := func(timeline int, seq, value uint64) Point[int] {
-		return Point[int]{Value: value, Timeline: timeline, Seq: seq}
+		return Point[int]{Value: value, Producer: timeline, Seq: seq}
 	}
 	for name, c := range map[string]struct {
 		points []Point[int]
@@ -324,7 +324,7 @@ func TestAsk(t *testing.T) {
 		"one timeline is all below":     {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
 		"later work has a lower value":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9)}, 7, map[int]uint64{0: 3}},
 		"what comes after is in order":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9), at(0, 4, 10), at(0, 5, 11)}, 10, map[int]uint64{0: 4}},
-		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Timeline: 0, Seq: 3, Late: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
+		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Producer: 0, Seq: 3, Late: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
 	} {
 		var s Set[int]
 		for _, p := range c.points {
@@ -386,9 +386,9 @@ func FuzzSet(f *testing.F) {
 func (s *Set[T]) Each(f func(timeline T, seq uint64)) {
 	if s.many != nil {
 		for i := range s.many.fronts {
-			f(s.many.fronts[i].Timeline, s.many.fronts[i].Seq)
+			f(s.many.fronts[i].Producer, s.many.fronts[i].Seq)
 		}
 	} else if s.one.Seq != 0 {
-		f(s.one.Timeline, s.one.Seq)
+		f(s.one.Producer, s.one.Seq)
 	}
 }

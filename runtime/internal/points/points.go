@@ -14,20 +14,20 @@ package points
 // A Point says that work in flight signals a value.
 type Point[T comparable] struct {
 	Value    uint64
-	Timeline T
+	Producer T
 	Seq      uint64 // of the work in its timeline, from 1
 	Late     bool   // by a barrier behind the work, after the work's own signals
 }
 
 // within reports whether a point is of work from first to last.
 func (p *Point[T]) within(first, last *Point[T]) bool {
-	return p.Timeline == last.Timeline && p.Late == last.Late &&
+	return p.Producer == last.Producer && p.Late == last.Late &&
 		p.Seq >= first.Seq && p.Seq <= last.Seq && p.Value >= first.Value && p.Value <= last.Value
 }
 
 // A Front says up to where a timeline has points in flight.
 type Front[T comparable] struct {
-	Timeline T
+	Producer T
 	Seq      uint64 // the highest of its points
 	value    uint64 // the highest of its points
 	jumbled  uint64 // above this value its points were added in the order of their values and numbers
@@ -98,7 +98,7 @@ func (s *Set[T]) Next(value uint64) (timeline T, seq uint64) {
 	if s.many != nil {
 		return s.many.next(value)
 	}
-	return s.one.Timeline, s.one.Seq
+	return s.one.Producer, s.one.Seq
 }
 
 // Turn fills asks with timelines to ask how far they are, and returns how many they are. If they do not all fit, that of the highest point
@@ -110,7 +110,7 @@ func (s *Set[T]) Turn(asks []Front[T]) (n int) {
 	if s.one.Seq == 0 {
 		return 0
 	}
-	asks[0] = Front[T]{Timeline: s.one.Timeline, Seq: s.one.Seq}
+	asks[0] = Front[T]{Producer: s.one.Producer, Seq: s.one.Seq}
 	return 1
 }
 
@@ -122,7 +122,7 @@ func (s *Set[T]) Ask(value uint64, ask func(timeline T, seq uint64)) {
 	if s.many != nil {
 		s.many.ask(value, ask)
 	} else if s.one.Seq != 0 {
-		ask(s.one.Timeline, s.one.Seq)
+		ask(s.one.Producer, s.one.Seq)
 	}
 }
 
