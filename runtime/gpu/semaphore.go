@@ -3,14 +3,14 @@ package gpu
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"math"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // MaxValue is the highest value of a semaphore.
-const MaxValue = sema.MaxValue
+const MaxValue = math.MaxUint64 - 1
 
 // A Semaphore has a value that only grows. The host and devices signal it and wait for it, in any
 // order. It can fail once, and then stays failed: every wait returns the failure, also for values that
@@ -23,8 +23,7 @@ const MaxValue = sema.MaxValue
 // A semaphore belongs to no device, orders work across all of them and may outlive them. Make one with
 // [NewSemaphore]. All methods may be called concurrently.
 type Semaphore struct {
-	sema  sema.Semaphore                  // first: see outer
-	trace atomic.Pointer[tracedSemaphore] // by tracers that have met it
+	sema sema.Semaphore // the only field: see outer
 }
 
 // A Point is a value of a semaphore.
@@ -40,12 +39,12 @@ func (s *Semaphore) At(value uint64) Point { return Point{s, value} }
 func (p Point) inner() sema.Point { return sema.Point{Semaphore: &p.Semaphore.sema, Value: p.Value} }
 
 // inner returns points for the engine. It copies and allocates nothing: a Point is a pointer and a
-// value, and a pointer to a Semaphore points to its first field as well.
+// value, and a pointer to a Semaphore points to its only field as well.
 func inner(points []Point) []sema.Point {
 	return unsafe.Slice((*sema.Point)(unsafe.Pointer(unsafe.SliceData(points))), len(points))
 }
 
-// outer returns the Semaphore that has an engine's semaphore as its first field. All have one.
+// outer returns a semaphore of the engine for the program. A Semaphore has no other field.
 func outer(s *sema.Semaphore) *Semaphore { return (*Semaphore)(unsafe.Pointer(s)) }
 
 // NewSemaphore makes a semaphore that has reached a value already.
@@ -80,7 +79,7 @@ func (s *Semaphore) Signal(value uint64) error {
 	if s == nil {
 		return errNoSemaphore
 	}
-	if value > MaxValue || s.trace.Load() != nil {
+	if value > MaxValue || s.sema.Notes.Load() != nil {
 		return s.signalSlowly(value)
 	}
 	if err := s.sema.Signal(value); err != nil {
@@ -104,8 +103,8 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 	if err != nil {
 		return nil, received(err)
 	}
-	if s.trace.Load() != nil {
-		s.traceSignal(value, nil)
+	if s.sema.Notes.Load() != nil {
+		traceSignal(&s.sema, value, nil)
 	}
 	return list, nil
 }
@@ -156,8 +155,8 @@ func (s *Semaphore) fail(err error) *sema.Timepoint {
 	if err == nil {
 		err = fmt.Errorf("gpu: semaphore failed without a reason: %w", ErrArgument)
 	}
-	if s.trace.Load() != nil {
-		s.traceSignal(0, err)
+	if s.sema.Notes.Load() != nil {
+		traceSignal(&s.sema, 0, err)
 	}
 	return s.sema.Fail(err)
 }
@@ -180,7 +179,7 @@ func (s *Semaphore) SetName(name string) {
 		return
 	}
 	s.sema.SetName(name)
-	s.renamed()
+	renamed(&s.sema)
 }
 
 // String returns how the semaphore is mentioned: semaphore "name", or "a semaphore" if it has no name.
@@ -233,7 +232,7 @@ func wait(ctx context.Context, points []Point, all bool) (index int, err error) 
 		}
 	}
 	if ctx.Err() == nil {
-		if t := tracerOf(points); t != nil {
+		if t := tracerOf(inner(points)); t != nil {
 			return t.wait(ctx, points, all)
 		}
 	}
@@ -290,7 +289,7 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 		fn(errNoSemaphore)
 		return sema.TooLate
 	}
-	fn = s.traceCall(value, fn)
+	fn = traceCall(sema.Point{Semaphore: &s.sema, Value: value}, fn)
 	return s.sema.OnReached(value, func(err error) { fn(received(err)) })
 }
 

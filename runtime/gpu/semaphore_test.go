@@ -1246,7 +1246,7 @@ func TestTracersForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tracer.number(&s)
+		tracer.number(&s.sema)
 		return tracer
 	}
 	used := []*Tracer{meet()}
@@ -1258,7 +1258,7 @@ func TestTracersForgotten(t *testing.T) {
 		runtime.GC()
 		used = append(used, meet())
 		found := 0
-		for x := s.trace.Load(); x != nil; x = x.next.Load() {
+		for x := traced(s.sema.Notes.Load()); x != nil; x = x.next.Load() {
 			found++
 		}
 		if found == len(used) {
@@ -1269,8 +1269,8 @@ func TestTracersForgotten(t *testing.T) {
 		}
 	}
 	for _, x := range used {
-		if n := x.semaphores.Load(); x.number(&s) != 1 || n != 1 {
-			t.Errorf("of %d semaphores this is %d", n, x.number(&s))
+		if n := x.semaphores.Load(); x.number(&s.sema) != 1 || n != 1 {
+			t.Errorf("of %d semaphores this is %d", n, x.number(&s.sema))
 		}
 	}
 }

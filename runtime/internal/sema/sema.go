@@ -43,8 +43,9 @@ func (p Point) Over() bool { return p.Semaphore.value.Load() >= p.Value }
 // A Semaphore has a value that only grows. It can fail once, and then stays failed. The zero Semaphore
 // has value 0. It must not be copied. All methods may be called concurrently.
 type Semaphore struct {
-	// Tag is for the packages above. This package does not use it.
-	Tag atomic.Uint32
+	// Tag and Notes are for the packages above. This package does not use them.
+	Tag   atomic.Uint32
+	Notes atomic.Pointer[any]
 
 	value   atomic.Uint64           // as far as the host knows; failedValue once it has failed
 	failure atomic.Pointer[failure] // stored before value becomes failedValue
