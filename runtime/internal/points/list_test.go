@@ -178,7 +178,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestAllocsOvertaken has points of one timeline overtaken by another, again and again.
+// TestAllocsOvertaken has points of one producer overtaken by another, again and again.
 func TestAllocsOvertaken(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 100, 1000, keep} {
 		var s Set[int]
@@ -194,7 +194,7 @@ func TestAllocsOvertaken(t *testing.T) {
 	}
 }
 
-// overtakeAll has n points of one timeline overtaken by one of another timeline, and arrive then. It returns the value reached.
+// overtakeAll has n points of one producer overtaken by one of another producer, and arrive then. It returns the value reached.
 func overtakeAll(t testing.TB, s *Set[int], now uint64, n int) uint64 {
 	at := func(k int) Point[int] { return Point[int]{Value: now + uint64(k) + 1, Seq: now + uint64(k) + 1} }
 	for k := range n {
@@ -257,7 +257,7 @@ func BenchmarkAsk(b *testing.B) {
 	}
 }
 
-// BenchmarkArrive has works of two timelines arrive one after the other, in order, or so that those of one timeline are all overtaken.
+// BenchmarkArrive has works of two producers arrive one after the other, in order, or so that those of one producer are all overtaken.
 func BenchmarkArrive(b *testing.B) {
 	for _, n := range []int{1, 1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("in order/%d", n), func(b *testing.B) {

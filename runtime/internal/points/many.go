@@ -3,7 +3,7 @@ package points
 // many is a Set of any number of points. Its methods are those of Set.
 type many[T comparable] struct {
 	list      list[T]               // by value; what is reached leaves it with the next arrival
-	fronts    []Front[T]            // of each timeline that has points in flight
+	fronts    []Front[T]            // of each producer that has points in flight
 	room      [2]Front[T]           // what fronts has at first
 	turn      int                   // the last one of fronts that inTurn has returned
 	overtaken map[Point[T]]struct{} // no longer in list
@@ -13,10 +13,10 @@ type many[T comparable] struct {
 // keep is for how many overtaken points the map is kept when it is empty: a map never gets smaller.
 const keep = 1 << 14
 
-// front returns that of one timeline, or nil.
-func (m *many[T]) front(timeline T) *Front[T] {
+// front returns that of one producer, or nil.
+func (m *many[T]) front(producer T) *Front[T] {
 	for i := range m.fronts {
-		if f := &m.fronts[i]; f.Producer == timeline {
+		if f := &m.fronts[i]; f.Producer == producer {
 			return f
 		}
 	}
@@ -34,7 +34,7 @@ func (m *many[T]) addOvertaken(p Point[T]) {
 	m.overtake(p)
 }
 
-// count adds a point to its timeline's front.
+// count adds a point to its producer's front.
 func (m *many[T]) count(p Point[T]) {
 	f := m.front(p.Producer)
 	switch {
@@ -66,7 +66,7 @@ func (m *many[T]) reaches(value uint64) bool {
 	return back != nil && back.Value >= value
 }
 
-func (m *many[T]) next(value uint64) (timeline T, seq uint64) {
+func (m *many[T]) next(value uint64) (producer T, seq uint64) {
 	p, ok := m.lowest(value)
 	switch back := m.list.back(); {
 	case ok:
@@ -140,12 +140,12 @@ func (m *many[T]) takeOvertaken(p Point[T]) bool {
 	return true
 }
 
-// drop takes n points off the count of a timeline.
-func (m *many[T]) drop(timeline T, n int) {
+// drop takes n points off the count of a producer.
+func (m *many[T]) drop(producer T, n int) {
 	if n == 0 {
 		return
 	}
-	f := m.front(timeline)
+	f := m.front(producer)
 	if f.n -= n; f.n == 0 {
 		last := len(m.fronts) - 1
 		*f, m.fronts[last] = m.fronts[last], Front[T]{}
@@ -156,7 +156,7 @@ func (m *many[T]) drop(timeline T, n int) {
 // nearby is how many points ask looks at.
 const nearby = 16
 
-func (m *many[T]) ask(value uint64, ask func(timeline T, seq uint64)) {
+func (m *many[T]) ask(value uint64, ask func(producer T, seq uint64)) {
 	for i := range m.fronts {
 		m.fronts[i].want = 0
 	}
