@@ -173,7 +173,9 @@ func (deallocaAction) issue(s *submission, tl *timeline) (bool, error) {
 }
 
 // issued reports whether the pool is closed. Then the memory goes back to the driver.
-func (deallocaAction) issued(s *submission, _ *timeline, _ bool) bool { return s.keep[0].pool.closed.Load() }
+func (deallocaAction) issued(s *submission, _ *timeline, _ bool) bool {
+	return s.keep[0].pool.closed.Load()
+}
 
 func (deallocaAction) undo(s *submission, how outcome) {
 	switch how {

@@ -1,5 +1,7 @@
 package gpu
 
+import "github.com/puregpu/puregpu/runtime/internal/sema"
+
 // A barrier touches no stream. If its waits have been reached by the time they are issued, it signals at
 // once. Otherwise it is passing: its signals are published as coming behind all the work that it waits
 // for, and they are given when the waits are reached.
@@ -19,7 +21,7 @@ func (q *Queue) passOn(s *submission) {
 		}
 	}
 	if live == 0 && !s.late {
-		release(q.dev.complete(s))
+		sema.Release(q.dev.complete(s))
 		return
 	}
 	s.deps = s.deps[:max(live, 1)] // a barrier behind a barrier may wait though the work has been passed
@@ -28,17 +30,19 @@ func (q *Queue) passOn(s *submission) {
 }
 
 // handOn publishes what a passing barrier signals.
-func (s *submission) handOn() *timepoint {
-	m := s.deps[0]
-	var released timepointList
+func (s *submission) handOn() *sema.Timepoint {
+	var room [4]sema.Mark
+	behind := s.deps.marks(room[:0])
+	var released sema.List
 	for _, signal := range s.signals {
-		list, wanted := signal.Semaphore.publishFor(point{Value: signal.Value, Timeline: m.tl, Seq: m.seq, Late: true}, s)
-		released.join(list)
+		at := sema.Signal{Value: signal.Value, Producer: behind[0].Producer, Seq: behind[0].Seq, Late: true}
+		list, wanted := signal.Semaphore.Publish(at, behind)
+		released.Join(list)
 		if wanted {
 			s.wantDeps()
 		}
 	}
-	return released.first
+	return released.First()
 }
 
 // wantDeps has the devices asked until the work that a passing barrier waits for is done.
@@ -49,7 +53,7 @@ func (s *submission) wantDeps() {
 }
 
 // completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that this releases.
-func (q *Queue) completeBarrier(s *submission) *timepoint {
+func (q *Queue) completeBarrier(s *submission) *sema.Timepoint {
 	if q.dev.unpark(s) {
 		defer q.dev.npassing.Add(-1) // after its signals, which Close waits for
 	}
@@ -64,8 +68,10 @@ func (q *Queue) completeBarrier(s *submission) *timepoint {
 	}
 	released := q.dev.signal(s)
 	if len(s.deps) > 1 {
+		var room [4]sema.Mark
+		behind := s.deps.marks(room[:0])
 		for _, p := range s.signals {
-			p.Semaphore.forget(s)
+			p.Semaphore.Forget(p.Value, behind)
 		}
 	}
 	q.dev.recycle(s)

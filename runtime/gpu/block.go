@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // A block belongs to one execution of a recording at a time. It has scratch memory, the events of
@@ -100,7 +101,7 @@ func (s *submission) comesAfter(m mark) bool {
 		return true
 	}
 	for _, w := range s.waits {
-		if how, p := w.Semaphore.next(w.Value, nil); how == ordered && p.Timeline == m.tl && p.Seq >= m.seq {
+		if how, p := w.Semaphore.Next(w.Value, nil); how == sema.Ordered && p.Producer == m.tl && p.Seq >= m.seq {
 			return true
 		}
 	}

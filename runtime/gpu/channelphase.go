@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // A channelPhase is how far a channel's life has come. It changes in [Channel.move] alone, along channelLeads.
@@ -147,7 +148,7 @@ func (c *Channel) setFailure(p channelPhase, err error) error {
 // failAll fails what has been submitted to a channel that has failed. What is in its stream holds what it uses until the stream has passed it.
 func (c *Channel) failAll() {
 	if err := c.Err(); err != nil {
-		release(c.q.tl.failInFlight(err))
+		sema.Release(c.q.tl.failInFlight(err))
 		c.cancel(err)
 		c.signal()
 	}

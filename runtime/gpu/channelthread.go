@@ -198,7 +198,7 @@ func (c *Channel) issue(s *submission) {
 	c.mu.Lock()
 	c.hand.ctx, c.hand.since = s.ctx, s.issuedAt
 	for _, p := range s.signals {
-		c.hand.owed = append(c.hand.owed, p.Semaphore)
+		c.hand.owed = append(c.hand.owed, outer(p.Semaphore))
 	}
 	c.tick()
 	c.mu.Unlock()
@@ -247,9 +247,7 @@ func (c *Channel) take(s *submission) error {
 		return err
 	}
 	for _, p := range s.signals {
-		if !p.Semaphore.hopes.Load() {
-			p.Semaphore.hopes.Store(true)
-		}
+		p.Semaphore.ExpectSoon()
 	}
 	if c.last == nil {
 		c.first = s

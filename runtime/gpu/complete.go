@@ -1,42 +1,45 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/internal/work"
+import (
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
 
 // complete does the signals of a submission that is done, returns what that releases, and recycles the record.
-func (d *Device) complete(s *submission) *timepoint {
+func (d *Device) complete(s *submission) *sema.Timepoint {
 	released := d.signal(s)
 	d.recycle(s)
 	return released
 }
 
 // signal does the signals of a submission that is done and returns what that releases.
-func (d *Device) signal(s *submission) *timepoint {
+func (d *Device) signal(s *submission) *sema.Timepoint {
 	s.touch.over()
 	if s.op.Kind == work.Download && s.host != nil && s.seq != 0 {
 		land(s.host, s.stage.bytes())
 	}
-	at := point{Timeline: s.q.tl, Seq: s.seq}
+	at := sema.Signal{Producer: s.q.tl, Seq: s.seq}
 	if s.mode == passing {
-		at = point{Timeline: s.deps[0].tl, Seq: s.deps[0].seq, Late: true}
+		at = sema.Signal{Producer: s.deps[0].tl, Seq: s.deps[0].seq, Late: true}
 	}
-	var released timepointList
+	var released sema.List
 	var wrong error
 	for _, p := range s.signals {
-		var list *timepoint
+		var list *sema.Timepoint
 		if wrong == nil {
 			var err error
 			at.Value = p.Value
-			list, err = p.Semaphore.arrive(at, at)
-			if err != nil && p.Semaphore.failed() == nil { // this submission fails, and nothing else does
+			list, err = p.Semaphore.Arrive(at, at)
+			if err != nil && p.Semaphore.Failed() == nil { // this submission fails, and nothing else does
 				wrong = s.submitError(err)
 			}
 		}
 		if wrong != nil {
-			list = p.Semaphore.fail(wrong)
+			list = p.Semaphore.Fail(wrong)
 		}
-		released.join(list)
+		released.Join(list)
 	}
-	return released.first
+	return released.First()
 }
 
 // submitError makes what a submission's signals fail with.
@@ -53,27 +56,27 @@ func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error
 }
 
 // failSignals fails what a submission would have signalled and returns what that releases.
-func (d *Device) failSignals(s *submission, err error) *timepoint {
+func (d *Device) failSignals(s *submission, err error) *sema.Timepoint {
 	err = s.submitError(err)
 	s.span.failed(err)
 	s.touch.over()
-	var released timepointList
+	var released sema.List
 	for _, p := range s.signals {
-		if p.Semaphore.stream.Load() == isStream {
+		if p.Semaphore.Tag.Load() == isStream {
 			s.noteFailure(p.Semaphore, err)
 		}
-		released.join(p.Semaphore.fail(err))
+		released.Join(p.Semaphore.Fail(err))
 	}
 	clear(s.signals)
 	s.signals, s.host = s.signals[:0], nil
-	return released.first
+	return released.First()
 }
 
 // failSubmission fails what a submission would have signalled, and recycles the record.
 func (d *Device) failSubmission(s *submission, err error) {
 	released := d.failSignals(s, err)
 	d.recycle(s)
-	release(released)
+	sema.Release(released)
 }
 
 // recycle lets go of all that a submission held, and puts the record back.

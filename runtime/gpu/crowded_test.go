@@ -1,10 +1,10 @@
 package gpu
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -62,7 +62,7 @@ func TestCrowded(t *testing.T) {
 	queries := sim.Counters().Devices[0].Calls[simdriver.OpQuery]
 	for range 100 * wake.WaiterRests {
 		fill()
-		s.poll(v, true, false)
+		s.sema.Ask(v, sema.Again)
 	}
 	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(watch+1) { // also of tidying
 		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterRests)
@@ -70,39 +70,5 @@ func TestCrowded(t *testing.T) {
 	sim.ResumeDevice(0)
 	if err := s.Wait(within(t), v); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestHeapOrder pops timepoints that were pushed in any order.
-func TestHeapOrder(t *testing.T) {
-	for n := range 200 {
-		var h timepointHeap
-		sorted := n%3 == 0
-		for i := range n {
-			p := &timepoint{value: uint64(i) / 4, order: uint64(i), index: -1}
-			if !sorted {
-				p.value = rand.Uint64N(20)
-			}
-			h.push(p)
-		}
-		left := n
-		for value := uint64(0); value < 50; value += 1 + rand.Uint64N(20) {
-			last := (*timepoint)(nil)
-			for p := h.pop(value, nil); p != nil; p = p.next {
-				if p.value > value || p.index != -1 || last != nil && (timepointHeap{last, p}).less(1, 0) {
-					t.Fatalf("%d: %+v behind %+v", n, p, last)
-				}
-				last = p
-				left--
-			}
-			if len(h) != left || left > 0 && h[0].value <= value {
-				t.Fatalf("%d: %d of %d are left", n, len(h), left)
-			}
-			for i, p := range h {
-				if p.index != i {
-					t.Fatalf("%d: the one at %d has index %d", n, i, p.index)
-				}
-			}
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -24,7 +25,7 @@ type Device struct {
 	queues     []*Queue                 // of the program
 	every      atomic.Pointer[[]*Queue] // and those of channels, and on adopted streams; replaced under mu
 	events     eventPool
-	timepoints timepointPool
+	timepoints sema.TimepointPool
 	stage      stage
 	waits      wake.Policy
 	poller     *wake.Poller
@@ -138,11 +139,11 @@ func pickAfter(queues []*Queue, affinity uint64, waits []Point) (*Queue, error) 
 		if w.Semaphore == nil || w.Value > MaxValue {
 			return nil, argument("pick", "point %d has no semaphore, or a value above %d", i, uint64(MaxValue))
 		}
-		how, p := w.Semaphore.next(w.Value, nil)
-		if how != ordered {
+		how, p := w.inner().Semaphore.Next(w.Value, nil)
+		if how != sema.Ordered {
 			continue
 		}
-		at := slices.IndexFunc(queues, func(q *Queue) bool { return q.tl == p.Timeline })
+		at := slices.IndexFunc(queues, func(q *Queue) bool { return q.tl == p.Producer })
 		if at >= 0 && allows(affinity, at) && (best == nil || queues[at].load() < best.load()) {
 			best = queues[at]
 		}
@@ -215,7 +216,7 @@ type ByteStats struct {
 
 // Stats returns a snapshot.
 func (d *Device) Stats() Stats {
-	s := Stats{Events: d.events.statistics(), Timepoints: d.timepoints.statistics(), Lost: d.lost.Load() != nil}
+	s := Stats{Events: d.events.statistics(), Timepoints: ObjectStats(d.timepoints.Stats()), Lost: d.lost.Load() != nil}
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -73,7 +74,7 @@ type openOperation struct {
 	since          moment
 	how            string // "parked"
 	hostly         bool
-	waits, signals []Point
+	waits, signals []sema.Point
 }
 
 func (o *openOperation) String() string {
@@ -85,7 +86,7 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 	for _, d := range devices {
 		open = d.openOperations(open)
 	}
-	producers := map[*Semaphore][]*openOperation{}
+	producers := map[*sema.Semaphore][]*openOperation{}
 	for i := range open {
 		for _, p := range open[i].signals {
 			producers[p.Semaphore] = append(producers[p.Semaphore], &open[i])
@@ -99,11 +100,11 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 		}
 		p := ParkedOperation{Op: o.op.String(), Kernel: o.kernel, Label: o.label, Queue: o.q.String(), Age: time.Duration(asked - o.since)}
 		for _, w := range o.waits {
-			value, at, issued := w.Semaphore.outlook(w.Value)
+			value, at, issued := w.Semaphore.Outlook(w.Value)
 			if value >= w.Value || issued && !o.hostly { // also if it has failed
 				continue
 			}
-			wait := ParkedWait{Semaphore: w.Semaphore, Value: w.Value, Current: value}
+			wait := ParkedWait{Semaphore: outer(w.Semaphore), Value: w.Value, Current: value}
 			if issued {
 				wait.Producer = producerOf(at).String()
 			}
@@ -121,7 +122,7 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 }
 
 // reaches reports whether the operation is to signal a point, or a higher value.
-func (o *openOperation) reaches(p Point) bool {
+func (o *openOperation) reaches(p sema.Point) bool {
 	for _, s := range o.signals {
 		if s.Semaphore == p.Semaphore && s.Value >= p.Value {
 			return true
@@ -139,8 +140,8 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 		return open
 	}
 	add := func(s *submission, how string) {
-		signals := append([]Point(nil), s.signals...)
-		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.mode == untilReached, append([]Point(nil), s.waits...), signals})
+		signals := append([]sema.Point(nil), s.signals...)
+		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.mode == untilReached, append([]sema.Point(nil), s.waits...), signals})
 	}
 	d.mu.Lock()
 	for s := d.parked.after; s != &d.parked; s = s.after {
@@ -165,17 +166,6 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 	return open
 }
 
-// outlook returns the value that a semaphore has reached, which of one that has failed is above all, and the point that will reach
-// a value, if one is issued.
-func (s *Semaphore) outlook(value uint64) (now uint64, at point, issued bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.list; l != nil {
-		at, issued = l.points.Lowest(value)
-	}
-	return s.value.Load(), at, issued
-}
-
 // A producer is work in flight that will signal something.
 type producer struct {
 	tl    *timeline
@@ -185,8 +175,8 @@ type producer struct {
 }
 
 // producerOf returns what is behind a point.
-func producerOf(p point) producer {
-	tl := p.Timeline
+func producerOf(p sema.Signal) producer {
+	tl := p.Producer.(*timeline)
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	by := producer{tl: tl, late: p.Late}
@@ -213,27 +203,27 @@ func (p producer) String() string {
 	return fmt.Sprintf("%s on %s, in flight", op, on)
 }
 
-// A waitError says that a wait has ended with its context, and how things stood then. Programs poll with contexts that have ended,
+// A contextError says that a wait has ended with its context, and how things stood then. Programs poll with contexts that have ended,
 // so that nothing is formatted before somebody asks.
-type waitError struct {
-	err, cause error  // of the context
-	point      Point  // the first that was not reached
-	now        uint64 // its semaphore's value
+type contextError struct {
+	err, cause error      // of the context
+	point      sema.Point // the first that was not reached
+	now        uint64     // its semaphore's value
 	by         producer
 	more       int // points besides
 }
 
 // waitEnded returns the error of a wait whose context has ended.
-func waitEnded(ctx context.Context, points []Point) error {
-	e := &waitError{err: ctx.Err(), cause: context.Cause(ctx), more: -1}
+func waitEnded(ctx context.Context, points []sema.Point) error {
+	e := &contextError{err: ctx.Err(), cause: context.Cause(ctx), more: -1}
 	for _, p := range points {
-		if p.Semaphore.value.Load() >= p.Value {
+		if p.Over() {
 			continue
 		}
 		if e.more++; e.more > 0 {
 			continue
 		}
-		now, at, issued := p.Semaphore.outlook(p.Value)
+		now, at, issued := p.Semaphore.Outlook(p.Value)
 		if e.point, e.now = p, now; issued {
 			e.by = producerOf(at)
 		}
@@ -241,7 +231,7 @@ func waitEnded(ctx context.Context, points []Point) error {
 	return e
 }
 
-func (e *waitError) Error() string {
+func (e *contextError) Error() string {
 	var b strings.Builder
 	b.WriteString("gpu: wait")
 	if s := e.point.Semaphore; s != nil { // else all have been reached meanwhile
@@ -262,4 +252,11 @@ func (e *waitError) Error() string {
 	return b.String()
 }
 
-func (e *waitError) Unwrap() []error { return []error{e.err, e.cause} }
+func (e *contextError) Unwrap() []error { return []error{e.err, e.cause} }
+
+// ObjectStats counts the records of a pool.
+type ObjectStats struct {
+	Made int // ever
+	Held int // that exist: Device.Trim drops others
+	Free int // that are not in use
+}

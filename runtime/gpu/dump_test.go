@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // Dump tells what is in flight and what is parked on devices, for a test whose wait has given up. Where a mutex is not let go of it says
@@ -57,6 +59,11 @@ func soonReturned(lines func() []string) []string {
 	}
 }
 
+// lockOf returns the mutex of a semaphore, which another package keeps to itself.
+func lockOf(s *sema.Semaphore) *sync.Mutex {
+	return (*sync.Mutex)(reflect.ValueOf(s).Elem().FieldByName("mu").Addr().UnsafePointer())
+}
+
 // heldForParked names a mutex that [Device.Parked] takes and that is not let go of. In a bubble of testing/synctest no time would pass
 // while a goroutine waits for it.
 func (d *Device) heldForParked() string {
@@ -73,7 +80,7 @@ func (d *Device) heldForParked() string {
 	}
 	for s := d.parked.after; s != &d.parked; s = s.after {
 		for _, p := range s.waits {
-			locks[&p.Semaphore.mu] = "Semaphore.mu"
+			locks[lockOf(p.Semaphore)] = "Semaphore.mu"
 		}
 	}
 	for mu, name := range locks {
@@ -167,7 +174,8 @@ func (s *submission) dump(b *strings.Builder) {
 			b.WriteString(", and more")
 			break
 		}
-		fmt.Fprintf(b, ", signals %d (now %d)", p.Value, p.Semaphore.value.Load())
+		now, _ := p.Semaphore.Value()
+		fmt.Fprintf(b, ", signals %d (now %d)", p.Value, now)
 	}
 	b.WriteString("\n")
 }
@@ -227,7 +235,7 @@ func TestDump(t *testing.T) {
 		wants("stalled", "Simulated GPU 0", "queue 0: issued 1, marked 1, passed 0", "1: fill, recorded true", "after 1 of queue 0 of Simulated GPU 0 (passed 0)",
 			"signals 2 (now 0)", "1 parked", "parked: fill on queue 0 of Simulated GPU 1", "to reach 7")
 		tl := devs[1].Queue(0).tl
-		for name, mu := range map[string]*sync.Mutex{"its mu": &tl.mu, "its retireMu": &tl.retireMu, "its ring's mu": &tl.ring.mu, "Device.mu": &devs[1].mu, "Semaphore.mu": &nobody.mu} {
+		for name, mu := range map[string]*sync.Mutex{"its mu": &tl.mu, "its retireMu": &tl.retireMu, "its ring's mu": &tl.ring.mu, "Device.mu": &devs[1].mu, "Semaphore.mu": lockOf(&nobody.sema)} {
 			mu.Lock()
 			wants("with a mutex held", name+" is held")
 			mu.Unlock()

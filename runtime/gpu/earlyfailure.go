@@ -1,6 +1,10 @@
 package gpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
 
 // Work may fail while a stream still has it: its device is lost, its channel is aborted, the driver took only a part of it, or one of the
 // semaphores that it signals is failed for another reason. Its signals fail then, but the device may go on with it. So that its signals
@@ -66,7 +70,7 @@ func (tl *timeline) addFailed(from, to uint64, err error) {
 
 // failInFlight fails the signals of all work that the stream has been given and has not passed, and returns what that releases. The
 // work stays in the ring.
-func (tl *timeline) failInFlight(err error) *timepoint {
+func (tl *timeline) failInFlight(err error) *sema.Timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
 	if tl.dev.lost.Load() != nil {
@@ -86,11 +90,11 @@ func (tl *timeline) failInFlight(err error) *timepoint {
 		all = append(all, tl.ring.at(seq))
 	}
 	tl.ring.mu.Unlock()
-	var released timepointList
+	var released sema.List
 	for _, s := range all {
-		released.join(tl.dev.failSignals(s, err))
+		released.Join(tl.dev.failSignals(s, err))
 	}
-	return released.first
+	return released.First()
 }
 
 // cause returns why a submission that its stream has passed has failed all the same: because of what it waits for.
@@ -111,13 +115,13 @@ func (s *submission) cause() error {
 func (s *submission) waitFailed() error {
 	for _, w := range s.waits { // some of which needed nothing, for what came before in the stream has waited for it
 		var joined frontier
-		switch how, p := w.Semaphore.next(w.Value, &joined); how {
-		case failed:
-			if err, ok := w.Semaphore.failed().(*SubmitError); ok { // and not because the program failed the semaphore
+		switch how, p := w.Semaphore.Next(w.Value, joined.join); how {
+		case sema.Failed:
+			if err, ok := w.Semaphore.Failed().(*SubmitError); ok { // and not because the program failed the semaphore
 				return err
 			}
-		case ordered:
-			joined.add(mark{p.Timeline, p.Seq})
+		case sema.Ordered:
+			joined.add(markOf(p))
 			for _, m := range joined {
 				if err := m.failed(); err != nil {
 					return err

@@ -7,14 +7,16 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 var (
 	// ErrClosed is the failure of what was closed, or destroyed, with work or waiters left.
-	ErrClosed = errors.New("closed")
+	ErrClosed = sema.ErrClosed
 
 	// ErrValue is a signal that does not raise its semaphore: every value is signalled once at the most.
-	ErrValue = errors.New("semaphore value does not grow")
+	ErrValue = sema.ErrValue
 
 	// ErrRange is an access outside a buffer.
 	ErrRange = errors.New("out of the buffer's range")
@@ -31,6 +33,9 @@ var (
 	// ErrArgument is an argument that can never be right.
 	ErrArgument = errors.New("invalid argument")
 )
+
+// A failure is an error that is stored atomically.
+type failure struct{ err error }
 
 // errZero is the error of a value that was neither opened nor made.
 var errZero = fmt.Errorf("gpu: a zero value, which was neither opened nor made: %w", ErrArgument)

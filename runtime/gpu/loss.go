@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // failed returns why the device takes no more work.
@@ -78,7 +79,7 @@ func (d *Device) check(err error) {
 func (d *Device) failInFlight() {
 	err := d.lost.Load().err
 	for _, q := range d.all() {
-		release(q.tl.failInFlight(err))
+		sema.Release(q.tl.failInFlight(err))
 	}
 	d.cancelParked(err, true)
 }

@@ -33,7 +33,7 @@ func (tl *timeline) records(s *submission, seq uint64) bool {
 // onDemand reports whether the submission is one whose event may be recorded later.
 func (s *submission) onDemand() bool {
 	for i := range s.signals {
-		if s.signals[i].Semaphore.stream.Load() == 0 {
+		if s.signals[i].Semaphore.Tag.Load() == 0 {
 			return false
 		}
 	}

@@ -2,41 +2,6 @@ package gpu
 
 import "fmt"
 
-// SetName gives the semaphore a name, by which errors and [Device.Parked] mention it. An empty name takes it away.
-func (s *Semaphore) SetName(name string) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.renamed()
-	if s.list == nil {
-		if name == "" {
-			return
-		}
-		s.list = new(expected)
-	}
-	s.list.name = name
-}
-
-// String returns how the semaphore is mentioned: semaphore "name", or "a semaphore" if it has no name.
-func (s *Semaphore) String() string {
-	if s == nil {
-		return "no semaphore"
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.list.mention()
-}
-
-// mention is Semaphore.String. The caller holds the semaphore's mu.
-func (l *expected) mention() string {
-	if l == nil || l.name == "" {
-		return "a semaphore"
-	}
-	return fmt.Sprintf("semaphore %q", l.name)
-}
-
 // SetName gives the queue a name, by which errors and [Device.Parked] mention it. An empty name takes it away.
 func (q *Queue) SetName(name string) { q.name.Store(&name) }
 

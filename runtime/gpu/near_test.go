@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // TestNear has work come after what its own stream was given before, for which no place is looked up.
@@ -46,17 +47,17 @@ func TestNear(t *testing.T) {
 		_, q, b := open(t)
 		s := newSemaphore(t, 0)
 		fill(t, q, Order{Signal: []Point{{s, 1}}}, b)
-		first := q.tl.last
-		if want := (Point{s, 1}); first != want {
-			t.Fatalf("what was signalled last is %+v", first)
+		first := (Point{s, 1})
+		if q.tl.last != first.inner() {
+			t.Fatalf("what was signalled last is %+v", q.tl.last)
 		}
 		x := newSemaphore(t, 0)
 		fill(t, q, Order{Wait: []Point{first}, Signal: []Point{{x, 1}}}, b)
-		if want := (Point{x, 1}); q.tl.last != want {
+		if want := (Point{x, 1}).inner(); q.tl.last != want {
 			t.Errorf("what was signalled last is %+v", q.tl.last)
 		}
 		fill(t, q, Order{Signal: []Point{{s, 2}, {x, 2}}}, b)
-		if want := (Point{}); q.tl.last != want {
+		if want := (sema.Point{}); q.tl.last != want {
 			t.Errorf("of two that are signalled the last is %+v", q.tl.last)
 		}
 		if err := WaitAll(within(t), Point{s, 2}, Point{x, 2}); err != nil {
@@ -75,7 +76,7 @@ func TestNear(t *testing.T) {
 			q.tl.addFailed(q.tl.passed.Load()+1, q.tl.issued.Load(), io.EOF)
 			q.tl.retireMu.Unlock()
 			fill(t, q, Order{Wait: []Point{{s, 1}}, Signal: []Point{{x, 1}}}, b)
-			release(s.fail(&SubmitError{Op: "fill", Err: io.EOF}))
+			sema.Release(s.sema.Fail(&SubmitError{Op: "fill", Err: io.EOF}))
 			if err := x.Wait(within(t), 1); !errors.Is(err, io.EOF) {
 				t.Errorf("otherwise %v: %v", otherwise, err)
 			}

@@ -1,6 +1,10 @@
 package gpu
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
 
 // bare reports whether nobody is to be told of the operation.
 func (o *Order) bare() bool { return len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.Timing == nil }
@@ -13,12 +17,12 @@ func (o *Order) check() error {
 		return o.checkLong()
 	}
 	for i, p := range o.Signal {
-		now := p.Semaphore.value.Load()
-		if now == failedValue {
+		now, failed := p.Semaphore.sema.Value()
+		if failed {
 			continue
 		}
 		if p.Value <= now {
-			return backward(p, now)
+			return sema.Backward(p.inner(), now)
 		}
 		for _, w := range o.Wait {
 			if w.Semaphore == p.Semaphore && w.Value >= p.Value {
@@ -53,12 +57,12 @@ func (o *Order) checkLong() error {
 		waits[w.Semaphore] = max(waits[w.Semaphore], w.Value)
 	}
 	for _, p := range o.Signal {
-		now := p.Semaphore.value.Load()
-		if now == failedValue {
+		now, failed := p.Semaphore.sema.Value()
+		if failed {
 			continue
 		}
 		if p.Value <= now {
-			return backward(p, now)
+			return sema.Backward(p.inner(), now)
 		}
 		if v := waits[p.Semaphore]; v >= p.Value {
 			return waitsForItself(p, v)
@@ -69,10 +73,6 @@ func (o *Order) checkLong() error {
 		signals[p.Semaphore] = p.Value
 	}
 	return nil
-}
-
-func backward(p Point, now uint64) error {
-	return fmt.Errorf("signal %d of %v, which is at %d: %w", p.Value, p.Semaphore, now, ErrValue)
 }
 
 func waitsForItself(p Point, wait uint64) error {

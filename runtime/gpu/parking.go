@@ -1,13 +1,17 @@
 package gpu
 
-import "time"
+import (
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
 
 // parking is the part of a submission's record that is in use while it is parked, or a host call that is running.
 type parking struct {
-	before, after *submission  // in a list of the device
-	since         moment       // since when
-	tp            timepoint    // the first of the timepoints given to semaphores
-	tps           []*timepoint // all of them; all but the first go back to the pool with the record
+	before, after *submission       // in a list of the device
+	since         moment            // since when
+	tp            sema.Timepoint    // the first of the timepoints given to semaphores
+	tps           []*sema.Timepoint // all of them; all but the first go back to the pool with the record
 }
 
 // A moment is a point in time of this process. To note one reads one clock, where [time.Now] reads
@@ -108,19 +112,18 @@ func (d *Device) wantPassing() {
 }
 
 // timepoint takes a timepoint for the submission.
-func (s *submission) timepoint() *timepoint {
-	t := &s.tp
+func (s *submission) timepoint() *sema.Timepoint {
 	if len(s.tps) > 0 {
-		t = s.q.dev.timepoints.get()
+		return s.q.dev.timepoints.Get(s)
 	}
-	t.sub, t.index = s, -1
-	return t
+	s.tp.Init(s)
+	return &s.tp
 }
 
-func (s *submission) putTimepoint(t *timepoint) {
+func (s *submission) putTimepoint(t *sema.Timepoint) {
 	if t == &s.tp {
-		*t = timepoint{}
+		*t = sema.Timepoint{}
 	} else {
-		s.q.dev.timepoints.put(t)
+		s.q.dev.timepoints.Put(t)
 	}
 }

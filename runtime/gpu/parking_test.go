@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -17,9 +18,10 @@ func hold(d *Device) (let func()) {
 		panic(err)
 	}
 	s := d.Queue(0).get(work.Barrier)
-	s.signals = append(s.signals, Point{end, 1})
+	s.signals = append(s.signals, Point{end, 1}.inner())
 	s.err.Store(&failure{errors.New("held")})
-	end.mu.Lock() // which the thread takes to fail it
+	mu := lockOf(&end.sema)
+	mu.Lock() // which the thread takes to fail it
 	d.ready(s)
 	for waiting(d) > 0 {
 		runtime.Gosched()
@@ -28,7 +30,16 @@ func hold(d *Device) (let func()) {
 	case <-d.wake: // it may have come by itself
 	default:
 	}
-	return end.mu.Unlock
+	return mu.Unlock
+}
+
+// issuedHere is how many submissions a signal of the host issues itself.
+const issuedHere = 1
+
+// at returns a semaphore's value, and asks no device.
+func at(s *Semaphore) uint64 {
+	now, _ := s.sema.Value()
+	return now
 }
 
 // waiting returns how many submissions a device's thread has to issue.
@@ -81,11 +92,11 @@ func TestParked(t *testing.T) {
 			t.Errorf("%d are ready and the thread is woken %d times, and nobody's waits are over", got, len(d.wake))
 		}
 		signal(t, s, k)
-		if got := waiting(d); got != 2*n-inline || len(d.wake) != 1 || d.Stats().Parked != 0 {
+		if got := waiting(d); got != 2*n-issuedHere || len(d.wake) != 1 || d.Stats().Parked != 0 {
 			t.Errorf("%d are ready, and the thread is woken %d times", got, len(d.wake))
 		}
 		signal(t, s, k+1)
-		if got := waiting(d); got != 2*n-inline {
+		if got := waiting(d); got != 2*n-issuedHere {
 			t.Errorf("%d are ready after another signal", got)
 		}
 	})
@@ -109,7 +120,7 @@ func TestParked(t *testing.T) {
 		}
 		let := hold(d)
 		signal(t, s, 1)
-		if fills, left := sim.Counters().Devices[0].Calls[simdriver.OpFill], waiting(d); fills != inline || left != n-inline {
+		if fills, left := sim.Counters().Devices[0].Calls[simdriver.OpFill], waiting(d); fills != issuedHere || left != n-issuedHere {
 			t.Errorf("%d are issued, and %d left to the thread", fills, left)
 		}
 		let()
@@ -140,23 +151,23 @@ func TestParked(t *testing.T) {
 			for d.Stats().InFlight < 3 {
 				runtime.Gosched()
 			}
-			first.mu.Lock() // the barrier does not get further than that
+			lockOf(&first.sema).Lock() // the barrier does not get further than that
 			sim.ResumeDevice(0)
 			done := make(chan error, 1)
 			go func() { done <- behind.Wait(within(t), 1) }()
 			for q.tl.passed.Load() == 0 {
 				runtime.Gosched()
 			}
-			if second.value.Load() != 0 || behind.value.Load() != 0 {
-				t.Errorf("the barrier is at %d, and the work behind it at %d", second.value.Load(), behind.value.Load())
+			if at(second) != 0 || at(behind) != 0 {
+				t.Errorf("the barrier is at %d, and the work behind it at %d", at(second), at(behind))
 			}
 			if err := q.Barrier(Order{Wait: []Point{{second, 1}}, Signal: []Point{{later, 1}}}); err != nil {
 				t.Error(err)
 			}
-			if later.value.Load() != 0 {
+			if at(later) != 0 {
 				t.Error("a barrier behind the barrier is done before it")
 			}
-			first.mu.Unlock()
+			lockOf(&first.sema).Unlock()
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
@@ -212,7 +223,7 @@ func TestParked(t *testing.T) {
 			if op.OnHost() {
 				s.mode = untilReached
 			}
-			s.signals = append(s.signals, Point{end, 1})
+			s.signals = append(s.signals, Point{end, 1}.inner())
 			d.phase.Store(isStopped) // as it is in the middle of Close
 			if d.Queue(0).enlist(s) {
 				d.Queue(0).run(s)
@@ -254,11 +265,11 @@ func TestReleasedAfterClose(t *testing.T) {
 	if err := d.Queue(0).Execute(Order{Wait: []Point{{gate, 1}}, Signal: []Point{{done, 1}}}, c); err != nil {
 		t.Fatal(err)
 	}
-	list := gate.failWith(why)
+	list := gate.fail(why)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	releaseFromHost(list)
+	sema.ReleaseFromHost(list)
 	if err := done.Wait(t.Context(), 1); !errors.Is(err, why) && !errors.Is(err, ErrClosed) {
 		t.Errorf("the execution's signal: %v", err)
 	}

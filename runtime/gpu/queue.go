@@ -11,6 +11,7 @@ import (
 	"unique"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -92,13 +93,13 @@ func (q *Queue) submit(s *submission, o Order) error {
 		if p.Semaphore == nil || p.Value > MaxValue {
 			return q.reject(s, "wait")
 		}
-		s.waits = append(s.waits, p)
+		s.waits = append(s.waits, p.inner())
 	}
 	for _, p := range o.Signal {
 		if p.Semaphore == nil || p.Value > MaxValue {
 			return q.reject(s, "signal")
 		}
-		s.signals = append(s.signals, p)
+		s.signals = append(s.signals, p.inner())
 	}
 	for _, p := range o.Free {
 		if p.Semaphore == nil || p.Value > MaxValue {
@@ -165,7 +166,7 @@ func (q *Queue) submitLater(s *submission) error {
 			return err
 		}
 	case s.op.Kind == work.Barrier && s.mode != untilReached:
-		if how, _ := s.gather(); how == ordered {
+		if how, _ := s.gather(); how == sema.Ordered {
 			q.passOn(s)
 			return nil
 		}
@@ -194,22 +195,20 @@ func (q *Queue) enlist(s *submission) (isReady bool) {
 	s.open.Store(1) // our own, until all are registered
 	registered := len(s.tps)
 	for _, w := range s.waits {
-		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
+		if w.Reached() {
 			continue
 		}
 		t := s.timepoint()
-		t.issued, t.lazy = s.mode == untilIssued, s.mode == passing
 		s.open.Add(1)
-		how := w.Semaphore.expectAt(w.Value, t)
-		if how == unknown {
-			t.on = w.Semaphore
+		how := w.Semaphore.Register(w.Value, t, s.mode.until())
+		if how == sema.Unknown {
 			s.tps = append(s.tps, t)
 			continue
 		}
 		s.open.Add(-1)
 		s.putTimepoint(t)
-		if how == failed {
-			s.err.CompareAndSwap(nil, &failure{w.Semaphore.failed()})
+		if how == sema.Failed {
+			s.err.CompareAndSwap(nil, &failure{w.Semaphore.Failed()})
 		}
 	}
 	parked := len(s.tps) > registered
@@ -218,7 +217,7 @@ func (q *Queue) enlist(s *submission) (isReady bool) {
 			s.err.CompareAndSwap(nil, &failure{err})
 		}
 	}
-	var released *timepoint
+	var released *sema.Timepoint
 	switch {
 	case s.err.Load() != nil: // no use in waiting for the others
 		s.takeBack()
@@ -228,10 +227,10 @@ func (q *Queue) enlist(s *submission) (isReady bool) {
 	if s.open.Add(-1) == 0 {
 		switch {
 		case s.mode == passing:
-			var end timepointList
-			end.join(released)
-			end.join(q.completeBarrier(s))
-			released = end.first
+			var end sema.List
+			end.Join(released)
+			end.Join(q.completeBarrier(s))
+			released = end.First()
 		default:
 			if parked {
 				q.dev.unpark(s)
@@ -240,7 +239,7 @@ func (q *Queue) enlist(s *submission) (isReady bool) {
 		}
 	}
 	if released != nil {
-		release(released)
+		sema.Release(released)
 	}
 	return isReady
 }
@@ -282,7 +281,7 @@ func (q *Queue) call(s *submission) {
 	fn := s.fn
 	if s.op.Kind == work.Notify {
 		fn = s.span.notified(q, fn)
-		release(q.dev.complete(s))
+		sema.Release(q.dev.complete(s))
 		if err := guard(fn); err != nil { // nothing is left that it could fail
 			slog.Error("gpu: a notified function went wrong", "device", q.dev.info.Name, "err", err)
 		}
@@ -300,7 +299,7 @@ func (q *Queue) call(s *submission) {
 		if err != nil {
 			q.dev.failSubmission(s, err)
 		} else {
-			release(q.dev.complete(s))
+			sema.Release(q.dev.complete(s))
 		}
 	}()
 	err = s.span.called(q, fn)

@@ -1,6 +1,9 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/internal/work"
+import (
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
 // submission done sees everything that it waited for done. It reports false where barriers are in front of something, which
@@ -64,18 +67,18 @@ func (tl *timeline) retireReady(seq uint64) (before mark, held bool) {
 // complete completes submissions that are done, in order, which have left the ring.
 func (tl *timeline) complete(batch []*submission) {
 	first, last := batch[0].seq, batch[len(batch)-1].seq
-	var released timepointList
+	var released sema.List
 	for i := 0; i < len(batch); {
 		if err := tl.outcomeOf(batch[i]); err != nil {
 			if m := (mark{tl, batch[i].seq}); m.failed() == nil {
 				tl.addFailed(m.seq, m.seq, err)
 			}
-			released.join(tl.dev.failSignals(batch[i], err))
+			released.Join(tl.dev.failSignals(batch[i], err))
 		} else if run := sameSignal(batch[i:]); run > 0 && tl.arriveTogether(batch[i:i+run], &released) {
 			i += run
 			continue
 		} else {
-			released.join(tl.dev.signal(batch[i]))
+			released.Join(tl.dev.signal(batch[i]))
 		}
 		i++
 	}
@@ -96,8 +99,8 @@ func (tl *timeline) complete(batch []*submission) {
 	if seq := tl.awaiting.Load(); first <= seq && seq <= last {
 		tl.dev.reclaim()
 	}
-	if released.first != nil {
-		release(released.first)
+	if released.First() != nil {
+		sema.Release(released.First())
 	}
 }
 
@@ -125,13 +128,13 @@ func sameSignal(batch []*submission) int {
 }
 
 // arriveTogether does the signals of a run of such submissions, unless the semaphore is not below all of them.
-func (tl *timeline) arriveTogether(run []*submission, released *timepointList) bool {
+func (tl *timeline) arriveTogether(run []*submission, released *sema.List) bool {
 	first, end := run[0], run[len(run)-1]
-	list, err := first.signals[0].Semaphore.arrive(point{Value: first.signals[0].Value, Timeline: tl, Seq: first.seq},
-		point{Value: end.signals[0].Value, Timeline: tl, Seq: end.seq})
+	list, err := first.signals[0].Semaphore.Arrive(sema.Signal{Value: first.signals[0].Value, Producer: tl, Seq: first.seq},
+		sema.Signal{Value: end.signals[0].Value, Producer: tl, Seq: end.seq})
 	if err != nil {
 		return false
 	}
-	released.join(list)
+	released.Join(list)
 	return true
 }

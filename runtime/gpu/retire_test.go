@@ -55,7 +55,7 @@ func TestFailedBehind(t *testing.T) {
 		defer one.ring.mu.Unlock()
 		return one.ring.head > 2
 	}
-	sound.mu.Lock() // which its signal takes
+	lockOf(&sound.sema).Lock() // which its signal takes
 	go func() { done <- one.poll(2, 1) }()
 	for !taken() {
 		runtime.Gosched()
@@ -64,7 +64,7 @@ func TestFailedBehind(t *testing.T) {
 	for range 1000 {
 		runtime.Gosched()
 	}
-	sound.mu.Unlock()
+	lockOf(&sound.sema).Unlock()
 	<-done
 	<-done
 	for _, s := range []*Semaphore{fails, after} {

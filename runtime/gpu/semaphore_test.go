@@ -43,14 +43,7 @@ func wantValue(t testing.TB, s *Semaphore, value uint64) {
 }
 
 // timepoints returns how many are with a semaphore.
-func timepoints(s *Semaphore) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.list == nil {
-		return 0
-	}
-	return len(s.list.issued) + len(s.list.reach)
-}
+func timepoints(s *Semaphore) int { return s.sema.Waiting() }
 
 // wantNoTimepoints checks that nothing is left with the semaphores.
 func wantNoTimepoints(t testing.TB, all ...*Semaphore) {
@@ -1253,7 +1246,7 @@ func TestTracersForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tracer.number(&s)
+		tracer.number(&s.sema)
 		return tracer
 	}
 	used := []*Tracer{meet()}
@@ -1265,7 +1258,7 @@ func TestTracersForgotten(t *testing.T) {
 		runtime.GC()
 		used = append(used, meet())
 		found := 0
-		for x := s.trace.Load(); x != nil; x = x.next.Load() {
+		for x := traced(s.sema.Notes.Load()); x != nil; x = x.next.Load() {
 			found++
 		}
 		if found == len(used) {
@@ -1276,8 +1269,8 @@ func TestTracersForgotten(t *testing.T) {
 		}
 	}
 	for _, x := range used {
-		if n := x.semaphores.Load(); x.number(&s) != 1 || n != 1 {
-			t.Errorf("of %d semaphores this is %d", n, x.number(&s))
+		if n := x.semaphores.Load(); x.number(&s.sema) != 1 || n != 1 {
+			t.Errorf("of %d semaphores this is %d", n, x.number(&s.sema))
 		}
 	}
 }

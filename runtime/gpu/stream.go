@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // A Stream is work in order: each operation begins when the one before it is done, also where that one waits for a semaphore
@@ -34,7 +36,7 @@ type Stream struct {
 // NewStream makes a stream whose operations are the queue's.
 func (q *Queue) NewStream() *Stream {
 	s := &Stream{q: q}
-	s.sem.stream.Store(isStream)
+	s.sem.sema.Tag.Store(isStream)
 	s.waits = []Point{{Semaphore: &s.sem}}
 	s.signal[0].Semaphore = &s.sem
 	return s
@@ -49,7 +51,7 @@ func (s *Stream) begin() (Order, error) {
 	if s == nil || s.q == nil || s.q.dev == nil {
 		return Order{}, errZero
 	}
-	if err := s.sem.failed(); err != nil {
+	if err := s.sem.sema.Failed(); err != nil {
 		return Order{}, received(err)
 	}
 	s.mu.Lock()
@@ -83,7 +85,7 @@ func (s *Stream) refuse(err error) error {
 // refused fails the stream, and returns what it has failed with.
 func (s *Stream) refused(err error) error {
 	s.sem.Fail(err)
-	return received(s.sem.failed())
+	return received(s.sem.sema.Failed())
 }
 
 // Wait waits until all operations so far are done, the stream has failed, or the context ends, as [Semaphore.Wait] does.
@@ -99,8 +101,8 @@ func (s *Stream) Wait(ctx context.Context) error {
 // when the stream does. The semaphore is the stream's own, for nobody else to signal.
 func (s *Stream) Point() Point {
 	at := s.point()
-	if how, p := s.sem.next(at.Value, nil); how == ordered {
-		mark{p.Timeline, p.Seq}.record() // work that is submitted from now on is not waited for; an error comes with the wait
+	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
+		markOf(p).record() // work that is submitted from now on is not waited for; an error comes with the wait
 		if p.Late {
 			s.recordJoined(at.Value)
 		}
@@ -111,7 +113,7 @@ func (s *Stream) Point() Point {
 // recordJoined has events be behind all that a barrier joins.
 func (s *Stream) recordJoined(value uint64) {
 	var behind frontier
-	s.sem.next(value, &behind)
+	s.sem.sema.Next(value, behind.join)
 	for _, m := range behind {
 		m.record()
 	}
@@ -128,7 +130,7 @@ func (s *Stream) After(points ...Point) error {
 	if s == nil || s.q == nil || s.q.dev == nil {
 		return errZero
 	}
-	if err := s.sem.failed(); err != nil {
+	if err := s.sem.sema.Failed(); err != nil {
 		return received(err)
 	}
 	s.mu.Lock()

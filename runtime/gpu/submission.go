@@ -5,17 +5,9 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
-
-// A Point is a value of a semaphore.
-type Point struct {
-	Semaphore *Semaphore
-	Value     uint64
-}
-
-// At returns the point of the semaphore at a value.
-func (s *Semaphore) At(value uint64) Point { return Point{s, value} }
 
 // Order says what an operation waits for and what it signals. The lists are copied by the call. Signals happen when the
 // work is done, in the order of the list.
@@ -57,10 +49,10 @@ type submission struct {
 	op       work.Op
 	act      action // of the operation, if it is not a plain one
 
-	waits   []Point
-	signals []Point
-	wait1   [1]Point // where waits and signals begin
-	signal1 [1]Point
+	waits   []sema.Point
+	signals []sema.Point
+	wait1   [1]sema.Point // where waits and signals begin
+	signal1 [1]sema.Point
 
 	parking
 
@@ -95,6 +87,17 @@ const (
 	passing                      // a barrier, which is done when its deps are
 )
 
+// until says when the timepoints of a submission are released.
+func (m waitMode) until() sema.Until {
+	switch m {
+	case untilIssued:
+		return sema.UntilIssued
+	case passing:
+		return sema.UntilReachedLazy
+	}
+	return sema.UntilReached
+}
+
 func newSubmission(q *Queue) *submission {
 	s := &submission{q: q}
 	s.waits, s.signals = s.wait1[:0], s.signal1[:0]
@@ -104,38 +107,38 @@ func newSubmission(q *Queue) *submission {
 // gather finds what the work must come after. If a wait has failed it returns why, and for unknown that somebody has still
 // to issue what a wait is for; then there are no deps. What the work's own stream does before it is left out, unless it is a
 // barrier, which may have no work.
-func (s *submission) gather() (resolution, error) {
+func (s *submission) gather() (sema.Resolution, error) {
 	s.late = false
 	for i := range s.waits {
 		w := &s.waits[i]
-		if now := w.Semaphore.value.Load(); w.Value <= now && now != failedValue {
+		if w.Reached() {
 			continue
 		}
-		how, p := w.Semaphore.next(w.Value, &s.deps)
+		how, p := w.Semaphore.Next(w.Value, s.deps.join)
 		switch how {
-		case failed:
+		case sema.Failed:
 			s.letGoAll()
-			return failed, w.Semaphore.failed()
-		case unknown:
+			return sema.Failed, w.Semaphore.Failed()
+		case sema.Unknown:
 			s.letGoAll()
-			return unknown, nil
-		case ordered:
+			return sema.Unknown, nil
+		case sema.Ordered:
 			s.late = s.late || p.Late
-			if p.Timeline != s.q.tl || s.op.Kind == work.Barrier {
-				s.deps.add(mark{p.Timeline, p.Seq})
+			if p.Producer != s.q.tl || s.op.Kind == work.Barrier {
+				s.deps.add(markOf(p))
 			}
 		}
 	}
 	s.gathered = true
-	return ordered, nil
+	return sema.Ordered, nil
 }
 
 // gatherAll is gather for who issues the submission. It returns an error, and what becomes of that, if there are no deps.
 func (s *submission) gatherAll() (outcome, error) {
 	switch how, err := s.gather(); how {
-	case failed:
+	case sema.Failed:
 		return notIssued, err
-	case unknown:
+	case sema.Unknown:
 		return early, errEarly
 	}
 	return issuedWork, nil
@@ -144,7 +147,7 @@ func (s *submission) gatherAll() (outcome, error) {
 // waited reports whether all that the submission waits for is over.
 func (s *submission) waited() bool {
 	for i := range s.waits {
-		if w := &s.waits[i]; w.Semaphore.value.Load() < w.Value {
+		if !s.waits[i].Over() {
 			return false
 		}
 	}
@@ -168,24 +171,6 @@ func (s *submission) letGoDeps() {
 	}
 	clear(s.events)
 	s.events = s.events[:0]
-}
-
-// resolved is called when a timepoint of a parked submission is released. It reports whether the submission is ready, and
-// returns timepoints that are released because it is done.
-func (s *submission) resolved(t *timepoint) (ready bool, more *timepoint) {
-	if t.err != nil { // no use in waiting for the others
-		s.err.CompareAndSwap(nil, &failure{t.err})
-		if s.isParked() { // else whoever enlists it finds the error when it has been parked
-			s.takeBack()
-		}
-	}
-	if s.open.Add(-1) > 0 {
-		return false, nil
-	}
-	if s.mode == passing {
-		return false, s.q.completeBarrier(s)
-	}
-	return true, nil
 }
 
 // isParked reports whether the submission is in the list of parked ones: who enlists it has left all its timepoints. The caller holds
@@ -216,7 +201,7 @@ func (s *submission) cancel(err error) {
 	s.takeBack()
 	if s.open.Add(-1) == 0 {
 		if s.mode == passing {
-			release(s.q.completeBarrier(s))
+			sema.Release(s.q.completeBarrier(s))
 			return
 		}
 		s.q.dev.ready(s)
@@ -226,7 +211,7 @@ func (s *submission) cancel(err error) {
 // takeBack takes the timepoints back that have not been released.
 func (s *submission) takeBack() {
 	for _, t := range s.tps {
-		if t.on.cancel(t) {
+		if t.Cancel() {
 			s.open.Add(-1)
 		}
 	}

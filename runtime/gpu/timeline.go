@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -24,7 +25,7 @@ type timeline struct {
 	closed  atomic.Bool
 
 	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
-	last   Point      // what is signalled by that which was issued last, if it signals that alone, or by what came before
+	last   sema.Point // what is signalled by that which was issued last, if it signals that alone, or by what came before
 	tidyAt uint64     // the number at which the submitter looks what is done
 	issued atomic.Uint64
 	marked atomic.Uint64 // the last with an event behind it; changed under mu
@@ -97,7 +98,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	if how == refused && s.act != nil && s.act.retries(s, err) {
 		how, err = tl.submitCollected(s, err)
 	}
-	var released *timepoint
+	var released *sema.Timepoint
 	wanted := s.cold && s.lent != nil // whatever becomes of the signals
 	if s.act != nil && (how == issuedWork || how == issuedBroken) {
 		wanted = s.act.issued(s, tl, how == issuedBroken) || wanted // before anybody can come after it
@@ -142,9 +143,9 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	}
 	if released != nil {
 		if tl.ch != nil { // its thread can issue what comes next, and need not wake the device's
-			releaseIssuing(released, inline)
+			sema.ReleaseIssuing(released)
 		} else {
-			release(released)
+			sema.Release(released)
 		}
 	}
 	if many {
@@ -187,7 +188,7 @@ func (tl *timeline) equip(s *submission) (how outcome, err error) {
 func (tl *timeline) lockFor(s *submission) (how outcome, err error) {
 	if !s.gathered {
 		tl.mu.Lock()
-		if n := len(s.waits); n == 0 || n == 1 && s.waits[0] == tl.last && tl.last.Semaphore.failed() == nil {
+		if n := len(s.waits); n == 0 || n == 1 && s.waits[0] == tl.last && tl.last.Semaphore.Failed() == nil {
 			s.gathered = true // it comes after nothing but what is in front of it
 			return issuedWork, nil
 		}
@@ -463,20 +464,20 @@ func (s *submission) borrow(to mark) (err error) {
 }
 
 // publish tells the semaphores what is coming, now that the stream has got it.
-func (tl *timeline) publish(s *submission) (*timepoint, bool) {
+func (tl *timeline) publish(s *submission) (*sema.Timepoint, bool) {
 	if len(s.signals) == 1 {
 		tl.last = s.signals[0]
-		return tl.last.Semaphore.publish(point{Value: tl.last.Value, Timeline: tl, Seq: s.seq})
+		return tl.last.Semaphore.Publish(sema.Signal{Value: tl.last.Value, Producer: tl, Seq: s.seq}, nil)
 	}
-	tl.last = Point{}
-	var released timepointList
+	tl.last = sema.Point{}
+	var released sema.List
 	wanted := false
 	for _, p := range s.signals {
-		list, want := p.Semaphore.publish(point{Value: p.Value, Timeline: tl, Seq: s.seq})
-		released.join(list)
+		list, want := p.Semaphore.Publish(sema.Signal{Value: p.Value, Producer: tl, Seq: s.seq}, nil)
+		released.Join(list)
 		wanted = wanted || want
 	}
-	return released.first, wanted
+	return released.First(), wanted
 }
 
 // poll asks the device whether it has done seq, and if so retires everything up to there; if not, whether the oldest work

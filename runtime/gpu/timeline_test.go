@@ -10,6 +10,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // untilIn waits until some goroutine is in a function.
@@ -24,8 +25,8 @@ func TestFailedWhenPassed(t *testing.T) {
 	d, why := new(Device), errors.New("why")
 	tl, other, fails := newTimeline(d), newTimeline(d), newTimeline(d)
 	var of Semaphore
-	of.publish(point{Value: 1, Timeline: fails, Seq: 1})
-	s := &submission{q: &Queue{dev: d, tl: tl}, waits: []Point{{&of, 1}}, deps: frontier{{other, 1}, {fails, 1}}}
+	of.sema.Publish(sema.Signal{Value: 1, Producer: fails, Seq: 1}, nil)
+	s := &submission{q: &Queue{dev: d, tl: tl}, waits: []sema.Point{{Semaphore: &of.sema, Value: 1}}, deps: frontier{{other, 1}, {fails, 1}}}
 	tl.addCover(mark{other, 1})
 	tl.coverMu.Lock() // holds it up at the first
 	result := make(chan error)

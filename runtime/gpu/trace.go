@@ -13,6 +13,7 @@ import (
 	"weak"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -418,6 +419,14 @@ type tracedSemaphore struct {
 	next   atomic.Pointer[tracedSemaphore] // only what is of no use is taken out
 }
 
+// traced returns what a semaphore with these Notes is to the first tracer that has met it, or nil.
+func traced(notes *any) *tracedSemaphore {
+	if notes == nil {
+		return nil
+	}
+	return (*notes).(*tracedSemaphore)
+}
+
 // used returns the first, from one on, whose tracer is in use.
 func (x *tracedSemaphore) used() *tracedSemaphore {
 	for x != nil && x.tracer.Value() == nil {
@@ -427,9 +436,10 @@ func (x *tracedSemaphore) used() *tracedSemaphore {
 }
 
 // number returns the number of a semaphore. The caller holds no lock of it.
-func (t *Tracer) number(s *Semaphore) uint64 {
+func (t *Tracer) number(s *sema.Semaphore) uint64 {
 	for {
-		first := s.trace.Load()
+		notes := s.Notes.Load()
+		first := traced(notes)
 		for x := first; x != nil; x = x.next.Load() {
 			if x.tracer == t.self {
 				if !x.told.Load() && x.told.CompareAndSwap(false, true) && !t.tell(s, x.id) {
@@ -445,24 +455,20 @@ func (t *Tracer) number(s *Semaphore) uint64 {
 			}
 			last = x
 		}
-		s.trace.CompareAndSwap(first, add)
+		var now any = add
+		s.Notes.CompareAndSwap(notes, &now)
 	}
 }
 
 // tell notes the name of a semaphore, if it has one, and reports whether there was room for that.
-func (t *Tracer) tell(s *Semaphore, id uint64) bool {
-	s.mu.Lock()
-	name := ""
-	if s.list != nil {
-		name = s.list.name
-	}
-	s.mu.Unlock()
+func (t *Tracer) tell(s *sema.Semaphore, id uint64) bool {
+	name := s.Name()
 	return name == "" || t.put(&TraceRecord{Kind: TraceName, Label: name, Signals: []TracePoint{{Semaphore: id}}, Done: t.now()})
 }
 
 // renamed has the name told again.
-func (s *Semaphore) renamed() {
-	for x := s.trace.Load(); x != nil; x = x.next.Load() {
+func renamed(s *sema.Semaphore) {
+	for x := traced(s.Notes.Load()); x != nil; x = x.next.Load() {
 		x.told.Store(false)
 	}
 }
@@ -488,7 +494,7 @@ func (c *CommandBuffer) nameKernels(child *CommandBuffer) {
 }
 
 // points adds points to a list.
-func (t *Tracer) points(list []TracePoint, points []Point) []TracePoint {
+func (t *Tracer) points(list []TracePoint, points []sema.Point) []TracePoint {
 	for _, p := range points {
 		list = append(list, TracePoint{t.number(p.Semaphore), p.Value})
 	}
@@ -496,8 +502,8 @@ func (t *Tracer) points(list []TracePoint, points []Point) []TracePoint {
 }
 
 // traceSignal notes a signal of the host, or a failure by it.
-func (s *Semaphore) traceSignal(value uint64, err error) {
-	for x := s.trace.Load(); x != nil; x = x.next.Load() {
+func traceSignal(s *sema.Semaphore, value uint64, err error) {
+	for x := traced(s.Notes.Load()); x != nil; x = x.next.Load() {
 		if t := x.tracer.Value(); t != nil {
 			now, at := t.now(), [1]TracePoint{{t.number(s), value}}
 			t.push(&TraceRecord{Kind: TraceSignal, Submitted: now, Done: now, Signals: at[:], Err: err})
@@ -506,9 +512,9 @@ func (s *Semaphore) traceSignal(value uint64, err error) {
 }
 
 // tracerOf returns the tracer that has met one of the points' semaphores, if there is one.
-func tracerOf(points []Point) *Tracer {
+func tracerOf(points []sema.Point) *Tracer {
 	for _, p := range points {
-		if x := p.Semaphore.trace.Load().used(); x != nil {
+		if x := traced(p.Semaphore.Notes.Load()).used(); x != nil {
 			return x.tracer.Value()
 		}
 	}
@@ -516,34 +522,34 @@ func tracerOf(points []Point) *Tracer {
 }
 
 // waitTraced is wait, and notes it.
-func (t *Tracer) wait(ctx context.Context, points []Point, all bool, index *int) error {
+func (t *Tracer) wait(ctx context.Context, points []Point, all bool) (index int, err error) {
 	r := TraceRecord{Kind: TraceWait, Op: "wait", Submitted: t.now()}
 	if !all {
 		r.Op = "wait for any"
 	}
 	defer rtrace.StartRegion(ctx, "gpu wait").End()
-	r.Err = waitUntil(ctx, points, all, index)
+	index, r.Err = waitUntil(ctx, points, all)
 	var room [4]TracePoint
-	r.Done, r.Waits = t.now(), t.points(room[:0], points)
+	r.Done, r.Waits = t.now(), t.points(room[:0], inner(points))
 	t.push(&r)
-	return r.Err
+	return index, r.Err
 }
 
 // traceCall returns a function of OnReached that notes when it is called.
-func (s *Semaphore) traceCall(value uint64, fn func(error)) func(error) {
-	t := tracerOf([]Point{{s, value}})
+func traceCall(p sema.Point, fn func(error)) func(error) {
+	t := tracerOf([]sema.Point{p})
 	if t == nil {
 		return fn
 	}
 	return func(err error) {
-		r := TraceRecord{Kind: TraceCall, Op: "function", Timed: HostTime, Submitted: t.now(), Waits: []TracePoint{{t.number(s), value}}}
+		r := TraceRecord{Kind: TraceCall, Op: "function", Timed: HostTime, Submitted: t.now(), Waits: t.points(nil, []sema.Point{p})}
 		r.Begun = r.Submitted
 		defer func() {
 			r.Done = t.now()
 			r.Ended = r.Done
 			t.push(&r)
 		}()
-		pprof.Do(context.Background(), pprof.Labels("gpu_op", "function", "gpu_semaphore", s.String()), func(context.Context) { fn(err) })
+		pprof.Do(context.Background(), pprof.Labels("gpu_op", "function", "gpu_semaphore", p.Semaphore.String()), func(context.Context) { fn(err) })
 	}
 }
 

@@ -16,7 +16,7 @@ func (d *Device) Trim() error {
 	for _, q := range d.all() {
 		q.trim()
 	}
-	d.timepoints.trim()
+	d.timepoints.Trim()
 	err := d.do(func() error { return errors.Join(d.events.trim(), d.stage.trim()) })
 	if err != nil {
 		d.check(err)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // A failedStreams notes with which errors a device's streams have failed. Close returns those that the program has not received, for a
@@ -73,13 +74,13 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 
 // noteFailure notes that a stream has failed with err, the error of one of its operations, unless the program has brought that about: it
 // has failed what the operation waited for, or closed the device, the queue or the channel.
-func (s *submission) noteFailure(stream *Semaphore, err error) {
+func (s *submission) noteFailure(stream *sema.Semaphore, err error) {
 	e, ok := err.(*SubmitError)
-	if !ok || e.received == nil || !stream.stream.CompareAndSwap(isStream, isStreamFailed) {
+	if !ok || e.received == nil || !stream.Tag.CompareAndSwap(isStream, isStreamFailed) {
 		return
 	}
 	for _, w := range s.waits {
-		if _, ofWork := w.Semaphore.failed().(*SubmitError); w.Semaphore.failed() != nil && !ofWork {
+		if _, ofWork := w.Semaphore.Failed().(*SubmitError); w.Semaphore.Failed() != nil && !ofWork {
 			return
 		}
 	}

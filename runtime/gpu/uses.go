@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // Uses say which work may touch memory of a pool. They order two sides without a common lock:
@@ -179,11 +181,11 @@ func (f *parkedFrees) ready() (ready []*parkedFree) {
 // awaitUses parks a dealloca until the streams have passed the uses that its own order does not cover.
 func (s *submission) awaitUses() {
 	ctx, cancel := context.WithCancel(context.Background())
-	over := new(Semaphore)
+	over := new(sema.Semaphore)
 	s.endAwait()
 	s.awaiting = &parkedFree{s.left, cancel, make(chan struct{})}
 	s.q.dev.frees.add(s.awaiting)
-	s.waits = append(s.waits, Point{over, 1})
+	s.waits = append(s.waits, sema.Point{Semaphore: over, Value: 1})
 	s.letGoAll()
 	go s.left.signal(ctx, over)
 	s.q.enlistAgain(s)
@@ -201,12 +203,12 @@ func (s *submission) endAwait() {
 
 // signal signals a semaphore when the streams have passed the whole frontier, unless the context ends
 // before. If one of their devices is lost, nobody can tell: the semaphore fails.
-func (f frontier) signal(ctx context.Context, over *Semaphore) {
+func (f frontier) signal(ctx context.Context, over *sema.Semaphore) {
 	if !f.await(ctx) {
 		return
 	}
 	if err := f.lost(); err != nil {
-		over.Fail(err)
+		sema.ReleaseFromHost(over.Fail(err))
 		return
 	}
 	over.Signal(1)

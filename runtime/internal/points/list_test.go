@@ -135,7 +135,7 @@ func TestSteps(t *testing.T) {
 		for _, n := range sizes {
 			var s Set[int]
 			for i, v := range values(n) {
-				s.Add(Point[int]{Value: v, Timeline: i % 2, Seq: uint64(i/2 + 1)})
+				s.Add(Point[int]{Value: v, Producer: i % 2, Seq: uint64(i/2 + 1)})
 			}
 			each := float64(s.many.list.moved) / float64(n)
 			t.Logf("%s, %d: %.2f moved for each", name, n, each)
@@ -178,7 +178,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestAllocsOvertaken has points of one timeline overtaken by another, again and again.
+// TestAllocsOvertaken has points of one producer overtaken by another, again and again.
 func TestAllocsOvertaken(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 100, 1000, keep} {
 		var s Set[int]
@@ -194,13 +194,13 @@ func TestAllocsOvertaken(t *testing.T) {
 	}
 }
 
-// overtakeAll has n points of one timeline overtaken by one of another timeline, and arrive then. It returns the value reached.
+// overtakeAll has n points of one producer overtaken by one of another producer, and arrive then. It returns the value reached.
 func overtakeAll(t testing.TB, s *Set[int], now uint64, n int) uint64 {
 	at := func(k int) Point[int] { return Point[int]{Value: now + uint64(k) + 1, Seq: now + uint64(k) + 1} }
 	for k := range n {
 		s.Add(at(k))
 	}
-	p := Point[int]{Value: now + uint64(n) + 1, Timeline: 1, Seq: 1}
+	p := Point[int]{Value: now + uint64(n) + 1, Producer: 1, Seq: 1}
 	s.Add(p)
 	s.Arrive(now, p, p)
 	for k := range n {
@@ -246,7 +246,7 @@ func BenchmarkAsk(b *testing.B) {
 				values := orders[name](n)
 				var s Set[int]
 				for i, v := range values {
-					s.Add(Point[int]{Value: v, Timeline: i % 2, Seq: uint64(i/2 + 1)})
+					s.Add(Point[int]{Value: v, Producer: i % 2, Seq: uint64(i/2 + 1)})
 				}
 				r := rand.New(rand.NewPCG(1, 2))
 				for b.Loop() {
@@ -257,12 +257,12 @@ func BenchmarkAsk(b *testing.B) {
 	}
 }
 
-// BenchmarkArrive has works of two timelines arrive one after the other, in order, or so that those of one timeline are all overtaken.
+// BenchmarkArrive has works of two producers arrive one after the other, in order, or so that those of one producer are all overtaken.
 func BenchmarkArrive(b *testing.B) {
 	for _, n := range []int{1, 1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("in order/%d", n), func(b *testing.B) {
 			var s Set[int]
-			at := func(i int) Point[int] { return Point[int]{Value: uint64(i + 1), Timeline: i % 2, Seq: uint64(i/2 + 1)} }
+			at := func(i int) Point[int] { return Point[int]{Value: uint64(i + 1), Producer: i % 2, Seq: uint64(i/2 + 1)} }
 			for i := range n {
 				s.Add(at(i))
 			}

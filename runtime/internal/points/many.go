@@ -3,7 +3,7 @@ package points
 // many is a Set of any number of points. Its methods are those of Set.
 type many[T comparable] struct {
 	list      list[T]               // by value; what is reached leaves it with the next arrival
-	fronts    []Front[T]            // of each timeline that has points in flight
+	fronts    []Front[T]            // of each producer that has points in flight
 	room      [2]Front[T]           // what fronts has at first
 	turn      int                   // the last one of fronts that inTurn has returned
 	overtaken map[Point[T]]struct{} // no longer in list
@@ -13,10 +13,10 @@ type many[T comparable] struct {
 // keep is for how many overtaken points the map is kept when it is empty: a map never gets smaller.
 const keep = 1 << 14
 
-// front returns that of one timeline, or nil.
-func (m *many[T]) front(timeline T) *Front[T] {
+// front returns that of one producer, or nil.
+func (m *many[T]) front(producer T) *Front[T] {
 	for i := range m.fronts {
-		if f := &m.fronts[i]; f.Timeline == timeline {
+		if f := &m.fronts[i]; f.Producer == producer {
 			return f
 		}
 	}
@@ -34,15 +34,15 @@ func (m *many[T]) addOvertaken(p Point[T]) {
 	m.overtake(p)
 }
 
-// count adds a point to its timeline's front.
+// count adds a point to its producer's front.
 func (m *many[T]) count(p Point[T]) {
-	f := m.front(p.Timeline)
+	f := m.front(p.Producer)
 	switch {
 	case f == nil:
 		if m.fronts == nil {
 			m.fronts = m.room[:0]
 		}
-		m.fronts = append(m.fronts, Front[T]{Timeline: p.Timeline, Seq: p.Seq, value: p.Value, n: 1})
+		m.fronts = append(m.fronts, Front[T]{Producer: p.Producer, Seq: p.Seq, value: p.Value, n: 1})
 	case p.Seq >= f.Seq && p.Value >= f.value:
 		f.Seq, f.value = p.Seq, p.Value
 		f.n++
@@ -66,16 +66,16 @@ func (m *many[T]) reaches(value uint64) bool {
 	return back != nil && back.Value >= value
 }
 
-func (m *many[T]) next(value uint64) (timeline T, seq uint64) {
+func (m *many[T]) next(value uint64) (producer T, seq uint64) {
 	p, ok := m.lowest(value)
 	switch back := m.list.back(); {
 	case ok:
 	case back != nil:
 		p = *back
 	case len(m.fronts) > 0:
-		return m.fronts[0].Timeline, m.fronts[0].Seq
+		return m.fronts[0].Producer, m.fronts[0].Seq
 	}
-	return p.Timeline, p.Seq
+	return p.Producer, p.Seq
 }
 
 func (m *many[T]) inTurn(asks []Front[T]) (n int) {
@@ -83,7 +83,7 @@ func (m *many[T]) inTurn(asks []Front[T]) (n int) {
 		return copy(asks, m.fronts)
 	}
 	if back := m.list.back(); back != nil {
-		asks[0] = *m.front(back.Timeline)
+		asks[0] = *m.front(back.Producer)
 		n = 1
 	}
 	for ; n < len(asks); n++ {
@@ -115,7 +115,7 @@ func (m *many[T]) arrive(now uint64, first, last Point[T]) {
 	if next.Seq != 0 && !taken {
 		m.overtake(next)
 	}
-	m.drop(last.Timeline, own)
+	m.drop(last.Producer, own)
 }
 
 func (m *many[T]) overtake(p Point[T]) {
@@ -136,16 +136,16 @@ func (m *many[T]) takeOvertaken(p Point[T]) bool {
 		}
 		m.peak = 0
 	}
-	m.drop(p.Timeline, 1)
+	m.drop(p.Producer, 1)
 	return true
 }
 
-// drop takes n points off the count of a timeline.
-func (m *many[T]) drop(timeline T, n int) {
+// drop takes n points off the count of a producer.
+func (m *many[T]) drop(producer T, n int) {
 	if n == 0 {
 		return
 	}
-	f := m.front(timeline)
+	f := m.front(producer)
 	if f.n -= n; f.n == 0 {
 		last := len(m.fronts) - 1
 		*f, m.fronts[last] = m.fronts[last], Front[T]{}
@@ -156,7 +156,7 @@ func (m *many[T]) drop(timeline T, n int) {
 // nearby is how many points ask looks at.
 const nearby = 16
 
-func (m *many[T]) ask(value uint64, ask func(timeline T, seq uint64)) {
+func (m *many[T]) ask(value uint64, ask func(producer T, seq uint64)) {
 	for i := range m.fronts {
 		m.fronts[i].want = 0
 	}
@@ -164,7 +164,7 @@ func (m *many[T]) ask(value uint64, ask func(timeline T, seq uint64)) {
 	for n, left := 0, len(m.fronts); n < nearby && left > 0 && k < m.list.dir.len(); n++ {
 		points := m.list.dir.all()[k].chunk.all()
 		p := &points[at]
-		if f := m.front(p.Timeline); f.want == 0 && p.Value > f.jumbled {
+		if f := m.front(p.Producer); f.want == 0 && p.Value > f.jumbled {
 			f.want = p.Seq
 			left--
 		}
@@ -177,6 +177,6 @@ func (m *many[T]) ask(value uint64, ask func(timeline T, seq uint64)) {
 		if f.want == 0 {
 			f.want = f.Seq
 		}
-		ask(f.Timeline, f.want)
+		ask(f.Producer, f.want)
 	}
 }

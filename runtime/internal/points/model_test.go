@@ -70,20 +70,20 @@ type tape interface {
 	IntN(n int) int
 }
 
-// A work is in flight on a timeline.
+// A work is in flight on a producer.
 type work struct {
 	seq     uint64
 	signals []uint64
 }
 
-// play has timelines signal values of a semaphore and compares the Set with a naive one. It returns what is wrong.
+// play has producers signal values of a semaphore and compares the Set with a naive one. It returns what is wrong.
 func play(r tape, steps int) error {
 	var s Set[int]
 	var m naive
 	now := uint64(0)
-	timelines := make([][]work, 1+r.IntN(5))
+	producers := make([][]work, 1+r.IntN(5))
 	late := []Point[int](nil) // of barriers, which may come at any time after their work
-	issued := make([]uint64, len(timelines))
+	issued := make([]uint64, len(producers))
 	kind, top, bottom := r.IntN(4), uint64(1), uint64(1<<40)
 	value := func() uint64 {
 		switch kind {
@@ -120,30 +120,30 @@ func play(r tape, steps int) error {
 			return false, nil
 		}
 		mistake, err := false, error(nil)
-		timeline := r.IntN(len(timelines))
-		at := Point[int]{Timeline: timeline}
+		producer := r.IntN(len(producers))
+		at := Point[int]{Producer: producer}
 		switch k := r.IntN(20); {
 		case k < 10:
 			for range 1 + r.IntN(6) {
-				issued[timeline]++
-				w := work{seq: issued[timeline]}
+				issued[producer]++
+				w := work{seq: issued[producer]}
 				for range 1 + r.IntN(5)/4 {
 					at.Seq, at.Value = w.seq, value()
 					w.signals = append(w.signals, at.Value)
 					s.Add(at)
 					m.add(at)
 				}
-				timelines[timeline] = append(timelines[timeline], w)
+				producers[producer] = append(producers[producer], w)
 			}
-		case k == 10 && len(timelines[timeline]) > 0:
-			w := timelines[timeline][r.IntN(len(timelines[timeline]))]
+		case k == 10 && len(producers[producer]) > 0:
+			w := producers[producer][r.IntN(len(producers[producer]))]
 			at.Seq, at.Late, at.Value = w.seq, true, value()
 			s.Add(at)
 			m.add(at)
 			late = append(late, at)
 		case k == 11 && len(late) > 0:
 			i := r.IntN(len(late))
-			if p := late[i]; len(timelines[p.Timeline]) == 0 || timelines[p.Timeline][0].seq > p.Seq {
+			if p := late[i]; len(producers[p.Producer]) == 0 || producers[p.Producer][0].seq > p.Seq {
 				late = slices.Delete(late, i, i+1)
 				mistake, err = arrive(p, p)
 			}
@@ -152,22 +152,22 @@ func play(r tape, steps int) error {
 		case k == 13: // something that was not added
 			at.Value = now + uint64(r.IntN(3))
 			mistake, err = arrive(at, at)
-		case k < 17 && len(timelines[timeline]) > 0: // several works at once
+		case k < 17 && len(producers[producer]) > 0: // several works at once
 			n := 0
-			for n < len(timelines[timeline]) && len(timelines[timeline][n].signals) == 1 && (n == 0 || timelines[timeline][n].signals[0] > at.Value) {
-				at.Value = timelines[timeline][n].signals[0]
+			for n < len(producers[producer]) && len(producers[producer][n].signals) == 1 && (n == 0 || producers[producer][n].signals[0] > at.Value) {
+				at.Value = producers[producer][n].signals[0]
 				n++
 			}
-			if n > 0 && timelines[timeline][0].signals[0] > now {
+			if n > 0 && producers[producer][0].signals[0] > now {
 				first, last := at, at
-				first.Seq, first.Value = timelines[timeline][0].seq, timelines[timeline][0].signals[0]
-				last.Seq = timelines[timeline][n-1].seq
-				timelines[timeline] = timelines[timeline][n:]
+				first.Seq, first.Value = producers[producer][0].seq, producers[producer][0].signals[0]
+				last.Seq = producers[producer][n-1].seq
+				producers[producer] = producers[producer][n:]
 				mistake, err = arrive(first, last)
 			}
-		case len(timelines[timeline]) > 0:
-			w := timelines[timeline][0]
-			timelines[timeline] = timelines[timeline][1:]
+		case len(producers[producer]) > 0:
+			w := producers[producer][0]
+			producers[producer] = producers[producer][1:]
 			for _, v := range w.signals {
 				if at.Seq, at.Value = w.seq, v; err == nil && !mistake {
 					mistake, err = arrive(at, at)
@@ -180,7 +180,7 @@ func play(r tape, steps int) error {
 		if mistake { // the semaphore fails
 			s.Clear()
 			m, late = naive{}, nil
-			clear(timelines)
+			clear(producers)
 		}
 		if err := compare(&s, &m, now, now+uint64(r.IntN(20))+1); err != nil {
 			return fail("%v", err)
@@ -204,14 +204,14 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	if s.Reaches(value) != ok {
 		return fmt.Errorf("at %d, a point reaches %d: %t", now, value, !ok)
 	}
-	timeline, seq := s.Next(value)
+	producer, seq := s.Next(value)
 	switch q := len(m.points) - 1; {
-	case ok && (timeline != p.Timeline || seq != p.Seq):
-		return fmt.Errorf("timeline %d at %d is next for %d, want %+v", timeline, seq, value, p)
-	case !ok && q >= 0 && m.points[q].Value > now && (timeline != m.points[q].Timeline || seq != m.points[q].Seq):
-		return fmt.Errorf("timeline %d at %d is next for %d, want %+v", timeline, seq, value, m.points[q])
+	case ok && (producer != p.Producer || seq != p.Seq):
+		return fmt.Errorf("producer %d at %d is next for %d, want %+v", producer, seq, value, p)
+	case !ok && q >= 0 && m.points[q].Value > now && (producer != m.points[q].Producer || seq != m.points[q].Seq):
+		return fmt.Errorf("producer %d at %d is next for %d, want %+v", producer, seq, value, m.points[q])
 	case q >= 0 && seq == 0, q < 0 && seq != 0:
-		return fmt.Errorf("timeline %d at %d is next, and %d points are in flight", timeline, seq, q+1)
+		return fmt.Errorf("producer %d at %d is next, and %d points are in flight", producer, seq, q+1)
 	}
 	type need struct {
 		least, last uint64
@@ -219,10 +219,10 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	}
 	needs := map[int]*need{}
 	for _, p := range m.points {
-		n := needs[p.Timeline]
+		n := needs[p.Producer]
 		if n == nil {
 			n = new(need)
-			needs[p.Timeline] = n
+			needs[p.Producer] = n
 		}
 		switch {
 		case p.Value < value:
@@ -233,37 +233,37 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 		n.last = max(n.last, p.Seq)
 	}
 	asked := map[int]uint64{}
-	s.Ask(value, func(timeline int, seq uint64) { asked[timeline] = seq })
+	s.Ask(value, func(producer int, seq uint64) { asked[producer] = seq })
 	if len(asked) != len(needs) || s.Empty() != (len(needs) == 0) {
-		return fmt.Errorf("asked %v for %d, and points are on %d timelines", asked, value, len(needs))
+		return fmt.Errorf("asked %v for %d, and points are on %d producers", asked, value, len(needs))
 	}
-	for timeline, n := range needs {
-		if asked[timeline] < n.least {
-			return fmt.Errorf("asked timeline %d about %d for %d; want %d or more", timeline, asked[timeline], value, n.least)
+	for producer, n := range needs {
+		if asked[producer] < n.least {
+			return fmt.Errorf("asked producer %d about %d for %d; want %d or more", producer, asked[producer], value, n.least)
 		}
 	}
 	each := 0
-	s.Each(func(timeline int, seq uint64) {
-		if n := needs[timeline]; n != nil && seq >= n.last {
+	s.Each(func(producer int, seq uint64) {
+		if n := needs[producer]; n != nil && seq >= n.last {
 			each++
 		}
 	})
 	if each != len(needs) {
-		return fmt.Errorf("%d timelines are told with all that is in flight, and points are on %d", each, len(needs))
+		return fmt.Errorf("%d producers are told with all that is in flight, and points are on %d", each, len(needs))
 	}
 	turn := map[int]bool{}
 	for range len(needs) {
 		var asks [2]Front[int]
 		n := s.Turn(asks[:])
 		if n != min(len(asks), len(needs)) {
-			return fmt.Errorf("%d timelines are asked at a time, of %d", n, len(needs))
+			return fmt.Errorf("%d producers are asked at a time, of %d", n, len(needs))
 		}
 		for _, f := range asks[:n] {
-			turn[f.Timeline] = true
+			turn[f.Producer] = true
 		}
 	}
 	if len(turn) != len(needs) {
-		return fmt.Errorf("%d timelines are asked, of %d", len(turn), len(needs))
+		return fmt.Errorf("%d producers are asked, of %d", len(turn), len(needs))
 	}
 	if s.many == nil {
 		return nil
@@ -271,12 +271,12 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	for _, f := range s.many.fronts {
 		n := 0
 		for _, p := range m.points {
-			if p.Timeline == f.Timeline {
+			if p.Producer == f.Producer {
 				n++
 			}
 		}
-		if f.n != n || f.Seq < needs[f.Timeline].last {
-			return fmt.Errorf("the front of timeline %d is at %d with %d points; want %d and %d", f.Timeline, f.Seq, f.n, needs[f.Timeline].last, n)
+		if f.n != n || f.Seq < needs[f.Producer].last {
+			return fmt.Errorf("the front of producer %d is at %d with %d points; want %d and %d", f.Producer, f.Seq, f.n, needs[f.Producer].last, n)
 		}
 	}
 	return check(&s.many.list)
@@ -308,8 +308,8 @@ func check[T comparable](l *list[T]) error {
 
 // TestAsk is about which work a waiter has devices asked about: no more than is needed, as long as values are added in order.
 func TestAsk(t *testing.T) {
-	at := func(timeline int, seq, value uint64) Point[int] {
-		return Point[int]{Value: value, Timeline: timeline, Seq: seq}
+	at := func(producer int, seq, value uint64) Point[int] {
+		return Point[int]{Value: value, Producer: producer, Seq: seq}
 	}
 	for name, c := range map[string]struct {
 		points []Point[int]
@@ -319,19 +319,19 @@ func TestAsk(t *testing.T) {
 		"nothing in flight":             {nil, 5, map[int]uint64{}},
 		"the only one, above":           {[]Point[int]{at(0, 1, 7)}, 5, map[int]uint64{0: 1}},
 		"the only one, below":           {[]Point[int]{at(0, 1, 3)}, 5, map[int]uint64{0: 1}},
-		"one timeline":                  {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(0, 3, 3), at(0, 4, 4)}, 3, map[int]uint64{0: 3}},
-		"two timelines":                 {[]Point[int]{at(0, 1, 1), at(1, 1, 2), at(0, 2, 3), at(1, 2, 4), at(0, 3, 5), at(1, 3, 6)}, 3, map[int]uint64{0: 2, 1: 2}},
-		"one timeline is all below":     {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
+		"one producer":                  {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(0, 3, 3), at(0, 4, 4)}, 3, map[int]uint64{0: 3}},
+		"two producers":                 {[]Point[int]{at(0, 1, 1), at(1, 1, 2), at(0, 2, 3), at(1, 2, 4), at(0, 3, 5), at(1, 3, 6)}, 3, map[int]uint64{0: 2, 1: 2}},
+		"one producer is all below":     {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
 		"later work has a lower value":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9)}, 7, map[int]uint64{0: 3}},
 		"what comes after is in order":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9), at(0, 4, 10), at(0, 5, 11)}, 10, map[int]uint64{0: 4}},
-		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Timeline: 0, Seq: 3, Late: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
+		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Producer: 0, Seq: 3, Late: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
 	} {
 		var s Set[int]
 		for _, p := range c.points {
 			s.Add(p)
 		}
 		got := map[int]uint64{}
-		s.Ask(c.value, func(timeline int, seq uint64) { got[timeline] = seq })
+		s.Ask(c.value, func(producer int, seq uint64) { got[producer] = seq })
 		if !maps.Equal(got, c.want) {
 			t.Errorf("%s: asked about %v, want %v", name, got, c.want)
 		}
@@ -382,13 +382,13 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// Each calls a function with each timeline that has points in flight, and the last number that any of them is of.
-func (s *Set[T]) Each(f func(timeline T, seq uint64)) {
+// Each calls a function with each producer that has points in flight, and the last number that any of them is of.
+func (s *Set[T]) Each(f func(producer T, seq uint64)) {
 	if s.many != nil {
 		for i := range s.many.fronts {
-			f(s.many.fronts[i].Timeline, s.many.fronts[i].Seq)
+			f(s.many.fronts[i].Producer, s.many.fronts[i].Seq)
 		}
 	} else if s.one.Seq != 0 {
-		f(s.one.Timeline, s.one.Seq)
+		f(s.one.Producer, s.one.Seq)
 	}
 }

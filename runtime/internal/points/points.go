@@ -1,33 +1,37 @@
-// Package points keeps the points of one semaphore: which values work in flight will signal. It knows neither devices nor locks. No
-// operation looks at all points, and none makes garbage once there have been as many.
+// Package points keeps the signals in flight of one semaphore: which values work that has been issued
+// will signal. It knows neither locks nor what does the work. No operation looks at all points. None
+// makes garbage once there have been as many points before.
 //
-// Work is known by its timeline, which does its work in order, and by its number there. Once the value of a point is reached, whoever
-// reached it, nobody waits for the point any more; but its work may still be in flight, and signal the value later:
+// Work is known by its producer, which does its work in order, and by its number there. Once the value
+// of a point is reached, nobody waits for the point any more. But its work may still be in flight, and
+// signal the value later:
 //
-//   - Work of another timeline, which nothing orders, has raised the value further, before or after the point was added. Then the point is
-//     overtaken: its signal changes nothing, and is no mistake.
-//   - Anybody else has signalled that value, or the host a higher one. Then the signal is a mistake, for which the semaphore fails.
+//   - If work of another producer, which nothing orders, has raised the value further, before or after
+//     the point was added, the point is overtaken. Its signal changes nothing and is no mistake.
+//   - If somebody else has signalled that value, or the host a higher one, the signal is a mistake. The
+//     semaphore fails for it.
 //
-// Overtaken points are kept by themselves. Of mistakes nothing is kept but their number, so that a device is asked until they are found.
+// Overtaken points are kept apart. Of mistakes only the number is kept, so that a producer is asked
+// until they are found.
 package points
 
 // A Point says that work in flight signals a value.
 type Point[T comparable] struct {
 	Value    uint64
-	Timeline T
-	Seq      uint64 // of the work in its timeline, from 1
+	Producer T
+	Seq      uint64 // of the work in its producer, from 1
 	Late     bool   // by a barrier behind the work, after the work's own signals
 }
 
 // within reports whether a point is of work from first to last.
 func (p *Point[T]) within(first, last *Point[T]) bool {
-	return p.Timeline == last.Timeline && p.Late == last.Late &&
+	return p.Producer == last.Producer && p.Late == last.Late &&
 		p.Seq >= first.Seq && p.Seq <= last.Seq && p.Value >= first.Value && p.Value <= last.Value
 }
 
-// A Front says up to where a timeline has points in flight.
+// A Front says up to where a producer has points in flight.
 type Front[T comparable] struct {
-	Timeline T
+	Producer T
 	Seq      uint64 // the highest of its points
 	value    uint64 // the highest of its points
 	jumbled  uint64 // above this value its points were added in the order of their values and numbers
@@ -59,8 +63,8 @@ func (s *Set[T]) Empty() bool {
 	return s.one.Seq == 0 && (s.many == nil || len(s.many.fronts) == 0)
 }
 
-// Add adds a point. One that work has overtaken already is no mistake, if work alone has raised the value since it was below; whether other
-// work has signalled the same value is not known then.
+// Add adds a point. If work has overtaken it already, and work alone has raised the value since it was
+// below, that is no mistake. Whether other work has signalled the same value is not known then.
 func (s *Set[T]) Add(p Point[T]) {
 	if s.from < p.Value && p.Value < s.to {
 		s.spread().addOvertaken(p)
@@ -73,7 +77,7 @@ func (s *Set[T]) Add(p Point[T]) {
 	s.spread().add(p)
 }
 
-// Lowest returns the lowest point that reaches a value, and of several the one that was added first.
+// Lowest returns the lowest point that reaches a value, and of several the oldest.
 func (s *Set[T]) Lowest(value uint64) (p Point[T], ok bool) {
 	if s.many != nil {
 		return s.many.lowest(value)
@@ -92,17 +96,18 @@ func (s *Set[T]) Reaches(value uint64) bool {
 	return s.one.Seq != 0 && s.one.Value >= value
 }
 
-// Next returns the work to ask about for a value: that of the lowest point that reaches it, else that of the highest point, else what is
-// in flight besides, for if that fails the semaphore does. If there is none it returns zeros.
-func (s *Set[T]) Next(value uint64) (timeline T, seq uint64) {
+// Next returns the work to ask about for a value: that of the lowest point that reaches it, else that of
+// the highest point, else other work in flight, since the semaphore fails if that does. If there is none
+// it returns zeros.
+func (s *Set[T]) Next(value uint64) (producer T, seq uint64) {
 	if s.many != nil {
 		return s.many.next(value)
 	}
-	return s.one.Timeline, s.one.Seq
+	return s.one.Producer, s.one.Seq
 }
 
-// Turn fills asks with timelines to ask how far they are, and returns how many they are. If they do not all fit, that of the highest point
-// comes first, and the others take turns.
+// Turn fills asks with producers to ask how far they are, and returns how many they are. If they do not
+// all fit, the producer of the highest point comes first, and the others take turns.
 func (s *Set[T]) Turn(asks []Front[T]) (n int) {
 	if s.many != nil {
 		return s.many.inTurn(asks)
@@ -110,25 +115,27 @@ func (s *Set[T]) Turn(asks []Front[T]) (n int) {
 	if s.one.Seq == 0 {
 		return 0
 	}
-	asks[0] = Front[T]{Timeline: s.one.Timeline, Seq: s.one.Seq}
+	asks[0] = Front[T]{Producer: s.one.Producer, Seq: s.one.Seq}
 	return 1
 }
 
-// Ask calls a function with what a device must be asked about on behalf of a waiter for a value: of each timeline all points below the
-// value, for if they fail the semaphore does, and the first point that reaches the value. As timelines do their work in order, that is one
-// number for each. Where no number is found near the value that covers all that was added before, it is the timeline's last one, which may
-// be more than is needed.
-func (s *Set[T]) Ask(value uint64, ask func(timeline T, seq uint64)) {
+// Ask calls a function with the work that must be asked about on behalf of a waiter for a value. Of each
+// producer these are all points below the value, since the semaphore fails if they do, and the first
+// point that reaches the value. Producers do their work in order, so that is one number for each. If no
+// number near the value covers all points that were added before, it is the last one of the producer,
+// which may be more than is needed.
+func (s *Set[T]) Ask(value uint64, ask func(producer T, seq uint64)) {
 	if s.many != nil {
 		s.many.ask(value, ask)
 	} else if s.one.Seq != 0 {
-		ask(s.one.Timeline, s.one.Seq)
+		ask(s.one.Producer, s.one.Seq)
 	}
 }
 
-// Arrive notes that work of a timeline, from first to last, has raised the value from now to that of last. All points up to there are over.
-// Of points between the two values that are not of this work, the first one of each value is overtaken, unless this work has signalled
-// that value itself; any other is a mistake.
+// Arrive notes that work of a producer, from first to last, has raised the value from now to that of
+// last. All points up to there are over. Among points between the two values that are not of this work,
+// the first one of each value is overtaken, unless this work has signalled that value itself. Any other
+// is a mistake.
 func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
 	if now != s.to {
 		s.from = now

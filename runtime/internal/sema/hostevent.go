@@ -1,0 +1,86 @@
+package sema
+
+import (
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// A hostEvent wakes a goroutine that has parked. It has the timepoints that the goroutine leaves with
+// semaphores. The semaphore of the first point keeps a used host event for the next goroutine. A host
+// event of a testing/synctest bubble is used once, since its channel belongs to the bubble.
+type hostEvent struct {
+	woken  chan struct{}
+	passed atomic.Int32 // released timepoints that only their owner still looks at
+	tps    []Timepoint
+	room   [2]Timepoint // where tps begins
+	once   bool
+	next   *hostEvent // kept by the same semaphore
+}
+
+// hostEventFor returns a host event with a timepoint for each point.
+func hostEventFor(points []Point) *hostEvent {
+	var e *hostEvent
+	once := len(points) == 0 || wake.Bubbled()
+	if !once {
+		e = points[0].Semaphore.takeHostEvent()
+	}
+	if e == nil {
+		e = &hostEvent{woken: make(chan struct{}, 1), once: once}
+		e.tps = e.room[:]
+	}
+	n := len(points)
+	if n > cap(e.tps) {
+		e.tps = make([]Timepoint, n)
+	}
+	e.tps = e.tps[:n]
+	for i := range e.tps {
+		e.tps[i] = Timepoint{host: e, index: -1}
+	}
+	return e
+}
+
+// wake wakes the goroutine on behalf of one timepoint. It does not block.
+func (e *hostEvent) wake() {
+	e.passed.Add(1)
+	wake.Nudge(e.woken)
+}
+
+// takeBack takes back the timepoints that have not been released. If nobody still handles one of the
+// others, the host event can be used again.
+func (e *hostEvent) takeBack(points []Point) {
+	released := int32(0)
+	for i := range e.tps {
+		if t := &e.tps[i]; t.on != nil && !t.Cancel() {
+			released++
+		}
+	}
+	if e.once || e.passed.Load() != released {
+		return
+	}
+	e.passed.Store(0)
+	select {
+	case <-e.woken: // a later wake does no harm: a wait checks whether it is over
+	default:
+	}
+	points[0].Semaphore.keepHostEvent(e)
+}
+
+func (s *Semaphore) takeHostEvent() *hostEvent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.list == nil || s.list.idle == nil {
+		return nil
+	}
+	e := s.list.idle
+	s.list.idle, e.next = e.next, nil
+	return e
+}
+
+func (s *Semaphore) keepHostEvent(e *hostEvent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.list != nil {
+		e.next, s.list.idle = s.list.idle, e
+	}
+}

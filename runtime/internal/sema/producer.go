@@ -1,0 +1,274 @@
+package sema
+
+import (
+	"slices"
+
+	"github.com/puregpu/puregpu/runtime/internal/points"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// A Producer does work in order, numbered 1, 2, 3, … It must be comparable. All methods may be called
+// from any thread, and none blocks.
+type Producer interface {
+	// Want asks for the end of the work with a number to be noticed: somebody has parked until then. It
+	// is called with a semaphore's lock held and must not call this package.
+	Want(seq uint64)
+
+	// Passed reports whether the work with a number is known to be over. It is called with a semaphore's
+	// lock held and must not call this package.
+	Passed(seq uint64) bool
+
+	// Ask finds out whether the work with a number is over, and signals the semaphores of work that is:
+	// by Arrive or Fail. It is called without locks. It returns how to wait for the producer, or nil if
+	// there is no use in asking again.
+	Ask(seq uint64, by Asker) *wake.Policy
+}
+
+// An Asker says on whose behalf a producer is asked.
+type Asker uint8
+
+const (
+	ByQuery  Asker = iota // a query, which asks once
+	ByWaiter              // a goroutine that waits, the first time
+	Again                 // the same, again without a pause; a busy producer may leave that out
+	ByPoller              // as Again, by a goroutine that stands in for the poller of all
+)
+
+// A Mark is a place in the work of a producer: behind the work with that number.
+type Mark struct {
+	Producer Producer
+	Seq      uint64
+}
+
+// A Signal says that the work of a producer with a number, once it is over, signals a value. A late one
+// is signalled after the signals of that work: by a barrier behind it.
+type Signal = points.Point[Producer]
+
+// A join is a late signal that comes behind the work of several producers.
+type join struct {
+	value uint64
+	marks []Mark // the first is that of the signal
+}
+
+// A Resolution says how a wait stands.
+type Resolution int
+
+const (
+	Reached Resolution = iota // the value is reached
+	Ordered                   // work that signals the value has been issued
+	Unknown                   // nobody has issued such work
+	Failed                    // the semaphore has failed
+)
+
+// Publish announces the signal of work that has just been issued. A late signal that comes behind the
+// work of several producers passes all of these marks as behind, beginning with its own; they are
+// copied. Publish returns the timepoints for which this is enough, and whether another timepoint waits,
+// for which somebody must ask the producer. It may wait for this value or a lower one, which this
+// signal may be the first to reach, or for a higher one, since the semaphore may fail.
+func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wanted bool) {
+	s.mu.Lock()
+	l := s.expect(hasSignals)
+	if s.value.Load() == failedValue {
+		s.settle()
+		s.mu.Unlock()
+		return nil, false
+	}
+	l.signals.Add(p)
+	if len(behind) > 1 {
+		l.addJoin(p.Value, behind)
+	}
+	wanted = len(l.reach) > 0
+	if len(l.issued) > 0 {
+		released = l.issued.pop(p.Value, nil)
+		wanted = wanted || len(l.issued) > 0
+	}
+	if released != nil {
+		s.settle()
+	}
+	s.mu.Unlock()
+	return released, wanted
+}
+
+// Arrive raises the value because work that signals it is over. It covers the signals from first to
+// last of one producer, and raises the value to that of last. It returns the timepoints that this
+// releases, or why the signals are a mistake. If work that nothing orders behind this one has raised
+// the value further in the meantime, that is no mistake, and nothing changes.
+func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.list
+	if l != nil && first.Value == last.Value && l.signals.TakeOvertaken(first) {
+		s.settle()
+		return nil, nil
+	}
+	var now uint64
+	for {
+		now = s.value.Load()
+		if now == failedValue {
+			return nil, s.failure.Load().err
+		}
+		if first.Value <= now {
+			name := ""
+			if l != nil {
+				name = l.name
+			}
+			return nil, backward(first.Value, mention(name), now)
+		}
+		if s.value.CompareAndSwap(now, last.Value) {
+			break
+		}
+	}
+	if l == nil {
+		return nil, nil
+	}
+	l.signals.Arrive(now, first, last)
+	released := l.reached(last.Value)
+	s.settle()
+	return released, nil
+}
+
+// addJoin notes what a late signal comes behind. It uses the memory of a join that is over.
+func (l *expected) addJoin(value uint64, behind []Mark) {
+	n := len(l.joins)
+	l.joins = slices.Grow(l.joins, 1)[:n+1]
+	j := &l.joins[n]
+	j.value, j.marks = value, append(j.marks[:0], behind...)
+}
+
+// Forget removes what Publish was told of a signal behind several producers. The caller does that once
+// the value has been signalled.
+func (s *Semaphore) Forget(value uint64, behind []Mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.list
+	if l == nil {
+		return
+	}
+	i := slices.IndexFunc(l.joins, func(j join) bool { return j.value == value && slices.Equal(j.marks, behind) })
+	if i < 0 {
+		return
+	}
+	over := l.joins[i].marks
+	clear(over)
+	last := len(l.joins) - 1
+	copy(l.joins[i:], l.joins[i+1:])
+	l.joins[last] = join{marks: over[:0]}
+	l.joins = l.joins[:last]
+}
+
+// marksOf returns all marks that a signal comes behind, or nil if these are only its own.
+func (l *expected) marksOf(p Signal) []Mark {
+	if p.Late {
+		for i := range l.joins {
+			j := &l.joins[i]
+			if m := j.marks[0]; j.value == p.Value && m.Producer == p.Producer && m.Seq == p.Seq {
+				return j.marks
+			}
+		}
+	}
+	return nil
+}
+
+// Next finds how a wait for a value stands. If that is Ordered, it returns the lowest signal that
+// reaches the value. If this comes behind the work of several producers, Next calls joined with each
+// mark, unless joined is nil. The semaphore's lock is held then.
+func (s *Semaphore) Next(value uint64, joined func(Mark)) (Resolution, Signal) {
+	if value <= s.value.Load() {
+		return s.standing(), Signal{}
+	}
+	s.mu.Lock()
+	if l := s.list; l != nil {
+		if p, ok := l.signals.Lowest(value); ok {
+			if joined != nil && len(l.joins) > 0 {
+				for _, m := range l.marksOf(p) {
+					joined(m)
+				}
+			}
+			s.mu.Unlock()
+			return Ordered, p
+		}
+	}
+	over := value <= s.value.Load()
+	s.mu.Unlock()
+	if over {
+		return s.standing(), Signal{}
+	}
+	return Unknown, Signal{}
+}
+
+// standing says how a wait stands whose value is reached, or whose semaphore has failed.
+func (s *Semaphore) standing() Resolution {
+	if s.value.Load() == failedValue {
+		return Failed
+	}
+	return Reached
+}
+
+// Outlook returns the value reached, which is above all others if the semaphore has failed, and the
+// lowest signal in flight that reaches a value, if there is one.
+func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.list; l != nil {
+		next, issued = l.signals.Lowest(value)
+	}
+	return s.value.Load(), next, issued
+}
+
+// next returns the work to ask about for a value: the work that signals it or, behind several
+// producers, work that is not over yet. If there is none it returns no producer.
+func (s *Semaphore) next(value uint64) Mark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.list == nil {
+		return Mark{}
+	}
+	var next Mark
+	next.Producer, next.Seq = s.list.signals.Next(value)
+	for i := range s.list.joins {
+		marks := s.list.joins[i].marks
+		if marks[0] == next && next.Producer.Passed(next.Seq) {
+			for _, m := range marks {
+				if !m.Producer.Passed(m.Seq) {
+					return m
+				}
+			}
+		}
+	}
+	return next
+}
+
+// Ask asks the producer that will reach a value how far it is. It returns how to wait for that, or nil
+// if there is no use in asking again.
+func (s *Semaphore) Ask(value uint64, by Asker) *wake.Policy {
+	m := s.next(value)
+	if m.Producer == nil {
+		return nil
+	}
+	return m.Producer.Ask(m.Seq, by)
+}
+
+// askAtOnce is how many producers a query asks at most. Further queries ask the others.
+const askAtOnce = 8
+
+// askAll asks the producers of all signals in flight how far they are, that of the highest one first.
+func (s *Semaphore) askAll() {
+	var asks [askAtOnce]points.Front[Producer]
+	n := 0
+	s.mu.Lock()
+	if s.list != nil {
+		n = s.list.signals.Turn(asks[:])
+		for i := range s.list.joins {
+			for _, m := range s.list.joins[i].marks[1:] {
+				if n < len(asks) {
+					asks[n] = points.Front[Producer]{Producer: m.Producer, Seq: m.Seq}
+					n++
+				}
+			}
+		}
+	}
+	s.mu.Unlock()
+	for i := range asks[:n] {
+		asks[i].Producer.Ask(asks[i].Seq, ByQuery)
+	}
+}

@@ -1,0 +1,297 @@
+package sema
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/internal/points"
+)
+
+// MaxValue is the highest value of a semaphore.
+const MaxValue = math.MaxUint64 - 1
+
+// failedValue is stored as the value of a semaphore that has failed. Every valid value is below it, so
+// a test for a value that is not reached needs one load.
+const failedValue = math.MaxUint64
+
+var (
+	// ErrClosed is what a semaphore fails with when it is closed.
+	ErrClosed = errors.New("closed")
+
+	// ErrValue is the error of a signal that does not raise its semaphore.
+	ErrValue = errors.New("semaphore value does not grow")
+)
+
+// A Point is a value of a semaphore.
+type Point struct {
+	Semaphore *Semaphore
+	Value     uint64
+}
+
+// Reached reports whether the value is reached and the semaphore has not failed.
+func (p Point) Reached() bool {
+	now := p.Semaphore.value.Load()
+	return p.Value <= now && now != failedValue
+}
+
+// Over reports whether a wait for the point is over: the value is reached, or the semaphore has failed.
+func (p Point) Over() bool { return p.Semaphore.value.Load() >= p.Value }
+
+// A Semaphore has a value that only grows. It can fail once, and then stays failed. The zero Semaphore
+// has value 0. It must not be copied. All methods may be called concurrently.
+type Semaphore struct {
+	// Tag and Notes are for the packages above. This package does not use them.
+	Tag   atomic.Uint32
+	Notes atomic.Pointer[any]
+
+	value   atomic.Uint64           // as far as the host knows; failedValue once it has failed
+	failure atomic.Pointer[failure] // stored before value becomes failedValue
+	final   uint64                  // the value when it failed; written before value becomes failedValue
+	flags   atomic.Uint32           // what list contains, readable without the lock; changed under mu
+	soon    atomic.Bool             // see ExpectSoon
+
+	mu   sync.Mutex // protects the following field, and the record that it points to
+	list *expected  // made when it is first needed
+}
+
+// Bits of Semaphore.flags.
+const (
+	hasSignals = 1 << iota // signals of producers are in flight
+	hasWaiters             // timepoints wait
+)
+
+// expected is what will happen to a semaphore: who will signal it, and who waits for that.
+type expected struct {
+	signals points.Set[Producer] // of work that is issued and not known to be done
+	joins   []join               // the signals among them that come behind several producers
+	issued  timepointHeap        // timepoints that need the producer of their value to be issued
+	reach   timepointHeap        // timepoints that need their value to be reached
+	order   uint64               // of the next timepoint
+	idle    *hostEvent           // host events for goroutines that will park
+	name    string
+}
+
+type failure struct{ err error }
+
+var errClosed = fmt.Errorf("gpu: semaphore: %w", ErrClosed)
+
+// closed is the failure of every closed semaphore. It is made once, so closing allocates nothing.
+var closed = failure{errClosed}
+
+// Init gives a semaphore that nobody uses yet a value to begin with.
+func (s *Semaphore) Init(value uint64) { s.value.Store(value) }
+
+// Value returns the value reached, as far as the host knows, and whether the semaphore has failed. Then
+// the value means nothing.
+func (s *Semaphore) Value() (now uint64, failed bool) {
+	now = s.value.Load()
+	return now, now == failedValue
+}
+
+// Failed returns the failure, or nil.
+func (s *Semaphore) Failed() error {
+	if s.value.Load() != failedValue {
+		return nil
+	}
+	return s.failure.Load().err
+}
+
+// Query returns the value reached and the failure, if there is one. If signals are in flight it asks
+// their producers first. It does not block.
+func (s *Semaphore) Query() (uint64, error) {
+	if s.flags.Load()&hasSignals == 0 {
+		if v := s.value.Load(); v != failedValue {
+			return v, nil
+		}
+	}
+	return s.query()
+}
+
+// query is Query where the value alone is not the answer.
+func (s *Semaphore) query() (uint64, error) {
+	if s.flags.Load()&hasSignals != 0 {
+		s.askAll()
+	}
+	if v := s.value.Load(); v != failedValue {
+		return v, nil
+	}
+	return s.final, s.failure.Load().err
+}
+
+// Signal raises the value from the host, as [Semaphore.Raise] does, and passes on what that releases.
+func (s *Semaphore) Signal(value uint64) error {
+	// Whoever adds to the list sets flags first and looks at the value then.
+	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
+		if s.flags.Load() != 0 {
+			ReleaseFromHost(s.passTo(value))
+		}
+		return nil
+	}
+	return s.signalSlowly(value)
+}
+
+func (s *Semaphore) signalSlowly(value uint64) error {
+	released, err := s.Raise(value)
+	ReleaseFromHost(released)
+	return err
+}
+
+// Raise raises the value from the host and returns the timepoints that this releases. The value must
+// not be above [MaxValue]. A value that is not above the present one is refused with [ErrValue]. A
+// failed semaphore returns its failure. Neither changes anything.
+func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
+	for {
+		now := s.value.Load()
+		switch {
+		case now == failedValue:
+			return nil, s.failure.Load().err
+		case value <= now:
+			return nil, fmt.Errorf("gpu: %w", Backward(Point{s, value}, now))
+		case s.value.CompareAndSwap(now, value):
+			if s.flags.Load() == 0 {
+				return nil, nil
+			}
+			return s.passTo(value), nil
+		}
+	}
+}
+
+// Backward returns the error of a signal of p while the semaphore is at now.
+func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
+
+func backward(value uint64, name string, now uint64) error {
+	return fmt.Errorf("signal %d of %s, which is at %d: %w", value, name, now, ErrValue)
+}
+
+// passTo returns the timepoints that a value which the host has signalled releases.
+func (s *Semaphore) passTo(value uint64) *Timepoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.list == nil {
+		return nil
+	}
+	released := s.list.reached(value)
+	s.settle()
+	return released
+}
+
+// reached removes the timepoints up to a value. The caller holds the semaphore's mu.
+func (l *expected) reached(value uint64) *Timepoint {
+	return l.issued.pop(value, l.reach.pop(value, nil))
+}
+
+// Fail makes the semaphore fail with err and returns the timepoints that this releases, with err. If
+// the semaphore has failed before, nothing changes.
+func (s *Semaphore) Fail(err error) *Timepoint { return s.fail(&failure{err}) }
+
+// Close makes the semaphore fail with [ErrClosed], as [Semaphore.Fail] does. It allocates nothing.
+func (s *Semaphore) Close() *Timepoint { return s.fail(&closed) }
+
+func (s *Semaphore) fail(why *failure) *Timepoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.failure.CompareAndSwap(nil, why) {
+		return nil
+	}
+	for {
+		s.final = s.value.Load()
+		if s.value.CompareAndSwap(s.final, failedValue) {
+			break
+		}
+	}
+	l := s.list
+	if l == nil {
+		return nil
+	}
+	l.signals.Clear()
+	l.joins = nil
+	released := l.reached(math.MaxUint64)
+	s.settle()
+	for t := released; t != nil; t = t.next {
+		t.err = why.err
+	}
+	return released
+}
+
+// expect returns the list for a caller that is about to add what flag stands for. From then on every
+// signal looks at the list. The caller holds mu.
+func (s *Semaphore) expect(flag uint32) *expected {
+	if s.list == nil {
+		s.list = new(expected)
+	}
+	if f := s.flags.Load(); f&flag == 0 {
+		s.flags.Store(f | flag)
+	}
+	return s.list
+}
+
+// settle makes flags say what the list contains. The caller holds mu.
+func (s *Semaphore) settle() {
+	flags := uint32(0)
+	if l := s.list; l != nil {
+		if !l.signals.Empty() {
+			flags |= hasSignals
+		}
+		if len(l.issued)+len(l.reach) > 0 {
+			flags |= hasWaiters
+		}
+	}
+	if flags != s.flags.Load() {
+		s.flags.Store(flags)
+	}
+}
+
+// ExpectSoon notes that a thread has been asked to issue work that signals the semaphore. A goroutine
+// that waits asks on for a moment before it parks, though there is no producer to ask yet.
+func (s *Semaphore) ExpectSoon() {
+	if !s.soon.Load() {
+		s.soon.Store(true)
+	}
+}
+
+// SetName gives the semaphore a name. An empty name removes it.
+func (s *Semaphore) SetName(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.list == nil {
+		if name == "" {
+			return
+		}
+		s.list = new(expected)
+	}
+	s.list.name = name
+}
+
+// Name returns the name, or "".
+func (s *Semaphore) Name() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.list == nil {
+		return ""
+	}
+	return s.list.name
+}
+
+// String returns how messages mention the semaphore: semaphore "name", or "a semaphore" if it has no
+// name.
+func (s *Semaphore) String() string { return mention(s.Name()) }
+
+func mention(name string) string {
+	if name == "" {
+		return "a semaphore"
+	}
+	return fmt.Sprintf("semaphore %q", name)
+}
+
+// Waiting returns how many timepoints are with the semaphore.
+func (s *Semaphore) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.list == nil {
+		return 0
+	}
+	return len(s.list.issued) + len(s.list.reach)
+}

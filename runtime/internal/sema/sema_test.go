@@ -1,0 +1,255 @@
+package sema
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// worker is a producer whose work is over when the test says so.
+type worker struct {
+	passed, wanted uint64
+	asked          []Asker
+	onAsk          func(seq uint64) // what Ask finds out
+}
+
+func (w *worker) Want(seq uint64)        { w.wanted = max(w.wanted, seq) }
+func (w *worker) Passed(seq uint64) bool { return w.passed >= seq }
+
+func (w *worker) Ask(seq uint64, by Asker) *wake.Policy {
+	if w.asked = append(w.asked, by); w.onAsk != nil {
+		w.onAsk(seq)
+	}
+	return nil
+}
+
+// parked is a waiter for some timepoints. It notes in log what it is told.
+type parked struct {
+	name string
+	open int
+	here bool // it may be issued by whoever signals
+	more *Timepoint
+	log  *[]string
+	err  error
+}
+
+func (p *parked) Resolved(err error) (bool, *Timepoint) {
+	if err != nil {
+		p.err = err
+	}
+	if p.open--; p.open > 0 {
+		return false, nil
+	}
+	if p.more != nil {
+		*p.log = append(*p.log, p.name+" is done")
+		return false, p.more
+	}
+	return true, nil
+}
+
+func (p *parked) IssueHere() bool {
+	if p.here {
+		*p.log = append(*p.log, p.name+" here")
+	}
+	return p.here
+}
+
+func (p *parked) HandOver(chain *Timepoint) {
+	for t := chain; t != nil; t = t.Next() {
+		*p.log = append(*p.log, t.Waiter().(*parked).name+" by "+p.name)
+	}
+}
+
+// register leaves a timepoint of a waiter with a semaphore.
+func register(t *testing.T, s *Semaphore, value uint64, w Waiter, until Until) *Timepoint {
+	t.Helper()
+	p := new(Timepoint)
+	p.Init(w)
+	if how := s.Register(value, p, until); how != Unknown {
+		t.Fatalf("the wait for %d is %d", value, how)
+	}
+	return p
+}
+
+// TestRelease signals a semaphore for which waiters, a function and a chain of waiters wait.
+func TestRelease(t *testing.T) {
+	var s, other Semaphore
+	var log []string
+	waiter := func(name string, open int, here bool) *parked {
+		return &parked{name: name, open: open, here: here, log: &log}
+	}
+	a, b, c, d, two := waiter("a", 1, false), waiter("b", 1, true), waiter("c", 1, true), waiter("d", 1, false), waiter("two", 2, true)
+	s.OnReached(1, func(error) { log = append(log, "function") })
+	register(t, &s, 1, two, UntilReached)
+	for _, w := range []*parked{a, b, c} {
+		register(t, &s, 1, w, UntilReached)
+	}
+	done := waiter("barrier", 1, false)
+	register(t, &other, 1, d, UntilReached)
+	register(t, &s, 1, done, UntilReachedLazy)
+	released, err := other.Raise(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done.more = released
+	late := register(t, &s, 2, two, UntilReached)
+	if err := s.Signal(1); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"b here", "barrier is done", "a by a", "c by a", "d by a", "function"}
+	if !slices.Equal(log, want) {
+		t.Errorf("%q, want %q", log, want)
+	}
+	if !late.Cancel() || late.Cancel() || s.Waiting() != 0 {
+		t.Errorf("a timepoint that was taken back is left, or can be taken back twice")
+	}
+}
+
+// TestReleaseMany hands over many waiters in groups.
+func TestReleaseMany(t *testing.T) {
+	var s Semaphore
+	var log []string
+	for range 2*handOver + 1 {
+		register(t, &s, 1, &parked{name: "x", open: 1, log: &log}, UntilReached)
+	}
+	Release(s.Fail(io.EOF))
+	if len(log) != 2*handOver+1 {
+		t.Errorf("%d are handed over", len(log))
+	}
+}
+
+// TestFailure has a failure reach waiters for every value, with its error, and stay.
+func TestFailure(t *testing.T) {
+	var s Semaphore
+	var log []string
+	s.Init(1)
+	w := &parked{name: "x", open: 1, log: &log}
+	register(t, &s, 7, w, UntilIssued)
+	Release(s.Fail(io.EOF))
+	Release(s.Fail(io.ErrUnexpectedEOF))
+	Release(s.Close())
+	if w.err != io.EOF || s.Failed() != io.EOF {
+		t.Errorf("the waiter fails with %v, the semaphore with %v", w.err, s.Failed())
+	}
+	if v, err := s.Query(); v != 1 || err != io.EOF {
+		t.Errorf("Query = %d, %v", v, err)
+	}
+	if how, _ := s.Next(1, nil); how != Failed {
+		t.Errorf("a wait for what was reached is %d", how)
+	}
+}
+
+// TestPublish has waiters that need a value to be issued go on when it is, and has the producer asked
+// for those that need it reached.
+func TestPublish(t *testing.T) {
+	var s Semaphore
+	var log []string
+	w := new(worker)
+	issued, reached := &parked{name: "issued", open: 1, log: &log}, &parked{name: "reached", open: 1, log: &log}
+	register(t, &s, 2, issued, UntilIssued)
+	register(t, &s, 2, reached, UntilReached)
+	released, wanted := s.Publish(Signal{Value: 2, Producer: w, Seq: 5}, nil)
+	if released == nil || released.Waiter() != issued || released.Next() != nil || !wanted {
+		t.Fatalf("publishing releases %+v, and somebody waits: %t", released, wanted)
+	}
+	if how, p := s.Next(1, nil); how != Ordered || p.Producer != w || p.Seq != 5 {
+		t.Errorf("the wait for 1 is %d: %+v", how, p)
+	}
+	register(t, &s, 1, &parked{open: 1, log: &log}, UntilReachedLazy)
+	if w.wanted != 0 {
+		t.Errorf("%d is wanted for a lazy waiter", w.wanted)
+	}
+	register(t, &s, 1, &parked{open: 1, log: &log}, UntilReached)
+	if w.wanted != 5 {
+		t.Errorf("%d is wanted", w.wanted)
+	}
+	at := Signal{Value: 2, Producer: w, Seq: 5}
+	released, err := s.Arrive(at, at)
+	n := 0
+	for p := released; p != nil; p = p.Next() {
+		n++
+	}
+	if n != 3 || err != nil {
+		t.Errorf("arriving releases %d timepoints, %v", n, err)
+	}
+	if _, err := s.Arrive(at, at); !errors.Is(err, ErrValue) {
+		t.Errorf("arriving twice: %v", err)
+	}
+}
+
+// TestJoin has a late signal behind two producers: each is named, wanted and asked, until the signal is
+// forgotten.
+func TestJoin(t *testing.T) {
+	var s Semaphore
+	a, b := new(worker), new(worker)
+	behind := []Mark{{a, 3}, {b, 4}}
+	s.Publish(Signal{Value: 1, Producer: a, Seq: 3, Late: true}, behind)
+	s.Publish(Signal{Value: 2, Producer: a, Seq: 3, Late: true}, behind)
+	clear(behind) // they were copied
+	behind = []Mark{{a, 3}, {b, 4}}
+	for value := range uint64(2) {
+		var got []Mark
+		if how, _ := s.Next(value+1, func(m Mark) { got = append(got, m) }); how != Ordered || !slices.Equal(got, behind) {
+			t.Errorf("%d is behind %+v", value+1, got)
+		}
+	}
+	a.passed = 3
+	s.Ask(1, ByWaiter)
+	if len(a.asked) != 0 || len(b.asked) != 1 {
+		t.Errorf("of a producer that is done %v is asked, of the other %v", a.asked, b.asked)
+	}
+	s.OnReached(2, func(error) {})
+	if b.wanted != 4 {
+		t.Errorf("%d is wanted", b.wanted)
+	}
+	s.Forget(1, behind)
+	s.Forget(1, behind)
+	var got []Mark
+	s.Next(1, func(m Mark) { got = append(got, m) })
+	if len(got) != 0 {
+		t.Errorf("%+v are remembered", got)
+	}
+	s.Next(2, func(m Mark) { got = append(got, m) })
+	if !slices.Equal(got, behind) {
+		t.Errorf("2 is behind %+v after 1 was forgotten", got)
+	}
+	value := uint64(2)
+	if n := testing.AllocsPerRun(100, func() {
+		value++
+		at := Signal{Value: value, Producer: a, Seq: 3, Late: true}
+		s.Publish(at, behind)
+		if _, err := s.Arrive(at, at); err != nil {
+			t.Fatal(err)
+		}
+		s.Forget(value, behind)
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestWaitAsks has a wait ask the producer, and one whose context has ended ask once.
+func TestWaitAsks(t *testing.T) {
+	var s Semaphore
+	w := new(worker)
+	at := Signal{Value: 1, Producer: w, Seq: 1}
+	s.Publish(at, nil)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	points := []Point{{&s, 1}}
+	if index, err := Wait(ended, points, true); index != -1 || err != ErrEnded || len(w.asked) == 0 {
+		t.Errorf("%d, %v; asked %v", index, err, w.asked)
+	}
+	w.onAsk = func(uint64) {
+		released, err := s.Arrive(at, at)
+		if Release(released); err != nil {
+			t.Error(err)
+		}
+	}
+	if index, err := Wait(t.Context(), points, true); index != 0 || err != nil {
+		t.Errorf("%d, %v", index, err)
+	}
+}

@@ -1,0 +1,168 @@
+package sema
+
+import (
+	"context"
+	"errors"
+
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// ErrEnded is the error of a wait whose context has ended. Callers replace it: see [Point.Over] and
+// [Semaphore.Outlook].
+var ErrEnded = errors.New("gpu: wait: the context has ended")
+
+// Wait waits until all points are reached, or one of them unless all is set. It returns the index of
+// the first point that is reached, or -1. It ends with the failure of a semaphore if there is one, and
+// with [ErrEnded] when the context ends. A failure goes before a point that is reached. If the context
+// has ended already, Wait asks the producers once.
+func Wait(ctx context.Context, points []Point, all bool) (index int, err error) {
+	if ctx.Err() != nil {
+		return askOnce(points, all)
+	}
+	if over, index, err := askUntil(ctx, points, all); over {
+		return index, err
+	}
+	return parkUntil(ctx, points, all)
+}
+
+// standing reports whether a wait is over.
+func standing(points []Point, all bool) (over bool, index int, err error) {
+	short := 0
+	index = -1
+	for i, p := range points {
+		switch now := p.Semaphore.value.Load(); {
+		case now == failedValue:
+			return true, -1, p.Semaphore.failure.Load().err
+		case now < p.Value:
+			short++
+		case index < 0:
+			index = i
+		}
+	}
+	if all {
+		return short == 0, index, nil
+	}
+	return index >= 0 || len(points) == 0, index, nil
+}
+
+// askOnce is Wait with a context that has ended. Programs poll so.
+func askOnce(points []Point, all bool) (int, error) {
+	for _, p := range points {
+		if p.Over() {
+			continue
+		}
+		p.Semaphore.Ask(p.Value, ByWaiter)
+		if !p.Over() { // work that signals a lower value may have failed
+			p.Semaphore.askAll()
+		}
+	}
+	if over, index, err := standing(points, all); over {
+		return index, err
+	}
+	return -1, ErrEnded
+}
+
+// askUntil waits by asking the producers, as long as that makes sense, and reports whether the wait is
+// over.
+func askUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
+	var w wake.Waiter
+	defer w.End()
+	for {
+		if over, index, err := standing(points, all); over {
+			return true, index, err
+		}
+		if ctx.Err() != nil {
+			return true, -1, ErrEnded
+		}
+		by := ByWaiter
+		switch {
+		case w.Stands():
+			by = ByPoller
+		case w.Asked() > 0:
+			by = Again
+		}
+		var policy *wake.Policy
+		for _, p := range points {
+			if p.Semaphore.flags.Load()&hasSignals != 0 && !p.Over() {
+				if asked := p.Semaphore.Ask(p.Value, by); asked != nil && (policy == nil || asked.Spin > policy.Spin) {
+					policy = asked
+				}
+			}
+		}
+		if over, index, err := standing(points, all); over {
+			return true, index, err
+		}
+		if policy == nil && !anySoon(points) || !w.Again(policy) {
+			return false, -1, nil
+		}
+	}
+}
+
+// anySoon reports whether work that signals one of the points may be about to be issued.
+func anySoon(points []Point) bool {
+	for _, p := range points {
+		if p.Semaphore.soon.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// parkUntil waits without asking.
+func parkUntil(ctx context.Context, points []Point, all bool) (int, error) {
+	e := hostEventFor(points)
+	defer e.takeBack(points)
+	for i, p := range points {
+		p.Semaphore.Register(p.Value, &e.tps[i], UntilReached)
+	}
+	for {
+		if over, index, err := standing(points, all); over {
+			return index, err
+		}
+		select {
+		case <-e.woken:
+		case <-ctx.Done():
+			if over, index, err := standing(points, all); over {
+				return index, err
+			}
+			return -1, ErrEnded
+		}
+	}
+}
+
+// WaitIssued waits until work that signals the value has been issued, the value is reached, the
+// semaphore fails, or the context ends. The errors are those of [Wait].
+func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
+	if over, err := s.issued(value); over {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ErrEnded
+	}
+	points := []Point{{s, value}}
+	e := hostEventFor(points)
+	defer e.takeBack(points)
+	s.Register(value, &e.tps[0], UntilIssued)
+	for {
+		if over, err := s.issued(value); over {
+			return err
+		}
+		select {
+		case <-e.woken:
+		case <-ctx.Done():
+			if over, err := s.issued(value); over {
+				return err
+			}
+			return ErrEnded
+		}
+	}
+}
+
+// issued reports whether WaitIssued is over.
+func (s *Semaphore) issued(value uint64) (over bool, err error) {
+	how, _ := s.Next(value, nil)
+	if how == Failed {
+		err = s.Failed()
+	}
+	return how != Unknown, err
+}
