@@ -172,7 +172,7 @@ func init() { // because functions of it use it
 			Image: "\x7fELFname k.cu\nheader a.h: one\nheader b.h: two\noption --gpu-architecture=sm_90\noption -DX=1\noption -lineinfo\n",
 			Log:   "k.cu(1): warning #177-D: variable \"odd\" was declared but never referenced\n  int odd;\n      ^",
 			Own:   []string{"-arch=sm_90a", "--gpu-architecture=sm_90a", "-gpu-architecture=compute_80"}, Debug: "-G",
-			Failed: "cuda: compile: NVRTC 12.4 for sm_90: ",
+			BareVersion: "12.4", Failed: "cuda: compile: NVRTC 12.4 for sm_90: ",
 			Errors: []drivertest.CompileError{
 				{Name: "the source", Source: driver.Source{Text: "odd\nwrong"}, Kind: nvrtc.ErrorCompilation, Text: `k.cu(2): error: identifier "wrong" is undefined`, Messages: 2},
 				{Name: "an option", Source: driver.Source{Options: []string{"--bogus"}}, Kind: nvrtc.ErrorInvalidOption, Text: "error: nvrtc: unrecognized option --bogus found", Messages: 1},

@@ -31,30 +31,30 @@ func TestFacts(t *testing.T) {
 		{"the same", nil, d, driver.Link{Kind: driver.LinkSelf, Atomics: true, Arrays: true}},
 	} {
 		for name, value := range c.set {
-			f.set(name, value)
+			f.Set(name, value)
 		}
 		if got, err := d.Link(c.to); got != c.want || err != nil || f.last() != 0 {
 			t.Errorf("%s: %+v, %v; want %+v; the thread remembers %d", c.name, got, err, c.want, f.last())
 		}
 		for name := range c.set {
-			f.set(name, 0)
+			f.Set(name, 0)
 		}
 	}
-	f.set("hipExtGetLinkTypeAndHopCount", int(hip.ErrorInvalidDevice))
+	f.Set("hipExtGetLinkTypeAndHopCount", int(hip.ErrorInvalidDevice))
 	if _, err := d.Link(other); !errors.Is(err, hip.ErrorInvalidDevice) || f.last() != 0 {
 		t.Errorf("the kind of the link: %v; the thread remembers %d", err, f.last())
 	}
 	if _, err := d.Link(nil); !errors.Is(err, hip.ErrorInvalidDevice) {
 		t.Errorf("no device: %v", err)
 	}
-	f.calls()
+	f.Calls()
 	if blocks, err := d.Occupancy(0xf000, 96, 4096); blocks != 21 || err != nil {
 		t.Errorf("%d blocks, %v", blocks, err)
 	}
-	f.want("hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(0xf000, 96, 4096)")
+	f.Want("hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(0xf000, 96, 4096)")
 
 	// What a library does not know of a device is not told.
-	f.set("unknown 2", 1)
+	f.Set("unknown 2", 1)
 	infos, err := f.driver().Devices()
 	if err != nil || infos[0].CopyEngines != 0 || infos[0].L2 == 0 || f.last() != 0 {
 		t.Errorf("%+v, %v; the thread remembers %d", infos[0], err, f.last())

@@ -32,9 +32,10 @@ type CompileTest struct {
 	Own        []string // options that name an architecture, in place of the device's
 	Debug      string   // an option
 
-	Failed string // beginning of the errors
-	Errors []CompileError
-	Check  func(t *testing.T, name string, e *driver.CompileError) // looks at an error more closely, if it is not nil
+	BareVersion string // of the compiler of Bare
+	Failed      string // beginning of its errors
+	Errors      []CompileError
+	Check       func(t *testing.T, name string, e *driver.CompileError) // looks at an error more closely, if it is not nil
 }
 
 // A CompileError is a source that is not compiled.
@@ -105,6 +106,9 @@ func testCompileErrors(t *testing.T, a *API) {
 	f, path := a.Fake(t, a.Release), a.Compile.Bare(t)
 	c, err := f.Device(false).Compiler()
 	OK(t, err)
+	if i := c.Info(); i.Version != a.Compile.BareVersion {
+		t.Errorf("%+v", i)
+	}
 	name := "k" + a.Compile.Ext
 	for _, x := range append([]CompileError{
 		{"a NUL", driver.Source{Text: "\x00"}, dl.ErrNUL, name + ": ", 0},
