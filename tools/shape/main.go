@@ -1,9 +1,10 @@
-// Command shape prints figures of the core's packages that should stay small: lines, fields of structs, complexity of
-// functions, and mutexes that do not say what they protect.
+// Command shape prints figures of the core's packages that should stay small: lines, fields of
+// structs, complexity of functions, and mutexes that do not say what they protect.
 //
 //	go run ./tools/shape [-most 15] [folder...]
 //
-// The folders are those of the core if none is named. A folder that ends in /... stands for itself and those below it.
+// The folders are those of the core if none is named. A folder that ends in /... stands for itself
+// and those below it.
 package main
 
 import (
@@ -48,7 +49,8 @@ func main() {
 	report(os.Stdout, &m, pkgs, *most)
 }
 
-// report prints a row for each package, the longest first, and then functions and mutexes, the worst first.
+// report prints a row for each package, the longest first, and then functions and mutexes, the
+// worst first.
 func report(out io.Writer, m *module, pkgs []*pkg, most int) {
 	slices.SortStableFunc(pkgs, func(a, b *pkg) int { return b.lines - a.lines })
 	var functions []function

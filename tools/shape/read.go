@@ -62,7 +62,8 @@ func (m *module) expand(patterns []string) (dirs []string) {
 	return slices.Compact(dirs)
 }
 
-// load reads the package of a folder, once. It returns nil if there is no such folder, and what it can read beside an error.
+// load reads the package of a folder, once. It returns nil if there is no such folder, and what it
+// can read beside an error.
 func (m *module) load(dir string) (*pkg, error) {
 	if p, ok := m.pkgs[dir]; ok {
 		return p, nil
@@ -175,8 +176,9 @@ func (m *module) largest(p *pkg) (name string, fields int) {
 	return name, fields
 }
 
-// fields counts the fields of a struct. An embedded struct counts as many as it has itself, if it is of the module and not in
-// seen. Everything else that is embedded counts one: a pointer, an interface, a struct of another module.
+// fields counts the fields of a struct. An embedded struct counts as many as it has itself, if it
+// is of the module and not in seen. Everything else that is embedded counts one: a pointer, an
+// interface, a struct of another module.
 func (m *module) fields(p *pkg, name string, seen map[string]bool) (n int) {
 	s, ok := p.structs()[name]
 	if key := p.dir + "." + name; !ok || seen[key] {
@@ -225,9 +227,10 @@ func (m *module) imported(file *ast.File, name string) *pkg {
 // protects finds the comments that say what a mutex protects.
 var protects = regexp.MustCompile(`(?i)\b(protect|guard)(s|ed|ing)?\b`)
 
-// mutexes returns the places of the mutexes, in structs and in variables of the package, that do not say what they protect. One
-// does if its comment has the word or names another field of the struct, or by a grouping: it is embedded in a struct without a
-// name that has other fields, or it begins a paragraph of fields that has no other mutex.
+// mutexes returns the places of the mutexes, in structs and in variables of the package, that do
+// not say what they protect. One does if its comment has the word or names another field of the
+// struct, or by a grouping: it is embedded in a struct without a name that has other fields, or it
+// begins a paragraph of fields that has no other mutex.
 func (p *pkg) mutexes() (places []string) {
 	for _, file := range p.files {
 		groups := map[*ast.StructType]bool{} // structs that have no name of their own
@@ -315,7 +318,8 @@ func isMutex(t ast.Expr) bool {
 	return name == "sync.Mutex" || name == "sync.RWMutex"
 }
 
-// typeName returns the name of a named type, without a pointer and type arguments: "Device", "sync.Mutex"; or "".
+// typeName returns the name of a named type, without a pointer and type arguments: "Device",
+// "sync.Mutex"; or "".
 func typeName(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.Ident:

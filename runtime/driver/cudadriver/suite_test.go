@@ -194,6 +194,16 @@ func init() { // because functions of it use it
 		Adopt: drivertest.AdoptTest{
 			Releases: []dl.Version{11020, 11040, 12000, 13000}, Calls: []string{"cuStreamGetCtx(0x5000)", "cuStreamGetPriority(0x5000)"}, Each: "context",
 		},
+		Facts: drivertest.FactsTest{
+			Env: "PUREGPU_NVML_LIBRARY", Total: 80 << 30, MemInfo: "cuMemGetInfo_v2()", Settings: map[string]int{"p2p 1": 4},
+			Links: []drivertest.LinkTest{
+				{Want: driver.Link{Rank: 3, Atomics: true, Arrays: true}},
+				{Set: map[string]int{"p2p 3": 1}, Want: driver.Link{Rank: 3, Arrays: true}},
+				{Set: map[string]int{"p2p 3": 1, "p2p 4": 1}, Want: driver.Link{Rank: 3}},
+				{Set: map[string]int{"p2p 2": 1, "p2p 3": 1, "p2p 4": 1}, Want: driver.Link{Kind: driver.LinkNone, Rank: -1}},
+			},
+			Occupancy: "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+		},
 		IPC: []drivertest.IPCTest{
 			{Release: 13000, Calls: []string{"cuIpcOpenMemHandle_v2(memory, 1)", "cuMemGetAddressRange_v2()", "cuIpcCloseMemHandle()"}, Range: "cuMemGetAddressRange_v2"},
 		},
@@ -204,10 +214,12 @@ func init() { // because functions of it use it
 
 		Image: []byte(emptyPTX), Pool0: pool0, Pool1: pool1,
 		Attrs: driver.LaunchAttrs{Carveout: 1}, PoolDesc: driver.PoolDesc{Kind: driver.HostMem},
-		Neighbour: func(d drivertest.Device) driver.Device { return &device{lib: d.(*device).lib, id: d.(*device).id + 1} },
-		Destroy:   func(d drivertest.Device, s driver.Stream) error { return d.(*device).lib.StreamDestroy(cuda.Stream(s)) },
-		Leave:     func(d drivertest.Device) error { return enter(d) },
-		Graph:     graphOf, More: more,
+		Neighbour: func(d drivertest.Device) driver.Device {
+			return &device{lib: d.(*device).lib, id: d.(*device).id + 1, info: driver.Info{Index: 1}}
+		},
+		Destroy: func(d drivertest.Device, s driver.Stream) error { return d.(*device).lib.StreamDestroy(cuda.Stream(s)) },
+		Leave:   func(d drivertest.Device) error { return enter(d) },
+		Graph:   graphOf, More: more,
 	}
 }
 

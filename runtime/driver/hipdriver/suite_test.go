@@ -186,6 +186,17 @@ func init() { // because functions of it use it
 		Adopt: drivertest.AdoptTest{
 			Releases: []dl.Version{hip57, hip64, hip71}, Calls: []string{"hipStreamGetDevice(0x5000)", "hipStreamGetPriority(0x5000)"}, Each: "device",
 		},
+		Facts: drivertest.FactsTest{
+			Total: 64 << 30, MemInfo: "hipMemGetInfo()",
+			Links: []drivertest.LinkTest{
+				{Want: driver.Link{Kind: driver.LinkXGMI, Rank: -1, Hops: 1, Atomics: true, Arrays: true}},
+				{Set: map[string]int{"pcie": 1, "p2p 2": 1}, Want: driver.Link{Kind: driver.LinkPCIe, Rank: -1, Hops: 1, Arrays: true}},
+				{Set: map[string]int{"qpi": 1, "p2p 3": 1}, Want: driver.Link{Rank: -1, Hops: 1, Atomics: true}},
+				{Set: map[string]int{"p2p 1": 1}, Want: driver.Link{Kind: driver.LinkNone, Rank: -1}},
+				{Set: map[string]int{"hipExtGetLinkTypeAndHopCount": drivertest.InvalidHandle}, Want: driver.Link{Rank: -1, Atomics: true, Arrays: true}},
+			},
+			Occupancy: "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor",
+		},
 		IPC: []drivertest.IPCTest{
 			{Release: hip57, Calls: []string{"hipIpcOpenMemHandle(memory, 0)", "hipMemGetAddressRange()", "hipIpcCloseMemHandle()"}, Range: "hipMemGetAddressRange"},
 			{Release: hip64, Calls: []string{"hipIpcOpenMemHandle(memory, 1)", "hipMemGetAddressRange()", "hipIpcCloseMemHandle()"}, Range: "hipMemGetAddressRange"},
@@ -194,9 +205,11 @@ func init() { // because functions of it use it
 		Priorities: map[int]int{0: 0, 1: 1, -1: -1, -6: -1, 2: 1, 1 << 40: 1},
 
 		Image: codeObject(), Pool0: pool0, Pool1: pool1,
-		Attrs:     driver.LaunchAttrs{Priority: -1},
-		Destroy:   func(d drivertest.Device, s driver.Stream) error { return d.(*device).lib.StreamDestroy(hip.Stream(s)) },
-		Neighbour: func(d drivertest.Device) driver.Device { return &device{lib: d.(*device).lib, id: 1 - d.(*device).id} },
+		Attrs:   driver.LaunchAttrs{Priority: -1},
+		Destroy: func(d drivertest.Device, s driver.Stream) error { return d.(*device).lib.StreamDestroy(hip.Stream(s)) },
+		Neighbour: func(d drivertest.Device) driver.Device {
+			return &device{lib: d.(*device).lib, id: 1 - d.(*device).id, info: driver.Info{Index: 1}}
+		},
 		Leave: func(d drivertest.Device) error {
 			was, err := d.(*device).lib.GetDevice()
 			if err != nil {

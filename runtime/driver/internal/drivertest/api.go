@@ -70,17 +70,21 @@ type Library interface {
 	Want(calls ...string)
 	Live() int
 
-	// Open makes a driver over the library, with pools of the API if the driver has them only on request.
+	// Open makes a driver over the library, with pools of the API if the driver has them only on
+	// request.
 	Open(pools bool) (driver.Driver, error)
-	// Device opens device 0, with or without pools, and binds it to the test's thread, which it locks until the test ends.
+	// Device opens device 0, with or without pools, and binds it to the test's thread, which it
+	// locks until the test ends.
 	Device(pools bool) Device
 	// Clean fails the test if the calling thread remembers an error of the API.
 	Clean(what string)
-	// Left fails the test if the library has objects, or holds on to device dev, after an Open that failed.
+	// Left fails the test if the library has objects, or holds on to device dev, after an Open that
+	// failed.
 	Left(what string, dev int)
 }
 
-// An API is what differs between APIs. Functions are the names of the API's, calls are as a fake records them.
+// An API is what differs between APIs. Functions are the names of the API's, calls are as a fake
+// records them.
 type API struct {
 	Name   string                                   // of the driver
 	Prefix string                                   // of functions
@@ -91,7 +95,8 @@ type API struct {
 
 	Release dl.Version // that most tests have
 	Fake    func(t testing.TB, release dl.Version) Library
-	// Open makes a driver over the library in a file, with those for communicators and for compiling in files that are named.
+	// Open makes a driver over the library in a file, with those for communicators and for
+	// compiling in files that are named.
 	Open func(lib, comm, compiler string) (driver.Driver, error)
 
 	Devices    DevicesTest
@@ -103,6 +108,7 @@ type API struct {
 	Compile    CompileTest
 	Comm       CommTest
 	Capture    CaptureTest
+	Facts      FactsTest
 	Adopt      AdoptTest
 	IPC        []IPCTest
 	Peers      PeersTest
@@ -146,7 +152,7 @@ func Run(t *testing.T, a *API) {
 		{"Devices", testDevices}, {"OpenErrors", testOpenErrors}, {"Calls", testCalls}, {"Errors", testErrors}, {"Lost", testLost},
 		{"BadArguments", testBadArguments}, {"Priorities", testPriorities}, {"Pools", testPools}, {"PoolAttrs", testPoolAttrs},
 		{"PoolErrors", testPoolErrors}, {"SubmittingAllocatesNothing", testAllocs}, {"CaptureErrors", testCaptureErrors},
-		{"AdoptStream", testAdopt}, {"IPC", testIPC}, {"Peers", testPeers}, {"Compile", testCompile}, {"CompileErrors", testCompileErrors},
+		{"AdoptStream", testAdopt}, {"Facts", testFacts}, {"IPC", testIPC}, {"Peers", testPeers}, {"Compile", testCompile}, {"CompileErrors", testCompileErrors},
 		{"NoCompiler", testNoCompiler}, {"WithCompiler", testWithCompiler}, {"NoComms", testNoComms}, {"WithComms", testWithComms},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, a) })

@@ -30,7 +30,8 @@ type Fake struct {
 	ctl dl.Library
 }
 
-// Build compiles a fake and opens its handles. They are fake_set, fake_trace and fake_live, and then those of more.
+// Build compiles a fake and opens its handles. They are fake_set, fake_trace and fake_live, and
+// then those of more.
 func Build(t testing.TB, lib testlib.Fake, more ...dl.Symbol) *Fake {
 	t.Helper()
 	spec := dl.Spec{
@@ -53,8 +54,8 @@ func Programs(t testing.TB, path string) int {
 	return int(int32(n))
 }
 
-// Set makes a function return a code from now on, or what it would return if the code is 0. The fake's source lists its other
-// settings.
+// Set makes a function return a code from now on, or what it would return if the code is 0. The
+// fake's source lists its other settings.
 func (f *Fake) Set(name string, value int) {
 	f.t.Helper()
 	c, err := dl.CString(name)

@@ -5,6 +5,7 @@ package drivertest
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -353,4 +354,59 @@ func testPeers(t *testing.T, a *API) {
 			}
 		}
 	}
+}
+
+// FactsTest has what a device tells of itself and of another one.
+type FactsTest struct {
+	Env       string // names a library that this does without, or is empty
+	Total     uint64 // bytes of memory
+	MemInfo   string // the call that tells them
+	Settings  map[string]int
+	Links     []LinkTest
+	Occupancy string // the function that tells
+}
+
+// A LinkTest is a link to the other device with settings.
+type LinkTest struct {
+	Set  map[string]int
+	Want driver.Link
+}
+
+func testFacts(t *testing.T, a *API) {
+	if a.Facts.Env != "" {
+		t.Setenv(a.Facts.Env, filepath.Join(t.TempDir(), "absent"))
+	}
+	f := a.Fake(t, a.Release)
+	d := f.Device(false)
+	if free, total, err := d.MemInfo(); free != 60<<30 || total != a.Facts.Total || err != nil {
+		t.Errorf("%d of %d bytes are free, %v", free, total, err)
+	}
+	f.Want(a.Facts.MemInfo)
+	setAll(f, a.Facts.Settings)
+	for _, c := range a.Facts.Links {
+		setAll(f, c.Set)
+		if got, err := d.Link(a.Neighbour(d)); got != c.Want || err != nil {
+			t.Errorf("with %v: %+v, %v; want %+v", c.Set, got, err, c.Want)
+		}
+		f.Clean("Link")
+		for name := range c.Set {
+			f.Set(name, 0)
+		}
+	}
+	if got, err := d.Link(d); got != (driver.Link{Kind: driver.LinkSelf, Atomics: true, Arrays: true}) || err != nil {
+		t.Errorf("to itself: %+v, %v", got, err)
+	}
+	foreign, err := open(t, a.Fake(t, a.Release), false).Open(1)
+	OK(t, err)
+	defer foreign.Close()
+	for _, to := range []driver.Device{nil, foreign} {
+		if _, err := d.Link(to); !errors.Is(err, a.Result(InvalidDevice)) {
+			t.Errorf("to %v: %v", to, err)
+		}
+	}
+	f.Calls()
+	if blocks, err := d.Occupancy(0xf000, 96, 4096); blocks != 21 || err != nil {
+		t.Errorf("%d blocks, %v", blocks, err)
+	}
+	f.Want(a.Facts.Occupancy + "(0xf000, 96, 4096)")
 }

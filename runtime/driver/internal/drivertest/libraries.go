@@ -177,7 +177,8 @@ type Real struct {
 	OptionText string            // a source to go with it
 }
 
-// RealCompiler compiles a source with the compiler of this machine, and loads the code into the fake.
+// RealCompiler compiles a source with the compiler of this machine, and loads the code into the
+// fake.
 func (a *API) RealCompiler(t *testing.T, r Real) {
 	f := a.Fake(t, a.Release)
 	dev, err := gpu.Open(open(t, f, false), 0, gpu.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
