@@ -4,15 +4,12 @@ package cudadriver
 
 import (
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nccl"
-	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
@@ -68,42 +65,8 @@ func TestComms(t *testing.T) {
 		t.Errorf("contexts %#x, and they were %#x", f.stack(), stack)
 	}
 	// What NCCL gives back it does on threads of their own, which have the context meanwhile.
-	calls := f.calls()
+	calls := f.Calls()
 	if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "cuCtxSetCurrent(0xc0)" })); n < 6 {
 		t.Errorf("the context is set %d times: %v", n, calls)
 	}
-}
-
-// TestWithNCCL names NCCL's file by an option, which comes before the environment.
-func TestWithNCCL(t *testing.T) {
-	f := newFake(t, 13000)
-	withNCCL(t, 22803)
-	absent := filepath.Join(t.TempDir(), "libnccl.so.2")
-	drv, err := Open(cuda.Options{Path: f.path}, WithNCCL(nccl.Options{Path: absent}), nil)
-	ok(t, err)
-	d, err := drv.Open(0)
-	ok(t, err)
-	if _, err := d.(driver.Comms).NewUniqueID(); !errors.Is(err, dl.ErrNotFound) || !strings.Contains(err.Error(), absent+" (Options.Path)") {
-		t.Errorf("NCCL at %s: %v", absent, err)
-	}
-	ok(t, d.Close())
-}
-
-// TestNoNCCL does without the library.
-func TestNoNCCL(t *testing.T) {
-	f := newFake(t, 13000)
-	t.Setenv("PUREGPU_NCCL_LIBRARY", filepath.Join(t.TempDir(), "libnccl.so.2"))
-	d := f.device()
-	_, id := d.NewUniqueID()
-	_, comm := d.NewComm(driver.CommDesc{Count: 1})
-	_, alloc := d.Alloc(driver.CommMem, 64)
-	for op, err := range map[string]error{"new unique id": id, "new comm": comm, "alloc": alloc, "free": d.Free(driver.Mem{Kind: driver.CommMem})} {
-		e, ok := err.(*driver.Error)
-		if !ok || e.Op != op || !errors.Is(err, dl.ErrNotFound) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "PUREGPU_NCCL_LIBRARY") {
-			t.Errorf("%s: %v", op, err)
-		}
-	}
-	m, err := d.Alloc(driver.DeviceMem, 64)
-	ok(t, err)
-	ok(t, d.Free(m))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
 // countOp adds by to a counter when it runs.
@@ -41,7 +42,7 @@ func TestGraphs(t *testing.T) {
 			out := unsafe.Slice((*byte)(m.Host), 64)
 			counter, by := new(uint64), new(uint32)
 			*by = 5
-			f.calls()
+			f.Calls()
 
 			child, err := d.NewGraph()
 			ok(t, err)
@@ -49,7 +50,7 @@ func TestGraphs(t *testing.T) {
 			ok(t, err)
 			g, err := d.NewGraph()
 			ok(t, err)
-			f.want("cuGraphCreate(0)", "cuGraphAddMemsetNode(0x10001,; 0, 0x2222, 2, 2 1, 0xc0)", "cuGraphCreate(0)")
+			f.Want("cuGraphCreate(0)", "cuGraphAddMemsetNode(0x10001,; 0, 0x2222, 2, 2 1, 0xc0)", "cuGraphCreate(0)")
 			var nodes []driver.Node
 			add := func(op *driver.NodeOp, after ...driver.Node) {
 				t.Helper()
@@ -65,7 +66,7 @@ func TestGraphs(t *testing.T) {
 			add(countOp(fn, &counter, by), nodes[4], nodes[3])
 			add(&driver.NodeOp{Kind: driver.ChildNode, Child: child})
 			add(&driver.NodeOp{Kind: driver.RecordNode, Event: event0}, nodes[6])
-			f.want(
+			f.Want(
 				"cuGraphAddMemsetNode(0x10002,; 0, 0xa4, 1, 8 1, 0xc0)",
 				"cuGraphAddMemsetNode(0x10002,; 0, 0xb1b2b3b4, 4, 2 1, 0xc0)",
 				"cuGraphAddMemsetNode(0x10002, 0x30200 0x30201; 4, 0xc3c4, 2, 1 3, 0xc0)",
@@ -79,7 +80,7 @@ func TestGraphs(t *testing.T) {
 			x, err := d.Instantiate(g)
 			ok(t, err)
 			ok(t, d.LaunchGraph(stream0, x))
-			f.want("cuGraphInstantiateWithFlags(0x10002, 0)", "cuGraphLaunch(0x20001, 0x5000)")
+			f.Want("cuGraphInstantiateWithFlags(0x10002, 0)", "cuGraphLaunch(0x20001, 0x5000)")
 			want := []byte{
 				0xa4, 0xa4, 0xc4, 0xc3, 0xa4, 0xa4, 0xc4, 0xc3, 0xb4, 0xb3, 0xc4, 0xc3, 0xb4, 0xb3, 0xb2, 0xb1,
 			}
@@ -93,12 +94,12 @@ func TestGraphs(t *testing.T) {
 			// The exec has its own nodes: setting one changes neither the graph nor other execs.
 			other, err := d.Instantiate(g)
 			ok(t, err)
-			f.calls()
+			f.Calls()
 			ok(t, d.SetNode(x, nodes[0], &driver.NodeOp{Kind: driver.FillNode, Dst: m.Ptr, Pattern: 0xd1d2d3d4, Width: 1, Count: 4}))
 			ok(t, d.SetNode(x, nodes[2], &driver.NodeOp{Kind: driver.FillNode, Dst: m.Ptr + 16, Pattern: 0xe1e2e3e4, Width: 4, Count: 2, Stride: 12}))
 			ok(t, d.SetNode(x, nodes[3], &driver.NodeOp{Kind: driver.CopyNode, Dst: m.Ptr + 48, Src: m.Ptr + 16, Count: 4}))
 			ok(t, d.SetNode(x, nodes[5], countOp(fn, &counter, by)))
-			f.want(
+			f.Want(
 				"cuCtxPushCurrent_v2(0xc0)",
 				"cuGraphExecMemsetNodeSetParams(0x20001, 0x30200; 0, 0xd4, 1, 4 1, 0xc0)",
 				"cuCtxPopCurrent_v2()",
@@ -126,12 +127,12 @@ func TestGraphs(t *testing.T) {
 			if out[0] != 0xa4 || *counter != 110 {
 				t.Errorf("the other exec writes %#x and counts %d", out[0], *counter)
 			}
-			f.calls()
+			f.Calls()
 			ok(t, d.DestroyGraph(g))
 			ok(t, d.DestroyGraph(child))
 			ok(t, d.DestroyExec(x))
 			ok(t, d.DestroyExec(other))
-			f.want("cuGraphDestroy(0x10002)", "cuGraphDestroy(0x10001)", "cuGraphExecDestroy(0x20001)", "cuGraphExecDestroy(0x20002)")
+			f.Want("cuGraphDestroy(0x10002)", "cuGraphDestroy(0x10001)", "cuGraphExecDestroy(0x20001)", "cuGraphExecDestroy(0x20002)")
 		})
 	}
 }
@@ -161,7 +162,7 @@ func TestGraphHeapFrames(t *testing.T) {
 	if *counter != 49*3+4 {
 		t.Errorf("the kernels count %d", *counter)
 	}
-	if calls := f.calls(); !slices.Contains(calls, "cuGraphAddKernelNode_v2(0x10001, 0x3012f 0x30130; 0xf001, 2 3 4, 5 6 7, 8)") {
+	if calls := f.Calls(); !slices.Contains(calls, "cuGraphAddKernelNode_v2(0x10001, 0x3012f 0x30130; 0xf001, 2 3 4, 5 6 7, 8)") {
 		t.Errorf("calls:\n%s", strings.Join(calls, "\n"))
 	}
 }
@@ -177,7 +178,7 @@ func TestGraphErrors(t *testing.T) {
 		return err
 	}
 	for name := range strings.SplitSeq("cuGraphAddEmptyNode cuGraphAddKernelNode_v2 cuGraphAddMemsetNode cuGraphAddMemcpyNode cuGraphAddChildGraphNode cuGraphAddEventRecordNode", " ") {
-		f.set(name, int(cuda.ErrorInvalidValue))
+		f.Set(name, int(cuda.ErrorInvalidValue))
 	}
 	for says, err := range map[string]error{
 		"add node: device 0 (Fake 0): empty node, after 2 others in graph 0x10007: ":           add(&driver.NodeOp{}),
@@ -214,8 +215,7 @@ func TestNoGraphs(t *testing.T) {
 	if caps := d.Caps(); !caps.Native || caps.Capture {
 		t.Errorf("%+v", caps)
 	}
-	const ops = "new graph, destroy graph, add node, instantiate, destroy exec, set node, launch graph, begin capture, end capture"
-	checkUnsupported(t, f, d, ops, ": graphs: the driver, of CUDA 11.2, has ")
+	suite.Unsupported(t, f, d, drivertest.GraphOps, ": graphs: the driver, of CUDA 11.2, has ")
 	d.noGraphs = nil
 	if x, err := d.Instantiate(graph0); x != 0 || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "cuGraphInstantiateWithFlags") {
 		t.Errorf("exec %#x, %v", x, err)

@@ -74,13 +74,13 @@ func TestNothingFails(t *testing.T) {
 				ok(t, d.AccessPool(pool0, devs[1], true))
 				healthy("access")
 			}
-			f.set("apart", 1)
+			f.Set("apart", 1)
 			if err := d.AccessPool(pool0, devs[1], true); err == nil {
 				t.Error("a device that has no way to another one is let in")
 			}
 			healthy("no access")
 			if d.caps.HostPools {
-				f.set("device memory only", 1)
+				f.Set("device memory only", 1)
 				p, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem})
 				ok(t, err)
 				host, err := d.AllocAsync(stream0, p, 64)

@@ -41,9 +41,9 @@ func TestLaunchAttrs(t *testing.T) {
 	for i, c := range attrs {
 		op := countOp(fn, &counter, by)
 		op.Launch.Attrs = c.attrs
-		f.calls()
+		f.Calls()
 		ok(t, d.Launch(stream0, &op.Launch))
-		f.want("cuLaunchKernelEx(0xf001, 2 3 4, 5 6 7, 8, 0x5000;" + c.launched + ")")
+		f.Want("cuLaunchKernelEx(0xf001, 2 3 4, 5 6 7, 8, 0x5000;" + c.launched + ")")
 		if *counter != uint64(i+1) {
 			t.Errorf("%+v: the kernel counts %d", c.attrs, *counter)
 		}
@@ -66,7 +66,7 @@ func TestLaunchAttrsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, c.release)
 			for _, s := range c.lacks {
-				f.set(s, 1)
+				f.Set(s, 1)
 			}
 			d := f.device()
 			if d.caps.Cooperative || d.caps.Clusters || d.caps.DependentLaunch {
@@ -80,9 +80,9 @@ func TestLaunchAttrsMissing(t *testing.T) {
 			for _, a := range attrs {
 				op := countOp(fn, &counter, by)
 				op.Launch.Attrs = a.attrs
-				f.calls()
+				f.Calls()
 				err := d.Launch(stream0, &op.Launch)
-				all := slices.DeleteFunc(f.calls(), func(c string) bool { return strings.HasPrefix(c, "cuCtx") })
+				all := slices.DeleteFunc(f.Calls(), func(c string) bool { return strings.HasPrefix(c, "cuCtx") })
 				calls := strings.Join(all, " ")
 				if !a.wish {
 					e, isError := errors.AsType[*driver.Error](err)
@@ -94,8 +94,8 @@ func TestLaunchAttrsMissing(t *testing.T) {
 					}
 					g, err := d.NewGraph()
 					ok(t, err)
-					f.calls()
-					if n, err := d.AddNode(g, nil, op); n != 0 || !errors.Is(err, driver.ErrUnsupported) || f.calls()[0] != "" {
+					f.Calls()
+					if n, err := d.AddNode(g, nil, op); n != 0 || !errors.Is(err, driver.ErrUnsupported) || f.Calls()[0] != "" {
 						t.Errorf("%+v: a node, %v", a.attrs, err)
 					}
 					ok(t, d.DestroyGraph(g))
@@ -142,7 +142,7 @@ func TestLaunchEvents(t *testing.T) {
 				{driver.LaunchAttrs{Cluster: [3]uint32{1, 1, 8}, Cooperative: true, Dependent: true, Priority: 2}, " 4: 1 1 8 2: 1 6: 1 8: 2"},
 			} {
 				op.Launch.Attrs = c.attrs
-				f.calls()
+				f.Calls()
 				err := d.Launch(stream0, &op.Launch)
 				if !has {
 					if !errors.Is(err, driver.ErrUnsupported) || *counter != 0 {
@@ -151,7 +151,7 @@ func TestLaunchEvents(t *testing.T) {
 					continue
 				}
 				ok(t, err)
-				f.want(fmt.Sprintf("cuLaunchKernelEx(0xf001, 2 3 4, 5 6 7, 8, 0x5000;%s 12: %#x 0)", c.launched, uintptr(e)))
+				f.Want(fmt.Sprintf("cuLaunchKernelEx(0xf001, 2 3 4, 5 6 7, 8, 0x5000;%s 12: %#x 0)", c.launched, uintptr(e)))
 				if *counter != uint64(i+1) {
 					t.Errorf("%+v: the kernel counts %d", c.attrs, *counter)
 				}
@@ -193,10 +193,10 @@ func TestNodeAttrs(t *testing.T) {
 				t.Helper()
 				op := countOp(fn, &counter, by)
 				op.Launch.Attrs = a
-				f.calls()
+				f.Calls()
 				n, err := d.AddNode(g, after, op)
 				ok(t, err)
-				return n, f.calls()
+				return n, f.Calls()
 			}
 			first, _ := add(driver.LaunchAttrs{})
 			for _, c := range attrs {
@@ -237,13 +237,13 @@ func TestNodeAttrs(t *testing.T) {
 				fails = append(fails, "cuGraphAddDependencies_v2", "cuGraphNodeGetType")
 			}
 			for _, name := range fails {
-				f.set(name, int(cuda.ErrorInvalidValue))
+				f.Set(name, int(cuda.ErrorInvalidValue))
 				op := countOp(fn, &counter, by)
 				op.Launch.Attrs = driver.LaunchAttrs{Cooperative: true, Dependent: true}
-				f.calls()
+				f.Calls()
 				n, err := d.AddNode(g, []driver.Node{first}, op)
 				added, destroyed := 0, 0
-				for _, call := range f.calls() {
+				for _, call := range f.Calls() {
 					if strings.HasPrefix(call, "cuGraphAddKernelNode") {
 						added++
 					}
@@ -254,7 +254,7 @@ func TestNodeAttrs(t *testing.T) {
 				if n != 0 || !errors.Is(err, cuda.ErrorInvalidValue) || added != destroyed || !strings.Contains(err.Error(), ", cooperative, dependent, after 1 others") {
 					t.Errorf("%s fails: node %#x, %v; %d added, %d destroyed", name, uintptr(n), err, added, destroyed)
 				}
-				f.set(name, 0)
+				f.Set(name, 0)
 			}
 		})
 	}
@@ -273,23 +273,7 @@ func TestLaunchHeapFrames(t *testing.T) {
 			Attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}, Carveout: 20}}))
 		testlib.Deep(100 * i)
 	}
-	if calls := f.calls(); *counter != 100 || calls[len(calls)-2] != "cuLaunchKernelEx(0xf001, 1 1 1, 1 1 1, 0, 0x5000; 4: 2 1 1 14: 20)" {
+	if calls := f.Calls(); *counter != 100 || calls[len(calls)-2] != "cuLaunchKernelEx(0xf001, 1 1 1, 1 1 1, 0, 0x5000; 4: 2 1 1 14: 20)" {
 		t.Errorf("the kernels count %d; %q", *counter, calls[len(calls)-2])
-	}
-}
-
-func TestPriorities(t *testing.T) {
-	f := newFake(t, 13000)
-	d := f.device()
-	for priority, want := range map[int]string{0: "0", -2: "-2", -5: "-5", -6: "-5", 1: "0", 1 << 40: "0", -1 << 40: "-5"} {
-		s, err := d.NewPriorityStream(priority)
-		ok(t, err)
-		f.want("cuStreamCreateWithPriority(1, " + want + ")")
-		ok(t, d.DestroyStream(s))
-		f.calls()
-	}
-	f.set("cuStreamCreateWithPriority", int(cuda.ErrorOutOfMemory))
-	if s, err := d.NewPriorityStream(-1); s != 0 || !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "priority -1") {
-		t.Errorf("stream %#x, %v", uintptr(s), err)
 	}
 }

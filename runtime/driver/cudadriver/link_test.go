@@ -19,6 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -81,7 +82,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("%q and %q: %q", x.src.Options, x.src.LinkOptions, code.Image)
 		}
 	}
-	f.want("") // it is nothing to the driver
+	f.Want("") // it is nothing to the driver
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -95,7 +96,7 @@ func TestLink(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n, m := programs(t, compiler), programs(t, path); n != 0 || m != 0 {
+	if n, m := drivertest.Programs(t, compiler), drivertest.Programs(t, path); n != 0 || m != 0 {
 		t.Errorf("%d programs and %d linkers are left", n, m)
 	}
 }
@@ -128,7 +129,7 @@ func TestLinkErrors(t *testing.T) {
 			t.Errorf("%s is not named: %v", x.name, err)
 		}
 	}
-	if n, m := programs(t, compiler), programs(t, path); n != 0 || m != 0 {
+	if n, m := drivertest.Programs(t, compiler), drivertest.Programs(t, path); n != 0 || m != 0 {
 		t.Errorf("%d programs and %d linkers are left", n, m)
 	}
 }
@@ -173,7 +174,7 @@ func TestWithNVJitLink(t *testing.T) {
 	withNVRTC(t)
 	withNVJitLink(t)
 	absent := filepath.Join(t.TempDir(), "libnvJitLink.so.12")
-	drv, err := Open(cuda.Options{Path: f.path}, WithNVJitLink(nvjitlink.Options{Path: absent}))
+	drv, err := Open(cuda.Options{Path: f.Path}, WithNVJitLink(nvjitlink.Options{Path: absent}))
 	ok(t, err)
 	d, err := drv.Open(0)
 	ok(t, err)
@@ -202,12 +203,12 @@ func TestRealLink(t *testing.T) {
 		if info.Target != "sm_90" || info.Cached != cached || info.CacheErr != nil || !strings.Contains(info.Compiler, "nvJitLink") {
 			t.Errorf("the %d. time: %+v", i+1, info)
 		}
-		f.calls()
+		f.Calls()
 		for expression, want := range map[string]string{"plain": "plain", "scale<float>": "_Z5scaleIfEvPT_i"} {
 			if _, err := x.Kernel(expression); err != nil && !strings.Contains(err.Error(), want) {
 				t.Error(err)
 			}
-			if calls := f.calls(); !slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "cuModuleGetFunction(") && strings.Contains(c, want) }) {
+			if calls := f.Calls(); !slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "cuModuleGetFunction(") && strings.Contains(c, want) }) {
 				t.Errorf("%s is not looked for as %s: %q", expression, want, calls)
 			}
 		}

@@ -19,18 +19,18 @@ import (
 func TestMemSharing(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
-	f.calls()
+	f.Calls()
 	m, err := d.Alloc(driver.ShareableMem, 100)
 	ok(t, err)
 	if m.Kind != driver.ShareableMem || m.Size != 100 || m.Ptr == 0 || m.Host != nil {
 		t.Errorf("%+v", m)
 	}
-	f.want("cuMemCreate(2097152, 1 1, 1 0, 1, 0)", "cuMemAddressReserve(2097152, 0, 0, 0)", "cuMemMap(2097152, 0, 0x40000, 0)", "cuMemRelease(0x40000)",
+	f.Want("cuMemCreate(2097152, 1 1, 1 0, 1, 0)", "cuMemAddressReserve(2097152, 0, 0, 0)", "cuMemMap(2097152, 0, 0x40000, 0)", "cuMemRelease(0x40000)",
 		"cuMemSetAccess(2097152, 1 0 3, 1)")
 	file, err := d.ExportShareable(m)
 	ok(t, err)
 	defer file.Close()
-	f.want("cuMemRetainAllocationHandle()", "cuMemExportToShareableHandle(0x40000, 1, 0)", "cuMemRelease(0x40000)")
+	f.Want("cuMemRetainAllocationHandle()", "cuMemExportToShareableHandle(0x40000, 1, 0)", "cuMemRelease(0x40000)")
 	o, err := d.ImportShareable(file, 100)
 	ok(t, err)
 	if o.Kind != driver.ShareableMem || o.Size != 100 || o.Ptr == 0 || o.Ptr == m.Ptr || o.Host != nil {
@@ -39,11 +39,11 @@ func TestMemSharing(t *testing.T) {
 	if _, err := file.Stat(); err != nil {
 		t.Errorf("the file is not the caller's any more: %v", err)
 	}
-	f.want("cuMemImportFromShareableHandle(1)", "cuMemAddressReserve(2097152, 0, 0, 0)", "cuMemMap(2097152, 0, 0x40000, 0)", "cuMemRelease(0x40000)",
+	f.Want("cuMemImportFromShareableHandle(1)", "cuMemAddressReserve(2097152, 0, 0, 0)", "cuMemMap(2097152, 0, 0x40000, 0)", "cuMemRelease(0x40000)",
 		"cuMemSetAccess(2097152, 1 0 3, 1)")
 	ok(t, d.Fill(stream0, m.Ptr, 7, 1, 100))
 	ok(t, d.Free(m)) // what was imported stays
-	f.want("cuMemsetD8Async(0x7, 100, 0x5000)", "cuMemUnmap(2097152)", "cuMemAddressFree(2097152)")
+	f.Want("cuMemsetD8Async(0x7, 100, 0x5000)", "cuMemUnmap(2097152)", "cuMemAddressFree(2097152)")
 	got := make([]byte, 100)
 	ok(t, d.Download(stream0, unsafe.Pointer(&got[0]), o.Ptr, 100))
 	if slices.ContainsFunc(got, func(b byte) bool { return b != 7 }) {
@@ -54,8 +54,8 @@ func TestMemSharing(t *testing.T) {
 	ok(t, err)
 	ok(t, d.Download(stream0, unsafe.Pointer(&got[0]), again.Ptr, 100))
 	ok(t, d.Free(again))
-	if got[99] != 7 || f.live() != 0 {
-		t.Errorf("%v, and %d objects are left", got, f.live())
+	if got[99] != 7 || f.Live() != 0 {
+		t.Errorf("%v, and %d objects are left", got, f.Live())
 	}
 }
 
@@ -73,7 +73,7 @@ func TestMemSharingMistakes(t *testing.T) {
 	closed, err := os.CreateTemp(t.TempDir(), "")
 	ok(t, err)
 	ok(t, closed.Close())
-	live := f.live()
+	live := f.Live()
 	only := func(_ any, err error) error { return err }
 	imports := func() error { return only(d.ImportShareable(file, 100)) }
 	allocs := func() error { return only(d.Alloc(driver.ShareableMem, 100)) }
@@ -93,8 +93,8 @@ func TestMemSharingMistakes(t *testing.T) {
 	if err := only(d.ImportShareable(closed, 100)); !strings.Contains(err.Error(), closed.Name()) {
 		t.Errorf("a closed file: %v", err)
 	}
-	if f.live() != live {
-		t.Errorf("%d objects are left", f.live()-live)
+	if f.Live() != live {
+		t.Errorf("%d objects are left", f.Live()-live)
 	}
 	for _, c := range []struct {
 		op, fn string
@@ -113,26 +113,26 @@ func TestMemSharingMistakes(t *testing.T) {
 		{"free", "cuMemUnmap", func() error { return d.Free(m) }},
 	} {
 		for _, code := range []cuda.Result{cuda.ErrorInvalidValue, cuda.ErrorOutOfMemory, cuda.ErrorIllegalAddress} {
-			f.set(c.fn, int(code))
+			f.Set(c.fn, int(code))
 			e, is := errors.AsType[*driver.Error](c.call())
 			if !is || e.Op != c.op || !errors.Is(e, code) || e.OOM != (code == cuda.ErrorOutOfMemory) || e.Lost != (code == cuda.ErrorIllegalAddress) {
 				t.Errorf("%s, %s: %v", c.op, c.fn, e)
 			}
-			f.set(c.fn, 0)
-			if f.live() != live {
-				t.Fatalf("%s, %s: %d objects are left", c.op, c.fn, f.live()-live)
+			f.Set(c.fn, 0)
+			if f.Live() != live {
+				t.Fatalf("%s, %s: %d objects are left", c.op, c.fn, f.Live()-live)
 			}
 		}
 	}
 	// What cannot be given back is told, and what comes with it is given back all the same.
 	for _, call := range []func() error{allocs, imports, exports} {
-		f.set("cuMemRelease", int(cuda.ErrorInvalidValue))
+		f.Set("cuMemRelease", int(cuda.ErrorInvalidValue))
 		if err := call(); !errors.Is(err, cuda.ErrorInvalidValue) {
 			t.Errorf("a handle that is not given back: %v", err)
 		}
-		f.set("cuMemRelease", 0)
-		if live++; f.live() != live {
-			t.Fatalf("%d objects more than the handle are left", f.live()-live)
+		f.Set("cuMemRelease", 0)
+		if live++; f.Live() != live {
+			t.Fatalf("%d objects more than the handle are left", f.Live()-live)
 		}
 	}
 	ok(t, d.Free(m))
@@ -142,7 +142,7 @@ func TestMemSharingMistakes(t *testing.T) {
 func TestNoMemSharing(t *testing.T) {
 	for _, attr := range []string{"attr 102", "attr 103", "granularity"} {
 		f := newFake(t, 13000)
-		f.set(attr, 1) // which is 0
+		f.Set(attr, 1) // which is 0
 		d := f.device()
 		if d.Caps().MemSharing {
 			t.Errorf("%s is 0, and it shares", attr)
@@ -159,16 +159,16 @@ func TestNoMemSharing(t *testing.T) {
 	}
 	f := newFake(t, 11020) // which cannot be asked whether other hardware reaches the memory
 	d := f.device()
-	f.calls()
+	f.Calls()
 	m, err := d.Alloc(driver.ShareableMem, 2<<20)
 	ok(t, err)
-	if calls := f.calls(); calls[0] != fmt.Sprintf("cuMemCreate(%d, 1 1, 1 0, 0, 0)", 2<<20) {
+	if calls := f.Calls(); calls[0] != fmt.Sprintf("cuMemCreate(%d, 1 1, 1 0, 0, 0)", 2<<20) {
 		t.Errorf("%v", calls)
 	}
 	ok(t, d.Free(m))
 
 	f = newFake(t, 13000)
-	f.set("cuMemGetAllocationGranularity", int(cuda.ErrorUnknown))
+	f.Set("cuMemGetAllocationGranularity", int(cuda.ErrorUnknown))
 	if _, err := f.driver().Open(0); !errors.Is(err, cuda.ErrorUnknown) {
 		t.Errorf("a device that does not tell what sizes are multiples of: %v", err)
 	}
@@ -177,9 +177,9 @@ func TestNoMemSharing(t *testing.T) {
 // TestSharingVirtual exchanges memory with a process of Python's that calls the fake driver.
 func TestSharingVirtual(t *testing.T) {
 	f := newFake(t, 13000)
-	sharesVirtual(t, f.driver(), f.path, 5<<20, 3)
-	virtualKilled(t, f.driver(), f.path)
-	if f.live() != 0 {
-		t.Errorf("%d objects are left", f.live())
+	sharesVirtual(t, f.driver(), f.Path, 5<<20, 3)
+	virtualKilled(t, f.driver(), f.Path)
+	if f.Live() != 0 {
+		t.Errorf("%d objects are left", f.Live())
 	}
 }

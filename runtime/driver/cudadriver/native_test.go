@@ -68,9 +68,9 @@ func TestEnter(t *testing.T) {
 			check(d.Leave(was))
 			same("left again", under)
 		}
-		f.calls()
+		f.Calls()
 		check(enter(d))
-		f.want("cuCtxPushCurrent_v2(0xc0)", "cuCtxPopCurrent_v2()")
+		f.Want("cuCtxPushCurrent_v2(0xc0)", "cuCtxPopCurrent_v2()")
 		both(0)
 		check(d.lib.CtxPushCurrent(0x111))
 		both(0x111)
@@ -107,9 +107,9 @@ func TestCapture(t *testing.T) {
 				return g
 			}
 			clear(out)
-			f.calls()
+			f.Calls()
 			child := capture(m.Ptr, 5, 3, false)
-			f.want("cuStreamBeginCapture_v2(0x5000, 2)", "cuMemsetD8Async(0x5, 4, 0x5000)", "cuLaunchKernel(0xf001, 1 1 1, 1 1 1, 0, 0x5000)", "cuStreamEndCapture(0x5000)")
+			f.Want("cuStreamBeginCapture_v2(0x5000, 2)", "cuMemsetD8Async(0x5, 4, 0x5000)", "cuLaunchKernel(0xf001, 1 1 1, 1 1 1, 0, 0x5000)", "cuStreamEndCapture(0x5000)")
 			if out[0] != 0 || *counter != 0 {
 				t.Errorf("%x, and the kernel counts %d, while they are captured", out, *counter)
 			}
@@ -125,9 +125,9 @@ func TestCapture(t *testing.T) {
 				t.Errorf("%x, and the kernel counts %d", out, *counter)
 			}
 			child = capture(m.Ptr+8, 6, 40, false)
-			f.calls()
+			f.Calls()
 			ok(t, d.SetNode(x, n, &driver.NodeOp{Kind: driver.ChildNode, Child: child}))
-			f.want("cuCtxPushCurrent_v2(0xc0)", fmt.Sprintf("cuGraphExecChildGraphNodeSetParams(%#x, %#x; %#x)", uintptr(x), uintptr(n), uintptr(child)), "cuCtxPopCurrent_v2()")
+			f.Want("cuCtxPushCurrent_v2(0xc0)", fmt.Sprintf("cuGraphExecChildGraphNodeSetParams(%#x, %#x; %#x)", uintptr(x), uintptr(n), uintptr(child)), "cuCtxPopCurrent_v2()")
 			ok(t, d.DestroyGraph(child))
 			ok(t, d.LaunchGraph(stream0, x))
 			if out[8] != 6 || *counter != 43 {
@@ -145,7 +145,8 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-func TestCaptureErrors(t *testing.T) {
+// TestSpoiltCapture captures what cannot be: that fails, and so does the end of the capture.
+func TestSpoiltCapture(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
 	end := func() error {
@@ -155,24 +156,6 @@ func TestCaptureErrors(t *testing.T) {
 		}
 		return err
 	}
-	for _, s := range []driver.Stream{0, 1, defaultStreams} {
-		_, err := d.EndCapture(s)
-		for op, err := range map[string]error{"begin capture": d.BeginCapture(s), "end capture": err} {
-			if !errors.Is(err, cuda.ErrorInvalidHandle) || !strings.HasPrefix(err.Error(), fmt.Sprintf("cuda: %s: device 0 (Fake 0): stream %#x: ", op, uintptr(s))) {
-				t.Errorf("%v", err)
-			}
-		}
-	}
-	f.want("")
-	if err := end(); !errors.Is(err, cuda.ErrorIllegalState) {
-		t.Errorf("what was not begun is ended: %v", err)
-	}
-	ok(t, d.BeginCapture(stream0))
-	if err := d.BeginCapture(stream0); !errors.Is(err, cuda.ErrorIllegalState) {
-		t.Errorf("begun twice: %v", err)
-	}
-	ok(t, end())
-	// What cannot be captured fails itself, and the end.
 	ok(t, d.BeginCapture(stream0))
 	if err := d.lib.StreamSynchronize(stream0); !errors.Is(err, cuda.ErrorStreamCaptureUnsupported) {
 		t.Errorf("a wait is captured: %v", err)
@@ -180,12 +163,6 @@ func TestCaptureErrors(t *testing.T) {
 	if err := end(); !errors.Is(err, cuda.ErrorStreamCaptureInvalidated) || errors.Is(err, driver.ErrLost) {
 		t.Errorf("%v", err)
 	}
-	f.set("no graph", 1)
-	ok(t, d.BeginCapture(stream0))
-	if err := end(); !errors.Is(err, cuda.ErrorStreamCaptureInvalidated) || !strings.Contains(err.Error(), "stream 0x5000: it has made no graph") {
-		t.Errorf("%v", err)
-	}
-	f.set("no graph", 0)
 	ok(t, d.BeginCapture(stream0))
 	ok(t, end())
 	if calls := f.failed(); slices.ContainsFunc(calls, func(c string) bool {
@@ -205,9 +182,9 @@ func TestCaptureNotAsked(t *testing.T) {
 	p, err := d.DefaultPool()
 	ok(t, err)
 	asked := func() bool {
-		f.calls()
+		f.Calls()
 		ok(t, d.TrimPool(p, 0))
-		return slices.ContainsFunc(f.calls(), func(c string) bool { return strings.HasPrefix(c, "cuStreamSynchronize") })
+		return slices.ContainsFunc(f.Calls(), func(c string) bool { return strings.HasPrefix(c, "cuStreamSynchronize") })
 	}
 	if !asked() {
 		t.Error("trimming a pool asks no stream")

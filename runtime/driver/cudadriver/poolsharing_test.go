@@ -15,7 +15,7 @@ import (
 func TestPoolSharing(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
-	f.calls()
+	f.Calls()
 	p, err := d.NewPool(driver.PoolDesc{Shareable: true})
 	ok(t, err)
 	file, err := d.ExportPool(p)
@@ -26,7 +26,7 @@ func TestPoolSharing(t *testing.T) {
 	if _, err := file.Stat(); err != nil {
 		t.Errorf("the file is not the caller's any more: %v", err)
 	}
-	f.want("cuMemPoolCreate(1, 1, 1 0, (nil), 0, 0)", "cuMemPoolExportToShareableHandle(0x9020, 1, 0)", "cuMemPoolImportFromShareableHandle(1, 0)",
+	f.Want("cuMemPoolCreate(1, 1, 1 0, (nil), 0, 0)", "cuMemPoolExportToShareableHandle(0x9020, 1, 0)", "cuMemPoolImportFromShareableHandle(1, 0)",
 		"cuMemPoolSetAccess(0x9070, 1 0 3, 1)")
 	h, err := d.ExportPoolMem(driver.Mem{Ptr: 0x1234, Size: 64})
 	ok(t, err)
@@ -35,10 +35,10 @@ func TestPoolSharing(t *testing.T) {
 	if m.Ptr != 0x1234 || m.Size != 0 || m.Kind != driver.DeviceMem || m.Host != nil {
 		t.Errorf("%+v", m)
 	}
-	f.want("cuMemPoolExportPointer()", "cuMemPoolImportPointer(0x9070, pool memory)")
+	f.Want("cuMemPoolExportPointer()", "cuMemPoolImportPointer(0x9070, pool memory)")
 	ok(t, d.DestroyPool(imported))
 	ok(t, d.DestroyPool(p))
-	f.calls()
+	f.Calls()
 
 	if _, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem, Shareable: true}); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("a shareable pool of host memory: %v", err)
@@ -57,19 +57,19 @@ func TestPoolSharing(t *testing.T) {
 		"cuMemPoolImportPointer":             func() error { _, err := d.OpenPoolMem(imported, h); return err },
 		"cuMemFree_v2":                       func() error { return d.ClosePoolMem(m) },
 	} {
-		f.set(what, int(cuda.ErrorInvalidValue))
+		f.Set(what, int(cuda.ErrorInvalidValue))
 		var e *driver.Error
 		if err := call(); !errors.As(err, &e) || !errors.Is(err, cuda.ErrorInvalidValue) {
 			t.Errorf("%s: %v", what, err)
 		}
-		f.set(what, 0)
+		f.Set(what, 0)
 	}
 }
 
 // TestNoPoolSharing has a device that shares no pools by descriptors.
 func TestNoPoolSharing(t *testing.T) {
 	f := newFake(t, 13000)
-	f.set("attr 119", 1) // no kinds of handles
+	f.Set("attr 119", 1) // no kinds of handles
 	d := f.device()
 	if d.Caps().PoolSharing {
 		t.Error("it shares")

@@ -10,19 +10,14 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
-
-// submitting are the calls of all that any thread may make.
-var submitting = []string{
-	"record", "query", "wait", "fill", "copy", "upload", "download", "prefetch", "launch", "alloc async", "free async", "set node",
-	"launch graph", "capturing", "write value", "wait value", "elapsed",
-}
 
 // TestSubmittingSetsContext has a driver that wants a context for everything. Several threads submit at once: some have no context, the
 // others have that of another device. Each has what it had afterwards.
 func TestSubmittingSetsContext(t *testing.T) {
 	f := newFake(t, 13000)
-	f.set("bound", 1)
+	f.Set("bound", 1)
 	d := f.device()
 	if !d.sets {
 		t.Fatal("the driver wants a context, but submitting sets none")
@@ -42,7 +37,7 @@ func TestSubmittingSetsContext(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			for _, what := range submitting {
+			for _, what := range append([]string{"write value", "wait value"}, drivertest.Submitting...) {
 				if err := calls[what](); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
@@ -55,10 +50,10 @@ func TestSubmittingSetsContext(t *testing.T) {
 	threads.Wait()
 	// What fails leaves the thread as it was, and so does what the driver lets nobody begin.
 	for name, code := range map[string]cuda.Result{"cuEventRecord": cuda.ErrorInvalidHandle, "cuCtxPushCurrent_v2": cuda.ErrorUnknown, "cuCtxPopCurrent_v2": cuda.ErrorUnknown} {
-		f.set(name, int(code))
+		f.Set(name, int(code))
 		if err := d.Record(event0, stream0); !errors.Is(err, code) || errors.Is(err, driver.ErrLost) {
 			t.Errorf("%s fails: %v", name, err)
 		}
-		f.set(name, 0)
+		f.Set(name, 0)
 	}
 }

@@ -28,12 +28,12 @@ func TestTimers(t *testing.T) {
 		if ok(t, err); took != 1500*time.Microsecond {
 			t.Errorf("%v", took)
 		}
-		f.set(name, int(cuda.ErrorNotReady))
+		f.Set(name, int(cuda.ErrorNotReady))
 		if took, err := d.Elapsed(from, to); took != 0 || !errors.Is(err, cuda.ErrorNotReady) {
 			t.Errorf("%v, %v", took, err)
 		}
 		ok(t, d.DestroyEvent(from))
-		f.want("cuEventCreate(0)", "cuEventCreate(0)", "cuEventRecord(0xe000, 0x5000)", "cuEventRecord(0xe000, 0x5000)",
+		f.Want("cuEventCreate(0)", "cuEventCreate(0)", "cuEventRecord(0xe000, 0x5000)", "cuEventRecord(0xe000, 0x5000)",
 			name+"(0xe000, 0xe001)", name+"(0xe000, 0xe000)", "cuEventDestroy_v2(0xe000)")
 	}
 }

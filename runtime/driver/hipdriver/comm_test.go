@@ -4,12 +4,10 @@ package hipdriver
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/dl"
@@ -67,41 +65,4 @@ func TestComms(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	check(nil)
-}
-
-// TestWithRCCL names RCCL's file by an option, which comes before the environment.
-func TestWithRCCL(t *testing.T) {
-	f := newFake(t, hip64)
-	lib := testlib.NCCL(t, 22105, true)
-	lib.Defines = append(lib.Defines, "DEVICE=0")
-	t.Setenv("PUREGPU_RCCL_LIBRARY", filepath.Join(t.TempDir(), "librccl.so.1"))
-	drv, err := Open(hip.Options{Path: f.path}, WithRCCL(nccl.Options{Path: lib.Build(t)}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := drv.Open(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.(driver.Comms).NewUniqueID(); err != nil {
-		t.Error(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestNoRCCL does without the library.
-func TestNoRCCL(t *testing.T) {
-	f := newFake(t, hip64)
-	t.Setenv("PUREGPU_RCCL_LIBRARY", filepath.Join(t.TempDir(), "librccl.so.1"))
-	d := f.device()
-	_, comm := d.NewComm(driver.CommDesc{Count: 1})
-	_, alloc := d.Alloc(driver.CommMem, 64)
-	for op, err := range map[string]error{"new comm": comm, "alloc": alloc} {
-		e, ok := err.(*driver.Error)
-		if !ok || e.Op != op || !errors.Is(err, dl.ErrNotFound) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "RCCL not found") {
-			t.Errorf("%s: %v", op, err)
-		}
-	}
 }

@@ -4,24 +4,21 @@ package hipdriver
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
-	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A fake is a HIP runtime of testdata/driver.c with the handles that it gives to tests.
+// A fake is a HIP runtime of testdata/driver.c.
 type fake struct {
-	t    testing.TB
-	path string
-	ctl  dl.Library
+	*drivertest.Fake
+	t testing.TB
 }
 
 // What testdata/driver.c has for handles.
@@ -48,12 +45,6 @@ const (
 	hip71 = 7_01_00000
 )
 
-var fakeSpec = dl.Spec{
-	Name: "fake's handles", Package: "fake",
-	Sets:    []dl.Set{{Name: "core"}},
-	Symbols: []dl.Symbol{{Name: "fake_set", Sig: "ww"}, {Name: "fake_trace", Sig: "ww"}, {Name: "fake_live"}, {Name: "fake_device"}, {Name: "fake_last"}, {Name: "fake_image"}},
-}
-
 // newFake builds a runtime of a release, without some of its functions.
 func newFake(t testing.TB, release dl.Version, without ...string) *fake {
 	return newFakeOf(t, release, nil, without...)
@@ -62,9 +53,7 @@ func newFake(t testing.TB, release dl.Version, without ...string) *fake {
 func newFakeOf(t testing.TB, release dl.Version, defines []string, without ...string) *fake {
 	t.Helper()
 	tab, err := symbols.Load("hip")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	lib := testlib.Fake{
 		File: "libamdhip64.so", Source: "../../runtime/driver/hipdriver/testdata/driver.c",
 		Defines: append([]string{fmt.Sprint("VERSION=", int(release))}, defines...),
@@ -78,105 +67,53 @@ func newFakeOf(t testing.TB, release dl.Version, defines []string, without ...st
 			lib.Symbols = append(lib.Symbols, f.Symbol)
 		}
 	}
-	f := &fake{t: t, path: lib.Build(t)}
-	if err := f.ctl.Open(&fakeSpec, nil, dl.Options{Path: f.path}); err != nil {
-		t.Fatal(err)
-	}
-	return f
+	f := drivertest.Build(t, lib, dl.Symbol{Name: "fake_device"}, dl.Symbol{Name: "fake_last"}, dl.Symbol{Name: "fake_image"})
+	f.Trim = " on 0" // calls on device 0 need not say so
+	return &fake{f, t}
 }
 
-// set makes a function return a code from now on, 0 for what it would return. The other settings are those of driver.c.
-func (f *fake) set(name string, value int) {
-	f.t.Helper()
-	c, err := dl.CString(name)
-	if err == nil {
-		var full uintptr
-		if full, err = f.ctl.Slow(0, uintptr(unsafe.Pointer(c)), uintptr(value)); err == nil && int32(full) != 0 {
-			err = fmt.Errorf("no room for setting %s", name)
-		}
-	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-// calls returns the calls since it was last called.
-func (f *fake) calls() []string {
-	f.t.Helper()
-	text := make([]byte, 1<<16)
-	n, err := f.ctl.Slow(1, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return strings.Split(strings.TrimSuffix(string(text[:int32(n)]), "\n"), "\n")
-}
-
-// number calls one of the functions that return a number.
-func (f *fake) number(i int) int {
-	f.t.Helper()
-	n, err := f.ctl.Slow(i)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return int(int32(n))
-}
-
-func (f *fake) live() int    { return f.number(2) }
-func (f *fake) current() int { return f.number(3) } // device of the calling thread
-func (f *fake) last() int    { return f.number(4) } // error that is remembered for it
-func (f *fake) image() int   { return f.number(5) }
-
-// want compares the calls since the last time, those on device 0 if they do not say.
-func (f *fake) want(want ...string) {
-	f.t.Helper()
-	got := f.calls()
-	for i, c := range got {
-		got[i] = strings.TrimSuffix(c, " on 0")
-	}
-	if !slices.Equal(got, want) {
-		f.t.Errorf("calls:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
-	}
-}
+func (f *fake) current() int { return int(int32(f.Number(3))) } // device of the calling thread
+func (f *fake) last() int    { return int(int32(f.Number(4))) } // error that is remembered for it
+func (f *fake) image() int   { return int(int32(f.Number(5))) }
 
 // driver opens the driver.
 func (f *fake) driver(opts ...Option) *Driver {
 	f.t.Helper()
-	d, err := Open(hip.Options{Path: f.path}, opts...)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	d, err := Open(hip.Options{Path: f.Path}, opts...)
+	ok(f.t, err)
 	return d
 }
 
 // device opens device 0 and binds it to the test's thread, which it locks until the test ends.
-func (f *fake) device(opts ...Option) *device {
-	f.t.Helper()
-	runtime.LockOSThread()
-	d, err := f.driver(opts...).Open(0)
-	if err != nil {
-		f.t.Fatal(err)
+func (f *fake) device(opts ...Option) *device { return f.Bound(f.driver(opts...)).(*device) }
+
+// The rest is for the suite.
+
+func (f *fake) Open(pools bool) (driver.Driver, error) {
+	if pools {
+		return f.driver(WithPools()), nil
 	}
-	if err := d.Bind(); err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() {
-		d.Close()
-		runtime.UnlockOSThread()
-	})
-	f.calls()
-	return d.(*device)
+	return suite.Open(f.Path, "", "")
 }
+
+func (f *fake) Device(pools bool) drivertest.Device {
+	if pools {
+		return f.device(WithPools())
+	}
+	return f.device()
+}
+
+func (f *fake) Clean(what string) {
+	f.t.Helper()
+	if n := f.last(); n != 0 {
+		f.t.Errorf("%s: the thread remembers %d", what, n)
+	}
+}
+
+func (f *fake) Left(what string, _ int) { f.Clean(what) }
 
 // function loads a kernel of the fake's.
 func function(t testing.TB, d driver.Device, kernel string) (driver.Function, driver.FuncInfo) {
 	t.Helper()
-	m, err := d.Load(codeObject())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, info, err := d.Function(m, kernel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f, info
+	return suite.Function(t, d, kernel)
 }

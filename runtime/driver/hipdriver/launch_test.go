@@ -8,7 +8,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
@@ -38,12 +37,12 @@ func TestLaunchAttrs(t *testing.T) {
 	} {
 		l := driver.Launch{Function: fn, Grid: [3]uint32{2, 3, 4}, Block: [3]uint32{5, 6, 7}, SharedMem: 8,
 			Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)}, Attrs: c.attrs, Begun: c.begun}
-		f.calls()
+		f.Calls()
 		err := d.Launch(stream0, &l)
 		if c.call != "" {
-			f.want(c.call + "(0xf001, 2 3 4, 5 6 7, 8, 0x5000)")
+			f.Want(c.call + "(0xf001, 2 3 4, 5 6 7, 8, 0x5000)")
 			runs++
-		} else if f.want(""); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), c.says) {
+		} else if f.Want(""); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v", c.attrs, err)
 		}
 		if c.call != "" && err != nil || *counter != runs {
@@ -61,20 +60,5 @@ func TestLaunchAttrs(t *testing.T) {
 	err := old.Launch(stream0, &driver.Launch{Function: 0xf000, Attrs: driver.LaunchAttrs{Cooperative: true}})
 	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "version 5.2") {
 		t.Errorf("a cooperative launch: %v", err)
-	}
-}
-
-func TestPriorities(t *testing.T) {
-	f := newFake(t, hip64)
-	d := f.device()
-	for priority, want := range map[int]string{0: "0", 1: "1", -1: "-1", -6: "-1", 2: "1", 1 << 40: "1"} {
-		if _, err := d.NewPriorityStream(priority); err != nil {
-			t.Error(err)
-		}
-		f.want("hipStreamCreateWithPriority(1, " + want + ")")
-	}
-	f.set("hipStreamCreateWithPriority", int(hip.ErrorOutOfMemory))
-	if s, err := d.NewPriorityStream(-1); s != 0 || !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "priority -1") {
-		t.Errorf("stream %#x, %v", uintptr(s), err)
 	}
 }

@@ -4,15 +4,14 @@ package hipdriver
 
 import (
 	"errors"
-	"math"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
 func ok(t testing.TB, err error) {
@@ -22,127 +21,80 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-func TestPools(t *testing.T) {
+// TestDestroyPool destroys pools on each release: when they are empty, and no stream has work.
+func TestDestroyPool(t *testing.T) {
 	for _, release := range []dl.Version{hip62, hip64, hip70, hip71} {
-		t.Run(hip.FormatVersion(release), func(t *testing.T) { testFakePools(t, newFake(t, release)) })
+		t.Run(hip.FormatVersion(release), func(t *testing.T) { testDestroyPool(t, newFake(t, release)) })
 	}
 }
 
-func testFakePools(t *testing.T, f *fake) {
+func testDestroyPool(t *testing.T, f *fake) {
 	d := f.device(WithPools())
 	if caps := d.Caps(); !caps.Pools || !caps.PoolsByStream || caps.HostPools {
 		t.Fatalf("%+v", caps)
 	}
-	// A pool takes no notice of events, whoever made it.
-	p, err := d.DefaultPool()
-	if ok(t, err); p != pool0 {
-		t.Errorf("the default pool is %#x", p)
-	}
-	ok(t, d.SetCurrentPool(pool1))
-	p, err = d.CurrentPool()
-	if ok(t, err); p != pool1 {
-		t.Errorf("the current pool is %#x", p)
-	}
-	ok(t, d.SetCurrentPool(pool0))
-	f.want("hipDeviceGetDefaultMemPool(0)", "hipMemPoolSetAttribute(0xb000, 1, 0)", "hipDeviceSetMemPool(0, 0xb020)",
-		"hipDeviceGetMemPool(0)", "hipMemPoolSetAttribute(0xb020, 1, 0)", "hipDeviceSetMemPool(0, 0xb000)")
-	p, err = d.NewPool(driver.PoolDesc{Kind: driver.DeviceMem, MaxSize: 100})
+	p, err := d.NewPool(driver.PoolDesc{Kind: driver.DeviceMem, MaxSize: 100})
 	if ok(t, err); p != pool1 {
 		t.Errorf("pool %#x", p)
 	}
-	f.want("hipMemPoolCreate(1, 0, 1 0, (nil), 100)", "hipMemPoolSetAttribute(0xb020, 1, 0)")
-
-	m, err := d.AllocAsync(stream0, p, 64)
-	if ok(t, err); m.Kind != driver.DeviceMem || m.Ptr == 0 || m.Host != nil || m.Size != 64 {
-		t.Errorf("%+v", m)
-	}
-	if none, err := d.AllocAsync(stream0, p, 64); !errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, driver.ErrLost) || none != (driver.Mem{}) {
-		t.Errorf("beyond the limit: %+v, %v", none, err)
-	}
-	ok(t, d.FreeAsync(stream0, m))
-	ok(t, d.TrimPool(p, 1<<20))
-	f.want("hipMallocFromPoolAsync(64, 0xb020, 0x5000)", "hipMallocFromPoolAsync(64, 0xb020, 0x5000)", "hipFreeAsync(0x5000)", "hipMemPoolTrimTo(0xb020, 1048576)")
-
 	// A pool is destroyed empty, while no stream has work.
 	s, err := d.NewStream()
 	ok(t, err)
-	f.calls()
-	f.set("hipStreamQuery", int(hip.ErrorNotReady))
+	f.Calls()
+	f.Set("hipStreamQuery", int(hip.ErrorNotReady))
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrBusy) || f.last() != 0 {
 		t.Errorf("while a stream has work: %v; the thread remembers %d", err, f.last())
 	}
-	f.want("hipStreamQuery(0x5000)")
-	f.set("hipStreamQuery", int(hip.ErrorIllegalAddress))
+	f.Want("hipStreamQuery(0x5000)")
+	f.Set("hipStreamQuery", int(hip.ErrorIllegalAddress))
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrLost) || f.last() != 0 {
 		t.Errorf("on a device that is lost: %v; the thread remembers %d", err, f.last())
 	}
-	f.set("hipStreamQuery", 0)
-	f.calls()
+	f.Set("hipStreamQuery", 0)
+	f.Calls()
 	ok(t, d.DestroyPool(p))
-	f.want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
+	f.Want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
 	// One that is being captured is not asked, and no pool is destroyed meanwhile.
 	ok(t, d.BeginCapture(s))
-	f.calls()
+	f.Calls()
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrBusy) {
 		t.Errorf("while a stream is captured: %v", err)
 	}
-	f.want("")
-	f.set("hipStreamEndCapture", int(hip.ErrorStreamCaptureInvalidated))
+	f.Want("")
+	f.Set("hipStreamEndCapture", int(hip.ErrorStreamCaptureInvalidated))
 	if _, err := d.EndCapture(s); err == nil {
 		t.Error("a spoilt capture ends well")
 	}
-	f.set("hipStreamBeginCapture", int(hip.ErrorStreamCaptureUnsupported))
+	f.Set("hipStreamBeginCapture", int(hip.ErrorStreamCaptureUnsupported))
 	if err := d.BeginCapture(s); err == nil {
 		t.Error("the stream is captured")
 	}
-	f.set("hipStreamEndCapture", 0)
-	f.set("hipStreamBeginCapture", 0)
-	f.calls()
+	f.Set("hipStreamEndCapture", 0)
+	f.Set("hipStreamBeginCapture", 0)
+	f.Calls()
 	ok(t, d.DestroyPool(p))
-	f.want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
+	f.Want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
 	// A stream that could not be destroyed still counts, and one that was does not.
-	f.set("hipStreamDestroy", int(hip.ErrorUnknown))
+	f.Set("hipStreamDestroy", int(hip.ErrorUnknown))
 	if err := d.DestroyStream(s); err == nil {
 		t.Error("the stream is destroyed")
 	}
-	f.set("hipStreamDestroy", 0)
-	f.calls()
+	f.Set("hipStreamDestroy", 0)
+	f.Calls()
 	if err := d.DestroyPool(pool0); !errors.Is(err, hip.ErrorInvalidValue) {
 		t.Errorf("destroying the default pool: %v", err)
 	}
-	f.want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb000, 0)", "hipMemPoolDestroy(0xb000)")
+	f.Want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb000, 0)", "hipMemPoolDestroy(0xb000)")
 	ok(t, d.DestroyStream(s))
-	f.calls()
+	f.Calls()
 	ok(t, d.DestroyPool(pool1))
-	f.want("hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
+	f.Want("hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
 }
 
-func TestPoolAttrs(t *testing.T) {
+// TestPoolLimits has attributes that HIP does not do right.
+func TestPoolLimits(t *testing.T) {
 	f := newFake(t, hip64)
 	d := f.device(WithPools())
-	for attr, value := range map[driver.PoolAttr]uint64{
-		driver.PoolReuseOpportunistic: 0, driver.PoolReuseInternal: 1, driver.PoolThreshold: math.MaxUint64,
-	} {
-		ok(t, d.SetPoolAttr(pool1, attr, 1))
-		ok(t, d.SetPoolAttr(pool1, attr, value))
-		got, err := d.PoolAttr(pool1, attr)
-		if ok(t, err); got != value {
-			t.Errorf("attribute %d is %d, want %d", attr, got, value)
-		}
-	}
-	f.calls()
-	ok(t, d.SetPoolAttr(pool1, driver.PoolReuseEvents, 0))
-	ok(t, d.SetPoolAttr(pool1, driver.PoolThreshold, 1<<40))
-	ok(t, d.SetPoolAttr(pool1, driver.PoolReservedHigh, 0))
-	for attr := driver.PoolReuseEvents; attr <= driver.PoolUsedHigh; attr++ {
-		_, err := d.PoolAttr(pool1, attr)
-		ok(t, err)
-	}
-	f.want("hipMemPoolSetAttribute(0xb020, 1, 0)", "hipMemPoolSetAttribute(0xb020, 4, 1099511627776)", "hipMemPoolSetAttribute(0xb020, 6, 0)",
-		"hipMemPoolGetAttribute(0xb020, 1)", "hipMemPoolGetAttribute(0xb020, 2)", "hipMemPoolGetAttribute(0xb020, 3)", "hipMemPoolGetAttribute(0xb020, 4)",
-		"hipMemPoolGetAttribute(0xb020, 5)", "hipMemPoolGetAttribute(0xb020, 6)", "hipMemPoolGetAttribute(0xb020, 5)",
-		"hipMemPoolGetAttribute(0xb020, 7)", "hipMemPoolGetAttribute(0xb020, 8)", "hipMemPoolGetAttribute(0xb020, 7)")
-
 	// The most that there was is no less than what there is, though HIP says so after a reset.
 	m, err := d.AllocAsync(stream0, pool1, 64)
 	ok(t, err)
@@ -152,21 +104,9 @@ func TestPoolAttrs(t *testing.T) {
 	}
 	ok(t, d.FreeAsync(stream0, m))
 
-	for name, c := range map[string]struct {
-		err, want error
-		says      string
-	}{
-		"events":          {d.SetPoolAttr(pool1, driver.PoolReuseEvents, 1), driver.ErrUnsupported, "hipMemPoolReuseFollowEventDependencies of pool 0xb020 to 1: HIP gives out memory too early then"},
-		"reserved":        {d.SetPoolAttr(pool1, driver.PoolReserved, 0), hip.ErrorInvalidValue, "hipMemPoolAttrReservedMemCurrent of pool 0xb020 to 0"},
-		"half a switch":   {d.SetPoolAttr(pool1, driver.PoolReuseEvents, 1<<32), hip.ErrorInvalidValue, "a switch is 0 or 1"},
-		"none to set":     {d.SetPoolAttr(pool1, driver.PoolUsedHigh+1, 0), hip.ErrorInvalidValue, "no attribute 8"},
-		"negative to set": {d.SetPoolAttr(pool1, -1, 0), hip.ErrorInvalidValue, "no attribute -1"},
-		"none":            {func() error { _, err := d.PoolAttr(pool1, driver.PoolUsedHigh+1); return err }(), hip.ErrorInvalidValue, "no attribute 8"},
-		"negative":        {func() error { _, err := d.PoolAttr(pool1, -1); return err }(), hip.ErrorInvalidValue, "no attribute -1"},
-	} {
-		if !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.says) {
-			t.Errorf("%s: %v", name, c.err)
-		}
+	if err := d.SetPoolAttr(pool1, driver.PoolReuseEvents, 1); !errors.Is(err, driver.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "hipMemPoolReuseFollowEventDependencies of pool 0xb020 to 1: HIP gives out memory too early then") {
+		t.Errorf("events: %v", err)
 	}
 }
 
@@ -184,10 +124,10 @@ func TestAccessPool(t *testing.T) {
 	}
 	d, other := devs[0], devs[1]
 	ok(t, d.Bind())
-	f.calls()
+	f.Calls()
 	ok(t, d.AccessPool(pool0, other, true))
 	ok(t, d.AccessPool(pool0, d, true))
-	f.want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 3, 1)", "hipMemPoolSetAccess(0xb000, 1 0 3, 1)")
+	f.Want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 3, 1)", "hipMemPoolSetAccess(0xb000, 1 0 3, 1)")
 	// What a release cannot take back it calls an invalid device.
 	if err := d.AccessPool(pool0, other, false); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, hip.ErrorInvalidDevice) || f.last() != 0 {
 		t.Errorf("access that is taken back: %v; the thread remembers %d", err, f.last())
@@ -195,11 +135,11 @@ func TestAccessPool(t *testing.T) {
 	if err := d.AccessPool(pool0, d, false); !errors.Is(err, hip.ErrorInvalidDevice) || errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the owner's access: %v", err)
 	}
-	f.set("revokes", 1)
-	f.calls()
+	f.Set("revokes", 1)
+	f.Calls()
 	ok(t, d.AccessPool(pool0, other, false))
-	f.want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 0, 1)")
-	f.set("apart", 1)
+	f.Want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 0, 1)")
+	f.Set("apart", 1)
 	if err := d.AccessPool(pool0, other, true); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the hardware has no way") {
 		t.Errorf("without a way: %v", err)
 	}
@@ -210,31 +150,11 @@ func TestAccessPool(t *testing.T) {
 	}
 }
 
-func TestPoolErrors(t *testing.T) {
+func TestPoolsUnanswered(t *testing.T) {
 	f := newFake(t, hip64)
-	d := f.device(WithPools())
-	newPool := func(k driver.MemKind) error { _, err := d.NewPool(driver.PoolDesc{Kind: k}); return err }
-	for name, c := range map[string]struct {
-		err, want error
-		says      string
-	}{
-		"stream 0 to allocate": {func() error { _, err := d.AllocAsync(0, pool0, 1); return err }(), hip.ErrorInvalidHandle, "stream 0x0"},
-		"stream 2 to free":     {d.FreeAsync(2, driver.Mem{}), hip.ErrorInvalidHandle, "stream 0x2"},
-		"a shared pool":        {func() error { _, err := d.NewPool(driver.PoolDesc{Shareable: true}); return err }(), driver.ErrUnsupported, "a pool that processes share"},
-		"managed pool":         {newPool(driver.ManagedMem), driver.ErrUnsupported, "a pool of host or managed memory"},
-		"pool of no kind":      {newPool(7), hip.ErrorInvalidValue, "kind of memory 7"},
-		"pool of the host's":   {newPool(driver.HostMem), driver.ErrUnsupported, "a pool of host or managed memory, which no release of HIP has"},
-	} {
-		if !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.says) {
-			t.Errorf("%s: %v", name, c.err)
-		}
-	}
-	if calls := f.calls(); calls[0] != "" {
-		t.Errorf("calls:\n%s", strings.Join(calls, "\n"))
-	}
 	// Without an answer about pools the device is of no use.
 	drv := f.driver(WithPools())
-	f.set("hipDeviceGetAttribute", int(hip.ErrorOutOfMemory))
+	f.Set("hipDeviceGetAttribute", int(hip.ErrorOutOfMemory))
 	if dev, err := drv.Open(0); dev != nil || !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "hipDeviceAttributeMemoryPoolsSupported") {
 		t.Errorf("%v, %v", dev, err)
 	}
@@ -257,23 +177,12 @@ func TestNoPools(t *testing.T) {
 	} {
 		f := newFake(t, c.release, c.without...)
 		if c.zero {
-			f.set("attr 88", 1)
+			f.Set("attr 88", 1)
 		}
 		d := f.device(c.opts...)
 		if caps := d.Caps(); caps.Pools || caps.PoolsByStream || caps.HostPools {
 			t.Errorf("%+v", caps)
 		}
-		calls := all(d)
-		f.calls()
-		for op := range poolOps {
-			err := calls[op]()
-			e, is := err.(*driver.Error)
-			if !is || e.Op != op || e.Lost || e.OOM || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), says) {
-				t.Errorf("%s: %v; want %s", op, err, says)
-			}
-		}
-		if calls := f.calls(); !slices.Equal(calls, []string{""}) {
-			t.Errorf("calls:\n%s", strings.Join(calls, "\n"))
-		}
+		suite.Unsupported(t, f, d, drivertest.PoolOps, says)
 	}
 }

@@ -12,13 +12,8 @@ import (
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
-
-// submitting are the calls of all that any thread may make.
-var submitting = []string{
-	"record", "query", "wait", "fill", "copy", "upload", "download", "prefetch", "launch", "alloc async", "free async", "set node",
-	"launch graph", "capturing", "elapsed",
-}
 
 // TestSubmittingSetsDevice has a release that wants the device to be current, and a newer library that does so too. Several threads
 // submit at once: some have chosen no device, the others another one. HIP finds the device current in every call, and each thread has
@@ -28,7 +23,7 @@ func TestSubmittingSetsDevice(t *testing.T) {
 		for mine := range 2 {
 			f := newFake(t, release)
 			if release >= fromStream {
-				f.set("idle", 1) // copies do nothing, which is taken for a device that must be current
+				f.Set("idle", 1) // copies do nothing, which is taken for a device that must be current
 			}
 			drv := f.driver(WithPools())
 			open, err := drv.Open(mine)
@@ -39,9 +34,9 @@ func TestSubmittingSetsDevice(t *testing.T) {
 			if !d.sets {
 				t.Fatal("the library wants the device to be current, but submitting does not set it")
 			}
-			f.set("idle", 0)
-			f.set("stream's device", mine)
-			f.calls()
+			f.Set("idle", 0)
+			f.Set("stream's device", mine)
+			f.Calls()
 			var threads sync.WaitGroup
 			for i := range 6 {
 				threads.Go(func() {
@@ -54,7 +49,7 @@ func TestSubmittingSetsDevice(t *testing.T) {
 						}
 					}
 					calls := all(d)
-					for _, what := range submitting {
+					for _, what := range drivertest.Submitting {
 						if err := calls[what](); err != nil && !errors.Is(err, driver.ErrUnsupported) {
 							t.Errorf("%s: %v", what, err)
 						}
@@ -65,7 +60,7 @@ func TestSubmittingSetsDevice(t *testing.T) {
 				})
 			}
 			threads.Wait()
-			for _, c := range f.calls() {
+			for _, c := range f.Calls() {
 				if call, on, ok := strings.Cut(c, " on "); ok && on != string(rune('0'+mine)) {
 					t.Errorf("device %d: %s is called on %s", mine, call, on)
 				}
@@ -74,11 +69,11 @@ func TestSubmittingSetsDevice(t *testing.T) {
 			runtime.LockOSThread()
 			before := f.current()
 			for name, code := range map[string]hip.Result{"hipEventRecord": hip.ErrorInvalidHandle, "hipGetDevice": hip.ErrorUnknown, "hipSetDevice": hip.ErrorUnknown} {
-				f.set(name, int(code))
+				f.Set(name, int(code))
 				if err := d.Record(event0, stream0); !errors.Is(err, code) || errors.Is(err, driver.ErrLost) {
 					t.Errorf("%s fails: %v", name, err)
 				}
-				f.set(name, 0)
+				f.Set(name, 0)
 				if f.current() != before || f.last() != 0 {
 					t.Errorf("%s fails: the thread has device %d, and had %d; it remembers %d", name, f.current(), before, f.last())
 				}
