@@ -820,7 +820,7 @@ typedef struct { size_t x, y, z, lod; int type; const void *host; uint64_t devic
 typedef struct { side src, dst; size_t width, height, depth; } copyParams;
 _Static_assert(sizeof(kernelParams) == 72 && sizeof(fillParams) == 40 && sizeof(copyParams) == 200, "layout");
 
-enum { GRAPHS = 8, NODES = 256 };
+enum { GRAPHS = 64, NODES = 256 }; // so many that none is used again while threads of a test have it
 enum kind { EMPTY, KERNEL, FILL_, COPY, CHILD, RECORD };
 struct graph;
 typedef struct { enum kind kind; uintptr_t function; uint64_t *counter; uint32_t by; fillParams fill; copyParams copy; struct graph *child; } node;
@@ -857,7 +857,7 @@ static const char *list(const uintptr_t *nodes, size_t n, char *out)
 int cuGraphCreate(uintptr_t *g, unsigned flags)
 {
 	CREATE("%u", flags);
-	int i = numGraphs++ % GRAPHS;
+	int i = __sync_fetch_and_add(&numGraphs, 1) % GRAPHS;
 	graphs[i].n = 0;
 	LIVE(1);
 	*g = GRAPH + i;
@@ -932,7 +932,7 @@ int cuGraphInstantiateWithFlags(uintptr_t *x, uintptr_t g, unsigned long long fl
 	CREATE("%#lx, %llu", (long)g, flags);
 	GRAPH_OF(i, g);
 	static int numExecs;
-	int j = numExecs++ % GRAPHS;
+	int j = __sync_fetch_and_add(&numExecs, 1) % GRAPHS;
 	execs[j] = graphs[i];
 	LIVE(1);
 	*x = EXEC + j;
@@ -1005,7 +1005,7 @@ int cuStreamEndCapture(uintptr_t s, uintptr_t *g)
 	if (!was) return failed(__func__, 401);
 	if (spoilt[s - STREAM]) return failed(__func__, 901);
 	if (get("no graph")) return OK;
-	int i = numGraphs++ % GRAPHS;
+	int i = __sync_fetch_and_add(&numGraphs, 1) % GRAPHS;
 	graphs[i] = *was;
 	free(was);
 	LIVE(1);
