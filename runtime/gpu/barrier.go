@@ -6,7 +6,7 @@ import "github.com/puregpu/puregpu/runtime/internal/sema"
 // once. Otherwise it is passing: its signals are published as coming behind all the work that it waits
 // for, and they are given when the waits are reached.
 
-// passOn does that for a barrier whose waits have all been issued.
+// passOn completes a barrier whose waits have all been issued, or makes it passing.
 func (q *Queue) passOn(s *submission) {
 	live := 0
 	for i, m := range s.deps {
@@ -52,7 +52,8 @@ func (s *submission) wantDeps() {
 	}
 }
 
-// completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that this releases.
+// completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that
+// this releases.
 func (q *Queue) completeBarrier(s *submission) *sema.Timepoint {
 	if q.dev.unpark(s) {
 		defer q.dev.npassing.Add(-1) // after its signals, which Close waits for

@@ -6,12 +6,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// bare reports whether nobody is to be told of the operation.
+// bare reports whether the order has no lists and no Timing.
 func (o *Order) bare() bool { return len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.Timing == nil }
 
-// check returns an error if a signal is known not to raise its semaphore: because the value has been reached, because the operation
-// waits for that value or a higher one itself, or because the list signals such a one before it. Of a semaphore that has failed nothing
-// is checked: the operation's other signals are reached all the same. All points are valid.
+// check returns an error if a signal is known not to raise its semaphore: because the value has been
+// reached, because the operation waits for that value or a higher one itself, or because the list
+// signals such a value before it. A semaphore that has failed is not checked, since the operation's
+// other signals are reached all the same. All points must be valid.
 func (o *Order) check() error {
 	if long := len(o.Wait) + len(o.Signal); long > 64 && long*len(o.Signal) > 1<<12 {
 		return o.checkLong()
@@ -38,7 +39,7 @@ func (o *Order) check() error {
 	return nil
 }
 
-// checkAll is check of points that may not be valid.
+// checkAll is check for points that may not be valid.
 func (o *Order) checkAll() error {
 	for _, list := range [...][]Point{o.Wait, o.Signal, o.Free} {
 		for _, p := range list {

@@ -2,7 +2,7 @@ package gpu
 
 import "github.com/puregpu/puregpu/runtime/internal/wake"
 
-// wanted reports whether somebody is parked until a timeline comes further than it is known to be.
+// wanted reports whether somebody is parked until a timeline has passed more than it is known to have.
 func (d *Device) wanted() bool {
 	for _, q := range d.all() {
 		if q.tl.busy() && q.tl.passed.Load() < q.tl.wanted.Load() {
@@ -12,8 +12,9 @@ func (d *Device) wanted() bool {
 	return false
 }
 
-// askWanted asks the timelines for which somebody is parked, and reports whether one has come further, and whether any was asked:
-// whoever goes on without a pause leaves out those to which somebody is giving work.
+// askWanted asks the timelines for which somebody is parked. It reports whether one has come further,
+// and whether any was asked. With again, which says that the caller asks without a pause, it leaves out
+// those to which somebody is giving work.
 func (d *Device) askWanted(again bool) (further, asked bool) {
 	for _, q := range d.all() {
 		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.passed.Load() < wanted && !q.tl.crowded(again, wake.PollerRests) {
@@ -23,14 +24,15 @@ func (d *Device) askWanted(again bool) (further, asked bool) {
 	return further, asked
 }
 
-// crowded reports whether whoever asks again, without a pause, is to leave the driver to those who give the timeline work, for
-// this round.
+// crowded reports whether a caller that asks again, without a pause, must leave the driver to those who
+// give the timeline work, for this round.
 func (tl *timeline) crowded(again bool, rounds int32) bool {
 	return tl.crowd.Rests(again, tl.issued.Load(), tl.dev.running.Load() > 0, rounds)
 }
 
-// askAll has devices asked about all that they have been given, or are being given, which may use memory of this one. What they are given from
-// now on they are asked about as long as somebody waits for memory to come back (short).
+// askAll has devices asked about all work that they have been given, or are being given, which may use
+// memory of this one. They are asked about later work as long as somebody waits for memory to come back
+// (short).
 func (d *Device) askAll() {
 	for _, q := range d.all() {
 		q.tl.want(q.tl.issued.Load() + 1)
