@@ -48,7 +48,7 @@ type deviceClosing struct {
 	inUse      bool          // Close has not waited for all work of other devices that uses what this one has
 	left       []error       // of what the thread could not give back
 	known      *failure      // a loss that Close does not return, for it was known before, or comes of its own CloseError
-	refusalMu  sync.Mutex    // a leaf
+	refusalMu  sync.Mutex    // protects refusals; a leaf
 	refusals   []error       // errors of giving something back that no caller was returned; Close returns them
 
 	failedStreams failedStreams

@@ -110,7 +110,7 @@ func (tl *timeline) tell(seq uint64) {
 // A loan is what other devices' work uses of a device's events and buffers. It has an end, after which nothing is lent.
 type loan struct {
 	some  atomic.Bool // something is lent, or has been
-	mu    sync.Mutex  // over the ring.mu of other devices' timelines
+	mu    sync.Mutex  // protects marks and ended; taken before ring.mu of other devices' timelines
 	marks frontier
 	ended bool
 }

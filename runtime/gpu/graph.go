@@ -11,9 +11,9 @@ import (
 
 // deviceGraphs are what a device makes graphs with.
 type deviceGraphs struct {
-	captureMu sync.Mutex
+	captureMu sync.Mutex    // protects captures
 	captures  driver.Stream // for capture, made when it is needed
-	standInMu sync.Mutex
+	standInMu sync.Mutex    // protects standsIn
 	standsIn  driver.Mem // of which graphs are made; see standIn
 }
 

@@ -23,7 +23,7 @@ type stagingPart struct {
 // A stage is a device's pinned host memory for data on its way: blocks in sizes of powers of two, recycled.
 type stage struct {
 	dev   *Device
-	mu    sync.Mutex
+	mu    sync.Mutex     // protects the following fields, and the blocks that are free; a leaf
 	sizes [40]stageClass // log2 of the bytes
 	slabs []*stageSlab
 	stat  StagingStats

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// touches orders all accesses of the runtime to slices of programs. The order in which a device does operations with the same slice is
-// correct, but the race detector does not see it.
+// touches protects the slices of programs from the runtime's own accesses, one at a time. A device does
+// operations with the same slice in the right order, but the race detector does not see that.
 var touches sync.Mutex
 
 // A touch shows the race detector that an operation in flight may touch host memory of the program. A goroutine of its own touches the

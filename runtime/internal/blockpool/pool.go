@@ -74,7 +74,7 @@ type Pool struct {
 	slabSize uint64
 	rule     WaitRule
 
-	sourceMu sync.Mutex // held around calls of the source; taken before mu
+	sourceMu sync.Mutex // protects the source: one call at a time; taken before mu
 
 	mu        sync.Mutex
 	closed    bool
