@@ -14,7 +14,7 @@ type deviceGraphs struct {
 	captureMu sync.Mutex    // protects captures
 	captures  driver.Stream // for capture, made when it is needed
 	standInMu sync.Mutex    // protects standsIn
-	standsIn  driver.Mem // of which graphs are made; see standIn
+	standsIn  driver.Mem    // of which graphs are made; see standIn
 }
 
 // A graphOf is the graph of a part of a command buffer, for a block.
