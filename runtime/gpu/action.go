@@ -6,22 +6,26 @@ import "github.com/puregpu/puregpu/runtime/internal/work"
 // one is a plain operation: a fill, a copy, a launch. One value serves all submissions of a kind. What
 // belongs to one submission is in its record.
 //
-// A submission goes through the methods in this order. At one time one goroutine has the submission.
+// One goroutine at a time has the submission. It calls the methods in one of these orders:
 //
-//	prepare → issue → issued → (the stream passes the work) → release
-//	prepare → undo → prepare …   it is parked, and tried again later
-//	prepare → undo → release     it fails
+//	prepare, issue, issued, (the stream passes the work,) release
+//	prepare, undo, prepare, …        the submission is parked, and tried again later
+//	prepare, undo, issued, release   the stream has got some of the waits, and not the operation
+//	undo, release                    the submission fails before prepare, or after it
+//	release                          it was never tried
 //
-// prepare, undo and release run with no timeline locked; issue and issued run with the submission's
-// timeline locked. None may call the runtime's public methods on the same queue.
+// prepare and blocks run with no timeline locked. holdsUp, issue, issued, retries and explain run with
+// the submission's timeline locked, and release under retireMu or with nothing locked. None may call
+// public methods of the package.
 type action interface {
-	// prepare gets what issuing needs. The waits of the submission have been found (deps), and prepare
-	// may add marks to them. It runs in the call, on the pending-queue thread, or on a goroutine of its
-	// own if blocks says so. With an error the submission is not issued, and undo follows.
+	// prepare gets what issuing needs. The marks of the submission's waits have been found (deps), and
+	// prepare may add others. It runs in the call, on the pending-queue thread, or on a goroutine of
+	// its own if blocks says so. With an error the submission is not issued, undo follows, and the
+	// outcome says how. Without an error the outcome means nothing.
 	prepare(s *submission) (outcome, error)
 
-	// blocks reports whether prepare or issue may block a thread that must not wait. The submission was
-	// parked and is ready.
+	// blocks reports whether prepare or issue may block. It is asked of a submission that was parked,
+	// before the pending-queue thread issues it, perhaps more than once.
 	blocks(s *submission) bool
 
 	// holdsUp reports whether the stream may come to wait for others at the operation: for other
@@ -35,12 +39,13 @@ type action interface {
 	// part. It reports whether somebody waits for the work whatever becomes of its signals.
 	issued(s *submission, tl *timeline, broken bool) (wanted bool)
 
-	// undo undoes prepare: the stream has got nothing of the operation. how says why. It may be called
-	// twice, the first time with the timeline locked.
+	// undo undoes prepare, if it was called: the stream has got nothing of the operation. how says
+	// why. It may be called twice, the first time with the timeline locked. If how is deferred, undo
+	// enlists the submission again, and nobody touches it afterwards.
 	undo(s *submission, how outcome)
 
 	// retries reports whether issue, which failed with err, is to be tried once more when the memory of
-	// finished work has been collected.
+	// finished work has been collected. prepare is not called again, so it must not have added marks.
 	retries(s *submission, err error) bool
 
 	// explain adds to the error of the second try what helps.

@@ -181,6 +181,8 @@ func (deallocaAction) undo(s *submission, how outcome) {
 	switch how {
 	case early:
 		s.giveUpFree()
+	case foreign:
+		s.endAwait()
 	case deferred:
 		s.awaitUses()
 	}

@@ -11,8 +11,8 @@ import (
 // is missing, return an error that is [driver.ErrUnsupported] and says what to install.
 //
 // [Device.LoadCode] loads what the compiler makes. The compiler needs nothing of the device: it may
-// be used while the device works, and after it has been closed. It implements [driver.Linkers]; a
-// compiler that cannot link returns [driver.ErrUnsupported] there.
+// be used while the device works, and, except for opening a linker, after it has been closed. It
+// implements [driver.Linkers]; a compiler that cannot link returns [driver.ErrUnsupported] there.
 //
 // Package [github.com/puregpu/puregpu/runtime/compile] compiles and loads in one call, and keeps
 // code on disk.

@@ -108,7 +108,7 @@ func (d *Device) work() (worked, ended bool) {
 
 // mayBlock reports whether the goroutine that issues the submission may block. The caller may. The
 // pending-queue thread may not: it issues submissions that were parked.
-func (s *submission) mayBlock() bool { return len(s.tps) == 0 }
+func (s *submission) mayBlock() bool { return len(s.tps) == 0 && !s.again }
 
 // lacksEvent reports whether a submission that is ready needs an event, and there is none.
 func (s *submission) lacksEvent() bool {
@@ -138,7 +138,7 @@ func (d *Device) awaitEvent(s *submission) {
 // device's thread must issue it: a graph or a block is made, a portable pool grows, or a function of the
 // program is called. Parked work has no order but that of semaphores.
 func (s *submission) mayWait() bool {
-	return len(s.tps) > 0 && s.act != nil && s.act.blocks(s)
+	return !s.mayBlock() && s.act != nil && s.act.blocks(s)
 }
 
 // issueAside issues a submission that is ready on a goroutine of its own.

@@ -184,6 +184,7 @@ func (q *Queue) submitLater(s *submission) error {
 // perhaps on a thread that may not block. If nothing is left to wait for, the pending-queue thread
 // issues it.
 func (q *Queue) enlistAgain(s *submission) {
+	s.again = true
 	if q.enlist(s) {
 		q.dev.ready(s)
 	}

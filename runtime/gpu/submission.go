@@ -45,6 +45,7 @@ type submission struct {
 	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
 	cold     bool   // what comes last in the record may be in use
 	freed    bool   // it is a dealloca that has taken the memory away
+	again    bool   // it has been enlisted again: the call does not issue it any more
 	seq      uint64 // once issued
 	op       work.Op
 	act      action // of the operation, if it is not a plain one
@@ -241,7 +242,7 @@ func (s *submission) reset() {
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.mode, s.late, s.recorded, s.keep, s.seq = untilIssued, false, false, [2]*Buffer{}, 0
+	s.mode, s.late, s.recorded, s.again, s.keep, s.seq = untilIssued, false, false, false, [2]*Buffer{}, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 

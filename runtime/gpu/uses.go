@@ -145,10 +145,10 @@ func (s *submission) takeAway() (outcome, error) {
 type parkedFree struct {
 	left   frontier
 	cancel context.CancelFunc // ends the wait
-	over   chan struct{}      // closed when the dealloca has been issued, or given up
+	over   chan struct{}      // closed when the dealloca has been issued, is given up, or has something else to wait for
 }
 
-// parkedFrees are those of a device.
+// parkedFrees are those of a device's memory.
 type parkedFrees struct {
 	mu  sync.Mutex // protects all; a leaf
 	all []*parkedFree
@@ -166,7 +166,7 @@ func (f *parkedFrees) remove(p *parkedFree) {
 	f.mu.Unlock()
 }
 
-// ready returns those whose uses have been passed. They are about to be issued.
+// ready returns those whose uses have been passed. They are about to be tried again.
 func (f *parkedFrees) ready() (ready []*parkedFree) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,19 +184,19 @@ func (s *submission) awaitUses() {
 	over := new(sema.Semaphore)
 	s.endAwait()
 	s.awaiting = &parkedFree{s.left, cancel, make(chan struct{})}
-	s.q.dev.frees.add(s.awaiting)
+	s.keep[0].dev.frees.add(s.awaiting)
 	s.waits = append(s.waits, sema.Point{Semaphore: over, Value: 1})
 	s.letGoAll()
 	go s.left.signal(ctx, over)
 	s.q.enlistAgain(s)
 }
 
-// endAwait undoes awaitUses, when the dealloca has been issued or is given up.
+// endAwait undoes awaitUses, when over is to be closed.
 func (s *submission) endAwait() {
 	if p := s.awaiting; p != nil {
 		s.awaiting = nil
 		p.cancel()
-		s.q.dev.frees.remove(p)
+		s.keep[0].dev.frees.remove(p)
 		close(p.over)
 	}
 }

@@ -4,8 +4,8 @@
 //
 //   - A [Producer] does numbered work in order. Work that has been issued announces the values that
 //     it will signal with [Semaphore.Publish], and signals them with [Semaphore.Arrive].
-//   - A [Waiter] waits for several points. It leaves a [Timepoint] with the semaphore of each, and is
-//     told when that is released.
+//   - A [Waiter] waits for one or more points. It leaves a [Timepoint] with the semaphore of each, and
+//     is told when that is released.
 //
 // # Timepoints
 //
@@ -21,7 +21,7 @@
 //
 // # Locks
 //
-// Each semaphore has one mutex. While a method holds it, it calls nothing but [Producer.Want] and
-// [Producer.Passed]. Values and failures are atomic: most operations on a semaphore that nothing waits
+// Each semaphore has one mutex. While a method holds it, it calls nothing but [Producer.Want],
+// [Producer.Passed] and the function given to [Semaphore.Next]. Values and failures are atomic: most operations on a semaphore that nothing waits
 // for take no lock.
 package sema

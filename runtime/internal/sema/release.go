@@ -13,8 +13,9 @@ type Waiter interface {
 	// reports false.
 	IssueHere() bool
 
-	// HandOver gives ready waiters to the threads that issue them: this one, which is that of the first
-	// timepoint, and those of the rest of the chain. The chain ends with this call.
+	// HandOver gives ready waiters to the threads that issue them. It is called for the first waiter of
+	// a chain, and takes all: each timepoint of the chain has one waiter, and all are of one type. The
+	// chain ends with this call.
 	HandOver(chain *Timepoint)
 }
 
