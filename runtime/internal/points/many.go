@@ -127,6 +127,9 @@ func (m *many[T]) overtake(p Point[T]) {
 }
 
 func (m *many[T]) takeOvertaken(p Point[T]) bool {
+	if len(m.overtaken) == 0 { // a look-up in an empty map with interfaces in its keys checks their types
+		return false
+	}
 	if _, is := m.overtaken[p]; !is {
 		return false
 	}
