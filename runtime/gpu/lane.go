@@ -27,9 +27,8 @@ type lane interface {
 
 	// ready tells the lane that a submission which it has taken waits for nothing any more, or that
 	// it is to fail, by s.err. An error says that the lane issues nothing any more: the caller fails
-	// the submission. The caller may hold the askMu and retireMu of timelines, but no leaf. ready
-	// must not fail anything itself: that releases other work, and the calls would nest without
-	// end.
+	// the submission. The caller may hold the retireMu of a timeline. ready must not fail anything
+	// itself: that releases other work, and the calls would nest without end.
 	ready(s *submission) error
 
 	// halted returns why the lane takes no more work, and why the work fails that it has issued. A
