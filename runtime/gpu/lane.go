@@ -18,7 +18,8 @@ import (
 // to wait for a device of another driver (foreign), it waits again, and ready is called again
 // without take. Until then the lane issues nothing else.
 //
-// All methods may be called on any goroutine and do not wait for the lane's thread, except close.
+// All methods may be called on any goroutine and do not wait for the lane's thread, except
+// closeWithDevice.
 type lane interface {
 	// take puts a submission behind those taken before. The submitter calls it, without locks and
 	// before anybody can call ready. A lane may add to the span's record. An error says why the
