@@ -231,14 +231,14 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		channelThread: channelThread{thread: wake.NewThread(&d.waits)}}
 	c.channelLife.init()
 	c.q = &Queue{dev: d, tl: newTimeline(d), index: -1}
-	c.q.tl.ch = c
+	c.q.tl.lane = c
 	started := make(chan error, 1)
 	go c.run(started)
 	if err := <-started; err != nil {
 		<-c.entered[channelEnded]
 		return nil, fmt.Errorf("gpu: channel on %s: %w", d.info.Name, err)
 	}
-	err = d.addChannel(c)
+	err = d.addLane(c, c.q)
 	made := false
 	if err == nil {
 		made, err = c.make(ctx, parent, begin)

@@ -101,7 +101,7 @@ func (c *Channel) close(ctx context.Context) error {
 }
 
 // finish goes over to a phase in which nothing is issued any more, and fails what was to be. What still waits for something comes by in
-// [Channel.ready], for all waits have been cancelled. The caller holds mu, which it gives up.
+// Channel.ready, for all waits have been cancelled. The caller holds mu, which it gives up.
 func (c *Channel) finish(p channelPhase) {
 	c.move(p)
 	s := c.first
@@ -200,7 +200,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	})
 	c.dev.check(err)
 	leave := func() error { // the stream, to the device's Close, if that knows of the channel
-		if !slices.Contains(c.dev.listChannels(), c) {
+		if !slices.Contains(c.dev.listLanes(), lane(c)) {
 			add(c.dev.drv.DestroyStream(tl.h))
 		}
 		return summarize(errs)
@@ -215,52 +215,14 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	}
 	c.q.trim()
 	tl.end()
-	c.dev.removeChannel(c)
+	c.dev.removeLane(c, c.q)
 	add(c.dev.drv.DestroyStream(tl.h))
 	return summarize(errs)
 }
 
-// addChannel adds a channel to what the device closes, and asks.
-func (d *Device) addChannel(c *Channel) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.failed(); err != nil {
-		return err
-	}
-	d.channels = append(d.channels, c)
-	all := append(slices.Clip(d.all()), c.q)
-	d.every.Store(&all)
-	return nil
-}
-
-func (d *Device) removeChannel(c *Channel) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.channels = slices.DeleteFunc(d.channels, func(x *Channel) bool { return x == c })
-	all := slices.DeleteFunc(slices.Clone(d.all()), func(q *Queue) bool { return q == c.q })
-	d.every.Store(&all)
-}
-
-func (d *Device) listChannels() []*Channel {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.channels)
-}
-
-// failChannels fails the channels of a device that is lost.
-func (d *Device) failChannels(err error) {
-	for _, c := range d.listChannels() {
-		if c.Err() == nil {
-			go c.fail(err)
-		}
-	}
-}
-
-// closeChannels closes the channels that are left, at the same time, and waits until their threads need the driver no more.
-func (d *Device) closeChannels(ctx context.Context) error {
-	left := d.listChannels()
-	return each(len(left), func(i int) error {
-		err, _ := left[i].closer.close(ctx, left[i].close, func() time.Duration { return math.MaxInt64 })
-		return err
-	})
+// closeWithDevice closes a channel that is left when its device is closed. It waits until its thread
+// needs the driver no more.
+func (c *Channel) closeWithDevice(ctx context.Context) error {
+	err, _ := c.closer.close(ctx, c.close, func() time.Duration { return math.MaxInt64 })
+	return err
 }

@@ -122,6 +122,9 @@ func (c *Channel) failed() error {
 	return errChannelClosed
 }
 
+// halted returns why the channel takes nothing more, and why what it has issued fails.
+func (c *Channel) halted() (takes, issued error) { return c.failed(), c.Err() }
+
 // fail fails the channel: the communicator is aborted, what has been issued fails at once, and what has not.
 func (c *Channel) fail(err error) {
 	c.setFailure(channelAborting, err)
@@ -143,6 +146,14 @@ func (c *Channel) setFailure(p channelPhase, err error) error {
 		c.dev.opt.Tracer.lostChannel(c.dev, e)
 	}
 	return c.Err()
+}
+
+// lostChannel notes that a channel has failed.
+func (t *Tracer) lostChannel(d *Device, e *ChannelError) {
+	if t != nil {
+		now := t.now()
+		t.pushOf(d, &TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Channel: e.Name, Rank: e.Rank, Ranks: e.Count, Err: e})
+	}
 }
 
 // failAll fails what has been submitted to a channel that has failed. What is in its stream holds what it uses until the stream has passed it.

@@ -237,6 +237,9 @@ func isRefusal(err error) bool {
 
 // take puts a submission behind those that have been submitted before.
 func (c *Channel) take(s *submission) error {
+	if x := s.span; x != nil && x.tracer != nil {
+		x.rec.Kernel, x.rec.Channel, x.rec.Rank, x.rec.Ranks = s.groupName(), c.opt.Name, c.rank, c.count
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.failed()
@@ -262,19 +265,12 @@ func (c *Channel) take(s *submission) error {
 	return nil
 }
 
-// ready tells the channel's thread that a submission has nothing left to wait for.
-func (c *Channel) ready(s *submission) {
-	if !c.arrive(s) {
-		c.dev.failSubmission(s, c.failed())
-	}
-}
-
-// arrive is ready for a caller that deals with a channel whose thread issues nothing more: then it reports false.
-func (c *Channel) arrive(s *submission) bool {
+// ready tells the channel's thread that a submission has nothing left to wait for. An error says that the thread issues nothing more.
+func (c *Channel) ready(s *submission) error {
 	c.mu.Lock()
 	if c.phase() >= channelClosed {
 		c.mu.Unlock()
-		return false
+		return c.failed()
 	}
 	if s.mode == untilReached {
 		c.hand.state = isBack
@@ -283,14 +279,37 @@ func (c *Channel) arrive(s *submission) bool {
 	s.arrived = true
 	c.mu.Unlock()
 	c.signal()
-	return true
+	return nil
 }
 
-// arriveDirectly tells the channel's thread that a parked group is ready. It leaves out the device's thread, which would only pass
-// the group on. It reports false if the group is to fail: that releases other work, and would nest without end here.
-func (s *submission) arriveDirectly() bool {
-	s.q.dev.unpark(s)
-	return s.q.tl.ch.arrive(s)
+// threadState says what the channel's thread is doing.
+func (c *Channel) threadState() laneThread {
+	switch {
+	case c.phase() == channelAbandoned:
+		return laneLost
+	case c.thread.Parked():
+		return laneAsleep
+	}
+	return laneAwake
+}
+
+// describe returns how errors mention the channel.
+func (c *Channel) describe() string {
+	if c.opt.Name == "" {
+		return "a channel"
+	}
+	return fmt.Sprintf("channel %q", c.opt.Name)
+}
+
+// eachReady calls fn for the groups that have nothing left to wait for and have not been issued.
+func (c *Channel) eachReady(fn func(*submission)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := c.first; s != nil; s = s.behind {
+		if s.arrived {
+			fn(s)
+		}
+	}
 }
 
 func (c *Channel) signal() {

@@ -18,7 +18,7 @@ import (
 // Closing a device takes these steps, in the order of this file. Steps 3 and 4 wait until the context of
 // Shutdown ends, and at least half a second each. Close waits for step 5 one second beyond the context.
 //
-//  1. The device takes nothing new, and issues what is ready. Its channels are closed.
+//  1. The device takes nothing new, and issues what is ready. Its lanes are closed.
 //  2. It issues nothing any more. What is parked fails.
 //  3. It waits for what is in flight, and for barriers that pass behind that. If these do not end in
 //     time the device is lost, by a CloseError, and what is in flight fails.
@@ -76,7 +76,7 @@ func (d *Device) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	err, returned := d.closer.close(ctx, d.close, func() time.Duration {
-		if len(d.listChannels()) > 0 {
+		if len(d.listLanes()) > 0 {
 			return 2*abortTime + 9*giveBackTime
 		}
 		return 6 * giveBackTime
@@ -133,7 +133,7 @@ func (d *Device) close(ctx context.Context) error {
 
 	d.phase.Store(isClosing)
 	wake.Until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
-	channels := d.closeChannels(ctx)
+	lanes := d.closeLanes(ctx)
 
 	d.phase.Store(isStopped)
 	last := d.lastIssued()
@@ -181,7 +181,7 @@ func (d *Device) close(ctx context.Context) error {
 	d.phase.Store(isEnded)
 	d.mu.Unlock()
 	d.signalThread()
-	errs := []error{nil, channels}
+	errs := []error{nil, lanes}
 	if unended.Err != nil {
 		errs[0] = &unended
 	}
@@ -205,9 +205,10 @@ func (d *Device) lastIssued() (last frontier) {
 	return last
 }
 
-// lockToEnd locks mu when the device has stopped, but not that of a channel whose thread the library has kept: it reports false.
+// lockToEnd locks mu when the device has stopped. It reports false if the thread of a lane may hold mu
+// for ever.
 func (tl *timeline) lockToEnd() bool {
-	return !(tl.ch != nil && tl.ch.phase() == channelAbandoned) && wake.Lock(context.Background(), &tl.mu)
+	return !(tl.lane != nil && tl.lane.threadState() == laneLost) && wake.Lock(context.Background(), &tl.mu)
 }
 
 // stay keeps the device from giving back what it has, until leave. Its error says that it is too late.
@@ -225,7 +226,7 @@ func (d *Device) leave() { d.calls.Add(-1) }
 // takeBack waits until no other device uses anything of this one, and reports false if the context ends before.
 func (d *Device) takeBack(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
-		if !wake.Lock(ctx, &m.tl.mu) { // a channel's thread may have it while it waits for other ranks
+		if !wake.Lock(ctx, &m.tl.mu) { // the thread of a lane may have it for long
 			return false
 		}
 		m.seq = min(m.seq, m.tl.issued.Load()) // it may have been refused

@@ -399,12 +399,15 @@ func (collectAction) issued(s *submission, tl *timeline, _ bool) bool {
 	if s.run != nil {
 		s.leaveBlock(mark{tl, s.seq})
 	}
+	if s.span != nil {
+		s.span.rec.Collective = s.seq
+	}
 	return false
 }
 
 // collect makes the native calls of a group.
 func (s *submission) collect(tl *timeline) (started bool, err error) {
-	c := tl.ch
+	c := tl.lane.(*Channel)
 	c.ops = c.ops[:0]
 	if s.recording != nil {
 		if err := s.recording.takeGroup(s); err != nil {
@@ -439,6 +442,19 @@ func (s *submission) collect(tl *timeline) (started bool, err error) {
 		return true, c.setFailure(channelAborting, err)
 	}
 	return true, nil
+}
+
+// groupName says what a group of collectives is.
+func (s *submission) groupName() string {
+	if s.recording != nil {
+		for _, g := range s.recording.cmds.at(s.recording.parts[s.part].from).rare.group {
+			return g.op.Kind.String()
+		}
+	}
+	for _, g := range s.group {
+		return g.op.Kind.String()
+	}
+	return ""
 }
 
 // encode returns a number as an element of a type.

@@ -23,7 +23,7 @@ type Device struct {
 	driverFaces
 
 	queues     []*Queue                 // of the program
-	every      atomic.Pointer[[]*Queue] // and those of channels, and on adopted streams; replaced under mu
+	every      atomic.Pointer[[]*Queue] // and those of lanes, and on adopted streams; replaced under mu
 	events     eventPool
 	timepoints sema.TimepointPool
 	stage      stage
@@ -47,7 +47,7 @@ type Device struct {
 	code       map[*Executable]struct{} // loaded
 	recordings map[*CommandBuffer]struct{}
 	shared     map[*SharedEvent]struct{}
-	channels   []*Channel
+	lanes      []lane
 }
 
 // all returns all queues.

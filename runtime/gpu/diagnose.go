@@ -133,8 +133,9 @@ func (o *openOperation) reaches(p sema.Point) bool {
 
 const isParked = "parked"
 
-// openOperations adds what the device has been given and has not issued: what is parked, host calls that are running, and
-// groups of channels that wait for those before them. The lists of a submission stay as they are while it is in one of these places.
+// openOperations adds what the device has been given and has not issued: parked submissions, host
+// calls that are running, and submissions of lanes that wait for those before them. The lists of a
+// submission stay as they are while it is in one of these places.
 func (d *Device) openOperations(open []openOperation) []openOperation {
 	if d == nil || d.drv == nil {
 		return open
@@ -152,16 +153,10 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 	for s := d.called.after; s != &d.called; s = s.after {
 		add(s, "running")
 	}
-	channels := append([]*Channel(nil), d.channels...)
+	lanes := slices.Clone(d.lanes)
 	d.mu.Unlock()
-	for _, c := range channels {
-		c.mu.Lock()
-		for s := c.first; s != nil; s = s.behind {
-			if s.arrived {
-				add(s, "behind other groups")
-			}
-		}
-		c.mu.Unlock()
+	for _, l := range lanes {
+		l.eachReady(func(s *submission) { add(s, "behind other groups") })
 	}
 	return open
 }

@@ -72,8 +72,8 @@ func (d *Device) heldForParked() string {
 	}
 	defer d.mu.Unlock()
 	locks := map[*sync.Mutex]string{}
-	for _, c := range d.channels {
-		locks[&c.mu] = "Channel.mu"
+	for _, l := range d.lanes {
+		locks[&l.(*Channel).mu] = "Channel.mu"
 	}
 	for _, q := range d.all() {
 		locks[&q.tl.ring.mu] = "ring.mu"
@@ -137,8 +137,10 @@ func (d *Device) dump(b *strings.Builder) {
 func (tl *timeline) dump(b *strings.Builder) {
 	fmt.Fprintf(b, "  %s: issued %d, marked %d, passed %d, wanted %d, asked %d times in vain", tl.name(), tl.issued.Load(), tl.marked.Load(),
 		tl.passed.Load(), tl.wanted.Load(), tl.vain.Load())
-	if tl.ch != nil && tl.ch.Err() != nil {
-		fmt.Fprintf(b, ", failed: %v", tl.ch.Err())
+	if tl.lane != nil {
+		if _, err := tl.lane.halted(); err != nil {
+			fmt.Fprintf(b, ", failed: %v", err)
+		}
 	}
 	for i, mu := range []*sync.Mutex{&tl.mu, &tl.askMu, &tl.retireMu} {
 		if soonLocked(mu) {

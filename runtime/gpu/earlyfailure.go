@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Work may fail while a stream still has it: its device is lost, its channel is aborted, the driver took only a part of it, or one of the
+// Work may fail while a stream still has it: its device is lost, its lane has failed, the driver took only a part of it, or one of the
 // semaphores that it signals is failed for another reason. Its signals fail then, but the device may go on with it. So that its signals
 // have failed, or have been reached, says nothing about the stream: what the work holds (buffers, executables, recordings, staging memory,
 // events) it holds until the stream has passed it, and what comes after it in other streams still comes after it.

@@ -59,7 +59,7 @@ func (d *Device) lose(err error) {
 // failAll fails everything that a lost device has, and loses the devices that wait for it.
 func (d *Device) failAll() {
 	d.failInFlight()
-	d.failChannels(d.failed())
+	d.failLanes(d.failed())
 	d.loseFollowers()
 }
 

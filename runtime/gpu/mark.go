@@ -26,7 +26,7 @@ const markEvery = 64
 
 // records reports whether an event is recorded behind a submission at once. The caller holds mu.
 func (tl *timeline) records(s *submission, seq uint64) bool {
-	return tl.adopted || tl.ch != nil || s.abroad() || tl.awaiting.Load() == seq || s.span.timed() || s.op.Kind == work.Download || s.cold && s.lent != nil ||
+	return tl.adopted || tl.lane != nil || s.abroad() || tl.awaiting.Load() == seq || s.span.timed() || s.op.Kind == work.Download || s.cold && s.lent != nil ||
 		seq-tl.marked.Load() >= markEvery || !s.onDemand()
 }
 
@@ -115,7 +115,7 @@ func (m mark) event() (*event, error) {
 
 // record makes sure that an event is recorded behind a mark. The caller holds no timeline's mu.
 func (m mark) record() error {
-	if m.tl.ch != nil { // whose thread may keep mu until other ranks come; but each group has an event behind it
+	if m.tl.lane != nil { // its thread may keep mu for long; but each submission has an event behind it
 		m.untilIssued()
 		return nil
 	}
@@ -135,8 +135,9 @@ func (m mark) record() error {
 	return nil
 }
 
-// untilIssued waits until work that has been published is in its ring. That is a few instructions later, in which whoever holds mu waits for
-// nothing; but who came to hold mu, to see that, might find that of a channel held by the library again.
+// untilIssued waits until work that has been published is in its ring. That is a few instructions
+// later, in which the holder of mu waits for nothing. It does not lock mu to see that: the thread of
+// a lane may hold mu again by then, for long.
 func (m mark) untilIssued() {
 	for m.tl.issued.Load() < m.seq {
 		runtime.Gosched()

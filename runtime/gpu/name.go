@@ -21,10 +21,8 @@ func (q *Queue) mention() string {
 		return fmt.Sprintf("queue %q", *name)
 	case q.tl.adopted:
 		return fmt.Sprintf("native stream %#x", uintptr(q.tl.h))
-	case q.tl.ch == nil:
+	case q.tl.lane == nil:
 		return fmt.Sprintf("queue %d", q.index)
-	case q.tl.ch.opt.Name != "":
-		return fmt.Sprintf("channel %q", q.tl.ch.opt.Name)
 	}
-	return "a channel"
+	return q.tl.lane.describe()
 }

@@ -37,8 +37,9 @@ func (d *Device) park(s *submission) error {
 		return d.halted()
 	}
 	d.nparked++
-	if ch := s.q.tl.ch; ch != nil {
-		return ch.failed()
+	if l := s.q.tl.lane; l != nil {
+		err, _ := l.halted()
+		return err
 	}
 	return s.q.failed()
 }

@@ -112,7 +112,7 @@ func (s *submission) mayBlock() bool { return len(s.tps) == 0 && !s.again }
 
 // lacksEvent reports whether a submission that is ready needs an event, and there is none.
 func (s *submission) lacksEvent() bool {
-	if kind := s.op.Kind; s.event != nil || kind.OnHost() || kind == work.Collect || kind == work.Barrier {
+	if kind := s.op.Kind; s.event != nil || kind.OnHost() || s.byLane() || kind == work.Barrier {
 		return false
 	}
 	s.event = s.q.dev.events.take()

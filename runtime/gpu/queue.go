@@ -130,7 +130,7 @@ func (q *Queue) submit(s *submission, o Order) error {
 	if len(o.Free) > 0 {
 		s.lent, s.cold = newLent(1, o.Free), true
 	}
-	if s.op.Kind != work.Barrier && s.op.Kind != work.Collect && s.mode != untilReached {
+	if s.op.Kind != work.Barrier && !s.byLane() && s.mode != untilReached {
 		kind := s.op.Kind
 		told := (kind == work.Alloca || kind == work.Dealloca) && o.bare() // nothing else tells the caller
 		switch how, err := q.tl.issue(s); how {
@@ -157,8 +157,8 @@ func (q *Queue) reject(s *submission, kind string) error {
 // submitLater passes a barrier, has a submission issued by others, or parks it.
 func (q *Queue) submitLater(s *submission) error {
 	switch {
-	case s.op.Kind == work.Collect:
-		if err := q.tl.ch.take(s); err != nil {
+	case s.byLane():
+		if err := q.tl.lane.take(s); err != nil {
 			if s.lent != nil && !s.lent.shared {
 				s.lent = nil // the caller learns it from the call
 			}
@@ -174,7 +174,7 @@ func (q *Queue) submitLater(s *submission) error {
 	if q.enlist(s) {
 		q.run(s)
 	}
-	if ch := q.tl.ch; ch != nil && ch.thread.Parked() {
+	if l := q.tl.lane; l != nil && l.threadState() == laneAsleep {
 		runtime.Gosched() // else its thread would get a processor only when the caller gives this one up
 	}
 	return nil
@@ -249,8 +249,10 @@ func (q *Queue) enlist(s *submission) (isReady bool) {
 func (q *Queue) run(s *submission) {
 	f := s.err.Load()
 	switch {
-	case s.op.Kind == work.Collect:
-		q.tl.ch.ready(s)
+	case s.byLane():
+		if err := q.tl.lane.ready(s); err != nil {
+			q.dev.failSubmission(s, err)
+		}
 	case f != nil:
 		q.dev.failSubmission(s, f.err)
 	case s.op.Kind.OnHost():

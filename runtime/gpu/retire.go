@@ -106,8 +106,8 @@ func (tl *timeline) complete(batch []*submission) {
 
 // outcomeOf returns why work that is done has failed, if it has.
 func (tl *timeline) outcomeOf(s *submission) error {
-	if tl.ch != nil {
-		if err := tl.ch.Err(); err != nil { // what was aborted is soon done
+	if tl.lane != nil {
+		if _, err := tl.lane.halted(); err != nil { // what was aborted is soon done
 			return err
 		}
 	}

@@ -15,9 +15,9 @@ import (
 
 // A timeline is a stream with its work numbered in order: one number says what is done.
 type timeline struct {
-	dev *Device
-	ch  *Channel // nil if it is a queue's of the program
-	h   driver.Stream
+	dev  *Device
+	lane lane // nil if it is a queue's of the program
+	h    driver.Stream
 
 	// The stream of an adopted queue is somebody else's, and may be given work by others: all that the queue gives it has an event behind it, and
 	// once the queue is closed it is not touched any more, which is set under mu.
@@ -43,11 +43,11 @@ type timeline struct {
 	crowd wake.Crowd
 	vain  atomic.Uint32 // how often nothing was found done
 
-	askMu    sync.Mutex  // one at a time asks the device
-	failed   int         // how often in a row that failed; under askMu
+	askMu    sync.Mutex  // protects failed: one goroutine at a time asks the device
+	failed   int         // how often in a row asking failed
 	ended    atomic.Bool // the stream is about to be destroyed: nobody asks about an event, or records one; set under askMu and mu
-	retireMu sync.Mutex  // one at a time retires; held for no timeline while another's is taken
-	awaiters []awaiter   // under retireMu
+	retireMu sync.Mutex  // protects awaiters and failures: one goroutine at a time retires. Nobody holds two timelines'
+	awaiters []awaiter
 
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
 }
@@ -142,7 +142,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 		tl.dev.check(err)
 	}
 	if released != nil {
-		if tl.ch != nil { // its thread can issue what comes next, and need not wake the device's
+		if tl.lane != nil { // its thread can issue what comes next, and need not wake the device's
 			sema.ReleaseIssuing(released)
 		} else {
 			sema.Release(released)
@@ -169,7 +169,7 @@ func (tl *timeline) equip(s *submission) (how outcome, err error) {
 	}
 	if err == nil && s.event == nil {
 		how = refused
-		if tl.ch != nil { // whose thread is bound
+		if tl.lane != nil { // whose thread is bound
 			s.event, err = tl.dev.events.get()
 		} else {
 			s.event, err = tl.dev.events.await()

@@ -396,14 +396,6 @@ func (t *Tracer) begin() time.Duration {
 	return t.now()
 }
 
-// lostChannel notes that a channel has failed.
-func (t *Tracer) lostChannel(d *Device, e *ChannelError) {
-	if t != nil {
-		now := t.now()
-		t.pushOf(d, &TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Channel: e.Name, Rank: e.Rank, Ranks: e.Count, Err: e})
-	}
-}
-
 // event notes something that has ended.
 func (t *Tracer) event(kind TraceKind, d *Device, began time.Duration, label string, bytes uint64, err error) {
 	if t != nil {
@@ -608,8 +600,6 @@ func (s *submission) trace(o *Order) error {
 		if b := s.keep[0]; b != nil {
 			r.Bytes = b.mem.Size
 		}
-	case work.Collect:
-		r.Kernel = s.groupName()
 	}
 	if s.kernel != nil {
 		r.Kernel = s.kernel.name
@@ -617,9 +607,6 @@ func (s *submission) trace(o *Order) error {
 	if s.recording != nil {
 		p := &s.recording.parts[s.part]
 		r.Commands, r.Graph = p.to-p.from, p.graph
-	}
-	if ch := s.q.tl.ch; ch != nil {
-		r.Channel, r.Rank, r.Ranks = ch.opt.Name, ch.Rank(), ch.Count()
 	}
 	r.Waits, r.Signals = t.points(r.Waits[:0], s.waits), t.points(r.Signals[:0], s.signals)
 	if rtrace.IsEnabled() {
@@ -629,19 +616,6 @@ func (s *submission) trace(o *Order) error {
 	}
 	r.Submitted = t.now()
 	return nil
-}
-
-// groupName says what a group of collectives is.
-func (s *submission) groupName() string {
-	if s.recording != nil {
-		for _, g := range s.recording.cmds.at(s.recording.parts[s.part].from).rare.group {
-			return g.op.Kind.String()
-		}
-	}
-	for _, g := range s.group {
-		return g.op.Kind.String()
-	}
-	return ""
 }
 
 // parked notes that the submission waits for something nobody has issued.
@@ -708,9 +682,6 @@ func (x *span) notified(q *Queue, fn func() error) func() error {
 // letGoSpan ends the span of a submission whose record is let go of.
 func (s *submission) letGoSpan() {
 	x := s.span
-	if s.op.Kind == work.Collect {
-		x.rec.Collective = s.seq
-	}
 	s.span = nil
 	x.over(s.q.dev)
 }

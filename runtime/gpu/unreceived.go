@@ -73,7 +73,7 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 }
 
 // noteFailure notes that a stream has failed with err, the error of one of its operations, unless the program has brought that about: it
-// has failed what the operation waited for, or closed the device, the queue or the channel.
+// has failed what the operation waited for, or closed the device, the queue or its lane.
 func (s *submission) noteFailure(stream *sema.Semaphore, err error) {
 	e, ok := err.(*SubmitError)
 	if !ok || e.received == nil || !stream.Tag.CompareAndSwap(isStream, isStreamFailed) {
@@ -85,7 +85,7 @@ func (s *submission) noteFailure(stream *sema.Semaphore, err error) {
 		}
 	}
 	d, closes := s.q.dev, errors.Is(err, ErrClosed) || errors.Is(err, ErrAborted)
-	if closes && (d.phase.Load() != isOpen || s.q.tl.closed.Load() || s.q.tl.ch != nil) {
+	if closes && (d.phase.Load() != isOpen || s.q.tl.closed.Load() || s.q.tl.lane != nil) {
 		return
 	}
 	d.failedStreams.note(e)

@@ -3,7 +3,6 @@ package gpu
 import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
-	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A timeline is a [sema.Producer], and a submission is a [sema.Waiter].
@@ -14,14 +13,14 @@ func (tl *timeline) Want(seq uint64) { tl.want(seq) }
 // Passed reports whether the stream is known to have passed seq.
 func (tl *timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 
-// Ask asks the device whether seq is done. The thread of an idle channel asks by itself.
+// Ask asks the device whether seq is done. The thread of an idle lane asks by itself.
 func (tl *timeline) Ask(seq uint64, by sema.Asker) *wake.Policy {
 	rounds, times := int32(wake.WaiterRests), watch
 	switch {
 	case by == sema.ByQuery:
 		tl.poll(seq, 1)
 		return &tl.dev.waits
-	case tl.ch != nil && tl.ch.ask(seq):
+	case tl.lane != nil && tl.lane.ask(seq):
 		return &tl.dev.waits
 	case by == sema.ByPoller:
 		rounds, times = wake.PollerRests, 1
@@ -46,9 +45,9 @@ func (f frontier) marks(list []sema.Mark) []sema.Mark {
 	return list
 }
 
-// Resolved is called when a timepoint of a parked submission is released. A ready collective goes to
-// its channel's thread at once, and not through the device's. A barrier is done, and returns what its
-// signals release.
+// Resolved is called when a timepoint of a parked submission is released. A ready submission of a
+// lane goes to the lane's thread at once, and not through the device's. A barrier is done, and
+// returns what its signals release.
 func (s *submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
 	if err != nil { // no use in waiting for the others
 		s.err.CompareAndSwap(nil, &failure{err})
@@ -62,7 +61,11 @@ func (s *submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
 	if s.mode == passing {
 		return false, s.q.completeBarrier(s)
 	}
-	return s.op.Kind != work.Collect || !s.arriveDirectly(), nil
+	if s.byLane() {
+		s.q.dev.unpark(s)
+		return s.q.tl.lane.ready(s) != nil, nil // the device's thread fails it: that would nest without end here
+	}
+	return true, nil
 }
 
 // IssueHere issues a ready submission, unless it may hold this thread up.
