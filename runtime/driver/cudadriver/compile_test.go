@@ -71,9 +71,11 @@ func TestRealNVRTC(t *testing.T) {
 	if l.Version() < 11080 { // which brought that; the newest of the release's is then translated by the driver
 		target = "compute_86"
 	}
-	t.Chdir(t.TempDir())
-	ok(t, os.WriteFile("scale.h", []byte("#error of the folder"), 0o600)) // that by name comes first
 	suite.RealCompiler(t, drivertest.Real{
+		Before: func() {
+			t.Chdir(t.TempDir())
+			ok(t, os.WriteFile("scale.h", []byte("#error of the folder"), 0o600)) // that by name comes first
+		},
 		Source: scaleSource, Target: target, Warnings: []string{"scale.cu(", "unused"},
 		Names:   map[string]string{"saxpy": "saxpy", "scale<float>": "_Z5scaleIfEvPT_S0_i", "scale<double>": "_Z5scaleIdEvPT_S0_i"},
 		Wrong:   map[string]string{"scale.h": "#define FACTOR nothing\n__device__ int f() { return none; }\n"},

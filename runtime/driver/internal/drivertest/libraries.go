@@ -176,12 +176,16 @@ type Real struct {
 	Failure    error             // what they are
 	BadOption  error             // what --no-such-option is
 	OptionText string            // a source to go with it
+	Before     func()            // called when the fake has been made; may be nil
 }
 
 // RealCompiler compiles a source with the compiler of this machine, and loads the code into the
 // fake.
 func (a *API) RealCompiler(t *testing.T, r Real) {
 	f := a.Fake(t, a.Release)
+	if r.Before != nil {
+		r.Before()
+	}
 	cache := compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
 	dev, err := gpu.Open(open(t, f, false), 0, gpu.Options{})
 	OK(t, err)
