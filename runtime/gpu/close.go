@@ -339,9 +339,6 @@ func (g *giving) add(err error) {
 // endStreams frees the memory of pools' buffers, which takes the streams, and then destroys the streams. If
 // all must be left to the driver it returns the reason, otherwise "".
 func (g *giving) endStreams() (why string) {
-	if g.lost && !g.outlastWork() {
-		return "a stream is still at work"
-	}
 	for _, err := range g.buffers.close(true) {
 		g.add(err)
 	}
@@ -377,59 +374,6 @@ func (g *giving) endStreams() (why string) {
 		return "a stream waits for what others bring"
 	}
 	return ""
-}
-
-// outlastWork waits a moment until the streams of a lost device have passed what they may have begun,
-// for that may use memory of pools, and reports whether they have. If the driver itself has lost the
-// device, its streams count as having passed.
-func (g *giving) outlastWork() bool {
-	for tl, last := range g.mayHaveBegun() {
-		e, passed := tl.eventBehind(last)
-		switch {
-		case e != nil:
-			e.drop()
-			if !tl.hasPassedIn(g.ctx, last) {
-				return false
-			}
-		case !passed && !tl.adopted: // work of a Stream, which nobody has asked about
-			done, err := g.drain(g.ctx, tl.h, func() bool { return false })
-			if !done && err == nil {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// mayHaveBegun returns the last number of each timeline that does not come behind a wait that may never
-// be over: for work of a lost device, for what others bring, or for other work that comes behind such a
-// wait. There is an event in front of each wait.
-func (g *giving) mayHaveBegun() map[*timeline]uint64 {
-	last := map[*timeline]uint64{}
-	for _, q := range g.all() {
-		tl := q.tl
-		last[tl] = tl.issued.Load()
-		if stuck := tl.firstBehindLost(last[tl]); stuck > 0 {
-			last[tl] = stuck - 1
-		}
-		if at := tl.awaiting.Load(); at > tl.passed.Load() {
-			last[tl] = min(last[tl], at-1)
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for tl, to := range last {
-			tl.ring.mu.Lock()
-			for seq := tl.ring.head; seq <= to; seq++ {
-				if slices.ContainsFunc(tl.ring.at(seq).follows, func(m mark) bool { n, ok := last[m.tl]; return ok && m.seq > n }) {
-					last[tl], changed = seq-1, true
-					break
-				}
-			}
-			tl.ring.mu.Unlock()
-		}
-	}
-	return last
 }
 
 // giveBack gives back all but the streams, which are gone.
