@@ -50,34 +50,29 @@ func TestCollect(t *testing.T) {
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
 			must(t, take(t, dev.Queue(1), p).Dealloca(gpu.Order{}))
 		})
-		eachLimited(t, "memory whose dealloca waits for another stream, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
+		// elsewhere allocates what another queue deallocates behind a stream that has just done its work.
+		elsewhere := func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, on *gpu.Queue, p *gpu.Pool) {
+			t.Helper()
 			q, s := dev.Queue(0), semaphores(t, 1)[0]
 			stream := d.Streams(0)[0]
 			for i := range uint64(40) {
 				b := take(t, q, p)
 				must(t, d.StallStream(stream))
 				must(t, q.Fill(gpu.Order{}, b.All(), []byte{1}))
-				must(t, dev.Queue(1).Dealloca(gpu.Order{Signal: pts(s, i+1)}, b))
+				must(t, on.Dealloca(gpu.Order{Signal: pts(s, i+1)}, b))
 				must(t, d.ResumeStream(stream))
 				eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
 				must(t, take(t, q, p).Dealloca(gpu.Order{}))
 			}
+		}
+		eachLimited(t, "memory whose dealloca waits for another stream, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
+			elsewhere(t, d, dev, dev.Queue(1), p)
 		})
 		t.Run("memory whose dealloca another device waits with, "+name, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 2})
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, Portable: true})
-			q, s := dev.Queue(0), semaphores(t, 1)[0]
-			stream := d.Streams(0)[0]
-			for i := range uint64(40) {
-				b := take(t, q, p)
-				must(t, d.StallStream(stream))
-				must(t, q.Fill(gpu.Order{}, b.All(), []byte{1}))
-				must(t, other.Queue(0).Dealloca(gpu.Order{Signal: pts(s, i+1)}, b))
-				must(t, d.ResumeStream(stream))
-				eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
-				must(t, take(t, q, p).Dealloca(gpu.Order{}))
-			}
+			elsewhere(t, d, dev, other.Queue(0), p)
 			must(t, other.Close())
 			must(t, dev.Close())
 		})
