@@ -29,8 +29,10 @@ const (
 
 // Pools is what a [Device] implements besides where [Caps.Pools] is set: memory that is allocated and freed in stream order.
 //
-// Where [Caps.PoolsByStream] is set as well, memory must be freed in the stream that it was allocated in: the API gives it to that
-// stream again at once, whatever another one still does with it. PoolReuseEvents is 0 there, and to set it is [ErrUnsupported].
+// Where [Caps.PoolsByStream] is set as well, memory must be freed in the stream that it was allocated in:
+// the API gives freed memory to the freeing stream again at once, even if another stream still uses it.
+// Once that stream has been destroyed, any other will do. PoolReuseEvents is 0 there, and to set it is
+// [ErrUnsupported].
 type Pools interface {
 	// DefaultPool returns the pool that the device always has. It is never destroyed. Creating.
 	DefaultPool() (Pool, error)
@@ -60,7 +62,7 @@ type Pools interface {
 	// AllocAsync allocates in stream order: work that the stream orders after it may use the memory. size is not zero.
 	// It returns at once unless the pool has to grow. Submitting.
 	AllocAsync(s Stream, p Pool, size uint64) (Mem, error)
-	// FreeAsync frees in stream order what AllocAsync allocated, on whatever stream, or with Caps.PoolsByStream on that of
-	// AllocAsync. Submitting.
+	// FreeAsync frees in stream order what AllocAsync allocated, on any stream, or with Caps.PoolsByStream
+	// on that of AllocAsync while that exists. Submitting.
 	FreeAsync(s Stream, m Mem) error
 }

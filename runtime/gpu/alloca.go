@@ -409,7 +409,7 @@ func (b *Buffer) deallocate(tl *timeline, seq uint64) error {
 	b.state.Store(isGone)
 	b.dev.buffers.remove(b)
 	if b.pool.blocks == nil {
-		return b.freeAsync(tl)
+		return b.freeAsync(tl, tl.h)
 	}
 	return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: seq})
 }
@@ -420,22 +420,24 @@ func (b *Buffer) hasGone() bool {
 	return state == isGone || state == isFreed
 }
 
-// freeAsync has a native pool free the memory. The caller holds the timeline's mu.
-func (b *Buffer) freeAsync(tl *timeline) error {
+// freeAsync has a native pool free the memory in a stream, which is mostly the timeline's. The caller
+// holds the timeline's mu.
+func (b *Buffer) freeAsync(tl *timeline, h driver.Stream) error {
 	p := b.pool
 	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
 		p.shared.Store(true)
 	}
-	err := tl.dev.pooling.FreeAsync(tl.h, b.mem)
+	err := tl.dev.pooling.FreeAsync(h, b.mem)
 	if !p.keeps && p.live.Add(-1) == 0 && p.closed.Load() {
 		p.dev.sweepPools()
 	}
 	return err
 }
 
-// giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed all that used it, the alloca
-// included. It runs on a bound thread.
-func (p *Pool) giveBack(b *Buffer) error {
+// giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed all that
+// used it, the alloca included. A driver's pool frees it in the stream h, or in that which allocated it if
+// h is 0. It runs on a bound thread.
+func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {
 		return nil
 	}
@@ -448,7 +450,10 @@ func (p *Pool) giveBack(b *Buffer) error {
 		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(tl)})
 		return errors.Join(err, p.tidySoon())
 	}
+	if h == 0 {
+		h = tl.h
+	}
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
-	return b.freeAsync(tl)
+	return b.freeAsync(tl, h)
 }

@@ -428,7 +428,7 @@ func (b *Buffer) releaseAll(n int32) {
 	b.dev.reclaim(func() {
 		s := &b.dev.buffers
 		if s.removeToFree(b) {
-			b.dev.notTaken(b.free())
+			b.dev.notTaken(b.free(0))
 			s.freed(b)
 		}
 	})
@@ -454,15 +454,16 @@ func (r *bufferRun) release() {
 	}
 }
 
-// free gives the memory back. It runs on the reclaimer's thread, or the device's in the end.
-func (b *Buffer) free() (err error) {
+// free gives the memory back, that of a driver's pool in the stream h, or in that which allocated it if h
+// is 0. It runs on the reclaimer's thread, or on the device's in the end.
+func (b *Buffer) free(h driver.Stream) (err error) {
 	switch b.from {
 	case allocated:
 		err = b.dev.drv.Free(b.mem)
 	case registered:
 		err = b.dev.drv.Unregister(b.mem.Host)
 	case pooled:
-		err = b.pool.giveBack(b)
+		err = b.pool.giveBack(b, h)
 	case opened:
 		err = b.closeMemory()
 	}
@@ -687,8 +688,8 @@ func (s *bufferStats) snapshot(to *Stats) {
 	to.Buffers, to.Bytes, to.PeakBytes, to.Device, to.Host = s.n, s.device.Live+s.host.Live, s.peak, s.device, s.host
 }
 
-// close frees what is left, or only what is from pools. It runs on the device's thread.
-func (s *bufferStats) close(pools bool) (errs []error) {
+// close frees what is left, or only what is from pools, as free does. It runs on the device's thread.
+func (s *bufferStats) close(pools bool, h driver.Stream) (errs []error) {
 	var left *Buffer
 	s.mu.Lock()
 	for b, after := s.list, (*Buffer)(nil); b != nil; b = after {
@@ -704,7 +705,7 @@ func (s *bufferStats) close(pools bool) (errs []error) {
 		b := left
 		left, b.after = b.after, nil
 		b.closed.Store(true)
-		if err := b.free(); err != nil {
+		if err := b.free(h); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -336,11 +336,26 @@ func (g *giving) add(err error) {
 	}
 }
 
-// endStreams frees the memory of pools' buffers, which takes the streams, and then destroys the streams. If
-// all must be left to the driver it returns the reason, otherwise "".
+// endStreams frees the memory of pools' buffers, which takes streams, and destroys the streams. If all
+// must be left to the driver it returns the reason, otherwise "".
+//
+// The streams of a device that is lost behind another one, or was given up, may still run work. When they
+// are gone, nothing uses the memory any more, and a new stream frees it. The driver makes none if it has
+// lost the device itself, which then runs nothing.
 func (g *giving) endStreams() (why string) {
-	for _, err := range g.buffers.close(true) {
-		g.add(err)
+	var after driver.Stream
+	if g.lost {
+		after, _ = g.drv.NewStream()
+	}
+	if after == 0 {
+		g.freePooled(0)
+	} else {
+		defer func() {
+			if why == "" {
+				g.freePooled(after)
+			}
+			g.add(g.insist(g.ctx, func() error { return g.drv.DestroyStream(after) }))
+		}()
 	}
 	streams := []driver.Stream{}
 	for _, q := range g.all() {
@@ -374,6 +389,14 @@ func (g *giving) endStreams() (why string) {
 		return "a stream waits for what others bring"
 	}
 	return ""
+}
+
+// freePooled frees the memory of pools' buffers, that of drivers' pools in a stream, or in those which
+// allocated it if that is 0.
+func (g *giving) freePooled(h driver.Stream) {
+	for _, err := range g.buffers.close(true, h) {
+		g.add(err)
+	}
 }
 
 // giveBack gives back all but the streams, which are gone.
@@ -411,7 +434,7 @@ func (g *giving) giveBack() {
 	if !g.overdue { // else calls may still use the memory
 		g.add(g.stage.close())
 	}
-	for _, err := range append(g.pools.close(), g.buffers.close(false)...) { // in this order, for pools may leave buffers
+	for _, err := range append(g.pools.close(), g.buffers.close(false, 0)...) { // in this order, for pools may leave buffers
 		g.add(err)
 	}
 	g.add(g.events.close(g.ctx))

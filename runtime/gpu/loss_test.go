@@ -502,8 +502,12 @@ func TestCloseBehind(t *testing.T) {
 				s, b := semaphores(t, 6), allocate(t, dev, 64)
 				must(t, d.StallDevice(0))
 				must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+				allocated := semaphores(t, 1)[0]
+				pooled := alloca(t, dev.Queue(2), gpu.Order{Signal: pts(allocated, 1)}, nil, 64)
+				must(t, allocated.Wait(minute(t), 1))
 				busy := d.Streams(1)[0]
 				must(t, d.StallStream(busy))
+				must(t, dev.Queue(0).Fill(gpu.Order{}, pooled.All(), []byte{1}))
 				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, b.Range(0, 8), []byte{1}))
 				must(t, dev.Queue(1).Fill(order(s[1], 1, s[3], 1), b.Range(8, 8), []byte{1}))                                         // waits for busy work
 				must(t, dev.Queue(1).Fill(order(s[0], 1, s[4], 1), b.Range(16, 8), []byte{1}))                                        // then for lost work
@@ -514,6 +518,9 @@ func TestCloseBehind(t *testing.T) {
 				time.Sleep(100 * time.Millisecond) // of the bubble
 				if v, err := s[2].Query(); v != 0 || err != nil {
 					t.Errorf("told free: %d, %v", v, err)
+				}
+				if n := calls(d, 1, simdriver.OpFreeAsync); n != 0 {
+					t.Error("memory of a pool is freed while a stream has work that uses it")
 				}
 				if resumed {
 					must(t, d.ResumeStream(busy))

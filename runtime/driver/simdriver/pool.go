@@ -332,8 +332,9 @@ func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driv
 	return b.mem(), nil
 }
 
-// FreeAsync frees in stream order what AllocAsync allocated, whichever device's pool it is of. On a device that is lost it
-// does so at once. With Caps.PoolsByStream it is an error on another stream than that of AllocAsync.
+// FreeAsync frees in stream order what AllocAsync allocated, whichever device's pool it is of. On a device
+// that is lost it does so at once. With Caps.PoolsByStream it is an error on another stream than that of
+// AllocAsync, while that exists.
 func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	later, err, ok := v.release(codeFreeAsync)
 	if !ok {
@@ -360,7 +361,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	case bad != nil:
 	case v.down.Load() != nil:
 		p.abandon(b)
-	case v.d.caps.PoolsByStream && b.maker != s:
+	case v.d.caps.PoolsByStream && b.maker != s && !b.maker.stopped.Load():
 		bad = fmt.Errorf("memory at %#x: %w: it is another stream's, which frees it", uint64(m.Ptr), ErrInvalidHandle)
 	default:
 		s.mu.Lock()
