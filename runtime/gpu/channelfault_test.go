@@ -171,9 +171,9 @@ type stubbornDriver struct {
 	destroy func(v *stubbornDevice, c driver.Comm) error
 	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
 	record  func(v *stubbornDevice, e driver.Event, s driver.Stream) error
-	unbind  func() // before it, as is:
+	unbind  func() // before it
+	stream  func() // behind it, as is:
 	rank    func(v *stubbornDevice)
-	stream  func()       // behind it, as is:
 	told    func() error // of memory
 	free    func()       // in front of it
 
@@ -257,10 +257,11 @@ func (v *stubbornDevice) NewStream() (driver.Stream, error) {
 }
 
 func (v *stubbornDevice) CommRank(c driver.Comm) (rank, count int, err error) {
+	rank, count, err = v.Comms.CommRank(c)
 	if v.d.rank != nil {
 		v.d.rank(v)
 	}
-	return v.Comms.CommRank(c)
+	return rank, count, err
 }
 
 func (v *stubbornDevice) Record(e driver.Event, s driver.Stream) error {

@@ -637,6 +637,9 @@ func TestRecordBehindEnd(t *testing.T) {
 		}()
 		synctest.Wait()
 		sim.LoseDevice(0, nil)
+		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds it out, and asks about no event
+			t.Errorf("Alloc = %v", err)
+		}
 		d.asked = func() {
 			if destroys.CompareAndSwap(false, true) {
 				close(held)
