@@ -37,8 +37,14 @@ func Dump(devices ...*Device) string {
 	return b.String()
 }
 
+// A mutex is a *sync.Mutex, or what stands for one in a test build.
+type mutex interface {
+	sync.Locker
+	TryLock() bool
+}
+
 // soonLocked locks a mutex unless that takes too long.
-func soonLocked(mu *sync.Mutex) bool {
+func soonLocked(mu mutex) bool {
 	for start := time.Now(); !mu.TryLock(); time.Sleep(time.Millisecond) {
 		if time.Since(start) > time.Second {
 			return false
@@ -60,8 +66,9 @@ func soonReturned(lines func() []string) []string {
 }
 
 // lockOf returns the mutex of a semaphore, which another package keeps to itself.
-func lockOf(s *sema.Semaphore) *sync.Mutex {
-	return (*sync.Mutex)(reflect.ValueOf(s).Elem().FieldByName("mu").Addr().UnsafePointer())
+func lockOf(s *sema.Semaphore) mutex {
+	mu := reflect.ValueOf(s).Elem().FieldByName("mu")
+	return reflect.NewAt(mu.Type(), mu.Addr().UnsafePointer()).Interface().(mutex)
 }
 
 // heldForParked names a mutex that [Device.Parked] takes and that is not let go of. In a bubble of testing/synctest no time would pass
@@ -71,7 +78,7 @@ func (d *Device) heldForParked() string {
 		return "Device.mu"
 	}
 	defer d.mu.Unlock()
-	locks := map[*sync.Mutex]string{}
+	locks := map[mutex]string{}
 	for _, l := range d.lanes {
 		locks[&l.(*Channel).mu] = "Channel.mu"
 	}
@@ -142,7 +149,7 @@ func (tl *timeline) dump(b *strings.Builder) {
 			fmt.Fprintf(b, ", failed: %v", err)
 		}
 	}
-	for i, mu := range []*sync.Mutex{&tl.mu, &tl.askMu, &tl.retireMu} {
+	for i, mu := range []mutex{&tl.mu, &tl.askMu, &tl.retireMu} {
 		if soonLocked(mu) {
 			mu.Unlock()
 		} else {
@@ -237,7 +244,7 @@ func TestDump(t *testing.T) {
 		wants("stalled", "Simulated GPU 0", "queue 0: issued 1, marked 1, passed 0", "1: fill, recorded true", "after 1 of queue 0 of Simulated GPU 0 (passed 0)",
 			"signals 2 (now 0)", "1 parked", "parked: fill on queue 0 of Simulated GPU 1", "to reach 7")
 		tl := devs[1].Queue(0).tl
-		for name, mu := range map[string]*sync.Mutex{"its mu": &tl.mu, "its retireMu": &tl.retireMu, "its ring's mu": &tl.ring.mu, "Device.mu": &devs[1].mu, "Semaphore.mu": lockOf(&nobody.sema)} {
+		for name, mu := range map[string]mutex{"its mu": &tl.mu, "its retireMu": &tl.retireMu, "its ring's mu": &tl.ring.mu, "Device.mu": &devs[1].mu, "Semaphore.mu": lockOf(&nobody.sema)} {
 			mu.Lock()
 			wants("with a mutex held", name+" is held")
 			mu.Unlock()

@@ -2,7 +2,6 @@ package wake
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -90,4 +89,4 @@ func Until(ctx context.Context, holds func() bool) bool {
 // Lock locks a mutex that others may hold for as long as a call of a driver or a library takes, and reports false if the context ends
 // before. Whoever blocks in the mutex's own Lock cannot give up, and keeps the time of a bubble of testing/synctest from passing, in which
 // such a call may sleep.
-func Lock(ctx context.Context, mu *sync.Mutex) bool { return Until(ctx, mu.TryLock) }
+func Lock(ctx context.Context, mu interface{ TryLock() bool }) bool { return Until(ctx, mu.TryLock) }

@@ -1,0 +1,172 @@
+// Package lockcheck stands in for the mutexes of package sync in a test build. It writes down which
+// mutexes a goroutine holds at the same time, and in which order it has locked them. Package
+// tools/locks makes that build and judges what was written.
+package lockcheck
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Output is the environment variable that names the file to write to.
+const Output = "PUREGPU_LOCKS"
+
+// A Name is the type argument of a mutex: it says which field of which struct the mutex is.
+type Name interface{ Name() string }
+
+// A Mutex is a [sync.Mutex] that is watched.
+type Mutex[N Name] struct{ mu sync.Mutex }
+
+// Lock locks the mutex, and notes that the goroutine has waited for it with what it holds.
+func (m *Mutex[N]) Lock() {
+	m.mu.Lock()
+	taken[N](m, true)
+}
+
+// TryLock notes what the goroutine holds then. It does not wait, so it makes no order.
+func (m *Mutex[N]) TryLock() bool {
+	ok := m.mu.TryLock()
+	if ok {
+		taken[N](m, false)
+	}
+	return ok
+}
+
+// Unlock may be called by another goroutine than Lock, as with sync.
+func (m *Mutex[N]) Unlock() {
+	left(m)
+	m.mu.Unlock()
+}
+
+// An RWMutex is a [sync.RWMutex] that is watched. Readers count as holders.
+type RWMutex[N Name] struct{ mu sync.RWMutex }
+
+// Lock is as that of Mutex.
+func (m *RWMutex[N]) Lock() {
+	m.mu.Lock()
+	taken[N](m, true)
+}
+
+// RLock is as Lock.
+func (m *RWMutex[N]) RLock() {
+	m.mu.RLock()
+	taken[N](m, true)
+}
+
+// Unlock is as that of Mutex.
+func (m *RWMutex[N]) Unlock() {
+	left(m)
+	m.mu.Unlock()
+}
+
+// RUnlock is as Unlock.
+func (m *RWMutex[N]) RUnlock() {
+	left(m)
+	m.mu.RUnlock()
+}
+
+// A lock is a mutex that a goroutine holds.
+type lock struct {
+	mutex  any // a pointer to it
+	name   string
+	waited bool // Lock, and not TryLock
+}
+
+var (
+	mu   sync.Mutex // protects the following
+	held = map[string][]lock{}
+	seen = map[string]bool{}
+	out  *os.File
+)
+
+// taken notes that this goroutine has locked a mutex. The first time that it holds these mutexes, two or
+// more, in this order it writes a line: the names in the order of locking, a name in brackets if it was
+// not waited for, and behind a tab where that was.
+func taken[N Name](mutex any, waited bool) {
+	var n N
+	id := goroutine()
+	mu.Lock()
+	defer mu.Unlock()
+	held[id] = append(held[id], lock{mutex, n.Name(), waited})
+	if len(held[id]) == 1 {
+		return
+	}
+	var names []string
+	for _, l := range held[id] {
+		if l.waited {
+			names = append(names, l.name)
+		} else {
+			names = append(names, "["+l.name+"]")
+		}
+	}
+	line := strings.Join(names, " ")
+	if seen[line] {
+		return
+	}
+	seen[line] = true
+	if out == nil {
+		var err error
+		if out, err = os.OpenFile(os.Getenv(Output), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666); err != nil {
+			panic(fmt.Sprintf("lockcheck: the file that %s names: %v", Output, err))
+		}
+	}
+	fmt.Fprintf(out, "%s\t%s\n", line, callers())
+}
+
+// left notes that a mutex is about to be unlocked.
+func left(mutex any) {
+	id := goroutine()
+	mu.Lock()
+	defer mu.Unlock()
+	if drop(id, mutex) {
+		return
+	}
+	for other := range held {
+		if drop(other, mutex) {
+			return
+		}
+	}
+}
+
+// drop takes the mutex from those that a goroutine holds, and reports whether it was there.
+func drop(id string, mutex any) bool {
+	all := held[id]
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].mutex == mutex {
+			if all = slices.Delete(all, i, i+1); len(all) == 0 {
+				delete(held, id)
+			} else {
+				held[id] = all
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// goroutine returns the number of this goroutine, which only its stack tells.
+func goroutine() string {
+	var buf [64]byte
+	_, number, _ := bytes.Cut(buf[:runtime.Stack(buf[:], false)], []byte(" "))
+	number, _, _ = bytes.Cut(number, []byte(" "))
+	return string(number)
+}
+
+// callers returns the functions that led to the lock, the innermost first.
+func callers() string {
+	pc := make([]uintptr, 12)
+	frames := runtime.CallersFrames(pc[:runtime.Callers(4, pc)])
+	var names []string
+	for {
+		f, more := frames.Next()
+		names = append(names, f.Function[strings.LastIndexByte(f.Function, '/')+1:])
+		if !more {
+			return strings.Join(names, " < ")
+		}
+	}
+}

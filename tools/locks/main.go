@@ -1,0 +1,285 @@
+// Command locks runs tests with watched mutexes, and reports in which order goroutines lock them and how
+// many they hold at a time.
+//
+//	locks [-depth N] [-v] [ARGUMENTS OF GO TEST]
+//
+// It runs in the root of the module. In the packages of the runtime it replaces each field of type
+// sync.Mutex or sync.RWMutex by one of internal/lockcheck (go test -overlay), so the product has no hook
+// for it. The default arguments run the short tests of runtime/gpu, except one that holds mutexes itself
+// and those that count allocations.
+//
+// It prints each order in which mutexes were held that is not part of a longer one. The exit status is 1
+// if mutexes are locked in a circle, if a goroutine holds two of one name, except those of nested command
+// buffers, or if it holds more of the scheduler's mutexes than -depth allows. Arguments of go test that
+// begin with - come behind --.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/internal/lockcheck"
+)
+
+// folders are those whose mutexes are watched.
+var folders = []string{"runtime/gpu", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool"}
+
+// scheduler are the mutexes of the scheduler, of which few may be held at a time.
+var scheduler = []string{"timeline.mu", "timeline.coverMu", "timeline.askMu", "timeline.retireMu", "ring.mu", "Queue.mu",
+	"eventPool.mu", "lent.mu", "Device.mu", "nativeDevice.mu", "Semaphore.mu", "TimepointPool.mu"}
+
+// nested may be held twice: a command buffer's under that of one which executes it, and none executes itself.
+const nested = "CommandBuffer.mu"
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "locks:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("locks", flag.ContinueOnError)
+	depth := flags.Int("depth", 0, "how many of the scheduler's mutexes a goroutine may hold; 0 is no limit")
+	verbose := flags.Bool("v", false, "print where each order was seen first")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	test := flags.Args()
+	if len(test) == 0 {
+		test = []string{"-short", "-skip=^TestDump$|Allocs|Allocations", "./runtime/gpu"}
+	}
+	tmp, err := os.MkdirTemp("", "locks")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	overlay, err := rewrite(tmp)
+	if err != nil {
+		return err
+	}
+	seen := filepath.Join(tmp, "seen")
+	cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=30m", "-overlay=" + overlay}, test...)...)
+	cmd.Env = append(os.Environ(), lockcheck.Output+"="+seen)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	tested := cmd.Run()
+	text, err := os.Open(seen)
+	if err != nil {
+		return errors.Join(tested, errors.New("no test has locked anything"))
+	}
+	defer text.Close()
+	found, err := read(text)
+	if err != nil {
+		return err
+	}
+	found.print(stdout, *verbose)
+	return errors.Join(tested, found.judge(*depth))
+}
+
+// rewrite writes the files whose mutexes are to be watched to a folder, and returns the path of the overlay.
+func rewrite(tmp string) (string, error) {
+	replace := map[string]string{}
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil {
+			return "", err
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			src, err := os.ReadFile(file)
+			if err != nil {
+				return "", err
+			}
+			out, changed, err := watch(file, src)
+			if err != nil {
+				return "", err
+			}
+			if !changed {
+				continue
+			}
+			abs, err := filepath.Abs(file)
+			if err != nil {
+				return "", err
+			}
+			replace[abs] = filepath.Join(tmp, strings.ReplaceAll(file, string(filepath.Separator), "_"))
+			if err := os.WriteFile(replace[abs], out, 0o666); err != nil {
+				return "", err
+			}
+		}
+	}
+	if len(replace) == 0 {
+		return "", errors.New("no mutexes here: run it in the root of the module")
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(tmp, "overlay.json")
+	return overlay, os.WriteFile(overlay, data, 0o666)
+}
+
+// watch replaces the mutexes in the structs of a file. Lines stay where they are.
+func watch(name string, src []byte) (out []byte, changed bool, err error) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, false, err
+	}
+	type edit struct {
+		from, to int
+		text     string
+	}
+	var edits []edit
+	var names strings.Builder
+	at := func(p token.Pos) int { return fset.Position(p).Offset }
+	for _, d := range f.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.TYPE {
+			continue
+		}
+		for _, spec := range g.Specs {
+			of := spec.(*ast.TypeSpec).Name.Name
+			ast.Inspect(spec, func(n ast.Node) bool {
+				field, ok := n.(*ast.Field)
+				if !ok || len(field.Names) != 1 {
+					return true
+				}
+				sel, ok := field.Type.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				pkg, ok := sel.X.(*ast.Ident)
+				if !ok || pkg.Name != "sync" || sel.Sel.Name != "Mutex" && sel.Sel.Name != "RWMutex" {
+					return true
+				}
+				mutex := field.Names[0].Name
+				tag := "lockcheck_" + of + "_" + mutex
+				edits = append(edits, edit{at(sel.Pos()), at(sel.End()), "lockcheck." + sel.Sel.Name + "[" + tag + "]"})
+				fmt.Fprintf(&names, "type %s struct{}\nfunc (%[1]s) Name() string { return %q }\n", tag, of+"."+mutex)
+				return true
+			})
+		}
+	}
+	if len(edits) == 0 {
+		return src, false, nil
+	}
+	end := at(f.Name.End())
+	out = append(out, src[:end]...)
+	out = append(out, "; import lockcheck \"github.com/puregpu/puregpu/internal/lockcheck\""...)
+	for _, e := range edits {
+		out = append(out, src[end:e.from]...)
+		out = append(out, e.text...)
+		end = e.to
+	}
+	out = append(out, src[end:]...)
+	out = append(out, "\nvar _ sync.Locker // the import is used\n"+names.String()...)
+	return out, true, nil
+}
+
+// orders are the orders in which mutexes were held, and where each was seen first.
+type orders map[string]string
+
+func read(r io.Reader) (orders, error) {
+	found := orders{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		order, where, _ := strings.Cut(lines.Text(), "\t")
+		if _, ok := found[order]; !ok {
+			found[order] = where
+		}
+	}
+	return found, lines.Err()
+}
+
+// bare is the name of a mutex, whether it was waited for or not.
+func bare(name string) string { return strings.Trim(name, "[]") }
+
+// scheduled returns how many of an order's mutexes are the scheduler's.
+func scheduled(order string) (n int) {
+	for _, name := range strings.Fields(order) {
+		if slices.Contains(scheduler, bare(name)) {
+			n++
+		}
+	}
+	return n
+}
+
+// print prints the orders that begin no longer one.
+func (o orders) print(w io.Writer, verbose bool) {
+	for _, order := range slices.Sorted(maps.Keys(o)) {
+		longer := func(other string) bool { return strings.HasPrefix(other, order+" ") }
+		if slices.ContainsFunc(slices.Collect(maps.Keys(o)), longer) {
+			continue
+		}
+		fmt.Fprintf(w, "%d  %s\n", scheduled(order), strings.ReplaceAll(order, " ", " > "))
+		if verbose {
+			fmt.Fprintf(w, "      %s\n", o[order])
+		}
+	}
+}
+
+// judge returns what is wrong with the orders.
+func (o orders) judge(depth int) error {
+	var errs []error
+	after := map[string]map[string]string{} // locked under it, and where
+	for _, order := range slices.Sorted(maps.Keys(o)) {
+		names := strings.Fields(order)
+		last := names[len(names)-1]
+		if n := scheduled(order); depth > 0 && n > depth && slices.Contains(scheduler, bare(last)) {
+			errs = append(errs, fmt.Errorf("a goroutine holds %d mutexes of the scheduler: %s: %s", n, order, o[order]))
+		}
+		for _, name := range names[:len(names)-1] {
+			if bare(name) == bare(last) {
+				if last == nested {
+					continue
+				}
+				errs = append(errs, fmt.Errorf("a goroutine holds %s twice: %s: %s", bare(name), order, o[order]))
+			} else if !strings.HasPrefix(last, "[") {
+				if after[bare(name)] == nil {
+					after[bare(name)] = map[string]string{}
+				}
+				after[bare(name)][last] = order + ": " + o[order]
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if path := circle(after, name, name, map[string]bool{}); path != nil {
+			errs = append(errs, fmt.Errorf("locked in a circle: %s", strings.Join(append(path, name), " > ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// circle returns the mutexes on a way from one mutex to another, each locked under the one before, without
+// the last. Of a circle only the mutex that comes first in the alphabet begins one.
+func circle(after map[string]map[string]string, from, to string, seen map[string]bool) []string {
+	for _, next := range slices.Sorted(maps.Keys(after[from])) {
+		if next == to {
+			return []string{from}
+		}
+		if next < to || seen[next] {
+			continue
+		}
+		seen[next] = true
+		if path := circle(after, next, to, seen); path != nil {
+			return append([]string{from}, path...)
+		}
+	}
+	return nil
+}
