@@ -156,28 +156,31 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 	return nil
 }
 
-// NewPool makes a pool, which is the program's to close. Where the driver has no pools, or none of the kind, it is a portable
-// one; of managed memory there is then none ([driver.ErrUnsupported]), but over a buffer of it. It blocks while the driver makes it, and reserves what it is to begin with: [driver.ErrOutOfMemory] says that this
-// cannot be had, and [driver.ErrBusy] that the device has done nothing for ten seconds. A buffer that the pool is over has room for one allocation at least, of [Alignment] bytes, and stays until the pool
-// is closed and its last memory has come back.
+// NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
+// this kind of memory, and portable otherwise. A pool of managed memory is the driver's, or over a
+// buffer of managed memory; where neither can be, the error is [driver.ErrUnsupported].
+//
+// A buffer that the pool is over has room for at least one allocation of [Alignment] bytes. It stays
+// until the pool is closed and its last memory has come back.
+//
+// NewPool blocks while the driver makes the pool and reserves its initial size.
+// [driver.ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the device
+// has completed nothing for ten seconds.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	o.Portable = o.Portable || o.Over != nil || !d.hasPools(o.Kind)
 	switch {
-	case o.Kind == ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0 || !d.caps.ManagedPools):
-		return nil, fmt.Errorf("gpu: new pool: of managed memory there are no pools but the driver's, where it has some, and those have no limit: %w",
-			driver.ErrUnsupported)
-	case o.Shareable && (o.Kind != DeviceMem || o.Portable || o.Over != nil || d.sharing == nil):
-		return nil, fmt.Errorf("gpu: new pool on %s: only a pool of the driver's, of its own memory, can be shareable, and not by every driver: %w", d.info.Name, driver.ErrUnsupported)
-	case o.Kind == CommMem || o.Kind == WriteCombinedMem || o.Kind == ShareableMem:
-		return nil, fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
-	case o.Kind < DeviceMem || o.Kind > ShareableMem:
-		return nil, argument("new pool", "there is no kind of memory %d", int(o.Kind))
-	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
-		return nil, argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)
-	case o.Over != nil && (o.MaxSize > 0 || o.InitialSize > 0 || o.Kind != DeviceMem && o.Kind != o.Over.mem.Kind):
-		return nil, argument("new pool", "sizes and kind are those of the buffer that it is over")
+	case o.Kind == ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0):
+		return nil, fmt.Errorf("gpu: new pool on %s: a pool of managed memory is the driver's, if it has such pools, and has no limit: %w",
+			d.info.Name, driver.ErrUnsupported)
+	case o.Shareable && (o.Kind != DeviceMem || o.Portable || d.sharing == nil):
+		return nil, fmt.Errorf("gpu: new pool on %s: a shareable pool is the driver's, of the device's memory, if the driver can share memory: %w",
+			d.info.Name, driver.ErrUnsupported)
 	}
 	if o.Threshold == 0 {
 		o.Threshold = KeepAll
@@ -193,7 +196,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		switch {
 		case o.Over != nil:
 			return p.makeOver(o.Over)
-		case o.Portable || !d.caps.Pools || o.Kind == HostMem && !d.caps.HostPools:
+		case o.Portable:
 			return p.makePortable()
 		}
 		return d.onBound(p.makeNative)
@@ -206,6 +209,32 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	d.pools.all = append(d.pools.all, p)
 	d.pools.mu.Unlock()
 	return p, nil
+}
+
+// check returns an error for options that no device can fulfil.
+func (o *PoolOptions) check() error {
+	switch o.Kind {
+	case DeviceMem, HostMem, ManagedMem:
+	case CommMem, WriteCombinedMem, ShareableMem:
+		return fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
+	default:
+		return argument("new pool", "there is no kind of memory %d", int(o.Kind))
+	}
+	switch {
+	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
+		return argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)
+	case o.Over == nil:
+		return nil
+	case o.MaxSize > 0 || o.InitialSize > 0 || o.Kind != DeviceMem && o.Kind != o.Over.mem.Kind:
+		return argument("new pool", "sizes and kind are those of the buffer that it is over")
+	}
+	return nil
+}
+
+// hasPools reports whether the driver has pools of a kind of memory. A driver has pools of host
+// memory or managed memory only if it has pools of device memory.
+func (d *Device) hasPools(kind MemKind) bool {
+	return d.caps.Pools && (kind == DeviceMem || kind == HostMem && d.caps.HostPools || kind == ManagedMem && d.caps.ManagedPools)
 }
 
 // remove takes a pool off the list, and reports whether it was there.
