@@ -515,76 +515,86 @@ func (c *CommandBuffer) moves(cmd *command) bool {
 	return false
 }
 
-// A part is a stretch of a recording that is submitted as a whole: a host call, a group of collectives, what no graph of the device can
-// have where graphs are made, or what is between these.
+// A part is a run of commands that is submitted as a whole. A host call is a part, and so is a group
+// of collectives. Where graphs are made, commands that no graph of the device can have are a part. So
+// is every run of other commands in between.
 type part struct {
 	from, to int
 	host     func() error
 	ch       *Channel
 	graph    bool
-	late     bool // where fills and copies are is only known when it is executed
-	native   bool // to issue it calls functions of Native, or may
+	late     bool // addresses of fills and copies are known only when it is executed
+	native   bool // issuing it may call functions of Native
 }
 
-// split finds the parts, and how they are to run. Neighbouring collectives of a channel make one group.
+// split divides the recording into parts.
 func (c *CommandBuffer) split() {
-	p := part{}
-	end := func(to int) {
-		p.to = to
-		count, called := 0, false
-		for i := p.from; i < to; i++ {
-			switch cmd := c.cmds.at(i); cmd.op.Kind {
-			case work.Barrier, work.Nothing:
-			default:
-				count++
-				p.late = p.late || cmd.depends
-				called = called || cmd.op.Kind == work.Native
-				p.native = p.native || cmd.op.Kind == work.Native && cmd.moves
-			}
+	for from := 0; from < c.cmds.n; {
+		p := c.nextPart(from)
+		if p.host != nil || p.ch != nil || c.setHow(&p) {
+			c.parts = append(c.parts, p)
 		}
-		if count == 0 {
-			return
-		}
-		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && count >= worthGraph && c.dev.timesOf() != CommandTimes
-		p.native = p.native || called && (!p.graph || p.late || c.many)
-		c.parts = append(c.parts, p)
+		from = p.to
 	}
-	graphs := c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && c.cmds.n >= worthGraph && c.dev.timesOf() != CommandTimes
-	for i := 0; i < c.cmds.n; {
-		cmd, next := c.cmds.at(i), i+1
-		switch cmd.op.Kind {
-		case work.HostCall:
-			end(i)
-			c.parts = append(c.parts, part{from: i, to: next, host: cmd.rare.fn})
-		case work.Collect:
-			end(i)
-			for next < c.cmds.n && c.cmds.at(next).joins(cmd.rare.ch) {
-				next++
-			}
-			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.rare.ch})
-		default:
-			if !graphs || !c.noNode(cmd) {
-				i++
-				continue
-			}
-			end(i)
-			calls := part{from: i}
-			for next = i; next < c.cmds.n && c.noNode(c.cmds.at(next)); next++ {
-				calls.native = calls.native || c.cmds.at(next).op.Kind == work.Native
-			}
-			calls.to = next
-			c.parts = append(c.parts, calls)
-		}
-		p = part{from: next}
-		i = next
-	}
-	end(c.cmds.n)
 	if len(c.parts) == 0 {
 		c.parts = append(c.parts, part{to: c.cmds.n})
 	}
 }
 
-// noNode reports whether no node of a graph can do what a command does.
+// nextPart returns the part that begins at a command.
+func (c *CommandBuffer) nextPart(from int) part {
+	first, p := c.cmds.at(from), part{from: from, to: from + 1}
+	switch first.op.Kind {
+	case work.HostCall:
+		p.host = first.rare.fn
+		return p
+	case work.Collect:
+		p.ch = first.rare.ch
+		for p.to < c.cmds.n && c.cmds.at(p.to).joins(p.ch) {
+			p.to++
+		}
+		return p
+	}
+	graphs := c.makesGraphs(c.cmds.n)
+	calls := graphs && c.noNode(first)
+	for p.to < c.cmds.n {
+		cmd := c.cmds.at(p.to)
+		if cmd.op.Kind == work.HostCall || cmd.op.Kind == work.Collect || graphs && c.noNode(cmd) != calls {
+			break
+		}
+		p.to++
+	}
+	return p
+}
+
+// setHow sets how a part is run. It reports false if there is nothing to run: all commands of the
+// part are barriers or do nothing. The first command tells whether the part can be a graph, because a
+// part where graphs are made has only commands that no node can do, or none.
+func (c *CommandBuffer) setHow(p *part) bool {
+	count, called := 0, false
+	for i := p.from; i < p.to; i++ {
+		cmd := c.cmds.at(i)
+		if cmd.op.Kind != work.Barrier && cmd.op.Kind != work.Nothing {
+			count++
+			p.late = p.late || cmd.depends
+			called = called || cmd.op.Kind == work.Native
+			p.native = p.native || cmd.op.Kind == work.Native && cmd.moves
+		}
+	}
+	p.graph = c.makesGraphs(count) && !c.noNode(c.cmds.at(p.from))
+	p.native = p.native || called && (!p.graph || p.late || c.many)
+	return count > 0
+}
+
+// worthGraph is the number of commands from which one launch of a graph costs less than they do.
+const worthGraph = 3
+
+// makesGraphs reports whether n commands become a graph.
+func (c *CommandBuffer) makesGraphs(n int) bool {
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && n >= worthGraph && c.dev.timesOf() != CommandTimes
+}
+
+// noNode reports whether no node of a graph can do the work of a command.
 func (c *CommandBuffer) noNode(cmd *command) bool {
 	a := &cmd.launch.Attrs
 	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
@@ -596,9 +606,6 @@ func (c *CommandBuffer) noNode(cmd *command) bool {
 func (cmd *command) joins(ch *Channel) bool {
 	return cmd.op.Kind == work.Collect && cmd.rare.ch == ch || cmd.op.Kind == work.Nothing && cmd.rare != nil && cmd.rare.ch != nil
 }
-
-// worthGraph is from how many commands on one launch of a graph costs less than they do.
-const worthGraph = 3
 
 // Close lets go of the command buffer, recorded or not, and returns nil. Executions that are under way, and command buffers that
 // have recorded it, still use it; when they are over it lets go of all that it holds. Closing again does nothing.
