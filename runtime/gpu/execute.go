@@ -53,7 +53,8 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if err := checkBindings(c.slots, bindings, q.dev, nil); err != nil {
 		return err
 	}
-	return q.executeParts(o, []execution{{c, parts}}, bindings)
+	var one [1]step
+	return q.executeSteps(o, c.addSteps(one[:0], parts), bindings)
 }
 
 // ExecuteAll runs command buffers that have ended one after the other, as one operation: the first begins when the waits are reached,
@@ -74,7 +75,7 @@ func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 	case len(all) == 0:
 		return q.Barrier(o)
 	}
-	list := make([]execution, 0, len(all))
+	var steps []step
 	for i, c := range all {
 		parts, err := c.executable()
 		switch {
@@ -85,115 +86,128 @@ func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 		case len(c.slots) > 0:
 			return argument("execute", "command buffer %d has %d bindings", i, len(c.slots))
 		}
-		list = append(list, execution{c, parts})
+		steps = c.addSteps(steps, parts)
 	}
-	return q.executeParts(o, list, nil)
+	return q.executeSteps(o, steps, nil)
 }
 
-// An execution is of a command buffer with its parts.
-type execution struct {
-	c     *CommandBuffer
-	parts []part
+// addSteps appends the steps of an execution of the command buffer.
+func (c *CommandBuffer) addSteps(to []step, parts int) []step {
+	var r *run
+	if c.many && parts > 1 {
+		r = new(run).start(c)
+	}
+	for i := range parts {
+		to = append(to, step{c, i, r})
+	}
+	return to
 }
 
-// executable returns the parts of a command buffer, or why it cannot be executed.
-func (c *CommandBuffer) executable() ([]part, error) {
+// A step is a part of a command buffer that is to be executed, and the run that it belongs to. The run
+// is nil if the execution needs no block. It is also nil if the execution has one part only: then the
+// run is in the submission's record.
+type step struct {
+	c    *CommandBuffer
+	part int
+	run  *run
+}
+
+// at returns the part.
+func (x step) at() *part { return &x.c.parts[x.part] }
+
+// executable returns how many parts a command buffer has, or why it cannot be executed. The parts stay
+// as they are from End on.
+func (c *CommandBuffer) executable() (parts int, err error) {
 	c.mu.Lock()
-	ended, flaw, parts := c.ended, c.flaw, c.parts
+	ended, flaw, parts := c.ended, c.flaw, len(c.parts)
 	c.mu.Unlock()
 	switch {
 	case c.closed.Load():
-		return nil, fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
+		return 0, fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	case !ended:
-		return nil, argument("execute", "the command buffer has not ended")
+		return 0, argument("execute", "the command buffer has not ended")
 	case flaw != nil:
-		return nil, fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
+		return 0, fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
 	}
 	return parts, nil
 }
 
-// executeParts submits all parts of some command buffers, each behind the one before it.
-func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error {
-	total := 0
-	for _, x := range list {
-		total += len(x.parts)
+// executeSteps submits steps, each behind the one before it.
+func (q *Queue) executeSteps(o Order, steps []step, bindings []Range) error {
+	if len(steps) == 1 {
+		return q.executeStep(o, steps[0], bindings, nil)
 	}
-	if total == 1 {
-		return q.executePart(o, list[0], 0, bindings, nil, nil)
-	}
-	if err := o.checkAll(); err != nil { // before the first part is submitted, for the signals are the last one's
+	if err := o.checkAll(); err != nil { // before the first step is submitted: the last one has the signals
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
 	}
-	first, last := 0, total-1 // the parts that a Timing is for: what streams do or, if that is nothing, host calls
-	if of := streamParts(list); len(of) > 0 {
-		first, last = of[0], of[len(of)-1]
-	}
-	link, err := NewSemaphore(0) // a chain
+	link, err := NewSemaphore(0) // its value is the number of steps that are over
 	if err != nil {
 		return err
 	}
-	var l *lent // of all parts: one may have failed, and be over, before one that comes before it
+	var l *lent // of all steps: one may fail, and be over, before an earlier one is
 	if len(o.Free) > 0 {
-		l = newLent(total, o.Free)
+		l = newLent(len(steps), o.Free)
 	}
-	n := 0 // parts submitted
-	for _, x := range list {
-		var r *run
-		if x.c.many {
-			r = new(run).start(x.c)
+	first, last := timed(steps)
+	for n, x := range steps {
+		each := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}, Label: o.Label, Timing: o.Timing, edges: noBegin | noEnd}
+		if n == 0 {
+			each.Wait = o.Wait
 		}
-		for i := range x.parts {
-			step := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}, Label: o.Label, Timing: o.Timing, edges: noBegin | noEnd}
-			if n == 0 {
-				step.Wait = o.Wait
-			}
-			if n == total-1 {
-				step.Signal = o.Signal
-			}
-			if n == first {
-				step.edges &^= noBegin
-			}
-			if n == last {
-				step.edges &^= noEnd
-			}
-			err := q.executePart(step, x, i, bindings, l, r)
-			if err == nil {
-				n++
-				continue
-			}
-			for _, p := range x.parts[i+1:] {
-				if r != nil && p.host == nil {
-					r.leaveBlock(mark{})
-				}
-			}
-			if n == 0 && x.parts[i].ch == nil && q.failed() == nil {
-				return err
-			}
-			FailAll(err, signalled(o)...) // what has been submitted goes on
-			if n == 0 {
-				return err
-			}
-			if rest := total - n - 1; l != nil && rest > 0 {
-				l.over(rest)
-			}
-			return nil
+		if n == len(steps)-1 {
+			each.Signal = o.Signal
 		}
+		if n == first {
+			each.edges &^= noBegin
+		}
+		if n == last {
+			each.edges &^= noEnd
+		}
+		err := q.executeStep(each, x, bindings, l)
+		if err == nil {
+			continue
+		}
+		left := steps[n+1:]
+		x.leaveRest(left)
+		if n == 0 && x.at().ch == nil && q.failed() == nil {
+			return err
+		}
+		FailAll(err, signalled(o)...) // the steps that have been submitted go on
+		if n == 0 {
+			return err
+		}
+		if l != nil && len(left) > 0 {
+			l.over(len(left))
+		}
+		return nil
 	}
 	return nil
 }
 
-// streamParts returns the numbers of the parts that give streams work.
-func streamParts(list []execution) (at []int) {
-	n := 0
-	for _, x := range list {
-		for i := range x.parts {
-			if x.parts[i].host == nil {
-				at = append(at, n)
-			}
-			n++
+// leaveRest has the later steps of a run leave its block: they will not be submitted.
+func (x step) leaveRest(left []step) {
+	for _, y := range left {
+		if x.run != nil && y.run == x.run && y.at().host == nil {
+			x.run.leaveBlock(mark{})
 		}
 	}
-	return at
+}
+
+// timed returns the first and the last step that a Timing measures: work of streams or, if there is
+// none, host calls.
+func timed(steps []step) (first, last int) {
+	onHost := func(x step) bool { return x.at().host != nil }
+	first, last = 0, len(steps)-1
+	if !slices.ContainsFunc(steps, func(x step) bool { return !onHost(x) }) {
+		return first, last
+	}
+	for onHost(steps[first]) {
+		first++
+	}
+	for onHost(steps[last]) {
+		last--
+	}
+	return first, last
 }
 
 // signalled returns the semaphores of an order's signals.
@@ -204,9 +218,9 @@ func signalled(o Order) (all []*Semaphore) {
 	return all
 }
 
-// executePart submits a part of an execution, of the run r, or of its own if that is nil; l, if it is not nil, is told when the part is over.
-func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *lent, r *run) error {
-	c, op, p := x.c, work.Execute, &x.parts[i]
+// executeStep submits a step. l is told when it is over, unless l is nil.
+func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
+	c, op, p := x.c, work.Execute, x.at()
 	switch {
 	case p.host != nil:
 		op = work.HostCall
@@ -214,16 +228,13 @@ func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *le
 		q, op = p.ch.q, work.Collect
 	}
 	s := q.get(op)
-	s.lent, s.part = l, i
-	if c.many && p.host == nil {
-		if s.run = r; r == nil {
-			s.run = s.run1.start(c)
-		}
-	}
+	s.lent, s.part = l, x.part
 	if p.host != nil {
 		s.fn, s.mode = p.host, untilReached
+	} else if s.run = x.run; c.many && s.run == nil {
+		s.run = s.run1.start(c)
 	}
-	if q.dev.failed() != nil { // as above
+	if q.dev.failed() != nil { // then the submission fails
 		return q.submit(s, o)
 	}
 	for _, r := range bindings {
