@@ -191,10 +191,11 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	return all, nil
 }
 
-// NewChannels makes a channel with a rank for each device, in their order. The options' Rank is that of the first; Count, if it is 0 and
-// the Rank is given, is the number of devices, and then an id is made if none is given. What a Rendezvous tells of the process's
-// place, for a Rank or a Count of -1, is of processes that all have as many devices as this one. It waits for all ranks until the
-// context ends; if one cannot be made none is.
+// NewChannels makes a channel with a rank for each device, in their order. Rank in the options is the
+// rank of the first device. If Rank is given and Count is 0, the count is the number of devices, and
+// an id is made if none is given. If Rank or Count is -1, the Rendezvous tells the process's place
+// among processes that all have as many devices as this one. NewChannels blocks until all ranks have
+// come or the context ends. If one channel cannot be made, none is.
 func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, error) {
 	n := len(g.devs)
 	switch {
@@ -211,17 +212,9 @@ func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, 
 			}
 			o.ID = id
 		}
-	case o.Rendezvous != nil && (o.Rank == -1 || o.Count == -1):
-		rank, count, err := o.Rendezvous.Place()
-		if err != nil {
-			return nil, fmt.Errorf("gpu: channels: %w", err)
-		}
-		if o.Rank == -1 {
-			o.Rank = rank * n
-		}
-		if o.Count == 0 || o.Count == -1 {
-			o.Count = count * n
-		}
+	}
+	if err := o.findPlace(n); err != nil {
+		return nil, err
 	}
 	if o.Count > 0 && o.Rank > o.Count-n {
 		return nil, argument("channels", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
