@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -172,8 +173,8 @@ func (k *Kernel) Name() string { return k.name }
 // Info describes the kernel.
 func (k *Kernel) Info() driver.FuncInfo { return k.info }
 
-// layout checks arguments against what is known of the kernel's parameters and returns their layout: a wrong argument is
-// an error here and a fault on the device.
+// layout checks arguments against the kernel's parameters, as far as the driver knows them, and
+// returns the layout of the arguments. A wrong argument is an error here and a fault on the device.
 func (k *Kernel) layout(args []unsafe.Pointer, sizes []int, buffers []BufferArg) (work.Layout, error) {
 	known := k.info.Params
 	switch {
@@ -201,23 +202,29 @@ func (k *Kernel) layout(args []unsafe.Pointer, sizes []int, buffers []BufferArg)
 			return nil, argument("dispatch", "argument %d of %s has %d bytes, and the parameter %d", i, k.name, sizes[i], known[i])
 		}
 	}
-	for i, b := range buffers {
-		switch {
-		case b.Index < 0 || b.Index >= len(args):
-			return nil, argument("dispatch", "a buffer for argument %d of %s, which has %d", b.Index, k.name, len(args))
-		case args[b.Index] != nil:
-			return nil, argument("dispatch", "argument %d of %s is given twice, as a buffer too", b.Index, k.name)
-		case known[b.Index] != 8:
-			return nil, argument("dispatch", "argument %d of %s is a buffer, and the parameter has %d bytes", b.Index, k.name, known[b.Index])
-		}
-		for _, c := range buffers[:i] {
-			if c.Index == b.Index {
-				return nil, argument("dispatch", "argument %d of %s is given twice", b.Index, k.name)
-			}
-		}
+	if err := k.checkBuffers(known, args, buffers); err != nil {
+		return nil, err
 	}
 	if missing != len(buffers) {
 		return nil, argument("dispatch", "%d arguments of %s are nil, and %d are buffers", missing, k.name, len(buffers))
 	}
 	return known, nil
+}
+
+// checkBuffers checks that each buffer is for an argument of its own that is nil and has the size of
+// an address.
+func (k *Kernel) checkBuffers(known work.Layout, args []unsafe.Pointer, buffers []BufferArg) error {
+	for i, b := range buffers {
+		switch {
+		case b.Index < 0 || b.Index >= len(args):
+			return argument("dispatch", "a buffer for argument %d of %s, which has %d", b.Index, k.name, len(args))
+		case args[b.Index] != nil:
+			return argument("dispatch", "argument %d of %s is given twice, as a buffer too", b.Index, k.name)
+		case known[b.Index] != 8:
+			return argument("dispatch", "argument %d of %s is a buffer, and the parameter has %d bytes", b.Index, k.name, known[b.Index])
+		case slices.ContainsFunc(buffers[:i], func(c BufferArg) bool { return c.Index == b.Index }):
+			return argument("dispatch", "argument %d of %s is given twice", b.Index, k.name)
+		}
+	}
+	return nil
 }
