@@ -317,7 +317,8 @@ func (c *CommandBuffer) leaves() (last []Command) {
 	return last
 }
 
-// nest records all commands of another command buffer, after a command unless that is -1.
+// nest records all commands of another command buffer. They come after the command gate, unless it is
+// -1.
 func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Command) error {
 	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
 	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
@@ -339,8 +340,7 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	}
 	c.nameKernels(child)
 	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
-	base, baseArg := c.cmds.n, int32(len(c.args))
-	baseRef := int32(len(c.refers))
+	by := shift{command: Command(c.cmds.n), ref: int32(len(c.refers)), arg: int32(len(c.args))}
 	scratch := make([]*Buffer, len(child.scratches))
 	for _, r := range refers {
 		if s := r.buffer.slot(); s != nil {
@@ -358,43 +358,56 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	c.args = append(c.args, args...)
 	child.mu.Unlock()
 	for i := range cmds.n {
-		cmd := *cmds.at(i)
-		if cmd.dst >= 0 {
-			cmd.dst += baseRef
-		}
-		if cmd.src >= 0 {
-			cmd.src += baseRef
-		}
-		cmd.arg += baseArg
-		bound := carve(&c.bounds, len(cmd.bound))
-		for i, b := range cmd.bound {
-			bound[i] = argRef{b.index, b.ref + baseRef}
-		}
-		cmd.bound = bound
-		after := carve(&c.afters, max(len(cmd.after), 1))[:len(cmd.after)]
-		for i, a := range cmd.after {
-			after[i] = a + Command(base)
-		}
+		cmd := c.shifted(*cmds.at(i), by)
 		if cmd.op.Kind == work.Barrier {
-			gate = -1 // what follows is behind that
-		} else if len(after) == 0 && gate >= 0 {
-			after = append(after, gate)
-		}
-		cmd.after = after
-		switch cmd.op.Kind {
-		case work.Collect:
-			group := slices.Clone(cmd.rare.group)
-			for i := range group {
-				group[i].rebase(baseRef)
-			}
-			cmd.rare = c.rare(rareCommand{ch: cmd.rare.ch, group: group})
-		case work.Timestamp:
-			cmd.rare = c.rare(rareCommand{timer: c.timers}) // of its own, for the child may be executed besides, and nested twice
-			c.timers++
+			gate = -1 // later commands come after the barrier
+		} else if len(cmd.after) == 0 && gate >= 0 {
+			cmd.after = append(cmd.after, gate)
 		}
 		c.cmds.add(&cmd)
 	}
 	return nil
+}
+
+// A shift is added to the numbers in the commands of a nested command buffer.
+type shift struct {
+	command Command
+	ref     int32
+	arg     int32
+}
+
+// shifted returns a copy of another command buffer's command for this one. Its after has room for one
+// more.
+func (c *CommandBuffer) shifted(cmd command, by shift) command {
+	if cmd.dst >= 0 {
+		cmd.dst += by.ref
+	}
+	if cmd.src >= 0 {
+		cmd.src += by.ref
+	}
+	cmd.arg += by.arg
+	bound := carve(&c.bounds, len(cmd.bound))
+	for i, b := range cmd.bound {
+		bound[i] = argRef{b.index, b.ref + by.ref}
+	}
+	after := carve(&c.afters, len(cmd.after)+1)[:len(cmd.after)]
+	for i, a := range cmd.after {
+		after[i] = a + by.command
+	}
+	cmd.bound, cmd.after = bound, after
+	switch cmd.op.Kind {
+	case work.Collect:
+		group := slices.Clone(cmd.rare.group)
+		for i := range group {
+			group[i].rebase(by.ref)
+		}
+		cmd.rare = c.rare(rareCommand{ch: cmd.rare.ch, group: group})
+	case work.Timestamp:
+		// A timer of its own: the child may be executed besides, and nested twice.
+		cmd.rare = c.rare(rareCommand{timer: c.timers})
+		c.timers++
+	}
+	return cmd
 }
 
 // beginNest is begin for the commands of another command buffer.
