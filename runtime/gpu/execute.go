@@ -410,7 +410,7 @@ func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 	x.Launch = &cmd.launch
 	if r := cmd.rare; r != nil {
 		if x.Native = r.native; cmd.op.Kind == work.Timestamp {
-			x.Timer = c.using.timers[r.timer]
+			x.Event = c.using.timers[r.timer]
 		}
 		if r.stage != nil {
 			x.Host, x.Pinned = r.stage.host, r.stage.ptr
