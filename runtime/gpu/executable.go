@@ -13,21 +13,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// An Executable is device code, loaded.
+// An Executable is device code that has been loaded.
 type Executable struct {
 	dev    *Device
 	mod    driver.Module
 	refs   atomic.Int32
 	closed atomic.Bool
-	names  map[string]string // in the code, by C++ expressions; nil if LoadCode did not load it
+	names  map[string]string // the code's own names by C++ expression; nil unless LoadCode loaded it
 }
 
-// Load loads device code in a form that the driver knows: for CUDA PTX, cubin or fatbin. A compiler's log is in the error.
-// Code with undefined symbols is an error here, or of Kernel where the driver finds out only then. It blocks while the driver compiles.
+// Load loads device code in a form that the driver knows: for CUDA this is PTX, cubin or fatbin. If
+// the driver compiles the code, the error has the compiler's log. Undefined symbols in the code are
+// an error of Load, or of Kernel if the driver finds them later. Load blocks while the driver
+// compiles.
 func (d *Device) Load(image []byte) (*Executable, error) { return d.load(image, nil) }
 
-// LoadCode loads what the compiler of [Device.Compiler] made, as [Device.Load] loads its image. [Executable.Kernel] and
-// [Executable.Global] find kernels and variables also by the expressions in code.Names.
+// LoadCode loads code that the compiler of [Device.Compiler] made, as [Device.Load] loads its
+// image. [Executable.Kernel] and [Executable.Global] find kernels and variables also by the
+// expressions in code.Names.
 func (d *Device) LoadCode(code driver.Code) (*Executable, error) {
 	names := map[string]string{}
 	maps.Copy(names, code.Names)
@@ -58,7 +61,7 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 	return x, nil
 }
 
-// Close lets go of the executable; dispatches that are under way still use it. Closing again does nothing.
+// Close lets go of the executable. Dispatches in flight still use it. Closing again does nothing.
 func (x *Executable) Close() error {
 	if x != nil && x.dev != nil && x.closed.CompareAndSwap(false, true) {
 		x.release()
@@ -92,7 +95,7 @@ func (x *Executable) release() {
 	})
 }
 
-// LoadFile is [Device.Load] of what a regular file has in it, whose name is in the error.
+// LoadFile is [Device.Load] of the contents of a regular file. Errors have the name of the file.
 func (d *Device) LoadFile(name string) (*Executable, error) {
 	image, err := regular.ReadFile(name)
 	if err != nil {
@@ -105,7 +108,7 @@ func (d *Device) LoadFile(name string) (*Executable, error) {
 	return x, nil
 }
 
-// native returns the name in the code of a kernel or variable.
+// native returns the code's own name of a kernel or variable.
 func (x *Executable) native(name string) string {
 	if n, ok := x.names[name]; ok {
 		return n
@@ -113,9 +116,10 @@ func (x *Executable) native(name string) string {
 	return name
 }
 
-// Global returns a variable of the code as a buffer, by its name, or by an expression if [Device.LoadCode] loaded the
-// code. The buffer keeps the executable loaded until it is closed. The call blocks while the driver looks for the
-// variable. The memory belongs to the code: its contents stay from one dispatch to the next.
+// Global returns a variable of the code as a buffer. It finds the variable by its name, or by an
+// expression if [Device.LoadCode] loaded the code. The buffer keeps the executable loaded until the
+// buffer is closed. Global blocks while the driver looks for the variable. The memory belongs to
+// the code: its contents stay from one dispatch to the next.
 func (x *Executable) Global(name string) (*Buffer, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
@@ -135,18 +139,19 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 	return b, nil
 }
 
-// A Kernel is an entry point of an executable, and lives as long as that does.
+// A Kernel is an entry point of an executable, and lives as long as the executable.
 type Kernel struct {
 	exe  *Executable
 	name string
 	fn   driver.Function
 	info driver.FuncInfo
 
-	resident atomic.Pointer[residency] // of the last shape that was asked for, or nil
+	resident atomic.Pointer[residency] // for the last shape that a caller asked about, or nil
 }
 
-// Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It blocks while the driver
-// looks for the kernel. It returns the driver's error if there is no such kernel.
+// Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It
+// blocks while the driver looks for the kernel. If there is no such kernel, it returns the driver's
+// error.
 func (x *Executable) Kernel(name string) (*Kernel, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
