@@ -8,12 +8,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// executePart is the part of a submission's record for an execution, of whose recording it is a part.
+// executePart is the part of a submission's record for an execution. Here a part is a part of the
+// recording.
 type executePart struct {
 	recording *CommandBuffer
 	part      int
-	binds     []Range // also the ranges that a function of Native uses
-	run       *run    // of the execution, if it needs a block: run1, if this is its only part
+	binds     []Range // the bound ranges, or the ranges of a function of Native
+	run       *run    // of the execution, if it needs a block; it is run1 if this is the only part
 	run1      run
 }
 
@@ -22,30 +23,32 @@ func (p *executePart) reset() {
 	p.recording, p.part, p.binds, p.run, p.run1 = nil, 0, p.binds[:0], nil, run{}
 }
 
-// Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
-// A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own.
+// Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges
+// are copied by the call. A recording may be executed again, with the same or other bindings, while
+// executions are in flight: each uses its own bindings.
 //
-// Bindings must be as many as the recording has, as large as its commands use, and aligned as they need it; they stay until the
-// execution is over. Memory of pools, bound or recorded, must have been allocated when the execution is issued, else its
-// signals fail with [ErrUnallocated].
+// There must be as many ranges as the recording has bindings. Each is as large as the commands use,
+// and aligned as they need it. The buffers stay until the execution is over. Memory of pools, bound
+// or recorded, must have been allocated when the execution is issued, else its signals fail with
+// [ErrUnallocated].
 //
-// Execute blocks while a graph is made: the first time, if [CommandBuffer.End] could not make it, and
-// when the driver cannot change one, for other kinds of memory for example. It also blocks while a
-// block is made. A recording with scratch memory of its own ([CommandBuffer.Alloca]), or with
-// timestamps, keeps blocks. A block has scratch memory, events and graphs, for one execution at a time.
-// End makes the first block. An execution takes a block that is no longer in use, or one whose last use
-// comes before the execution, by its queue or its waits. If there is none, Execute makes one more. If
-// there is no memory for it, the signals fail with [driver.ErrOutOfMemory].
+// Execute blocks while a graph is made: the first time, if [CommandBuffer.End] could not make it,
+// and when the driver cannot change one, for other kinds of memory for example. It also blocks
+// while a block is made. A recording with scratch memory of its own ([CommandBuffer.Alloca]), or
+// with timestamps, keeps blocks. A block has scratch memory, events and graphs, for one execution
+// at a time. End makes the first block. An execution takes a block that is no longer in use, or one
+// whose last use comes before the execution, by its queue or its waits. If there is none, Execute
+// makes one more. If there is no memory for it, the signals fail with [driver.ErrOutOfMemory].
 func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if c == nil || c.dev != q.dev {
 		return argument("execute", "no command buffer, or one of another device")
 	}
-	if q.dev.failed() != nil { // then the submission fails, whatever has become of what it uses
+	if q.dev.failed() != nil { // then the submission fails, even if Close has closed the recording
 		return q.submit(q.get(work.Execute), o)
 	}
 	parts, err := c.executable()
 	if err != nil {
-		if q.dev.failed() != nil { // Close has closed the recording meanwhile
+		if q.dev.failed() != nil { // as above
 			return q.submit(q.get(work.Execute), o)
 		}
 		return err
@@ -57,10 +60,15 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	return q.executeSteps(o, c.addSteps(one[:0], parts), bindings)
 }
 
-// ExecuteAll runs command buffers that have ended one after the other, as one operation: the first begins when the waits are reached,
-// each other one when the one before it is over, and the signals come when the last is. One that fails fails the signals, and those
-// after it that have not been issued do not run. One may be listed more than once; none is a barrier. They have no bindings: a command buffer that binds them
-// can be made with [CommandBuffer.Execute]. If one of them cannot be executed nothing is. It blocks as [Queue.Execute] does.
+// ExecuteAll runs command buffers that have ended one after the other, as one operation. The first
+// begins when the waits are reached, each other one when the one before it is over, and the signals
+// come when the last one is over. If one fails, the signals fail, and later ones that have not been
+// issued do not run. A command buffer may be listed more than once. With no command buffers the
+// operation is a barrier.
+//
+// The command buffers have no bindings: wrap one that has some in another one, with
+// [CommandBuffer.Execute]. If one cannot be executed, none is. ExecuteAll blocks as [Queue.Execute]
+// does.
 func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 	for i, c := range all {
 		if c == nil || c.dev != q.dev {
@@ -306,7 +314,8 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 	return started, err
 }
 
-// target returns the buffer that a reference is to in an execution, or nil where no ranges are bound yet, and for none.
+// target returns the buffer of a reference in an execution. It returns nil if the reference is to a
+// binding and no ranges are bound yet, and for no reference (-1).
 func (c *CommandBuffer) target(ref int32, binds []Range) *Buffer {
 	if ref < 0 {
 		return nil
@@ -322,18 +331,19 @@ func (c *CommandBuffer) target(ref int32, binds []Range) *Buffer {
 	}
 }
 
-// across reports whether a command is a copy of another device's memory, which no node of a graph can be: a node does not say
-// whose memory it is.
+// across reports whether a command copies from or to another device's memory. No node of a graph
+// can do that, because a node does not name devices.
 func (c *CommandBuffer) across(cmd *command, binds []Range) bool {
 	return cmd.op.Copies() && (c.dev.foreign(c.target(cmd.dst, binds)) || c.dev.foreign(c.target(cmd.src, binds)))
 }
 
-// bindsForeign reports whether something of another device's is bound.
+// bindsForeign reports whether memory of another device is bound.
 func (c *CommandBuffer) bindsForeign(binds []Range) bool {
 	return slices.ContainsFunc(binds, func(r Range) bool { return c.dev.foreign(r.Buffer) })
 }
 
-// crosses reports whether what is bound makes a command of a part a copy of another device's memory.
+// crosses reports whether the bound ranges make a command of a part copy from or to another
+// device's memory.
 func (c *CommandBuffer) crosses(p *part, binds []Range) bool {
 	if !c.bindsForeign(binds) {
 		return false
@@ -346,7 +356,7 @@ func (c *CommandBuffer) crosses(p *part, binds []Range) bool {
 	return false
 }
 
-// find finds where the references are in an execution that may be somewhere else each time.
+// find finds the addresses, in an execution, of the references whose addresses may change.
 func (c *CommandBuffer) find(b *block, binds []Range) error {
 	moved := c.epoch == 0 || c.lost
 	c.lost, c.using = true, b
@@ -380,7 +390,8 @@ func (c *CommandBuffer) find(b *block, binds []Range) error {
 	return nil
 }
 
-// findLive is find for memory from pools that is there already, so that a graph can be made of it.
+// findLive is find for memory from pools that has been allocated already, so that a graph can be
+// made with it.
 func (c *CommandBuffer) findLive() error {
 	for _, i := range c.moving {
 		if r := &c.refers[i]; !r.depends() && r.buffer.late() {
@@ -394,7 +405,8 @@ func (c *CommandBuffer) findLive() error {
 	return nil
 }
 
-// address returns where a reference is in the execution that is being issued, or nothing if it is none.
+// address returns the address of a reference in the execution that is being issued, or 0 for no
+// reference (-1).
 func (c *CommandBuffer) address(ref int32) driver.Ptr {
 	if ref < 0 {
 		return 0
@@ -402,7 +414,8 @@ func (c *CommandBuffer) address(ref int32) driver.Ptr {
 	return c.present[ref]
 }
 
-// extra finds what else a command is done with, and puts addresses into a kernel's arguments.
+// extra finds what a command needs besides dst and src, and puts addresses into a kernel's
+// arguments.
 func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 	for _, b := range cmd.bound {
 		*work.Address(cmd.launch.Args[b.index]) = c.present[b.ref]
@@ -443,7 +456,7 @@ func (c *CommandBuffer) replay(traced *span, tl *timeline, p *part, binds []Rang
 	return true, nil
 }
 
-// failed says which command of a recording went wrong.
+// failed adds to an error which command of a recording it is about.
 func (c *CommandBuffer) failed(i int, err error) error {
 	return fmt.Errorf("command %d, %s: %w", i, c.cmds.at(i).op.Kind, err)
 }

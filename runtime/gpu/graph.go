@@ -10,12 +10,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// deviceGraphs are what a device makes graphs with.
+// deviceGraphs is a device's state for making graphs.
 type deviceGraphs struct {
 	captureMu sync.Mutex    // protects captures
-	captures  driver.Stream // for capture, made when it is needed
+	captures  driver.Stream // for capture, made lazily
 	standInMu sync.Mutex    // protects standsIn
-	standsIn  driver.Mem    // of which graphs are made; see standIn
+	standsIn  driver.Mem    // the stand-in: see standIn
 }
 
 // A graphOf is the graph of a part of a command buffer, for a block.
@@ -23,31 +23,32 @@ type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
 	nodes    []driver.Node   // that depend on references
-	ops      []driver.NodeOp // what each of them does, as it was last set
-	places   []place         // in which addresses of references are there, by node
+	ops      []driver.NodeOp // of nodes, as they were last set
+	places   []place         // of references in nodes, in the order of nodes
 	epoch    int             // of the sources, when its nodes were set
-	unknown  bool            // nobody knows what its nodes do
+	unknown  bool            // setting nodes failed, so their addresses are unknown
 	natives  []nativeNode    // of nodes
 	launched frontier
-	old      []graphOf // that it has replaced, and may still run
+	old      []graphOf // replaced graphs that may still run
 }
 
 // A place is where a node has the address of a reference, or an address behind it.
 type place struct {
 	at     *driver.Ptr // in a node's op, or in its kernel's arguments, which graphs of other blocks share
-	has    driver.Ptr  // what the node was last set to
-	behind driver.Ptr
+	has    driver.Ptr  // the address that the node was last set to
+	behind driver.Ptr  // bytes from the reference to the address
 	ref    int32
 	node   int32 // in nodes
 }
 
-// standInSize is how much memory stands for what is only known when a recording is executed: half of it for what is written, half for
-// what is read.
+// standInSize is the size of the stand-in: memory in place of addresses that are known only when a
+// recording is executed. Half of it is for writing, half for reading.
 const standInSize = 128 << 10
 
-// standIn has memory stand for what the fills and copies of a part are given only when it is executed, so that its graph can be made
-// before: the first execution sets them. It reports false if they cannot be set from that, or there is no memory. It runs on a
-// bound thread.
+// standIn puts the stand-in's addresses in place of those that the fills and copies of a part get
+// only when it is executed. So its graph can be made before, and the first execution sets the
+// nodes. standIn reports false if the nodes cannot be set from the stand-in, or if there is no
+// memory. It runs on a bound thread.
 func (c *CommandBuffer) standIn(p *part) bool {
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
@@ -74,7 +75,8 @@ func (c *CommandBuffer) standIn(p *part) bool {
 	return true
 }
 
-// standIn returns memory of standInSize, which stays until the device is closed. It runs on a bound thread.
+// standIn returns memory of standInSize, which stays until the device is closed. It runs on a bound
+// thread.
 func (d *Device) standIn() (driver.Ptr, error) {
 	d.standInMu.Lock()
 	defer d.standInMu.Unlock()
@@ -267,8 +269,8 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 // made reports whether there is a graph that can be launched.
 func (x *graphOf) made() bool { return x.exec != 0 && !x.unknown }
 
-// mayMake reports whether issuing a part of an execution may have to make a block or a graph, or call functions of
-// Native. If a block is free it takes that.
+// mayMake reports whether issuing a part of an execution may have to make a block or a graph, or
+// call functions of Native. If a block is free, the execution takes it.
 func (s *submission) mayMake() bool {
 	c, p := s.recording, &s.recording.parts[s.part]
 	if p.native || s.run != nil && !s.takeBlock() {
@@ -281,7 +283,8 @@ func (s *submission) mayMake() bool {
 	return p.graph && !s.block().graphs[s.part].made()
 }
 
-// makeGraph makes the graph of a part that is about to be launched, where there is none, before its timeline is locked.
+// makeGraph makes the graph of a part that is about to be launched, if there is none, before its
+// timeline is locked.
 func (c *CommandBuffer) makeGraph(b *block, part int, binds []Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,8 +313,8 @@ func (c *CommandBuffer) remake(p *part, x *graphOf) error {
 	return nil
 }
 
-// launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new
-// graph. Launches of one graph come one after the other.
+// launch sets the nodes whose references have moved, and launches the graph. If the driver cannot
+// set a node, launch makes a new graph. Launches of one graph come one after the other.
 func (c *CommandBuffer) launch(s *submission, tl *timeline, x *graphOf) (started bool, err error) {
 	anew := !x.made()
 	if !anew && x.epoch != c.epoch {
@@ -337,8 +340,8 @@ func (c *CommandBuffer) launch(s *submission, tl *timeline, x *graphOf) (started
 	return true, nil
 }
 
-// set sets the nodes whose references have moved, with those in between, where they are few: a call takes as long as they do. It
-// reports whether the graph has to be made anew.
+// set sets the nodes whose references have moved. It sets a few nodes in between as well, because
+// one call costs as much as they do. It reports whether the graph must be made anew.
 func (c *CommandBuffer) set(x *graphOf) (anew bool, err error) {
 	from, to := int32(0), int32(0) // of nodes that are to be set
 	for i := range x.places {
@@ -379,7 +382,8 @@ func (c *CommandBuffer) setNodes(x *graphOf, from, to int32) error {
 	return c.dev.graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
 }
 
-// destroy gives back the graph and those that it replaced. It runs on a bound thread, when none runs any more.
+// destroy gives back the graph and those that it replaced. It runs on a bound thread, when no
+// launch of them is in flight.
 func (x *graphOf) destroy(g driver.Graphs) (errs []error) {
 	if x.exec != 0 {
 		errs = append(errs, g.DestroyExec(x.exec))

@@ -9,9 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Upload writes host data to a range. Unlike [Queue.UploadCopy] it may read the data later, which must be left alone until a
-// signal of it is reached, and it takes no more pinned memory for large data than for small: data goes through it in pieces,
-// by a goroutine that begins when the waits are reached.
+// Upload writes host data to a range. Unlike [Queue.UploadCopy] it may read the data later: leave
+// the data alone until a signal of the operation is reached. Large data takes no more pinned memory
+// than small data, because it goes through pinned memory in pieces. A goroutine that begins when
+// the waits are reached moves them.
 func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	if q.dev == nil || len(data) <= q.dev.opt.StageSize {
 		return q.UploadCopy(o, dst, data)
@@ -28,8 +29,9 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	})
 }
 
-// Read reads into a range from a file, or whatever else can be read from anywhere, beginning at offset. It reads when the
-// waits are reached, on a goroutine. What cannot be read, also because it ends too early, fails the signals.
+// Read reads into a range from a file, or from another io.ReaderAt, beginning at offset. It reads
+// on a goroutine when the waits are reached. An error of reading fails the signals, and so does an
+// early end of the file.
 func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	if from == nil || offset < 0 {
 		return argument("read", "nothing to read from, or a negative offset")
@@ -46,8 +48,9 @@ func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	})
 }
 
-// Write writes a range to a file, or whatever else can be written to anywhere, beginning at offset. It does so when the waits
-// are reached, on a goroutine. What cannot be written fails the signals, and the file may have a part of it then.
+// Write writes a range to a file, or to another io.WriterAt, beginning at offset. It writes on a
+// goroutine when the waits are reached. An error of writing fails the signals, and the file may
+// then have a part of the data.
 func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	if to == nil || offset < 0 {
 		return argument("write", "nothing to write to, or a negative offset")
@@ -60,7 +63,7 @@ func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	})
 }
 
-// copyAcross copies between devices of two drivers, of which one is the queue's.
+// copyAcross copies between devices of two drivers. One of them is the queue's.
 func (q *Queue) copyAcross(o Order, dst, src Range) error {
 	up := dst.Buffer.dev.of == q.dev.of
 	mine, other := src, dst
