@@ -227,8 +227,8 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 }
 
 // Elapsed returns the time from one timestamp to another in the last execution, which must be over.
-// If it is not over, or if there was none, the error is [ErrArgument]. If an execution ran between
-// the two, the time means nothing. Elapsed blocks until the driver has answered.
+// If it is not over, or if there was none, the error is [ErrArgument]. While several executions are
+// in flight, the time means nothing. Elapsed blocks until the driver has answered.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	var timers [2]driver.Event
 	c.mu.Lock()
