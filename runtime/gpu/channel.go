@@ -87,8 +87,8 @@ type Channel struct {
 	q      *Queue
 	memory memories
 
-	deriveMu sync.Mutex // one new channel at a time is made of this one
-	mu       sync.Mutex // over the ring.mu of its timeline, and the driver's CommError
+	deriveMu sync.Mutex // protects comm: one call at a time makes a channel of this one, suspends it or closes it
+	mu       sync.Mutex // protects comm, rank, count, and fields of the two below; locked before ring.mu and the driver's CommError
 	channelThread
 	channelLife
 }
@@ -161,13 +161,9 @@ func (d *Device) NewChannel(ctx context.Context, o ChannelOptions) (*Channel, er
 	})
 }
 
-// meet finds out what is missing, and checks the rest.
+// meet checks the options, and asks the rendezvous for the place and the id that they lack.
 func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
-	if o.Count == 0 {
-		o.Count = -1
-	}
-	missing := o.Rank == -1 || o.Count == -1 || o.ID == ChannelID{}
-	if missing && o.Rendezvous == nil {
+	if o.Rendezvous == nil && (o.lacksPlace() || o.ID == ChannelID{}) {
 		return argument("channel", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
 	}
 	if ctx == nil {
@@ -179,17 +175,8 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 	if i := slices.Index(o.More, ChannelID{}); i >= 0 {
 		return argument("channel", "further id %d is zero", i)
 	}
-	if o.Rank == -1 || o.Count == -1 {
-		rank, count, err := o.Rendezvous.Place()
-		if err != nil {
-			return fmt.Errorf("gpu: channel: %w", err)
-		}
-		if o.Rank == -1 {
-			o.Rank = rank
-		}
-		if o.Count == -1 {
-			o.Count = count
-		}
+	if err := o.findPlace(1); err != nil {
+		return err
 	}
 	if o.Count < 1 || o.Rank < 0 || o.Rank >= o.Count {
 		return argument("channel", "rank %d of %d", o.Rank, o.Count)
@@ -197,6 +184,37 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 	if o.ID != (ChannelID{}) {
 		return nil
 	}
+	if err := o.shareID(ctx, d); err != nil {
+		return fmt.Errorf("gpu: channel: rank %d of %d: %w", o.Rank, o.Count, err)
+	}
+	return nil
+}
+
+// lacksPlace reports whether the rank or the count is missing.
+func (o *ChannelOptions) lacksPlace() bool { return o.Rank == -1 || o.Count == -1 || o.Count == 0 }
+
+// findPlace asks the rendezvous, if there is one, for a rank or a count that is missing. Each process
+// has n ranks.
+func (o *ChannelOptions) findPlace(n int) error {
+	if o.Rendezvous == nil || !o.lacksPlace() {
+		return nil
+	}
+	rank, count, err := o.Rendezvous.Place()
+	if err != nil {
+		return fmt.Errorf("gpu: channel: %w", err)
+	}
+	if o.Rank == -1 {
+		o.Rank = rank * n
+	}
+	if o.Count == -1 || o.Count == 0 {
+		o.Count = count * n
+	}
+	return nil
+}
+
+// shareID gets the channel's id through the rendezvous. Rank 0 makes it, or each rank if the
+// rendezvous wants that.
+func (o *ChannelOptions) shareID(ctx context.Context, d *Device) error {
 	var id []byte
 	every, ok := o.Rendezvous.(interface{ EachRankMakesID() bool })
 	if o.Rank == 0 || ok && every.EachRankMakesID() {
@@ -210,10 +228,7 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 	if err == nil {
 		o.ID, err = ParseChannelID(id)
 	}
-	if err != nil {
-		return fmt.Errorf("gpu: channel: rank %d of %d: %w", o.Rank, o.Count, err)
-	}
-	return nil
+	return err
 }
 
 // newChannel makes a channel of a communicator that begin begins to make, on the channel's thread. It returns nil if that is

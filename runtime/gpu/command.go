@@ -17,52 +17,55 @@ import (
 // A Mode is a way to run a command buffer.
 type Mode int
 
-// The ways.
+// The modes.
 const (
-	AutoMode   Mode = iota // a graph where the device has them and the recording is worth it
+	AutoMode   Mode = iota // a graph if the device has graphs and the recording is worth one
 	StreamMode             // the commands one after the other, each time
-	GraphMode              // one launch of a graph, in which what is not ordered may run at once
+	GraphMode              // one launch of a graph, in which commands without an order may run at once
 )
 
 // A Command names a command of a command buffer.
 type Command int
 
-// A CommandBuffer is a recording of work that is submitted as a whole, as often as one likes: see [Queue.Execute]. Make one,
-// record, call End, execute.
+// A CommandBuffer is a recording of work that is submitted as a whole, any number of times: see
+// [Queue.Execute]. Make one, record, call End, execute.
 //
-// Commands between two barriers may run at once; a barrier is behind all that was recorded before it. A command may also name
-// others that it comes after, besides the last barrier. Leading, trailing and repeated barriers change nothing.
+// Commands between two barriers may run at once. A barrier comes after all commands that were
+// recorded before it. A command may also name others that it comes after, besides the last barrier.
+// Leading, trailing and repeated barriers change nothing.
 //
-// What is recorded stays: data of updates and arguments of kernels are copied by the call, and buffers and kernels are
-// held until the command buffer is closed and no execution is under way. A range of a [CommandBuffer.Binding] stands for
-// memory that is named only when the recording is executed, and one of [CommandBuffer.Alloca] for memory that the recording has for itself.
+// A recording keeps its contents. The calls copy the data of updates and the arguments of kernels.
+// The command buffer holds buffers and kernels until it is closed and no execution is in flight. A
+// range of a [CommandBuffer.Binding] stands for memory that is named when the recording is
+// executed. A range of [CommandBuffer.Alloca] stands for memory of the recording's own.
 //
-// A method's error names the command by number and operation, and changes nothing. All methods may be called concurrently,
-// though then the order is anybody's guess.
+// A method that returns an error changes nothing. The error names the command by number and
+// operation. All methods may be called concurrently, but then the order of the commands is not
+// defined.
 type CommandBuffer struct {
 	dev    *Device
 	mode   Mode
-	refs   atomic.Int32 // one of the caller's, and one an execution
+	refs   atomic.Int32 // one for the caller, and one for each execution
 	closed atomic.Bool
 
 	mu        sync.Mutex
 	ended     bool
-	flaw      error // what End failed with
+	flaw      error // of End
 	awaits    bool  // there are waits for values
 	cmds      commandList
-	bounds    []argRef // room for the commands', as are:
-	afters    []Command
-	rares     []rareCommand
+	bounds    []argRef      // room for the bound of commands
+	afters    []Command     // room for the after of commands
+	rares     []rareCommand // room for the rare of commands
 	slots     []slot
 	scratches []*Buffer // of Alloca
-	scratch   Range     // where the program wants them
+	scratch   Range     // memory of the program for them, see SetScratch
 	layout    memplan.Layout
 	refers    []reference
-	nrefers   int // of refers, those of commands that have been recorded
+	nrefers   int // how many of refers belong to recorded commands
 	args      []uint64
 	held      map[*Buffer]struct{}
 	uses      uses      // of all buffers that it holds
-	foreign   []*Buffer // of held, those of other devices, and those of nested ones
+	foreign   []*Buffer // the held buffers of other devices, and those of nested recordings
 	code      map[*Executable]struct{}
 	nested    []*CommandBuffer
 	stages    []*stageBlock
@@ -73,26 +76,26 @@ type CommandBuffer struct {
 	many      bool             // executions that overlap need blocks of their own
 	users     int              // how many parts use a block, if many is set
 	latest    *block           // of the last execution
-	using     *block           // of the execution that is being issued, as is:
-	present   []driver.Ptr     // of refers
-	moving    []int            // of refers those that may be somewhere else each time, with their
-	sources   []source
-	epoch     int  // how often a source has moved
-	lost      bool // it has not been found out where all are
+	using     *block           // of the execution that is being issued
+	present   []driver.Ptr     // addresses of refers in that execution
+	moving    []int            // numbers of the refers whose addresses may change
+	sources   []source         // of the moving refers
+	epoch     int              // how often a source has moved
+	lost      bool             // the addresses of some sources are unknown
 
-	blockMu sync.Mutex // a leaf but for coverMu and Semaphore.mu
+	blockMu sync.Mutex // protects blocks and their fields; only coverMu and Semaphore.mu are locked under it
 	blocks  []*block   // from End on; none is removed
 }
 
 // ownScratch reports whether the recording has scratch memory, and keeps it in blocks of its own.
 func (c *CommandBuffer) ownScratch() bool { return len(c.scratches) > 0 && c.scratch.Buffer == nil }
 
-// CommandOptions say how a command buffer is to run. The zero value leaves that to the runtime.
+// CommandOptions say how a command buffer runs. With the zero value the runtime decides.
 type CommandOptions struct {
 	Mode Mode
 }
 
-// A commandList is commands in pages, which stay where they are.
+// A commandList is commands in pages. A command never moves.
 type commandList struct {
 	pages []*[pageSize]command
 	n     int
@@ -123,8 +126,8 @@ func carve[T any](block *[]T, n int) []T {
 // A command is one of a recording.
 type command struct {
 	op       work.Op
-	depends  bool          // its dst or src is only known when it is executed
-	moves    bool          // something that it uses may be somewhere else each time
+	depends  bool          // the address of dst or src is known only when it is executed
+	moves    bool          // an address may change from one execution to the next
 	arg      int32         // where its arguments begin in args
 	dst, src int32         // in refers, or -1
 	launch   driver.Launch // without Args
@@ -141,14 +144,15 @@ func (c *CommandBuffer) rare(r rareCommand) *rareCommand {
 	return kept
 }
 
-// A rareCommand is what fills, copies and dispatches, of which there are many, do not have.
+// A rareCommand has the fields that fills, copies and dispatches, the most frequent commands, do
+// not need.
 type rareCommand struct {
 	stage  *stageBlock  // of an update
 	fn     func() error // of a host call
 	timer  int          // of a timestamp, in timers of a block
 	native func(driver.Stream, []driver.Ptr) error
-	ch     *Channel // of collectives, as is:
-	group  []recordedOp
+	ch     *Channel     // of collectives
+	group  []recordedOp // of collectives
 }
 
 // An argRef is an argument that is an address.
@@ -161,39 +165,40 @@ type argRef struct {
 type reference struct {
 	buffer       *Buffer
 	offset, size uint64
-	align        uint64 // of what it stands for, if that is a binding
-	late         bool   // where it is, is only known when it is executed
+	align        uint64 // that a binding must have
+	late         bool   // the address is known only when it is executed
 	written      bool
-	used         bool    // otherwise than by a copy
+	used         bool    // by a command that is no copy
 	valued       bool    // by a value
-	source       int     // in sources, if it may be somewhere else each time
-	scratch      *Buffer // that it was to, if that has become a part of the recording's blocks; buffer is the first one's then
+	source       int     // in sources, if the address may change
+	scratch      *Buffer // the scratch memory that it was to; buffer is then the first block's
 }
 
-// A source is a buffer, or what is bound instead of it, that may be somewhere else each time.
+// A source is a buffer, or a binding, whose address may change from one execution to the next.
 type source struct {
 	buffer  *Buffer
 	scratch bool       // it is the scratch memory of a block
-	base    driver.Ptr // where it was the last time
+	base    driver.Ptr // its last address
 }
 
-// A slot is a binding: what stands for it, and what is asked of it.
+// A slot is a binding: the buffer that stands for it, and the commands' demands on it.
 type slot struct {
 	buffer  *Buffer
 	size    uint64 // bytes that the commands use
 	align   uint64
 	written bool
-	used    bool // otherwise than by copies
+	used    bool // by commands that are no copies
 	valued  bool // by values
 }
 
-// A slotInfo says for what binding, or for what scratch memory, a buffer stands.
+// A slotInfo says which binding, or which scratch memory, a buffer stands for.
 type slotInfo struct {
 	of    *CommandBuffer
 	index int
 }
 
-// NewCommandBuffer makes an empty command buffer. A graph where the device has none is [driver.ErrUnsupported].
+// NewCommandBuffer makes an empty command buffer. GraphMode on a device without graphs is
+// [driver.ErrUnsupported].
 func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -215,12 +220,13 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	return c, nil
 }
 
-// bindingSize is the size of what stands for a binding.
+// bindingSize is the size of a buffer that stands for a binding.
 const bindingSize = 1 << 63
 
-// Binding adds a binding and returns a buffer that stands for it in this command buffer, and nowhere else. The first is number
-// 0. It has no size of its own: what the commands use of it is what an execution must bind. [Buffer.All] of it is whatever will be
-// bound, which may be a kernel's argument, or bound to a nested recording; other commands must say how much they use.
+// Binding adds a binding and returns a buffer that stands for it, in this command buffer only. The
+// first binding is number 0. The buffer has no size of its own: an execution must bind as many
+// bytes as the commands use. [Buffer.All] of it is all of the bound range. It may be a kernel's
+// argument, or bound to a nested recording. Other commands must say how much they use.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -233,7 +239,7 @@ func (c *CommandBuffer) Binding() (*Buffer, error) {
 	return b, nil
 }
 
-// recording returns why nothing can be recorded. The caller holds mu.
+// recording returns why nothing can be recorded, or nil. The caller holds mu.
 func (c *CommandBuffer) recording() error {
 	switch {
 	case c.closed.Load():
@@ -244,7 +250,8 @@ func (c *CommandBuffer) recording() error {
 	return nil
 }
 
-// roomFor returns an error if there is no number left for so many words of arguments or references more.
+// roomFor returns an error if there are no numbers left for this many more words of arguments or
+// references.
 func (c *CommandBuffer) roomFor(words, refers int) error {
 	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
 		return argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
@@ -252,12 +259,13 @@ func (c *CommandBuffer) roomFor(words, refers int) error {
 	return nil
 }
 
-// fail says which command went wrong.
+// fail adds to an error which command it is about.
 func (c *CommandBuffer) fail(op work.Kind, err error) error {
 	return fmt.Errorf("command %d, %s: %w", c.cmds.n, op, err)
 }
 
-// enter locks what is being recorded, and keeps it from being destroyed, until leave is called.
+// enter locks the recording for a call that records, and keeps it from being destroyed, until leave
+// is called.
 func (c *CommandBuffer) enter() error {
 	if c.dev == nil {
 		return errZero
@@ -270,7 +278,7 @@ func (c *CommandBuffer) enter() error {
 		c.leave()
 		return err
 	}
-	c.refers = c.refers[:c.nrefers] // without those of a command that was none
+	c.refers = c.refers[:c.nrefers] // without those of a command that failed
 	return nil
 }
 
@@ -279,7 +287,7 @@ func (c *CommandBuffer) leave() {
 	c.release()
 }
 
-// record adds a command, after others if there are some, with what it refers to.
+// record adds a command with its references, after the commands in after.
 func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
@@ -306,7 +314,7 @@ func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
 	return Command(c.cmds.n - 1), nil
 }
 
-// ask notes what a reference asks of the binding that it is to, if it is to one.
+// ask adds a reference's demands to its binding, if it is to a binding.
 func (c *CommandBuffer) ask(r *reference) {
 	if s := r.buffer.slot(); s != nil {
 		at := &c.slots[s.index]
@@ -326,7 +334,7 @@ func (c *CommandBuffer) begin(op work.Kind) error {
 	return err
 }
 
-// unsized returns an error for all of a binding, where the command needs a size.
+// unsized returns an error for all of a binding. It is for commands that need a size.
 func (r Range) unsized(op work.Kind) error {
 	if r.Size < bindingSize || r.Buffer == nil || r.Buffer.slot() == nil {
 		return nil
@@ -334,13 +342,14 @@ func (r Range) unsized(op work.Kind) error {
 	return argument(op.String(), "all of a binding, which has no size of its own: say what is used of it with Range(offset, size)")
 }
 
-// refer checks a range and returns its number. Addresses are multiples of align as far as is known.
+// refer checks a range and returns the number of a new reference to it. It checks that the address
+// is a multiple of align, as far as the address is known.
 func (c *CommandBuffer) refer(op work.Kind, r Range, align uint64) (int32, error) {
 	if err := r.unsized(op); err != nil {
 		if op != work.Dispatch && op != work.Native {
 			return -1, c.fail(op, err)
 		}
-		r.Size = 0 // only the address is passed, and nobody knows how much of it is used
+		r.Size = 0 // only the address is passed, and nobody knows how many bytes are used
 	}
 	at, err := r.checkOn(op.String(), c.dev)
 	switch {
@@ -365,7 +374,7 @@ func (c *CommandBuffer) refer(op work.Kind, r Range, align uint64) (int32, error
 	return int32(len(c.refers) - 1), nil
 }
 
-// referTo is refer for a range that is written to.
+// referTo is refer for a range that the command writes.
 func (c *CommandBuffer) referTo(op work.Kind, r Range, align uint64) (int32, error) {
 	ref, err := c.refer(op, r, align)
 	if err != nil {
@@ -378,7 +387,7 @@ func (c *CommandBuffer) referTo(op work.Kind, r Range, align uint64) (int32, err
 	return ref, nil
 }
 
-// hold keeps a buffer.
+// hold keeps a buffer until the command buffer is destroyed.
 func (c *CommandBuffer) hold(b *Buffer) error {
 	if b.closed.Load() {
 		return fmt.Errorf("buffer: %w", ErrClosed)
@@ -399,7 +408,7 @@ func (c *CommandBuffer) hold(b *Buffer) error {
 	return nil
 }
 
-// holdCode keeps an executable.
+// holdCode keeps an executable until the command buffer is destroyed.
 func (c *CommandBuffer) holdCode(x *Executable) error {
 	if x.closed.Load() {
 		return fmt.Errorf("executable: %w", ErrClosed)
@@ -499,10 +508,11 @@ func (c *CommandBuffer) layOut() {
 	}
 }
 
-// depends reports whether where a reference is, is only known when it is executed.
+// depends reports whether the address of a reference is known only when the recording is executed.
 func (r *reference) depends() bool { return r.buffer.slot() != nil || r.late }
 
-// moves reports whether something that a command uses may be somewhere else each time, or nowhere.
+// moves reports whether an address of a command may change, or go away, from one execution to the
+// next.
 func (c *CommandBuffer) moves(cmd *command) bool {
 	if cmd.dst >= 0 && c.refers[cmd.dst].buffer.late() || cmd.src >= 0 && c.refers[cmd.src].buffer.late() {
 		return true
@@ -515,76 +525,86 @@ func (c *CommandBuffer) moves(cmd *command) bool {
 	return false
 }
 
-// A part is a stretch of a recording that is submitted as a whole: a host call, a group of collectives, what no graph of the device can
-// have where graphs are made, or what is between these.
+// A part is a run of commands that is submitted as a whole. A host call is a part, and so is a group
+// of collectives. Where graphs are made, commands that no graph of the device can have are a part. So
+// is every run of other commands in between.
 type part struct {
 	from, to int
 	host     func() error
 	ch       *Channel
 	graph    bool
-	late     bool // where fills and copies are is only known when it is executed
-	native   bool // to issue it calls functions of Native, or may
+	late     bool // addresses of fills and copies are known only when it is executed
+	native   bool // issuing it may call functions of Native
 }
 
-// split finds the parts, and how they are to run. Neighbouring collectives of a channel make one group.
+// split divides the recording into parts.
 func (c *CommandBuffer) split() {
-	p := part{}
-	end := func(to int) {
-		p.to = to
-		count, called := 0, false
-		for i := p.from; i < to; i++ {
-			switch cmd := c.cmds.at(i); cmd.op.Kind {
-			case work.Barrier, work.Nothing:
-			default:
-				count++
-				p.late = p.late || cmd.depends
-				called = called || cmd.op.Kind == work.Native
-				p.native = p.native || cmd.op.Kind == work.Native && cmd.moves
-			}
+	for from := 0; from < c.cmds.n; {
+		p := c.nextPart(from)
+		if p.host != nil || p.ch != nil || c.setHow(&p) {
+			c.parts = append(c.parts, p)
 		}
-		if count == 0 {
-			return
-		}
-		p.graph = c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && count >= worthGraph && c.dev.timesOf() != CommandTimes
-		p.native = p.native || called && (!p.graph || p.late || c.many)
-		c.parts = append(c.parts, p)
+		from = p.to
 	}
-	graphs := c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && c.cmds.n >= worthGraph && c.dev.timesOf() != CommandTimes
-	for i := 0; i < c.cmds.n; {
-		cmd, next := c.cmds.at(i), i+1
-		switch cmd.op.Kind {
-		case work.HostCall:
-			end(i)
-			c.parts = append(c.parts, part{from: i, to: next, host: cmd.rare.fn})
-		case work.Collect:
-			end(i)
-			for next < c.cmds.n && c.cmds.at(next).joins(cmd.rare.ch) {
-				next++
-			}
-			c.parts = append(c.parts, part{from: i, to: next, ch: cmd.rare.ch})
-		default:
-			if !graphs || !c.noNode(cmd) {
-				i++
-				continue
-			}
-			end(i)
-			calls := part{from: i}
-			for next = i; next < c.cmds.n && c.noNode(c.cmds.at(next)); next++ {
-				calls.native = calls.native || c.cmds.at(next).op.Kind == work.Native
-			}
-			calls.to = next
-			c.parts = append(c.parts, calls)
-		}
-		p = part{from: next}
-		i = next
-	}
-	end(c.cmds.n)
 	if len(c.parts) == 0 {
 		c.parts = append(c.parts, part{to: c.cmds.n})
 	}
 }
 
-// noNode reports whether no node of a graph can do what a command does.
+// nextPart returns the part that begins at a command.
+func (c *CommandBuffer) nextPart(from int) part {
+	first, p := c.cmds.at(from), part{from: from, to: from + 1}
+	switch first.op.Kind {
+	case work.HostCall:
+		p.host = first.rare.fn
+		return p
+	case work.Collect:
+		p.ch = first.rare.ch
+		for p.to < c.cmds.n && c.cmds.at(p.to).joins(p.ch) {
+			p.to++
+		}
+		return p
+	}
+	graphs := c.makesGraphs(c.cmds.n)
+	calls := graphs && c.noNode(first)
+	for p.to < c.cmds.n {
+		cmd := c.cmds.at(p.to)
+		if cmd.op.Kind == work.HostCall || cmd.op.Kind == work.Collect || graphs && c.noNode(cmd) != calls {
+			break
+		}
+		p.to++
+	}
+	return p
+}
+
+// setHow sets how a part is run. It reports false if there is nothing to run: all commands of the
+// part are barriers or do nothing. The first command tells whether the part can be a graph, because a
+// part where graphs are made has only commands that no node can do, or none.
+func (c *CommandBuffer) setHow(p *part) bool {
+	count, called := 0, false
+	for i := p.from; i < p.to; i++ {
+		cmd := c.cmds.at(i)
+		if cmd.op.Kind != work.Barrier && cmd.op.Kind != work.Nothing {
+			count++
+			p.late = p.late || cmd.depends
+			called = called || cmd.op.Kind == work.Native
+			p.native = p.native || cmd.op.Kind == work.Native && cmd.moves
+		}
+	}
+	p.graph = c.makesGraphs(count) && !c.noNode(c.cmds.at(p.from))
+	p.native = p.native || called && (!p.graph || p.late || c.many)
+	return count > 0
+}
+
+// worthGraph is the number of commands from which one launch of a graph costs less than they do.
+const worthGraph = 3
+
+// makesGraphs reports whether n commands become a graph.
+func (c *CommandBuffer) makesGraphs(n int) bool {
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && n >= worthGraph && c.dev.timesOf() != CommandTimes
+}
+
+// noNode reports whether no node of a graph can do the work of a command.
 func (c *CommandBuffer) noNode(cmd *command) bool {
 	a := &cmd.launch.Attrs
 	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
@@ -592,16 +612,15 @@ func (c *CommandBuffer) noNode(cmd *command) bool {
 		!c.dev.caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 
-// joins reports whether a command goes on with a group of a channel, as one does that is to move nothing.
+// joins reports whether a command continues a group of a channel. A collective that moves no data
+// continues any group.
 func (cmd *command) joins(ch *Channel) bool {
 	return cmd.op.Kind == work.Collect && cmd.rare.ch == ch || cmd.op.Kind == work.Nothing && cmd.rare != nil && cmd.rare.ch != nil
 }
 
-// worthGraph is from how many commands on one launch of a graph costs less than they do.
-const worthGraph = 3
-
-// Close lets go of the command buffer, recorded or not, and returns nil. Executions that are under way, and command buffers that
-// have recorded it, still use it; when they are over it lets go of all that it holds. Closing again does nothing.
+// Close lets go of the command buffer, recorded or not, and returns nil. Executions in flight and
+// command buffers that have recorded it still use it. When they are over, it lets go of everything
+// that it holds. Closing again does nothing.
 func (c *CommandBuffer) Close() error {
 	if c != nil && c.dev != nil && c.closed.CompareAndSwap(false, true) {
 		c.release()
@@ -624,7 +643,8 @@ func (c *CommandBuffer) release() {
 	})
 }
 
-// destroy gives back what the command buffer holds. It runs on the reclaimer's thread, or the device's in the end.
+// destroy gives back everything that the command buffer holds. It runs on the reclaimer's thread,
+// or on the device's thread when the device is closed.
 func (c *CommandBuffer) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -650,7 +670,8 @@ func (c *CommandBuffer) destroy() error {
 	for _, n := range c.nested {
 		n.release()
 	}
-	// The parts stay: who releases an execution that was parked looks at its part (mayMake), also after the device has been closed.
+	// The parts stay: the goroutine that releases a parked execution looks at its part (mayMake), also
+	// after the device has been closed.
 	c.stages, c.nested = nil, nil
 	clear(c.held)
 	clear(c.code)

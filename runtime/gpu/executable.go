@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -12,21 +13,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// An Executable is device code, loaded.
+// An Executable is device code that has been loaded.
 type Executable struct {
 	dev    *Device
 	mod    driver.Module
 	refs   atomic.Int32
 	closed atomic.Bool
-	names  map[string]string // in the code, by C++ expressions; nil if LoadCode did not load it
+	names  map[string]string // the code's own names by C++ expression; nil unless LoadCode loaded it
 }
 
-// Load loads device code in a form that the driver knows: for CUDA PTX, cubin or fatbin. A compiler's log is in the error.
-// Code with undefined symbols is an error here, or of Kernel where the driver finds out only then. It blocks while the driver compiles.
+// Load loads device code in a form that the driver knows: for CUDA this is PTX, cubin or fatbin. If
+// the driver compiles the code, the error has the compiler's log. Undefined symbols in the code are
+// an error of Load, or of Kernel if the driver finds them later. Load blocks while the driver
+// compiles.
 func (d *Device) Load(image []byte) (*Executable, error) { return d.load(image, nil) }
 
-// LoadCode loads what the compiler of [Device.Compiler] made, as [Device.Load] loads its image. [Executable.Kernel] and
-// [Executable.Global] find kernels and variables also by the expressions in code.Names.
+// LoadCode loads code that the compiler of [Device.Compiler] made, as [Device.Load] loads its
+// image. [Executable.Kernel] and [Executable.Global] find kernels and variables also by the
+// expressions in code.Names.
 func (d *Device) LoadCode(code driver.Code) (*Executable, error) {
 	names := map[string]string{}
 	maps.Copy(names, code.Names)
@@ -57,7 +61,7 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 	return x, nil
 }
 
-// Close lets go of the executable; dispatches that are under way still use it. Closing again does nothing.
+// Close lets go of the executable. Dispatches in flight still use it. Closing again does nothing.
 func (x *Executable) Close() error {
 	if x != nil && x.dev != nil && x.closed.CompareAndSwap(false, true) {
 		x.release()
@@ -91,7 +95,7 @@ func (x *Executable) release() {
 	})
 }
 
-// LoadFile is [Device.Load] of what a regular file has in it, whose name is in the error.
+// LoadFile is [Device.Load] of the contents of a regular file. Errors have the name of the file.
 func (d *Device) LoadFile(name string) (*Executable, error) {
 	image, err := regular.ReadFile(name)
 	if err != nil {
@@ -104,7 +108,7 @@ func (d *Device) LoadFile(name string) (*Executable, error) {
 	return x, nil
 }
 
-// native returns the name in the code of a kernel or variable.
+// native returns the code's own name of a kernel or variable.
 func (x *Executable) native(name string) string {
 	if n, ok := x.names[name]; ok {
 		return n
@@ -112,9 +116,10 @@ func (x *Executable) native(name string) string {
 	return name
 }
 
-// Global returns a variable of the code as a buffer, by its name, or by an expression if [Device.LoadCode] loaded the
-// code. The buffer keeps the executable loaded until it is closed. The call blocks while the driver looks for the
-// variable. The memory belongs to the code: its contents stay from one dispatch to the next.
+// Global returns a variable of the code as a buffer. It finds the variable by its name, or by an
+// expression if [Device.LoadCode] loaded the code. The buffer keeps the executable loaded until the
+// buffer is closed. Global blocks while the driver looks for the variable. The memory belongs to
+// the code: its contents stay from one dispatch to the next.
 func (x *Executable) Global(name string) (*Buffer, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
@@ -134,18 +139,19 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 	return b, nil
 }
 
-// A Kernel is an entry point of an executable, and lives as long as that does.
+// A Kernel is an entry point of an executable, and lives as long as the executable.
 type Kernel struct {
 	exe  *Executable
 	name string
 	fn   driver.Function
 	info driver.FuncInfo
 
-	resident atomic.Pointer[residency] // of the last shape that was asked for, or nil
+	resident atomic.Pointer[residency] // for the last shape that a caller asked about, or nil
 }
 
-// Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It blocks while the driver
-// looks for the kernel. It returns the driver's error if there is no such kernel.
+// Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It
+// blocks while the driver looks for the kernel. If there is no such kernel, it returns the driver's
+// error.
 func (x *Executable) Kernel(name string) (*Kernel, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
@@ -172,8 +178,8 @@ func (k *Kernel) Name() string { return k.name }
 // Info describes the kernel.
 func (k *Kernel) Info() driver.FuncInfo { return k.info }
 
-// layout checks arguments against what is known of the kernel's parameters and returns their layout: a wrong argument is
-// an error here and a fault on the device.
+// layout checks arguments against the kernel's parameters, as far as the driver knows them, and
+// returns the layout of the arguments. A wrong argument is an error here and a fault on the device.
 func (k *Kernel) layout(args []unsafe.Pointer, sizes []int, buffers []BufferArg) (work.Layout, error) {
 	known := k.info.Params
 	switch {
@@ -201,23 +207,29 @@ func (k *Kernel) layout(args []unsafe.Pointer, sizes []int, buffers []BufferArg)
 			return nil, argument("dispatch", "argument %d of %s has %d bytes, and the parameter %d", i, k.name, sizes[i], known[i])
 		}
 	}
-	for i, b := range buffers {
-		switch {
-		case b.Index < 0 || b.Index >= len(args):
-			return nil, argument("dispatch", "a buffer for argument %d of %s, which has %d", b.Index, k.name, len(args))
-		case args[b.Index] != nil:
-			return nil, argument("dispatch", "argument %d of %s is given twice, as a buffer too", b.Index, k.name)
-		case known[b.Index] != 8:
-			return nil, argument("dispatch", "argument %d of %s is a buffer, and the parameter has %d bytes", b.Index, k.name, known[b.Index])
-		}
-		for _, c := range buffers[:i] {
-			if c.Index == b.Index {
-				return nil, argument("dispatch", "argument %d of %s is given twice", b.Index, k.name)
-			}
-		}
+	if err := k.checkBuffers(known, args, buffers); err != nil {
+		return nil, err
 	}
 	if missing != len(buffers) {
 		return nil, argument("dispatch", "%d arguments of %s are nil, and %d are buffers", missing, k.name, len(buffers))
 	}
 	return known, nil
+}
+
+// checkBuffers checks that each buffer is for an argument of its own that is nil and has the size of
+// an address.
+func (k *Kernel) checkBuffers(known work.Layout, args []unsafe.Pointer, buffers []BufferArg) error {
+	for i, b := range buffers {
+		switch {
+		case b.Index < 0 || b.Index >= len(args):
+			return argument("dispatch", "a buffer for argument %d of %s, which has %d", b.Index, k.name, len(args))
+		case args[b.Index] != nil:
+			return argument("dispatch", "argument %d of %s is given twice, as a buffer too", b.Index, k.name)
+		case known[b.Index] != 8:
+			return argument("dispatch", "argument %d of %s is a buffer, and the parameter has %d bytes", b.Index, k.name, known[b.Index])
+		case slices.ContainsFunc(buffers[:i], func(c BufferArg) bool { return c.Index == b.Index }):
+			return argument("dispatch", "argument %d of %s is given twice", b.Index, k.name)
+		}
+	}
+	return nil
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// executePart is the part of a submission's record for an execution, of whose recording it is a part.
+// executePart is the part of a submission's record for an execution. Here a part is a part of the
+// recording.
 type executePart struct {
 	recording *CommandBuffer
 	part      int
-	binds     []Range // also the ranges that a function of Native uses
-	run       *run    // of the execution, if it needs a block: run1, if this is its only part
+	binds     []Range // the bound ranges, or the ranges of a function of Native
+	run       *run    // of the execution, if it needs a block; it is run1 if this is the only part
 	run1      run
 }
 
@@ -22,30 +23,32 @@ func (p *executePart) reset() {
 	p.recording, p.part, p.binds, p.run, p.run1 = nil, 0, p.binds[:0], nil, run{}
 }
 
-// Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges are copied by the call.
-// A recording may be executed again, with the same or other bindings, while executions are under way: each sees its own.
+// Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges
+// are copied by the call. A recording may be executed again, with the same or other bindings, while
+// executions are in flight: each uses its own bindings.
 //
-// Bindings must be as many as the recording has, as large as its commands use, and aligned as they need it; they stay until the
-// execution is over. Memory of pools, bound or recorded, must have been allocated when the execution is issued, else its
-// signals fail with [ErrUnallocated].
+// There must be as many ranges as the recording has bindings. Each is as large as the commands use,
+// and aligned as they need it. The buffers stay until the execution is over. Memory of pools, bound
+// or recorded, must have been allocated when the execution is issued, else its signals fail with
+// [ErrUnallocated].
 //
-// Execute blocks while a graph is made: the first time, if [CommandBuffer.End] could not make it, and
-// when the driver cannot change one, for other kinds of memory for example. It also blocks while a
-// block is made. A recording with scratch memory of its own ([CommandBuffer.Alloca]), or with
-// timestamps, keeps blocks. A block has scratch memory, events and graphs, for one execution at a time.
-// End makes the first block. An execution takes a block that is no longer in use, or one whose last use
-// comes before the execution, by its queue or its waits. If there is none, Execute makes one more. If
-// there is no memory for it, the signals fail with [driver.ErrOutOfMemory].
+// Execute blocks while a graph is made: the first time, if [CommandBuffer.End] could not make it,
+// and when the driver cannot change one, for other kinds of memory for example. It also blocks
+// while a block is made. A recording with scratch memory of its own ([CommandBuffer.Alloca]), or
+// with timestamps, keeps blocks. A block has scratch memory, events and graphs, for one execution
+// at a time. End makes the first block. An execution takes a block that is no longer in use, or one
+// whose last use comes before the execution, by its queue or its waits. If there is none, Execute
+// makes one more. If there is no memory for it, the signals fail with [driver.ErrOutOfMemory].
 func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if c == nil || c.dev != q.dev {
 		return argument("execute", "no command buffer, or one of another device")
 	}
-	if q.dev.failed() != nil { // then the submission fails, whatever has become of what it uses
+	if q.dev.failed() != nil { // then the submission fails, even if Close has closed the recording
 		return q.submit(q.get(work.Execute), o)
 	}
 	parts, err := c.executable()
 	if err != nil {
-		if q.dev.failed() != nil { // Close has closed the recording meanwhile
+		if q.dev.failed() != nil { // as above
 			return q.submit(q.get(work.Execute), o)
 		}
 		return err
@@ -53,13 +56,19 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if err := checkBindings(c.slots, bindings, q.dev, nil); err != nil {
 		return err
 	}
-	return q.executeParts(o, []execution{{c, parts}}, bindings)
+	var one [1]step
+	return q.executeSteps(o, c.addSteps(one[:0], parts), bindings)
 }
 
-// ExecuteAll runs command buffers that have ended one after the other, as one operation: the first begins when the waits are reached,
-// each other one when the one before it is over, and the signals come when the last is. One that fails fails the signals, and those
-// after it that have not been issued do not run. One may be listed more than once; none is a barrier. They have no bindings: a command buffer that binds them
-// can be made with [CommandBuffer.Execute]. If one of them cannot be executed nothing is. It blocks as [Queue.Execute] does.
+// ExecuteAll runs command buffers that have ended one after the other, as one operation. The first
+// begins when the waits are reached, each other one when the one before it is over, and the signals
+// come when the last one is over. If one fails, the signals fail, and later ones that have not been
+// issued do not run. A command buffer may be listed more than once. With no command buffers the
+// operation is a barrier.
+//
+// The command buffers have no bindings: wrap one that has some in another one, with
+// [CommandBuffer.Execute]. If one cannot be executed, none is. ExecuteAll blocks as [Queue.Execute]
+// does.
 func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 	for i, c := range all {
 		if c == nil || c.dev != q.dev {
@@ -74,7 +83,7 @@ func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 	case len(all) == 0:
 		return q.Barrier(o)
 	}
-	list := make([]execution, 0, len(all))
+	var steps []step
 	for i, c := range all {
 		parts, err := c.executable()
 		switch {
@@ -85,115 +94,128 @@ func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 		case len(c.slots) > 0:
 			return argument("execute", "command buffer %d has %d bindings", i, len(c.slots))
 		}
-		list = append(list, execution{c, parts})
+		steps = c.addSteps(steps, parts)
 	}
-	return q.executeParts(o, list, nil)
+	return q.executeSteps(o, steps, nil)
 }
 
-// An execution is of a command buffer with its parts.
-type execution struct {
-	c     *CommandBuffer
-	parts []part
+// addSteps appends the steps of an execution of the command buffer.
+func (c *CommandBuffer) addSteps(to []step, parts int) []step {
+	var r *run
+	if c.many && parts > 1 {
+		r = new(run).start(c)
+	}
+	for i := range parts {
+		to = append(to, step{c, i, r})
+	}
+	return to
 }
 
-// executable returns the parts of a command buffer, or why it cannot be executed.
-func (c *CommandBuffer) executable() ([]part, error) {
+// A step is a part of a command buffer that is to be executed, and the run that it belongs to. The run
+// is nil if the execution needs no block. It is also nil if the execution has one part only: then the
+// run is in the submission's record.
+type step struct {
+	c    *CommandBuffer
+	part int
+	run  *run
+}
+
+// at returns the part.
+func (x step) at() *part { return &x.c.parts[x.part] }
+
+// executable returns how many parts a command buffer has, or why it cannot be executed. The parts stay
+// as they are from End on.
+func (c *CommandBuffer) executable() (parts int, err error) {
 	c.mu.Lock()
-	ended, flaw, parts := c.ended, c.flaw, c.parts
+	ended, flaw, parts := c.ended, c.flaw, len(c.parts)
 	c.mu.Unlock()
 	switch {
 	case c.closed.Load():
-		return nil, fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
+		return 0, fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	case !ended:
-		return nil, argument("execute", "the command buffer has not ended")
+		return 0, argument("execute", "the command buffer has not ended")
 	case flaw != nil:
-		return nil, fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
+		return 0, fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
 	}
 	return parts, nil
 }
 
-// executeParts submits all parts of some command buffers, each behind the one before it.
-func (q *Queue) executeParts(o Order, list []execution, bindings []Range) error {
-	total := 0
-	for _, x := range list {
-		total += len(x.parts)
+// executeSteps submits steps, each behind the one before it.
+func (q *Queue) executeSteps(o Order, steps []step, bindings []Range) error {
+	if len(steps) == 1 {
+		return q.executeStep(o, steps[0], bindings, nil)
 	}
-	if total == 1 {
-		return q.executePart(o, list[0], 0, bindings, nil, nil)
-	}
-	if err := o.checkAll(); err != nil { // before the first part is submitted, for the signals are the last one's
+	if err := o.checkAll(); err != nil { // before the first step is submitted: the last one has the signals
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
 	}
-	first, last := 0, total-1 // the parts that a Timing is for: what streams do or, if that is nothing, host calls
-	if of := streamParts(list); len(of) > 0 {
-		first, last = of[0], of[len(of)-1]
-	}
-	link, err := NewSemaphore(0) // a chain
+	link, err := NewSemaphore(0) // its value is the number of steps that are over
 	if err != nil {
 		return err
 	}
-	var l *lent // of all parts: one may have failed, and be over, before one that comes before it
+	var l *lent // of all steps: one may fail, and be over, before an earlier one is
 	if len(o.Free) > 0 {
-		l = newLent(total, o.Free)
+		l = newLent(len(steps), o.Free)
 	}
-	n := 0 // parts submitted
-	for _, x := range list {
-		var r *run
-		if x.c.many {
-			r = new(run).start(x.c)
+	first, last := timed(steps)
+	for n, x := range steps {
+		each := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}, Label: o.Label, Timing: o.Timing, edges: noBegin | noEnd}
+		if n == 0 {
+			each.Wait = o.Wait
 		}
-		for i := range x.parts {
-			step := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}, Label: o.Label, Timing: o.Timing, edges: noBegin | noEnd}
-			if n == 0 {
-				step.Wait = o.Wait
-			}
-			if n == total-1 {
-				step.Signal = o.Signal
-			}
-			if n == first {
-				step.edges &^= noBegin
-			}
-			if n == last {
-				step.edges &^= noEnd
-			}
-			err := q.executePart(step, x, i, bindings, l, r)
-			if err == nil {
-				n++
-				continue
-			}
-			for _, p := range x.parts[i+1:] {
-				if r != nil && p.host == nil {
-					r.leaveBlock(mark{})
-				}
-			}
-			if n == 0 && x.parts[i].ch == nil && q.failed() == nil {
-				return err
-			}
-			FailAll(err, signalled(o)...) // what has been submitted goes on
-			if n == 0 {
-				return err
-			}
-			if rest := total - n - 1; l != nil && rest > 0 {
-				l.over(rest)
-			}
-			return nil
+		if n == len(steps)-1 {
+			each.Signal = o.Signal
 		}
+		if n == first {
+			each.edges &^= noBegin
+		}
+		if n == last {
+			each.edges &^= noEnd
+		}
+		err := q.executeStep(each, x, bindings, l)
+		if err == nil {
+			continue
+		}
+		left := steps[n+1:]
+		x.leaveRest(left)
+		if n == 0 && x.at().ch == nil && q.failed() == nil {
+			return err
+		}
+		FailAll(err, signalled(o)...) // the steps that have been submitted go on
+		if n == 0 {
+			return err
+		}
+		if l != nil && len(left) > 0 {
+			l.over(len(left))
+		}
+		return nil
 	}
 	return nil
 }
 
-// streamParts returns the numbers of the parts that give streams work.
-func streamParts(list []execution) (at []int) {
-	n := 0
-	for _, x := range list {
-		for i := range x.parts {
-			if x.parts[i].host == nil {
-				at = append(at, n)
-			}
-			n++
+// leaveRest has the later steps of a run leave its block: they will not be submitted.
+func (x step) leaveRest(left []step) {
+	for _, y := range left {
+		if x.run != nil && y.run == x.run && y.at().host == nil {
+			x.run.leaveBlock(mark{})
 		}
 	}
-	return at
+}
+
+// timed returns the first and the last step that a Timing measures: work of streams or, if there is
+// none, host calls.
+func timed(steps []step) (first, last int) {
+	onHost := func(x step) bool { return x.at().host != nil }
+	first, last = 0, len(steps)-1
+	if !slices.ContainsFunc(steps, func(x step) bool { return !onHost(x) }) {
+		return first, last
+	}
+	for onHost(steps[first]) {
+		first++
+	}
+	for onHost(steps[last]) {
+		last--
+	}
+	return first, last
 }
 
 // signalled returns the semaphores of an order's signals.
@@ -204,9 +226,9 @@ func signalled(o Order) (all []*Semaphore) {
 	return all
 }
 
-// executePart submits a part of an execution, of the run r, or of its own if that is nil; l, if it is not nil, is told when the part is over.
-func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *lent, r *run) error {
-	c, op, p := x.c, work.Execute, &x.parts[i]
+// executeStep submits a step. l is told when it is over, unless l is nil.
+func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
+	c, op, p := x.c, work.Execute, x.at()
 	switch {
 	case p.host != nil:
 		op = work.HostCall
@@ -214,16 +236,13 @@ func (q *Queue) executePart(o Order, x execution, i int, bindings []Range, l *le
 		q, op = p.ch.q, work.Collect
 	}
 	s := q.get(op)
-	s.lent, s.part = l, i
-	if c.many && p.host == nil {
-		if s.run = r; r == nil {
-			s.run = s.run1.start(c)
-		}
-	}
+	s.lent, s.part = l, x.part
 	if p.host != nil {
 		s.fn, s.mode = p.host, untilReached
+	} else if s.run = x.run; c.many && s.run == nil {
+		s.run = s.run1.start(c)
 	}
-	if q.dev.failed() != nil { // as above
+	if q.dev.failed() != nil { // then the submission fails
 		return q.submit(s, o)
 	}
 	for _, r := range bindings {
@@ -295,7 +314,8 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 	return started, err
 }
 
-// target returns the buffer that a reference is to in an execution, or nil where no ranges are bound yet, and for none.
+// target returns the buffer of a reference in an execution. It returns nil if the reference is to a
+// binding and no ranges are bound yet, and for no reference (-1).
 func (c *CommandBuffer) target(ref int32, binds []Range) *Buffer {
 	if ref < 0 {
 		return nil
@@ -311,18 +331,19 @@ func (c *CommandBuffer) target(ref int32, binds []Range) *Buffer {
 	}
 }
 
-// across reports whether a command is a copy of another device's memory, which no node of a graph can be: a node does not say
-// whose memory it is.
+// across reports whether a command copies from or to another device's memory. No node of a graph
+// can do that, because a node does not name devices.
 func (c *CommandBuffer) across(cmd *command, binds []Range) bool {
 	return cmd.op.Copies() && (c.dev.foreign(c.target(cmd.dst, binds)) || c.dev.foreign(c.target(cmd.src, binds)))
 }
 
-// bindsForeign reports whether something of another device's is bound.
+// bindsForeign reports whether memory of another device is bound.
 func (c *CommandBuffer) bindsForeign(binds []Range) bool {
 	return slices.ContainsFunc(binds, func(r Range) bool { return c.dev.foreign(r.Buffer) })
 }
 
-// crosses reports whether what is bound makes a command of a part a copy of another device's memory.
+// crosses reports whether the bound ranges make a command of a part copy from or to another
+// device's memory.
 func (c *CommandBuffer) crosses(p *part, binds []Range) bool {
 	if !c.bindsForeign(binds) {
 		return false
@@ -335,7 +356,7 @@ func (c *CommandBuffer) crosses(p *part, binds []Range) bool {
 	return false
 }
 
-// find finds where the references are in an execution that may be somewhere else each time.
+// find finds the addresses, in an execution, of the references whose addresses may change.
 func (c *CommandBuffer) find(b *block, binds []Range) error {
 	moved := c.epoch == 0 || c.lost
 	c.lost, c.using = true, b
@@ -369,7 +390,8 @@ func (c *CommandBuffer) find(b *block, binds []Range) error {
 	return nil
 }
 
-// findLive is find for memory from pools that is there already, so that a graph can be made of it.
+// findLive is find for memory from pools that has been allocated already, so that a graph can be
+// made with it.
 func (c *CommandBuffer) findLive() error {
 	for _, i := range c.moving {
 		if r := &c.refers[i]; !r.depends() && r.buffer.late() {
@@ -383,7 +405,8 @@ func (c *CommandBuffer) findLive() error {
 	return nil
 }
 
-// address returns where a reference is in the execution that is being issued, or nothing if it is none.
+// address returns the address of a reference in the execution that is being issued, or 0 for no
+// reference (-1).
 func (c *CommandBuffer) address(ref int32) driver.Ptr {
 	if ref < 0 {
 		return 0
@@ -391,7 +414,8 @@ func (c *CommandBuffer) address(ref int32) driver.Ptr {
 	return c.present[ref]
 }
 
-// extra finds what else a command is done with, and puts addresses into a kernel's arguments.
+// extra finds what a command needs besides dst and src, and puts addresses into a kernel's
+// arguments.
 func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 	for _, b := range cmd.bound {
 		*work.Address(cmd.launch.Args[b.index]) = c.present[b.ref]
@@ -399,7 +423,7 @@ func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 	x.Launch = &cmd.launch
 	if r := cmd.rare; r != nil {
 		if x.Native = r.native; cmd.op.Kind == work.Timestamp {
-			x.Timer = c.using.timers[r.timer]
+			x.Event = c.using.timers[r.timer]
 		}
 		if r.stage != nil {
 			x.Host, x.Pinned = r.stage.host, r.stage.ptr
@@ -432,7 +456,7 @@ func (c *CommandBuffer) replay(traced *span, tl *timeline, p *part, binds []Rang
 	return true, nil
 }
 
-// failed says which command of a recording went wrong.
+// failed adds to an error which command of a recording it is about.
 func (c *CommandBuffer) failed(i int, err error) error {
 	return fmt.Errorf("command %d, %s: %w", i, c.cmds.at(i).op.Kind, err)
 }

@@ -3,18 +3,19 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// deviceGraphs are what a device makes graphs with.
+// deviceGraphs is a device's state for making graphs.
 type deviceGraphs struct {
 	captureMu sync.Mutex    // protects captures
-	captures  driver.Stream // for capture, made when it is needed
+	captures  driver.Stream // for capture, made lazily
 	standInMu sync.Mutex    // protects standsIn
-	standsIn  driver.Mem    // of which graphs are made; see standIn
+	standsIn  driver.Mem    // the stand-in: see standIn
 }
 
 // A graphOf is the graph of a part of a command buffer, for a block.
@@ -22,31 +23,32 @@ type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
 	nodes    []driver.Node   // that depend on references
-	ops      []driver.NodeOp // what each of them does, as it was last set
-	places   []place         // in which addresses of references are there, by node
+	ops      []driver.NodeOp // of nodes, as they were last set
+	places   []place         // of references in nodes, in the order of nodes
 	epoch    int             // of the sources, when its nodes were set
-	unknown  bool            // nobody knows what its nodes do
+	unknown  bool            // setting nodes failed, so their addresses are unknown
 	natives  []nativeNode    // of nodes
 	launched frontier
-	old      []graphOf // that it has replaced, and may still run
+	old      []graphOf // replaced graphs that may still run
 }
 
 // A place is where a node has the address of a reference, or an address behind it.
 type place struct {
 	at     *driver.Ptr // in a node's op, or in its kernel's arguments, which graphs of other blocks share
-	has    driver.Ptr  // what the node was last set to
-	behind driver.Ptr
+	has    driver.Ptr  // the address that the node was last set to
+	behind driver.Ptr  // bytes from the reference to the address
 	ref    int32
 	node   int32 // in nodes
 }
 
-// standInSize is how much memory stands for what is only known when a recording is executed: half of it for what is written, half for
-// what is read.
+// standInSize is the size of the stand-in: memory in place of addresses that are known only when a
+// recording is executed. Half of it is for writing, half for reading.
 const standInSize = 128 << 10
 
-// standIn has memory stand for what the fills and copies of a part are given only when it is executed, so that its graph can be made
-// before: the first execution sets them. It reports false if they cannot be set from that, or there is no memory. It runs on a
-// bound thread.
+// standIn puts the stand-in's addresses in place of those that the fills and copies of a part get
+// only when it is executed. So its graph can be made before, and the first execution sets the
+// nodes. standIn reports false if the nodes cannot be set from the stand-in, or if there is no
+// memory. It runs on a bound thread.
 func (c *CommandBuffer) standIn(p *part) bool {
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
@@ -73,7 +75,8 @@ func (c *CommandBuffer) standIn(p *part) bool {
 	return true
 }
 
-// standIn returns memory of standInSize, which stays until the device is closed. It runs on a bound thread.
+// standIn returns memory of standInSize, which stays until the device is closed. It runs on a bound
+// thread.
 func (d *Device) standIn() (driver.Ptr, error) {
 	d.standInMu.Lock()
 	defer d.standInMu.Unlock()
@@ -88,8 +91,8 @@ func (d *Device) standIn() (driver.Ptr, error) {
 	return d.standsIn.Ptr, nil
 }
 
-// build makes the graph of a part with the addresses in present, where memory may stand for what is yet to be known. It runs on a
-// bound thread.
+// build makes the graph of a part with the addresses in present. Stand-ins are in place of addresses
+// that are not known yet, if stands is set. It runs on a bound thread.
 func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.graphs
 	dynamic := 0
@@ -98,7 +101,7 @@ func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
 			dynamic += cmd.op.Nodes()
 		}
 	}
-	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)} // which places point into
+	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)} // places point into ops
 	defer func() {
 		if err != nil {
 			err = errors.Join(append([]error{err}, made.destroy(g)...)...)
@@ -107,109 +110,135 @@ func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
 	if made.recorded, err = g.NewGraph(); err != nil {
 		return err
 	}
-	ends := make([][]driver.Node, p.to-p.from) // of each command: who comes after it comes after these
-	var barrier, open []driver.Node            // what the last barrier is, and what has come since and has no successor
-	use := func(deps []driver.Node) {
-		for _, d := range deps {
-			for i, o := range open {
-				if o == d {
-					open[i] = open[len(open)-1]
-					open = open[:len(open)-1]
-					break
-				}
-			}
-		}
-	}
-	var x work.Extra
+	order := nodeOrder{from: p.from, ends: make([][]driver.Node, p.to-p.from)}
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
-		if cmd.op.Kind == work.Barrier {
-			switch len(open) {
-			case 0:
-			case 1:
-				barrier, open = []driver.Node{open[0]}, nil
-			default:
-				n, err := g.AddNode(made.recorded, open, &driver.NodeOp{Kind: driver.EmptyNode})
-				if err != nil {
-					return c.failed(i, err)
-				}
-				barrier, open = []driver.Node{n}, nil
-			}
-			ends[i-p.from] = barrier
-			continue
-		}
-		deps := barrier
-		if len(cmd.after) > 0 {
-			deps = append([]driver.Node(nil), barrier...)
-			for _, a := range cmd.after {
-				if int(a) >= p.from { // else a host call is in between
-					deps = addNodes(deps, ends[int(a)-p.from])
-				}
+		switch cmd.op.Kind {
+		case work.Barrier:
+			err = order.addBarrier(i, g, made.recorded)
+		case work.Nothing:
+			order.ends[i-p.from] = order.before(cmd)
+		default:
+			var nodes []driver.Node
+			before := order.before(cmd)
+			if nodes, err = c.addCommand(&made, cmd, before, stands); err == nil {
+				order.add(i, before, nodes)
 			}
 		}
-		if cmd.op.Kind == work.Nothing {
-			ends[i-p.from] = deps
-			continue
+		if err != nil {
+			return c.failed(i, err)
 		}
-		c.extra(&x, cmd)
-		first := cmd.op
-		if stands && cmd.depends {
-			first.Cut(standInSize / 2) // to what fits into the memory that stands for something
-		}
-		if cmd.op.Kind == work.Native {
-			if x.Child, err = c.capture(&x); err != nil {
-				return c.failed(i, err)
-			}
-		}
-		for k := range cmd.op.Nodes() {
-			does, err := first.Node(k, c.address(cmd.dst), c.address(cmd.src), &x)
-			var n driver.Node
-			if err == nil {
-				n, err = g.AddNode(made.recorded, deps, &does)
-			}
-			if cmd.op.Kind == work.Native {
-				err = errors.Join(err, g.DestroyGraph(x.Child)) // the node has one of its own
-			}
-			if err != nil {
-				return c.failed(i, err)
-			}
-			ends[i-p.from] = append(ends[i-p.from], n)
-			if cmd.moves {
-				does.Count = cmd.op.Count // which it is set to before it is launched
-				made.noteNode(c, cmd, n, &does)
-			}
-		}
-		use(deps)
-		open = append(open, ends[i-p.from]...)
 	}
 	if made.exec, err = g.Instantiate(made.recorded); err != nil {
 		return err
 	}
-	old := of.old
-	if of.old = nil; of.exec != 0 {
-		old = append(old, *of)
+	of.replace(made, g)
+	return nil
+}
+
+// addCommand adds the nodes of a command to a graph that is being made, behind the nodes in before,
+// and returns them.
+func (c *CommandBuffer) addCommand(made *graphOf, cmd *command, before []driver.Node, stands bool) (nodes []driver.Node, err error) {
+	g, native, first := c.dev.graphs, cmd.op.Kind == work.Native, cmd.op
+	var x work.Extra
+	c.extra(&x, cmd)
+	if native {
+		if x.Child, err = c.capture(&x); err != nil {
+			return nil, err
+		}
+	}
+	if stands && cmd.depends {
+		first.Cut(standInSize / 2) // the stand-in has no room for more
+	}
+	for k := range cmd.op.Nodes() {
+		does, err := first.Node(k, c.address(cmd.dst), c.address(cmd.src), &x)
+		var n driver.Node
+		if err == nil {
+			n, err = g.AddNode(made.recorded, before, &does)
+		}
+		if native {
+			err = errors.Join(err, g.DestroyGraph(x.Child)) // the node has a copy
+		}
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+		if cmd.moves {
+			does.Count = cmd.op.Count // the node is set to that before it is launched
+			made.noteNode(c, cmd, n, &does)
+		}
+	}
+	return nodes, nil
+}
+
+// replace puts a new graph in place of the old one. The old one stays until its last launch is over.
+func (x *graphOf) replace(made graphOf, g driver.Graphs) {
+	old := x.old
+	if x.old = nil; x.exec != 0 {
+		old = append(old, *x)
 	}
 	for i := range old {
 		if old[i].launched.passed() {
-			old[i].destroy(g) // an error is no reason not to go on
+			old[i].destroy(g) // an error does not stop the new graph
 		} else {
 			made.old = append(made.old, old[i])
 		}
 	}
-	*of = made
+	*x = made
+}
+
+// A nodeOrder finds which nodes of a graph come before a command.
+type nodeOrder struct {
+	from    int             // the first command
+	ends    [][]driver.Node // the last nodes of each command: its successors come after these
+	barrier []driver.Node   // the last nodes of the last barrier
+	open    []driver.Node   // added since the last barrier, without successors yet
+}
+
+// before returns the nodes that a command comes after.
+func (o *nodeOrder) before(cmd *command) []driver.Node {
+	if len(cmd.after) == 0 {
+		return o.barrier
+	}
+	nodes := slices.Clone(o.barrier)
+	for _, a := range cmd.after {
+		if int(a) >= o.from { // else it is in an earlier part
+			nodes = addNodes(nodes, o.ends[int(a)-o.from])
+		}
+	}
+	return nodes
+}
+
+// add notes the nodes of a command, which come after the nodes in before.
+func (o *nodeOrder) add(command int, before, nodes []driver.Node) {
+	o.open = slices.DeleteFunc(o.open, func(n driver.Node) bool { return slices.Contains(before, n) })
+	o.open = append(o.open, nodes...)
+	o.ends[command-o.from] = nodes
+}
+
+// addBarrier has all later nodes come after all earlier ones. If several nodes have no successor, it
+// adds an empty node behind them.
+func (o *nodeOrder) addBarrier(command int, g driver.Graphs, in driver.Graph) error {
+	if len(o.open) > 1 {
+		n, err := g.AddNode(in, o.open, &driver.NodeOp{Kind: driver.EmptyNode})
+		if err != nil {
+			return err
+		}
+		o.open = []driver.Node{n}
+	}
+	if len(o.open) > 0 {
+		o.barrier, o.open = o.open, nil
+	}
+	o.ends[command-o.from] = o.barrier
 	return nil
 }
 
-// addNodes adds those that are not there.
+// addNodes appends the nodes that are not in the list yet.
 func addNodes(to, nodes []driver.Node) []driver.Node {
-next:
 	for _, n := range nodes {
-		for _, t := range to {
-			if t == n {
-				continue next
-			}
+		if !slices.Contains(to, n) {
+			to = append(to, n)
 		}
-		to = append(to, n)
 	}
 	return to
 }
@@ -240,8 +269,8 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 // made reports whether there is a graph that can be launched.
 func (x *graphOf) made() bool { return x.exec != 0 && !x.unknown }
 
-// mayMake reports whether issuing a part of an execution may have to make a block or a graph, or call functions of
-// Native. If a block is free it takes that.
+// mayMake reports whether issuing a part of an execution may have to make a block or a graph, or
+// call functions of Native. If a block is free, the execution takes it.
 func (s *submission) mayMake() bool {
 	c, p := s.recording, &s.recording.parts[s.part]
 	if p.native || s.run != nil && !s.takeBlock() {
@@ -254,7 +283,8 @@ func (s *submission) mayMake() bool {
 	return p.graph && !s.block().graphs[s.part].made()
 }
 
-// makeGraph makes the graph of a part that is about to be launched, where there is none, before its timeline is locked.
+// makeGraph makes the graph of a part that is about to be launched, if there is none, before its
+// timeline is locked.
 func (c *CommandBuffer) makeGraph(b *block, part int, binds []Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,8 +313,8 @@ func (c *CommandBuffer) remake(p *part, x *graphOf) error {
 	return nil
 }
 
-// launch sets the nodes whose references have moved and launches the graph. What the driver will not set makes a new
-// graph. Launches of one graph come one after the other.
+// launch sets the nodes whose references have moved, and launches the graph. If the driver cannot
+// set a node, launch makes a new graph. Launches of one graph come one after the other.
 func (c *CommandBuffer) launch(s *submission, tl *timeline, x *graphOf) (started bool, err error) {
 	anew := !x.made()
 	if !anew && x.epoch != c.epoch {
@@ -310,8 +340,8 @@ func (c *CommandBuffer) launch(s *submission, tl *timeline, x *graphOf) (started
 	return true, nil
 }
 
-// set sets the nodes whose references have moved, with those in between, where they are few: a call takes as long as they do. It
-// reports whether the graph has to be made anew.
+// set sets the nodes whose references have moved. It sets a few nodes in between as well, because
+// one call costs as much as they do. It reports whether the graph must be made anew.
 func (c *CommandBuffer) set(x *graphOf) (anew bool, err error) {
 	from, to := int32(0), int32(0) // of nodes that are to be set
 	for i := range x.places {
@@ -352,7 +382,8 @@ func (c *CommandBuffer) setNodes(x *graphOf, from, to int32) error {
 	return c.dev.graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
 }
 
-// destroy gives back the graph and those that it replaced. It runs on a bound thread, when none runs any more.
+// destroy gives back the graph and those that it replaced. It runs on a bound thread, when no
+// launch of them is in flight.
 func (x *graphOf) destroy(g driver.Graphs) (errs []error) {
 	if x.exec != 0 {
 		errs = append(errs, g.DestroyExec(x.exec))

@@ -10,16 +10,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Group is devices that are used together, of one driver or of several. Semaphores, and so the order of work, cross them
-// anyway; a group opens and closes them together, numbers their queues through, and loads code on all at once. Its methods
-// may be called concurrently.
+// A Group is a set of devices that are used together, of one driver or of several. Semaphores order
+// work across devices with or without a group. A group opens and closes its devices together,
+// numbers all their queues, and loads code on all at once. Its methods may be called concurrently.
 type Group struct {
 	devs   []*Device
 	queues []*Queue
 }
 
-// OpenGroup opens devices of a driver by their indices, or all if there are none, at the same time, and makes a group of them
-// as [NewGroup] does. If one cannot be opened none is.
+// OpenGroup opens devices of a driver at the same time, and makes a group of them as [NewGroup]
+// does. It opens the devices with the given indices, or all if there are none. If one cannot be
+// opened, none is.
 func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	if isNone(d) {
 		return nil, argument("open group", "no driver")
@@ -63,8 +64,9 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	}))
 }
 
-// NewGroup makes a group of open devices, which may be of several drivers. It lets the kernels of each use the memory of the
-// others of its driver where the hardware has a way; without one only copies do. If there is an error the devices stay open.
+// NewGroup makes a group of open devices, which may be of several drivers. It gives the kernels of
+// each device access to the memory of the driver's other devices, where the hardware has a way.
+// Without one, only copies work. If there is an error, the devices stay open.
 func NewGroup(devices ...*Device) (*Group, error) {
 	if len(devices) == 0 {
 		return nil, argument("group", "no devices")
@@ -102,7 +104,8 @@ func each(n int, fn func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// enablePeers gives the device access to the memory of others, where there is a way, or must be.
+// enablePeers gives the device access to the memory of other devices. If must is set, a device
+// without access is an error.
 func (d *Device) enablePeers(others []*Device, must bool) error {
 	if d.peers == nil {
 		if must {
@@ -127,26 +130,27 @@ func (d *Device) enablePeers(others []*Device, must bool) error {
 	return err
 }
 
-// Devices returns the devices, in the order in which they were given.
+// Devices returns the devices in the order of the call that made the group.
 func (g *Group) Devices() []*Device { return append([]*Device(nil), g.devs...) }
 
 // Queues returns how many queues all devices have together.
 func (g *Group) Queues() int { return len(g.queues) }
 
-// Queue returns a queue by number, modulo the number of queues: first come those of the first device.
+// Queue returns a queue by number, modulo the number of queues. The queues of the first device come
+// first.
 func (g *Group) Queue(i int) *Queue { return modulo(g.queues, i) }
 
-// Pick is [Device.Pick] of all queues, with bit i for queue i; queues after the 64th have no bit.
+// Pick is [Device.Pick] for all queues. Bit i is for queue i. Queues after the 64th have no bit.
 func (g *Group) Pick(affinity uint64) (*Queue, error) { return pick(g.queues, affinity) }
 
-// PickAfter is [Device.PickAfter] of all queues, with bits as for [Group.Pick]: so it prefers the device that has been given what the
-// work waits for.
+// PickAfter is [Device.PickAfter] for all queues, with bits as for [Group.Pick]. It prefers the
+// device that produces the points that the work waits for.
 func (g *Group) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	return pickAfter(g.queues, affinity, waits)
 }
 
-// Load loads code on all devices at the same time. The executables are in the order of the devices; if one cannot be loaded
-// none is.
+// Load loads code on all devices at the same time. The executables are in the order of the devices.
+// If one cannot be loaded, none is.
 func (g *Group) Load(image []byte) ([]*Executable, error) {
 	all := make([]*Executable, len(g.devs))
 	err := each(len(all), func(i int) (err error) {
@@ -162,8 +166,8 @@ func (g *Group) Load(image []byte) ([]*Executable, error) {
 	return all, nil
 }
 
-// NewPools makes a pool on each device, which the other devices of its driver may use where the hardware has a way. They are
-// in the order of the devices; if one cannot be made none is.
+// NewPools makes a pool on each device. The other devices of its driver have access to it where the
+// hardware has a way. The pools are in the order of the devices. If one cannot be made, none is.
 func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	all := make([]*Pool, len(g.devs))
 	err := each(len(all), func(i int) (err error) {
@@ -191,10 +195,11 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	return all, nil
 }
 
-// NewChannels makes a channel with a rank for each device, in their order. The options' Rank is that of the first; Count, if it is 0 and
-// the Rank is given, is the number of devices, and then an id is made if none is given. What a Rendezvous tells of the process's
-// place, for a Rank or a Count of -1, is of processes that all have as many devices as this one. It waits for all ranks until the
-// context ends; if one cannot be made none is.
+// NewChannels makes a channel with a rank for each device, in their order. Rank in the options is the
+// rank of the first device. If Rank is given and Count is 0, the count is the number of devices, and
+// an id is made if none is given. If Rank or Count is -1, the Rendezvous tells the process's place
+// among processes that all have as many devices as this one. NewChannels blocks until all ranks have
+// come or the context ends. If one channel cannot be made, none is.
 func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, error) {
 	n := len(g.devs)
 	switch {
@@ -211,17 +216,9 @@ func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, 
 			}
 			o.ID = id
 		}
-	case o.Rendezvous != nil && (o.Rank == -1 || o.Count == -1):
-		rank, count, err := o.Rendezvous.Place()
-		if err != nil {
-			return nil, fmt.Errorf("gpu: channels: %w", err)
-		}
-		if o.Rank == -1 {
-			o.Rank = rank * n
-		}
-		if o.Count == 0 || o.Count == -1 {
-			o.Count = count * n
-		}
+	}
+	if err := o.findPlace(n); err != nil {
+		return nil, err
 	}
 	if o.Count > 0 && o.Rank > o.Count-n {
 		return nil, argument("channels", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)

@@ -4,10 +4,17 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// bare reports whether the order has no lists and no Timing.
-func (o *Order) bare() bool { return len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.Timing == nil }
+// plain reports whether the order has waits and signals only.
+func (o *Order) plain() bool { return len(o.Free) == 0 && o.Label == "" && o.Timing == nil }
+
+// untold reports whether only the call can tell that an operation failed: it allocates or frees memory,
+// and has no lists and no Timing.
+func (o *Order) untold(kind work.Kind) bool {
+	return (kind == work.Alloca || kind == work.Dealloca) && len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.Timing == nil
+}
 
 // check returns an error if a signal is known not to raise its semaphore: because the value has been
 // reached, because the operation waits for that value or a higher one itself, or because the list
@@ -43,7 +50,7 @@ func (o *Order) check() error {
 func (o *Order) checkAll() error {
 	for _, list := range [...][]Point{o.Wait, o.Signal, o.Free} {
 		for _, p := range list {
-			if p.Semaphore == nil || p.Value > MaxValue {
+			if p.invalid() {
 				return fmt.Errorf("a point has no semaphore, or a value above %d: %w", uint64(MaxValue), ErrArgument)
 			}
 		}

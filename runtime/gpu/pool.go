@@ -15,14 +15,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// KeepAll is the threshold of a pool that gives nothing back by itself.
+// KeepAll is the threshold of a pool that gives no memory back by itself.
 const KeepAll = math.MaxUint64
 
-// A Pool is memory that queues allocate and deallocate, in the order of their work: see [Queue.Alloca]. All methods may be
-// called concurrently.
+// A Pool is memory that queues allocate and free in the order of their work: see [Queue.Alloca].
+// All methods may be called concurrently.
 //
-// There are two kinds. The driver's own pools are used where it has them; elsewhere, or if it is asked for, the runtime
-// caches memory itself. Both grow when they must, which takes the driver as long as any allocation, and then reuse.
+// There are two kinds. A native pool is the driver's. A portable pool is the runtime's: it is used
+// where the driver has no pool of the kind, or if the program asks for one. Both grow when they
+// must, which takes as long as any allocation of the driver, and then reuse memory.
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions
@@ -30,35 +31,36 @@ type Pool struct {
 	blocks *blockpool.Pool // the runtime's own
 	slabs  slabs           // what it hands out, or
 	over   *Buffer         // what it hands out parts of
-	keeps  bool            // it is not the program's to close
+	keeps  bool            // the program cannot close it
 	closed atomic.Bool
-	life   sync.RWMutex             // held while a native pool allocates, and is closed
-	live   atomic.Int64             // allocations of a native pool whose deallocation has not been issued, and calls that are about it
+	life   sync.RWMutex             // protects closed: held while a native pool allocates
+	live   atomic.Int64             // memory of a native pool whose free has not been issued, and calls about the pool
 	freed  atomic.Pointer[timeline] // the first in which a native pool's memory was freed
-	shared atomic.Bool              // it was freed in another one as well
+	shared atomic.Bool              // memory was freed in another timeline as well
 
 	threshold atomic.Uint64
-	sampled   atomic.Uint64 // what of a native pool a tracer has last been told to be reserved
+	sampled   atomic.Uint64 // the reserved bytes of a native pool that a tracer was last told
 
-	changeMu sync.Mutex // held while threshold or users of a native pool change, here and in the driver
-	users    sync.Map   // of other devices' indices: those that a native pool lets in
+	changeMu sync.Mutex // protects threshold and users of a native pool, here and in the driver
+	users    sync.Map   // indices of other devices that have access to a native pool
 
-	mu  sync.Mutex                  // held while tls is changed
-	tls atomic.Pointer[[]*timeline] // by what blocks knows them by; a new one each time
+	mu  sync.Mutex                  // protects tls from concurrent changes
+	tls atomic.Pointer[[]*timeline] // by the number that blocks has for them; each change makes a new slice
 }
 
-// PoolOptions say what pool to make. The zero value is a pool of device memory without a limit, which keeps what it has.
+// PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
+// which keeps the memory that it has.
 type PoolOptions struct {
-	Kind        MemKind // DeviceMem, HostMem, or where the driver has such pools (CUDA from 13.0 on) ManagedMem, without a limit
-	MaxSize     uint64  // bytes that it may reserve, rounded up to Alignment, and by drivers further; 0 is as much as there is
+	Kind        MemKind // DeviceMem or HostMem; or ManagedMem, without a limit, if the driver has such pools (CUDA 13.0)
+	MaxSize     uint64  // the most bytes to reserve; it is rounded up to Alignment, and drivers round further; 0 is no limit
 	InitialSize uint64  // bytes to reserve at once
-	Threshold   uint64  // bytes that it keeps reserved when they are not in use; 0 is KeepAll, see Pool.SetThreshold
+	Threshold   uint64  // unused bytes to keep reserved; 0 is KeepAll, see Pool.SetThreshold
 	Zero        bool    // memory is zero when it is allocated
-	Portable    bool    // the runtime's own pool though the driver has some; Pool.Options says which it is in any case
-	Over        *Buffer // hand out parts of this buffer, and nothing else; Portable goes without saying
+	Portable    bool    // make a portable pool though the driver has pools
+	Over        *Buffer // hand out parts of this buffer only; the pool is portable
 
-	// Shareable lets other processes of the machine have the pool's memory: see [Pool.Export]. It is then the driver's, of DeviceMem, and gives back to the
-	// system nothing of what it has reserved before it is closed.
+	// Shareable lets other processes of the machine use the pool's memory: see [Pool.Export]. The pool
+	// is the driver's, of DeviceMem. It gives no reserved memory back to the system until it is closed.
 	Shareable bool
 }
 
@@ -68,25 +70,26 @@ type PoolStats struct {
 	Used, UsedHigh         uint64 // in allocations
 }
 
-// Reuse says when memory may go from one stream to another. On one stream it always may.
+// Reuse says when memory may go from one stream to another. Within one stream it always may.
 type Reuse struct {
-	Events        bool // where an event orders the two
-	Opportunistic bool // where the first happens to be done
-	Internal      bool // by making the second wait for the first
+	Events        bool // if an event orders the two
+	Opportunistic bool // if the first happens to be done
+	Internal      bool // the driver may make the second wait for the first
 }
 
-// pools are a device's.
+// pools are the pools of a device.
 type pools struct {
 	mu  sync.Mutex
 	all []*Pool
 	def *Pool
 
-	streams []driver.Stream // in which new pools could not reserve their initial size in time; destroyed with the device
+	streams []driver.Stream // that were busy when a new pool had reserved its initial size; destroyed with the device
 }
 
-// DefaultPool returns the pool that the device always has; it is the same every time. It blocks the first time. Where it is the
-// driver's own, other users of the driver in the process share it: it keeps what it has from then on, for them too, until the
-// device is closed, which gives back what is not in use.
+// DefaultPool returns the device's default pool, which is the same every time. The first call
+// blocks. If the pool is the driver's, other users of the driver in the process share it. From the
+// first call on it keeps the memory that it has, for them too. Closing the device gives unused
+// memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -126,7 +129,8 @@ func (d *Device) defaultPool() (*Pool, error) {
 	return p, nil
 }
 
-// CurrentPool returns the pool that is used where none is named: the default pool until [Device.SetCurrentPool].
+// CurrentPool returns the pool that is used where none is named: the default pool until
+// [Device.SetCurrentPool].
 func (d *Device) CurrentPool() (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -143,8 +147,8 @@ func (d *Device) CurrentPool() (*Pool, error) {
 	return p, err
 }
 
-// SetCurrentPool makes a pool of the device the one that is used where none is named. The driver's own current pool, which
-// other users of the driver in the process share, stays what it is.
+// SetCurrentPool sets the pool that is used where none is named. The driver's own current pool,
+// which other users of the driver in the process share, does not change.
 func (d *Device) SetCurrentPool(p *Pool) error {
 	switch {
 	case p == nil || p.dev != d:
@@ -156,28 +160,31 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 	return nil
 }
 
-// NewPool makes a pool, which is the program's to close. Where the driver has no pools, or none of the kind, it is a portable
-// one; of managed memory there is then none ([driver.ErrUnsupported]), but over a buffer of it. It blocks while the driver makes it, and reserves what it is to begin with: [driver.ErrOutOfMemory] says that this
-// cannot be had, and [driver.ErrBusy] that the device has done nothing for ten seconds. A buffer that the pool is over has room for one allocation at least, of [Alignment] bytes, and stays until the pool
-// is closed and its last memory has come back.
+// NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
+// this kind of memory, and portable otherwise. A pool of managed memory is the driver's, or over a
+// buffer of managed memory; where neither can be, the error is [driver.ErrUnsupported].
+//
+// A buffer that the pool is over has room for at least one allocation of [Alignment] bytes. It stays
+// until the pool is closed and its last memory has come back.
+//
+// NewPool blocks while the driver makes the pool and reserves its initial size.
+// [driver.ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the device
+// has completed nothing for ten seconds.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	o.Portable = o.Portable || o.Over != nil || !d.hasPools(o.Kind)
 	switch {
-	case o.Kind == ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0 || !d.caps.ManagedPools):
-		return nil, fmt.Errorf("gpu: new pool: of managed memory there are no pools but the driver's, where it has some, and those have no limit: %w",
-			driver.ErrUnsupported)
-	case o.Shareable && (o.Kind != DeviceMem || o.Portable || o.Over != nil || d.sharing == nil):
-		return nil, fmt.Errorf("gpu: new pool on %s: only a pool of the driver's, of its own memory, can be shareable, and not by every driver: %w", d.info.Name, driver.ErrUnsupported)
-	case o.Kind == CommMem || o.Kind == WriteCombinedMem || o.Kind == ShareableMem:
-		return nil, fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
-	case o.Kind < DeviceMem || o.Kind > ShareableMem:
-		return nil, argument("new pool", "there is no kind of memory %d", int(o.Kind))
-	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
-		return nil, argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)
-	case o.Over != nil && (o.MaxSize > 0 || o.InitialSize > 0 || o.Kind != DeviceMem && o.Kind != o.Over.mem.Kind):
-		return nil, argument("new pool", "sizes and kind are those of the buffer that it is over")
+	case o.Kind == ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0):
+		return nil, fmt.Errorf("gpu: new pool on %s: a pool of managed memory is the driver's, if it has such pools, and has no limit: %w",
+			d.info.Name, driver.ErrUnsupported)
+	case o.Shareable && (o.Kind != DeviceMem || o.Portable || d.sharing == nil):
+		return nil, fmt.Errorf("gpu: new pool on %s: a shareable pool is the driver's, of the device's memory, if the driver can share memory: %w",
+			d.info.Name, driver.ErrUnsupported)
 	}
 	if o.Threshold == 0 {
 		o.Threshold = KeepAll
@@ -193,7 +200,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		switch {
 		case o.Over != nil:
 			return p.makeOver(o.Over)
-		case o.Portable || !d.caps.Pools || o.Kind == HostMem && !d.caps.HostPools:
+		case o.Portable:
 			return p.makePortable()
 		}
 		return d.onBound(p.makeNative)
@@ -208,6 +215,32 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	return p, nil
 }
 
+// check returns an error for options that no device can fulfil.
+func (o *PoolOptions) check() error {
+	switch o.Kind {
+	case DeviceMem, HostMem, ManagedMem:
+	case CommMem, WriteCombinedMem, ShareableMem:
+		return fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
+	default:
+		return argument("new pool", "there is no kind of memory %d", int(o.Kind))
+	}
+	switch {
+	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
+		return argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)
+	case o.Over == nil:
+		return nil
+	case o.MaxSize > 0 || o.InitialSize > 0 || o.Kind != DeviceMem && o.Kind != o.Over.mem.Kind:
+		return argument("new pool", "sizes and kind are those of the buffer that it is over")
+	}
+	return nil
+}
+
+// hasPools reports whether the driver has pools of a kind of memory. A driver has pools of host
+// memory or managed memory only if it has pools of device memory.
+func (d *Device) hasPools(kind MemKind) bool {
+	return d.caps.Pools && (kind == DeviceMem || kind == HostMem && d.caps.HostPools || kind == ManagedMem && d.caps.ManagedPools)
+}
+
 // remove takes a pool off the list, and reports whether it was there.
 func (p *pools) remove(pool *Pool) bool {
 	p.mu.Lock()
@@ -219,7 +252,7 @@ func (p *pools) remove(pool *Pool) bool {
 	return i >= 0
 }
 
-// makeNative runs on a bound thread.
+// makeNative makes a pool of the driver's. It runs on a bound thread.
 func (p *Pool) makeNative() (err error) {
 	p.threshold.Store(p.opt.Threshold)
 	n := p.dev.pooling
@@ -248,12 +281,13 @@ func (p *Pool) makeNative() (err error) {
 	return err
 }
 
-// reserveWithin is how long a new pool waits for the device to free what the pool reserves.
+// reserveWithin is how long a new pool waits for the device to free the reserved memory.
 const reserveWithin = 10 * time.Second
 
-// reserve has a new native pool reserve its initial size. It allocates that much in a stream of its own, frees it, and waits until the
-// driver knows that it is free. Until then it would count as used, and a pool at its limit could not exchange it for a larger block.
-// The stream is not a queue's: a queue may be busy for long. It runs on a bound thread.
+// reserve has a new native pool reserve its initial size. It allocates that much in a stream, frees
+// it, and waits until the driver knows that it is free. Until then the memory would count as used,
+// and a pool at its limit could not exchange it for a larger block. The stream is made for this: a
+// queue may be busy for long. reserve runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
 	h, err := d.drv.NewStream()
@@ -300,12 +334,13 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 // Device returns the pool's device.
 func (p *Pool) Device() *Device { return p.dev }
 
-// Options returns what the pool was made with, and what that has become: Portable says whether the memory is in the runtime's hands,
-// also where it was not asked for and the driver has no such pools; Kind and MaxSize of a pool over a buffer are the buffer's, and a
-// Threshold of 0 is [KeepAll].
+// Options returns the options of the pool, with three changes. Portable tells whether the pool is
+// portable, even if that was not asked for. Kind and MaxSize of a pool over a buffer are the
+// buffer's. A Threshold of 0 is [KeepAll].
 func (p *Pool) Options() PoolOptions { return p.opt }
 
-// onNative calls the driver for a native pool, which counts as in use meanwhile, and so is not destroyed. It blocks.
+// onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so nobody
+// destroys it. It blocks.
 func (p *Pool) onNative(op string, fn func() error) error {
 	return p.dev.onBound(func() error {
 		p.life.RLock()
@@ -325,7 +360,8 @@ func (p *Pool) onNative(op string, fn func() error) error {
 	})
 }
 
-// change is onNative for what is noted here as well: one at a time, so that both say the same.
+// change is onNative for properties that the runtime notes as well. One call at a time changes
+// them, so that the driver and the notes agree.
 func (p *Pool) change(op string, fn func() error) error {
 	return p.onNative(op, func() error {
 		wake.Lock(context.Background(), &p.changeMu)
@@ -343,11 +379,12 @@ func (p *Pool) attr(op string, a driver.PoolAttr) (v uint64, err error) {
 	return v, err
 }
 
+// setAttr sets a property of a native pool. It blocks.
 func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
 	return p.onNative(op, func() error { return p.dev.pooling.SetPoolAttr(p.native, a, v) })
 }
 
-// open returns why the pool's properties cannot be asked for.
+// open returns why a call cannot use the pool's properties, or nil.
 func (p *Pool) open(op string) error {
 	if err := p.ended(); err != nil {
 		return fmt.Errorf("gpu: %s: %w", op, err)
@@ -355,7 +392,7 @@ func (p *Pool) open(op string) error {
 	return p.dev.failed()
 }
 
-// ended returns why the pool allocates nothing any more.
+// ended returns why the pool allocates nothing any more, or nil.
 func (p *Pool) ended() error {
 	if p.dev == nil {
 		return errZero
@@ -366,8 +403,9 @@ func (p *Pool) ended() error {
 	return nil
 }
 
-// Stats returns the figures of now. What has been deallocated is used until the device has done that, or for a portable pool
-// until the deallocation has been given to the device. It blocks while the driver is asked.
+// Stats returns the current figures. Freed memory of a native pool counts as used until the device
+// has done the free, and freed memory of a portable pool until the free has been issued. Stats
+// blocks while it asks the driver.
 func (p *Pool) Stats() (s PoolStats, err error) {
 	if err := p.open("statistics"); err != nil {
 		return s, err
@@ -390,7 +428,7 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 	return s, err
 }
 
-// ResetHigh makes the highest figures of [Pool.Stats] those of now.
+// ResetHigh sets the highest figures of [Pool.Stats] to the current ones.
 func (p *Pool) ResetHigh() error {
 	if err := p.open("reset"); err != nil {
 		return err
@@ -406,7 +444,7 @@ func (p *Pool) ResetHigh() error {
 	return p.setAttr("reset", driver.PoolUsedHigh, 0)
 }
 
-// Threshold returns how many bytes the pool keeps reserved though they are not in use.
+// Threshold returns how many unused bytes the pool keeps reserved.
 func (p *Pool) Threshold() (uint64, error) {
 	if err := p.open("threshold"); err != nil {
 		return 0, err
@@ -417,8 +455,9 @@ func (p *Pool) Threshold() (uint64, error) {
 	return p.threshold.Load(), nil
 }
 
-// SetThreshold sets that. What is above it goes back some time after a deallocation that has lists is done; [Pool.Trim] gives
-// it back at once.
+// SetThreshold sets how many unused bytes the pool keeps reserved. Memory above the threshold goes
+// back to the system some time after a deallocation that has lists is done. [Pool.Trim] gives it
+// back at once.
 func (p *Pool) SetThreshold(n uint64) error {
 	if err := p.open("set threshold"); err != nil {
 		return err
@@ -455,8 +494,9 @@ func (p *Pool) Reuse() (r Reuse, err error) {
 	return r, nil
 }
 
-// SetReuse sets that. The runtime's own pools always do all three, and where [driver.Caps].PoolsByStream is set the driver's never
-// do what Events says: anything else is [driver.ErrUnsupported].
+// SetReuse sets when memory goes from one stream to another. A portable pool always does all three.
+// If [driver.Caps].PoolsByStream is set, the driver's pools never reuse memory by events. Other
+// settings are [driver.ErrUnsupported].
 func (p *Pool) SetReuse(r Reuse) error {
 	if err := p.open("set reuse"); err != nil {
 		return err
@@ -483,8 +523,8 @@ func (p *Pool) SetReuse(r Reuse) error {
 	return nil
 }
 
-// Trim gives memory that is not in use back to the system, down to keep bytes. It blocks while the driver does. Memory whose
-// deallocation is not known to be done counts as used.
+// Trim gives unused memory back to the system, down to keep bytes. It blocks while the driver does.
+// Memory counts as used until its deallocation is known to be done.
 func (p *Pool) Trim(keep uint64) error {
 	if err := p.open("trim"); err != nil {
 		return err
@@ -495,11 +535,14 @@ func (p *Pool) Trim(keep uint64) error {
 	return p.onNative("trim", func() error { return p.dev.pooling.TrimPool(p.native, keep) })
 }
 
-// Access lets another device of the driver use the pool's memory, or no longer. To copy it no access is needed; anything else that the
-// device's queues are given is refused without. What they have been given before must be over when access is taken away, else the device
-// finds memory that it cannot use, and is lost. A portable pool's it can use together with all other
-// memory of the pool's device, as devices of a [Group] can: that is not taken back, and the error of asking for it, or where the
-// hardware has no way, is [driver.ErrUnsupported].
+// Access lets another device of the driver use the pool's memory, or ends that. Copies need no
+// access. Without access, the device's queues refuse every other operation on the memory. Before
+// access is taken away, operations that the device was given must be over: else the device finds
+// memory that it cannot use, and is lost.
+//
+// Access to a portable pool covers all memory of the pool's device, as in a [Group], and cannot be
+// taken back. Taking it back is [driver.ErrUnsupported], and so is access where the hardware has no
+// way.
 func (p *Pool) Access(by *Device, allow bool) error {
 	if err := p.open("access"); err != nil {
 		return err
@@ -536,10 +579,11 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	})
 }
 
-// Close ends the pool. It does not wait for work: memory that is still allocated stays, and may be used, until it is
-// deallocated or let go of. Allocations fail from now on with [ErrClosed], also those that have been submitted and not been
-// issued. If it was the device's current pool the default one is that again. The default pool cannot be closed; the device
-// closes all that are left. Closing again does nothing.
+// Close ends the pool. It does not wait for work: allocated memory stays, and may be used, until it
+// is freed or let go of. Allocations fail with [ErrClosed] from now on, also those that were
+// submitted before and have not been issued. If the pool was the current pool, the default pool
+// becomes current. The default pool cannot be closed. Closing the device closes all pools. Closing
+// again does nothing.
 func (p *Pool) Close() error {
 	if p == nil || p.dev == nil {
 		return nil
@@ -566,11 +610,12 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// sweepPools destroys the pools that are closed and have nothing left. One on whose memory streams may still work gives back
-// what it can, and waits for the next time, or for the device to be closed.
+// sweepPools destroys the closed pools that have no memory allocated. A pool whose memory streams
+// may still use gives back what it can, and stays until the next sweep or until the device is
+// closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter is sweepPools, and says how long after that it is time to try again.
+// sweepPoolsAfter is sweepPools, which tries again after a pause if a pool is busy.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.reclaim(func() {
 		d.pools.mu.Lock()
@@ -609,7 +654,7 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	})
 }
 
-// empty reports whether nothing of the pool is allocated, as far as has been issued.
+// empty reports whether no memory of the pool is allocated, as far as work has been issued.
 func (p *Pool) empty() bool {
 	if p.blocks != nil {
 		return p.blocks.Stats().Live == 0
@@ -617,7 +662,7 @@ func (p *Pool) empty() bool {
 	return p.live.Load() == 0
 }
 
-// close destroys all pools. It runs on the device's thread when no memory is left in use.
+// close destroys all pools. It runs on the device's thread when no memory is in use.
 func (p *pools) close() (errs []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

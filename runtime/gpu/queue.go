@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unique"
@@ -84,27 +85,26 @@ func (q *Queue) putAll(first, last *submission) {
 	}
 }
 
-// submit captures the lists and issues the submission, or parks it.
+// submit captures the lists. Then it issues the submission in the caller, passes it to others, or parks
+// it.
 func (q *Queue) submit(s *submission, o Order) error {
 	if q.dev == nil {
 		return errZero
 	}
 	for _, p := range o.Wait {
-		if p.Semaphore == nil || p.Value > MaxValue {
+		if p.invalid() {
 			return q.reject(s, "wait")
 		}
 		s.waits = append(s.waits, p.inner())
 	}
 	for _, p := range o.Signal {
-		if p.Semaphore == nil || p.Value > MaxValue {
+		if p.invalid() {
 			return q.reject(s, "signal")
 		}
 		s.signals = append(s.signals, p.inner())
 	}
-	for _, p := range o.Free {
-		if p.Semaphore == nil || p.Value > MaxValue {
-			return q.reject(s, "point of Free")
-		}
+	if slices.ContainsFunc(o.Free, Point.invalid) {
+		return q.reject(s, "point of Free")
 	}
 	if err := q.failed(); err != nil {
 		q.dev.failSubmission(s, err)
@@ -118,34 +118,46 @@ func (q *Queue) submit(s *submission, o Order) error {
 		q.dev.recycle(s)
 		return err
 	}
-	if o.Label != "" {
-		s.label, s.cold = unique.Make(o.Label).Value(), true // a copy: else the caller's lists would be moved to the heap
-	}
-	if q.dev.opt.Tracer != nil || o.Timing != nil {
-		if err := s.trace(&o); err != nil {
+	if !o.plain() || q.dev.opt.Tracer != nil {
+		if err := s.note(&o); err != nil {
 			q.dev.recycle(s)
+			return err
+		}
+	}
+	if s.op.Kind == work.Barrier || s.byLane() || s.mode == untilReached {
+		return q.submitLater(s)
+	}
+	kind := s.op.Kind
+	switch how, err := q.tl.issue(s); how {
+	case refused, notIssued:
+		if o.untold(kind) {
+			return q.submitError(kind, "", "", err)
+		}
+	case early:
+		return q.submitLater(s)
+	}
+	return nil
+}
+
+// note takes from an order what few orders have, and begins to trace the submission if somebody wants
+// to know.
+func (s *submission) note(o *Order) error {
+	if o.Label != "" {
+		s.label, s.cold = unique.Make(o.Label).Value(), true // a copy: else the caller's lists would escape to the heap
+	}
+	if s.q.dev.opt.Tracer != nil || o.Timing != nil {
+		if err := s.trace(o); err != nil {
 			return err
 		}
 	}
 	if len(o.Free) > 0 {
 		s.lent, s.cold = newLent(1, o.Free), true
 	}
-	if s.op.Kind != work.Barrier && !s.byLane() && s.mode != untilReached {
-		kind := s.op.Kind
-		told := (kind == work.Alloca || kind == work.Dealloca) && o.bare() // nothing else tells the caller
-		switch how, err := q.tl.issue(s); how {
-		case refused, notIssued:
-			if told {
-				return q.submitError(kind, "", "", err)
-			}
-			return nil
-		case early:
-		default:
-			return nil
-		}
-	}
-	return q.submitLater(s)
+	return nil
 }
+
+// invalid reports whether no operation can wait for a point or signal it.
+func (p Point) invalid() bool { return p.Semaphore == nil || p.Value > MaxValue }
 
 // reject takes a record back because a point is not valid.
 func (q *Queue) reject(s *submission, kind string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Barrier orders all that follows behind all that came before.
+// Barrier orders all later commands behind all earlier ones.
 func (c *CommandBuffer) Barrier() (Command, error) {
 	if err := c.begin(work.Barrier); err != nil {
 		return -1, err
@@ -20,7 +20,7 @@ func (c *CommandBuffer) Barrier() (Command, error) {
 	return c.record(&command{op: work.Op{Kind: work.Barrier}, dst: -1, src: -1}, nil)
 }
 
-// Fill records what [Queue.Fill] does.
+// Fill records the operation of [Queue.Fill].
 func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Command, error) {
 	if err := c.begin(work.Fill); err != nil {
 		return -1, err
@@ -45,7 +45,7 @@ func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Comma
 	return c.record(&cmd, after)
 }
 
-// Copy records what [Queue.Copy] does.
+// Copy records the operation of [Queue.Copy].
 func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) {
 	if err := c.begin(work.Copy); err != nil {
 		return -1, err
@@ -75,7 +75,8 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 	return c.record(&cmd, after)
 }
 
-// UploadCopy records what [Queue.UploadCopy] does. The data is copied by the call, to pinned memory that the command buffer keeps.
+// UploadCopy records the operation of [Queue.UploadCopy]. The call copies the data to pinned memory
+// that the command buffer keeps.
 func (c *CommandBuffer) UploadCopy(dst Range, data []byte, after ...Command) (Command, error) {
 	if err := c.begin(work.Upload); err != nil {
 		return -1, err
@@ -111,7 +112,7 @@ func (c *CommandBuffer) UploadCopy(dst Range, data []byte, after ...Command) (Co
 	return at, nil
 }
 
-// Dispatch records what [Queue.Dispatch] does.
+// Dispatch records the operation of [Queue.Dispatch].
 func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) {
 	if err := c.begin(work.Dispatch); err != nil {
 		return -1, err
@@ -127,7 +128,8 @@ func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) 
 	return c.recordLaunch(&g, &boundKernel{kernel: d.Kernel, layout: layout}, d.Args, d.Buffers, after)
 }
 
-// recordLaunch records a launch that has been checked, and copies its arguments but for those that are buffers. The caller holds mu.
+// recordLaunch records a launch that has been checked, and copies its arguments that are not
+// buffers. The caller holds mu.
 func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Pointer, buffers []BufferArg, after []Command) (Command, error) {
 	if g.Begun != nil {
 		return -1, c.fail(work.Dispatch, fmt.Errorf("an event when kernel %s has begun, which no recording has: %w; launch it in a queue", k.kernel.name, driver.ErrUnsupported))
@@ -162,9 +164,9 @@ func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Poin
 	return at, nil
 }
 
-// HostCall records a function that is called, on a goroutine, behind all that was recorded before it, and before all that
-// follows. An error, or a panic, fails the execution, of which nothing that follows is run then. Executions that are under way
-// at a time may call it at once.
+// HostCall records a function that is called on a goroutine, behind all commands that were recorded
+// before it and before all later ones. An error, or a panic, fails the execution, and later
+// commands do not run. Executions in flight at the same time may call it at the same time.
 func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 	if err := c.begin(work.HostCall); err != nil {
 		return -1, err
@@ -176,11 +178,13 @@ func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 	return c.record(&command{op: work.Op{Kind: work.HostCall}, dst: -1, src: -1, rare: c.rare(rareCommand{fn: fn})}, nil)
 }
 
-// Collective records collective operations on a channel, of the same device, behind all that was recorded before them, and
-// before all that follows. Neighbouring ones on the same channel, from however many calls, make one group, as
-// [Channel.Submit] does; any other command between them, or a barrier, ends it. Groups go to the channel when the recording
-// is executed, in the order of the calls of [Queue.Execute]. If a group fails the execution fails. Commands behind the group that were
-// issued run all the same, as far as the next host call, and the memory that they wrote is undefined.
+// Collective records collective operations on a channel of the same device, behind all commands
+// that were recorded before them and before all later ones. Neighbouring ones on the same channel
+// make one group, as [Channel.Submit] does, also if several calls recorded them. Any other command
+// between them, or a barrier, ends the group. Groups go to the channel when the recording is
+// executed, in the order of the calls of [Queue.Execute]. If a group fails, the execution fails.
+// Commands behind the group that were issued run all the same, as far as the next host call, and
+// the memory that they wrote is undefined.
 func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, error) {
 	if err := c.begin(work.Collect); err != nil {
 		return -1, err
@@ -202,10 +206,11 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 	return c.record(&cmd, nil)
 }
 
-// Timestamp records the time at which the device gets there: after all that came before the last barrier, and the commands
-// named. [CommandBuffer.Elapsed] tells it. [CommandBuffer.End] makes its event. Executions that overlap
-// have events of their own, in blocks (see [Queue.Execute]). If the driver does not let an event be
-// recorded again while it is outstanding (Caps.RerecordEvents), each execution in flight has its own.
+// Timestamp records the time at which the device gets there: behind all commands before the last
+// barrier, and behind the commands named. [CommandBuffer.Elapsed] tells the time between two
+// timestamps. [CommandBuffer.End] makes the event. Executions that overlap have events of their
+// own, in blocks (see [Queue.Execute]). If the driver does not let an event be recorded again while
+// it is outstanding (Caps.RerecordEvents), each execution in flight has its own.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if err := c.begin(work.Timestamp); err != nil {
 		return -1, err
@@ -221,8 +226,9 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	return at, err
 }
 
-// Elapsed returns the time from one timestamp to another in the last execution, which must be over: before that, and if there was none, it
-// is [ErrArgument], and between two executions the time means nothing. It blocks until the driver has been asked.
+// Elapsed returns the time from one timestamp to another in the last execution, which must be over.
+// If it is not over, or if there was none, the error is [ErrArgument]. While several executions are
+// in flight, the time means nothing. Elapsed blocks until the driver has answered.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	var timers [2]driver.Event
 	c.mu.Lock()
@@ -256,8 +262,9 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	return t, err
 }
 
-// Execute records all commands of another command buffer, which has ended, with ranges for its bindings. These may be of
-// bindings of this one. The barriers in it count here too.
+// Execute records all commands of another command buffer, which has ended, with ranges for its
+// bindings. The ranges may be of bindings of this command buffer. The child's barriers are barriers
+// here too.
 func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 	if err := c.beginNest(child); err != nil {
 		return err
@@ -269,8 +276,8 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 	return nil
 }
 
-// Nest is Execute of a command buffer whose commands come after others, besides the last barrier. The command that it returns stands
-// for all of them: what comes after it comes after each.
+// Nest is Execute for a command buffer whose commands come after others, besides the last barrier.
+// The returned command stands for all of them: a command that comes after it comes after each.
 func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Command) (Command, error) {
 	if err := c.beginNest(child); err != nil {
 		return -1, err
@@ -299,7 +306,7 @@ func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Co
 	return c.record(&command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}, last)
 }
 
-// leaves returns the commands since the last barrier that no other one is said to come after.
+// leaves returns the commands since the last barrier that no other command names in its after.
 func (c *CommandBuffer) leaves() (last []Command) {
 	followed := map[Command]bool{}
 	for i := Command(c.cmds.n) - 1; i >= 0; i-- {
@@ -317,7 +324,8 @@ func (c *CommandBuffer) leaves() (last []Command) {
 	return last
 }
 
-// nest records all commands of another command buffer, after a command unless that is -1.
+// nest records all commands of another command buffer. They come after the command gate, unless it is
+// -1.
 func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Command) error {
 	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
 	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
@@ -339,8 +347,7 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	}
 	c.nameKernels(child)
 	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
-	base, baseArg := c.cmds.n, int32(len(c.args))
-	baseRef := int32(len(c.refers))
+	by := shift{command: Command(c.cmds.n), ref: int32(len(c.refers)), arg: int32(len(c.args))}
 	scratch := make([]*Buffer, len(child.scratches))
 	for _, r := range refers {
 		if s := r.buffer.slot(); s != nil {
@@ -358,43 +365,56 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 	c.args = append(c.args, args...)
 	child.mu.Unlock()
 	for i := range cmds.n {
-		cmd := *cmds.at(i)
-		if cmd.dst >= 0 {
-			cmd.dst += baseRef
-		}
-		if cmd.src >= 0 {
-			cmd.src += baseRef
-		}
-		cmd.arg += baseArg
-		bound := carve(&c.bounds, len(cmd.bound))
-		for i, b := range cmd.bound {
-			bound[i] = argRef{b.index, b.ref + baseRef}
-		}
-		cmd.bound = bound
-		after := carve(&c.afters, max(len(cmd.after), 1))[:len(cmd.after)]
-		for i, a := range cmd.after {
-			after[i] = a + Command(base)
-		}
+		cmd := c.shifted(*cmds.at(i), by)
 		if cmd.op.Kind == work.Barrier {
-			gate = -1 // what follows is behind that
-		} else if len(after) == 0 && gate >= 0 {
-			after = append(after, gate)
-		}
-		cmd.after = after
-		switch cmd.op.Kind {
-		case work.Collect:
-			group := slices.Clone(cmd.rare.group)
-			for i := range group {
-				group[i].rebase(baseRef)
-			}
-			cmd.rare = c.rare(rareCommand{ch: cmd.rare.ch, group: group})
-		case work.Timestamp:
-			cmd.rare = c.rare(rareCommand{timer: c.timers}) // of its own, for the child may be executed besides, and nested twice
-			c.timers++
+			gate = -1 // later commands come after the barrier
+		} else if len(cmd.after) == 0 && gate >= 0 {
+			cmd.after = append(cmd.after, gate)
 		}
 		c.cmds.add(&cmd)
 	}
 	return nil
+}
+
+// A shift is added to the numbers in the commands of a nested command buffer.
+type shift struct {
+	command Command
+	ref     int32
+	arg     int32
+}
+
+// shifted returns a copy of another command buffer's command for this one. Its after has room for one
+// more.
+func (c *CommandBuffer) shifted(cmd command, by shift) command {
+	if cmd.dst >= 0 {
+		cmd.dst += by.ref
+	}
+	if cmd.src >= 0 {
+		cmd.src += by.ref
+	}
+	cmd.arg += by.arg
+	bound := carve(&c.bounds, len(cmd.bound))
+	for i, b := range cmd.bound {
+		bound[i] = argRef{b.index, b.ref + by.ref}
+	}
+	after := carve(&c.afters, len(cmd.after)+1)[:len(cmd.after)]
+	for i, a := range cmd.after {
+		after[i] = a + by.command
+	}
+	cmd.bound, cmd.after = bound, after
+	switch cmd.op.Kind {
+	case work.Collect:
+		group := slices.Clone(cmd.rare.group)
+		for i := range group {
+			group[i].rebase(by.ref)
+		}
+		cmd.rare = c.rare(rareCommand{ch: cmd.rare.ch, group: group})
+	case work.Timestamp:
+		// A timer of its own: the child may be executed besides, and nested twice.
+		cmd.rare = c.rare(rareCommand{timer: c.timers})
+		c.timers++
+	}
+	return cmd
 }
 
 // beginNest is begin for the commands of another command buffer.
@@ -410,7 +430,7 @@ func (c *CommandBuffer) beginNest(child *CommandBuffer) error {
 	return wrong
 }
 
-// mayNest returns why another command buffer's commands cannot be recorded.
+// mayNest returns why another command buffer's commands cannot be recorded, or nil.
 func (c *CommandBuffer) mayNest(child *CommandBuffer) error {
 	if child == nil || child == c || child.dev != c.dev {
 		return argument("execute", "no command buffer, the same one, or one of another device")
@@ -426,7 +446,7 @@ func (c *CommandBuffer) mayNest(child *CommandBuffer) error {
 	return child.flaw
 }
 
-// checkBindings checks what is to be bound. Ranges may be of bindings of c, if that is not nil.
+// checkBindings checks ranges for bindings. Ranges may be of bindings of c, unless c is nil.
 func checkBindings(slots []slot, bindings []Range, d *Device, c *CommandBuffer) error {
 	const op = "execute"
 	if len(bindings) != len(slots) {

@@ -67,7 +67,7 @@ func TestExecuteClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSemaphore(t, 0)
-	if err := d.Queue(0).executeParts(Order{Signal: []Point{{s, 1}}}, []execution{{c, parts}}, nil); !errors.Is(err, ErrClosed) {
+	if err := d.Queue(0).executeSteps(Order{Signal: []Point{{s, 1}}}, c.addSteps(nil, parts), nil); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
 	if err := d.Close(); err != nil {

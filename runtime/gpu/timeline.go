@@ -98,18 +98,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 	if how == refused && s.act != nil && s.act.retries(s, err) {
 		how, err = tl.submitCollected(s, err)
 	}
-	var released *sema.Timepoint
-	wanted := s.cold && s.lent != nil // whatever becomes of the signals
-	if s.act != nil && (how == issuedWork || how == issuedBroken) {
-		wanted = s.act.issued(s, tl, how == issuedBroken) || wanted // before anybody can come after it
-	}
-	switch how {
-	case issuedWork:
-		list, want := tl.publish(s)
-		released, wanted = list, wanted || want
-	case issuedBroken: // its signals fail now, and what it holds stays until the stream has passed it
-		released = tl.dev.failSignals(s, err)
-	default:
+	if how != issuedWork && how != issuedBroken {
 		last := tl.issued.Load()
 		tl.mu.Unlock()
 		if how == refused {
@@ -118,27 +107,11 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 		tl.dismiss(s, how, err)
 		return how, err
 	}
-	lands := s.op.Kind == work.Download && s.host != nil
-	if lands {
-		s.touch = touchWritten(s.host)
-	}
-	seq, done, recorded, abroad := s.seq, tl.passed.Load(), s.recorded, s.abroad()
-	tl.ring.put(s, done)
-	tl.issued.Store(seq) // only now may it be retired, and recycled
-	if recorded {
-		tl.marked.Store(seq)
-	}
-	if wanted || tl.wanted.Load() >= seq || tl.dev.short.Load() > 0 { // who found it published, and not yet in the ring, may have signalled too early
-		tl.awaited(seq)
-	} else if lands {
-		tl.landLater(seq)
-	}
-	many := false
-	if seq >= tl.tidyAt {
-		many = tl.tidyLater(seq, done)
-	}
+	released, wanted := tl.announce(s, err)
+	seq, abroad := s.seq, s.abroad()
+	many := tl.enter(s, wanted)
 	tl.mu.Unlock()
-	if how == issuedBroken {
+	if err != nil {
 		tl.dev.check(err)
 	}
 	if released != nil {
@@ -158,6 +131,45 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 		tl.dev.failInFlight()
 	}
 	return how, err
+}
+
+// announce publishes the signals of a submission that the stream has got. With an error the stream
+// has got a part of it: the signals fail now, and the submission keeps all that it holds until the
+// stream has passed it. announce reports whether somebody waits for the work, and returns the
+// timepoints to release. The caller holds mu.
+func (tl *timeline) announce(s *submission, err error) (released *sema.Timepoint, wanted bool) {
+	wanted = s.cold && s.lent != nil // whatever becomes of the signals
+	if s.act != nil {
+		wanted = s.act.issued(s, tl, err != nil) || wanted // before anybody can come after it
+	}
+	if err != nil {
+		return tl.dev.failSignals(s, err), wanted
+	}
+	released, want := tl.publish(s)
+	return released, wanted || want
+}
+
+// enter puts a submission into the ring, has the device asked about it if somebody waits, and reports
+// whether it is time to tidy. After that the submission may be retired and recycled. The caller holds
+// mu.
+func (tl *timeline) enter(s *submission, wanted bool) (many bool) {
+	lands := s.op.Kind == work.Download && s.host != nil
+	if lands {
+		s.touch = touchWritten(s.host)
+	}
+	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
+	tl.ring.put(s, done)
+	tl.issued.Store(seq) // only now may it be retired, and recycled
+	if recorded {
+		tl.marked.Store(seq)
+	}
+	// Who found the signals published, and the submission not yet in the ring, may have looked too early.
+	if wanted || tl.wanted.Load() >= seq || tl.dev.short.Load() > 0 {
+		tl.awaited(seq)
+	} else if lands {
+		tl.landLater(seq)
+	}
+	return seq >= tl.tidyAt && tl.tidyLater(seq, done)
 }
 
 // equip gives a submission what it needs and the timeline need not be locked for, since a pool may have to grow. An error is

@@ -1,17 +1,18 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Upload writes host data to a range. Unlike [Queue.UploadCopy] it may read the data later, which must be left alone until a
-// signal of it is reached, and it takes no more pinned memory for large data than for small: data goes through it in pieces,
-// by a goroutine that begins when the waits are reached.
+// Upload writes host data to a range. Unlike [Queue.UploadCopy] it may read the data later: leave
+// the data alone until a signal of the operation is reached. Large data takes no more pinned memory
+// than small data, because it goes through pinned memory in pieces. A goroutine that begins when
+// the waits are reached moves them.
 func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	if q.dev == nil || len(data) <= q.dev.opt.StageSize {
 		return q.UploadCopy(o, dst, data)
@@ -28,8 +29,9 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	})
 }
 
-// Read reads into a range from a file, or whatever else can be read from anywhere, beginning at offset. It reads when the
-// waits are reached, on a goroutine. What cannot be read, also because it ends too early, fails the signals.
+// Read reads into a range from a file, or from another io.ReaderAt, beginning at offset. It reads
+// on a goroutine when the waits are reached. An error of reading fails the signals, and so does an
+// early end of the file.
 func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	if from == nil || offset < 0 {
 		return argument("read", "nothing to read from, or a negative offset")
@@ -46,8 +48,9 @@ func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	})
 }
 
-// Write writes a range to a file, or whatever else can be written to anywhere, beginning at offset. It does so when the waits
-// are reached, on a goroutine. What cannot be written fails the signals, and the file may have a part of it then.
+// Write writes a range to a file, or to another io.WriterAt, beginning at offset. It writes on a
+// goroutine when the waits are reached. An error of writing fails the signals, and the file may
+// then have a part of the data.
 func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	if to == nil || offset < 0 {
 		return argument("write", "nothing to write to, or a negative offset")
@@ -60,7 +63,7 @@ func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	})
 }
 
-// copyAcross copies between devices of two drivers, of which one is the queue's.
+// copyAcross copies between devices of two drivers. One of them is the queue's.
 func (q *Queue) copyAcross(o Order, dst, src Range) error {
 	up := dst.Buffer.dev.of == q.dev.of
 	mine, other := src, dst
@@ -83,11 +86,8 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		}
 		defer there.dev.leave()
 		part := Range{other.Buffer, other.Offset + uint64(at), uint64(len(piece))}
-		done, err := NewSemaphore(0)
-		if err != nil {
-			return err
-		}
-		return there.pieces(free, part, done, !up, func(_ *lent, p []byte, at int64) error {
+		x := pieces{q: there, r: part, up: !up, free: free}
+		return x.move(func(_ *lent, p []byte, at int64) error {
 			if up {
 				copy(piece[at:], p)
 			} else {
@@ -98,9 +98,13 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 	})
 }
 
-// transfer moves a range through pinned memory in pieces; do fills a piece, or empties it. Besides the range's buffer it holds
-// another one, or nil.
-func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do func(free *lent, piece []byte, at int64) error) error {
+// A pieceFunc fills a piece of pinned memory, or empties it. The piece is for the bytes of the range at
+// an offset. free is told about the pieces that the function itself has submitted, unless it is nil.
+type pieceFunc func(free *lent, piece []byte, at int64) error
+
+// transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
+// downloads it otherwise. The submission holds the range's buffer, and another one unless that is nil.
+func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do pieceFunc) error {
 	check := r.check
 	if up {
 		check = r.checkTo
@@ -111,109 +115,137 @@ func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do 
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: %s on %v: %w", op, q, err)
 	}
-	done, err := NewSemaphore(0) // of the pieces
-	if err != nil {
-		return err
-	}
 	s := q.get(work.Transfer)
 	s.mode = untilReached
 	s.fn = func() error {
-		err := q.pieces(s.lent, r, done, up, do)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", op, err)
+		x := pieces{q: q, r: r, up: up, free: s.lent}
+		if err := x.move(do); err != nil {
+			return fmt.Errorf("%s: %w", op, err)
 		}
-		return err
+		return nil
 	}
 	return q.submitWith(s, o, r.Buffer, also)
 }
 
-// piecesAhead is how many pieces are on their way at a time.
+// piecesAhead is how many pieces are in flight at a time.
 const piecesAhead = 3
 
-// pieces moves a range, which the caller holds. Each piece that is there signals done with its number, from 1, and holds up the points of Free,
-// if there are any.
-func (q *Queue) pieces(free *lent, r Range, done *Semaphore, up bool, do func(free *lent, piece []byte, at int64) error) (err error) {
-	size := uint64(q.dev.opt.StageSize)
-	n := int((r.Size + size - 1) / size)
-	ctx := context.Background() // whatever ends the device fails the semaphore
-	blocks := make([]*stageBlock, min(n, piecesAhead))
-	var errs []error
-	for i := range blocks {
-		b, err := q.dev.stage.get(int(min(size, r.Size)))
-		if err != nil {
-			if blocks = blocks[:i]; i == 0 {
-				errs = append(errs, err)
-			}
-			break
-		}
-		defer b.free() // pieces on their way hold it
-		blocks[i] = b
-	}
-	issued := 0
-	// submit has the device do a piece.
-	submit := func(i int) error {
-		at := uint64(i) * size
-		part := Range{r.Buffer, r.Offset + at, min(size, r.Size-at)}
-		op := work.Download
-		if up {
-			op = work.Upload
-		}
-		s := q.get(op)
-		s.op.Count, s.stage = part.Size, blocks[i%len(blocks)].hold()
-		ours, keep := &s.src, 1
-		if up {
-			ours, keep = &s.dst, 0
-		}
-		s.keep[keep] = part.Buffer
-		part.Buffer.refs.Add(1)
-		if free != nil { // pieces on their way may be over after this has failed
-			free.left.Add(1)
-			s.lent = free
-		}
-		if *ours, err = part.check(op.String(), q); err != nil {
-			q.dev.recycle(s)
-			return err
-		}
-		// In the order of the pieces, also where some are parked, for their memory has yet to be allocated.
-		err = q.submit(s, Order{Wait: []Point{{done, uint64(i)}}, Signal: []Point{{done, uint64(i) + 1}}, Label: "piece"})
-		if err == nil {
-			issued++
-		}
+// pieces are the parts of a range that moves through pinned memory. The caller holds the range's
+// buffer.
+type pieces struct {
+	q      *Queue
+	r      Range
+	up     bool          // to the device
+	free   *lent         // the points of Free, which each piece in flight holds up, or nil
+	done   *Semaphore    // its value is the number of pieces that the device has moved
+	blocks []*stageBlock // pinned memory: piece i uses block i modulo their number
+	issued int           // pieces that have been submitted
+}
+
+// move moves the whole range, and returns when no piece is in flight. It blocks as long as the device
+// and do take.
+func (x *pieces) move(do pieceFunc) (err error) {
+	if x.done, err = NewSemaphore(0); err != nil {
 		return err
 	}
-	bytes := func(i int) []byte {
-		at := uint64(i) * size
-		return blocks[i%len(blocks)].at(int(min(size, r.Size-at)))
+	size := uint64(x.q.dev.opt.StageSize)
+	n := int((x.r.Size + size - 1) / size)
+	for range min(n, piecesAhead) {
+		b, err := x.q.dev.stage.get(int(min(size, x.r.Size)))
+		if err != nil && len(x.blocks) == 0 {
+			return err
+		}
+		if err != nil { // fewer will do
+			break
+		}
+		defer b.free() // pieces in flight hold it
+		x.blocks = append(x.blocks, b)
 	}
-	for i := 0; i < n && len(errs) == 0; i++ {
-		if up {
-			if i >= len(blocks) {
-				err = done.Wait(ctx, uint64(i-len(blocks))+1)
-			}
-			if err == nil {
-				err = do(free, bytes(i), int64(uint64(i)*size))
-			}
-			if err == nil {
-				err = submit(i)
-			}
+	for i := 0; i < n && err == nil; i++ {
+		if x.up {
+			err = x.send(i, do)
 		} else {
-			for ; err == nil && issued < min(n, i+len(blocks)); err = submit(issued) {
-			}
-			if err == nil {
-				err = done.Wait(ctx, uint64(i)+1)
-			}
-			if err == nil {
-				err = do(free, bytes(i), int64(uint64(i)*size))
-			}
-		}
-		if err != nil {
-			errs = append(errs, err)
+			err = x.fetch(i, n, do)
 		}
 	}
-	if issued > 0 {
-		if err := done.Wait(ctx, uint64(issued)); err != nil && len(errs) == 0 {
-			errs = append(errs, err)
+	if x.issued > 0 {
+		err = cmp.Or(err, x.wait(x.issued))
+	}
+	return err
+}
+
+// wait waits until the device has moved the first n pieces. Whatever ends the device fails the
+// semaphore.
+func (x *pieces) wait(n int) error { return x.done.Wait(context.Background(), uint64(n)) }
+
+// send fills piece i when its block is free, and submits it.
+func (x *pieces) send(i int, do pieceFunc) error {
+	if before := i + 1 - len(x.blocks); before > 0 {
+		if err := x.wait(before); err != nil {
+			return err
 		}
 	}
-	return errors.Join(errs...)
+	at, n := x.extent(i)
+	if err := do(x.free, x.block(i).at(int(n)), int64(at)); err != nil {
+		return err
+	}
+	return x.submit(i)
+}
+
+// fetch submits pieces while there are free blocks, waits for piece i of n, and empties it.
+func (x *pieces) fetch(i, n int, do pieceFunc) error {
+	for x.issued < min(n, i+len(x.blocks)) {
+		if err := x.submit(x.issued); err != nil {
+			return err
+		}
+	}
+	if err := x.wait(i + 1); err != nil {
+		return err
+	}
+	at, size := x.extent(i)
+	return do(x.free, x.block(i).at(int(size)), int64(at))
+}
+
+// extent returns where piece i is in the range, and its size.
+func (x *pieces) extent(i int) (at, size uint64) {
+	size = uint64(x.q.dev.opt.StageSize)
+	at = uint64(i) * size
+	return at, min(size, x.r.Size-at)
+}
+
+// block returns the pinned memory of piece i.
+func (x *pieces) block(i int) *stageBlock { return x.blocks[i%len(x.blocks)] }
+
+// submit has the device move piece i.
+func (x *pieces) submit(i int) (err error) {
+	q := x.q
+	at, size := x.extent(i)
+	part := Range{x.r.Buffer, x.r.Offset + at, size}
+	op := work.Download
+	if x.up {
+		op = work.Upload
+	}
+	s := q.get(op)
+	s.op.Count, s.stage = size, x.block(i).hold()
+	ours, keep := &s.src, 1
+	if x.up {
+		ours, keep = &s.dst, 0
+	}
+	s.keep[keep] = part.Buffer
+	part.Buffer.refs.Add(1)
+	if x.free != nil { // pieces in flight may be over after the transfer has failed
+		x.free.left.Add(1)
+		s.lent = x.free
+	}
+	if *ours, err = part.check(op.String(), q); err != nil {
+		q.dev.recycle(s)
+		return err
+	}
+	// Each piece waits for the one before it. Pieces may be parked because their memory has yet to be
+	// allocated, and must not overtake each other then.
+	err = q.submit(s, Order{Wait: []Point{{x.done, uint64(i)}}, Signal: []Point{{x.done, uint64(i) + 1}}, Label: "piece"})
+	if err == nil {
+		x.issued++
+	}
+	return err
 }

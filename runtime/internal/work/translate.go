@@ -14,8 +14,7 @@ type Extra struct {
 	Pinned       driver.Ptr                                       // memory of the host from which an upload is, or to which a download, with
 	Host         unsafe.Pointer                                   // the host's address
 	Launch       *driver.Launch                                   // of a native operation, Args point to the addresses of its ranges
-	Timer        driver.Event                                     // of a timestamp
-	Event        driver.Event                                     // that others use as well
+	Event        driver.Event                                     // of a timestamp, or one that others use as well
 	Native       func(s driver.Stream, ranges []driver.Ptr) error // gives work to a stream
 	Child        driver.Graph                                     // what a native operation has given to one
 }
@@ -66,9 +65,7 @@ func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra
 		err = d.(driver.Prefetcher).Prefetch(h, dst, o.Count, driver.MemKind(o.To))
 	case Dispatch:
 		err = d.Launch(h, x.Launch)
-	case Timestamp:
-		err = d.Record(x.Timer, h)
-	case EventRecord:
+	case Timestamp, EventRecord:
 		err = d.Record(x.Event, h)
 	case EventWait:
 		err = d.StreamWait(h, x.Event)
@@ -121,7 +118,7 @@ func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err er
 	case Dispatch:
 		n = driver.NodeOp{Kind: driver.KernelNode, Launch: *x.Launch}
 	case Timestamp:
-		n = driver.NodeOp{Kind: driver.RecordNode, Event: x.Timer}
+		n = driver.NodeOp{Kind: driver.RecordNode, Event: x.Event}
 	case Native:
 		n = driver.NodeOp{Kind: driver.ChildNode, Child: x.Child}
 	default:

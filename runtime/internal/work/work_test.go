@@ -129,7 +129,7 @@ func each(t *testing.T, do func(t *testing.T, r *row)) {
 }
 
 func extra() Extra {
-	return Extra{Pinned: 0x3000, Host: unsafe.Pointer(&pinned), Launch: &launch, Timer: timer, Event: timer, Child: 0x55}
+	return Extra{Pinned: 0x3000, Host: unsafe.Pointer(&pinned), Launch: &launch, Event: timer, Child: 0x55}
 }
 
 // TestKinds has each kind's name and what is asked of it without a device.
