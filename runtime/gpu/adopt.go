@@ -41,7 +41,7 @@ func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 			return nil, argument(op, "stream %#x is that of %v", uintptr(stream), q)
 		}
 	}
-	q := &Queue{dev: d, tl: newTimeline(d), index: -1}
+	q := &Queue{dev: d, tl: newTimeline(&d.nativeDevice), index: -1}
 	q.tl.h, q.tl.adopted = stream, true
 	err := d.do(func() (err error) {
 		if q.priority, err = d.adopter.AdoptStream(stream); err == nil {
@@ -106,7 +106,7 @@ func (tl *timeline) mayGive() error {
 	if tl.closed.Load() {
 		return tl.closedError()
 	}
-	captures, err := tl.dev.adopter.Capturing(tl.h)
+	captures, err := tl.dev.adopts.Capturing(tl.h)
 	if err == nil && captures {
 		err = fmt.Errorf("somebody captures what native stream %#x is given: %w", uintptr(tl.h), driver.ErrBusy)
 	}
@@ -114,7 +114,7 @@ func (tl *timeline) mayGive() error {
 }
 
 // addQueue adds a queue to those that the device asks.
-func (d *Device) addQueue(q *Queue) {
+func (d *nativeDevice) addQueue(q *Queue) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := append(slices.Clip(d.all()), q)
@@ -122,7 +122,7 @@ func (d *Device) addQueue(q *Queue) {
 }
 
 // removeSpent has the device not ask those queues any more that were closed, and whose streams have passed all that they were given.
-func (d *Device) removeSpent() {
+func (d *nativeDevice) removeSpent() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if all := d.all(); slices.ContainsFunc(all, (*Queue).spent) {

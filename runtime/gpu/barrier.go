@@ -56,7 +56,7 @@ func (s *submission) wantDeps() {
 // this releases.
 func (q *Queue) completeBarrier(s *submission) *sema.Timepoint {
 	if q.dev.unpark(s) {
-		defer q.dev.npassing.Add(-1) // after its signals, which Close waits for
+		defer q.dev.pending.npassing.Add(-1) // after its signals, which Close waits for
 	}
 	f := s.err.Load()
 	if f == nil {

@@ -38,19 +38,21 @@ const (
 	isEnded         // the thread gives everything back; set under mu, for who hands something over to it
 )
 
-// deviceClosing is how far a device has been closed.
-type deviceClosing struct {
-	phase      atomic.Int32 // isOpen and so on; only grows
-	closer     closer
-	closed     chan struct{} // the thread has ended
+// An ending is what has become of a native device that is being closed.
+type ending struct {
+	over       chan struct{} // closed when the thread has ended
 	overdue    bool          // Close has not waited for all host calls
-	leftBehind atomic.Bool   // all that it has is left to the driver
 	inUse      bool          // Close has not waited for all work of other devices that uses what this one has
+	leftBehind atomic.Bool   // all that it has is left to the driver
 	left       []error       // of what the thread could not give back
 	known      *failure      // a loss that Close does not return, for it was known before, or comes of its own CloseError
 	refusalMu  sync.Mutex    // protects refusals; a leaf
 	refusals   []error       // errors of giving something back that no caller was returned; Close returns them
+}
 
+// deviceClosing is what closing a device takes besides.
+type deviceClosing struct {
+	closer        closer
 	failedStreams failedStreams
 	lossReceived  atomic.Bool // the program has received the error of an operation that failed because the device was lost
 }
@@ -84,7 +86,7 @@ func (d *Device) Shutdown(ctx context.Context) error {
 	if !returned {
 		what := "a call of the driver"
 		select {
-		case <-d.closed: // the driver has taken everything back
+		case <-d.ending.over: // the driver has taken everything back
 			what = "Flush of its tracer, which writes a trace,"
 		default:
 		}
@@ -129,7 +131,7 @@ func (d *Device) close(ctx context.Context) error {
 	began := time.Now()
 	unended := CloseError{Device: d.info.Name}
 	giveUp := func() { unended.After, unended.Err = time.Since(began), ctx.Err() }
-	d.known = d.lost.Load()
+	d.ending.known = d.lost.Load()
 
 	d.phase.Store(isClosing)
 	wake.Until(ctx, func() bool { return !d.toIssue() || d.lost.Load() != nil })
@@ -141,14 +143,14 @@ func (d *Device) close(ctx context.Context) error {
 	d.wantPassing()
 	within, cancel := lasting(ctx)
 	defer cancel()
-	switch ended := last.await(within) && d.npassing.Wait(within); {
+	switch ended := last.await(within) && d.pending.npassing.Wait(within); {
 	case !ended:
 		unended.Submissions = max(d.Stats().InFlight, 1)
 		giveUp()
 		why := unended // which may still change
 		d.lose(&why)
 		if f := d.lost.Load(); errors.Is(f.err, &why) { // else somebody else has found a loss
-			d.known = f
+			d.ending.known = f
 		}
 	case d.lost.Load() == nil:
 		d.askTimes() // while the clocks can be compared
@@ -162,14 +164,14 @@ func (d *Device) close(ctx context.Context) error {
 	within, cancel = lasting(ctx) // host calls may have waited for what has failed now
 	defer cancel()
 	if !d.calls.Wait(within) {
-		d.overdue = true
+		d.ending.overdue = true
 		unended.Calls = max(d.calls.Load(), 1)
 		giveUp()
 	}
 	within, cancel = lasting(ctx)
 	defer cancel()
 	if !d.takeBack(within) {
-		d.inUse, unended.others = true, true
+		d.ending.inUse, unended.others = true, true
 		giveUp()
 	}
 
@@ -194,7 +196,7 @@ func (d *Device) close(ctx context.Context) error {
 
 // lastIssued returns the last number of each timeline. Nothing comes behind it: the device has stopped, and
 // whoever issues checks that under the timeline's mu.
-func (d *Device) lastIssued() (last frontier) {
+func (d *nativeDevice) lastIssued() (last frontier) {
 	for _, q := range d.all() {
 		locked := q.tl.lockToEnd()
 		last = append(last, mark{q.tl, q.tl.issued.Load()})
@@ -212,7 +214,7 @@ func (tl *timeline) lockToEnd() bool {
 }
 
 // stay keeps the device from giving back what it has, until leave. Its error says that it is too late.
-func (d *Device) stay() error {
+func (d *nativeDevice) stay() error {
 	d.calls.Add(1)
 	if d.phase.Load() >= isLeft {
 		d.calls.Add(-1)
@@ -221,10 +223,10 @@ func (d *Device) stay() error {
 	return nil
 }
 
-func (d *Device) leave() { d.calls.Add(-1) }
+func (d *nativeDevice) leave() { d.calls.Add(-1) }
 
 // takeBack waits until no other device uses anything of this one, and reports false if the context ends before.
-func (d *Device) takeBack(ctx context.Context) bool {
+func (d *nativeDevice) takeBack(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
 		if !wake.Lock(ctx, &m.tl.mu) { // the thread of a lane may have it for long
 			return false
@@ -250,8 +252,8 @@ func (m mark) outlasted() bool {
 	defer cancel()
 	if d.stay() != nil { // its streams are gone, or about to be, unless they are left
 		select {
-		case <-d.closed:
-			return !d.leftBehind.Load()
+		case <-d.ending.over:
+			return !d.ending.leftBehind.Load()
 		case <-ctx.Done():
 			return false
 		}
@@ -275,17 +277,17 @@ func (tl *timeline) end() {
 }
 
 // givenBack waits until the thread has given everything back, and returns what it could not. Drivers may wait for work that does not end.
-func (d *Device) givenBack(ctx context.Context) []error {
+func (d *nativeDevice) givenBack(ctx context.Context) []error {
 	select {
-	case <-d.closed:
-		return d.left
+	case <-d.ending.over:
+		return d.ending.left
 	case <-ctx.Done():
 	}
 	late := time.NewTimer(2 * giveBackTime)
 	defer late.Stop()
 	select {
-	case <-d.closed:
-		return d.left
+	case <-d.ending.over:
+		return d.ending.left
 	case <-late.C:
 		return []error{fmt.Errorf("gpu: device %s: the driver has not taken everything back %v after the context of Close ended: %w: %w",
 			d.info.Name, 2*giveBackTime, driver.ErrBusy, ctx.Err())}
@@ -308,12 +310,12 @@ func (d *Device) destroy() []error {
 	g := giving{Device: d, ctx: ctx}
 	if found := d.lost.Load(); found != nil {
 		g.lost = true
-		if found != d.known {
+		if found != d.ending.known {
 			g.errs = append(g.errs, found.err)
 		}
 	}
 	why := "other devices' work still uses what it has"
-	if !d.inUse {
+	if !d.ending.inUse {
 		why = g.endStreams()
 	}
 	if why != "" {
@@ -431,16 +433,16 @@ func (g *giving) giveBack() {
 	if g.standsIn.Size > 0 {
 		g.add(g.drv.Free(g.standsIn))
 	}
-	if !g.overdue { // else calls may still use the memory
+	if !g.ending.overdue { // else calls may still use the memory
 		g.add(g.stage.close())
 	}
 	for _, err := range append(g.pools.close(), g.buffers.close(false, 0)...) { // in this order, for pools may leave buffers
 		g.add(err)
 	}
 	g.add(g.events.close(g.ctx))
-	g.refusalMu.Lock()
-	refusals := g.refusals
-	g.refusalMu.Unlock()
+	g.ending.refusalMu.Lock()
+	refusals := g.ending.refusals
+	g.ending.refusalMu.Unlock()
 	for _, err := range refusals {
 		g.add(err)
 	}
@@ -460,7 +462,7 @@ func (tl *timeline) settle(ctx context.Context) error {
 // drain waits until a stream has done what it has been given. It reports false if the context ends or stop returns true before. It runs on a
 // bound thread. If a query fails, it asks again about the same event: a pending event may not be recorded
 // again. For the same reason an event that stays pending does not go back to the pool.
-func (d *Device) drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
+func (d *nativeDevice) drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.events.get()
 	if err != nil {
 		return false, err
@@ -488,7 +490,7 @@ func (d *Device) drain(ctx context.Context, h driver.Stream, stop func() bool) (
 
 // insist calls a function again while its error is driver.ErrBusy, until the context ends: the device may
 // soon finish what keeps it busy. It runs on the device's thread, while the device is being closed.
-func (d *Device) insist(ctx context.Context, f func() error) (err error) {
+func (d *nativeDevice) insist(ctx context.Context, f func() error) (err error) {
 	wake.Until(ctx, func() bool {
 		err = f()
 		return !errors.Is(err, driver.ErrBusy)
@@ -498,7 +500,7 @@ func (d *Device) insist(ctx context.Context, f func() error) (err error) {
 
 // outlastAdopted waits a moment for adopted streams to pass the work that this device gave them, and reports
 // whether they have. If the driver itself has lost the device, they count as having passed.
-func (d *Device) outlastAdopted(ctx context.Context) bool {
+func (d *nativeDevice) outlastAdopted(ctx context.Context) bool {
 	for _, q := range d.all() {
 		if !q.tl.adopted {
 			continue
@@ -526,7 +528,7 @@ func (tl *timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 
 // outlastOthers waits a moment until no stream of a device that was given up waits for what others bring any more, and reports whether that
 // is so. The streams have been destroyed, which no driver waits for.
-func (d *Device) outlastOthers(ctx context.Context) bool {
+func (d *nativeDevice) outlastOthers(ctx context.Context) bool {
 	var gaveUp *CloseError
 	if !errors.As(d.failed(), &gaveUp) {
 		return true
@@ -550,8 +552,8 @@ func (tl *timeline) stillAwaits() bool {
 // work, or waits for what others bring. To free memory, or to close the device, the driver would wait for
 // that stream, and would take no work of the process meanwhile. What that work holds stays held: Order.Free fails, and
 // functions that were to be called when memory is used no more are not.
-func (d *Device) leaveBehind(why string) error {
-	d.leftBehind.Store(true)
+func (d *nativeDevice) leaveBehind(why string) error {
+	d.ending.leftBehind.Store(true)
 	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.info.Name, why, driver.ErrBusy)
 	for _, q := range d.all() {
 		q.tl.retireMu.Lock()
@@ -569,10 +571,10 @@ func (d *Device) leaveBehind(why string) error {
 
 // notTaken notes, if err is not nil, that the driver has not taken back what it was given, for Close to tell. It is not given that
 // again: it may have taken it all the same, and made something else of it since.
-func (d *Device) notTaken(err error) {
+func (d *nativeDevice) notTaken(err error) {
 	if err != nil {
-		d.refusalMu.Lock()
-		d.refusals = append(d.refusals, err)
-		d.refusalMu.Unlock()
+		d.ending.refusalMu.Lock()
+		d.ending.refusals = append(d.ending.refusals, err)
+		d.ending.refusalMu.Unlock()
 	}
 }

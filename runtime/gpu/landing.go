@@ -21,7 +21,7 @@ type landings struct {
 	pause time.Duration // before the next question; only the timer's function uses it
 }
 
-func (l *landings) init(d *Device) {
+func (l *landings) init(d *nativeDevice) {
 	l.timer = time.AfterFunc(time.Hour, d.askLandings)
 	l.timer.Stop()
 }
@@ -43,7 +43,7 @@ func (tl *timeline) landLater(seq uint64) {
 func (tl *timeline) lacksLanding() bool { return tl.lands.Load() > tl.passed.Load() && tl.busy() }
 
 // askLandings asks about the downloads that are in flight, on the timer's goroutine.
-func (d *Device) askLandings() {
+func (d *nativeDevice) askLandings() {
 	l := &d.landings
 	again, further := false, false
 	for _, q := range d.all() {

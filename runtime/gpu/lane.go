@@ -77,7 +77,7 @@ const (
 func (s *submission) byLane() bool { return s.op.Kind == work.Collect }
 
 // addLane adds a lane and its queue to those that the device closes and polls.
-func (d *Device) addLane(l lane, q *Queue) error {
+func (d *nativeDevice) addLane(l lane, q *Queue) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.failed(); err != nil {
@@ -89,7 +89,7 @@ func (d *Device) addLane(l lane, q *Queue) error {
 	return nil
 }
 
-func (d *Device) removeLane(l lane, q *Queue) {
+func (d *nativeDevice) removeLane(l lane, q *Queue) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lanes = slices.DeleteFunc(d.lanes, func(x lane) bool { return x == l })
@@ -97,14 +97,14 @@ func (d *Device) removeLane(l lane, q *Queue) {
 	d.every.Store(&all)
 }
 
-func (d *Device) listLanes() []lane {
+func (d *nativeDevice) listLanes() []lane {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.lanes)
 }
 
 // failLanes fails the lanes of a device that is lost.
-func (d *Device) failLanes(err error) {
+func (d *nativeDevice) failLanes(err error) {
 	for _, l := range d.listLanes() {
 		if _, issued := l.halted(); issued == nil {
 			go l.fail(err)
@@ -113,7 +113,7 @@ func (d *Device) failLanes(err error) {
 }
 
 // closeLanes closes the lanes that are left, all at the same time.
-func (d *Device) closeLanes(ctx context.Context) error {
+func (d *nativeDevice) closeLanes(ctx context.Context) error {
 	left := d.listLanes()
 	return each(len(left), func(i int) error { return left[i].closeWithDevice(ctx) })
 }

@@ -292,7 +292,7 @@ func (q *Queue) call(s *submission) {
 	}
 	s.since = now()
 	q.dev.mu.Lock()
-	s.link(&q.dev.called)
+	s.link(&q.dev.pending.called)
 	q.dev.mu.Unlock()
 	err := errGoexit
 	defer func() {

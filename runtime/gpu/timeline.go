@@ -15,7 +15,7 @@ import (
 
 // A timeline is a stream with its work numbered in order: one number says what is done.
 type timeline struct {
-	dev  *Device
+	dev  *nativeDevice
 	lane lane // nil if it is a queue's of the program
 	h    driver.Stream
 
@@ -52,7 +52,7 @@ type timeline struct {
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
 }
 
-func newTimeline(d *Device) *timeline {
+func newTimeline(d *nativeDevice) *timeline {
 	tl := &timeline{dev: d, tidyAt: tidyEvery}
 	tl.ring.head = 1
 	return tl
@@ -445,7 +445,7 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 // borrow tells the devices of others' buffers that the work is about to use them.
 func (s *submission) borrow(to mark) (err error) {
 	use := func(b *Buffer) {
-		if err == nil && b.dev != to.tl.dev && !b.dev.lent.add(to) {
+		if err == nil && &b.dev.nativeDevice != to.tl.dev && !b.dev.lent.add(to) {
 			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
 		}
 		if b.dev.short.Load() > 0 {

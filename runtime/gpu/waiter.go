@@ -91,14 +91,14 @@ func (s *submission) HandOver(chain *sema.Timepoint) {
 
 // A readyList gathers submissions of a device that are ready to be issued.
 type readyList struct {
-	dev         *Device
+	dev         *nativeDevice
 	first, last *submission
 }
 
 func (l *readyList) add(s *submission) {
-	if l.dev != s.q.dev {
+	if l.dev != s.q.tl.dev {
 		l.flush()
-		l.dev, l.first = s.q.dev, s
+		l.dev, l.first = s.q.tl.dev, s
 	} else {
 		l.last.next = s
 	}
