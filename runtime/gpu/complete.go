@@ -52,7 +52,7 @@ func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error
 	if _, ok := err.(*SubmitError); ok {
 		return err
 	}
-	return &SubmitError{op.String(), kernel, label, q.mention(), q.dev.info.Name, err, q.dev.receipt(err)}
+	return &SubmitError{op.String(), kernel, label, q.mention(), q.tl.dev.info.Name, err, q.dev.receipt(err)}
 }
 
 // failSignals fails what a submission would have signalled and returns what that releases.

@@ -20,7 +20,9 @@ func (d *nativeDevice) failed() error {
 	return nil
 }
 
-func (d *nativeDevice) closedError() error { return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed) }
+func (d *nativeDevice) closedError() error {
+	return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)
+}
 
 // halted returns why the device issues nothing any more, not even what it has taken.
 func (d *nativeDevice) halted() error {

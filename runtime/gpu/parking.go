@@ -115,7 +115,7 @@ func (d *nativeDevice) wantPassing() {
 // timepoint takes a timepoint for the submission.
 func (s *submission) timepoint() *sema.Timepoint {
 	if len(s.tps) > 0 {
-		return s.q.dev.timepoints.Get(s)
+		return s.q.tl.dev.timepoints.Get(s)
 	}
 	s.tp.Init(s)
 	return &s.tp
@@ -125,6 +125,6 @@ func (s *submission) putTimepoint(t *sema.Timepoint) {
 	if t == &s.tp {
 		*t = sema.Timepoint{}
 	} else {
-		s.q.dev.timepoints.Put(t)
+		s.q.tl.dev.timepoints.Put(t)
 	}
 }

@@ -101,7 +101,7 @@ func (s *submission) lacksEvent() bool {
 	if kind := s.op.Kind; s.event != nil || kind.OnHost() || s.byLane() || kind == work.Barrier {
 		return false
 	}
-	s.event = s.q.dev.events.take()
+	s.event = s.q.tl.dev.events.take()
 	return s.event == nil
 }
 

@@ -177,8 +177,8 @@ func (s *submission) letGoDeps() {
 // isParked reports whether the submission is in the list of parked ones: who enlists it has left all its timepoints. The caller holds
 // a count of it.
 func (s *submission) isParked() bool {
-	s.q.dev.mu.Lock()
-	defer s.q.dev.mu.Unlock()
+	s.q.tl.dev.mu.Lock()
+	defer s.q.tl.dev.mu.Unlock()
 	return s.after != nil
 }
 
@@ -205,7 +205,7 @@ func (s *submission) cancel(err error) {
 			sema.Release(s.q.completeBarrier(s))
 			return
 		}
-		s.q.dev.ready(s)
+		s.q.tl.dev.ready(s)
 	}
 }
 

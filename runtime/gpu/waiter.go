@@ -62,7 +62,7 @@ func (s *submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
 		return false, s.q.completeBarrier(s)
 	}
 	if s.byLane() {
-		s.q.dev.unpark(s)
+		s.q.tl.dev.unpark(s)
 		return s.q.tl.lane.ready(s) != nil, nil // the device's thread fails it: that would nest without end here
 	}
 	return true, nil
@@ -73,7 +73,7 @@ func (s *submission) IssueHere() bool {
 	if s.op.Kind.OnHost() || s.mayWait() || s.lacksEvent() || s.q.load() >= 64 {
 		return false
 	}
-	s.q.dev.unpark(s)
+	s.q.tl.dev.unpark(s)
 	s.q.run(s)
 	return true
 }
