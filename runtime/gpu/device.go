@@ -227,10 +227,10 @@ func (d *Device) Stats() Stats {
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()
-	s.Parked, s.InFlight = d.pending.nparked, d.pending.npassing.Load()
+	s.Parked = d.pending.nparked
 	d.mu.Unlock()
+	s.InFlight = d.inFlight()
 	for _, q := range d.all() {
-		s.InFlight += q.tl.inFlight()
 		q.mu.Lock()
 		s.Events.Free += q.kept
 		s.Records.Made += q.records.Made
