@@ -213,8 +213,8 @@ func (g *giving) freePooled(h driver.Stream) {
 
 // giveBack gives back all but the streams, which are gone.
 func (g *giving) giveBack() {
-	for _, q := range g.all() {
-		q.tl.abandon()
+	for _, tl := range g.all() {
+		tl.abandon()
 	}
 	for _, err := range g.times.close(g.ctx, g.Device) {
 		g.add(err)

@@ -37,8 +37,8 @@ func (d *nativeDevice) collect(mayBlock bool) {
 		return
 	}
 	defer d.leave()
-	for _, q := range d.all() {
-		q.tl.collect()
+	for _, tl := range d.all() {
+		tl.collect()
 	}
 	for _, tl := range d.lent.timelines() {
 		tl.collect()

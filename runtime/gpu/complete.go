@@ -84,7 +84,7 @@ func (d *nativeDevice) recycle(s *submission) {
 	var held bufferRun
 	d.letGo(s, &held)
 	held.release()
-	s.q.putAll(s, s)
+	s.q.tl.putAll(s, s)
 }
 
 // letGo lets go of all that a submission held, but of the event only if somebody else has it too. Buffers it puts into a run.

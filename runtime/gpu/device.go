@@ -87,11 +87,10 @@ func (d *Device) start() error {
 		if err != nil {
 			return err
 		}
-		tl := newTimeline(&d.nativeDevice)
-		tl.h = h
-		d.queues = append(d.queues, &Queue{dev: d, tl: tl, index: i, priority: priority})
-		all := d.queues
-		d.every.Store(&all)
+		q := newQueue(d, i)
+		q.tl.h, q.priority = h, priority
+		d.queues = append(d.queues, q)
+		d.addTimeline(q.tl)
 	}
 	if d.timesOf() != NoTimes {
 		d.times.clock.compare(d)
@@ -230,13 +229,8 @@ func (d *Device) Stats() Stats {
 	s.Parked = d.pending.nparked
 	d.mu.Unlock()
 	s.InFlight = d.inFlight()
-	for _, q := range d.all() {
-		q.mu.Lock()
-		s.Events.Free += q.kept
-		s.Records.Made += q.records.Made
-		s.Records.Held += q.records.Held
-		s.Records.Free += q.records.Free
-		q.mu.Unlock()
+	for _, tl := range d.all() {
+		tl.free.addTo(&s)
 	}
 	return s
 }

@@ -190,10 +190,8 @@ func (p producer) String() string {
 	if p.late {
 		op = "barrier behind " + op
 	}
-	for _, q := range p.tl.dev.all() {
-		if q.tl == p.tl {
-			on = q.String()
-		}
+	if slices.Contains(p.tl.dev.all(), p.tl) {
+		on = p.tl.queue.String()
 	}
 	return fmt.Sprintf("%s on %s, in flight", op, on)
 }

@@ -23,8 +23,8 @@ func Dump(devices ...*Device) string {
 			continue
 		}
 		d.dump(&b)
-		for _, q := range d.all() {
-			q.tl.dump(&b)
+		for _, tl := range d.all() {
+			tl.dump(&b)
 		}
 		if held := d.heldForParked(); held != "" {
 			fmt.Fprintf(&b, "  parked: %s is held\n", held)
@@ -75,8 +75,8 @@ func (d *Device) heldForParked() string {
 	for _, l := range d.lanes {
 		locks[&l.(*Channel).mu] = "Channel.mu"
 	}
-	for _, q := range d.all() {
-		locks[&q.tl.ring.mu] = "ring.mu"
+	for _, tl := range d.all() {
+		locks[&tl.ring.mu] = "ring.mu"
 	}
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
 		for _, p := range s.waits {
@@ -192,10 +192,8 @@ func (m mark) describe() string {
 
 // name names a timeline by its queue.
 func (tl *timeline) name() string {
-	for _, q := range tl.dev.all() {
-		if q.tl == tl {
-			return q.mention()
-		}
+	if slices.Contains(tl.dev.all(), tl) {
+		return tl.queue.mention()
 	}
 	return "a queue that is gone"
 }

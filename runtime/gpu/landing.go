@@ -46,10 +46,10 @@ func (tl *timeline) lacksLanding() bool { return tl.lands.Load() > tl.passed.Loa
 func (d *nativeDevice) askLandings() {
 	l := &d.landings
 	again, further := false, false
-	for _, q := range d.all() {
-		if passed := q.tl.passed.Load(); q.tl.lacksLanding() {
-			q.tl.poll(q.tl.lands.Load(), 1)
-			again, further = again || q.tl.lacksLanding(), further || q.tl.passed.Load() > passed
+	for _, tl := range d.all() {
+		if passed := tl.passed.Load(); tl.lacksLanding() {
+			tl.poll(tl.lands.Load(), 1)
+			again, further = again || tl.lacksLanding(), further || tl.passed.Load() > passed
 		}
 	}
 	open := d.phase.Load() < isLeft
@@ -62,7 +62,7 @@ func (d *nativeDevice) askLandings() {
 	}
 	l.pause = 0
 	l.armed.Store(false)
-	if open && slices.ContainsFunc(d.all(), func(q *Queue) bool { return q.tl.lacksLanding() }) {
+	if open && slices.ContainsFunc(d.all(), (*timeline).lacksLanding) {
 		l.arm() // for a download that found it armed just before
 	}
 }

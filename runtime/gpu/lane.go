@@ -76,24 +76,24 @@ const (
 // in a trace and give it other work, which is issued as on other queues.
 func (s *submission) byLane() bool { return s.op.Kind == work.Collect }
 
-// addLane adds a lane and its queue to those that the device closes and polls.
-func (d *nativeDevice) addLane(l lane, q *Queue) error {
+// addLane adds a lane and its timeline to those that the device closes and polls.
+func (d *nativeDevice) addLane(l lane, tl *timeline) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.failed(); err != nil {
 		return err
 	}
 	d.lanes = append(d.lanes, l)
-	all := append(slices.Clip(d.all()), q)
+	all := append(slices.Clip(d.all()), tl)
 	d.every.Store(&all)
 	return nil
 }
 
-func (d *nativeDevice) removeLane(l lane, q *Queue) {
+func (d *nativeDevice) removeLane(l lane, tl *timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lanes = slices.DeleteFunc(d.lanes, func(x lane) bool { return x == l })
-	all := slices.DeleteFunc(slices.Clone(d.all()), func(x *Queue) bool { return x == q })
+	all := slices.DeleteFunc(slices.Clone(d.all()), func(x *timeline) bool { return x == tl })
 	d.every.Store(&all)
 }
 

@@ -77,8 +77,8 @@ func (d *nativeDevice) check(err error) {
 // holds until the device is closed.
 func (d *nativeDevice) failInFlight() {
 	err := d.lost.Load().err
-	for _, q := range d.all() {
-		sema.Release(q.tl.failInFlight(err))
+	for _, tl := range d.all() {
+		sema.Release(tl.failInFlight(err))
 	}
 	d.cancelParked(err, true)
 }

@@ -95,8 +95,8 @@ func (d *nativeDevice) letGoOf(ctx context.Context, u *unended) {
 	}
 
 	d.poller.Stop()
-	for _, q := range d.all() {
-		q.tl.end()
+	for _, tl := range d.all() {
+		tl.end()
 	}
 	d.mu.Lock()
 	d.phase.Store(isEnded)
@@ -107,8 +107,8 @@ func (d *nativeDevice) letGoOf(ctx context.Context, u *unended) {
 // inFlight returns how many submissions are in flight, with barriers that pass behind some.
 func (d *nativeDevice) inFlight() int {
 	n := d.pending.npassing.Load()
-	for _, q := range d.all() {
-		n += q.tl.inFlight()
+	for _, tl := range d.all() {
+		n += tl.inFlight()
 	}
 	return n
 }
@@ -116,11 +116,11 @@ func (d *nativeDevice) inFlight() int {
 // lastIssued returns the last number of each timeline. Nothing comes behind it: the device has stopped, and
 // whoever issues checks that under the timeline's mu.
 func (d *nativeDevice) lastIssued() (last frontier) {
-	for _, q := range d.all() {
-		locked := q.tl.lockToEnd()
-		last = append(last, mark{q.tl, q.tl.issued.Load()})
+	for _, tl := range d.all() {
+		locked := tl.lockToEnd()
+		last = append(last, mark{tl, tl.issued.Load()})
 		if locked {
-			q.tl.mu.Unlock()
+			tl.mu.Unlock()
 		}
 	}
 	return last
@@ -218,8 +218,8 @@ func (d *nativeDevice) givenBack(ctx context.Context) []error {
 // runs on the device's thread.
 func (d *nativeDevice) destroyStreams(ctx context.Context, others []driver.Stream, add func(error)) (why string) {
 	var streams []driver.Stream
-	for _, q := range d.all() {
-		if tl := q.tl; !tl.adopted {
+	for _, tl := range d.all() {
+		if !tl.adopted {
 			streams = append(streams, tl.h)
 		}
 	}
@@ -312,11 +312,11 @@ func (d *nativeDevice) insist(ctx context.Context, f func() error) (err error) {
 // outlastAdopted waits a moment for adopted streams to pass the work that this device gave them, and reports
 // whether they have. If the driver itself has lost the device, they count as having passed.
 func (d *nativeDevice) outlastAdopted(ctx context.Context) bool {
-	for _, q := range d.all() {
-		if !q.tl.adopted {
+	for _, tl := range d.all() {
+		if !tl.adopted {
 			continue
 		}
-		if !q.tl.hasPassedIn(ctx, q.tl.issued.Load()) { // there is an event behind all that such a stream has
+		if !tl.hasPassedIn(ctx, tl.issued.Load()) { // there is an event behind all that such a stream has
 			return false
 		}
 	}
@@ -345,7 +345,7 @@ func (d *nativeDevice) outlastOthers(ctx context.Context) bool {
 		return true
 	}
 	return wake.Until(ctx, func() bool {
-		return !slices.ContainsFunc(d.all(), func(q *Queue) bool { return q.tl.stillAwaits() })
+		return !slices.ContainsFunc(d.all(), (*timeline).stillAwaits)
 	})
 }
 
@@ -366,16 +366,16 @@ func (tl *timeline) stillAwaits() bool {
 func (d *nativeDevice) leaveBehind(why string) error {
 	d.ending.leftBehind.Store(true)
 	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.info.Name, why, driver.ErrBusy)
-	for _, q := range d.all() {
-		q.tl.retireMu.Lock()
-		q.tl.ring.mu.Lock()
-		for seq := q.tl.ring.head; seq <= q.tl.issued.Load(); seq++ {
-			if l := q.tl.ring.at(seq).lent; l != nil {
+	for _, tl := range d.all() {
+		tl.retireMu.Lock()
+		tl.ring.mu.Lock()
+		for seq := tl.ring.head; seq <= tl.issued.Load(); seq++ {
+			if l := tl.ring.at(seq).lent; l != nil {
 				l.tell(left)
 			}
 		}
-		q.tl.ring.mu.Unlock()
-		q.tl.retireMu.Unlock()
+		tl.ring.mu.Unlock()
+		tl.retireMu.Unlock()
 	}
 	return left
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A nativeDevice is what the scheduler has of a device: the driver's device, the queues whose streams
-// it gives work, what it takes for that (events, timepoints, threads), and how far the device has been
+// A nativeDevice is what the scheduler has of a device: the driver's device, the timelines that it
+// gives work, what it takes for that (events, timepoints, threads), and how far the device has been
 // lost or closed. It knows no memory, recordings, communicators, traces or options: those are of the
 // [Device] around it, its owner.
 type nativeDevice struct {
@@ -22,7 +22,7 @@ type nativeDevice struct {
 	adopts driver.Adopter // nil if the driver takes no streams of others
 	owner  owner
 
-	every      atomic.Pointer[[]*Queue] // of the program, of lanes, and on adopted streams; replaced under mu
+	every      atomic.Pointer[[]*timeline] // of the program's queues, of lanes, and of adopted streams; replaced under mu
 	events     eventPool
 	timepoints sema.TimepointPool
 	waits      wake.Policy
@@ -74,8 +74,8 @@ func (d *nativeDevice) init(drv driver.Device, of driver.Driver, by owner) {
 	d.landings.init(d)
 }
 
-// all returns all queues.
-func (d *nativeDevice) all() []*Queue {
+// all returns all timelines.
+func (d *nativeDevice) all() []*timeline {
 	if p := d.every.Load(); p != nil {
 		return *p
 	}

@@ -4,8 +4,8 @@ import "github.com/puregpu/puregpu/runtime/internal/wake"
 
 // wanted reports whether somebody is parked until a timeline has passed more than it is known to have.
 func (d *nativeDevice) wanted() bool {
-	for _, q := range d.all() {
-		if q.tl.busy() && q.tl.passed.Load() < q.tl.wanted.Load() {
+	for _, tl := range d.all() {
+		if tl.busy() && tl.passed.Load() < tl.wanted.Load() {
 			return true
 		}
 	}
@@ -16,9 +16,9 @@ func (d *nativeDevice) wanted() bool {
 // and whether any was asked. With again, which says that the caller asks without a pause, it leaves out
 // those to which somebody is giving work.
 func (d *nativeDevice) askWanted(again bool) (further, asked bool) {
-	for _, q := range d.all() {
-		if wanted := q.tl.wanted.Load(); q.tl.busy() && q.tl.passed.Load() < wanted && !q.tl.crowded(again, wake.PollerRests) {
-			further, asked = q.tl.poll(wanted, 1) || further, true
+	for _, tl := range d.all() {
+		if wanted := tl.wanted.Load(); tl.busy() && tl.passed.Load() < wanted && !tl.crowded(again, wake.PollerRests) {
+			further, asked = tl.poll(wanted, 1) || further, true
 		}
 	}
 	return further, asked
@@ -34,8 +34,8 @@ func (tl *timeline) crowded(again bool, rounds int32) bool {
 // memory of this one. They are asked about later work as long as somebody waits for memory to come back
 // (short).
 func (d *nativeDevice) askAll() {
-	for _, q := range d.all() {
-		q.tl.want(q.tl.issued.Load() + 1)
+	for _, tl := range d.all() {
+		tl.want(tl.issued.Load() + 1)
 	}
 	d.lent.any(func(m mark) bool {
 		m.tl.want(m.seq)

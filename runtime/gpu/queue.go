@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"unique"
 
@@ -29,59 +28,16 @@ type Queue struct {
 	index    int
 	priority int
 	name     atomic.Pointer[string]
-
-	mu   sync.Mutex
-	free *submission
-	kept int // events of the free ones
-
-	records ObjectStats
 }
 
 // Device returns the queue's device.
 func (q *Queue) Device() *Device { return q.dev }
 
-// get takes a record.
-func (q *Queue) get(kind work.Kind) *submission {
-	q.mu.Lock()
-	s := q.free
-	if s != nil {
-		q.free = s.next
-		q.records.Free--
-		if s.event != nil {
-			q.kept--
-		}
-	} else {
-		q.records.Made++
-		q.records.Held++
-	}
-	q.mu.Unlock()
-	if s == nil {
-		s = newSubmission(q)
-	}
-	s.next, s.op.Kind, s.act, s.cold = nil, kind, actions[kind], !kind.Plain()
-	return s
-}
-
-// putAll puts a chain of records back.
-func (q *Queue) putAll(first, last *submission) {
-	kept, n := 0, 1
-	for s := first; s != last; s = s.next {
-		n++
-		if s.event != nil {
-			kept++
-		}
-	}
-	if last.event != nil {
-		kept++
-	}
-	q.mu.Lock()
-	last.next, q.free = q.free, first
-	q.kept += kept
-	q.records.Free += n
-	q.mu.Unlock()
-	if q.tl.closed.Load() {
-		q.trim()
-	}
+// newQueue makes a queue with a timeline, of which nothing knows yet.
+func newQueue(d *Device, index int) *Queue {
+	q := &Queue{dev: d, tl: newTimeline(&d.nativeDevice), index: index}
+	q.tl.queue = q
+	return q
 }
 
 // submit captures the lists and issues the submission, or parks it.

@@ -67,9 +67,9 @@ func (d *nativeDevice) nextToReclaim() (fn func()) {
 
 // awaitsOthers reports whether a stream waits for what others bring, as far as is known, and has it asked when that has come.
 func (d *nativeDevice) awaitsOthers() (awaits bool) {
-	for _, q := range d.all() {
-		if seq := q.tl.awaiting.Load(); seq > q.tl.passed.Load() {
-			q.tl.want(seq)
+	for _, tl := range d.all() {
+		if seq := tl.awaiting.Load(); seq > tl.passed.Load() {
+			tl.want(seq)
 			awaits = true
 		}
 	}

@@ -15,9 +15,12 @@ import (
 
 // A timeline is a stream with its work numbered in order: one number says what is done.
 type timeline struct {
-	dev  *nativeDevice
-	lane lane // nil if it is a queue's of the program
-	h    driver.Stream
+	dev   *nativeDevice
+	queue *Queue // that takes the work
+	lane  lane   // nil if it is a queue's of the program
+	h     driver.Stream
+
+	free records // of submissions
 
 	// The stream of an adopted queue is somebody else's, and may be given work by others: all that the queue gives it has an event behind it, and
 	// once the queue is closed it is not touched any more, which is set under mu.
