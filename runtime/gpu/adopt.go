@@ -36,16 +36,16 @@ func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 	case stream == 0:
 		return nil, argument(op, "no stream; the default stream is another one with each context, and cannot be adopted")
 	}
-	for _, q := range d.all() {
-		if q.tl.h == stream && !q.tl.adopted {
-			return nil, argument(op, "stream %#x is that of %v", uintptr(stream), q)
+	for _, tl := range d.all() {
+		if tl.h == stream && !tl.adopted {
+			return nil, argument(op, "stream %#x is that of %v", uintptr(stream), tl.queue)
 		}
 	}
-	q := &Queue{dev: d, tl: newTimeline(d), index: -1}
+	q := newQueue(d, -1)
 	q.tl.h, q.tl.adopted = stream, true
 	err := d.do(func() (err error) {
 		if q.priority, err = d.adopter.AdoptStream(stream); err == nil {
-			d.addQueue(q)
+			d.addTimeline(q.tl)
 		}
 		return err
 	})
@@ -72,7 +72,7 @@ func (q *Queue) Close() error {
 	tl.closed.Store(true)
 	tl.mu.Unlock()
 	d.cancelThose(tl.closedError(), func(s *submission) bool { return s.q == q && s.mode != passing })
-	q.trim()
+	tl.trim()
 	tl.want(tl.issued.Load()) // so that what its work holds is let go of
 	d.removeSpent()
 	return nil
@@ -106,34 +106,33 @@ func (tl *timeline) mayGive() error {
 	if tl.closed.Load() {
 		return tl.closedError()
 	}
-	captures, err := tl.dev.adopter.Capturing(tl.h)
+	captures, err := tl.dev.adopts.Capturing(tl.h)
 	if err == nil && captures {
 		err = fmt.Errorf("somebody captures what native stream %#x is given: %w", uintptr(tl.h), driver.ErrBusy)
 	}
 	return err
 }
 
-// addQueue adds a queue to those that the device asks.
-func (d *Device) addQueue(q *Queue) {
+// addTimeline adds a timeline to those that the device asks.
+func (d *nativeDevice) addTimeline(tl *timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := append(slices.Clip(d.all()), q)
+	all := append(slices.Clip(d.all()), tl)
 	d.every.Store(&all)
 }
 
-// removeSpent has the device not ask those queues any more that were closed, and whose streams have passed all that they were given.
-func (d *Device) removeSpent() {
+// removeSpent has the device not ask those timelines any more whose queues were closed, and whose streams have passed all that they were given.
+func (d *nativeDevice) removeSpent() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if all := d.all(); slices.ContainsFunc(all, (*Queue).spent) {
-		all = slices.DeleteFunc(slices.Clone(all), (*Queue).spent)
+	if all := d.all(); slices.ContainsFunc(all, (*timeline).spent) {
+		all = slices.DeleteFunc(slices.Clone(all), (*timeline).spent)
 		d.every.Store(&all)
 	}
 }
 
-// spent reports whether nothing will be heard of a queue any more. Nor is anybody about to ask about an event of it.
-func (q *Queue) spent() bool {
-	tl := q.tl
+// spent reports whether nothing will be heard of a timeline any more. Nor is anybody about to ask about an event of it.
+func (tl *timeline) spent() bool {
 	if !tl.closed.Load() || tl.passed.Load() < tl.issued.Load() || !tl.askMu.TryLock() {
 		return false
 	}

@@ -99,7 +99,7 @@ func (p *Pool) allocate(tl *timeline, size uint64) (driver.Mem, error) {
 	if !p.keeps {
 		return p.allocateOpen(tl, size)
 	}
-	return tl.dev.pooling.AllocAsync(tl.h, p.native, size) // the pool is not closed before the device
+	return tl.device().pooling.AllocAsync(tl.h, p.native, size) // the pool is not closed before the device
 }
 
 // allocateOpen is allocate for a pool that may be closed.
@@ -110,7 +110,7 @@ func (p *Pool) allocateOpen(tl *timeline, size uint64) (m driver.Mem, err error)
 		return m, err
 	}
 	p.live.Add(1)
-	if m, err = tl.dev.pooling.AllocAsync(tl.h, p.native, size); err != nil {
+	if m, err = tl.device().pooling.AllocAsync(tl.h, p.native, size); err != nil {
 		p.live.Add(-1)
 	}
 	return m, err
@@ -427,7 +427,7 @@ func (b *Buffer) freeAsync(tl *timeline, h driver.Stream) error {
 	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
 		p.shared.Store(true)
 	}
-	err := tl.dev.pooling.FreeAsync(h, b.mem)
+	err := tl.device().pooling.FreeAsync(h, b.mem)
 	if !p.keeps && p.live.Add(-1) == 0 && p.closed.Load() {
 		p.dev.sweepPools()
 	}

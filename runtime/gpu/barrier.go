@@ -13,7 +13,7 @@ func (q *Queue) passOn(s *submission) {
 		passed, err := m.status()
 		switch {
 		case err != nil:
-			q.dev.failSubmission(s, err)
+			q.tl.dev.failSubmission(s, err)
 			return
 		case !passed:
 			s.deps[live], s.deps[i] = m, s.deps[live]
@@ -21,7 +21,7 @@ func (q *Queue) passOn(s *submission) {
 		}
 	}
 	if live == 0 && !s.late {
-		sema.Release(q.dev.complete(s))
+		sema.Release(q.tl.dev.complete(s))
 		return
 	}
 	s.deps = s.deps[:max(live, 1)] // a barrier behind a barrier may wait though the work has been passed
@@ -55,19 +55,19 @@ func (s *submission) wantDeps() {
 // completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that
 // this releases.
 func (q *Queue) completeBarrier(s *submission) *sema.Timepoint {
-	if q.dev.unpark(s) {
-		defer q.dev.npassing.Add(-1) // after its signals, which Close waits for
+	if q.tl.dev.unpark(s) {
+		defer q.tl.dev.pending.npassing.Add(-1) // after its signals, which Close waits for
 	}
 	f := s.err.Load()
 	if f == nil {
-		f = q.dev.lost.Load()
+		f = q.tl.dev.lost.Load()
 	}
 	if f != nil {
-		released := q.dev.failSignals(s, f.err)
-		q.dev.recycle(s)
+		released := q.tl.dev.failSignals(s, f.err)
+		q.tl.dev.recycle(s)
 		return released
 	}
-	released := q.dev.signal(s)
+	released := q.tl.dev.signal(s)
 	if len(s.deps) > 1 {
 		var room [4]sema.Mark
 		behind := s.deps.marks(room[:0])
@@ -75,6 +75,6 @@ func (q *Queue) completeBarrier(s *submission) *sema.Timepoint {
 			p.Semaphore.Forget(p.Value, behind)
 		}
 	}
-	q.dev.recycle(s)
+	q.tl.dev.recycle(s)
 	return released
 }

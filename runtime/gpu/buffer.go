@@ -40,14 +40,11 @@ const Alignment = 256
 
 // deviceMemory is what a device has, and knows, of memory.
 type deviceMemory struct {
-	buffers   bufferStats
-	pools     pools
-	current   atomic.Pointer[Pool]
-	sweeping  atomic.Bool // closed pools will be looked at again
-	reclaimer reclaimer
-	frees     parkedFrees
-	lent      loan         // what other devices' work uses of this one
-	short     atomic.Int32 // closed buffers and events that were lent: while there are any, all work that may use them is asked about
+	buffers  bufferStats
+	pools    pools
+	current  atomic.Pointer[Pool]
+	sweeping atomic.Bool // closed pools will be looked at again
+	frees    parkedFrees
 }
 
 // A Buffer is memory. It is freed when it has been closed and no submission uses it any more, or, if a queue allocated it, when

@@ -245,7 +245,7 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
 		channelThread: channelThread{thread: wake.NewThread(&d.waits)}}
 	c.channelLife.init()
-	c.q = &Queue{dev: d, tl: newTimeline(d), index: -1}
+	c.q = newQueue(d, -1)
 	c.q.tl.lane = c
 	started := make(chan error, 1)
 	go c.run(started)
@@ -253,7 +253,7 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		<-c.entered[channelEnded]
 		return nil, fmt.Errorf("gpu: channel on %s: %w", d.info.Name, err)
 	}
-	err = d.addLane(c, c.q)
+	err = d.addLane(c, c.q.tl)
 	made := false
 	if err == nil {
 		made, err = c.make(ctx, parent, begin)

@@ -213,9 +213,9 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	if c.dev.lost.Load() != nil {
 		return leave()
 	}
-	c.q.trim()
+	tl.trim()
 	tl.end()
-	c.dev.removeLane(c, c.q)
+	c.dev.removeLane(c, tl)
 	add(c.dev.drv.DestroyStream(tl.h))
 	return summarize(errs)
 }

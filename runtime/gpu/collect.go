@@ -31,15 +31,14 @@ func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) er
 	return err
 }
 
-// collect retires what is done. If the caller may block, it then waits until deallocas have been issued that waited for
-// that, and until the reclaimer has freed what is unused.
-func (d *Device) collect(mayBlock bool) {
+// collect retires what is done. If the caller may block, it then has the owner free what is unused.
+func (d *nativeDevice) collect(mayBlock bool) {
 	if d.stay() != nil {
 		return
 	}
 	defer d.leave()
-	for _, q := range d.all() {
-		q.tl.collect()
+	for _, tl := range d.all() {
+		tl.collect()
 	}
 	for _, tl := range d.lent.timelines() {
 		tl.collect()
@@ -49,6 +48,12 @@ func (d *Device) collect(mayBlock bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), collectWithin)
 	defer cancel()
+	d.owner.freeUnused(ctx)
+}
+
+// freeUnused waits until deallocas have been issued that waited for what has just been retired, and until the
+// reclaimer has freed what is unused. See owner.
+func (d *Device) freeUnused(ctx context.Context) {
 	for _, p := range d.frees.ready() {
 		select {
 		case <-p.over:

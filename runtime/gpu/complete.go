@@ -6,14 +6,14 @@ import (
 )
 
 // complete does the signals of a submission that is done, returns what that releases, and recycles the record.
-func (d *Device) complete(s *submission) *sema.Timepoint {
+func (d *nativeDevice) complete(s *submission) *sema.Timepoint {
 	released := d.signal(s)
 	d.recycle(s)
 	return released
 }
 
 // signal does the signals of a submission that is done and returns what that releases.
-func (d *Device) signal(s *submission) *sema.Timepoint {
+func (d *nativeDevice) signal(s *submission) *sema.Timepoint {
 	s.touch.over()
 	if s.op.Kind == work.Download && s.host != nil && s.seq != 0 {
 		land(s.host, s.stage.bytes())
@@ -52,11 +52,11 @@ func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error
 	if _, ok := err.(*SubmitError); ok {
 		return err
 	}
-	return &SubmitError{op.String(), kernel, label, q.mention(), q.dev.info.Name, err, q.dev.receipt(err)}
+	return &SubmitError{op.String(), kernel, label, q.mention(), q.tl.dev.info.Name, err, q.dev.receipt(err)}
 }
 
 // failSignals fails what a submission would have signalled and returns what that releases.
-func (d *Device) failSignals(s *submission, err error) *sema.Timepoint {
+func (d *nativeDevice) failSignals(s *submission, err error) *sema.Timepoint {
 	err = s.submitError(err)
 	s.span.failed(err)
 	s.touch.over()
@@ -73,22 +73,22 @@ func (d *Device) failSignals(s *submission, err error) *sema.Timepoint {
 }
 
 // failSubmission fails what a submission would have signalled, and recycles the record.
-func (d *Device) failSubmission(s *submission, err error) {
+func (d *nativeDevice) failSubmission(s *submission, err error) {
 	released := d.failSignals(s, err)
 	d.recycle(s)
 	sema.Release(released)
 }
 
 // recycle lets go of all that a submission held, and puts the record back.
-func (d *Device) recycle(s *submission) {
+func (d *nativeDevice) recycle(s *submission) {
 	var held bufferRun
 	d.letGo(s, &held)
 	held.release()
-	s.q.putAll(s, s)
+	s.q.tl.putAll(s, s)
 }
 
 // letGo lets go of all that a submission held, but of the event only if somebody else has it too. Buffers it puts into a run.
-func (d *Device) letGo(s *submission, held *bufferRun) {
+func (d *nativeDevice) letGo(s *submission, held *bufferRun) {
 	if s.span != nil {
 		s.letGoSpan()
 	}

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
@@ -15,26 +14,12 @@ import (
 
 // A Device is an open device. It owns one OS thread, which makes native objects and issues what had to wait.
 type Device struct {
-	drv  driver.Device
-	of   driver.Driver // events cross devices of one driver only
-	info driver.Info
-	caps driver.Caps
-	opt  Options
+	nativeDevice
 	driverFaces
-
-	queues     []*Queue                 // of the program
-	every      atomic.Pointer[[]*Queue] // and those of lanes, and on adopted streams; replaced under mu
-	events     eventPool
-	timepoints sema.TimepointPool
-	stage      stage
-	waits      wake.Policy
-	poller     *wake.Poller
-	lost       atomic.Pointer[failure] // why it is lost; nil if it is not
-	slots      chan struct{}           // of calls that make something, see callsAtOnce
-	making     sync.WaitGroup          // such calls; none begins when the device isEnded
-	calls      wake.Count              // host calls that are running, and calls that use what the device has
-	warned     sync.Once               // see compiler.Once
-	landings   landings
+	opt    Options
+	queues []*Queue // of the program
+	stage  stage
+	warned sync.Once // see compiler.Once
 
 	// The parts that one subject has, each in the file of that.
 	deviceMemory
@@ -42,20 +27,10 @@ type Device struct {
 	deviceSpans
 	deviceClosing
 
-	mu sync.Mutex // a leaf; protects what of these parts says so, and what there is
-	pendingQueue
+	// Under mu:
 	code       map[*Executable]struct{} // loaded
 	recordings map[*CommandBuffer]struct{}
 	shared     map[*SharedEvent]struct{}
-	lanes      []lane
-}
-
-// all returns all queues.
-func (d *Device) all() []*Queue {
-	if p := d.every.Load(); p != nil {
-		return *p
-	}
-	return d.queues // of a device that could not be opened
 }
 
 // Open opens a device of a driver, by its index in driver.Devices.
@@ -86,25 +61,56 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	caps := drv.Caps()
-	dev := &Device{drv: drv, of: d, info: drv.Info(), caps: caps, opt: opt, driverFaces: facesOf(drv, &caps),
-		slots: make(chan struct{}, callsAtOnce), code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
-	dev.pendingQueue.init()
-	dev.timings, dev.closed = map[*Timing]struct{}{}, make(chan struct{})
-	dev.poller = wake.NewPoller()
-	dev.waits.Spin, dev.waits.Poll, dev.waits.Parked, dev.waits.Processors = opt.Spin, opt.Poll, dev.wanted, of
-	dev.events.dev, dev.events.batch = dev, opt.Events
-	dev.landings.init(dev)
+	dev := &Device{opt: opt, driverFaces: facesOf(drv, &caps),
+		code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
+	dev.timings = map[*Timing]struct{}{}
 	dev.stage.dev = dev
+	dev.nativeDevice.init(drv, d, dev)
+	dev.adopts = dev.adopter
+	dev.waits.Spin, dev.waits.Poll, dev.waits.Parked, dev.waits.Processors = opt.Spin, opt.Poll, dev.wanted, of
+	dev.prepareEvents()
 	started := make(chan error, 1)
 	go dev.run(started)
 	if err := <-started; err != nil {
-		<-dev.closed
+		<-dev.ending.over
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	opt.Tracer.opened(dev)
 	go dev.poller.Run(&dev.waits, dev.askWanted)
 	return dev, nil
 }
+
+// start makes the device's queues. See owner.
+func (d *Device) start() error {
+	for i := range d.opt.Queues {
+		h, priority, err := d.newStream(i)
+		if err != nil {
+			return err
+		}
+		q := newQueue(d, i)
+		q.tl.h, q.priority = h, priority
+		d.queues = append(d.queues, q)
+		d.addTimeline(q.tl)
+	}
+	if d.timesOf() != NoTimes {
+		d.times.clock.compare(d)
+	}
+	return nil
+}
+
+// isLost tells the tracer that the device is lost. See owner.
+func (d *Device) isLost(err error) { d.opt.Tracer.lost(d, err) }
+
+// failed returns why the device takes no more work, also if there is none.
+func (d *Device) failed() error {
+	if d == nil || d.drv == nil {
+		return errZero
+	}
+	return d.nativeDevice.failed()
+}
+
+// device returns the device that a timeline is of, for the layers above the scheduler.
+func (tl *timeline) device() *Device { return tl.dev.owner.(*Device) }
 
 // Info describes the device, from what was read at open.
 func (d *Device) Info() driver.Info { return d.info }
@@ -220,16 +226,11 @@ func (d *Device) Stats() Stats {
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.mu.Lock()
-	s.Parked, s.InFlight = d.nparked, d.npassing.Load()
+	s.Parked = d.pending.nparked
 	d.mu.Unlock()
-	for _, q := range d.all() {
-		s.InFlight += q.tl.inFlight()
-		q.mu.Lock()
-		s.Events.Free += q.kept
-		s.Records.Made += q.records.Made
-		s.Records.Held += q.records.Held
-		s.Records.Free += q.records.Free
-		q.mu.Unlock()
+	s.InFlight = d.inFlight()
+	for _, tl := range d.all() {
+		tl.free.addTo(&s)
 	}
 	return s
 }

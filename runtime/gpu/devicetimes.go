@@ -72,14 +72,22 @@ func (d *Device) timesOf() TraceTimes {
 	return d.opt.Tracer.opt.Times
 }
 
-// newEvent makes an event that notes times, if any are to be noted and the driver makes such.
-func (d *Device) newEvent() (driver.Event, error) {
-	if d.timesOf() != NoTimes {
-		if h, err := d.timers.NewTimer(); err == nil {
-			return h, nil
-		}
+// prepareEvents says how many events the device's pool has at first, and whether they note times. Where times
+// are noted there are more, since events are in use until somebody has asked for their times. Times of commands
+// take two events each, and the driver's calls that make more events get in the way of those that issue
+// commands: all are made at once.
+func (d *Device) prepareEvents() {
+	p := &d.events
+	p.first, p.batch = d.opt.Events, d.opt.Events
+	switch d.timesOf() {
+	case NoTimes:
+		return
+	case SubmissionTimes:
+		p.first = max(p.first, min(16*p.first, mostInUse/8))
+	case CommandTimes:
+		p.first = max(p.first, min(512*p.first, mostInUse/2))
 	}
-	return d.drv.NewEvent()
+	p.timers = d.timers
 }
 
 // finished adds a span whose times are to be asked for, and has the reader make haste where many are.
@@ -105,10 +113,10 @@ func (x *span) begun(tl *timeline, kind work.Kind, waits bool) {
 	}
 	x.rec.Issued = x.tracer.now()
 	x.given = hostTimes{issued: x.rec.Issued}
-	if tl.dev.timesOf() == NoTimes {
+	if tl.device().timesOf() == NoTimes {
 		return
 	}
-	if tl.dev.times.unasked.Load() >= mostUnasked {
+	if tl.device().times.unasked.Load() >= mostUnasked {
 		return
 	}
 	calls := kind == work.Execute || kind == work.Collect || kind == work.Native // may take the host long
@@ -168,7 +176,7 @@ func (x *span) ended(tl *timeline, some bool) {
 		}
 	}
 	if !some {
-		x.letGoEvents(&tl.dev.times, true)
+		x.letGoEvents(&tl.device().times, true)
 	}
 }
 
@@ -185,7 +193,7 @@ func (x *span) endsAt(e *event) {
 
 // commandBegun is begun of a command of a recording.
 func (x *span) commandBegun(tl *timeline, c *CommandBuffer, i int) {
-	if x == nil || tl.dev.timesOf() != CommandTimes {
+	if x == nil || tl.device().timesOf() != CommandTimes {
 		return
 	}
 	cmd := c.cmds.at(i)

@@ -145,12 +145,12 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.mode == untilReached, append([]sema.Point(nil), s.waits...), signals})
 	}
 	d.mu.Lock()
-	for s := d.parked.after; s != &d.parked; s = s.after {
+	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
 		if s.mode != passing {
 			add(s, isParked)
 		}
 	}
-	for s := d.called.after; s != &d.called; s = s.after {
+	for s := d.pending.called.after; s != &d.pending.called; s = s.after {
 		add(s, "running")
 	}
 	lanes := slices.Clone(d.lanes)
@@ -190,10 +190,8 @@ func (p producer) String() string {
 	if p.late {
 		op = "barrier behind " + op
 	}
-	for _, q := range p.tl.dev.all() {
-		if q.tl == p.tl {
-			on = q.String()
-		}
+	if slices.Contains(p.tl.dev.all(), p.tl) {
+		on = p.tl.queue.String()
 	}
 	return fmt.Sprintf("%s on %s, in flight", op, on)
 }

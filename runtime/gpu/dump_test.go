@@ -23,8 +23,8 @@ func Dump(devices ...*Device) string {
 			continue
 		}
 		d.dump(&b)
-		for _, q := range d.all() {
-			q.tl.dump(&b)
+		for _, tl := range d.all() {
+			tl.dump(&b)
 		}
 		if held := d.heldForParked(); held != "" {
 			fmt.Fprintf(&b, "  parked: %s is held\n", held)
@@ -82,10 +82,10 @@ func (d *Device) heldForParked() string {
 	for _, l := range d.lanes {
 		locks[&l.(*Channel).mu] = "Channel.mu"
 	}
-	for _, q := range d.all() {
-		locks[&q.tl.ring.mu] = "ring.mu"
+	for _, tl := range d.all() {
+		locks[&tl.ring.mu] = "ring.mu"
 	}
-	for s := d.parked.after; s != &d.parked; s = s.after {
+	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
 		for _, p := range s.waits {
 			locks[lockOf(p.Semaphore)] = "Semaphore.mu"
 		}
@@ -118,7 +118,7 @@ func (d *Device) parkedLines() (lines []string) {
 func (d *Device) dump(b *strings.Builder) {
 	fmt.Fprintf(b, "%s: %s, %d host calls, %d issue what was ready", d.info.Name,
 		[...]string{isOpen: "open", isClosing: "closing", isStopped: "stopped", isLeft: "left", isEnded: "ended"}[d.phase.Load()],
-		d.calls.Load(), d.running.Load())
+		d.calls.Load(), d.pending.running.Load())
 	if f := d.lost.Load(); f != nil {
 		fmt.Fprintf(b, ", lost: %v", f.err)
 	}
@@ -128,12 +128,12 @@ func (d *Device) dump(b *strings.Builder) {
 	}
 	defer d.mu.Unlock()
 	ready := 0
-	for s := d.runnow; s != nil; s = s.next {
+	for s := d.pending.runnow; s != nil; s = s.next {
 		ready++
 	}
-	fmt.Fprintf(b, ", %d parked, %d barriers behind work, %d ready\n", d.nparked, d.npassing.Load(), ready)
+	fmt.Fprintf(b, ", %d parked, %d barriers behind work, %d ready\n", d.pending.nparked, d.pending.npassing.Load(), ready)
 	shown := 0
-	for s := d.parked.after; s != &d.parked && shown < 4; s = s.after {
+	for s := d.pending.parked.after; s != &d.pending.parked && shown < 4; s = s.after {
 		if s.mode == passing {
 			shown++
 			fmt.Fprintf(b, "  %s on %v, behind %s\n", s.op.Kind, s.q, s.deps[0].describe())
@@ -199,10 +199,8 @@ func (m mark) describe() string {
 
 // name names a timeline by its queue.
 func (tl *timeline) name() string {
-	for _, q := range tl.dev.all() {
-		if q.tl == tl {
-			return q.mention()
-		}
+	if slices.Contains(tl.dev.all(), tl) {
+		return tl.queue.mention()
 	}
 	return "a queue that is gone"
 }

@@ -36,7 +36,7 @@ func (v *reusingDevice) DestroyEvent(h driver.Event) error {
 // TestTrimWhileGrowing has events made while others are destroyed, with their handles: all are destroyed in the end.
 func TestTrimWhileGrowing(t *testing.T) {
 	v := new(reusingDevice)
-	p := &eventPool{dev: &Device{drv: v}, batch: 4}
+	p := &eventPool{dev: &nativeDevice{drv: v}, batch: 4}
 	grow := func() {
 		if err := p.grow(); err != nil {
 			t.Error(err)

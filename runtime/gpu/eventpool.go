@@ -39,8 +39,10 @@ func (e *event) drop() {
 
 // An eventPool holds a device's events. The refiller makes more when few are left.
 type eventPool struct {
-	dev   *Device
-	batch int
+	dev    *nativeDevice
+	first  int           // how many there are at first
+	batch  int           // how many are made at a time at the least
+	timers driver.Timers // makes those that note times; nil if no times are to be noted
 
 	mu      sync.Mutex
 	free    *event
@@ -115,7 +117,7 @@ func (p *eventPool) await() (*event, error) {
 
 // make makes an event, with one reference. It runs on a bound thread.
 func (p *eventPool) make() (*event, error) {
-	h, err := p.dev.newEvent()
+	h, err := p.native()
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +131,16 @@ func (p *eventPool) make() (*event, error) {
 	return e, nil
 }
 
+// native makes a native event, one that notes times if any are to be noted and the driver makes such.
+func (p *eventPool) native() (driver.Event, error) {
+	if p.timers != nil {
+		if h, err := p.timers.NewTimer(); err == nil {
+			return h, nil
+		}
+	}
+	return p.dev.drv.NewEvent()
+}
+
 func (p *eventPool) put(e *event) {
 	p.mu.Lock()
 	e.next, p.free = p.free, e
@@ -136,18 +148,9 @@ func (p *eventPool) put(e *event) {
 	p.mu.Unlock()
 }
 
-// begin makes the first events. Where times are noted there are more, since events are in use until somebody has asked for their times. Times of commands
-// take two events each, and the driver's calls that make more events get in the way of those that issue commands: all are made at once. It runs on a bound
-// thread.
+// begin makes the first events. It runs on a bound thread.
 func (p *eventPool) begin() error {
-	first := p.batch
-	switch p.dev.timesOf() {
-	case SubmissionTimes:
-		first = max(first, min(16*first, mostInUse/8))
-	case CommandTimes:
-		first = max(first, min(512*first, mostInUse/2))
-	}
-	for p.statistics().Held < first {
+	for p.statistics().Held < p.first {
 		if err := p.grow(); err != nil {
 			return err
 		}

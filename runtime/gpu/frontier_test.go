@@ -4,7 +4,7 @@ import "testing"
 
 // TestComeAndGo has many timelines come and go, of which what is known to be over takes no room.
 func TestComeAndGo(t *testing.T) {
-	d := new(Device)
+	d := new(nativeDevice)
 	tl, lasting := newTimeline(d), newTimeline(d)
 	var f frontier
 	f.addLive(mark{lasting, 5})

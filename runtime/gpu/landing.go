@@ -21,7 +21,7 @@ type landings struct {
 	pause time.Duration // before the next question; only the timer's function uses it
 }
 
-func (l *landings) init(d *Device) {
+func (l *landings) init(d *nativeDevice) {
 	l.timer = time.AfterFunc(time.Hour, d.askLandings)
 	l.timer.Stop()
 }
@@ -43,13 +43,13 @@ func (tl *timeline) landLater(seq uint64) {
 func (tl *timeline) lacksLanding() bool { return tl.lands.Load() > tl.passed.Load() && tl.busy() }
 
 // askLandings asks about the downloads that are in flight, on the timer's goroutine.
-func (d *Device) askLandings() {
+func (d *nativeDevice) askLandings() {
 	l := &d.landings
 	again, further := false, false
-	for _, q := range d.all() {
-		if passed := q.tl.passed.Load(); q.tl.lacksLanding() {
-			q.tl.poll(q.tl.lands.Load(), 1)
-			again, further = again || q.tl.lacksLanding(), further || q.tl.passed.Load() > passed
+	for _, tl := range d.all() {
+		if passed := tl.passed.Load(); tl.lacksLanding() {
+			tl.poll(tl.lands.Load(), 1)
+			again, further = again || tl.lacksLanding(), further || tl.passed.Load() > passed
 		}
 	}
 	open := d.phase.Load() < isLeft
@@ -62,7 +62,7 @@ func (d *Device) askLandings() {
 	}
 	l.pause = 0
 	l.armed.Store(false)
-	if open && slices.ContainsFunc(d.all(), func(q *Queue) bool { return q.tl.lacksLanding() }) {
+	if open && slices.ContainsFunc(d.all(), (*timeline).lacksLanding) {
 		l.arm() // for a download that found it armed just before
 	}
 }

@@ -76,35 +76,35 @@ const (
 // in a trace and give it other work, which is issued as on other queues.
 func (s *submission) byLane() bool { return s.op.Kind == work.Collect }
 
-// addLane adds a lane and its queue to those that the device closes and polls.
-func (d *Device) addLane(l lane, q *Queue) error {
+// addLane adds a lane and its timeline to those that the device closes and polls.
+func (d *nativeDevice) addLane(l lane, tl *timeline) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.failed(); err != nil {
 		return err
 	}
 	d.lanes = append(d.lanes, l)
-	all := append(slices.Clip(d.all()), q)
+	all := append(slices.Clip(d.all()), tl)
 	d.every.Store(&all)
 	return nil
 }
 
-func (d *Device) removeLane(l lane, q *Queue) {
+func (d *nativeDevice) removeLane(l lane, tl *timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lanes = slices.DeleteFunc(d.lanes, func(x lane) bool { return x == l })
-	all := slices.DeleteFunc(slices.Clone(d.all()), func(x *Queue) bool { return x == q })
+	all := slices.DeleteFunc(slices.Clone(d.all()), func(x *timeline) bool { return x == tl })
 	d.every.Store(&all)
 }
 
-func (d *Device) listLanes() []lane {
+func (d *nativeDevice) listLanes() []lane {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.lanes)
 }
 
 // failLanes fails the lanes of a device that is lost.
-func (d *Device) failLanes(err error) {
+func (d *nativeDevice) failLanes(err error) {
 	for _, l := range d.listLanes() {
 		if _, issued := l.halted(); issued == nil {
 			go l.fail(err)
@@ -113,7 +113,7 @@ func (d *Device) failLanes(err error) {
 }
 
 // closeLanes closes the lanes that are left, all at the same time.
-func (d *Device) closeLanes(ctx context.Context) error {
+func (d *nativeDevice) closeLanes(ctx context.Context) error {
 	left := d.listLanes()
 	return each(len(left), func(i int) error { return left[i].closeWithDevice(ctx) })
 }

@@ -10,10 +10,7 @@ import (
 )
 
 // failed returns why the device takes no more work.
-func (d *Device) failed() error {
-	if d == nil || d.drv == nil {
-		return errZero
-	}
+func (d *nativeDevice) failed() error {
 	if f := d.lost.Load(); f != nil {
 		return f.err
 	}
@@ -23,10 +20,12 @@ func (d *Device) failed() error {
 	return nil
 }
 
-func (d *Device) closedError() error { return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed) }
+func (d *nativeDevice) closedError() error {
+	return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)
+}
 
 // halted returns why the device issues nothing any more, not even what it has taken.
-func (d *Device) halted() error {
+func (d *nativeDevice) halted() error {
 	if d.lost.Load() == nil && d.phase.Load() < isStopped {
 		return nil
 	}
@@ -34,7 +33,7 @@ func (d *Device) halted() error {
 }
 
 // lostBy makes the failure of a device that is lost for a reason.
-func (d *Device) lostBy(err error) *failure {
+func (d *nativeDevice) lostBy(err error) *failure {
 	if !errors.Is(err, driver.ErrLost) {
 		err = fmt.Errorf("%w: %w", driver.ErrLost, err)
 	}
@@ -42,29 +41,29 @@ func (d *Device) lostBy(err error) *failure {
 }
 
 // markLost has the device take no more work. It reports whether the caller is the first, who must then check, without locks.
-func (d *Device) markLost(err error) (first bool) {
+func (d *nativeDevice) markLost(err error) (first bool) {
 	if first = d.lost.CompareAndSwap(nil, d.lostBy(err)); first {
-		d.opt.Tracer.lost(d, d.failed())
+		d.owner.isLost(d.failed())
 	}
 	return first
 }
 
 // lose marks the device as lost: everything that is in flight fails, and everything that comes.
-func (d *Device) lose(err error) {
+func (d *nativeDevice) lose(err error) {
 	if d.markLost(err) {
 		d.failAll()
 	}
 }
 
 // failAll fails everything that a lost device has, and loses the devices that wait for it.
-func (d *Device) failAll() {
+func (d *nativeDevice) failAll() {
 	d.failInFlight()
 	d.failLanes(d.failed())
 	d.loseFollowers()
 }
 
 // check looks whether an error of the device's own driver says that the device is lost.
-func (d *Device) check(err error) {
+func (d *nativeDevice) check(err error) {
 	var e *driver.Error
 	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {
 		d.markLost(err)
@@ -76,10 +75,10 @@ func (d *Device) check(err error) {
 
 // failInFlight fails all that a lost device has been given, also what waits for something that may never come. What the work holds it
 // holds until the device is closed.
-func (d *Device) failInFlight() {
+func (d *nativeDevice) failInFlight() {
 	err := d.lost.Load().err
-	for _, q := range d.all() {
-		sema.Release(q.tl.failInFlight(err))
+	for _, tl := range d.all() {
+		sema.Release(tl.failInFlight(err))
 	}
 	d.cancelParked(err, true)
 }
@@ -106,7 +105,7 @@ func (tl *timeline) abandon() {
 //     in lent.
 
 // loseFollowers loses the devices whose streams wait for unfinished work of this one, which is lost.
-func (d *Device) loseFollowers() {
+func (d *nativeDevice) loseFollowers() {
 	for _, tl := range d.lent.timelines() {
 		tl.loseBehind(1, math.MaxUint64)
 	}
@@ -151,7 +150,7 @@ func (tl *timeline) firstBehindLost(to uint64) uint64 {
 // behindLost returns the error of a lost device, not its own, whose unfinished work the submission comes after.
 func (s *submission) behindLost() error {
 	for _, m := range s.follows {
-		if err := m.lost(); err != nil && m.tl.dev != s.q.dev {
+		if err := m.lost(); err != nil && m.tl.dev != s.q.tl.dev {
 			return err
 		}
 	}

@@ -90,7 +90,7 @@ func (nativeAction) issue(s *submission, tl *timeline) (bool, error) { return s.
 func (s *submission) callNative(tl *timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
 	for _, r := range s.binds {
-		at, err := r.checkOn("native", tl.dev)
+		at, err := r.checkOn("native", s.q.dev)
 		if err != nil {
 			return false, err
 		}
@@ -100,7 +100,7 @@ func (s *submission) callNative(tl *timeline) (started bool, err error) {
 		}
 		s.ptrs = append(s.ptrs, ptr)
 	}
-	err = tl.dev.enterNative(func() error { return s.native(Native{tl.dev.drv, tl.h, s.ptrs}) })
+	err = s.q.dev.enterNative(func() error { return s.native(Native{tl.dev.drv, tl.h, s.ptrs}) })
 	return !errors.Is(err, errNotEntered), err
 }
 

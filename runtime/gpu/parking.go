@@ -24,19 +24,19 @@ func now() moment { return moment(time.Since(moment0)) }
 
 // park notes a submission that waits for something nobody has issued. It returns why the device takes no more of them: then
 // nobody would look for it. The caller holds a count of it, so that it does not become ready.
-func (d *Device) park(s *submission) error {
+func (d *nativeDevice) park(s *submission) error {
 	if s.mode != passing {
 		s.since = now()
 		s.span.parked()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.link(&d.parked)
+	s.link(&d.pending.parked)
 	if s.mode == passing { // it will be done by itself, and Close waits for it
-		d.npassing.Add(1)
+		d.pending.npassing.Add(1)
 		return d.halted()
 	}
-	d.nparked++
+	d.pending.nparked++
 	if l := s.q.tl.lane; l != nil {
 		err, _ := l.halted()
 		return err
@@ -57,15 +57,15 @@ func (s *submission) unlink() {
 }
 
 // unlink takes a submission off the list of parked ones. The caller holds mu.
-func (d *Device) unlink(s *submission) {
+func (d *nativeDevice) unlink(s *submission) {
 	s.unlink()
 	if s.mode != passing {
-		d.nparked--
+		d.pending.nparked--
 	}
 }
 
 // unpark undoes park, if it was done, which it reports; but a barrier counts until it is done.
-func (d *Device) unpark(s *submission) (parked bool) {
+func (d *nativeDevice) unpark(s *submission) (parked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if parked = s.after != nil; parked {
@@ -75,22 +75,22 @@ func (d *Device) unpark(s *submission) (parked bool) {
 }
 
 // toIssue reports whether submissions are ready, and the thread has not issued them.
-func (d *Device) toIssue() bool {
+func (d *nativeDevice) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.runnow != nil || d.running.Load() > 0
+	return d.pending.runnow != nil || d.pending.running.Load() > 0
 }
 
 // cancelParked makes the submissions that still wait ready, as failed ones; barriers that pass behind work in flight only if all are meant.
-func (d *Device) cancelParked(err error, all bool) {
+func (d *nativeDevice) cancelParked(err error, all bool) {
 	d.cancelThose(err, func(s *submission) bool { return all || s.mode != passing })
 }
 
 // cancelThose is cancelParked for some of them.
-func (d *Device) cancelThose(err error, which func(*submission) bool) {
+func (d *nativeDevice) cancelThose(err error, which func(*submission) bool) {
 	d.mu.Lock()
 	var list []*submission
-	for s := d.parked.after; s != &d.parked; s = s.after {
+	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
 		if which(s) && s.grab() { // else it is ready, and about to be unlinked
 			list = append(list, s)
 		}
@@ -102,10 +102,10 @@ func (d *Device) cancelThose(err error, which func(*submission) bool) {
 }
 
 // wantPassing has the work asked for that barriers wait for.
-func (d *Device) wantPassing() {
+func (d *nativeDevice) wantPassing() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for s := d.parked.after; s != &d.parked; s = s.after {
+	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
 		if s.mode == passing {
 			s.wantDeps()
 		}
@@ -115,7 +115,7 @@ func (d *Device) wantPassing() {
 // timepoint takes a timepoint for the submission.
 func (s *submission) timepoint() *sema.Timepoint {
 	if len(s.tps) > 0 {
-		return s.q.dev.timepoints.Get(s)
+		return s.q.tl.dev.timepoints.Get(s)
 	}
 	s.tp.Init(s)
 	return &s.tp
@@ -125,6 +125,6 @@ func (s *submission) putTimepoint(t *sema.Timepoint) {
 	if t == &s.tp {
 		*t = sema.Timepoint{}
 	} else {
-		s.q.dev.timepoints.Put(t)
+		s.q.tl.dev.timepoints.Put(t)
 	}
 }

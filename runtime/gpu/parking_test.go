@@ -27,7 +27,7 @@ func hold(d *Device) (let func()) {
 		runtime.Gosched()
 	}
 	select {
-	case <-d.wake: // it may have come by itself
+	case <-d.pending.wake: // it may have come by itself
 	default:
 	}
 	return mu.Unlock
@@ -46,7 +46,7 @@ func at(s *Semaphore) uint64 {
 func waiting(d *Device) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for s := d.runnow; s != nil; s = s.next {
+	for s := d.pending.runnow; s != nil; s = s.next {
 		n++
 	}
 	return n
@@ -88,12 +88,12 @@ func TestParked(t *testing.T) {
 		for v := uint64(1); v < k; v++ {
 			signal(t, s, v)
 		}
-		if got := waiting(d); got != 0 || len(d.wake) != 0 || d.Stats().Parked != 2*n {
-			t.Errorf("%d are ready and the thread is woken %d times, and nobody's waits are over", got, len(d.wake))
+		if got := waiting(d); got != 0 || len(d.pending.wake) != 0 || d.Stats().Parked != 2*n {
+			t.Errorf("%d are ready and the thread is woken %d times, and nobody's waits are over", got, len(d.pending.wake))
 		}
 		signal(t, s, k)
-		if got := waiting(d); got != 2*n-issuedHere || len(d.wake) != 1 || d.Stats().Parked != 0 {
-			t.Errorf("%d are ready, and the thread is woken %d times", got, len(d.wake))
+		if got := waiting(d); got != 2*n-issuedHere || len(d.pending.wake) != 1 || d.Stats().Parked != 0 {
+			t.Errorf("%d are ready, and the thread is woken %d times", got, len(d.pending.wake))
 		}
 		signal(t, s, k+1)
 		if got := waiting(d); got != 2*n-issuedHere {

@@ -43,7 +43,7 @@ func (d *Device) owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error
 	switch {
 	case !d.foreign(dst) && !d.foreign(src):
 	case !dst.ofHostPool() && !src.ofHostPool():
-		return d.owner(dst), d.owner(src), nil
+		return d.deviceOf(dst), d.deviceOf(src), nil
 	case d.foreign(dst) && !dst.shown() || d.foreign(src) && !src.shown():
 		return nil, nil, errHostPool
 	}
@@ -53,7 +53,8 @@ func (d *Device) owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error
 // shown reports whether devices with access to another one's memory have it to the buffer's.
 func (b *Buffer) shown() bool { return b.from == allocated && b.mem.Kind != ShareableMem }
 
-func (d *Device) owner(b *Buffer) driver.Device {
+// deviceOf returns the driver's device that a copy names as the owner of a buffer's memory.
+func (d *Device) deviceOf(b *Buffer) driver.Device {
 	if d.foreign(b) {
 		return b.dev.drv
 	}

@@ -29,12 +29,19 @@ func (p *pendingQueue) init() {
 }
 
 // run is the device's thread.
-func (d *Device) run(started chan<- error) {
+func (d *nativeDevice) run(started chan<- error) {
 	runtime.LockOSThread()
-	defer close(d.closed)
-	if err := d.start(); err != nil {
+	defer close(d.ending.over)
+	err := d.drv.Bind()
+	if err == nil {
+		err = d.owner.start()
+	}
+	if err == nil {
+		err = d.events.begin()
+	}
+	if err != nil {
 		d.drv.Bind() // it may be this that failed
-		started <- errors.Join(append([]error{err}, d.destroy()...)...)
+		started <- errors.Join(append([]error{err}, d.owner.destroy()...)...)
 		return
 	}
 	started <- nil
@@ -42,45 +49,24 @@ func (d *Device) run(started chan<- error) {
 		worked, ended := d.work()
 		if ended {
 			d.making.Wait()
-			if d.left = d.destroy(); len(d.left) == 0 && d.lost.Load() == nil {
+			if d.ending.left = d.owner.destroy(); len(d.ending.left) == 0 && d.lost.Load() == nil {
 				runtime.UnlockOSThread() // the driver has left it unbound; else it ends with the goroutine, and nobody finds it
 			}
 			return
 		}
 		if !worked {
-			<-d.wake
+			<-d.pending.wake
 		}
 	}
-}
-
-func (d *Device) start() error {
-	if err := d.drv.Bind(); err != nil {
-		return err
-	}
-	for i := range d.opt.Queues {
-		h, priority, err := d.newStream(i)
-		if err != nil {
-			return err
-		}
-		tl := newTimeline(d)
-		tl.h = h
-		d.queues = append(d.queues, &Queue{dev: d, tl: tl, index: i, priority: priority})
-	}
-	all := d.queues
-	d.every.Store(&all)
-	if d.timesOf() != NoTimes {
-		d.times.clock.compare(d)
-	}
-	return d.events.begin()
 }
 
 // work issues what is ready. It reports whether there was something, and whether the thread is to end.
-func (d *Device) work() (worked, ended bool) {
+func (d *nativeDevice) work() (worked, ended bool) {
 	d.mu.Lock()
-	list := d.runnow
-	d.runnow, d.runend = nil, &d.runnow
+	list := d.pending.runnow
+	d.pending.runnow, d.pending.runend = nil, &d.pending.runnow
 	if list != nil {
-		d.running.Add(1)
+		d.pending.running.Add(1)
 	}
 	ended = d.phase.Load() == isEnded
 	d.mu.Unlock()
@@ -101,7 +87,7 @@ func (d *Device) work() (worked, ended bool) {
 			}
 			s = next
 		}
-		d.running.Add(-1)
+		d.pending.running.Add(-1)
 	}
 	return worked, ended && !worked
 }
@@ -115,16 +101,16 @@ func (s *submission) lacksEvent() bool {
 	if kind := s.op.Kind; s.event != nil || kind.OnHost() || s.byLane() || kind == work.Barrier {
 		return false
 	}
-	s.event = s.q.dev.events.take()
+	s.event = s.q.tl.dev.events.take()
 	return s.event == nil
 }
 
 // awaitEvent has an event made for a ready submission on a goroutine of its own, and then makes the
 // submission ready again.
-func (d *Device) awaitEvent(s *submission) {
-	d.running.Add(1)
+func (d *nativeDevice) awaitEvent(s *submission) {
+	d.pending.running.Add(1)
 	go func() {
-		defer d.running.Add(-1)
+		defer d.pending.running.Add(-1)
 		var err error
 		if s.event, err = d.events.await(); err != nil {
 			s.q.tl.dismiss(s, refused, err)
@@ -142,15 +128,15 @@ func (s *submission) mayWait() bool {
 }
 
 // issueAside issues a submission that is ready on a goroutine of its own.
-func (d *Device) issueAside(s *submission) {
+func (d *nativeDevice) issueAside(s *submission) {
 	if !d.enter() { // it fails
 		s.q.tl.issueReady(s)
 		return
 	}
-	d.running.Add(1)
+	d.pending.running.Add(1)
 	go func() {
 		defer d.making.Done()
-		defer d.running.Add(-1)
+		defer d.pending.running.Add(-1)
 		isBound := false
 		err := d.bound(func() error {
 			isBound = true
@@ -163,7 +149,7 @@ func (d *Device) issueAside(s *submission) {
 	}()
 }
 
-func (d *Device) signalThread() { wake.Nudge(d.wake) }
+func (d *nativeDevice) signalThread() { wake.Nudge(d.pending.wake) }
 
 // callsAtOnce is how many calls of programs may be in the driver to make something at a time: each has a thread there, and a process
 // may not have any number of them.
@@ -172,7 +158,7 @@ const callsAtOnce = 16
 // do runs a function that makes something, which may wait for the driver's allocator or compiler, for a call that waits for it: on a
 // thread of its own to which the device is bound, so that what is current on the caller's stays as it is. The device gives nothing
 // back while it runs.
-func (d *Device) do(fn func() error) error {
+func (d *nativeDevice) do(fn func() error) error {
 	d.slots <- struct{}{}
 	defer func() { <-d.slots }()
 	if !d.enter() {
@@ -184,7 +170,7 @@ func (d *Device) do(fn func() error) error {
 
 // enter keeps the device's thread from giving anything back until making is told that the caller is done. It reports false if that
 // has begun.
-func (d *Device) enter() bool {
+func (d *nativeDevice) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.phase.Load() == isEnded {
@@ -195,10 +181,10 @@ func (d *Device) enter() bool {
 }
 
 // ready hands over a submission to the device's thread, to be issued.
-func (d *Device) ready(s *submission) { d.readyAll(s, s) }
+func (d *nativeDevice) ready(s *submission) { d.readyAll(s, s) }
 
 // readyAll hands over a chain of submissions.
-func (d *Device) readyAll(first, last *submission) {
+func (d *nativeDevice) readyAll(first, last *submission) {
 	d.mu.Lock()
 	last.next = nil
 	for s := first; s != nil; s = s.next {
@@ -207,7 +193,7 @@ func (d *Device) readyAll(first, last *submission) {
 		}
 	}
 	if d.phase.Load() < isEnded {
-		*d.runend, d.runend = first, &last.next
+		*d.pending.runend, d.pending.runend = first, &last.next
 		d.mu.Unlock()
 		d.signalThread()
 		return

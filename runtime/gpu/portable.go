@@ -95,7 +95,7 @@ func (s *slabs) Release(base, size uint64) error {
 
 // onBound runs a function on a thread of its own to which the device is bound, and waits for it. It is for what is rare, and
 // may be needed while the device's thread waits for something. It blocks no one else.
-func (d *Device) onBound(fn func() error) error {
+func (d *nativeDevice) onBound(fn func() error) error {
 	if err := d.stay(); err != nil {
 		return err
 	}
@@ -104,14 +104,14 @@ func (d *Device) onBound(fn func() error) error {
 }
 
 // onThread is onBound for a caller that has the device stay.
-func (d *Device) onThread(fn func() error) error {
+func (d *nativeDevice) onThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- d.bound(fn) }()
 	return <-done
 }
 
 // bound runs a function with the device bound to the thread, on a goroutine of its own. The error may be that it could not be bound.
-func (d *Device) bound(fn func() error) error {
+func (d *nativeDevice) bound(fn func() error) error {
 	runtime.LockOSThread()
 	err := d.drv.Bind()
 	if err == nil {

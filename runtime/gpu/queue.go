@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"unique"
 
@@ -30,59 +29,16 @@ type Queue struct {
 	index    int
 	priority int
 	name     atomic.Pointer[string]
-
-	mu   sync.Mutex
-	free *submission
-	kept int // events of the free ones
-
-	records ObjectStats
 }
 
 // Device returns the queue's device.
 func (q *Queue) Device() *Device { return q.dev }
 
-// get takes a record.
-func (q *Queue) get(kind work.Kind) *submission {
-	q.mu.Lock()
-	s := q.free
-	if s != nil {
-		q.free = s.next
-		q.records.Free--
-		if s.event != nil {
-			q.kept--
-		}
-	} else {
-		q.records.Made++
-		q.records.Held++
-	}
-	q.mu.Unlock()
-	if s == nil {
-		s = newSubmission(q)
-	}
-	s.next, s.op.Kind, s.act, s.cold = nil, kind, actions[kind], !kind.Plain()
-	return s
-}
-
-// putAll puts a chain of records back.
-func (q *Queue) putAll(first, last *submission) {
-	kept, n := 0, 1
-	for s := first; s != last; s = s.next {
-		n++
-		if s.event != nil {
-			kept++
-		}
-	}
-	if last.event != nil {
-		kept++
-	}
-	q.mu.Lock()
-	last.next, q.free = q.free, first
-	q.kept += kept
-	q.records.Free += n
-	q.mu.Unlock()
-	if q.tl.closed.Load() {
-		q.trim()
-	}
+// newQueue makes a queue with a timeline, of which nothing knows yet.
+func newQueue(d *Device, index int) *Queue {
+	q := &Queue{dev: d, tl: newTimeline(&d.nativeDevice), index: index}
+	q.tl.queue = q
+	return q
 }
 
 // submit captures the lists. Then it issues the submission in the caller, passes it to others, or parks
@@ -107,20 +63,20 @@ func (q *Queue) submit(s *submission, o Order) error {
 		return q.reject(s, "point of Free")
 	}
 	if err := q.failed(); err != nil {
-		q.dev.failSubmission(s, err)
-		if q.dev.lost.Load() != nil {
+		q.tl.dev.failSubmission(s, err)
+		if q.tl.dev.lost.Load() != nil {
 			q.dev.lossReceived.Store(true)
 		}
 		return err
 	}
 	if err := o.check(); err != nil {
 		err = fmt.Errorf("gpu: %s on %v: %w", operation(s.op.Kind.String(), s.kernelName(), o.Label), q, err)
-		q.dev.recycle(s)
+		q.tl.dev.recycle(s)
 		return err
 	}
 	if !o.plain() || q.dev.opt.Tracer != nil {
 		if err := s.note(&o); err != nil {
-			q.dev.recycle(s)
+			q.tl.dev.recycle(s)
 			return err
 		}
 	}
@@ -162,7 +118,7 @@ func (p Point) invalid() bool { return p.Semaphore == nil || p.Value > MaxValue 
 // reject takes a record back because a point is not valid.
 func (q *Queue) reject(s *submission, kind string) error {
 	op := s.op.Kind.String()
-	q.dev.recycle(s)
+	q.tl.dev.recycle(s)
 	return argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
 }
 
@@ -174,7 +130,7 @@ func (q *Queue) submitLater(s *submission) error {
 			if s.lent != nil && !s.lent.shared {
 				s.lent = nil // the caller learns it from the call
 			}
-			q.dev.failSubmission(s, err)
+			q.tl.dev.failSubmission(s, err)
 			return err
 		}
 	case s.op.Kind == work.Barrier && s.mode != untilReached:
@@ -198,7 +154,7 @@ func (q *Queue) submitLater(s *submission) error {
 func (q *Queue) enlistAgain(s *submission) {
 	s.again = true
 	if q.enlist(s) {
-		q.dev.ready(s)
+		q.tl.dev.ready(s)
 	}
 }
 
@@ -226,7 +182,7 @@ func (q *Queue) enlist(s *submission) (isReady bool) {
 	}
 	parked := len(s.tps) > registered
 	if parked {
-		if err := q.dev.park(s); err != nil {
+		if err := q.tl.dev.park(s); err != nil {
 			s.err.CompareAndSwap(nil, &failure{err})
 		}
 	}
@@ -246,7 +202,7 @@ func (q *Queue) enlist(s *submission) (isReady bool) {
 			released = end.First()
 		default:
 			if parked {
-				q.dev.unpark(s)
+				q.tl.dev.unpark(s)
 			}
 			isReady = true
 		}
@@ -263,25 +219,25 @@ func (q *Queue) run(s *submission) {
 	switch {
 	case s.byLane():
 		if err := q.tl.lane.ready(s); err != nil {
-			q.dev.failSubmission(s, err)
+			q.tl.dev.failSubmission(s, err)
 		}
 	case f != nil:
-		q.dev.failSubmission(s, f.err)
+		q.tl.dev.failSubmission(s, f.err)
 	case s.op.Kind.OnHost():
-		q.dev.calls.Add(1) // which Close looks at after it has said that nothing begins any more
-		if err := q.dev.halted(); err != nil {
-			q.dev.leave()
-			q.dev.failSubmission(s, err)
+		q.tl.dev.calls.Add(1) // which Close looks at after it has said that nothing begins any more
+		if err := q.tl.dev.halted(); err != nil {
+			q.tl.dev.leave()
+			q.tl.dev.failSubmission(s, err)
 			return
 		}
 		go q.call(s)
 	case s.op.Kind == work.Barrier:
-		err := q.dev.halted()
+		err := q.tl.dev.halted()
 		if err == nil {
 			_, err = s.gatherAll()
 		}
 		if err != nil {
-			q.dev.failSubmission(s, err)
+			q.tl.dev.failSubmission(s, err)
 			return
 		}
 		q.passOn(s)
@@ -292,29 +248,29 @@ func (q *Queue) run(s *submission) {
 
 // call runs a host call, on a goroutine of its own.
 func (q *Queue) call(s *submission) {
-	defer q.dev.leave()
+	defer q.tl.dev.leave()
 	fn := s.fn
 	if s.op.Kind == work.Notify {
 		fn = s.span.notified(q, fn)
-		sema.Release(q.dev.complete(s))
+		sema.Release(q.tl.dev.complete(s))
 		if err := guard(fn); err != nil { // nothing is left that it could fail
-			slog.Error("gpu: a notified function went wrong", "device", q.dev.info.Name, "err", err)
+			slog.Error("gpu: a notified function went wrong", "device", q.tl.dev.info.Name, "err", err)
 		}
 		return
 	}
 	s.since = now()
-	q.dev.mu.Lock()
-	s.link(&q.dev.called)
-	q.dev.mu.Unlock()
+	q.tl.dev.mu.Lock()
+	s.link(&q.tl.dev.pending.called)
+	q.tl.dev.mu.Unlock()
 	err := errGoexit
 	defer func() {
-		q.dev.mu.Lock()
+		q.tl.dev.mu.Lock()
 		s.unlink()
-		q.dev.mu.Unlock()
+		q.tl.dev.mu.Unlock()
 		if err != nil {
-			q.dev.failSubmission(s, err)
+			q.tl.dev.failSubmission(s, err)
 		} else {
-			sema.Release(q.dev.complete(s))
+			sema.Release(q.tl.dev.complete(s))
 		}
 	}()
 	err = s.span.called(q, fn)

@@ -16,7 +16,7 @@ type reclaimer struct {
 
 // reclaim has functions run, after those that were given before; without any it begins anew with what there is. It reports false, and
 // does nothing, when the device is closed, which gives back all that there is.
-func (d *Device) reclaim(fns ...func()) bool {
+func (d *nativeDevice) reclaim(fns ...func()) bool {
 	if d.stay() != nil {
 		return false
 	}
@@ -35,7 +35,7 @@ func (d *Device) reclaim(fns ...func()) bool {
 }
 
 // runReclaimer does what there is to do. The caller has called stay.
-func (d *Device) runReclaimer() {
+func (d *nativeDevice) runReclaimer() {
 	defer d.leave()
 	r := &d.reclaimer
 	err := d.bound(func() error {
@@ -53,7 +53,7 @@ func (d *Device) runReclaimer() {
 
 // nextToReclaim returns what is to be done next, or nil, and then somebody else begins: the device itself, where Close has not waited for what
 // was done last.
-func (d *Device) nextToReclaim() (fn func()) {
+func (d *nativeDevice) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,10 +66,10 @@ func (d *Device) nextToReclaim() (fn func()) {
 }
 
 // awaitsOthers reports whether a stream waits for what others bring, as far as is known, and has it asked when that has come.
-func (d *Device) awaitsOthers() (awaits bool) {
-	for _, q := range d.all() {
-		if seq := q.tl.awaiting.Load(); seq > q.tl.passed.Load() {
-			q.tl.want(seq)
+func (d *nativeDevice) awaitsOthers() (awaits bool) {
+	for _, tl := range d.all() {
+		if seq := tl.awaiting.Load(); seq > tl.passed.Load() {
+			tl.want(seq)
 			awaits = true
 		}
 	}

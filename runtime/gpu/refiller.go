@@ -7,7 +7,7 @@ package gpu
 
 // refill has a goroutine fill a pool. It calls filled when it is through, or if the device is closed. An
 // error is left to those who find the pool empty.
-func (d *Device) refill(fill func() error, filled func()) {
+func (d *nativeDevice) refill(fill func() error, filled func()) {
 	if !d.enter() {
 		filled()
 		return

@@ -82,7 +82,6 @@ func (tl *timeline) complete(batch []*submission) {
 		}
 		i++
 	}
-	q := batch[0].q
 	var held bufferRun
 	for i, s := range batch {
 		tl.dev.letGo(s, &held)
@@ -91,7 +90,7 @@ func (tl *timeline) complete(batch []*submission) {
 		}
 	}
 	held.release()
-	q.putAll(batch[0], batch[len(batch)-1])
+	tl.putAll(batch[0], batch[len(batch)-1])
 	tl.passed.Store(last)
 	if len(tl.awaiters) > 0 {
 		tl.tell(last)

@@ -177,8 +177,8 @@ func (s *submission) letGoDeps() {
 // isParked reports whether the submission is in the list of parked ones: who enlists it has left all its timepoints. The caller holds
 // a count of it.
 func (s *submission) isParked() bool {
-	s.q.dev.mu.Lock()
-	defer s.q.dev.mu.Unlock()
+	s.q.tl.dev.mu.Lock()
+	defer s.q.tl.dev.mu.Unlock()
 	return s.after != nil
 }
 
@@ -205,7 +205,7 @@ func (s *submission) cancel(err error) {
 			sema.Release(s.q.completeBarrier(s))
 			return
 		}
-		s.q.dev.ready(s)
+		s.q.tl.dev.ready(s)
 	}
 }
 
@@ -274,7 +274,7 @@ func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err
 func (s *submission) startWith(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
 	x := work.Extra{Launch: &s.launch}
 	if s.across(tl.dev) {
-		if x.DstOf, x.SrcOf, err = tl.dev.owners(s.keep[0], s.keep[1]); err != nil {
+		if x.DstOf, x.SrcOf, err = s.q.dev.owners(s.keep[0], s.keep[1]); err != nil {
 			return false, err
 		}
 	}
@@ -314,11 +314,11 @@ func (s *submission) named(yield func(*Buffer) bool) {
 
 // abroad reports whether the submission comes after work of another device.
 func (s *submission) abroad() bool {
-	return slices.ContainsFunc(s.follows, func(m mark) bool { return m.tl.dev != s.q.dev })
+	return slices.ContainsFunc(s.follows, func(m mark) bool { return m.tl.dev != s.q.tl.dev })
 }
 
 // across reports whether one of the submission's buffers is another device's.
-func (s *submission) across(d *Device) bool {
+func (s *submission) across(d *nativeDevice) bool {
 	a, b := s.keep[0], s.keep[1]
-	return a != nil && a.dev != d || b != nil && b.dev != d
+	return a != nil && &a.dev.nativeDevice != d || b != nil && &b.dev.nativeDevice != d
 }

@@ -15,9 +15,12 @@ import (
 
 // A timeline is a stream with its work numbered in order: one number says what is done.
 type timeline struct {
-	dev  *Device
-	lane lane // nil if it is a queue's of the program
-	h    driver.Stream
+	dev   *nativeDevice
+	queue *Queue // that takes the work
+	lane  lane   // nil if it is a queue's of the program
+	h     driver.Stream
+
+	free records // of submissions
 
 	// The stream of an adopted queue is somebody else's, and may be given work by others: all that the queue gives it has an event behind it, and
 	// once the queue is closed it is not touched any more, which is set under mu.
@@ -52,7 +55,7 @@ type timeline struct {
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
 }
 
-func newTimeline(d *Device) *timeline {
+func newTimeline(d *nativeDevice) *timeline {
 	tl := &timeline{dev: d, tidyAt: tidyEvery}
 	tl.ring.head = 1
 	return tl
@@ -457,7 +460,7 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 // borrow tells the devices of others' buffers that the work is about to use them.
 func (s *submission) borrow(to mark) (err error) {
 	use := func(b *Buffer) {
-		if err == nil && b.dev != to.tl.dev && !b.dev.lent.add(to) {
+		if err == nil && &b.dev.nativeDevice != to.tl.dev && !b.dev.lent.add(to) {
 			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
 		}
 		if b.dev.short.Load() > 0 {

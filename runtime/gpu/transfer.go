@@ -241,9 +241,7 @@ func (x *pieces) submit(i int) (err error) {
 		q.dev.recycle(s)
 		return err
 	}
-	// Each piece waits for the one before it. Pieces may be parked because their memory has yet to be
-	// allocated, and must not overtake each other then.
-	err = q.submit(s, Order{Wait: []Point{{x.done, uint64(i)}}, Signal: []Point{{x.done, uint64(i) + 1}}, Label: "piece"})
+	err = q.submit(s, Order{Signal: []Point{{x.done, uint64(i) + 1}}, Label: "piece"})
 	if err == nil {
 		x.issued++
 	}

@@ -13,8 +13,8 @@ func (d *Device) Trim() error {
 		return err
 	}
 	d.removeSpent()
-	for _, q := range d.all() {
-		q.trim()
+	for _, tl := range d.all() {
+		tl.trim()
 	}
 	d.timepoints.Trim()
 	err := d.do(func() error { return errors.Join(d.events.trim(), d.stage.trim()) })
@@ -23,19 +23,4 @@ func (d *Device) Trim() error {
 		return fmt.Errorf("gpu: trim %s: %w", d.info.Name, err)
 	}
 	return nil
-}
-
-// trim drops the free records, whose events go back to the pool.
-func (q *Queue) trim() {
-	q.mu.Lock()
-	s := q.free
-	q.free, q.kept = nil, 0
-	q.records.Held -= q.records.Free
-	q.records.Free = 0
-	q.mu.Unlock()
-	for ; s != nil; s = s.next {
-		if s.event != nil {
-			s.event.drop()
-		}
-	}
 }

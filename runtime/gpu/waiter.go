@@ -62,7 +62,7 @@ func (s *submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
 		return false, s.q.completeBarrier(s)
 	}
 	if s.byLane() {
-		s.q.dev.unpark(s)
+		s.q.tl.dev.unpark(s)
 		return s.q.tl.lane.ready(s) != nil, nil // the device's thread fails it: that would nest without end here
 	}
 	return true, nil
@@ -73,7 +73,7 @@ func (s *submission) IssueHere() bool {
 	if s.op.Kind.OnHost() || s.mayWait() || s.lacksEvent() || s.q.load() >= 64 {
 		return false
 	}
-	s.q.dev.unpark(s)
+	s.q.tl.dev.unpark(s)
 	s.q.run(s)
 	return true
 }
@@ -91,14 +91,14 @@ func (s *submission) HandOver(chain *sema.Timepoint) {
 
 // A readyList gathers submissions of a device that are ready to be issued.
 type readyList struct {
-	dev         *Device
+	dev         *nativeDevice
 	first, last *submission
 }
 
 func (l *readyList) add(s *submission) {
-	if l.dev != s.q.dev {
+	if l.dev != s.q.tl.dev {
 		l.flush()
-		l.dev, l.first = s.q.dev, s
+		l.dev, l.first = s.q.tl.dev, s
 	} else {
 		l.last.next = s
 	}
