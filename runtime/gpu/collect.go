@@ -75,8 +75,9 @@ func (tl *timeline) collect() {
 	// In steps, if the last is not done. Others may be asking, whose answers may be older.
 	seq := tl.issued.Load()
 	for again := true; again && !(mark{tl, seq}).decided(); {
+		unmarked := tl.tryMark(seq)
 		wake.Lock(context.Background(), &tl.askMu)
-		again = tl.pollInTurn(seq, 1)
+		again = tl.pollInTurn(seq, 1, unmarked)
 	}
 	tl.ring.mu.Lock()
 	taken := tl.ring.head - 1 // somebody may be completing what he has taken

@@ -499,16 +499,23 @@ func (tl *timeline) publish(s *submission) (*sema.Timepoint, bool) {
 // is done. It reports whether something was retired. It never blocks: if another goroutine is at it, that is good enough. If
 // seq is the oldest, and so nothing else can be done before it, the device is asked up to so many times.
 func (tl *timeline) poll(seq uint64, times int) bool {
-	return !(mark{tl, seq}).decided() && tl.askMu.TryLock() && tl.pollInTurn(seq, times)
+	if (mark{tl, seq}).decided() {
+		return false
+	}
+	unmarked := tl.tryMark(seq) // before askMu is locked: nobody holds more than two mutexes
+	return tl.askMu.TryLock() && tl.pollInTurn(seq, times, unmarked)
 }
 
 // pollInTurn is poll for a caller that holds askMu, which it lets go of.
-func (tl *timeline) pollInTurn(seq uint64, times int) bool {
+func (tl *timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 	if tl.ended.Load() {
 		tl.askMu.Unlock()
 		return false
 	}
-	done, err := tl.ask(seq, times)
+	done, err := uint64(0), unmarked
+	if err == nil {
+		done, err = tl.ask(seq, times)
+	}
 	if err == nil {
 		tl.failed = 0
 	} else {
@@ -532,9 +539,6 @@ func (tl *timeline) pollInTurn(seq uint64, times int) bool {
 // ask returns the number of the last submission up to seq that it finds done, or 0. It asks for seq itself, and if that is not done for
 // the oldest.
 func (tl *timeline) ask(seq uint64, times int) (done uint64, err error) {
-	if err := tl.tryMark(seq); err != nil {
-		return 0, err
-	}
 	at, ok, err := tl.query(seq, math.MaxUint64, times)
 	switch {
 	case err != nil || at == 0:
