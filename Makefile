@@ -105,6 +105,10 @@ faults: ## put each mended fault back, and see that a test catches it (needs gcc
 shape: ## print figures of the core's packages: lines, fields of structs, complexity of functions, mutexes that do not say what they protect
 	@$(GO) run ./tools/shape
 
+.PHONY: locks
+locks: ## run short tests with watched mutexes: no circle in their order, and at most two of the scheduler's held at a time
+	$(GO) run ./tools/locks -depth 2
+
 .PHONY: explore
 explore: ## run the runtime in as many orders of its goroutines as TIME allows (10m); RACE=1 with the race detector, SEED=n as before
 	$(GO) run ./tools/explore -time $(or $(TIME),10m) $(if $(RACE),-race) $(if $(SEED),-seed $(SEED)) $(if $(RUN),-run '$(RUN)')

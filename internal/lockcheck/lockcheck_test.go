@@ -1,0 +1,57 @@
+package lockcheck
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+type first struct{}
+
+func (first) Name() string { return "first" }
+
+type second struct{}
+
+func (second) Name() string { return "second" }
+
+// TestOrders has each order in which mutexes are held be written once, whoever unlocks them.
+func TestOrders(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "seen")
+	t.Setenv(Output, file)
+	var a Mutex[first]
+	var b RWMutex[second]
+	for range 2 {
+		a.Lock()
+		b.RLock()
+		b.RUnlock()
+		a.Unlock()
+	}
+	b.Lock()
+	if !a.TryLock() {
+		t.Fatal("it is locked")
+	}
+	unlocked := make(chan struct{})
+	go func() {
+		a.Unlock()
+		b.Unlock()
+		close(unlocked)
+	}()
+	<-unlocked
+	a.Lock() // with nothing
+	a.Unlock()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var orders []string
+	for line := range strings.Lines(string(text)) {
+		order, where, _ := strings.Cut(line, "\t")
+		if orders = append(orders, order); !strings.Contains(where, "lockcheck.TestOrders") {
+			t.Errorf("%q does not say where", line)
+		}
+	}
+	if got := strings.Join(orders, ", "); got != "first second, second [first]" || len(held) != 0 {
+		t.Errorf("written: %s; held: %v", got, held)
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"go/format"
+	"strings"
+	"testing"
+)
+
+// TestJudge has orders of mutexes judged.
+func TestJudge(t *testing.T) {
+	for name, x := range map[string]struct {
+		orders []string
+		depth  int
+		want   string // in the error; "" is none
+	}{
+		"a leaf under two others":                      {[]string{"a b", "c b"}, 2, ""},
+		"both orders":                                  {[]string{"a b", "b a"}, 0, "locked in a circle: a > b > a"},
+		"a circle of three":                            {[]string{"a b", "b c", "c x a"}, 0, "locked in a circle: a > b > c > a"},
+		"the other way round without waiting":          {[]string{"a b", "b [a]"}, 0, ""},
+		"what was not waited for is held all the same": {[]string{"[a] b", "b a"}, 0, "locked in a circle: a > b > a"},
+		"two of one name":                              {[]string{"a a"}, 0, "holds a twice"},
+		"a nested command buffer":                      {[]string{"CommandBuffer.mu CommandBuffer.mu"}, 0, ""},
+		"three of the scheduler":                       {[]string{"timeline.mu ring.mu Device.mu"}, 2, "holds 3 mutexes of the scheduler: timeline.mu ring.mu Device.mu"},
+		"three of the scheduler, without a limit":      {[]string{"timeline.mu ring.mu Device.mu"}, 0, ""},
+		"two of the scheduler under another":           {[]string{"Stream.mu timeline.mu ring.mu"}, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := read(strings.NewReader(strings.Join(x.orders, "\tf < g\n")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = found.judge(x.depth)
+			if x.want == "" && err != nil || x.want != "" && (err == nil || !strings.Contains(err.Error(), x.want)) {
+				t.Errorf("judged %v; want %q", err, x.want)
+			}
+		})
+	}
+}
+
+// TestWatch replaces the mutexes of structs, and leaves lines and other types where they are.
+func TestWatch(t *testing.T) {
+	src := "package p\n\nimport \"sync\"\n\ntype T struct {\n\tmu sync.Mutex // a leaf\n\tin struct{ life sync.RWMutex }\n\tp *sync.Mutex\n}\n"
+	out, changed, err := watch("p.go", []byte(src))
+	if err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	for _, want := range []string{
+		"\tmu lockcheck.Mutex[lockcheck_T_mu] // a leaf\n\tin struct{ life lockcheck.RWMutex[lockcheck_T_life] }\n\tp *sync.Mutex\n",
+		`func (lockcheck_T_mu) Name() string { return "T.mu" }`,
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it lacks %q:\n%s", want, out)
+		}
+	}
+	if _, err := format.Source(out); err != nil {
+		t.Error(err)
+	}
+	if line := strings.Count(string(out[:strings.Index(string(out), "mu lockcheck")]), "\n"); line != 5 {
+		t.Errorf("the field has moved to line %d", line+1)
+	}
+	if _, changed, err := watch("p.go", []byte("package p\n\ntype T struct{ n int }\n")); changed || err != nil {
+		t.Errorf("a file without mutexes: %v, %v", changed, err)
+	}
+}
