@@ -10,8 +10,8 @@
 //
 // It prints each order in which mutexes were held that is not part of a longer one. The exit status is 1
 // if mutexes are locked in a circle, if a goroutine holds two of one name, except those of nested command
-// buffers, or if it holds more of the scheduler's mutexes than -depth allows. Arguments of go test that
-// begin with - come behind --.
+// buffers, or if it holds more of the scheduler's mutexes than -depth allows, and 2 if the command line is
+// wrong. Arguments of go test that begin with - come behind --.
 package main
 
 import (
@@ -45,18 +45,34 @@ var scheduler = []string{"timeline.mu", "timeline.coverMu", "timeline.askMu", "t
 const nested = "CommandBuffer.mu"
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "locks:", err)
-		os.Exit(1)
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "locks:", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
 
-func run(args []string, stdout io.Writer) error {
+var errUsage = errors.New("usage: locks [-depth N] [-v] [ARGUMENTS OF GO TEST]")
+
+func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("locks", flag.ContinueOnError)
 	depth := flags.Int("depth", 0, "how many of the scheduler's mutexes a goroutine may hold; 0 is no limit")
 	verbose := flags.Bool("v", false, "print where each order was seen first")
-	if err := flags.Parse(args); err != nil {
+	flags.SetOutput(io.Discard)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(stderr, errUsage)
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
 		return err
+	case err != nil:
+		return fmt.Errorf("%w; %w", err, errUsage)
+	case *depth < 0:
+		return fmt.Errorf("-depth is %d, and must not be negative; %w", *depth, errUsage)
 	}
 	test := flags.Args()
 	if len(test) == 0 {
@@ -74,7 +90,7 @@ func run(args []string, stdout io.Writer) error {
 	seen := filepath.Join(tmp, "seen")
 	cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=30m", "-overlay=" + overlay}, test...)...)
 	cmd.Env = append(os.Environ(), lockcheck.Output+"="+seen)
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.Stdout, cmd.Stderr = stderr, stderr
 	tested := cmd.Run()
 	text, err := os.Open(seen)
 	if err != nil {
