@@ -38,8 +38,8 @@ import (
 var folders = []string{"runtime/gpu", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool"}
 
 // scheduler are the mutexes of the scheduler, of which few may be held at a time.
-var scheduler = []string{"timeline.mu", "timeline.coverMu", "timeline.askMu", "timeline.retireMu", "ring.mu", "Queue.mu",
-	"eventPool.mu", "lent.mu", "Device.mu", "nativeDevice.mu", "Semaphore.mu", "TimepointPool.mu"}
+var scheduler = []string{"timeline.mu", "timeline.coverMu", "timeline.askMu", "timeline.retireMu", "ring.mu", "records.mu",
+	"eventPool.mu", "loan.mu", "nativeDevice.mu", "Semaphore.mu", "TimepointPool.mu"}
 
 // nested may be held twice: a command buffer's under that of one which executes it, and none executes itself.
 const nested = "CommandBuffer.mu"

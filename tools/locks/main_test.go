@@ -20,8 +20,8 @@ func TestJudge(t *testing.T) {
 		"what was not waited for is held all the same": {[]string{"[a] b", "b a"}, 0, "locked in a circle: a > b > a"},
 		"two of one name":                              {[]string{"a a"}, 0, "holds a twice"},
 		"a nested command buffer":                      {[]string{"CommandBuffer.mu CommandBuffer.mu"}, 0, ""},
-		"three of the scheduler":                       {[]string{"timeline.mu ring.mu Device.mu"}, 2, "holds 3 mutexes of the scheduler: timeline.mu ring.mu Device.mu"},
-		"three of the scheduler, without a limit":      {[]string{"timeline.mu ring.mu Device.mu"}, 0, ""},
+		"three of the scheduler":                       {[]string{"timeline.mu ring.mu nativeDevice.mu"}, 2, "holds 3 mutexes of the scheduler: timeline.mu ring.mu nativeDevice.mu"},
+		"three of the scheduler, without a limit":      {[]string{"timeline.mu ring.mu nativeDevice.mu"}, 0, ""},
 		"two of the scheduler under another":           {[]string{"Stream.mu timeline.mu ring.mu"}, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
