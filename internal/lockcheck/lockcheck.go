@@ -16,7 +16,7 @@ import (
 // Output is the environment variable that names the file to write to.
 const Output = "PUREGPU_LOCKS"
 
-// A Name is the type argument of a mutex: it says which field of which struct the mutex is.
+// A Name is the type argument of a mutex. Its method returns the struct and the field, as in "timeline.mu".
 type Name interface{ Name() string }
 
 // A Mutex is a [sync.Mutex] that is watched.
@@ -133,7 +133,7 @@ func left(mutex any) {
 	}
 }
 
-// drop takes the mutex from those that a goroutine holds, and reports whether it was there.
+// drop removes a mutex from the list of a goroutine, and reports whether it was in the list.
 func drop(id string, mutex any) bool {
 	all := held[id]
 	for i := len(all) - 1; i >= 0; i-- {

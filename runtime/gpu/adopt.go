@@ -113,7 +113,7 @@ func (tl *timeline) mayGive() error {
 	return err
 }
 
-// addTimeline adds a timeline to those that the device asks.
+// addTimeline lists a timeline with the device, which asks it from then on.
 func (d *nativeDevice) addTimeline(tl *timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +121,7 @@ func (d *nativeDevice) addTimeline(tl *timeline) {
 	d.every.Store(&all)
 }
 
-// removeSpent has the device not ask those timelines any more whose queues were closed, and whose streams have passed all that they were given.
+// removeSpent takes spent timelines off the device's list.
 func (d *nativeDevice) removeSpent() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -420,8 +420,8 @@ func (b *Buffer) hasGone() bool {
 	return state == isGone || state == isFreed
 }
 
-// freeAsync has a native pool free the memory in a stream, which is mostly the timeline's. The caller
-// holds the timeline's mu.
+// freeAsync has a native pool free the memory in the stream h, which is the timeline's except in the end.
+// The caller holds the timeline's mu.
 func (b *Buffer) freeAsync(tl *timeline, h driver.Stream) error {
 	p := b.pool
 	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
@@ -435,8 +435,8 @@ func (b *Buffer) freeAsync(tl *timeline, h driver.Stream) error {
 }
 
 // giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed all that
-// used it, the alloca included. A driver's pool frees it in the stream h, or in that which allocated it if
-// h is 0. It runs on a bound thread.
+// used it, the alloca included. A driver's pool frees it in the stream h, or in the stream that allocated
+// it if h is 0. giveBack runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {
 		return nil

@@ -451,8 +451,8 @@ func (r *bufferRun) release() {
 	}
 }
 
-// free gives the memory back, that of a driver's pool in the stream h, or in that which allocated it if h
-// is 0. It runs on the reclaimer's thread, or on the device's in the end.
+// free gives the memory back. A driver's pool frees it in the stream h, or in the stream that allocated it
+// if h is 0. free runs on the reclaimer's thread, or on the device's thread in the end.
 func (b *Buffer) free(h driver.Stream) (err error) {
 	switch b.from {
 	case allocated:
@@ -683,6 +683,18 @@ func (s *bufferStats) snapshot(to *Stats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to.Buffers, to.Bytes, to.PeakBytes, to.Device, to.Host = s.n, s.device.Live+s.host.Live, s.peak, s.device, s.host
+}
+
+// haveNative reports whether a buffer has memory of a driver's pool.
+func (s *bufferStats) haveNative() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for b := s.list; b != nil; b = b.after {
+		if b.from == pooled && b.pool.blocks == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // close frees what is left, or only what is from pools, as free does. It runs on the device's thread.

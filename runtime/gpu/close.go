@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,18 +175,16 @@ func (g *giving) add(err error) {
 // lost the device itself, which then runs nothing.
 func (g *giving) endStreams() (why string) {
 	var after driver.Stream
-	if g.lost {
-		after, _ = g.drv.NewStream()
+	if g.lost && g.buffers.haveNative() {
+		var err error
+		after, err = g.drv.NewStream()
+		if err != nil && !errors.Is(err, driver.ErrLost) {
+			g.add(fmt.Errorf("gpu: device %s: a stream: %w", g.info.Name, err))
+			return "no stream can be made in which memory of pools is freed"
+		}
 	}
 	if after == 0 {
 		g.freePooled(0)
-	} else {
-		defer func() {
-			if why == "" {
-				g.freePooled(after)
-			}
-			g.add(g.insist(g.ctx, func() error { return g.drv.DestroyStream(after) }))
-		}()
 	}
 	var streams []driver.Stream // of the layers above the scheduler
 	if g.captures != 0 {
@@ -200,11 +199,17 @@ func (g *giving) endStreams() (why string) {
 	if why = g.destroyStreams(g.ctx, streams, g.add); why == "" {
 		why = g.outlast(g.ctx, g.lost)
 	}
+	if after != 0 {
+		if why == "" {
+			g.freePooled(after)
+		}
+		why = cmp.Or(why, g.destroyStream(g.ctx, after, g.add))
+	}
 	return why
 }
 
-// freePooled frees the memory of pools' buffers, that of drivers' pools in a stream, or in those which
-// allocated it if that is 0.
+// freePooled frees the memory of pools' buffers. Memory of a driver's pool is freed in the stream h, or in
+// the stream that allocated it if h is 0.
 func (g *giving) freePooled(h driver.Stream) {
 	for _, err := range g.buffers.close(true, h) {
 		g.add(err)

@@ -224,13 +224,21 @@ func (d *nativeDevice) destroyStreams(ctx context.Context, others []driver.Strea
 		}
 	}
 	for _, h := range append(streams, others...) { // they may have work without a number still, such as frees and timing events
-		err := d.insist(ctx, func() error { return d.drv.DestroyStream(h) })
-		if errors.Is(err, driver.ErrBusy) { // the device is lost behind another one, or was given up
-			return "a stream is still at work"
+		if why = d.destroyStream(ctx, h, add); why != "" {
+			return why
 		}
-		if err != nil {
-			add(fmt.Errorf("gpu: device %s: a stream: %w", d.info.Name, err))
-		}
+	}
+	return ""
+}
+
+// destroyStream destroys one stream as destroyStreams does.
+func (d *nativeDevice) destroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
+	err := d.insist(ctx, func() error { return d.drv.DestroyStream(h) })
+	if errors.Is(err, driver.ErrBusy) { // the device is lost behind another one, or was given up
+		return "a stream is still at work"
+	}
+	if err != nil {
+		add(fmt.Errorf("gpu: device %s: a stream: %w", d.info.Name, err))
 	}
 	return ""
 }

@@ -142,8 +142,8 @@ type pieces struct {
 	issued int           // pieces that have been submitted
 }
 
-// move moves the whole range, and returns when no piece is in flight. It blocks as long as the device
-// and do take.
+// move moves the whole range. It blocks as long as the device and do take. If it returns an error,
+// pieces may still be in flight. They hold their block, the buffer and the points of Free.
 func (x *pieces) move(do pieceFunc) (err error) {
 	if x.done, err = NewSemaphore(0); err != nil {
 		return err

@@ -19,7 +19,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,6 +31,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/puregpu/puregpu/internal/overlay"
 )
 
 func main() {
@@ -167,7 +168,7 @@ var (
 
 // try returns what the test has printed, and why the fault is not caught. Patched files are written to tmp, which is not there yet.
 func (p patch) try(ctx context.Context, tmp string, sound map[string]error) (out []byte, err error) {
-	overlay, err := p.apply(tmp)
+	file, err := p.apply(tmp)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (p patch) try(ctx context.Context, tmp string, sound map[string]error) (out
 	if without != nil {
 		return out, fmt.Errorf("%w: %w", errNotSound, without)
 	}
-	out, err = goTest(ctx, append([]string{"-overlay=" + overlay}, p.test...))
+	out, err = goTest(ctx, append([]string{"-overlay=" + file}, p.test...))
 	switch {
 	case err == nil:
 		return out, errMissed
@@ -191,7 +192,7 @@ func (p patch) try(ctx context.Context, tmp string, sound map[string]error) (out
 }
 
 // apply writes the patched files, and what tells go of them, whose name it returns.
-func (p patch) apply(tmp string) (overlay string, err error) {
+func (p patch) apply(tmp string) (file string, err error) {
 	replace := map[string]string{}
 	for _, path := range p.of {
 		from, err := filepath.Abs(path)
@@ -217,12 +218,7 @@ func (p patch) apply(tmp string) (overlay string, err error) {
 	if out, err := git.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("no longer applies: %s", firstLine(out))
 	}
-	data, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay = filepath.Join(tmp, "overlay.json")
-	return overlay, os.WriteFile(overlay, data, 0o644)
+	return overlay.Write(tmp, replace)
 }
 
 // limit is how long a run of a test may take, and what it is built for.

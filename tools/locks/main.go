@@ -16,7 +16,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,6 +31,7 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/internal/lockcheck"
+	"github.com/puregpu/puregpu/internal/overlay"
 )
 
 // folders are those whose mutexes are watched.
@@ -83,12 +83,12 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	overlay, err := rewrite(tmp)
+	file, err := rewrite(tmp)
 	if err != nil {
 		return err
 	}
 	seen := filepath.Join(tmp, "seen")
-	cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=30m", "-overlay=" + overlay}, test...)...)
+	cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=30m", "-overlay=" + file}, test...)...)
 	cmd.Env = append(os.Environ(), lockcheck.Output+"="+seen)
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	tested := cmd.Run()
@@ -107,7 +107,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 
 // rewrite writes the files whose mutexes are to be watched to a folder, and returns the path of the overlay.
 func rewrite(tmp string) (string, error) {
-	replace := map[string]string{}
+	replace, names := map[string]string{}, map[string]bool{}
 	for _, folder := range folders {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
@@ -121,12 +121,15 @@ func rewrite(tmp string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			out, changed, err := watch(file, src)
+			out, watched, err := watch(file, src)
 			if err != nil {
 				return "", err
 			}
-			if !changed {
+			if len(watched) == 0 {
 				continue
+			}
+			for _, name := range watched {
+				names[name] = true
 			}
 			abs, err := filepath.Abs(file)
 			if err != nil {
@@ -141,27 +144,27 @@ func rewrite(tmp string) (string, error) {
 	if len(replace) == 0 {
 		return "", errors.New("no mutexes here: run it in the root of the module")
 	}
-	data, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
+	for _, name := range scheduler {
+		if !names[name] {
+			return "", fmt.Errorf("there is no mutex %s: name it in the list of the scheduler's mutexes as it is called now", name)
+		}
 	}
-	overlay := filepath.Join(tmp, "overlay.json")
-	return overlay, os.WriteFile(overlay, data, 0o666)
+	return overlay.Write(tmp, replace)
 }
 
-// watch replaces the mutexes in the structs of a file. Lines stay where they are.
-func watch(name string, src []byte) (out []byte, changed bool, err error) {
+// watch replaces the mutexes in the structs of a file, and returns their names. Lines stay where they are.
+func watch(name string, src []byte) (out []byte, watched []string, err error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	type edit struct {
 		from, to int
 		text     string
 	}
 	var edits []edit
-	var names strings.Builder
+	var types strings.Builder
 	at := func(p token.Pos) int { return fset.Position(p).Offset }
 	for _, d := range f.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -186,13 +189,14 @@ func watch(name string, src []byte) (out []byte, changed bool, err error) {
 				mutex := field.Names[0].Name
 				tag := "lockcheck_" + of + "_" + mutex
 				edits = append(edits, edit{at(sel.Pos()), at(sel.End()), "lockcheck." + sel.Sel.Name + "[" + tag + "]"})
-				fmt.Fprintf(&names, "type %s struct{}\nfunc (%[1]s) Name() string { return %q }\n", tag, of+"."+mutex)
+				watched = append(watched, of+"."+mutex)
+				fmt.Fprintf(&types, "type %s struct{}\nfunc (%[1]s) Name() string { return %q }\n", tag, of+"."+mutex)
 				return true
 			})
 		}
 	}
 	if len(edits) == 0 {
-		return src, false, nil
+		return src, nil, nil
 	}
 	end := at(f.Name.End())
 	out = append(out, src[:end]...)
@@ -203,8 +207,8 @@ func watch(name string, src []byte) (out []byte, changed bool, err error) {
 		end = e.to
 	}
 	out = append(out, src[end:]...)
-	out = append(out, "\nvar _ sync.Locker // the import is used\n"+names.String()...)
-	return out, true, nil
+	out = append(out, "\nvar _ sync.Locker // the import is used\n"+types.String()...)
+	return out, watched, nil
 }
 
 // orders are the orders in which mutexes were held, and where each was seen first.

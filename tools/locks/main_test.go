@@ -2,6 +2,7 @@ package main
 
 import (
 	"go/format"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,9 +41,9 @@ func TestJudge(t *testing.T) {
 // TestWatch replaces the mutexes of structs, and leaves lines and other types where they are.
 func TestWatch(t *testing.T) {
 	src := "package p\n\nimport \"sync\"\n\ntype T struct {\n\tmu sync.Mutex // a leaf\n\tin struct{ life sync.RWMutex }\n\tp *sync.Mutex\n}\n"
-	out, changed, err := watch("p.go", []byte(src))
-	if err != nil || !changed {
-		t.Fatal(changed, err)
+	out, watched, err := watch("p.go", []byte(src))
+	if err != nil || !slices.Equal(watched, []string{"T.mu", "T.life"}) {
+		t.Fatal(watched, err)
 	}
 	for _, want := range []string{
 		"\tmu lockcheck.Mutex[lockcheck_T_mu] // a leaf\n\tin struct{ life lockcheck.RWMutex[lockcheck_T_life] }\n\tp *sync.Mutex\n",
@@ -58,7 +59,7 @@ func TestWatch(t *testing.T) {
 	if line := strings.Count(string(out[:strings.Index(string(out), "mu lockcheck")]), "\n"); line != 5 {
 		t.Errorf("the field has moved to line %d", line+1)
 	}
-	if _, changed, err := watch("p.go", []byte("package p\n\ntype T struct{ n int }\n")); changed || err != nil {
-		t.Errorf("a file without mutexes: %v, %v", changed, err)
+	if _, watched, err := watch("p.go", []byte("package p\n\ntype T struct{ n int }\n")); watched != nil || err != nil {
+		t.Errorf("a file without mutexes: %v, %v", watched, err)
 	}
 }

@@ -3,7 +3,6 @@
 package rewrite
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -17,6 +16,8 @@ import (
 
 	"golang.org/x/tools/go/ast/astutil"
 	"golang.org/x/tools/go/packages"
+
+	"github.com/puregpu/puregpu/internal/overlay"
 )
 
 const (
@@ -153,12 +154,7 @@ func Overlay(o Options) (string, error) {
 			}
 		}
 	}
-	text, err := json.MarshalIndent(map[string]any{"Replace": w.overlay}, "", "\t")
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(o.Out, "overlay.json")
-	return file, os.WriteFile(file, text, 0o644)
+	return overlay.Write(o.Out, w.overlay)
 }
 
 func errorsOf(pkgs []*packages.Package) error {
