@@ -31,27 +31,27 @@ func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 	switch err := d.failed(); {
 	case err != nil:
 		return nil, err
-	case d.adopter == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	case d.faces.adopter == nil:
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
 	case stream == 0:
 		return nil, argument(op, "no stream; the default stream is another one with each context, and cannot be adopted")
 	}
-	for _, tl := range d.all() {
+	for _, tl := range d.native.all() {
 		if tl.h == stream && !tl.adopted {
 			return nil, argument(op, "stream %#x is that of %v", uintptr(stream), tl.queue)
 		}
 	}
 	q := newQueue(d, -1)
 	q.tl.h, q.tl.adopted = stream, true
-	err := d.do(func() (err error) {
-		if q.priority, err = d.adopter.AdoptStream(stream); err == nil {
-			d.addTimeline(q.tl)
+	err := d.native.do(func() (err error) {
+		if q.priority, err = d.faces.adopter.AdoptStream(stream); err == nil {
+			d.native.addTimeline(q.tl)
 		}
 		return err
 	})
 	if err != nil {
-		d.check(err)
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, err)
+		d.native.check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, err)
 	}
 	return q, nil
 }
@@ -71,10 +71,10 @@ func (q *Queue) Close() error {
 	wake.Lock(context.Background(), &tl.mu) // whoever issues gets through, and nobody comes after
 	tl.closed.Store(true)
 	tl.mu.Unlock()
-	d.cancelThose(tl.closedError(), func(s *submission) bool { return s.q == q && s.mode != passing })
+	d.native.cancelThose(tl.closedError(), func(s *submission) bool { return s.q == q && s.mode != passing })
 	tl.trim()
 	tl.want(tl.issued.Load()) // so that what its work holds is let go of
-	d.removeSpent()
+	d.native.removeSpent()
 	return nil
 }
 

@@ -99,7 +99,7 @@ func (p *Pool) allocate(tl *timeline, size uint64) (driver.Mem, error) {
 	if !p.keeps {
 		return p.allocateOpen(tl, size)
 	}
-	return tl.device().pooling.AllocAsync(tl.h, p.native, size) // the pool is not closed before the device
+	return tl.device().faces.pooling.AllocAsync(tl.h, p.native, size) // the pool is not closed before the device
 }
 
 // allocateOpen is allocate for a pool that may be closed.
@@ -110,7 +110,7 @@ func (p *Pool) allocateOpen(tl *timeline, size uint64) (m driver.Mem, err error)
 		return m, err
 	}
 	p.live.Add(1)
-	if m, err = tl.device().pooling.AllocAsync(tl.h, p.native, size); err != nil {
+	if m, err = tl.device().faces.pooling.AllocAsync(tl.h, p.native, size); err != nil {
 		p.live.Add(-1)
 	}
 	return m, err
@@ -210,7 +210,7 @@ func (s *submission) takeMemory() error {
 		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
 		if err != nil {
 			if !collected && p.collects(b.mem.Size, err) {
-				p.dev.collect(s.mayBlock())
+				p.dev.native.collect(s.mayBlock())
 				collected = true
 				continue
 			}
@@ -341,8 +341,8 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 		return argument("dealloca", "no buffer")
 	case q.dev == nil:
 		return errZero
-	case b.dev != q.dev && b.dev.of != q.dev.of:
-		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), q.dev.of.Name())
+	case b.dev != q.dev && b.dev.native.of != q.dev.native.of:
+		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.native.of.Name(), q.dev.native.of.Name())
 	case b.recordedIn() != nil:
 		return argument("dealloca", "a binding of a command buffer, or a buffer of its Alloca: neither is allocated by a queue")
 	case b.from != pooled || b.mem.Size == 0:
@@ -359,7 +359,7 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	if q.tl.adopted {
 		return q.notOnAdopted(work.Dealloca)
 	}
-	if b.home != q && b.pool.native != 0 && (b.dev != q.dev || b.dev.caps.PoolsByStream) {
+	if b.home != q && b.pool.native != 0 && (b.dev != q.dev || b.dev.native.caps.PoolsByStream) {
 		return q.deallocaElsewhere(o, b)
 	}
 	return q.submitWith(q.get(work.Dealloca), o, b, nil)
@@ -373,7 +373,7 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 		return fmt.Errorf("gpu: dealloca on %v: %w", q, err)
 	}
 	if t := o.Timing; t != nil && t.dev == q.dev && q.dev != b.dev {
-		return argument("dealloca", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.dev.info.Name, q.dev.info.Name)
+		return argument("dealloca", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.dev.native.info.Name, q.dev.native.info.Name)
 	}
 	if q.failed() != nil {
 		return q.submit(q.get(work.Barrier), o) // which fails, and does not tell o.Free
@@ -427,7 +427,7 @@ func (b *Buffer) freeAsync(tl *timeline, h driver.Stream) error {
 	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
 		p.shared.Store(true)
 	}
-	err := tl.device().pooling.FreeAsync(h, b.mem)
+	err := tl.device().faces.pooling.FreeAsync(h, b.mem)
 	if !p.keeps && p.live.Add(-1) == 0 && p.closed.Load() {
 		p.dev.sweepPools()
 	}

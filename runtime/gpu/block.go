@@ -94,7 +94,7 @@ func (s *submission) comesAfter(m mark) bool {
 	if m.tl == nil || m.tl.passed.Load() >= m.seq || m.retiring() {
 		return true
 	}
-	if s.run.of.timers > 0 && !s.q.dev.caps.RerecordEvents {
+	if s.run.of.timers > 0 && !s.q.dev.native.caps.RerecordEvents {
 		return false
 	}
 	if s.q.tl.covers(m.tl, m.seq) {
@@ -179,9 +179,9 @@ func (c *CommandBuffer) makeBlock() (*block, error) {
 		c.keepBlock(b)
 		return b, nil
 	}
-	err := c.dev.do(func() error { // the device gives nothing back meanwhile
+	err := c.dev.native.do(func() error { // the device gives nothing back meanwhile
 		for range c.timers {
-			e, err := c.dev.timers.NewTimer()
+			e, err := c.dev.faces.timers.NewTimer()
 			if err != nil {
 				return errors.Join(append([]error{fmt.Errorf("an event of a timestamp: %w", err)}, b.destroyTimers(c.dev)...)...)
 			}
@@ -238,7 +238,7 @@ func (r *run) returnBlock() {
 // The fields stay: an execution may still read them before it finds the device closed.
 func (b *block) destroy(d *Device) (errs []error) {
 	for i := range b.graphs {
-		errs = append(errs, b.graphs[i].destroy(d.graphs)...)
+		errs = append(errs, b.graphs[i].destroy(d.faces.graphs)...)
 	}
 	errs = append(errs, b.destroyTimers(d)...)
 	if b.mem != nil {
@@ -249,7 +249,7 @@ func (b *block) destroy(d *Device) (errs []error) {
 
 func (b *block) destroyTimers(d *Device) (errs []error) {
 	for _, e := range b.timers {
-		errs = append(errs, d.drv.DestroyEvent(e))
+		errs = append(errs, d.native.drv.DestroyEvent(e))
 	}
 	return errs
 }

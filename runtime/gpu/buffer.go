@@ -94,13 +94,13 @@ const (
 func (d *Device) Has(kind MemKind) bool {
 	switch kind {
 	case DeviceMem, HostMem, WriteCombinedMem:
-		return d.drv != nil
+		return d.native.drv != nil
 	case ManagedMem:
-		return d.caps.Managed
+		return d.native.caps.Managed
 	case CommMem:
-		return d.caps.Comms
+		return d.native.caps.Comms
 	case ShareableMem:
-		return d.memSharing != nil
+		return d.faces.memSharing != nil
 	}
 	return false
 }
@@ -123,19 +123,19 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	began := d.opt.Tracer.begin()
 	err := canBe(size)
 	if err == nil {
-		err = d.collecting(kind, size, func() error { return d.do(func() error { return b.allocate(kind) }) })
+		err = d.collecting(kind, size, func() error { return d.native.do(func() error { return b.allocate(kind) }) })
 	}
 	d.opt.Tracer.event(TraceAlloc, d, began, "", size, err)
 	if err != nil {
-		d.check(err)
-		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.info.Name, err)
+		d.native.check(err)
+		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.native.info.Name, err)
 	}
 	return b, nil
 }
 
 // allocate has the driver allocate the memory. It runs on a bound thread.
 func (b *Buffer) allocate(kind MemKind) error {
-	m, err := b.dev.drv.Alloc(kind, b.mem.Size)
+	m, err := b.dev.native.drv.Alloc(kind, b.mem.Size)
 	if err == nil {
 		b.mem, b.from = m, allocated
 		b.dev.buffers.add(b)
@@ -198,12 +198,12 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 		d.buffers.add(b)
 		return b, nil
 	}
-	if !d.caps.HostRegister {
-		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.info.Name, driver.ErrUnsupported)
+	if !d.native.caps.HostRegister {
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.native.info.Name, driver.ErrUnsupported)
 	}
 	b.mem.Host = unsafe.Pointer(unsafe.SliceData(mem))
 	pin := func() error {
-		return d.do(func() (err error) {
+		return d.native.do(func() (err error) {
 			b.mem.Ptr, err = d.register(b.mem.Host, b.mem.Size, read)
 			if err == nil {
 				b.from = registered
@@ -219,7 +219,7 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 		err = pin()
 	}
 	if err != nil {
-		d.check(err)
+		d.native.check(err)
 		var why string
 		switch is, closed := d.buffers.pinned(b); {
 		case closed:
@@ -227,7 +227,7 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 		case is:
 			why = "a buffer has this memory that is not closed: use it, or close it first: "
 		}
-		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %s%w", len(mem), d.info.Name, why, err)
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %s%w", len(mem), d.native.info.Name, why, err)
 	}
 	return b, nil
 }
@@ -241,7 +241,7 @@ func (d *Device) unpin(of *Buffer) {
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
 	defer cancel()
 	wake.Until(ctx, func() bool {
-		d.collect(true)
+		d.native.collect(true)
 		_, closed := d.buffers.pinned(of)
 		return !closed || d.failed() != nil
 	})
@@ -275,12 +275,12 @@ func (s *bufferStats) pinned(of *Buffer) (is, closed bool) {
 // register pins memory of the program's, which is only read or not. Memory of which a page is pinned for writing, too, cannot be
 // pinned for reading, but as other memory. It runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
-	if !read || !d.caps.ReadOnlyRegister {
-		return d.drv.Register(host, size)
+	if !read || !d.native.caps.ReadOnlyRegister {
+		return d.native.drv.Register(host, size)
 	}
-	ptr, err := d.drv.(driver.ReadOnlyRegistrar).RegisterReadOnly(host, size)
+	ptr, err := d.native.drv.(driver.ReadOnlyRegistrar).RegisterReadOnly(host, size)
 	if err != nil && !errors.Is(err, driver.ErrLost) {
-		if p, e := d.drv.Register(host, size); e == nil {
+		if p, e := d.native.drv.Register(host, size); e == nil {
 			return p, nil
 		}
 	}
@@ -367,10 +367,10 @@ func (b *Buffer) Close() error {
 	}
 	if b.lent() { // somebody waits until it is used no more
 		b.rare.awaited.Store(true)
-		b.dev.short.Add(1)
-		b.dev.askAll()
+		b.dev.native.short.Add(1)
+		b.dev.native.askAll()
 	} else if b.from == pooled && b.pool.closed.Load() {
-		b.dev.askAll()
+		b.dev.native.askAll()
 	}
 	b.release()
 	return nil
@@ -422,10 +422,10 @@ func (b *Buffer) releaseAll(n int32) {
 		}
 		return
 	}
-	b.dev.reclaim(func() {
+	b.dev.native.reclaim(func() {
 		s := &b.dev.buffers
 		if s.removeToFree(b) {
-			b.dev.notTaken(b.free(0))
+			b.dev.native.notTaken(b.free(0))
 			s.freed(b)
 		}
 	})
@@ -456,9 +456,9 @@ func (r *bufferRun) release() {
 func (b *Buffer) free(h driver.Stream) (err error) {
 	switch b.from {
 	case allocated:
-		err = b.dev.drv.Free(b.mem)
+		err = b.dev.native.drv.Free(b.mem)
 	case registered:
-		err = b.dev.drv.Unregister(b.mem.Host)
+		err = b.dev.native.drv.Unregister(b.mem.Host)
 	case pooled:
 		err = b.pool.giveBack(b, h)
 	case opened:
@@ -477,7 +477,7 @@ func (b *Buffer) over() {
 		b.rare.exe.release()
 	}
 	if b.rare.awaited.Load() {
-		b.dev.short.Add(-1)
+		b.dev.native.short.Add(-1)
 	}
 	if b.lent() {
 		go b.rare.freed()
@@ -551,8 +551,8 @@ func (r Range) checkOn(op string, d *Device) (address, error) {
 		return address{}, argument(op, "no buffer")
 	case d == nil:
 		return address{}, errZero
-	case b.dev != d && b.dev.of != d.of:
-		return address{}, argument(op, "the buffer is of driver %s, the queue of %s", b.dev.of.Name(), d.of.Name())
+	case b.dev != d && b.dev.native.of != d.native.of:
+		return address{}, argument(op, "the buffer is of driver %s, the queue of %s", b.dev.native.of.Name(), d.native.of.Name())
 	case r.Offset == outside && r.Size == outside:
 		return address{}, fmt.Errorf("gpu: %s: elements that are not in the slice that they were taken from: the indices given to Slice are reversed, negative or too large: %w", op, ErrRange)
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:

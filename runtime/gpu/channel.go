@@ -117,12 +117,12 @@ func (d *Device) comms(op string) (driver.Comms, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	if d.caps.Comms {
-		if c, ok := d.drv.(driver.Comms); ok {
+	if d.native.caps.Comms {
+		if c, ok := d.native.drv.(driver.Comms); ok {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
 }
 
 // NewChannelID makes an id. The ranks will find each other through this process, which must go on until they have. It blocks
@@ -132,17 +132,17 @@ func (d *Device) NewChannelID() (ChannelID, error) {
 	if err != nil {
 		return ChannelID{}, err
 	}
-	if err := d.stay(); err != nil {
+	if err := d.native.stay(); err != nil {
 		return ChannelID{}, err
 	}
-	defer d.leave()
+	defer d.native.leave()
 	var id driver.UniqueID
-	err = d.onBound(func() (err error) {
+	err = d.native.onBound(func() (err error) {
 		id, err = comms.NewUniqueID()
 		return err
 	})
 	if err != nil {
-		return ChannelID{}, fmt.Errorf("gpu: channel id on %s: %w", d.info.Name, err)
+		return ChannelID{}, fmt.Errorf("gpu: channel id on %s: %w", d.native.info.Name, err)
 	}
 	return ChannelID(id), nil
 }
@@ -238,12 +238,12 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if err != nil {
 		return nil, err
 	}
-	if err := d.stay(); err != nil { // else its thread could call the driver after the device has been closed
+	if err := d.native.stay(); err != nil { // else its thread could call the driver after the device has been closed
 		return nil, err
 	}
-	defer d.leave()
+	defer d.native.leave()
 	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
-		channelThread: channelThread{thread: wake.NewThread(&d.waits)}}
+		channelThread: channelThread{thread: wake.NewThread(&d.native.waits)}}
 	c.channelLife.init()
 	c.q = newQueue(d, -1)
 	c.q.tl.lane = c
@@ -251,9 +251,9 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	go c.run(started)
 	if err := <-started; err != nil {
 		<-c.entered[channelEnded]
-		return nil, fmt.Errorf("gpu: channel on %s: %w", d.info.Name, err)
+		return nil, fmt.Errorf("gpu: channel on %s: %w", d.native.info.Name, err)
 	}
-	err = d.addLane(c, c.q.tl)
+	err = d.native.addLane(c, c.q.tl)
 	made := false
 	if err == nil {
 		made, err = c.make(ctx, parent, begin)
@@ -261,7 +261,7 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if made {
 		return c, nil
 	}
-	d.check(err)
+	d.native.check(err)
 	if err != nil && parent != nil && c.handle() != 0 { // which a driver may have to abort to take this one back
 		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
 	}
@@ -276,7 +276,7 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		if parent != nil {
 			of = "made of rank"
 		}
-		return nil, fmt.Errorf("gpu: channel on %s: %s %d of %d: %w", d.info.Name, of, o.Rank, o.Count, err)
+		return nil, fmt.Errorf("gpu: channel on %s: %s %d of %d: %w", d.native.info.Name, of, o.Rank, o.Count, err)
 	}
 	return nil, nil
 }
@@ -362,7 +362,7 @@ func (c *Channel) isPlain(op string) error {
 		return nil
 	}
 	return fmt.Errorf("gpu: channel on %s: %s: it was joined plainly (ChannelOptions.Plain), for ranks of other programs, and lacks the communicators "+
-		"besides of which others are made (ncclCommSplit by all ranks): make the new channel under an id of its own: %w", c.dev.info.Name, op, driver.ErrUnsupported)
+		"besides of which others are made (ncclCommSplit by all ranks): make the new channel under an id of its own: %w", c.dev.native.info.Name, op, driver.ErrUnsupported)
 }
 
 // Rank returns the rank of the channel's end.
@@ -437,14 +437,14 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	}
 	if c.limits != nil {
 		if err := c.limits.CheckShrink(c.asked); err != nil {
-			return nil, fmt.Errorf("gpu: channel on %s: shrink: %w", c.dev.info.Name, err)
+			return nil, fmt.Errorf("gpu: channel on %s: shrink: %w", c.dev.native.info.Name, err)
 		}
 	}
 	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
 	if abort {
 		why := fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude)
 		if err := c.setFailure(channelShrinking, why); !errors.Is(err, why) {
-			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, or was closed: close it, and make a new one: %w", c.dev.info.Name, c.failed())
+			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, or was closed: close it, and make a new one: %w", c.dev.native.info.Name, c.failed())
 		}
 		c.failAll()
 	}

@@ -29,7 +29,7 @@ func (c *Channel) Shutdown(ctx context.Context) error {
 	}
 	err, returned := c.closer.close(ctx, c.close, func() time.Duration { return 2*abortTime + 3*giveBackTime })
 	if !returned {
-		err = fmt.Errorf("gpu: channel on %s: close: a call of the library does not return: %w: %w", c.dev.info.Name, driver.ErrBusy, ctx.Err())
+		err = fmt.Errorf("gpu: channel on %s: close: a call of the library does not return: %w: %w", c.dev.native.info.Name, driver.ErrBusy, ctx.Err())
 	}
 	return err
 }
@@ -52,10 +52,10 @@ func (c *Channel) close(ctx context.Context) error {
 	var unended error
 	within, cancel := lasting(ctx)
 	defer cancel()
-	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.lost.Load() != nil }) {
+	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.native.lost.Load() != nil }) {
 		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", ErrClosed, ctx.Err())
 	}
-	if lost := c.dev.lost.Load(); lost != nil {
+	if lost := c.dev.native.lost.Load(); lost != nil {
 		c.fail(lost.err)
 	} else if c.busy() {
 		c.fail(cmp.Or(unended, errChannelClosed))
@@ -95,7 +95,7 @@ func (c *Channel) close(ctx context.Context) error {
 		<-c.entered[channelEnded] // its last call of the driver, before the device is closed
 	}
 	if unended != nil {
-		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.info.Name, unended), err)
+		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.native.info.Name, unended), err)
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func (c *Channel) finish(p channelPhase) {
 	c.mu.Unlock()
 	c.signal()
 	for _, s := range over {
-		c.dev.failSubmission(s, c.failed())
+		c.dev.native.failSubmission(s, c.failed())
 	}
 }
 
@@ -138,7 +138,7 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	owed := c.hand.owed
 	c.hand.owed = nil
 	c.finish(channelAbandoned)
-	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.info.Name, Err: c.failed()}, owed...)
+	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.native.info.Name, Err: c.failed()}, owed...)
 	late := fmt.Errorf("gpu: channel: the library "+what+": %w", abortTime, ErrClosed)
 	return errors.Join(late, c.notAborted()), true
 }
@@ -147,7 +147,7 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 func (c *Channel) notAborted() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unaborted == nil || c.dev.lost.Load() != nil {
+	if c.unaborted == nil || c.dev.native.lost.Load() != nil {
 		return nil
 	}
 	return fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unaborted)
@@ -159,7 +159,7 @@ func (c *Channel) notAborted() error {
 func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	var errs []error
 	add := func(err error) {
-		if err != nil && c.dev.lost.Load() == nil { // nothing works on a lost device, and nobody can help it
+		if err != nil && c.dev.native.lost.Load() == nil { // nothing works on a lost device, and nobody can help it
 			errs = append(errs, err)
 		}
 	}
@@ -196,12 +196,12 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	defer cancel()
 	wake.Until(late, func() bool {
 		err = tl.settle(late)
-		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.lost.Load() != nil // also if the stream has not ended in time
+		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.lost.Load() != nil // also if the stream has not ended in time
 	})
-	c.dev.check(err)
+	c.dev.native.check(err)
 	leave := func() error { // the stream, to the device's Close, if that knows of the channel
-		if !slices.Contains(c.dev.listLanes(), lane(c)) {
-			add(c.dev.drv.DestroyStream(tl.h))
+		if !slices.Contains(c.dev.native.listLanes(), lane(c)) {
+			add(c.dev.native.drv.DestroyStream(tl.h))
 		}
 		return summarize(errs)
 	}
@@ -210,13 +210,13 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 		return leave()
 	}
 	mark{tl, tl.issued.Load()}.await(context.Background())
-	if c.dev.lost.Load() != nil {
+	if c.dev.native.lost.Load() != nil {
 		return leave()
 	}
 	tl.trim()
 	tl.end()
-	c.dev.removeLane(c, tl)
-	add(c.dev.drv.DestroyStream(tl.h))
+	c.dev.native.removeLane(c, tl)
+	add(c.dev.native.drv.DestroyStream(tl.h))
 	return summarize(errs)
 }
 

@@ -136,13 +136,13 @@ func (c *Channel) fail(err error) {
 // earlier reason, which leaves its phase as it is, or not at all, if it is closed. The caller calls failAll, as soon as it holds no locks.
 func (c *Channel) setFailure(p channelPhase, err error) error {
 	c.mu.Lock()
-	e := &ChannelError{c.dev.info.Name, c.opt.Name, c.rank, c.count, err} // rank and count may be about to be set
+	e := &ChannelError{c.dev.native.info.Name, c.opt.Name, c.rank, c.count, err} // rank and count may be about to be set
 	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &failure{e})
 	if first {
 		c.move(p)
 	}
 	c.mu.Unlock()
-	if first && !errors.Is(err, ErrClosed) && c.dev.lost.Load() == nil { // the loss of a device is told for itself
+	if first && !errors.Is(err, ErrClosed) && c.dev.native.lost.Load() == nil { // the loss of a device is told for itself
 		c.dev.opt.Tracer.lostChannel(c.dev, e)
 	}
 	return c.Err()
@@ -167,19 +167,19 @@ func (c *Channel) failAll() {
 
 // cancel makes ready, as failed, what has been submitted and still waits.
 func (c *Channel) cancel(err error) {
-	c.dev.cancelThose(err, func(s *submission) bool { return s.q == c.q })
+	c.dev.native.cancelThose(err, func(s *submission) bool { return s.q == c.q })
 }
 
 // abort aborts the communicator, on a goroutine of its own, for the channel's thread may be in the library: but on that if the driver
 // binds no other.
 func (c *Channel) abort() {
 	defer c.to(channelAborted)
-	if c.dev.stay() != nil {
+	if c.dev.native.stay() != nil {
 		return // the device has given up on the channel
 	}
-	defer c.dev.leave()
+	defer c.dev.native.leave()
 	isBound := false
-	c.noteAbort(c.dev.bound(func() error {
+	c.noteAbort(c.dev.native.bound(func() error {
 		isBound = true
 		return c.abortComm()
 	}))

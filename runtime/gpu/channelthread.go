@@ -67,13 +67,13 @@ func (c *Channel) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer func() {
 		if c.phase() == channelReturned {
-			c.dev.leave()
+			c.dev.native.leave()
 		}
 		c.to(channelEnded)
 	}()
-	err := c.dev.drv.Bind()
+	err := c.dev.native.drv.Bind()
 	if err == nil {
-		c.q.tl.h, err = c.dev.drv.NewStream()
+		c.q.tl.h, err = c.dev.native.drv.NewStream()
 	}
 	started <- err
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Channel) run(started chan<- error) {
 		did, ended := c.step()
 		switch worked = worked || did; {
 		case ended:
-			if c.dev.drv.Unbind() == nil {
+			if c.dev.native.drv.Unbind() == nil {
 				runtime.UnlockOSThread()
 			}
 			return
@@ -148,9 +148,9 @@ func (c *Channel) step() (worked, ended bool) {
 // there is nothing left that it could use.
 func (c *Channel) returned() {
 	switch p := c.phase(); {
-	case p == channelAbandoned && c.dev.stay() == nil:
+	case p == channelAbandoned && c.dev.native.stay() == nil:
 		c.to(channelReturned)
-	case p == channelAbandoned, p == channelReturned && c.dev.phase.Load() >= isLeft: // perhaps it has not waited
+	case p == channelAbandoned, p == channelReturned && c.dev.native.phase.Load() >= isLeft: // perhaps it has not waited
 		runtime.Goexit() // with what it has locked, which nobody looks at any more
 	}
 }
@@ -189,7 +189,7 @@ func (c *Channel) issue(s *submission) {
 		err = f.err
 	}
 	if err != nil {
-		c.dev.failSubmission(s, err)
+		c.dev.native.failSubmission(s, err)
 		return
 	}
 	if s.mode != untilReached { // else this is the second time
@@ -354,7 +354,7 @@ func (c *Channel) busy() bool {
 // error.
 func (c *Channel) stuck(err error) error {
 	err = fmt.Errorf("gpu: channel: its stream does not end: %w", err)
-	c.dev.lose(err)
+	c.dev.native.lose(err)
 	return err
 }
 

@@ -189,7 +189,7 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	if err := dev.Queue(0).Fill(Order{Signal: []Point{{held, 1}}}, b.Range(8, 8), []byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	for dev.pending.running.Load() == 0 {
+	for dev.native.pending.running.Load() == 0 {
 		runtime.Gosched()
 	}
 

@@ -52,11 +52,11 @@ func (d *Device) Close() error { return closeInTime(d.Shutdown) }
 // same error. One that cannot wait for a call of the driver to return, or of [TracerOptions].Flush, has an error that is [driver.ErrBusy] instead. Closing
 // goes on when that call returns, and another Close waits for it.
 func (d *Device) Shutdown(ctx context.Context) error {
-	if d == nil || d.drv == nil {
+	if d == nil || d.native.drv == nil {
 		return nil
 	}
 	err, returned := d.closer.close(ctx, d.close, func() time.Duration {
-		if len(d.listLanes()) > 0 {
+		if len(d.native.listLanes()) > 0 {
 			return 2*abortTime + 9*giveBackTime
 		}
 		return 6 * giveBackTime
@@ -64,11 +64,11 @@ func (d *Device) Shutdown(ctx context.Context) error {
 	if !returned {
 		what := "a call of the driver"
 		select {
-		case <-d.ending.over: // the driver has taken everything back
+		case <-d.native.ending.over: // the driver has taken everything back
 			what = "Flush of its tracer, which writes a trace,"
 		default:
 		}
-		err = fmt.Errorf("gpu: device %s: close: %s does not return: %w: %w", d.info.Name, what, driver.ErrBusy, ctx.Err())
+		err = fmt.Errorf("gpu: device %s: close: %s does not return: %w: %w", d.native.info.Name, what, driver.ErrBusy, ctx.Err())
 	}
 	return err
 }
@@ -106,17 +106,17 @@ func (e *CloseError) Unwrap() []error { return []error{ErrClosed, e.Err} }
 
 // close takes the device through its steps. It is called once.
 func (d *Device) close(ctx context.Context) error {
-	unended := unended{CloseError: CloseError{Device: d.info.Name}, began: time.Now()}
-	lanes := d.stop(ctx, &unended)
-	if d.lost.Load() == nil {
+	unended := unended{CloseError: CloseError{Device: d.native.info.Name}, began: time.Now()}
+	lanes := d.native.stop(ctx, &unended)
+	if d.native.lost.Load() == nil {
 		d.askTimes() // while the clocks can be compared
 	}
-	d.letGoOf(ctx, &unended)
+	d.native.letGoOf(ctx, &unended)
 	errs := []error{nil, lanes}
 	if unended.Err != nil {
 		errs[0] = &unended.CloseError
 	}
-	errs = append(errs, d.givenBack(ctx)...)
+	errs = append(errs, d.native.givenBack(ctx)...)
 	lossTold := slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, driver.ErrLost) })
 	errs = append(errs, d.failedStreams.err(d, lossTold || unended.Err != nil))
 	d.opt.Tracer.flush()
@@ -137,18 +137,18 @@ func (d *Device) destroy() []error {
 	defer cancel()
 	defer d.opt.Tracer.ended(d)
 	g := giving{Device: d, ctx: ctx}
-	if found := d.lost.Load(); found != nil {
+	if found := d.native.lost.Load(); found != nil {
 		g.lost = true
-		if found != d.ending.known {
+		if found != d.native.ending.known {
 			g.errs = append(g.errs, found.err)
 		}
 	}
 	why := "other devices' work still uses what it has"
-	if !d.ending.inUse {
+	if !d.native.ending.inUse {
 		why = g.endStreams()
 	}
 	if why != "" {
-		return append(g.errs, d.leaveBehind(why))
+		return append(g.errs, d.native.leaveBehind(why))
 	}
 	g.giveBack()
 	return g.errs
@@ -177,9 +177,9 @@ func (g *giving) endStreams() (why string) {
 	var after driver.Stream
 	if g.lost && g.buffers.haveNative() {
 		var err error
-		after, err = g.drv.NewStream()
+		after, err = g.native.drv.NewStream()
 		if err != nil && !errors.Is(err, driver.ErrLost) {
-			g.add(fmt.Errorf("gpu: device %s: a stream: %w", g.info.Name, err))
+			g.add(fmt.Errorf("gpu: device %s: a stream: %w", g.native.info.Name, err))
 			return "no stream can be made in which memory of pools is freed"
 		}
 	}
@@ -196,14 +196,14 @@ func (g *giving) endStreams() (why string) {
 	if h := g.times.clock.stream; h != 0 {
 		streams = append(streams, h)
 	}
-	if why = g.destroyStreams(g.ctx, streams, g.add); why == "" {
-		why = g.outlast(g.ctx, g.lost)
+	if why = g.native.destroyStreams(g.ctx, streams, g.add); why == "" {
+		why = g.native.outlast(g.ctx, g.lost)
 	}
 	if after != 0 {
 		if why == "" {
 			g.freePooled(after)
 		}
-		why = cmp.Or(why, g.destroyStream(g.ctx, after, g.add))
+		why = cmp.Or(why, g.native.destroyStream(g.ctx, after, g.add))
 	}
 	return why
 }
@@ -218,16 +218,16 @@ func (g *giving) freePooled(h driver.Stream) {
 
 // giveBack gives back all but the streams, which are gone.
 func (g *giving) giveBack() {
-	for _, tl := range g.all() {
+	for _, tl := range g.native.all() {
 		tl.abandon()
 	}
 	for _, err := range g.times.close(g.ctx, g.Device) {
 		g.add(err)
 	}
-	g.mu.Lock()
+	g.native.mu.Lock()
 	recordings, code, shared, timings := g.recordings, g.code, g.shared, g.timings
 	g.recordings, g.code, g.shared, g.timings = nil, nil, nil, nil
-	g.mu.Unlock()
+	g.native.mu.Unlock()
 	for t := range timings {
 		t.closed.Store(true)
 		g.add(t.destroy())
@@ -238,21 +238,21 @@ func (g *giving) giveBack() {
 	}
 	for x := range code {
 		x.closed.Store(true)
-		g.add(g.drv.Unload(x.mod))
+		g.add(g.native.drv.Unload(x.mod))
 	}
 	for e := range shared {
 		e.closed.Store(true)
-		g.add(g.insist(g.ctx, e.giveBack))
+		g.add(g.native.insist(g.ctx, e.giveBack))
 		e.over()
 	}
 	if g.standsIn.Size > 0 {
-		g.add(g.drv.Free(g.standsIn))
+		g.add(g.native.drv.Free(g.standsIn))
 	}
-	if !g.ending.overdue { // else calls may still use the memory
+	if !g.native.ending.overdue { // else calls may still use the memory
 		g.add(g.stage.close())
 	}
 	for _, err := range append(g.pools.close(), g.buffers.close(false, 0)...) { // in this order, for pools may leave buffers
 		g.add(err)
 	}
-	g.destroyNative(g.ctx, g.add)
+	g.native.destroyNative(g.ctx, g.add)
 }

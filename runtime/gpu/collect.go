@@ -25,7 +25,7 @@ const collectWithin = time.Second
 func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) error {
 	err := allocate()
 	if errors.Is(err, driver.ErrOutOfMemory) {
-		d.collect(true)
+		d.native.collect(true)
 		err = d.holders(kind, size, nil, allocate())
 	}
 	return err
@@ -61,7 +61,7 @@ func (d *Device) freeUnused(ctx context.Context) {
 		}
 	}
 	freed := make(chan struct{})
-	if d.awaitsOthers() || !d.reclaim(d.trimPools, func() { close(freed) }) {
+	if d.native.awaitsOthers() || !d.native.reclaim(d.trimPools, func() { close(freed) }) {
 		return
 	}
 	select {
@@ -133,9 +133,9 @@ func (d *Device) trimPools() {
 		switch {
 		case p.over != nil || p.closed.Load(): // it has nothing of the system's, or gives back all there is anyway
 		case p.blocks != nil:
-			d.notTaken(p.blocks.Trim(0, p.order()))
+			d.native.notTaken(p.blocks.Trim(0, p.order()))
 		default:
-			d.check(d.pooling.TrimPool(p.native, 0))
+			d.native.check(d.faces.pooling.TrimPool(p.native, 0))
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (d *Device) holders(kind MemKind, size uint64, of *Pool, err error) error {
 	if !errors.Is(err, driver.ErrOutOfMemory) {
 		return err
 	}
-	e := &memoryError{size: size, of: of, device: d.info.Name, err: err}
+	e := &memoryError{size: size, of: of, device: d.native.info.Name, err: err}
 	d.pools.mu.Lock()
 	for _, p := range d.pools.all {
 		e.pools = append(e.pools, poolUse{pool: p})

@@ -281,7 +281,7 @@ func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error 
 	s := c.q.get(work.Collect)
 	for i := range ops {
 		if err := ops[i].lower(c, s); err != nil {
-			c.dev.recycle(s)
+			c.dev.native.recycle(s)
 			if len(ops) > 1 {
 				err = fmt.Errorf("operation %d: %w", i, err)
 			}
@@ -289,7 +289,7 @@ func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error 
 		}
 	}
 	if len(s.group) == 0 {
-		c.dev.recycle(s)
+		c.dev.native.recycle(s)
 		return c.dev.queues[0].Barrier(o)
 	}
 	if ctx.Done() != nil {

@@ -206,15 +206,15 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	switch {
 	case o.Mode < AutoMode || o.Mode > GraphMode:
 		return nil, argument("command buffer", "no mode %d", int(o.Mode))
-	case o.Mode == GraphMode && d.graphs == nil:
-		return nil, fmt.Errorf("gpu: command buffer: graphs on %s: %w", d.info.Name, driver.ErrUnsupported)
+	case o.Mode == GraphMode && d.faces.graphs == nil:
+		return nil, fmt.Errorf("gpu: command buffer: graphs on %s: %w", d.native.info.Name, driver.ErrUnsupported)
 	}
 	c := &CommandBuffer{dev: d, mode: o.Mode, held: map[*Buffer]struct{}{}, code: map[*Executable]struct{}{}}
 	c.refs.Store(1)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.phase.Load() == isEnded {
-		return nil, d.closedError()
+	d.native.mu.Lock()
+	defer d.native.mu.Unlock()
+	if d.native.phase.Load() == isEnded {
+		return nil, d.native.closedError()
 	}
 	d.recordings[c] = struct{}{}
 	return c, nil
@@ -474,7 +474,7 @@ func (c *CommandBuffer) prepare() error {
 			return err
 		}
 		began := c.dev.opt.Tracer.begin()
-		err := c.dev.onBound(func() error {
+		err := c.dev.native.onBound(func() error {
 			if p.late && !c.standIn(p) {
 				return c.dev.failed() // else it is made at the first execution
 			}
@@ -482,7 +482,7 @@ func (c *CommandBuffer) prepare() error {
 		})
 		c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
 		if err != nil {
-			c.dev.check(err)
+			c.dev.native.check(err)
 			return fmt.Errorf("gpu: command buffer: graph of %d commands: %w", p.to-p.from, err)
 		}
 	}
@@ -601,15 +601,15 @@ const worthGraph = 3
 
 // makesGraphs reports whether n commands become a graph.
 func (c *CommandBuffer) makesGraphs(n int) bool {
-	return c.mode == GraphMode || c.mode == AutoMode && c.dev.graphs != nil && n >= worthGraph && c.dev.timesOf() != CommandTimes
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.faces.graphs != nil && n >= worthGraph && c.dev.timesOf() != CommandTimes
 }
 
 // noNode reports whether no node of a graph can do the work of a command.
 func (c *CommandBuffer) noNode(cmd *command) bool {
 	a := &cmd.launch.Attrs
 	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
-		cmd.op.Kind == work.Native && c.dev.capturer == nil ||
-		!c.dev.caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
+		cmd.op.Kind == work.Native && c.dev.faces.capturer == nil ||
+		!c.dev.native.caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 
 // joins reports whether a command continues a group of a channel. A collective that moves no data
@@ -632,13 +632,13 @@ func (c *CommandBuffer) release() {
 	if c.refs.Add(-1) > 0 {
 		return
 	}
-	c.dev.reclaim(func() {
-		c.dev.mu.Lock()
+	c.dev.native.reclaim(func() {
+		c.dev.native.mu.Lock()
 		_, ok := c.dev.recordings[c]
 		delete(c.dev.recordings, c)
-		c.dev.mu.Unlock()
+		c.dev.native.mu.Unlock()
 		if ok {
-			c.dev.notTaken(c.destroy())
+			c.dev.native.notTaken(c.destroy())
 		}
 	})
 }

@@ -54,11 +54,11 @@ func TestCrowded(t *testing.T) {
 	if n := asked(100, nothing); n != 100 {
 		t.Errorf("nobody issues any more, and of 100 rounds %d ask", n)
 	}
-	d.pending.running.Add(1)
+	d.native.pending.running.Add(1)
 	if n := asked(10*wake.WaiterRests, nothing); n != 10 {
 		t.Errorf("the device's thread issues, and of %d rounds %d ask", 10*wake.WaiterRests, n)
 	}
-	d.pending.running.Add(-1)
+	d.native.pending.running.Add(-1)
 	queries := sim.Counters().Devices[0].Calls[simdriver.OpQuery]
 	for range 100 * wake.WaiterRests {
 		fill()

@@ -14,8 +14,8 @@ import (
 
 // A Device is an open device. It owns one OS thread, which makes native objects and issues what had to wait.
 type Device struct {
-	nativeDevice
-	driverFaces
+	native nativeDevice
+	faces  driverFaces
 	opt    Options
 	queues []*Queue // of the program
 	stage  stage
@@ -61,22 +61,22 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	caps := drv.Caps()
-	dev := &Device{opt: opt, driverFaces: facesOf(drv, &caps),
+	dev := &Device{opt: opt, faces: facesOf(drv, &caps),
 		code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
 	dev.timings = map[*Timing]struct{}{}
 	dev.stage.dev = dev
-	dev.nativeDevice.init(drv, d, dev)
-	dev.adopts = dev.adopter
-	dev.waits.Spin, dev.waits.Poll, dev.waits.Parked, dev.waits.Processors = opt.Spin, opt.Poll, dev.wanted, of
+	dev.native.init(drv, d, dev)
+	dev.native.adopts = dev.faces.adopter
+	dev.native.waits.Spin, dev.native.waits.Poll, dev.native.waits.Parked, dev.native.waits.Processors = opt.Spin, opt.Poll, dev.native.wanted, of
 	dev.prepareEvents()
 	started := make(chan error, 1)
-	go dev.run(started)
+	go dev.native.run(started)
 	if err := <-started; err != nil {
-		<-dev.ending.over
+		<-dev.native.ending.over
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	opt.Tracer.opened(dev)
-	go dev.poller.Run(&dev.waits, dev.askWanted)
+	go dev.native.poller.Run(&dev.native.waits, dev.native.askWanted)
 	return dev, nil
 }
 
@@ -90,7 +90,7 @@ func (d *Device) start() error {
 		q := newQueue(d, i)
 		q.tl.h, q.priority = h, priority
 		d.queues = append(d.queues, q)
-		d.addTimeline(q.tl)
+		d.native.addTimeline(q.tl)
 	}
 	if d.timesOf() != NoTimes {
 		d.times.clock.compare(d)
@@ -103,17 +103,17 @@ func (d *Device) isLost(err error) { d.opt.Tracer.lost(d, err) }
 
 // failed returns why the device takes no more work, also if there is none.
 func (d *Device) failed() error {
-	if d == nil || d.drv == nil {
+	if d == nil || d.native.drv == nil {
 		return errZero
 	}
-	return d.nativeDevice.failed()
+	return d.native.failed()
 }
 
 // device returns the device that a timeline is of, for the layers above the scheduler.
 func (tl *timeline) device() *Device { return tl.dev.owner.(*Device) }
 
 // Info describes the device, from what was read at open.
-func (d *Device) Info() driver.Info { return d.info }
+func (d *Device) Info() driver.Info { return d.native.info }
 
 // Queue returns a queue by number, modulo the number of queues.
 func (d *Device) Queue(i int) *Queue { return modulo(d.queues, i) }
@@ -222,14 +222,14 @@ type ByteStats struct {
 
 // Stats returns a snapshot.
 func (d *Device) Stats() Stats {
-	s := Stats{Events: d.events.statistics(), Timepoints: ObjectStats(d.timepoints.Stats()), Lost: d.lost.Load() != nil}
+	s := Stats{Events: d.native.events.statistics(), Timepoints: ObjectStats(d.native.timepoints.Stats()), Lost: d.native.lost.Load() != nil}
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
-	d.mu.Lock()
-	s.Parked = d.pending.nparked
-	d.mu.Unlock()
-	s.InFlight = d.inFlight()
-	for _, tl := range d.all() {
+	d.native.mu.Lock()
+	s.Parked = d.native.pending.nparked
+	d.native.mu.Unlock()
+	s.InFlight = d.native.inFlight()
+	for _, tl := range d.native.all() {
 		tl.free.addTo(&s)
 	}
 	return s

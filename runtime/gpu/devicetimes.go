@@ -66,7 +66,7 @@ type deviceTimes struct {
 
 // timesOf returns of what the device notes times.
 func (d *Device) timesOf() TraceTimes {
-	if d.opt.Tracer == nil || d.timers == nil {
+	if d.opt.Tracer == nil || d.faces.timers == nil {
 		return NoTimes
 	}
 	return d.opt.Tracer.opt.Times
@@ -77,7 +77,7 @@ func (d *Device) timesOf() TraceTimes {
 // take two events each, and the driver's calls that make more events get in the way of those that issue
 // commands: all are made at once.
 func (d *Device) prepareEvents() {
-	p := &d.events
+	p := &d.native.events
 	p.first, p.batch = d.opt.Events, d.opt.Events
 	switch d.timesOf() {
 	case NoTimes:
@@ -87,7 +87,7 @@ func (d *Device) prepareEvents() {
 	case CommandTimes:
 		p.first = max(p.first, min(512*p.first, mostInUse/2))
 	}
-	p.timers = d.timers
+	p.timers = d.faces.timers
 }
 
 // finished adds a span whose times are to be asked for, and has the reader make haste where many are.
@@ -259,7 +259,7 @@ func (d *Device) askTimes() {
 	idle := t.done == nil && len(t.doubt) == 0
 	t.mu.Unlock()
 	if !idle {
-		d.do(func() error { t.ask(d, true); return nil }) // a device that gives everything back asks itself
+		d.native.do(func() error { t.ask(d, true); return nil }) // a device that gives everything back asks itself
 	}
 }
 
@@ -287,7 +287,7 @@ func (t *deviceTimes) ask(d *Device, goesOn bool) {
 		x = next
 	}
 	for i, e := range doubt {
-		if done, err := d.drv.Query(e.h); !done || err != nil {
+		if done, err := d.native.drv.Query(e.h); !done || err != nil {
 			t.mu.Lock()
 			t.doubt = append(t.doubt, doubt[i:]...)
 			t.mu.Unlock()
@@ -434,7 +434,7 @@ func (t *deviceTimes) close(ctx context.Context, d *Device) (errs []error) {
 	}
 	for _, h := range all {
 		if h != 0 {
-			if err := d.insist(ctx, func() error { return d.drv.DestroyEvent(h) }); err != nil {
+			if err := d.native.insist(ctx, func() error { return d.native.drv.DestroyEvent(h) }); err != nil {
 				errs = append(errs, err)
 			}
 		}

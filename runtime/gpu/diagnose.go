@@ -137,24 +137,24 @@ const isParked = "parked"
 // calls that are running, and submissions of lanes that wait for those before them. The lists of a
 // submission stay as they are while it is in one of these places.
 func (d *Device) openOperations(open []openOperation) []openOperation {
-	if d == nil || d.drv == nil {
+	if d == nil || d.native.drv == nil {
 		return open
 	}
 	add := func(s *submission, how string) {
 		signals := append([]sema.Point(nil), s.signals...)
 		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.mode == untilReached, append([]sema.Point(nil), s.waits...), signals})
 	}
-	d.mu.Lock()
-	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
+	d.native.mu.Lock()
+	for s := d.native.pending.parked.after; s != &d.native.pending.parked; s = s.after {
 		if s.mode != passing {
 			add(s, isParked)
 		}
 	}
-	for s := d.pending.called.after; s != &d.pending.called; s = s.after {
+	for s := d.native.pending.called.after; s != &d.native.pending.called; s = s.after {
 		add(s, "running")
 	}
-	lanes := slices.Clone(d.lanes)
-	d.mu.Unlock()
+	lanes := slices.Clone(d.native.lanes)
+	d.native.mu.Unlock()
 	for _, l := range lanes {
 		l.eachReady(func(s *submission) { add(s, "behind other groups") })
 	}

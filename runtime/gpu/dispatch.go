@@ -54,7 +54,7 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 	ended := q.dev.failed() != nil
 	for _, b := range d.Buffers {
 		if err := s.setBuffer(b.Index, b.Range, ended); err != nil {
-			q.dev.recycle(s)
+			q.dev.native.recycle(s)
 			return err
 		}
 	}
@@ -86,13 +86,13 @@ func (s *submission) setBuffer(index int, r Range, ended bool) error {
 func (q *Queue) launch(s *submission, o Order, k *Kernel, g *Grid, ended bool) error {
 	if !ended {
 		if err := k.exe.hold(); err != nil {
-			q.dev.recycle(s)
+			q.dev.native.recycle(s)
 			return fmt.Errorf("gpu: dispatch: %w", err)
 		}
 		s.kernel = k
 		if g.Begun != nil {
 			if err := g.Begun.hold(); err != nil {
-				q.dev.recycle(s)
+				q.dev.native.recycle(s)
 				return fmt.Errorf("gpu: dispatch: %w", err)
 			}
 			s.shared = g.Begun

@@ -19,11 +19,11 @@ import (
 func Dump(devices ...*Device) string {
 	var b strings.Builder
 	for _, d := range devices {
-		if d == nil || d.drv == nil {
+		if d == nil || d.native.drv == nil {
 			continue
 		}
 		d.dump(&b)
-		for _, tl := range d.all() {
+		for _, tl := range d.native.all() {
 			tl.dump(&b)
 		}
 		if held := d.heldForParked(); held != "" {
@@ -74,18 +74,18 @@ func lockOf(s *sema.Semaphore) mutex {
 // heldForParked names a mutex that [Device.Parked] takes and that is not let go of. In a bubble of testing/synctest no time would pass
 // while a goroutine waits for it.
 func (d *Device) heldForParked() string {
-	if !soonLocked(&d.mu) {
+	if !soonLocked(&d.native.mu) {
 		return "Device.mu"
 	}
-	defer d.mu.Unlock()
+	defer d.native.mu.Unlock()
 	locks := map[mutex]string{}
-	for _, l := range d.lanes {
+	for _, l := range d.native.lanes {
 		locks[&l.(*Channel).mu] = "Channel.mu"
 	}
-	for _, tl := range d.all() {
+	for _, tl := range d.native.all() {
 		locks[&tl.ring.mu] = "ring.mu"
 	}
-	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
+	for s := d.native.pending.parked.after; s != &d.native.pending.parked; s = s.after {
 		for _, p := range s.waits {
 			locks[lockOf(p.Semaphore)] = "Semaphore.mu"
 		}
@@ -116,24 +116,24 @@ func (d *Device) parkedLines() (lines []string) {
 }
 
 func (d *Device) dump(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %s, %d host calls, %d issue what was ready", d.info.Name,
-		[...]string{isOpen: "open", isClosing: "closing", isStopped: "stopped", isLeft: "left", isEnded: "ended"}[d.phase.Load()],
-		d.calls.Load(), d.pending.running.Load())
-	if f := d.lost.Load(); f != nil {
+	fmt.Fprintf(b, "%s: %s, %d host calls, %d issue what was ready", d.native.info.Name,
+		[...]string{isOpen: "open", isClosing: "closing", isStopped: "stopped", isLeft: "left", isEnded: "ended"}[d.native.phase.Load()],
+		d.native.calls.Load(), d.native.pending.running.Load())
+	if f := d.native.lost.Load(); f != nil {
 		fmt.Fprintf(b, ", lost: %v", f.err)
 	}
-	if !soonLocked(&d.mu) {
+	if !soonLocked(&d.native.mu) {
 		b.WriteString(", its mu is held\n")
 		return
 	}
-	defer d.mu.Unlock()
+	defer d.native.mu.Unlock()
 	ready := 0
-	for s := d.pending.runnow; s != nil; s = s.next {
+	for s := d.native.pending.runnow; s != nil; s = s.next {
 		ready++
 	}
-	fmt.Fprintf(b, ", %d parked, %d barriers behind work, %d ready\n", d.pending.nparked, d.pending.npassing.Load(), ready)
+	fmt.Fprintf(b, ", %d parked, %d barriers behind work, %d ready\n", d.native.pending.nparked, d.native.pending.npassing.Load(), ready)
 	shown := 0
-	for s := d.pending.parked.after; s != &d.pending.parked && shown < 4; s = s.after {
+	for s := d.native.pending.parked.after; s != &d.native.pending.parked && shown < 4; s = s.after {
 		if s.mode == passing {
 			shown++
 			fmt.Fprintf(b, "  %s on %v, behind %s\n", s.op.Kind, s.q, s.deps[0].describe())
@@ -242,7 +242,7 @@ func TestDump(t *testing.T) {
 		wants("stalled", "Simulated GPU 0", "queue 0: issued 1, marked 1, passed 0", "1: fill, recorded true", "after 1 of queue 0 of Simulated GPU 0 (passed 0)",
 			"signals 2 (now 0)", "1 parked", "parked: fill on queue 0 of Simulated GPU 1", "to reach 7")
 		tl := devs[1].Queue(0).tl
-		for name, mu := range map[string]mutex{"its mu": &tl.mu, "its retireMu": &tl.retireMu, "its ring's mu": &tl.ring.mu, "Device.mu": &devs[1].mu, "Semaphore.mu": lockOf(&nobody.sema)} {
+		for name, mu := range map[string]mutex{"its mu": &tl.mu, "its retireMu": &tl.retireMu, "its ring's mu": &tl.ring.mu, "Device.mu": &devs[1].native.mu, "Semaphore.mu": lockOf(&nobody.sema)} {
 			mu.Lock()
 			wants("with a mutex held", name+" is held")
 			mu.Unlock()

@@ -45,18 +45,18 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 	x := &Executable{dev: d, names: names}
 	x.refs.Store(1)
 	began := d.opt.Tracer.begin()
-	err := d.do(func() (err error) {
-		if x.mod, err = d.drv.Load(image); err == nil {
-			d.mu.Lock()
+	err := d.native.do(func() (err error) {
+		if x.mod, err = d.native.drv.Load(image); err == nil {
+			d.native.mu.Lock()
 			d.code[x] = struct{}{}
-			d.mu.Unlock()
+			d.native.mu.Unlock()
 		}
 		return err
 	})
 	d.opt.Tracer.event(TraceLoad, d, began, "", uint64(len(image)), err)
 	if err != nil {
-		d.check(err)
-		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.info.Name, err)
+		d.native.check(err)
+		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.native.info.Name, err)
 	}
 	return x, nil
 }
@@ -84,13 +84,13 @@ func (x *Executable) release() {
 		return
 	}
 	d := x.dev
-	d.reclaim(func() {
-		d.mu.Lock()
+	d.native.reclaim(func() {
+		d.native.mu.Lock()
 		_, ok := d.code[x]
 		delete(d.code, x)
-		d.mu.Unlock()
+		d.native.mu.Unlock()
 		if ok {
-			d.notTaken(d.drv.Unload(x.mod))
+			d.native.notTaken(d.native.drv.Unload(x.mod))
 		}
 	})
 }
@@ -99,7 +99,7 @@ func (x *Executable) release() {
 func (d *Device) LoadFile(name string) (*Executable, error) {
 	image, err := regular.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("gpu: load code on %s: %w", d.info.Name, printable.Error(err))
+		return nil, fmt.Errorf("gpu: load code on %s: %w", d.native.info.Name, printable.Error(err))
 	}
 	x, err := d.Load(image)
 	if err != nil {
@@ -125,12 +125,12 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
 	b := newBuffer(x.dev, 0)
-	err := x.dev.do(func() (err error) {
-		b.mem.Ptr, b.mem.Size, err = x.dev.drv.Global(x.mod, x.native(name))
+	err := x.dev.native.do(func() (err error) {
+		b.mem.Ptr, b.mem.Size, err = x.dev.native.drv.Global(x.mod, x.native(name))
 		return err
 	})
 	if err != nil {
-		x.dev.check(err)
+		x.dev.native.check(err)
 		x.release()
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
@@ -158,12 +158,12 @@ func (x *Executable) Kernel(name string) (*Kernel, error) {
 	}
 	defer x.release()
 	k := &Kernel{exe: x, name: name}
-	err := x.dev.do(func() (err error) {
-		k.fn, k.info, err = x.dev.drv.Function(x.mod, x.native(name))
+	err := x.dev.native.do(func() (err error) {
+		k.fn, k.info, err = x.dev.native.drv.Function(x.mod, x.native(name))
 		return err
 	})
 	if err != nil {
-		x.dev.check(err)
+		x.dev.native.check(err)
 		if x.names != nil && x.native(name) == name {
 			err = fmt.Errorf("%w; in compiled code a kernel is found by name if it is extern \"C\", else by its expression in Source.Names", err)
 		}

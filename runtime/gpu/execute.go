@@ -247,13 +247,13 @@ func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
 	}
 	for _, r := range bindings {
 		if err := r.Buffer.hold(); err != nil {
-			q.dev.recycle(s)
+			q.dev.native.recycle(s)
 			return fmt.Errorf("gpu: execute: %w", err)
 		}
 		s.binds = append(s.binds, r)
 	}
 	if !holdLive(&c.refs, 1) {
-		q.dev.recycle(s)
+		q.dev.native.recycle(s)
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
 	s.recording = c

@@ -14,8 +14,8 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 	if err := d.failed(); err != nil {
 		return 0, 0, err
 	}
-	m, ok := d.drv.(driver.MemInfo)
-	if !ok || !d.caps.MemInfo {
+	m, ok := d.native.drv.(driver.MemInfo)
+	if !ok || !d.native.caps.MemInfo {
 		return 0, 0, d.untold("memory info", "how much memory is free")
 	}
 	err = d.ask("memory info", func() (err error) {
@@ -34,24 +34,24 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 		return l, err
 	}
 	if other == nil {
-		return l, argument("link", "no device to go to from %s", d.info.Name)
+		return l, argument("link", "no device to go to from %s", d.native.info.Name)
 	}
 	if err := other.failed(); err != nil {
 		return l, err
 	}
-	if d.of != other.of {
+	if d.native.of != other.native.of {
 		return driver.Link{Kind: driver.LinkNone, Rank: -1}, nil
 	}
-	links, ok := d.drv.(driver.Links)
-	if !ok || !d.caps.Links {
+	links, ok := d.native.drv.(driver.Links)
+	if !ok || !d.native.caps.Links {
 		return l, d.untold("link", "how it is linked to others")
 	}
 	err = d.ask("link", func() (err error) {
-		if !other.enter() { // else it is there until the driver has answered
-			return other.closedError()
+		if !other.native.enter() { // else it is there until the driver has answered
+			return other.native.closedError()
 		}
-		defer other.making.Done()
-		l, err = links.Link(other.drv)
+		defer other.native.making.Done()
+		l, err = links.Link(other.native.drv)
 		return err
 	})
 	return l, err
@@ -61,7 +61,7 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 // are equal where streams have no priorities. It is for queues ([Options]), launches ([LaunchAttrs]), and streams that a program makes
 // itself. The answer is of when the device was opened (cuCtxGetStreamPriorityRange, hipDeviceGetStreamPriorityRange).
 func (d *Device) PriorityRange() (least, greatest int) {
-	return d.caps.PriorityRange[0], d.caps.PriorityRange[1]
+	return d.native.caps.PriorityRange[0], d.native.caps.PriorityRange[1]
 }
 
 // Occupancy asks how many blocks of the kernel a multiprocessor holds at once, if each has so many threads and so many bytes of dynamic
@@ -90,7 +90,7 @@ func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 		return 0, 0, argument("block size", "%d bytes of shared memory, and at most %d threads", shared, most)
 	}
 	err = k.ask(func(o driver.Occupancy) error {
-		info, most := &k.exe.dev.info, most
+		info, most := &k.exe.dev.native.info, most
 		if n := k.maxThreads(); most == 0 || n > 0 && n < most {
 			most = n
 		}
@@ -125,8 +125,8 @@ func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
 	if err := d.failed(); err != nil {
 		return err
 	}
-	o, ok := d.drv.(driver.Occupancy)
-	if !ok || !d.caps.Occupancy {
+	o, ok := d.native.drv.(driver.Occupancy)
+	if !ok || !d.native.caps.Occupancy {
 		return d.untold("occupancy", "how many blocks a multiprocessor holds")
 	}
 	if err := k.exe.hold(); err != nil {
@@ -149,14 +149,14 @@ func (k *Kernel) held(o driver.Occupancy, threads, shared int) (int, error) {
 
 // ask has the driver asked something.
 func (d *Device) ask(what string, fn func() error) error {
-	if err := d.do(fn); err != nil {
-		d.check(err)
-		return fmt.Errorf("gpu: %s on %s: %w", what, d.info.Name, err)
+	if err := d.native.do(fn); err != nil {
+		d.native.check(err)
+		return fmt.Errorf("gpu: %s on %s: %w", what, d.native.info.Name, err)
 	}
 	return nil
 }
 
 // untold is the error of what a driver does not tell.
 func (d *Device) untold(op, what string) error {
-	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.info.Name, what, driver.ErrUnsupported)
+	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.native.info.Name, what, driver.ErrUnsupported)
 }

@@ -55,7 +55,7 @@ func (c *CommandBuffer) standIn(p *part) bool {
 		if cmd.depends && cmd.op.Kind == work.Native { // a function is given real addresses only
 			return false
 		}
-		if cmd.depends && cmd.op.Bytes() > standInSize/2 && !(c.dev.caps.ResizeNodes && cmd.op.Resizable()) {
+		if cmd.depends && cmd.op.Bytes() > standInSize/2 && !(c.dev.native.caps.ResizeNodes && cmd.op.Resizable()) {
 			return false
 		}
 	}
@@ -81,9 +81,9 @@ func (d *Device) standIn() (driver.Ptr, error) {
 	d.standInMu.Lock()
 	defer d.standInMu.Unlock()
 	if d.standsIn.Size == 0 {
-		m, err := d.drv.Alloc(DeviceMem, standInSize)
+		m, err := d.native.drv.Alloc(DeviceMem, standInSize)
 		if err != nil {
-			d.check(err)
+			d.native.check(err)
 			return 0, err
 		}
 		d.standsIn = m
@@ -94,7 +94,7 @@ func (d *Device) standIn() (driver.Ptr, error) {
 // build makes the graph of a part with the addresses in present. Stand-ins are in place of addresses
 // that are not known yet, if stands is set. It runs on a bound thread.
 func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
-	g := c.dev.graphs
+	g := c.dev.faces.graphs
 	dynamic := 0
 	for i := p.from; i < p.to; i++ {
 		if cmd := c.cmds.at(i); cmd.moves {
@@ -139,7 +139,7 @@ func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
 // addCommand adds the nodes of a command to a graph that is being made, behind the nodes in before,
 // and returns them.
 func (c *CommandBuffer) addCommand(made *graphOf, cmd *command, before []driver.Node, stands bool) (nodes []driver.Node, err error) {
-	g, native, first := c.dev.graphs, cmd.op.Kind == work.Native, cmd.op
+	g, native, first := c.dev.faces.graphs, cmd.op.Kind == work.Native, cmd.op
 	var x work.Extra
 	c.extra(&x, cmd)
 	if native {
@@ -305,7 +305,7 @@ func (c *CommandBuffer) makeGraph(b *block, part int, binds []Range) error {
 // remake makes the graph of a part for the addresses in present.
 func (c *CommandBuffer) remake(p *part, x *graphOf) error {
 	began := c.dev.opt.Tracer.begin()
-	err := c.dev.onBound(func() error { return c.build(p, x, false) })
+	err := c.dev.native.onBound(func() error { return c.build(p, x, false) })
 	c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
 	if err != nil {
 		return fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
@@ -328,7 +328,7 @@ func (c *CommandBuffer) launch(s *submission, tl *timeline, x *graphOf) (started
 		}
 	}
 	x.epoch = c.epoch
-	if err := c.dev.graphs.LaunchGraph(tl.h, x.exec); err != nil {
+	if err := c.dev.faces.graphs.LaunchGraph(tl.h, x.exec); err != nil {
 		return false, err
 	}
 	for _, m := range x.launched {
@@ -379,7 +379,7 @@ func (c *CommandBuffer) setNodes(x *graphOf, from, to int32) error {
 	if len(x.natives) > 0 {
 		return c.setNatives(x, from, to)
 	}
-	return c.dev.graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
+	return c.dev.faces.graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
 }
 
 // destroy gives back the graph and those that it replaced. It runs on a bound thread, when no

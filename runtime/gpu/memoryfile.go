@@ -40,13 +40,13 @@ func (b *Buffer) ExportFile() (*os.File, error) {
 	}
 	defer b.release()
 	var f *os.File
-	err := d.do(func() (err error) {
-		f, err = d.memSharing.ExportShareable(b.mem)
+	err := d.native.do(func() (err error) {
+		f, err = d.faces.memSharing.ExportShareable(b.mem)
 		return err
 	})
 	if err != nil {
-		d.check(err)
-		return nil, fmt.Errorf("gpu: %s %d bytes of %s: %w", op, b.mem.Size, d.info.Name, err)
+		d.native.check(err)
+		return nil, fmt.Errorf("gpu: %s %d bytes of %s: %w", op, b.mem.Size, d.native.info.Name, err)
 	}
 	return f, nil
 }
@@ -75,13 +75,13 @@ func (d *Device) ImportSharedFile(f *os.File, size uint64, freed func()) (*Buffe
 		return nil, argument(op, "no file")
 	case size == 0:
 		return nil, argument(op, "0 bytes")
-	case d.memSharing == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	case d.faces.memSharing == nil:
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
 	}
 	return d.openMemory(op, MemoryHandle{Size: size}, &rare{freed: freed}, func() (driver.Mem, error) {
 		if err := canBe(size); err != nil {
 			return driver.Mem{}, err
 		}
-		return d.memSharing.ImportShareable(f, size)
+		return d.faces.memSharing.ImportShareable(f, size)
 	})
 }

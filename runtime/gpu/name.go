@@ -10,7 +10,7 @@ func (q *Queue) String() string {
 	if q == nil || q.dev == nil {
 		return "no queue"
 	}
-	return q.mention() + " of " + q.dev.info.Name
+	return q.mention() + " of " + q.dev.native.info.Name
 }
 
 // mention is String without the device.

@@ -35,8 +35,8 @@ func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 		return argument("native", "no function")
 	case q == nil || q.dev == nil:
 		return errZero
-	case q.dev.natives == nil:
-		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.of.Name(), driver.ErrUnsupported)
+	case q.dev.faces.natives == nil:
+		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.native.of.Name(), driver.ErrUnsupported)
 	}
 	s := q.get(work.Native)
 	if q.dev.failed() != nil { // then the submission fails, whatever has become of what it uses
@@ -53,7 +53,7 @@ func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 			}
 		}
 		if err != nil {
-			q.dev.recycle(s)
+			q.dev.native.recycle(s)
 			return fmt.Errorf("range %d: %w", i, err)
 		}
 		s.binds = append(s.binds, r)
@@ -111,13 +111,13 @@ var errNotEntered = errors.New("gpu: the device could not be made current on the
 func (d *Device) enterNative(fn func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	was, err := d.natives.Enter()
+	was, err := d.faces.natives.Enter()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotEntered, err)
 	}
 	returned := false
 	defer func() {
-		err = errors.Join(err, d.natives.Leave(was))
+		err = errors.Join(err, d.faces.natives.Leave(was))
 		if !returned {
 			panic("gpu: a function given to Native has ended its goroutine, which holds the queue")
 		}
@@ -140,8 +140,8 @@ func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Com
 	switch {
 	case fn == nil:
 		return -1, c.fail(work.Native, argument("native", "no function"))
-	case c.dev.natives == nil:
-		return -1, c.fail(work.Native, fmt.Errorf("driver %s: %w", c.dev.of.Name(), driver.ErrUnsupported))
+	case c.dev.faces.natives == nil:
+		return -1, c.fail(work.Native, fmt.Errorf("driver %s: %w", c.dev.native.of.Name(), driver.ErrUnsupported))
 	}
 	if err := c.roomFor(len(uses), len(uses)); err != nil {
 		return -1, c.fail(work.Native, err)
@@ -149,7 +149,7 @@ func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Com
 	d := c.dev
 	cmd := command{op: work.Op{Kind: work.Native}, dst: -1, src: -1, arg: int32(len(c.args)), layout: work.Addresses(len(uses))}
 	cmd.rare = c.rare(rareCommand{native: func(h driver.Stream, ptrs []driver.Ptr) error {
-		return d.enterNative(func() error { return fn(Native{d.drv, h, ptrs}) })
+		return d.enterNative(func() error { return fn(Native{d.native.drv, h, ptrs}) })
 	}})
 	if len(uses) > 0 {
 		cmd.bound = carve(&c.bounds, len(uses))
@@ -181,17 +181,17 @@ func (c *CommandBuffer) capture(x *work.Extra) (g driver.Graph, err error) {
 	d.captureMu.Lock()
 	defer d.captureMu.Unlock()
 	if d.captures == 0 {
-		if d.captures, err = d.drv.NewStream(); err != nil {
+		if d.captures, err = d.native.drv.NewStream(); err != nil {
 			return 0, err
 		}
 	}
-	if err := d.capturer.BeginCapture(d.captures); err != nil {
+	if err := d.faces.capturer.BeginCapture(d.captures); err != nil {
 		return 0, err
 	}
 	err = x.CallNative(d.captures)
-	g, end := d.capturer.EndCapture(d.captures)
+	g, end := d.faces.capturer.EndCapture(d.captures)
 	if err != nil && end == nil {
-		end = d.graphs.DestroyGraph(g)
+		end = d.faces.graphs.DestroyGraph(g)
 	}
 	return g, errors.Join(err, end)
 }
@@ -209,9 +209,9 @@ func (c *CommandBuffer) setNatives(g *graphOf, from, to int32) error {
 			if err != nil {
 				return err
 			}
-			defer c.dev.graphs.DestroyGraph(child) // an error is no reason not to go on
+			defer c.dev.faces.graphs.DestroyGraph(child) // an error is no reason not to go on
 			g.ops[n.node].Child = child
 		}
-		return c.dev.graphs.SetNodes(g.exec, g.nodes[from:to], g.ops[from:to])
+		return c.dev.faces.graphs.SetNodes(g.exec, g.nodes[from:to], g.ops[from:to])
 	})
 }

@@ -22,12 +22,12 @@ func hold(d *Device) (let func()) {
 	s.err.Store(&failure{errors.New("held")})
 	mu := lockOf(&end.sema)
 	mu.Lock() // which the thread takes to fail it
-	d.ready(s)
+	d.native.ready(s)
 	for waiting(d) > 0 {
 		runtime.Gosched()
 	}
 	select {
-	case <-d.pending.wake: // it may have come by itself
+	case <-d.native.pending.wake: // it may have come by itself
 	default:
 	}
 	return mu.Unlock
@@ -44,9 +44,9 @@ func at(s *Semaphore) uint64 {
 
 // waiting returns how many submissions a device's thread has to issue.
 func waiting(d *Device) (n int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for s := d.pending.runnow; s != nil; s = s.next {
+	d.native.mu.Lock()
+	defer d.native.mu.Unlock()
+	for s := d.native.pending.runnow; s != nil; s = s.next {
 		n++
 	}
 	return n
@@ -88,12 +88,12 @@ func TestParked(t *testing.T) {
 		for v := uint64(1); v < k; v++ {
 			signal(t, s, v)
 		}
-		if got := waiting(d); got != 0 || len(d.pending.wake) != 0 || d.Stats().Parked != 2*n {
-			t.Errorf("%d are ready and the thread is woken %d times, and nobody's waits are over", got, len(d.pending.wake))
+		if got := waiting(d); got != 0 || len(d.native.pending.wake) != 0 || d.Stats().Parked != 2*n {
+			t.Errorf("%d are ready and the thread is woken %d times, and nobody's waits are over", got, len(d.native.pending.wake))
 		}
 		signal(t, s, k)
-		if got := waiting(d); got != 2*n-issuedHere || len(d.pending.wake) != 1 || d.Stats().Parked != 0 {
-			t.Errorf("%d are ready, and the thread is woken %d times", got, len(d.pending.wake))
+		if got := waiting(d); got != 2*n-issuedHere || len(d.native.pending.wake) != 1 || d.Stats().Parked != 0 {
+			t.Errorf("%d are ready, and the thread is woken %d times", got, len(d.native.pending.wake))
 		}
 		signal(t, s, k+1)
 		if got := waiting(d); got != 2*n-issuedHere {
@@ -186,7 +186,7 @@ func TestParked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.stay() != nil {
+		if d.native.stay() != nil {
 			t.Fatal("too late")
 		}
 		b, err := d.stage.get(100)
@@ -195,7 +195,7 @@ func TestParked(t *testing.T) {
 		}
 		closed := make(chan error, 1)
 		go func() { closed <- d.Close() }()
-		for d.phase.Load() < isStopped {
+		for d.native.phase.Load() < isStopped {
 			runtime.Gosched()
 		}
 		clear(b.bytes())
@@ -203,11 +203,11 @@ func TestParked(t *testing.T) {
 			t.Errorf("%d allocations; Close has returned: %v", n, len(closed) > 0)
 		}
 		b.free()
-		d.leave()
+		d.native.leave()
 		if err := <-closed; err != nil {
 			t.Error(err)
 		}
-		if d.stay() == nil {
+		if d.native.stay() == nil {
 			t.Error("it may be used after that")
 		}
 		if n := sim.Counters().Devices[0].Allocations; n != 0 {
@@ -224,7 +224,7 @@ func TestParked(t *testing.T) {
 				s.mode = untilReached
 			}
 			s.signals = append(s.signals, Point{end, 1}.inner())
-			d.phase.Store(isStopped) // as it is in the middle of Close
+			d.native.phase.Store(isStopped) // as it is in the middle of Close
 			if d.Queue(0).enlist(s) {
 				d.Queue(0).run(s)
 			}
@@ -232,7 +232,7 @@ func TestParked(t *testing.T) {
 				t.Errorf("%s: %v", op, err)
 			}
 		}
-		if n := d.calls.Load(); n != 0 {
+		if n := d.native.calls.Load(); n != 0 {
 			t.Errorf("%d calls", n)
 		}
 	})

@@ -7,12 +7,12 @@ import (
 )
 
 // same reports whether two devices are the same one of the same driver, which may have been opened more than once.
-func (d *Device) same(o *Device) bool { return d == o || d.of == o.of && d.info.Index == o.info.Index }
+func (d *Device) same(o *Device) bool { return d == o || d.native.of == o.native.of && d.native.info.Index == o.native.info.Index }
 
 // foreign reports whether a buffer's memory is of another device, so that copies of it name that device. What is the host's, or
 // everybody's, is not.
 func (d *Device) foreign(b *Buffer) bool {
-	return b != nil && !d.same(b.dev) && d.peers != nil && b.mem.Kind.OfDevice()
+	return b != nil && !d.same(b.dev) && d.faces.peers != nil && b.mem.Kind.OfDevice()
 }
 
 // ofHostPool reports whether a buffer's memory is the host's and of a pool of the driver's.
@@ -25,15 +25,15 @@ func (b *Buffer) ofHostPool() bool {
 func (r Range) usable(op string, d *Device) error {
 	b := r.Buffer
 	if b.mem.Kind == ShareableMem && !d.same(b.dev) {
-		return argument(op, "the buffer is shareable memory of %s, which %s can only copy", b.dev.info.Name, d.info.Name)
+		return argument(op, "the buffer is shareable memory of %s, which %s can only copy", b.dev.native.info.Name, d.native.info.Name)
 	}
 	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil || b.mem.Kind != DeviceMem {
 		return nil
 	}
-	if _, ok := b.pool.users.Load(d.info.Index); ok {
+	if _, ok := b.pool.users.Load(d.native.info.Index); ok {
 		return nil
 	}
-	return argument(op, "the buffer is of a pool of %s, to which %s was given no access: Pool.Access gives it", b.dev.info.Name, d.info.Name)
+	return argument(op, "the buffer is of a pool of %s, to which %s was given no access: Pool.Access gives it", b.dev.native.info.Name, d.native.info.Name)
 }
 
 // owners returns whose memory a copy by this device has to say that two buffers' is, or nil where it needs not. A buffer that is nil
@@ -56,9 +56,9 @@ func (b *Buffer) shown() bool { return b.from == allocated && b.mem.Kind != Shar
 // deviceOf returns the driver's device that a copy names as the owner of a buffer's memory.
 func (d *Device) deviceOf(b *Buffer) driver.Device {
 	if d.foreign(b) {
-		return b.dev.drv
+		return b.dev.native.drv
 	}
-	return d.drv
+	return d.native.drv
 }
 
 // errHostPool is of copies that drivers do not make: no device that a copy names has memory of theirs that is the host's.

@@ -104,17 +104,17 @@ func (d *Device) defaultPool() (*Pool, error) {
 	if d.pools.def != nil {
 		return d.pools.def, nil
 	}
-	err := d.stay()
+	err := d.native.stay()
 	if err != nil {
 		return nil, err
 	}
-	defer d.leave()
+	defer d.native.leave()
 	p := &Pool{dev: d, keeps: true, opt: PoolOptions{Threshold: KeepAll}}
 	p.threshold.Store(KeepAll)
-	if d.caps.Pools {
-		err = d.onBound(func() (err error) {
-			if p.native, err = d.pooling.DefaultPool(); err == nil {
-				err = d.pooling.SetPoolAttr(p.native, driver.PoolThreshold, KeepAll)
+	if d.native.caps.Pools {
+		err = d.native.onBound(func() (err error) {
+			if p.native, err = d.faces.pooling.DefaultPool(); err == nil {
+				err = d.faces.pooling.SetPoolAttr(p.native, driver.PoolThreshold, KeepAll)
 			}
 			return err
 		})
@@ -122,7 +122,7 @@ func (d *Device) defaultPool() (*Pool, error) {
 		err = p.makePortable()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("gpu: default pool of %s: %w", d.info.Name, err)
+		return nil, fmt.Errorf("gpu: default pool of %s: %w", d.native.info.Name, err)
 	}
 	d.pools.def = p
 	d.pools.all = append(d.pools.all, p)
@@ -181,19 +181,19 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	switch {
 	case o.Kind == ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0):
 		return nil, fmt.Errorf("gpu: new pool on %s: a pool of managed memory is the driver's, if it has such pools, and has no limit: %w",
-			d.info.Name, driver.ErrUnsupported)
-	case o.Shareable && (o.Kind != DeviceMem || o.Portable || d.sharing == nil):
+			d.native.info.Name, driver.ErrUnsupported)
+	case o.Shareable && (o.Kind != DeviceMem || o.Portable || d.faces.sharing == nil):
 		return nil, fmt.Errorf("gpu: new pool on %s: a shareable pool is the driver's, of the device's memory, if the driver can share memory: %w",
-			d.info.Name, driver.ErrUnsupported)
+			d.native.info.Name, driver.ErrUnsupported)
 	}
 	if o.Threshold == 0 {
 		o.Threshold = KeepAll
 	}
-	err := d.stay()
+	err := d.native.stay()
 	if err != nil {
 		return nil, err
 	}
-	defer d.leave()
+	defer d.native.leave()
 	var p *Pool
 	err = d.collecting(o.Kind, o.InitialSize, func() error {
 		p = &Pool{dev: d, opt: o} // a new one each time: the driver may keep the first until it is destroyed
@@ -203,11 +203,11 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		case o.Portable:
 			return p.makePortable()
 		}
-		return d.onBound(p.makeNative)
+		return d.native.onBound(p.makeNative)
 	})
 	if err != nil {
-		d.check(err)
-		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.info.Name, err)
+		d.native.check(err)
+		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.native.info.Name, err)
 	}
 	d.pools.mu.Lock()
 	d.pools.all = append(d.pools.all, p)
@@ -238,7 +238,7 @@ func (o *PoolOptions) check() error {
 // hasPools reports whether the driver has pools of a kind of memory. A driver has pools of host
 // memory or managed memory only if it has pools of device memory.
 func (d *Device) hasPools(kind MemKind) bool {
-	return d.caps.Pools && (kind == DeviceMem || kind == HostMem && d.caps.HostPools || kind == ManagedMem && d.caps.ManagedPools)
+	return d.native.caps.Pools && (kind == DeviceMem || kind == HostMem && d.native.caps.HostPools || kind == ManagedMem && d.native.caps.ManagedPools)
 }
 
 // remove takes a pool off the list, and reports whether it was there.
@@ -255,7 +255,7 @@ func (p *pools) remove(pool *Pool) bool {
 // makeNative makes a pool of the driver's. It runs on a bound thread.
 func (p *Pool) makeNative() (err error) {
 	p.threshold.Store(p.opt.Threshold)
-	n := p.dev.pooling
+	n := p.dev.faces.pooling
 	if err := canBe(p.opt.InitialSize); err != nil {
 		return err
 	}
@@ -290,22 +290,22 @@ const reserveWithin = 10 * time.Second
 // queue may be busy for long. reserve runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
-	h, err := d.drv.NewStream()
+	h, err := d.native.drv.NewStream()
 	if err != nil {
 		return err
 	}
-	m, err := d.pooling.AllocAsync(h, p.native, p.opt.InitialSize)
+	m, err := d.faces.pooling.AllocAsync(h, p.native, p.opt.InitialSize)
 	if err == nil {
-		if err = d.pooling.FreeAsync(h, m); err == nil {
+		if err = d.faces.pooling.FreeAsync(h, m); err == nil {
 			err = p.awaitReserve(h)
 		}
 	}
-	if busy := d.drv.DestroyStream(h); errors.Is(busy, driver.ErrBusy) {
+	if busy := d.native.drv.DestroyStream(h); errors.Is(busy, driver.ErrBusy) {
 		d.pools.mu.Lock()
 		d.pools.streams = append(d.pools.streams, h)
 		d.pools.mu.Unlock()
 	} else {
-		d.notTaken(busy)
+		d.native.notTaken(busy)
 	}
 	return err
 }
@@ -315,7 +315,7 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 	d := p.dev
 	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
 	defer cancel()
-	done, err := d.drain(ctx, h, func() bool { return d.lost.Load() != nil || d.phase.Load() >= isLeft })
+	done, err := d.native.drain(ctx, h, func() bool { return d.native.lost.Load() != nil || d.native.phase.Load() >= isLeft })
 	switch {
 	case err != nil:
 		return err
@@ -325,10 +325,10 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 		return fmt.Errorf("the device has not freed the initial %d bytes within %v; try again when its work has ended: %w",
 			p.opt.InitialSize, reserveWithin, driver.ErrBusy)
 	}
-	if err := d.pooling.TrimPool(p.native, p.opt.InitialSize); err != nil { // has the driver notice what was freed
+	if err := d.faces.pooling.TrimPool(p.native, p.opt.InitialSize); err != nil { // has the driver notice what was freed
 		return err
 	}
-	return d.pooling.SetPoolAttr(p.native, driver.PoolUsedHigh, 0)
+	return d.faces.pooling.SetPoolAttr(p.native, driver.PoolUsedHigh, 0)
 }
 
 // Device returns the pool's device.
@@ -342,7 +342,7 @@ func (p *Pool) Options() PoolOptions { return p.opt }
 // onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so nobody
 // destroys it. It blocks.
 func (p *Pool) onNative(op string, fn func() error) error {
-	return p.dev.onBound(func() error {
+	return p.dev.native.onBound(func() error {
 		p.life.RLock()
 		err := p.open(op)
 		if err == nil {
@@ -373,7 +373,7 @@ func (p *Pool) change(op string, fn func() error) error {
 // attr reads a property of a native pool. It blocks.
 func (p *Pool) attr(op string, a driver.PoolAttr) (v uint64, err error) {
 	err = p.onNative(op, func() (err error) {
-		v, err = p.dev.pooling.PoolAttr(p.native, a)
+		v, err = p.dev.faces.pooling.PoolAttr(p.native, a)
 		return err
 	})
 	return v, err
@@ -381,7 +381,7 @@ func (p *Pool) attr(op string, a driver.PoolAttr) (v uint64, err error) {
 
 // setAttr sets a property of a native pool. It blocks.
 func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
-	return p.onNative(op, func() error { return p.dev.pooling.SetPoolAttr(p.native, a, v) })
+	return p.onNative(op, func() error { return p.dev.faces.pooling.SetPoolAttr(p.native, a, v) })
 }
 
 // open returns why a call cannot use the pool's properties, or nil.
@@ -419,7 +419,7 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
 			driver.PoolUsed: &s.Used, driver.PoolUsedHigh: &s.UsedHigh} {
 			var err error
-			if *v, err = p.dev.pooling.PoolAttr(p.native, a); err != nil {
+			if *v, err = p.dev.faces.pooling.PoolAttr(p.native, a); err != nil {
 				return err
 			}
 		}
@@ -464,7 +464,7 @@ func (p *Pool) SetThreshold(n uint64) error {
 	}
 	if p.blocks == nil {
 		return p.change("set threshold", func() error {
-			err := p.dev.pooling.SetPoolAttr(p.native, driver.PoolThreshold, n)
+			err := p.dev.faces.pooling.SetPoolAttr(p.native, driver.PoolThreshold, n)
 			if err == nil {
 				p.threshold.Store(n)
 			}
@@ -507,7 +507,7 @@ func (p *Pool) SetReuse(r Reuse) error {
 		}
 		return nil
 	}
-	if r.Events && p.dev.caps.PoolsByStream {
+	if r.Events && p.dev.native.caps.PoolsByStream {
 		return fmt.Errorf("gpu: set reuse: the driver's pools take no notice of events: %w", driver.ErrUnsupported)
 	}
 	for a, v := range map[driver.PoolAttr]bool{driver.PoolReuseEvents: r.Events, driver.PoolReuseOpportunistic: r.Opportunistic,
@@ -532,7 +532,7 @@ func (p *Pool) Trim(keep uint64) error {
 	if p.blocks != nil {
 		return p.blocks.Trim(keep, p.order())
 	}
-	return p.onNative("trim", func() error { return p.dev.pooling.TrimPool(p.native, keep) })
+	return p.onNative("trim", func() error { return p.dev.faces.pooling.TrimPool(p.native, keep) })
 }
 
 // Access lets another device of the driver use the pool's memory, or ends that. Copies need no
@@ -548,7 +548,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 		return err
 	}
 	switch {
-	case by == nil || by.of != p.dev.of:
+	case by == nil || by.native.of != p.dev.native.of:
 		return argument("access", "no device, or one of another driver")
 	case by == p.dev && !allow:
 		return argument("access", "a device always has access to its own pools")
@@ -564,16 +564,16 @@ func (p *Pool) Access(by *Device, allow bool) error {
 		return by.enablePeers([]*Device{p.dev}, true)
 	}
 	return p.change("access", func() error {
-		_, has := p.users.Load(by.info.Index)
+		_, has := p.users.Load(by.native.info.Index)
 		if !allow { // first: what comes from now on is refused
-			p.users.Delete(by.info.Index)
+			p.users.Delete(by.native.info.Index)
 		}
-		err := p.dev.pooling.AccessPool(p.native, by.drv, allow)
+		err := p.dev.faces.pooling.AccessPool(p.native, by.native.drv, allow)
 		if err == nil {
 			has = allow
 		}
 		if has {
-			p.users.Store(by.info.Index, nil)
+			p.users.Store(by.native.info.Index, nil)
 		}
 		return err
 	})
@@ -598,11 +598,11 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
-	p.dev.askAll() // what has used its memory may be done
+	p.dev.native.askAll() // what has used its memory may be done
 	if p.blocks != nil {
-		p.dev.reclaim(func() {
+		p.dev.native.reclaim(func() {
 			_, err := p.blocks.Close(p.order())
-			p.dev.notTaken(errors.Join(err, p.tidySoon()))
+			p.dev.native.notTaken(errors.Join(err, p.tidySoon()))
 		})
 		return nil
 	}
@@ -617,7 +617,7 @@ func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
 // sweepPoolsAfter is sweepPools, which tries again after a pause if a pool is busy.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
-	d.reclaim(func() {
+	d.native.reclaim(func() {
 		d.pools.mu.Lock()
 		var over []*Pool
 		for _, p := range d.pools.all {
@@ -630,20 +630,20 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 		for _, p := range over {
 			if p.blocks != nil {
 				p.hurry()
-				d.notTaken(p.tidy())
+				d.native.notTaken(p.tidy())
 				busy = busy || p.blocks.Stats().Slabs > 0
 				continue
 			}
 			p.traceNative()
-			err := d.pooling.DestroyPool(p.native)
+			err := d.faces.pooling.DestroyPool(p.native)
 			if !errors.Is(err, driver.ErrBusy) {
 				p.traceReserved(0)
-				d.notTaken(err)
+				d.native.notTaken(err)
 				d.pools.remove(p)
 				continue
 			}
 			busy = true
-			d.pooling.TrimPool(p.native, 0)
+			d.faces.pooling.TrimPool(p.native, 0)
 		}
 		if busy && d.sweeping.CompareAndSwap(false, true) {
 			time.AfterFunc(pause, func() {
@@ -676,13 +676,13 @@ func (p *pools) close() (errs []error) {
 			}
 		case pool.keeps: // it outlives the device, and others may use it
 			pool.traceNative()
-			if err := pool.dev.pooling.TrimPool(pool.native, 0); err != nil {
+			if err := pool.dev.faces.pooling.TrimPool(pool.native, 0); err != nil {
 				errs = append(errs, err)
 			}
 			pool.traceNative()
 		default:
 			pool.traceNative()
-			if err := pool.dev.pooling.DestroyPool(pool.native); err != nil {
+			if err := pool.dev.faces.pooling.DestroyPool(pool.native); err != nil {
 				errs = append(errs, err)
 			}
 			pool.traceReserved(0)

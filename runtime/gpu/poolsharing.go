@@ -24,17 +24,17 @@ func (p *Pool) Export() (*os.File, error) {
 		return nil, argument(op, "it was made without PoolOptions.Shareable")
 	}
 	var f *os.File
-	err := p.dev.do(func() (err error) {
+	err := p.dev.native.do(func() (err error) {
 		p.life.RLock()
 		defer p.life.RUnlock()
 		if err = p.ended(); err == nil {
-			f, err = p.dev.sharing.ExportPool(p.native)
+			f, err = p.dev.faces.sharing.ExportPool(p.native)
 		}
 		return err
 	})
 	if err != nil {
-		p.dev.check(err)
-		return nil, fmt.Errorf("gpu: %s of %s: %w", op, p.dev.info.Name, err)
+		p.dev.native.check(err)
+		return nil, fmt.Errorf("gpu: %s of %s: %w", op, p.dev.native.info.Name, err)
 	}
 	return f, nil
 }
@@ -53,14 +53,14 @@ func (b *Buffer) exportPooled() (MemoryHandle, error) {
 	if _, err := (address{late: b}).resolve(); err != nil {
 		return MemoryHandle{}, fmt.Errorf("gpu: %s: %w", op, err)
 	}
-	h := MemoryHandle{Driver: d.of.Name(), Device: d.info.UUID, Size: b.mem.Size, Pooled: true}
-	err := d.do(func() (err error) {
-		h.Handle, err = d.sharing.ExportPoolMem(b.mem)
+	h := MemoryHandle{Driver: d.native.of.Name(), Device: d.native.info.UUID, Size: b.mem.Size, Pooled: true}
+	err := d.native.do(func() (err error) {
+		h.Handle, err = d.faces.sharing.ExportPoolMem(b.mem)
 		return err
 	})
 	if err != nil {
-		d.check(err)
-		return MemoryHandle{}, fmt.Errorf("gpu: %s %d bytes of a pool of %s: %w", op, b.mem.Size, d.info.Name, err)
+		d.native.check(err)
+		return MemoryHandle{}, fmt.Errorf("gpu: %s %d bytes of a pool of %s: %w", op, b.mem.Size, d.native.info.Name, err)
 	}
 	return h, nil
 }
@@ -81,12 +81,12 @@ func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {
 	switch {
 	case f == nil:
 		return nil, argument(op, "no file")
-	case d.sharing == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	case d.faces.sharing == nil:
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
 	}
 	p := &Pool{dev: d}
-	err := d.do(func() (err error) {
-		if p.native, err = d.sharing.ImportPool(f); err == nil {
+	err := d.native.do(func() (err error) {
+		if p.native, err = d.faces.sharing.ImportPool(f); err == nil {
 			d.pools.mu.Lock()
 			d.pools.all = append(d.pools.all, p)
 			d.pools.mu.Unlock()
@@ -94,8 +94,8 @@ func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {
 		return err
 	})
 	if err != nil {
-		d.check(err)
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, err)
+		d.native.check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, err)
 	}
 	return &ImportedPool{p}, nil
 }
@@ -133,7 +133,7 @@ func (p *ImportedPool) Import(h MemoryHandle, freed func()) (*Buffer, error) {
 		if err := p.p.ended(); err != nil {
 			return driver.Mem{}, err
 		}
-		m, err := d.sharing.OpenPoolMem(p.p.native, h.Handle)
+		m, err := d.faces.sharing.OpenPoolMem(p.p.native, h.Handle)
 		if err == nil {
 			p.p.live.Add(1)
 		}
@@ -143,7 +143,7 @@ func (p *ImportedPool) Import(h MemoryHandle, freed func()) (*Buffer, error) {
 
 // give gives memory back to the other process. It runs on a bound thread.
 func (p *ImportedPool) give(m driver.Mem) error {
-	err := p.p.dev.sharing.ClosePoolMem(m)
+	err := p.p.dev.faces.sharing.ClosePoolMem(m)
 	if p.p.live.Add(-1) == 0 && p.p.closed.Load() {
 		p.p.dev.sweepPools()
 	}

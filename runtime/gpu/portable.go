@@ -55,8 +55,8 @@ func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
 	began := d.opt.Tracer.begin()
-	err = d.onBound(func() (err error) {
-		m, err = d.drv.Alloc(s.p.opt.Kind, size)
+	err = d.native.onBound(func() (err error) {
+		m, err = d.native.drv.Alloc(s.p.opt.Kind, size)
 		return err
 	})
 	d.opt.Tracer.event(TraceGrow, d, began, "", m.Size, err)
@@ -77,14 +77,14 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	if d.stay() == nil { // else the device waits for the pool, as it closes that, and no more for those who stay
-		defer d.leave()
+	if d.native.stay() == nil { // else the device waits for the pool, as it closes that, and no more for those who stay
+		defer d.native.leave()
 	}
 	asked := false
 	began := d.opt.Tracer.begin()
-	err := d.onThread(func() error {
+	err := d.native.onThread(func() error {
 		asked = true
-		return d.drv.Free(m)
+		return d.native.drv.Free(m)
 	})
 	d.opt.Tracer.event(TraceShrink, d, began, "", m.Size, err)
 	if !asked {
@@ -179,17 +179,17 @@ func (p *Pool) maintain(done mark) {
 		return
 	}
 	keep := p.threshold.Load()
-	p.dev.reclaim(func() {
+	p.dev.native.reclaim(func() {
 		done.await(context.Background())
 		if p.blocks == nil {
 			if p.closed.Load() {
 				p.dev.sweepPools()
 			} else {
-				p.dev.pooling.TrimPool(p.native, keep) // a driver may not do that by itself; what stays counts as reserved
+				p.dev.faces.pooling.TrimPool(p.native, keep) // a driver may not do that by itself; what stays counts as reserved
 			}
 			return
 		}
-		p.dev.notTaken(p.tidySoon())
+		p.dev.native.notTaken(p.tidySoon())
 	})
 }
 
@@ -205,7 +205,7 @@ func (p *Pool) tidySoon() error {
 // tidyIfClosed has a closed pool give back what it has got back.
 func (p *Pool) tidyIfClosed() {
 	if p.closed.Load() {
-		p.dev.reclaim(func() { p.dev.notTaken(p.tidySoon()) })
+		p.dev.native.reclaim(func() { p.dev.native.notTaken(p.tidySoon()) })
 	}
 }
 

@@ -18,11 +18,11 @@ func TestTrimOfClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was := d.phase.Swap(isLeft)
+	was := d.native.phase.Swap(isLeft)
 	if err := p.blocks.Trim(0, p.order()); err != nil {
 		t.Error(err)
 	}
-	d.phase.Store(was)
+	d.native.phase.Store(was)
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}

@@ -36,7 +36,7 @@ func (q *Queue) Device() *Device { return q.dev }
 
 // newQueue makes a queue with a timeline, of which nothing knows yet.
 func newQueue(d *Device, index int) *Queue {
-	q := &Queue{dev: d, tl: newTimeline(&d.nativeDevice), index: index}
+	q := &Queue{dev: d, tl: newTimeline(&d.native), index: index}
 	q.tl.queue = q
 	return q
 }
@@ -359,7 +359,7 @@ func badPattern(pattern []byte) error {
 // One of the two is of the queue's driver. Ranges of one buffer must not overlap, which is [ErrArgument]; nor may those of several buffers that
 // have memory in common, of which drivers do not say what comes out.
 func (q *Queue) Copy(o Order, dst, src Range) error {
-	if q.dev != nil && dst.Buffer.exists() && src.Buffer.exists() && dst.Buffer.dev.of != src.Buffer.dev.of {
+	if q.dev != nil && dst.Buffer.exists() && src.Buffer.exists() && dst.Buffer.dev.native.of != src.Buffer.dev.native.of {
 		return q.copyAcross(o, dst, src)
 	}
 	d, err := dst.checkTo("copy", q)
@@ -412,8 +412,8 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 		return argument("prefetch", "the buffer is no managed memory")
 	case to != DeviceMem && to != HostMem:
 		return argument("prefetch", "to where memory of kind %d is", int(to))
-	case !q.dev.caps.Prefetch:
-		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.info.Name, driver.ErrUnsupported)
+	case !q.dev.native.caps.Prefetch:
+		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.native.info.Name, driver.ErrUnsupported)
 	}
 	s := q.get(work.Prefetch)
 	s.dst, s.op.Count, s.op.To = at, r.Size, uint8(to)
@@ -436,10 +436,10 @@ func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
 	if len(data) == 0 {
 		return q.submit(q.get(work.Barrier), o)
 	}
-	if q.dev.stay() != nil { // a submission's failure
+	if q.dev.native.stay() != nil { // a submission's failure
 		return q.submit(q.get(work.Barrier), o)
 	}
-	defer q.dev.leave() // it does not give the memory back before that
+	defer q.dev.native.leave() // it does not give the memory back before that
 	b, err := q.dev.stage.get(len(data))
 	if err != nil {
 		return q.notStaged(o, "upload", err)
@@ -515,6 +515,6 @@ func (s *submission) keepBuffer(i int, b *Buffer) error {
 		return nil
 	}
 	op := s.op.Kind.String()
-	d.recycle(s)
+	d.native.recycle(s)
 	return fmt.Errorf("gpu: %s: %w", op, err)
 }

@@ -216,7 +216,7 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 		return -1, err
 	}
 	defer c.leave()
-	if c.dev.timers == nil {
+	if c.dev.faces.timers == nil {
 		return -1, c.fail(work.Timestamp, driver.ErrUnsupported)
 	}
 	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.rare(rareCommand{timer: c.timers})}, after)
@@ -252,7 +252,7 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
 	}
 	defer c.release()
-	err = c.dev.do(func() (err error) {
+	err = c.dev.native.do(func() (err error) {
 		t, err = c.dev.elapsed(timers[0], timers[1])
 		return err
 	})

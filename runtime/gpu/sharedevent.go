@@ -55,7 +55,7 @@ func (d *Device) NewSharedEvent() (*SharedEvent, error) {
 	if err := d.canShareEvents(op); err != nil {
 		return nil, err
 	}
-	return d.sharedEvent(op, forProcesses, nil, func() (driver.Event, error) { return d.ipcEvents.NewIPCEvent() })
+	return d.sharedEvent(op, forProcesses, nil, func() (driver.Event, error) { return d.faces.ipcEvents.NewIPCEvent() })
 }
 
 // ImportSharedEvent returns an event of another process (C: cuIpcOpenEventHandle), on the device that the other one has made it on. It
@@ -72,15 +72,15 @@ func (d *Device) ImportSharedEvent(h EventHandle, freed func()) (*SharedEvent, e
 	if err := d.canShareEvents(op); err != nil {
 		return nil, err
 	}
-	return d.sharedEvent(op, forProcesses, freed, func() (driver.Event, error) { return d.ipcEvents.OpenEvent(h.Handle) })
+	return d.sharedEvent(op, forProcesses, freed, func() (driver.Event, error) { return d.faces.ipcEvents.OpenEvent(h.Handle) })
 }
 
 // canShareEvents returns an error where processes cannot share events.
 func (d *Device) canShareEvents(op string) error {
-	if err := d.failed(); err != nil || d.ipcEvents != nil {
+	if err := d.failed(); err != nil || d.faces.ipcEvents != nil {
 		return err
 	}
-	return fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	return fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
 }
 
 // NewEvent makes an event for code of this process that works with the driver's own API (C: cuEventCreate with CU_EVENT_DISABLE_TIMING),
@@ -90,7 +90,7 @@ func (d *Device) NewEvent() (*SharedEvent, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	return d.sharedEvent(op, forProcess, nil, d.drv.NewEvent)
+	return d.sharedEvent(op, forProcess, nil, d.native.drv.NewEvent)
 }
 
 // AdoptEvent returns an event that the program has made by calls of the driver's own API, on the same device (C: CUevent, hipEvent_t). It is
@@ -102,8 +102,8 @@ func (d *Device) AdoptEvent(event driver.Event, freed func()) (*SharedEvent, err
 	switch err := d.failed(); {
 	case err != nil:
 		return nil, err
-	case d.natives == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	case d.faces.natives == nil:
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
 	case event == 0:
 		return nil, argument(op, "no event")
 	}
@@ -114,17 +114,17 @@ func (d *Device) AdoptEvent(event driver.Event, freed func()) (*SharedEvent, err
 func (d *Device) sharedEvent(op string, from eventOrigin, freed func(), native func() (driver.Event, error)) (*SharedEvent, error) {
 	e := &SharedEvent{dev: d, from: from, freed: freed}
 	e.refs.Store(1)
-	err := d.do(func() (err error) {
+	err := d.native.do(func() (err error) {
 		if e.h, err = native(); err == nil {
-			d.mu.Lock()
+			d.native.mu.Lock()
 			d.shared[e] = struct{}{}
-			d.mu.Unlock()
+			d.native.mu.Unlock()
 		}
 		return err
 	})
 	if err != nil {
-		d.check(err)
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, err)
+		d.native.check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, err)
 	}
 	return e, nil
 }
@@ -161,14 +161,14 @@ func (e *SharedEvent) Export() (EventHandle, error) {
 	if e.from != forProcesses {
 		return EventHandle{}, argument(op, "it was not made for other processes: NewSharedEvent makes one")
 	}
-	h := EventHandle{Driver: d.of.Name(), Device: d.info.UUID}
-	err := d.do(func() (err error) {
-		h.Handle, err = d.ipcEvents.ExportEvent(e.h)
+	h := EventHandle{Driver: d.native.of.Name(), Device: d.native.info.UUID}
+	err := d.native.do(func() (err error) {
+		h.Handle, err = d.faces.ipcEvents.ExportEvent(e.h)
 		return err
 	})
 	if err != nil {
-		d.check(err)
-		return EventHandle{}, fmt.Errorf("gpu: %s of %s: %w", op, d.info.Name, err)
+		d.native.check(err)
+		return EventHandle{}, fmt.Errorf("gpu: %s of %s: %w", op, d.native.info.Name, err)
 	}
 	return h, nil
 }
@@ -178,8 +178,8 @@ func (e *SharedEvent) Close() error {
 	if e != nil && e.dev != nil && e.closed.CompareAndSwap(false, true) {
 		if e.freed != nil { // its owner waits until no work uses it
 			e.awaited.Store(true)
-			e.dev.short.Add(1)
-			e.dev.askAll()
+			e.dev.native.short.Add(1)
+			e.dev.native.askAll()
 		}
 		e.release()
 	}
@@ -202,17 +202,17 @@ func (e *SharedEvent) release() {
 	}
 	d := e.dev
 	if e.awaited.Load() {
-		d.short.Add(-1)
+		d.native.short.Add(-1)
 	}
-	d.reclaim(func() {
+	d.native.reclaim(func() {
 		err := e.giveBack()
 		if errors.Is(err, driver.ErrBusy) { // somebody's stream waits for it: Device.Close gives it back
 			return
 		}
-		d.mu.Lock()
+		d.native.mu.Lock()
 		delete(d.shared, e)
-		d.mu.Unlock()
-		d.notTaken(err)
+		d.native.mu.Unlock()
+		d.native.notTaken(err)
 		e.over()
 	})
 }
@@ -222,7 +222,7 @@ func (e *SharedEvent) giveBack() error {
 	if e.from == ofOthers {
 		return nil
 	}
-	return e.dev.drv.DestroyEvent(e.h)
+	return e.dev.native.drv.DestroyEvent(e.h)
 }
 
 // over tells whose event it is that it is not used any more.
@@ -253,7 +253,7 @@ func (q *Queue) withEvent(o Order, e *SharedEvent, kind work.Kind) error {
 	case q.dev == nil:
 		return errZero
 	case e != nil && e.dev != nil && e.dev != q.dev:
-		return argument(kind.String(), "the event is of device %s, and the queue of %s", e.dev.info.Name, q.dev.info.Name)
+		return argument(kind.String(), "the event is of device %s, and the queue of %s", e.dev.native.info.Name, q.dev.native.info.Name)
 	}
 	err := e.hold()
 	if err != nil && q.dev.failed() == nil { // else the submission fails, whatever it is given

@@ -320,5 +320,5 @@ func (s *submission) abroad() bool {
 // across reports whether one of the submission's buffers is another device's.
 func (s *submission) across(d *nativeDevice) bool {
 	a, b := s.keep[0], s.keep[1]
-	return a != nil && &a.dev.nativeDevice != d || b != nil && &b.dev.nativeDevice != d
+	return a != nil && &a.dev.native != d || b != nil && &b.dev.native != d
 }

@@ -49,7 +49,7 @@ func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] 
 // has yet to succeed, as it may not where the host is busy. It runs on a bound thread.
 func (c *deviceClock) compare(d *Device) bool {
 	t := d.opt.Tracer
-	if c.n > 0 && t.now()-c.last().host < compareEvery || d.lost.Load() != nil {
+	if c.n > 0 && t.now()-c.last().host < compareEvery || d.native.lost.Load() != nil {
 		return true
 	}
 	if c.compareNow(d, t) || c.n > 0 {
@@ -62,7 +62,7 @@ func (c *deviceClock) compare(d *Device) bool {
 // compareNow adds a mark, and reports whether it could.
 func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 	if c.stream == 0 {
-		h, err := d.drv.NewStream()
+		h, err := d.native.drv.NewStream()
 		if err != nil {
 			return false
 		}
@@ -89,34 +89,34 @@ func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 	if c.spare == 0 {
 		c.spare = oldest.event
 	} else if oldest.event != 0 {
-		d.notTaken(d.drv.DestroyEvent(oldest.event))
+		d.native.notTaken(d.native.drv.DestroyEvent(oldest.event))
 	}
 	c.n++
 	best.number = c.n
 	*oldest = best
 	c.fit(d)
-	t.push(&TraceRecord{Kind: TraceClock, Device: d, Label: d.of.Name(), Submitted: best.host, Done: best.host, Within: best.within, Drift: c.drift})
+	t.push(&TraceRecord{Kind: TraceClock, Device: d, Label: d.native.of.Name(), Submitted: best.host, Done: best.host, Within: best.within, Drift: c.drift})
 	return true
 }
 
 // try has the stream reach an event, and notes between which times of the host that was.
 func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 	if c.spare == 0 {
-		e, err := d.timers.NewTimer()
+		e, err := d.faces.timers.NewTimer()
 		if err != nil {
 			return m, false
 		}
 		c.spare = e
 	}
-	if done, err := d.drv.Query(c.spare); err != nil || !done { // it was given up the last time
+	if done, err := d.native.drv.Query(c.spare); err != nil || !done { // it was given up the last time
 		return m, false
 	}
 	from := t.now()
-	if d.drv.Record(c.spare, c.stream) != nil {
+	if d.native.drv.Record(c.spare, c.stream) != nil {
 		return m, false
 	}
 	for i := 1; ; i++ {
-		done, err := d.drv.Query(c.spare)
+		done, err := d.native.drv.Query(c.spare)
 		to := t.now()
 		switch {
 		case err != nil:
@@ -142,7 +142,7 @@ func (c *deviceClock) fit(d *Device) {
 		if m.event == 0 || m == last {
 			continue
 		}
-		took, err := d.timers.Elapsed(m.event, last.event)
+		took, err := d.faces.timers.Elapsed(m.event, last.event)
 		if err != nil || took <= 0 {
 			continue
 		}
@@ -171,7 +171,7 @@ func (c *deviceClock) at(d *Device, e *event) (at, within time.Duration, ok bool
 	}
 	m := &c.marks[c.by]
 	if e.askedBy != m.number {
-		since, err := d.timers.Elapsed(m.event, e.h)
+		since, err := d.faces.timers.Elapsed(m.event, e.h)
 		if err != nil {
 			return 0, 0, false
 		}

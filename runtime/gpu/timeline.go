@@ -460,10 +460,10 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 // borrow tells the devices of others' buffers that the work is about to use them.
 func (s *submission) borrow(to mark) (err error) {
 	use := func(b *Buffer) {
-		if err == nil && &b.dev.nativeDevice != to.tl.dev && !b.dev.lent.add(to) {
-			err = fmt.Errorf("a buffer of device %s: %w", b.dev.info.Name, ErrClosed)
+		if err == nil && &b.dev.native != to.tl.dev && !b.dev.native.lent.add(to) {
+			err = fmt.Errorf("a buffer of device %s: %w", b.dev.native.info.Name, ErrClosed)
 		}
-		if b.dev.short.Load() > 0 {
+		if b.dev.native.short.Load() > 0 {
 			to.tl.want(to.seq)
 		}
 	}

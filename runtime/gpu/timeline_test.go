@@ -64,14 +64,14 @@ func TestWaitForClosed(t *testing.T) {
 	if err := devs[0].Queue(0).Fill(Order{Signal: []Point{{s, 1}}}, mem[0].All(), []byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	loan := &devs[0].lent
+	loan := &devs[0].native.lent
 	loan.mu.Lock() // holds the wait up
 	result := make(chan error)
 	go func() {
 		result <- devs[1].Queue(0).Fill(Order{Wait: []Point{{s, 1}}, Signal: []Point{{u, 1}}}, mem[1].All(), []byte{1})
 	}()
 	untilIn("(*loan).add(")
-	devs[0].markLost(io.ErrUnexpectedEOF) // but what is in flight has not failed yet
+	devs[0].native.markLost(io.ErrUnexpectedEOF) // but what is in flight has not failed yet
 	loan.ended = true                     // as Close does
 	loan.mu.Unlock()
 	if err := <-result; err != nil {
@@ -80,7 +80,7 @@ func TestWaitForClosed(t *testing.T) {
 	if err := u.Wait(t.Context(), 1); !errors.Is(err, ErrClosed) {
 		t.Errorf("Wait = %v", err)
 	}
-	devs[0].failInFlight()
+	devs[0].native.failInFlight()
 	if err := s.Wait(t.Context(), 1); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("what it waited for: %v", err)
 	}
@@ -121,18 +121,18 @@ func TestLostWhileFollowed(t *testing.T) {
 			d.StallDevice(0)
 			s, u := new(Semaphore), new(Semaphore)
 			check(devs[0].Queue(0).Fill(Order{Signal: []Point{{s, 1}}}, mem[0].All(), []byte{1}))
-			devs[0].lent.mu.Lock() // holds the wait up
+			devs[0].native.lent.mu.Lock() // holds the wait up
 			result := make(chan error)
 			go func() {
 				result <- submit(devs[1].Queue(0), p, mem[1], Order{Wait: []Point{{s, 1}}, Signal: []Point{{u, 1}}})
 			}()
 			untilIn("(*loan).add(")
 			d.LoseDevice(0, nil)
-			devs[0].markLost(io.ErrUnexpectedEOF) // and nobody can find who waits
-			devs[0].failInFlight()
-			devs[0].lent.mu.Unlock()
+			devs[0].native.markLost(io.ErrUnexpectedEOF) // and nobody can find who waits
+			devs[0].native.failInFlight()
+			devs[0].native.lent.mu.Unlock()
 			check(<-result)
-			if err := devs[1].failed(); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), devs[0].info.Name) {
+			if err := devs[1].failed(); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), devs[0].native.info.Name) {
 				t.Errorf("the device whose stream waits for the lost one: %v", err)
 			}
 			if _, err := u.Query(); err == nil {
@@ -158,7 +158,7 @@ func TestFailedByClose(t *testing.T) {
 	if err := dev.Queue(0).Fill(Order{Signal: []Point{{s, 1}}}, b.All(), []byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	dev.markLost(io.ErrUnexpectedEOF)
+	dev.native.markLost(io.ErrUnexpectedEOF)
 	d.LoseDevice(0, nil)
 	dev.Close()
 	if _, err := s.Query(); !errors.Is(err, io.ErrUnexpectedEOF) {

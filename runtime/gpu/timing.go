@@ -56,27 +56,27 @@ func (d *Device) NewTiming() (*Timing, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	if d.timers == nil {
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, driver.ErrUnsupported)
+	if d.faces.timers == nil {
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
 	}
 	t := &Timing{dev: d}
 	t.self = t
 	t.refs.Store(1)
-	err := d.do(func() (err error) {
-		if t.before, err = d.timers.NewTimer(); err != nil {
+	err := d.native.do(func() (err error) {
+		if t.before, err = d.faces.timers.NewTimer(); err != nil {
 			return err
 		}
-		if t.behind, err = d.timers.NewTimer(); err != nil {
-			return errors.Join(err, d.drv.DestroyEvent(t.before))
+		if t.behind, err = d.faces.timers.NewTimer(); err != nil {
+			return errors.Join(err, d.native.drv.DestroyEvent(t.before))
 		}
-		d.mu.Lock()
+		d.native.mu.Lock()
 		d.timings[t] = struct{}{}
-		d.mu.Unlock()
+		d.native.mu.Unlock()
 		return nil
 	})
 	if err != nil {
-		d.check(err)
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.info.Name, err)
+		d.native.check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, err)
 	}
 	return t, nil
 }
@@ -153,21 +153,21 @@ func (t *Timing) Duration() (took time.Duration, err error) {
 
 func (t *Timing) ask() (took time.Duration, err error) {
 	d := t.dev
-	if err := d.stay(); err != nil {
+	if err := d.native.stay(); err != nil {
 		return 0, err
 	}
-	defer d.leave()
+	defer d.native.leave()
 	return d.elapsed(t.before, t.behind)
 }
 
 // elapsed returns the time from one event's last record to another's.
 func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
-	took, err := d.timers.Elapsed(from, to)
+	took, err := d.faces.timers.Elapsed(from, to)
 	if err == nil || errors.Is(err, driver.ErrLost) {
 		return took, err
 	}
 	for _, e := range []driver.Event{from, to} {
-		if done, failed := d.drv.Query(e); !done && failed == nil {
+		if done, failed := d.native.drv.Query(e); !done && failed == nil {
 			return 0, fmt.Errorf("the work is not done: wait for a signal of it first: %w: %w", ErrArgument, err)
 		}
 	}
@@ -194,18 +194,18 @@ func (t *Timing) release() {
 		return
 	}
 	d := t.dev
-	d.reclaim(func() {
-		d.mu.Lock()
+	d.native.reclaim(func() {
+		d.native.mu.Lock()
 		_, ok := d.timings[t]
 		delete(d.timings, t)
-		d.mu.Unlock()
+		d.native.mu.Unlock()
 		if ok {
-			d.notTaken(t.destroy())
+			d.native.notTaken(t.destroy())
 		}
 	})
 }
 
 // destroy gives the events back. It runs on a bound thread.
 func (t *Timing) destroy() error {
-	return errors.Join(t.dev.drv.DestroyEvent(t.before), t.dev.drv.DestroyEvent(t.behind))
+	return errors.Join(t.dev.native.drv.DestroyEvent(t.before), t.dev.native.drv.DestroyEvent(t.behind))
 }

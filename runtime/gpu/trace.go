@@ -296,7 +296,7 @@ func (p *Pool) traceReserved(bytes uint64) {
 // traceNative asks a native pool how much it has reserved, for traceReserved. It runs on a bound thread.
 func (p *Pool) traceNative() {
 	if p.dev.opt.Tracer != nil {
-		if bytes, err := p.dev.pooling.PoolAttr(p.native, driver.PoolReserved); err == nil {
+		if bytes, err := p.dev.faces.pooling.PoolAttr(p.native, driver.PoolReserved); err == nil {
 			p.traceReserved(bytes)
 		}
 	}
@@ -356,7 +356,7 @@ func (t *Tracer) opened(d *Device) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.devices = append(t.devices, d)
-		t.push(&TraceRecord{Kind: TraceOpen, Device: d, Label: d.of.Name(), Done: t.now()})
+		t.push(&TraceRecord{Kind: TraceOpen, Device: d, Label: d.native.of.Name(), Done: t.now()})
 	}
 }
 

@@ -65,7 +65,7 @@ func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 
 // copyAcross copies between devices of two drivers. One of them is the queue's.
 func (q *Queue) copyAcross(o Order, dst, src Range) error {
-	up := dst.Buffer.dev.of == q.dev.of
+	up := dst.Buffer.dev.native.of == q.dev.native.of
 	mine, other := src, dst
 	if up {
 		mine, other = dst, src
@@ -81,10 +81,10 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		return err
 	}
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
-		if err := there.dev.stay(); err != nil { // or its pinned memory would go
+		if err := there.dev.native.stay(); err != nil { // or its pinned memory would go
 			return err
 		}
-		defer there.dev.leave()
+		defer there.dev.native.leave()
 		part := Range{other.Buffer, other.Offset + uint64(at), uint64(len(piece))}
 		x := pieces{q: there, r: part, up: !up, free: free}
 		return x.move(func(_ *lent, p []byte, at int64) error {
@@ -238,7 +238,7 @@ func (x *pieces) submit(i int) (err error) {
 		s.lent = x.free
 	}
 	if *ours, err = part.check(op.String(), q); err != nil {
-		q.dev.recycle(s)
+		q.dev.native.recycle(s)
 		return err
 	}
 	err = q.submit(s, Order{Signal: []Point{{x.done, uint64(i) + 1}}, Label: "piece"})

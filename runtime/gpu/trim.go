@@ -12,15 +12,15 @@ func (d *Device) Trim() error {
 	if err := d.failed(); err != nil {
 		return err
 	}
-	d.removeSpent()
-	for _, tl := range d.all() {
+	d.native.removeSpent()
+	for _, tl := range d.native.all() {
 		tl.trim()
 	}
-	d.timepoints.Trim()
-	err := d.do(func() error { return errors.Join(d.events.trim(), d.stage.trim()) })
+	d.native.timepoints.Trim()
+	err := d.native.do(func() error { return errors.Join(d.native.events.trim(), d.stage.trim()) })
 	if err != nil {
-		d.check(err)
-		return fmt.Errorf("gpu: trim %s: %w", d.info.Name, err)
+		d.native.check(err)
+		return fmt.Errorf("gpu: trim %s: %w", d.native.info.Name, err)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 	if f.more {
 		atLeast = "at least "
 	}
-	return fmt.Errorf("gpu: device %s: streams whose error nobody received (%s%d): the first: %w", d.info.Name, atLeast, n, first)
+	return fmt.Errorf("gpu: device %s: streams whose error nobody received (%s%d): the first: %w", d.native.info.Name, atLeast, n, first)
 }
 
 // noteFailure notes that a stream has failed with err, the error of one of its operations, unless the program has brought that about: it
@@ -85,7 +85,7 @@ func (s *submission) noteFailure(stream *sema.Semaphore, err error) {
 		}
 	}
 	d, closes := s.q.dev, errors.Is(err, ErrClosed) || errors.Is(err, ErrAborted)
-	if closes && (d.phase.Load() != isOpen || s.q.tl.closed.Load() || s.q.tl.lane != nil) {
+	if closes && (d.native.phase.Load() != isOpen || s.q.tl.closed.Load() || s.q.tl.lane != nil) {
 		return
 	}
 	d.failedStreams.note(e)

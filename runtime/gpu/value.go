@@ -49,8 +49,8 @@ func (q *Queue) onValue(o Order, kind work.Kind, r Range, value uint64) error {
 	switch {
 	case err != nil:
 		return err
-	case !q.dev.caps.Values:
-		return fmt.Errorf("gpu: %s on %s: %w", op, q.dev.info.Name, driver.ErrUnsupported)
+	case !q.dev.native.caps.Values:
+		return fmt.Errorf("gpu: %s on %s: %w", op, q.dev.native.info.Name, driver.ErrUnsupported)
 	}
 	s := q.get(kind)
 	s.op.SetValue(kind, value)
@@ -119,7 +119,7 @@ func (c *CommandBuffer) onValue(kind work.Kind, r Range, value uint64, after []C
 		return -1, err
 	}
 	defer c.leave()
-	if !c.dev.caps.Values {
+	if !c.dev.native.caps.Values {
 		return -1, c.fail(kind, driver.ErrUnsupported)
 	}
 	ref, err := c.refer(kind, r, 8)
