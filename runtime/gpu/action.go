@@ -1,7 +1,5 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/internal/work"
-
 // An action is an operation that is more than calls of the driver on a stream. A submission without
 // one is a plain operation: a fill, a copy, a launch. One value serves all submissions of a kind. What
 // belongs to one submission is in its record.
@@ -53,15 +51,6 @@ type action interface {
 
 	// release lets go of what the operation holds: the stream has passed it, or never got it.
 	release(s *submission)
-}
-
-// actions are the actions by kind of operation.
-var actions = [work.Transfer + 1]action{
-	work.Alloca:   allocaAction{},
-	work.Dealloca: deallocaAction{},
-	work.Execute:  executeAction{},
-	work.Collect:  collectAction{},
-	work.Native:   nativeAction{},
 }
 
 // A simpleAction is the methods of an action that has nothing to do in them.

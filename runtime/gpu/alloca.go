@@ -73,7 +73,8 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 		s.op.Count = size
 	}
 	b.refs.Add(1)
-	s.keep[0] = b
+	s.buffer = b
+	s.keep(b)
 	if err := q.submit(s, o); err != nil {
 		return nil, err
 	}
@@ -125,80 +126,86 @@ func (p *Pool) crosses(tl *timeline) bool {
 // allocaAction allocates memory of a pool.
 type allocaAction struct{ simpleAction }
 
-func (allocaAction) prepare(s *submission) (outcome, error) { return refused, s.takeMemory() }
+func (allocaAction) prepare(s *submission) (outcome, error) { return refused, recordOf(s).takeMemory() }
 
 // blocks reports whether a portable pool has to grow.
 func (allocaAction) blocks(s *submission) bool {
-	b := s.keep[0]
-	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.q.tl))
+	b := recordOf(s).buffer
+	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.tl))
 }
 
-func (allocaAction) holdsUp(s *submission, tl *timeline) bool { return s.keep[0].pool.crosses(tl) }
+func (allocaAction) holdsUp(s *submission, tl *timeline) bool {
+	return recordOf(s).buffer.pool.crosses(tl)
+}
 
-func (allocaAction) issue(s *submission, tl *timeline) (bool, error) { return s.alloca(tl) }
+func (allocaAction) issue(s *submission, tl *timeline) (bool, error) { return recordOf(s).alloca(tl) }
 
 func (allocaAction) issued(s *submission, tl *timeline, broken bool) bool {
 	if broken {
-		s.spoil(tl)
+		recordOf(s).spoil(tl)
 	}
 	return false
 }
 
 func (allocaAction) undo(s *submission, how outcome) {
 	if how == early || how == foreign {
-		s.returnMemory(isPending)
+		recordOf(s).returnMemory(isPending)
 	} else {
-		s.returnMemory(isFailed)
+		recordOf(s).returnMemory(isFailed)
 	}
 }
 
 // retries reports whether a native pool has found no memory. A portable one has memory before the
 // alloca is issued.
 func (allocaAction) retries(s *submission, err error) bool {
-	b := s.keep[0]
+	b := recordOf(s).buffer
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
 }
 
-func (allocaAction) explain(s *submission, err error) error { return s.keep[0].holders(err) }
+func (allocaAction) explain(s *submission, err error) error { return recordOf(s).buffer.holders(err) }
 
 // deallocaAction gives memory back to a pool.
 type deallocaAction struct{ simpleAction }
 
-func (deallocaAction) prepare(s *submission) (outcome, error) { return s.takeAway() }
+func (deallocaAction) prepare(s *submission) (outcome, error) { return recordOf(s).takeAway() }
 
 func (deallocaAction) issue(s *submission, tl *timeline) (bool, error) {
-	err := s.keep[0].deallocate(tl, tl.issued.Load()+1)
-	s.endAwait()
+	r := recordOf(s)
+	err := r.buffer.deallocate(tl, tl.issued.Load()+1)
+	r.endAwait()
 	return err == nil, err
 }
 
 // issued reports whether the pool is closed. Then the memory goes back to the driver.
 func (deallocaAction) issued(s *submission, _ *timeline, _ bool) bool {
-	return s.keep[0].pool.closed.Load()
+	return recordOf(s).buffer.pool.closed.Load()
 }
 
 func (deallocaAction) undo(s *submission, how outcome) {
+	r := recordOf(s)
 	switch how {
 	case early:
-		s.giveUpFree()
+		r.giveUpFree()
 	case foreign:
-		s.endAwait()
+		r.endAwait()
 	case deferred:
-		s.awaitUses()
+		r.awaitUses()
 	}
 }
 
 func (deallocaAction) release(s *submission) {
-	s.giveUpFree()
-	if b := s.keep[0]; b != nil {
-		b.pool.maintain(mark{s.q.tl, s.seq})
+	r := recordOf(s)
+	r.giveUpFree()
+	if b := r.buffer; b != nil {
+		b.pool.maintain(mark{s.tl, s.seq})
+		b.release()
 	}
 }
 
 // takeMemory takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
 // may have to grow.
-func (s *submission) takeMemory() error {
-	b := s.keep[0]
+func (s *record) takeMemory() error {
+	b := s.buffer
 	p := b.pool
 	if p.blocks == nil {
 		return nil
@@ -207,7 +214,7 @@ func (s *submission) takeMemory() error {
 		return err
 	}
 	for collected := false; ; {
-		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.q.tl), p.order())
+		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.tl), p.order())
 		if err != nil {
 			if !collected && p.collects(b.mem.Size, err) {
 				p.dev.native.collect(s.mayBlock())
@@ -237,8 +244,8 @@ func (s *submission) takeMemory() error {
 }
 
 // returnMemory gives back what takeMemory took, as the alloca was not issued.
-func (s *submission) returnMemory(state int32) {
-	b := s.keep[0]
+func (s *record) returnMemory(state int32) {
+	b := s.buffer
 	if b.state.Load() == isLive {
 		return
 	}
@@ -251,8 +258,8 @@ func (s *submission) returnMemory(state int32) {
 }
 
 // spoil gives back what takeMemory took when a part of the alloca is in the stream.
-func (s *submission) spoil(tl *timeline) {
-	b := s.keep[0]
+func (s *record) spoil(tl *timeline) {
+	b := s.buffer
 	if b.state.Load() == isLive {
 		return
 	}
@@ -264,13 +271,13 @@ func (s *submission) spoil(tl *timeline) {
 }
 
 // alloca makes the native calls of an allocation.
-func (s *submission) alloca(tl *timeline) (started bool, err error) {
-	b := s.keep[0]
+func (s *record) alloca(tl *timeline) (started bool, err error) {
+	b := s.buffer
 	native := b.pool.blocks == nil
 	if native {
 		m, err := b.pool.allocate(tl, b.mem.Size)
 		if err != nil {
-			if !s.act.retries(s, err) {
+			if !s.act.retries(&s.submission, err) {
 				b.state.Store(isFailed)
 			}
 			return false, err
@@ -362,7 +369,21 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	if b.home != q && b.pool.native != 0 && (b.dev != q.dev || b.dev.native.caps.PoolsByStream) {
 		return q.deallocaElsewhere(o, b)
 	}
-	return q.submitWith(q.get(work.Dealloca), o, b, nil)
+	r := q.get(work.Dealloca)
+	if err := r.free(b); err != nil {
+		return err
+	}
+	return q.submit(r, o)
+}
+
+// free makes the record a dealloca of a buffer, which it holds, but does not use. Its errors are those of
+// keepBuffer.
+func (r *record) free(b *Buffer) error {
+	if err := b.hold(); err != nil {
+		return r.notKept(err)
+	}
+	r.buffer = b
+	return nil
 }
 
 // deallocaElsewhere deallocates memory of a native pool that the stream of this queue must not free: memory of another device, which the
@@ -381,7 +402,10 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	turn := new(Semaphore)
 	s := b.home.get(work.Dealloca)
 	s.mode = untilReached
-	if err := b.home.submitWith(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free, Label: o.Label, Timing: o.Timing}, b, nil); err != nil {
+	if err := s.free(b); err != nil {
+		return err
+	}
+	if err := b.home.submit(s, Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free, Label: o.Label, Timing: o.Timing}); err != nil {
 		return err
 	}
 	if err := q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label}); err != nil {

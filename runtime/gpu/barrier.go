@@ -7,13 +7,13 @@ import "github.com/puregpu/puregpu/runtime/internal/sema"
 // for, and they are given when the waits are reached.
 
 // passOn completes a barrier whose waits have all been issued, or makes it passing.
-func (q *Queue) passOn(s *submission) {
+func (tl *timeline) passOn(s *submission) {
 	live := 0
 	for i, m := range s.deps {
 		passed, err := m.status()
 		switch {
 		case err != nil:
-			q.tl.dev.failSubmission(s, err)
+			tl.dev.failSubmission(s, err)
 			return
 		case !passed:
 			s.deps[live], s.deps[i] = m, s.deps[live]
@@ -21,12 +21,12 @@ func (q *Queue) passOn(s *submission) {
 		}
 	}
 	if live == 0 && !s.late {
-		sema.Release(q.tl.dev.complete(s))
+		sema.Release(tl.dev.complete(s))
 		return
 	}
 	s.deps = s.deps[:max(live, 1)] // a barrier behind a barrier may wait though the work has been passed
 	s.mode = passing
-	q.enlist(s)
+	tl.enlist(s)
 }
 
 // handOn publishes what a passing barrier signals.
@@ -54,20 +54,20 @@ func (s *submission) wantDeps() {
 
 // completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that
 // this releases.
-func (q *Queue) completeBarrier(s *submission) *sema.Timepoint {
-	if q.tl.dev.unpark(s) {
-		defer q.tl.dev.pending.npassing.Add(-1) // after its signals, which Close waits for
+func (tl *timeline) completeBarrier(s *submission) *sema.Timepoint {
+	if tl.dev.unpark(s) {
+		defer tl.dev.pending.npassing.Add(-1) // after its signals, which Close waits for
 	}
 	f := s.err.Load()
 	if f == nil {
-		f = q.tl.dev.lost.Load()
+		f = tl.dev.lost.Load()
 	}
 	if f != nil {
-		released := q.tl.dev.failSignals(s, f.err)
-		q.tl.dev.recycle(s)
+		released := tl.dev.failSignals(s, f.err)
+		tl.dev.recycle(s)
 		return released
 	}
-	released := q.tl.dev.signal(s)
+	released := tl.dev.signal(s)
 	if len(s.deps) > 1 {
 		var room [4]sema.Mark
 		behind := s.deps.marks(room[:0])
@@ -75,6 +75,6 @@ func (q *Queue) completeBarrier(s *submission) *sema.Timepoint {
 			p.Semaphore.Forget(p.Value, behind)
 		}
 	}
-	q.tl.dev.recycle(s)
+	tl.dev.recycle(s)
 	return released
 }

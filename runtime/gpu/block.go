@@ -63,7 +63,7 @@ func (c *CommandBuffer) needBlocks() {
 }
 
 // block returns the block that the submission uses.
-func (s *submission) block() *block {
+func (s *record) block() *block {
 	if s.run != nil {
 		return s.run.block
 	}
@@ -71,7 +71,7 @@ func (s *submission) block() *block {
 }
 
 // takeBlock takes a free block for the execution, and reports false if there is none.
-func (s *submission) takeBlock() bool {
+func (s *record) takeBlock() bool {
 	r := s.run
 	r.of.blockMu.Lock()
 	defer r.of.blockMu.Unlock()
@@ -90,14 +90,14 @@ func (s *submission) takeBlock() bool {
 // comesAfter reports whether the execution comes after a mark: the work there has been passed, or is
 // ordered before by the execution's timeline or its waits. If the recording has timestamps, and events
 // cannot be recorded again before the host has seen them done, only passed work counts.
-func (s *submission) comesAfter(m mark) bool {
+func (s *record) comesAfter(m mark) bool {
 	if m.tl == nil || m.tl.passed.Load() >= m.seq || m.retiring() {
 		return true
 	}
 	if s.run.of.timers > 0 && !s.q.dev.native.caps.RerecordEvents {
 		return false
 	}
-	if s.q.tl.covers(m.tl, m.seq) {
+	if s.tl.covers(m.tl, m.seq) {
 		return true
 	}
 	for _, w := range s.waits {
@@ -110,7 +110,7 @@ func (s *submission) comesAfter(m mark) bool {
 
 // findBlock takes a block for the execution, and makes one if none is free, which blocks as long as
 // the driver does. The execution comes after the last use of the block.
-func (s *submission) findBlock() error {
+func (s *record) findBlock() error {
 	r := s.run
 	if !s.takeBlock() {
 		if err := s.addBlock(); err != nil {
@@ -119,14 +119,14 @@ func (s *submission) findBlock() error {
 	}
 	// Other work may signal the points by now that were waited for a moment ago, so the mark is a wait
 	// of its own. It mostly costs nothing.
-	if m := r.block.last; !r.begun && m.tl != nil && m.tl != s.q.tl && m.tl.passed.Load() < m.seq {
+	if m := r.block.last; !r.begun && m.tl != nil && m.tl != s.tl && m.tl.passed.Load() < m.seq {
 		s.deps.add(m)
 	}
 	return nil
 }
 
 // addBlock is findBlock for an execution that has found no free block.
-func (s *submission) addBlock() error {
+func (s *record) addBlock() error {
 	r := s.run
 	if r.of.askBlocks(); s.takeBlock() {
 		return nil
@@ -207,7 +207,7 @@ func (c *CommandBuffer) keepBlock(b *block) {
 }
 
 // leaveBlock is run.leaveBlock for the submission's part.
-func (s *submission) leaveBlock(m mark) {
+func (s *record) leaveBlock(m mark) {
 	s.run.leaveBlock(m)
 	s.run = nil
 }

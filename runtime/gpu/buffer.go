@@ -431,26 +431,6 @@ func (b *Buffer) releaseAll(n int32) {
 	})
 }
 
-// A bufferRun is references to buffers that are let go of together where they are to the same one.
-type bufferRun struct {
-	b *Buffer
-	n int32
-}
-
-func (r *bufferRun) add(b *Buffer) {
-	if b != r.b {
-		r.release()
-		r.b, r.n = b, 0
-	}
-	r.n++
-}
-
-func (r *bufferRun) release() {
-	if r.b != nil {
-		r.b.releaseAll(r.n)
-	}
-}
-
 // free gives the memory back. A driver's pool frees it in the stream h, or in the stream that allocated it
 // if h is 0. free runs on the reclaimer's thread, or on the device's thread in the end.
 func (b *Buffer) free(h driver.Stream) (err error) {
@@ -488,32 +468,6 @@ func (b *Buffer) over() {
 type Range struct {
 	Buffer       *Buffer
 	Offset, Size uint64
-}
-
-// An address is where a range is, as far as that is known before what uses it is issued.
-type address struct {
-	ptr  driver.Ptr // or an offset in
-	late *Buffer    // whose own address comes to it
-}
-
-// resolve returns the address.
-func (a address) resolve() (driver.Ptr, error) {
-	if a.late == nil {
-		return a.ptr, nil
-	}
-	return a.resolveLate()
-}
-
-func (a address) resolveLate() (driver.Ptr, error) {
-	switch a.late.state.Load() {
-	case isLive:
-		return a.late.mem.Ptr + a.ptr, nil
-	case isFreed, isGone:
-		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
-	case isClosed:
-		return 0, errBufferClosed
-	}
-	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", ErrUnallocated)
 }
 
 // check returns the address of a range that a queue can use.

@@ -106,7 +106,7 @@ func (c *Channel) finish(p channelPhase) {
 	c.move(p)
 	s := c.first
 	c.first, c.last, c.waiting = nil, nil, 0
-	var over []*submission
+	var over []*record
 	for s != nil {
 		next := s.behind
 		if s.behind = nil; s.arrived {
@@ -117,7 +117,7 @@ func (c *Channel) finish(p channelPhase) {
 	c.mu.Unlock()
 	c.signal()
 	for _, s := range over {
-		c.dev.native.failSubmission(s, c.failed())
+		c.dev.native.failSubmission(&s.submission, c.failed())
 	}
 }
 

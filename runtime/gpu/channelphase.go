@@ -167,7 +167,7 @@ func (c *Channel) failAll() {
 
 // cancel makes ready, as failed, what has been submitted and still waits.
 func (c *Channel) cancel(err error) {
-	c.dev.native.cancelThose(err, func(s *submission) bool { return s.q == c.q })
+	c.dev.native.cancelThose(err, func(s *submission) bool { return s.tl == c.q.tl })
 }
 
 // abort aborts the communicator, on a goroutine of its own, for the channel's thread may be in the library: but on that if the driver

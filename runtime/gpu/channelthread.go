@@ -20,8 +20,8 @@ type channelThread struct {
 	thread  *wake.Thread
 	ops     []driver.CommOp // the thread's
 	todo    []func()
-	first   *submission // not issued, in order
-	last    *submission
+	first   *record // not issued, in order
+	last    *record
 	waiting int           // how many there are of them with a context
 	sought  atomic.Uint64 // until this is done the thread asks the device while it lingers
 	hand    groupInHand
@@ -52,7 +52,7 @@ const (
 type collectPart struct {
 	group    []groupOp
 	ctx      context.Context // if that can end
-	behind   *submission     // those of the same channel that were submitted later; under its mu, as is:
+	behind   *record         // those of the same channel that were submitted later; under its mu, as is:
 	arrived  bool            // it waits for nothing any more
 	issuedAt time.Time
 }
@@ -121,7 +121,7 @@ func (c *Channel) step() (worked, ended bool) {
 	c.mu.Lock()
 	todo := c.todo
 	c.todo = nil
-	var s *submission
+	var s *record
 	if len(todo) == 0 && c.hand.state != isForeign && c.first != nil && c.first.arrived {
 		s = c.first
 		c.pop()
@@ -168,7 +168,7 @@ func (c *Channel) pop() {
 }
 
 // push puts one back that pop has taken off. The caller holds mu.
-func (c *Channel) push(s *submission) {
+func (c *Channel) push(s *record) {
 	if c.first, s.behind = s, c.first; s.behind == nil {
 		c.last = s
 	}
@@ -179,7 +179,7 @@ func (c *Channel) push(s *submission) {
 
 // issue issues a group, or fails it and the channel with it; but what the library refuses to begin with, and what waits for that,
 // fails alone.
-func (c *Channel) issue(s *submission) {
+func (c *Channel) issue(s *record) {
 	err := c.failed()
 	if f := s.err.Load(); f != nil {
 		if err == nil && !isRefusal(f.err) {
@@ -189,7 +189,7 @@ func (c *Channel) issue(s *submission) {
 		err = f.err
 	}
 	if err != nil {
-		c.dev.native.failSubmission(s, err)
+		c.dev.native.failSubmission(&s.submission, err)
 		return
 	}
 	if s.mode != untilReached { // else this is the second time
@@ -202,7 +202,7 @@ func (c *Channel) issue(s *submission) {
 	}
 	c.tick()
 	c.mu.Unlock()
-	how, err := c.q.tl.issueReady(s)
+	how, err := c.q.tl.issueReady(&s.submission)
 	c.mu.Lock()
 	clear(c.hand.owed)
 	c.hand.owed = c.hand.owed[:0]
@@ -236,8 +236,9 @@ func isRefusal(err error) bool {
 }
 
 // take puts a submission behind those that have been submitted before.
-func (c *Channel) take(s *submission) error {
-	if x := s.span; x != nil && x.tracer != nil {
+func (c *Channel) take(sub *submission) error {
+	s := recordOf(sub)
+	if x := spanOf(sub); x != nil && x.tracer != nil {
 		x.rec.Kernel, x.rec.Channel, x.rec.Rank, x.rec.Ranks = s.groupName(), c.opt.Name, c.rank, c.count
 	}
 	c.mu.Lock()
@@ -247,6 +248,9 @@ func (c *Channel) take(s *submission) error {
 		err = errSuspended
 	}
 	if err != nil {
+		if s.lent != nil && !s.lent.shared {
+			s.lent = nil // the caller learns it from the call
+		}
 		return err
 	}
 	for _, p := range s.signals {
@@ -266,7 +270,8 @@ func (c *Channel) take(s *submission) error {
 }
 
 // ready tells the channel's thread that a submission has nothing left to wait for. An error says that the thread issues nothing more.
-func (c *Channel) ready(s *submission) error {
+func (c *Channel) ready(sub *submission) error {
+	s := recordOf(sub)
 	c.mu.Lock()
 	if c.phase() >= channelClosed {
 		c.mu.Unlock()
@@ -307,7 +312,7 @@ func (c *Channel) eachReady(fn func(*submission)) {
 	defer c.mu.Unlock()
 	for s := c.first; s != nil; s = s.behind {
 		if s.arrived {
-			fn(s)
+			fn(&s.submission)
 		}
 	}
 }
@@ -450,7 +455,7 @@ func (c *Channel) overdue() error {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	for seq := tl.ring.head; seq <= tl.issued.Load(); seq++ {
-		s := tl.ring.at(seq)
+		s := recordOf(tl.ring.at(seq))
 		if err := c.late(s.ctx, s.issuedAt); err != nil {
 			return err
 		}

@@ -6,19 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // Memory may be unused and yet not free: the work that used it is done but not retired, the reclaimer has still to free it, or a pool
 // caches it. An allocation that finds no memory retires what is done, has the reclaimer free what is unused and trim the device's pools,
 // and tries once more. If that fails too, its error says who holds the memory.
-
-// collectWithin is how long an allocation waits for memory to be freed that is not used any more. A driver may take its time for that: until
-// all work of the device is done, which may be waiting for the caller.
-const collectWithin = time.Second
 
 // collecting runs a function that allocates size bytes of a kind. If that finds no memory, it collects and runs the function once more. The caller
 // is not the pending-queue thread and has locked no timeline.
@@ -29,26 +23,6 @@ func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) er
 		err = d.holders(kind, size, nil, allocate())
 	}
 	return err
-}
-
-// collect retires what is done. If the caller may block, it then has the owner free what is unused.
-func (d *nativeDevice) collect(mayBlock bool) {
-	if d.stay() != nil {
-		return
-	}
-	defer d.leave()
-	for _, tl := range d.all() {
-		tl.collect()
-	}
-	for _, tl := range d.lent.timelines() {
-		tl.collect()
-	}
-	if !mayBlock {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), collectWithin)
-	defer cancel()
-	d.owner.freeUnused(ctx)
 }
 
 // freeUnused waits until deallocas have been issued that waited for what has just been retired, and until the
@@ -68,46 +42,6 @@ func (d *Device) freeUnused(ctx context.Context) {
 	case <-freed:
 	case <-ctx.Done():
 	}
-}
-
-// collect retires what is done, and waits for who is retiring.
-func (tl *timeline) collect() {
-	// In steps, if the last is not done. Others may be asking, whose answers may be older.
-	seq := tl.issued.Load()
-	for again := true; again && !(mark{tl, seq}).decided(); {
-		unmarked := tl.tryMark(seq)
-		wake.Lock(context.Background(), &tl.askMu)
-		again = tl.pollInTurn(seq, 1, unmarked)
-	}
-	tl.ring.mu.Lock()
-	taken := tl.ring.head - 1 // somebody may be completing what he has taken
-	tl.ring.mu.Unlock()
-	mark{tl, taken}.await(context.Background())
-}
-
-// submitCollected is submit for an alloca that has found no memory, as err says. The caller holds mu, which it gives up meanwhile.
-func (tl *timeline) submitCollected(s *submission, err error) (outcome, error) {
-	last := tl.issued.Load()
-	tl.mu.Unlock()
-	tl.loseBehind(last, last) // a barrier may hold the submission's waits
-	s.letGoAll()
-	tl.dev.collect(s.mayBlock())
-	if s.event == nil { // the stream has it
-		if s.event = tl.dev.events.take(); s.event == nil {
-			tl.mu.Lock()
-			return refused, err
-		}
-	}
-	how, again := tl.lockFor(s)
-	if again != nil {
-		tl.mu.Lock()
-		return how, again
-	}
-	how, again = tl.submit(s)
-	if how == refused {
-		again = s.act.explain(s, again)
-	}
-	return how, again
 }
 
 // collects reports whether an allocation that failed, as err says, is to be tried again when memory has come back that is not used any more.

@@ -281,7 +281,7 @@ func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error 
 	s := c.q.get(work.Collect)
 	for i := range ops {
 		if err := ops[i].lower(c, s); err != nil {
-			c.dev.native.recycle(s)
+			s.drop()
 			if len(ops) > 1 {
 				err = fmt.Errorf("operation %d: %w", i, err)
 			}
@@ -289,7 +289,7 @@ func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error 
 		}
 	}
 	if len(s.group) == 0 {
-		c.dev.native.recycle(s)
+		s.drop()
 		return c.dev.queues[0].Barrier(o)
 	}
 	if ctx.Done() != nil {
@@ -299,7 +299,7 @@ func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error 
 }
 
 // addGroupOp adds an operation to a submission, which holds what it uses.
-func (s *submission) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
+func (s *record) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
 	for i, r := range [...]Range{dst, src} {
 		if r.Buffer == nil {
 			continue
@@ -317,6 +317,7 @@ func (s *submission) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
 				return fmt.Errorf("gpu: %v: %w", g.op.Kind, err)
 			}
 			s.binds = append(s.binds, r)
+			s.keep(r.Buffer)
 		}
 		if i == 0 {
 			g.dst = at
@@ -367,7 +368,7 @@ func (g *groupRecorder) addGroupOp(_ *Channel, op groupOp, dst, src Range) (err 
 }
 
 // takeGroup takes a part's operations into a submission, with the places where its ranges are in this execution.
-func (c *CommandBuffer) takeGroup(s *submission) error {
+func (c *CommandBuffer) takeGroup(s *record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.find(s.block(), s.binds); err != nil {
@@ -393,20 +394,22 @@ type collectAction struct{ simpleAction }
 
 func (collectAction) holdsUp(*submission, *timeline) bool { return true }
 
-func (collectAction) issue(s *submission, tl *timeline) (bool, error) { return s.collect(tl) }
+func (collectAction) issue(s *submission, tl *timeline) (bool, error) {
+	return recordOf(s).collect(tl)
+}
 
 func (collectAction) issued(s *submission, tl *timeline, _ bool) bool {
-	if s.run != nil {
-		s.leaveBlock(mark{tl, s.seq})
+	if r := recordOf(s); r.run != nil {
+		r.leaveBlock(mark{tl, s.seq})
 	}
-	if s.span != nil {
-		s.span.rec.Collective = s.seq
+	if x := spanOf(s); x != nil {
+		x.rec.Collective = s.seq
 	}
 	return false
 }
 
 // collect makes the native calls of a group.
-func (s *submission) collect(tl *timeline) (started bool, err error) {
+func (s *record) collect(tl *timeline) (started bool, err error) {
 	c := tl.lane.(*Channel)
 	c.ops = c.ops[:0]
 	if s.recording != nil {
@@ -445,7 +448,7 @@ func (s *submission) collect(tl *timeline) (started bool, err error) {
 }
 
 // groupName says what a group of collectives is.
-func (s *submission) groupName() string {
+func (s *record) groupName() string {
 	if s.recording != nil {
 		for _, g := range s.recording.cmds.at(s.recording.parts[s.part].from).rare.group {
 			return g.op.Kind.String()

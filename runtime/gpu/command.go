@@ -628,8 +628,11 @@ func (c *CommandBuffer) Close() error {
 	return nil
 }
 
-func (c *CommandBuffer) release() {
-	if c.refs.Add(-1) > 0 {
+func (c *CommandBuffer) release() { c.releaseAll(1) }
+
+// releaseAll lets go of n references.
+func (c *CommandBuffer) releaseAll(n int32) {
+	if c.refs.Add(-n) > 0 {
 		return
 	}
 	c.dev.native.reclaim(func() {

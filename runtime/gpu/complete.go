@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
-	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // complete does the signals of a submission that is done, returns what that releases, and recycles the record.
@@ -14,11 +13,10 @@ func (d *nativeDevice) complete(s *submission) *sema.Timepoint {
 
 // signal does the signals of a submission that is done and returns what that releases.
 func (d *nativeDevice) signal(s *submission) *sema.Timepoint {
-	s.touch.over()
-	if s.op.Kind == work.Download && s.host != nil && s.seq != 0 {
-		land(s.host, s.stage.bytes())
+	if s.delivers {
+		s.rest.deliver(nil)
 	}
-	at := sema.Signal{Producer: s.q.tl, Seq: s.seq}
+	at := sema.Signal{Producer: s.tl, Seq: s.seq}
 	if s.mode == passing {
 		at = sema.Signal{Producer: s.deps[0].tl, Seq: s.deps[0].seq, Late: true}
 	}
@@ -31,7 +29,7 @@ func (d *nativeDevice) signal(s *submission) *sema.Timepoint {
 			at.Value = p.Value
 			list, err = p.Semaphore.Arrive(at, at)
 			if err != nil && p.Semaphore.Failed() == nil { // this submission fails, and nothing else does
-				wrong = s.submitError(err)
+				wrong = d.owner.failure(s, err)
 			}
 		}
 		if wrong != nil {
@@ -42,33 +40,25 @@ func (d *nativeDevice) signal(s *submission) *sema.Timepoint {
 	return released.First()
 }
 
-// submitError makes what a submission's signals fail with.
-func (s *submission) submitError(err error) error {
-	return s.q.submitError(s.op.Kind, s.kernelName(), s.label, err)
-}
-
-// submitError makes the error of an operation. What it fails with because of another one is passed on as it is.
-func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error {
-	if _, ok := err.(*SubmitError); ok {
-		return err
-	}
-	return &SubmitError{op.String(), kernel, label, q.mention(), q.tl.dev.info.Name, err, q.dev.receipt(err)}
-}
-
 // failSignals fails what a submission would have signalled and returns what that releases.
 func (d *nativeDevice) failSignals(s *submission, err error) *sema.Timepoint {
-	err = s.submitError(err)
-	s.span.failed(err)
-	s.touch.over()
+	err = d.owner.failure(s, err)
+	if s.seen != nil {
+		s.seen.fails(err)
+	}
+	if s.delivers {
+		s.delivers = false
+		s.rest.deliver(err)
+	}
 	var released sema.List
 	for _, p := range s.signals {
 		if p.Semaphore.Tag.Load() == isStream {
-			s.noteFailure(p.Semaphore, err)
+			d.owner.streamFailed(s, p.Semaphore, err)
 		}
 		released.Join(p.Semaphore.Fail(err))
 	}
 	clear(s.signals)
-	s.signals, s.host = s.signals[:0], nil
+	s.signals = s.signals[:0]
 	return released.First()
 }
 
@@ -81,16 +71,19 @@ func (d *nativeDevice) failSubmission(s *submission, err error) {
 
 // recycle lets go of all that a submission held, and puts the record back.
 func (d *nativeDevice) recycle(s *submission) {
-	var held bufferRun
+	var held holderRun
 	d.letGo(s, &held)
 	held.release()
-	s.q.tl.putAll(s, s)
+	s.tl.putAll(s, s)
 }
 
-// letGo lets go of all that a submission held, but of the event only if somebody else has it too. Buffers it puts into a run.
-func (d *nativeDevice) letGo(s *submission, held *bufferRun) {
-	if s.span != nil {
-		s.letGoSpan()
+// letGo lets go of all that a submission held, but of the event only if somebody else has it too. What
+// the work used it puts into a run.
+func (d *nativeDevice) letGo(s *submission, held *holderRun) {
+	if s.seen != nil {
+		seen := s.seen
+		s.seen = nil
+		seen.ends(s)
 	}
 	if s.event != nil && !s.event.alone() {
 		s.event.drop()
@@ -100,35 +93,20 @@ func (d *nativeDevice) letGo(s *submission, held *bufferRun) {
 	if s.act != nil {
 		s.act.release(s)
 	}
-	for _, e := range s.held {
+	for _, e := range s.kept {
 		e.drop()
 	}
-	for b := range s.named {
-		held.add(b)
+	for _, h := range s.uses {
+		held.add(h)
 	}
 	if s.cold {
-		s.letGoCold()
+		s.rest.letGo()
 	}
 	s.reset()
 }
 
-func (s *submission) letGoCold() {
-	if s.kernel != nil {
-		s.kernel.exe.release()
-	}
-	if s.run != nil { // it has not been issued
-		s.leaveBlock(mark{})
-	}
-	if s.recording != nil {
-		s.recording.release()
-	}
-	if s.shared != nil {
-		s.shared.release()
-	}
-	if s.stage != nil {
-		s.stage.free()
-	}
-	if s.lent != nil {
-		s.lent.over(1)
-	}
-}
+// What the semaphore of a stream says of it.
+const (
+	isStream       = 1 + iota
+	isStreamFailed // as the device has noted
+)

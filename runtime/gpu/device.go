@@ -165,8 +165,7 @@ func allows(affinity uint64, queue int) bool { return affinity == 0 || affinity>
 
 // load returns how much the queue has in flight.
 func (q *Queue) load() uint64 {
-	passed := q.tl.passed.Load() // first, for it is never above what is issued then
-	return q.tl.issued.Load() - passed
+	return q.tl.load()
 }
 
 func pick(queues []*Queue, affinity uint64) (*Queue, error) {
@@ -222,7 +221,7 @@ type ByteStats struct {
 
 // Stats returns a snapshot.
 func (d *Device) Stats() Stats {
-	s := Stats{Events: d.native.events.statistics(), Timepoints: ObjectStats(d.native.timepoints.Stats()), Lost: d.native.lost.Load() != nil}
+	s := Stats{Events: ObjectStats(d.native.events.statistics()), Timepoints: ObjectStats(d.native.timepoints.Stats()), Lost: d.native.lost.Load() != nil}
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	d.native.mu.Lock()
@@ -230,7 +229,7 @@ func (d *Device) Stats() Stats {
 	d.native.mu.Unlock()
 	s.InFlight = d.native.inFlight()
 	for _, tl := range d.native.all() {
-		tl.free.addTo(&s)
+		tl.free.addTo((*objects)(&s.Records), (*objects)(&s.Events))
 	}
 	return s
 }

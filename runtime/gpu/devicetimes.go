@@ -100,11 +100,9 @@ func (t *deviceTimes) finished(x *span) {
 	}
 }
 
-// begun is called right before the native calls of a submission, with its timeline's mu held. The stream may have been made to wait for the work.
-func (x *span) begun(tl *timeline, kind work.Kind, waits bool) {
-	if x == nil {
-		return
-	}
+// begins is called right before the native calls of a submission. See observer.
+func (x *span) begins(s *submission, waits bool) {
+	tl, kind := s.tl, s.op.Kind
 	if x.timing != nil && x.edges&noBegin == 0 {
 		x.timing.record(tl, x.timing.before, notedBegin)
 	}
@@ -121,27 +119,11 @@ func (x *span) begun(tl *timeline, kind work.Kind, waits bool) {
 	}
 	calls := kind == work.Execute || kind == work.Collect || kind == work.Native // may take the host long
 	if !waits && !calls && !tl.adopted {
-		x.begin = tl.endInFront(x.rec.Issued)
+		x.begin = tl.inFront(x.rec.Issued)
 	}
 	if x.shared = x.begin != nil; !x.shared {
 		x.begin = tl.recordTime()
 	}
-}
-
-// endInFront returns the event behind the last submission, held, if the stream goes from that to what it is given now. The caller holds mu.
-func (tl *timeline) endInFront(now time.Duration) *event {
-	tl.ring.mu.Lock()
-	defer tl.ring.mu.Unlock()
-	last := tl.issued.Load()
-	if last < tl.ring.head { // it has been passed
-		return nil
-	}
-	x := tl.ring.at(last).span
-	if x == nil || x.end == nil || now-x.given.all > atOnce {
-		return nil
-	}
-	x.end.hold()
-	return x.end
 }
 
 // recordTime has the stream pass an event, which it returns, if there is one to spare. The caller holds mu.
@@ -158,11 +140,9 @@ func (tl *timeline) recordTime() *event {
 	return e
 }
 
-// ended is called right behind them, and told whether the stream has got any.
-func (x *span) ended(tl *timeline, some bool) {
-	if x == nil {
-		return
-	}
+// begun is called right behind them. See observer.
+func (x *span) begun(s *submission, some bool) {
+	tl := s.tl
 	if x.timing != nil && some && x.edges&noEnd == 0 {
 		x.timing.record(tl, x.timing.behind, notedEnd)
 	}
@@ -181,13 +161,25 @@ func (x *span) ended(tl *timeline, some bool) {
 }
 
 // timed reports whether there is to be an event behind the submission, for its times.
-func (x *span) timed() bool { return x != nil && x.begin != nil }
+func (x *span) timed() bool { return x.begin != nil }
 
-// endsAt notes that an event has been recorded behind the submission.
-func (x *span) endsAt(e *event) {
+// end returns the event behind the submission, held, unless the stream may have been idle behind it.
+func (x *span) end(now time.Duration) *event {
+	if x.last == nil || now-x.given.all > atOnce {
+		return nil
+	}
+	x.last.hold()
+	return x.last
+}
+
+// recorded notes that an event has been recorded behind the submission.
+func (x *span) recorded(e *event) {
+	if x.begin == nil {
+		return
+	}
 	e.askedBy = 0
 	e.hold()
-	x.end = e
+	x.last = e
 	x.given.closed = x.tracer.now()
 }
 
@@ -240,13 +232,13 @@ func (x *span) letGoEvents(t *deviceTimes, loose bool) {
 		}
 	}
 	drop(x.begin, !x.shared)
-	drop(x.end, true)
+	drop(x.last, true)
 	for i := range x.commands {
 		drop(x.commands[i].begin, true)
 		drop(x.commands[i].end, true)
 	}
 	clear(x.commands)
-	x.begin, x.end, x.shared, x.commands = nil, nil, false, x.commands[:0]
+	x.begin, x.last, x.shared, x.commands = nil, nil, false, x.commands[:0]
 }
 
 // askTimes asks the device for the times of what it has done. It waits for a bound thread.
@@ -300,7 +292,7 @@ func (t *deviceTimes) ask(d *Device, goesOn bool) {
 // tell makes the records of a span, and lets go of that. If there is an event behind the work, the caller holds askMu.
 func (t *deviceTimes) tell(d *Device, x *span) {
 	r := &x.rec
-	if x.end == nil {
+	if x.last == nil {
 		r.Untimed = d.timesOf() != NoTimes && r.Timed == NoTime && r.Issued > 0 && r.Err == nil
 	} else {
 		r.Untimed = !t.place(d, x)
@@ -387,7 +379,7 @@ func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) b
 // issue it, nor ended after the host has seen it done; where the clocks have been compared less exactly than that, both are moved.
 func (t *deviceTimes) place(d *Device, x *span) bool {
 	r := &x.rec
-	b := t.clock.between(d, x.begin, x.end, x.shared, x.given)
+	b := t.clock.between(d, x.begin, x.last, x.shared, x.given)
 	if !b.ok {
 		return false
 	}

@@ -142,7 +142,8 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 	}
 	add := func(s *submission, how string) {
 		signals := append([]sema.Point(nil), s.signals...)
-		open = append(open, openOperation{s.op.Kind, s.kernelName(), s.label, s.q, s.since, how, s.mode == untilReached, append([]sema.Point(nil), s.waits...), signals})
+		r := recordOf(s)
+		open = append(open, openOperation{s.op.Kind, r.kernelName(), r.label, r.q, s.since, how, s.mode == untilReached, append([]sema.Point(nil), s.waits...), signals})
 	}
 	d.native.mu.Lock()
 	for s := d.native.pending.parked.after; s != &d.native.pending.parked; s = s.after {
@@ -176,7 +177,7 @@ func producerOf(p sema.Signal) producer {
 	defer tl.ring.mu.Unlock()
 	by := producer{tl: tl, late: p.Late}
 	if p.Seq >= tl.ring.head && p.Seq <= tl.issued.Load() {
-		s := tl.ring.at(p.Seq)
+		s := recordOf(tl.ring.at(p.Seq))
 		by.op, by.known = operation(s.op.Kind.String(), s.kernelName(), s.label), true
 	}
 	return by

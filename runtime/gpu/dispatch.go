@@ -54,7 +54,7 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 	ended := q.dev.failed() != nil
 	for _, b := range d.Buffers {
 		if err := s.setBuffer(b.Index, b.Range, ended); err != nil {
-			q.dev.native.recycle(s)
+			s.drop()
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 
 // setBuffer makes the address of a range a kernel's argument, and holds its buffer; but where the device has ended the submission
 // fails, whatever has become of what it uses.
-func (s *submission) setBuffer(index int, r Range, ended bool) error {
+func (s *record) setBuffer(index int, r Range, ended bool) error {
 	at, err := r.check("dispatch", s.q)
 	if err == nil {
 		err = r.usable("dispatch", s.q.dev)
@@ -76,23 +76,24 @@ func (s *submission) setBuffer(index int, r Range, ended bool) error {
 		if err := r.Buffer.hold(); err != nil {
 			return fmt.Errorf("gpu: dispatch: %w", err)
 		}
-		arg.held = r.Buffer
+		s.keep(r.Buffer)
 	}
 	s.bound = append(s.bound, arg)
 	return nil
 }
 
 // launch submits a launch that has its arguments.
-func (q *Queue) launch(s *submission, o Order, k *Kernel, g *Grid, ended bool) error {
+func (q *Queue) launch(s *record, o Order, k *Kernel, g *Grid, ended bool) error {
 	if !ended {
 		if err := k.exe.hold(); err != nil {
-			q.dev.native.recycle(s)
+			s.drop()
 			return fmt.Errorf("gpu: dispatch: %w", err)
 		}
 		s.kernel = k
+		s.uses = append(s.uses, k.exe)
 		if g.Begun != nil {
 			if err := g.Begun.hold(); err != nil {
-				q.dev.native.recycle(s)
+				s.drop()
 				return fmt.Errorf("gpu: dispatch: %w", err)
 			}
 			s.shared = g.Begun
@@ -124,7 +125,6 @@ type launchPart struct {
 type boundArg struct {
 	index int // of the argument
 	at    address
-	held  *Buffer
 }
 
 func (p *launchPart) reset() {

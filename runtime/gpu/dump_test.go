@@ -136,7 +136,7 @@ func (d *Device) dump(b *strings.Builder) {
 	for s := d.native.pending.parked.after; s != &d.native.pending.parked && shown < 4; s = s.after {
 		if s.mode == passing {
 			shown++
-			fmt.Fprintf(b, "  %s on %v, behind %s\n", s.op.Kind, s.q, s.deps[0].describe())
+			fmt.Fprintf(b, "  %s on %v, behind %s\n", s.op.Kind, s.tl.queue, s.deps[0].describe())
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (m mark) describe() string {
 // name names a timeline by its queue.
 func (tl *timeline) name() string {
 	if slices.Contains(tl.dev.all(), tl) {
-		return tl.queue.mention()
+		return tl.queue.(*Queue).mention()
 	}
 	return "a queue that is gone"
 }

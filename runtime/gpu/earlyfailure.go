@@ -99,7 +99,7 @@ func (tl *timeline) failInFlight(err error) *sema.Timepoint {
 
 // cause returns why a submission that its stream has passed has failed all the same: because of what it waits for.
 func (s *submission) cause() error {
-	failed := s.late || s.q.tl.failures.Load() != nil // a barrier may fail though the work in front of it does not
+	failed := s.late || s.tl.failures.Load() != nil // a barrier may fail though the work in front of it does not
 	for _, m := range s.follows {
 		failed = failed || m.tl.failures.Load() != nil
 	}
@@ -117,7 +117,7 @@ func (s *submission) waitFailed() error {
 		var joined frontier
 		switch how, p := w.Semaphore.Next(w.Value, joined.join); how {
 		case sema.Failed:
-			if err, ok := w.Semaphore.Failed().(*SubmitError); ok { // and not because the program failed the semaphore
+			if err := w.Semaphore.Failed(); s.tl.dev.owner.ofWork(err) { // and not because the program failed the semaphore
 				return err
 			}
 		case sema.Ordered:

@@ -47,7 +47,7 @@ type eventPool struct {
 	mu      sync.Mutex
 	free    *event
 	all     []driver.Event
-	stats   ObjectStats
+	stats   objects
 	growing bool // by the refiller
 }
 
@@ -220,7 +220,7 @@ func (p *eventPool) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (p *eventPool) statistics() ObjectStats {
+func (p *eventPool) statistics() objects {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stats

@@ -79,8 +79,19 @@ func (x *Executable) hold() error {
 	return nil
 }
 
-func (x *Executable) release() {
-	if x.refs.Add(-1) > 0 {
+// use does nothing: the code is held. See holder.
+func (x *Executable) use(mark) error { return nil }
+
+// unuse does nothing. See holder.
+func (x *Executable) unuse(mark) (awaited bool) { return false }
+
+// letGo lets go of n references. See holder.
+func (x *Executable) letGo(n int32) { x.releaseAll(n) }
+
+func (x *Executable) release() { x.releaseAll(1) }
+
+func (x *Executable) releaseAll(n int32) {
+	if x.refs.Add(-n) > 0 {
 		return
 	}
 	d := x.dev

@@ -236,7 +236,7 @@ func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
 		q, op = p.ch.q, work.Collect
 	}
 	s := q.get(op)
-	s.lent, s.part = l, x.part
+	s.lent, s.lends, s.part = l, l != nil, x.part
 	if p.host != nil {
 		s.fn, s.mode = p.host, untilReached
 	} else if s.run = x.run; c.many && s.run == nil {
@@ -247,16 +247,18 @@ func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
 	}
 	for _, r := range bindings {
 		if err := r.Buffer.hold(); err != nil {
-			q.dev.native.recycle(s)
+			s.drop()
 			return fmt.Errorf("gpu: execute: %w", err)
 		}
 		s.binds = append(s.binds, r)
+		s.keep(r.Buffer)
 	}
 	if !holdLive(&c.refs, 1) {
-		q.dev.native.recycle(s)
+		s.drop()
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
 	s.recording = c
+	s.uses = append(s.uses, c)
 	return q.submit(s, o)
 }
 
@@ -264,35 +266,38 @@ func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
 type executeAction struct{ simpleAction }
 
 func (executeAction) prepare(s *submission) (outcome, error) {
-	if s.run != nil {
-		if err := s.findBlock(); err != nil {
+	r := recordOf(s)
+	if r.run != nil {
+		if err := r.findBlock(); err != nil {
 			return refused, err
 		}
 	}
-	return refused, s.recording.makeGraph(s.block(), s.part, s.binds)
+	return refused, r.recording.makeGraph(r.block(), r.part, r.binds)
 }
 
-func (executeAction) blocks(s *submission) bool { return s.mayMake() }
+func (executeAction) blocks(s *submission) bool { return recordOf(s).mayMake() }
 
 func (executeAction) holdsUp(*submission, *timeline) bool { return true }
 
-func (executeAction) issue(s *submission, tl *timeline) (bool, error) { return s.execute(tl) }
+func (executeAction) issue(s *submission, tl *timeline) (bool, error) {
+	return recordOf(s).execute(tl)
+}
 
 func (executeAction) issued(s *submission, tl *timeline, _ bool) bool {
-	if s.run != nil {
-		s.leaveBlock(mark{tl, s.seq})
+	if r := recordOf(s); r.run != nil {
+		r.leaveBlock(mark{tl, s.seq})
 	}
 	return false
 }
 
 func (executeAction) undo(s *submission, how outcome) {
-	if how == foreign && s.run != nil {
-		s.run.returnBlock()
+	if r := recordOf(s); how == foreign && r.run != nil {
+		r.run.returnBlock()
 	}
 }
 
 // execute makes the native calls of a part of a command buffer.
-func (s *submission) execute(tl *timeline) (started bool, err error) {
+func (s *record) execute(tl *timeline) (started bool, err error) {
 	c := s.recording
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,15 +309,46 @@ func (s *submission) execute(tl *timeline) (started bool, err error) {
 	case p.graph && !c.crosses(p, s.binds):
 		started, err = c.launch(s, tl, &b.graphs[s.part])
 	case c.awaits:
-		started, err = tl.awaitOthers(func() (bool, error) { return c.replay(s.span, tl, p, s.binds) })
+		started, err = tl.awaitOthers(func() (bool, error) { return c.replay(spanOf(&s.submission), tl, p, s.binds) })
 	default:
-		started, err = c.replay(s.span, tl, p, s.binds)
+		started, err = c.replay(spanOf(&s.submission), tl, p, s.binds)
 	}
 	if started {
 		c.latest = b
 	}
 	return started, err
 }
+
+// use notes that the work at a mark executes the recording, and those nested in it. See holder.
+func (c *CommandBuffer) use(m mark) error {
+	c.addUse(m)
+	for _, b := range c.foreign {
+		if !b.dev.native.borrow(m) {
+			return fmt.Errorf("a buffer of device %s: %w", b.dev.native.info.Name, ErrClosed)
+		}
+	}
+	return nil
+}
+
+// addUse adds a mark to the uses of the recording, and of those nested in it.
+func (c *CommandBuffer) addUse(m mark) {
+	c.uses.add(m)
+	for _, n := range c.nested {
+		n.addUse(m)
+	}
+}
+
+// unuse undoes use. Any buffer of the recording may have been freed. See holder.
+func (c *CommandBuffer) unuse(m mark) (awaited bool) {
+	c.uses.lower(m)
+	for _, n := range c.nested {
+		n.unuse(m)
+	}
+	return true
+}
+
+// letGo ends n executions. See holder.
+func (c *CommandBuffer) letGo(n int32) { c.releaseAll(n) }
 
 // target returns the buffer of a reference in an execution. It returns nil if the reference is to a
 // binding and no ranges are bound yet, and for no reference (-1).

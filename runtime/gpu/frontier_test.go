@@ -5,12 +5,12 @@ import "testing"
 // TestComeAndGo has many timelines come and go, of which what is known to be over takes no room.
 func TestComeAndGo(t *testing.T) {
 	d := new(nativeDevice)
-	tl, lasting := newTimeline(d), newTimeline(d)
+	tl, lasting := newTimeline(d, nil), newTimeline(d, nil)
 	var f frontier
 	f.addLive(mark{lasting, 5})
 	tl.addCover(mark{lasting, 5})
 	for range 1000 {
-		other := newTimeline(d)
+		other := newTimeline(d, nil)
 		f.addLive(mark{other, 3})
 		tl.addCover(mark{other, 3})
 		if !tl.covers(other, 3) || tl.covers(other, 4) || f.passed() {

@@ -271,7 +271,7 @@ func (x *graphOf) made() bool { return x.exec != 0 && !x.unknown }
 
 // mayMake reports whether issuing a part of an execution may have to make a block or a graph, or
 // call functions of Native. If a block is free, the execution takes it.
-func (s *submission) mayMake() bool {
+func (s *record) mayMake() bool {
 	c, p := s.recording, &s.recording.parts[s.part]
 	if p.native || s.run != nil && !s.takeBlock() {
 		return true
@@ -315,7 +315,7 @@ func (c *CommandBuffer) remake(p *part, x *graphOf) error {
 
 // launch sets the nodes whose references have moved, and launches the graph. If the driver cannot
 // set a node, launch makes a new graph. Launches of one graph come one after the other.
-func (c *CommandBuffer) launch(s *submission, tl *timeline, x *graphOf) (started bool, err error) {
+func (c *CommandBuffer) launch(s *record, tl *timeline, x *graphOf) (started bool, err error) {
 	anew := !x.made()
 	if !anew && x.epoch != c.epoch {
 		if anew, err = c.set(x); err != nil {

@@ -150,7 +150,7 @@ func (tl *timeline) firstBehindLost(to uint64) uint64 {
 // behindLost returns the error of a lost device, not its own, whose unfinished work the submission comes after.
 func (s *submission) behindLost() error {
 	for _, m := range s.follows {
-		if err := m.lost(); err != nil && m.tl.dev != s.q.tl.dev {
+		if err := m.lost(); err != nil && m.tl.dev != s.tl.dev {
 			return err
 		}
 	}

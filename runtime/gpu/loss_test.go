@@ -522,7 +522,7 @@ func TestCloseBehind(t *testing.T) {
 				}
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
-				time.Sleep(100 * time.Millisecond) // of the bubble
+				time.Sleep(100 * time.Millisecond)                               // of the bubble
 				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused { // without a stream all is left at once
 					t.Errorf("told free: %d, %v", v, err)
 				}

@@ -26,7 +26,7 @@ const markEvery = 64
 
 // records reports whether an event is recorded behind a submission at once. The caller holds mu.
 func (tl *timeline) records(s *submission, seq uint64) bool {
-	return tl.adopted || tl.lane != nil || s.abroad() || tl.awaiting.Load() == seq || s.span.timed() || s.op.Kind == work.Download || s.cold && s.lent != nil ||
+	return tl.adopted || tl.lane != nil || s.abroad() || tl.awaiting.Load() == seq || s.seen != nil && s.seen.timed() || s.delivers || s.lends ||
 		seq-tl.marked.Load() >= markEvery || !s.onDemand()
 }
 
@@ -43,7 +43,7 @@ func (s *submission) onDemand() bool {
 // mayHoldUp reports whether the stream may come to wait for others at the submission: for other streams, for other
 // devices, or for what only the program or other programs bring.
 func (s *submission) mayHoldUp(tl *timeline) bool {
-	return len(s.deps) > 0 || s.op.Kind.Waits() || s.act != nil && s.act.holdsUp(s, tl) || s.across(tl.dev)
+	return len(s.deps) > 0 || s.op.Kind.Waits() || s.act != nil && s.act.holdsUp(s, tl) || s.across
 }
 
 // mark puts an event behind all that has been issued. The caller holds mu.

@@ -53,10 +53,11 @@ func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 			}
 		}
 		if err != nil {
-			q.dev.native.recycle(s)
+			s.drop()
 			return fmt.Errorf("range %d: %w", i, err)
 		}
 		s.binds = append(s.binds, r)
+		s.keep(r.Buffer)
 	}
 	s.native = fn
 	return q.submit(s, o)
@@ -84,10 +85,12 @@ func (nativeAction) blocks(*submission) bool { return true }
 
 func (nativeAction) holdsUp(*submission, *timeline) bool { return true }
 
-func (nativeAction) issue(s *submission, tl *timeline) (bool, error) { return s.callNative(tl) }
+func (nativeAction) issue(s *submission, tl *timeline) (bool, error) {
+	return recordOf(s).callNative(tl)
+}
 
 // callNative calls a program's function. Nobody knows what that has given to the stream if it fails.
-func (s *submission) callNative(tl *timeline) (started bool, err error) {
+func (s *record) callNative(tl *timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
 	for _, r := range s.binds {
 		at, err := r.checkOn("native", s.q.dev)

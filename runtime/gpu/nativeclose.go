@@ -378,9 +378,7 @@ func (d *nativeDevice) leaveBehind(why string) error {
 		tl.retireMu.Lock()
 		tl.ring.mu.Lock()
 		for seq := tl.ring.head; seq <= tl.issued.Load(); seq++ {
-			if l := tl.ring.at(seq).lent; l != nil {
-				l.tell(left)
-			}
+			tl.ring.at(seq).rest.leave(left)
 		}
 		tl.ring.mu.Unlock()
 		tl.retireMu.Unlock()

@@ -59,6 +59,17 @@ type owner interface {
 	// goroutine, which may hold the mu of a timeline: it must not block.
 	isLost(err error)
 
+	// failure makes the error that a submission's signals fail with from the reason. It returns an error
+	// of other work as it is. The caller may hold a retireMu.
+	failure(s *submission, err error) error
+
+	// ofWork reports whether an error is one that failure made: a semaphore that fails with it was failed
+	// by work, and not by the program.
+	ofWork(err error) bool
+
+	// streamFailed tells that the semaphore of a Stream is about to fail with the submission.
+	streamFailed(s *submission, stream *sema.Semaphore, err error)
+
 	// destroy gives everything native back, streams first, and returns what it could not. It runs
 	// once, on the device's thread, in the end. No lock is held, and no other call uses the device.
 	destroy() []error

@@ -7,6 +7,27 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
+// Order says what an operation waits for and what it signals. The lists are copied by the call. Signals happen when the
+// work is done, in the order of the list.
+//
+// The points in Free are signalled when nothing touches any more what the operation was given: neither the device nor the runtime its slices,
+// memory that was imported, or buffers. A signal that is reached says that as well. One that has failed does not, for a device may go
+// on with work whose semaphore was failed, or whose channel was aborted; Free tells then. It says nothing about success, and of a lost
+// device it tells when that is closed. A value that has been reached by then stays. If the call returns an error nothing is signalled.
+type Order struct {
+	Wait   []Point
+	Signal []Point
+	Free   []Point
+
+	// Label says in errors, traces and profiles what the operation is for; "" says nothing. Those of a Stream get one, and a Timing, by [Stream.Submit].
+	Label string
+
+	// Timing, if it is not nil, is to tell how long the device takes.
+	Timing *Timing
+
+	edges timingEdges
+}
+
 // plain reports whether the order has waits and signals only.
 func (o *Order) plain() bool { return len(o.Free) == 0 && o.Label == "" && o.Timing == nil }
 

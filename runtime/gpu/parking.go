@@ -27,7 +27,9 @@ func now() moment { return moment(time.Since(moment0)) }
 func (d *nativeDevice) park(s *submission) error {
 	if s.mode != passing {
 		s.since = now()
-		s.span.parked()
+		if s.seen != nil {
+			s.seen.parks()
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,11 +39,11 @@ func (d *nativeDevice) park(s *submission) error {
 		return d.halted()
 	}
 	d.pending.nparked++
-	if l := s.q.tl.lane; l != nil {
+	if l := s.tl.lane; l != nil {
 		err, _ := l.halted()
 		return err
 	}
-	return s.q.failed()
+	return s.tl.failedBy()
 }
 
 // link puts a submission at the end of a list.
@@ -115,7 +117,7 @@ func (d *nativeDevice) wantPassing() {
 // timepoint takes a timepoint for the submission.
 func (s *submission) timepoint() *sema.Timepoint {
 	if len(s.tps) > 0 {
-		return s.q.tl.dev.timepoints.Get(s)
+		return s.tl.dev.timepoints.Get(s)
 	}
 	s.tp.Init(s)
 	return &s.tp
@@ -125,6 +127,6 @@ func (s *submission) putTimepoint(t *sema.Timepoint) {
 	if t == &s.tp {
 		*t = sema.Timepoint{}
 	} else {
-		s.q.tl.dev.timepoints.Put(t)
+		s.tl.dev.timepoints.Put(t)
 	}
 }

@@ -22,7 +22,7 @@ func hold(d *Device) (let func()) {
 	s.err.Store(&failure{errors.New("held")})
 	mu := lockOf(&end.sema)
 	mu.Lock() // which the thread takes to fail it
-	d.native.ready(s)
+	d.native.ready(&s.submission)
 	for waiting(d) > 0 {
 		runtime.Gosched()
 	}
@@ -225,8 +225,8 @@ func TestParked(t *testing.T) {
 			}
 			s.signals = append(s.signals, Point{end, 1}.inner())
 			d.native.phase.Store(isStopped) // as it is in the middle of Close
-			if d.Queue(0).enlist(s) {
-				d.Queue(0).run(s)
+			if s.tl.enlist(&s.submission) {
+				s.tl.run(&s.submission)
 			}
 			if err := end.Wait(within(t), 1); !errors.Is(err, ErrClosed) {
 				t.Errorf("%s: %v", op, err)

@@ -7,7 +7,9 @@ import (
 )
 
 // same reports whether two devices are the same one of the same driver, which may have been opened more than once.
-func (d *Device) same(o *Device) bool { return d == o || d.native.of == o.native.of && d.native.info.Index == o.native.info.Index }
+func (d *Device) same(o *Device) bool {
+	return d == o || d.native.of == o.native.of && d.native.info.Index == o.native.info.Index
+}
 
 // foreign reports whether a buffer's memory is of another device, so that copies of it name that device. What is the host's, or
 // everybody's, is not.

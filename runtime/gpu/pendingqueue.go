@@ -77,13 +77,13 @@ func (d *nativeDevice) work() (worked, ended bool) {
 			s.next = nil
 			switch {
 			case s.err.Load() != nil:
-				s.q.run(s)
+				s.tl.run(s)
 			case s.lacksEvent():
 				d.awaitEvent(s)
 			case s.mayWait():
 				d.issueAside(s)
 			default:
-				s.q.run(s)
+				s.tl.run(s)
 			}
 			s = next
 		}
@@ -101,7 +101,7 @@ func (s *submission) lacksEvent() bool {
 	if kind := s.op.Kind; s.event != nil || kind.OnHost() || s.byLane() || kind == work.Barrier {
 		return false
 	}
-	s.event = s.q.tl.dev.events.take()
+	s.event = s.tl.dev.events.take()
 	return s.event == nil
 }
 
@@ -113,7 +113,7 @@ func (d *nativeDevice) awaitEvent(s *submission) {
 		defer d.pending.running.Add(-1)
 		var err error
 		if s.event, err = d.events.await(); err != nil {
-			s.q.tl.dismiss(s, refused, err)
+			s.tl.dismiss(s, refused, err)
 			return
 		}
 		d.ready(s)
@@ -130,7 +130,7 @@ func (s *submission) mayWait() bool {
 // issueAside issues a submission that is ready on a goroutine of its own.
 func (d *nativeDevice) issueAside(s *submission) {
 	if !d.enter() { // it fails
-		s.q.tl.issueReady(s)
+		s.tl.issueReady(s)
 		return
 	}
 	d.pending.running.Add(1)
@@ -140,11 +140,11 @@ func (d *nativeDevice) issueAside(s *submission) {
 		isBound := false
 		err := d.bound(func() error {
 			isBound = true
-			s.q.tl.issueReady(s)
+			s.tl.issueReady(s)
 			return nil
 		})
 		if !isBound {
-			s.q.tl.dismiss(s, refused, err)
+			s.tl.dismiss(s, refused, err)
 		}
 	}()
 }
@@ -203,7 +203,7 @@ func (d *nativeDevice) readyAll(first, last *submission) {
 		next := s.next
 		s.next = nil
 		s.err.CompareAndSwap(nil, &failure{d.closedError()})
-		s.q.run(s)
+		s.tl.run(s)
 		s = next
 	}
 }

@@ -4,7 +4,7 @@ import "testing"
 
 // TestPickWhilePassing asks how much a queue has in flight, which is what Pick goes by, while the work is issued and passed one by one.
 func TestPickWhilePassing(t *testing.T) {
-	q, end, done := &Queue{tl: newTimeline(new(nativeDevice))}, make(chan struct{}), make(chan struct{})
+	q, end, done := &Queue{tl: newTimeline(new(nativeDevice), nil)}, make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		for {

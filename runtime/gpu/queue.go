@@ -1,17 +1,13 @@
 package gpu
 
 import (
-	"errors"
 	"fmt"
-	"log/slog"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"unique"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -36,68 +32,74 @@ func (q *Queue) Device() *Device { return q.dev }
 
 // newQueue makes a queue with a timeline, of which nothing knows yet.
 func newQueue(d *Device, index int) *Queue {
-	q := &Queue{dev: d, tl: newTimeline(&d.native), index: index}
-	q.tl.queue = q
+	q := &Queue{dev: d, index: index}
+	q.tl = newTimeline(&d.native, q)
+	q.tl.newRecord = func() *submission { return &q.newRecord().submission }
 	return q
 }
 
-// submit captures the lists. Then it issues the submission in the caller, passes it to others, or parks
-// it.
-func (q *Queue) submit(s *submission, o Order) error {
+// submit captures the lists. Then it gives the submission to the scheduler.
+func (q *Queue) submit(r *record, o Order) error {
 	if q.dev == nil {
 		return errZero
 	}
 	for _, p := range o.Wait {
 		if p.invalid() {
-			return q.reject(s, "wait")
+			return q.reject(r, "wait")
 		}
-		s.waits = append(s.waits, p.inner())
+		r.waits = append(r.waits, p.inner())
 	}
 	for _, p := range o.Signal {
 		if p.invalid() {
-			return q.reject(s, "signal")
+			return q.reject(r, "signal")
 		}
-		s.signals = append(s.signals, p.inner())
+		r.signals = append(r.signals, p.inner())
 	}
 	if slices.ContainsFunc(o.Free, Point.invalid) {
-		return q.reject(s, "point of Free")
+		return q.reject(r, "point of Free")
 	}
 	if err := q.failed(); err != nil {
-		q.tl.dev.failSubmission(s, err)
+		q.tl.dev.failSubmission(&r.submission, err)
 		if q.tl.dev.lost.Load() != nil {
 			q.dev.lossReceived.Store(true)
 		}
 		return err
 	}
 	if err := o.check(); err != nil {
-		err = fmt.Errorf("gpu: %s on %v: %w", operation(s.op.Kind.String(), s.kernelName(), o.Label), q, err)
-		q.tl.dev.recycle(s)
+		err = fmt.Errorf("gpu: %s on %v: %w", operation(r.op.Kind.String(), r.kernelName(), o.Label), q, err)
+		r.drop()
 		return err
 	}
 	if !o.plain() || q.dev.opt.Tracer != nil {
-		if err := s.note(&o); err != nil {
-			q.tl.dev.recycle(s)
+		if err := r.note(&o); err != nil {
+			r.drop()
 			return err
 		}
 	}
-	if s.op.Kind == work.Barrier || s.byLane() || s.mode == untilReached {
-		return q.submitLater(s)
-	}
-	kind := s.op.Kind
-	switch how, err := q.tl.issue(s); how {
-	case refused, notIssued:
-		if o.untold(kind) {
-			return q.submitError(kind, "", "", err)
-		}
-	case early:
-		return q.submitLater(s)
+	kind, byLane := r.op.Kind, r.byLane()
+	how, err := q.tl.take(&r.submission)
+	switch {
+	case how != refused && how != notIssued:
+		return nil
+	case byLane:
+		return err
+	case o.untold(kind):
+		return q.submitError(kind, "", "", err)
 	}
 	return nil
 }
 
+// failed returns why the queue takes no more work.
+func (q *Queue) failed() error {
+	if err := q.dev.failed(); err != nil {
+		return err
+	}
+	return q.tl.failedBy()
+}
+
 // note takes from an order what few orders have, and begins to trace the submission if somebody wants
 // to know.
-func (s *submission) note(o *Order) error {
+func (s *record) note(o *Order) error {
 	if o.Label != "" {
 		s.label, s.cold = unique.Make(o.Label).Value(), true // a copy: else the caller's lists would escape to the heap
 	}
@@ -107,7 +109,7 @@ func (s *submission) note(o *Order) error {
 		}
 	}
 	if len(o.Free) > 0 {
-		s.lent, s.cold = newLent(1, o.Free), true
+		s.lent, s.lends, s.cold = newLent(1, o.Free), true, true
 	}
 	return nil
 }
@@ -116,176 +118,10 @@ func (s *submission) note(o *Order) error {
 func (p Point) invalid() bool { return p.Semaphore == nil || p.Value > MaxValue }
 
 // reject takes a record back because a point is not valid.
-func (q *Queue) reject(s *submission, kind string) error {
+func (q *Queue) reject(s *record, kind string) error {
 	op := s.op.Kind.String()
-	q.tl.dev.recycle(s)
+	s.drop()
 	return argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
-}
-
-// submitLater passes a barrier, has a submission issued by others, or parks it.
-func (q *Queue) submitLater(s *submission) error {
-	switch {
-	case s.byLane():
-		if err := q.tl.lane.take(s); err != nil {
-			if s.lent != nil && !s.lent.shared {
-				s.lent = nil // the caller learns it from the call
-			}
-			q.tl.dev.failSubmission(s, err)
-			return err
-		}
-	case s.op.Kind == work.Barrier && s.mode != untilReached:
-		if how, _ := s.gather(); how == sema.Ordered {
-			q.passOn(s)
-			return nil
-		}
-	}
-	if q.enlist(s) {
-		q.run(s)
-	}
-	if l := q.tl.lane; l != nil && l.threadState() == laneAsleep {
-		runtime.Gosched() // else its thread would get a processor only when the caller gives this one up
-	}
-	return nil
-}
-
-// enlistAgain is enlist for a submission that turned out to have to wait while it was being issued,
-// perhaps on a thread that may not block. If nothing is left to wait for, the pending-queue thread
-// issues it.
-func (q *Queue) enlistAgain(s *submission) {
-	s.again = true
-	if q.enlist(s) {
-		q.tl.dev.ready(s)
-	}
-}
-
-// enlist registers the waits of a submission. It reports true if there is nothing to wait for: then
-// the caller must run it.
-func (q *Queue) enlist(s *submission) (isReady bool) {
-	s.open.Store(1) // our own, until all are registered
-	registered := len(s.tps)
-	for _, w := range s.waits {
-		if w.Reached() {
-			continue
-		}
-		t := s.timepoint()
-		s.open.Add(1)
-		how := w.Semaphore.Register(w.Value, t, s.mode.until())
-		if how == sema.Unknown {
-			s.tps = append(s.tps, t)
-			continue
-		}
-		s.open.Add(-1)
-		s.putTimepoint(t)
-		if how == sema.Failed {
-			s.err.CompareAndSwap(nil, &failure{w.Semaphore.Failed()})
-		}
-	}
-	parked := len(s.tps) > registered
-	if parked {
-		if err := q.tl.dev.park(s); err != nil {
-			s.err.CompareAndSwap(nil, &failure{err})
-		}
-	}
-	var released *sema.Timepoint
-	switch {
-	case s.err.Load() != nil: // no use in waiting for the others
-		s.takeBack()
-	case s.mode == passing:
-		released = s.handOn()
-	}
-	if s.open.Add(-1) == 0 {
-		switch {
-		case s.mode == passing:
-			var end sema.List
-			end.Join(released)
-			end.Join(q.completeBarrier(s))
-			released = end.First()
-		default:
-			if parked {
-				q.tl.dev.unpark(s)
-			}
-			isReady = true
-		}
-	}
-	if released != nil {
-		sema.Release(released)
-	}
-	return isReady
-}
-
-// run issues a submission that has nothing left to wait for, or fails it.
-func (q *Queue) run(s *submission) {
-	f := s.err.Load()
-	switch {
-	case s.byLane():
-		if err := q.tl.lane.ready(s); err != nil {
-			q.tl.dev.failSubmission(s, err)
-		}
-	case f != nil:
-		q.tl.dev.failSubmission(s, f.err)
-	case s.op.Kind.OnHost():
-		q.tl.dev.calls.Add(1) // which Close looks at after it has said that nothing begins any more
-		if err := q.tl.dev.halted(); err != nil {
-			q.tl.dev.leave()
-			q.tl.dev.failSubmission(s, err)
-			return
-		}
-		go q.call(s)
-	case s.op.Kind == work.Barrier:
-		err := q.tl.dev.halted()
-		if err == nil {
-			_, err = s.gatherAll()
-		}
-		if err != nil {
-			q.tl.dev.failSubmission(s, err)
-			return
-		}
-		q.passOn(s)
-	default:
-		q.tl.issueReady(s)
-	}
-}
-
-// call runs a host call, on a goroutine of its own.
-func (q *Queue) call(s *submission) {
-	defer q.tl.dev.leave()
-	fn := s.fn
-	if s.op.Kind == work.Notify {
-		fn = s.span.notified(q, fn)
-		sema.Release(q.tl.dev.complete(s))
-		if err := guard(fn); err != nil { // nothing is left that it could fail
-			slog.Error("gpu: a notified function went wrong", "device", q.tl.dev.info.Name, "err", err)
-		}
-		return
-	}
-	s.since = now()
-	q.tl.dev.mu.Lock()
-	s.link(&q.tl.dev.pending.called)
-	q.tl.dev.mu.Unlock()
-	err := errGoexit
-	defer func() {
-		q.tl.dev.mu.Lock()
-		s.unlink()
-		q.tl.dev.mu.Unlock()
-		if err != nil {
-			q.tl.dev.failSubmission(s, err)
-		} else {
-			sema.Release(q.tl.dev.complete(s))
-		}
-	}()
-	err = s.span.called(q, fn)
-}
-
-var errGoexit = errors.New("the function ended its goroutine")
-
-// guard calls a program's function, and makes a panic an error.
-func guard(fn func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{p, debug.Stack()}
-		}
-	}()
-	return fn()
 }
 
 // Barrier signals when its waits are reached.
@@ -310,7 +146,7 @@ func (q *Queue) Notify(o Order, fn func()) error {
 		return argument("notify", "no function")
 	}
 	s := q.get(work.Notify)
-	s.fn, s.mode = func() error { fn(); return nil }, untilReached
+	s.fn, s.mode = func() error { return guard(func() error { fn(); return nil }) }, untilReached
 	return q.submit(s, o)
 }
 
@@ -474,7 +310,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return q.notStaged(o, "download", err)
 	}
 	s := q.get(work.Download)
-	s.src, s.op.Count, s.host, s.stage = f, src.Size, dst, b
+	s.src, s.op.Count, s.host, s.stage, s.delivers = f, src.Size, dst, b, true
 	return q.submitWith(s, o, nil, src.Buffer)
 }
 
@@ -488,33 +324,26 @@ func (q *Queue) notStaged(o Order, op string, err error) error {
 }
 
 // submitWith is submit for what writes to a buffer, or reads from one, or both.
-func (q *Queue) submitWith(s *submission, o Order, dst, src *Buffer) error {
-	if dst != nil {
-		if err := s.keepBuffer(0, dst); err != nil {
-			return err
+func (q *Queue) submitWith(r *record, o Order, dst, src *Buffer) error {
+	for _, b := range [...]*Buffer{dst, src} {
+		if b != nil {
+			if err := r.keepBuffer(b); err != nil {
+				return err
+			}
 		}
 	}
-	if src != nil {
-		if err := s.keepBuffer(1, src); err != nil {
-			return err
-		}
+	if r.across {
+		r.to, r.from = dst, src
 	}
-	return q.submit(s, o)
+	return q.submit(r, o)
 }
 
-// keepBuffer holds a buffer until the submission is over. If that cannot be, it takes the record back; but where the device has
-// failed the submission fails, whatever has become of its buffers.
-func (s *submission) keepBuffer(i int, b *Buffer) error {
-	err := b.hold()
-	if err == nil {
-		s.keep[i] = b
-		return nil
-	}
-	d := s.q.dev
-	if d.failed() != nil {
-		return nil
-	}
-	op := s.op.Kind.String()
-	d.native.recycle(s)
-	return fmt.Errorf("gpu: %s: %w", op, err)
+// guard calls a program's function, and makes a panic an error.
+func guard(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{p, debug.Stack()}
+		}
+	}()
+	return fn()
 }

@@ -11,15 +11,12 @@ type records struct {
 	mu    sync.Mutex // protects what follows; a leaf
 	first *submission
 	kept  int // events of the free ones
-	stats ObjectStats
+	stats objects
 }
 
-// get takes a record. The zero queue, which takes no work, has one made.
-func (q *Queue) get(kind work.Kind) *submission {
-	if q.tl == nil {
-		return newSubmission(q)
-	}
-	r := &q.tl.free
+// get takes a record for an operation of a kind.
+func (tl *timeline) get(kind work.Kind) *submission {
+	r := &tl.free
 	r.mu.Lock()
 	s := r.first
 	if s != nil {
@@ -34,9 +31,9 @@ func (q *Queue) get(kind work.Kind) *submission {
 	}
 	r.mu.Unlock()
 	if s == nil {
-		s = newSubmission(q)
+		s = tl.newRecord()
 	}
-	s.next, s.op.Kind, s.act, s.cold = nil, kind, actions[kind], !kind.Plain()
+	s.next, s.op.Kind, s.act, s.cold = nil, kind, nil, !kind.Plain()
 	return s
 }
 
@@ -79,12 +76,19 @@ func (tl *timeline) trim() {
 	}
 }
 
-// addTo adds the records to what a device holds.
-func (r *records) addTo(s *Stats) {
+// addTo adds the records, and the events that they keep, to what a device holds.
+func (r *records) addTo(records, events *objects) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Events.Free += r.kept
-	s.Records.Made += r.stats.Made
-	s.Records.Held += r.stats.Held
-	s.Records.Free += r.stats.Free
+	events.Free += r.kept
+	records.Made += r.stats.Made
+	records.Held += r.stats.Held
+	records.Free += r.stats.Free
+}
+
+// objects counts native objects, or records.
+type objects struct {
+	Made int // so far
+	Held int // now
+	Free int // of those that are held
 }

@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
-	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
@@ -82,7 +81,7 @@ func (tl *timeline) complete(batch []*submission) {
 		}
 		i++
 	}
-	var held bufferRun
+	var held holderRun
 	for i, s := range batch {
 		tl.dev.letGo(s, &held)
 		if i > 0 {
@@ -118,7 +117,7 @@ func sameSignal(batch []*submission) int {
 	value := uint64(0)
 	for i, s := range batch {
 		if len(s.signals) != 1 || s.signals[0].Semaphore != batch[0].signals[0].Semaphore || i > 0 && s.signals[0].Value <= value ||
-			s.op.Kind == work.Download || s.cause() != nil {
+			s.delivers || s.cause() != nil {
 			return i
 		}
 		value = s.signals[0].Value

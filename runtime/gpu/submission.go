@@ -9,43 +9,25 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Order says what an operation waits for and what it signals. The lists are copied by the call. Signals happen when the
-// work is done, in the order of the list.
-//
-// The points in Free are signalled when nothing touches any more what the operation was given: neither the device nor the runtime its slices,
-// memory that was imported, or buffers. A signal that is reached says that as well. One that has failed does not, for a device may go
-// on with work whose semaphore was failed, or whose channel was aborted; Free tells then. It says nothing about success, and of a lost
-// device it tells when that is closed. A value that has been reached by then stays. If the call returns an error nothing is signalled.
-type Order struct {
-	Wait   []Point
-	Signal []Point
-	Free   []Point
-
-	// Label says in errors, traces and profiles what the operation is for; "" says nothing. Those of a Stream get one, and a Timing, by [Stream.Submit].
-	Label string
-
-	// Timing, if it is not nil, is to tell how long the device takes.
-	Timing *Timing
-
-	edges timingEdges
-}
-
-// A submission is one operation from the call until its signals. Records are recycled. What every operation uses comes
-// first and lies together: often one processor parks a submission and another one issues it.
+// A submission is one operation from the call until its signals. Records are recycled. The fields that
+// every operation uses come first and lie together: often one processor parks a submission and another
+// one issues it.
 type submission struct {
-	q        *Queue
+	tl       *timeline // whose work it is
 	next     *submission
 	event    *event // to be recorded behind the work, or behind what comes after it
 	err      atomic.Pointer[failure]
 	open     atomic.Int32 // waits that are not resolved yet, and one while the caller registers them
-	span     *span        // what is noted of it; nil if nobody wants to know
+	seen     observer     // nil if nobody observes the submission
 	mode     waitMode
 	gathered bool   // deps have been found
 	late     bool   // some of the deps are of barriers, which are done after the work that they are behind
 	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
-	cold     bool   // what comes last in the record may be in use
-	freed    bool   // it is a dealloca that has taken the memory away
+	cold     bool   // the fields below rest, or rest itself, may be in use
+	across   bool   // it uses memory of another device; then it is cold
 	again    bool   // it has been enlisted again: the call does not issue it any more
+	lends    bool   // somebody waits until the submission lets go, even if its signals fail
+	delivers bool   // rest has something to deliver before the signals
 	seq      uint64 // once issued
 	op       work.Op
 	act      action // of the operation, if it is not a plain one
@@ -57,26 +39,64 @@ type submission struct {
 
 	parking
 
-	dst, src address    // what the operation is done with
-	keep     [2]*Buffer // those of dst and src; held until the work is done
+	dst, src address   // what the operation is done with
+	uses     []holder  // what the work uses; held until the stream has passed the work
+	uses2    [2]holder // where uses begins
 
-	deps     frontier    // what the work must come after
-	left     frontier    // uses of the memory to be freed that it does not come after
-	awaiting *parkedFree // while it waits for them
-	events   []*event    // behind the deps, held, once they have been looked for; nil for one that is done
-	follows  frontier    // what the work comes after on other timelines
-	held     []*event    // of others, which must not be recorded anew before the work is done
+	deps    frontier // what the work must come after
+	events  []*event // behind the deps, held, once they have been looked for; nil for one that is done
+	follows frontier // what the work comes after on other timelines
+	kept    []*event // of others, which must not be recorded anew before the work is done
 
-	// What few operations use, each part in the file of its subject: see letGoCold and resetCold.
-	label  string       // of Order
-	lent   *lent        // to be told when the submission lets go of what it holds
-	shared *SharedEvent // to be recorded, or waited for
-	fn     func() error // of a host call
-	launchPart
-	stagingPart
-	nativePart
-	executePart
-	collectPart
+	rest rest // what the record has for the layers above
+}
+
+// A rest is the part of a record that belongs to the layers above: what an operation needs besides a
+// submission's fields. One goroutine at a time has the submission, and calls it.
+type rest interface {
+	// start makes the native calls of a plain operation, and reports whether the stream has got any
+	// of them. It is called if the submission is cold, with the timeline locked.
+	start(tl *timeline, dst, src driver.Ptr) (started bool, err error)
+
+	// deliver is called right before the signals are given, with the error with which they fail. It
+	// owes the program what the operation promised, such as the data of a download.
+	deliver(err error)
+
+	// call runs the function of a host call. It runs on a goroutine of its own, without locks.
+	call() error
+
+	// notice returns the function of a notification. The caller calls it when the record may be in use
+	// again already.
+	notice() func() error
+
+	// letGo lets go of what the part holds, and empties it. It is called if the submission is cold. The
+	// caller may hold a retireMu.
+	letGo()
+
+	// leave says that the submission will never let go: all that its device has is left to the driver.
+	leave(why error)
+}
+
+// An address is an address of the device. If late is not nil the address is relative to that memory, whose
+// own address is known only when the operation is issued.
+type address struct {
+	ptr  driver.Ptr
+	late memory
+}
+
+// A memory has an address, perhaps only from its allocation on.
+type memory interface {
+	// ptr returns the address, or an error if the memory is not allocated.
+	ptr() (driver.Ptr, error)
+}
+
+// resolve finds the address, when the operation is being issued.
+func (a address) resolve() (driver.Ptr, error) {
+	if a.late == nil {
+		return a.ptr, nil
+	}
+	base, err := a.late.ptr()
+	return base + a.ptr, err
 }
 
 // A waitMode says what must have become of a submission's waits before it goes on.
@@ -99,10 +119,10 @@ func (m waitMode) until() sema.Until {
 	return sema.UntilReached
 }
 
-func newSubmission(q *Queue) *submission {
-	s := &submission{q: q}
-	s.waits, s.signals = s.wait1[:0], s.signal1[:0]
-	return s
+// init sets up a new record of a timeline.
+func (s *submission) init(tl *timeline, r rest) {
+	s.tl, s.rest = tl, r
+	s.waits, s.signals, s.uses = s.wait1[:0], s.signal1[:0], s.uses2[:0]
 }
 
 // gather finds what the work must come after. If a wait has failed it returns why, and for unknown that somebody has still
@@ -125,7 +145,7 @@ func (s *submission) gather() (sema.Resolution, error) {
 			return sema.Unknown, nil
 		case sema.Ordered:
 			s.late = s.late || p.Late
-			if p.Producer != s.q.tl || s.op.Kind == work.Barrier {
+			if p.Producer != s.tl || s.op.Kind == work.Barrier {
 				s.deps.add(markOf(p))
 			}
 		}
@@ -177,8 +197,8 @@ func (s *submission) letGoDeps() {
 // isParked reports whether the submission is in the list of parked ones: who enlists it has left all its timepoints. The caller holds
 // a count of it.
 func (s *submission) isParked() bool {
-	s.q.tl.dev.mu.Lock()
-	defer s.q.tl.dev.mu.Unlock()
+	s.tl.dev.mu.Lock()
+	defer s.tl.dev.mu.Unlock()
 	return s.after != nil
 }
 
@@ -202,10 +222,10 @@ func (s *submission) cancel(err error) {
 	s.takeBack()
 	if s.open.Add(-1) == 0 {
 		if s.mode == passing {
-			sema.Release(s.q.completeBarrier(s))
+			sema.Release(s.tl.completeBarrier(s))
 			return
 		}
-		s.q.tl.dev.ready(s)
+		s.tl.dev.ready(s)
 	}
 }
 
@@ -226,99 +246,62 @@ func (s *submission) reset() {
 	for i := range s.signals {
 		s.signals[i].Semaphore = nil
 	}
-	s.waits, s.signals = s.waits[:0], s.signals[:0]
-	if len(s.follows)+len(s.held)+len(s.tps) > 0 {
+	for i := range s.uses {
+		s.uses[i] = nil
+	}
+	s.waits, s.signals, s.uses = s.waits[:0], s.signals[:0], s.uses[:0]
+	if len(s.follows)+len(s.kept)+len(s.tps) > 0 {
 		clear(s.follows)
-		clear(s.held)
+		clear(s.kept)
 		for _, t := range s.tps {
 			s.putTimepoint(t)
 		}
 		clear(s.tps)
-		s.follows, s.held, s.tps = s.follows[:0], s.held[:0], s.tps[:0]
-	}
-	if s.cold {
-		s.resetCold()
+		s.follows, s.kept, s.tps = s.follows[:0], s.kept[:0], s.tps[:0]
 	}
 	if s.err.Load() != nil {
 		s.err.Store(nil)
 	}
-	s.mode, s.late, s.recorded, s.again, s.keep, s.seq = untilIssued, false, false, false, [2]*Buffer{}, 0
+	s.mode, s.late, s.recorded, s.cold, s.across, s.again, s.lends, s.delivers, s.seq = untilIssued, false, false, false, false, false, false, false, 0
 	s.op, s.dst, s.src = work.Op{}, address{}, address{}
 }
 
-func (s *submission) resetCold() {
-	s.launchPart.reset()
-	s.stagingPart = stagingPart{}
-	s.nativePart = nativePart{ptrs: s.ptrs}
-	s.executePart.reset()
-	s.collectPart.reset()
-	s.label, s.lent, s.shared, s.fn, s.cold = "", nil, nil, nil, false
-}
-
-// start makes the native calls of the operation itself, with what its addresses have turned out to be. It reports whether the stream
-// has got any of them.
+// start makes the native calls of the operation itself, with what its addresses have turned out to be. It
+// reports whether the stream has got any of them.
 func (s *submission) start(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
 	switch {
 	case s.act != nil:
 		return s.act.issue(s, tl)
 	case s.op.Kind.Waits():
-		return tl.awaitOthers(func() (bool, error) { return s.startWith(tl, dst, src) })
-	}
-	if s.cold || s.across(tl.dev) {
-		return s.startWith(tl, dst, src)
+		return tl.awaitOthers(func() (bool, error) { return s.rest.start(tl, dst, src) })
+	case s.cold:
+		return s.rest.start(tl, dst, src)
 	}
 	return s.op.Run(tl.dev.drv, tl.h, dst, src, nil)
 }
 
-// startWith is start for what needs more than addresses.
-func (s *submission) startWith(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
-	x := work.Extra{Launch: &s.launch}
-	if s.across(tl.dev) {
-		if x.DstOf, x.SrcOf, err = s.q.dev.owners(s.keep[0], s.keep[1]); err != nil {
-			return false, err
+// mayUse notes that the work, which is about to be issued at the mark, may use what it holds.
+func (s *submission) mayUse(m mark) error {
+	for _, h := range s.uses {
+		if err := h.use(m); err != nil {
+			return err
 		}
 	}
-	if err := s.resolveArgs(); err != nil {
-		return false, err
-	}
-	if s.shared != nil {
-		x.Event = s.shared.h
-	}
-	if s.stage != nil {
-		x.Host, x.Pinned = s.stage.host, s.stage.ptr
-	}
-	return s.op.Run(tl.dev.drv, tl.h, dst, src, &x)
+	return nil
 }
 
-// named yields the buffers that the call named, each of which the submission holds. Those that a recording names are apart.
-func (s *submission) named(yield func(*Buffer) bool) {
-	for _, b := range s.keep {
-		if b != nil && !yield(b) {
-			return
+// unused undoes mayUse, as the driver has refused the submission. It reports whether somebody may wait for
+// the mark already, and so for a number that no work has.
+func (s *submission) unused(m mark) (awaited bool) {
+	for _, h := range s.uses {
+		if h.unuse(m) {
+			awaited = true
 		}
 	}
-	if !s.cold {
-		return
-	}
-	for i := range s.bound {
-		if b := s.bound[i].held; b != nil && !yield(b) {
-			return
-		}
-	}
-	for i := range s.binds {
-		if !yield(s.binds[i].Buffer) {
-			return
-		}
-	}
+	return awaited
 }
 
 // abroad reports whether the submission comes after work of another device.
 func (s *submission) abroad() bool {
-	return slices.ContainsFunc(s.follows, func(m mark) bool { return m.tl.dev != s.q.tl.dev })
-}
-
-// across reports whether one of the submission's buffers is another device's.
-func (s *submission) across(d *nativeDevice) bool {
-	a, b := s.keep[0], s.keep[1]
-	return a != nil && &a.dev.native != d || b != nil && &b.dev.native != d
+	return slices.ContainsFunc(s.follows, func(m mark) bool { return m.tl.dev != s.tl.dev })
 }

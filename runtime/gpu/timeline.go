@@ -16,11 +16,12 @@ import (
 // A timeline is a stream with its work numbered in order: one number says what is done.
 type timeline struct {
 	dev   *nativeDevice
-	queue *Queue // that takes the work
-	lane  lane   // nil if it is a queue's of the program
+	queue fmt.Stringer // what errors call the queue that takes the work
+	lane  lane         // nil if it is a queue's of the program
 	h     driver.Stream
 
-	free records // of submissions
+	newRecord func() *submission // makes a record
+	free      records            // of submissions
 
 	// The stream of an adopted queue is somebody else's, and may be given work by others: all that the queue gives it has an event behind it, and
 	// once the queue is closed it is not touched any more, which is set under mu.
@@ -55,8 +56,8 @@ type timeline struct {
 	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
 }
 
-func newTimeline(d *nativeDevice) *timeline {
-	tl := &timeline{dev: d, tidyAt: tidyEvery}
+func newTimeline(d *nativeDevice, queue fmt.Stringer) *timeline {
+	tl := &timeline{dev: d, queue: queue, tidyAt: tidyEvery}
 	tl.ring.head = 1
 	return tl
 }
@@ -97,9 +98,9 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 		tl.dismiss(s, how, err)
 		return how, err
 	}
-	how, err := tl.submit(s)
+	how, err := tl.give(s)
 	if how == refused && s.act != nil && s.act.retries(s, err) {
-		how, err = tl.submitCollected(s, err)
+		how, err = tl.giveCollected(s, err)
 	}
 	if how != issuedWork && how != issuedBroken {
 		last := tl.issued.Load()
@@ -141,7 +142,7 @@ func (tl *timeline) issue(s *submission) (outcome, error) {
 // stream has passed it. announce reports whether somebody waits for the work, and returns the
 // timepoints to release. The caller holds mu.
 func (tl *timeline) announce(s *submission, err error) (released *sema.Timepoint, wanted bool) {
-	wanted = s.cold && s.lent != nil // whatever becomes of the signals
+	wanted = s.lends
 	if s.act != nil {
 		wanted = s.act.issued(s, tl, err != nil) || wanted // before anybody can come after it
 	}
@@ -156,11 +157,7 @@ func (tl *timeline) announce(s *submission, err error) (released *sema.Timepoint
 // whether it is time to tidy. After that the submission may be retired and recycled. The caller holds
 // mu.
 func (tl *timeline) enter(s *submission, wanted bool) (many bool) {
-	lands := s.op.Kind == work.Download && s.host != nil
-	if lands {
-		s.touch = touchWritten(s.host)
-	}
-	seq, done, recorded := s.seq, tl.passed.Load(), s.recorded
+	seq, done, recorded, lands := s.seq, tl.passed.Load(), s.recorded, s.delivers
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // only now may it be retired, and recycled
 	if recorded {
@@ -231,7 +228,7 @@ func (tl *timeline) dismiss(s *submission, how outcome, err error) {
 	case foreign:
 		s.letGoAll()
 		s.mode = untilReached
-		s.q.enlistAgain(s)
+		tl.enlistAgain(s)
 	case refused:
 		tl.dev.check(err)
 		fallthrough
@@ -281,10 +278,8 @@ var errEarly = errors.New("gpu: what is waited for has not been issued, or has b
 
 var errForeign = errors.New("gpu: it waits for a device of another driver")
 
-var errInUse = errors.New("gpu: the memory is in use")
-
-// submit makes the native calls. The caller holds mu.
-func (tl *timeline) submit(s *submission) (outcome, error) {
+// give makes the native calls of a submission. The caller holds mu.
+func (tl *timeline) give(s *submission) (outcome, error) {
 	if err := tl.halted(); err != nil {
 		return notIssued, err
 	}
@@ -297,8 +292,8 @@ func (tl *timeline) submit(s *submission) (outcome, error) {
 	started, err := tl.start(s, seq)
 	if err == nil && tl.records(s, seq) {
 		err = tl.dev.drv.Record(s.event.h, tl.h)
-		if s.recorded = err == nil; s.recorded && s.span.timed() {
-			s.span.endsAt(s.event)
+		if s.recorded = err == nil; s.recorded && s.seen != nil {
+			s.seen.recorded(s.event)
 		}
 	}
 	if err != nil {
@@ -326,7 +321,7 @@ func (tl *timeline) refuse(s *submission, seq uint64, err error) error {
 // findEvents finds the events behind the deps for which the stream must wait. The other deps it takes away. The caller holds no
 // timeline's mu.
 func (s *submission) findEvents() (outcome, error) {
-	tl := s.q.tl
+	tl := s.tl
 	for _, m := range s.deps {
 		if m.tl.dev != tl.dev && m.tl.dev.of != tl.dev.of {
 			return foreign, errForeign
@@ -379,11 +374,8 @@ func (tl *timeline) broken(s *submission, started bool) outcome {
 
 // start makes the native calls of a submission up to its event. It reports whether the stream has got any of them.
 func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
-	s.uses(mark{tl, seq}) // before it finds its memory: see uses
-	if s.cold || s.across(tl.dev) {
-		if err := s.borrow(mark{tl, seq}); err != nil {
-			return false, err
-		}
+	if err := s.mayUse(mark{tl, seq}); err != nil { // before it finds its memory: see uses
+		return false, err
 	}
 	dst, err := s.dst.resolve()
 	if err != nil {
@@ -401,9 +393,13 @@ func (tl *timeline) start(s *submission, seq uint64) (started bool, err error) {
 			return started, err
 		}
 	}
-	s.span.begun(tl, s.op.Kind, started)
+	if s.seen != nil {
+		s.seen.begins(s, started)
+	}
 	some, err := s.start(tl, dst, src)
-	s.span.ended(tl, some)
+	if s.seen != nil {
+		s.seen.begun(s, some)
+	}
 	if err != nil && !some && started && s.act != nil && s.act.retries(s, err) { // it is issued anew later, but what is in the stream has a number now
 		started = tl.putBarrier(s, seq) != nil
 	}
@@ -416,11 +412,11 @@ func (tl *timeline) putBarrier(s *submission, seq uint64) error {
 	if err := tl.dev.drv.Record(s.event.h, tl.h); err != nil {
 		return err
 	}
-	b := s.q.get(work.Barrier)
+	b := tl.get(work.Barrier)
 	b.seq, b.recorded = seq, true
 	b.event, s.event = s.event, b.event // which is nil, or a spare one
 	b.follows, s.follows = s.follows, b.follows
-	b.held, s.held = s.held, b.held
+	b.kept, s.kept = s.kept, b.kept
 	tl.ring.put(b, tl.passed.Load())
 	tl.issued.Store(seq)
 	tl.marked.Store(seq)
@@ -446,7 +442,7 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 			started = true
 			if !tl.dev.caps.RerecordEvents {
 				e.hold()
-				s.held = append(s.held, e)
+				s.kept = append(s.kept, e)
 			}
 		}
 		// The event may be behind more than that, but who comes after the rest must say so for itself: what is noted here is
@@ -455,27 +451,6 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 		s.follows.add(m)
 	}
 	return started, nil
-}
-
-// borrow tells the devices of others' buffers that the work is about to use them.
-func (s *submission) borrow(to mark) (err error) {
-	use := func(b *Buffer) {
-		if err == nil && &b.dev.native != to.tl.dev && !b.dev.native.lent.add(to) {
-			err = fmt.Errorf("a buffer of device %s: %w", b.dev.native.info.Name, ErrClosed)
-		}
-		if b.dev.native.short.Load() > 0 {
-			to.tl.want(to.seq)
-		}
-	}
-	for b := range s.named {
-		use(b)
-	}
-	if s.cold && s.recording != nil {
-		for _, b := range s.recording.foreign {
-			use(b)
-		}
-	}
-	return err
 }
 
 // publish tells the semaphores what is coming, now that the stream has got it.
@@ -611,4 +586,10 @@ func (tl *timeline) reap(seq uint64) bool {
 // busy reports whether work is issued that will be found done. Of a lost device nothing will.
 func (tl *timeline) busy() bool {
 	return tl.passed.Load() < tl.issued.Load() && tl.dev.lost.Load() == nil
+}
+
+// load returns how much the stream has in flight.
+func (tl *timeline) load() uint64 {
+	passed := tl.passed.Load() // first, for it is never above what is issued then
+	return tl.issued.Load() - passed
 }

@@ -23,10 +23,10 @@ func untilIn(name string) {
 // TestFailedWhenPassed: what a submission waits for is looked at for failure after it has been found passed, not before, for it may fail in between.
 func TestFailedWhenPassed(t *testing.T) {
 	d, why := new(nativeDevice), errors.New("why")
-	tl, other, fails := newTimeline(d), newTimeline(d), newTimeline(d)
+	tl, other, fails := newTimeline(d, nil), newTimeline(d, nil), newTimeline(d, nil)
 	var of Semaphore
 	of.sema.Publish(sema.Signal{Value: 1, Producer: fails, Seq: 1}, nil)
-	s := &submission{q: &Queue{tl: tl}, waits: []sema.Point{{Semaphore: &of.sema, Value: 1}}, deps: frontier{{other, 1}, {fails, 1}}}
+	s := &submission{tl: tl, waits: []sema.Point{{Semaphore: &of.sema, Value: 1}}, deps: frontier{{other, 1}, {fails, 1}}}
 	tl.addCover(mark{other, 1})
 	tl.coverMu.Lock() // holds it up at the first
 	result := make(chan error)
@@ -72,7 +72,7 @@ func TestWaitForClosed(t *testing.T) {
 	}()
 	untilIn("(*loan).add(")
 	devs[0].native.markLost(io.ErrUnexpectedEOF) // but what is in flight has not failed yet
-	loan.ended = true                     // as Close does
+	loan.ended = true                            // as Close does
 	loan.mu.Unlock()
 	if err := <-result; err != nil {
 		t.Fatal(err)

@@ -559,7 +559,7 @@ type span struct {
 	timing   *Timing
 	edges    timingEdges
 	begin    *event        // between which and end the device is at it, held; nil if times are not noted, or missing
-	end      *event        // the submission's own
+	last     *event        // the submission's own
 	shared   bool          // begin is that of the submission in front of it
 	given    hostTimes     // when the host gave it to the device
 	moved    time.Duration // by how much its times were moved, to lie within the host's
@@ -569,7 +569,7 @@ type span struct {
 }
 
 // trace begins a span. The error is that of a Timing which cannot be told.
-func (s *submission) trace(o *Order) error {
+func (s *record) trace(o *Order) error {
 	d := s.q.dev
 	if o.Timing != nil {
 		if err := o.Timing.begin(d, o.edges); err != nil {
@@ -580,7 +580,7 @@ func (s *submission) trace(o *Order) error {
 	if x == nil {
 		x = new(span)
 	}
-	s.span, x.edges, x.tracer = x, o.edges, d.opt.Tracer
+	s.seen, x.edges, x.tracer = x, o.edges, d.opt.Tracer
 	if o.Timing != nil {
 		x.timing = o.Timing.self // else the caller's lists would be moved to the heap
 		if s.op.Kind == work.Barrier || s.op.Kind == work.Notify {
@@ -597,7 +597,7 @@ func (s *submission) trace(o *Order) error {
 	case work.Dispatch:
 		r.Grid, r.Block, r.Bytes = s.launch.Grid, s.launch.Block, 0
 	case work.Alloca, work.Dealloca:
-		if b := s.keep[0]; b != nil {
+		if b := s.buffer; b != nil {
 			r.Bytes = b.mem.Size
 		}
 	}
@@ -618,16 +618,22 @@ func (s *submission) trace(o *Order) error {
 	return nil
 }
 
-// parked notes that the submission waits for something nobody has issued.
-func (x *span) parked() {
-	if x != nil && x.tracer != nil && x.rec.Parked == 0 {
+// spanOf returns the span of a submission, or nil.
+func spanOf(s *submission) *span {
+	x, _ := s.seen.(*span)
+	return x
+}
+
+// parks notes that the submission waits for something nobody has issued.
+func (x *span) parks() {
+	if x.tracer != nil && x.rec.Parked == 0 {
 		x.rec.Parked = x.tracer.now()
 	}
 }
 
-// failed notes why the submission fails.
-func (x *span) failed(err error) {
-	if x != nil && x.rec.Err == nil {
+// fails notes why the submission fails.
+func (x *span) fails(err error) {
+	if x.rec.Err == nil {
 		x.timing.note(notedFailed)
 		if x.rec.Err = err; x.tracer != nil {
 			x.rec.Done = x.tracer.now()
@@ -679,15 +685,9 @@ func (x *span) notified(q *Queue, fn func() error) func() error {
 	}
 }
 
-// letGoSpan ends the span of a submission whose record is let go of.
-func (s *submission) letGoSpan() {
-	x := s.span
-	s.span = nil
-	x.over(s.q.dev)
-}
-
-// over makes a record of the span, at once or when the device has told its times.
-func (x *span) over(d *Device) {
+// ends makes a record of the span, at once or when the device has told its times.
+func (x *span) ends(s *submission) {
+	d := recordOf(s).q.dev
 	if x.timing != nil {
 		x.timing.release()
 	}
@@ -698,7 +698,7 @@ func (x *span) over(d *Device) {
 		if x.rec.Done == 0 {
 			x.rec.Done = t.now()
 		}
-		if x.end != nil {
+		if x.last != nil {
 			d.times.finished(x)
 		} else {
 			d.times.tell(d, x)

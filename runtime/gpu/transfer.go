@@ -227,18 +227,23 @@ func (x *pieces) submit(i int) (err error) {
 	}
 	s := q.get(op)
 	s.op.Count, s.stage = size, x.block(i).hold()
-	ours, keep := &s.src, 1
+	ours := &s.src
 	if x.up {
-		ours, keep = &s.dst, 0
+		ours = &s.dst
 	}
-	s.keep[keep] = part.Buffer
 	part.Buffer.refs.Add(1)
+	s.keep(part.Buffer)
+	if s.across && x.up {
+		s.to = part.Buffer
+	} else if s.across {
+		s.from = part.Buffer
+	}
 	if x.free != nil { // pieces in flight may be over after the transfer has failed
 		x.free.left.Add(1)
-		s.lent = x.free
+		s.lent, s.lends = x.free, true
 	}
 	if *ours, err = part.check(op.String(), q); err != nil {
-		q.dev.native.recycle(s)
+		s.drop()
 		return err
 	}
 	err = q.submit(s, Order{Signal: []Point{{x.done, uint64(i) + 1}}, Label: "piece"})

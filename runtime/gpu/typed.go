@@ -178,7 +178,7 @@ func (b *boundKernel) dispatch(q *Queue, o Order, g Grid, args unsafe.Pointer) e
 			continue
 		}
 		if err := s.setBuffer(i, p.memory(args), ended); err != nil {
-			q.dev.native.recycle(s)
+			s.drop()
 			return b.refused(i, err)
 		}
 	}

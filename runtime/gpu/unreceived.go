@@ -74,7 +74,7 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 
 // noteFailure notes that a stream has failed with err, the error of one of its operations, unless the program has brought that about: it
 // has failed what the operation waited for, or closed the device, the queue or its lane.
-func (s *submission) noteFailure(stream *sema.Semaphore, err error) {
+func (s *record) noteFailure(stream *sema.Semaphore, err error) {
 	e, ok := err.(*SubmitError)
 	if !ok || e.received == nil || !stream.Tag.CompareAndSwap(isStream, isStreamFailed) {
 		return
@@ -85,17 +85,11 @@ func (s *submission) noteFailure(stream *sema.Semaphore, err error) {
 		}
 	}
 	d, closes := s.q.dev, errors.Is(err, ErrClosed) || errors.Is(err, ErrAborted)
-	if closes && (d.native.phase.Load() != isOpen || s.q.tl.closed.Load() || s.q.tl.lane != nil) {
+	if closes && (d.native.phase.Load() != isOpen || s.tl.closed.Load() || s.tl.lane != nil) {
 		return
 	}
 	d.failedStreams.note(e)
 }
-
-// What the semaphore of a stream says of it.
-const (
-	isStream       = 1 + iota
-	isStreamFailed // as the device has noted
-)
 
 // received notes that the program receives an error, if it is one of work that has failed. It returns the error.
 func received(err error) error {

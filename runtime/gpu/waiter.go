@@ -59,22 +59,22 @@ func (s *submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
 		return false, nil
 	}
 	if s.mode == passing {
-		return false, s.q.completeBarrier(s)
+		return false, s.tl.completeBarrier(s)
 	}
 	if s.byLane() {
-		s.q.tl.dev.unpark(s)
-		return s.q.tl.lane.ready(s) != nil, nil // the device's thread fails it: that would nest without end here
+		s.tl.dev.unpark(s)
+		return s.tl.lane.ready(s) != nil, nil // the device's thread fails it: that would nest without end here
 	}
 	return true, nil
 }
 
 // IssueHere issues a ready submission, unless it may hold this thread up.
 func (s *submission) IssueHere() bool {
-	if s.op.Kind.OnHost() || s.mayWait() || s.lacksEvent() || s.q.load() >= 64 {
+	if s.op.Kind.OnHost() || s.mayWait() || s.lacksEvent() || s.tl.load() >= 64 {
 		return false
 	}
-	s.q.tl.dev.unpark(s)
-	s.q.run(s)
+	s.tl.dev.unpark(s)
+	s.tl.run(s)
 	return true
 }
 
@@ -96,9 +96,9 @@ type readyList struct {
 }
 
 func (l *readyList) add(s *submission) {
-	if l.dev != s.q.tl.dev {
+	if l.dev != s.tl.dev {
 		l.flush()
-		l.dev, l.first = s.q.tl.dev, s
+		l.dev, l.first = s.tl.dev, s
 	} else {
 		l.last.next = s
 	}

@@ -1,0 +1,155 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
+
+// memoryPart is the part of a submission's record for buffers.
+type memoryPart struct {
+	to, from *Buffer // of a copy between devices; nil is memory of the runtime
+
+	// Of an alloca or a dealloca:
+	buffer   *Buffer
+	freed    bool        // it is a dealloca that has taken the memory away
+	left     frontier    // uses of the memory that the dealloca does not come after
+	awaiting *parkedFree // while it waits for them
+}
+
+var errInUse = errors.New("gpu: the memory is in use")
+
+// use notes that the work at a mark may use the memory. See holder.
+func (b *Buffer) use(m mark) error {
+	if b.from == pooled {
+		b.uses.add(m)
+	}
+	if d := &b.dev.native; d != m.tl.dev && !d.borrow(m) {
+		return fmt.Errorf("a buffer of device %s: %w", d.info.Name, ErrClosed)
+	}
+	return nil
+}
+
+// unuse undoes use. A dealloca may have seen the mark if the memory has been freed. See holder.
+func (b *Buffer) unuse(m mark) (awaited bool) {
+	if b.from != pooled {
+		return false
+	}
+	b.uses.lower(m)
+	return b.state.Load() == isFreed
+}
+
+// letGo lets go of n references. See holder.
+func (b *Buffer) letGo(n int32) { b.releaseAll(n) }
+
+// ptr returns where the memory is, if it is allocated. See memory.
+func (b *Buffer) ptr() (driver.Ptr, error) {
+	switch b.state.Load() {
+	case isLive:
+		return b.mem.Ptr, nil
+	case isFreed, isGone:
+		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
+	case isClosed:
+		return 0, errBufferClosed
+	}
+	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", ErrUnallocated)
+}
+
+// takeAway marks the memory of a dealloca as freed, once the waits have been found. It returns deferred if
+// the dealloca does not come after all work that may use the memory.
+func (s *record) takeAway() (outcome, error) {
+	b := s.buffer
+	if !s.freed {
+		if !b.state.CompareAndSwap(isLive, isFreed) {
+			if _, err := b.ptr(); err != nil {
+				return refused, err
+			}
+			return refused, ErrUnallocated
+		}
+		s.freed = true
+	}
+	if s.left = b.uses.left(s.tl, s.deps); len(s.left) > 0 {
+		return deferred, errInUse
+	}
+	return issuedWork, nil
+}
+
+// A parkedFree is a dealloca that is parked until streams have passed the uses of its memory.
+type parkedFree struct {
+	left   frontier
+	cancel context.CancelFunc // ends the wait
+	over   chan struct{}      // closed when the dealloca has been issued, is given up, or has something else to wait for
+}
+
+// parkedFrees are those of a device's memory.
+type parkedFrees struct {
+	mu  sync.Mutex // protects all; a leaf
+	all []*parkedFree
+}
+
+func (f *parkedFrees) add(p *parkedFree) {
+	f.mu.Lock()
+	f.all = append(f.all, p)
+	f.mu.Unlock()
+}
+
+func (f *parkedFrees) remove(p *parkedFree) {
+	f.mu.Lock()
+	f.all = slices.DeleteFunc(f.all, func(q *parkedFree) bool { return q == p })
+	f.mu.Unlock()
+}
+
+// ready returns those whose uses have been passed. They are about to be tried again.
+func (f *parkedFrees) ready() (ready []*parkedFree) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.all {
+		if p.left.passed() {
+			ready = append(ready, p)
+		}
+	}
+	return ready
+}
+
+// awaitUses parks a dealloca until the streams have passed the uses that its own order does not cover.
+func (s *record) awaitUses() {
+	ctx, cancel := context.WithCancel(context.Background())
+	over := new(sema.Semaphore)
+	s.endAwait()
+	s.awaiting = &parkedFree{s.left, cancel, make(chan struct{})}
+	s.buffer.dev.frees.add(s.awaiting)
+	s.waits = append(s.waits, sema.Point{Semaphore: over, Value: 1})
+	s.letGoAll()
+	go s.left.signal(ctx, over)
+	s.tl.enlistAgain(&s.submission)
+}
+
+// endAwait undoes awaitUses, when over is to be closed.
+func (s *record) endAwait() {
+	if p := s.awaiting; p != nil {
+		s.awaiting = nil
+		p.cancel()
+		s.buffer.dev.frees.remove(p)
+		close(p.over)
+	}
+}
+
+// giveUpFree undoes takeAway, if the dealloca was not issued: the memory is allocated again. If a lost
+// device uses it, the buffer is closed: the memory goes back to the pool when that device is closed and
+// no longer holds the buffer.
+func (s *record) giveUpFree() {
+	s.endAwait()
+	if !s.freed {
+		return
+	}
+	s.freed = false
+	if b := s.buffer; b.state.CompareAndSwap(isFreed, isLive) && s.left.lost() != nil {
+		b.Close()
+	}
+	s.left = nil
+}

@@ -1,0 +1,183 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A record is a submission with what the operations of this package need besides. Records are
+// recycled. Each part is in the file of its subject. If a field of a part is set, the submission is cold.
+type record struct {
+	submission
+	q *Queue
+
+	label  string       // of Order
+	lent   *lent        // to be told when the submission lets go of what it holds
+	shared *SharedEvent // to be recorded, or waited for
+	fn     func() error // of a host call
+	memoryPart
+	launchPart
+	stagingPart
+	nativePart
+	executePart
+	collectPart
+}
+
+// newRecord makes a record for the queue, which is a zero one if it has no timeline.
+func (q *Queue) newRecord() *record {
+	r := &record{q: q}
+	r.init(q.tl, r)
+	return r
+}
+
+// recordOf returns the record of a submission.
+func recordOf(s *submission) *record { return s.rest.(*record) }
+
+// actions are the actions by kind of operation.
+var actions = [work.Transfer + 1]action{
+	work.Alloca:   allocaAction{},
+	work.Dealloca: deallocaAction{},
+	work.Execute:  executeAction{},
+	work.Collect:  collectAction{},
+	work.Native:   nativeAction{},
+}
+
+// get takes a record. The zero queue, which takes no work, has one made.
+func (q *Queue) get(kind work.Kind) *record {
+	if q.tl == nil {
+		return q.newRecord()
+	}
+	r := recordOf(q.tl.get(kind))
+	r.act = actions[kind]
+	return r
+}
+
+// keepBuffer has the submission use a buffer, and hold it until the stream has passed the work. If that
+// cannot be, it takes the record back. If the device has failed, the submission fails, whatever has become
+// of its buffers.
+func (r *record) keepBuffer(b *Buffer) error {
+	if err := b.hold(); err != nil {
+		return r.notKept(err)
+	}
+	r.keep(b)
+	return nil
+}
+
+// notKept says what becomes of a submission of which a buffer cannot be held.
+func (r *record) notKept(err error) error {
+	if r.q.dev.failed() != nil {
+		return nil
+	}
+	op := r.op.Kind.String()
+	r.drop()
+	return fmt.Errorf("gpu: %s: %w", op, err)
+}
+
+// drop takes the record back. It has not been submitted.
+func (r *record) drop() { r.tl.dev.recycle(&r.submission) }
+
+// keep has the submission use a buffer that the caller holds for it.
+func (r *record) keep(b *Buffer) {
+	r.uses = append(r.uses, b)
+	if b.dev != r.q.dev {
+		r.across, r.cold = true, true
+	}
+}
+
+// start makes the native calls of a plain operation that needs more than addresses.
+func (r *record) start(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
+	x := work.Extra{Launch: &r.launch}
+	if r.across {
+		if x.DstOf, x.SrcOf, err = r.q.dev.owners(r.to, r.from); err != nil {
+			return false, err
+		}
+	}
+	if err := r.resolveArgs(); err != nil {
+		return false, err
+	}
+	if r.shared != nil {
+		x.Event = r.shared.h
+	}
+	if r.stage != nil {
+		x.Host, x.Pinned = r.stage.host, r.stage.ptr
+	}
+	if r.host != nil {
+		r.touch = touchWritten(r.host)
+	}
+	return r.op.Run(tl.dev.drv, tl.h, dst, src, &x)
+}
+
+// deliver copies what a download has brought to where the program wants it.
+func (r *record) deliver(err error) {
+	r.touch.over()
+	if err == nil && r.host != nil && r.seq != 0 {
+		land(r.host, r.stage.bytes())
+	}
+	r.host = nil
+}
+
+// call calls the function of a host call.
+func (r *record) call() error { return spanOf(&r.submission).called(r.q, r.fn) }
+
+// notice returns the function of a notification.
+func (r *record) notice() func() error { return spanOf(&r.submission).notified(r.q, r.fn) }
+
+// letGo lets go of what the parts hold, and empties them.
+func (r *record) letGo() {
+	if r.run != nil { // it has not been issued
+		r.leaveBlock(mark{})
+	}
+	if r.shared != nil {
+		r.shared.release()
+	}
+	if r.stage != nil {
+		r.stage.free()
+	}
+	if r.lent != nil {
+		r.lent.over(1)
+	}
+	r.memoryPart = memoryPart{}
+	r.launchPart.reset()
+	r.stagingPart = stagingPart{}
+	r.nativePart = nativePart{ptrs: r.ptrs}
+	r.executePart.reset()
+	r.collectPart.reset()
+	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
+}
+
+// leave tells those who wait for what the submission was lent that it will never let go of it.
+func (r *record) leave(why error) {
+	if r.lent != nil {
+		r.lent.tell(why)
+	}
+}
+
+// failure makes the error of a submission that fails. See owner.
+func (d *Device) failure(s *submission, err error) error {
+	r := recordOf(s)
+	return r.q.submitError(r.op.Kind, r.kernelName(), r.label, err)
+}
+
+// submitError makes the error of an operation. An error that other work failed with is passed on as it is.
+func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error {
+	if isSubmitError(err) {
+		return err
+	}
+	return &SubmitError{op.String(), kernel, label, q.mention(), q.dev.native.info.Name, err, q.dev.receipt(err)}
+}
+
+func isSubmitError(err error) bool {
+	_, ok := err.(*SubmitError)
+	return ok
+}
+
+// ofWork reports whether an error is one that work failed with. See owner.
+func (d *Device) ofWork(err error) bool { return isSubmitError(err) }
+
+// streamFailed notes that a stream's semaphore fails. See owner.
+func (d *Device) streamFailed(s *submission, stream *sema.Semaphore, err error) {
+	recordOf(s).noteFailure(stream, err)
+}
