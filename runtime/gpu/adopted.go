@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // closedError is that of a queue that was closed.
 func (tl *timeline) closedError() error {
-	return fmt.Errorf("gpu: native stream %#x of %s: queue: %w", uintptr(tl.h), tl.dev.info.Name, ErrClosed)
+	return fmt.Errorf("gpu: native stream %#x of %s: queue: %w", uintptr(tl.h), tl.dev.info.Name, sema.ErrClosed)
 }
 
 // failedBy returns why the timeline takes no more work.

@@ -102,23 +102,28 @@ func (e *CloseError) Error() string {
 }
 
 // Unwrap returns ErrClosed and the context's error.
-func (e *CloseError) Unwrap() []error { return []error{ErrClosed, e.Err} }
+func (e *CloseError) Unwrap() []error { return []error{ErrClosed, errGivenUp, e.Err} }
+
+// closeError makes an error of what has not ended so far.
+func (d *Device) closeError(u *unended) *CloseError {
+	return &CloseError{d.native.info.Name, u.submissions, u.calls, u.after, u.err, u.others}
+}
 
 // close takes the device through its steps. It is called once.
 func (d *Device) close(ctx context.Context) error {
-	unended := unended{CloseError: CloseError{Device: d.native.info.Name}, began: time.Now()}
-	lanes := d.native.stop(ctx, &unended)
+	unended := unended{began: time.Now()}
+	lanes := d.native.stop(ctx, &unended, func() error { return d.closeError(&unended) })
 	if d.native.lost.Load() == nil {
 		d.askTimes() // while the clocks can be compared
 	}
 	d.native.letGoOf(ctx, &unended)
 	errs := []error{nil, lanes}
-	if unended.Err != nil {
-		errs[0] = &unended.CloseError
+	if unended.err != nil {
+		errs[0] = d.closeError(&unended)
 	}
 	errs = append(errs, d.native.givenBack(ctx)...)
 	lossTold := slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, driver.ErrLost) })
-	errs = append(errs, d.failedStreams.err(d, lossTold || unended.Err != nil))
+	errs = append(errs, d.failedStreams.err(d, lossTold || unended.err != nil))
 	d.opt.Tracer.flush()
 	return summarize(errs)
 }

@@ -7,9 +7,8 @@ import (
 )
 
 const (
-	closeTime    = 10 * time.Second       // how long Close may take
-	abortTime    = 5 * time.Second        // how long in addition, to end the work of a communicator that was aborted
-	giveBackTime = 500 * time.Millisecond // how long what is closed waits at least for what is still in use by work that has failed
+	closeTime = 10 * time.Second // how long Close may take
+	abortTime = 5 * time.Second  // how long in addition, to end the work of a communicator that was aborted
 )
 
 // closeInTime makes a Close of a Shutdown.
@@ -63,17 +62,5 @@ func (c *closer) close(ctx context.Context, fn func(context.Context) error, grac
 		return c.err, true
 	case <-late.C:
 		return nil, false
-	}
-}
-
-// lasting returns a context that ends with ctx, but not before giveBackTime has passed: work that is done must still be found done, and
-// calls that wait for what has just failed must return.
-func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
-	least := time.Now().Add(giveBackTime)
-	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(time.Until(least), cancel) })
-	return within, func() {
-		stop()
-		cancel()
 	}
 }

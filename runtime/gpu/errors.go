@@ -34,9 +34,6 @@ var (
 	ErrArgument = errors.New("invalid argument")
 )
 
-// A failure is an error that is stored atomically.
-type failure struct{ err error }
-
 // errZero is the error of a value that was neither opened nor made.
 var errZero = fmt.Errorf("gpu: a zero value, which was neither opened nor made: %w", ErrArgument)
 

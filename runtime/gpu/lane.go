@@ -2,7 +2,9 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -115,5 +117,11 @@ func (d *nativeDevice) failLanes(err error) {
 // closeLanes closes the lanes that are left, all at the same time.
 func (d *nativeDevice) closeLanes(ctx context.Context) error {
 	left := d.listLanes()
-	return each(len(left), func(i int) error { return left[i].closeWithDevice(ctx) })
+	errs := make([]error, len(left))
+	var closing sync.WaitGroup
+	for i, l := range left {
+		closing.Go(func() { errs[i] = l.closeWithDevice(ctx) })
+	}
+	closing.Wait()
+	return errors.Join(errs...)
 }

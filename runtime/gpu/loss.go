@@ -9,6 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
+// A failure is an error that is stored atomically.
+type failure struct{ err error }
+
 // failed returns why the device takes no more work.
 func (d *nativeDevice) failed() error {
 	if f := d.lost.Load(); f != nil {
@@ -21,7 +24,7 @@ func (d *nativeDevice) failed() error {
 }
 
 func (d *nativeDevice) closedError() error {
-	return fmt.Errorf("gpu: device %s: %w", d.info.Name, ErrClosed)
+	return fmt.Errorf("gpu: device %s: %w", d.info.Name, sema.ErrClosed)
 }
 
 // halted returns why the device issues nothing any more, not even what it has taken.

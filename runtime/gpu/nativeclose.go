@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -32,23 +33,46 @@ type ending struct {
 	inUse      bool          // Close has not waited for all work of other devices that uses what this one has
 	leftBehind atomic.Bool   // all that it has is left to the driver
 	left       []error       // of what the thread could not give back
-	known      *failure      // a loss that Close does not return, for it was known before, or comes of its own CloseError
+	known      *failure      // a loss that Close does not return, for it was known before, or comes of giving up
 	refusalMu  sync.Mutex    // protects refusals; a leaf
 	refusals   []error       // errors of giving something back that no caller was returned; Close returns them
 }
 
+// giveBackTime is how long closing waits at least for what is still in use by work that has failed.
+const giveBackTime = 500 * time.Millisecond
+
 // An unended gathers what has not ended in time.
 type unended struct {
-	CloseError
-	began time.Time
+	submissions int           // in flight
+	calls       int           // host calls, and others that use the device
+	others      bool          // other devices' work still uses what the device has
+	after       time.Duration // how long Close had waited
+	err         error         // of Close's context
+	began       time.Time
 }
 
+// errGivenUp is what the error of a device is that Close has given up.
+var errGivenUp = errors.New("gpu: the device was given up")
+
 // giveUp notes that the context has ended before what is waited for.
-func (u *unended) giveUp(ctx context.Context) { u.After, u.Err = time.Since(u.began), ctx.Err() }
+func (u *unended) giveUp(ctx context.Context) { u.after, u.err = time.Since(u.began), ctx.Err() }
+
+// lasting returns a context that ends with ctx, but not before giveBackTime has passed: work that is done must still be found done, and
+// calls that wait for what has just failed must return.
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	least := time.Now().Add(giveBackTime)
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(time.Until(least), cancel) })
+	return within, func() {
+		stop()
+		cancel()
+	}
+}
 
 // stop takes the device through steps 1 to 3: then nothing is parked, or in flight as far as anybody will
-// know. It returns the errors of lanes.
-func (d *nativeDevice) stop(ctx context.Context, u *unended) (lanes error) {
+// know. It returns the errors of lanes. If work does not end in time, it notes that and gives the device
+// up: lost makes the error, which is errGivenUp.
+func (d *nativeDevice) stop(ctx context.Context, u *unended, lost func() error) (lanes error) {
 	d.ending.known = d.lost.Load()
 
 	d.phase.Store(isClosing)
@@ -62,11 +86,11 @@ func (d *nativeDevice) stop(ctx context.Context, u *unended) (lanes error) {
 	within, cancel := lasting(ctx)
 	defer cancel()
 	if !last.await(within) || !d.pending.npassing.Wait(within) {
-		u.Submissions = max(d.inFlight(), 1)
+		u.submissions = max(d.inFlight(), 1)
 		u.giveUp(ctx)
-		why := u.CloseError // which may still change
-		d.lose(&why)
-		if f := d.lost.Load(); errors.Is(f.err, &why) { // else somebody else has found a loss
+		why := lost()
+		d.lose(why)
+		if f := d.lost.Load(); errors.Is(f.err, why) { // else somebody else has found a loss
 			d.ending.known = f
 		}
 	}
@@ -84,7 +108,7 @@ func (d *nativeDevice) letGoOf(ctx context.Context, u *unended) {
 	defer cancel()
 	if !d.calls.Wait(within) {
 		d.ending.overdue = true
-		u.Calls = max(d.calls.Load(), 1)
+		u.calls = max(d.calls.Load(), 1)
 		u.giveUp(ctx)
 	}
 	within, cancel = lasting(ctx)
@@ -273,7 +297,7 @@ func (tl *timeline) settle(ctx context.Context) error {
 	d := tl.dev
 	done, err := d.drain(ctx, tl.h, func() bool { return d.lost.Load() != nil })
 	if !done && err == nil {
-		err = fmt.Errorf("a stream still has work: %w", ErrClosed)
+		err = fmt.Errorf("a stream still has work: %w", sema.ErrClosed)
 	}
 	return err
 }
@@ -348,8 +372,7 @@ func (tl *timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 // outlastOthers waits a moment until no stream of a device that was given up waits for what others bring any more, and reports whether that
 // is so. The streams have been destroyed, which no driver waits for.
 func (d *nativeDevice) outlastOthers(ctx context.Context) bool {
-	var gaveUp *CloseError
-	if !errors.As(d.failed(), &gaveUp) {
+	if !errors.Is(d.failed(), errGivenUp) {
 		return true
 	}
 	return wake.Until(ctx, func() bool {

@@ -431,7 +431,7 @@ func (tl *timeline) follow(s *submission, seq uint64) (started bool, err error) 
 	for i, m := range s.deps {
 		if m.tl.dev != tl.dev && !m.tl.dev.lent.add(mark{tl, seq}) { // that device is closed, and has passed all its work, if it was not lost
 			if passed, err := m.status(); err != nil || !passed {
-				return started, fmt.Errorf("it waits for work of device %s that has failed: %w", m.tl.dev.info.Name, ErrClosed)
+				return started, fmt.Errorf("it waits for work of device %s that has failed: %w", m.tl.dev.info.Name, sema.ErrClosed)
 			}
 			continue
 		}
