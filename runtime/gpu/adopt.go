@@ -1,11 +1,9 @@
 package gpu
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -63,17 +61,10 @@ func (q *Queue) Close() error {
 	if q == nil || q.dev == nil {
 		return nil
 	}
-	d, tl := q.dev, q.tl
-	if !tl.adopted {
+	if !q.tl.adopted {
 		return argument("close", "%v is the device's own, and is closed with it", q)
 	}
-	wake.Lock(context.Background(), &tl.mu) // whoever issues gets through, and nobody comes after
-	tl.closed.Store(true)
-	tl.mu.Unlock()
-	d.native.cancelThose(tl.closedError(), func(s *submission) bool { return s.tl == tl && s.mode != passing })
-	tl.trim()
-	tl.want(tl.issued.Load()) // so that what its work holds is let go of
-	d.native.removeSpent()
+	q.tl.close()
 	return nil
 }
 

@@ -1,11 +1,13 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // closedError is that of a queue that was closed.
@@ -49,6 +51,17 @@ func (d *nativeDevice) addTimeline(tl *timeline) {
 	defer d.mu.Unlock()
 	all := append(slices.Clip(d.all()), tl)
 	d.every.Store(&all)
+}
+
+// close lets go of an adopted stream. What it has been given goes on. What has not been issued fails.
+func (tl *timeline) close() {
+	wake.Lock(context.Background(), &tl.mu) // whoever issues gets through, and nobody comes after
+	tl.closed.Store(true)
+	tl.mu.Unlock()
+	tl.dev.cancelThose(tl.closedError(), func(s *submission) bool { return s.tl == tl && s.mode != passing })
+	tl.trim()
+	tl.want(tl.issued.Load()) // so that what its work holds is let go of
+	tl.dev.removeSpent()
 }
 
 // removeSpent takes spent timelines off the device's list.

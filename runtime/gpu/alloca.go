@@ -171,7 +171,7 @@ func (deallocaAction) prepare(s *submission) (outcome, error) { return recordOf(
 
 func (deallocaAction) issue(s *submission, tl *timeline) (bool, error) {
 	r := recordOf(s)
-	err := r.buffer.deallocate(tl, tl.issued.Load()+1)
+	err := r.buffer.deallocate(tl, tl.latest()+1)
 	r.endAwait()
 	return err == nil, err
 }
@@ -234,7 +234,7 @@ func (s *record) takeMemory() error {
 			if last.lost() != nil {
 				continue // nobody will know what that device does with the block: it stays taken
 			}
-			if last.tl.passed.Load() < last.seq {
+			if !last.passed() {
 				s.deps.add(last)
 			}
 		}
@@ -477,7 +477,5 @@ func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if h == 0 {
 		h = tl.h
 	}
-	tl.mu.Lock()
-	defer tl.mu.Unlock()
-	return b.freeAsync(tl, h)
+	return tl.locked(func() error { return b.freeAsync(tl, h) })
 }

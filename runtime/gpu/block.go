@@ -91,7 +91,7 @@ func (s *record) takeBlock() bool {
 // ordered before by the execution's timeline or its waits. If the recording has timestamps, and events
 // cannot be recorded again before the host has seen them done, only passed work counts.
 func (s *record) comesAfter(m mark) bool {
-	if m.tl == nil || m.tl.passed.Load() >= m.seq || m.retiring() {
+	if m.tl == nil || m.passed() || m.retiring() {
 		return true
 	}
 	if s.run.of.timers > 0 && !s.q.dev.native.caps.RerecordEvents {
@@ -119,7 +119,7 @@ func (s *record) findBlock() error {
 	}
 	// Other work may signal the points by now that were waited for a moment ago, so the mark is a wait
 	// of its own. It mostly costs nothing.
-	if m := r.block.last; !r.begun && m.tl != nil && m.tl != s.tl && m.tl.passed.Load() < m.seq {
+	if m := r.block.last; !r.begun && m.tl != nil && m.tl != s.tl && !m.passed() {
 		s.deps.add(m)
 	}
 	return nil

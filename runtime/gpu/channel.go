@@ -538,7 +538,7 @@ func (c *Channel) idle(ctx context.Context) error {
 		if err = c.failed(); err != nil || !c.busy() {
 			return true
 		}
-		c.q.tl.poll(c.q.tl.issued.Load(), 1)
+		c.q.tl.poll(c.q.tl.latest(), 1)
 		return false
 	})
 	if !ended {

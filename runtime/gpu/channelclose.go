@@ -46,17 +46,17 @@ func (c *Channel) close(ctx context.Context) error {
 		}
 		c.cancel(errChannelClosed) // also what comes back because it waits for another driver's device
 		c.signal()
-		c.q.tl.poll(c.q.tl.issued.Load(), 1)
+		c.q.tl.poll(c.q.tl.latest(), 1)
 		return true
 	}
 	var unended error
 	within, cancel := lasting(ctx)
 	defer cancel()
-	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.native.lost.Load() != nil }) {
+	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.native.loss() != nil }) {
 		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", ErrClosed, ctx.Err())
 	}
-	if lost := c.dev.native.lost.Load(); lost != nil {
-		c.fail(lost.err)
+	if lost := c.dev.native.loss(); lost != nil {
+		c.fail(lost)
 	} else if c.busy() {
 		c.fail(cmp.Or(unended, errChannelClosed))
 	}
@@ -147,7 +147,7 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 func (c *Channel) notAborted() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unaborted == nil || c.dev.native.lost.Load() != nil {
+	if c.unaborted == nil || c.dev.native.loss() != nil {
 		return nil
 	}
 	return fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unaborted)
@@ -159,7 +159,7 @@ func (c *Channel) notAborted() error {
 func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	var errs []error
 	add := func(err error) {
-		if err != nil && c.dev.native.lost.Load() == nil { // nothing works on a lost device, and nobody can help it
+		if err != nil && c.dev.native.loss() == nil { // nothing works on a lost device, and nobody can help it
 			errs = append(errs, err)
 		}
 	}
@@ -196,7 +196,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	defer cancel()
 	wake.Until(late, func() bool {
 		err = tl.settle(late)
-		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.lost.Load() != nil // also if the stream has not ended in time
+		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.loss() != nil // also if the stream has not ended in time
 	})
 	c.dev.native.check(err)
 	leave := func() error { // the stream, to the device's Close, if that knows of the channel
@@ -209,8 +209,8 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 		add(c.stuck(err))
 		return leave()
 	}
-	mark{tl, tl.issued.Load()}.await(context.Background())
-	if c.dev.native.lost.Load() != nil {
+	mark{tl, tl.latest()}.await(context.Background())
+	if c.dev.native.loss() != nil {
 		return leave()
 	}
 	tl.trim()

@@ -142,7 +142,7 @@ func (c *Channel) setFailure(p channelPhase, err error) error {
 		c.move(p)
 	}
 	c.mu.Unlock()
-	if first && !errors.Is(err, ErrClosed) && c.dev.native.lost.Load() == nil { // the loss of a device is told for itself
+	if first && !errors.Is(err, ErrClosed) && c.dev.native.loss() == nil { // the loss of a device is told for itself
 		c.dev.opt.Tracer.lostChannel(c.dev, e)
 	}
 	return c.Err()
@@ -167,7 +167,7 @@ func (c *Channel) failAll() {
 
 // cancel makes ready, as failed, what has been submitted and still waits.
 func (c *Channel) cancel(err error) {
-	c.dev.native.cancelThose(err, func(s *submission) bool { return s.tl == c.q.tl })
+	c.q.tl.cancelParked(err)
 }
 
 // abort aborts the communicator, on a goroutine of its own, for the channel's thread may be in the library: but on that if the driver

@@ -97,8 +97,8 @@ func (c *Channel) run(started chan<- error) {
 // askSought asks the device for those who have sought something that is not done.
 func (c *Channel) askSought() bool {
 	tl := c.q.tl
-	seq := min(c.sought.Load(), tl.issued.Load())
-	if seq <= tl.passed.Load() {
+	seq := min(c.sought.Load(), tl.latest())
+	if tl.Passed(seq) {
 		return false
 	}
 	tl.poll(seq, 1)
@@ -150,7 +150,7 @@ func (c *Channel) returned() {
 	switch p := c.phase(); {
 	case p == channelAbandoned && c.dev.native.stay() == nil:
 		c.to(channelReturned)
-	case p == channelAbandoned, p == channelReturned && c.dev.native.phase.Load() >= isLeft: // perhaps it has not waited
+	case p == channelAbandoned, p == channelReturned && c.dev.native.isLeaving(): // perhaps it has not waited
 		runtime.Goexit() // with what it has locked, which nobody looks at any more
 	}
 }
@@ -381,7 +381,7 @@ func (c *Channel) tick() {
 
 // look fails the channel if another rank has gone, or something takes too long.
 func (c *Channel) look() {
-	c.q.tl.poll(c.q.tl.issued.Load(), 1)
+	c.q.tl.poll(c.q.tl.latest(), 1)
 	c.mu.Lock()
 	c.ticking = false
 	var err, stuck error
@@ -451,14 +451,11 @@ func (c *Channel) overdue() error {
 	if err := c.late(c.hand.ctx, c.hand.since); err != nil {
 		return err
 	}
-	tl := c.q.tl
-	tl.ring.mu.Lock()
-	defer tl.ring.mu.Unlock()
-	for seq := tl.ring.head; seq <= tl.issued.Load(); seq++ {
-		s := recordOf(tl.ring.at(seq))
-		if err := c.late(s.ctx, s.issuedAt); err != nil {
-			return err
-		}
-	}
-	return nil
+	var err error
+	c.q.tl.eachInFlight(func(s *submission) bool {
+		r := recordOf(s)
+		err = c.late(r.ctx, r.issuedAt)
+		return err == nil
+	})
+	return err
 }

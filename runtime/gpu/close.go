@@ -56,7 +56,7 @@ func (d *Device) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	err, returned := d.closer.close(ctx, d.close, func() time.Duration {
-		if len(d.native.listLanes()) > 0 {
+		if d.native.hasLanes() {
 			return 2*abortTime + 9*giveBackTime
 		}
 		return 6 * giveBackTime
@@ -64,7 +64,7 @@ func (d *Device) Shutdown(ctx context.Context) error {
 	if !returned {
 		what := "a call of the driver"
 		select {
-		case <-d.native.ending.over: // the driver has taken everything back
+		case <-d.native.isOver(): // the driver has taken everything back
 			what = "Flush of its tracer, which writes a trace,"
 		default:
 		}
@@ -113,7 +113,7 @@ func (d *Device) closeError(u *unended) *CloseError {
 func (d *Device) close(ctx context.Context) error {
 	unended := unended{began: time.Now()}
 	lanes := d.native.stop(ctx, &unended, func() error { return d.closeError(&unended) })
-	if d.native.lost.Load() == nil {
+	if d.native.loss() == nil {
 		d.askTimes() // while the clocks can be compared
 	}
 	d.native.letGoOf(ctx, &unended)
@@ -142,14 +142,14 @@ func (d *Device) destroy() []error {
 	defer cancel()
 	defer d.opt.Tracer.ended(d)
 	g := giving{Device: d, ctx: ctx}
-	if found := d.native.lost.Load(); found != nil {
+	if lost, tell := d.native.lossToTell(); lost != nil {
 		g.lost = true
-		if found != d.native.ending.known {
-			g.errs = append(g.errs, found.err)
+		if tell {
+			g.errs = append(g.errs, lost)
 		}
 	}
 	why := "other devices' work still uses what it has"
-	if !d.native.ending.inUse {
+	if !d.native.inUse() {
 		why = g.endStreams()
 	}
 	if why != "" {
@@ -229,10 +229,10 @@ func (g *giving) giveBack() {
 	for _, err := range g.times.close(g.ctx, g.Device) {
 		g.add(err)
 	}
-	g.native.mu.Lock()
+	g.mu.Lock()
 	recordings, code, shared, timings := g.recordings, g.code, g.shared, g.timings
 	g.recordings, g.code, g.shared, g.timings = nil, nil, nil, nil
-	g.native.mu.Unlock()
+	g.mu.Unlock()
 	for t := range timings {
 		t.closed.Store(true)
 		g.add(t.destroy())
@@ -253,7 +253,7 @@ func (g *giving) giveBack() {
 	if g.standsIn.Size > 0 {
 		g.add(g.native.drv.Free(g.standsIn))
 	}
-	if !g.native.ending.overdue { // else calls may still use the memory
+	if !g.native.overdue() { // else calls may still use the memory
 		g.add(g.stage.close())
 	}
 	for _, err := range append(g.pools.close(), g.buffers.close(false, 0)...) { // in this order, for pools may leave buffers

@@ -211,9 +211,9 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	}
 	c := &CommandBuffer{dev: d, mode: o.Mode, held: map[*Buffer]struct{}{}, code: map[*Executable]struct{}{}}
 	c.refs.Store(1)
-	d.native.mu.Lock()
-	defer d.native.mu.Unlock()
-	if d.native.phase.Load() == isEnded {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.recordings == nil { // the device has given everything back
 		return nil, d.native.closedError()
 	}
 	d.recordings[c] = struct{}{}
@@ -636,10 +636,10 @@ func (c *CommandBuffer) releaseAll(n int32) {
 		return
 	}
 	c.dev.native.reclaim(func() {
-		c.dev.native.mu.Lock()
+		c.dev.mu.Lock()
 		_, ok := c.dev.recordings[c]
 		delete(c.dev.recordings, c)
-		c.dev.native.mu.Unlock()
+		c.dev.mu.Unlock()
 		if ok {
 			c.dev.native.notTaken(c.destroy())
 		}

@@ -27,7 +27,7 @@ type Device struct {
 	deviceSpans
 	deviceClosing
 
-	// Under mu:
+	mu         sync.Mutex               // a leaf; protects the following fields, and timings
 	code       map[*Executable]struct{} // loaded
 	recordings map[*CommandBuffer]struct{}
 	shared     map[*SharedEvent]struct{}
@@ -69,14 +69,11 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	dev.native.adopts = dev.faces.adopter
 	dev.native.waits.Spin, dev.native.waits.Poll, dev.native.waits.Parked, dev.native.waits.Processors = opt.Spin, opt.Poll, dev.native.wanted, of
 	dev.prepareEvents()
-	started := make(chan error, 1)
-	go dev.native.run(started)
-	if err := <-started; err != nil {
-		<-dev.native.ending.over
+	if err := dev.native.open(); err != nil {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	opt.Tracer.opened(dev)
-	go dev.native.poller.Run(&dev.native.waits, dev.native.askWanted)
+	dev.native.beginPolling()
 	return dev, nil
 }
 
@@ -221,15 +218,10 @@ type ByteStats struct {
 
 // Stats returns a snapshot.
 func (d *Device) Stats() Stats {
-	s := Stats{Events: ObjectStats(d.native.events.statistics()), Timepoints: ObjectStats(d.native.timepoints.Stats()), Lost: d.native.lost.Load() != nil}
+	n := d.native.statistics()
+	s := Stats{Events: ObjectStats(n.events), Timepoints: ObjectStats(n.timepoints), Records: ObjectStats(n.records),
+		Parked: n.parked, InFlight: n.inFlight, Lost: d.native.loss() != nil}
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
-	d.native.mu.Lock()
-	s.Parked = d.native.pending.nparked
-	d.native.mu.Unlock()
-	s.InFlight = d.native.inFlight()
-	for _, tl := range d.native.all() {
-		tl.free.addTo((*objects)(&s.Records), (*objects)(&s.Events))
-	}
 	return s
 }

@@ -77,17 +77,16 @@ func (d *Device) timesOf() TraceTimes {
 // take two events each, and the driver's calls that make more events get in the way of those that issue
 // commands: all are made at once.
 func (d *Device) prepareEvents() {
-	p := &d.native.events
-	p.first, p.batch = d.opt.Events, d.opt.Events
+	first, timers := d.opt.Events, d.faces.timers
 	switch d.timesOf() {
 	case NoTimes:
-		return
+		timers = nil
 	case SubmissionTimes:
-		p.first = max(p.first, min(16*p.first, mostInUse/8))
+		first = max(first, min(16*first, mostInUse/8))
 	case CommandTimes:
-		p.first = max(p.first, min(512*p.first, mostInUse/2))
+		first = max(first, min(512*first, mostInUse/2))
 	}
-	p.timers = d.faces.timers
+	d.native.events.configure(first, d.opt.Events, timers)
 }
 
 // finished adds a span whose times are to be asked for, and has the reader make haste where many are.

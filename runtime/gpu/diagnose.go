@@ -72,7 +72,7 @@ type openOperation struct {
 	kernel, label  string
 	q              *Queue
 	since          moment
-	how            string // "parked"
+	how            openState
 	hostly         bool
 	waits, signals []sema.Point
 }
@@ -131,8 +131,6 @@ func (o *openOperation) reaches(p sema.Point) bool {
 	return false
 }
 
-const isParked = "parked"
-
 // openOperations adds what the device has been given and has not issued: parked submissions, host
 // calls that are running, and submissions of lanes that wait for those before them. The lists of a
 // submission stay as they are while it is in one of these places.
@@ -140,25 +138,11 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 	if d == nil || d.native.drv == nil {
 		return open
 	}
-	add := func(s *submission, how string) {
-		signals := append([]sema.Point(nil), s.signals...)
+	d.native.eachOpen(func(s *submission, how openState) {
 		r := recordOf(s)
-		open = append(open, openOperation{s.op.Kind, r.kernelName(), r.label, r.q, s.since, how, s.mode == untilReached, append([]sema.Point(nil), s.waits...), signals})
-	}
-	d.native.mu.Lock()
-	for s := d.native.pending.parked.after; s != &d.native.pending.parked; s = s.after {
-		if s.mode != passing {
-			add(s, isParked)
-		}
-	}
-	for s := d.native.pending.called.after; s != &d.native.pending.called; s = s.after {
-		add(s, "running")
-	}
-	lanes := slices.Clone(d.native.lanes)
-	d.native.mu.Unlock()
-	for _, l := range lanes {
-		l.eachReady(func(s *submission) { add(s, "behind other groups") })
-	}
+		open = append(open, openOperation{s.op.Kind, r.kernelName(), r.label, r.q, s.since, how, s.mode == untilReached,
+			slices.Clone(s.waits), slices.Clone(s.signals)})
+	})
 	return open
 }
 
@@ -172,14 +156,11 @@ type producer struct {
 
 // producerOf returns what is behind a point.
 func producerOf(p sema.Signal) producer {
-	tl := p.Producer.(*timeline)
-	tl.ring.mu.Lock()
-	defer tl.ring.mu.Unlock()
-	by := producer{tl: tl, late: p.Late}
-	if p.Seq >= tl.ring.head && p.Seq <= tl.issued.Load() {
-		s := recordOf(tl.ring.at(p.Seq))
-		by.op, by.known = operation(s.op.Kind.String(), s.kernelName(), s.label), true
-	}
+	by := producer{late: p.Late}
+	by.tl = find(p, func(s *submission) {
+		r := recordOf(s)
+		by.op, by.known = operation(s.op.Kind.String(), r.kernelName(), r.label), true
+	})
 	return by
 }
 
@@ -191,7 +172,7 @@ func (p producer) String() string {
 	if p.late {
 		op = "barrier behind " + op
 	}
-	if slices.Contains(p.tl.dev.all(), p.tl) {
+	if p.tl.isListed() {
 		on = p.tl.queue.String()
 	}
 	return fmt.Sprintf("%s on %s, in flight", op, on)

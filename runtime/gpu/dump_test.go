@@ -103,7 +103,7 @@ func (d *Device) heldForParked() string {
 func (d *Device) parkedLines() (lines []string) {
 	behind := 0
 	for _, p := range d.Parked() {
-		if !slices.ContainsFunc(p.Waits, func(w ParkedWait) bool { return !strings.HasSuffix(w.Producer, isParked) }) && len(p.Waits) > 0 {
+		if !slices.ContainsFunc(p.Waits, func(w ParkedWait) bool { return !strings.HasSuffix(w.Producer, isParked.String()) }) && len(p.Waits) > 0 {
 			if behind++; behind > 4 {
 				continue
 			}

@@ -51,6 +51,12 @@ type eventPool struct {
 	growing bool // by the refiller
 }
 
+// configure says how many events there are at first, how many are made at a time at the least, and who makes
+// those that note times, or nil. It comes before begin.
+func (p *eventPool) configure(first, batch int, timers driver.Timers) {
+	p.first, p.batch, p.timers = first, batch, timers
+}
+
 // mostLeft is how many events a pool that runs low has at the most. Fewer are left in a small one, of which half are in use.
 const mostLeft = 512
 

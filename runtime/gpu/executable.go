@@ -47,9 +47,9 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 	began := d.opt.Tracer.begin()
 	err := d.native.do(func() (err error) {
 		if x.mod, err = d.native.drv.Load(image); err == nil {
-			d.native.mu.Lock()
+			d.mu.Lock()
 			d.code[x] = struct{}{}
-			d.native.mu.Unlock()
+			d.mu.Unlock()
 		}
 		return err
 	})
@@ -96,10 +96,10 @@ func (x *Executable) releaseAll(n int32) {
 	}
 	d := x.dev
 	d.native.reclaim(func() {
-		d.native.mu.Lock()
+		d.mu.Lock()
 		_, ok := d.code[x]
 		delete(d.code, x)
-		d.native.mu.Unlock()
+		d.mu.Unlock()
 		if ok {
 			d.native.notTaken(d.native.drv.Unload(x.mod))
 		}

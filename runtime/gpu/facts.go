@@ -47,12 +47,10 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 		return l, d.untold("link", "how it is linked to others")
 	}
 	err = d.ask("link", func() (err error) {
-		if !other.native.enter() { // else it is there until the driver has answered
-			return other.native.closedError()
-		}
-		defer other.native.making.Done()
-		l, err = links.Link(other.native.drv)
-		return err
+		return other.native.whileThere(func() (err error) { // until the driver has answered
+			l, err = links.Link(other.native.drv)
+			return err
+		})
 	})
 	return l, err
 }

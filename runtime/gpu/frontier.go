@@ -13,6 +13,9 @@ type mark struct {
 	seq uint64
 }
 
+// passed reports whether the stream is known to have passed the mark.
+func (m mark) passed() bool { return m.tl.passed.Load() >= m.seq }
+
 // A frontier is a set of marks, one a timeline, the last: "after all of this".
 type frontier []mark
 

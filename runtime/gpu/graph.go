@@ -332,11 +332,11 @@ func (c *CommandBuffer) launch(s *record, tl *timeline, x *graphOf) (started boo
 		return false, err
 	}
 	for _, m := range x.launched {
-		if m.tl != tl && m.tl.passed.Load() < m.seq {
+		if m.tl != tl && !m.passed() {
 			s.follows.add(m)
 		}
 	}
-	x.launched.addLive(mark{tl, tl.issued.Load() + 1})
+	x.launched.addLive(mark{tl, tl.latest() + 1})
 	return true, nil
 }
 

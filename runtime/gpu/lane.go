@@ -105,6 +105,9 @@ func (d *nativeDevice) listLanes() []lane {
 	return slices.Clone(d.lanes)
 }
 
+// hasLanes reports whether the device has lanes.
+func (d *nativeDevice) hasLanes() bool { return len(d.listLanes()) > 0 }
+
 // failLanes fails the lanes of a device that is lost.
 func (d *nativeDevice) failLanes(err error) {
 	for _, l := range d.listLanes() {

@@ -12,6 +12,14 @@ import (
 // A failure is an error that is stored atomically.
 type failure struct{ err error }
 
+// loss returns why the device is lost, or nil if it is not.
+func (d *nativeDevice) loss() error {
+	if f := d.lost.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
+
 // failed returns why the device takes no more work.
 func (d *nativeDevice) failed() error {
 	if f := d.lost.Load(); f != nil {

@@ -26,6 +26,12 @@ const (
 	isEnded         // the thread gives everything back; set under mu, for who hands something over to it
 )
 
+// isClosing reports whether the device, or an adopted queue's timeline, was closed, or is being closed.
+func (tl *timeline) isClosing() bool { return tl.dev.phase.Load() != isOpen || tl.closed.Load() }
+
+// isLeaving reports whether no call may begin to use what the device has.
+func (d *nativeDevice) isLeaving() bool { return d.phase.Load() >= isLeft }
+
 // An ending is what has become of a native device that is being closed.
 type ending struct {
 	over       chan struct{} // closed when the thread has ended
@@ -218,6 +224,25 @@ func (tl *timeline) end() {
 	}
 	tl.ended.Store(true)
 }
+
+// isOver returns a channel that is closed when the device's thread has ended.
+func (d *nativeDevice) isOver() <-chan struct{} { return d.ending.over }
+
+// lossToTell returns the loss of the device, and whether Close has still to return it: nobody has heard of
+// it, and it is not what Close brought about.
+func (d *nativeDevice) lossToTell() (lost error, tell bool) {
+	f := d.lost.Load()
+	if f == nil {
+		return nil, false
+	}
+	return f.err, f != d.ending.known
+}
+
+// inUse reports whether Close has not waited for all work of other devices that uses what this one has.
+func (d *nativeDevice) inUse() bool { return d.ending.inUse }
+
+// overdue reports whether Close has not waited for all calls that use the device.
+func (d *nativeDevice) overdue() bool { return d.ending.overdue }
 
 // givenBack waits until the thread has given everything back, and returns what it could not. Drivers may wait for work that does not end.
 func (d *nativeDevice) givenBack(ctx context.Context) []error {

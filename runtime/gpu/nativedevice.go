@@ -85,6 +85,20 @@ func (d *nativeDevice) init(drv driver.Device, of driver.Driver, by owner) {
 	d.landings.init(d)
 }
 
+// open starts the device's thread, which makes what is needed first, and waits for that.
+func (d *nativeDevice) open() error {
+	started := make(chan error, 1)
+	go d.run(started)
+	err := <-started
+	if err != nil {
+		<-d.ending.over
+	}
+	return err
+}
+
+// beginPolling starts the poller.
+func (d *nativeDevice) beginPolling() { go d.poller.Run(&d.waits, d.askWanted) }
+
 // all returns all timelines.
 func (d *nativeDevice) all() []*timeline {
 	if p := d.every.Load(); p != nil {

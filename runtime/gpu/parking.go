@@ -103,6 +103,11 @@ func (d *nativeDevice) cancelThose(err error, which func(*submission) bool) {
 	}
 }
 
+// cancelParked makes the timeline's parked submissions fail.
+func (tl *timeline) cancelParked(err error) {
+	tl.dev.cancelThose(err, func(s *submission) bool { return s.tl == tl })
+}
+
 // wantPassing has the work asked for that barriers wait for.
 func (d *nativeDevice) wantPassing() {
 	d.mu.Lock()

@@ -180,6 +180,15 @@ func (d *nativeDevice) enter() bool {
 	return true
 }
 
+// whileThere calls a function, and keeps the device from giving anything back meanwhile.
+func (d *nativeDevice) whileThere(fn func() error) error {
+	if !d.enter() {
+		return d.closedError()
+	}
+	defer d.making.Done()
+	return fn()
+}
+
 // ready hands over a submission to the device's thread, to be issued.
 func (d *nativeDevice) ready(s *submission) { d.readyAll(s, s) }
 

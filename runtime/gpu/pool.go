@@ -315,7 +315,7 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 	d := p.dev
 	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
 	defer cancel()
-	done, err := d.native.drain(ctx, h, func() bool { return d.native.lost.Load() != nil || d.native.phase.Load() >= isLeft })
+	done, err := d.native.drain(ctx, h, func() bool { return d.native.loss() != nil || d.native.isLeaving() })
 	switch {
 	case err != nil:
 		return err

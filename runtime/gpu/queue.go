@@ -60,7 +60,7 @@ func (q *Queue) submit(r *record, o Order) error {
 	}
 	if err := q.failed(); err != nil {
 		q.tl.dev.failSubmission(&r.submission, err)
-		if q.tl.dev.lost.Load() != nil {
+		if q.tl.dev.loss() != nil {
 			q.dev.lossReceived.Store(true)
 		}
 		return err
@@ -156,7 +156,7 @@ func (q *Queue) Flush() error {
 	if q.dev == nil {
 		return errZero
 	}
-	q.tl.poll(q.tl.issued.Load(), 1)
+	q.tl.poll(q.tl.latest(), 1)
 	return q.dev.failed()
 }
 

@@ -76,19 +76,11 @@ func (tl *timeline) trim() {
 	}
 }
 
-// addTo adds the records, and the events that they keep, to what a device holds.
-func (r *records) addTo(records, events *objects) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	events.Free += r.kept
-	records.Made += r.stats.Made
-	records.Held += r.stats.Held
-	records.Free += r.stats.Free
-}
-
-// objects counts native objects, or records.
-type objects struct {
-	Made int // so far
-	Held int // now
-	Free int // of those that are held
+// trimRecords drops free records and timepoints.
+func (d *nativeDevice) trimRecords() {
+	d.removeSpent()
+	for _, tl := range d.all() {
+		tl.trim()
+	}
+	d.timepoints.Trim()
 }

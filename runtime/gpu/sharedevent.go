@@ -116,9 +116,9 @@ func (d *Device) sharedEvent(op string, from eventOrigin, freed func(), native f
 	e.refs.Store(1)
 	err := d.native.do(func() (err error) {
 		if e.h, err = native(); err == nil {
-			d.native.mu.Lock()
+			d.mu.Lock()
 			d.shared[e] = struct{}{}
-			d.native.mu.Unlock()
+			d.mu.Unlock()
 		}
 		return err
 	})
@@ -209,9 +209,9 @@ func (e *SharedEvent) release() {
 		if errors.Is(err, driver.ErrBusy) { // somebody's stream waits for it: Device.Close gives it back
 			return
 		}
-		d.native.mu.Lock()
+		d.mu.Lock()
 		delete(d.shared, e)
-		d.native.mu.Unlock()
+		d.mu.Unlock()
 		d.native.notTaken(err)
 		e.over()
 	})

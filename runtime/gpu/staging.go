@@ -208,7 +208,7 @@ func (s *stage) trim() (err error) {
 func (s *stage) unused() (mem []driver.Mem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dev.native.lost.Load() != nil {
+	if s.dev.native.loss() != nil {
 		return nil
 	}
 	unused := func(slab *stageSlab) bool { return slab.nfree == slab.made }

@@ -49,7 +49,7 @@ func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] 
 // has yet to succeed, as it may not where the host is busy. It runs on a bound thread.
 func (c *deviceClock) compare(d *Device) bool {
 	t := d.opt.Tracer
-	if c.n > 0 && t.now()-c.last().host < compareEvery || d.native.lost.Load() != nil {
+	if c.n > 0 && t.now()-c.last().host < compareEvery || d.native.loss() != nil {
 		return true
 	}
 	if c.compareNow(d, t) || c.n > 0 {

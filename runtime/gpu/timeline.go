@@ -593,3 +593,35 @@ func (tl *timeline) load() uint64 {
 	passed := tl.passed.Load() // first, for it is never above what is issued then
 	return tl.issued.Load() - passed
 }
+
+// latest returns the number of the last work that the stream was given.
+func (tl *timeline) latest() uint64 { return tl.issued.Load() }
+
+// locked calls a function while nothing is issued, and returns its error.
+func (tl *timeline) locked(fn func() error) error {
+	tl.mu.Lock()
+	defer tl.mu.Unlock()
+	return fn()
+}
+
+// eachInFlight calls a function for the submissions in flight, oldest first, until it returns false. The
+// function must lock nothing.
+func (tl *timeline) eachInFlight(fn func(*submission) bool) {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	for seq := tl.ring.head; seq <= tl.issued.Load(); seq++ {
+		if !fn(tl.ring.at(seq)) {
+			return
+		}
+	}
+}
+
+// inFlightAt calls a function for the submission with a number, if it is in flight. The function must lock
+// nothing.
+func (tl *timeline) inFlightAt(seq uint64, fn func(*submission)) {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	if seq >= tl.ring.head && seq <= tl.issued.Load() {
+		fn(tl.ring.at(seq))
+	}
+}

@@ -69,9 +69,9 @@ func (d *Device) NewTiming() (*Timing, error) {
 		if t.behind, err = d.faces.timers.NewTimer(); err != nil {
 			return errors.Join(err, d.native.drv.DestroyEvent(t.before))
 		}
-		d.native.mu.Lock()
+		d.mu.Lock()
 		d.timings[t] = struct{}{}
-		d.native.mu.Unlock()
+		d.mu.Unlock()
 		return nil
 	})
 	if err != nil {
@@ -195,10 +195,10 @@ func (t *Timing) release() {
 	}
 	d := t.dev
 	d.native.reclaim(func() {
-		d.native.mu.Lock()
+		d.mu.Lock()
 		_, ok := d.timings[t]
 		delete(d.timings, t)
-		d.native.mu.Unlock()
+		d.mu.Unlock()
 		if ok {
 			d.native.notTaken(t.destroy())
 		}

@@ -12,11 +12,7 @@ func (d *Device) Trim() error {
 	if err := d.failed(); err != nil {
 		return err
 	}
-	d.native.removeSpent()
-	for _, tl := range d.native.all() {
-		tl.trim()
-	}
-	d.native.timepoints.Trim()
+	d.native.trimRecords()
 	err := d.native.do(func() error { return errors.Join(d.native.events.trim(), d.stage.trim()) })
 	if err != nil {
 		d.native.check(err)

@@ -85,7 +85,7 @@ func (s *record) noteFailure(stream *sema.Semaphore, err error) {
 		}
 	}
 	d, closes := s.q.dev, errors.Is(err, ErrClosed) || errors.Is(err, ErrAborted)
-	if closes && (d.native.phase.Load() != isOpen || s.tl.closed.Load() || s.tl.lane != nil) {
+	if closes && (s.tl.isClosing() || s.tl.lane != nil) {
 		return
 	}
 	d.failedStreams.note(e)
