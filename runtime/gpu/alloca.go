@@ -100,7 +100,7 @@ func (p *Pool) allocate(tl *timeline, size uint64) (driver.Mem, error) {
 	if !p.keeps {
 		return p.allocateOpen(tl, size)
 	}
-	return tl.device().faces.pooling.AllocAsync(tl.h, p.native, size) // the pool is not closed before the device
+	return deviceOf(tl).faces.pooling.AllocAsync(tl.h, p.native, size) // the pool is not closed before the device
 }
 
 // allocateOpen is allocate for a pool that may be closed.
@@ -111,7 +111,7 @@ func (p *Pool) allocateOpen(tl *timeline, size uint64) (m driver.Mem, err error)
 		return m, err
 	}
 	p.live.Add(1)
-	if m, err = tl.device().faces.pooling.AllocAsync(tl.h, p.native, size); err != nil {
+	if m, err = deviceOf(tl).faces.pooling.AllocAsync(tl.h, p.native, size); err != nil {
 		p.live.Add(-1)
 	}
 	return m, err
@@ -451,7 +451,7 @@ func (b *Buffer) freeAsync(tl *timeline, h driver.Stream) error {
 	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
 		p.shared.Store(true)
 	}
-	err := tl.device().faces.pooling.FreeAsync(h, b.mem)
+	err := deviceOf(tl).faces.pooling.FreeAsync(h, b.mem)
 	if !p.keeps && p.live.Add(-1) == 0 && p.closed.Load() {
 		p.dev.sweepPools()
 	}

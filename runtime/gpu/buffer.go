@@ -515,7 +515,7 @@ func (r Range) checkOn(op string, d *Device) (address, error) {
 		if b.hasGone() && b.dev.failed() == nil { // else it went with its device, which is told as for other buffers
 			return address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, ErrUnallocated)
 		}
-		return address{driver.Ptr(r.Offset), b}, nil
+		return address{driver.Ptr(r.Offset), (*bufferUse)(b)}, nil
 	}
 	return address{b.mem.Ptr + driver.Ptr(r.Offset), nil}, nil
 }

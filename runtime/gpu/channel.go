@@ -246,14 +246,14 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		channelThread: channelThread{thread: wake.NewThread(&d.native.waits)}}
 	c.channelLife.init()
 	c.q = newQueue(d, -1)
-	c.q.tl.lane = c
+	c.q.tl.lane = (*channelLane)(c)
 	started := make(chan error, 1)
 	go c.run(started)
 	if err := <-started; err != nil {
 		<-c.entered[channelEnded]
 		return nil, fmt.Errorf("gpu: channel on %s: %w", d.native.info.Name, err)
 	}
-	err = d.native.addLane(c, c.q.tl)
+	err = d.native.addLane((*channelLane)(c), c.q.tl)
 	made := false
 	if err == nil {
 		made, err = c.make(ctx, parent, begin)

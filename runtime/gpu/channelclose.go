@@ -200,7 +200,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	})
 	c.dev.native.check(err)
 	leave := func() error { // the stream, to the device's Close, if that knows of the channel
-		if !slices.Contains(c.dev.native.listLanes(), lane(c)) {
+		if !slices.Contains(c.dev.native.listLanes(), lane((*channelLane)(c))) {
 			add(c.dev.native.drv.DestroyStream(tl.h))
 		}
 		return summarize(errs)
@@ -215,7 +215,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	}
 	tl.trim()
 	tl.end()
-	c.dev.native.removeLane(c, tl)
+	c.dev.native.removeLane((*channelLane)(c), tl)
 	add(c.dev.native.drv.DestroyStream(tl.h))
 	return summarize(errs)
 }

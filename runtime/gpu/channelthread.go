@@ -235,8 +235,29 @@ func isRefusal(err error) bool {
 	return ok
 }
 
+// A channelLane is a channel as the scheduler knows it.
+type channelLane Channel
+
+// halted returns why the channel takes no more work, and why work fails that it has issued.
+func (l *channelLane) halted() (takes, issued error) { return (*Channel)(l).halted() }
+
+// ask has the thread ask the device. See Channel.ask.
+func (l *channelLane) ask(seq uint64) bool { return (*Channel)(l).ask(seq) }
+
+// describe returns how errors mention the channel.
+func (l *channelLane) describe() string { return (*Channel)(l).describe() }
+
+// fail fails all that the channel has.
+func (l *channelLane) fail(err error) { (*Channel)(l).fail(err) }
+
+// closeWithDevice closes the channel with its device.
+func (l *channelLane) closeWithDevice(ctx context.Context) error {
+	return (*Channel)(l).closeWithDevice(ctx)
+}
+
 // take puts a submission behind those that have been submitted before.
-func (c *Channel) take(sub *submission) error {
+func (l *channelLane) take(sub *submission) error {
+	c := (*Channel)(l)
 	s := recordOf(sub)
 	if x := spanOf(sub); x != nil && x.tracer != nil {
 		x.rec.Kernel, x.rec.Channel, x.rec.Rank, x.rec.Ranks = s.groupName(), c.opt.Name, c.rank, c.count
@@ -270,7 +291,8 @@ func (c *Channel) take(sub *submission) error {
 }
 
 // ready tells the channel's thread that a submission has nothing left to wait for. An error says that the thread issues nothing more.
-func (c *Channel) ready(sub *submission) error {
+func (l *channelLane) ready(sub *submission) error {
+	c := (*Channel)(l)
 	s := recordOf(sub)
 	c.mu.Lock()
 	if c.phase() >= channelClosed {
@@ -288,7 +310,8 @@ func (c *Channel) ready(sub *submission) error {
 }
 
 // threadState says what the channel's thread is doing.
-func (c *Channel) threadState() laneThread {
+func (l *channelLane) threadState() laneThread {
+	c := (*Channel)(l)
 	switch {
 	case c.phase() == channelAbandoned:
 		return laneLost
@@ -307,7 +330,8 @@ func (c *Channel) describe() string {
 }
 
 // eachReady calls fn for the groups that have nothing left to wait for and have not been issued.
-func (c *Channel) eachReady(fn func(*submission)) {
+func (l *channelLane) eachReady(fn func(*submission)) {
+	c := (*Channel)(l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := c.first; s != nil; s = s.behind {

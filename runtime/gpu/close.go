@@ -137,7 +137,8 @@ type giving struct {
 }
 
 // destroy gives back what the device holds. It runs on the device's thread.
-func (d *Device) destroy() []error {
+func (o *deviceOwner) destroy() []error {
+	d := (*Device)(o)
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
 	defer cancel()
 	defer d.opt.Tracer.ended(d)

@@ -26,8 +26,9 @@ func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) er
 }
 
 // freeUnused waits until deallocas have been issued that waited for what has just been retired, and until the
-// reclaimer has freed what is unused. See owner.
-func (d *Device) freeUnused(ctx context.Context) {
+// reclaimer has freed what is unused.
+func (o *deviceOwner) freeUnused(ctx context.Context) {
+	d := (*Device)(o)
 	for _, p := range d.frees.ready() {
 		select {
 		case <-p.over:

@@ -410,7 +410,7 @@ func (collectAction) issued(s *submission, tl *timeline, _ bool) bool {
 
 // collect makes the native calls of a group.
 func (s *record) collect(tl *timeline) (started bool, err error) {
-	c := tl.lane.(*Channel)
+	c := (*Channel)(tl.lane.(*channelLane))
 	c.ops = c.ops[:0]
 	if s.recording != nil {
 		if err := s.recording.takeGroup(s); err != nil {

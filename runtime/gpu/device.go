@@ -65,7 +65,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
 	dev.timings = map[*Timing]struct{}{}
 	dev.stage.dev = dev
-	dev.native.init(drv, d, dev)
+	dev.native.init(drv, d, (*deviceOwner)(dev))
 	dev.native.adopts = dev.faces.adopter
 	dev.native.waits.Spin, dev.native.waits.Poll, dev.native.waits.Parked, dev.native.waits.Processors = opt.Spin, opt.Poll, dev.native.wanted, of
 	dev.prepareEvents()
@@ -77,8 +77,12 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	return dev, nil
 }
 
-// start makes the device's queues. See owner.
-func (d *Device) start() error {
+// A deviceOwner is a device as the scheduler knows it.
+type deviceOwner Device
+
+// start makes the device's queues.
+func (o *deviceOwner) start() error {
+	d := (*Device)(o)
 	for i := range d.opt.Queues {
 		h, priority, err := d.newStream(i)
 		if err != nil {
@@ -95,8 +99,8 @@ func (d *Device) start() error {
 	return nil
 }
 
-// isLost tells the tracer that the device is lost. See owner.
-func (d *Device) isLost(err error) { d.opt.Tracer.lost(d, err) }
+// isLost tells the tracer that the device is lost.
+func (o *deviceOwner) isLost(err error) { o.opt.Tracer.lost((*Device)(o), err) }
 
 // failed returns why the device takes no more work, also if there is none.
 func (d *Device) failed() error {
@@ -106,8 +110,8 @@ func (d *Device) failed() error {
 	return d.native.failed()
 }
 
-// device returns the device that a timeline is of, for the layers above the scheduler.
-func (tl *timeline) device() *Device { return tl.dev.owner.(*Device) }
+// deviceOf returns the device that a timeline is of, for the layers above the scheduler.
+func deviceOf(tl *timeline) *Device { return (*Device)(tl.dev.owner.(*deviceOwner)) }
 
 // Info describes the device, from what was read at open.
 func (d *Device) Info() driver.Info { return d.native.info }

@@ -110,10 +110,10 @@ func (x *span) begins(s *submission, waits bool) {
 	}
 	x.rec.Issued = x.tracer.now()
 	x.given = hostTimes{issued: x.rec.Issued}
-	if tl.device().timesOf() == NoTimes {
+	if deviceOf(tl).timesOf() == NoTimes {
 		return
 	}
-	if tl.device().times.unasked.Load() >= mostUnasked {
+	if deviceOf(tl).times.unasked.Load() >= mostUnasked {
 		return
 	}
 	calls := kind == work.Execute || kind == work.Collect || kind == work.Native // may take the host long
@@ -155,7 +155,7 @@ func (x *span) begun(s *submission, some bool) {
 		}
 	}
 	if !some {
-		x.letGoEvents(&tl.device().times, true)
+		x.letGoEvents(&deviceOf(tl).times, true)
 	}
 }
 
@@ -184,7 +184,7 @@ func (x *span) recorded(e *event) {
 
 // commandBegun is begun of a command of a recording.
 func (x *span) commandBegun(tl *timeline, c *CommandBuffer, i int) {
-	if x == nil || tl.device().timesOf() != CommandTimes {
+	if x == nil || deviceOf(tl).timesOf() != CommandTimes {
 		return
 	}
 	cmd := c.cmds.at(i)

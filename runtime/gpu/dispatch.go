@@ -90,7 +90,7 @@ func (q *Queue) launch(s *record, o Order, k *Kernel, g *Grid, ended bool) error
 			return fmt.Errorf("gpu: dispatch: %w", err)
 		}
 		s.kernel = k
-		s.uses = append(s.uses, k.exe)
+		s.uses = append(s.uses, (*codeUse)(k.exe))
 		if g.Begun != nil {
 			if err := g.Begun.hold(); err != nil {
 				s.drop()

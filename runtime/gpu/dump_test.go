@@ -80,7 +80,7 @@ func (d *Device) heldForParked() string {
 	defer d.native.mu.Unlock()
 	locks := map[mutex]string{}
 	for _, l := range d.native.lanes {
-		locks[&l.(*Channel).mu] = "Channel.mu"
+		locks[&l.(*channelLane).mu] = "Channel.mu"
 	}
 	for _, tl := range d.native.all() {
 		locks[&tl.ring.mu] = "ring.mu"

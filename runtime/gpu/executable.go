@@ -79,14 +79,12 @@ func (x *Executable) hold() error {
 	return nil
 }
 
-// use does nothing: the code is held. See holder.
-func (x *Executable) use(mark) error { return nil }
+// A codeUse is an executable as the scheduler knows it: work holds it, and that is all.
+type codeUse Executable
 
-// unuse does nothing. See holder.
-func (x *Executable) unuse(mark) (awaited bool) { return false }
-
-// letGo lets go of n references. See holder.
-func (x *Executable) letGo(n int32) { x.releaseAll(n) }
+func (*codeUse) use(mark) error            { return nil }
+func (*codeUse) unuse(mark) (awaited bool) { return false }
+func (u *codeUse) letGo(n int32)           { (*Executable)(u).releaseAll(n) }
 
 func (x *Executable) release() { x.releaseAll(1) }
 

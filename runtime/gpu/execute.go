@@ -258,7 +258,7 @@ func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
 	s.recording = c
-	s.uses = append(s.uses, c)
+	s.uses = append(s.uses, (*recordingUse)(c))
 	return q.submit(s, o)
 }
 
@@ -319,8 +319,12 @@ func (s *record) execute(tl *timeline) (started bool, err error) {
 	return started, err
 }
 
-// use notes that the work at a mark executes the recording, and those nested in it. See holder.
-func (c *CommandBuffer) use(m mark) error {
+// A recordingUse is a command buffer as the scheduler knows it.
+type recordingUse CommandBuffer
+
+// use notes that the work at a mark executes the recording, and those nested in it.
+func (u *recordingUse) use(m mark) error {
+	c := (*CommandBuffer)(u)
 	c.addUse(m)
 	for _, b := range c.foreign {
 		if !b.dev.native.borrow(m) {
@@ -338,17 +342,21 @@ func (c *CommandBuffer) addUse(m mark) {
 	}
 }
 
-// unuse undoes use. Any buffer of the recording may have been freed. See holder.
-func (c *CommandBuffer) unuse(m mark) (awaited bool) {
-	c.uses.lower(m)
-	for _, n := range c.nested {
-		n.unuse(m)
-	}
+// unuse undoes use. Any buffer of the recording may have been freed.
+func (u *recordingUse) unuse(m mark) (awaited bool) {
+	(*CommandBuffer)(u).lowerUse(m)
 	return true
 }
 
-// letGo ends n executions. See holder.
-func (c *CommandBuffer) letGo(n int32) { c.releaseAll(n) }
+func (c *CommandBuffer) lowerUse(m mark) {
+	c.uses.lower(m)
+	for _, n := range c.nested {
+		n.lowerUse(m)
+	}
+}
+
+// letGo ends n executions.
+func (u *recordingUse) letGo(n int32) { (*CommandBuffer)(u).releaseAll(n) }
 
 // target returns the buffer of a reference in an execution. It returns nil if the reference is to a
 // binding and no ranges are bound yet, and for no reference (-1).
@@ -398,10 +406,10 @@ func (c *CommandBuffer) find(b *block, binds []Range) error {
 	c.lost, c.using = true, b
 	for i := range c.sources {
 		s := &c.sources[i]
-		at := address{late: s.buffer}
+		at := address{late: (*bufferUse)(s.buffer)}
 		if slot := s.buffer.slot(); slot != nil {
 			r := &binds[slot.index]
-			if at = (address{driver.Ptr(r.Offset), r.Buffer}); !r.Buffer.late() {
+			if at = (address{driver.Ptr(r.Offset), (*bufferUse)(r.Buffer)}); !r.Buffer.late() {
 				at = address{ptr: r.Buffer.mem.Ptr + at.ptr}
 			}
 		} else if s.scratch {
@@ -431,7 +439,7 @@ func (c *CommandBuffer) find(b *block, binds []Range) error {
 func (c *CommandBuffer) findLive() error {
 	for _, i := range c.moving {
 		if r := &c.refers[i]; !r.depends() && r.buffer.late() {
-			ptr, err := (address{driver.Ptr(r.offset), r.buffer}).resolve()
+			ptr, err := (address{driver.Ptr(r.offset), (*bufferUse)(r.buffer)}).resolve()
 			if err != nil {
 				return err
 			}

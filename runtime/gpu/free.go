@@ -24,8 +24,12 @@ type memoryPart struct {
 
 var errInUse = errors.New("gpu: the memory is in use")
 
-// use notes that the work at a mark may use the memory. See holder.
-func (b *Buffer) use(m mark) error {
+// A bufferUse is a buffer as the scheduler knows it.
+type bufferUse Buffer
+
+// use notes that the work at a mark may use the memory.
+func (u *bufferUse) use(m mark) error {
+	b := (*Buffer)(u)
 	if b.from == pooled {
 		b.uses.add(m)
 	}
@@ -35,8 +39,9 @@ func (b *Buffer) use(m mark) error {
 	return nil
 }
 
-// unuse undoes use. A dealloca may have seen the mark if the memory has been freed. See holder.
-func (b *Buffer) unuse(m mark) (awaited bool) {
+// unuse undoes use. A dealloca may have seen the mark if the memory has been freed.
+func (u *bufferUse) unuse(m mark) (awaited bool) {
+	b := (*Buffer)(u)
 	if b.from != pooled {
 		return false
 	}
@@ -44,11 +49,14 @@ func (b *Buffer) unuse(m mark) (awaited bool) {
 	return b.state.Load() == isFreed
 }
 
-// letGo lets go of n references. See holder.
-func (b *Buffer) letGo(n int32) { b.releaseAll(n) }
+// letGo lets go of n references.
+func (u *bufferUse) letGo(n int32) { (*Buffer)(u).releaseAll(n) }
 
-// ptr returns where the memory is, if it is allocated. See memory.
-func (b *Buffer) ptr() (driver.Ptr, error) {
+// ptr returns where the memory is, if it is allocated.
+func (u *bufferUse) ptr() (driver.Ptr, error) { return (*Buffer)(u).address() }
+
+// address returns where the memory is, if it is allocated.
+func (b *Buffer) address() (driver.Ptr, error) {
 	switch b.state.Load() {
 	case isLive:
 		return b.mem.Ptr, nil
@@ -66,7 +74,7 @@ func (s *record) takeAway() (outcome, error) {
 	b := s.buffer
 	if !s.freed {
 		if !b.state.CompareAndSwap(isLive, isFreed) {
-			if _, err := b.ptr(); err != nil {
+			if _, err := b.address(); err != nil {
 				return refused, err
 			}
 			return refused, ErrUnallocated

@@ -50,7 +50,7 @@ func (b *Buffer) exportPooled() (MemoryHandle, error) {
 	if b.mem.Size == 0 {
 		return MemoryHandle{}, argument(op, "the buffer has no memory")
 	}
-	if _, err := (address{late: b}).resolve(); err != nil {
+	if _, err := b.address(); err != nil {
 		return MemoryHandle{}, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	h := MemoryHandle{Driver: d.native.of.Name(), Device: d.native.info.UUID, Size: b.mem.Size, Pooled: true}

@@ -81,7 +81,7 @@ func (r *record) drop() { r.tl.dev.recycle(&r.submission) }
 
 // keep has the submission use a buffer that the caller holds for it.
 func (r *record) keep(b *Buffer) {
-	r.uses = append(r.uses, b)
+	r.uses = append(r.uses, (*bufferUse)(b))
 	if b.dev != r.q.dev {
 		r.across, r.cold = true, true
 	}
@@ -155,8 +155,8 @@ func (r *record) leave(why error) {
 	}
 }
 
-// failure makes the error of a submission that fails. See owner.
-func (d *Device) failure(s *submission, err error) error {
+// failure makes the error of a submission that fails.
+func (*deviceOwner) failure(s *submission, err error) error {
 	r := recordOf(s)
 	return r.q.submitError(r.op.Kind, r.kernelName(), r.label, err)
 }
@@ -174,10 +174,10 @@ func isSubmitError(err error) bool {
 	return ok
 }
 
-// ofWork reports whether an error is one that work failed with. See owner.
-func (d *Device) ofWork(err error) bool { return isSubmitError(err) }
+// ofWork reports whether an error is one that work failed with.
+func (*deviceOwner) ofWork(err error) bool { return isSubmitError(err) }
 
-// streamFailed notes that a stream's semaphore fails. See owner.
-func (d *Device) streamFailed(s *submission, stream *sema.Semaphore, err error) {
+// streamFailed notes that a stream's semaphore fails.
+func (*deviceOwner) streamFailed(s *submission, stream *sema.Semaphore, err error) {
 	recordOf(s).noteFailure(stream, err)
 }
