@@ -67,7 +67,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	dev.stage.dev = dev
 	dev.native.init(drv, d, (*deviceOwner)(dev))
 	dev.native.adopts = dev.faces.adopter
-	dev.native.waits.Spin, dev.native.waits.Poll, dev.native.waits.Parked, dev.native.waits.Processors = opt.Spin, opt.Poll, dev.native.wanted, of
+	dev.native.waits.Spin, dev.native.waits.Poll, dev.native.waits.Processors = opt.Spin, opt.Poll, of
 	dev.prepareEvents()
 	if err := dev.native.open(); err != nil {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)

@@ -79,6 +79,7 @@ type owner interface {
 func (d *nativeDevice) init(drv driver.Device, of driver.Driver, by owner) {
 	d.drv, d.of, d.info, d.caps, d.owner = drv, of, drv.Info(), drv.Caps(), by
 	d.slots, d.ending.over = make(chan struct{}, callsAtOnce), make(chan struct{})
+	d.waits.Parked = d.wanted
 	d.poller = wake.NewPoller()
 	d.pending.init()
 	d.events.dev = d

@@ -130,7 +130,7 @@ func (p *Pool) order() *poolOrder { return (*poolOrder)(p) }
 
 // Done reports whether a timeline's stream has passed seq.
 func (o *poolOrder) Done(timeline int, seq uint64) bool {
-	return (*Pool)(o).timeline(timeline).passed.Load() >= seq
+	return (*Pool)(o).timeline(timeline).Passed(seq)
 }
 
 // After reports whether all later work of a timeline is ordered after seq of another.
@@ -182,7 +182,7 @@ func (p *Pool) tidyIfClosed() {
 func (p *Pool) hurry() {
 	if all := p.tls.Load(); all != nil {
 		for _, l := range *all {
-			l.poll(l.issued.Load(), 1)
+			l.poll(l.latest(), 1)
 		}
 	}
 }
