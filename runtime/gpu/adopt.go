@@ -29,26 +29,26 @@ func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 	case err != nil:
 		return nil, err
 	case d.faces.adopter == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 	case stream == 0:
 		return nil, argument(op, "no stream; the default stream is another one with each context, and cannot be adopted")
 	}
-	for _, tl := range d.native.all() {
-		if tl.h == stream && !tl.adopted {
-			return nil, argument(op, "stream %#x is that of %v", uintptr(stream), tl.queue)
+	for _, tl := range d.native.All() {
+		if tl.Stream == stream && !tl.Adopted {
+			return nil, argument(op, "stream %#x is that of %v", uintptr(stream), tl.Queue)
 		}
 	}
 	q := newQueue(d, -1)
-	q.tl.h, q.tl.adopted = stream, true
-	err := d.native.do(func() (err error) {
+	q.tl.Stream, q.tl.Adopted = stream, true
+	err := d.native.Do(func() (err error) {
 		if q.priority, err = d.faces.adopter.AdoptStream(stream); err == nil {
-			d.native.addTimeline(q.tl)
+			d.native.AddTimeline(q.tl)
 		}
 		return err
 	})
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, err)
 	}
 	return q, nil
 }
@@ -61,10 +61,10 @@ func (q *Queue) Close() error {
 	if q == nil || q.dev == nil {
 		return nil
 	}
-	if !q.tl.adopted {
+	if !q.tl.Adopted {
 		return argument("close", "%v is the device's own, and is closed with it", q)
 	}
-	q.tl.close()
+	q.tl.Close()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -56,7 +57,7 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 		return nil, argument("alloca", "the pool is of another device")
 	case p.closed.Load() && d.failed() == nil:
 		return nil, fmt.Errorf("gpu: alloca: pool: %w", ErrClosed)
-	case q.tl.adopted:
+	case q.tl.Adopted:
 		return nil, q.notOnAdopted(work.Alloca)
 	}
 	b := q.newBuffer(p, size)
@@ -70,7 +71,7 @@ func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	b.state.Store(isPending)
 	s := q.get(work.Alloca)
 	if p.opt.Zero {
-		s.op.Count = size
+		s.Op.Count = size
 	}
 	b.refs.Add(1)
 	s.buffer = b
@@ -93,111 +94,119 @@ func (q *Queue) newBuffer(p *Pool, size uint64) *Buffer {
 }
 
 // allocate has a native pool allocate. The caller holds the timeline's mu.
-func (p *Pool) allocate(tl *timeline, size uint64) (driver.Mem, error) {
+func (p *Pool) allocate(tl *engine.Timeline, size uint64) (driver.Mem, error) {
 	if err := canBe(size); err != nil {
 		return driver.Mem{}, err
 	}
 	if !p.keeps {
 		return p.allocateOpen(tl, size)
 	}
-	return deviceOf(tl).faces.pooling.AllocAsync(tl.h, p.native, size) // the pool is not closed before the device
+	return deviceOf(tl).faces.pooling.AllocAsync(tl.Stream, p.native, size) // the pool is not closed before the device
 }
 
 // allocateOpen is allocate for a pool that may be closed.
-func (p *Pool) allocateOpen(tl *timeline, size uint64) (m driver.Mem, err error) {
+func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err error) {
 	p.life.RLock()
 	defer p.life.RUnlock()
 	if err := p.ended(); err != nil {
 		return m, err
 	}
 	p.live.Add(1)
-	if m, err = deviceOf(tl).faces.pooling.AllocAsync(tl.h, p.native, size); err != nil {
+	if m, err = deviceOf(tl).faces.pooling.AllocAsync(tl.Stream, p.native, size); err != nil {
 		p.live.Add(-1)
 	}
 	return m, err
 }
 
 // crosses reports whether a native pool may make a timeline's stream wait for another one, whose memory it gives it.
-func (p *Pool) crosses(tl *timeline) bool {
+func (p *Pool) crosses(tl *engine.Timeline) bool {
 	freed := p.freed.Load()
 	return freed != nil && (freed != tl || p.shared.Load())
 }
 
 // allocaAction allocates memory of a pool.
-type allocaAction struct{ simpleAction }
+type allocaAction struct{ engine.SimpleAction }
 
-func (allocaAction) prepare(s *submission) (outcome, error) { return refused, recordOf(s).takeMemory() }
-
-// blocks reports whether a portable pool has to grow.
-func (allocaAction) blocks(s *submission) bool {
-	b := recordOf(s).buffer
-	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.tl))
+func (allocaAction) Prepare(s *engine.Submission) (engine.Outcome, error) {
+	return engine.Refused, recordOf(s).takeMemory()
 }
 
-func (allocaAction) holdsUp(s *submission, tl *timeline) bool {
+// Blocks reports whether a portable pool has to grow.
+func (allocaAction) Blocks(s *engine.Submission) bool {
+	b := recordOf(s).buffer
+	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.Timeline))
+}
+
+func (allocaAction) HoldsUp(s *engine.Submission, tl *engine.Timeline) bool {
 	return recordOf(s).buffer.pool.crosses(tl)
 }
 
-func (allocaAction) issue(s *submission, tl *timeline) (bool, error) { return recordOf(s).alloca(tl) }
+func (allocaAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
+	return recordOf(s).alloca(tl)
+}
 
-func (allocaAction) issued(s *submission, tl *timeline, broken bool) bool {
+func (allocaAction) Issued(s *engine.Submission, tl *engine.Timeline, broken bool) bool {
 	if broken {
 		recordOf(s).spoil(tl)
 	}
 	return false
 }
 
-func (allocaAction) undo(s *submission, how outcome) {
-	if how == early || how == foreign {
+func (allocaAction) Undo(s *engine.Submission, how engine.Outcome) {
+	if how == engine.Early || how == engine.Foreign {
 		recordOf(s).returnMemory(isPending)
 	} else {
 		recordOf(s).returnMemory(isFailed)
 	}
 }
 
-// retries reports whether a native pool has found no memory. A portable one has memory before the
+// Retries reports whether a native pool has found no memory. A portable one has memory before the
 // alloca is issued.
-func (allocaAction) retries(s *submission, err error) bool {
+func (allocaAction) Retries(s *engine.Submission, err error) bool {
 	b := recordOf(s).buffer
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
 }
 
-func (allocaAction) explain(s *submission, err error) error { return recordOf(s).buffer.holders(err) }
+func (allocaAction) Explain(s *engine.Submission, err error) error {
+	return recordOf(s).buffer.holders(err)
+}
 
 // deallocaAction gives memory back to a pool.
-type deallocaAction struct{ simpleAction }
+type deallocaAction struct{ engine.SimpleAction }
 
-func (deallocaAction) prepare(s *submission) (outcome, error) { return recordOf(s).takeAway() }
+func (deallocaAction) Prepare(s *engine.Submission) (engine.Outcome, error) {
+	return recordOf(s).takeAway()
+}
 
-func (deallocaAction) issue(s *submission, tl *timeline) (bool, error) {
+func (deallocaAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	r := recordOf(s)
-	err := r.buffer.deallocate(tl, tl.latest()+1)
+	err := r.buffer.deallocate(tl, tl.Latest()+1)
 	r.endAwait()
 	return err == nil, err
 }
 
-// issued reports whether the pool is closed. Then the memory goes back to the driver.
-func (deallocaAction) issued(s *submission, _ *timeline, _ bool) bool {
+// Issued reports whether the pool is closed. Then the memory goes back to the driver.
+func (deallocaAction) Issued(s *engine.Submission, _ *engine.Timeline, _ bool) bool {
 	return recordOf(s).buffer.pool.closed.Load()
 }
 
-func (deallocaAction) undo(s *submission, how outcome) {
+func (deallocaAction) Undo(s *engine.Submission, how engine.Outcome) {
 	r := recordOf(s)
 	switch how {
-	case early:
+	case engine.Early:
 		r.giveUpFree()
-	case foreign:
+	case engine.Foreign:
 		r.endAwait()
-	case deferred:
+	case engine.Deferred:
 		r.awaitUses()
 	}
 }
 
-func (deallocaAction) release(s *submission) {
+func (deallocaAction) Release(s *engine.Submission) {
 	r := recordOf(s)
 	r.giveUpFree()
 	if b := r.buffer; b != nil {
-		b.pool.maintain(mark{s.tl, s.seq})
+		b.pool.maintain(s.Timeline.At(s.Seq))
 		b.release()
 	}
 }
@@ -214,10 +223,10 @@ func (s *record) takeMemory() error {
 		return err
 	}
 	for collected := false; ; {
-		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.tl), p.order())
+		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.Timeline), p.order())
 		if err != nil {
 			if !collected && p.collects(b.mem.Size, err) {
-				p.dev.native.collect(s.mayBlock())
+				p.dev.native.Collect(s.MayBlock())
 				collected = true
 				continue
 			}
@@ -230,12 +239,12 @@ func (s *record) takeMemory() error {
 			return err
 		}
 		if block.Wait.Seq > 0 {
-			last := mark{p.timeline(block.Wait.Timeline), block.Wait.Seq}
-			if last.lost() != nil {
+			last := p.timeline(block.Wait.Timeline).At(block.Wait.Seq)
+			if last.Lost() != nil {
 				continue // nobody will know what that device does with the block: it stays taken
 			}
-			if !last.passed() {
-				s.deps.add(last)
+			if !last.Passed() {
+				s.Deps.Add(last)
 			}
 		}
 		b.mem.Ptr = driver.Ptr(block.Addr)
@@ -258,26 +267,26 @@ func (s *record) returnMemory(state int32) {
 }
 
 // spoil gives back what takeMemory took when a part of the alloca is in the stream.
-func (s *record) spoil(tl *timeline) {
+func (s *record) spoil(tl *engine.Timeline) {
 	b := s.buffer
 	if b.state.Load() == isLive {
 		return
 	}
 	if b.pool.blocks != nil && b.mem.Ptr != 0 {
-		b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.seq})
+		b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.Seq})
 		b.pool.tidyIfClosed()
 	}
 	b.state.Store(isFailed)
 }
 
 // alloca makes the native calls of an allocation.
-func (s *record) alloca(tl *timeline) (started bool, err error) {
+func (s *record) alloca(tl *engine.Timeline) (started bool, err error) {
 	b := s.buffer
 	native := b.pool.blocks == nil
 	if native {
 		m, err := b.pool.allocate(tl, b.mem.Size)
 		if err != nil {
-			if !s.act.retries(&s.submission, err) {
+			if !s.Action.Retries(&s.Submission, err) {
 				b.state.Store(isFailed)
 			}
 			return false, err
@@ -290,7 +299,7 @@ func (s *record) alloca(tl *timeline) (started bool, err error) {
 		b.goLive()
 	}
 	if b.pool.opt.Zero {
-		if err := tl.dev.drv.Fill(tl.h, b.mem.Ptr, 0, 1, b.mem.Size); err != nil {
+		if err := tl.Device.Native.Fill(tl.Stream, b.mem.Ptr, 0, 1, b.mem.Size); err != nil {
 			return native, err
 		}
 	}
@@ -348,8 +357,8 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 		return argument("dealloca", "no buffer")
 	case q.dev == nil:
 		return errZero
-	case b.dev != q.dev && b.dev.native.of != q.dev.native.of:
-		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.native.of.Name(), q.dev.native.of.Name())
+	case b.dev != q.dev && b.dev.native.Driver != q.dev.native.Driver:
+		return argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.native.Driver.Name(), q.dev.native.Driver.Name())
 	case b.recordedIn() != nil:
 		return argument("dealloca", "a binding of a command buffer, or a buffer of its Alloca: neither is allocated by a queue")
 	case b.from != pooled || b.mem.Size == 0:
@@ -363,10 +372,10 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
 	}
-	if q.tl.adopted {
+	if q.tl.Adopted {
 		return q.notOnAdopted(work.Dealloca)
 	}
-	if b.home != q && b.pool.native != 0 && (b.dev != q.dev || b.dev.native.caps.PoolsByStream) {
+	if b.home != q && b.pool.native != 0 && (b.dev != q.dev || b.dev.native.Caps.PoolsByStream) {
 		return q.deallocaElsewhere(o, b)
 	}
 	r := q.get(work.Dealloca)
@@ -394,14 +403,14 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 		return fmt.Errorf("gpu: dealloca on %v: %w", q, err)
 	}
 	if t := o.Timing; t != nil && t.dev == q.dev && q.dev != b.dev {
-		return argument("dealloca", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.dev.native.info.Name, q.dev.native.info.Name)
+		return argument("dealloca", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.dev.native.Info.Name, q.dev.native.Info.Name)
 	}
 	if q.failed() != nil {
 		return q.submit(q.get(work.Barrier), o) // which fails, and does not tell o.Free
 	}
 	turn := new(Semaphore)
 	s := b.home.get(work.Dealloca)
-	s.mode = untilReached
+	s.Mode = engine.UntilReached
 	if err := s.free(b); err != nil {
 		return err
 	}
@@ -429,11 +438,11 @@ func (b *Buffer) Dealloca(o Order) error {
 // deallocate gives memory that takeAway has taken back to the pool, a portable one behind a submission. The caller holds the
 // timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
 // what somebody else has by then.
-func (b *Buffer) deallocate(tl *timeline, seq uint64) error {
+func (b *Buffer) deallocate(tl *engine.Timeline, seq uint64) error {
 	b.state.Store(isGone)
 	b.dev.buffers.remove(b)
 	if b.pool.blocks == nil {
-		return b.freeAsync(tl, tl.h)
+		return b.freeAsync(tl, tl.Stream)
 	}
 	return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: seq})
 }
@@ -446,7 +455,7 @@ func (b *Buffer) hasGone() bool {
 
 // freeAsync has a native pool free the memory in the stream h, which is the timeline's except in the end.
 // The caller holds the timeline's mu.
-func (b *Buffer) freeAsync(tl *timeline, h driver.Stream) error {
+func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 	p := b.pool
 	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
 		p.shared.Store(true)
@@ -475,7 +484,7 @@ func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 		return errors.Join(err, p.tidySoon())
 	}
 	if h == 0 {
-		h = tl.h
+		h = tl.Stream
 	}
-	return tl.locked(func() error { return b.freeAsync(tl, h) })
+	return tl.Locked(func() error { return b.freeAsync(tl, h) })
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -25,8 +26,8 @@ type block struct {
 	graphs []graphOf      // of the parts; under the recording's mu
 
 	// Under blockMu of the recording:
-	taken bool // by an execution that has parts left to issue
-	last  mark // behind all work that has used it
+	taken bool        // by an execution that has parts left to issue
+	last  engine.Mark // behind all work that has used it
 }
 
 // A run is an execution that needs a block. The submissions of its parts share it.
@@ -90,18 +91,18 @@ func (s *record) takeBlock() bool {
 // comesAfter reports whether the execution comes after a mark: the work there has been passed, or is
 // ordered before by the execution's timeline or its waits. If the recording has timestamps, and events
 // cannot be recorded again before the host has seen them done, only passed work counts.
-func (s *record) comesAfter(m mark) bool {
-	if m.tl == nil || m.passed() || m.retiring() {
+func (s *record) comesAfter(m engine.Mark) bool {
+	if m.Timeline == nil || m.Passed() || m.Retiring() {
 		return true
 	}
-	if s.run.of.timers > 0 && !s.q.dev.native.caps.RerecordEvents {
+	if s.run.of.timers > 0 && !s.q.dev.native.Caps.RerecordEvents {
 		return false
 	}
-	if s.tl.covers(m.tl, m.seq) {
+	if s.Timeline.Covers(m.Timeline, m.Seq) {
 		return true
 	}
-	for _, w := range s.waits {
-		if how, p := w.Semaphore.Next(w.Value, nil); how == sema.Ordered && p.Producer == m.tl && p.Seq >= m.seq {
+	for _, w := range s.Waits {
+		if how, p := w.Semaphore.Next(w.Value, nil); how == sema.Ordered && p.Producer == m.Timeline && p.Seq >= m.Seq {
 			return true
 		}
 	}
@@ -119,8 +120,8 @@ func (s *record) findBlock() error {
 	}
 	// Other work may signal the points by now that were waited for a moment ago, so the mark is a wait
 	// of its own. It mostly costs nothing.
-	if m := r.block.last; !r.begun && m.tl != nil && m.tl != s.tl && !m.passed() {
-		s.deps.add(m)
+	if m := r.block.last; !r.begun && m.Timeline != nil && m.Timeline != s.Timeline && !m.Passed() {
+		s.Deps.Add(m)
 	}
 	return nil
 }
@@ -148,16 +149,16 @@ func (s *record) addBlock() error {
 
 // askBlocks asks the device which blocks are still in use.
 func (c *CommandBuffer) askBlocks() {
-	var uses frontier
+	var uses engine.Frontier
 	c.blockMu.Lock()
 	for _, b := range c.blocks {
-		if !b.taken && b.last.tl != nil { // it may have become free a moment ago
-			uses.add(b.last)
+		if !b.taken && b.last.Timeline != nil { // it may have become free a moment ago
+			uses.Add(b.last)
 		}
 	}
 	c.blockMu.Unlock()
 	for _, m := range uses {
-		m.tl.poll(m.seq, 1)
+		m.Timeline.Poll(m.Seq, 1)
 	}
 }
 
@@ -179,7 +180,7 @@ func (c *CommandBuffer) makeBlock() (*block, error) {
 		c.keepBlock(b)
 		return b, nil
 	}
-	err := c.dev.native.do(func() error { // the device gives nothing back meanwhile
+	err := c.dev.native.Do(func() error { // the device gives nothing back meanwhile
 		for range c.timers {
 			e, err := c.dev.faces.timers.NewTimer()
 			if err != nil {
@@ -207,16 +208,16 @@ func (c *CommandBuffer) keepBlock(b *block) {
 }
 
 // leaveBlock is run.leaveBlock for the submission's part.
-func (s *record) leaveBlock(m mark) {
+func (s *record) leaveBlock(m engine.Mark) {
 	s.run.leaveBlock(m)
 	s.run = nil
 }
 
 // leaveBlock notes that a part of the execution has been issued, as m, or never will be, if m is zero.
-func (r *run) leaveBlock(m mark) {
+func (r *run) leaveBlock(m engine.Mark) {
 	r.of.blockMu.Lock()
 	defer r.of.blockMu.Unlock()
-	if m.tl != nil {
+	if m.Timeline != nil {
 		r.begun, r.block.last = true, m
 	}
 	if r.left--; r.left == 0 && r.block != nil {
@@ -249,7 +250,7 @@ func (b *block) destroy(d *Device) (errs []error) {
 
 func (b *block) destroyTimers(d *Device) (errs []error) {
 	for _, e := range b.timers {
-		errs = append(errs, d.native.drv.DestroyEvent(e))
+		errs = append(errs, d.native.Native.DestroyEvent(e))
 	}
 	return errs
 }

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -56,10 +57,10 @@ type Buffer struct {
 	state  atomic.Int32 // of memory from a pool: mem says where unless that is pending or has failed; pending for a binding
 	closed atomic.Bool
 	from   origin
-	pool   *Pool  // that it is from
-	home   *Queue // that allocated it from there
-	uses   uses   // of memory from a pool
-	rare   *rare  // what few have, for many are made
+	pool   *Pool       // that it is from
+	home   *Queue      // that allocated it from there
+	uses   engine.Uses // of memory from a pool
+	rare   *rare       // what few have, for many are made
 
 	before, after *Buffer // in the device's list
 }
@@ -94,11 +95,11 @@ const (
 func (d *Device) Has(kind MemKind) bool {
 	switch kind {
 	case DeviceMem, HostMem, WriteCombinedMem:
-		return d.native.drv != nil
+		return d.native.Native != nil
 	case ManagedMem:
-		return d.native.caps.Managed
+		return d.native.Caps.Managed
 	case CommMem:
-		return d.native.caps.Comms
+		return d.native.Caps.Comms
 	case ShareableMem:
 		return d.faces.memSharing != nil
 	}
@@ -123,19 +124,19 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	began := d.opt.Tracer.begin()
 	err := canBe(size)
 	if err == nil {
-		err = d.collecting(kind, size, func() error { return d.native.do(func() error { return b.allocate(kind) }) })
+		err = d.collecting(kind, size, func() error { return d.native.Do(func() error { return b.allocate(kind) }) })
 	}
 	d.opt.Tracer.event(TraceAlloc, d, began, "", size, err)
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.native.Info.Name, err)
 	}
 	return b, nil
 }
 
 // allocate has the driver allocate the memory. It runs on a bound thread.
 func (b *Buffer) allocate(kind MemKind) error {
-	m, err := b.dev.native.drv.Alloc(kind, b.mem.Size)
+	m, err := b.dev.native.Native.Alloc(kind, b.mem.Size)
 	if err == nil {
 		b.mem, b.from = m, allocated
 		b.dev.buffers.add(b)
@@ -198,12 +199,12 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 		d.buffers.add(b)
 		return b, nil
 	}
-	if !d.native.caps.HostRegister {
-		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.native.info.Name, driver.ErrUnsupported)
+	if !d.native.Caps.HostRegister {
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.native.Info.Name, driver.ErrUnsupported)
 	}
 	b.mem.Host = unsafe.Pointer(unsafe.SliceData(mem))
 	pin := func() error {
-		return d.native.do(func() (err error) {
+		return d.native.Do(func() (err error) {
 			b.mem.Ptr, err = d.register(b.mem.Host, b.mem.Size, read)
 			if err == nil {
 				b.from = registered
@@ -219,7 +220,7 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 		err = pin()
 	}
 	if err != nil {
-		d.native.check(err)
+		d.native.Check(err)
 		var why string
 		switch is, closed := d.buffers.pinned(b); {
 		case closed:
@@ -227,7 +228,7 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 		case is:
 			why = "a buffer has this memory that is not closed: use it, or close it first: "
 		}
-		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %s%w", len(mem), d.native.info.Name, why, err)
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %s%w", len(mem), d.native.Info.Name, why, err)
 	}
 	return b, nil
 }
@@ -241,7 +242,7 @@ func (d *Device) unpin(of *Buffer) {
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
 	defer cancel()
 	wake.Until(ctx, func() bool {
-		d.native.collect(true)
+		d.native.Collect(true)
 		_, closed := d.buffers.pinned(of)
 		return !closed || d.failed() != nil
 	})
@@ -275,12 +276,12 @@ func (s *bufferStats) pinned(of *Buffer) (is, closed bool) {
 // register pins memory of the program's, which is only read or not. Memory of which a page is pinned for writing, too, cannot be
 // pinned for reading, but as other memory. It runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
-	if !read || !d.native.caps.ReadOnlyRegister {
-		return d.native.drv.Register(host, size)
+	if !read || !d.native.Caps.ReadOnlyRegister {
+		return d.native.Native.Register(host, size)
 	}
-	ptr, err := d.native.drv.(driver.ReadOnlyRegistrar).RegisterReadOnly(host, size)
+	ptr, err := d.native.Native.(driver.ReadOnlyRegistrar).RegisterReadOnly(host, size)
 	if err != nil && !errors.Is(err, driver.ErrLost) {
-		if p, e := d.native.drv.Register(host, size); e == nil {
+		if p, e := d.native.Native.Register(host, size); e == nil {
 			return p, nil
 		}
 	}
@@ -367,10 +368,10 @@ func (b *Buffer) Close() error {
 	}
 	if b.lent() { // somebody waits until it is used no more
 		b.rare.awaited.Store(true)
-		b.dev.native.short.Add(1)
-		b.dev.native.askAll()
+		b.dev.native.Short.Add(1)
+		b.dev.native.AskAll()
 	} else if b.from == pooled && b.pool.closed.Load() {
-		b.dev.native.askAll()
+		b.dev.native.AskAll()
 	}
 	b.release()
 	return nil
@@ -422,10 +423,10 @@ func (b *Buffer) releaseAll(n int32) {
 		}
 		return
 	}
-	b.dev.native.reclaim(func() {
+	b.dev.native.Reclaim(func() {
 		s := &b.dev.buffers
 		if s.removeToFree(b) {
-			b.dev.native.notTaken(b.free(0))
+			b.dev.native.NotTaken(b.free(0))
 			s.freed(b)
 		}
 	})
@@ -436,9 +437,9 @@ func (b *Buffer) releaseAll(n int32) {
 func (b *Buffer) free(h driver.Stream) (err error) {
 	switch b.from {
 	case allocated:
-		err = b.dev.native.drv.Free(b.mem)
+		err = b.dev.native.Native.Free(b.mem)
 	case registered:
-		err = b.dev.native.drv.Unregister(b.mem.Host)
+		err = b.dev.native.Native.Unregister(b.mem.Host)
 	case pooled:
 		err = b.pool.giveBack(b, h)
 	case opened:
@@ -457,7 +458,7 @@ func (b *Buffer) over() {
 		b.rare.exe.release()
 	}
 	if b.rare.awaited.Load() {
-		b.dev.native.short.Add(-1)
+		b.dev.native.Short.Add(-1)
 	}
 	if b.lent() {
 		go b.rare.freed()
@@ -471,15 +472,15 @@ type Range struct {
 }
 
 // check returns the address of a range that a queue can use.
-func (r Range) check(op string, q *Queue) (address, error) {
+func (r Range) check(op string, q *Queue) (engine.Address, error) {
 	if r.Buffer != nil && r.Buffer.recordedIn() != nil {
-		return address{}, argument(op, "a binding of a command buffer, or a buffer of its Alloca, outside of it")
+		return engine.Address{}, argument(op, "a binding of a command buffer, or a buffer of its Alloca, outside of it")
 	}
 	return r.checkOn(op, q.dev)
 }
 
 // checkTo is check for a range that is written to.
-func (r Range) checkTo(op string, q *Queue) (address, error) {
+func (r Range) checkTo(op string, q *Queue) (engine.Address, error) {
 	at, err := r.check(op, q)
 	if err == nil {
 		err = r.writable(op)
@@ -498,26 +499,26 @@ func (r Range) writable(op string) error {
 func (b *Buffer) readOnly() bool { return b.rare != nil && b.rare.read }
 
 // checkOn is check for what is on a device, command buffers included.
-func (r Range) checkOn(op string, d *Device) (address, error) {
+func (r Range) checkOn(op string, d *Device) (engine.Address, error) {
 	b := r.Buffer
 	switch {
 	case !b.exists():
-		return address{}, argument(op, "no buffer")
+		return engine.Address{}, argument(op, "no buffer")
 	case d == nil:
-		return address{}, errZero
-	case b.dev != d && b.dev.native.of != d.native.of:
-		return address{}, argument(op, "the buffer is of driver %s, the queue of %s", b.dev.native.of.Name(), d.native.of.Name())
+		return engine.Address{}, errZero
+	case b.dev != d && b.dev.native.Driver != d.native.Driver:
+		return engine.Address{}, argument(op, "the buffer is of driver %s, the queue of %s", b.dev.native.Driver.Name(), d.native.Driver.Name())
 	case r.Offset == outside && r.Size == outside:
-		return address{}, fmt.Errorf("gpu: %s: elements that are not in the slice that they were taken from: the indices given to Slice are reversed, negative or too large: %w", op, ErrRange)
+		return engine.Address{}, fmt.Errorf("gpu: %s: elements that are not in the slice that they were taken from: the indices given to Slice are reversed, negative or too large: %w", op, ErrRange)
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
-		return address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, ErrRange)
+		return engine.Address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, ErrRange)
 	case b.late():
 		if b.hasGone() && b.dev.failed() == nil { // else it went with its device, which is told as for other buffers
-			return address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, ErrUnallocated)
+			return engine.Address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, ErrUnallocated)
 		}
-		return address{driver.Ptr(r.Offset), (*bufferUse)(b)}, nil
+		return engine.Address{Ptr: driver.Ptr(r.Offset), Late: (*bufferUse)(b)}, nil
 	}
-	return address{b.mem.Ptr + driver.Ptr(r.Offset), nil}, nil
+	return engine.Address{Ptr: b.mem.Ptr + driver.Ptr(r.Offset)}, nil
 }
 
 // bufferStats lists a device's buffers.

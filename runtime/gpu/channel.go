@@ -117,12 +117,12 @@ func (d *Device) comms(op string) (driver.Comms, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	if d.native.caps.Comms {
-		if c, ok := d.native.drv.(driver.Comms); ok {
+	if d.native.Caps.Comms {
+		if c, ok := d.native.Native.(driver.Comms); ok {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
+	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 }
 
 // NewChannelID makes an id. The ranks will find each other through this process, which must go on until they have. It blocks
@@ -132,17 +132,17 @@ func (d *Device) NewChannelID() (ChannelID, error) {
 	if err != nil {
 		return ChannelID{}, err
 	}
-	if err := d.native.stay(); err != nil {
+	if err := d.native.Stay(); err != nil {
 		return ChannelID{}, err
 	}
-	defer d.native.leave()
+	defer d.native.Leave()
 	var id driver.UniqueID
-	err = d.native.onBound(func() (err error) {
+	err = d.native.OnBound(func() (err error) {
 		id, err = comms.NewUniqueID()
 		return err
 	})
 	if err != nil {
-		return ChannelID{}, fmt.Errorf("gpu: channel id on %s: %w", d.native.info.Name, err)
+		return ChannelID{}, fmt.Errorf("gpu: channel id on %s: %w", d.native.Info.Name, err)
 	}
 	return ChannelID(id), nil
 }
@@ -238,22 +238,22 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if err != nil {
 		return nil, err
 	}
-	if err := d.native.stay(); err != nil { // else its thread could call the driver after the device has been closed
+	if err := d.native.Stay(); err != nil { // else its thread could call the driver after the device has been closed
 		return nil, err
 	}
-	defer d.native.leave()
+	defer d.native.Leave()
 	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
-		channelThread: channelThread{thread: wake.NewThread(&d.native.waits)}}
+		channelThread: channelThread{thread: wake.NewThread(&d.native.Waits)}}
 	c.channelLife.init()
 	c.q = newQueue(d, -1)
-	c.q.tl.lane = (*channelLane)(c)
+	c.q.tl.Lane = (*channelLane)(c)
 	started := make(chan error, 1)
 	go c.run(started)
 	if err := <-started; err != nil {
 		<-c.entered[channelEnded]
-		return nil, fmt.Errorf("gpu: channel on %s: %w", d.native.info.Name, err)
+		return nil, fmt.Errorf("gpu: channel on %s: %w", d.native.Info.Name, err)
 	}
-	err = d.native.addLane((*channelLane)(c), c.q.tl)
+	err = d.native.AddLane((*channelLane)(c), c.q.tl)
 	made := false
 	if err == nil {
 		made, err = c.make(ctx, parent, begin)
@@ -261,7 +261,7 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if made {
 		return c, nil
 	}
-	d.native.check(err)
+	d.native.Check(err)
 	if err != nil && parent != nil && c.handle() != 0 { // which a driver may have to abort to take this one back
 		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
 	}
@@ -276,7 +276,7 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		if parent != nil {
 			of = "made of rank"
 		}
-		return nil, fmt.Errorf("gpu: channel on %s: %s %d of %d: %w", d.native.info.Name, of, o.Rank, o.Count, err)
+		return nil, fmt.Errorf("gpu: channel on %s: %s %d of %d: %w", d.native.Info.Name, of, o.Rank, o.Count, err)
 	}
 	return nil, nil
 }
@@ -362,7 +362,7 @@ func (c *Channel) isPlain(op string) error {
 		return nil
 	}
 	return fmt.Errorf("gpu: channel on %s: %s: it was joined plainly (ChannelOptions.Plain), for ranks of other programs, and lacks the communicators "+
-		"besides of which others are made (ncclCommSplit by all ranks): make the new channel under an id of its own: %w", c.dev.native.info.Name, op, driver.ErrUnsupported)
+		"besides of which others are made (ncclCommSplit by all ranks): make the new channel under an id of its own: %w", c.dev.native.Info.Name, op, driver.ErrUnsupported)
 }
 
 // Rank returns the rank of the channel's end.
@@ -437,14 +437,14 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	}
 	if c.limits != nil {
 		if err := c.limits.CheckShrink(c.asked); err != nil {
-			return nil, fmt.Errorf("gpu: channel on %s: shrink: %w", c.dev.native.info.Name, err)
+			return nil, fmt.Errorf("gpu: channel on %s: shrink: %w", c.dev.native.Info.Name, err)
 		}
 	}
 	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
 	if abort {
 		why := fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude)
 		if err := c.setFailure(channelShrinking, why); !errors.Is(err, why) {
-			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, or was closed: close it, and make a new one: %w", c.dev.native.info.Name, c.failed())
+			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, or was closed: close it, and make a new one: %w", c.dev.native.Info.Name, c.failed())
 		}
 		c.failAll()
 	}
@@ -538,7 +538,7 @@ func (c *Channel) idle(ctx context.Context) error {
 		if err = c.failed(); err != nil || !c.busy() {
 			return true
 		}
-		c.q.tl.poll(c.q.tl.latest(), 1)
+		c.q.tl.Poll(c.q.tl.Latest(), 1)
 		return false
 	})
 	if !ended {

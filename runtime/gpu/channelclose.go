@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -27,9 +28,9 @@ func (c *Channel) Shutdown(ctx context.Context) error {
 	if c == nil || c.dev == nil {
 		return nil
 	}
-	err, returned := c.closer.close(ctx, c.close, func() time.Duration { return 2*abortTime + 3*giveBackTime })
+	err, returned := c.closer.close(ctx, c.close, func() time.Duration { return 2*abortTime + 3*engine.GiveBackTime })
 	if !returned {
-		err = fmt.Errorf("gpu: channel on %s: close: a call of the library does not return: %w: %w", c.dev.native.info.Name, driver.ErrBusy, ctx.Err())
+		err = fmt.Errorf("gpu: channel on %s: close: a call of the library does not return: %w: %w", c.dev.native.Info.Name, driver.ErrBusy, ctx.Err())
 	}
 	return err
 }
@@ -46,16 +47,16 @@ func (c *Channel) close(ctx context.Context) error {
 		}
 		c.cancel(errChannelClosed) // also what comes back because it waits for another driver's device
 		c.signal()
-		c.q.tl.poll(c.q.tl.latest(), 1)
+		c.q.tl.Poll(c.q.tl.Latest(), 1)
 		return true
 	}
 	var unended error
-	within, cancel := lasting(ctx)
+	within, cancel := engine.Lasting(ctx)
 	defer cancel()
-	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.native.loss() != nil }) {
+	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.native.Loss() != nil }) {
 		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", ErrClosed, ctx.Err())
 	}
-	if lost := c.dev.native.loss(); lost != nil {
+	if lost := c.dev.native.Loss(); lost != nil {
 		c.fail(lost)
 	} else if c.busy() {
 		c.fail(cmp.Or(unended, errChannelClosed))
@@ -67,7 +68,7 @@ func (c *Channel) close(ctx context.Context) error {
 	}
 	done, back := make(chan error, 1), make(chan struct{})
 	c.post(func() { done <- c.destroy(aborted, back) })
-	within, cancel = lasting(ctx)
+	within, cancel = engine.Lasting(ctx)
 	defer cancel()
 	select {
 	case <-back:
@@ -89,13 +90,13 @@ func (c *Channel) close(ctx context.Context) error {
 		late, cancel := context.WithTimeout(context.Background(), abortTime)
 		wake.Until(late, func() bool { return !busy() }) // all that waited comes by as failed
 		cancel()
-		c.awaitAbort(giveBackTime) // which has come when there was nothing left to abort, or is over but for the library
+		c.awaitAbort(engine.GiveBackTime) // which has come when there was nothing left to abort, or is over but for the library
 		c.mu.Lock()
 		c.finish(channelClosed)
 		<-c.entered[channelEnded] // its last call of the driver, before the device is closed
 	}
 	if unended != nil {
-		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.native.info.Name, unended), err)
+		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.native.Info.Name, unended), err)
 	}
 	return err
 }
@@ -117,7 +118,7 @@ func (c *Channel) finish(p channelPhase) {
 	c.mu.Unlock()
 	c.signal()
 	for _, s := range over {
-		c.dev.native.failSubmission(&s.submission, c.failed())
+		c.dev.native.FailSubmission(&s.Submission, c.failed())
 	}
 }
 
@@ -138,7 +139,7 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	owed := c.hand.owed
 	c.hand.owed = nil
 	c.finish(channelAbandoned)
-	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.native.info.Name, Err: c.failed()}, owed...)
+	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.native.Info.Name, Err: c.failed()}, owed...)
 	late := fmt.Errorf("gpu: channel: the library "+what+": %w", abortTime, ErrClosed)
 	return errors.Join(late, c.notAborted()), true
 }
@@ -147,7 +148,7 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 func (c *Channel) notAborted() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unaborted == nil || c.dev.native.loss() != nil {
+	if c.unaborted == nil || c.dev.native.Loss() != nil {
 		return nil
 	}
 	return fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unaborted)
@@ -159,7 +160,7 @@ func (c *Channel) notAborted() error {
 func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	var errs []error
 	add := func(err error) {
-		if err != nil && c.dev.native.loss() == nil { // nothing works on a lost device, and nobody can help it
+		if err != nil && c.dev.native.Loss() == nil { // nothing works on a lost device, and nobody can help it
 			errs = append(errs, err)
 		}
 	}
@@ -195,13 +196,13 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	late, cancel := context.WithTimeout(context.Background(), abortTime)
 	defer cancel()
 	wake.Until(late, func() bool {
-		err = tl.settle(late)
-		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.loss() != nil // also if the stream has not ended in time
+		err = tl.Settle(late)
+		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.Loss() != nil // also if the stream has not ended in time
 	})
-	c.dev.native.check(err)
+	c.dev.native.Check(err)
 	leave := func() error { // the stream, to the device's Close, if that knows of the channel
-		if !slices.Contains(c.dev.native.listLanes(), lane((*channelLane)(c))) {
-			add(c.dev.native.drv.DestroyStream(tl.h))
+		if !slices.Contains(c.dev.native.ListLanes(), engine.Lane((*channelLane)(c))) {
+			add(c.dev.native.Native.DestroyStream(tl.Stream))
 		}
 		return summarize(errs)
 	}
@@ -209,14 +210,14 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 		add(c.stuck(err))
 		return leave()
 	}
-	mark{tl, tl.latest()}.await(context.Background())
-	if c.dev.native.loss() != nil {
+	tl.At(tl.Latest()).Await(context.Background())
+	if c.dev.native.Loss() != nil {
 		return leave()
 	}
-	tl.trim()
-	tl.end()
-	c.dev.native.removeLane((*channelLane)(c), tl)
-	add(c.dev.native.drv.DestroyStream(tl.h))
+	tl.Trim()
+	tl.End()
+	c.dev.native.RemoveLane((*channelLane)(c), tl)
+	add(c.dev.native.Native.DestroyStream(tl.Stream))
 	return summarize(errs)
 }
 

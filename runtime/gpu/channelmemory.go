@@ -121,7 +121,7 @@ func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.
 		if failed := c.Err(); failed != nil {
 			err = failed
 		}
-		return nil, fmt.Errorf("gpu: %s of %d bytes on %s: %w", op, b.mem.Size, c.dev.native.info.Name, err)
+		return nil, fmt.Errorf("gpu: %s of %d bytes on %s: %w", op, b.mem.Size, c.dev.native.Info.Name, err)
 	}
 	return m, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -50,12 +51,12 @@ var errChannelClosed = fmt.Errorf("gpu: channel: %w", ErrClosed)
 
 // channelLife is how far a channel has come, and why it has failed. What is not atomic is under the channel's mu.
 type channelLife struct {
-	state     atomic.Int32                 // the phase; changed under mu
-	entered   [channelPhases]chan struct{} // each is closed when that phase begins; those of phases that may come twice are not
-	failure   atomic.Pointer[failure]      // set before channelShrinking or channelAborting begins, and by nothing else
-	abortedAt time.Time                    // when channelShrinking or channelAborting began, or the thread has come back since
-	inAbort   bool                         // the library is aborting the communicator
-	unaborted error                        // why the communicator could not be aborted
+	state     atomic.Int32                   // the phase; changed under mu
+	entered   [channelPhases]chan struct{}   // each is closed when that phase begins; those of phases that may come twice are not
+	failure   atomic.Pointer[engine.Failure] // set before channelShrinking or channelAborting begins, and by nothing else
+	abortedAt time.Time                      // when channelShrinking or channelAborting began, or the thread has come back since
+	inAbort   bool                           // the library is aborting the communicator
+	unaborted error                          // why the communicator could not be aborted
 	closer    closer
 }
 
@@ -106,7 +107,7 @@ func (c *Channel) move(p channelPhase) bool {
 // Err returns why the channel has failed, nil if it has not.
 func (c *Channel) Err() error {
 	if f := c.failure.Load(); f != nil {
-		return f.err
+		return f.Err
 	}
 	return nil
 }
@@ -136,13 +137,13 @@ func (c *Channel) fail(err error) {
 // earlier reason, which leaves its phase as it is, or not at all, if it is closed. The caller calls failAll, as soon as it holds no locks.
 func (c *Channel) setFailure(p channelPhase, err error) error {
 	c.mu.Lock()
-	e := &ChannelError{c.dev.native.info.Name, c.opt.Name, c.rank, c.count, err} // rank and count may be about to be set
-	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &failure{e})
+	e := &ChannelError{c.dev.native.Info.Name, c.opt.Name, c.rank, c.count, err} // rank and count may be about to be set
+	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &engine.Failure{Err: e})
 	if first {
 		c.move(p)
 	}
 	c.mu.Unlock()
-	if first && !errors.Is(err, ErrClosed) && c.dev.native.loss() == nil { // the loss of a device is told for itself
+	if first && !errors.Is(err, ErrClosed) && c.dev.native.Loss() == nil { // the loss of a device is told for itself
 		c.dev.opt.Tracer.lostChannel(c.dev, e)
 	}
 	return c.Err()
@@ -159,7 +160,7 @@ func (t *Tracer) lostChannel(d *Device, e *ChannelError) {
 // failAll fails what has been submitted to a channel that has failed. What is in its stream holds what it uses until the stream has passed it.
 func (c *Channel) failAll() {
 	if err := c.Err(); err != nil {
-		sema.Release(c.q.tl.failInFlight(err))
+		sema.Release(c.q.tl.FailInFlight(err))
 		c.cancel(err)
 		c.signal()
 	}
@@ -167,19 +168,19 @@ func (c *Channel) failAll() {
 
 // cancel makes ready, as failed, what has been submitted and still waits.
 func (c *Channel) cancel(err error) {
-	c.q.tl.cancelParked(err)
+	c.q.tl.CancelParked(err)
 }
 
 // abort aborts the communicator, on a goroutine of its own, for the channel's thread may be in the library: but on that if the driver
 // binds no other.
 func (c *Channel) abort() {
 	defer c.to(channelAborted)
-	if c.dev.native.stay() != nil {
+	if c.dev.native.Stay() != nil {
 		return // the device has given up on the channel
 	}
-	defer c.dev.native.leave()
+	defer c.dev.native.Leave()
 	isBound := false
-	c.noteAbort(c.dev.native.bound(func() error {
+	c.noteAbort(c.dev.native.Bound(func() error {
 		isBound = true
 		return c.abortComm()
 	}))

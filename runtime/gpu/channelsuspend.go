@@ -29,7 +29,7 @@ func (c *Channel) Stats() (ChannelStats, error) {
 		return err
 	})
 	if err != nil {
-		return ChannelStats{}, fmt.Errorf("gpu: channel on %s: stats: %w", c.dev.native.info.Name, err)
+		return ChannelStats{}, fmt.Errorf("gpu: channel on %s: stats: %w", c.dev.native.Info.Name, err)
 	}
 	return s, nil
 }
@@ -56,7 +56,7 @@ func (c *Channel) Suspend(ctx context.Context) error {
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
 	if c.phase() == channelSuspended {
-		return fmt.Errorf("gpu: channel on %s: suspend: it is: %w", c.dev.native.info.Name, ErrSuspended)
+		return fmt.Errorf("gpu: channel on %s: suspend: it is: %w", c.dev.native.Info.Name, ErrSuspended)
 	}
 	c.to(channelSuspended)
 	if err = c.idle(ctx); err == nil {
@@ -64,7 +64,7 @@ func (c *Channel) Suspend(ctx context.Context) error {
 	}
 	if err != nil {
 		c.to(channelOpen) // if it has not failed
-		return fmt.Errorf("gpu: channel on %s: suspend rank %d of %d: %w", c.dev.native.info.Name, c.rank, c.count, err)
+		return fmt.Errorf("gpu: channel on %s: suspend rank %d of %d: %w", c.dev.native.Info.Name, c.rank, c.count, err)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (c *Channel) Resume(ctx context.Context) error {
 		err = c.call(ctx, lib.ResumeComm)
 	}
 	if err != nil {
-		return fmt.Errorf("gpu: channel on %s: resume rank %d of %d: %w", c.dev.native.info.Name, c.rank, c.count, err)
+		return fmt.Errorf("gpu: channel on %s: resume rank %d of %d: %w", c.dev.native.Info.Name, c.rank, c.count, err)
 	}
 	c.to(channelOpen)
 	return nil
@@ -103,7 +103,7 @@ func (c *Channel) suspension(op string) (driver.CommSuspension, error) {
 	if lib, ok := c.comms.(driver.CommSuspension); ok {
 		return lib, nil
 	}
-	return nil, fmt.Errorf("gpu: channel on %s: %s: the driver's communicators are no driver.CommSuspension: %w", c.dev.native.info.Name, op, driver.ErrUnsupported)
+	return nil, fmt.Errorf("gpu: channel on %s: %s: the driver's communicators are no driver.CommSuspension: %w", c.dev.native.Info.Name, op, driver.ErrUnsupported)
 }
 
 // call has the thread suspend or resume the communicator. Of one for which the library has failed nobody knows what memory it has.
@@ -111,7 +111,7 @@ func (c *Channel) call(ctx context.Context, f func(driver.Comm) error) error {
 	_, err := c.begin(ctx, func() (driver.Comm, error) {
 		err := f(c.comm)
 		if err != nil && !errors.Is(err, driver.ErrUnsupported) {
-			c.dev.native.check(err)
+			c.dev.native.Check(err)
 			c.fail(err)
 		}
 		return 0, err

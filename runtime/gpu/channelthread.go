@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -67,13 +68,13 @@ func (c *Channel) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer func() {
 		if c.phase() == channelReturned {
-			c.dev.native.leave()
+			c.dev.native.Leave()
 		}
 		c.to(channelEnded)
 	}()
-	err := c.dev.native.drv.Bind()
+	err := c.dev.native.Native.Bind()
 	if err == nil {
-		c.q.tl.h, err = c.dev.native.drv.NewStream()
+		c.q.tl.Stream, err = c.dev.native.Native.NewStream()
 	}
 	started <- err
 	if err != nil {
@@ -83,7 +84,7 @@ func (c *Channel) run(started chan<- error) {
 		did, ended := c.step()
 		switch worked = worked || did; {
 		case ended:
-			if c.dev.native.drv.Unbind() == nil {
+			if c.dev.native.Native.Unbind() == nil {
 				runtime.UnlockOSThread()
 			}
 			return
@@ -97,11 +98,11 @@ func (c *Channel) run(started chan<- error) {
 // askSought asks the device for those who have sought something that is not done.
 func (c *Channel) askSought() bool {
 	tl := c.q.tl
-	seq := min(c.sought.Load(), tl.latest())
+	seq := min(c.sought.Load(), tl.Latest())
 	if tl.Passed(seq) {
 		return false
 	}
-	tl.poll(seq, 1)
+	tl.Poll(seq, 1)
 	return true
 }
 
@@ -148,9 +149,9 @@ func (c *Channel) step() (worked, ended bool) {
 // there is nothing left that it could use.
 func (c *Channel) returned() {
 	switch p := c.phase(); {
-	case p == channelAbandoned && c.dev.native.stay() == nil:
+	case p == channelAbandoned && c.dev.native.Stay() == nil:
 		c.to(channelReturned)
-	case p == channelAbandoned, p == channelReturned && c.dev.native.isLeaving(): // perhaps it has not waited
+	case p == channelAbandoned, p == channelReturned && c.dev.native.IsLeaving(): // perhaps it has not waited
 		runtime.Goexit() // with what it has locked, which nobody looks at any more
 	}
 }
@@ -181,33 +182,33 @@ func (c *Channel) push(s *record) {
 // fails alone.
 func (c *Channel) issue(s *record) {
 	err := c.failed()
-	if f := s.err.Load(); f != nil {
-		if err == nil && !isRefusal(f.err) {
-			c.setFailure(channelAborting, fmt.Errorf("a group was not issued, for what it waits for failed: %w", f.err))
+	if f := s.Err.Load(); f != nil {
+		if err == nil && !isRefusal(f.Err) {
+			c.setFailure(channelAborting, fmt.Errorf("a group was not issued, for what it waits for failed: %w", f.Err))
 			c.failAll()
 		}
-		err = f.err
+		err = f.Err
 	}
 	if err != nil {
-		c.dev.native.failSubmission(&s.submission, err)
+		c.dev.native.FailSubmission(&s.Submission, err)
 		return
 	}
-	if s.mode != untilReached { // else this is the second time
+	if s.Mode != engine.UntilReached { // else this is the second time
 		s.issuedAt = time.Now()
 	}
 	c.mu.Lock()
 	c.hand.ctx, c.hand.since = s.ctx, s.issuedAt
-	for _, p := range s.signals {
+	for _, p := range s.Signals {
 		c.hand.owed = append(c.hand.owed, outer(p.Semaphore))
 	}
 	c.tick()
 	c.mu.Unlock()
-	how, err := c.q.tl.issueReady(&s.submission)
+	how, err := c.q.tl.IssueReady(&s.Submission)
 	c.mu.Lock()
 	clear(c.hand.owed)
 	c.hand.owed = c.hand.owed[:0]
 	switch {
-	case how != foreign:
+	case how != engine.Foreign:
 		c.hand.ctx, c.hand.since = nil, time.Time{}
 		if c.phase() >= channelShrinking { // the stream has got it, perhaps, when nobody looked any more
 			c.abortedAt = time.Now()
@@ -217,7 +218,7 @@ func (c *Channel) issue(s *record) {
 		c.hand.state = isForeign
 	}
 	c.mu.Unlock()
-	if how != foreign && how != issuedWork && !isRefusal(err) {
+	if how != engine.Foreign && how != engine.Issued && !isRefusal(err) {
 		c.setFailure(channelAborting, err) // which aborts none that is being shrunk
 	}
 	c.failAll() // if it has failed, perhaps before this was in the ring, or among what is parked
@@ -238,25 +239,25 @@ func isRefusal(err error) bool {
 // A channelLane is a channel as the scheduler knows it.
 type channelLane Channel
 
-// halted returns why the channel takes no more work, and why work fails that it has issued.
-func (l *channelLane) halted() (takes, issued error) { return (*Channel)(l).halted() }
+// Halted returns why the channel takes no more work, and why work fails that it has issued.
+func (l *channelLane) Halted() (takes, issued error) { return (*Channel)(l).halted() }
 
-// ask has the thread ask the device. See Channel.ask.
-func (l *channelLane) ask(seq uint64) bool { return (*Channel)(l).ask(seq) }
+// Ask has the thread ask the device. See Channel.ask.
+func (l *channelLane) Ask(seq uint64) bool { return (*Channel)(l).ask(seq) }
 
-// describe returns how errors mention the channel.
-func (l *channelLane) describe() string { return (*Channel)(l).describe() }
+// Describe returns how errors mention the channel.
+func (l *channelLane) Describe() string { return (*Channel)(l).describe() }
 
-// fail fails all that the channel has.
-func (l *channelLane) fail(err error) { (*Channel)(l).fail(err) }
+// Fail fails all that the channel has.
+func (l *channelLane) Fail(err error) { (*Channel)(l).fail(err) }
 
-// closeWithDevice closes the channel with its device.
-func (l *channelLane) closeWithDevice(ctx context.Context) error {
+// CloseWithDevice closes the channel with its device.
+func (l *channelLane) CloseWithDevice(ctx context.Context) error {
 	return (*Channel)(l).closeWithDevice(ctx)
 }
 
-// take puts a submission behind those that have been submitted before.
-func (l *channelLane) take(sub *submission) error {
+// Take puts a submission behind those that have been submitted before.
+func (l *channelLane) Take(sub *engine.Submission) error {
 	c := (*Channel)(l)
 	s := recordOf(sub)
 	if x := spanOf(sub); x != nil && x.tracer != nil {
@@ -274,7 +275,7 @@ func (l *channelLane) take(sub *submission) error {
 		}
 		return err
 	}
-	for _, p := range s.signals {
+	for _, p := range s.Signals {
 		p.Semaphore.ExpectSoon()
 	}
 	if c.last == nil {
@@ -290,8 +291,8 @@ func (l *channelLane) take(sub *submission) error {
 	return nil
 }
 
-// ready tells the channel's thread that a submission has nothing left to wait for. An error says that the thread issues nothing more.
-func (l *channelLane) ready(sub *submission) error {
+// Ready tells the channel's thread that a submission has nothing left to wait for. An error says that the thread issues nothing more.
+func (l *channelLane) Ready(sub *engine.Submission) error {
 	c := (*Channel)(l)
 	s := recordOf(sub)
 	c.mu.Lock()
@@ -299,7 +300,7 @@ func (l *channelLane) ready(sub *submission) error {
 		c.mu.Unlock()
 		return c.failed()
 	}
-	if s.mode == untilReached {
+	if s.Mode == engine.UntilReached {
 		c.hand.state = isBack
 		c.push(s)
 	}
@@ -309,16 +310,16 @@ func (l *channelLane) ready(sub *submission) error {
 	return nil
 }
 
-// threadState says what the channel's thread is doing.
-func (l *channelLane) threadState() laneThread {
+// ThreadState says what the channel's thread is doing.
+func (l *channelLane) ThreadState() engine.LaneThread {
 	c := (*Channel)(l)
 	switch {
 	case c.phase() == channelAbandoned:
-		return laneLost
+		return engine.LaneLost
 	case c.thread.Parked():
-		return laneAsleep
+		return engine.LaneAsleep
 	}
-	return laneAwake
+	return engine.LaneAwake
 }
 
 // describe returns how errors mention the channel.
@@ -329,14 +330,14 @@ func (c *Channel) describe() string {
 	return fmt.Sprintf("channel %q", c.opt.Name)
 }
 
-// eachReady calls fn for the groups that have nothing left to wait for and have not been issued.
-func (l *channelLane) eachReady(fn func(*submission)) {
+// EachReady calls fn for the groups that have nothing left to wait for and have not been issued.
+func (l *channelLane) EachReady(fn func(*engine.Submission)) {
 	c := (*Channel)(l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := c.first; s != nil; s = s.behind {
 		if s.arrived {
-			fn(&s.submission)
+			fn(&s.Submission)
 		}
 	}
 }
@@ -376,14 +377,14 @@ func (c *Channel) do(fn func() error) error {
 func (c *Channel) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.first != nil || c.hand.state != isEmpty || c.q.tl.busy()
+	return c.first != nil || c.hand.state != isEmpty || c.q.tl.Busy()
 }
 
 // stuck has the device lost because the channel's stream does not come to an end though the communicator has been aborted. It returns the
 // error.
 func (c *Channel) stuck(err error) error {
 	err = fmt.Errorf("gpu: channel: its stream does not end: %w", err)
-	c.dev.native.lose(err)
+	c.dev.native.Lose(err)
 	return err
 }
 
@@ -405,7 +406,7 @@ func (c *Channel) tick() {
 
 // look fails the channel if another rank has gone, or something takes too long.
 func (c *Channel) look() {
-	c.q.tl.poll(c.q.tl.latest(), 1)
+	c.q.tl.Poll(c.q.tl.Latest(), 1)
 	c.mu.Lock()
 	c.ticking = false
 	var err, stuck error
@@ -415,7 +416,7 @@ func (c *Channel) look() {
 		if err = c.fault(); err == nil {
 			err = c.overdue()
 		}
-		more = more || c.waiting > 0 || c.q.tl.busy()
+		more = more || c.waiting > 0 || c.q.tl.Busy()
 	case channelShrinking: // for which its thread must come back
 		if more {
 			err = c.late(c.hand.ctx, c.hand.since)
@@ -423,7 +424,7 @@ func (c *Channel) look() {
 		}
 		fallthrough
 	case channelAborting, channelAborted: // what has been issued comes to an end
-		if more = c.q.tl.busy(); more && time.Since(c.abortedAt) > abortTime {
+		if more = c.q.tl.Busy(); more && time.Since(c.abortedAt) > abortTime {
 			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", abortTime, context.DeadlineExceeded)
 		}
 	}
@@ -476,7 +477,7 @@ func (c *Channel) overdue() error {
 		return err
 	}
 	var err error
-	c.q.tl.eachInFlight(func(s *submission) bool {
+	c.q.tl.EachInFlight(func(s *engine.Submission) bool {
 		r := recordOf(s)
 		err = c.late(r.ctx, r.issuedAt)
 		return err == nil

@@ -45,7 +45,7 @@ func TestThreadSleeps(t *testing.T) {
 			}
 		}
 		for i, c := range chans {
-			for c.q.tl.issued.Load() < v || c.ask(v) && c.q.tl.passed.Load() < v {
+			for c.q.tl.Latest() < v || c.ask(v) && !c.q.tl.Passed(v) {
 				runtime.Gosched()
 			}
 			if err := s[i].Wait(within(t), v); err != nil {
@@ -148,11 +148,9 @@ func TestWaitForGroup(t *testing.T) {
 	if err := s.Wait(within(t), 1); err != nil {
 		t.Fatal(err)
 	}
-	c.q.tl.mu.Lock()
-	if err := (mark{c.q.tl, 1}).record(); err != nil {
+	if err := c.q.tl.Locked(c.q.tl.At(1).Record); err != nil {
 		t.Error(err)
 	}
-	c.q.tl.mu.Unlock()
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
@@ -189,7 +187,7 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	if err := dev.Queue(0).Fill(Order{Signal: []Point{{held, 1}}}, b.Range(8, 8), []byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	for dev.native.pending.running.Load() == 0 {
+	for dev.native.Statistics().Issuing == 0 {
 		runtime.Gosched()
 	}
 

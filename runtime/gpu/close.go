@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
 // Closing a device takes these steps. The native device takes steps 1 to 4 (nativeclose.go), and its owner
@@ -52,23 +53,23 @@ func (d *Device) Close() error { return closeInTime(d.Shutdown) }
 // same error. One that cannot wait for a call of the driver to return, or of [TracerOptions].Flush, has an error that is [driver.ErrBusy] instead. Closing
 // goes on when that call returns, and another Close waits for it.
 func (d *Device) Shutdown(ctx context.Context) error {
-	if d == nil || d.native.drv == nil {
+	if d == nil || d.native.Native == nil {
 		return nil
 	}
 	err, returned := d.closer.close(ctx, d.close, func() time.Duration {
-		if d.native.hasLanes() {
-			return 2*abortTime + 9*giveBackTime
+		if d.native.HasLanes() {
+			return 2*abortTime + 9*engine.GiveBackTime
 		}
-		return 6 * giveBackTime
+		return 6 * engine.GiveBackTime
 	})
 	if !returned {
 		what := "a call of the driver"
 		select {
-		case <-d.native.isOver(): // the driver has taken everything back
+		case <-d.native.IsOver(): // the driver has taken everything back
 			what = "Flush of its tracer, which writes a trace,"
 		default:
 		}
-		err = fmt.Errorf("gpu: device %s: close: %s does not return: %w: %w", d.native.info.Name, what, driver.ErrBusy, ctx.Err())
+		err = fmt.Errorf("gpu: device %s: close: %s does not return: %w: %w", d.native.Info.Name, what, driver.ErrBusy, ctx.Err())
 	}
 	return err
 }
@@ -102,28 +103,28 @@ func (e *CloseError) Error() string {
 }
 
 // Unwrap returns ErrClosed and the context's error.
-func (e *CloseError) Unwrap() []error { return []error{ErrClosed, errGivenUp, e.Err} }
+func (e *CloseError) Unwrap() []error { return []error{ErrClosed, engine.ErrGivenUp, e.Err} }
 
 // closeError makes an error of what has not ended so far.
-func (d *Device) closeError(u *unended) *CloseError {
-	return &CloseError{d.native.info.Name, u.submissions, u.calls, u.after, u.err, u.others}
+func (d *Device) closeError(u *engine.Unended) *CloseError {
+	return &CloseError{d.native.Info.Name, u.Submissions, u.Calls, u.After, u.Err, u.Others}
 }
 
 // close takes the device through its steps. It is called once.
 func (d *Device) close(ctx context.Context) error {
-	unended := unended{began: time.Now()}
-	lanes := d.native.stop(ctx, &unended, func() error { return d.closeError(&unended) })
-	if d.native.loss() == nil {
+	unended := engine.Unended{Began: time.Now()}
+	lanes := d.native.Stop(ctx, &unended, func() error { return d.closeError(&unended) })
+	if d.native.Loss() == nil {
 		d.askTimes() // while the clocks can be compared
 	}
-	d.native.letGoOf(ctx, &unended)
+	d.native.LetGoOf(ctx, &unended)
 	errs := []error{nil, lanes}
-	if unended.err != nil {
+	if unended.Err != nil {
 		errs[0] = d.closeError(&unended)
 	}
-	errs = append(errs, d.native.givenBack(ctx)...)
+	errs = append(errs, d.native.GivenBack(ctx)...)
 	lossTold := slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, driver.ErrLost) })
-	errs = append(errs, d.failedStreams.err(d, lossTold || unended.err != nil))
+	errs = append(errs, d.failedStreams.err(d, lossTold || unended.Err != nil))
 	d.opt.Tracer.flush()
 	return summarize(errs)
 }
@@ -136,25 +137,25 @@ type giving struct {
 	errs []error
 }
 
-// destroy gives back what the device holds. It runs on the device's thread.
-func (o *deviceOwner) destroy() []error {
+// Destroy gives back what the device holds. It runs on the device's thread.
+func (o *deviceOwner) Destroy() []error {
 	d := (*Device)(o)
-	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
+	ctx, cancel := context.WithTimeout(context.Background(), engine.GiveBackTime)
 	defer cancel()
 	defer d.opt.Tracer.ended(d)
 	g := giving{Device: d, ctx: ctx}
-	if lost, tell := d.native.lossToTell(); lost != nil {
+	if lost, tell := d.native.LossToTell(); lost != nil {
 		g.lost = true
 		if tell {
 			g.errs = append(g.errs, lost)
 		}
 	}
 	why := "other devices' work still uses what it has"
-	if !d.native.inUse() {
+	if !d.native.InUse() {
 		why = g.endStreams()
 	}
 	if why != "" {
-		return append(g.errs, d.native.leaveBehind(why))
+		return append(g.errs, d.native.LeaveBehind(why))
 	}
 	g.giveBack()
 	return g.errs
@@ -183,9 +184,9 @@ func (g *giving) endStreams() (why string) {
 	var after driver.Stream
 	if g.lost && g.buffers.haveNative() {
 		var err error
-		after, err = g.native.drv.NewStream()
+		after, err = g.native.Native.NewStream()
 		if err != nil && !errors.Is(err, driver.ErrLost) {
-			g.add(fmt.Errorf("gpu: device %s: a stream: %w", g.native.info.Name, err))
+			g.add(fmt.Errorf("gpu: device %s: a stream: %w", g.native.Info.Name, err))
 			return "no stream can be made in which memory of pools is freed"
 		}
 	}
@@ -202,14 +203,14 @@ func (g *giving) endStreams() (why string) {
 	if h := g.times.clock.stream; h != 0 {
 		streams = append(streams, h)
 	}
-	if why = g.native.destroyStreams(g.ctx, streams, g.add); why == "" {
-		why = g.native.outlast(g.ctx, g.lost)
+	if why = g.native.DestroyStreams(g.ctx, streams, g.add); why == "" {
+		why = g.native.Outlast(g.ctx, g.lost)
 	}
 	if after != 0 {
 		if why == "" {
 			g.freePooled(after)
 		}
-		why = cmp.Or(why, g.native.destroyStream(g.ctx, after, g.add))
+		why = cmp.Or(why, g.native.DestroyStream(g.ctx, after, g.add))
 	}
 	return why
 }
@@ -224,8 +225,8 @@ func (g *giving) freePooled(h driver.Stream) {
 
 // giveBack gives back all but the streams, which are gone.
 func (g *giving) giveBack() {
-	for _, tl := range g.native.all() {
-		tl.abandon()
+	for _, tl := range g.native.All() {
+		tl.Abandon()
 	}
 	for _, err := range g.times.close(g.ctx, g.Device) {
 		g.add(err)
@@ -244,21 +245,21 @@ func (g *giving) giveBack() {
 	}
 	for x := range code {
 		x.closed.Store(true)
-		g.add(g.native.drv.Unload(x.mod))
+		g.add(g.native.Native.Unload(x.mod))
 	}
 	for e := range shared {
 		e.closed.Store(true)
-		g.add(g.native.insist(g.ctx, e.giveBack))
+		g.add(g.native.Insist(g.ctx, e.giveBack))
 		e.over()
 	}
 	if g.standsIn.Size > 0 {
-		g.add(g.native.drv.Free(g.standsIn))
+		g.add(g.native.Native.Free(g.standsIn))
 	}
-	if !g.native.overdue() { // else calls may still use the memory
+	if !g.native.Overdue() { // else calls may still use the memory
 		g.add(g.stage.close())
 	}
 	for _, err := range append(g.pools.close(), g.buffers.close(false, 0)...) { // in this order, for pools may leave buffers
 		g.add(err)
 	}
-	g.native.destroyNative(g.ctx, g.add)
+	g.native.DestroyNative(g.ctx, g.add)
 }

@@ -19,15 +19,15 @@ import (
 func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) error {
 	err := allocate()
 	if errors.Is(err, driver.ErrOutOfMemory) {
-		d.native.collect(true)
+		d.native.Collect(true)
 		err = d.holders(kind, size, nil, allocate())
 	}
 	return err
 }
 
-// freeUnused waits until deallocas have been issued that waited for what has just been retired, and until the
+// FreeUnused waits until deallocas have been issued that waited for what has just been retired, and until the
 // reclaimer has freed what is unused.
-func (o *deviceOwner) freeUnused(ctx context.Context) {
+func (o *deviceOwner) FreeUnused(ctx context.Context) {
 	d := (*Device)(o)
 	for _, p := range d.frees.ready() {
 		select {
@@ -36,7 +36,7 @@ func (o *deviceOwner) freeUnused(ctx context.Context) {
 		}
 	}
 	freed := make(chan struct{})
-	if d.native.awaitsOthers() || !d.native.reclaim(d.trimPools, func() { close(freed) }) {
+	if d.native.AwaitsOthers() || !d.native.Reclaim(d.trimPools, func() { close(freed) }) {
 		return
 	}
 	select {
@@ -68,9 +68,9 @@ func (d *Device) trimPools() {
 		switch {
 		case p.over != nil || p.closed.Load(): // it has nothing of the system's, or gives back all there is anyway
 		case p.blocks != nil:
-			d.native.notTaken(p.blocks.Trim(0, p.order()))
+			d.native.NotTaken(p.blocks.Trim(0, p.order()))
 		default:
-			d.native.check(d.faces.pooling.TrimPool(p.native, 0))
+			d.native.Check(d.faces.pooling.TrimPool(p.native, 0))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (d *Device) holders(kind MemKind, size uint64, of *Pool, err error) error {
 	if !errors.Is(err, driver.ErrOutOfMemory) {
 		return err
 	}
-	e := &memoryError{size: size, of: of, device: d.native.info.Name, err: err}
+	e := &memoryError{size: size, of: of, device: d.native.Info.Name, err: err}
 	d.pools.mu.Lock()
 	for _, p := range d.pools.all {
 		e.pools = append(e.pools, poolUse{pool: p})

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -132,14 +133,14 @@ func (x Collective) String() string {
 // A groupOp is an operation as it is submitted, before it is known where its ranges are.
 type groupOp struct {
 	op       driver.CommOp
-	dst, src address
+	dst, src engine.Address
 	zero     uint64 // bytes to be made zero at dst, instead of everything else
 }
 
 // resolve says where the ranges are.
 func (g *groupOp) resolve() (err error) {
-	if g.op.Dst, err = g.dst.resolve(); err == nil {
-		g.op.Src, err = g.src.resolve()
+	if g.op.Dst, err = g.dst.Resolve(); err == nil {
+		g.op.Src, err = g.src.Resolve()
 	}
 	return err
 }
@@ -390,27 +391,27 @@ func (c *CommandBuffer) takeGroup(s *record) error {
 }
 
 // collectAction gives a group of collectives to the library.
-type collectAction struct{ simpleAction }
+type collectAction struct{ engine.SimpleAction }
 
-func (collectAction) holdsUp(*submission, *timeline) bool { return true }
+func (collectAction) HoldsUp(*engine.Submission, *engine.Timeline) bool { return true }
 
-func (collectAction) issue(s *submission, tl *timeline) (bool, error) {
+func (collectAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return recordOf(s).collect(tl)
 }
 
-func (collectAction) issued(s *submission, tl *timeline, _ bool) bool {
+func (collectAction) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	if r := recordOf(s); r.run != nil {
-		r.leaveBlock(mark{tl, s.seq})
+		r.leaveBlock(tl.At(s.Seq))
 	}
 	if x := spanOf(s); x != nil {
-		x.rec.Collective = s.seq
+		x.rec.Collective = s.Seq
 	}
 	return false
 }
 
 // collect makes the native calls of a group.
-func (s *record) collect(tl *timeline) (started bool, err error) {
-	c := (*Channel)(tl.lane.(*channelLane))
+func (s *record) collect(tl *engine.Timeline) (started bool, err error) {
+	c := (*Channel)(tl.Lane.(*channelLane))
 	c.ops = c.ops[:0]
 	if s.recording != nil {
 		if err := s.recording.takeGroup(s); err != nil {
@@ -428,7 +429,7 @@ func (s *record) collect(tl *timeline) (started bool, err error) {
 			c.ops = append(c.ops, g.op)
 			continue
 		}
-		if err := tl.dev.drv.Fill(tl.h, g.op.Dst, 0, 1, g.zero); err != nil {
+		if err := tl.Device.Native.Fill(tl.Stream, g.op.Dst, 0, 1, g.zero); err != nil {
 			return started, err
 		}
 		started = true
@@ -436,7 +437,7 @@ func (s *record) collect(tl *timeline) (started bool, err error) {
 	if len(c.ops) == 0 {
 		return started, nil
 	}
-	err = c.comms.Collect(tl.h, c.comm, c.ops)
+	err = c.comms.Collect(tl.Stream, c.comm, c.ops)
 	c.returned()
 	switch {
 	case errors.Is(err, driver.ErrUnsupported):

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/memplan"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -64,8 +65,8 @@ type CommandBuffer struct {
 	nrefers   int // how many of refers belong to recorded commands
 	args      []uint64
 	held      map[*Buffer]struct{}
-	uses      uses      // of all buffers that it holds
-	foreign   []*Buffer // the held buffers of other devices, and those of nested recordings
+	uses      engine.Uses // of all buffers that it holds
+	foreign   []*Buffer   // the held buffers of other devices, and those of nested recordings
 	code      map[*Executable]struct{}
 	nested    []*CommandBuffer
 	stages    []*stageBlock
@@ -207,14 +208,14 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	case o.Mode < AutoMode || o.Mode > GraphMode:
 		return nil, argument("command buffer", "no mode %d", int(o.Mode))
 	case o.Mode == GraphMode && d.faces.graphs == nil:
-		return nil, fmt.Errorf("gpu: command buffer: graphs on %s: %w", d.native.info.Name, driver.ErrUnsupported)
+		return nil, fmt.Errorf("gpu: command buffer: graphs on %s: %w", d.native.Info.Name, driver.ErrUnsupported)
 	}
 	c := &CommandBuffer{dev: d, mode: o.Mode, held: map[*Buffer]struct{}{}, code: map[*Executable]struct{}{}}
 	c.refs.Store(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.recordings == nil { // the device has given everything back
-		return nil, d.native.closedError()
+		return nil, d.native.ClosedError()
 	}
 	d.recordings[c] = struct{}{}
 	return c, nil
@@ -357,7 +358,7 @@ func (c *CommandBuffer) refer(op work.Kind, r Range, align uint64) (int32, error
 		return -1, c.fail(op, err)
 	case r.Buffer.recordedIn() != nil && r.Buffer.recordedIn() != c:
 		return -1, c.fail(op, argument(op.String(), "a binding of another command buffer, or a buffer of its Alloca"))
-	case uint64(at.ptr)%align != 0:
+	case uint64(at.Ptr)%align != 0:
 		return -1, c.fail(op, argument(op.String(), "offset %d is not aligned to %d bytes", r.Offset, align))
 	}
 	if err := c.roomFor(0, 1); err != nil {
@@ -400,7 +401,7 @@ func (c *CommandBuffer) hold(b *Buffer) error {
 	}
 	c.held[b] = struct{}{}
 	if b.from == pooled {
-		b.uses.join(&c.uses)
+		b.uses.Join(&c.uses)
 	}
 	if b.dev != c.dev {
 		c.foreign = append(c.foreign, b)
@@ -474,7 +475,7 @@ func (c *CommandBuffer) prepare() error {
 			return err
 		}
 		began := c.dev.opt.Tracer.begin()
-		err := c.dev.native.onBound(func() error {
+		err := c.dev.native.OnBound(func() error {
 			if p.late && !c.standIn(p) {
 				return c.dev.failed() // else it is made at the first execution
 			}
@@ -482,7 +483,7 @@ func (c *CommandBuffer) prepare() error {
 		})
 		c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
 		if err != nil {
-			c.dev.native.check(err)
+			c.dev.native.Check(err)
 			return fmt.Errorf("gpu: command buffer: graph of %d commands: %w", p.to-p.from, err)
 		}
 	}
@@ -609,7 +610,7 @@ func (c *CommandBuffer) noNode(cmd *command) bool {
 	a := &cmd.launch.Attrs
 	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
 		cmd.op.Kind == work.Native && c.dev.faces.capturer == nil ||
-		!c.dev.native.caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
+		!c.dev.native.Caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 
 // joins reports whether a command continues a group of a channel. A collective that moves no data
@@ -635,13 +636,13 @@ func (c *CommandBuffer) releaseAll(n int32) {
 	if c.refs.Add(-n) > 0 {
 		return
 	}
-	c.dev.native.reclaim(func() {
+	c.dev.native.Reclaim(func() {
 		c.dev.mu.Lock()
 		_, ok := c.dev.recordings[c]
 		delete(c.dev.recordings, c)
 		c.dev.mu.Unlock()
 		if ok {
-			c.dev.native.notTaken(c.destroy())
+			c.dev.native.NotTaken(c.destroy())
 		}
 	})
 }
@@ -663,7 +664,7 @@ func (c *CommandBuffer) destroy() error {
 	}
 	for b := range c.held {
 		if b.from == pooled {
-			b.uses.leave(&c.uses)
+			b.uses.Leave(&c.uses)
 		}
 		b.release()
 	}

@@ -20,9 +20,9 @@ func (d *Device) Compiler() (driver.Compiler, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	compilers, ok := d.native.drv.(driver.Compilers)
-	if !ok || !d.native.caps.Compile {
-		return nil, fmt.Errorf("gpu: %s has no compiler: %w", d.native.info.Name, driver.ErrUnsupported)
+	compilers, ok := d.native.Native.(driver.Compilers)
+	if !ok || !d.native.Caps.Compile {
+		return nil, fmt.Errorf("gpu: %s has no compiler: %w", d.native.Info.Name, driver.ErrUnsupported)
 	}
 	return d.openCompiler(compilers.Compiler)
 }
@@ -30,13 +30,13 @@ func (d *Device) Compiler() (driver.Compiler, error) {
 // openCompiler opens a compiler or a linker on a bound thread.
 func (d *Device) openCompiler(open func() (driver.Compiler, error)) (driver.Compiler, error) {
 	c := compiler{dev: d}
-	err := d.native.do(func() (err error) {
+	err := d.native.Do(func() (err error) {
 		c.Compiler, err = open()
 		return err
 	})
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: compiler for %s: %w", d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: compiler for %s: %w", d.native.Info.Name, err)
 	}
 	return c, nil
 }
@@ -52,7 +52,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	code, err := c.Compiler.Compile(src)
 	c.dev.opt.Tracer.event(TraceCompile, c.dev, began, src.Name, 0, err)
 	if err != nil {
-		c.dev.native.check(err)
+		c.dev.native.Check(err)
 	}
 	return code, err
 }
@@ -60,7 +60,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 func (c compiler) Linker() (driver.Compiler, error) {
 	linkers, ok := c.Compiler.(driver.Linkers)
 	if !ok {
-		return nil, fmt.Errorf("gpu: compiler for %s: %s links no sources: %w", c.dev.native.info.Name, c.Info().Name, driver.ErrUnsupported)
+		return nil, fmt.Errorf("gpu: compiler for %s: %s links no sources: %w", c.dev.native.Info.Name, c.Info().Name, driver.ErrUnsupported)
 	}
 	return c.dev.openCompiler(linkers.Linker)
 }

@@ -8,13 +8,14 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // A Device is an open device. It owns one OS thread, which makes native objects and issues what had to wait.
 type Device struct {
-	native nativeDevice
+	native engine.Device
 	faces  driverFaces
 	opt    Options
 	queues []*Queue // of the program
@@ -65,23 +66,23 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
 	dev.timings = map[*Timing]struct{}{}
 	dev.stage.dev = dev
-	dev.native.init(drv, d, (*deviceOwner)(dev))
-	dev.native.adopts = dev.faces.adopter
-	dev.native.waits.Spin, dev.native.waits.Poll, dev.native.waits.Processors = opt.Spin, opt.Poll, of
+	dev.native.Init(drv, d, (*deviceOwner)(dev))
+	dev.native.Adopter = dev.faces.adopter
+	dev.native.Waits.Spin, dev.native.Waits.Poll, dev.native.Waits.Processors = opt.Spin, opt.Poll, of
 	dev.prepareEvents()
-	if err := dev.native.open(); err != nil {
+	if err := dev.native.Open(); err != nil {
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	opt.Tracer.opened(dev)
-	dev.native.beginPolling()
+	dev.native.BeginPolling()
 	return dev, nil
 }
 
 // A deviceOwner is a device as the scheduler knows it.
 type deviceOwner Device
 
-// start makes the device's queues.
-func (o *deviceOwner) start() error {
+// Start makes the device's queues.
+func (o *deviceOwner) Start() error {
 	d := (*Device)(o)
 	for i := range d.opt.Queues {
 		h, priority, err := d.newStream(i)
@@ -89,9 +90,9 @@ func (o *deviceOwner) start() error {
 			return err
 		}
 		q := newQueue(d, i)
-		q.tl.h, q.priority = h, priority
+		q.tl.Stream, q.priority = h, priority
 		d.queues = append(d.queues, q)
-		d.native.addTimeline(q.tl)
+		d.native.AddTimeline(q.tl)
 	}
 	if d.timesOf() != NoTimes {
 		d.times.clock.compare(d)
@@ -99,22 +100,22 @@ func (o *deviceOwner) start() error {
 	return nil
 }
 
-// isLost tells the tracer that the device is lost.
-func (o *deviceOwner) isLost(err error) { o.opt.Tracer.lost((*Device)(o), err) }
+// IsLost tells the tracer that the device is lost.
+func (o *deviceOwner) IsLost(err error) { o.opt.Tracer.lost((*Device)(o), err) }
 
 // failed returns why the device takes no more work, also if there is none.
 func (d *Device) failed() error {
-	if d == nil || d.native.drv == nil {
+	if d == nil || d.native.Native == nil {
 		return errZero
 	}
-	return d.native.failed()
+	return d.native.Failed()
 }
 
 // deviceOf returns the device that a timeline is of, for the layers above the scheduler.
-func deviceOf(tl *timeline) *Device { return (*Device)(tl.dev.owner.(*deviceOwner)) }
+func deviceOf(tl *engine.Timeline) *Device { return (*Device)(tl.Device.Owner.(*deviceOwner)) }
 
 // Info describes the device, from what was read at open.
-func (d *Device) Info() driver.Info { return d.native.info }
+func (d *Device) Info() driver.Info { return d.native.Info }
 
 // Queue returns a queue by number, modulo the number of queues.
 func (d *Device) Queue(i int) *Queue { return modulo(d.queues, i) }
@@ -166,7 +167,7 @@ func allows(affinity uint64, queue int) bool { return affinity == 0 || affinity>
 
 // load returns how much the queue has in flight.
 func (q *Queue) load() uint64 {
-	return q.tl.load()
+	return q.tl.Load()
 }
 
 func pick(queues []*Queue, affinity uint64) (*Queue, error) {
@@ -222,9 +223,9 @@ type ByteStats struct {
 
 // Stats returns a snapshot.
 func (d *Device) Stats() Stats {
-	n := d.native.statistics()
-	s := Stats{Events: ObjectStats(n.events), Timepoints: ObjectStats(n.timepoints), Records: ObjectStats(n.records),
-		Parked: n.parked, InFlight: n.inFlight, Lost: d.native.loss() != nil}
+	n := d.native.Statistics()
+	s := Stats{Events: ObjectStats(n.Events), Timepoints: ObjectStats(n.Timepoints), Records: ObjectStats(n.Records),
+		Parked: n.Parked, InFlight: n.InFlight, Lost: d.native.Loss() != nil}
 	d.buffers.snapshot(&s)
 	s.Staging = d.stage.statistics()
 	return s

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -23,8 +24,8 @@ import (
 
 // commandTimes are those of a command of a recording.
 type commandTimes struct {
-	begin   *event // nil if there was none
-	end     *event // nil if the stream has got nothing of the command
+	begin   *engine.Event // nil if there was none
+	end     *engine.Event // nil if the stream has got nothing of the command
 	given   hostTimes
 	command int
 	op      work.Kind
@@ -54,9 +55,9 @@ const (
 
 // deviceTimes are what a device is to be asked about for a trace.
 type deviceTimes struct {
-	mu      sync.Mutex // a leaf
-	done    *span      // whose times are to be asked for, the last first
-	doubt   []*event   // of work that was refused, not known to be passed
+	mu      sync.Mutex      // a leaf
+	done    *span           // whose times are to be asked for, the last first
+	doubt   []*engine.Event // of work that was refused, not known to be passed
 	unasked atomic.Int32
 
 	askMu  sync.Mutex // one at a time asks; protects what follows
@@ -82,11 +83,11 @@ func (d *Device) prepareEvents() {
 	case NoTimes:
 		timers = nil
 	case SubmissionTimes:
-		first = max(first, min(16*first, mostInUse/8))
+		first = max(first, min(16*first, engine.MostInUse/8))
 	case CommandTimes:
-		first = max(first, min(512*first, mostInUse/2))
+		first = max(first, min(512*first, engine.MostInUse/2))
 	}
-	d.native.events.configure(first, d.opt.Events, timers)
+	d.native.Events.Configure(first, d.opt.Events, timers)
 }
 
 // finished adds a span whose times are to be asked for, and has the reader make haste where many are.
@@ -99,9 +100,9 @@ func (t *deviceTimes) finished(x *span) {
 	}
 }
 
-// begins is called right before the native calls of a submission. See observer.
-func (x *span) begins(s *submission, waits bool) {
-	tl, kind := s.tl, s.op.Kind
+// Begins is called right before the native calls of a submission. See observer.
+func (x *span) Begins(s *engine.Submission, waits bool) {
+	tl, kind := s.Timeline, s.Op.Kind
 	if x.timing != nil && x.edges&noBegin == 0 {
 		x.timing.record(tl, x.timing.before, notedBegin)
 	}
@@ -117,31 +118,31 @@ func (x *span) begins(s *submission, waits bool) {
 		return
 	}
 	calls := kind == work.Execute || kind == work.Collect || kind == work.Native // may take the host long
-	if !waits && !calls && !tl.adopted {
-		x.begin = tl.inFront(x.rec.Issued)
+	if !waits && !calls && !tl.Adopted {
+		x.begin = tl.InFront(x.rec.Issued)
 	}
 	if x.shared = x.begin != nil; !x.shared {
-		x.begin = tl.recordTime()
+		x.begin = recordTime(tl)
 	}
 }
 
 // recordTime has the stream pass an event, which it returns, if there is one to spare. The caller holds mu.
-func (tl *timeline) recordTime() *event {
-	e := tl.dev.events.spare()
+func recordTime(tl *engine.Timeline) *engine.Event {
+	e := tl.Device.Events.Spare()
 	if e == nil {
 		return nil
 	}
-	if tl.dev.drv.Record(e.h, tl.h) != nil {
-		e.drop()
+	if tl.Device.Native.Record(e.Handle, tl.Stream) != nil {
+		e.Drop()
 		return nil
 	}
-	e.askedBy = 0
+	e.AskedBy = 0
 	return e
 }
 
-// begun is called right behind them. See observer.
-func (x *span) begun(s *submission, some bool) {
-	tl := s.tl
+// Begun is called right behind them. See observer.
+func (x *span) Begun(s *engine.Submission, some bool) {
+	tl := s.Timeline
 	if x.timing != nil && some && x.edges&noEnd == 0 {
 		x.timing.record(tl, x.timing.behind, notedEnd)
 	}
@@ -159,31 +160,31 @@ func (x *span) begun(s *submission, some bool) {
 	}
 }
 
-// timed reports whether there is to be an event behind the submission, for its times.
-func (x *span) timed() bool { return x.begin != nil }
+// Timed reports whether there is to be an event behind the submission, for its times.
+func (x *span) Timed() bool { return x.begin != nil }
 
-// end returns the event behind the submission, held, unless the stream may have been idle behind it.
-func (x *span) end(now time.Duration) *event {
+// End returns the event behind the submission, held, unless the stream may have been idle behind it.
+func (x *span) End(now time.Duration) *engine.Event {
 	if x.last == nil || now-x.given.all > atOnce {
 		return nil
 	}
-	x.last.hold()
+	x.last.Hold()
 	return x.last
 }
 
-// recorded notes that an event has been recorded behind the submission.
-func (x *span) recorded(e *event) {
+// Recorded notes that an event has been recorded behind the submission.
+func (x *span) Recorded(e *engine.Event) {
 	if x.begin == nil {
 		return
 	}
-	e.askedBy = 0
-	e.hold()
+	e.AskedBy = 0
+	e.Hold()
 	x.last = e
 	x.given.closed = x.tracer.now()
 }
 
 // commandBegun is begun of a command of a recording.
-func (x *span) commandBegun(tl *timeline, c *CommandBuffer, i int) {
+func (x *span) commandBegun(tl *engine.Timeline, c *CommandBuffer, i int) {
 	if x == nil || deviceOf(tl).timesOf() != CommandTimes {
 		return
 	}
@@ -191,7 +192,7 @@ func (x *span) commandBegun(tl *timeline, c *CommandBuffer, i int) {
 	if cmd.op.Kind == work.Barrier || cmd.op.Kind == work.Nothing || cmd.op.Kind == work.Timestamp {
 		return
 	}
-	t := commandTimes{given: hostTimes{issued: x.tracer.now()}, begin: tl.recordTime(), command: i, op: cmd.op.Kind, bytes: cmd.op.Bytes()}
+	t := commandTimes{given: hostTimes{issued: x.tracer.now()}, begin: recordTime(tl), command: i, op: cmd.op.Kind, bytes: cmd.op.Bytes()}
 	if cmd.op.Kind == work.Dispatch {
 		t.grid, t.block, t.kernel, t.bytes = cmd.launch.Grid, cmd.launch.Block, c.kernels[cmd.launch.Function], 0
 	}
@@ -199,7 +200,7 @@ func (x *span) commandBegun(tl *timeline, c *CommandBuffer, i int) {
 }
 
 // commandEnded is ended of a command of a recording. What a native function gives the stream, and when, is not known until the function returns.
-func (x *span) commandEnded(tl *timeline, kind work.Kind, i int, some bool) {
+func (x *span) commandEnded(tl *engine.Timeline, kind work.Kind, i int, some bool) {
 	if x == nil || x.begin == nil || !some {
 		return
 	}
@@ -211,7 +212,7 @@ func (x *span) commandEnded(tl *timeline, kind work.Kind, i int, some bool) {
 	}
 	if c := &x.commands[len(x.commands)-1]; c.command == i && c.begin != nil {
 		now := x.tracer.now()
-		c.end = tl.recordTime()
+		c.end = recordTime(tl)
 		c.given.first, c.given.all, c.given.closed = now, now, x.tracer.now()
 	}
 }
@@ -219,7 +220,7 @@ func (x *span) commandEnded(tl *timeline, kind work.Kind, i int, some bool) {
 // letGoEvents lets go of the events. The stream may not have passed those that were recorded for work which it has got nothing of: where events cannot be
 // recorded anew before that, nobody else may have them.
 func (x *span) letGoEvents(t *deviceTimes, loose bool) {
-	drop := func(e *event, own bool) {
+	drop := func(e *engine.Event, own bool) {
 		switch {
 		case e == nil:
 		case own && loose:
@@ -227,7 +228,7 @@ func (x *span) letGoEvents(t *deviceTimes, loose bool) {
 			t.doubt = append(t.doubt, e)
 			t.mu.Unlock()
 		default:
-			e.drop()
+			e.Drop()
 		}
 	}
 	drop(x.begin, !x.shared)
@@ -250,7 +251,7 @@ func (d *Device) askTimes() {
 	idle := t.done == nil && len(t.doubt) == 0
 	t.mu.Unlock()
 	if !idle {
-		d.native.do(func() error { t.ask(d, true); return nil }) // a device that gives everything back asks itself
+		d.native.Do(func() error { t.ask(d, true); return nil }) // a device that gives everything back asks itself
 	}
 }
 
@@ -278,13 +279,13 @@ func (t *deviceTimes) ask(d *Device, goesOn bool) {
 		x = next
 	}
 	for i, e := range doubt {
-		if done, err := d.native.drv.Query(e.h); !done || err != nil {
+		if done, err := d.native.Native.Query(e.Handle); !done || err != nil {
 			t.mu.Lock()
 			t.doubt = append(t.doubt, doubt[i:]...)
 			t.mu.Unlock()
 			break
 		}
-		e.drop()
+		e.Drop()
 	}
 }
 
@@ -333,7 +334,7 @@ type betweenTimes struct {
 
 // between returns when the device was at the work between two events that it has reached. The event in front may be shared: it
 // is the one behind other work.
-func (c *deviceClock) between(d *Device, front, behind *event, shared bool, h hostTimes) (b betweenTimes) {
+func (c *deviceClock) between(d *Device, front, behind *engine.Event, shared bool, h hostTimes) (b betweenTimes) {
 	begun, _, ok := c.at(d, front)
 	ended, within, ok2 := c.at(d, behind)
 	if !ok || !ok2 {
@@ -425,7 +426,7 @@ func (t *deviceTimes) close(ctx context.Context, d *Device) (errs []error) {
 	}
 	for _, h := range all {
 		if h != 0 {
-			if err := d.native.insist(ctx, func() error { return d.native.drv.DestroyEvent(h) }); err != nil {
+			if err := d.native.Insist(ctx, func() error { return d.native.Native.DestroyEvent(h) }); err != nil {
 				errs = append(errs, err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -71,8 +72,8 @@ type openOperation struct {
 	op             work.Kind
 	kernel, label  string
 	q              *Queue
-	since          moment
-	how            openState
+	since          engine.Moment
+	how            engine.OpenState
 	hostly         bool
 	waits, signals []sema.Point
 }
@@ -92,10 +93,10 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 			producers[p.Semaphore] = append(producers[p.Semaphore], &open[i])
 		}
 	}
-	asked := now()
+	asked := engine.Now()
 	for i := range open {
 		o := &open[i]
-		if o.how != isParked {
+		if o.how != engine.IsParked {
 			continue
 		}
 		p := ParkedOperation{Op: o.op.String(), Kernel: o.kernel, Label: o.label, Queue: o.q.String(), Age: time.Duration(asked - o.since)}
@@ -135,20 +136,20 @@ func (o *openOperation) reaches(p sema.Point) bool {
 // calls that are running, and submissions of lanes that wait for those before them. The lists of a
 // submission stay as they are while it is in one of these places.
 func (d *Device) openOperations(open []openOperation) []openOperation {
-	if d == nil || d.native.drv == nil {
+	if d == nil || d.native.Native == nil {
 		return open
 	}
-	d.native.eachOpen(func(s *submission, how openState) {
+	d.native.EachOpen(func(s *engine.Submission, how engine.OpenState) {
 		r := recordOf(s)
-		open = append(open, openOperation{s.op.Kind, r.kernelName(), r.label, r.q, s.since, how, s.mode == untilReached,
-			slices.Clone(s.waits), slices.Clone(s.signals)})
+		open = append(open, openOperation{s.Op.Kind, r.kernelName(), r.label, r.q, s.Since, how, s.Mode == engine.UntilReached,
+			slices.Clone(s.Waits), slices.Clone(s.Signals)})
 	})
 	return open
 }
 
 // A producer is work in flight that will signal something.
 type producer struct {
-	tl    *timeline
+	tl    *engine.Timeline
 	op    string
 	known bool // what op it is; else it is being issued, or is done
 	late  bool // a barrier behind it does
@@ -157,23 +158,23 @@ type producer struct {
 // producerOf returns what is behind a point.
 func producerOf(p sema.Signal) producer {
 	by := producer{late: p.Late}
-	by.tl = find(p, func(s *submission) {
+	by.tl = engine.FindProducer(p, func(s *engine.Submission) {
 		r := recordOf(s)
-		by.op, by.known = operation(s.op.Kind.String(), r.kernelName(), r.label), true
+		by.op, by.known = operation(s.Op.Kind.String(), r.kernelName(), r.label), true
 	})
 	return by
 }
 
 func (p producer) String() string {
-	op, on := "work", p.tl.dev.info.Name
+	op, on := "work", p.tl.Device.Info.Name
 	if p.known {
 		op = p.op
 	}
 	if p.late {
 		op = "barrier behind " + op
 	}
-	if p.tl.isListed() {
-		on = p.tl.queue.String()
+	if p.tl.IsListed() {
+		on = p.tl.Queue.String()
 	}
 	return fmt.Sprintf("%s on %s, in flight", op, on)
 }

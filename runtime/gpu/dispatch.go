@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -90,7 +91,7 @@ func (q *Queue) launch(s *record, o Order, k *Kernel, g *Grid, ended bool) error
 			return fmt.Errorf("gpu: dispatch: %w", err)
 		}
 		s.kernel = k
-		s.uses = append(s.uses, (*codeUse)(k.exe))
+		s.Uses = append(s.Uses, (*codeUse)(k.exe))
 		if g.Begun != nil {
 			if err := g.Begun.hold(); err != nil {
 				s.drop()
@@ -106,8 +107,8 @@ func (q *Queue) launch(s *record, o Order, k *Kernel, g *Grid, ended bool) error
 		s.launch.Begun = s.shared.h
 	}
 	if g.nothing() {
-		if s.op.Kind = work.Barrier; s.shared != nil {
-			s.op.Kind = work.EventRecord
+		if s.Op.Kind = work.Barrier; s.shared != nil {
+			s.Op.Kind = work.EventRecord
 		}
 	}
 	return q.submit(s, o)
@@ -124,7 +125,7 @@ type launchPart struct {
 // A boundArg is an argument of a kernel that is the address of a buffer's range.
 type boundArg struct {
 	index int // of the argument
-	at    address
+	at    engine.Address
 }
 
 func (p *launchPart) reset() {
@@ -152,7 +153,7 @@ func (p *launchPart) setArgs(l work.Layout, data []unsafe.Pointer) {
 func (p *launchPart) resolveArgs() error {
 	for i := range p.bound {
 		b := &p.bound[i]
-		ptr, err := b.at.resolve()
+		ptr, err := b.at.Resolve()
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // Dump tells what is in flight and what is parked on devices, for a test whose wait has given up. Where a mutex is not let go of it says
@@ -19,14 +22,13 @@ import (
 func Dump(devices ...*Device) string {
 	var b strings.Builder
 	for _, d := range devices {
-		if d == nil || d.native.drv == nil {
+		if d == nil || d.native.Native == nil {
 			continue
 		}
-		d.dump(&b)
-		for _, tl := range d.native.all() {
-			tl.dump(&b)
-		}
-		if held := d.heldForParked(); held != "" {
+		var dump strings.Builder
+		d.native.Dump(&dump)
+		b.WriteString(dump.String())
+		if held := d.heldForParked(dump.String()); held != "" {
 			fmt.Fprintf(&b, "  parked: %s is held\n", held)
 			continue
 		}
@@ -41,16 +43,6 @@ func Dump(devices ...*Device) string {
 type mutex interface {
 	sync.Locker
 	TryLock() bool
-}
-
-// soonLocked locks a mutex unless that takes too long.
-func soonLocked(mu mutex) bool {
-	for start := time.Now(); !mu.TryLock(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > time.Second {
-			return false
-		}
-	}
-	return true
 }
 
 // soonReturned returns what a function returns, unless that takes too long.
@@ -71,30 +63,22 @@ func lockOf(s *sema.Semaphore) mutex {
 	return reflect.NewAt(mu.Type(), mu.Addr().UnsafePointer()).Interface().(mutex)
 }
 
-// heldForParked names a mutex that [Device.Parked] takes and that is not let go of. In a bubble of testing/synctest no time would pass
-// while a goroutine waits for it.
-func (d *Device) heldForParked() string {
-	if !soonLocked(&d.native.mu) {
-		return "Device.mu"
+// heldForParked names a mutex that [Device.Parked] takes and that is not let go of. In a bubble of
+// testing/synctest no time would pass while a goroutine waits for it.
+func (d *Device) heldForParked(dump string) string {
+	if strings.Contains(dump, " is held") {
+		return "a mutex of the device"
 	}
-	defer d.native.mu.Unlock()
-	locks := map[mutex]string{}
-	for _, l := range d.native.lanes {
-		locks[&l.(*channelLane).mu] = "Channel.mu"
-	}
-	for _, tl := range d.native.all() {
-		locks[&tl.ring.mu] = "ring.mu"
-	}
-	for s := d.native.pending.parked.after; s != &d.native.pending.parked; s = s.after {
-		for _, p := range s.waits {
-			locks[lockOf(p.Semaphore)] = "Semaphore.mu"
+	var points []sema.Point
+	d.native.EachOpen(func(s *engine.Submission, _ engine.OpenState) { points = append(points, s.Waits...) })
+	for _, p := range points {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		free := wake.Lock(ctx, lockOf(p.Semaphore))
+		cancel()
+		if !free {
+			return "Semaphore.mu"
 		}
-	}
-	for mu, name := range locks {
-		if !soonLocked(mu) {
-			return name
-		}
-		mu.Unlock()
+		lockOf(p.Semaphore).Unlock()
 	}
 	return ""
 }
@@ -103,7 +87,7 @@ func (d *Device) heldForParked() string {
 func (d *Device) parkedLines() (lines []string) {
 	behind := 0
 	for _, p := range d.Parked() {
-		if !slices.ContainsFunc(p.Waits, func(w ParkedWait) bool { return !strings.HasSuffix(w.Producer, isParked.String()) }) && len(p.Waits) > 0 {
+		if !slices.ContainsFunc(p.Waits, func(w ParkedWait) bool { return !strings.HasSuffix(w.Producer, engine.IsParked.String()) }) && len(p.Waits) > 0 {
 			if behind++; behind > 4 {
 				continue
 			}
@@ -113,96 +97,6 @@ func (d *Device) parkedLines() (lines []string) {
 		}
 	}
 	return append(lines, fmt.Sprintf("%d behind parked operations only", behind))
-}
-
-func (d *Device) dump(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %s, %d host calls, %d issue what was ready", d.native.info.Name,
-		[...]string{isOpen: "open", isClosing: "closing", isStopped: "stopped", isLeft: "left", isEnded: "ended"}[d.native.phase.Load()],
-		d.native.calls.Load(), d.native.pending.running.Load())
-	if f := d.native.lost.Load(); f != nil {
-		fmt.Fprintf(b, ", lost: %v", f.err)
-	}
-	if !soonLocked(&d.native.mu) {
-		b.WriteString(", its mu is held\n")
-		return
-	}
-	defer d.native.mu.Unlock()
-	ready := 0
-	for s := d.native.pending.runnow; s != nil; s = s.next {
-		ready++
-	}
-	fmt.Fprintf(b, ", %d parked, %d barriers behind work, %d ready\n", d.native.pending.nparked, d.native.pending.npassing.Load(), ready)
-	shown := 0
-	for s := d.native.pending.parked.after; s != &d.native.pending.parked && shown < 4; s = s.after {
-		if s.mode == passing {
-			shown++
-			fmt.Fprintf(b, "  %s on %v, behind %s\n", s.op.Kind, s.tl.queue, s.deps[0].describe())
-		}
-	}
-}
-
-func (tl *timeline) dump(b *strings.Builder) {
-	fmt.Fprintf(b, "  %s: issued %d, marked %d, passed %d, wanted %d, asked %d times in vain", tl.name(), tl.issued.Load(), tl.marked.Load(),
-		tl.passed.Load(), tl.wanted.Load(), tl.vain.Load())
-	if tl.lane != nil {
-		if _, err := tl.lane.halted(); err != nil {
-			fmt.Fprintf(b, ", failed: %v", err)
-		}
-	}
-	for i, mu := range []mutex{&tl.mu, &tl.askMu, &tl.retireMu} {
-		if soonLocked(mu) {
-			mu.Unlock()
-		} else {
-			fmt.Fprintf(b, ", its %s is held", [...]string{"mu", "askMu", "retireMu"}[i])
-		}
-	}
-	if ranges := tl.failures.Load(); ranges != nil {
-		r := (*ranges)[len(*ranges)-1]
-		fmt.Fprintf(b, ", failed in %d ranges, last %d to %d: %v", len(*ranges), r.from, r.to, r.err)
-	}
-	if !soonLocked(&tl.ring.mu) {
-		b.WriteString(", its ring's mu is held\n")
-		return
-	}
-	defer tl.ring.mu.Unlock()
-	fmt.Fprintf(b, ", head %d", tl.ring.head)
-	b.WriteString("\n")
-	for seq, last := tl.ring.head, min(tl.ring.head+2, tl.issued.Load()); seq <= last; seq++ {
-		tl.ring.at(seq).dump(b)
-	}
-}
-
-// dump tells of work that is in a ring, whose mu the caller holds.
-func (s *submission) dump(b *strings.Builder) {
-	fmt.Fprintf(b, "    %d: %s, recorded %v", s.seq, s.op.Kind, s.recorded)
-	for _, m := range s.follows {
-		fmt.Fprintf(b, ", after %s", m.describe())
-	}
-	for i, p := range s.signals {
-		if i == 4 {
-			b.WriteString(", and more")
-			break
-		}
-		now, _ := p.Semaphore.Value()
-		fmt.Fprintf(b, ", signals %d (now %d)", p.Value, now)
-	}
-	b.WriteString("\n")
-}
-
-// describe names a mark, and says how far its timeline is.
-func (m mark) describe() string {
-	if m.tl == nil {
-		return "nothing"
-	}
-	return fmt.Sprintf("%d of %s of %s (passed %d)", m.seq, m.tl.name(), m.tl.dev.info.Name, m.tl.passed.Load())
-}
-
-// name names a timeline by its queue.
-func (tl *timeline) name() string {
-	if slices.Contains(tl.dev.all(), tl) {
-		return tl.queue.(*Queue).mention()
-	}
-	return "a queue that is gone"
 }
 
 // TestDump looks at a device that is stalled and at one that waits for it, also while somebody keeps their mutexes.
@@ -239,14 +133,15 @@ func TestDump(t *testing.T) {
 				}
 			}
 		}
-		wants("stalled", "Simulated GPU 0", "queue 0: issued 1, marked 1, passed 0", "1: fill, recorded true", "after 1 of queue 0 of Simulated GPU 0 (passed 0)",
+		wants("stalled", "Simulated GPU 0", "queue 0 of Simulated GPU 0: issued 1, marked 1, passed 0", "1: fill, recorded true", "after 1 of queue 0 of Simulated GPU 0 (passed 0)",
 			"signals 2 (now 0)", "1 parked", "parked: fill on queue 0 of Simulated GPU 1", "to reach 7")
-		tl := devs[1].Queue(0).tl
-		for name, mu := range map[string]mutex{"its mu": &tl.mu, "its retireMu": &tl.retireMu, "its ring's mu": &tl.ring.mu, "Device.mu": &devs[1].native.mu, "Semaphore.mu": lockOf(&nobody.sema)} {
-			mu.Lock()
-			wants("with a mutex held", name+" is held")
-			mu.Unlock()
-		}
+		devs[1].Queue(0).tl.Locked(func() error {
+			wants("with a mutex held", "its mu is held", "a mutex of the device is held")
+			return nil
+		})
+		lockOf(&nobody.sema).Lock()
+		wants("with a mutex held", "Semaphore.mu is held")
+		lockOf(&nobody.sema).Unlock()
 		check(sim.ResumeDevice(0))
 	})
 }

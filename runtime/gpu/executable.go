@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -45,8 +46,8 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 	x := &Executable{dev: d, names: names}
 	x.refs.Store(1)
 	began := d.opt.Tracer.begin()
-	err := d.native.do(func() (err error) {
-		if x.mod, err = d.native.drv.Load(image); err == nil {
+	err := d.native.Do(func() (err error) {
+		if x.mod, err = d.native.Native.Load(image); err == nil {
 			d.mu.Lock()
 			d.code[x] = struct{}{}
 			d.mu.Unlock()
@@ -55,8 +56,8 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 	})
 	d.opt.Tracer.event(TraceLoad, d, began, "", uint64(len(image)), err)
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.native.Info.Name, err)
 	}
 	return x, nil
 }
@@ -82,9 +83,9 @@ func (x *Executable) hold() error {
 // A codeUse is an executable as the scheduler knows it: work holds it, and that is all.
 type codeUse Executable
 
-func (*codeUse) use(mark) error            { return nil }
-func (*codeUse) unuse(mark) (awaited bool) { return false }
-func (u *codeUse) letGo(n int32)           { (*Executable)(u).releaseAll(n) }
+func (*codeUse) Use(engine.Mark) error            { return nil }
+func (*codeUse) Unuse(engine.Mark) (awaited bool) { return false }
+func (u *codeUse) LetGo(n int32)                  { (*Executable)(u).releaseAll(n) }
 
 func (x *Executable) release() { x.releaseAll(1) }
 
@@ -93,13 +94,13 @@ func (x *Executable) releaseAll(n int32) {
 		return
 	}
 	d := x.dev
-	d.native.reclaim(func() {
+	d.native.Reclaim(func() {
 		d.mu.Lock()
 		_, ok := d.code[x]
 		delete(d.code, x)
 		d.mu.Unlock()
 		if ok {
-			d.native.notTaken(d.native.drv.Unload(x.mod))
+			d.native.NotTaken(d.native.Native.Unload(x.mod))
 		}
 	})
 }
@@ -108,7 +109,7 @@ func (x *Executable) releaseAll(n int32) {
 func (d *Device) LoadFile(name string) (*Executable, error) {
 	image, err := regular.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("gpu: load code on %s: %w", d.native.info.Name, printable.Error(err))
+		return nil, fmt.Errorf("gpu: load code on %s: %w", d.native.Info.Name, printable.Error(err))
 	}
 	x, err := d.Load(image)
 	if err != nil {
@@ -134,12 +135,12 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
 	b := newBuffer(x.dev, 0)
-	err := x.dev.native.do(func() (err error) {
-		b.mem.Ptr, b.mem.Size, err = x.dev.native.drv.Global(x.mod, x.native(name))
+	err := x.dev.native.Do(func() (err error) {
+		b.mem.Ptr, b.mem.Size, err = x.dev.native.Native.Global(x.mod, x.native(name))
 		return err
 	})
 	if err != nil {
-		x.dev.native.check(err)
+		x.dev.native.Check(err)
 		x.release()
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
@@ -167,12 +168,12 @@ func (x *Executable) Kernel(name string) (*Kernel, error) {
 	}
 	defer x.release()
 	k := &Kernel{exe: x, name: name}
-	err := x.dev.native.do(func() (err error) {
-		k.fn, k.info, err = x.dev.native.drv.Function(x.mod, x.native(name))
+	err := x.dev.native.Do(func() (err error) {
+		k.fn, k.info, err = x.dev.native.Native.Function(x.mod, x.native(name))
 		return err
 	})
 	if err != nil {
-		x.dev.native.check(err)
+		x.dev.native.Check(err)
 		if x.names != nil && x.native(name) == name {
 			err = fmt.Errorf("%w; in compiled code a kernel is found by name if it is extern \"C\", else by its expression in Source.Names", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -196,7 +197,7 @@ func (q *Queue) executeSteps(o Order, steps []step, bindings []Range) error {
 func (x step) leaveRest(left []step) {
 	for _, y := range left {
 		if x.run != nil && y.run == x.run && y.at().host == nil {
-			x.run.leaveBlock(mark{})
+			x.run.leaveBlock(engine.Mark{})
 		}
 	}
 }
@@ -236,9 +237,9 @@ func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
 		q, op = p.ch.q, work.Collect
 	}
 	s := q.get(op)
-	s.lent, s.lends, s.part = l, l != nil, x.part
+	s.lent, s.Lends, s.part = l, l != nil, x.part
 	if p.host != nil {
-		s.fn, s.mode = p.host, untilReached
+		s.fn, s.Mode = p.host, engine.UntilReached
 	} else if s.run = x.run; c.many && s.run == nil {
 		s.run = s.run1.start(c)
 	}
@@ -258,46 +259,46 @@ func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
 	s.recording = c
-	s.uses = append(s.uses, (*recordingUse)(c))
+	s.Uses = append(s.Uses, (*recordingUse)(c))
 	return q.submit(s, o)
 }
 
 // executeAction runs a part of a command buffer.
-type executeAction struct{ simpleAction }
+type executeAction struct{ engine.SimpleAction }
 
-func (executeAction) prepare(s *submission) (outcome, error) {
+func (executeAction) Prepare(s *engine.Submission) (engine.Outcome, error) {
 	r := recordOf(s)
 	if r.run != nil {
 		if err := r.findBlock(); err != nil {
-			return refused, err
+			return engine.Refused, err
 		}
 	}
-	return refused, r.recording.makeGraph(r.block(), r.part, r.binds)
+	return engine.Refused, r.recording.makeGraph(r.block(), r.part, r.binds)
 }
 
-func (executeAction) blocks(s *submission) bool { return recordOf(s).mayMake() }
+func (executeAction) Blocks(s *engine.Submission) bool { return recordOf(s).mayMake() }
 
-func (executeAction) holdsUp(*submission, *timeline) bool { return true }
+func (executeAction) HoldsUp(*engine.Submission, *engine.Timeline) bool { return true }
 
-func (executeAction) issue(s *submission, tl *timeline) (bool, error) {
+func (executeAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return recordOf(s).execute(tl)
 }
 
-func (executeAction) issued(s *submission, tl *timeline, _ bool) bool {
+func (executeAction) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	if r := recordOf(s); r.run != nil {
-		r.leaveBlock(mark{tl, s.seq})
+		r.leaveBlock(tl.At(s.Seq))
 	}
 	return false
 }
 
-func (executeAction) undo(s *submission, how outcome) {
-	if r := recordOf(s); how == foreign && r.run != nil {
+func (executeAction) Undo(s *engine.Submission, how engine.Outcome) {
+	if r := recordOf(s); how == engine.Foreign && r.run != nil {
 		r.run.returnBlock()
 	}
 }
 
 // execute makes the native calls of a part of a command buffer.
-func (s *record) execute(tl *timeline) (started bool, err error) {
+func (s *record) execute(tl *engine.Timeline) (started bool, err error) {
 	c := s.recording
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -309,9 +310,9 @@ func (s *record) execute(tl *timeline) (started bool, err error) {
 	case p.graph && !c.crosses(p, s.binds):
 		started, err = c.launch(s, tl, &b.graphs[s.part])
 	case c.awaits:
-		started, err = tl.awaitOthers(func() (bool, error) { return c.replay(spanOf(&s.submission), tl, p, s.binds) })
+		started, err = tl.AwaitOthers(func() (bool, error) { return c.replay(spanOf(&s.Submission), tl, p, s.binds) })
 	default:
-		started, err = c.replay(spanOf(&s.submission), tl, p, s.binds)
+		started, err = c.replay(spanOf(&s.Submission), tl, p, s.binds)
 	}
 	if started {
 		c.latest = b
@@ -322,41 +323,41 @@ func (s *record) execute(tl *timeline) (started bool, err error) {
 // A recordingUse is a command buffer as the scheduler knows it.
 type recordingUse CommandBuffer
 
-// use notes that the work at a mark executes the recording, and those nested in it.
-func (u *recordingUse) use(m mark) error {
+// Use notes that the work at a mark executes the recording, and those nested in it.
+func (u *recordingUse) Use(m engine.Mark) error {
 	c := (*CommandBuffer)(u)
 	c.addUse(m)
 	for _, b := range c.foreign {
-		if !b.dev.native.borrow(m) {
-			return fmt.Errorf("a buffer of device %s: %w", b.dev.native.info.Name, ErrClosed)
+		if !b.dev.native.Borrow(m) {
+			return fmt.Errorf("a buffer of device %s: %w", b.dev.native.Info.Name, ErrClosed)
 		}
 	}
 	return nil
 }
 
 // addUse adds a mark to the uses of the recording, and of those nested in it.
-func (c *CommandBuffer) addUse(m mark) {
-	c.uses.add(m)
+func (c *CommandBuffer) addUse(m engine.Mark) {
+	c.uses.Add(m)
 	for _, n := range c.nested {
 		n.addUse(m)
 	}
 }
 
-// unuse undoes use. Any buffer of the recording may have been freed.
-func (u *recordingUse) unuse(m mark) (awaited bool) {
+// Unuse undoes use. Any buffer of the recording may have been freed.
+func (u *recordingUse) Unuse(m engine.Mark) (awaited bool) {
 	(*CommandBuffer)(u).lowerUse(m)
 	return true
 }
 
-func (c *CommandBuffer) lowerUse(m mark) {
-	c.uses.lower(m)
+func (c *CommandBuffer) lowerUse(m engine.Mark) {
+	c.uses.Lower(m)
 	for _, n := range c.nested {
 		n.lowerUse(m)
 	}
 }
 
-// letGo ends n executions.
-func (u *recordingUse) letGo(n int32) { (*CommandBuffer)(u).releaseAll(n) }
+// LetGo ends n executions.
+func (u *recordingUse) LetGo(n int32) { (*CommandBuffer)(u).releaseAll(n) }
 
 // target returns the buffer of a reference in an execution. It returns nil if the reference is to a
 // binding and no ranges are bound yet, and for no reference (-1).
@@ -406,16 +407,16 @@ func (c *CommandBuffer) find(b *block, binds []Range) error {
 	c.lost, c.using = true, b
 	for i := range c.sources {
 		s := &c.sources[i]
-		at := address{late: (*bufferUse)(s.buffer)}
+		at := engine.Address{Late: (*bufferUse)(s.buffer)}
 		if slot := s.buffer.slot(); slot != nil {
 			r := &binds[slot.index]
-			if at = (address{driver.Ptr(r.Offset), (*bufferUse)(r.Buffer)}); !r.Buffer.late() {
-				at = address{ptr: r.Buffer.mem.Ptr + at.ptr}
+			if at = (engine.Address{Ptr: driver.Ptr(r.Offset), Late: (*bufferUse)(r.Buffer)}); !r.Buffer.late() {
+				at = engine.Address{Ptr: r.Buffer.mem.Ptr + at.Ptr}
 			}
 		} else if s.scratch {
-			at = address{ptr: b.mem.mem.Ptr}
+			at = engine.Address{Ptr: b.mem.mem.Ptr}
 		}
-		base, err := at.resolve()
+		base, err := at.Resolve()
 		if err != nil {
 			return err
 		}
@@ -439,7 +440,7 @@ func (c *CommandBuffer) find(b *block, binds []Range) error {
 func (c *CommandBuffer) findLive() error {
 	for _, i := range c.moving {
 		if r := &c.refers[i]; !r.depends() && r.buffer.late() {
-			ptr, err := (address{driver.Ptr(r.offset), (*bufferUse)(r.buffer)}).resolve()
+			ptr, err := (engine.Address{Ptr: driver.Ptr(r.offset), Late: (*bufferUse)(r.buffer)}).Resolve()
 			if err != nil {
 				return err
 			}
@@ -476,8 +477,8 @@ func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 }
 
 // replay makes the calls of a part one after the other.
-func (c *CommandBuffer) replay(traced *span, tl *timeline, p *part, binds []Range) (started bool, err error) {
-	d, h, foreign := tl.dev.drv, tl.h, len(c.foreign) > 0 || c.bindsForeign(binds)
+func (c *CommandBuffer) replay(traced *span, tl *engine.Timeline, p *part, binds []Range) (started bool, err error) {
+	d, h, foreign := tl.Device.Native, tl.Stream, len(c.foreign) > 0 || c.bindsForeign(binds)
 	var x work.Extra
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)

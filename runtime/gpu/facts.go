@@ -14,8 +14,8 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 	if err := d.failed(); err != nil {
 		return 0, 0, err
 	}
-	m, ok := d.native.drv.(driver.MemInfo)
-	if !ok || !d.native.caps.MemInfo {
+	m, ok := d.native.Native.(driver.MemInfo)
+	if !ok || !d.native.Caps.MemInfo {
 		return 0, 0, d.untold("memory info", "how much memory is free")
 	}
 	err = d.ask("memory info", func() (err error) {
@@ -34,21 +34,21 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 		return l, err
 	}
 	if other == nil {
-		return l, argument("link", "no device to go to from %s", d.native.info.Name)
+		return l, argument("link", "no device to go to from %s", d.native.Info.Name)
 	}
 	if err := other.failed(); err != nil {
 		return l, err
 	}
-	if d.native.of != other.native.of {
+	if d.native.Driver != other.native.Driver {
 		return driver.Link{Kind: driver.LinkNone, Rank: -1}, nil
 	}
-	links, ok := d.native.drv.(driver.Links)
-	if !ok || !d.native.caps.Links {
+	links, ok := d.native.Native.(driver.Links)
+	if !ok || !d.native.Caps.Links {
 		return l, d.untold("link", "how it is linked to others")
 	}
 	err = d.ask("link", func() (err error) {
-		return other.native.whileThere(func() (err error) { // until the driver has answered
-			l, err = links.Link(other.native.drv)
+		return other.native.WhileThere(func() (err error) { // until the driver has answered
+			l, err = links.Link(other.native.Native)
 			return err
 		})
 	})
@@ -59,7 +59,7 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 // are equal where streams have no priorities. It is for queues ([Options]), launches ([LaunchAttrs]), and streams that a program makes
 // itself. The answer is of when the device was opened (cuCtxGetStreamPriorityRange, hipDeviceGetStreamPriorityRange).
 func (d *Device) PriorityRange() (least, greatest int) {
-	return d.native.caps.PriorityRange[0], d.native.caps.PriorityRange[1]
+	return d.native.Caps.PriorityRange[0], d.native.Caps.PriorityRange[1]
 }
 
 // Occupancy asks how many blocks of the kernel a multiprocessor holds at once, if each has so many threads and so many bytes of dynamic
@@ -88,7 +88,7 @@ func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 		return 0, 0, argument("block size", "%d bytes of shared memory, and at most %d threads", shared, most)
 	}
 	err = k.ask(func(o driver.Occupancy) error {
-		info, most := &k.exe.dev.native.info, most
+		info, most := &k.exe.dev.native.Info, most
 		if n := k.maxThreads(); most == 0 || n > 0 && n < most {
 			most = n
 		}
@@ -123,8 +123,8 @@ func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
 	if err := d.failed(); err != nil {
 		return err
 	}
-	o, ok := d.native.drv.(driver.Occupancy)
-	if !ok || !d.native.caps.Occupancy {
+	o, ok := d.native.Native.(driver.Occupancy)
+	if !ok || !d.native.Caps.Occupancy {
 		return d.untold("occupancy", "how many blocks a multiprocessor holds")
 	}
 	if err := k.exe.hold(); err != nil {
@@ -147,14 +147,14 @@ func (k *Kernel) held(o driver.Occupancy, threads, shared int) (int, error) {
 
 // ask has the driver asked something.
 func (d *Device) ask(what string, fn func() error) error {
-	if err := d.native.do(fn); err != nil {
-		d.native.check(err)
-		return fmt.Errorf("gpu: %s on %s: %w", what, d.native.info.Name, err)
+	if err := d.native.Do(fn); err != nil {
+		d.native.Check(err)
+		return fmt.Errorf("gpu: %s on %s: %w", what, d.native.Info.Name, err)
 	}
 	return nil
 }
 
 // untold is the error of what a driver does not tell.
 func (d *Device) untold(op, what string) error {
-	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.native.info.Name, what, driver.ErrUnsupported)
+	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.native.Info.Name, what, driver.ErrUnsupported)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -17,9 +18,9 @@ type memoryPart struct {
 
 	// Of an alloca or a dealloca:
 	buffer   *Buffer
-	freed    bool        // it is a dealloca that has taken the memory away
-	left     frontier    // uses of the memory that the dealloca does not come after
-	awaiting *parkedFree // while it waits for them
+	freed    bool            // it is a dealloca that has taken the memory away
+	left     engine.Frontier // uses of the memory that the dealloca does not come after
+	awaiting *parkedFree     // while it waits for them
 }
 
 var errInUse = errors.New("gpu: the memory is in use")
@@ -27,33 +28,33 @@ var errInUse = errors.New("gpu: the memory is in use")
 // A bufferUse is a buffer as the scheduler knows it.
 type bufferUse Buffer
 
-// use notes that the work at a mark may use the memory.
-func (u *bufferUse) use(m mark) error {
+// Use notes that the work at a mark may use the memory.
+func (u *bufferUse) Use(m engine.Mark) error {
 	b := (*Buffer)(u)
 	if b.from == pooled {
-		b.uses.add(m)
+		b.uses.Add(m)
 	}
-	if d := &b.dev.native; d != m.tl.dev && !d.borrow(m) {
-		return fmt.Errorf("a buffer of device %s: %w", d.info.Name, ErrClosed)
+	if d := &b.dev.native; d != m.Timeline.Device && !d.Borrow(m) {
+		return fmt.Errorf("a buffer of device %s: %w", d.Info.Name, ErrClosed)
 	}
 	return nil
 }
 
-// unuse undoes use. A dealloca may have seen the mark if the memory has been freed.
-func (u *bufferUse) unuse(m mark) (awaited bool) {
+// Unuse undoes use. A dealloca may have seen the mark if the memory has been freed.
+func (u *bufferUse) Unuse(m engine.Mark) (awaited bool) {
 	b := (*Buffer)(u)
 	if b.from != pooled {
 		return false
 	}
-	b.uses.lower(m)
+	b.uses.Lower(m)
 	return b.state.Load() == isFreed
 }
 
-// letGo lets go of n references.
-func (u *bufferUse) letGo(n int32) { (*Buffer)(u).releaseAll(n) }
+// LetGo lets go of n references.
+func (u *bufferUse) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
 
-// ptr returns where the memory is, if it is allocated.
-func (u *bufferUse) ptr() (driver.Ptr, error) { return (*Buffer)(u).address() }
+// Ptr returns where the memory is, if it is allocated.
+func (u *bufferUse) Ptr() (driver.Ptr, error) { return (*Buffer)(u).address() }
 
 // address returns where the memory is, if it is allocated.
 func (b *Buffer) address() (driver.Ptr, error) {
@@ -70,26 +71,26 @@ func (b *Buffer) address() (driver.Ptr, error) {
 
 // takeAway marks the memory of a dealloca as freed, once the waits have been found. It returns deferred if
 // the dealloca does not come after all work that may use the memory.
-func (s *record) takeAway() (outcome, error) {
+func (s *record) takeAway() (engine.Outcome, error) {
 	b := s.buffer
 	if !s.freed {
 		if !b.state.CompareAndSwap(isLive, isFreed) {
 			if _, err := b.address(); err != nil {
-				return refused, err
+				return engine.Refused, err
 			}
-			return refused, ErrUnallocated
+			return engine.Refused, ErrUnallocated
 		}
 		s.freed = true
 	}
-	if s.left = b.uses.left(s.tl, s.deps); len(s.left) > 0 {
-		return deferred, errInUse
+	if s.left = b.uses.Left(s.Timeline, s.Deps); len(s.left) > 0 {
+		return engine.Deferred, errInUse
 	}
-	return issuedWork, nil
+	return engine.Issued, nil
 }
 
 // A parkedFree is a dealloca that is parked until streams have passed the uses of its memory.
 type parkedFree struct {
-	left   frontier
+	left   engine.Frontier
 	cancel context.CancelFunc // ends the wait
 	over   chan struct{}      // closed when the dealloca has been issued, is given up, or has something else to wait for
 }
@@ -117,7 +118,7 @@ func (f *parkedFrees) ready() (ready []*parkedFree) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.all {
-		if p.left.passed() {
+		if p.left.Passed() {
 			ready = append(ready, p)
 		}
 	}
@@ -131,10 +132,10 @@ func (s *record) awaitUses() {
 	s.endAwait()
 	s.awaiting = &parkedFree{s.left, cancel, make(chan struct{})}
 	s.buffer.dev.frees.add(s.awaiting)
-	s.waits = append(s.waits, sema.Point{Semaphore: over, Value: 1})
-	s.letGoAll()
-	go s.left.signal(ctx, over)
-	s.tl.enlistAgain(&s.submission)
+	s.Waits = append(s.Waits, sema.Point{Semaphore: over, Value: 1})
+	s.LetGoAll()
+	go s.left.Signal(ctx, over)
+	s.Timeline.EnlistAgain(&s.Submission)
 }
 
 // endAwait undoes awaitUses, when over is to be closed.
@@ -156,7 +157,7 @@ func (s *record) giveUpFree() {
 		return
 	}
 	s.freed = false
-	if b := s.buffer; b.state.CompareAndSwap(isFreed, isLive) && s.left.lost() != nil {
+	if b := s.buffer; b.state.CompareAndSwap(isFreed, isLive) && s.left.Lost() != nil {
 		b.Close()
 	}
 	s.left = nil

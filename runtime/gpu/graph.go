@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -28,7 +29,7 @@ type graphOf struct {
 	epoch    int             // of the sources, when its nodes were set
 	unknown  bool            // setting nodes failed, so their addresses are unknown
 	natives  []nativeNode    // of nodes
-	launched frontier
+	launched engine.Frontier
 	old      []graphOf // replaced graphs that may still run
 }
 
@@ -55,7 +56,7 @@ func (c *CommandBuffer) standIn(p *part) bool {
 		if cmd.depends && cmd.op.Kind == work.Native { // a function is given real addresses only
 			return false
 		}
-		if cmd.depends && cmd.op.Bytes() > standInSize/2 && !(c.dev.native.caps.ResizeNodes && cmd.op.Resizable()) {
+		if cmd.depends && cmd.op.Bytes() > standInSize/2 && !(c.dev.native.Caps.ResizeNodes && cmd.op.Resizable()) {
 			return false
 		}
 	}
@@ -81,9 +82,9 @@ func (d *Device) standIn() (driver.Ptr, error) {
 	d.standInMu.Lock()
 	defer d.standInMu.Unlock()
 	if d.standsIn.Size == 0 {
-		m, err := d.native.drv.Alloc(DeviceMem, standInSize)
+		m, err := d.native.Native.Alloc(DeviceMem, standInSize)
 		if err != nil {
-			d.native.check(err)
+			d.native.Check(err)
 			return 0, err
 		}
 		d.standsIn = m
@@ -178,7 +179,7 @@ func (x *graphOf) replace(made graphOf, g driver.Graphs) {
 		old = append(old, *x)
 	}
 	for i := range old {
-		if old[i].launched.passed() {
+		if old[i].launched.Passed() {
 			old[i].destroy(g) // an error does not stop the new graph
 		} else {
 			made.old = append(made.old, old[i])
@@ -305,7 +306,7 @@ func (c *CommandBuffer) makeGraph(b *block, part int, binds []Range) error {
 // remake makes the graph of a part for the addresses in present.
 func (c *CommandBuffer) remake(p *part, x *graphOf) error {
 	began := c.dev.opt.Tracer.begin()
-	err := c.dev.native.onBound(func() error { return c.build(p, x, false) })
+	err := c.dev.native.OnBound(func() error { return c.build(p, x, false) })
 	c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
 	if err != nil {
 		return fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
@@ -315,7 +316,7 @@ func (c *CommandBuffer) remake(p *part, x *graphOf) error {
 
 // launch sets the nodes whose references have moved, and launches the graph. If the driver cannot
 // set a node, launch makes a new graph. Launches of one graph come one after the other.
-func (c *CommandBuffer) launch(s *record, tl *timeline, x *graphOf) (started bool, err error) {
+func (c *CommandBuffer) launch(s *record, tl *engine.Timeline, x *graphOf) (started bool, err error) {
 	anew := !x.made()
 	if !anew && x.epoch != c.epoch {
 		if anew, err = c.set(x); err != nil {
@@ -328,15 +329,15 @@ func (c *CommandBuffer) launch(s *record, tl *timeline, x *graphOf) (started boo
 		}
 	}
 	x.epoch = c.epoch
-	if err := c.dev.faces.graphs.LaunchGraph(tl.h, x.exec); err != nil {
+	if err := c.dev.faces.graphs.LaunchGraph(tl.Stream, x.exec); err != nil {
 		return false, err
 	}
 	for _, m := range x.launched {
-		if m.tl != tl && !m.passed() {
-			s.follows.add(m)
+		if m.Timeline != tl && !m.Passed() {
+			s.Follows.Add(m)
 		}
 	}
-	x.launched.addLive(mark{tl, tl.latest() + 1})
+	x.launched.AddLive(tl.At(tl.Latest() + 1))
 	return true, nil
 }
 

@@ -56,7 +56,7 @@ func (g *Grid) check(k *Kernel) error {
 	if g.flaw != nil {
 		return g.flaw
 	}
-	info, f := &k.exe.dev.native.info, &k.info
+	info, f := &k.exe.dev.native.Info, &k.info
 	nothing := g.nothing()
 	for i, b := range g.Threads {
 		g.Threads[i] = max(b, 1)
@@ -93,12 +93,12 @@ func (g *Grid) check(k *Kernel) error {
 }
 
 // maxThreads returns how many threads a block of the kernel can have, 0 if the driver does not tell.
-func (k *Kernel) maxThreads() int { return cmp.Or(k.info.MaxThreads, k.exe.dev.native.info.MaxThreads) }
+func (k *Kernel) maxThreads() int { return cmp.Or(k.info.MaxThreads, k.exe.dev.native.Info.MaxThreads) }
 
 // maxShared returns how many bytes of shared memory a block can have, with the kernel's own; as good as no limit if the driver does not
 // tell.
 func (k *Kernel) maxShared() uint64 {
-	info := &k.exe.dev.native.info
+	info := &k.exe.dev.native.Info
 	return cmp.Or(uint64(max(info.SharedMem, info.SharedOptIn)), math.MaxUint32)
 }
 

@@ -78,7 +78,7 @@ func NewGroup(devices ...*Device) (*Group, error) {
 		}
 		for _, other := range g.devs {
 			if other == d {
-				return nil, argument("group", "device %s twice", d.native.info.Name)
+				return nil, argument("group", "device %s twice", d.native.Info.Name)
 			}
 		}
 		if err := d.failed(); err != nil {
@@ -109,23 +109,23 @@ func each(n int, fn func(i int) error) error {
 func (d *Device) enablePeers(others []*Device, must bool) error {
 	if d.faces.peers == nil {
 		if must {
-			return fmt.Errorf("gpu: access of %s to the memory of others: %w", d.native.info.Name, driver.ErrUnsupported)
+			return fmt.Errorf("gpu: access of %s to the memory of others: %w", d.native.Info.Name, driver.ErrUnsupported)
 		}
 		return nil
 	}
-	err := d.native.do(func() error {
+	err := d.native.Do(func() error {
 		for _, o := range others {
-			if o == d || o.native.of != d.native.of {
+			if o == d || o.native.Driver != d.native.Driver {
 				continue
 			}
-			if err := d.faces.peers.EnablePeer(o.native.drv); err != nil && (must || !errors.Is(err, driver.ErrUnsupported)) {
-				return fmt.Errorf("gpu: access of %s to the memory of %s: %w", d.native.info.Name, o.native.info.Name, err)
+			if err := d.faces.peers.EnablePeer(o.native.Native); err != nil && (must || !errors.Is(err, driver.ErrUnsupported)) {
+				return fmt.Errorf("gpu: access of %s to the memory of %s: %w", d.native.Info.Name, o.native.Info.Name, err)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		d.native.check(err)
+		d.native.Check(err)
 	}
 	return err
 }
@@ -175,11 +175,11 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 			return err
 		}
 		for _, d := range g.devs {
-			if d == g.devs[i] || d.native.of != g.devs[i].native.of || all[i].blocks != nil {
+			if d == g.devs[i] || d.native.Driver != g.devs[i].native.Driver || all[i].blocks != nil {
 				continue
 			}
 			if err := all[i].Access(d, true); err != nil && !errors.Is(err, driver.ErrUnsupported) {
-				return fmt.Errorf("gpu: access of %s to a pool of %s: %w", d.native.info.Name, g.devs[i].native.info.Name, err)
+				return fmt.Errorf("gpu: access of %s to a pool of %s: %w", d.native.Info.Name, g.devs[i].native.Info.Name, err)
 			}
 		}
 		return nil

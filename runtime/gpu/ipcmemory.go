@@ -38,20 +38,20 @@ func (b *Buffer) Export() (MemoryHandle, error) {
 	case b.from != allocated || b.mem.Kind != DeviceMem:
 		return MemoryHandle{}, argument(op, "memory that Device.Alloc has not made, or not of kind DeviceMem, which alone other processes can import")
 	case d.faces.ipcMem == nil:
-		return MemoryHandle{}, fmt.Errorf("gpu: %s %d bytes of %s: %w", op, b.mem.Size, d.native.info.Name, driver.ErrUnsupported)
+		return MemoryHandle{}, fmt.Errorf("gpu: %s %d bytes of %s: %w", op, b.mem.Size, d.native.Info.Name, driver.ErrUnsupported)
 	}
 	if err := b.hold(); err != nil {
 		return MemoryHandle{}, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	defer b.release()
-	h := MemoryHandle{Driver: d.native.of.Name(), Device: d.native.info.UUID, Size: b.mem.Size}
-	err := d.native.do(func() (err error) {
+	h := MemoryHandle{Driver: d.native.Driver.Name(), Device: d.native.Info.UUID, Size: b.mem.Size}
+	err := d.native.Do(func() (err error) {
 		h.Handle, err = d.faces.ipcMem.ExportMem(b.mem)
 		return err
 	})
 	if err != nil {
-		d.native.check(err)
-		return MemoryHandle{}, fmt.Errorf("gpu: %s %d bytes of %s: %w", op, b.mem.Size, d.native.info.Name, err)
+		d.native.Check(err)
+		return MemoryHandle{}, fmt.Errorf("gpu: %s %d bytes of %s: %w", op, b.mem.Size, d.native.Info.Name, err)
 	}
 	return h, nil
 }
@@ -80,7 +80,7 @@ func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
 	case h.Pooled:
 		return nil, argument(op, "memory of a pool: import that by Device.ImportPool, and this by ImportedPool.Import")
 	case d.faces.ipcMem == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 	}
 	return d.openMemory(op, h, &rare{freed: freed}, func() (driver.Mem, error) { return d.faces.ipcMem.OpenMem(h.Handle) })
 }
@@ -88,13 +88,13 @@ func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
 // openMemory makes a buffer of another process's memory, which open makes accessible; r tells how that is undone, and who is told.
 func (d *Device) openMemory(op string, h MemoryHandle, r *rare, open func() (driver.Mem, error)) (*Buffer, error) {
 	b := newBuffer(d, h.Size)
-	err := d.native.do(func() (err error) {
+	err := d.native.Do(func() (err error) {
 		if r.opened, err = open(); err != nil {
 			return err
 		}
 		b.from, b.rare = opened, r
 		if m := r.opened; m.Size > 0 && (h.Offset > m.Size || h.Size > m.Size-h.Offset) {
-			d.native.notTaken(b.closeMemory())
+			d.native.NotTaken(b.closeMemory())
 			return fmt.Errorf("%d bytes at %d of an allocation of %d: %w", h.Size, h.Offset, m.Size, ErrRange)
 		}
 		b.mem.Kind, b.mem.Ptr = r.opened.Kind, r.opened.Ptr+driver.Ptr(h.Offset)
@@ -102,8 +102,8 @@ func (d *Device) openMemory(op string, h MemoryHandle, r *rare, open func() (dri
 		return nil
 	})
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: %s: %d bytes on %s: %w", op, h.Size, d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: %s: %d bytes on %s: %w", op, h.Size, d.native.Info.Name, err)
 	}
 	return b, nil
 }
@@ -114,15 +114,15 @@ func (b *Buffer) closeMemory() error {
 	case p != nil:
 		return p.give(b.rare.opened)
 	case b.rare.opened.Kind == ShareableMem:
-		return b.dev.native.drv.Free(b.rare.opened)
+		return b.dev.native.Native.Free(b.rare.opened)
 	}
 	return b.dev.faces.ipcMem.CloseMem(b.rare.opened)
 }
 
 // importable returns an error for what a driver of another name has exported.
 func (d *Device) importable(op, of string) error {
-	if of != "" && of != d.native.of.Name() {
-		return argument(op, "it was exported by driver %s, and %s is of driver %s", of, d.native.info.Name, d.native.of.Name())
+	if of != "" && of != d.native.Driver.Name() {
+		return argument(op, "it was exported by driver %s, and %s is of driver %s", of, d.native.Info.Name, d.native.Driver.Name())
 	}
 	return nil
 }

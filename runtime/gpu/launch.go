@@ -40,7 +40,7 @@ func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	r := &residency{threads, sharedMem, n * k.exe.dev.native.info.Processors}
+	r := &residency{threads, sharedMem, n * k.exe.dev.native.Info.Processors}
 	k.resident.Store(r)
 	return r.blocks, true
 }
@@ -50,14 +50,14 @@ func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 func (g *Grid) checkAttrs(k *Kernel) error {
 	a, d := &g.Attrs, k.exe.dev
 	lacks := func(what, instead string) error {
-		return fmt.Errorf("gpu: dispatch: kernel %s: %s has no %s: %w; %s", k.name, d.native.info.Name, what, driver.ErrUnsupported, instead)
+		return fmt.Errorf("gpu: dispatch: kernel %s: %s has no %s: %w; %s", k.name, d.native.Info.Name, what, driver.ErrUnsupported, instead)
 	}
 	switch {
-	case a.Cooperative && !d.native.caps.Cooperative:
+	case a.Cooperative && !d.native.Caps.Cooperative:
 		return lacks("cooperative launches", "cut the kernel where its blocks wait for each other")
-	case a.Cluster != [3]uint32{} && !d.native.caps.Clusters:
+	case a.Cluster != [3]uint32{} && !d.native.Caps.Clusters:
 		return lacks("clusters", "launch a kernel whose blocks do without each other's shared memory")
-	case a.Dependent && !d.native.caps.DependentLaunch:
+	case a.Dependent && !d.native.Caps.DependentLaunch:
 		return lacks("dependent launches", "launch without")
 	case a.Carveout > 100:
 		return argument("dispatch", "a carve-out of %d percent for kernel %s", a.Carveout, k.name)
@@ -67,14 +67,14 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 			return err
 		}
 	}
-	a.Priority = d.native.caps.ClampPriority(a.Priority)
+	a.Priority = d.native.Caps.ClampPriority(a.Priority)
 	if a.Cooperative && !g.nothing() {
 		threads := int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2])
 		blocks := uint64(g.Blocks[0]) * uint64(g.Blocks[1]) * uint64(g.Blocks[2])
 		// Where the driver does not answer, as that of a lost device, the launch finds out.
 		if n, ok := k.holds(threads, g.SharedMem); ok && blocks > uint64(n) {
 			return argument("dispatch", "a cooperative grid of %d blocks of %d threads and %d bytes of dynamic shared memory; of kernel %s %s runs %d at once",
-				blocks, threads, g.SharedMem, k.name, d.native.info.Name, n)
+				blocks, threads, g.SharedMem, k.name, d.native.Info.Name, n)
 		}
 	}
 	return nil
@@ -84,12 +84,12 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 func (g *Grid) checkBegun(k *Kernel) error {
 	e, d := g.Begun, k.exe.dev
 	switch {
-	case !d.native.caps.LaunchEvents:
-		return fmt.Errorf("gpu: dispatch: kernel %s: %s records no event when a launch has begun: %w; record one behind the launch", k.name, d.native.info.Name, driver.ErrUnsupported)
+	case !d.native.Caps.LaunchEvents:
+		return fmt.Errorf("gpu: dispatch: kernel %s: %s records no event when a launch has begun: %w; record one behind the launch", k.name, d.native.Info.Name, driver.ErrUnsupported)
 	case e.dev == nil:
 		return argument("dispatch", "an event for kernel %s that was neither made nor adopted", k.name)
 	case e.dev != d:
-		return argument("dispatch", "the event for kernel %s is of device %s, and the kernel of %s", k.name, e.dev.native.info.Name, d.native.info.Name)
+		return argument("dispatch", "the event for kernel %s is of device %s, and the kernel of %s", k.name, e.dev.native.Info.Name, d.native.Info.Name)
 	case e.from == forProcesses:
 		return argument("dispatch", "the event for kernel %s is one of several processes, which no launch records: make one with NewEvent", k.name)
 	}

@@ -40,13 +40,13 @@ func (b *Buffer) ExportFile() (*os.File, error) {
 	}
 	defer b.release()
 	var f *os.File
-	err := d.native.do(func() (err error) {
+	err := d.native.Do(func() (err error) {
 		f, err = d.faces.memSharing.ExportShareable(b.mem)
 		return err
 	})
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: %s %d bytes of %s: %w", op, b.mem.Size, d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: %s %d bytes of %s: %w", op, b.mem.Size, d.native.Info.Name, err)
 	}
 	return f, nil
 }
@@ -76,7 +76,7 @@ func (d *Device) ImportSharedFile(f *os.File, size uint64, freed func()) (*Buffe
 	case size == 0:
 		return nil, argument(op, "0 bytes")
 	case d.faces.memSharing == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 	}
 	return d.openMemory(op, MemoryHandle{Size: size}, &rare{freed: freed}, func() (driver.Mem, error) {
 		if err := canBe(size); err != nil {

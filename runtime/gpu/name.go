@@ -10,7 +10,7 @@ func (q *Queue) String() string {
 	if q == nil || q.dev == nil {
 		return "no queue"
 	}
-	return q.mention() + " of " + q.dev.native.info.Name
+	return q.mention() + " of " + q.dev.native.Info.Name
 }
 
 // mention is String without the device.
@@ -19,10 +19,10 @@ func (q *Queue) mention() string {
 	switch {
 	case name != nil && *name != "":
 		return fmt.Sprintf("queue %q", *name)
-	case q.tl.adopted:
-		return fmt.Sprintf("native stream %#x", uintptr(q.tl.h))
-	case q.tl.lane == nil:
+	case q.tl.Adopted:
+		return fmt.Sprintf("native stream %#x", uintptr(q.tl.Stream))
+	case q.tl.Lane == nil:
 		return fmt.Sprintf("queue %d", q.index)
 	}
-	return q.tl.lane.describe()
+	return q.tl.Lane.Describe()
 }

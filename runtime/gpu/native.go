@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -36,7 +37,7 @@ func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 	case q == nil || q.dev == nil:
 		return errZero
 	case q.dev.faces.natives == nil:
-		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.native.of.Name(), driver.ErrUnsupported)
+		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.native.Driver.Name(), driver.ErrUnsupported)
 	}
 	s := q.get(work.Native)
 	if q.dev.failed() != nil { // then the submission fails, whatever has become of what it uses
@@ -79,31 +80,31 @@ type nativePart struct {
 }
 
 // nativeAction calls a function of the program that gives the stream work.
-type nativeAction struct{ simpleAction }
+type nativeAction struct{ engine.SimpleAction }
 
-func (nativeAction) blocks(*submission) bool { return true }
+func (nativeAction) Blocks(*engine.Submission) bool { return true }
 
-func (nativeAction) holdsUp(*submission, *timeline) bool { return true }
+func (nativeAction) HoldsUp(*engine.Submission, *engine.Timeline) bool { return true }
 
-func (nativeAction) issue(s *submission, tl *timeline) (bool, error) {
+func (nativeAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return recordOf(s).callNative(tl)
 }
 
 // callNative calls a program's function. Nobody knows what that has given to the stream if it fails.
-func (s *record) callNative(tl *timeline) (started bool, err error) {
+func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
 	for _, r := range s.binds {
 		at, err := r.checkOn("native", s.q.dev)
 		if err != nil {
 			return false, err
 		}
-		ptr, err := at.resolve()
+		ptr, err := at.Resolve()
 		if err != nil {
 			return false, err
 		}
 		s.ptrs = append(s.ptrs, ptr)
 	}
-	err = s.q.dev.enterNative(func() error { return s.native(Native{tl.dev.drv, tl.h, s.ptrs}) })
+	err = s.q.dev.enterNative(func() error { return s.native(Native{tl.Device.Native, tl.Stream, s.ptrs}) })
 	return !errors.Is(err, errNotEntered), err
 }
 
@@ -144,7 +145,7 @@ func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Com
 	case fn == nil:
 		return -1, c.fail(work.Native, argument("native", "no function"))
 	case c.dev.faces.natives == nil:
-		return -1, c.fail(work.Native, fmt.Errorf("driver %s: %w", c.dev.native.of.Name(), driver.ErrUnsupported))
+		return -1, c.fail(work.Native, fmt.Errorf("driver %s: %w", c.dev.native.Driver.Name(), driver.ErrUnsupported))
 	}
 	if err := c.roomFor(len(uses), len(uses)); err != nil {
 		return -1, c.fail(work.Native, err)
@@ -152,7 +153,7 @@ func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Com
 	d := c.dev
 	cmd := command{op: work.Op{Kind: work.Native}, dst: -1, src: -1, arg: int32(len(c.args)), layout: work.Addresses(len(uses))}
 	cmd.rare = c.rare(rareCommand{native: func(h driver.Stream, ptrs []driver.Ptr) error {
-		return d.enterNative(func() error { return fn(Native{d.native.drv, h, ptrs}) })
+		return d.enterNative(func() error { return fn(Native{d.native.Native, h, ptrs}) })
 	}})
 	if len(uses) > 0 {
 		cmd.bound = carve(&c.bounds, len(uses))
@@ -184,7 +185,7 @@ func (c *CommandBuffer) capture(x *work.Extra) (g driver.Graph, err error) {
 	d.captureMu.Lock()
 	defer d.captureMu.Unlock()
 	if d.captures == 0 {
-		if d.captures, err = d.native.drv.NewStream(); err != nil {
+		if d.captures, err = d.native.Native.NewStream(); err != nil {
 			return 0, err
 		}
 	}

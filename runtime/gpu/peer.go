@@ -8,7 +8,7 @@ import (
 
 // same reports whether two devices are the same one of the same driver, which may have been opened more than once.
 func (d *Device) same(o *Device) bool {
-	return d == o || d.native.of == o.native.of && d.native.info.Index == o.native.info.Index
+	return d == o || d.native.Driver == o.native.Driver && d.native.Info.Index == o.native.Info.Index
 }
 
 // foreign reports whether a buffer's memory is of another device, so that copies of it name that device. What is the host's, or
@@ -27,15 +27,15 @@ func (b *Buffer) ofHostPool() bool {
 func (r Range) usable(op string, d *Device) error {
 	b := r.Buffer
 	if b.mem.Kind == ShareableMem && !d.same(b.dev) {
-		return argument(op, "the buffer is shareable memory of %s, which %s can only copy", b.dev.native.info.Name, d.native.info.Name)
+		return argument(op, "the buffer is shareable memory of %s, which %s can only copy", b.dev.native.Info.Name, d.native.Info.Name)
 	}
 	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil || b.mem.Kind != DeviceMem {
 		return nil
 	}
-	if _, ok := b.pool.users.Load(d.native.info.Index); ok {
+	if _, ok := b.pool.users.Load(d.native.Info.Index); ok {
 		return nil
 	}
-	return argument(op, "the buffer is of a pool of %s, to which %s was given no access: Pool.Access gives it", b.dev.native.info.Name, d.native.info.Name)
+	return argument(op, "the buffer is of a pool of %s, to which %s was given no access: Pool.Access gives it", b.dev.native.Info.Name, d.native.Info.Name)
 }
 
 // owners returns whose memory a copy by this device has to say that two buffers' is, or nil where it needs not. A buffer that is nil
@@ -58,9 +58,9 @@ func (b *Buffer) shown() bool { return b.from == allocated && b.mem.Kind != Shar
 // deviceOf returns the driver's device that a copy names as the owner of a buffer's memory.
 func (d *Device) deviceOf(b *Buffer) driver.Device {
 	if d.foreign(b) {
-		return b.dev.native.drv
+		return b.dev.native.Native
 	}
-	return d.native.drv
+	return d.native.Native
 }
 
 // errHostPool is of copies that drivers do not make: no device that a copy names has memory of theirs that is the host's.

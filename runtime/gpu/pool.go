@@ -12,6 +12,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -33,10 +34,10 @@ type Pool struct {
 	over   *Buffer         // what it hands out parts of
 	keeps  bool            // the program cannot close it
 	closed atomic.Bool
-	life   sync.RWMutex             // protects closed: held while a native pool allocates
-	live   atomic.Int64             // memory of a native pool whose free has not been issued, and calls about the pool
-	freed  atomic.Pointer[timeline] // the first in which a native pool's memory was freed
-	shared atomic.Bool              // memory was freed in another timeline as well
+	life   sync.RWMutex                    // protects closed: held while a native pool allocates
+	live   atomic.Int64                    // memory of a native pool whose free has not been issued, and calls about the pool
+	freed  atomic.Pointer[engine.Timeline] // the first in which a native pool's memory was freed
+	shared atomic.Bool                     // memory was freed in another timeline as well
 
 	threshold atomic.Uint64
 	sampled   atomic.Uint64 // the reserved bytes of a native pool that a tracer was last told
@@ -44,8 +45,8 @@ type Pool struct {
 	changeMu sync.Mutex // protects threshold and users of a native pool, here and in the driver
 	users    sync.Map   // indices of other devices that have access to a native pool
 
-	mu  sync.Mutex                  // protects tls from concurrent changes
-	tls atomic.Pointer[[]*timeline] // by the number that blocks has for them; each change makes a new slice
+	mu  sync.Mutex                         // protects tls from concurrent changes
+	tls atomic.Pointer[[]*engine.Timeline] // by the number that blocks has for them; each change makes a new slice
 }
 
 // PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
@@ -104,15 +105,15 @@ func (d *Device) defaultPool() (*Pool, error) {
 	if d.pools.def != nil {
 		return d.pools.def, nil
 	}
-	err := d.native.stay()
+	err := d.native.Stay()
 	if err != nil {
 		return nil, err
 	}
-	defer d.native.leave()
+	defer d.native.Leave()
 	p := &Pool{dev: d, keeps: true, opt: PoolOptions{Threshold: KeepAll}}
 	p.threshold.Store(KeepAll)
-	if d.native.caps.Pools {
-		err = d.native.onBound(func() (err error) {
+	if d.native.Caps.Pools {
+		err = d.native.OnBound(func() (err error) {
 			if p.native, err = d.faces.pooling.DefaultPool(); err == nil {
 				err = d.faces.pooling.SetPoolAttr(p.native, driver.PoolThreshold, KeepAll)
 			}
@@ -122,7 +123,7 @@ func (d *Device) defaultPool() (*Pool, error) {
 		err = p.makePortable()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("gpu: default pool of %s: %w", d.native.info.Name, err)
+		return nil, fmt.Errorf("gpu: default pool of %s: %w", d.native.Info.Name, err)
 	}
 	d.pools.def = p
 	d.pools.all = append(d.pools.all, p)
@@ -181,19 +182,19 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	switch {
 	case o.Kind == ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0):
 		return nil, fmt.Errorf("gpu: new pool on %s: a pool of managed memory is the driver's, if it has such pools, and has no limit: %w",
-			d.native.info.Name, driver.ErrUnsupported)
+			d.native.Info.Name, driver.ErrUnsupported)
 	case o.Shareable && (o.Kind != DeviceMem || o.Portable || d.faces.sharing == nil):
 		return nil, fmt.Errorf("gpu: new pool on %s: a shareable pool is the driver's, of the device's memory, if the driver can share memory: %w",
-			d.native.info.Name, driver.ErrUnsupported)
+			d.native.Info.Name, driver.ErrUnsupported)
 	}
 	if o.Threshold == 0 {
 		o.Threshold = KeepAll
 	}
-	err := d.native.stay()
+	err := d.native.Stay()
 	if err != nil {
 		return nil, err
 	}
-	defer d.native.leave()
+	defer d.native.Leave()
 	var p *Pool
 	err = d.collecting(o.Kind, o.InitialSize, func() error {
 		p = &Pool{dev: d, opt: o} // a new one each time: the driver may keep the first until it is destroyed
@@ -203,11 +204,11 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		case o.Portable:
 			return p.makePortable()
 		}
-		return d.native.onBound(p.makeNative)
+		return d.native.OnBound(p.makeNative)
 	})
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.native.Info.Name, err)
 	}
 	d.pools.mu.Lock()
 	d.pools.all = append(d.pools.all, p)
@@ -238,7 +239,7 @@ func (o *PoolOptions) check() error {
 // hasPools reports whether the driver has pools of a kind of memory. A driver has pools of host
 // memory or managed memory only if it has pools of device memory.
 func (d *Device) hasPools(kind MemKind) bool {
-	return d.native.caps.Pools && (kind == DeviceMem || kind == HostMem && d.native.caps.HostPools || kind == ManagedMem && d.native.caps.ManagedPools)
+	return d.native.Caps.Pools && (kind == DeviceMem || kind == HostMem && d.native.Caps.HostPools || kind == ManagedMem && d.native.Caps.ManagedPools)
 }
 
 // remove takes a pool off the list, and reports whether it was there.
@@ -290,7 +291,7 @@ const reserveWithin = 10 * time.Second
 // queue may be busy for long. reserve runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
-	h, err := d.native.drv.NewStream()
+	h, err := d.native.Native.NewStream()
 	if err != nil {
 		return err
 	}
@@ -300,12 +301,12 @@ func (p *Pool) reserve() error {
 			err = p.awaitReserve(h)
 		}
 	}
-	if busy := d.native.drv.DestroyStream(h); errors.Is(busy, driver.ErrBusy) {
+	if busy := d.native.Native.DestroyStream(h); errors.Is(busy, driver.ErrBusy) {
 		d.pools.mu.Lock()
 		d.pools.streams = append(d.pools.streams, h)
 		d.pools.mu.Unlock()
 	} else {
-		d.native.notTaken(busy)
+		d.native.NotTaken(busy)
 	}
 	return err
 }
@@ -315,7 +316,7 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 	d := p.dev
 	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
 	defer cancel()
-	done, err := d.native.drain(ctx, h, func() bool { return d.native.loss() != nil || d.native.isLeaving() })
+	done, err := d.native.Drain(ctx, h, func() bool { return d.native.Loss() != nil || d.native.IsLeaving() })
 	switch {
 	case err != nil:
 		return err
@@ -342,7 +343,7 @@ func (p *Pool) Options() PoolOptions { return p.opt }
 // onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so nobody
 // destroys it. It blocks.
 func (p *Pool) onNative(op string, fn func() error) error {
-	return p.dev.native.onBound(func() error {
+	return p.dev.native.OnBound(func() error {
 		p.life.RLock()
 		err := p.open(op)
 		if err == nil {
@@ -507,7 +508,7 @@ func (p *Pool) SetReuse(r Reuse) error {
 		}
 		return nil
 	}
-	if r.Events && p.dev.native.caps.PoolsByStream {
+	if r.Events && p.dev.native.Caps.PoolsByStream {
 		return fmt.Errorf("gpu: set reuse: the driver's pools take no notice of events: %w", driver.ErrUnsupported)
 	}
 	for a, v := range map[driver.PoolAttr]bool{driver.PoolReuseEvents: r.Events, driver.PoolReuseOpportunistic: r.Opportunistic,
@@ -548,7 +549,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 		return err
 	}
 	switch {
-	case by == nil || by.native.of != p.dev.native.of:
+	case by == nil || by.native.Driver != p.dev.native.Driver:
 		return argument("access", "no device, or one of another driver")
 	case by == p.dev && !allow:
 		return argument("access", "a device always has access to its own pools")
@@ -564,16 +565,16 @@ func (p *Pool) Access(by *Device, allow bool) error {
 		return by.enablePeers([]*Device{p.dev}, true)
 	}
 	return p.change("access", func() error {
-		_, has := p.users.Load(by.native.info.Index)
+		_, has := p.users.Load(by.native.Info.Index)
 		if !allow { // first: what comes from now on is refused
-			p.users.Delete(by.native.info.Index)
+			p.users.Delete(by.native.Info.Index)
 		}
-		err := p.dev.faces.pooling.AccessPool(p.native, by.native.drv, allow)
+		err := p.dev.faces.pooling.AccessPool(p.native, by.native.Native, allow)
 		if err == nil {
 			has = allow
 		}
 		if has {
-			p.users.Store(by.native.info.Index, nil)
+			p.users.Store(by.native.Info.Index, nil)
 		}
 		return err
 	})
@@ -598,11 +599,11 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
-	p.dev.native.askAll() // what has used its memory may be done
+	p.dev.native.AskAll() // what has used its memory may be done
 	if p.blocks != nil {
-		p.dev.native.reclaim(func() {
+		p.dev.native.Reclaim(func() {
 			_, err := p.blocks.Close(p.order())
-			p.dev.native.notTaken(errors.Join(err, p.tidySoon()))
+			p.dev.native.NotTaken(errors.Join(err, p.tidySoon()))
 		})
 		return nil
 	}
@@ -617,7 +618,7 @@ func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
 // sweepPoolsAfter is sweepPools, which tries again after a pause if a pool is busy.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
-	d.native.reclaim(func() {
+	d.native.Reclaim(func() {
 		d.pools.mu.Lock()
 		var over []*Pool
 		for _, p := range d.pools.all {
@@ -630,7 +631,7 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 		for _, p := range over {
 			if p.blocks != nil {
 				p.hurry()
-				d.native.notTaken(p.tidy())
+				d.native.NotTaken(p.tidy())
 				busy = busy || p.blocks.Stats().Slabs > 0
 				continue
 			}
@@ -638,7 +639,7 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 			err := d.faces.pooling.DestroyPool(p.native)
 			if !errors.Is(err, driver.ErrBusy) {
 				p.traceReserved(0)
-				d.native.notTaken(err)
+				d.native.NotTaken(err)
 				d.pools.remove(p)
 				continue
 			}

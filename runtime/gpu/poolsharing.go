@@ -24,7 +24,7 @@ func (p *Pool) Export() (*os.File, error) {
 		return nil, argument(op, "it was made without PoolOptions.Shareable")
 	}
 	var f *os.File
-	err := p.dev.native.do(func() (err error) {
+	err := p.dev.native.Do(func() (err error) {
 		p.life.RLock()
 		defer p.life.RUnlock()
 		if err = p.ended(); err == nil {
@@ -33,8 +33,8 @@ func (p *Pool) Export() (*os.File, error) {
 		return err
 	})
 	if err != nil {
-		p.dev.native.check(err)
-		return nil, fmt.Errorf("gpu: %s of %s: %w", op, p.dev.native.info.Name, err)
+		p.dev.native.Check(err)
+		return nil, fmt.Errorf("gpu: %s of %s: %w", op, p.dev.native.Info.Name, err)
 	}
 	return f, nil
 }
@@ -53,14 +53,14 @@ func (b *Buffer) exportPooled() (MemoryHandle, error) {
 	if _, err := b.address(); err != nil {
 		return MemoryHandle{}, fmt.Errorf("gpu: %s: %w", op, err)
 	}
-	h := MemoryHandle{Driver: d.native.of.Name(), Device: d.native.info.UUID, Size: b.mem.Size, Pooled: true}
-	err := d.native.do(func() (err error) {
+	h := MemoryHandle{Driver: d.native.Driver.Name(), Device: d.native.Info.UUID, Size: b.mem.Size, Pooled: true}
+	err := d.native.Do(func() (err error) {
 		h.Handle, err = d.faces.sharing.ExportPoolMem(b.mem)
 		return err
 	})
 	if err != nil {
-		d.native.check(err)
-		return MemoryHandle{}, fmt.Errorf("gpu: %s %d bytes of a pool of %s: %w", op, b.mem.Size, d.native.info.Name, err)
+		d.native.Check(err)
+		return MemoryHandle{}, fmt.Errorf("gpu: %s %d bytes of a pool of %s: %w", op, b.mem.Size, d.native.Info.Name, err)
 	}
 	return h, nil
 }
@@ -82,10 +82,10 @@ func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {
 	case f == nil:
 		return nil, argument(op, "no file")
 	case d.faces.sharing == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 	}
 	p := &Pool{dev: d}
-	err := d.native.do(func() (err error) {
+	err := d.native.Do(func() (err error) {
 		if p.native, err = d.faces.sharing.ImportPool(f); err == nil {
 			d.pools.mu.Lock()
 			d.pools.all = append(d.pools.all, p)
@@ -94,8 +94,8 @@ func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {
 		return err
 	})
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, err)
 	}
 	return &ImportedPool{p}, nil
 }

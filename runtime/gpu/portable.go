@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
 // makePortable makes the runtime's own pool.
@@ -54,8 +55,8 @@ func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
 	began := d.opt.Tracer.begin()
-	err = d.native.onBound(func() (err error) {
-		m, err = d.native.drv.Alloc(s.p.opt.Kind, size)
+	err = d.native.OnBound(func() (err error) {
+		m, err = d.native.Native.Alloc(s.p.opt.Kind, size)
 		return err
 	})
 	d.opt.Tracer.event(TraceGrow, d, began, "", m.Size, err)
@@ -76,14 +77,14 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	if d.native.stay() == nil { // else the device waits for the pool, as it closes that, and no more for those who stay
-		defer d.native.leave()
+	if d.native.Stay() == nil { // else the device waits for the pool, as it closes that, and no more for those who stay
+		defer d.native.Leave()
 	}
 	asked := false
 	began := d.opt.Tracer.begin()
-	err := d.native.onThread(func() error {
+	err := d.native.OnThread(func() error {
 		asked = true
-		return d.native.drv.Free(m)
+		return d.native.Native.Free(m)
 	})
 	d.opt.Tracer.event(TraceShrink, d, began, "", m.Size, err)
 	if !asked {
@@ -93,7 +94,7 @@ func (s *slabs) Release(base, size uint64) error {
 }
 
 // number returns what the blocks know a timeline by.
-func (p *Pool) number(tl *timeline) int {
+func (p *Pool) number(tl *engine.Timeline) int {
 	if all := p.tls.Load(); all != nil {
 		for i := range *all {
 			if (*all)[i] == tl {
@@ -104,10 +105,10 @@ func (p *Pool) number(tl *timeline) int {
 	return p.newNumber(tl)
 }
 
-func (p *Pool) newNumber(tl *timeline) int {
+func (p *Pool) newNumber(tl *engine.Timeline) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []*timeline
+	var all []*engine.Timeline
 	if known := p.tls.Load(); known != nil {
 		all = *known
 	}
@@ -121,7 +122,7 @@ func (p *Pool) newNumber(tl *timeline) int {
 }
 
 // timeline returns the timeline with a number.
-func (p *Pool) timeline(i int) *timeline { return (*p.tls.Load())[i] }
+func (p *Pool) timeline(i int) *engine.Timeline { return (*p.tls.Load())[i] }
 
 // A poolOrder tells a portable pool how far timelines have come.
 type poolOrder Pool
@@ -136,20 +137,20 @@ func (o *poolOrder) Done(timeline int, seq uint64) bool {
 // After reports whether all later work of a timeline is ordered after seq of another.
 func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 	p := (*Pool)(o)
-	return p.timeline(timeline).covers(p.timeline(on), seq)
+	return p.timeline(timeline).Covers(p.timeline(on), seq)
 }
 
 // keepsAll reports whether the pool gives nothing back by itself.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
 // maintain gives back what the pool need not keep, some time after a deallocation, which is about to count as done.
-func (p *Pool) maintain(done mark) {
+func (p *Pool) maintain(done engine.Mark) {
 	if p.keepsAll() {
 		return
 	}
 	keep := p.threshold.Load()
-	p.dev.native.reclaim(func() {
-		done.await(context.Background())
+	p.dev.native.Reclaim(func() {
+		done.Await(context.Background())
 		if p.blocks == nil {
 			if p.closed.Load() {
 				p.dev.sweepPools()
@@ -158,7 +159,7 @@ func (p *Pool) maintain(done mark) {
 			}
 			return
 		}
-		p.dev.native.notTaken(p.tidySoon())
+		p.dev.native.NotTaken(p.tidySoon())
 	})
 }
 
@@ -174,7 +175,7 @@ func (p *Pool) tidySoon() error {
 // tidyIfClosed has a closed pool give back what it has got back.
 func (p *Pool) tidyIfClosed() {
 	if p.closed.Load() {
-		p.dev.native.reclaim(func() { p.dev.native.notTaken(p.tidySoon()) })
+		p.dev.native.Reclaim(func() { p.dev.native.NotTaken(p.tidySoon()) })
 	}
 }
 
@@ -182,7 +183,7 @@ func (p *Pool) tidyIfClosed() {
 func (p *Pool) hurry() {
 	if all := p.tls.Load(); all != nil {
 		for _, l := range *all {
-			l.poll(l.latest(), 1)
+			l.Poll(l.Latest(), 1)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package gpu
 
 import (
+	"reflect"
+	"sync/atomic"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -18,11 +20,15 @@ func TestTrimOfClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was := d.native.phase.Swap(isLeft)
+	phase := (*atomic.Int32)(reflect.ValueOf(&d.native).Elem().FieldByName("phase").Addr().UnsafePointer())
+	was := phase.Load()
+	for !d.native.IsLeaving() {
+		phase.Add(1)
+	}
 	if err := p.blocks.Trim(0, p.order()); err != nil {
 		t.Error(err)
 	}
-	d.native.phase.Store(was)
+	phase.Store(was)
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}

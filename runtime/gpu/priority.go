@@ -10,10 +10,10 @@ func (q *Queue) Priority() int { return q.priority }
 // newStream makes the stream of the queue with a number, and returns the priority that it has.
 func (d *Device) newStream(i int) (s driver.Stream, priority int, err error) {
 	if i < len(d.opt.Priorities) && d.faces.priorities != nil {
-		priority = d.native.caps.ClampPriority(d.opt.Priorities[i])
+		priority = d.native.Caps.ClampPriority(d.opt.Priorities[i])
 	}
 	if priority == 0 {
-		s, err = d.native.drv.NewStream()
+		s, err = d.native.Native.NewStream()
 	} else {
 		s, err = d.faces.priorities.NewPriorityStream(priority)
 	}

@@ -8,6 +8,7 @@ import (
 	"unique"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -21,7 +22,7 @@ import (
 // semaphore, or signals before it. If the host reaches the value only later, or other work signals the same, the operation's signals fail with it.
 type Queue struct {
 	dev      *Device
-	tl       *timeline
+	tl       *engine.Timeline
 	index    int
 	priority int
 	name     atomic.Pointer[string]
@@ -33,8 +34,8 @@ func (q *Queue) Device() *Device { return q.dev }
 // newQueue makes a queue with a timeline, of which nothing knows yet.
 func newQueue(d *Device, index int) *Queue {
 	q := &Queue{dev: d, index: index}
-	q.tl = newTimeline(&d.native, q)
-	q.tl.newRecord = func() *submission { return &q.newRecord().submission }
+	q.tl = engine.NewTimeline(&d.native, q)
+	q.tl.NewRecord = func() *engine.Submission { return &q.newRecord().Submission }
 	return q
 }
 
@@ -47,26 +48,26 @@ func (q *Queue) submit(r *record, o Order) error {
 		if p.invalid() {
 			return q.reject(r, "wait")
 		}
-		r.waits = append(r.waits, p.inner())
+		r.Waits = append(r.Waits, p.inner())
 	}
 	for _, p := range o.Signal {
 		if p.invalid() {
 			return q.reject(r, "signal")
 		}
-		r.signals = append(r.signals, p.inner())
+		r.Signals = append(r.Signals, p.inner())
 	}
 	if slices.ContainsFunc(o.Free, Point.invalid) {
 		return q.reject(r, "point of Free")
 	}
 	if err := q.failed(); err != nil {
-		q.tl.dev.failSubmission(&r.submission, err)
-		if q.tl.dev.loss() != nil {
+		q.tl.Device.FailSubmission(&r.Submission, err)
+		if q.tl.Device.Loss() != nil {
 			q.dev.lossReceived.Store(true)
 		}
 		return err
 	}
 	if err := o.check(); err != nil {
-		err = fmt.Errorf("gpu: %s on %v: %w", operation(r.op.Kind.String(), r.kernelName(), o.Label), q, err)
+		err = fmt.Errorf("gpu: %s on %v: %w", operation(r.Op.Kind.String(), r.kernelName(), o.Label), q, err)
 		r.drop()
 		return err
 	}
@@ -76,10 +77,10 @@ func (q *Queue) submit(r *record, o Order) error {
 			return err
 		}
 	}
-	kind, byLane := r.op.Kind, r.byLane()
-	how, err := q.tl.take(&r.submission)
+	kind, byLane := r.Op.Kind, r.ByLane()
+	how, err := q.tl.Take(&r.Submission)
 	switch {
-	case how != refused && how != notIssued:
+	case how != engine.Refused && how != engine.NotIssued:
 		return nil
 	case byLane:
 		return err
@@ -94,14 +95,14 @@ func (q *Queue) failed() error {
 	if err := q.dev.failed(); err != nil {
 		return err
 	}
-	return q.tl.failedBy()
+	return q.tl.FailedBy()
 }
 
 // note takes from an order what few orders have, and begins to trace the submission if somebody wants
 // to know.
 func (s *record) note(o *Order) error {
 	if o.Label != "" {
-		s.label, s.cold = unique.Make(o.Label).Value(), true // a copy: else the caller's lists would escape to the heap
+		s.label, s.Cold = unique.Make(o.Label).Value(), true // a copy: else the caller's lists would escape to the heap
 	}
 	if s.q.dev.opt.Tracer != nil || o.Timing != nil {
 		if err := s.trace(o); err != nil {
@@ -109,7 +110,7 @@ func (s *record) note(o *Order) error {
 		}
 	}
 	if len(o.Free) > 0 {
-		s.lent, s.lends, s.cold = newLent(1, o.Free), true, true
+		s.lent, s.Lends, s.Cold = newLent(1, o.Free), true, true
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (p Point) invalid() bool { return p.Semaphore == nil || p.Value > MaxValue 
 
 // reject takes a record back because a point is not valid.
 func (q *Queue) reject(s *record, kind string) error {
-	op := s.op.Kind.String()
+	op := s.Op.Kind.String()
 	s.drop()
 	return argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
 }
@@ -135,7 +136,7 @@ func (q *Queue) HostCall(o Order, fn func() error) error {
 		return argument("host call", "no function")
 	}
 	s := q.get(work.HostCall)
-	s.fn, s.mode = fn, untilReached
+	s.fn, s.Mode = fn, engine.UntilReached
 	return q.submit(s, o)
 }
 
@@ -146,7 +147,7 @@ func (q *Queue) Notify(o Order, fn func()) error {
 		return argument("notify", "no function")
 	}
 	s := q.get(work.Notify)
-	s.fn, s.mode = func() error { return guard(func() error { fn(); return nil }) }, untilReached
+	s.fn, s.Mode = func() error { return guard(func() error { fn(); return nil }) }, engine.UntilReached
 	return q.submit(s, o)
 }
 
@@ -156,7 +157,7 @@ func (q *Queue) Flush() error {
 	if q.dev == nil {
 		return errZero
 	}
-	q.tl.poll(q.tl.latest(), 1)
+	q.tl.Poll(q.tl.Latest(), 1)
 	return q.dev.failed()
 }
 
@@ -173,14 +174,14 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	if err != nil {
 		return err
 	}
-	if (dst.Size|uint64(ptr.ptr))&uint64(len(pattern)-1) != 0 {
+	if (dst.Size|uint64(ptr.Ptr))&uint64(len(pattern)-1) != 0 {
 		return argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, len(pattern))
 	}
 	s := q.get(work.Fill)
-	s.op.SetFill(pattern, dst.Size)
-	s.dst = ptr
+	s.Op.SetFill(pattern, dst.Size)
+	s.Dst = ptr
 	if dst.Size == 0 {
-		s.op.Kind = work.Barrier
+		s.Op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
@@ -195,7 +196,7 @@ func badPattern(pattern []byte) error {
 // One of the two is of the queue's driver. Ranges of one buffer must not overlap, which is [ErrArgument]; nor may those of several buffers that
 // have memory in common, of which drivers do not say what comes out.
 func (q *Queue) Copy(o Order, dst, src Range) error {
-	if q.dev != nil && dst.Buffer.exists() && src.Buffer.exists() && dst.Buffer.dev.native.of != src.Buffer.dev.native.of {
+	if q.dev != nil && dst.Buffer.exists() && src.Buffer.exists() && dst.Buffer.dev.native.Driver != src.Buffer.dev.native.Driver {
 		return q.copyAcross(o, dst, src)
 	}
 	d, err := dst.checkTo("copy", q)
@@ -213,9 +214,9 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 		return err
 	}
 	s := q.get(work.Copy)
-	s.dst, s.src, s.op.Count = d, f, dst.Size
+	s.Dst, s.Src, s.Op.Count = d, f, dst.Size
 	if dst.Size == 0 {
-		s.op.Kind = work.Barrier
+		s.Op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, dst.Buffer, src.Buffer)
 }
@@ -248,13 +249,13 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 		return argument("prefetch", "the buffer is no managed memory")
 	case to != DeviceMem && to != HostMem:
 		return argument("prefetch", "to where memory of kind %d is", int(to))
-	case !q.dev.native.caps.Prefetch:
-		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.native.info.Name, driver.ErrUnsupported)
+	case !q.dev.native.Caps.Prefetch:
+		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.native.Info.Name, driver.ErrUnsupported)
 	}
 	s := q.get(work.Prefetch)
-	s.dst, s.op.Count, s.op.To = at, r.Size, uint8(to)
+	s.Dst, s.Op.Count, s.Op.To = at, r.Size, uint8(to)
 	if r.Size == 0 {
-		s.op.Kind = work.Barrier
+		s.Op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, r.Buffer, nil)
 }
@@ -272,17 +273,17 @@ func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
 	if len(data) == 0 {
 		return q.submit(q.get(work.Barrier), o)
 	}
-	if q.dev.native.stay() != nil { // a submission's failure
+	if q.dev.native.Stay() != nil { // a submission's failure
 		return q.submit(q.get(work.Barrier), o)
 	}
-	defer q.dev.native.leave() // it does not give the memory back before that
+	defer q.dev.native.Leave() // it does not give the memory back before that
 	b, err := q.dev.stage.get(len(data))
 	if err != nil {
 		return q.notStaged(o, "upload", err)
 	}
 	copy(b.bytes(), data)
 	s := q.get(work.Upload)
-	s.dst, s.op.Count, s.stage = d, dst.Size, b
+	s.Dst, s.Op.Count, s.stage = d, dst.Size, b
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
@@ -310,7 +311,7 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return q.notStaged(o, "download", err)
 	}
 	s := q.get(work.Download)
-	s.src, s.op.Count, s.host, s.stage, s.delivers = f, src.Size, dst, b, true
+	s.Src, s.Op.Count, s.host, s.stage, s.Delivers = f, src.Size, dst, b, true
 	return q.submitWith(s, o, nil, src.Buffer)
 }
 
@@ -332,7 +333,7 @@ func (q *Queue) submitWith(r *record, o Order, dst, src *Buffer) error {
 			}
 		}
 	}
-	if r.across {
+	if r.Across {
 		r.to, r.from = dst, src
 	}
 	return q.submit(r, o)

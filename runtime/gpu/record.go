@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -11,7 +12,7 @@ import (
 // A record is a submission with what the operations of this package need besides. Records are
 // recycled. Each part is in the file of its subject. If a field of a part is set, the submission is cold.
 type record struct {
-	submission
+	engine.Submission
 	q *Queue
 
 	label  string       // of Order
@@ -29,15 +30,15 @@ type record struct {
 // newRecord makes a record for the queue, which is a zero one if it has no timeline.
 func (q *Queue) newRecord() *record {
 	r := &record{q: q}
-	r.init(q.tl, r)
+	r.Init(q.tl, r)
 	return r
 }
 
 // recordOf returns the record of a submission.
-func recordOf(s *submission) *record { return s.rest.(*record) }
+func recordOf(s *engine.Submission) *record { return s.Rest.(*record) }
 
 // actions are the actions by kind of operation.
-var actions = [work.Transfer + 1]action{
+var actions = [work.Transfer + 1]engine.Action{
 	work.Alloca:   allocaAction{},
 	work.Dealloca: deallocaAction{},
 	work.Execute:  executeAction{},
@@ -50,8 +51,8 @@ func (q *Queue) get(kind work.Kind) *record {
 	if q.tl == nil {
 		return q.newRecord()
 	}
-	r := recordOf(q.tl.get(kind))
-	r.act = actions[kind]
+	r := recordOf(q.tl.Get(kind))
+	r.Action = actions[kind]
 	return r
 }
 
@@ -71,26 +72,26 @@ func (r *record) notKept(err error) error {
 	if r.q.dev.failed() != nil {
 		return nil
 	}
-	op := r.op.Kind.String()
+	op := r.Op.Kind.String()
 	r.drop()
 	return fmt.Errorf("gpu: %s: %w", op, err)
 }
 
 // drop takes the record back. It has not been submitted.
-func (r *record) drop() { r.tl.dev.recycle(&r.submission) }
+func (r *record) drop() { r.Timeline.Device.Recycle(&r.Submission) }
 
 // keep has the submission use a buffer that the caller holds for it.
 func (r *record) keep(b *Buffer) {
-	r.uses = append(r.uses, (*bufferUse)(b))
+	r.Uses = append(r.Uses, (*bufferUse)(b))
 	if b.dev != r.q.dev {
-		r.across, r.cold = true, true
+		r.Across, r.Cold = true, true
 	}
 }
 
-// start makes the native calls of a plain operation that needs more than addresses.
-func (r *record) start(tl *timeline, dst, src driver.Ptr) (started bool, err error) {
+// Start makes the native calls of a plain operation that needs more than addresses.
+func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, err error) {
 	x := work.Extra{Launch: &r.launch}
-	if r.across {
+	if r.Across {
 		if x.DstOf, x.SrcOf, err = r.q.dev.owners(r.to, r.from); err != nil {
 			return false, err
 		}
@@ -107,28 +108,28 @@ func (r *record) start(tl *timeline, dst, src driver.Ptr) (started bool, err err
 	if r.host != nil {
 		r.touch = touchWritten(r.host)
 	}
-	return r.op.Run(tl.dev.drv, tl.h, dst, src, &x)
+	return r.Op.Run(tl.Device.Native, tl.Stream, dst, src, &x)
 }
 
-// deliver copies what a download has brought to where the program wants it.
-func (r *record) deliver(err error) {
+// Deliver copies what a download has brought to where the program wants it.
+func (r *record) Deliver(err error) {
 	r.touch.over()
-	if err == nil && r.host != nil && r.seq != 0 {
+	if err == nil && r.host != nil && r.Seq != 0 {
 		land(r.host, r.stage.bytes())
 	}
 	r.host = nil
 }
 
-// call calls the function of a host call.
-func (r *record) call() error { return spanOf(&r.submission).called(r.q, r.fn) }
+// Call calls the function of a host call.
+func (r *record) Call() error { return spanOf(&r.Submission).called(r.q, r.fn) }
 
-// notice returns the function of a notification.
-func (r *record) notice() func() error { return spanOf(&r.submission).notified(r.q, r.fn) }
+// Notice returns the function of a notification.
+func (r *record) Notice() func() error { return spanOf(&r.Submission).notified(r.q, r.fn) }
 
-// letGo lets go of what the parts hold, and empties them.
-func (r *record) letGo() {
+// LetGo lets go of what the parts hold, and empties them.
+func (r *record) LetGo() {
 	if r.run != nil { // it has not been issued
-		r.leaveBlock(mark{})
+		r.leaveBlock(engine.Mark{})
 	}
 	if r.shared != nil {
 		r.shared.release()
@@ -148,17 +149,17 @@ func (r *record) letGo() {
 	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
 }
 
-// leave tells those who wait for what the submission was lent that it will never let go of it.
-func (r *record) leave(why error) {
+// Leave tells those who wait for what the submission was lent that it will never let go of it.
+func (r *record) Leave(why error) {
 	if r.lent != nil {
 		r.lent.tell(why)
 	}
 }
 
-// failure makes the error of a submission that fails.
-func (*deviceOwner) failure(s *submission, err error) error {
+// Failure makes the error of a submission that fails.
+func (*deviceOwner) Failure(s *engine.Submission, err error) error {
 	r := recordOf(s)
-	return r.q.submitError(r.op.Kind, r.kernelName(), r.label, err)
+	return r.q.submitError(r.Op.Kind, r.kernelName(), r.label, err)
 }
 
 // submitError makes the error of an operation. An error that other work failed with is passed on as it is.
@@ -166,7 +167,7 @@ func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error
 	if isSubmitError(err) {
 		return err
 	}
-	return &SubmitError{op.String(), kernel, label, q.mention(), q.dev.native.info.Name, err, q.dev.receipt(err)}
+	return &SubmitError{op.String(), kernel, label, q.mention(), q.dev.native.Info.Name, err, q.dev.receipt(err)}
 }
 
 func isSubmitError(err error) bool {
@@ -174,10 +175,10 @@ func isSubmitError(err error) bool {
 	return ok
 }
 
-// ofWork reports whether an error is one that work failed with.
-func (*deviceOwner) ofWork(err error) bool { return isSubmitError(err) }
+// OfWork reports whether an error is one that work failed with.
+func (*deviceOwner) OfWork(err error) bool { return isSubmitError(err) }
 
-// streamFailed notes that a stream's semaphore fails.
-func (*deviceOwner) streamFailed(s *submission, stream *sema.Semaphore, err error) {
+// StreamFailed notes that a stream's semaphore fails.
+func (*deviceOwner) StreamFailed(s *engine.Submission, stream *sema.Semaphore, err error) {
 	recordOf(s).noteFailure(stream, err)
 }

@@ -252,7 +252,7 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
 	}
 	defer c.release()
-	err = c.dev.native.do(func() (err error) {
+	err = c.dev.native.Do(func() (err error) {
 		t, err = c.dev.elapsed(timers[0], timers[1])
 		return err
 	})
@@ -467,7 +467,7 @@ func checkBindings(slots []slot, bindings []Range, d *Device, c *CommandBuffer) 
 			return argument(op, "binding %d is %s, in which there can be no values", i, r.Buffer.noValues())
 		case slots[i].used && r.usable(op, d) != nil:
 			return fmt.Errorf("binding %d: %w", i, r.usable(op, d))
-		case uint64(at.ptr)%slots[i].align != 0:
+		case uint64(at.Ptr)%slots[i].align != 0:
 			return argument(op, "binding %d is not aligned to %d bytes", i, slots[i].align)
 		}
 	}

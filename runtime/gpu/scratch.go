@@ -86,7 +86,7 @@ func (c *CommandBuffer) SetScratch(r Range) error {
 		return argument(op, "the buffer stands for scratch memory itself")
 	case r.Buffer.recordedIn() != nil && r.Buffer.recordedIn() != c:
 		return argument(op, "a binding of another command buffer")
-	case uint64(at.ptr)%Alignment != 0:
+	case uint64(at.Ptr)%Alignment != 0:
 		return argument(op, "the range is not aligned to %d bytes", Alignment)
 	}
 	if r.Buffer.slot() == nil {

@@ -80,7 +80,7 @@ func (d *Device) canShareEvents(op string) error {
 	if err := d.failed(); err != nil || d.faces.ipcEvents != nil {
 		return err
 	}
-	return fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
+	return fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 }
 
 // NewEvent makes an event for code of this process that works with the driver's own API (C: cuEventCreate with CU_EVENT_DISABLE_TIMING),
@@ -90,7 +90,7 @@ func (d *Device) NewEvent() (*SharedEvent, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	return d.sharedEvent(op, forProcess, nil, d.native.drv.NewEvent)
+	return d.sharedEvent(op, forProcess, nil, d.native.Native.NewEvent)
 }
 
 // AdoptEvent returns an event that the program has made by calls of the driver's own API, on the same device (C: CUevent, hipEvent_t). It is
@@ -103,7 +103,7 @@ func (d *Device) AdoptEvent(event driver.Event, freed func()) (*SharedEvent, err
 	case err != nil:
 		return nil, err
 	case d.faces.natives == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 	case event == 0:
 		return nil, argument(op, "no event")
 	}
@@ -114,7 +114,7 @@ func (d *Device) AdoptEvent(event driver.Event, freed func()) (*SharedEvent, err
 func (d *Device) sharedEvent(op string, from eventOrigin, freed func(), native func() (driver.Event, error)) (*SharedEvent, error) {
 	e := &SharedEvent{dev: d, from: from, freed: freed}
 	e.refs.Store(1)
-	err := d.native.do(func() (err error) {
+	err := d.native.Do(func() (err error) {
 		if e.h, err = native(); err == nil {
 			d.mu.Lock()
 			d.shared[e] = struct{}{}
@@ -123,8 +123,8 @@ func (d *Device) sharedEvent(op string, from eventOrigin, freed func(), native f
 		return err
 	})
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, err)
 	}
 	return e, nil
 }
@@ -161,14 +161,14 @@ func (e *SharedEvent) Export() (EventHandle, error) {
 	if e.from != forProcesses {
 		return EventHandle{}, argument(op, "it was not made for other processes: NewSharedEvent makes one")
 	}
-	h := EventHandle{Driver: d.native.of.Name(), Device: d.native.info.UUID}
-	err := d.native.do(func() (err error) {
+	h := EventHandle{Driver: d.native.Driver.Name(), Device: d.native.Info.UUID}
+	err := d.native.Do(func() (err error) {
 		h.Handle, err = d.faces.ipcEvents.ExportEvent(e.h)
 		return err
 	})
 	if err != nil {
-		d.native.check(err)
-		return EventHandle{}, fmt.Errorf("gpu: %s of %s: %w", op, d.native.info.Name, err)
+		d.native.Check(err)
+		return EventHandle{}, fmt.Errorf("gpu: %s of %s: %w", op, d.native.Info.Name, err)
 	}
 	return h, nil
 }
@@ -178,8 +178,8 @@ func (e *SharedEvent) Close() error {
 	if e != nil && e.dev != nil && e.closed.CompareAndSwap(false, true) {
 		if e.freed != nil { // its owner waits until no work uses it
 			e.awaited.Store(true)
-			e.dev.native.short.Add(1)
-			e.dev.native.askAll()
+			e.dev.native.Short.Add(1)
+			e.dev.native.AskAll()
 		}
 		e.release()
 	}
@@ -202,9 +202,9 @@ func (e *SharedEvent) release() {
 	}
 	d := e.dev
 	if e.awaited.Load() {
-		d.native.short.Add(-1)
+		d.native.Short.Add(-1)
 	}
-	d.native.reclaim(func() {
+	d.native.Reclaim(func() {
 		err := e.giveBack()
 		if errors.Is(err, driver.ErrBusy) { // somebody's stream waits for it: Device.Close gives it back
 			return
@@ -212,7 +212,7 @@ func (e *SharedEvent) release() {
 		d.mu.Lock()
 		delete(d.shared, e)
 		d.mu.Unlock()
-		d.native.notTaken(err)
+		d.native.NotTaken(err)
 		e.over()
 	})
 }
@@ -222,7 +222,7 @@ func (e *SharedEvent) giveBack() error {
 	if e.from == ofOthers {
 		return nil
 	}
-	return e.dev.native.drv.DestroyEvent(e.h)
+	return e.dev.native.Native.DestroyEvent(e.h)
 }
 
 // over tells whose event it is that it is not used any more.
@@ -253,7 +253,7 @@ func (q *Queue) withEvent(o Order, e *SharedEvent, kind work.Kind) error {
 	case q.dev == nil:
 		return errZero
 	case e != nil && e.dev != nil && e.dev != q.dev:
-		return argument(kind.String(), "the event is of device %s, and the queue of %s", e.dev.native.info.Name, q.dev.native.info.Name)
+		return argument(kind.String(), "the event is of device %s, and the queue of %s", e.dev.native.Info.Name, q.dev.native.Info.Name)
 	}
 	err := e.hold()
 	if err != nil && q.dev.failed() == nil { // else the submission fails, whatever it is given

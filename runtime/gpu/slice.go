@@ -70,7 +70,7 @@ func SliceOf[T any](r Range) (Slice[T], error) {
 		return Slice[T]{}, argument("slice", "%d bytes: name as many as are used", r.Size)
 	case r.Size%size != 0:
 		return Slice[T]{}, argument("slice", "%d bytes are no whole number of elements: a %v has %d", r.Size, t, size)
-	case uint64(at.ptr)%align != 0:
+	case uint64(at.Ptr)%align != 0:
 		return Slice[T]{}, argument("slice", "the address at offset %d is no multiple of %d, as that of a %v is", r.Offset, align, t)
 	}
 	return Slice[T]{r: r}, nil

@@ -115,7 +115,7 @@ func (s *stage) take(n int) *stageBlock {
 	}
 	s.mu.Unlock()
 	if low {
-		s.dev.native.refill(func() error { return s.grow(class) }, func() { s.grown(class) })
+		s.dev.native.Refill(func() error { return s.grow(class) }, func() { s.grown(class) })
 	}
 	if b != nil {
 		b.n, b.next = n, nil
@@ -149,8 +149,8 @@ func (s *stage) get(n int) (*stageBlock, error) {
 	}
 	b := s.take(n)
 	for b == nil {
-		if err := s.dev.native.do(func() error { return s.growEmpty(s.class(n)) }); err != nil {
-			s.dev.native.check(err)
+		if err := s.dev.native.Do(func() error { return s.growEmpty(s.class(n)) }); err != nil {
+			s.dev.native.Check(err)
 			return nil, fmt.Errorf("gpu: %w", err)
 		}
 		b = s.take(n)
@@ -176,7 +176,7 @@ func (s *stage) growEmpty(class int) error {
 // grow pins memory for blocks of a class. It runs on a bound thread.
 func (s *stage) grow(class int) error {
 	size := max(1<<class, s.dev.opt.StageSize)
-	mem, err := s.dev.native.drv.Alloc(driver.HostMem, uint64(size))
+	mem, err := s.dev.native.Native.Alloc(driver.HostMem, uint64(size))
 	if err != nil {
 		return fmt.Errorf("%d bytes of pinned memory: %w", size, err)
 	}
@@ -199,7 +199,7 @@ func (s *stage) grow(class int) error {
 // trim frees the memory of which no block is in use. It runs on a bound thread.
 func (s *stage) trim() (err error) {
 	for _, m := range s.unused() {
-		err = cmp.Or(err, s.dev.native.drv.Free(m))
+		err = cmp.Or(err, s.dev.native.Native.Free(m))
 	}
 	return err
 }
@@ -208,7 +208,7 @@ func (s *stage) trim() (err error) {
 func (s *stage) unused() (mem []driver.Mem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dev.native.loss() != nil {
+	if s.dev.native.Loss() != nil {
 		return nil
 	}
 	unused := func(slab *stageSlab) bool { return slab.nfree == slab.made }
@@ -241,7 +241,7 @@ func (s *stage) close() error {
 	defer s.mu.Unlock()
 	var errs []error
 	for _, slab := range s.slabs {
-		errs = append(errs, s.dev.native.drv.Free(slab.mem))
+		errs = append(errs, s.dev.native.Native.Free(slab.mem))
 	}
 	s.slabs, s.stat.Held = nil, 0
 	clear(s.sizes[:])

@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -36,7 +37,7 @@ type Stream struct {
 // NewStream makes a stream whose operations are the queue's.
 func (q *Queue) NewStream() *Stream {
 	s := &Stream{q: q}
-	s.sem.sema.Tag.Store(isStream)
+	s.sem.sema.Tag.Store(engine.IsStream)
 	s.waits = []Point{{Semaphore: &s.sem}}
 	s.signal[0].Semaphore = &s.sem
 	return s
@@ -102,7 +103,7 @@ func (s *Stream) Wait(ctx context.Context) error {
 func (s *Stream) Point() Point {
 	at := s.point()
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
-		markOf(p).record() // work that is submitted from now on is not waited for; an error comes with the wait
+		engine.MarkOf(p).Record() // work that is submitted from now on is not waited for; an error comes with the wait
 		if p.Late {
 			s.recordJoined(at.Value)
 		}
@@ -112,10 +113,10 @@ func (s *Stream) Point() Point {
 
 // recordJoined has events be behind all that a barrier joins.
 func (s *Stream) recordJoined(value uint64) {
-	var behind frontier
-	s.sem.sema.Next(value, behind.join)
+	var behind engine.Frontier
+	s.sem.sema.Next(value, behind.Join)
 	for _, m := range behind {
-		m.record()
+		m.Record()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
 // The device's clock is compared with the host's by events in a stream that has nothing else, recorded and asked for until they are
@@ -49,7 +50,7 @@ func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] 
 // has yet to succeed, as it may not where the host is busy. It runs on a bound thread.
 func (c *deviceClock) compare(d *Device) bool {
 	t := d.opt.Tracer
-	if c.n > 0 && t.now()-c.last().host < compareEvery || d.native.loss() != nil {
+	if c.n > 0 && t.now()-c.last().host < compareEvery || d.native.Loss() != nil {
 		return true
 	}
 	if c.compareNow(d, t) || c.n > 0 {
@@ -62,7 +63,7 @@ func (c *deviceClock) compare(d *Device) bool {
 // compareNow adds a mark, and reports whether it could.
 func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 	if c.stream == 0 {
-		h, err := d.native.drv.NewStream()
+		h, err := d.native.Native.NewStream()
 		if err != nil {
 			return false
 		}
@@ -89,13 +90,13 @@ func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 	if c.spare == 0 {
 		c.spare = oldest.event
 	} else if oldest.event != 0 {
-		d.native.notTaken(d.native.drv.DestroyEvent(oldest.event))
+		d.native.NotTaken(d.native.Native.DestroyEvent(oldest.event))
 	}
 	c.n++
 	best.number = c.n
 	*oldest = best
 	c.fit(d)
-	t.push(&TraceRecord{Kind: TraceClock, Device: d, Label: d.native.of.Name(), Submitted: best.host, Done: best.host, Within: best.within, Drift: c.drift})
+	t.push(&TraceRecord{Kind: TraceClock, Device: d, Label: d.native.Driver.Name(), Submitted: best.host, Done: best.host, Within: best.within, Drift: c.drift})
 	return true
 }
 
@@ -108,15 +109,15 @@ func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 		}
 		c.spare = e
 	}
-	if done, err := d.native.drv.Query(c.spare); err != nil || !done { // it was given up the last time
+	if done, err := d.native.Native.Query(c.spare); err != nil || !done { // it was given up the last time
 		return m, false
 	}
 	from := t.now()
-	if d.native.drv.Record(c.spare, c.stream) != nil {
+	if d.native.Native.Record(c.spare, c.stream) != nil {
 		return m, false
 	}
 	for i := 1; ; i++ {
-		done, err := d.native.drv.Query(c.spare)
+		done, err := d.native.Native.Query(c.spare)
 		to := t.now()
 		switch {
 		case err != nil:
@@ -165,18 +166,18 @@ func (c *deviceClock) fit(d *Device) {
 
 // at returns when an event was reached, which it has been, on the host's clock, and by how much that may be off. An event that is of two submissions is asked
 // once.
-func (c *deviceClock) at(d *Device, e *event) (at, within time.Duration, ok bool) {
+func (c *deviceClock) at(d *Device, e *engine.Event) (at, within time.Duration, ok bool) {
 	if c.n == 0 {
 		return 0, 0, false
 	}
 	m := &c.marks[c.by]
-	if e.askedBy != m.number {
-		since, err := d.faces.timers.Elapsed(m.event, e.h)
+	if e.AskedBy != m.number {
+		since, err := d.faces.timers.Elapsed(m.event, e.Handle)
 		if err != nil {
 			return 0, 0, false
 		}
-		e.askedBy, e.since = m.number, since
+		e.AskedBy, e.Since = m.number, since
 	}
-	at = m.host + e.since + time.Duration(float64(e.since)*c.drift)
-	return at, m.within + eventUnit + time.Duration(float64(e.since.Abs())*(c.unsure+elapsedUnit)), true
+	at = m.host + e.Since + time.Duration(float64(e.Since)*c.drift)
+	return at, m.within + eventUnit + time.Duration(float64(e.Since.Abs())*(c.unsure+elapsedUnit)), true
 }

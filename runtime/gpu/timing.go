@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
 // A Timing tells how long the device took for an operation that it was given with, by [Order]: between two timing events, one in front of
@@ -57,17 +58,17 @@ func (d *Device) NewTiming() (*Timing, error) {
 		return nil, err
 	}
 	if d.faces.timers == nil {
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, driver.ErrUnsupported)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 	}
 	t := &Timing{dev: d}
 	t.self = t
 	t.refs.Store(1)
-	err := d.native.do(func() (err error) {
+	err := d.native.Do(func() (err error) {
 		if t.before, err = d.faces.timers.NewTimer(); err != nil {
 			return err
 		}
 		if t.behind, err = d.faces.timers.NewTimer(); err != nil {
-			return errors.Join(err, d.native.drv.DestroyEvent(t.before))
+			return errors.Join(err, d.native.Native.DestroyEvent(t.before))
 		}
 		d.mu.Lock()
 		d.timings[t] = struct{}{}
@@ -75,8 +76,8 @@ func (d *Device) NewTiming() (*Timing, error) {
 		return nil
 	})
 	if err != nil {
-		d.native.check(err)
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.info.Name, err)
+		d.native.Check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, err)
 	}
 	return t, nil
 }
@@ -104,8 +105,8 @@ func (t *Timing) note(bit int32) {
 }
 
 // record records one of the events, and notes that.
-func (t *Timing) record(tl *timeline, e driver.Event, bit int32) {
-	if tl.dev.drv.Record(e, tl.h) != nil {
+func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
+	if tl.Device.Native.Record(e, tl.Stream) != nil {
 		bit = notedNone
 	}
 	t.note(bit)
@@ -153,10 +154,10 @@ func (t *Timing) Duration() (took time.Duration, err error) {
 
 func (t *Timing) ask() (took time.Duration, err error) {
 	d := t.dev
-	if err := d.native.stay(); err != nil {
+	if err := d.native.Stay(); err != nil {
 		return 0, err
 	}
-	defer d.native.leave()
+	defer d.native.Leave()
 	return d.elapsed(t.before, t.behind)
 }
 
@@ -167,7 +168,7 @@ func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
 		return took, err
 	}
 	for _, e := range []driver.Event{from, to} {
-		if done, failed := d.native.drv.Query(e); !done && failed == nil {
+		if done, failed := d.native.Native.Query(e); !done && failed == nil {
 			return 0, fmt.Errorf("the work is not done: wait for a signal of it first: %w: %w", ErrArgument, err)
 		}
 	}
@@ -194,18 +195,18 @@ func (t *Timing) release() {
 		return
 	}
 	d := t.dev
-	d.native.reclaim(func() {
+	d.native.Reclaim(func() {
 		d.mu.Lock()
 		_, ok := d.timings[t]
 		delete(d.timings, t)
 		d.mu.Unlock()
 		if ok {
-			d.native.notTaken(t.destroy())
+			d.native.NotTaken(t.destroy())
 		}
 	})
 }
 
 // destroy gives the events back. It runs on a bound thread.
 func (t *Timing) destroy() error {
-	return errors.Join(t.dev.native.drv.DestroyEvent(t.before), t.dev.native.drv.DestroyEvent(t.behind))
+	return errors.Join(t.dev.native.Native.DestroyEvent(t.before), t.dev.native.Native.DestroyEvent(t.behind))
 }

@@ -13,6 +13,7 @@ import (
 	"weak"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
@@ -356,7 +357,7 @@ func (t *Tracer) opened(d *Device) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.devices = append(t.devices, d)
-		t.push(&TraceRecord{Kind: TraceOpen, Device: d, Label: d.native.of.Name(), Done: t.now()})
+		t.push(&TraceRecord{Kind: TraceOpen, Device: d, Label: d.native.Driver.Name(), Done: t.now()})
 	}
 }
 
@@ -558,8 +559,8 @@ type span struct {
 	tracer   *Tracer // nil: only timing is to be told
 	timing   *Timing
 	edges    timingEdges
-	begin    *event        // between which and end the device is at it, held; nil if times are not noted, or missing
-	last     *event        // the submission's own
+	begin    *engine.Event // between which and end the device is at it, held; nil if times are not noted, or missing
+	last     *engine.Event // the submission's own
 	shared   bool          // begin is that of the submission in front of it
 	given    hostTimes     // when the host gave it to the device
 	moved    time.Duration // by how much its times were moved, to lie within the host's
@@ -573,17 +574,17 @@ func (s *record) trace(o *Order) error {
 	d := s.q.dev
 	if o.Timing != nil {
 		if err := o.Timing.begin(d, o.edges); err != nil {
-			return fmt.Errorf("gpu: %s on %v: %w", s.op.Kind, s.q, err)
+			return fmt.Errorf("gpu: %s on %v: %w", s.Op.Kind, s.q, err)
 		}
 	}
 	x, _ := d.spans.Get().(*span)
 	if x == nil {
 		x = new(span)
 	}
-	s.seen, x.edges, x.tracer = x, o.edges, d.opt.Tracer
+	s.Seen, x.edges, x.tracer = x, o.edges, d.opt.Tracer
 	if o.Timing != nil {
 		x.timing = o.Timing.self // else the caller's lists would be moved to the heap
-		if s.op.Kind == work.Barrier || s.op.Kind == work.Notify {
+		if s.Op.Kind == work.Barrier || s.Op.Kind == work.Notify {
 			x.timing.note(notedNone) // a barrier that takes a place in its stream notes more
 		}
 	}
@@ -592,8 +593,8 @@ func (s *record) trace(o *Order) error {
 		return nil
 	}
 	r := &x.rec
-	r.Kind, r.ID, r.Device, r.Queue, r.Op, r.Label, r.Bytes, r.Part = TraceSubmission, t.ids.Add(1), d, s.q, s.op.Kind.String(), s.label, s.op.Bytes(), s.part
-	switch s.op.Kind {
+	r.Kind, r.ID, r.Device, r.Queue, r.Op, r.Label, r.Bytes, r.Part = TraceSubmission, t.ids.Add(1), d, s.q, s.Op.Kind.String(), s.label, s.Op.Bytes(), s.part
+	switch s.Op.Kind {
 	case work.Dispatch:
 		r.Grid, r.Block, r.Bytes = s.launch.Grid, s.launch.Block, 0
 	case work.Alloca, work.Dealloca:
@@ -608,7 +609,7 @@ func (s *record) trace(o *Order) error {
 		p := &s.recording.parts[s.part]
 		r.Commands, r.Graph = p.to-p.from, p.graph
 	}
-	r.Waits, r.Signals = t.points(r.Waits[:0], s.waits), t.points(r.Signals[:0], s.signals)
+	r.Waits, r.Signals = t.points(r.Waits[:0], s.Waits), t.points(r.Signals[:0], s.Signals)
 	if rtrace.IsEnabled() {
 		ctx, task := rtrace.NewTask(context.Background(), "gpu "+r.Op)
 		x.task = task
@@ -619,20 +620,20 @@ func (s *record) trace(o *Order) error {
 }
 
 // spanOf returns the span of a submission, or nil.
-func spanOf(s *submission) *span {
-	x, _ := s.seen.(*span)
+func spanOf(s *engine.Submission) *span {
+	x, _ := s.Seen.(*span)
 	return x
 }
 
-// parks notes that the submission waits for something nobody has issued.
-func (x *span) parks() {
+// Parks notes that the submission waits for something nobody has issued.
+func (x *span) Parks() {
 	if x.tracer != nil && x.rec.Parked == 0 {
 		x.rec.Parked = x.tracer.now()
 	}
 }
 
-// fails notes why the submission fails.
-func (x *span) fails(err error) {
+// Fails notes why the submission fails.
+func (x *span) Fails(err error) {
 	if x.rec.Err == nil {
 		x.timing.note(notedFailed)
 		if x.rec.Err = err; x.tracer != nil {
@@ -685,8 +686,8 @@ func (x *span) notified(q *Queue, fn func() error) func() error {
 	}
 }
 
-// ends makes a record of the span, at once or when the device has told its times.
-func (x *span) ends(s *submission) {
+// Ends makes a record of the span, at once or when the device has told its times.
+func (x *span) Ends(s *engine.Submission) {
 	d := recordOf(s).q.dev
 	if x.timing != nil {
 		x.timing.release()

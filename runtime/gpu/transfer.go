@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -65,7 +66,7 @@ func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 
 // copyAcross copies between devices of two drivers. One of them is the queue's.
 func (q *Queue) copyAcross(o Order, dst, src Range) error {
-	up := dst.Buffer.dev.native.of == q.dev.native.of
+	up := dst.Buffer.dev.native.Driver == q.dev.native.Driver
 	mine, other := src, dst
 	if up {
 		mine, other = dst, src
@@ -81,10 +82,10 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		return err
 	}
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
-		if err := there.dev.native.stay(); err != nil { // or its pinned memory would go
+		if err := there.dev.native.Stay(); err != nil { // or its pinned memory would go
 			return err
 		}
-		defer there.dev.native.leave()
+		defer there.dev.native.Leave()
 		part := Range{other.Buffer, other.Offset + uint64(at), uint64(len(piece))}
 		x := pieces{q: there, r: part, up: !up, free: free}
 		return x.move(func(_ *lent, p []byte, at int64) error {
@@ -116,7 +117,7 @@ func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do 
 		return fmt.Errorf("gpu: %s on %v: %w", op, q, err)
 	}
 	s := q.get(work.Transfer)
-	s.mode = untilReached
+	s.Mode = engine.UntilReached
 	s.fn = func() error {
 		x := pieces{q: q, r: r, up: up, free: s.lent}
 		if err := x.move(do); err != nil {
@@ -226,21 +227,21 @@ func (x *pieces) submit(i int) (err error) {
 		op = work.Upload
 	}
 	s := q.get(op)
-	s.op.Count, s.stage = size, x.block(i).hold()
-	ours := &s.src
+	s.Op.Count, s.stage = size, x.block(i).hold()
+	ours := &s.Src
 	if x.up {
-		ours = &s.dst
+		ours = &s.Dst
 	}
 	part.Buffer.refs.Add(1)
 	s.keep(part.Buffer)
-	if s.across && x.up {
+	if s.Across && x.up {
 		s.to = part.Buffer
-	} else if s.across {
+	} else if s.Across {
 		s.from = part.Buffer
 	}
 	if x.free != nil { // pieces in flight may be over after the transfer has failed
 		x.free.left.Add(1)
-		s.lent, s.lends = x.free, true
+		s.lent, s.Lends = x.free, true
 	}
 	if *ours, err = part.check(op.String(), q); err != nil {
 		s.drop()

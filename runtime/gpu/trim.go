@@ -12,11 +12,11 @@ func (d *Device) Trim() error {
 	if err := d.failed(); err != nil {
 		return err
 	}
-	d.native.trimRecords()
-	err := d.native.do(func() error { return errors.Join(d.native.events.trim(), d.stage.trim()) })
+	d.native.TrimRecords()
+	err := d.native.Do(func() error { return errors.Join(d.native.Events.Trim(), d.stage.trim()) })
 	if err != nil {
-		d.native.check(err)
-		return fmt.Errorf("gpu: trim %s: %w", d.native.info.Name, err)
+		d.native.Check(err)
+		return fmt.Errorf("gpu: trim %s: %w", d.native.Info.Name, err)
 	}
 	return nil
 }

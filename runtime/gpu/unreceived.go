@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -69,23 +70,23 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 	if f.more {
 		atLeast = "at least "
 	}
-	return fmt.Errorf("gpu: device %s: streams whose error nobody received (%s%d): the first: %w", d.native.info.Name, atLeast, n, first)
+	return fmt.Errorf("gpu: device %s: streams whose error nobody received (%s%d): the first: %w", d.native.Info.Name, atLeast, n, first)
 }
 
 // noteFailure notes that a stream has failed with err, the error of one of its operations, unless the program has brought that about: it
 // has failed what the operation waited for, or closed the device, the queue or its lane.
 func (s *record) noteFailure(stream *sema.Semaphore, err error) {
 	e, ok := err.(*SubmitError)
-	if !ok || e.received == nil || !stream.Tag.CompareAndSwap(isStream, isStreamFailed) {
+	if !ok || e.received == nil || !stream.Tag.CompareAndSwap(engine.IsStream, engine.IsStreamFailed) {
 		return
 	}
-	for _, w := range s.waits {
+	for _, w := range s.Waits {
 		if _, ofWork := w.Semaphore.Failed().(*SubmitError); w.Semaphore.Failed() != nil && !ofWork {
 			return
 		}
 	}
 	d, closes := s.q.dev, errors.Is(err, ErrClosed) || errors.Is(err, ErrAborted)
-	if closes && (s.tl.isClosing() || s.tl.lane != nil) {
+	if closes && (s.Timeline.IsClosing() || s.Timeline.Lane != nil) {
 		return
 	}
 	d.failedStreams.note(e)

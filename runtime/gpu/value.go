@@ -40,7 +40,7 @@ func (q *Queue) onValue(o Order, kind work.Kind, r Range, value uint64) error {
 	if err == nil {
 		err = r.checkValue(kind, value)
 	}
-	if err == nil && at.ptr%8 != 0 {
+	if err == nil && at.Ptr%8 != 0 {
 		err = argument(op, "offset %d is not aligned to 8 bytes", r.Offset)
 	}
 	if err == nil {
@@ -49,12 +49,12 @@ func (q *Queue) onValue(o Order, kind work.Kind, r Range, value uint64) error {
 	switch {
 	case err != nil:
 		return err
-	case !q.dev.native.caps.Values:
-		return fmt.Errorf("gpu: %s on %s: %w", op, q.dev.native.info.Name, driver.ErrUnsupported)
+	case !q.dev.native.Caps.Values:
+		return fmt.Errorf("gpu: %s on %s: %w", op, q.dev.native.Info.Name, driver.ErrUnsupported)
 	}
 	s := q.get(kind)
-	s.op.SetValue(kind, value)
-	s.dst = at
+	s.Op.SetValue(kind, value)
+	s.Dst = at
 	return q.submitWith(s, o, r.Buffer, nil)
 }
 
@@ -119,7 +119,7 @@ func (c *CommandBuffer) onValue(kind work.Kind, r Range, value uint64, after []C
 		return -1, err
 	}
 	defer c.leave()
-	if !c.dev.native.caps.Values {
+	if !c.dev.native.Caps.Values {
 		return -1, c.fail(kind, driver.ErrUnsupported)
 	}
 	ref, err := c.refer(kind, r, 8)

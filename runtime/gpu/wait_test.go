@@ -41,13 +41,13 @@ func TestStandFor(t *testing.T) {
 			}
 		}
 		first := waiter(v)
-		until("the first one asks", d.native.waits.Stood)
-		if d.native.wanted() {
+		until("the first one asks", d.native.Waits.Stood)
+		if d.native.Wanted() {
 			t.Error("the only waiter has parked")
 		}
 		second, third := waiter(v), waiter(v+1)
-		until("the others have parked", d.native.wanted)
-		if !d.native.waits.Stood() {
+		until("the others have parked", d.native.Wanted)
+		if !d.native.Waits.Stood() {
 			t.Error("the first one has gone")
 		}
 		sim.ResumeDevice(0)
@@ -56,8 +56,8 @@ func TestStandFor(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		until("nobody asks any more", func() bool { return !d.native.wanted() })
-		if d.native.waits.Stood() {
+		until("nobody asks any more", func() bool { return !d.native.Wanted() })
+		if d.native.Waits.Stood() {
 			t.Error("somebody still stands for the poller")
 		}
 	}
@@ -90,13 +90,13 @@ func TestStandForAll(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- WaitAll(within(t), points...) }()
 	for i, d := range devs {
-		for end := time.Now().Add(time.Minute); !d.native.waits.Stood(); runtime.Gosched() {
-			if d.native.wanted() || time.Now().After(end) {
-				t.Fatalf("the waiter does not ask device %d, and has parked: %t", i, d.native.wanted())
+		for end := time.Now().Add(time.Minute); !d.native.Waits.Stood(); runtime.Gosched() {
+			if d.native.Wanted() || time.Now().After(end) {
+				t.Fatalf("the waiter does not ask device %d, and has parked: %t", i, d.native.Wanted())
 			}
 		}
 		for _, other := range devs[:i] {
-			for end := time.Now().Add(time.Minute); other.native.waits.Stood(); runtime.Gosched() { // it leaves that a moment later
+			for end := time.Now().Add(time.Minute); other.native.Waits.Stood(); runtime.Gosched() { // it leaves that a moment later
 				if time.Now().After(end) {
 					t.Fatalf("beside device %d it stands for another", i)
 				}
@@ -108,7 +108,7 @@ func TestStandForAll(t *testing.T) {
 		t.Error(err)
 	}
 	for _, d := range devs {
-		if d.native.waits.Stood() {
+		if d.native.Waits.Stood() {
 			t.Error("somebody still stands for a poller")
 		}
 		if err := d.Close(); err != nil {

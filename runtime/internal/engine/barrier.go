@@ -1,0 +1,80 @@
+package engine
+
+import "github.com/puregpu/puregpu/runtime/internal/sema"
+
+// A barrier touches no stream. If its waits have been reached by the time they are issued, it signals at
+// once. Otherwise it is passing: its signals are published as coming behind all the work that it waits
+// for, and they are given when the waits are reached.
+
+// passOn completes a barrier whose waits have all been issued, or makes it passing.
+func (tl *Timeline) passOn(s *Submission) {
+	live := 0
+	for i, m := range s.Deps {
+		passed, err := m.status()
+		switch {
+		case err != nil:
+			tl.Device.FailSubmission(s, err)
+			return
+		case !passed:
+			s.Deps[live], s.Deps[i] = m, s.Deps[live]
+			live++
+		}
+	}
+	if live == 0 && !s.late {
+		sema.Release(tl.Device.complete(s))
+		return
+	}
+	s.Deps = s.Deps[:max(live, 1)] // a barrier behind a barrier may wait though the work has been passed
+	s.Mode = passing
+	tl.enlist(s)
+}
+
+// handOn publishes what a passing barrier signals.
+func (s *Submission) handOn() *sema.Timepoint {
+	var room [4]sema.Mark
+	behind := s.Deps.marks(room[:0])
+	var released sema.List
+	for _, signal := range s.Signals {
+		at := sema.Signal{Value: signal.Value, Producer: behind[0].Producer, Seq: behind[0].Seq, Late: true}
+		list, wanted := signal.Semaphore.Publish(at, behind)
+		released.Join(list)
+		if wanted {
+			s.wantDeps()
+		}
+	}
+	return released.First()
+}
+
+// wantDeps has the devices asked until the work that a passing barrier waits for is done.
+func (s *Submission) wantDeps() {
+	for _, m := range s.Deps {
+		m.Timeline.want(m.Seq)
+	}
+}
+
+// completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that
+// this releases.
+func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
+	if tl.Device.unpark(s) {
+		defer tl.Device.pending.npassing.Add(-1) // after its signals, which Close waits for
+	}
+	f := s.Err.Load()
+	if f == nil {
+		f = tl.Device.lost.Load()
+	}
+	if f != nil {
+		released := tl.Device.failSignals(s, f.Err)
+		tl.Device.Recycle(s)
+		return released
+	}
+	released := tl.Device.signal(s)
+	if len(s.Deps) > 1 {
+		var room [4]sema.Mark
+		behind := s.Deps.marks(room[:0])
+		for _, p := range s.Signals {
+			p.Semaphore.Forget(p.Value, behind)
+		}
+	}
+	tl.Device.Recycle(s)
+	return released
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
+
+// What tests of package engine_test look at, or hold up. Those tests drive the scheduler through package gpu.
+
+const (
+	PhaseStopped = isStopped
+	PhaseLeft    = isLeft
+	Watch        = watch
+)
+
+func (d *Device) Phase() *atomic.Int32    { return &d.phase }
+func (d *Device) Issuing() *atomic.Int32  { return &d.pending.running }
+func (d *Device) Calls() int              { return d.calls.Load() }
+func (d *Device) Wake() chan struct{}     { return d.pending.wake }
+func (d *Device) Ready(s *Submission)     { d.ready(s) }
+func (d *Device) MarkLost(err error) bool { return d.markLost(err) }
+func (d *Device) FailInFlight()           { d.failInFlight() }
+func (d *Device) LentMutex() *sync.Mutex  { return &d.lent.mu }
+
+// EndLoan has nothing be lent any more, as Close does. The caller holds LentMutex.
+func (d *Device) EndLoan() { d.lent.ended = true }
+
+// Waiting returns how many submissions the device's thread has to issue.
+func (d *Device) Waiting() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for s := d.pending.runnow; s != nil; s = s.next {
+		n++
+	}
+	return n
+}
+
+func (tl *Timeline) Last() sema.Point                      { return tl.last }
+func (tl *Timeline) Crowded(again bool, rounds int32) bool { return tl.crowded(again, rounds) }
+
+// Run registers a submission's waits, and issues it if there is nothing to wait for.
+func (tl *Timeline) Run(s *Submission) {
+	if tl.enlist(s) {
+		tl.run(s)
+	}
+}
+
+// FailAll notes that all that is in flight has failed.
+func (tl *Timeline) FailAll(err error) {
+	tl.retireMu.Lock()
+	defer tl.retireMu.Unlock()
+	tl.addFailed(tl.passed.Load()+1, tl.issued.Load(), err)
+}
+
+// InFlightAt calls a function for the submission with a number, if it is in flight.
+func (tl *Timeline) InFlightAt(seq uint64, fn func(*Submission)) { tl.inFlightAt(seq, fn) }

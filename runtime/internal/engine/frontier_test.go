@@ -1,0 +1,33 @@
+package engine
+
+import "testing"
+
+// TestComeAndGo has many timelines come and go, of which what is known to be over takes no room.
+func TestComeAndGo(t *testing.T) {
+	d := new(Device)
+	tl, lasting := NewTimeline(d, nil), NewTimeline(d, nil)
+	var f Frontier
+	f.AddLive(Mark{lasting, 5})
+	tl.addCover(Mark{lasting, 5})
+	for range 1000 {
+		other := NewTimeline(d, nil)
+		f.AddLive(Mark{other, 3})
+		tl.addCover(Mark{other, 3})
+		if !tl.Covers(other, 3) || tl.Covers(other, 4) || f.Passed() {
+			t.Fatal("what is there is not known")
+		}
+		other.passed.Store(3)
+		if !tl.Covers(other, 3) {
+			t.Fatal("what is over is not known")
+		}
+	}
+	if len(f) > 2 || len(tl.cover) > 3 {
+		t.Errorf("a frontier of %d marks, and %d timelines that another one is ordered after", len(f), len(tl.cover))
+	}
+	if !tl.Covers(lasting, 5) || tl.Covers(lasting, 6) {
+		t.Error("what lasts is not known any more")
+	}
+	if lasting.passed.Store(5); !f.Passed() {
+		t.Error("the frontier has not been passed")
+	}
+}

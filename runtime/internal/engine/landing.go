@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Pauses between two questions about downloads. The first is long enough for most programs, which wait
+// for a download at once and ask the device themselves. Later ones grow.
+const (
+	landFirst = time.Millisecond
+	landMost  = 8 * time.Millisecond
+)
+
+// A landings asks about downloads into slices for which nobody waits, so that the data lands soon after
+// the device is done. Its timer runs only while such a download is in flight.
+type landings struct {
+	timer *time.Timer
+	armed atomic.Bool   // the timer runs, or its function does
+	pause time.Duration // before the next question; only the timer's function uses it
+}
+
+func (l *landings) init(d *Device) {
+	l.timer = time.AfterFunc(time.Hour, d.askLandings)
+	l.timer.Stop()
+}
+
+// arm starts the timer unless it runs.
+func (l *landings) arm() {
+	if !l.armed.Load() && l.armed.CompareAndSwap(false, true) {
+		l.timer.Reset(landFirst)
+	}
+}
+
+// landLater notes a download. The caller holds mu.
+func (tl *Timeline) landLater(seq uint64) {
+	tl.lands.Store(seq)
+	tl.Device.landings.arm()
+}
+
+// lacksLanding reports whether a download is in flight that will be found done.
+func (tl *Timeline) lacksLanding() bool { return tl.lands.Load() > tl.passed.Load() && tl.Busy() }
+
+// askLandings asks about the downloads that are in flight, on the timer's goroutine.
+func (d *Device) askLandings() {
+	l := &d.landings
+	again, further := false, false
+	for _, tl := range d.All() {
+		if passed := tl.passed.Load(); tl.lacksLanding() {
+			tl.Poll(tl.lands.Load(), 1)
+			again, further = again || tl.lacksLanding(), further || tl.passed.Load() > passed
+		}
+	}
+	open := d.phase.Load() < isLeft
+	if again && open {
+		if l.pause = min(2*l.pause, landMost); further || l.pause == 0 {
+			l.pause = landFirst
+		}
+		l.timer.Reset(l.pause)
+		return
+	}
+	l.pause = 0
+	l.armed.Store(false)
+	if open && slices.ContainsFunc(d.All(), (*Timeline).lacksLanding) {
+		l.arm() // for a download that found it armed just before
+	}
+}

@@ -1,0 +1,28 @@
+package engine
+
+import "testing"
+
+// TestLoadWhilePassing asks how much a timeline has in flight while the work is issued and passed one by one.
+func TestLoadWhilePassing(t *testing.T) {
+	tl, end, done := NewTimeline(new(Device), nil), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				tl.passed.Store(tl.issued.Add(1))
+			}
+		}
+	}()
+	for range 10_000_000 { // so many that on a busy machine, too, one is interrupted where it matters
+		before := tl.passed.Load()
+		if n, issued := tl.Load(), tl.issued.Load(); n > issued-before {
+			t.Errorf("%d in flight; from the %dth on %d have been issued", n, before, issued)
+			break
+		}
+	}
+	close(end)
+	<-done
+}

@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
+
+// A Failure is an error that is stored atomically.
+type Failure struct{ Err error }
+
+// Loss returns why the device is lost, or nil if it is not.
+func (d *Device) Loss() error {
+	if f := d.lost.Load(); f != nil {
+		return f.Err
+	}
+	return nil
+}
+
+// Failed returns why the device takes no more work.
+func (d *Device) Failed() error {
+	if f := d.lost.Load(); f != nil {
+		return f.Err
+	}
+	if d.phase.Load() >= isClosing {
+		return d.ClosedError()
+	}
+	return nil
+}
+
+func (d *Device) ClosedError() error {
+	return fmt.Errorf("gpu: device %s: %w", d.Info.Name, sema.ErrClosed)
+}
+
+// halted returns why the device issues nothing any more, not even what it has taken.
+func (d *Device) halted() error {
+	if d.lost.Load() == nil && d.phase.Load() < isStopped {
+		return nil
+	}
+	return d.Failed()
+}
+
+// lostBy makes the failure of a device that is lost for a reason.
+func (d *Device) lostBy(err error) *Failure {
+	if !errors.Is(err, driver.ErrLost) {
+		err = fmt.Errorf("%w: %w", driver.ErrLost, err)
+	}
+	return &Failure{fmt.Errorf("gpu: device %s: %w", d.Info.Name, err)}
+}
+
+// markLost has the device take no more work. It reports whether the caller is the first, who must then check, without locks.
+func (d *Device) markLost(err error) (first bool) {
+	if first = d.lost.CompareAndSwap(nil, d.lostBy(err)); first {
+		d.Owner.IsLost(d.Failed())
+	}
+	return first
+}
+
+// Lose marks the device as lost: everything that is in flight fails, and everything that comes.
+func (d *Device) Lose(err error) {
+	if d.markLost(err) {
+		d.failAll()
+	}
+}
+
+// failAll fails everything that a lost device has, and loses the devices that wait for it.
+func (d *Device) failAll() {
+	d.failInFlight()
+	d.failLanes(d.Failed())
+	d.loseFollowers()
+}
+
+// Check looks whether an error of the device's own driver says that the device is lost.
+func (d *Device) Check(err error) {
+	var e *driver.Error
+	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {
+		d.markLost(err)
+	}
+	if d.lost.Load() != nil { // also who could not fail anything, for it held locks
+		d.failAll()
+	}
+}
+
+// failInFlight fails all that a lost device has been given, also what waits for something that may never come. What the work holds it
+// holds until the device is closed.
+func (d *Device) failInFlight() {
+	err := d.lost.Load().Err
+	for _, tl := range d.All() {
+		sema.Release(tl.FailInFlight(err))
+	}
+	d.cancelParked(err, true)
+}
+
+// Abandon lets go of what the stream, which has been destroyed, has never been seen to pass. It runs on the device's thread, in the end.
+func (tl *Timeline) Abandon() {
+	tl.retireMu.Lock()
+	defer tl.retireMu.Unlock()
+	for last := tl.issued.Load(); tl.ring.head <= last; {
+		tl.ring.mu.Lock()
+		s := tl.ring.at(tl.ring.head)
+		tl.ring.head++
+		tl.ring.mu.Unlock()
+		tl.Device.Recycle(s)
+	}
+}
+
+// A device is lost with another one if a stream of it waits for unfinished work of that one. Two
+// sides check this, so that neither misses the other:
+//
+//   - A submission notes its mark in lent of the device that it is about to wait for. It makes the
+//     native wait, puts its record into the ring, and then checks whether that device is lost.
+//   - Whoever finds a device lost marks it as lost, and then looks into the rings of the timelines
+//     in lent.
+
+// loseFollowers loses the devices whose streams wait for unfinished work of this one, which is lost.
+func (d *Device) loseFollowers() {
+	for _, tl := range d.lent.timelines() {
+		tl.loseBehind(1, math.MaxUint64)
+	}
+}
+
+// loseBehind loses the timeline's device if the stream waits for unfinished work of a lost device
+// with a number from one to another. It asks the driver once whether the stream has passed that
+// number. The caller has locked no timeline of the device.
+func (tl *Timeline) loseBehind(from, to uint64) {
+	seq, err := tl.behindLost(from, to)
+	if err != nil && tl.Device.lost.Load() == nil && !tl.hasPassed(seq) {
+		tl.Device.Lose(fmt.Errorf("a stream waits for work of another device: %w", err))
+	}
+}
+
+// behindLost returns the last number in a range with which the stream waits for unfinished work of a
+// lost device, and the error of that device.
+func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	for seq := min(to, tl.issued.Load()); seq >= max(from, tl.ring.head); seq-- {
+		if err := tl.ring.at(seq).behindLost(); err != nil {
+			return seq, err
+		}
+	}
+	return 0, nil
+}
+
+// firstBehindLost returns the first number up to one with which the stream waits for unfinished work of a
+// lost device, or 0.
+func (tl *Timeline) firstBehindLost(to uint64) uint64 {
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	for seq := tl.ring.head; seq <= min(to, tl.issued.Load()); seq++ {
+		if tl.ring.at(seq).behindLost() != nil {
+			return seq
+		}
+	}
+	return 0
+}
+
+// behindLost returns the error of a lost device, not its own, whose unfinished work the submission comes after.
+func (s *Submission) behindLost() error {
+	for _, m := range s.Follows {
+		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasPassed asks the driver whether the stream has passed a number that has an event behind it.
+func (tl *Timeline) hasPassed(seq uint64) bool {
+	d := tl.Device
+	if d.Stay() != nil {
+		return true // what it had in flight has been waited for
+	}
+	defer d.Leave()
+	e, passed := tl.eventBehind(seq)
+	if e == nil {
+		return passed
+	}
+	defer e.Drop()
+	passed, err := d.Native.Query(e.Handle)
+	return err == nil && passed
+}
+
+// askLate is how often a timeline is asked in vain before the timelines that it waits for are asked.
+const askLate = 16
+
+// wantFollowed has the timelines asked that the oldest work in flight comes after. Their device may
+// be lost, and nobody else may be asking it.
+func (tl *Timeline) wantFollowed() {
+	if tl.vain.Add(1)%askLate != 0 {
+		return
+	}
+	tl.ring.mu.Lock()
+	defer tl.ring.mu.Unlock()
+	if tl.ring.head <= tl.issued.Load() {
+		for _, m := range tl.ring.at(tl.ring.head).Follows {
+			if m.Timeline.passed.Load() < m.Seq {
+				m.Timeline.want(m.Seq)
+			}
+		}
+	}
+}

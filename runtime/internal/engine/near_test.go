@@ -1,0 +1,84 @@
+package engine_test
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
+
+// TestNear has work come after what its own stream was given before, for which no place is looked up.
+func TestNear(t *testing.T) {
+	checkLeaks(t)
+	open := func(t *testing.T) (*gpu.Device, *gpu.Queue, *gpu.Buffer) {
+		cuda := simdriver.CUDACaps()
+		d, err := gpu.Open(simdriver.New(simdriver.Config{Caps: &cuda}), 0, gpu.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		b, err := d.Alloc(gpu.DeviceMem, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, s := d.Queue(0), newSemaphore(t, 0)
+		for v := range uint64(8) { // so that there are records to be used again
+			if err := q.Fill(gpu.Order{Signal: []gpu.Point{s.At(v + 1)}}, b.All(), []byte{0}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Wait(within(t), 8); err != nil {
+			t.Fatal(err)
+		}
+		return d, q, b
+	}
+	fill := func(t *testing.T, q *gpu.Queue, o gpu.Order, b *gpu.Buffer) {
+		if err := q.Fill(o, b.All(), []byte{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("B124 who waits for what its stream was given last asks no semaphore", func(t *testing.T) {
+		_, q, b := open(t)
+		s := newSemaphore(t, 0)
+		fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b)
+		first := s.At(1)
+		if timeline(q).Last() != point(s, 1) {
+			t.Fatalf("what was signalled last is %+v", timeline(q).Last())
+		}
+		x := newSemaphore(t, 0)
+		fill(t, q, gpu.Order{Wait: []gpu.Point{first}, Signal: []gpu.Point{x.At(1)}}, b)
+		if want := point(x, 1); timeline(q).Last() != want {
+			t.Errorf("what was signalled last is %+v", timeline(q).Last())
+		}
+		fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(2), x.At(2)}}, b)
+		if want := (sema.Point{}); timeline(q).Last() != want {
+			t.Errorf("of two that are signalled the last is %+v", timeline(q).Last())
+		}
+		if err := gpu.WaitAll(within(t), s.At(2), x.At(2)); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("B81 what is failing meanwhile fails it after all", func(t *testing.T) {
+		for _, otherwise := range []bool{false, true} {
+			_, q, b := open(t)
+			s, x, y := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
+			fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b) // which nobody finds done
+			if otherwise {                                         // the wait is found by the semaphore then
+				fill(t, q, gpu.Order{Signal: []gpu.Point{y.At(1)}}, b)
+			}
+			timeline(q).FailAll(io.EOF)
+			fill(t, q, gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{x.At(1)}}, b)
+			sema.Release(inner(s).Fail(&gpu.SubmitError{Op: "fill", Err: io.EOF}))
+			if err := x.Wait(within(t), 1); !errors.Is(err, io.EOF) {
+				t.Errorf("otherwise %v: %v", otherwise, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,190 @@
+package engine_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// hold keeps a device's thread busy until the function returned is called, and returns when it is.
+func hold(d *gpu.Device) (let func()) {
+	end, err := gpu.NewSemaphore(0)
+	if err != nil {
+		panic(err)
+	}
+	n := native(d)
+	s := timeline(d.Queue(0)).Get(work.Barrier)
+	s.Signals = append(s.Signals, point(end, 1))
+	s.Err.Store(&engine.Failure{errors.New("held")})
+	mu := lockOf(end)
+	mu.Lock() // which the thread takes to fail it
+	n.Ready(s)
+	for n.Waiting() > 0 {
+		runtime.Gosched()
+	}
+	select {
+	case <-n.Wake(): // it may have come by itself
+	default:
+	}
+	return mu.Unlock
+}
+
+// issuedHere is how many submissions a signal of the host issues itself.
+const issuedHere = 1
+
+func TestParked(t *testing.T) {
+	checkLeaks(t)
+	hip, cuda := simdriver.HIPCaps(), simdriver.CUDACaps()
+	open := func(t *testing.T, c simdriver.Config) *gpu.Device {
+		d, err := gpu.Open(simdriver.New(c), 0, gpu.Options{Queues: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return d
+	}
+	t.Run("B120 of k signals only the one that is enough wakes the device's thread, once", func(t *testing.T) {
+		const n, k = 100, 1000
+		d := open(t, simdriver.Config{Caps: &hip})
+		s, other := newSemaphore(t, 0), newSemaphore(t, 0)
+		for i := range n {
+			if err := d.Queue(i).HostCall(gpu.Order{Wait: []gpu.Point{s.At(k), s.At(k / 2), other.At(1)}}, func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Queue(i).Barrier(gpu.Order{Wait: []gpu.Point{s.At(k), s.At(1), other.At(1)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		let := hold(d)
+		defer let()
+		if d.Stats().Parked != 2*n {
+			t.Errorf("%+v", d.Stats())
+		}
+		signal(t, other, 1)
+		for v := uint64(1); v < k; v++ {
+			signal(t, s, v)
+		}
+		if got := native(d).Waiting(); got != 0 || len(native(d).Wake()) != 0 || d.Stats().Parked != 2*n {
+			t.Errorf("%d are ready and the thread is woken %d times, and nobody's waits are over", got, len(native(d).Wake()))
+		}
+		signal(t, s, k)
+		if got := native(d).Waiting(); got != 2*n-issuedHere || len(native(d).Wake()) != 1 || d.Stats().Parked != 0 {
+			t.Errorf("%d are ready, and the thread is woken %d times", got, len(native(d).Wake()))
+		}
+		signal(t, s, k+1)
+		if got := native(d).Waiting(); got != 2*n-issuedHere {
+			t.Errorf("%d are ready after another signal", got)
+		}
+	})
+	t.Run("B120 B71 a signal issues one itself and hands over the others", func(t *testing.T) {
+		const n = 100
+		sim := simdriver.New(simdriver.Config{Caps: &cuda})
+		d, err := gpu.Open(sim, 0, gpu.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		b, err := d.Alloc(gpu.DeviceMem, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSemaphore(t, 0)
+		for range n {
+			if err := d.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{s.At(1)}}, b.All(), []byte{1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		let := hold(d)
+		signal(t, s, 1)
+		if fills, left := sim.Counters().Devices[0].Calls[simdriver.OpFill], native(d).Waiting(); fills != issuedHere || left != n-issuedHere {
+			t.Errorf("%d are issued, and %d left to the thread", fills, left)
+		}
+		let()
+	})
+	t.Run("B52 B75 who sees something done behind a barrier sees the barrier done", func(t *testing.T) {
+		for _, caps := range []driver.Caps{cuda, hip} {
+			sim := simdriver.New(simdriver.Config{Caps: &caps})
+			d, err := gpu.Open(sim, 0, gpu.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := d.Alloc(gpu.DeviceMem, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, s := d.Queue(0), newSemaphore(t, 0)
+			first, second, behind, later := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
+			sim.StallDevice(0)
+			for _, err := range []error{
+				q.Fill(gpu.Order{Signal: []gpu.Point{s.At(1)}}, b.All(), []byte{1}),
+				q.Barrier(gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{first.At(1), second.At(1)}}),
+				q.Fill(gpu.Order{Wait: []gpu.Point{second.At(1)}, Signal: []gpu.Point{behind.At(1)}}, b.All(), []byte{2}),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for d.Stats().InFlight < 3 {
+				runtime.Gosched()
+			}
+			lockOf(first).Lock() // the barrier does not get further than that
+			sim.ResumeDevice(0)
+			done := make(chan error, 1)
+			go func() { done <- behind.Wait(within(t), 1) }()
+			for !timeline(q).Passed(1) {
+				runtime.Gosched()
+			}
+			if now(second) != 0 || now(behind) != 0 {
+				t.Errorf("the barrier is at %d, and the work behind it at %d", now(second), now(behind))
+			}
+			if err := q.Barrier(gpu.Order{Wait: []gpu.Point{second.At(1)}, Signal: []gpu.Point{later.At(1)}}); err != nil {
+				t.Error(err)
+			}
+			if now(later) != 0 {
+				t.Error("a barrier behind the barrier is done before it")
+			}
+			lockOf(first).Unlock()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if err := later.Wait(within(t), 1); err != nil {
+				t.Error(err)
+			}
+			if v, err := second.Query(); v != 1 || err != nil {
+				t.Errorf("the semaphore is at %d, %v", v, err)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("B85 what becomes ready while the device stops does not begin", func(t *testing.T) {
+		d := open(t, simdriver.Config{Caps: &cuda})
+		for _, op := range []work.Kind{work.HostCall, work.Notify, work.Barrier, work.Fill} {
+			end := newSemaphore(t, 0)
+			s := timeline(d.Queue(0)).Get(op) // without a function: it cannot be called
+			if op.OnHost() {
+				s.Mode = engine.UntilReached
+			}
+			s.Signals = append(s.Signals, point(end, 1))
+			native(d).Phase().Store(engine.PhaseStopped) // as it is in the middle of Close
+			s.Timeline.Run(s)
+			if err := end.Wait(within(t), 1); !errors.Is(err, gpu.ErrClosed) {
+				t.Errorf("%s: %v", op, err)
+			}
+		}
+		if n := native(d).Calls(); n != 0 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// TestCrowded looks when those who ask again and again leave a timeline out.
+func TestCrowded(t *testing.T) {
+	checkLeaks(t)
+	sim := simdriver.New(simdriver.Config{})
+	d, err := gpu.Open(sim, 0, gpu.Options{Events: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	b, err := d.Alloc(gpu.DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, s := d.Queue(0), newSemaphore(t, 0)
+	tl := timeline(q)
+	v := uint64(0)
+	fill := func() {
+		v++
+		if err := q.Fill(gpu.Order{Signal: []gpu.Point{s.At(v)}}, b.All(), []byte{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := func(rounds int, each func()) (n int) {
+		for range rounds {
+			each()
+			if !tl.Crowded(true, wake.WaiterRests) {
+				n++
+			}
+		}
+		return n
+	}
+	nothing := func() {}
+	sim.StallDevice(0)
+	fill()
+	if tl.Crowded(false, wake.WaiterRests) {
+		t.Error("who asks for the first time does not")
+	}
+	if n := asked(100, nothing); n != 100 {
+		t.Errorf("nobody issues, and of 100 rounds %d ask", n)
+	}
+	if n := asked(10*wake.WaiterRests, fill); n != 10 {
+		t.Errorf("somebody issues, and of %d rounds %d ask", 10*wake.WaiterRests, n)
+	}
+	asked(wake.WaiterRests, nothing)
+	if n := asked(100, nothing); n != 100 {
+		t.Errorf("nobody issues any more, and of 100 rounds %d ask", n)
+	}
+	native(d).Issuing().Add(1)
+	if n := asked(10*wake.WaiterRests, nothing); n != 10 {
+		t.Errorf("the device's thread issues, and of %d rounds %d ask", 10*wake.WaiterRests, n)
+	}
+	native(d).Issuing().Add(-1)
+	queries := sim.Counters().Devices[0].Calls[simdriver.OpQuery]
+	for range 100 * wake.WaiterRests {
+		fill()
+		inner(s).Ask(v, sema.Again)
+	}
+	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(engine.Watch+1) { // also of tidying
+		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterRests)
+	}
+	sim.ResumeDevice(0)
+	if err := s.Wait(within(t), v); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A records holds the records of a timeline's submissions that are free.
+type records struct {
+	mu    sync.Mutex // protects what follows; a leaf
+	first *Submission
+	kept  int // events of the free ones
+	stats objects
+}
+
+// Get takes a record for an operation of a kind.
+func (tl *Timeline) Get(kind work.Kind) *Submission {
+	r := &tl.free
+	r.mu.Lock()
+	s := r.first
+	if s != nil {
+		r.first = s.next
+		r.stats.Free--
+		if s.event != nil {
+			r.kept--
+		}
+	} else {
+		r.stats.Made++
+		r.stats.Held++
+	}
+	r.mu.Unlock()
+	if s == nil {
+		s = tl.NewRecord()
+	}
+	s.next, s.Op.Kind, s.Action, s.Cold = nil, kind, nil, !kind.Plain()
+	return s
+}
+
+// putAll puts a chain of records back.
+func (tl *Timeline) putAll(first, last *Submission) {
+	kept, n := 0, 1
+	for s := first; s != last; s = s.next {
+		n++
+		if s.event != nil {
+			kept++
+		}
+	}
+	if last.event != nil {
+		kept++
+	}
+	r := &tl.free
+	r.mu.Lock()
+	last.next, r.first = r.first, first
+	r.kept += kept
+	r.stats.Free += n
+	r.mu.Unlock()
+	if tl.closed.Load() {
+		tl.Trim()
+	}
+}
+
+// Trim drops the free records, whose events go back to the pool.
+func (tl *Timeline) Trim() {
+	r := &tl.free
+	r.mu.Lock()
+	s := r.first
+	r.first, r.kept = nil, 0
+	r.stats.Held -= r.stats.Free
+	r.stats.Free = 0
+	r.mu.Unlock()
+	for ; s != nil; s = s.next {
+		if s.event != nil {
+			s.event.Drop()
+		}
+	}
+}
+
+// TrimRecords drops free records and timepoints.
+func (d *Device) TrimRecords() {
+	d.removeSpent()
+	for _, tl := range d.All() {
+		tl.Trim()
+	}
+	d.timepoints.Trim()
+}

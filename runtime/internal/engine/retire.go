@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
+
+// retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
+// submission done sees everything that it waited for done. It reports false where barriers are in front of something, which
+// are about to be passed, perhaps by the caller.
+func (tl *Timeline) retire(seq uint64) bool {
+	for {
+		before, held := tl.retireReady(seq)
+		switch {
+		case held:
+			return false
+		case before.Timeline == nil:
+			return true
+		case !before.Timeline.retire(before.Seq):
+			return false
+		}
+		if !before.over() {
+			before.untilIssued()
+		}
+	}
+}
+
+// retireAtOnce is how many submissions are retired at a time at the most.
+const retireAtOnce = 64
+
+// retireReady completes work up to seq, or up to a submission that came after something which is not complete; that it
+// returns, or that the submission is held up by a barrier.
+func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
+	tl.retireMu.Lock()
+	defer tl.retireMu.Unlock()
+	var batch [retireAtOnce]*Submission
+	for {
+		n := 0
+		tl.ring.mu.Lock()
+		last := min(seq, tl.issued.Load())
+	take:
+		for n < len(batch) && tl.ring.head+uint64(n) <= last {
+			s := tl.ring.at(tl.ring.head + uint64(n))
+			for _, m := range s.Follows {
+				if !m.over() {
+					before = m
+					break take
+				}
+			}
+			if s.late && !s.waited() {
+				held = true // unless completing what is in front of it passes the barriers
+				break take
+			}
+			batch[n] = s
+			n++
+		}
+		tl.ring.head += uint64(n)
+		tl.ring.mu.Unlock()
+		if n == 0 {
+			return before, held
+		}
+		before, held = Mark{}, false
+		tl.complete(batch[:n])
+	}
+}
+
+// complete completes submissions that are done, in order, which have left the ring.
+func (tl *Timeline) complete(batch []*Submission) {
+	first, last := batch[0].Seq, batch[len(batch)-1].Seq
+	var released sema.List
+	for i := 0; i < len(batch); {
+		if err := tl.outcomeOf(batch[i]); err != nil {
+			if m := (Mark{tl, batch[i].Seq}); m.failed() == nil {
+				tl.addFailed(m.Seq, m.Seq, err)
+			}
+			released.Join(tl.Device.failSignals(batch[i], err))
+		} else if run := sameSignal(batch[i:]); run > 0 && tl.arriveTogether(batch[i:i+run], &released) {
+			i += run
+			continue
+		} else {
+			released.Join(tl.Device.signal(batch[i]))
+		}
+		i++
+	}
+	var held holderRun
+	for i, s := range batch {
+		tl.Device.letGo(s, &held)
+		if i > 0 {
+			batch[i-1].next = s
+		}
+	}
+	held.release()
+	tl.putAll(batch[0], batch[len(batch)-1])
+	tl.passed.Store(last)
+	if len(tl.awaiters) > 0 {
+		tl.tell(last)
+	}
+	if seq := tl.awaiting.Load(); first <= seq && seq <= last {
+		tl.Device.Reclaim()
+	}
+	if released.First() != nil {
+		sema.Release(released.First())
+	}
+}
+
+// outcomeOf returns why work that is done has failed, if it has.
+func (tl *Timeline) outcomeOf(s *Submission) error {
+	if tl.Lane != nil {
+		if _, err := tl.Lane.Halted(); err != nil { // what was aborted is soon done
+			return err
+		}
+	}
+	return s.cause()
+}
+
+// sameSignal returns how many of the first submissions have nothing left to do but raise one semaphore higher and higher.
+func sameSignal(batch []*Submission) int {
+	value := uint64(0)
+	for i, s := range batch {
+		if len(s.Signals) != 1 || s.Signals[0].Semaphore != batch[0].Signals[0].Semaphore || i > 0 && s.Signals[0].Value <= value ||
+			s.Delivers || s.cause() != nil {
+			return i
+		}
+		value = s.Signals[0].Value
+	}
+	return len(batch)
+}
+
+// arriveTogether does the signals of a run of such submissions, unless the semaphore is not below all of them.
+func (tl *Timeline) arriveTogether(run []*Submission, released *sema.List) bool {
+	first, end := run[0], run[len(run)-1]
+	list, err := first.Signals[0].Semaphore.Arrive(sema.Signal{Value: first.Signals[0].Value, Producer: tl, Seq: first.Seq},
+		sema.Signal{Value: end.Signals[0].Value, Producer: tl, Seq: end.Seq})
+	if err != nil {
+		return false
+	}
+	released.Join(list)
+	return true
+}

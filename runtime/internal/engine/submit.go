@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"errors"
+	"log/slog"
+	"runtime"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// Take issues a submission in the caller, passes it to others, or parks it. If the submission has failed
+// by the time that take returns, the outcome is refused or notIssued, and the error says why.
+func (tl *Timeline) Take(s *Submission) (Outcome, error) {
+	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
+		if how, err := tl.issue(s); how != Early {
+			return how, err
+		}
+	}
+	return tl.takeLater(s)
+}
+
+// takeLater passes a barrier, has a submission issued by others, or parks it.
+func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
+	switch {
+	case s.ByLane():
+		if err := tl.Lane.Take(s); err != nil {
+			tl.Device.FailSubmission(s, err)
+			return Refused, err
+		}
+	case s.Op.Kind == work.Barrier && s.Mode != UntilReached:
+		if how, _ := s.gather(); how == sema.Ordered {
+			tl.passOn(s)
+			return Issued, nil
+		}
+	}
+	if tl.enlist(s) {
+		tl.run(s)
+	}
+	if l := tl.Lane; l != nil && l.ThreadState() == LaneAsleep {
+		runtime.Gosched() // else its thread would get a processor only when the caller gives this one up
+	}
+	return Issued, nil
+}
+
+// EnlistAgain is enlist for a submission that turned out to have to wait while it was being issued,
+// perhaps on a thread that may not block. If nothing is left to wait for, the pending-queue thread
+// issues it.
+func (tl *Timeline) EnlistAgain(s *Submission) {
+	s.again = true
+	if tl.enlist(s) {
+		tl.Device.ready(s)
+	}
+}
+
+// enlist registers the waits of a submission. It reports true if there is nothing to wait for: then
+// the caller must run it.
+func (tl *Timeline) enlist(s *Submission) (isReady bool) {
+	s.open.Store(1) // our own, until all are registered
+	registered := len(s.tps)
+	for _, w := range s.Waits {
+		if w.Reached() {
+			continue
+		}
+		t := s.timepoint()
+		s.open.Add(1)
+		how := w.Semaphore.Register(w.Value, t, s.Mode.until())
+		if how == sema.Unknown {
+			s.tps = append(s.tps, t)
+			continue
+		}
+		s.open.Add(-1)
+		s.putTimepoint(t)
+		if how == sema.Failed {
+			s.Err.CompareAndSwap(nil, &Failure{w.Semaphore.Failed()})
+		}
+	}
+	parked := len(s.tps) > registered
+	if parked {
+		if err := tl.Device.park(s); err != nil {
+			s.Err.CompareAndSwap(nil, &Failure{err})
+		}
+	}
+	var released *sema.Timepoint
+	switch {
+	case s.Err.Load() != nil: // no use in waiting for the others
+		s.takeBack()
+	case s.Mode == passing:
+		released = s.handOn()
+	}
+	if s.open.Add(-1) == 0 {
+		switch {
+		case s.Mode == passing:
+			var end sema.List
+			end.Join(released)
+			end.Join(tl.completeBarrier(s))
+			released = end.First()
+		default:
+			if parked {
+				tl.Device.unpark(s)
+			}
+			isReady = true
+		}
+	}
+	if released != nil {
+		sema.Release(released)
+	}
+	return isReady
+}
+
+// run issues a submission that has nothing left to wait for, or fails it.
+func (tl *Timeline) run(s *Submission) {
+	f := s.Err.Load()
+	switch {
+	case s.ByLane():
+		if err := tl.Lane.Ready(s); err != nil {
+			tl.Device.FailSubmission(s, err)
+		}
+	case f != nil:
+		tl.Device.FailSubmission(s, f.Err)
+	case s.Op.Kind.OnHost():
+		tl.Device.calls.Add(1) // which Close looks at after it has said that nothing begins any more
+		if err := tl.Device.halted(); err != nil {
+			tl.Device.Leave()
+			tl.Device.FailSubmission(s, err)
+			return
+		}
+		go tl.call(s)
+	case s.Op.Kind == work.Barrier:
+		err := tl.Device.halted()
+		if err == nil {
+			_, err = s.gatherAll()
+		}
+		if err != nil {
+			tl.Device.FailSubmission(s, err)
+			return
+		}
+		tl.passOn(s)
+	default:
+		tl.IssueReady(s)
+	}
+}
+
+// call runs a host call, on a goroutine of its own.
+func (tl *Timeline) call(s *Submission) {
+	d := tl.Device
+	defer d.Leave()
+	if s.Op.Kind == work.Notify {
+		fn := s.Rest.Notice()
+		sema.Release(d.complete(s))
+		if err := fn(); err != nil { // nothing is left that it could fail
+			slog.Error("gpu: a notified function went wrong", "device", d.Info.Name, "err", err)
+		}
+		return
+	}
+	s.Since = Now()
+	d.mu.Lock()
+	s.link(&d.pending.called)
+	d.mu.Unlock()
+	err := errGoexit
+	defer func() {
+		d.mu.Lock()
+		s.unlink()
+		d.mu.Unlock()
+		if err != nil {
+			d.FailSubmission(s, err)
+		} else {
+			sema.Release(d.complete(s))
+		}
+	}()
+	err = s.Rest.Call()
+}
+
+var errGoexit = errors.New("the function ended its goroutine")

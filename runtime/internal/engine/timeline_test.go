@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
+
+// untilIn waits until some goroutine is in a function.
+func untilIn(name string) {
+	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte(name)); {
+		runtime.Gosched()
+	}
+}
+
+// TestFailedWhenPassed: what a submission waits for is looked at for failure after it has been found passed, not before, for it may fail in between.
+func TestFailedWhenPassed(t *testing.T) {
+	d, why := new(Device), errors.New("why")
+	tl, other, fails := NewTimeline(d, nil), NewTimeline(d, nil), NewTimeline(d, nil)
+	var of sema.Semaphore
+	of.Publish(sema.Signal{Value: 1, Producer: fails, Seq: 1}, nil)
+	s := &Submission{Timeline: tl, Waits: []sema.Point{{Semaphore: &of, Value: 1}}, Deps: Frontier{{other, 1}, {fails, 1}}}
+	tl.addCover(Mark{other, 1})
+	tl.coverMu.Lock() // holds it up at the first
+	result := make(chan error)
+	go func() {
+		_, err := s.findEvents()
+		result <- err
+	}()
+	untilIn("(*Timeline).Covers(")
+	fails.addFailed(1, 1, why)
+	fails.passed.Store(1)
+	tl.coverMu.Unlock()
+	if err := <-result; !errors.Is(err, why) {
+		t.Errorf("%v; it waits for what has failed", err)
+	}
+}

@@ -1,0 +1,63 @@
+package engine_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// usesMutex returns the mutex of a buffer's uses.
+func usesMutex(b *gpu.Buffer) mutex {
+	mu := field(b, "uses").FieldByName("mu")
+	return reflect.NewAt(mu.Type(), mu.Addr().UnsafePointer()).Interface().(mutex)
+}
+
+// TestUseBeforeCheck: if work is issued while its memory is being freed, either the work fails, or the dealloca waits for it. The number that
+// the dealloca may have seen is passed even if the work has failed.
+func TestUseBeforeCheck(t *testing.T) {
+	d := simdriver.New(simdriver.Config{})
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	p, err := dev.NewPool(gpu.PoolOptions{Portable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, used, freed := new(gpu.Semaphore), new(gpu.Semaphore), new(gpu.Semaphore)
+	b, err := dev.Queue(0).Alloca(gpu.Order{Signal: []gpu.Point{there.At(1)}}, p, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := there.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	uses := usesMutex(b)
+	uses.Lock() // holds the fill up, and then the dealloca
+	result := make(chan error, 2)
+	go func() {
+		result <- dev.Queue(1).Fill(gpu.Order{Signal: []gpu.Point{used.At(1)}}, b.All(), []byte{1})
+	}()
+	untilIn("(*Uses).Add(")
+	go func() { result <- dev.Queue(0).Dealloca(gpu.Order{Signal: []gpu.Point{freed.At(1)}}, b) }()
+	untilIn("(*Uses).Left(")
+	uses.Unlock()
+	for range 2 {
+		if err := <-result; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := used.Wait(t.Context(), 1); !errors.Is(err, gpu.ErrUnallocated) {
+		t.Errorf("the fill found the memory freed: %v", err)
+	}
+	if n := d.Counters().Devices[0].Calls[simdriver.OpFill]; n != 0 {
+		t.Errorf("%d fills", n)
+	}
+	if err := freed.Wait(t.Context(), 1); err != nil {
+		t.Errorf("the dealloca: %v", err)
+	}
+}
