@@ -16,7 +16,7 @@ import (
 // Output is the environment variable that names the file to write to.
 const Output = "PUREGPU_LOCKS"
 
-// A Name is the type argument of a mutex. Its method returns the struct and the field, as in "timeline.mu".
+// A Name is the type argument of a mutex. Its method returns package, struct and field, as in "engine.Timeline.mu".
 type Name interface{ Name() string }
 
 // A Mutex is a [sync.Mutex] that is watched.

@@ -78,7 +78,7 @@ func (q *Queue) submit(r *record, o Order) error {
 		}
 	}
 	kind, byLane := r.Op.Kind, r.ByLane()
-	how, err := q.tl.Take(&r.Submission)
+	how, err := q.tl.Submit(&r.Submission)
 	switch {
 	case how != engine.Refused && how != engine.NotIssued:
 		return nil

@@ -35,20 +35,21 @@ import (
 )
 
 // folders are those whose mutexes are watched.
-var folders = []string{"runtime/gpu", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool"}
+var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool"}
 
 // scheduler are the mutexes of the scheduler, of which few may be held at a time.
-var scheduler = []string{"timeline.mu", "timeline.coverMu", "timeline.askMu", "timeline.retireMu", "ring.mu", "records.mu",
-	"eventPool.mu", "loan.mu", "nativeDevice.mu", "Semaphore.mu", "TimepointPool.mu"}
+var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engine.Timeline.askMu",
+	"engine.Timeline.retireMu", "engine.ring.mu", "engine.records.mu", "engine.EventPool.mu", "engine.loan.mu",
+	"engine.Device.mu", "sema.Semaphore.mu", "sema.TimepointPool.mu"}
 
 // unfit are the tests that hold mutexes of the runtime, or submit in a call of the driver, where the runtime
 // holds some, and those that count allocations.
-const unfit = "^(TestDump|TestParked|TestLostWhileFollowed|TestNearDeps|TestMishap)$|" +
+const unfit = "^(TestDump|TestNearDeps|TestMishap)$|" +
 	"^(TestSharedEventGarbage|TestLargeArgumentsAligned|TestTraceRing)$|Allocs|Allocations|AllocatesNothing"
 
 // nested may be held twice: the mutex of a command buffer under that of one that executes it, and the uses
 // of a recording under those of memory that it holds.
-var nested = []string{"CommandBuffer.mu", "uses.mu"}
+var nested = []string{"gpu.CommandBuffer.mu", "engine.Uses.mu"}
 
 func main() {
 	err := run(os.Args[1:], os.Stdout, os.Stderr)
@@ -193,10 +194,10 @@ func watch(name string, src []byte) (out []byte, watched []string, err error) {
 					return true
 				}
 				mutex := field.Names[0].Name
-				tag := "lockcheck_" + of + "_" + mutex
+				tag, whole := "lockcheck_"+of+"_"+mutex, f.Name.Name+"."+of+"."+mutex
 				edits = append(edits, edit{at(sel.Pos()), at(sel.End()), "lockcheck." + sel.Sel.Name + "[" + tag + "]"})
-				watched = append(watched, of+"."+mutex)
-				fmt.Fprintf(&types, "type %s struct{}\nfunc (%[1]s) Name() string { return %q }\n", tag, of+"."+mutex)
+				watched = append(watched, whole)
+				fmt.Fprintf(&types, "type %s struct{}\nfunc (%[1]s) Name() string { return %q }\n", tag, whole)
 				return true
 			})
 		}

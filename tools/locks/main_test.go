@@ -20,10 +20,10 @@ func TestJudge(t *testing.T) {
 		"the other way round without waiting":          {[]string{"a b", "b [a]"}, 0, ""},
 		"what was not waited for is held all the same": {[]string{"[a] b", "b a"}, 0, "locked in a circle: a > b > a"},
 		"two of one name":                              {[]string{"a a"}, 0, "holds a twice"},
-		"a nested command buffer":                      {[]string{"CommandBuffer.mu CommandBuffer.mu"}, 0, ""},
-		"three of the scheduler":                       {[]string{"timeline.mu ring.mu nativeDevice.mu"}, 2, "holds 3 mutexes of the scheduler: timeline.mu ring.mu nativeDevice.mu"},
-		"three of the scheduler, without a limit":      {[]string{"timeline.mu ring.mu nativeDevice.mu"}, 0, ""},
-		"two of the scheduler under another":           {[]string{"Stream.mu timeline.mu ring.mu"}, 2, ""},
+		"a nested command buffer":                      {[]string{"gpu.CommandBuffer.mu gpu.CommandBuffer.mu"}, 0, ""},
+		"three of the scheduler":                       {[]string{"engine.Timeline.mu engine.ring.mu engine.Device.mu"}, 2, "holds 3 mutexes of the scheduler: engine.Timeline.mu engine.ring.mu engine.Device.mu"},
+		"three of the scheduler, without a limit":      {[]string{"engine.Timeline.mu engine.ring.mu engine.Device.mu"}, 0, ""},
+		"two of the scheduler under another":           {[]string{"gpu.Stream.mu engine.Timeline.mu engine.ring.mu"}, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := read(strings.NewReader(strings.Join(x.orders, "\tf < g\n")))
@@ -42,12 +42,12 @@ func TestJudge(t *testing.T) {
 func TestWatch(t *testing.T) {
 	src := "package p\n\nimport \"sync\"\n\ntype T struct {\n\tmu sync.Mutex // a leaf\n\tin struct{ life sync.RWMutex }\n\tp *sync.Mutex\n}\n"
 	out, watched, err := watch("p.go", []byte(src))
-	if err != nil || !slices.Equal(watched, []string{"T.mu", "T.life"}) {
+	if err != nil || !slices.Equal(watched, []string{"p.T.mu", "p.T.life"}) {
 		t.Fatal(watched, err)
 	}
 	for _, want := range []string{
 		"\tmu lockcheck.Mutex[lockcheck_T_mu] // a leaf\n\tin struct{ life lockcheck.RWMutex[lockcheck_T_life] }\n\tp *sync.Mutex\n",
-		`func (lockcheck_T_mu) Name() string { return "T.mu" }`,
+		`func (lockcheck_T_mu) Name() string { return "p.T.mu" }`,
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("it lacks %q:\n%s", want, out)

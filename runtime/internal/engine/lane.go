@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-
-	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A Lane is a queue that issues its groups in the order in which they were submitted, on a thread
@@ -76,7 +74,7 @@ const (
 
 // ByLane reports whether the lane of the submission's queue issues it. A program may find that queue
 // in a trace and give it other work, which is issued as on other queues.
-func (s *Submission) ByLane() bool { return s.Op.Kind == work.Collect }
+func (s *Submission) ByLane() bool { return s.Op.Kind.ByLane() }
 
 // AddLane adds a lane and its timeline to those that the device closes and polls.
 func (d *Device) AddLane(l Lane, tl *Timeline) error {

@@ -3,8 +3,6 @@ package engine
 import (
 	"cmp"
 	"runtime"
-
-	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // An event is recorded behind a submission at once. The exceptions are work of a Stream, and allocas and
@@ -37,7 +35,7 @@ func (s *Submission) onDemand() bool {
 			return false
 		}
 	}
-	return len(s.Signals) > 0 || s.Op.Kind == work.Alloca || s.Op.Kind == work.Dealloca
+	return len(s.Signals) > 0 || s.Op.Kind.Unasked()
 }
 
 // mayHoldUp reports whether the stream may come to wait for others at the submission: for other streams, for other

@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Take issues a submission in the caller, passes it to others, or parks it. If the submission has failed
-// by the time that take returns, the outcome is refused or notIssued, and the error says why.
-func (tl *Timeline) Take(s *Submission) (Outcome, error) {
+// Submit issues a submission in the caller, passes it to others, or parks it. If the submission has failed
+// by the time that Submit returns, the outcome is refused or notIssued, and the error says why.
+func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
 		if how, err := tl.issue(s); how != Early {
 			return how, err

@@ -59,6 +59,12 @@ func (k Kind) Plain() bool { return plain>>k&1 != 0 }
 // OnHost reports whether operations of the kind are calls of functions, on goroutines.
 func (k Kind) OnHost() bool { return k >= HostCall }
 
+// ByLane reports whether operations of the kind are issued by a lane.
+func (k Kind) ByLane() bool { return k == Collect }
+
+// Unasked reports whether mostly nobody asks when operations of the kind are done, if they signal nothing.
+func (k Kind) Unasked() bool { return k == Alloca || k == Dealloca }
+
 // An Op is what is done, whatever it is done with. It keeps nothing alive.
 type Op struct {
 	Kind    Kind
