@@ -36,7 +36,7 @@ type SharedEvent struct {
 	freed   func() // to be called when it is given back
 	refs    atomic.Int32
 	closed  atomic.Bool
-	awaited atomic.Bool // it was closed, and freed is to be called: counted in nativeDevice.short
+	awaited atomic.Bool // it was closed, and freed is to be called: counted in the Short of engine.Device
 }
 
 // An eventOrigin says where a shared event comes from, and so who else can have it, and what becomes of it.
