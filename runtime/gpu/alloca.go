@@ -207,7 +207,6 @@ func (deallocaAction) Release(s *engine.Submission) {
 	r.giveUpFree()
 	if b := r.buffer; b != nil {
 		b.pool.maintain(s.Timeline.At(s.Seq))
-		b.release()
 	}
 }
 
@@ -392,8 +391,22 @@ func (r *record) free(b *Buffer) error {
 		return r.notKept(err)
 	}
 	r.buffer = b
+	r.Uses = append(r.Uses, (*freedUse)(b))
 	return nil
 }
+
+// A freedUse is the buffer of a dealloca as the scheduler knows it. The work holds the buffer, and the
+// device that owns it must know of the work. It is no use of the memory.
+type freedUse Buffer
+
+// Use tells the device that owns the memory, if it is another one.
+func (u *freedUse) Use(m engine.Mark) error { return (*Buffer)(u).borrow(m) }
+
+// Unuse does nothing.
+func (*freedUse) Unuse(engine.Mark) (awaited bool) { return false }
+
+// LetGo lets go of n references.
+func (u *freedUse) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
 
 // deallocaElsewhere deallocates memory of a native pool that the stream of this queue must not free: memory of another device, which the
 // driver may make that device's streams wait for, and with Caps.PoolsByStream memory that another stream allocated. The host gives the

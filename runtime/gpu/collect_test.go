@@ -196,3 +196,20 @@ func TestCollectTrims(t *testing.T) {
 		})
 	}
 }
+
+// TestCollectsForeignDealloca deallocates memory on a queue of another device. Nobody waits for that, and an
+// allocation that finds no memory has the other device asked.
+func TestCollectsForeignDealloca(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2, Memory: 4 << 20})
+	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+	p := newPool(t, dev, gpu.PoolOptions{Portable: true})
+	s := semaphores(t, 2)
+	b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 3<<20)
+	must(t, s[0].Wait(minute(t), 1))
+	must(t, other.Queue(0).Dealloca(gpu.Order{Signal: pts(s[1], 1)}, b))
+	x, err := dev.Alloc(gpu.DeviceMem, 3<<20)
+	must(t, err)
+	must(t, x.Close())
+	must(t, other.Close())
+	must(t, dev.Close())
+}

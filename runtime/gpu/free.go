@@ -34,6 +34,12 @@ func (u *bufferUse) Use(m engine.Mark) error {
 	if b.from == pooled {
 		b.uses.Add(m)
 	}
+	return b.borrow(m)
+}
+
+// borrow tells the device that owns the memory, if it is another one, that the work at a mark may touch the
+// buffer.
+func (b *Buffer) borrow(m engine.Mark) error {
 	if d := &b.dev.native; d != m.Timeline.Device && !d.Borrow(m) {
 		return fmt.Errorf("a buffer of device %s: %w", d.Info.Name, ErrClosed)
 	}

@@ -503,3 +503,28 @@ func TestMarkFaults(t *testing.T) {
 		}
 	})
 }
+
+// TestForeignLaunchesOnDemand launches kernels in a Stream that use memory of another device. That does not
+// hold the stream up, so no event is recorded in front of each.
+func TestForeignLaunchesOnDemand(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+	h, err := dev.Alloc(gpu.HostMem, 64)
+	must(t, err)
+	x, err := other.Load(simdriver.Image("stamp"))
+	must(t, err)
+	k, err := x.Kernel("stamp")
+	must(t, err)
+	s := other.Queue(0).NewStream()
+	before := calls(d, 1, simdriver.OpRecord)
+	for range 60 {
+		must(t, s.Dispatch(gpu.Dispatch{Kernel: k, Args: make([]unsafe.Pointer, 2), Sizes: []int{8, 8},
+			Buffers: []gpu.BufferArg{{Index: 0, Range: h.All()}, {Index: 1, Range: h.All()}}}))
+	}
+	must(t, s.Wait(minute(t)))
+	if n := calls(d, 1, simdriver.OpRecord) - before; n > 2 {
+		t.Errorf("%d events are recorded for 60 launches", n)
+	}
+	must(t, other.Close())
+	must(t, dev.Close())
+}

@@ -333,9 +333,7 @@ func (q *Queue) submitWith(r *record, o Order, dst, src *Buffer) error {
 			}
 		}
 	}
-	if r.Across {
-		r.to, r.from = dst, src
-	}
+	r.between(dst, src)
 	return q.submit(r, o)
 }
 

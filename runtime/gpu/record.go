@@ -83,8 +83,13 @@ func (r *record) drop() { r.Timeline.Device.Recycle(&r.Submission) }
 // keep has the submission use a buffer that the caller holds for it.
 func (r *record) keep(b *Buffer) {
 	r.Uses = append(r.Uses, (*bufferUse)(b))
-	if b.dev != r.q.dev {
-		r.Across, r.Cold = true, true
+}
+
+// between says which buffers the operation writes to and reads from; nil is none, or memory of the runtime.
+// It matters if one is another device's.
+func (r *record) between(dst, src *Buffer) {
+	if dst != nil && dst.dev != r.q.dev || src != nil && src.dev != r.q.dev {
+		r.to, r.from, r.Across, r.Cold = dst, src, true, true
 	}
 }
 

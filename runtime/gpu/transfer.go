@@ -234,10 +234,10 @@ func (x *pieces) submit(i int) (err error) {
 	}
 	part.Buffer.refs.Add(1)
 	s.keep(part.Buffer)
-	if s.Across && x.up {
-		s.to = part.Buffer
-	} else if s.Across {
-		s.from = part.Buffer
+	if x.up {
+		s.between(part.Buffer, nil)
+	} else {
+		s.between(nil, part.Buffer)
 	}
 	if x.free != nil { // pieces in flight may be over after the transfer has failed
 		x.free.left.Add(1)
