@@ -14,7 +14,7 @@ package engine
 //
 // Prepare and Blocks run with no timeline locked. HoldsUp, Issue, Issued, Retries and Explain run
 // with the submission's timeline locked. Release runs under a retireMu or with nothing locked. None
-// may call the functions that programs call: those take the same locks.
+// may call the public API, which takes the same locks.
 type Action interface {
 	// Prepare gets everything that issuing needs. Deps has the marks of the submission's waits, and
 	// Prepare may add others. It runs on the thread that issues: in the submitting call, on the
@@ -50,7 +50,7 @@ type Action interface {
 	// marks.
 	Retries(s *Submission, err error) bool
 
-	// Explain adds to the error of the second try whatever helps the user.
+	// Explain adds to the error of the second try, for example who holds the memory.
 	Explain(s *Submission, err error) error
 
 	// Release lets go of everything that the operation holds. The stream has passed the operation,

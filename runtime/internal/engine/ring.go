@@ -22,10 +22,9 @@ func (tl *Timeline) inFlight() int {
 
 // A ring holds the submissions in flight by number, from head to the timeline's issued.
 //
-// mu protects the following fields, and the recorded field of submissions in the ring. The
-// goroutine that issues is an exception, and there is one at a time, since it holds the timeline's
-// mu. It adds a submission behind the last without mu: others do not look there before issued says
-// so. It takes mu to make the ring larger.
+// mu protects the following fields, and the recorded field of submissions in the ring. One
+// goroutine at a time, which holds the timeline's mu, adds submissions. It does so without mu,
+// because others do not look behind issued, and takes mu only to make the ring larger.
 type ring struct {
 	mu   sync.Mutex
 	head uint64 // number of the oldest

@@ -35,7 +35,7 @@ type Timeline struct {
 	// mu is held while work is issued. It protects last and tidyAt, and changes of issued, marked,
 	// lands, awaiting, closed and ended. Its holder does not wait for another timeline.
 	mu     sync.Mutex
-	last   sema.Point    // the signal of the last work published, if it has just one; else zero
+	last   sema.Point    // the signal of the last work published, if it has only one
 	tidyAt uint64        // the submission with this number calls tidy
 	issued atomic.Uint64 // the number of the last work given to the stream
 	marked atomic.Uint64 // the last number with an event recorded behind it
@@ -43,8 +43,8 @@ type Timeline struct {
 	wanted atomic.Uint64 // the device is asked until this number is passed
 	lands  atomic.Uint64 // the last download that nothing waits for: see landings
 
-	// The last work that waits for something that only other code can bring: a value in memory, or a
-	// shared event.
+	// The last work that waits for something that only other code can bring: a value in memory, or
+	// a shared event.
 	awaiting atomic.Uint64
 
 	coverMu sync.Mutex // protects cover; a leaf
@@ -287,11 +287,11 @@ func (tl *Timeline) tidyLater(seq, done uint64) bool {
 type Outcome int
 
 const (
-	NotIssued    Outcome = iota // a wait, the device or the queue has failed or is closed
+	NotIssued    Outcome = iota // a wait has failed, or the device or queue takes no more work
 	Refused                     // by the driver or by Prepare; the stream has nothing of it
 	Issued                      // the stream has it
-	IssuedBroken                // the stream has a part with an event behind it, or the device is lost
-	Foreign                     // it waits for a device of another driver; only the host can do that
+	IssuedBroken                // the stream has a part and an event behind it, or the device is lost
+	Foreign                     // it waits for a device of another driver, as only the host can
 	Early                       // no work that would satisfy a wait has been issued
 	Deferred                    // its action tries again later
 )
@@ -340,8 +340,8 @@ func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	return err
 }
 
-// findEvents finds the events behind those marks of Deps for which the stream must wait, and
-// removes the others. The caller holds no timeline's mu.
+// findEvents finds the events behind the marks of Deps for which the stream must wait, and removes
+// the others. The caller holds no timeline's mu.
 func (s *Submission) findEvents() (Outcome, error) {
 	tl := s.Timeline
 	for _, m := range s.Deps {
@@ -474,8 +474,8 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 				s.kept = append(s.kept, e)
 			}
 		}
-		// The event may be behind later work as well, but only m is noted: retiring waits for
-		// Follows, and the submission asked for no more than m.
+		// The event may be behind later work as well, but only m is noted: Follows also says which
+		// work the host must see done first. A submission that comes after later work notes that.
 		tl.addCover(m)
 		s.Follows.Add(m)
 	}
