@@ -290,7 +290,7 @@ const (
 	NotIssued    Outcome = iota // a wait has failed, or the device or queue takes no more work
 	Refused                     // by the driver or by Prepare; the stream has nothing of it
 	Issued                      // the stream has it
-	IssuedBroken                // the stream has a part and an event behind it, or the device is lost
+	IssuedBroken                // the stream has a part and an event behind, or the device is lost
 	Foreign                     // it waits for a device of another driver, as only the host can
 	Early                       // no work that would satisfy a wait has been issued
 	Deferred                    // its action tries again later
@@ -509,7 +509,7 @@ func (tl *Timeline) Poll(seq uint64, times int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
 	}
-	unmarked := tl.tryMark(seq) // before askMu is locked: no goroutine holds more than two mutexes
+	unmarked := tl.tryMark(seq) // not under askMu: a goroutine holds at most two of the mutexes
 	return tl.askMu.TryLock() && tl.pollInTurn(seq, times, unmarked)
 }
 
