@@ -2,11 +2,12 @@ package engine
 
 import "github.com/puregpu/puregpu/runtime/internal/sema"
 
-// A barrier touches no stream. If its waits have been reached by the time they are issued, it signals at
-// once. Otherwise it is passing: its signals are published as coming behind all the work that it waits
-// for, and they are given when the waits are reached.
+// A barrier touches no stream. Until its waits are issued it is parked like other submissions. If
+// they are reached by then, it gives its signals at once. Otherwise it is passing: its signals are
+// published with the marks of all the work that it waits for, and given when the waits are reached.
 
-// passOn completes a barrier whose waits have all been issued, or makes it passing.
+// passOn completes a barrier if its waits have been reached, fails it if one has failed, or else
+// makes it passing. All waits have been issued.
 func (tl *Timeline) passOn(s *Submission) {
 	live := 0
 	for i, m := range s.Deps {
@@ -24,12 +25,14 @@ func (tl *Timeline) passOn(s *Submission) {
 		sema.Release(tl.Device.complete(s))
 		return
 	}
-	s.Deps = s.Deps[:max(live, 1)] // a barrier behind a barrier may wait though the work has been passed
+	// Keep one mark: if all work has been passed, the barrier still waits for another barrier's
+	// signal.
+	s.Deps = s.Deps[:max(live, 1)]
 	s.Mode = passing
 	tl.enlist(s)
 }
 
-// handOn publishes what a passing barrier signals.
+// handOn publishes the signals of a passing barrier, and returns the timepoints to release.
 func (s *Submission) handOn() *sema.Timepoint {
 	var room [4]sema.Mark
 	behind := s.Deps.marks(room[:0])
@@ -52,11 +55,11 @@ func (s *Submission) wantDeps() {
 	}
 }
 
-// completeBarrier completes a barrier when its waits have been reached. It returns the timepoints that
-// this releases.
+// completeBarrier completes or fails a passing barrier when its waits are resolved. It returns the
+// timepoints to release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
-		defer tl.Device.pending.npassing.Add(-1) // after its signals, which Close waits for
+		defer tl.Device.pending.npassing.Add(-1) // after the signals, because Close waits for these
 	}
 	f := s.Err.Load()
 	if f == nil {

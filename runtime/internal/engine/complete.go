@@ -4,14 +4,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// complete does the signals of a submission that is done, returns what that releases, and recycles the record.
+// complete gives the signals of a submission that is done, and recycles the record. It returns the
+// timepoints to release.
 func (d *Device) complete(s *Submission) *sema.Timepoint {
 	released := d.signal(s)
 	d.Recycle(s)
 	return released
 }
 
-// signal does the signals of a submission that is done and returns what that releases.
+// signal delivers a submission that is done, gives its signals, and returns the timepoints to
+// release.
 func (d *Device) signal(s *Submission) *sema.Timepoint {
 	if s.Delivers {
 		s.Rest.Deliver(nil)
@@ -28,7 +30,7 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 			var err error
 			at.Value = p.Value
 			list, err = p.Semaphore.Arrive(at, at)
-			if err != nil && p.Semaphore.Failed() == nil { // this submission fails, and nothing else does
+			if err != nil && p.Semaphore.Failed() == nil { // only this submission fails
 				wrong = d.Owner.Failure(s, err)
 			}
 		}
@@ -40,7 +42,8 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 	return released.First()
 }
 
-// failSignals fails what a submission would have signalled and returns what that releases.
+// failSignals fails the semaphores that a submission signals, and returns the timepoints to
+// release. It clears Signals, so they are given once. The submission keeps what it holds.
 func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	err = d.Owner.Failure(s, err)
 	if s.Seen != nil {
@@ -62,14 +65,14 @@ func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	return released.First()
 }
 
-// FailSubmission fails what a submission would have signalled, and recycles the record.
+// FailSubmission fails the semaphores that a submission signals, and recycles the record.
 func (d *Device) FailSubmission(s *Submission, err error) {
 	released := d.failSignals(s, err)
 	d.Recycle(s)
 	sema.Release(released)
 }
 
-// Recycle lets go of all that a submission held, and puts the record back.
+// Recycle releases everything that a submission holds, and puts the record back.
 func (d *Device) Recycle(s *Submission) {
 	var held holderRun
 	d.letGo(s, &held)
@@ -77,8 +80,8 @@ func (d *Device) Recycle(s *Submission) {
 	s.Timeline.putAll(s, s)
 }
 
-// letGo lets go of all that a submission held, but of the event only if somebody else has it too. What
-// the work used it puts into a run.
+// letGo releases everything that a submission holds, and resets the record. The record keeps its
+// event unless the event has another owner too. Holders are released through held.
 func (d *Device) letGo(s *Submission, held *holderRun) {
 	if s.Seen != nil {
 		seen := s.Seen
@@ -105,8 +108,8 @@ func (d *Device) letGo(s *Submission, held *holderRun) {
 	s.reset()
 }
 
-// What the semaphore of a stream says of it.
+// Values of Semaphore.Tag. The tag of any other semaphore is 0.
 const (
-	IsStream       = 1 + iota
-	IsStreamFailed // as the device has noted
+	IsStream       = 1 + iota // the semaphore of a Stream
+	IsStreamFailed            // the same, after the owner has noted that the Stream failed
 )

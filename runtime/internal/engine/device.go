@@ -10,72 +10,77 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Device is what the scheduler has of a device: the driver's device, the timelines that it
-// gives work, what it takes for that (events, timepoints, threads), and how far the device has been
-// lost or closed. It knows no memory, recordings, communicators, traces or options: those are of the
-// [Device] around it, its owner.
+// A Device is the engine's part of a device: the driver's device, the timelines, the events,
+// timepoints and threads that issuing needs, and the state of loss and of closing. Memory,
+// recordings, communicators, traces and options belong to its [Owner].
 type Device struct {
 	Native  driver.Device
-	Driver  driver.Driver // events cross devices of one driver only
+	Driver  driver.Driver // streams can wait only for events of the same driver
 	Info    driver.Info
 	Caps    driver.Caps
-	Adopter driver.Adopter // nil if the driver takes no streams of others
+	Adopter driver.Adopter // nil if the driver cannot use streams made by other code
 	Owner   Owner
 
-	every      atomic.Pointer[[]*Timeline] // of the program's queues, of lanes, and of adopted streams; replaced under mu
+	// The timelines of the program's queues, of lanes and of adopted streams. Replaced under mu.
+	every      atomic.Pointer[[]*Timeline]
 	Events     EventPool
 	timepoints sema.TimepointPool
 	Waits      wake.Policy
 	poller     *wake.Poller
 	landings   landings
 	reclaimer  reclaimer
-	slots      chan struct{}  // of calls that make something, see callsAtOnce
-	making     sync.WaitGroup // such calls; none begins when the device isEnded
-	calls      wake.Count     // host calls that are running, and calls that use what the device has
+	slots      chan struct{}  // limits the calls of Do that run at once to callsAtOnce
+	making     sync.WaitGroup // running calls that have called enter; none begins once isEnded
+	calls      wake.Count     // running host calls, and calls between Stay and Leave
 
-	lost   atomic.Pointer[Failure] // why it is lost; nil if it is not
-	phase  atomic.Int32            // isOpen and so on; only grows
+	lost   atomic.Pointer[Failure] // why the device is lost, or nil
+	phase  atomic.Int32            // isOpen to isEnded; only grows; becomes isEnded under mu
 	ending ending
-	lent   loan         // what other devices' work uses of this one
-	Short  atomic.Int32 // closed buffers and events that were lent: while there are any, all work that may use them is asked about
+	lent   loan // work of other devices that uses memory or events of this one
 
-	mu      sync.Mutex // a leaf; protects pending, lanes, and of the owner's what says so
+	// Closed buffers and events that other work may still use. While there are any, the device is
+	// asked about all work that may use them.
+	Short atomic.Int32
+
+	// mu protects pending and lanes, replacing every, and the step to isEnded. It is a leaf.
+	mu      sync.Mutex
 	pending PendingQueue
 	lanes   []Lane
 }
 
-// An Owner is what the scheduler calls of the layers above it: the [Device] that the native device is of.
+// An Owner is the device that the layers above know. The engine calls it.
 type Owner interface {
-	// Start makes the queues. It runs once, on the device's thread, before anybody else has the
-	// device. No lock is held.
+	// Start makes the queues. It runs once, on the device's thread, before any other goroutine can
+	// use the device. No lock is held.
 	Start() error
 
-	// FreeUnused gives back memory that is not used any more, and waits for that until the context
-	// ends. A submitter or a goroutine that issues calls it, because an allocation has found no
-	// memory: not the device's thread. No timeline is locked.
+	// FreeUnused frees memory that nothing uses any more. It waits for that until the context ends.
+	// A goroutine that issues an allocation calls it when there is no memory. That is never the
+	// device's thread, because the call may block. No timeline is locked.
 	FreeUnused(ctx context.Context)
 
-	// IsLost tells that the device has just been found lost, and why. It runs once, on any
-	// goroutine, which may hold the mu of a timeline: it must not block.
+	// IsLost is called once, when the device has been found lost, with the reason. Any goroutine
+	// may call it, and may hold the mu of a timeline, so it must not block.
 	IsLost(err error)
 
-	// Failure makes the error that a submission's signals fail with from the reason. It returns an error
-	// of other work as it is. The caller may hold a retireMu.
+	// Failure returns the error that a submission's signals fail with, for the reason err. An error
+	// that comes from other work it returns unchanged. The caller may hold a retireMu.
 	Failure(s *Submission, err error) error
 
-	// OfWork reports whether an error is one that failure made: a semaphore that fails with it was failed
-	// by work, and not by the program.
+	// OfWork reports whether Failure made the error. Then work failed the semaphore that has this
+	// error, and not the program.
 	OfWork(err error) bool
 
-	// StreamFailed tells that the semaphore of a Stream is about to fail with the submission.
+	// StreamFailed is called before the semaphore of a Stream fails, with the submission that fails
+	// it.
 	StreamFailed(s *Submission, stream *sema.Semaphore, err error)
 
-	// Destroy gives everything native back, streams first, and returns what it could not. It runs
-	// once, on the device's thread, in the end. No lock is held, and no other call uses the device.
+	// Destroy gives all native objects back, streams first, and returns the errors. It runs once,
+	// as the last step of the device's thread. No lock is held, and no other call uses the device.
 	Destroy() []error
 }
 
-// Init sets up a native device that nothing has been made of yet.
+// Init sets up a new device. It makes no native objects.
 func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 	d.Native, d.Driver, d.Info, d.Caps, d.Owner = drv, of, drv.Info(), drv.Caps(), by
 	d.slots, d.ending.over = make(chan struct{}, callsAtOnce), make(chan struct{})
@@ -86,7 +91,8 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 	d.landings.init(d)
 }
 
-// Open starts the device's thread, which makes what is needed first, and waits for that.
+// Open starts the device's thread, and waits until the thread has made the queues and the first
+// events.
 func (d *Device) Open() error {
 	started := make(chan error, 1)
 	go d.run(started)
@@ -100,10 +106,10 @@ func (d *Device) Open() error {
 // BeginPolling starts the poller.
 func (d *Device) BeginPolling() { go d.poller.Run(&d.Waits, d.askWanted) }
 
-// All returns all timelines.
+// All returns the timelines that are listed with the device.
 func (d *Device) All() []*Timeline {
 	if p := d.every.Load(); p != nil {
 		return *p
 	}
-	return nil // of a device that is being opened
+	return nil // the device is being opened
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A mutex is a *sync.Mutex, or what stands for one in a test build.
+// A mutex is a *sync.Mutex, or the type that tools/locks puts in its place.
 type mutex interface {
 	sync.Locker
 	TryLock() bool
 }
 
-// soonLocked locks a mutex unless that takes too long.
+// soonLocked locks a mutex. It reports false if that takes longer than a second.
 func soonLocked(mu mutex) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	return wake.Lock(ctx, mu)
 }
 
-// Dump writes what the device has in flight, for a test or a report of a program that is stuck. If a mutex
-// is not let go of within a second, Dump says so and goes on.
+// Dump writes the state of the device and of its timelines, for a test or for a report about a
+// program that is stuck. If a mutex stays locked for a second, Dump says so and goes on.
 func (d *Device) Dump(w io.Writer) {
 	d.dump(w)
 	for _, tl := range d.All() {
@@ -88,7 +88,7 @@ func (tl *Timeline) dump(w io.Writer) {
 	}
 }
 
-// dump writes of work that is in a ring, whose mu the caller holds.
+// dump writes one line about a submission in flight. The caller holds the ring's mu.
 func (s *Submission) dump(w io.Writer) {
 	fmt.Fprintf(w, "    %d: %s, recorded %v", s.Seq, s.Op.Kind, s.recorded)
 	for _, m := range s.Follows {
@@ -105,7 +105,7 @@ func (s *Submission) dump(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// describe names a mark, and says how far its timeline is.
+// describe returns the mark in words, with the number that its timeline has passed.
 func (m Mark) describe() string {
 	if m.Timeline == nil {
 		return "nothing"
@@ -113,7 +113,7 @@ func (m Mark) describe() string {
 	return fmt.Sprintf("%d of %s (passed %d)", m.Seq, m.Timeline.name(), m.Timeline.passed.Load())
 }
 
-// name names a timeline by its queue.
+// name returns the name of the timeline's queue.
 func (tl *Timeline) name() string {
 	if tl.IsListed() {
 		return tl.Queue.String()

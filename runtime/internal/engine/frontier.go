@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// A Mark is a place in a timeline: behind the work with that number.
+// A Mark is a place in a timeline: behind the work with the number Seq.
 type Mark struct {
 	Timeline *Timeline
 	Seq      uint64
@@ -16,13 +16,13 @@ type Mark struct {
 // Passed reports whether the stream is known to have passed the mark.
 func (m Mark) Passed() bool { return m.Timeline.passed.Load() >= m.Seq }
 
-// At returns the place behind the work with a number.
+// At returns the mark behind the work with a number.
 func (tl *Timeline) At(seq uint64) Mark { return Mark{tl, seq} }
 
-// A Frontier is a set of marks, one a timeline, the last: "after all of this".
+// A Frontier is a set of marks, at most one for each timeline, the latest: "after all of this".
 type Frontier []Mark
 
-// Add has the frontier come after a mark as well.
+// Add adds a mark. If the timeline has one already, the later one stays.
 func (f *Frontier) Add(m Mark) {
 	for i := range *f {
 		if at := &(*f)[i]; at.Timeline == m.Timeline {
@@ -33,14 +33,14 @@ func (f *Frontier) Add(m Mark) {
 	*f = append(*f, m)
 }
 
-// AddLive is add for a frontier of which counts only what has not been passed: the rest is let go of, so that timelines which come and go do
-// not add up.
+// AddLive adds a mark, and removes the passed marks of other timelines. It is for frontiers in
+// which passed marks mean nothing: without this, marks of closed timelines would pile up.
 func (f *Frontier) AddLive(m Mark) {
 	*f = slices.DeleteFunc(*f, func(at Mark) bool { return at.Timeline != m.Timeline && at.Timeline.passed.Load() >= at.Seq })
 	f.Add(m)
 }
 
-// Passed reports whether the streams have passed all of it, as far as is known.
+// Passed reports whether the streams are known to have passed all marks.
 func (f Frontier) Passed() bool {
 	for _, m := range f {
 		if m.Timeline.passed.Load() < m.Seq {
@@ -50,8 +50,8 @@ func (f Frontier) Passed() bool {
 	return true
 }
 
-// await waits until the streams have passed all of it, and reports false if the context ends before. What a lost device has counts as
-// passed, for nobody will know.
+// await waits until the streams have passed all marks. It reports false if the context ends first.
+// Marks of a lost device count as passed, because the truth will never be known.
 func (f Frontier) await(ctx context.Context) bool {
 	for _, m := range f {
 		m.Timeline.want(m.Seq)
@@ -64,13 +64,15 @@ func (f Frontier) await(ctx context.Context) bool {
 	return true
 }
 
-// An awaiter is somebody who waits until the stream has passed a number.
+// An awaiter is a goroutine that waits until the stream has passed a number.
 type awaiter struct {
 	seq    uint64
-	passed chan struct{} // closed then, or when the device is lost
+	passed chan struct{} // closed when the number is passed, or when the device is lost
 }
 
-// Await is await for one mark. Whoever retires the work there tells, and has the device asked meanwhile as any other wait has.
+// Await waits until the stream has passed the mark. It reports false if the context ends first. A
+// mark of a lost device counts as passed. Meanwhile the device is asked about the work, as for any
+// wait. The goroutine that retires the work wakes the waiting one.
 func (m Mark) Await(ctx context.Context) bool {
 	tl := m.Timeline
 	tl.retireMu.Lock()
@@ -93,19 +95,21 @@ func (m Mark) Await(ctx context.Context) bool {
 	return m.decided()
 }
 
-// Retiring reports whether the work at a mark has been found done, though passed may not say so yet: its signals come before.
+// Retiring reports whether the work at the mark has been found done. passed may still be lower: the
+// signals are given before it is raised.
 func (m Mark) Retiring() bool {
 	m.Timeline.ring.mu.Lock()
 	defer m.Timeline.ring.mu.Unlock()
 	return m.Seq < m.Timeline.ring.head
 }
 
-// decided reports whether the stream has passed a mark, or nobody will ever know.
+// decided reports whether the stream has passed the mark, or the device is lost, so that it will
+// never be known.
 func (m Mark) decided() bool {
 	return m.Timeline.passed.Load() >= m.Seq || m.Timeline.Device.lost.Load() != nil
 }
 
-// tell tells who waits for numbers up to seq. The caller holds retireMu.
+// tell wakes the goroutines that wait for numbers up to seq. The caller holds retireMu.
 func (tl *Timeline) tell(seq uint64) {
 	tl.awaiters = slices.DeleteFunc(tl.awaiters, func(w awaiter) bool {
 		if w.seq <= seq {
@@ -115,15 +119,17 @@ func (tl *Timeline) tell(seq uint64) {
 	})
 }
 
-// A loan is what other devices' work uses of a device's events and buffers. It has an end, after which nothing is lent.
+// A loan knows which work of other devices may use the events and the memory of a device. After its
+// end nothing can be lent.
 type loan struct {
-	some  atomic.Bool // something is lent, or has been
-	mu    sync.Mutex  // protects marks and ended; taken before ring.mu of other devices' timelines
+	some  atomic.Bool // a mark has been added
+	mu    sync.Mutex  // protects marks and ended; a leaf
 	marks Frontier
 	ended bool
 }
 
-// add notes that work of another device is about to use something. It reports false if it is too late.
+// add notes that work of another device, which is about to be issued at the mark, may use
+// something. It reports false if the loan has ended.
 func (l *loan) add(m Mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +140,7 @@ func (l *loan) add(m Mark) bool {
 	return !l.ended
 }
 
-// end has nothing lent any more, and returns what is.
+// end ends the loan, and returns the marks of the work that may still use something.
 func (l *loan) end() Frontier {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +148,7 @@ func (l *loan) end() Frontier {
 	return l.marks
 }
 
-// timelines returns those whose work uses something, or has used it.
+// timelines returns the timelines whose work uses something, or has used it.
 func (l *loan) timelines() (all []*Timeline) {
 	l.any(func(m Mark) bool {
 		all = append(all, m.Timeline)
@@ -151,7 +157,7 @@ func (l *loan) timelines() (all []*Timeline) {
 	return all
 }
 
-// any reports whether something holds for one of the marks.
+// any reports whether so is true for one of the marks. so runs with mu locked.
 func (l *loan) any(so func(Mark) bool) bool {
 	if !l.some.Load() {
 		return false

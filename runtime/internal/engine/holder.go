@@ -1,21 +1,22 @@
 package engine
 
-// A Holder is something that work uses: memory, code, a recording. A submission holds it from the call
-// until the stream has passed the work.
+// A Holder is a thing that work uses: memory, code, a recording. A submission holds it from the
+// call until the stream has passed the work, or until it fails without having been issued.
 type Holder interface {
-	// Use notes that the work at the mark, which is about to be issued, may use it. If another device
-	// owns it, that device is told. The caller holds the mu of the mark's timeline.
+	// Use notes that the work at the mark, which is about to be issued, may use the thing. If
+	// another device owns the thing, Use calls Borrow of that device. The caller holds the mu of
+	// the mark's timeline.
 	Use(m Mark) error
 
-	// Unuse takes that back: the stream has not got the work. It reports whether somebody may wait for
-	// the mark by now. It may be called without use.
+	// Unuse undoes Use, because the stream has not got the work. It reports whether an operation
+	// may already wait for the mark. It may be called without Use.
 	Unuse(m Mark) (awaited bool)
 
-	// LetGo ends what n submissions held. The caller may hold a retireMu.
+	// LetGo releases the thing for n submissions. The caller may hold a retireMu.
 	LetGo(n int32)
 }
 
-// A holderRun is submissions' holds that are let go of together if they are on the same thing.
+// A holderRun releases the same Holder for several submissions with one call.
 type holderRun struct {
 	h Holder
 	n int32
@@ -35,8 +36,8 @@ func (r *holderRun) release() {
 	}
 }
 
-// Borrow notes that the work at a mark is about to use something that a device owns. It reports false if
-// that device is closed.
+// Borrow notes that the work at the mark, which is about to be issued, may use something that the
+// device owns. It reports false if the device is closed.
 func (d *Device) Borrow(m Mark) bool {
 	if d != m.Timeline.Device && !d.lent.add(m) {
 		return false

@@ -5,30 +5,36 @@ import (
 	"runtime"
 )
 
-// An event is recorded behind a submission at once. The exceptions are work of a Stream, and allocas and
-// deallocas without signals, unless records names another reason. Behind these it is recorded
-//   - when somebody asks: Stream.Point, a wait, a timeline that is to come after the work;
+// Most submissions record an event behind themselves at once. Two kinds record it later, unless
+// Timeline.records names another reason: work of a Stream, and operations that allocate or free
+// memory and have no signals. Behind these an event is recorded
+//   - when it is needed: for a point of the Stream, for a wait, for a timeline that comes after the
+//     work;
 //   - before the stream is made to wait, or is given work that may itself wait for others. An event
 //     recorded later would cover that wait too, and native streams could wait in a circle;
-//   - at the latest behind every markEvery submissions, so that what is done comes back in small pieces.
+//   - at the latest behind every markEvery submissions, so that finished work is retired in small
+//     pieces.
 //
-// So the first event behind a submission is behind nothing that waits for others, unless the submission
-// itself does. Native streams wait only for work that was issued before. No circle can arise.
+// So between a submission and the first event behind it, nothing waits for others, except perhaps
+// the submission itself. Native streams wait only for work that was issued before. No circle can
+// arise.
 //
-// Points, waits and retiring name numbers, never events. Whoever needs an event looks it up by number. A
-// driver calls an unrecorded event complete, so the look-up finds recorded events only. A submission takes
-// its event before it is issued, so recording it later needs no new one.
+// Points, waits and retiring name numbers, never events. Code that needs an event looks it up by
+// number. Drivers report an event that was never recorded as complete, so the look-up finds
+// recorded events only. A submission has its event before it is issued, so recording it later needs
+// no new one.
 
-// markEvery is after how many submissions an event is recorded at the latest.
+// markEvery is the largest number of submissions that one event is recorded behind.
 const markEvery = 64
 
-// records reports whether an event is recorded behind a submission at once. The caller holds mu.
+// records reports whether an event must be recorded behind a submission at once. The caller holds
+// mu.
 func (tl *Timeline) records(s *Submission, seq uint64) bool {
 	return tl.Adopted || tl.Lane != nil || s.abroad() || tl.awaiting.Load() == seq || s.Seen != nil && s.Seen.Timed() || s.Delivers || s.Lends ||
 		seq-tl.marked.Load() >= markEvery || !s.onDemand()
 }
 
-// onDemand reports whether the submission is one whose event may be recorded later.
+// onDemand reports whether the event behind a submission of this kind may be recorded later.
 func (s *Submission) onDemand() bool {
 	for i := range s.Signals {
 		if s.Signals[i].Semaphore.Tag.Load() == 0 {
@@ -38,19 +44,20 @@ func (s *Submission) onDemand() bool {
 	return len(s.Signals) > 0 || s.Op.Kind.Unasked()
 }
 
-// mayHoldUp reports whether the stream may come to wait for others at the submission: for other streams, for other
-// devices, or for what only the program or other programs bring.
+// mayHoldUp reports whether the submission may make the stream wait: for other streams, for other
+// devices, or for something that only this program or another one can bring.
 func (s *Submission) mayHoldUp(tl *Timeline) bool {
 	return len(s.Deps) > 0 || s.Op.Kind.Waits() || s.Action != nil && s.Action.HoldsUp(s, tl) || s.Across
 }
 
-// mark puts an event behind all that has been issued. The caller holds mu.
+// mark makes sure that an event is recorded behind everything that has been issued. The caller
+// holds mu.
 func (tl *Timeline) mark() error {
 	last := tl.issued.Load()
-	if tl.marked.Load() == last || tl.ended.Load() { // then all has been passed, or has failed
+	if tl.marked.Load() == last || tl.ended.Load() { // once ended, all work is passed or has failed
 		return nil
 	}
-	tl.ring.mu.Lock() // it is in there, for nothing else is retired without an event
+	tl.ring.mu.Lock() // last is still in the ring: nothing is retired without an event behind it
 	s := tl.ring.at(last)
 	e := s.event
 	e.Hold()
@@ -68,7 +75,8 @@ func (tl *Timeline) mark() error {
 	return nil
 }
 
-// tryMark puts an event behind seq if there is none, unless somebody is issuing, who will see to that, or be done soon.
+// tryMark records an event behind seq if there is none. It does nothing if another goroutine holds
+// mu: that one is issuing, and records an event itself or is done soon.
 func (tl *Timeline) tryMark(seq uint64) (err error) {
 	if last := min(seq, tl.issued.Load()); last > tl.marked.Load() && tl.mu.TryLock() {
 		if last > tl.marked.Load() {
@@ -79,8 +87,8 @@ func (tl *Timeline) tryMark(seq uint64) (err error) {
 	return err
 }
 
-// eventBehind returns the first event behind seq, held, or nil if the host has found that done. It reports false if there is
-// none, or none yet.
+// eventBehind returns the first event recorded behind seq, held, or nil if seq has been retired. It
+// reports false if no event is recorded behind seq yet.
 func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -95,8 +103,8 @@ func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 	return s.event, true
 }
 
-// event returns the first event behind a mark, held, and records one if there is none. It returns nil if the work has been
-// found done. The caller holds no timeline's mu.
+// event returns the first event recorded behind the mark, held, and records one if there is none.
+// It returns nil if the work has been retired. The caller holds no timeline's mu.
 func (m Mark) event() (*Event, error) {
 	e, ok := m.Timeline.eventBehind(m.Seq)
 	if ok {
@@ -108,34 +116,36 @@ func (m Mark) event() (*Event, error) {
 	if e, ok = m.Timeline.eventBehind(m.Seq); ok {
 		return e, nil
 	}
-	return nil, cmp.Or(m.Lost(), m.Timeline.Device.ClosedError()) // its stream has ended meanwhile
+	return nil, cmp.Or(m.Lost(), m.Timeline.Device.ClosedError()) // the timeline has ended
 }
 
-// Record makes sure that an event is recorded behind a mark. The caller holds no timeline's mu.
+// Record makes sure that an event is recorded behind the mark. The caller holds no timeline's mu.
 func (m Mark) Record() error {
-	if m.Timeline.Lane != nil { // its thread may keep mu for long; but each submission has an event behind it
+	if m.Timeline.Lane != nil { // its thread may hold mu for long, but records an event each time
 		m.untilIssued()
 		return nil
 	}
 	for m.Seq > m.Timeline.marked.Load() {
-		if !m.Timeline.mu.TryLock() { // who holds it for long, for a function of Native, has put an event there before
+		// Not Lock: a function of the program may run with mu held. Before that an event was
+		// recorded, which ends the loop.
+		if !m.Timeline.mu.TryLock() {
 			runtime.Gosched()
 			continue
 		}
-		err := m.Timeline.mark() // what has been published is issued
+		err := m.Timeline.mark() // covers m: signals are published under mu too
 		m.Timeline.mu.Unlock()
 		if err != nil {
 			m.Timeline.Device.Check(err)
 			return err
 		}
-		break // the stream may have ended
+		break // not another round: if the timeline has ended, marked does not grow
 	}
 	return nil
 }
 
-// untilIssued waits until work that has been published is in its ring. That is a few instructions
-// later, in which the holder of mu waits for nothing. It does not lock mu to see that: the thread of
-// a lane may hold mu again by then, for long.
+// untilIssued waits until the work at the mark, whose signals have been published, is in its ring.
+// That takes a few instructions, in which the holder of mu waits for nothing. untilIssued does not
+// lock mu for that: the thread of a lane may hold mu again by then, and for long.
 func (m Mark) untilIssued() {
 	for m.Timeline.issued.Load() < m.Seq {
 		runtime.Gosched()

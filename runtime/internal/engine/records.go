@@ -6,15 +6,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A records holds the records of a timeline's submissions that are free.
+// A records is a timeline's free list of records of submissions.
 type records struct {
-	mu    sync.Mutex // protects what follows; a leaf
+	mu    sync.Mutex // protects the following fields; a leaf
 	first *Submission
-	kept  int // events of the free ones
+	kept  int // how many of the free records have an event
 	stats objects
 }
 
-// Get takes a record for an operation of a kind.
+// Get returns a free or a new record for an operation of a kind.
 func (tl *Timeline) Get(kind work.Kind) *Submission {
 	r := &tl.free
 	r.mu.Lock()
@@ -37,7 +37,7 @@ func (tl *Timeline) Get(kind work.Kind) *Submission {
 	return s
 }
 
-// putAll puts a chain of records back.
+// putAll puts a chain of records back into the free list.
 func (tl *Timeline) putAll(first, last *Submission) {
 	kept, n := 0, 1
 	for s := first; s != last; s = s.next {
@@ -60,7 +60,7 @@ func (tl *Timeline) putAll(first, last *Submission) {
 	}
 }
 
-// Trim drops the free records, whose events go back to the pool.
+// Trim drops the free records, and puts their events back into the pool.
 func (tl *Timeline) Trim() {
 	r := &tl.free
 	r.mu.Lock()
@@ -76,7 +76,8 @@ func (tl *Timeline) Trim() {
 	}
 }
 
-// TrimRecords drops free records and timepoints.
+// TrimRecords drops the device's free records and timepoints, and takes spent timelines off its
+// list.
 func (d *Device) TrimRecords() {
 	d.removeSpent()
 	for _, tl := range d.All() {

@@ -4,9 +4,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// retire completes all work up to seq, which is done, and before it whatever it came after on other timelines: who sees one
-// submission done sees everything that it waited for done. It reports false where barriers are in front of something, which
-// are about to be passed, perhaps by the caller.
+// Work is retired in the order of its numbers, once an event behind it is complete: its signals are
+// given, what it held is released, and its record is put back. Work of other timelines that it came
+// after is retired first. So a goroutine that sees a submission done also sees everything done that
+// the submission waited for.
+
+// retire retires all work up to seq, which is done. It reports false if a submission waits for
+// barriers whose signals have not been given yet. These are given soon, perhaps by the caller.
 func (tl *Timeline) retire(seq uint64) bool {
 	for {
 		before, held := tl.retireReady(seq)
@@ -24,11 +28,12 @@ func (tl *Timeline) retire(seq uint64) bool {
 	}
 }
 
-// retireAtOnce is how many submissions are retired at a time at the most.
+// retireAtOnce is the largest number of submissions that are retired in one batch.
 const retireAtOnce = 64
 
-// retireReady completes work up to seq, or up to a submission that came after something which is not complete; that it
-// returns, or that the submission is held up by a barrier.
+// retireReady retires work up to seq, or up to the first submission that must wait. Then it returns
+// before, the mark of another timeline that must be retired first, or reports held: a barrier must
+// be completed first.
 func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -47,7 +52,7 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 				}
 			}
 			if s.late && !s.waited() {
-				held = true // unless completing what is in front of it passes the barriers
+				held = true // unless completing the batch completes the barriers
 				break take
 			}
 			batch[n] = s
@@ -63,7 +68,8 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 	}
 }
 
-// complete completes submissions that are done, in order, which have left the ring.
+// complete completes a batch of submissions that are done and have left the ring. The caller holds
+// retireMu.
 func (tl *Timeline) complete(batch []*Submission) {
 	first, last := batch[0].Seq, batch[len(batch)-1].Seq
 	var released sema.List
@@ -102,17 +108,18 @@ func (tl *Timeline) complete(batch []*Submission) {
 	}
 }
 
-// outcomeOf returns why work that is done has failed, if it has.
+// outcomeOf returns the error of a submission that is done, or nil.
 func (tl *Timeline) outcomeOf(s *Submission) error {
 	if tl.Lane != nil {
-		if _, err := tl.Lane.Halted(); err != nil { // what was aborted is soon done
+		if _, err := tl.Lane.Halted(); err != nil { // aborted work completes too, soon after
 			return err
 		}
 	}
 	return s.cause()
 }
 
-// sameSignal returns how many of the first submissions have nothing left to do but raise one semaphore higher and higher.
+// sameSignal returns how many of the first submissions only have to signal growing values of one
+// semaphore.
 func sameSignal(batch []*Submission) int {
 	value := uint64(0)
 	for i, s := range batch {
@@ -125,7 +132,8 @@ func sameSignal(batch []*Submission) int {
 	return len(batch)
 }
 
-// arriveTogether does the signals of a run of such submissions, unless the semaphore is not below all of them.
+// arriveTogether gives the signals of submissions that sameSignal has found, with one call. It
+// reports false if the semaphore refuses them: then each must be given by itself.
 func (tl *Timeline) arriveTogether(run []*Submission, released *sema.List) bool {
 	first, end := run[0], run[len(run)-1]
 	list, err := first.Signals[0].Semaphore.Arrive(sema.Signal{Value: first.Signals[0].Value, Producer: tl, Seq: first.Seq},

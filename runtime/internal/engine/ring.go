@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// inFlight returns how many submissions have been issued, and have neither been retired nor failed.
+// inFlight returns how many submissions have been issued and are neither retired nor failed.
 func (tl *Timeline) inFlight() int {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -20,15 +20,19 @@ func (tl *Timeline) inFlight() int {
 	return int(n)
 }
 
-// A ring holds the submissions in flight by number. One goroutine at a time, which holds the timeline's mu, adds one behind
-// the last; it takes the ring's mu only to make the ring larger. Everybody else takes mu.
+// A ring holds the submissions in flight by number, from head to the timeline's issued.
+//
+// mu protects the following fields, and the recorded field of submissions in the ring. One
+// goroutine at a time, which holds the timeline's mu, adds submissions. It does so without mu,
+// because others do not look behind issued, and takes mu only to make the ring larger.
 type ring struct {
 	mu   sync.Mutex
 	head uint64 // number of the oldest
 	buf  []*Submission
 }
 
-// put adds a submission. done is a number that has been retired.
+// put adds a submission. Everything up to done has been retired. The caller holds the timeline's
+// mu.
 func (r *ring) put(s *Submission, done uint64) {
 	if s.Seq-done > uint64(len(r.buf)) {
 		r.grow(s.Seq)
@@ -36,7 +40,7 @@ func (r *ring) put(s *Submission, done uint64) {
 	r.buf[s.Seq&uint64(len(r.buf)-1)] = s
 }
 
-// grow makes the ring larger, before a submission with a number is added.
+// grow makes the ring larger, before the submission with the number seq is added.
 func (r *ring) grow(seq uint64) {
 	grown := make([]*Submission, max(64, 2*len(r.buf)))
 	r.mu.Lock()
@@ -47,11 +51,11 @@ func (r *ring) grow(seq uint64) {
 	r.mu.Unlock()
 }
 
-// at returns the submission with a number that is in the ring.
+// at returns the submission with a number, which must be in the ring.
 func (r *ring) at(seq uint64) *Submission { return r.buf[seq&uint64(len(r.buf)-1)] }
 
-// marked returns the first of the submissions from one that is in the ring up to another that has an event behind it, or nil. It
-// has not far to look.
+// marked returns the first submission with a number in [from, to] that has an event recorded behind
+// it, or nil. from must be in the ring. The search is short, because at least every 64th has one.
 func (r *ring) marked(from, to uint64) *Submission {
 	for ; from <= to; from++ {
 		if s := r.at(from); s.recorded {

@@ -6,22 +6,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// objects counts native objects, or records.
+// objects counts native objects, timepoints or records.
 type objects struct {
-	Made int // so far
-	Held int // now
-	Free int // of those that are held
+	Made int // ever made
+	Held int // existing now
+	Free int // of Held, not in use
 }
 
-// Statistics counts what a device has.
+// Statistics are numbers about a device.
 type Statistics struct {
 	Events, Timepoints, Records objects
-	Parked                      int // submissions that wait for something that nobody has issued
-	InFlight                    int // submissions that have been issued and are not known to be done
-	Issuing                     int // goroutines that issue what was ready
+	Parked                      int // submissions that are parked, without passing barriers
+	InFlight                    int // issued submissions not known to be done, and passing barriers
+	Issuing                     int // goroutines that issue submissions that were parked
 }
 
-// Statistics counts what the device has now.
+// Statistics returns the device's present numbers.
 func (d *Device) Statistics() Statistics {
 	s := Statistics{Events: d.Events.statistics(), Timepoints: objects(d.timepoints.Stats()), InFlight: d.inFlight(),
 		Issuing: int(d.pending.running.Load())}
@@ -34,7 +34,7 @@ func (d *Device) Statistics() Statistics {
 	return s
 }
 
-// addTo adds the records, and the events that they keep.
+// addTo adds the records to s, and the events of free records to the free events.
 func (r *records) addTo(s *Statistics) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,22 +44,23 @@ func (r *records) addTo(s *Statistics) {
 	s.Records.Free += r.stats.Free
 }
 
-// An OpenState says why a submission has not been issued.
+// An OpenState says why a submission is neither in flight nor over.
 type OpenState int
 
 const (
-	IsParked  OpenState = iota // a wait has no producer
-	isRunning                  // it is a host call
-	isBehind                   // its lane has not come so far
+	IsParked  OpenState = iota // it is parked
+	isRunning                  // it is a host call that is running
+	isBehind                   // it is ready, but others of its lane come first
 )
 
-// String returns what a program calls it: "parked".
+// String returns the state in words that programs print: "parked".
 func (s OpenState) String() string {
 	return [...]string{"parked", "running", "behind other groups"}[s]
 }
 
-// EachOpen calls a function for the submissions that the device has been given and has not issued. The
-// function must lock nothing. The lists of a submission stay as they are meanwhile.
+// EachOpen calls fn for the submissions that are parked, that run as host calls, or that wait
+// behind others of their lane. fn may run under the device's mu, so it must lock nothing. Waits and
+// signals of a submission do not change meanwhile.
 func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	d.mu.Lock()
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
@@ -77,13 +78,13 @@ func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	}
 }
 
-// FindProducer returns the timeline behind a point, and calls a function for the submission if it is in flight. The
-// function must lock nothing.
+// FindProducer returns the timeline whose work gives the signal p, and calls fn for the submission
+// if it is in flight. fn runs under the ring's mu, so it must lock nothing.
 func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 	tl = p.Producer.(*Timeline)
 	tl.inFlightAt(p.Seq, fn)
 	return tl
 }
 
-// IsListed reports whether the device still knows the timeline.
+// IsListed reports whether the timeline is listed with its device.
 func (tl *Timeline) IsListed() bool { return slices.Contains(tl.Device.All(), tl) }

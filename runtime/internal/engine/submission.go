@@ -9,88 +9,92 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Submission is one operation from the call until its signals. Records are recycled. The fields that
-// every operation uses come first and lie together: often one processor parks a submission and another
-// one issues it.
+// A Submission is one operation with its waits and signals, from the call until its signals are
+// given. The timeline recycles the record.
+//
+// The fields that every operation uses come first, to share cache lines: often one processor parks
+// a submission and another one issues it.
 type Submission struct {
-	Timeline *Timeline // whose work it is
+	Timeline *Timeline // takes the work
 	next     *Submission
-	event    *Event // to be recorded behind the work, or behind what comes after it
+	event    *Event // recorded behind the work: at once, later, or never
 	Err      atomic.Pointer[Failure]
-	open     atomic.Int32 // waits that are not resolved yet, and one while the caller registers them
-	Seen     Observer     // nil if nobody observes the submission
+	open     atomic.Int32 // unresolved waits, and one for each goroutine that keeps it parked
+	Seen     Observer     // nil if nothing observes the submission
 	Mode     waitMode
-	gathered bool   // deps have been found
-	late     bool   // some of the deps are of barriers, which are done after the work that they are behind
-	recorded bool   // the event has been recorded; under the ring's mu while the submission is in the ring
-	Cold     bool   // the fields below rest, or rest itself, may be in use
+	gathered bool   // Deps have been found
+	late     bool   // a wait is for a barrier's signal, which comes after the work in Deps
+	recorded bool   // the event has been recorded; while in the ring, under the ring's mu
+	Cold     bool   // Rest may have something in use, so Start and LetGo must be called
 	Across   bool   // it uses memory of another device; then it is cold
-	again    bool   // it has been enlisted again: the call does not issue it any more
-	Lends    bool   // somebody waits until the submission lets go, even if its signals fail
-	Delivers bool   // rest has something to deliver before the signals
-	Seq      uint64 // once issued
+	again    bool   // it has been enlisted again, so the submitting call no longer issues it
+	Lends    bool   // the program waits until the submission lets go, even if it fails
+	Delivers bool   // Rest.Deliver must be called before the signals are given
+	Seq      uint64 // the work's number, once issued
 	Op       work.Op
-	Action   Action // of the operation, if it is not a plain one
+	Action   Action // nil for a plain operation
 
 	Waits   []sema.Point
 	Signals []sema.Point
-	wait1   [1]sema.Point // where waits and signals begin
-	signal1 [1]sema.Point
+	wait1   [1]sema.Point // first storage of Waits
+	signal1 [1]sema.Point // first storage of Signals
 
 	parking
 
-	Dst, Src Address   // what the operation is done with
-	Uses     []Holder  // what the work uses; held until the stream has passed the work
-	uses2    [2]Holder // where uses begins
+	Dst, Src Address   // of the operation
+	Uses     []Holder  // held until the stream has passed the work
+	uses2    [2]Holder // first storage of Uses
 
-	Deps    Frontier // what the work must come after
-	events  []*Event // behind the deps, held, once they have been looked for; nil for one that is done
-	Follows Frontier // what the work comes after on other timelines
-	kept    []*Event // of others, which must not be recorded anew before the work is done
+	Deps    Frontier // the work must come after these marks
+	events  []*Event // behind Deps, set by findEvents, held; nil where the work is done
+	Follows Frontier // marks of other timelines that the issued work comes after
+	kept    []*Event // events of Deps that must not be recorded anew before the work is done
 
-	Rest Rest // what the record has for the layers above
+	Rest Rest
 }
 
-// A Rest is the part of a record that belongs to the layers above: what an operation needs besides a
-// submission's fields. One goroutine at a time has the submission, and calls it.
+// A Rest is the part of a record that belongs to the layers above. It has what an operation needs
+// besides the submission's fields. One goroutine at a time has the submission and calls it.
 type Rest interface {
-	// Start makes the native calls of a plain operation, and reports whether the stream has got any
-	// of them. It is called if the submission is cold, with the timeline locked.
+	// Start makes the native calls of a plain operation. It reports whether the stream has got any
+	// of them. The engine calls it, with the timeline locked, if the submission is cold or the
+	// operation itself waits.
 	Start(tl *Timeline, dst, src driver.Ptr) (started bool, err error)
 
-	// Deliver is called right before the signals are given, with the error with which they fail. It
-	// owes the program what the operation promised, such as the data of a download.
+	// Deliver is called right before the signals are given: with nil, or with the error that they
+	// fail with. It does what the program expects to find done, such as copying a download's data.
 	Deliver(err error)
 
 	// Call runs the function of a host call. It runs on a goroutine of its own, without locks.
 	Call() error
 
-	// Notice returns the function of a notification. The caller calls it when the record may be in use
-	// again already.
+	// Notice returns the function of a notification. The engine calls the function later, when the
+	// record may already be in use again.
 	Notice() func() error
 
-	// LetGo lets go of what the part holds, and empties it. It is called if the submission is cold. The
-	// caller may hold a retireMu.
+	// LetGo releases and clears everything that the part holds. It is called if the submission is
+	// cold. The caller may hold a retireMu.
 	LetGo()
 
-	// Leave says that the submission will never let go: all that its device has is left to the driver.
+	// Leave says that the submission will never release what it holds, because all native objects
+	// of its device are left to the driver. The caller holds a retireMu and a ring's mu.
 	Leave(why error)
 }
 
-// An Address is an address of the device. If late is not nil the address is relative to that memory, whose
-// own address is known only when the operation is issued.
+// An Address is an address of the device. If Late is not nil, Ptr is an offset into that memory,
+// whose address is known only when the operation is issued.
 type Address struct {
 	Ptr  driver.Ptr
 	Late Memory
 }
 
-// A Memory has an address, perhaps only from its allocation on.
+// A Memory has an address once it is allocated.
 type Memory interface {
 	// Ptr returns the address, or an error if the memory is not allocated.
 	Ptr() (driver.Ptr, error)
 }
 
-// Resolve finds the address, when the operation is being issued.
+// Resolve returns the address. It is called when the operation is issued.
 func (a Address) Resolve() (driver.Ptr, error) {
 	if a.Late == nil {
 		return a.Ptr, nil
@@ -99,16 +103,16 @@ func (a Address) Resolve() (driver.Ptr, error) {
 	return base + a.Ptr, err
 }
 
-// A waitMode says what must have become of a submission's waits before it goes on.
+// A waitMode says when the waits of a submission are resolved.
 type waitMode uint8
 
 const (
-	untilIssued  waitMode = iota // each has been issued: the stream waits for the rest
-	UntilReached                 // each has been reached: host work, and where two drivers meet
-	passing                      // a barrier, which is done when its deps are
+	untilIssued  waitMode = iota // when all are issued: the stream then waits for their work
+	UntilReached                 // when all are reached: for host work, and between two drivers
+	passing                      // when all are reached: for a barrier whose signals are published
 )
 
-// until says when the timepoints of a submission are released.
+// until returns when the timepoints of a submission are released.
 func (m waitMode) until() sema.Until {
 	switch m {
 	case untilIssued:
@@ -119,15 +123,17 @@ func (m waitMode) until() sema.Until {
 	return sema.UntilReached
 }
 
-// Init sets up a new record of a timeline.
+// Init sets up a new record.
 func (s *Submission) Init(tl *Timeline, r Rest) {
 	s.Timeline, s.Rest = tl, r
 	s.Waits, s.Signals, s.Uses = s.wait1[:0], s.signal1[:0], s.uses2[:0]
 }
 
-// gather finds what the work must come after. If a wait has failed it returns why, and for unknown that somebody has still
-// to issue what a wait is for; then there are no deps. What the work's own stream does before it is left out, unless it is a
-// barrier, which may have no work.
+// gather puts the marks of the waits into Deps. If a wait has failed, or if no work that would
+// satisfy it has been issued, it returns Failed with the error, or Unknown, and leaves Deps empty.
+//
+// Marks of the submission's own timeline are left out, because the stream runs that work first
+// anyway. A barrier keeps them, because it is not in the stream.
 func (s *Submission) gather() (sema.Resolution, error) {
 	s.late = false
 	for i := range s.Waits {
@@ -154,7 +160,8 @@ func (s *Submission) gather() (sema.Resolution, error) {
 	return sema.Ordered, nil
 }
 
-// gatherAll is gather for who issues the submission. It returns an error, and what becomes of that, if there are no deps.
+// gatherAll is gather for the goroutine that issues the submission. It returns an error with its
+// outcome if a wait has failed or is not issued.
 func (s *Submission) gatherAll() (Outcome, error) {
 	switch how, err := s.gather(); how {
 	case sema.Failed:
@@ -165,7 +172,7 @@ func (s *Submission) gatherAll() (Outcome, error) {
 	return Issued, nil
 }
 
-// waited reports whether all that the submission waits for is over.
+// waited reports whether all waits are over: reached or failed.
 func (s *Submission) waited() bool {
 	for i := range s.Waits {
 		if !s.Waits[i].Over() {
@@ -175,7 +182,7 @@ func (s *Submission) waited() bool {
 	return true
 }
 
-// LetGoAll takes all deps away.
+// LetGoAll clears Deps and releases the events behind them.
 func (s *Submission) LetGoAll() {
 	if s.gathered = false; len(s.Deps) > 0 {
 		s.letGoDeps()
@@ -194,16 +201,17 @@ func (s *Submission) letGoDeps() {
 	s.events = s.events[:0]
 }
 
-// isParked reports whether the submission is in the list of parked ones: who enlists it has left all its timepoints. The caller holds
-// a count of it.
+// isParked reports whether the submission is in the list of parked ones. Then enlist has registered
+// all its timepoints. The caller holds a count of open, so the submission does not become ready.
 func (s *Submission) isParked() bool {
 	s.Timeline.Device.mu.Lock()
 	defer s.Timeline.Device.mu.Unlock()
 	return s.after != nil
 }
 
-// grab adds a count to a parked submission, so that it stays what it is; it reports false if it is ready. The caller holds
-// the device's mu and has found it in the list.
+// grab adds one to open, so that a parked submission stays parked. It reports false if the
+// submission is ready. The caller holds the device's mu and has found the submission in the list of
+// parked ones.
 func (s *Submission) grab() bool {
 	for {
 		n := s.open.Load()
@@ -216,7 +224,7 @@ func (s *Submission) grab() bool {
 	}
 }
 
-// cancel makes a parked submission that has been grabbed fail.
+// cancel makes a parked submission fail. The caller has called grab.
 func (s *Submission) cancel(err error) {
 	s.Err.CompareAndSwap(nil, &Failure{err})
 	s.takeBack()
@@ -229,7 +237,7 @@ func (s *Submission) cancel(err error) {
 	}
 }
 
-// takeBack takes the timepoints back that have not been released.
+// takeBack cancels the timepoints that have not been released.
 func (s *Submission) takeBack() {
 	for _, t := range s.tps {
 		if t.Cancel() {
@@ -238,9 +246,9 @@ func (s *Submission) takeBack() {
 	}
 }
 
-// reset makes a record of a submission that is over ready to be used again.
+// reset makes the record ready for another submission.
 func (s *Submission) reset() {
-	for i := range s.Waits { // mostly there is one, and to clear many at a time takes a call
+	for i := range s.Waits { // usually one: a loop is cheaper than the call that clear makes
 		s.Waits[i].Semaphore = nil
 	}
 	for i := range s.Signals {
@@ -266,8 +274,8 @@ func (s *Submission) reset() {
 	s.Op, s.Dst, s.Src = work.Op{}, Address{}, Address{}
 }
 
-// start makes the native calls of the operation itself, with what its addresses have turned out to be. It
-// reports whether the stream has got any of them.
+// start makes the native calls of the operation itself, with its resolved addresses. It reports
+// whether the stream has got any of them.
 func (s *Submission) start(tl *Timeline, dst, src driver.Ptr) (started bool, err error) {
 	switch {
 	case s.Action != nil:
@@ -280,7 +288,7 @@ func (s *Submission) start(tl *Timeline, dst, src driver.Ptr) (started bool, err
 	return s.Op.Run(tl.Device.Native, tl.Stream, dst, src, nil)
 }
 
-// mayUse notes that the work, which is about to be issued at the mark, may use what it holds.
+// mayUse adds the mark, at which the work is about to be issued, to everything in Uses.
 func (s *Submission) mayUse(m Mark) error {
 	for _, h := range s.Uses {
 		if err := h.Use(m); err != nil {
@@ -290,8 +298,8 @@ func (s *Submission) mayUse(m Mark) error {
 	return nil
 }
 
-// unused undoes mayUse, as the driver has refused the submission. It reports whether somebody may wait for
-// the mark already, and so for a number that no work has.
+// unused undoes mayUse, because the driver has refused the submission. It reports whether an
+// operation may already wait for the mark. No work has that number then.
 func (s *Submission) unused(m Mark) (awaited bool) {
 	for _, h := range s.Uses {
 		if h.Unuse(m) {

@@ -9,8 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Submit issues a submission in the caller, passes it to others, or parks it. If the submission has failed
-// by the time that Submit returns, the outcome is refused or notIssued, and the error says why.
+// Submit issues a submission, gives it to the timeline's lane, or parks it. A barrier it passes on.
+// If the submission has failed by the time that Submit returns, the outcome is Refused or
+// NotIssued, and the error says why.
 func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
 		if how, err := tl.issue(s); how != Early {
@@ -20,7 +21,8 @@ func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	return tl.takeLater(s)
 }
 
-// takeLater passes a barrier, has a submission issued by others, or parks it.
+// takeLater takes a submission that Submit has not issued. It passes a barrier on, gives the
+// submission to the lane, or parks it.
 func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	switch {
 	case s.ByLane():
@@ -38,14 +40,14 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 		tl.run(s)
 	}
 	if l := tl.Lane; l != nil && l.ThreadState() == LaneAsleep {
-		runtime.Gosched() // else its thread would get a processor only when the caller gives this one up
+		runtime.Gosched() // else the lane's thread would not run before the caller blocks
 	}
 	return Issued, nil
 }
 
-// EnlistAgain is enlist for a submission that turned out to have to wait while it was being issued,
-// perhaps on a thread that may not block. If nothing is left to wait for, the pending-queue thread
-// issues it.
+// EnlistAgain is enlist for a submission that must wait, as was found while it was being issued.
+// The calling thread may be one that must not block, so the pending-queue thread issues the
+// submission if nothing is left to wait for.
 func (tl *Timeline) EnlistAgain(s *Submission) {
 	s.again = true
 	if tl.enlist(s) {
@@ -53,10 +55,10 @@ func (tl *Timeline) EnlistAgain(s *Submission) {
 	}
 }
 
-// enlist registers the waits of a submission. It reports true if there is nothing to wait for: then
-// the caller must run it.
+// enlist registers the waits of a submission, and parks it if one is unresolved. It reports true if
+// there is nothing to wait for. Then the caller must run the submission.
 func (tl *Timeline) enlist(s *Submission) (isReady bool) {
-	s.open.Store(1) // our own, until all are registered
+	s.open.Store(1) // keeps the submission from becoming ready until all waits are registered
 	registered := len(s.tps)
 	for _, w := range s.Waits {
 		if w.Reached() {
@@ -83,7 +85,7 @@ func (tl *Timeline) enlist(s *Submission) (isReady bool) {
 	}
 	var released *sema.Timepoint
 	switch {
-	case s.Err.Load() != nil: // no use in waiting for the others
+	case s.Err.Load() != nil: // it will fail, so the other waits do not matter
 		s.takeBack()
 	case s.Mode == passing:
 		released = s.handOn()
@@ -119,7 +121,9 @@ func (tl *Timeline) run(s *Submission) {
 	case f != nil:
 		tl.Device.FailSubmission(s, f.Err)
 	case s.Op.Kind.OnHost():
-		tl.Device.calls.Add(1) // which Close looks at after it has said that nothing begins any more
+		// Count the call, then check. Close stops the device first, and waits for the count to be 0
+		// then.
+		tl.Device.calls.Add(1)
 		if err := tl.Device.halted(); err != nil {
 			tl.Device.Leave()
 			tl.Device.FailSubmission(s, err)
@@ -141,14 +145,14 @@ func (tl *Timeline) run(s *Submission) {
 	}
 }
 
-// call runs a host call, on a goroutine of its own.
+// call runs a host call. It has a goroutine of its own.
 func (tl *Timeline) call(s *Submission) {
 	d := tl.Device
 	defer d.Leave()
 	if s.Op.Kind == work.Notify {
 		fn := s.Rest.Notice()
 		sema.Release(d.complete(s))
-		if err := fn(); err != nil { // nothing is left that it could fail
+		if err := fn(); err != nil { // the signals have been given, so the error can only be logged
 			slog.Error("gpu: a notified function went wrong", "device", d.Info.Name, "err", err)
 		}
 		return

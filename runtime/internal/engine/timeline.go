@@ -13,59 +13,71 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Timeline is a stream with its work numbered in order: one number says what is done.
+// A Timeline is a native stream whose work is numbered 1, 2, 3, …, so one number says how far it
+// is. This file issues work (issue) and asks the device whether it is done (Poll).
+//
+// Three mutexes let three goroutines work on a timeline at the same time: one issues (mu), one asks
+// the device (askMu), one retires (retireMu). No goroutine holds the same mutex of two timelines.
 type Timeline struct {
 	Device *Device
-	Queue  fmt.Stringer // what errors call the queue that takes the work
-	Lane   Lane         // nil if it is a queue's of the program
+	Queue  fmt.Stringer // names the queue in errors
+	Lane   Lane         // nil for a queue of the program
 	Stream driver.Stream
 
-	NewRecord func() *Submission // makes a record
-	free      records            // of submissions
+	NewRecord func() *Submission
+	free      records
 
-	// The stream of an adopted queue is somebody else's, and may be given work by others: all that the queue gives it has an event behind it, and
-	// once the queue is closed it is not touched any more, which is set under mu.
+	// Adopted says that the stream belongs to other code, which may give it work too. So an event
+	// is recorded behind each submission. Once closed is true the stream is not touched any more.
 	Adopted bool
-	closed  atomic.Bool
+	closed  atomic.Bool // set under mu
 
-	mu     sync.Mutex // held while work is issued; nobody waits for another timeline's then
-	last   sema.Point // what is signalled by that which was issued last, if it signals that alone, or by what came before
-	tidyAt uint64     // the number at which the submitter looks what is done
-	issued atomic.Uint64
-	marked atomic.Uint64 // the last with an event behind it; changed under mu
-	passed atomic.Uint64 // the stream has passed this number, as far as the host knows; signals may have been out before
-	wanted atomic.Uint64 // somebody is parked until this is done
-	lands  atomic.Uint64 // the last download into a slice: see landings
+	// mu is held while work is issued. It protects last and tidyAt, and changes of issued, marked,
+	// lands, awaiting, closed and ended. Its holder does not wait for another timeline.
+	mu     sync.Mutex
+	last   sema.Point    // the signal of the last work published, if it has only one
+	tidyAt uint64        // the submission with this number calls tidy
+	issued atomic.Uint64 // the number of the last work given to the stream
+	marked atomic.Uint64 // the last number with an event recorded behind it
+	passed atomic.Uint64 // the last number that the stream is known to have passed
+	wanted atomic.Uint64 // the device is asked until this number is passed
+	lands  atomic.Uint64 // the last download that nothing waits for: see landings
 
-	awaiting atomic.Uint64 // the last that waits for what others bring; changed under mu
+	// The last work that waits for something that only other code can bring: a value in memory, or
+	// a shared event.
+	awaiting atomic.Uint64
 
-	coverMu sync.Mutex // a leaf
-	cover   Frontier   // what the stream has waited for
+	coverMu sync.Mutex // protects cover; a leaf
+	cover   Frontier   // marks that the stream has waited for
 
-	ring ring // from the oldest that is not retired to issued
+	ring ring
 
 	crowd wake.Crowd
-	vain  atomic.Uint32 // how often nothing was found done
+	vain  atomic.Uint32 // how many times the device was asked in vain
 
-	askMu    sync.Mutex  // protects failed: one goroutine at a time asks the device
-	failed   int         // how often in a row asking failed
-	ended    atomic.Bool // the stream is about to be destroyed: nobody asks about an event, or records one; set under askMu and mu
-	retireMu sync.Mutex  // protects awaiters and failures: one goroutine at a time retires. Nobody holds two timelines'
+	// askMu is held while the device is asked. It protects failed, and changes of ended.
+	askMu  sync.Mutex
+	failed int         // how many times in a row asking has failed
+	ended  atomic.Bool // the stream is about to be destroyed: its events are left alone
+
+	// retireMu is held while work is retired. It protects awaiters, and changes of passed and
+	// failures.
+	retireMu sync.Mutex
 	awaiters []awaiter
-
-	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order; replaced under retireMu
+	failures atomic.Pointer[[]failedRange] // work that failed before it was passed, in order
 }
 
+// NewTimeline returns a timeline of a device. The caller sets Stream and the other exported fields.
 func NewTimeline(d *Device, queue fmt.Stringer) *Timeline {
 	tl := &Timeline{Device: d, Queue: queue, tidyAt: tidyEvery}
 	tl.ring.head = 1
 	return tl
 }
 
-// maxFailed is how often in a row asking a device may fail before it counts as lost.
+// maxFailed is how many times in a row asking the device must fail before it counts as lost.
 const maxFailed = 8
 
-// want has the device asked until seq is done.
+// want has the device asked until seq is passed.
 func (tl *Timeline) want(seq uint64) {
 	for {
 		now := tl.wanted.Load()
@@ -79,15 +91,18 @@ func (tl *Timeline) want(seq uint64) {
 	}
 }
 
-// tidyEvery is after how many submissions the submitter looks which are done, so that records and events come back though
-// nobody waits. If many are in flight it looks more rarely.
+// tidyEvery is the number of submissions after which the submitter calls tidy. So records and
+// events return to their pools although nothing waits for the work. The number grows with the work
+// in flight.
 const tidyEvery = 128
 
-// issue gives a submission to the device if all its waits have been issued, and publishes its signals.
-// It runs on any thread.
+// issue gives a submission to the stream if all its waits have been issued, and publishes its
+// signals. It runs on any thread. Unless the outcome is Issued or IssuedBroken, the submission has
+// failed or is parked again, except that the caller must park an Early one.
 //
-// Here, and in what it calls, what is rare is in functions of its own: the driver's calls leave little of this code in a
-// processor's caches, and to fetch it takes most of the time.
+// issue and the functions it calls keep rare cases in functions of their own. The driver's calls
+// evict most of this code from the processor's caches, and fetching it again takes most of the
+// time.
 func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if s.event == nil || s.Action != nil {
 		if how, err := tl.equip(s); err != nil {
@@ -106,7 +121,7 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 		last := tl.issued.Load()
 		tl.mu.Unlock()
 		if how == Refused {
-			tl.loseBehind(last, last) // a barrier may hold the submission's waits
+			tl.loseBehind(last, last) // a barrier may have taken over the submission's waits
 		}
 		tl.dismiss(s, how, err)
 		return how, err
@@ -119,7 +134,7 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 		tl.Device.Check(err)
 	}
 	if released != nil {
-		if tl.Lane != nil { // its thread can issue what comes next, and need not wake the device's
+		if tl.Lane != nil { // the lane's thread may issue one of the waiters itself
 			sema.ReleaseIssuing(released)
 		} else {
 			sema.Release(released)
@@ -128,23 +143,23 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if many {
 		tl.tidy(seq)
 	}
-	if abroad { // the other device may have been lost before this was in the ring
+	if abroad { // the other device may have been lost before the submission was in the ring
 		tl.loseBehind(seq, seq)
 	}
-	if tl.Device.lost.Load() != nil { // so may this one
+	if tl.Device.lost.Load() != nil { // so may this device
 		tl.Device.failInFlight()
 	}
 	return how, err
 }
 
-// announce publishes the signals of a submission that the stream has got. With an error the stream
-// has got a part of it: the signals fail now, and the submission keeps all that it holds until the
-// stream has passed it. announce reports whether somebody waits for the work, and returns the
-// timepoints to release. The caller holds mu.
+// announce publishes the signals of a submission that the stream has got. err says that the stream
+// has got only a part of it: then the signals fail now, and the submission keeps everything that it
+// holds until the stream has passed it. announce returns the timepoints to release, and whether the
+// device must be asked about the work. The caller holds mu.
 func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint, wanted bool) {
 	wanted = s.Lends
 	if s.Action != nil {
-		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before anybody can come after it
+		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before other work can come after it
 	}
 	if err != nil {
 		return tl.Device.failSignals(s, err), wanted
@@ -153,17 +168,18 @@ func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint
 	return released, wanted || want
 }
 
-// enter puts a submission into the ring, has the device asked about it if somebody waits, and reports
-// whether it is time to tidy. After that the submission may be retired and recycled. The caller holds
-// mu.
+// enter puts a submission into the ring, has the device asked about it if it is wanted, and reports
+// whether it is time to tidy. After that the submission may be retired and recycled. The caller
+// holds mu.
 func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	seq, done, recorded, lands := s.Seq, tl.passed.Load(), s.recorded, s.Delivers
 	tl.ring.put(s, done)
-	tl.issued.Store(seq) // only now may it be retired, and recycled
+	tl.issued.Store(seq) // from now on it may be retired and recycled
 	if recorded {
 		tl.marked.Store(seq)
 	}
-	// Who found the signals published, and the submission not yet in the ring, may have looked too early.
+	// A waiter that found the signals published before the submission was in the ring may have
+	// asked too early, so tl.wanted is checked too.
 	if wanted || tl.wanted.Load() >= seq || tl.Device.Short.Load() > 0 {
 		tl.awaited(seq)
 	} else if lands {
@@ -172,8 +188,8 @@ func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	return seq >= tl.tidyAt && tl.tidyLater(seq, done)
 }
 
-// equip gives a submission what it needs and the timeline need not be locked for, since a pool may have to grow. An error is
-// issue's.
+// equip gets a submission its event, and prepares its action. The timeline is not locked, because a
+// pool may have to grow. If equip returns an error it has dismissed the submission.
 func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	err = tl.Device.halted()
 	if err == nil && !s.gathered {
@@ -181,7 +197,7 @@ func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	}
 	if err == nil && s.event == nil {
 		how = Refused
-		if tl.Lane != nil { // whose thread is bound
+		if tl.Lane != nil { // on the lane's thread, which is bound
 			s.event, err = tl.Device.Events.get()
 		} else {
 			s.event, err = tl.Device.Events.await()
@@ -196,12 +212,13 @@ func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	return how, err
 }
 
-// lockFor finds what a submission comes after, with the events behind that, and locks the timeline. With an error nothing is locked.
+// lockFor finds the marks that a submission comes after and the events behind them, and locks the
+// timeline. If it returns an error nothing is locked.
 func (tl *Timeline) lockFor(s *Submission) (how Outcome, err error) {
 	if !s.gathered {
 		tl.mu.Lock()
 		if n := len(s.Waits); n == 0 || n == 1 && s.Waits[0] == tl.last && tl.last.Semaphore.Failed() == nil {
-			s.gathered = true // it comes after nothing but what is in front of it
+			s.gathered = true // it waits for nothing, or for work of its own stream
 			return Issued, nil
 		}
 		tl.mu.Unlock()
@@ -218,7 +235,10 @@ func (tl *Timeline) lockFor(s *Submission) (how Outcome, err error) {
 	return how, err
 }
 
-// dismiss ends the issue of a submission of which the stream has got nothing. But for one that is early, it fails.
+// dismiss ends an attempt to issue a submission of which the stream has got nothing. The submission
+// fails, with three exceptions. An Early one is left to the caller. A Deferred one has been
+// enlisted again by its action. A Foreign one is enlisted again here, until the host has seen its
+// waits reached.
 func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	if s.Action != nil {
 		s.Action.Undo(s, how)
@@ -237,16 +257,17 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	}
 }
 
-// IssueReady is issue for a submission that was parked until somebody had issued all that it waits for.
+// IssueReady is issue for a submission that was parked until its waits were resolved.
 func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 	how, err := tl.issue(s)
-	if how == Early { // the producer has gone
+	if how == Early { // the published signal that it waited for is gone
 		tl.Device.FailSubmission(s, err)
 	}
 	return how, err
 }
 
-// awaited has the device asked until seq is done, for somebody is parked until then.
+// awaited has the device asked until seq is passed. Unlike want, it wakes the poller even if seq
+// was wanted before it was issued.
 func (tl *Timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
 		tl.Device.poller.Signal()
@@ -255,30 +276,31 @@ func (tl *Timeline) awaited(seq uint64) {
 	}
 }
 
-// tidyLater says when the submitter is to look again what is done, and reports whether so much is in flight that it is to look now.
+// tidyLater sets the number at which the submitter calls tidy again. It reports whether enough work
+// is in flight to call it now. Everything up to done has been passed. The caller holds mu.
 func (tl *Timeline) tidyLater(seq, done uint64) bool {
 	tl.tidyAt = seq + max(tidyEvery, (seq-done)/2)
 	return seq-done > tidyEvery/2
 }
 
-// An Outcome is what became of a submission that was to be issued.
+// An Outcome is the result of an attempt to issue a submission.
 type Outcome int
 
 const (
-	NotIssued    Outcome = iota // what it waits for has failed, or cannot be waited for
-	Refused                     // by the driver; the stream has nothing of it
-	Issued                      // it is in the stream
-	IssuedBroken                // a part of it is in the stream, with the event behind it, or the device is lost
-	Foreign                     // it waits for a device of another driver: only the host can wait for that
-	Early                       // it waits for something that nobody has issued
-	Deferred                    // its action has it tried again later
+	NotIssued    Outcome = iota // a wait has failed, or the device or queue takes no more work
+	Refused                     // by the driver or by Prepare; the stream has nothing of it
+	Issued                      // the stream has it
+	IssuedBroken                // the stream has a part and an event behind, or the device is lost
+	Foreign                     // it waits for a device of another driver, as only the host can
+	Early                       // no work that would satisfy a wait has been issued
+	Deferred                    // its action tries again later
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
 
 var errForeign = errors.New("gpu: it waits for a device of another driver")
 
-// give makes the native calls of a submission. The caller holds mu.
+// give makes the native calls of a submission, and gives it its number. The caller holds mu.
 func (tl *Timeline) give(s *Submission) (Outcome, error) {
 	if err := tl.halted(); err != nil {
 		return NotIssued, err
@@ -306,9 +328,9 @@ func (tl *Timeline) give(s *Submission) (Outcome, error) {
 	return how, err
 }
 
-// refuse takes back the uses of a submission that the driver has refused with err. If a dealloca may
-// wait for the submission's number, a barrier takes the number. It returns err, or an error that the
-// device is lost. The caller holds mu.
+// refuse takes back the uses of a submission that the driver has refused with err. If an operation
+// that frees memory may already wait for the submission's number, a barrier takes the number. If
+// that fails, the device is lost. refuse returns err. The caller holds mu.
 func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	if s.unused(Mark{tl, seq}) && tl.issued.Load() < seq {
 		if failed := tl.putBarrier(s, seq); failed != nil {
@@ -318,8 +340,8 @@ func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	return err
 }
 
-// findEvents finds the events behind the deps for which the stream must wait. The other deps it takes away. The caller holds no
-// timeline's mu.
+// findEvents finds the events behind the marks of Deps for which the stream must wait, and removes
+// the others. The caller holds no timeline's mu.
 func (s *Submission) findEvents() (Outcome, error) {
 	tl := s.Timeline
 	for _, m := range s.Deps {
@@ -334,13 +356,13 @@ func (s *Submission) findEvents() (Outcome, error) {
 			err = s.waitFailed()
 		}
 		if err == nil {
-			err = m.Lost() // then it is never over
+			err = m.Lost() // the work will never be seen done
 		}
 		switch {
 		case err != nil:
 		case passed:
 		case tl.Covers(m.Timeline, m.Seq):
-			if m.Timeline != tl { // if it fails, this fails as well
+			if m.Timeline != tl { // if that work fails, this submission fails too
 				s.Follows.Add(m)
 			}
 		default:
@@ -358,8 +380,9 @@ func (s *Submission) findEvents() (Outcome, error) {
 	return Issued, nil
 }
 
-// broken says what becomes of a submission that the driver has not taken as a whole. If the stream has got something of it,
-// only an event can say when that is over; and if there cannot be one, nobody will ever know what the device still does: it is lost.
+// broken returns the outcome of a submission that the driver has not taken as a whole. If the
+// stream has got a part of it, only an event can say when that part is over. If that event cannot
+// be recorded, nothing will ever tell what the device still does, so the device is lost.
 func (tl *Timeline) broken(s *Submission, started bool) Outcome {
 	if !started {
 		return Refused
@@ -372,9 +395,10 @@ func (tl *Timeline) broken(s *Submission, started bool) Outcome {
 	return IssuedBroken
 }
 
-// start makes the native calls of a submission up to its event. It reports whether the stream has got any of them.
+// start makes the native calls of a submission up to its event: the waits, then the operation. It
+// reports whether the stream has got any of them. The caller holds mu.
 func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
-	if err := s.mayUse(Mark{tl, seq}); err != nil { // before it finds its memory: see uses
+	if err := s.mayUse(Mark{tl, seq}); err != nil { // before the addresses are resolved: see Uses
 		return false, err
 	}
 	dst, err := s.Dst.Resolve()
@@ -387,7 +411,7 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	}
 	if len(s.Deps) > 0 {
 		if started, err = tl.follow(s, seq); err != nil {
-			if s.Action != nil { // the stream may not wait for whoever has had its memory
+			if s.Action != nil { // memory from Prepare may have an earlier use not waited for
 				s.Action.Undo(s, Refused)
 			}
 			return started, err
@@ -400,21 +424,24 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	if s.Seen != nil {
 		s.Seen.Begun(s, some)
 	}
-	if err != nil && !some && started && s.Action != nil && s.Action.Retries(s, err) { // it is issued anew later, but what is in the stream has a number now
+	if err != nil && !some && started && s.Action != nil && s.Action.Retries(s, err) {
+		// The operation is issued anew later. The waits are in the stream, so they need a number
+		// now.
 		started = tl.putBarrier(s, seq) != nil
 	}
 	return started || some, err
 }
 
-// putBarrier issues a barrier that comes after all that a submission does for which the stream waits already, in its place. Its error is that of
-// recording the event behind it: then the stream has no barrier.
+// putBarrier gives the number of a submission to a barrier, which takes over the submission's event
+// and the marks that the stream already waits for. If the event cannot be recorded it returns the
+// error, and there is no barrier. The caller holds mu.
 func (tl *Timeline) putBarrier(s *Submission, seq uint64) error {
 	if err := tl.Device.Native.Record(s.event.Handle, tl.Stream); err != nil {
 		return err
 	}
 	b := tl.Get(work.Barrier)
 	b.Seq, b.recorded = seq, true
-	b.event, s.event = s.event, b.event // which is nil, or a spare one
+	b.event, s.event = s.event, b.event // s gets the spare event of b's record, or nil
 	b.Follows, s.Follows = s.Follows, b.Follows
 	b.kept, s.kept = s.kept, b.kept
 	tl.ring.put(b, tl.passed.Load())
@@ -426,16 +453,18 @@ func (tl *Timeline) putBarrier(s *Submission, seq uint64) error {
 	return nil
 }
 
-// follow makes the stream wait for what a submission comes after.
+// follow makes the stream wait for the marks in Deps. It reports whether the stream has got any
+// wait. The caller holds mu.
 func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) {
 	for i, m := range s.Deps {
-		if m.Timeline.Device != tl.Device && !m.Timeline.Device.lent.add(Mark{tl, seq}) { // that device is closed, and has passed all its work, if it was not lost
+		if m.Timeline.Device != tl.Device && !m.Timeline.Device.lent.add(Mark{tl, seq}) {
+			// That device is closed. It has passed all its work, unless it was lost.
 			if passed, err := m.status(); err != nil || !passed {
 				return started, fmt.Errorf("it waits for work of device %s that has failed: %w", m.Timeline.Device.Info.Name, sema.ErrClosed)
 			}
 			continue
 		}
-		if e := s.events[i]; e != nil { // else it is done, and the host will know in a moment
+		if e := s.events[i]; e != nil { // else the work is done, and is being retired
 			if err := tl.Device.Native.StreamWait(tl.Stream, e.Handle); err != nil {
 				return started, err
 			}
@@ -445,15 +474,17 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 				s.kept = append(s.kept, e)
 			}
 		}
-		// The event may be behind more than that, but who comes after the rest must say so for itself: what is noted here is
-		// also what the host must see done before this.
+		// The event may be behind later work as well, but only m is noted: Follows also says which
+		// work the host must see done first. A submission that comes after later work notes that.
 		tl.addCover(m)
 		s.Follows.Add(m)
 	}
 	return started, nil
 }
 
-// publish tells the semaphores what is coming, now that the stream has got it.
+// publish publishes the signals of a submission that the stream has got. It returns the timepoints
+// to release, and whether others wait, so that the device must be asked about the work. The caller
+// holds mu.
 func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	if len(s.Signals) == 1 {
 		tl.last = s.Signals[0]
@@ -470,18 +501,20 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	return released.First(), wanted
 }
 
-// Poll asks the device whether it has done seq, and if so retires everything up to there; if not, whether the oldest work
-// is done. It reports whether something was retired. It never blocks: if another goroutine is at it, that is good enough. If
-// seq is the oldest, and so nothing else can be done before it, the device is asked up to so many times.
+// Poll asks the device whether seq is done, and if not, whether the oldest work is. It retires
+// everything up to the work that is done. It reports whether the timeline has come further. Poll
+// does not wait for the device, and does nothing if another goroutine is asking. If no event in
+// front of that of seq can be complete first, it asks up to times times.
 func (tl *Timeline) Poll(seq uint64, times int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
 	}
-	unmarked := tl.tryMark(seq) // before askMu is locked: nobody holds more than two mutexes
+	unmarked := tl.tryMark(seq) // not under askMu: a goroutine holds at most two of the mutexes
 	return tl.askMu.TryLock() && tl.pollInTurn(seq, times, unmarked)
 }
 
-// pollInTurn is poll for a caller that holds askMu, which it lets go of.
+// pollInTurn does the work of Poll. The caller holds askMu, and pollInTurn unlocks it. unmarked is
+// the error of tryMark.
 func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 	if tl.ended.Load() {
 		tl.askMu.Unlock()
@@ -502,7 +535,7 @@ func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 	case err != nil && (failed >= maxFailed || errors.Is(err, driver.ErrLost)):
 		tl.Device.Lose(err)
 		return true
-	case err != nil: // the work may be going on, and next time the device may answer
+	case err != nil: // the work may still be running, and the device may answer the next time
 		return false
 	case done == 0:
 		tl.wantFollowed()
@@ -511,8 +544,9 @@ func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 	return tl.retire(done)
 }
 
-// ask returns the number of the last submission up to seq that it finds done, or 0. It asks for seq itself, and if that is not done for
-// the oldest.
+// ask asks the driver about the first event behind seq, and if that is not complete, about the
+// oldest one. It returns the number of the submission whose event it finds complete, or 0. The
+// caller holds askMu.
 func (tl *Timeline) ask(seq uint64, times int) (done uint64, err error) {
 	at, ok, err := tl.query(seq, math.MaxUint64, times)
 	switch {
@@ -528,11 +562,12 @@ func (tl *Timeline) ask(seq uint64, times int) (done uint64, err error) {
 	return oldest, nil
 }
 
-// watch is how many times in a row a waiter asks about the oldest submission.
+// watch is how many times in a row a waiter asks about the oldest event.
 const watch = 8
 
-// query asks whether a submission is done. If no event is behind it, or it has not been issued, that is the last one that has an
-// event. at is the one that has the event asked for; it is below end, or 0 if there is none.
+// query asks the driver about the first event behind seq, up to times times. If there is none, it
+// asks about the last event recorded. at is the number of the submission that has the event. It is
+// below end, or 0 if there is no event to ask about.
 func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)
@@ -547,10 +582,10 @@ func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err
 		return 0, false, nil
 	}
 	at, e := s.Seq, s.event
-	if times > 1 && s != tl.ring.marked(tl.ring.head, at) { // something may be done before it
+	if times > 1 && s != tl.ring.marked(tl.ring.head, at) { // an earlier event may complete first
 		times = 1
 	}
-	e.Hold() // it may be retired meanwhile, for something else that is done
+	e.Hold() // s may be retired meanwhile, because of a later event
 	tl.ring.mu.Unlock()
 	for ; times > 0 && !done && err == nil && tl.passed.Load() < at; times-- {
 		done, err = tl.Device.Native.Query(e.Handle)
@@ -559,14 +594,17 @@ func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err
 	return at, done, err
 }
 
-// tidy retires what is done of the work up to seq, if that is much.
+// tidy retires finished work, if much of the work up to seq is done: nearly all of it, or else
+// half.
 func (tl *Timeline) tidy(seq uint64) {
 	if done := tl.passed.Load(); done < seq && !tl.reap(seq-tidyEvery/8) {
 		tl.reap(done + (seq-done)/2)
 	}
 }
 
-// reap retires what is done if everything up to seq is, and reports whether it is. An error is for those who wait to find.
+// reap retires the work up to the first event behind seq, if that is complete. It reports false if
+// it is not, or if the driver returns an error, which is left to goroutines that wait. It does
+// nothing and reports true if seq has been passed, or another goroutine is asking.
 func (tl *Timeline) reap(seq uint64) bool {
 	if (Mark{tl, seq}).decided() || !tl.askMu.TryLock() {
 		return true
@@ -583,29 +621,29 @@ func (tl *Timeline) reap(seq uint64) bool {
 	return tl.retire(at)
 }
 
-// Busy reports whether work is issued that will be found done. Of a lost device nothing will.
+// Busy reports whether work is in flight that will be found done. On a lost device none will.
 func (tl *Timeline) Busy() bool {
 	return tl.passed.Load() < tl.issued.Load() && tl.Device.lost.Load() == nil
 }
 
-// Load returns how much the stream has in flight.
+// Load returns how many submissions the stream has in flight.
 func (tl *Timeline) Load() uint64 {
-	passed := tl.passed.Load() // first, for it is never above what is issued then
+	passed := tl.passed.Load() // first: issued cannot be below it then
 	return tl.issued.Load() - passed
 }
 
-// Latest returns the number of the last work that the stream was given.
+// Latest returns the number of the last work given to the stream.
 func (tl *Timeline) Latest() uint64 { return tl.issued.Load() }
 
-// Locked calls a function while nothing is issued, and returns its error.
+// Locked calls fn with mu locked, so that nothing is issued meanwhile, and returns its error.
 func (tl *Timeline) Locked(fn func() error) error {
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	return fn()
 }
 
-// EachInFlight calls a function for the submissions in flight, oldest first, until it returns false. The
-// function must lock nothing.
+// EachInFlight calls fn for the submissions in flight, oldest first, until fn returns false. fn
+// runs under the ring's mu, so it must lock nothing.
 func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -616,8 +654,8 @@ func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 	}
 }
 
-// inFlightAt calls a function for the submission with a number, if it is in flight. The function must lock
-// nothing.
+// inFlightAt calls fn for the submission with a number, if it is in flight. fn runs under the
+// ring's mu, so it must lock nothing.
 func (tl *Timeline) inFlightAt(seq uint64, fn func(*Submission)) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

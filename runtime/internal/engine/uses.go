@@ -8,23 +8,26 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Uses say which work may touch memory of a pool. They order two sides without a common lock:
+// Uses are the marks of the work that may touch memory of a pool. Two sides meet here without a
+// common lock:
 //
-//   - A submission adds its mark, and then checks that the memory is allocated (timeline.start).
-//   - A dealloca marks the memory as freed, and then reads the uses (record.takeAway).
+//   - A submission adds its mark, and then checks that the memory is allocated (Timeline.start).
+//   - An operation that frees the memory marks it as freed, and then reads the uses (Left).
 //
-// So the submission finds the memory freed and fails, or the dealloca finds its mark. Uses that the
-// order of the dealloca covers cost nothing. If others are left, the dealloca is parked until their
-// streams have passed them. No stream waits for them, so a stuck stream holds up no other. Whether the
-// signals of the work were reached or have failed does not matter.
+// So either the submission finds the memory freed and fails, or the free finds its mark. Uses that
+// the free comes after anyway cost nothing. If others are left, the free is parked until their
+// streams have passed them. No stream waits for that, so a stuck stream does not block others. It
+// does not matter whether the signals of the work were reached or have failed.
 type Uses struct {
-	mu         sync.Mutex // protects the following; a leaf, but that of a recording may be locked under that of a buffer
+	// mu protects the following fields. The mu of a recording's uses may be locked under that of a
+	// buffer, and leaves under both.
+	mu         sync.Mutex
 	marks      Frontier
-	recordings []*Uses // of recordings that hold the buffer: an execution adds one mark there for all buffers
-	first      [1]Mark // the first storage of marks
+	recordings []*Uses // of recordings that hold the buffer: an execution adds its mark only there
+	first      [1]Mark // first storage of marks
 }
 
-// Add notes that the work at a mark may use the memory.
+// Add notes that the work at the mark may use the memory.
 func (u *Uses) Add(m Mark) {
 	u.mu.Lock()
 	if u.marks == nil {
@@ -34,8 +37,8 @@ func (u *Uses) Add(m Mark) {
 	u.mu.Unlock()
 }
 
-// Lower takes back a mark whose work the stream has not got. That mark may stand for earlier work of
-// the timeline too, so it goes down by one instead of away.
+// Lower takes back a mark whose work the stream has not got. The mark may stand for earlier work of
+// the timeline too, so it is lowered by one and not removed.
 func (u *Uses) Lower(m Mark) {
 	u.mu.Lock()
 	for i := range u.marks {
@@ -53,7 +56,7 @@ func (u *Uses) Join(recording *Uses) {
 	u.mu.Unlock()
 }
 
-// Leave undoes join, when nothing executes the recording any more.
+// Leave undoes Join. No execution of the recording is in flight any more.
 func (u *Uses) Leave(recording *Uses) {
 	u.mu.Lock()
 	if i := slices.Index(u.recordings, recording); i >= 0 {
@@ -62,8 +65,8 @@ func (u *Uses) Leave(recording *Uses) {
 	u.mu.Unlock()
 }
 
-// Left returns the uses that have not been passed, and that neither a timeline's next work nor deps come
-// after.
+// Left returns the uses that are not done, and that the next work of tl does not come after:
+// neither by the order of its stream nor by deps.
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -80,8 +83,9 @@ func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	return left
 }
 
-// Signal signals a semaphore when the streams have passed the whole frontier, unless the context ends
-// before. If one of their devices is lost, nobody can tell: the semaphore fails.
+// Signal waits until the streams have passed all marks, and then signals a semaphore. It does
+// nothing if the context ends first. If a device is lost, so that the truth will never be known,
+// the semaphore fails.
 func (f Frontier) Signal(ctx context.Context, over *sema.Semaphore) {
 	if !f.await(ctx) {
 		return
@@ -93,7 +97,7 @@ func (f Frontier) Signal(ctx context.Context, over *sema.Semaphore) {
 	over.Signal(1)
 }
 
-// Lost returns why a part of the frontier will never be known to be passed.
+// Lost returns why one of the marks will never be known to be passed, or nil.
 func (f Frontier) Lost() error {
 	for _, m := range f {
 		if err := m.Lost(); err != nil {

@@ -5,15 +5,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A timeline is a [sema.Producer], and a submission is a [sema.Waiter].
+// This file makes a Timeline a [sema.Producer] and a Submission a [sema.Waiter].
 
-// Want has the device asked until seq is done.
+// Want has the device asked until seq is passed.
 func (tl *Timeline) Want(seq uint64) { tl.want(seq) }
 
 // Passed reports whether the stream is known to have passed seq.
 func (tl *Timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 
-// Ask asks the device whether seq is done. The thread of an idle lane asks by itself.
+// Ask asks the device whether seq is done, unless the lane's thread does, or the driver is better
+// left to goroutines that are issuing. It returns how to wait.
 func (tl *Timeline) Ask(seq uint64, by sema.Asker) *wake.Policy {
 	rounds, times := int32(wake.WaiterRests), watch
 	switch {
@@ -31,13 +32,13 @@ func (tl *Timeline) Ask(seq uint64, by sema.Asker) *wake.Policy {
 	return &tl.Device.Waits
 }
 
-// MarkOf returns the place behind which a signal is given.
+// MarkOf returns the mark of the work that gives a signal.
 func MarkOf(p sema.Signal) Mark { return Mark{p.Producer.(*Timeline), p.Seq} }
 
-// Join adds a mark of a semaphore's.
+// Join adds a mark that a semaphore knows.
 func (f *Frontier) Join(m sema.Mark) { f.Add(Mark{m.Producer.(*Timeline), m.Seq}) }
 
-// marks appends the frontier to a list for semaphores.
+// marks appends the frontier to list, as marks for semaphores.
 func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 	for _, m := range f {
 		list = append(list, sema.Mark{Producer: m.Timeline, Seq: m.Seq})
@@ -45,13 +46,14 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 	return list
 }
 
-// Resolved is called when a timepoint of a parked submission is released. A ready submission of a
-// lane goes to the lane's thread at once, and not through the device's. A barrier is done, and
-// returns what its signals release.
+// Resolved is called when a timepoint of a parked submission is released. After the last one, a
+// submission of a lane goes to the lane's thread, without the device's thread in between. A passing
+// barrier is completed, and Resolved returns the timepoints that its signals release. For any other
+// submission Resolved reports that it is ready.
 func (s *Submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
-	if err != nil { // no use in waiting for the others
+	if err != nil { // the submission will fail, so the other waits do not matter
 		s.Err.CompareAndSwap(nil, &Failure{err})
-		if s.isParked() { // else whoever enlists it finds the error when it has been parked
+		if s.isParked() { // else enlist is still registering waits, and will find the error
 			s.takeBack()
 		}
 	}
@@ -63,12 +65,15 @@ func (s *Submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
 	}
 	if s.ByLane() {
 		s.Timeline.Device.unpark(s)
-		return s.Timeline.Lane.Ready(s) != nil, nil // the device's thread fails it: that would nest without end here
+		// If the lane refuses it, the device's thread fails it. To do that here would nest without
+		// limit.
+		return s.Timeline.Lane.Ready(s) != nil, nil
 	}
 	return true, nil
 }
 
-// IssueHere issues a ready submission, unless it may hold this thread up.
+// IssueHere issues a ready submission on this thread. It reports false, and does nothing, if that
+// might block.
 func (s *Submission) IssueHere() bool {
 	if s.Op.Kind.OnHost() || s.mayWait() || s.lacksEvent() || s.Timeline.Load() >= 64 {
 		return false
@@ -78,18 +83,18 @@ func (s *Submission) IssueHere() bool {
 	return true
 }
 
-// HandOver gives ready submissions to the threads of their devices.
+// HandOver gives the ready submissions of a chain to the threads of their devices.
 func (s *Submission) HandOver(chain *sema.Timepoint) {
 	var ready readyList
 	for t := chain; t != nil; {
-		next := t.Next() // which the submission may use again once it is handed over
+		next := t.Next() // first: once handed over, the submission may use its timepoint again
 		ready.add(t.Waiter().(*Submission))
 		t = next
 	}
 	ready.flush()
 }
 
-// A readyList gathers submissions of a device that are ready to be issued.
+// A readyList gathers ready submissions of one device, to hand them over together.
 type readyList struct {
 	dev         *Device
 	first, last *Submission
