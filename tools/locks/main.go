@@ -40,16 +40,15 @@ var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/intern
 // scheduler are the mutexes of the scheduler, of which few may be held at a time.
 var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engine.Timeline.askMu",
 	"engine.Timeline.retireMu", "engine.ring.mu", "engine.records.mu", "engine.EventPool.mu", "engine.loan.mu",
-	"engine.Device.mu", "sema.Semaphore.mu", "sema.TimepointPool.mu"}
+	"engine.Device.mu", "engine.Uses.mu", "sema.Semaphore.mu", "sema.TimepointPool.mu"}
 
 // unfit are the tests that hold mutexes of the runtime, or submit in a call of the driver, where the runtime
 // holds some, and those that count allocations.
 const unfit = "^(TestDump|TestNearDeps|TestMishap)$|" +
 	"^(TestSharedEventGarbage|TestLargeArgumentsAligned|TestTraceRing)$|Allocs|Allocations|AllocatesNothing"
 
-// nested may be held twice: the mutex of a command buffer under that of one that executes it, and the uses
-// of a recording under those of memory that it holds.
-var nested = []string{"gpu.CommandBuffer.mu", "engine.Uses.mu"}
+// nested may be held twice: the mutex of a command buffer under that of one that executes it.
+var nested = []string{"gpu.CommandBuffer.mu"}
 
 func main() {
 	err := run(os.Args[1:], os.Stdout, os.Stderr)

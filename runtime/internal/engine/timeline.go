@@ -197,7 +197,7 @@ func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	}
 	if err == nil && s.event == nil {
 		how = Refused
-		if tl.Lane != nil { // on the lane's thread, which is bound
+		if tl.Lane != nil && s.ByLane() { // on the lane's thread, which is bound
 			s.event, err = tl.Device.Events.get()
 		} else {
 			s.event, err = tl.Device.Events.await()

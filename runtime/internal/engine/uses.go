@@ -19,9 +19,7 @@ import (
 // streams have passed them. No stream waits for that, so a stuck stream does not block others. It
 // does not matter whether the signals of the work were reached or have failed.
 type Uses struct {
-	// mu protects the following fields. The mu of a recording's uses may be locked under that of a
-	// buffer, and leaves under both.
-	mu         sync.Mutex
+	mu         sync.Mutex // a leaf; protects the following fields
 	marks      Frontier
 	recordings []*Uses // of recordings that hold the buffer: an execution adds its mark only there
 	first      [1]Mark // first storage of marks
@@ -68,14 +66,18 @@ func (u *Uses) Leave(recording *Uses) {
 // Left returns the uses that are not done, and that the next work of tl does not come after:
 // neither by the order of its stream nor by deps.
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
+	var ofMarks [8]Mark
+	var ofRecordings [8]*Uses
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, m := range u.marks {
-		if !tl.Covers(m.Timeline, m.Seq) && !slices.ContainsFunc(deps, func(d Mark) bool { return d.Timeline == m.Timeline && d.Seq >= m.Seq }) && !m.Retiring() {
+	marks, recordings := append(ofMarks[:0], u.marks...), append(ofRecordings[:0], u.recordings...)
+	u.mu.Unlock()
+	for _, m := range marks {
+		covered := slices.ContainsFunc(deps, func(d Mark) bool { return d.Timeline == m.Timeline && d.Seq >= m.Seq })
+		if !covered && !tl.Covers(m.Timeline, m.Seq) && !m.Retiring() {
 			left.Add(m)
 		}
 	}
-	for _, r := range u.recordings {
+	for _, r := range recordings {
 		for _, m := range r.Left(tl, deps) {
 			left.Add(m)
 		}
