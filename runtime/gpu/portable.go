@@ -127,7 +127,7 @@ func (p *Pool) newNumber(tl *engine.Timeline) int {
 // timeline returns the timeline with a number.
 func (p *Pool) timeline(i int) *engine.Timeline { return (*p.tls.Load())[i] }
 
-// A poolOrder tells a portable pool what streams have passed.
+// A poolOrder tells a portable pool which numbers the streams have passed.
 type poolOrder Pool
 
 func (p *Pool) order() *poolOrder { return (*poolOrder)(p) }

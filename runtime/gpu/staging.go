@@ -24,7 +24,7 @@ type stagingPart struct {
 // sizes.
 type stage struct {
 	dev   *Device
-	mu    sync.Mutex     // protects the following fields, next of free blocks, and nfree of slabs; a leaf
+	mu    sync.Mutex     // protects what follows, and next of blocks and nfree of slabs; a leaf
 	sizes [40]stageClass // by log2 of the bytes
 	slabs []*stageSlab
 	stat  StagingStats
@@ -97,8 +97,8 @@ const smallestStage = 8 // log2 of the bytes
 // class returns the class of blocks of n bytes or more.
 func (s *stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
 
-// take takes a block of n bytes or more from its class, or returns nil if none is free. If few of
-// several blocks are left, the refiller makes more.
+// take takes a block of n bytes or more from its class, or returns nil if none is free. If few are
+// left, the refiller makes more (see stageAhead).
 func (s *stage) take(n int) *stageBlock {
 	class := s.class(n)
 	s.mu.Lock()

@@ -57,7 +57,7 @@ func (d *Device) AddTimeline(tl *Timeline) {
 
 // Close releases an adopted stream. Issued work continues. Work that has not been issued fails.
 func (tl *Timeline) Close() {
-	// This waits for whoever is issuing. Later issuers find closed set.
+	// This waits for a goroutine that is issuing. Later issuers find closed set.
 	wake.Lock(context.Background(), &tl.mu)
 	tl.closed.Store(true)
 	tl.mu.Unlock()

@@ -39,7 +39,8 @@ func (d *Device) IsLeaving() bool { return d.phase.Load() >= isLeft }
 type ending struct {
 	over    chan struct{} // closed when the device's thread has ended
 	overdue bool          // Close gave up waiting for host calls
-	// inUse: Close gave up waiting for other devices' work that uses memory or events of this one.
+	// inUse says that Close gave up waiting for other devices' work that uses memory or events of
+	// this one.
 	inUse      bool
 	leftBehind atomic.Bool // all native objects are left to the driver
 	left       []error     // errors of the device's thread from giving things back
@@ -153,7 +154,7 @@ func (d *Device) inFlight() int {
 }
 
 // lastIssued returns the last number of each timeline. No work gets a later number: the device has
-// stopped, and whoever issues checks that under the timeline's mu.
+// stopped, and issuers check that under the timeline's mu.
 func (d *Device) lastIssued() (last Frontier) {
 	for _, tl := range d.All() {
 		locked := tl.lockToEnd()

@@ -13,8 +13,8 @@ const (
 	landMost  = 8 * time.Millisecond
 )
 
-// A landings asks about downloads into slices for which nobody waits, so that the data reaches the
-// slice soon after the device is done. Its timer runs only while such a download is in flight.
+// A landings asks about downloads into slices that nobody waits for. So the data reaches the slice
+// soon after the device is done. Its timer runs only while such a download is in flight.
 type landings struct {
 	timer *time.Timer
 	armed atomic.Bool   // the timer or its function is running

@@ -81,7 +81,7 @@ func (d *Device) Check(err error) {
 	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {
 		d.markLost(err)
 	}
-	// Also if markLost was called by somebody who held locks and could fail nothing.
+	// Somebody who held locks may have called markLost, and so could fail nothing.
 	if d.lost.Load() != nil {
 		d.failAll()
 	}
@@ -116,8 +116,8 @@ func (tl *Timeline) Abandon() {
 //
 //   - A submission notes its mark in lent of the device that it is about to wait for. It makes the
 //     native wait, puts its record into the ring, and then checks whether that device is lost.
-//   - Whoever finds a device lost marks it as lost, and then looks into the rings of the timelines
-//     in lent.
+//   - A goroutine that finds a device lost marks it as lost, and then looks into the rings of the
+//     timelines in lent.
 
 // loseFollowers loses the devices whose streams wait for unfinished work of this lost device.
 func (d *Device) loseFollowers() {
@@ -126,9 +126,9 @@ func (d *Device) loseFollowers() {
 	}
 }
 
-// loseBehind loses the timeline's device if one of its submissions from number from up to number to
-// waits for unfinished work of a lost device, and the stream has not passed that submission. It
-// asks the driver once. The caller has locked no timeline of the device.
+// loseBehind loses the timeline's device if a submission numbered between from and to waits for
+// unfinished work of a lost device, and the stream has not passed that submission. It asks the
+// driver once. The caller has locked no timeline of the device.
 func (tl *Timeline) loseBehind(from, to uint64) {
 	seq, err := tl.behindLost(from, to)
 	if err != nil && tl.Device.lost.Load() == nil && !tl.hasPassed(seq) {
@@ -149,8 +149,8 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	return 0, nil
 }
 
-// firstBehindLost returns the first number up to to whose submission waits for unfinished work of a
-// lost device, or 0.
+// firstBehindLost returns the first number, at most to, whose submission waits for unfinished work
+// of a lost device, or 0.
 func (tl *Timeline) firstBehindLost(to uint64) uint64 {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

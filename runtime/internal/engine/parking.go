@@ -94,8 +94,7 @@ func (d *Device) cancelParked(err error, all bool) {
 	d.cancelThose(err, func(s *Submission) bool { return all || s.Mode != passing })
 }
 
-// cancelThose is cancelParked for the submissions that which selects. which is called with mu
-// locked.
+// cancelThose is cancelParked for some submissions: it calls which for each, with mu locked.
 func (d *Device) cancelThose(err error, which func(*Submission) bool) {
 	d.mu.Lock()
 	var list []*Submission

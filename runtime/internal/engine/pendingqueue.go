@@ -31,8 +31,8 @@ func (p *PendingQueue) init() {
 	p.called.before, p.called.after = &p.called, &p.called
 }
 
-// run is the pending-queue thread, the device's own OS thread. It prepares the device, issues what
-// becomes ready, and at the end gives everything native back.
+// run is the pending-queue thread, the device's own OS thread. It prepares the device, issues ready
+// submissions, and at the end gives everything native back.
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ending.over)

@@ -26,7 +26,7 @@ func (d *Device) askWanted(again bool) (further, asked bool) {
 }
 
 // crowded reports whether a caller must not ask in this round. If it asks again without a pause, it
-// must leave the driver to those who give the timeline work.
+// must leave the driver to goroutines that give the timeline work.
 func (tl *Timeline) crowded(again bool, rounds int32) bool {
 	return tl.crowd.Rests(again, tl.issued.Load(), tl.Device.pending.running.Load() > 0, rounds)
 }

@@ -1,7 +1,7 @@
 package sema
 
-// A Waiter waits for several points at once, with a [Timepoint] for each. Whoever has signalled the
-// point calls its methods, without locks.
+// A Waiter waits for several points at once, with a [Timepoint] for each. The goroutine that has
+// signalled the point calls its methods, without locks.
 type Waiter interface {
 	// Resolved is called once for each released timepoint, with the failure or nil. It reports
 	// whether this was the last one and the waiter must be issued now. A waiter that completes at

@@ -64,7 +64,7 @@ const (
 	hasWaiters             // timepoints wait
 )
 
-// An expected is the future of a semaphore: who will signal it, and who waits for that.
+// An expected records the signals in flight of a semaphore, and the timepoints that wait for it.
 type expected struct {
 	signals points.Set[Producer] // of work that was issued and is not known to be done
 	joins   []join               // the signals among them that come behind several producers
@@ -126,7 +126,7 @@ func (s *Semaphore) query() (uint64, error) {
 // Signal raises the value from the host, like [Semaphore.Raise], and passes on the released
 // timepoints.
 func (s *Semaphore) Signal(value uint64) error {
-	// Whoever adds to the list first sets flags and then reads the value.
+	// A goroutine that adds to the list first sets flags and then reads the value.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
 		if s.flags.Load() != 0 {
 			ReleaseFromHost(s.passTo(value))

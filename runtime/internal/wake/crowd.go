@@ -3,8 +3,8 @@ package wake
 import "sync/atomic"
 
 // A Crowd makes goroutines that ask a stream again and again leave the driver to others that give
-// the stream work. Drivers let one call in at a time, and asking takes as long as issuing. So those
-// who ask again skip some rounds.
+// the stream work. Drivers let one call in at a time, and asking takes as long as issuing. So
+// goroutines that ask again skip some rounds.
 type Crowd struct {
 	seen  atomic.Uint64 // how much was issued when somebody last asked again
 	rests atomic.Int32  // rounds still to skip

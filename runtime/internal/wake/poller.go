@@ -32,7 +32,7 @@ func (p *Poller) Run(policy *Policy, ask func(again bool) (further, asked bool))
 	for {
 		if !pauses.Began() {
 			select {
-			case <-p.wake: // whoever sent it is seen now
+			case <-p.wake: // the goroutine that signalled is seen now
 			default:
 			}
 		}

@@ -24,7 +24,7 @@ func (t *Thread) Signal() {
 // Attends reports whether the thread lingers, and so asks the device on behalf of others.
 func (t *Thread) Attends() bool { return t.attends.Load() }
 
-// Parked reports whether the thread has parked. Whoever wakes it then should let it run.
+// Parked reports whether the thread has parked. A goroutine that wakes it then should let it run.
 func (t *Thread) Parked() bool { return t.parked.Load() }
 
 // Rests reports whether the thread has parked or sleeps.
