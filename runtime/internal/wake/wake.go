@@ -1,9 +1,9 @@
 // Package wake implements waiting: for devices, which do not notify the host, and for other
 // goroutines. It knows neither.
 //
-// A device is asked again and again. A goroutine that asks without a pause sees the end of work at once,
-// but keeps a processor busy. A parked goroutine must be woken, which takes many times as long as short
-// work. So a wait has these steps:
+// A device is asked again and again. A goroutine that asks without a pause sees the end of work at
+// once, but keeps a processor busy. A parked goroutine must be woken, which takes many times as
+// long as short work. So a wait has these steps:
 //
 //  1. A [Waiter] asks the device itself for [Policy.Spin].
 //  2. Then it parks, and the device's [Poller] asks on behalf of all parked goroutines. It asks
