@@ -11,31 +11,33 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// How memory stands. What is not from a pool is always live, and a binding always pending.
+// The states of a buffer's memory. Memory that is not from a pool is always live. A binding is
+// always pending.
 const (
 	isLive    int32 = iota
-	isPending       // its allocation has not been issued
-	isFreed         // its deallocation is about to be issued, or waits for work that uses it
-	isGone          // its deallocation has been issued
+	isPending       // its alloca has not been issued
+	isFreed         // its dealloca is about to be issued, or waits for work that uses the memory
+	isGone          // its dealloca has been issued
 	isClosed        // it went back to the pool because the buffer was closed
 	isFailed        // it was never allocated
 )
 
-// Alloca allocates memory from a pool, or from the device's current pool if that is nil, in the order of the queue's work.
-// The buffer is returned at once; its memory is there for whatever is ordered after a signal, and for what the device does for
-// this queue after the call. That leaves out barriers, host calls and collectives, which have no place in the queue's stream: they,
-// and what comes after them elsewhere, must wait for a signal. To use the memory without such an order is a mistake; it is
-// [ErrUnallocated] as long as the allocation has not been issued.
+// Alloca allocates memory from a pool, in the order of the queue's work. If p is nil it uses the
+// device's current pool. Alloca returns the buffer at once. The memory is valid for work that is
+// ordered after a signal of the Order, and for work that the device does for this queue after the
+// call. Barriers, host calls and collectives have no place in the queue's stream: they, and work
+// that comes after them elsewhere, must wait for a signal. A use of the memory without such an
+// order is a mistake. While the allocation has not been issued, it is [ErrUnallocated].
 //
 // An allocation is one call of the driver, or none if a portable pool has the memory. If the memory
 // cannot be allocated, the signals fail. If the Order has no lists, the call returns the error,
 // unless the allocation is issued later. The error is [driver.ErrOutOfMemory] if the pool or the
-// device is at its limit, and [ErrClosed] if the pool has been closed meanwhile. Alloca blocks while
-// the pool grows. If there is no memory, it also blocks for up to a second while unused memory is
-// freed, and tries once more.
+// device is at its limit, and [ErrClosed] if the pool has been closed meanwhile. Alloca blocks
+// while the pool grows. If there is no memory, it also blocks for up to a second while unused
+// memory is freed, and tries once more.
 //
-// The memory is the buffer's until a queue deallocates it. If none does, it goes back to the pool when the buffer has been
-// closed and nothing uses it any more.
+// The buffer owns the memory until a queue deallocates it. If none does, the memory goes back to
+// the pool when the buffer was closed and nothing uses it any more.
 func (q *Queue) Alloca(o Order, p *Pool, size uint64) (*Buffer, error) {
 	d := q.dev
 	if d == nil {
@@ -93,7 +95,7 @@ func (q *Queue) newBuffer(p *Pool, size uint64) *Buffer {
 	return b
 }
 
-// allocate has a native pool allocate. The caller holds the timeline's mu.
+// allocate allocates memory of a native pool. The caller holds the timeline's mu.
 func (p *Pool) allocate(tl *engine.Timeline, size uint64) (driver.Mem, error) {
 	if err := canBe(size); err != nil {
 		return driver.Mem{}, err
@@ -101,10 +103,12 @@ func (p *Pool) allocate(tl *engine.Timeline, size uint64) (driver.Mem, error) {
 	if !p.keeps {
 		return p.allocateOpen(tl, size)
 	}
-	return deviceOf(tl).faces.pooling.AllocAsync(tl.Stream, p.native, size) // the pool is not closed before the device
+	// The device keeps this pool open until it is closed itself.
+	return deviceOf(tl).faces.pooling.AllocAsync(tl.Stream, p.native, size)
 }
 
-// allocateOpen is allocate for a pool that may be closed.
+// allocateOpen is allocate for a pool that the program may close. p.life keeps it open during the
+// call.
 func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err error) {
 	p.life.RLock()
 	defer p.life.RUnlock()
@@ -118,7 +122,8 @@ func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err
 	return m, err
 }
 
-// crosses reports whether a native pool may make a timeline's stream wait for another one, whose memory it gives it.
+// crosses reports whether a native pool may make a timeline's stream wait for another stream, whose
+// freed memory it reuses.
 func (p *Pool) crosses(tl *engine.Timeline) bool {
 	freed := p.freed.Load()
 	return freed != nil && (freed != tl || p.shared.Load())
@@ -160,7 +165,7 @@ func (allocaAction) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// Retries reports whether a native pool has found no memory. A portable one has memory before the
+// Retries reports whether a native pool has found no memory. A portable pool has memory before the
 // alloca is issued.
 func (allocaAction) Retries(s *engine.Submission, err error) bool {
 	b := recordOf(s).buffer
@@ -210,8 +215,8 @@ func (deallocaAction) Release(s *engine.Submission) {
 	}
 }
 
-// takeMemory takes a block of a portable pool for an alloca that is about to be issued, before its timeline is locked: the pool
-// may have to grow.
+// takeMemory takes a block of a portable pool for an alloca. It is called before the timeline is
+// locked, because the pool may have to grow.
 func (s *record) takeMemory() error {
 	b := s.buffer
 	p := b.pool
@@ -240,7 +245,8 @@ func (s *record) takeMemory() error {
 		if block.Wait.Seq > 0 {
 			last := p.timeline(block.Wait.Timeline).At(block.Wait.Seq)
 			if last.Lost() != nil {
-				continue // nobody will know what that device does with the block: it stays taken
+				// Nobody will know when the lost device stops using the block, so it stays taken.
+				continue
 			}
 			if !last.Passed() {
 				s.Deps.Add(last)
@@ -251,7 +257,7 @@ func (s *record) takeMemory() error {
 	}
 }
 
-// returnMemory gives back what takeMemory took, as the alloca was not issued.
+// returnMemory gives back the block of takeMemory, because the alloca was not issued.
 func (s *record) returnMemory(state int32) {
 	b := s.buffer
 	if b.state.Load() == isLive {
@@ -265,7 +271,7 @@ func (s *record) returnMemory(state int32) {
 	b.state.Store(state)
 }
 
-// spoil gives back what takeMemory took when a part of the alloca is in the stream.
+// spoil gives back the block of takeMemory when the stream has got a part of the alloca.
 func (s *record) spoil(tl *engine.Timeline) {
 	b := s.buffer
 	if b.state.Load() == isLive {
@@ -290,7 +296,7 @@ func (s *record) alloca(tl *engine.Timeline) (started bool, err error) {
 			}
 			return false, err
 		}
-		b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // the rest is known, and may be being read
+		b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // others may be reading the other fields
 	} else if b.mem.Kind != DeviceMem {
 		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
 	}
@@ -308,13 +314,14 @@ func (s *record) alloca(tl *engine.Timeline) (started bool, err error) {
 	return true, nil
 }
 
-// goLive says that the memory is there. The caller holds the timeline's mu: the device is not closed before.
+// goLive marks the memory as allocated. The caller holds the timeline's mu, so the device is not
+// closed meanwhile.
 func (b *Buffer) goLive() {
 	b.dev.buffers.add(b)
 	b.state.Store(isLive)
 }
 
-// hostOf returns the host's address of memory of a portable pool, if there is one.
+// hostOf returns the host's address of memory of a portable pool, or nil if it has none.
 func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 	if p.over != nil {
 		if p.over.mem.Host == nil {
@@ -332,23 +339,25 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 	return nil
 }
 
-// Dealloca deallocates memory that [Queue.Alloca] allocated, on this or another queue, in the order of
-// the queue's work. Order it after all work that uses the memory, by the queue or by waits. Once
+// Dealloca deallocates memory that [Queue.Alloca] allocated, on this or another queue, in the order
+// of the queue's work. Order it after all work that uses the memory, by the queue or by waits. Once
 // the waits of the dealloca have been issued, a use of the memory is [ErrUnallocated].
 //
-// The pool gives the memory to nobody else before the streams have passed all work that may use it,
-// also if the signals of that work have failed. If the dealloca does not come after such work, it is
-// parked until the streams have passed that work. No stream waits for it. If the device of that work
-// is lost meanwhile, the signals fail, and the memory goes back to the pool when that device is closed.
+// The pool gives the memory to nobody else until the streams have passed all work that may use it,
+// even if the signals of that work have failed. If the dealloca does not come after such work, it
+// is parked until the streams have passed that work. No stream waits for it. If the device of that
+// work is lost meanwhile, the signals fail, and the memory goes back to the pool when that device
+// is closed.
 //
 // If a wait fails, the memory stays allocated. For a buffer that is not from a pool, Dealloca is a
 // barrier, and the buffer stays. The buffer need not be closed as well. A second dealloca is
-// [ErrUnallocated], from the call if it can tell, and else by the signals. A buffer that has been
-// closed is [ErrClosed]. Memory that the driver fails to deallocate cannot be used any more.
+// [ErrUnallocated]: the call returns the error if it can tell, otherwise the signals fail with it.
+// A buffer that has been closed is [ErrClosed]. Memory that the driver fails to deallocate cannot
+// be used any more.
 //
-// Some memory of a driver's pool must not be freed in this queue's stream: memory of another device,
-// and with [driver.Caps].PoolsByStream memory that another queue allocated. When this queue has got as
-// far as the dealloca, the queue that allocated the memory frees it, behind its own work. Dealloca
+// Some memory of a driver's pool must not be freed in this queue's stream: memory of another
+// device, and with [driver.Caps].PoolsByStream memory that another queue allocated. When this queue
+// reaches the dealloca, the queue that allocated the memory frees it, behind its own work. Dealloca
 // does not block, unless the driver does.
 func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	switch {
@@ -366,7 +375,8 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 			b.dev.buffers.remove(b)
 		}
 		return err
-	case b.hasGone() && b.dev.failed() == nil: // else it went with its device
+	// With a failed device the memory went with the device.
+	case b.hasGone() && b.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: the memory has been deallocated: %w", ErrUnallocated)
 	case b.closed.Load() && q.dev.failed() == nil:
 		return fmt.Errorf("gpu: dealloca: buffer: %w", ErrClosed)
@@ -384,8 +394,8 @@ func (q *Queue) Dealloca(o Order, b *Buffer) error {
 	return q.submit(r, o)
 }
 
-// free makes the record a dealloca of a buffer, which it holds, but does not use. Its errors are those of
-// keepBuffer.
+// free makes the record a dealloca of a buffer. The record holds the buffer, but does not count as
+// a use of it. The errors are those of keepBuffer.
 func (r *record) free(b *Buffer) error {
 	if err := b.hold(); err != nil {
 		return r.notKept(err)
@@ -408,9 +418,10 @@ func (*freedUse) Unuse(engine.Mark) (awaited bool) { return false }
 // LetGo lets go of n references.
 func (u *freedUse) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
 
-// deallocaElsewhere deallocates memory of a native pool that the stream of this queue must not free: memory of another device, which the
-// driver may make that device's streams wait for, and with Caps.PoolsByStream memory that another stream allocated. The host gives the
-// deallocation to the queue that allocated the memory when this queue has come so far.
+// deallocaElsewhere deallocates memory of a native pool that this queue's stream must not free. One
+// case is memory of another device, whose streams the driver might make wait for this one. The
+// other is, with Caps.PoolsByStream, memory that another stream allocated. When this queue reaches
+// the dealloca, the host submits it to the queue that allocated the memory.
 func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: dealloca on %v: %w", q, err)
@@ -419,7 +430,7 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 		return argument("dealloca", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.dev.native.Info.Name, q.dev.native.Info.Name)
 	}
 	if q.failed() != nil {
-		return q.submit(q.get(work.Barrier), o) // which fails, and does not tell o.Free
+		return q.submit(q.get(work.Barrier), o) // it fails, and does not tell o.Free
 	}
 	turn := new(Semaphore)
 	s := b.home.get(work.Dealloca)
@@ -431,7 +442,8 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 		return err
 	}
 	if err := q.submit(q.get(work.Nothing), Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, Label: o.Label}); err != nil {
-		turn.Fail(err) // the device has been closed or lost meanwhile: o.Signal says so, for o.Free is told
+		// The device was closed or lost meanwhile. The signals report that, because o.Free is told.
+		turn.Fail(err)
 	}
 	return nil
 }
@@ -448,9 +460,10 @@ func (b *Buffer) Dealloca(o Order) error {
 	return q.Dealloca(o, b)
 }
 
-// deallocate gives memory that takeAway has taken back to the pool, a portable one behind a submission. The caller holds the
-// timeline's mu. What a native pool refuses is gone as well: nobody knows whether it was freed, and to free it again could free
-// what somebody else has by then.
+// deallocate gives memory that takeAway has marked as freed back to the pool. A portable pool gets
+// it with the mark seq of the timeline. The caller holds the timeline's mu. If a native pool
+// refuses the memory, it is gone too: the driver may have freed it all the same, and a second free
+// could free memory that somebody else has by then.
 func (b *Buffer) deallocate(tl *engine.Timeline, seq uint64) error {
 	b.state.Store(isGone)
 	b.dev.buffers.remove(b)
@@ -466,8 +479,8 @@ func (b *Buffer) hasGone() bool {
 	return state == isGone || state == isFreed
 }
 
-// freeAsync has a native pool free the memory in the stream h, which is the timeline's except in the end.
-// The caller holds the timeline's mu.
+// freeAsync frees memory of a native pool in the stream h. That is the timeline's stream, except
+// while the device is being closed. The caller holds the timeline's mu.
 func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 	p := b.pool
 	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
@@ -480,14 +493,15 @@ func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 	return err
 }
 
-// giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed all that
-// used it, the alloca included. A driver's pool frees it in the stream h, or in the stream that allocated
-// it if h is 0. giveBack runs on a bound thread.
+// giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed
+// all its uses, the alloca included. A driver's pool frees it in the stream h, or if h is 0 in the
+// stream that allocated it. giveBack runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {
 		return nil
 	}
-	// In the end a dealloca may have the memory that is about to find the device closed.
+	// While the device is being closed, a dealloca may have marked the memory that is about to find
+	// the device closed.
 	if !b.state.CompareAndSwap(isLive, isClosed) && !b.state.CompareAndSwap(isFreed, isClosed) {
 		return nil
 	}

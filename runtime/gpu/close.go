@@ -14,43 +14,55 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// Closing a device takes these steps. The native device takes steps 1 to 4 (nativeclose.go), and its owner
-// gives everything back (destroy). Steps 3 and 4 wait until the context of Shutdown ends, and at least half
-// a second each. Close waits for step 5 one second beyond the context.
+// Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and LetGoOf in
+// engine/close.go). In step 5 its owner gives everything back (deviceOwner.Destroy). Steps 3 and 4
+// wait until the context of Shutdown ends, but each of their waits may take at least half a second.
+// Close waits for step 5 up to one second after the context has ended.
 //
 //  1. The device takes nothing new, and issues what is ready. Its lanes are closed.
-//  2. It issues nothing any more. What is parked fails.
-//  3. It waits for what is in flight, and for barriers that pass behind that. If these do not end in
-//     time the device is lost, by a CloseError, and what is in flight fails.
-//  4. It waits for calls that use what it has, and for work of other devices that does.
-//  5. Nobody asks its streams about anything any more. The device's thread gives everything back:
-//     streams first, for what their work holds is let go of only when they are gone.
+//  2. It issues nothing. Parked submissions fail.
+//  3. It waits for work in flight, and for passing barriers. If these do not end in time the device
+//     is lost, by a CloseError, and work in flight fails.
+//  4. It waits for calls that use the device, and for other devices' work that uses its memory or
+//     events.
+//  5. Nobody asks about its streams any more. The device's thread gives everything back. It begins
+//     with the streams, because their work releases what it holds only when they are destroyed.
 //
-// If a stream cannot be destroyed, or other devices' work still uses something, all that the device has
-// is left to the driver, and whoever waits to be told that memory is free gets an error (leaveBehind).
+// If a stream cannot be destroyed, or other devices' work still uses something, all native objects
+// are left to the driver, and the points of Order.Free fail (engine.Device.LeaveBehind).
 
-// deviceClosing is what closing a device takes besides.
+// deviceClosing is the part of a device for closing.
 type deviceClosing struct {
 	closer        closer
 	failedStreams failedStreams
-	lossReceived  atomic.Bool // the program has received the error of an operation that failed because the device was lost
+	// The program has received the error of an operation that failed because the device was lost.
+	lossReceived atomic.Bool
 }
 
-// Close ends the device: work that is parked fails with [ErrClosed], work in flight and host calls that are running are
-// waited for, up to ten seconds, and everything native is given back. Transfers in pieces end with what is in flight and
-// fail. Buffers and executables of the device are freed with it. Semaphores live on. If work has not ended by then the device is
-// given up, so that what waits for it fails, and the error is a [CloseError]. Close of a device that is known to be lost does not return that
-// loss; a loss that closing finds it does return. It also returns the first error of streams that the program has not received: nobody has waited
-// for the stream, or for work behind it, and no call has returned the error. Closing again returns the same error. As text it is one line, of what is gravest; [errors.Is] and [errors.As] find the rest.
+// Close closes the device. Parked work fails with [ErrClosed]. Close waits up to ten seconds for
+// work in flight and for running host calls, and then gives everything native back. A transfer in
+// pieces ends with the pieces in flight, and fails. Buffers and executables of the device are
+// freed. Semaphores live on.
+//
+// If work has not ended in time, the device is given up: waits for that work fail, and Close
+// returns a [CloseError]. Close does not return the loss of a device that was known to be lost, but
+// returns a loss that closing finds. It also returns the first error of a stream that the program
+// has not received: nobody has waited for the stream or for work behind it, and no call has
+// returned the error.
+//
+// Closing again returns the same error. Its text is one line, about the gravest error; [errors.Is]
+// and [errors.As] find the others.
 func (d *Device) Close() error { return closeInTime(d.Shutdown) }
 
-// Shutdown is Close with a context in place of the ten seconds: shorter, or longer. The device takes nothing new and what is parked
-// fails at once; work in flight and host calls are waited for until the context ends. Then the device is given up, what can be is
-// given back, and Shutdown returns within three seconds, or fifteen if communicators of channels have to be aborted, with a [CloseError] that
-// wraps the context's error. What is in flight gets half a second in any case.
+// Shutdown is Close with a context instead of the ten seconds. The device takes nothing new, and
+// parked work fails at once. Shutdown waits for work in flight and host calls until the context
+// ends, but at least half a second if they need it. Then the device is given up, and gives back
+// what it can. Shutdown returns within three seconds after that, or fifteen if communicators of
+// channels have to be aborted. The error is a [CloseError] that wraps the context's error.
 //
-// Close and Shutdown may be called concurrently and again: the first of their contexts to end bounds all of them, and they return the
-// same error. One that cannot wait for a call of the driver to return, or of [TracerOptions].Flush, has an error that is [driver.ErrBusy] instead. Closing
+// Close and Shutdown may be called concurrently and again. The first of their contexts to end
+// bounds all of them, and they return the same error. If a call of the driver or
+// [TracerOptions].Flush does not return in time, the error is [driver.ErrBusy] instead. Closing
 // goes on when that call returns, and another Close waits for it.
 func (d *Device) Shutdown(ctx context.Context) error {
 	if d == nil || d.native.Native == nil {
@@ -74,17 +86,20 @@ func (d *Device) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// A CloseError says what had not ended when [Device.Close] or [Device.Shutdown] gave up waiting. It is [ErrClosed] and the
-// context's error; what waits for the submissions fails with it, and with [driver.ErrLost]. It may also be that other devices' work still
-// used memory or events of this one, which are left to the driver then.
+// A CloseError says what had not ended when [Device.Close] or [Device.Shutdown] gave up waiting. It
+// is [ErrClosed] and the context's error. Waits for the submissions in flight fail with it and with
+// [driver.ErrLost]. It may also mean that other devices' work still used memory or events of this
+// device. These are left to the driver then.
 type CloseError struct {
 	Device      string
-	Submissions int           // in flight
-	Calls       int           // host calls and other calls that were still using the device, for which its pinned memory is left
-	After       time.Duration // how long Close had waited
-	Err         error         // the context's error; Close's own context ends after ten seconds
+	Submissions int // in flight
+	// Calls counts host calls and other calls that were still using the device. Its pinned memory
+	// is left to the driver for them.
+	Calls int
+	After time.Duration // how long Close had waited
+	Err   error         // the context's error; Close's own context ends after ten seconds
 
-	others bool // other devices' work still uses what the device has
+	others bool // other devices' work still uses memory or events of this one
 }
 
 func (e *CloseError) Error() string {
@@ -102,10 +117,10 @@ func (e *CloseError) Error() string {
 		e.After.Round(time.Millisecond), e.Err)
 }
 
-// Unwrap returns ErrClosed and the context's error.
+// Unwrap returns ErrClosed, the error that marks the device as given up, and the context's error.
 func (e *CloseError) Unwrap() []error { return []error{ErrClosed, engine.ErrGivenUp, e.Err} }
 
-// closeError makes an error of what has not ended so far.
+// closeError makes the error for everything that has not ended so far.
 func (d *Device) closeError(u *engine.Unended) *CloseError {
 	return &CloseError{d.native.Info.Name, u.Submissions, u.Calls, u.After, u.Err, u.Others}
 }
@@ -129,15 +144,16 @@ func (d *Device) close(ctx context.Context) error {
 	return summarize(errs)
 }
 
-// A giving gives back what a device holds, on the device's thread, and gathers the errors.
+// A giving gives back the native objects of a device, on the device's thread, and gathers the
+// errors.
 type giving struct {
 	*Device
-	ctx  context.Context // of what is asked again and again
-	lost bool            // the device is, and that has been said
+	ctx  context.Context // ends the calls that are repeated
+	lost bool            // the device is lost, and an error says so
 	errs []error
 }
 
-// Destroy gives back what the device holds. It runs on the device's thread.
+// Destroy gives back the native objects of the device. It runs on the device's thread.
 func (o *deviceOwner) Destroy() []error {
 	d := (*Device)(o)
 	ctx, cancel := context.WithTimeout(context.Background(), engine.GiveBackTime)
@@ -161,7 +177,7 @@ func (o *deviceOwner) Destroy() []error {
 	return g.errs
 }
 
-// add notes an error. Nothing works on a lost device, and to say so once is enough.
+// add adds an error. Nothing works on a lost device, so only the first error about the loss counts.
 func (g *giving) add(err error) {
 	if errors.Is(err, driver.ErrLost) {
 		if g.lost {
@@ -174,12 +190,12 @@ func (g *giving) add(err error) {
 	}
 }
 
-// endStreams frees the memory of pools' buffers, which takes streams, and destroys the streams. If all
-// must be left to the driver it returns the reason, otherwise "".
+// endStreams frees the memory of pools' buffers, which needs streams, and destroys the streams. If
+// all native objects must be left to the driver it returns the reason, otherwise "".
 //
-// The streams of a device that is lost behind another one, or was given up, may still run work. When they
-// are gone, nothing uses the memory any more, and a new stream frees it. The driver makes none if it has
-// lost the device itself, which then runs nothing.
+// If the device was lost because of another one, or was given up, its streams may still run work.
+// When they have been destroyed, nothing uses the memory any more, and a new stream frees it. If
+// the driver itself has lost the device, it makes no new stream; but such a device runs nothing.
 func (g *giving) endStreams() (why string) {
 	var after driver.Stream
 	if g.lost && g.buffers.haveNative() {
@@ -215,15 +231,15 @@ func (g *giving) endStreams() (why string) {
 	return why
 }
 
-// freePooled frees the memory of pools' buffers. Memory of a driver's pool is freed in the stream h, or in
-// the stream that allocated it if h is 0.
+// freePooled frees the memory of pools' buffers. Memory of a driver's pool is freed in the stream
+// h, or if h is 0 in the stream that allocated it.
 func (g *giving) freePooled(h driver.Stream) {
 	for _, err := range g.buffers.close(true, h) {
 		g.add(err)
 	}
 }
 
-// giveBack gives back all but the streams, which are gone.
+// giveBack gives back everything except the streams, which have been destroyed.
 func (g *giving) giveBack() {
 	for _, tl := range g.native.All() {
 		tl.Abandon()
@@ -255,10 +271,11 @@ func (g *giving) giveBack() {
 	if g.standsIn.Size > 0 {
 		g.add(g.native.Native.Free(g.standsIn))
 	}
-	if !g.native.Overdue() { // else calls may still use the memory
+	if !g.native.Overdue() { // otherwise calls may still use the memory
 		g.add(g.stage.close())
 	}
-	for _, err := range append(g.pools.close(), g.buffers.close(false, 0)...) { // in this order, for pools may leave buffers
+	// Pools come first, because they may leave buffers.
+	for _, err := range append(g.pools.close(), g.buffers.close(false, 0)...) {
 		g.add(err)
 	}
 	g.native.DestroyNative(g.ctx, g.add)

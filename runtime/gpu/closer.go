@@ -8,31 +8,33 @@ import (
 
 const (
 	closeTime = 10 * time.Second // how long Close may take
-	abortTime = 5 * time.Second  // how long in addition, to end the work of a communicator that was aborted
+	abortTime = 5 * time.Second  // how much longer, to end the work of an aborted communicator
 )
 
-// closeInTime makes a Close of a Shutdown.
+// closeInTime calls shutdown with the context of Close.
 func closeInTime(shutdown func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	return shutdown(ctx)
 }
 
-// A closer closes something once for all who call it.
+// A closer closes something once for all callers.
 type closer struct {
+	// mu protects done and giveUp, which are set once. It is a leaf.
 	mu     sync.Mutex
 	done   chan struct{} // closed when err is set; nil until somebody closes
 	giveUp context.CancelCauseFunc
 	err    error
 }
 
-// A closing is the context of what a closer calls. It ends with the first of the callers' contexts, and has its error.
+// A closing is the context of the function that a closer calls. It ends with the first of the
+// callers' contexts, and has its error.
 type closing struct{ context.Context }
 
 func (c closing) Err() error { return context.Cause(c.Context) }
 
-// close calls fn on a goroutine of its own, once, waits for it, and returns its error. After the context has ended it waits for the
-// grace period at most, and reports whether fn has returned.
+// close calls fn once, on a goroutine of its own, waits for it, and returns its error. After the
+// context has ended it waits at most grace longer. It reports whether fn has returned.
 func (c *closer) close(ctx context.Context, fn func(context.Context) error, grace func() time.Duration) (err error, returned bool) {
 	if ctx == nil {
 		return argument("shutdown", "no context"), true

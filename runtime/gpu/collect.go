@@ -10,12 +10,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Memory may be unused and yet not free: the work that used it is done but not retired, the reclaimer has still to free it, or a pool
-// caches it. An allocation that finds no memory retires what is done, has the reclaimer free what is unused and trim the device's pools,
-// and tries once more. If that fails too, its error says who holds the memory.
+// Memory may be unused and yet not free: the work that used it is done but not retired, the
+// reclaimer has not freed it yet, or a pool caches it. An allocation that finds no memory retires
+// the work that is done, has the reclaimer free unused memory and trim the device's pools, and
+// tries once more. If that fails too, its error says who holds the memory.
 
-// collecting runs a function that allocates size bytes of a kind. If that finds no memory, it collects and runs the function once more. The caller
-// is not the pending-queue thread and has locked no timeline.
+// collecting calls allocate, which allocates size bytes of a kind. If that finds no memory,
+// collecting collects, and calls it once more. The caller is not the pending-queue thread and has
+// locked no timeline.
 func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) error {
 	err := allocate()
 	if errors.Is(err, driver.ErrOutOfMemory) {
@@ -25,8 +27,8 @@ func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) er
 	return err
 }
 
-// FreeUnused waits until deallocas have been issued that waited for what has just been retired, and until the
-// reclaimer has freed what is unused.
+// FreeUnused waits until parked deallocas have been issued whose uses have been retired, and until
+// the reclaimer has freed unused memory. It returns early if the context ends.
 func (o *deviceOwner) FreeUnused(ctx context.Context) {
 	d := (*Device)(o)
 	for _, p := range d.frees.ready() {
@@ -45,28 +47,31 @@ func (o *deviceOwner) FreeUnused(ctx context.Context) {
 	}
 }
 
-// collects reports whether an allocation that failed, as err says, is to be tried again when memory has come back that is not used any more.
+// collects reports whether an allocation that failed with err must be tried again after unused
+// memory has been freed.
 func (p *Pool) collects(size uint64, err error) bool {
 	return errors.Is(err, driver.ErrOutOfMemory) && !p.tooLarge(size)
 }
 
-// tooLarge reports whether a pool can never have so much memory.
+// tooLarge reports whether the pool can never have that much memory.
 func (p *Pool) tooLarge(size uint64) bool {
 	limit := p.opt.MaxSize
 	if p.over != nil {
-		limit &^= Alignment - 1 // blocks are whole
+		limit &^= Alignment - 1 // blocks are multiples of it
 	}
 	return p.opt.MaxSize > 0 && size > limit || canBe(size) != nil
 }
 
-// trimPools gives back what the device's pools cache. It runs on the reclaimer's thread, which also destroys pools.
+// trimPools gives back the memory that the device's pools cache. It runs on the reclaimer's thread,
+// which also destroys pools.
 func (d *Device) trimPools() {
 	d.pools.mu.Lock()
 	all := slices.Clone(d.pools.all)
 	d.pools.mu.Unlock()
 	for _, p := range all {
 		switch {
-		case p.over != nil || p.closed.Load(): // it has nothing of the system's, or gives back all there is anyway
+		// A pool over a buffer has no memory of the system. A closed one gives everything back.
+		case p.over != nil || p.closed.Load():
 		case p.blocks != nil:
 			d.native.NotTaken(p.blocks.Trim(0, p.order()))
 		default:
@@ -75,12 +80,12 @@ func (d *Device) trimPools() {
 	}
 }
 
-// A memoryError is an allocation that found no memory, with those who hold it.
+// A memoryError is the error of an allocation that found no memory. It says who holds the memory.
 type memoryError struct {
 	size    uint64 // asked for
-	of      *Pool  // whose allocation it was, or nil
+	of      *Pool  // the pool of the allocation, or nil
 	device  string
-	buffers uint64 // bytes in buffers that are of no pool
+	buffers uint64 // bytes in buffers that are not of a pool
 	pools   []poolUse
 	err     error
 }
@@ -91,10 +96,11 @@ type poolUse struct {
 	used uint64
 }
 
-// holders is Device.holders for the allocation of a pool's memory.
+// holders is Device.holders for an allocation from the buffer's pool.
 func (b *Buffer) holders(err error) error { return b.dev.holders(b.mem.Kind, b.mem.Size, b.pool, err) }
 
-// holders adds to an error of missing memory who holds memory of that kind. Other errors, and nil, stay as they are.
+// holders adds to an out-of-memory error who holds memory of that kind. It returns other errors,
+// and nil, as they are.
 func (d *Device) holders(kind MemKind, size uint64, of *Pool, err error) error {
 	if !errors.Is(err, driver.ErrOutOfMemory) {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Device is an open device. It owns one OS thread, which makes native objects and issues what had to wait.
+// A Device is an open device. It owns one OS thread, which issues operations that had to wait.
 type Device struct {
 	native engine.Device
 	faces  driverFaces
@@ -22,13 +22,13 @@ type Device struct {
 	stage  stage
 	warned sync.Once // see compiler.Once
 
-	// The parts that one subject has, each in the file of that.
+	// Each part is declared in the file of its subject.
 	deviceMemory
 	deviceGraphs
 	deviceSpans
 	deviceClosing
 
-	mu         sync.Mutex               // a leaf; protects the following fields, and timings
+	mu         sync.Mutex               // protects the following fields, and timings; a leaf
 	code       map[*Executable]struct{} // loaded
 	recordings map[*CommandBuffer]struct{}
 	shared     map[*SharedEvent]struct{}
@@ -39,13 +39,13 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	return open(d, index, opt, new(wake.Processors))
 }
 
-// isNone reports whether there is no driver, or a pointer to none, as where its own Open has failed.
+// isNone reports whether d is nil, or a nil pointer: a driver whose own Open has failed may be one.
 func isNone(d driver.Driver) bool {
 	v := reflect.ValueOf(d)
 	return d == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// open opens a device whose waits keep some of the processors.
+// open opens a device whose waiting goroutines share the processors in of.
 func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
 	if isNone(d) {
 		return nil, argument("open", "no driver")
@@ -78,7 +78,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	return dev, nil
 }
 
-// A deviceOwner is a device as the scheduler knows it.
+// A deviceOwner is a device as the scheduler sees it: an engine.Owner.
 type deviceOwner Device
 
 // Start makes the device's queues.
@@ -103,7 +103,7 @@ func (o *deviceOwner) Start() error {
 // IsLost tells the tracer that the device is lost.
 func (o *deviceOwner) IsLost(err error) { o.opt.Tracer.lost((*Device)(o), err) }
 
-// failed returns why the device takes no more work, also if there is none.
+// failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
 func (d *Device) failed() error {
 	if d == nil || d.native.Native == nil {
 		return errZero
@@ -111,16 +111,17 @@ func (d *Device) failed() error {
 	return d.native.Failed()
 }
 
-// deviceOf returns the device that a timeline is of, for the layers above the scheduler.
+// deviceOf returns the device of a timeline, for the layers above the scheduler.
 func deviceOf(tl *engine.Timeline) *Device { return (*Device)(tl.Device.Owner.(*deviceOwner)) }
 
-// Info describes the device, from what was read at open.
+// Info describes the device, as read when it was opened.
 func (d *Device) Info() driver.Info { return d.native.Info }
 
 // Queue returns a queue by number, modulo the number of queues.
 func (d *Device) Queue(i int) *Queue { return modulo(d.queues, i) }
 
-// modulo returns a queue by number; of none, one that takes nothing.
+// modulo returns a queue by number, modulo their number. If there are none, it returns a queue that
+// takes no work.
 func modulo(queues []*Queue, i int) *Queue {
 	n := len(queues)
 	if n == 0 {
@@ -129,14 +130,17 @@ func modulo(queues []*Queue, i int) *Queue {
 	return queues[(i%n+n)%n]
 }
 
-// Pick returns the queue with the least in flight of those that affinity allows: bit i is queue i, and no bits are all. Bits
-// of queues that there are not mean nothing; if there are no others, that is an error.
+// Pick returns the queue with the least work in flight among those that affinity allows. Bit i of
+// affinity allows queue i; 0 allows all queues. Bits without a queue have no meaning. If affinity
+// has only such bits, Pick returns an error.
 func (d *Device) Pick(affinity uint64) (*Queue, error) { return pick(d.queues, affinity) }
 
-// PickAfter is [Device.Pick] for work that waits for points. It prefers the queues that have been given what reaches one of them, and
-// are not known to have done it: behind that the work needs no wait between streams. Points that have been reached, have failed, or
-// that nobody has been given work for, or only another device, say nothing. It neither blocks nor allocates, and may be called
-// concurrently with everything else. A point without a semaphore, or with a value above [MaxValue], is [ErrArgument].
+// PickAfter is [Device.Pick] for work that waits for points. It prefers queues that have been given
+// work which reaches one of the points, and are not known to have done it. Behind that work no wait
+// between streams is needed. A point is ignored if it has been reached or has failed, or if no
+// queue of this device has been given work for it. PickAfter does not block or allocate, and may be
+// called concurrently with everything else. A point without a semaphore, or with a value above
+// [MaxValue], is [ErrArgument].
 func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	return pickAfter(d.queues, affinity, waits)
 }
@@ -165,7 +169,7 @@ func pickAfter(queues []*Queue, affinity uint64, waits []Point) (*Queue, error) 
 // allows reports whether an affinity allows a queue.
 func allows(affinity uint64, queue int) bool { return affinity == 0 || affinity>>queue&1 != 0 }
 
-// load returns how much the queue has in flight.
+// load returns how much work the queue has in flight.
 func (q *Queue) load() uint64 {
 	return q.tl.Load()
 }
@@ -187,38 +191,42 @@ func pick(queues []*Queue, affinity uint64) (*Queue, error) {
 	return best, nil
 }
 
-// Queues returns how many queues there are.
+// Queues returns the number of queues.
 func (d *Device) Queues() int { return len(d.queues) }
 
-// Stats counts what a device holds.
+// Stats counts the things that a device holds.
 type Stats struct {
 	Events     ObjectStats
 	Timepoints ObjectStats
 	Records    ObjectStats // of submissions
-	Parked     int         // submissions that wait for something nobody has issued, or for an event or pinned memory that is being made
-	InFlight   int         // submissions issued and not known to be done
-	Buffers    int         // live
-	Bytes      uint64      // Live of the two that follow
-	PeakBytes  uint64      // of Bytes
-	Device     ByteStats
-	Host       ByteStats
-	Staging    StagingStats
-	Lost       bool // the device is lost ([driver.ErrLost]), and takes no more work
+	// Parked counts submissions that are not issued yet: a wait has no producer, a host call waits
+	// until its waits are reached, or a dealloca waits for uses of its memory.
+	Parked    int
+	InFlight  int    // submissions issued and not known to be done
+	Buffers   int    // live
+	Bytes     uint64 // Live of Device and Host together
+	PeakBytes uint64 // of Bytes
+	Device    ByteStats
+	Host      ByteStats
+	Staging   StagingStats
+	Lost      bool // the device is lost ([driver.ErrLost]) and takes no more work
 }
 
-// StagingStats count the bytes of pinned memory through which data goes that programs have elsewhere; buffers are not part of it.
+// StagingStats count the bytes of pinned memory that transfers between the device and ordinary
+// memory of the program go through. Buffers do not count.
 type StagingStats struct {
-	Held uint64 // pinned, until Device.Trim finds it unused, or the device is closed
-	Used uint64 // by transfers that are not over, and by recordings with updates; blocks count as a whole
+	Held uint64 // pinned, until Device.Trim finds it unused or the device is closed
+	Used uint64 // by transfers in flight and recordings with updates; whole blocks count
 	Peak uint64 // of Used
 }
 
-// ByteStats count the bytes that buffers have allocated, of the host's memory, or of the device's, which managed memory counts
-// as. What was imported is not counted, nor is what a pool over a buffer hands out of it.
+// ByteStats count the bytes that buffers have allocated: of the host's memory, or of the device's,
+// which includes managed memory. Imported memory does not count. Nor does memory that a pool over a
+// buffer hands out.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // of Live
-	Allocated uint64 // ever; what is not Live of it has been freed
+	Allocated uint64 // ever; the part that is not Live has been freed
 }
 
 // Stats returns a snapshot.

@@ -12,20 +12,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// memoryPart is the part of a submission's record for buffers.
+// memoryPart is the part of a record for buffers.
 type memoryPart struct {
 	to, from *Buffer // of a copy between devices; nil is memory of the runtime
 
 	// Of an alloca or a dealloca:
 	buffer   *Buffer
-	freed    bool            // it is a dealloca that has taken the memory away
+	freed    bool            // this dealloca has marked the memory as freed
 	left     engine.Frontier // uses of the memory that the dealloca does not come after
-	awaiting *parkedFree     // while it waits for them
+	awaiting *parkedFree     // while the dealloca waits for them
 }
 
 var errInUse = errors.New("gpu: the memory is in use")
 
-// A bufferUse is a buffer as the scheduler knows it.
+// A bufferUse is a buffer as the scheduler sees it: an engine.Holder and an engine.Memory.
 type bufferUse Buffer
 
 // Use notes that the work at a mark may use the memory.
@@ -46,7 +46,7 @@ func (b *Buffer) borrow(m engine.Mark) error {
 	return nil
 }
 
-// Unuse undoes use. A dealloca may have seen the mark if the memory has been freed.
+// Unuse undoes Use. If the memory has been freed, a dealloca may have seen the mark.
 func (u *bufferUse) Unuse(m engine.Mark) (awaited bool) {
 	b := (*Buffer)(u)
 	if b.from != pooled {
@@ -56,13 +56,13 @@ func (u *bufferUse) Unuse(m engine.Mark) (awaited bool) {
 	return b.state.Load() == isFreed
 }
 
-// LetGo lets go of n references.
+// LetGo releases n references.
 func (u *bufferUse) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
 
-// Ptr returns where the memory is, if it is allocated.
+// Ptr returns the address of the memory, or an error if it is not allocated.
 func (u *bufferUse) Ptr() (driver.Ptr, error) { return (*Buffer)(u).address() }
 
-// address returns where the memory is, if it is allocated.
+// address returns the address of the memory, or an error if it is not allocated.
 func (b *Buffer) address() (driver.Ptr, error) {
 	switch b.state.Load() {
 	case isLive:
@@ -75,8 +75,8 @@ func (b *Buffer) address() (driver.Ptr, error) {
 	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", ErrUnallocated)
 }
 
-// takeAway marks the memory of a dealloca as freed, once the waits have been found. It returns deferred if
-// the dealloca does not come after all work that may use the memory.
+// takeAway marks the memory of a dealloca as freed. The marks of the waits have been found.
+// takeAway returns Deferred if the dealloca does not come after all work that may use the memory.
 func (s *record) takeAway() (engine.Outcome, error) {
 	b := s.buffer
 	if !s.freed {
@@ -98,10 +98,11 @@ func (s *record) takeAway() (engine.Outcome, error) {
 type parkedFree struct {
 	left   engine.Frontier
 	cancel context.CancelFunc // ends the wait
-	over   chan struct{}      // closed when the dealloca has been issued, is given up, or has something else to wait for
+	// over is closed when the dealloca was issued, is given up, or has other uses to wait for.
+	over chan struct{}
 }
 
-// parkedFrees are those of a device's memory.
+// parkedFrees are the parked deallocas of a device's memory.
 type parkedFrees struct {
 	mu  sync.Mutex // protects all; a leaf
 	all []*parkedFree
@@ -119,7 +120,7 @@ func (f *parkedFrees) remove(p *parkedFree) {
 	f.mu.Unlock()
 }
 
-// ready returns those whose uses have been passed. They are about to be tried again.
+// ready returns the deallocas whose uses have been passed. They are about to be tried again.
 func (f *parkedFrees) ready() (ready []*parkedFree) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +132,8 @@ func (f *parkedFrees) ready() (ready []*parkedFree) {
 	return ready
 }
 
-// awaitUses parks a dealloca until the streams have passed the uses that its own order does not cover.
+// awaitUses parks a dealloca until the streams have passed the uses that its own order does not
+// cover.
 func (s *record) awaitUses() {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := new(sema.Semaphore)
@@ -144,7 +146,7 @@ func (s *record) awaitUses() {
 	s.Timeline.EnlistAgain(&s.Submission)
 }
 
-// endAwait undoes awaitUses, when over is to be closed.
+// endAwait undoes awaitUses. It is called when over of the parkedFree must be closed.
 func (s *record) endAwait() {
 	if p := s.awaiting; p != nil {
 		s.awaiting = nil
@@ -154,9 +156,9 @@ func (s *record) endAwait() {
 	}
 }
 
-// giveUpFree undoes takeAway, if the dealloca was not issued: the memory is allocated again. If a lost
-// device uses it, the buffer is closed: the memory goes back to the pool when that device is closed and
-// no longer holds the buffer.
+// giveUpFree undoes takeAway if the dealloca was not issued: the memory is allocated again. If a
+// lost device uses the memory, giveUpFree closes the buffer. Then the memory goes back to the pool
+// when that device is closed and no longer holds the buffer.
 func (s *record) giveUpFree() {
 	s.endAwait()
 	if !s.freed {

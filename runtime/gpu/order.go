@@ -7,22 +7,25 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Order says what an operation waits for and what it signals. The lists are copied by the call. Signals happen when the
-// work is done, in the order of the list.
+// An Order says which points an operation waits for and which it signals. The call copies the
+// lists. The operation signals when its work is done, in the order of the list.
 //
-// The points in Free are signalled when nothing touches any more what the operation was given: neither the device nor the runtime its slices,
-// memory that was imported, or buffers. A signal that is reached says that as well. One that has failed does not, for a device may go
-// on with work whose semaphore was failed, or whose channel was aborted; Free tells then. It says nothing about success, and of a lost
-// device it tells when that is closed. A value that has been reached by then stays. If the call returns an error nothing is signalled.
+// The points in Free are signalled when neither the device nor the runtime uses the operation's
+// slices, imported memory and buffers any more. A Signal that is reached says the same. A Signal
+// that has failed does not: a device may go on with work whose semaphore was failed or whose
+// channel was aborted. Free is signalled when that work ends. It says nothing about success. For
+// work of a lost device it is signalled when that device is closed. A point in Free that has been
+// reached by then stays as it is. If the call returns an error it signals nothing.
 type Order struct {
 	Wait   []Point
 	Signal []Point
 	Free   []Point
 
-	// Label says in errors, traces and profiles what the operation is for; "" says nothing. Those of a Stream get one, and a Timing, by [Stream.Submit].
+	// Label says in errors, traces and profiles what the operation is for; "" says nothing. An
+	// operation of a Stream gets a label, and a Timing, through [Stream.Submit].
 	Label string
 
-	// Timing, if it is not nil, is to tell how long the device takes.
+	// Timing, if it is not nil, receives how long the device takes.
 	Timing *Timing
 
 	edges timingEdges
@@ -31,16 +34,16 @@ type Order struct {
 // plain reports whether the order has waits and signals only.
 func (o *Order) plain() bool { return len(o.Free) == 0 && o.Label == "" && o.Timing == nil }
 
-// untold reports whether only the call can tell that an operation failed: it allocates or frees memory,
-// and has no lists and no Timing.
+// untold reports whether only the call can report a failure of the operation: it allocates or frees
+// memory, and has no lists and no Timing.
 func (o *Order) untold(kind work.Kind) bool {
 	return (kind == work.Alloca || kind == work.Dealloca) && len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.Timing == nil
 }
 
-// check returns an error if a signal is known not to raise its semaphore: because the value has been
-// reached, because the operation waits for that value or a higher one itself, or because the list
-// signals such a value before it. A semaphore that has failed is not checked, since the operation's
-// other signals are reached all the same. All points must be valid.
+// check returns an error if a signal is known not to raise its semaphore. The value has been
+// reached, the operation itself waits for that value or a higher one, or the list signals such a
+// value before it. Signals of failed semaphores are not checked, because the operation's other
+// signals are reached all the same. All points must be valid.
 func (o *Order) check() error {
 	if long := len(o.Wait) + len(o.Signal); long > 64 && long*len(o.Signal) > 1<<12 {
 		return o.checkLong()
@@ -79,7 +82,7 @@ func (o *Order) checkAll() error {
 	return o.check()
 }
 
-// checkLong is check for lists that are too long to compare each point with each.
+// checkLong is check for long lists. It does not compare each point with each.
 func (o *Order) checkLong() error {
 	waits, signals := map[*Semaphore]uint64{}, map[*Semaphore]uint64{}
 	for _, w := range o.Wait {

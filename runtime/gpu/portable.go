@@ -10,16 +10,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// makePortable makes the runtime's own pool.
+// makePortable makes a pool of the runtime's own.
 func (p *Pool) makePortable() (err error) {
 	p.slabs.p, p.opt.Portable = p, true
 	p.threshold.Store(p.opt.Threshold)
-	limit := (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1) // what has no multiple above it is none
+	// A limit without a multiple of Alignment above it counts as no limit.
+	limit := (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1)
 	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: limit, Initial: p.opt.InitialSize})
 	return err
 }
 
-// makeOver makes a pool of a buffer.
+// makeOver makes a pool over a buffer.
 func (p *Pool) makeOver(b *Buffer) error {
 	switch {
 	case b.dev != p.dev:
@@ -42,15 +43,15 @@ func (p *Pool) makeOver(b *Buffer) error {
 	return nil
 }
 
-// slabs are the memory that a portable pool hands out. The pool makes one call at a time.
+// slabs is the memory that a portable pool hands out. The pool makes one call at a time.
 type slabs struct {
 	p   *Pool
-	mu  sync.Mutex // of mem, for those who look
+	mu  sync.Mutex // protects mem, which others read; a leaf
 	mem []driver.Mem
 }
 
-// Grow allocates a slab. It may be called while streams are locked, which the device's thread may be waiting for, and so
-// takes another thread.
+// Grow allocates a slab. The caller may hold the mu of a Stream, so Grow uses a bound thread of its
+// own and not the device's.
 func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
@@ -69,7 +70,7 @@ func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	return uint64(m.Ptr), m.Size, nil
 }
 
-// Release frees a slab. If no thread can be bound for that, closing the device does.
+// Release frees a slab. If no thread can be bound for that, closing the device frees it.
 func (s *slabs) Release(base, size uint64) error {
 	d := s.p.dev
 	s.mu.Lock()
@@ -77,7 +78,9 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	if d.native.Stay() == nil { // else the device waits for the pool, as it closes that, and no more for those who stay
+	// Otherwise the device is being closed. It waits for this call, and no more for callers of
+	// Stay.
+	if d.native.Stay() == nil {
 		defer d.native.Leave()
 	}
 	asked := false
@@ -93,7 +96,7 @@ func (s *slabs) Release(base, size uint64) error {
 	return err
 }
 
-// number returns what the blocks know a timeline by.
+// number returns the number by which the blocks know a timeline.
 func (p *Pool) number(tl *engine.Timeline) int {
 	if all := p.tls.Load(); all != nil {
 		for i := range *all {
@@ -124,7 +127,7 @@ func (p *Pool) newNumber(tl *engine.Timeline) int {
 // timeline returns the timeline with a number.
 func (p *Pool) timeline(i int) *engine.Timeline { return (*p.tls.Load())[i] }
 
-// A poolOrder tells a portable pool how far timelines have come.
+// A poolOrder tells a portable pool which numbers the streams have passed.
 type poolOrder Pool
 
 func (p *Pool) order() *poolOrder { return (*poolOrder)(p) }
@@ -143,7 +146,8 @@ func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 // keepsAll reports whether the pool gives nothing back by itself.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
-// maintain gives back what the pool need not keep, some time after a deallocation, which is about to count as done.
+// maintain has the reclaimer give back memory that the pool need not keep, after the stream has
+// passed the dealloca at done. The dealloca is being retired.
 func (p *Pool) maintain(done engine.Mark) {
 	if p.keepsAll() {
 		return
@@ -155,7 +159,8 @@ func (p *Pool) maintain(done engine.Mark) {
 			if p.closed.Load() {
 				p.dev.sweepPools()
 			} else {
-				p.dev.faces.pooling.TrimPool(p.native, keep) // a driver may not do that by itself; what stays counts as reserved
+				// A driver may not trim by itself. What it keeps counts as reserved.
+				p.dev.faces.pooling.TrimPool(p.native, keep)
 			}
 			return
 		}
@@ -163,7 +168,7 @@ func (p *Pool) maintain(done engine.Mark) {
 	})
 }
 
-// tidySoon is tidy, and if that leaves something of a closed pool, tries again later.
+// tidySoon is tidy. If that leaves memory of a closed pool, it is tried again later.
 func (p *Pool) tidySoon() error {
 	err := p.tidy()
 	if p.closed.Load() {
@@ -172,14 +177,14 @@ func (p *Pool) tidySoon() error {
 	return err
 }
 
-// tidyIfClosed has a closed pool give back what it has got back.
+// tidyIfClosed has the reclaimer tidy the pool if it is closed.
 func (p *Pool) tidyIfClosed() {
 	if p.closed.Load() {
 		p.dev.native.Reclaim(func() { p.dev.native.NotTaken(p.tidySoon()) })
 	}
 }
 
-// hurry has the device asked what is done of that which may use the pool's memory.
+// hurry asks the device about all work that may use the pool's memory.
 func (p *Pool) hurry() {
 	if all := p.tls.Load(); all != nil {
 		for _, l := range *all {
@@ -188,7 +193,8 @@ func (p *Pool) hurry() {
 	}
 }
 
-// tidy gives back what a portable pool need not keep. A pool that is closed and has nothing left is then forgotten.
+// tidy gives back memory that a portable pool need not keep. Then it removes the pool from the
+// device's list if the pool is closed and has nothing left.
 func (p *Pool) tidy() error {
 	err := p.blocks.Maintain(p.threshold.Load(), p.order())
 	if p.closed.Load() && p.blocks.Stats().Slabs == 0 && p.dev.pools.remove(p) && p.over != nil {

@@ -12,14 +12,19 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Queue takes operations for a device. Operations without an order between them may run in any order, or at once: only
-// semaphores order them. All methods may be called concurrently, return without waiting for the device, and keep neither
-// the lists nor the data that they are given.
+// A Queue takes operations for a device. Only semaphores order operations: without an order between
+// them operations may run in any order, or at once. All methods may be called concurrently. They
+// return without waiting for the device to run the operation. They do not keep the lists. They keep
+// the program's data after they return only if their documentation says so.
 //
-// A method's error says that nothing was submitted: the arguments are wrong, or the device is lost or closed. In the last
-// two cases the points that it would have signalled fail as well, so that nobody waits for them in vain. A signal that is known not to
-// raise its semaphore is [ErrValue]: of a value that has been reached, or is not above what the operation waits for of the same
-// semaphore, or signals before it. If the host reaches the value only later, or other work signals the same, the operation's signals fail with it.
+// If a method returns an error, it has submitted nothing: an argument is wrong, or the device is
+// lost or closed. If the device is lost or closed, the points that the operation would have
+// signalled fail too, so that nobody waits for them in vain.
+//
+// A signal that is known not to raise its semaphore is [ErrValue]: its value has been reached, or
+// is not above a value of the same semaphore that the operation waits for, or signals before it. If
+// the host reaches the value later, or other work signals it too, the operation's signals fail with
+// [ErrValue].
 type Queue struct {
 	dev      *Device
 	tl       *engine.Timeline
@@ -31,7 +36,7 @@ type Queue struct {
 // Device returns the queue's device.
 func (q *Queue) Device() *Device { return q.dev }
 
-// newQueue makes a queue with a timeline, of which nothing knows yet.
+// newQueue makes a queue with a timeline. The device does not list the timeline yet.
 func newQueue(d *Device, index int) *Queue {
 	q := &Queue{dev: d, index: index}
 	q.tl = engine.NewTimeline(&d.native, q)
@@ -39,7 +44,7 @@ func newQueue(d *Device, index int) *Queue {
 	return q
 }
 
-// submit captures the lists. Then it gives the submission to the scheduler.
+// submit copies the lists into the record. Then it gives the submission to the scheduler.
 func (q *Queue) submit(r *record, o Order) error {
 	if q.dev == nil {
 		return errZero
@@ -90,7 +95,7 @@ func (q *Queue) submit(r *record, o Order) error {
 	return nil
 }
 
-// failed returns why the queue takes no more work.
+// failed returns why the queue takes no more work, or nil.
 func (q *Queue) failed() error {
 	if err := q.dev.failed(); err != nil {
 		return err
@@ -98,11 +103,12 @@ func (q *Queue) failed() error {
 	return q.tl.FailedBy()
 }
 
-// note takes from an order what few orders have, and begins to trace the submission if somebody wants
-// to know.
+// note copies the rarer fields of an order into the record, and begins to trace the submission if
+// somebody wants that.
 func (s *record) note(o *Order) error {
 	if o.Label != "" {
-		s.label, s.Cold = unique.Make(o.Label).Value(), true // a copy: else the caller's lists would escape to the heap
+		// A copy of the label keeps the caller's lists from escaping to the heap.
+		s.label, s.Cold = unique.Make(o.Label).Value(), true
 	}
 	if s.q.dev.opt.Tracer != nil || o.Timing != nil {
 		if err := s.trace(o); err != nil {
@@ -115,7 +121,7 @@ func (s *record) note(o *Order) error {
 	return nil
 }
 
-// invalid reports whether no operation can wait for a point or signal it.
+// invalid reports whether no operation can wait for the point or signal it.
 func (p Point) invalid() bool { return p.Semaphore == nil || p.Value > MaxValue }
 
 // reject takes a record back because a point is not valid.
@@ -128,9 +134,9 @@ func (q *Queue) reject(s *record, kind string) error {
 // Barrier signals when its waits are reached.
 func (q *Queue) Barrier(o Order) error { return q.submit(q.get(work.Barrier), o) }
 
-// HostCall calls a function on a goroutine when the waits are reached, and signals when it has returned nil. An error fails the
-// signals, as does a panic, with a [PanicError]. The function is not called if a wait fails. Closing the device waits for calls that are running,
-// up to ten seconds.
+// HostCall calls fn on a goroutine when the waits are reached, and signals when fn has returned
+// nil. An error of fn fails the signals. So does a panic, with a [PanicError]. If a wait fails, fn
+// is not called. [Device.Close] waits up to ten seconds for calls that are running.
 func (q *Queue) HostCall(o Order, fn func() error) error {
 	if fn == nil {
 		return argument("host call", "no function")
@@ -140,8 +146,9 @@ func (q *Queue) HostCall(o Order, fn func() error) error {
 	return q.submit(s, o)
 }
 
-// Notify signals when the waits are reached, as [Queue.Barrier] does, and then calls a function on a goroutine. Nothing waits
-// for it; a panic of it is logged, as a [PanicError], and hurts nothing else. It is not called if a wait fails.
+// Notify signals when the waits are reached, like [Queue.Barrier], and then calls fn on a
+// goroutine. Nothing waits for fn. A panic of fn is logged, as a [PanicError], and has no other
+// effect. If a wait fails, fn is not called.
 func (q *Queue) Notify(o Order, fn func()) error {
 	if fn == nil {
 		return argument("notify", "no function")
@@ -151,8 +158,9 @@ func (q *Queue) Notify(o Order, fn func()) error {
 	return q.submit(s, o)
 }
 
-// Flush hands over to the device what has been submitted and may be, which operations do by themselves: it is for systems
-// that batch what programs give to a device, and to find out whether the device still takes work.
+// Flush gives the device the submitted operations that may run. Operations do so by themselves.
+// Flush is for systems that batch the calls of programs to a device. It returns an error if the
+// device takes no more work.
 func (q *Queue) Flush() error {
 	if q.dev == nil {
 		return errZero
@@ -161,8 +169,10 @@ func (q *Queue) Flush() error {
 	return q.dev.failed()
 }
 
-// Fill fills a range with a pattern of 1, 2, 4 or 8 bytes, to which offset and size are aligned. Memory of another device it
-// can fill only where the driver gives this one access to it, as to devices of a [Group]; a pool's, where [Pool.Access] has.
+// Fill fills a range with a pattern of 1, 2, 4 or 8 bytes. The offset and the size of the range
+// must be aligned to the pattern. Memory of another device can be filled only if the driver gives
+// this device access to it, as it does to devices of a [Group]. For a pool's memory [Pool.Access]
+// gives the access.
 func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	if !work.IsPattern(pattern) {
 		return badPattern(pattern)
@@ -191,10 +201,11 @@ func badPattern(pattern []byte) error {
 	return argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
 }
 
-// Copy copies between ranges of the same size, on this device or another one: of the same driver by the driver, directly where
-// there is a way, and of another driver in pieces through the host, by a goroutine that begins when the waits are reached.
-// One of the two is of the queue's driver. Ranges of one buffer must not overlap, which is [ErrArgument]; nor may those of several buffers that
-// have memory in common, of which drivers do not say what comes out.
+// Copy copies between ranges of the same size, on this device or another one. One of the two must
+// be of the queue's driver. Between devices of one driver the driver copies, directly if there is a
+// way. Between drivers a goroutine copies in pieces through the host. It begins when the waits are
+// reached. Ranges of one buffer must not overlap: that is [ErrArgument]. Ranges of different
+// buffers that share memory must not overlap either: drivers do not define the result.
 func (q *Queue) Copy(o Order, dst, src Range) error {
 	if q.dev != nil && dst.Buffer.exists() && src.Buffer.exists() && dst.Buffer.dev.native.Driver != src.Buffer.dev.native.Driver {
 		return q.copyAcross(o, dst, src)
@@ -221,7 +232,7 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	return q.submitWith(s, o, dst.Buffer, src.Buffer)
 }
 
-// sameSize returns an error if ranges of a copy, which have been checked, differ in size.
+// sameSize returns an error if two ranges, which have been checked, differ in size.
 func sameSize(dst, src Range) error {
 	if dst.Size != src.Size {
 		return argument("copy", "from %d bytes to %d", src.Size, dst.Size)
@@ -237,9 +248,10 @@ func apart(dst, src Range) error {
 	return nil
 }
 
-// Prefetch moves managed memory, which stays what it is, to where memory of a kind is: [DeviceMem] for the queue's device to find it
-// there, [HostMem] for the host. It is never needed, and saves whoever uses the memory next from fetching it page by page. Other
-// memory is a mistake, and where the device cannot do it the error is [driver.ErrUnsupported].
+// Prefetch moves managed memory to the memory of a device or of the host. It stays managed memory.
+// to is [DeviceMem] for the queue's device or [HostMem] for the host. Prefetch is never needed. It
+// saves the next user of the memory from fetching it page by page. Other memory is [ErrArgument].
+// If the device cannot prefetch, the error is [driver.ErrUnsupported].
 func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 	at, err := r.check("prefetch", q)
 	switch {
@@ -260,8 +272,8 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 	return q.submitWith(s, o, r.Buffer, nil)
 }
 
-// UploadCopy writes host data to a range. The data is copied by the call, which blocks while pinned memory is made for that if there is
-// none left.
+// UploadCopy writes host data to a range. The call copies the data. It blocks while pinned memory
+// is made for the copy, if none is free.
 func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
 	d, err := dst.checkTo("upload", q)
 	if err != nil {
@@ -273,10 +285,10 @@ func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
 	if len(data) == 0 {
 		return q.submit(q.get(work.Barrier), o)
 	}
-	if q.dev.native.Stay() != nil { // a submission's failure
+	if q.dev.native.Stay() != nil { // the device is closed: the submission fails
 		return q.submit(q.get(work.Barrier), o)
 	}
-	defer q.dev.native.Leave() // it does not give the memory back before that
+	defer q.dev.native.Leave() // the device keeps the pinned memory until then
 	b, err := q.dev.stage.get(len(data))
 	if err != nil {
 		return q.notStaged(o, "upload", err)
@@ -287,8 +299,10 @@ func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
 	return q.submitWith(s, o, dst.Buffer, nil)
 }
 
-// Download copies a range to host memory, which must be left alone until a signal of it is reached. The data lands soon after
-// the device is done, also if nobody waits for it. What is larger than [Options.StageSize] goes through pinned memory in pieces, by a goroutine that begins when the waits are reached.
+// Download copies a range to host memory. Leave that memory alone until a signal of the operation
+// is reached. The data arrives soon after the device is done, even if nobody waits for it. A
+// download larger than [Options.StageSize] goes through pinned memory in pieces. A goroutine that
+// begins when the waits are reached moves them.
 func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	f, err := src.check("download", q)
 	if err != nil {
@@ -315,8 +329,8 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 	return q.submitWith(s, o, nil, src.Buffer)
 }
 
-// notStaged returns the error of an operation for which no pinned memory could be made. If the device has
-// failed, that is a submission's failure, and fails the signals.
+// notStaged returns the error of an operation for which no pinned memory could be made. If the
+// device has failed, the operation is submitted and fails its signals.
 func (q *Queue) notStaged(o Order, op string, err error) error {
 	if q.dev.failed() != nil {
 		return q.submit(q.get(work.Barrier), o)
@@ -324,7 +338,8 @@ func (q *Queue) notStaged(o Order, op string, err error) error {
 	return fmt.Errorf("gpu: %s: %w", op, err)
 }
 
-// submitWith is submit for what writes to a buffer, or reads from one, or both.
+// submitWith is submit for an operation that writes to dst, reads from src, or both. Either may be
+// nil.
 func (q *Queue) submitWith(r *record, o Order, dst, src *Buffer) error {
 	for _, b := range [...]*Buffer{dst, src} {
 		if b != nil {
@@ -337,7 +352,7 @@ func (q *Queue) submitWith(r *record, o Order, dst, src *Buffer) error {
 	return q.submit(r, o)
 }
 
-// guard calls a program's function, and makes a panic an error.
+// guard calls a function of the program, and turns a panic into an error.
 func guard(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -9,16 +9,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A record is a submission with what the operations of this package need besides. Records are
-// recycled. Each part is in the file of its subject. If a field of a part is set, the submission is cold.
+// A record is a submission with the fields that the operations of this package need besides.
+// Records are recycled. Each part is declared in the file of its subject. If a field of a part is
+// set, the submission is cold.
 type record struct {
 	engine.Submission
 	q *Queue
 
 	label  string       // of Order
-	lent   *lent        // to be told when the submission lets go of what it holds
-	shared *SharedEvent // to be recorded, or waited for
-	fn     func() error // of a host call
+	lent   *lent        // told when the submission releases what it holds
+	shared *SharedEvent // to record or to wait for
+	fn     func() error // of a host call or a notification
 	memoryPart
 	launchPart
 	stagingPart
@@ -27,7 +28,7 @@ type record struct {
 	collectPart
 }
 
-// newRecord makes a record for the queue, which is a zero one if it has no timeline.
+// newRecord makes a record for the queue. It also works for the zero Queue, which has no timeline.
 func (q *Queue) newRecord() *record {
 	r := &record{q: q}
 	r.Init(q.tl, r)
@@ -46,7 +47,7 @@ var actions = [work.Transfer + 1]engine.Action{
 	work.Native:   nativeAction{},
 }
 
-// get takes a record. The zero queue, which takes no work, has one made.
+// get takes a free record, or makes one. The zero Queue, which takes no work, gets a new one.
 func (q *Queue) get(kind work.Kind) *record {
 	if q.tl == nil {
 		return q.newRecord()
@@ -56,9 +57,9 @@ func (q *Queue) get(kind work.Kind) *record {
 	return r
 }
 
-// keepBuffer has the submission use a buffer, and hold it until the stream has passed the work. If that
-// cannot be, it takes the record back. If the device has failed, the submission fails, whatever has become
-// of its buffers.
+// keepBuffer adds a buffer to the uses of the submission, which holds it until the stream has
+// passed the work. If b cannot be held, keepBuffer takes the record back and returns an error. If
+// the device has failed it returns nil instead: the submission will fail with the device's error.
 func (r *record) keepBuffer(b *Buffer) error {
 	if err := b.hold(); err != nil {
 		return r.notKept(err)
@@ -67,7 +68,7 @@ func (r *record) keepBuffer(b *Buffer) error {
 	return nil
 }
 
-// notKept says what becomes of a submission of which a buffer cannot be held.
+// notKept handles err, because of which a buffer cannot be held. See keepBuffer.
 func (r *record) notKept(err error) error {
 	if r.q.dev.failed() != nil {
 		return nil
@@ -77,10 +78,10 @@ func (r *record) notKept(err error) error {
 	return fmt.Errorf("gpu: %s: %w", op, err)
 }
 
-// drop takes the record back. It has not been submitted.
+// drop takes back a record that was not submitted.
 func (r *record) drop() { r.Timeline.Device.Recycle(&r.Submission) }
 
-// keep has the submission use a buffer that the caller holds for it.
+// keep adds a buffer to the uses of the submission. The caller has taken a hold for it.
 func (r *record) keep(b *Buffer) {
 	r.Uses = append(r.Uses, (*bufferUse)(b))
 }
@@ -116,7 +117,7 @@ func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, 
 	return r.Op.Run(tl.Device.Native, tl.Stream, dst, src, &x)
 }
 
-// Deliver copies what a download has brought to where the program wants it.
+// Deliver copies the data of a download into the program's slice.
 func (r *record) Deliver(err error) {
 	r.touch.over()
 	if err == nil && r.host != nil && r.Seq != 0 {
@@ -131,9 +132,9 @@ func (r *record) Call() error { return spanOf(&r.Submission).called(r.q, r.fn) }
 // Notice returns the function of a notification.
 func (r *record) Notice() func() error { return spanOf(&r.Submission).notified(r.q, r.fn) }
 
-// LetGo lets go of what the parts hold, and empties them.
+// LetGo releases what the parts hold, and empties them.
 func (r *record) LetGo() {
-	if r.run != nil { // it has not been issued
+	if r.run != nil { // it was not issued
 		r.leaveBlock(engine.Mark{})
 	}
 	if r.shared != nil {
@@ -154,7 +155,7 @@ func (r *record) LetGo() {
 	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
 }
 
-// Leave tells those who wait for what the submission was lent that it will never let go of it.
+// Leave tells the waiters of Order.Free that the submission will never release what it was given.
 func (r *record) Leave(why error) {
 	if r.lent != nil {
 		r.lent.tell(why)
@@ -167,7 +168,7 @@ func (*deviceOwner) Failure(s *engine.Submission, err error) error {
 	return r.q.submitError(r.Op.Kind, r.kernelName(), r.label, err)
 }
 
-// submitError makes the error of an operation. An error that other work failed with is passed on as it is.
+// submitError makes the error of an operation. An error of other work is returned as it is.
 func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error {
 	if isSubmitError(err) {
 		return err
@@ -180,10 +181,10 @@ func isSubmitError(err error) bool {
 	return ok
 }
 
-// OfWork reports whether an error is one that work failed with.
+// OfWork reports whether err is an error of work.
 func (*deviceOwner) OfWork(err error) bool { return isSubmitError(err) }
 
-// StreamFailed notes that a stream's semaphore fails.
+// StreamFailed notes that the semaphore of a Stream fails.
 func (*deviceOwner) StreamFailed(s *engine.Submission, stream *sema.Semaphore, err error) {
 	recordOf(s).noteFailure(stream, err)
 }

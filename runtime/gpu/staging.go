@@ -13,23 +13,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// stagingPart is the part of a submission's record for data that goes through pinned memory.
+// stagingPart is the part of a record for data that goes through pinned memory.
 type stagingPart struct {
-	touch touch       // of the program's memory, from where it is issued until the signals are given
-	host  []byte      // to be filled by a download
+	touch touch       // of the program's memory, from issue until the signals are given
+	host  []byte      // a download fills it
 	stage *stageBlock // pinned memory of an update, a download or a piece of a transfer
 }
 
-// A stage is a device's pinned host memory for data on its way: blocks in sizes of powers of two, recycled.
+// A stage is a device's pinned host memory for transfers: recycled blocks, with powers of two as
+// sizes.
 type stage struct {
 	dev   *Device
-	mu    sync.Mutex     // protects the following fields, and the blocks that are free; a leaf
-	sizes [40]stageClass // log2 of the bytes
+	mu    sync.Mutex     // protects what follows, and next of blocks and nfree of slabs; a leaf
+	sizes [40]stageClass // by log2 of the bytes
 	slabs []*stageSlab
 	stat  StagingStats
 }
 
-// A stageClass is the blocks of a size.
+// A stageClass is the blocks of one size.
 type stageClass struct {
 	free    *stageBlock
 	nfree   int
@@ -37,7 +38,7 @@ type stageClass struct {
 	growing bool
 }
 
-// A stageSlab is pinned memory that is cut into blocks of one class.
+// A stageSlab is pinned memory, cut into blocks of one class.
 type stageSlab struct {
 	mem   driver.Mem
 	size  int
@@ -51,7 +52,7 @@ func (s *stage) statistics() StagingStats {
 	return s.stat
 }
 
-// A stageBlock is a piece of pinned memory on loan.
+// A stageBlock is a block of pinned memory on loan.
 type stageBlock struct {
 	of    *stage
 	slab  *stageSlab
@@ -59,8 +60,9 @@ type stageBlock struct {
 	ptr   driver.Ptr // on the device
 	n     int        // bytes in use
 	class int
-	refs  atomic.Int32 // the borrower's, and one for each submission that moves a piece of a larger transfer
-	next  *stageBlock
+	// The borrower has one, and each submission that moves a piece of a larger transfer.
+	refs atomic.Int32
+	next *stageBlock
 }
 
 func (b *stageBlock) hold() *stageBlock {
@@ -73,7 +75,7 @@ func (b *stageBlock) bytes() []byte { return b.at(b.n) }
 // at returns the first n bytes.
 func (b *stageBlock) at(n int) []byte { return unsafe.Slice((*byte)(b.host), n) }
 
-// free lets go of a block, which with the last reference may be used again.
+// free drops a reference. Without references the block may be used again.
 func (b *stageBlock) free() {
 	if b.refs.Add(-1) > 0 {
 		return
@@ -95,8 +97,8 @@ const smallestStage = 8 // log2 of the bytes
 // class returns the class of blocks of n bytes or more.
 func (s *stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
 
-// take takes a block of n bytes or more, of a class that there is, or returns nil if there is none. If few are left of a class with
-// several, more are being made from then on.
+// take takes a block of n bytes or more from its class, or returns nil if none is free. If few are
+// left, the refiller makes more (see stageAhead).
 func (s *stage) take(n int) *stageBlock {
 	class := s.class(n)
 	s.mu.Lock()
@@ -124,7 +126,8 @@ func (s *stage) take(n int) *stageBlock {
 	return b
 }
 
-// stageAhead is from how many blocks of a class on more are made before the last one is taken: when one of so many is free.
+// stageAhead says when the refiller makes more blocks of a class: it has at least stageAhead
+// blocks, and at most one in stageAhead is free.
 const stageAhead = 4
 
 // grown notes that the refiller is done with a class.
@@ -134,7 +137,7 @@ func (s *stage) grown(class int) {
 	s.mu.Unlock()
 }
 
-// fits returns an error if there are no blocks of n bytes.
+// fits returns an error if there are no blocks as large as n bytes.
 func (s *stage) fits(n int) error {
 	if s.class(n) >= len(s.sizes) {
 		return argument("stage", "%d bytes at once", n)
@@ -142,7 +145,8 @@ func (s *stage) fits(n int) error {
 	return nil
 }
 
-// get takes a block of n bytes or more. It blocks while the driver pins memory, which recycling makes rare.
+// get takes a block of n bytes or more. It blocks while the driver pins memory. That is rare,
+// because blocks are recycled.
 func (s *stage) get(n int) (*stageBlock, error) {
 	if err := s.fits(n); err != nil {
 		return nil, err
@@ -155,14 +159,15 @@ func (s *stage) get(n int) (*stageBlock, error) {
 		}
 		b = s.take(n)
 	}
-	if err := s.dev.failed(); err != nil { // of what a lost device has had nobody knows whether it still moves
+	// Nobody knows whether a lost device still moves data of its blocks.
+	if err := s.dev.failed(); err != nil {
 		b.free()
 		return nil, err
 	}
 	return b, nil
 }
 
-// growEmpty is grow where nobody else has done it meanwhile.
+// growEmpty is grow, unless the class has a free block again.
 func (s *stage) growEmpty(class int) error {
 	s.mu.Lock()
 	free := s.sizes[class].free
@@ -196,7 +201,7 @@ func (s *stage) grow(class int) error {
 	return nil
 }
 
-// trim frees the memory of which no block is in use. It runs on a bound thread.
+// trim frees the slabs that have no block in use. It runs on a bound thread.
 func (s *stage) trim() (err error) {
 	for _, m := range s.unused() {
 		err = cmp.Or(err, s.dev.native.Native.Free(m))
@@ -204,7 +209,8 @@ func (s *stage) trim() (err error) {
 	return err
 }
 
-// unused takes away the memory of which no block is in use, and returns it. Of what a lost device has had nobody knows whether it is.
+// unused removes the slabs that have no block in use, and returns their memory. With a lost device
+// it returns none: nobody knows which memory the device still uses.
 func (s *stage) unused() (mem []driver.Mem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,18 +11,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A failedStreams notes with which errors a device's streams have failed. Close returns those that the program has not received, for a
-// stream for which nobody waits tells nobody.
+// A failedStreams records the errors with which a device's streams have failed. Close returns the
+// errors that the program has not received: if nobody waits for a stream, nobody sees its error.
 type failedStreams struct {
-	mu   sync.Mutex // a leaf; protects the following fields
+	mu   sync.Mutex // protects the following fields; a leaf
 	errs []*SubmitError
-	more bool // that were not noted, as there were mostFailed
+	more bool // some were not recorded, because there were mostFailed
 }
 
-// mostFailed is for how many streams errors are kept that the program has not received.
+// mostFailed is the most errors that are kept for Close.
 const mostFailed = 256
 
-// note notes a stream's error.
+// note records a stream's error.
 func (f *failedStreams) note(err *SubmitError) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,8 +48,8 @@ func unreceived(errs []*SubmitError) []*SubmitError {
 	return left
 }
 
-// err returns an error for the streams whose errors the program has not received, or nil. Those of a loss are left out if it is told
-// anyway.
+// err returns an error for the streams whose errors the program has not received, or nil. If
+// lossTold is set, it leaves out errors of a loss, because Close returns the loss.
 func (f *failedStreams) err(d *Device, lossTold bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,8 +73,9 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 	return fmt.Errorf("gpu: device %s: streams whose error nobody received (%s%d): the first: %w", d.native.Info.Name, atLeast, n, first)
 }
 
-// noteFailure notes that a stream has failed with err, the error of one of its operations, unless the program has brought that about: it
-// has failed what the operation waited for, or closed the device, the queue or its lane.
+// noteFailure records that a stream has failed with err, the error of one of its operations. It
+// does not if the program caused that: it has failed a semaphore that the operation waited for, or
+// has closed the device, the queue or its lane.
 func (s *record) noteFailure(stream *sema.Semaphore, err error) {
 	e, ok := err.(*SubmitError)
 	if !ok || e.received == nil || !stream.Tag.CompareAndSwap(engine.IsStream, engine.IsStreamFailed) {
@@ -92,7 +93,8 @@ func (s *record) noteFailure(stream *sema.Semaphore, err error) {
 	d.failedStreams.note(e)
 }
 
-// received notes that the program receives an error, if it is one of work that has failed. It returns the error.
+// received notes that the program receives err, if err is an error of work that has failed. It
+// returns err.
 func received(err error) error {
 	for e := err; e != nil; {
 		s, ok := e.(*SubmitError)
@@ -107,7 +109,8 @@ func received(err error) error {
 	return err
 }
 
-// receipt returns what says whether the program has received the error of an operation: for all that fail with a loss it is one.
+// receipt returns the flag that says whether the program has received the error of an operation.
+// All operations that fail because of a loss share one.
 func (d *Device) receipt(err error) *atomic.Bool {
 	if errors.Is(err, driver.ErrLost) {
 		return &d.lossReceived

@@ -10,12 +10,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// closedError is that of a queue that was closed.
+// closedError returns the error of work for a queue that was closed.
 func (tl *Timeline) closedError() error {
 	return fmt.Errorf("gpu: native stream %#x of %s: queue: %w", uintptr(tl.Stream), tl.Device.Info.Name, sema.ErrClosed)
 }
 
-// FailedBy returns why the timeline takes no more work.
+// FailedBy returns why the timeline takes no more work, or nil.
 func (tl *Timeline) FailedBy() error {
 	if err := tl.Device.Failed(); err != nil || !tl.closed.Load() {
 		return err
@@ -23,7 +23,9 @@ func (tl *Timeline) FailedBy() error {
 	return tl.closedError()
 }
 
-// halted returns why the stream is given nothing any more. The caller holds mu, so that this stays as it is for a queue's closing.
+// halted returns why the stream must get no more work, or nil. The caller holds mu. Close sets
+// closed under mu, so a nil answer stays true for the closing of the queue until the caller
+// unlocks.
 func (tl *Timeline) halted() error {
 	if tl.Adopted {
 		if err := tl.mayGive(); err != nil {
@@ -33,7 +35,7 @@ func (tl *Timeline) halted() error {
 	return tl.Device.halted()
 }
 
-// mayGive returns why an adopted stream is to be given nothing.
+// mayGive returns why an adopted stream must get no work now, or nil. The caller holds mu.
 func (tl *Timeline) mayGive() error {
 	if tl.closed.Load() {
 		return tl.closedError()
@@ -45,7 +47,7 @@ func (tl *Timeline) mayGive() error {
 	return err
 }
 
-// AddTimeline lists a timeline with the device, which asks it from then on.
+// AddTimeline adds a timeline to those that the device polls.
 func (d *Device) AddTimeline(tl *Timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,18 +55,19 @@ func (d *Device) AddTimeline(tl *Timeline) {
 	d.every.Store(&all)
 }
 
-// Close lets go of an adopted stream. What it has been given goes on. What has not been issued fails.
+// Close releases an adopted stream. Issued work continues. Work that has not been issued fails.
 func (tl *Timeline) Close() {
-	wake.Lock(context.Background(), &tl.mu) // whoever issues gets through, and nobody comes after
+	// This waits for a goroutine that is issuing. Later issuers find closed set.
+	wake.Lock(context.Background(), &tl.mu)
 	tl.closed.Store(true)
 	tl.mu.Unlock()
 	tl.Device.cancelThose(tl.closedError(), func(s *Submission) bool { return s.Timeline == tl && s.Mode != passing })
 	tl.Trim()
-	tl.want(tl.issued.Load()) // so that what its work holds is let go of
+	tl.want(tl.issued.Load()) // to release what its work holds
 	tl.Device.removeSpent()
 }
 
-// removeSpent takes spent timelines off the device's list.
+// removeSpent removes spent timelines from the device's list.
 func (d *Device) removeSpent() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +77,8 @@ func (d *Device) removeSpent() {
 	}
 }
 
-// spent reports whether nothing will be heard of a timeline any more. Nor is anybody about to ask about an event of it.
+// spent reports whether the timeline was closed, its stream has passed all its work, and nobody is
+// asking about one of its events.
 func (tl *Timeline) spent() bool {
 	if !tl.closed.Load() || tl.passed.Load() < tl.issued.Load() || !tl.askMu.TryLock() {
 		return false

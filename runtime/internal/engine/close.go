@@ -15,56 +15,63 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// This is the native device's part of closing: close.go has the steps.
+// This file has the steps of closing that the scheduler takes. The steps are listed in
+// gpu/close.go.
 
 // The phases of a device, in order.
 const (
 	isOpen    int32 = iota
-	isClosing       // takes nothing new
-	isStopped       // issues nothing any more
-	isLeft          // no call may begin to use what it has
-	isEnded         // the thread gives everything back; set under mu, for who hands something over to it
+	isClosing       // takes no new work
+	isStopped       // issues nothing
+	isLeft          // no call may begin to use native objects of the device
+	// The device's thread gives everything back. Set under mu: readyAll and enter check it.
+	isEnded
 )
 
-// IsClosing reports whether the device, or an adopted queue's timeline, was closed, or is being closed.
+// IsClosing reports whether the device, or the queue of an adopted timeline, was closed or is being
+// closed.
 func (tl *Timeline) IsClosing() bool { return tl.Device.phase.Load() != isOpen || tl.closed.Load() }
 
-// IsLeaving reports whether no call may begin to use what the device has.
+// IsLeaving reports whether calls may no longer begin to use native objects of the device.
 func (d *Device) IsLeaving() bool { return d.phase.Load() >= isLeft }
 
-// An ending is what has become of a native device that is being closed.
+// An ending is the state of a device that is being closed.
 type ending struct {
-	over       chan struct{} // closed when the thread has ended
-	overdue    bool          // Close has not waited for all host calls
-	inUse      bool          // Close has not waited for all work of other devices that uses what this one has
-	leftBehind atomic.Bool   // all that it has is left to the driver
-	left       []error       // of what the thread could not give back
-	known      *Failure      // a loss that Close does not return, for it was known before, or comes of giving up
-	refusalMu  sync.Mutex    // protects refusals; a leaf
-	refusals   []error       // errors of giving something back that no caller was returned; Close returns them
+	over    chan struct{} // closed when the device's thread has ended
+	overdue bool          // Close gave up waiting for host calls
+	// inUse says that Close gave up waiting for other devices' work that uses memory or events of
+	// this one.
+	inUse      bool
+	leftBehind atomic.Bool // all native objects are left to the driver
+	left       []error     // errors of the device's thread from giving things back
+	// known is a loss that Close does not return: it was known before, or giving up caused it.
+	known     *Failure
+	refusalMu sync.Mutex // protects refusals; a leaf
+	// refusals are errors of giving things back that no call returned. Close returns them.
+	refusals []error
 }
 
-// giveBackTime is how long closing waits at least for what is still in use by work that has failed.
+// GiveBackTime is the least time that closing waits for things that failed work still uses.
 const GiveBackTime = 500 * time.Millisecond
 
-// An Unended gathers what has not ended in time.
+// An Unended records what had not ended in time.
 type Unended struct {
 	Submissions int           // in flight
-	Calls       int           // host calls, and others that use the device
-	Others      bool          // other devices' work still uses what the device has
+	Calls       int           // host calls, and other calls that use the device
+	Others      bool          // other devices' work still uses memory or events of this one
 	After       time.Duration // how long Close had waited
-	Err         error         // of Close's context
+	Err         error         // the error of Close's context
 	Began       time.Time
 }
 
-// errGivenUp is what the error of a device is that Close has given up.
+// ErrGivenUp marks the loss of a device that Close has given up.
 var ErrGivenUp = errors.New("gpu: the device was given up")
 
-// giveUp notes that the context has ended before what is waited for.
+// giveUp notes that the context ended before a wait was over.
 func (u *Unended) giveUp(ctx context.Context) { u.After, u.Err = time.Since(u.Began), ctx.Err() }
 
-// Lasting returns a context that ends with ctx, but not before giveBackTime has passed: work that is done must still be found done, and
-// calls that wait for what has just failed must return.
+// Lasting returns a context that ends with ctx, but not before GiveBackTime has passed. Work that
+// is done must still be retired, and calls that wait for work that has just failed must return.
 func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	least := time.Now().Add(GiveBackTime)
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -75,9 +82,10 @@ func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Stop takes the device through steps 1 to 3: then nothing is parked, or in flight as far as anybody will
-// know. It returns the errors of lanes. If work does not end in time, it notes that and gives the device
-// up: lost makes the error, which is errGivenUp.
+// Stop takes the device through steps 1 to 3. When it returns, nothing is parked, and everything in
+// flight is done or has failed. It returns the errors of closing the lanes. If work does not end in
+// time, Stop records that in u and loses the device. lost makes the error of the loss, which is
+// ErrGivenUp.
 func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes error) {
 	d.ending.known = d.lost.Load()
 
@@ -96,7 +104,8 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 		u.giveUp(ctx)
 		why := lost()
 		d.Lose(why)
-		if f := d.lost.Load(); errors.Is(f.Err, why) { // else somebody else has found a loss
+		// Otherwise somebody else has found a loss first.
+		if f := d.lost.Load(); errors.Is(f.Err, why) {
 			d.ending.known = f
 		}
 	}
@@ -107,10 +116,11 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 	return lanes
 }
 
-// LetGoOf takes the device through step 4, and begins step 5, which its thread does (givenBack).
+// LetGoOf takes the device through step 4, and starts step 5 on the device's thread (see
+// GivenBack).
 func (d *Device) LetGoOf(ctx context.Context, u *Unended) {
 	d.phase.Store(isLeft)
-	within, cancel := Lasting(ctx) // host calls may have waited for what has failed now
+	within, cancel := Lasting(ctx) // host calls may have waited for work that has failed only now
 	defer cancel()
 	if !d.calls.Wait(within) {
 		d.ending.overdue = true
@@ -134,7 +144,7 @@ func (d *Device) LetGoOf(ctx context.Context, u *Unended) {
 	d.signalThread()
 }
 
-// inFlight returns how many submissions are in flight, with barriers that pass behind some.
+// inFlight returns how many submissions are in flight, including passing barriers.
 func (d *Device) inFlight() int {
 	n := d.pending.npassing.Load()
 	for _, tl := range d.All() {
@@ -143,8 +153,8 @@ func (d *Device) inFlight() int {
 	return n
 }
 
-// lastIssued returns the last number of each timeline. Nothing comes behind it: the device has stopped, and
-// whoever issues checks that under the timeline's mu.
+// lastIssued returns the last number of each timeline. No work gets a later number: the device has
+// stopped, and issuers check that under the timeline's mu.
 func (d *Device) lastIssued() (last Frontier) {
 	for _, tl := range d.All() {
 		locked := tl.lockToEnd()
@@ -156,13 +166,14 @@ func (d *Device) lastIssued() (last Frontier) {
 	return last
 }
 
-// lockToEnd locks mu when the device has stopped. It reports false if the thread of a lane may hold mu
-// for ever.
+// lockToEnd locks mu after the device has stopped. It returns false, without the lock, if a lane's
+// thread may hold mu for ever.
 func (tl *Timeline) lockToEnd() bool {
 	return !(tl.Lane != nil && tl.Lane.ThreadState() == LaneLost) && wake.Lock(context.Background(), &tl.mu)
 }
 
-// Stay keeps the device from giving back what it has, until leave. Its error says that it is too late.
+// Stay keeps the device from giving back its native objects until the caller calls Leave. It
+// returns an error if it is too late, and then Leave must not be called.
 func (d *Device) Stay() error {
 	d.calls.Add(1)
 	if d.phase.Load() >= isLeft {
@@ -174,13 +185,15 @@ func (d *Device) Stay() error {
 
 func (d *Device) Leave() { d.calls.Add(-1) }
 
-// takeBack waits until no other device uses anything of this one, and reports false if the context ends before.
+// takeBack waits until no other device uses anything of this one. It returns false if the context
+// ends first.
 func (d *Device) takeBack(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
-		if !wake.Lock(ctx, &m.Timeline.mu) { // the thread of a lane may have it for long
+		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold it for long
 			return false
 		}
-		m.Seq = min(m.Seq, m.Timeline.issued.Load()) // it may have been refused
+		// The driver may have refused the work of the mark.
+		m.Seq = min(m.Seq, m.Timeline.issued.Load())
 		m.Timeline.mu.Unlock()
 		if !m.Await(ctx) || !m.outlasted() {
 			return false
@@ -189,9 +202,10 @@ func (d *Device) takeBack(ctx context.Context) bool {
 	return true
 }
 
-// outlasted reports whether another device's work can no longer use anything. A device that is lost behind
-// a third one may still run work. So it waits a moment for the stream to pass the mark, or the last work
-// in front of a wait for lost work: what comes behind that has not begun.
+// outlasted reports whether the work at m, of another device, can no longer use anything of this
+// one. A device that is lost because of a third one may still run work. So outlasted waits up to
+// GiveBackTime for the stream to pass the mark. It also accepts that the stream has passed the last
+// work before a wait for lost work, because work behind that wait has not begun.
 func (m Mark) outlasted() bool {
 	d := m.Timeline.Device
 	if m.Timeline.passed.Load() >= m.Seq {
@@ -199,7 +213,8 @@ func (m Mark) outlasted() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), GiveBackTime)
 	defer cancel()
-	if d.Stay() != nil { // its streams are gone, or about to be, unless they are left
+	// Its streams are gone, or soon will be, unless they are left to the driver.
+	if d.Stay() != nil {
 		select {
 		case <-d.ending.over:
 			return !d.ending.leftBehind.Load()
@@ -212,10 +227,11 @@ func (m Mark) outlasted() bool {
 		return true
 	}
 	stuck := m.Timeline.firstBehindLost(m.Seq)
-	return stuck > 0 && m.Timeline.hasPassed(stuck-1) // there is an event in front of each wait
+	return stuck > 0 && m.Timeline.hasPassed(stuck-1) // an event is recorded in front of each wait
 }
 
-// End has nobody ask about events of the stream any more, or record one, for it is about to be destroyed.
+// End makes all callers stop recording events in the stream and asking about them. The stream is
+// about to be destroyed.
 func (tl *Timeline) End() {
 	wake.Lock(context.Background(), &tl.askMu)
 	defer tl.askMu.Unlock()
@@ -228,8 +244,8 @@ func (tl *Timeline) End() {
 // IsOver returns a channel that is closed when the device's thread has ended.
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
-// LossToTell returns the loss of the device, and whether Close has still to return it: nobody has heard of
-// it, and it is not what Close brought about.
+// LossToTell returns the loss of the device, or nil. tell reports whether Close must return it: it
+// was not known before Close, and Close did not cause it by giving up.
 func (d *Device) LossToTell() (lost error, tell bool) {
 	f := d.lost.Load()
 	if f == nil {
@@ -238,13 +254,16 @@ func (d *Device) LossToTell() (lost error, tell bool) {
 	return f.Err, f != d.ending.known
 }
 
-// InUse reports whether Close has not waited for all work of other devices that uses what this one has.
+// InUse reports whether Close gave up waiting for other devices' work that uses memory or events of
+// this one.
 func (d *Device) InUse() bool { return d.ending.inUse }
 
-// Overdue reports whether Close has not waited for all calls that use the device.
+// Overdue reports whether Close gave up waiting for calls that use the device.
 func (d *Device) Overdue() bool { return d.ending.overdue }
 
-// GivenBack waits until the thread has given everything back, and returns what it could not. Drivers may wait for work that does not end.
+// GivenBack waits until the device's thread has given everything back, and returns the errors. A
+// driver may wait for work that never ends, so GivenBack returns an error at 2*GiveBackTime after
+// the context has ended.
 func (d *Device) GivenBack(ctx context.Context) []error {
 	select {
 	case <-d.ending.over:
@@ -262,9 +281,9 @@ func (d *Device) GivenBack(ctx context.Context) []error {
 	}
 }
 
-// DestroyStreams destroys the streams of the device's own queues and of lanes, and others that its owner has
-// made, and tells add of errors. If all must be left to the driver it returns the reason, otherwise "". It
-// runs on the device's thread.
+// DestroyStreams destroys the streams of the device's own queues and lanes, and the streams in
+// others. It passes errors to add. If all native objects must be left to the driver it returns the
+// reason, otherwise "". It runs on the device's thread.
 func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add func(error)) (why string) {
 	var streams []driver.Stream
 	for _, tl := range d.All() {
@@ -272,7 +291,8 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 			streams = append(streams, tl.Stream)
 		}
 	}
-	for _, h := range append(streams, others...) { // they may have work without a number still, such as frees and timing events
+	// The streams may still have work without a number, such as frees and timing events.
+	for _, h := range append(streams, others...) {
 		if why = d.DestroyStream(ctx, h, add); why != "" {
 			return why
 		}
@@ -280,10 +300,11 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 	return ""
 }
 
-// DestroyStream destroys one stream as destroyStreams does.
+// DestroyStream destroys one stream, like DestroyStreams.
 func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
 	err := d.Insist(ctx, func() error { return d.Native.DestroyStream(h) })
-	if errors.Is(err, driver.ErrBusy) { // the device is lost behind another one, or was given up
+	// The device was lost because of another one, or was given up.
+	if errors.Is(err, driver.ErrBusy) {
 		return "a stream is still at work"
 	}
 	if err != nil {
@@ -292,8 +313,9 @@ func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(er
 	return ""
 }
 
-// Outlast waits a moment until nothing of the device is at work any more, whose streams have been destroyed. If
-// all must be left to the driver it returns the reason, otherwise "".
+// Outlast is called when the device's own streams have been destroyed. It waits until none of its
+// work runs any more, or until the context ends. If all native objects must be left to the driver
+// it returns the reason, otherwise "".
 func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	switch {
 	case lost && !d.outlastAdopted(ctx):
@@ -304,8 +326,9 @@ func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	return ""
 }
 
-// DestroyNative destroys the events and closes the driver's device, after all else, and tells add of errors,
-// and of what the driver has not taken back before. It runs on the device's thread.
+// DestroyNative destroys the events and closes the driver's device, after all else. It passes
+// errors to add, among them the earlier refusals that NotTaken noted. It runs on the device's
+// thread.
 func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 	add(d.Events.close(ctx))
 	d.ending.refusalMu.Lock()
@@ -317,7 +340,8 @@ func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 	add(d.Native.Close())
 }
 
-// Settle waits until a stream has done all that it has been given, the context ends or the device is lost. It runs on a bound thread.
+// Settle waits until the stream has done all its work. It returns an error if the context ends or
+// the device is lost first. It runs on a bound thread.
 func (tl *Timeline) Settle(ctx context.Context) error {
 	d := tl.Device
 	done, err := d.Drain(ctx, tl.Stream, func() bool { return d.lost.Load() != nil })
@@ -327,9 +351,10 @@ func (tl *Timeline) Settle(ctx context.Context) error {
 	return err
 }
 
-// Drain waits until a stream has done what it has been given. It reports false if the context ends or stop returns true before. It runs on a
-// bound thread. If a query fails, it asks again about the same event: a pending event may not be recorded
-// again. For the same reason an event that stays pending does not go back to the pool.
+// Drain waits until a stream has done all its work. It returns false if the context ends or stop
+// returns true first. It runs on a bound thread. If a query fails, Drain asks about the same event
+// again, because a pending event must not be recorded again. For the same reason an event that
+// stays pending does not go back to the pool.
 func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.Events.get()
 	if err != nil {
@@ -356,8 +381,9 @@ func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (
 	return false, err
 }
 
-// Insist calls a function again while its error is driver.ErrBusy, until the context ends: the device may
-// soon finish what keeps it busy. It runs on the device's thread, while the device is being closed.
+// Insist repeats f while its error is driver.ErrBusy, until the context ends: the device may soon
+// finish the work that keeps it busy. Insist runs on the device's thread while the device is being
+// closed.
 func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 	wake.Until(ctx, func() bool {
 		err = f()
@@ -366,22 +392,24 @@ func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 	return err
 }
 
-// outlastAdopted waits a moment for adopted streams to pass the work that this device gave them, and reports
-// whether they have. If the driver itself has lost the device, they count as having passed.
+// outlastAdopted waits until the adopted streams have passed the work of this device. It returns
+// false if the context ends first. If the driver itself has lost the device, the streams count as
+// having passed it.
 func (d *Device) outlastAdopted(ctx context.Context) bool {
 	for _, tl := range d.All() {
 		if !tl.Adopted {
 			continue
 		}
-		if !tl.hasPassedIn(ctx, tl.issued.Load()) { // there is an event behind all that such a stream has
+		// On an adopted stream an event is behind every operation.
+		if !tl.hasPassedIn(ctx, tl.issued.Load()) {
 			return false
 		}
 	}
 	return true
 }
 
-// hasPassedIn waits until the stream has passed a number, or the driver's Query fails. It reports false if
-// the context ends first.
+// hasPassedIn waits until the stream has passed a number, or the driver's Query fails. It returns
+// false if the context ends first.
 func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	e, _ := tl.eventBehind(seq)
 	if e == nil {
@@ -394,8 +422,9 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	})
 }
 
-// outlastOthers waits a moment until no stream of a device that was given up waits for what others bring any more, and reports whether that
-// is so. The streams have been destroyed, which no driver waits for.
+// outlastOthers waits until no stream waits for others outside any more, and returns false if the
+// context ends first. It is for a device that was given up; for others it returns true at once. The
+// streams have been destroyed by then. No driver waits for a stream when it destroys one.
 func (d *Device) outlastOthers(ctx context.Context) bool {
 	if !errors.Is(d.Failed(), ErrGivenUp) {
 		return true
@@ -405,7 +434,8 @@ func (d *Device) outlastOthers(ctx context.Context) bool {
 	})
 }
 
-// stillAwaits asks the driver whether the stream waits for what others bring. The event behind such a wait is recorded at once (records).
+// stillAwaits asks the driver whether the stream still waits for others outside. The event behind
+// such a wait is recorded at once (see records).
 func (tl *Timeline) stillAwaits() bool {
 	seq := tl.awaiting.Load()
 	if tl.passed.Load() >= seq {
@@ -415,10 +445,11 @@ func (tl *Timeline) stillAwaits() bool {
 	return at != 0 && !done && err == nil
 }
 
-// LeaveBehind gives back nothing. Other devices' work uses what the device has, or a stream is still at
-// work, or waits for what others bring. To free memory, or to close the device, the driver would wait for
-// that stream, and would take no work of the process meanwhile. What that work holds stays held: Order.Free fails, and
-// functions that were to be called when memory is used no more are not.
+// LeaveBehind leaves all native objects to the driver. It is called if other devices' work still
+// uses them, or a stream is still at work or waits for others outside. Freeing memory or closing
+// the device would make the driver wait for that stream, and the driver would take no work of the
+// process meanwhile. Work that is left keeps what it holds. Order.Free fails, and functions to be
+// called when memory is no longer used are not called.
 func (d *Device) LeaveBehind(why string) error {
 	d.ending.leftBehind.Store(true)
 	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.Info.Name, why, driver.ErrBusy)
@@ -434,8 +465,9 @@ func (d *Device) LeaveBehind(why string) error {
 	return left
 }
 
-// NotTaken notes, if err is not nil, that the driver has not taken back what it was given, for Close to tell. It is not given that
-// again: it may have taken it all the same, and made something else of it since.
+// NotTaken notes an error of giving something back to the driver, for Close to return. Nil is
+// ignored. The runtime does not try again: the driver may have freed the thing all the same, and
+// may use its handle for another one.
 func (d *Device) NotTaken(err error) {
 	if err != nil {
 		d.ending.refusalMu.Lock()

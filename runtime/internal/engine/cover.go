@@ -1,7 +1,8 @@
 package engine
 
-// Covers reports whether all later work of the stream is ordered after seq of another timeline already: it is the same stream, it has
-// waited for that timeline before, or the host knows that seq has been passed.
+// Covers reports whether all later work of tl comes after number seq of timeline of: both are the
+// same timeline, tl's stream has waited for that number before, or the host knows that it was
+// passed.
 func (tl *Timeline) Covers(of *Timeline, seq uint64) bool {
 	if of == tl || of.passed.Load() >= seq {
 		return true
@@ -16,7 +17,8 @@ func (tl *Timeline) Covers(of *Timeline, seq uint64) bool {
 	return false
 }
 
-// addCover notes that the stream waits for a mark. What that mark's work has waited for itself is not looked at.
+// addCover notes that the stream waits for a mark. It does not add marks that the work at m has
+// itself waited for.
 func (tl *Timeline) addCover(m Mark) {
 	tl.coverMu.Lock()
 	defer tl.coverMu.Unlock()

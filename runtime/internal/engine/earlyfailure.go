@@ -6,18 +6,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Work may fail while a stream still has it: its device is lost, its lane has failed, the driver took only a part of it, or one of the
-// semaphores that it signals is failed for another reason. Its signals fail then, but the device may go on with it. So that its signals
-// have failed, or have been reached, says nothing about the stream: what the work holds (buffers, executables, recordings, staging memory,
-// events) it holds until the stream has passed it, and what comes after it in other streams still comes after it.
+// Work may fail while it is still in a stream: its device is lost, its lane fails, the driver took
+// only a part of it, or one of its semaphores fails for another reason. Its signals fail then, but
+// the device may still run it. So signals, failed or reached, say nothing about the stream. Work
+// keeps what it holds (buffers, executables, recordings, staging memory, events) until the stream
+// has passed it. Work in other streams that comes after it still comes after it.
 
-// A failedRange is work of a timeline that failed before the stream had passed it.
+// A failedRange is a range of a timeline's work that failed before the stream had passed it.
 type failedRange struct {
 	from, to uint64 // the first and the last number
 	err      error
 }
 
-// failed returns why the work at a mark failed, if it did before its stream had passed it. It may have been passed since.
+// failed returns why the work at a mark failed before its stream had passed it, or nil. The stream
+// may have passed it since.
 func (m Mark) failed() error {
 	ranges := m.Timeline.failures.Load()
 	if ranges == nil {
@@ -31,20 +33,23 @@ func (m Mark) failed() error {
 	return nil
 }
 
-// status reports whether the stream has passed a mark, and why the work there failed, if it has. Who needs both asks here, for only in this order
-// do the answers belong together: work fails before its stream is known to have passed it, or never.
+// status reports whether the stream has passed a mark, and why the work there failed. Callers that
+// need both must use status, because the order of its two loads matters: work fails before its
+// stream is known to have passed it, or never.
 func (m Mark) status() (passed bool, err error) {
 	passed = m.Timeline.passed.Load() >= m.Seq
 	return passed, m.failed()
 }
 
-// over reports whether the work at a mark has been passed, or has failed: whether its signals are out, or about to be.
+// over reports whether the work at a mark was passed or has failed. Then its signals have been
+// given, or soon will be.
 func (m Mark) over() bool {
 	passed, err := m.status()
 	return passed || err != nil
 }
 
-// Lost returns why the stream will never be known to have passed the work at a mark, if it is not known now.
+// Lost returns an error if the stream is not known to have passed the mark, and never will be
+// because the device is lost.
 func (m Mark) Lost() error {
 	if f := m.Timeline.Device.lost.Load(); f != nil && m.Timeline.passed.Load() < m.Seq {
 		return f.Err
@@ -52,7 +57,8 @@ func (m Mark) Lost() error {
 	return nil
 }
 
-// addFailed notes that work has failed. It comes before the failure of any of its signals. The caller holds retireMu.
+// addFailed notes that work has failed. It must be called before any of its signals fail. The
+// caller holds retireMu.
 func (tl *Timeline) addFailed(from, to uint64, err error) {
 	var all []failedRange
 	if known := tl.failures.Load(); known != nil {
@@ -68,8 +74,8 @@ func (tl *Timeline) addFailed(from, to uint64, err error) {
 	tl.failures.Store(&grown)
 }
 
-// FailInFlight fails the signals of all work that the stream has been given and has not passed, and returns what that releases. The
-// work stays in the ring.
+// FailInFlight fails the signals of all issued work that the stream has not passed, and returns the
+// released timepoints. The work stays in the ring.
 func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -97,9 +103,11 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	return released.First()
 }
 
-// cause returns why a submission that its stream has passed has failed all the same: because of what it waits for.
+// cause returns why a submission fails although its stream has passed it: something that it waits
+// for has failed. Otherwise it returns nil.
 func (s *Submission) cause() error {
-	failed := s.late || s.Timeline.failures.Load() != nil // a barrier may fail though the work in front of it does not
+	// A barrier may fail although the work before it succeeds.
+	failed := s.late || s.Timeline.failures.Load() != nil
 	for _, m := range s.Follows {
 		failed = failed || m.Timeline.failures.Load() != nil
 	}
@@ -109,15 +117,17 @@ func (s *Submission) cause() error {
 	return s.waitFailed()
 }
 
-// waitFailed returns why work that a submission waits for has failed, also if its semaphores are about
-// to fail. A submission also comes after the last use of its memory and of its block. That work may
-// fail: it only has to be over.
+// waitFailed returns why work that the submission waits for has failed, even if the semaphores of
+// that work have not failed yet. A submission also comes after the last uses of its memory and of
+// its recording's block. That work may fail: it only has to be over.
 func (s *Submission) waitFailed() error {
-	for _, w := range s.Waits { // some of which needed nothing, for what came before in the stream has waited for it
+	// Some waits made no native wait, because earlier work in the stream had waited already.
+	for _, w := range s.Waits {
 		var joined Frontier
 		switch how, p := w.Semaphore.Next(w.Value, joined.Join); how {
 		case sema.Failed:
-			if err := w.Semaphore.Failed(); s.Timeline.Device.Owner.OfWork(err) { // and not because the program failed the semaphore
+			// It is no failure of work if the program failed the semaphore.
+			if err := w.Semaphore.Failed(); s.Timeline.Device.Owner.OfWork(err) {
 				return err
 			}
 		case sema.Ordered:

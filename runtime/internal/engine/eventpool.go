@@ -12,22 +12,26 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An Event is a native event on loan from its device's pool. Each submission has one at the most, to be recorded behind it or
-// never, and shared by those who make a stream wait for it. A submission's record keeps it for the next one unless somebody
-// else still has it then.
+// An Event is a native event on loan from its device's pool. A submission has at most one. It is
+// recorded behind the submission or never, and every stream that waits for the submission shares
+// it. A submission's record keeps the event for its next use, unless somebody else still holds it
+// then.
 type Event struct {
 	pool   *EventPool
 	Handle driver.Event
 	refs   atomic.Int32 // 1 in the pool
 	next   *Event
 
-	AskedBy int           // the mark of the device's clock by which it has been asked for its time since it was recorded, or 0, and
-	Since   time.Duration // the time since that; protected by deviceTimes.askMu
+	// AskedBy is the mark of the device's clock for which the device was asked for this event's
+	// time since the event was recorded, or 0. Since is the time since that mark. deviceTimes.askMu
+	// protects both.
+	AskedBy int
+	Since   time.Duration
 }
 
 func (e *Event) Hold() { e.refs.Add(1) }
 
-// alone reports whether the caller, who has a reference, has the only one. Nobody else may be about to take one.
+// alone reports whether the caller holds the only reference. Nobody else may be about to take one.
 func (e *Event) alone() bool { return e.refs.Load() == 1 }
 
 func (e *Event) Drop() {
@@ -37,36 +41,39 @@ func (e *Event) Drop() {
 	}
 }
 
-// An EventPool holds a device's events. The refiller makes more when few are left.
+// An EventPool holds a device's events. The refiller makes more before the pool is empty.
 type EventPool struct {
 	dev    *Device
-	first  int           // how many there are at first
-	batch  int           // how many are made at a time at the least
-	timers driver.Timers // makes those that note times; nil if no times are to be noted
+	first  int           // how many events begin makes
+	batch  int           // the least number of events made at a time
+	timers driver.Timers // makes events that record times; nil if no times are wanted
 
+	// mu protects the following fields, and next of free events. It is a leaf.
 	mu      sync.Mutex
 	free    *Event
 	all     []driver.Event
 	stats   objects
-	growing bool // by the refiller
+	growing bool // the refiller is making more
 }
 
-// Configure says how many events there are at first, how many are made at a time at the least, and who makes
-// those that note times, or nil. It comes before begin.
+// Configure sets how many events begin makes, the least number made at a time, and the maker of
+// events that record times, or nil. It must be called before begin.
 func (p *EventPool) Configure(first, batch int, timers driver.Timers) {
 	p.first, p.batch, p.timers = first, batch, timers
 }
 
-// mostLeft is how many events a pool that runs low has at the most. Fewer are left in a small one, of which half are in use.
+// mostLeft is the most free events with which a pool still counts as low. A small pool is low when
+// half of its events are in use.
 const mostLeft = 512
 
-// take takes an event, with one reference, or returns nil if there is none. If few are left more are being made from then on.
+// take takes an event, with one reference, or returns nil if none is free. If few are left, the
+// refiller makes more.
 func (p *EventPool) take() *Event { return p.takeOne(false) }
 
-// mostInUse is how many events are in use before there are none to spare.
+// MostInUse is the number of events in use from which Spare returns none.
 const MostInUse = 1 << 15
 
-// Spare is take for what can do without: the last ones are for submissions.
+// Spare is take for optional uses. It leaves the last events to submissions.
 func (p *EventPool) Spare() *Event { return p.takeOne(true) }
 
 func (p *EventPool) takeOne(spare bool) *Event {
@@ -93,14 +100,14 @@ func (p *EventPool) takeOne(spare bool) *Event {
 	return e
 }
 
-// grown notes that the refiller is done.
+// grown notes that the refiller has ended.
 func (p *EventPool) grown() {
 	p.mu.Lock()
 	p.growing = false
 	p.mu.Unlock()
 }
 
-// get takes an event, and makes one if there is none. It runs on a bound thread.
+// get takes an event, and makes one if none is free. It runs on a bound thread.
 func (p *EventPool) get() (*Event, error) {
 	if e := p.take(); e != nil {
 		return e, nil
@@ -108,7 +115,7 @@ func (p *EventPool) get() (*Event, error) {
 	return p.make()
 }
 
-// await takes an event. If there is none it has one made, and waits for it.
+// await takes an event. If none is free, it waits until one has been made.
 func (p *EventPool) await() (*Event, error) {
 	if e := p.take(); e != nil {
 		return e, nil
@@ -137,7 +144,7 @@ func (p *EventPool) make() (*Event, error) {
 	return e, nil
 }
 
-// native makes a native event, one that notes times if any are to be noted and the driver makes such.
+// native makes a native event. The event records times if these are wanted and the driver can.
 func (p *EventPool) native() (driver.Event, error) {
 	if p.timers != nil {
 		if h, err := p.timers.NewTimer(); err == nil {
@@ -164,7 +171,8 @@ func (p *EventPool) begin() error {
 	return nil
 }
 
-// grow makes events, the more the more there are: the pool soon has what a program needs at a time. It runs on a bound thread.
+// grow makes as many events as the pool holds, but at least batch and at most 1024. So the pool
+// soon has as many as the program needs at a time. It runs on a bound thread.
 func (p *EventPool) grow() error {
 	for range min(max(p.batch, p.statistics().Held), 1024) {
 		e, err := p.make()
@@ -176,8 +184,8 @@ func (p *EventPool) grow() error {
 	return nil
 }
 
-// Trim destroys the free events but for as many as are made at a time. Those that the driver does not take, since something still waits
-// for them, stay. It runs on a bound thread.
+// Trim destroys all free events except batch of them. Events that the driver calls busy, because
+// something still waits for them, stay in the pool. It runs on a bound thread.
 func (p *EventPool) Trim() (err error) {
 	p.mu.Lock()
 	first, gone := p.free, make(map[driver.Event]struct{})
@@ -189,7 +197,8 @@ func (p *EventPool) Trim() (err error) {
 		gone[e.Handle] = struct{}{}
 	}
 	*end = nil
-	// Before they are destroyed: then the driver may make new ones with the same handles.
+	// They leave the list before they are destroyed: afterwards the driver may make new events with
+	// the same handles.
 	p.all = slices.DeleteFunc(p.all, func(h driver.Event) bool { _, ok := gone[h]; return ok })
 	p.stats.Held -= len(gone)
 	p.mu.Unlock()
@@ -203,16 +212,16 @@ func (p *EventPool) Trim() (err error) {
 			p.mu.Unlock()
 			p.put(e)
 		default:
-			err = cmp.Or(err, e2) // it is not given back again: it may have been taken all the same
+			err = cmp.Or(err, e2) // no second try: the driver may have destroyed it all the same
 		}
 		e = next
 	}
 	return err
 }
 
-// close destroys all events, and until the context ends tries again with those of which the driver says that they are busy. It runs on
-// the device's thread. Other devices may keep some that their work has waited for, and
-// do nothing with them any more.
+// close destroys all events. Until the context ends it tries again with events that the driver
+// calls busy. It runs on the device's thread. Other devices may still refer to events that their
+// work has waited for, but do not use them any more.
 func (p *EventPool) close(ctx context.Context) error {
 	p.mu.Lock()
 	all := p.all

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Pauses between two questions about downloads. The first is long enough for most programs, which wait
-// for a download at once and ask the device themselves. Later ones grow.
+// Pauses between two rounds of asking about downloads. Most programs wait for a download at once
+// and ask the device themselves, within the first pause. Later pauses grow.
 const (
 	landFirst = time.Millisecond
 	landMost  = 8 * time.Millisecond
 )
 
-// A landings asks about downloads into slices for which nobody waits, so that the data lands soon after
-// the device is done. Its timer runs only while such a download is in flight.
+// A landings asks about downloads into slices that nobody waits for. So the data reaches the slice
+// soon after the device is done. Its timer runs only while such a download is in flight.
 type landings struct {
 	timer *time.Timer
-	armed atomic.Bool   // the timer runs, or its function does
-	pause time.Duration // before the next question; only the timer's function uses it
+	armed atomic.Bool   // the timer or its function is running
+	pause time.Duration // before the next round; only the timer's function uses it
 }
 
 func (l *landings) init(d *Device) {
@@ -26,7 +26,7 @@ func (l *landings) init(d *Device) {
 	l.timer.Stop()
 }
 
-// arm starts the timer unless it runs.
+// arm starts the timer unless it is running.
 func (l *landings) arm() {
 	if !l.armed.Load() && l.armed.CompareAndSwap(false, true) {
 		l.timer.Reset(landFirst)
@@ -39,10 +39,10 @@ func (tl *Timeline) landLater(seq uint64) {
 	tl.Device.landings.arm()
 }
 
-// lacksLanding reports whether a download is in flight that will be found done.
+// lacksLanding reports whether a download is in flight and the device is not lost.
 func (tl *Timeline) lacksLanding() bool { return tl.lands.Load() > tl.passed.Load() && tl.Busy() }
 
-// askLandings asks about the downloads that are in flight, on the timer's goroutine.
+// askLandings asks about the downloads in flight. It runs on the timer's goroutine.
 func (d *Device) askLandings() {
 	l := &d.landings
 	again, further := false, false
@@ -63,6 +63,6 @@ func (d *Device) askLandings() {
 	l.pause = 0
 	l.armed.Store(false)
 	if open && slices.ContainsFunc(d.All(), (*Timeline).lacksLanding) {
-		l.arm() // for a download that found it armed just before
+		l.arm() // for a download that found armed still set
 	}
 }

@@ -12,7 +12,7 @@ import (
 // A Failure is an error that is stored atomically.
 type Failure struct{ Err error }
 
-// Loss returns why the device is lost, or nil if it is not.
+// Loss returns why the device is lost, or nil.
 func (d *Device) Loss() error {
 	if f := d.lost.Load(); f != nil {
 		return f.Err
@@ -20,7 +20,7 @@ func (d *Device) Loss() error {
 	return nil
 }
 
-// Failed returns why the device takes no more work.
+// Failed returns why the device takes no more work, or nil.
 func (d *Device) Failed() error {
 	if f := d.lost.Load(); f != nil {
 		return f.Err
@@ -35,7 +35,7 @@ func (d *Device) ClosedError() error {
 	return fmt.Errorf("gpu: device %s: %w", d.Info.Name, sema.ErrClosed)
 }
 
-// halted returns why the device issues nothing any more, not even what it has taken.
+// halted returns why the device issues nothing any more, not even work that it has taken, or nil.
 func (d *Device) halted() error {
 	if d.lost.Load() == nil && d.phase.Load() < isStopped {
 		return nil
@@ -43,7 +43,7 @@ func (d *Device) halted() error {
 	return d.Failed()
 }
 
-// lostBy makes the failure of a device that is lost for a reason.
+// lostBy makes the failure of a device that is lost because of err.
 func (d *Device) lostBy(err error) *Failure {
 	if !errors.Is(err, driver.ErrLost) {
 		err = fmt.Errorf("%w: %w", driver.ErrLost, err)
@@ -51,7 +51,8 @@ func (d *Device) lostBy(err error) *Failure {
 	return &Failure{fmt.Errorf("gpu: device %s: %w", d.Info.Name, err)}
 }
 
-// markLost has the device take no more work. It reports whether the caller is the first, who must then check, without locks.
+// markLost marks the device as lost, so that it takes no more work. It reports whether the caller
+// was the first. That caller must call Check later, without locks, to fail the work.
 func (d *Device) markLost(err error) (first bool) {
 	if first = d.lost.CompareAndSwap(nil, d.lostBy(err)); first {
 		d.Owner.IsLost(d.Failed())
@@ -59,7 +60,7 @@ func (d *Device) markLost(err error) (first bool) {
 	return first
 }
 
-// Lose marks the device as lost: everything that is in flight fails, and everything that comes.
+// Lose marks the device as lost. All work in flight fails, and all later work.
 func (d *Device) Lose(err error) {
 	if d.markLost(err) {
 		d.failAll()
@@ -73,19 +74,21 @@ func (d *Device) failAll() {
 	d.loseFollowers()
 }
 
-// Check looks whether an error of the device's own driver says that the device is lost.
+// Check loses the device if err, from its own driver, says so. If the device is lost already, Check
+// fails its work. The caller holds no locks.
 func (d *Device) Check(err error) {
 	var e *driver.Error
 	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {
 		d.markLost(err)
 	}
-	if d.lost.Load() != nil { // also who could not fail anything, for it held locks
+	// Somebody who held locks may have called markLost, and so could fail nothing.
+	if d.lost.Load() != nil {
 		d.failAll()
 	}
 }
 
-// failInFlight fails all that a lost device has been given, also what waits for something that may never come. What the work holds it
-// holds until the device is closed.
+// failInFlight fails all work of a lost device, issued or parked, including barriers that wait for
+// work in flight. Issued work keeps what it holds until the device is closed.
 func (d *Device) failInFlight() {
 	err := d.lost.Load().Err
 	for _, tl := range d.All() {
@@ -94,7 +97,8 @@ func (d *Device) failInFlight() {
 	d.cancelParked(err, true)
 }
 
-// Abandon lets go of what the stream, which has been destroyed, has never been seen to pass. It runs on the device's thread, in the end.
+// Abandon releases what the work holds that the stream has not passed. The stream has been
+// destroyed. Abandon runs on the device's thread, at the end of closing.
 func (tl *Timeline) Abandon() {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -107,24 +111,24 @@ func (tl *Timeline) Abandon() {
 	}
 }
 
-// A device is lost with another one if a stream of it waits for unfinished work of that one. Two
-// sides check this, so that neither misses the other:
+// A device is lost because of another one if one of its streams waits for unfinished work of that
+// one. Two sides check this, so that neither misses the other:
 //
 //   - A submission notes its mark in lent of the device that it is about to wait for. It makes the
 //     native wait, puts its record into the ring, and then checks whether that device is lost.
-//   - Whoever finds a device lost marks it as lost, and then looks into the rings of the timelines
-//     in lent.
+//   - A goroutine that finds a device lost marks it as lost, and then looks into the rings of the
+//     timelines in lent.
 
-// loseFollowers loses the devices whose streams wait for unfinished work of this one, which is lost.
+// loseFollowers loses the devices whose streams wait for unfinished work of this lost device.
 func (d *Device) loseFollowers() {
 	for _, tl := range d.lent.timelines() {
 		tl.loseBehind(1, math.MaxUint64)
 	}
 }
 
-// loseBehind loses the timeline's device if the stream waits for unfinished work of a lost device
-// with a number from one to another. It asks the driver once whether the stream has passed that
-// number. The caller has locked no timeline of the device.
+// loseBehind loses the timeline's device if a submission numbered between from and to waits for
+// unfinished work of a lost device, and the stream has not passed that submission. It asks the
+// driver once. The caller has locked no timeline of the device.
 func (tl *Timeline) loseBehind(from, to uint64) {
 	seq, err := tl.behindLost(from, to)
 	if err != nil && tl.Device.lost.Load() == nil && !tl.hasPassed(seq) {
@@ -132,8 +136,8 @@ func (tl *Timeline) loseBehind(from, to uint64) {
 	}
 }
 
-// behindLost returns the last number in a range with which the stream waits for unfinished work of a
-// lost device, and the error of that device.
+// behindLost returns the last number in a range whose submission waits for unfinished work of a
+// lost device, and that device's error. It returns 0 if there is none.
 func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -145,8 +149,8 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	return 0, nil
 }
 
-// firstBehindLost returns the first number up to one with which the stream waits for unfinished work of a
-// lost device, or 0.
+// firstBehindLost returns the first number, at most to, whose submission waits for unfinished work
+// of a lost device, or 0.
 func (tl *Timeline) firstBehindLost(to uint64) uint64 {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -158,7 +162,8 @@ func (tl *Timeline) firstBehindLost(to uint64) uint64 {
 	return 0
 }
 
-// behindLost returns the error of a lost device, not its own, whose unfinished work the submission comes after.
+// behindLost returns the error of another, lost device whose unfinished work the submission comes
+// after, or nil.
 func (s *Submission) behindLost() error {
 	for _, m := range s.Follows {
 		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {
@@ -172,7 +177,7 @@ func (s *Submission) behindLost() error {
 func (tl *Timeline) hasPassed(seq uint64) bool {
 	d := tl.Device
 	if d.Stay() != nil {
-		return true // what it had in flight has been waited for
+		return true // Close has waited for its work in flight
 	}
 	defer d.Leave()
 	e, passed := tl.eventBehind(seq)
@@ -184,11 +189,11 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 	return err == nil && passed
 }
 
-// askLate is how often a timeline is asked in vain before the timelines that it waits for are asked.
+// askLate is after how many queries in vain the timelines are asked that this one waits for.
 const askLate = 16
 
-// wantFollowed has the timelines asked that the oldest work in flight comes after. Their device may
-// be lost, and nobody else may be asking it.
+// wantFollowed has the device ask the timelines that the oldest submission in flight comes after.
+// The device of such a timeline may be lost, and nobody else may be asking it.
 func (tl *Timeline) wantFollowed() {
 	if tl.vain.Add(1)%askLate != 0 {
 		return

@@ -7,15 +7,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Memory may be unused and yet not free: the work that used it is done but not retired, or the layers above
-// have still to free it. An operation that finds no memory retires what is done, has its device's owner
-// free what is unused, and is issued once more.
+// Memory may be unused and yet not free: the work that used it is done but not retired, or the
+// layers above have not freed it yet. An operation that finds no memory retires the work that is
+// done, has the device's owner free unused memory, and is issued once more.
 
-// collectWithin is how long an allocation waits for memory to be freed that is not used any more. A driver may take its time for that: until
-// all work of the device is done, which may be waiting for the caller.
+// collectWithin is how long an allocation waits until unused memory has been freed. A driver may
+// wait for all work of the device before it frees memory, and that work may be waiting for the
+// caller.
 const collectWithin = time.Second
 
-// Collect retires what is done. If the caller may block, it then has the owner free what is unused.
+// Collect retires the work that is done. If the caller may block, Collect then has the owner free
+// unused memory, and waits for that for up to collectWithin.
 func (d *Device) Collect(mayBlock bool) {
 	if d.Stay() != nil {
 		return
@@ -35,9 +37,10 @@ func (d *Device) Collect(mayBlock bool) {
 	d.Owner.FreeUnused(ctx)
 }
 
-// collect retires what is done, and waits for who is retiring.
+// collect retires the work that is done, and waits for others that are retiring.
 func (tl *Timeline) collect() {
-	// In steps, if the last is not done. Others may be asking, whose answers may be older.
+	// If the last work is not done, each round retires a part. Another goroutine may be asking too,
+	// and its answer may be older.
 	seq := tl.issued.Load()
 	for again := true; again && !(Mark{tl, seq}).decided(); {
 		unmarked := tl.tryMark(seq)
@@ -45,19 +48,22 @@ func (tl *Timeline) collect() {
 		again = tl.pollInTurn(seq, 1, unmarked)
 	}
 	tl.ring.mu.Lock()
-	taken := tl.ring.head - 1 // somebody may be completing what he has taken
+	// Another goroutine may have taken work from the ring and not completed it yet.
+	taken := tl.ring.head - 1
 	tl.ring.mu.Unlock()
 	Mark{tl, taken}.Await(context.Background())
 }
 
-// giveCollected is give for an alloca that has found no memory, as err says. The caller holds mu, which it gives up meanwhile.
+// giveCollected issues an allocation once more that found no memory, as err says. The caller holds
+// mu. giveCollected unlocks it, collects, and locks it again.
 func (tl *Timeline) giveCollected(s *Submission, err error) (Outcome, error) {
 	last := tl.issued.Load()
 	tl.mu.Unlock()
-	tl.loseBehind(last, last) // a barrier may hold the submission's waits
+	// A barrier may have the submission's waits.
+	tl.loseBehind(last, last)
 	s.LetGoAll()
 	tl.Device.Collect(s.MayBlock())
-	if s.event == nil { // the stream has it
+	if s.event == nil { // a barrier took it, and the stream has it
 		if s.event = tl.Device.Events.take(); s.event == nil {
 			tl.mu.Lock()
 			return Refused, err

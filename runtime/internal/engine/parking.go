@@ -6,24 +6,27 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// parking is the part of a submission's record that is in use while it is parked, or a host call that is running.
+// parking is the part of a submission's record that is used while it is parked, or while it is a
+// host call that runs.
 type parking struct {
-	before, after *Submission       // in a list of the device
-	Since         Moment            // since when
-	tp            sema.Timepoint    // the first of the timepoints given to semaphores
-	tps           []*sema.Timepoint // all of them; all but the first go back to the pool with the record
+	before, after *Submission    // in a list of the device; under the device's mu
+	Since         Moment         // when it was parked, or the call began
+	tp            sema.Timepoint // the first of the timepoints given to semaphores
+	// tps are all timepoints. All but the first go back to the pool with the record.
+	tps []*sema.Timepoint
 }
 
-// A Moment is a point in time of this process. To note one reads one clock, where [time.Now] reads
-// two, which would be a quarter of what it costs to park.
+// A Moment is a time in this process. Taking one reads one clock. [time.Now] reads two, and would
+// add 25 % to the cost of parking.
 type Moment time.Duration // since moment0
 
 var moment0 = time.Now()
 
 func Now() Moment { return Moment(time.Since(moment0)) }
 
-// park notes a submission that waits for something nobody has issued. It returns why the device takes no more of them: then
-// nobody would look for it. The caller holds a count of it, so that it does not become ready.
+// park adds a submission that has open waits to the list of parked ones. It returns an error if the
+// device or the timeline takes no more work: nobody would find the submission in the list then. The
+// caller holds a count of the submission's open waits, so that it does not become ready.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != passing {
 		s.Since = Now()
@@ -34,7 +37,7 @@ func (d *Device) park(s *Submission) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.link(&d.pending.parked)
-	if s.Mode == passing { // it will be done by itself, and Close waits for it
+	if s.Mode == passing { // it completes by itself, and Close waits for it
 		d.pending.npassing.Add(1)
 		return d.halted()
 	}
@@ -46,19 +49,19 @@ func (d *Device) park(s *Submission) error {
 	return s.Timeline.FailedBy()
 }
 
-// link puts a submission at the end of a list.
+// link adds a submission to the end of a list. The caller holds the device's mu.
 func (s *Submission) link(head *Submission) {
 	s.before, s.after = head.before, head
 	s.before.after, s.after.before = s, s
 }
 
-// unlink takes a submission off its list.
+// unlink removes a submission from its list. The caller holds the device's mu.
 func (s *Submission) unlink() {
 	s.before.after, s.after.before = s.after, s.before
 	s.before, s.after = nil, nil
 }
 
-// unlink takes a submission off the list of parked ones. The caller holds mu.
+// unlink removes a submission from the list of parked ones. The caller holds mu.
 func (d *Device) unlink(s *Submission) {
 	s.unlink()
 	if s.Mode != passing {
@@ -66,7 +69,8 @@ func (d *Device) unlink(s *Submission) {
 	}
 }
 
-// unpark undoes park, if it was done, which it reports; but a barrier counts until it is done.
+// unpark removes a submission from the list of parked ones, and reports whether it was there. A
+// passing barrier still counts in npassing, until it is complete.
 func (d *Device) unpark(s *Submission) (parked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,24 +80,26 @@ func (d *Device) unpark(s *Submission) (parked bool) {
 	return parked
 }
 
-// toIssue reports whether submissions are ready, and the thread has not issued them.
+// toIssue reports whether the pending-queue thread has ready submissions to issue, or others are
+// issuing submissions that were ready.
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pending.runnow != nil || d.pending.running.Load() > 0
 }
 
-// cancelParked makes the submissions that still wait ready, as failed ones; barriers that pass behind work in flight only if all are meant.
+// cancelParked makes all parked submissions fail with err. It includes barriers that wait for work
+// in flight only if all is set.
 func (d *Device) cancelParked(err error, all bool) {
 	d.cancelThose(err, func(s *Submission) bool { return all || s.Mode != passing })
 }
 
-// cancelThose is cancelParked for some of them.
+// cancelThose is cancelParked for some submissions: it calls which for each, with mu locked.
 func (d *Device) cancelThose(err error, which func(*Submission) bool) {
 	d.mu.Lock()
 	var list []*Submission
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
-		if which(s) && s.grab() { // else it is ready, and about to be unlinked
+		if which(s) && s.grab() { // otherwise it is ready, and about to be unlinked
 			list = append(list, s)
 		}
 	}
@@ -103,12 +109,12 @@ func (d *Device) cancelThose(err error, which func(*Submission) bool) {
 	}
 }
 
-// CancelParked makes the timeline's parked submissions fail.
+// CancelParked makes the timeline's parked submissions fail with err.
 func (tl *Timeline) CancelParked(err error) {
 	tl.Device.cancelThose(err, func(s *Submission) bool { return s.Timeline == tl })
 }
 
-// wantPassing has the work asked for that barriers wait for.
+// wantPassing has the device ask about the work that passing barriers wait for.
 func (d *Device) wantPassing() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,7 +125,7 @@ func (d *Device) wantPassing() {
 	}
 }
 
-// timepoint takes a timepoint for the submission.
+// timepoint returns a timepoint for the submission: its own first, then some of the pool.
 func (s *Submission) timepoint() *sema.Timepoint {
 	if len(s.tps) > 0 {
 		return s.Timeline.Device.timepoints.Get(s)

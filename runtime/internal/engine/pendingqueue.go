@@ -9,17 +9,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A PendingQueue is what waits to be issued, of which the device's thread takes care. What is not atomic is under the device's mu.
+// A PendingQueue holds the submissions that are not issued yet, for the device's pending-queue
+// thread. The device's mu protects runnow, runend, parked, nparked and called, and the links of the
+// lists.
 type PendingQueue struct {
-	wake    chan struct{} // of the thread
-	runnow  *Submission   // ready to be issued, in order
+	wake    chan struct{} // wakes the thread
+	runnow  *Submission   // the ready submissions, in order
 	runend  **Submission
-	running atomic.Int32 // goroutines that issue what was ready
-	parked  Submission   // head of a list, linked both ways
+	running atomic.Int32 // goroutines that are issuing submissions that were ready
+	parked  Submission   // head of a doubly linked list
 	nparked int
-	// Barriers that wait for work in flight are in the list, but not parked: they will be done by themselves.
+	// npassing counts barriers that wait for work in flight. They are in the list parked, but do
+	// not count in nparked: they complete by themselves.
 	npassing wake.Count
-	called   Submission // head of a list of host calls that are running, linked both ways
+	called   Submission // head of a doubly linked list of the host calls that run
 }
 
 func (p *PendingQueue) init() {
@@ -28,7 +31,8 @@ func (p *PendingQueue) init() {
 	p.called.before, p.called.after = &p.called, &p.called
 }
 
-// run is the device's thread.
+// run is the pending-queue thread, the device's own OS thread. It prepares the device, issues ready
+// submissions, and at the end gives everything native back.
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ending.over)
@@ -40,7 +44,7 @@ func (d *Device) run(started chan<- error) {
 		err = d.Events.begin()
 	}
 	if err != nil {
-		d.Native.Bind() // it may be this that failed
+		d.Native.Bind() // Bind may be the call that failed
 		started <- errors.Join(append([]error{err}, d.Owner.Destroy()...)...)
 		return
 	}
@@ -50,7 +54,9 @@ func (d *Device) run(started chan<- error) {
 		if ended {
 			d.making.Wait()
 			if d.ending.left = d.Owner.Destroy(); len(d.ending.left) == 0 && d.lost.Load() == nil {
-				runtime.UnlockOSThread() // the driver has left it unbound; else it ends with the goroutine, and nobody finds it
+				// The driver has unbound the device from the thread. Otherwise the thread stays
+				// locked, and so ends with the goroutine.
+				runtime.UnlockOSThread()
 			}
 			return
 		}
@@ -60,7 +66,8 @@ func (d *Device) run(started chan<- error) {
 	}
 }
 
-// work issues what is ready. It reports whether there was something, and whether the thread is to end.
+// work issues the ready submissions. It reports whether there were any, and whether the thread must
+// end.
 func (d *Device) work() (worked, ended bool) {
 	d.mu.Lock()
 	list := d.pending.runnow
@@ -96,7 +103,7 @@ func (d *Device) work() (worked, ended bool) {
 // pending-queue thread may not: it issues submissions that were parked.
 func (s *Submission) MayBlock() bool { return len(s.tps) == 0 && !s.again }
 
-// lacksEvent reports whether a submission that is ready needs an event, and there is none.
+// lacksEvent reports whether a ready submission needs an event, and the pool has none.
 func (s *Submission) lacksEvent() bool {
 	if kind := s.Op.Kind; s.event != nil || kind.OnHost() || s.ByLane() || kind == work.Barrier {
 		return false
@@ -105,7 +112,7 @@ func (s *Submission) lacksEvent() bool {
 	return s.event == nil
 }
 
-// awaitEvent has an event made for a ready submission on a goroutine of its own, and then makes the
+// awaitEvent has an event made for a ready submission, on a goroutine of its own. Then it makes the
 // submission ready again.
 func (d *Device) awaitEvent(s *Submission) {
 	d.pending.running.Add(1)
@@ -120,16 +127,17 @@ func (d *Device) awaitEvent(s *Submission) {
 	}()
 }
 
-// mayWait reports whether issuing a submission that was parked may block, so that a goroutine other than the
-// device's thread must issue it: a graph or a block is made, a portable pool grows, or a function of the
-// program is called. Parked work has no order but that of semaphores.
+// mayWait reports whether issuing a parked submission may block. Then a goroutine other than the
+// device's thread must issue it. It blocks if a graph or a block is made, a portable pool grows, or
+// a function of the program is called. Only semaphores order parked work, so others may overtake
+// it.
 func (s *Submission) mayWait() bool {
 	return !s.MayBlock() && s.Action != nil && s.Action.Blocks(s)
 }
 
-// issueAside issues a submission that is ready on a goroutine of its own.
+// issueAside issues a ready submission on a goroutine of its own, with the device bound.
 func (d *Device) issueAside(s *Submission) {
-	if !d.enter() { // it fails
+	if !d.enter() { // the device is closed, so issuing fails
 		s.Timeline.IssueReady(s)
 		return
 	}
@@ -151,13 +159,14 @@ func (d *Device) issueAside(s *Submission) {
 
 func (d *Device) signalThread() { wake.Nudge(d.pending.wake) }
 
-// callsAtOnce is how many calls of programs may be in the driver to make something at a time: each has a thread there, and a process
-// may not have any number of them.
+// callsAtOnce limits how many calls of programs make native objects at a time. Each takes an OS
+// thread, and a process has a limited number of threads.
 const callsAtOnce = 16
 
-// Do runs a function that makes something, which may wait for the driver's allocator or compiler, for a call that waits for it: on a
-// thread of its own to which the device is bound, so that what is current on the caller's stays as it is. The device gives nothing
-// back while it runs.
+// Do calls fn, which makes native objects, and waits for it. fn runs on a bound thread of its own,
+// so that the caller's thread keeps its current device. The driver's allocator or compiler may make
+// fn block, and Do also blocks while callsAtOnce others run. The device gives nothing back while fn
+// runs.
 func (d *Device) Do(fn func() error) error {
 	d.slots <- struct{}{}
 	defer func() { <-d.slots }()
@@ -168,8 +177,8 @@ func (d *Device) Do(fn func() error) error {
 	return d.OnThread(fn)
 }
 
-// enter keeps the device's thread from giving anything back until making is told that the caller is done. It reports false if that
-// has begun.
+// enter keeps the device's thread from giving anything back until the caller calls making.Done. It
+// returns false if the thread has begun to.
 func (d *Device) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,7 +189,7 @@ func (d *Device) enter() bool {
 	return true
 }
 
-// WhileThere calls a function, and keeps the device from giving anything back meanwhile.
+// WhileThere calls fn, and keeps the device from giving anything back meanwhile.
 func (d *Device) WhileThere(fn func() error) error {
 	if !d.enter() {
 		return d.ClosedError()
@@ -189,10 +198,11 @@ func (d *Device) WhileThere(fn func() error) error {
 	return fn()
 }
 
-// ready hands over a submission to the device's thread, to be issued.
+// ready gives a ready submission to the device's thread, which issues it.
 func (d *Device) ready(s *Submission) { d.readyAll(s, s) }
 
-// readyAll hands over a chain of submissions.
+// readyAll is ready for a chain of submissions, linked by next from first to last. If the thread
+// has ended, readyAll makes them fail.
 func (d *Device) readyAll(first, last *Submission) {
 	d.mu.Lock()
 	last.next = nil
@@ -208,7 +218,7 @@ func (d *Device) readyAll(first, last *Submission) {
 		return
 	}
 	d.mu.Unlock()
-	for s := first; s != nil; { // nobody is left to issue them
+	for s := first; s != nil; { // the thread has ended
 		next := s.next
 		s.next = nil
 		s.Err.CompareAndSwap(nil, &Failure{d.ClosedError()})

@@ -2,7 +2,8 @@ package engine
 
 import "github.com/puregpu/puregpu/runtime/internal/wake"
 
-// Wanted reports whether somebody is parked until a timeline has passed more than it is known to have.
+// Wanted reports whether somebody is parked until a timeline passes a number that it is not known
+// to have passed.
 func (d *Device) Wanted() bool {
 	for _, tl := range d.All() {
 		if tl.Busy() && tl.passed.Load() < tl.wanted.Load() {
@@ -12,9 +13,9 @@ func (d *Device) Wanted() bool {
 	return false
 }
 
-// askWanted asks the timelines for which somebody is parked. It reports whether one has come further,
-// and whether any was asked. With again, which says that the caller asks without a pause, it leaves out
-// those to which somebody is giving work.
+// askWanted asks the timelines for which somebody is parked. It reports whether one has passed more
+// than before, and whether any was asked. again says that the caller asks without a pause. Then
+// askWanted leaves out timelines that others are giving work (crowded).
 func (d *Device) askWanted(again bool) (further, asked bool) {
 	for _, tl := range d.All() {
 		if wanted := tl.wanted.Load(); tl.Busy() && tl.passed.Load() < wanted && !tl.crowded(again, wake.PollerRests) {
@@ -24,15 +25,15 @@ func (d *Device) askWanted(again bool) (further, asked bool) {
 	return further, asked
 }
 
-// crowded reports whether a caller that asks again, without a pause, must leave the driver to those who
-// give the timeline work, for this round.
+// crowded reports whether a caller must not ask in this round. If it asks again without a pause, it
+// must leave the driver to goroutines that give the timeline work.
 func (tl *Timeline) crowded(again bool, rounds int32) bool {
 	return tl.crowd.Rests(again, tl.issued.Load(), tl.Device.pending.running.Load() > 0, rounds)
 }
 
-// AskAll has devices asked about all work that they have been given, or are being given, which may use
-// memory of this one. They are asked about later work as long as somebody waits for memory to come back
-// (short).
+// AskAll has the device ask about all work that may use memory of this one: all issued work, and
+// the submission that is being issued, of its own timelines, and the marks in lent of other
+// devices. While Short is above 0, Timeline.enter has the device ask about later work too.
 func (d *Device) AskAll() {
 	for _, tl := range d.All() {
 		tl.want(tl.issued.Load() + 1)

@@ -2,20 +2,24 @@ package engine
 
 import "sync"
 
-// A reclaimer gives back what is not used any more, on a thread of its own to which the device is bound. A driver may wait for all of
-// the device's work before it frees memory, unloads code or destroys a graph. The device's thread must not: that work may be waiting
-// for what only this thread issues. The goroutine comes when there is something to do, and goes.
+// A reclaimer gives back unused things on a bound thread of its own. A driver may wait for all of
+// the device's work before it frees memory, unloads code or destroys a graph. The pending-queue
+// thread must not wait for that: the work may be waiting for a submission that only this thread
+// issues. The goroutine starts when there is something to do, and then ends.
 //
-// CUDA takes no work for any stream meanwhile. So nothing is given back while a stream waits for what others bring, a value in memory or a
-// shared event: that may come from what cannot be submitted then, or never, if the other process was killed.
+// Meanwhile CUDA takes no work for any stream. So the reclaimer does nothing while a stream waits
+// for others outside (for a value in memory or a shared event). The value or event may come from
+// work that cannot be submitted then, or never, if the other process was killed.
 type reclaimer struct {
+	// mu protects the following fields. It is a leaf.
 	mu   sync.Mutex
 	todo []func()
 	busy bool
 }
 
-// Reclaim has functions run, after those that were given before; without any it begins anew with what there is. It reports false, and
-// does nothing, when the device is closed, which gives back all that there is.
+// Reclaim has the reclaimer call fns, after the functions given before. Without fns it only starts
+// the reclaimer again if functions are left. It returns false, and does nothing, if the device is
+// closed: Close gives everything back.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false
@@ -27,14 +31,14 @@ func (d *Device) Reclaim(fns ...func()) bool {
 	r.busy = r.busy || begin
 	r.mu.Unlock()
 	if begin {
-		go d.runReclaimer() // which leaves
+		go d.runReclaimer() // runReclaimer calls Leave
 	} else {
-		d.Leave() // it stays for what it finds
+		d.Leave() // the reclaimer has its own Stay for the functions that it finds
 	}
 	return true
 }
 
-// runReclaimer does what there is to do. The caller has called stay.
+// runReclaimer calls the functions that are left. The caller has called Stay.
 func (d *Device) runReclaimer() {
 	defer d.Leave()
 	r := &d.reclaimer
@@ -44,15 +48,16 @@ func (d *Device) runReclaimer() {
 		}
 		return nil
 	})
-	if err != nil { // what there is stays until the device is closed
+	if err != nil { // closing the device gives these things back
 		r.mu.Lock()
 		r.todo, r.busy = nil, false
 		r.mu.Unlock()
 	}
 }
 
-// nextToReclaim returns what is to be done next, or nil, and then somebody else begins: the device itself, where Close has not waited for what
-// was done last.
+// nextToReclaim returns the next function, or nil if the reclaimer must end. It ends if no function
+// is left, if a stream waits for others outside, or if the device's thread gives everything back
+// already, because Close gave up waiting for an earlier function. A later Reclaim starts it again.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()
@@ -60,12 +65,14 @@ func (d *Device) nextToReclaim() (fn func()) {
 	if r.busy = len(r.todo) > 0 && !d.AwaitsOthers() && d.phase.Load() < isEnded; !r.busy {
 		return nil
 	}
-	fn, r.todo[0] = r.todo[0], nil // which keeps what it gives back no longer than it runs
+	// The list must not keep alive what fn gives back.
+	fn, r.todo[0] = r.todo[0], nil
 	r.todo = r.todo[1:]
 	return fn
 }
 
-// AwaitsOthers reports whether a stream waits for what others bring, as far as is known, and has it asked when that has come.
+// AwaitsOthers reports whether a stream is known to wait for others outside. Then it has the device
+// ask when that wait is over.
 func (d *Device) AwaitsOthers() (awaits bool) {
 	for _, tl := range d.All() {
 		if seq := tl.awaiting.Load(); seq > tl.passed.Load() {
@@ -76,12 +83,14 @@ func (d *Device) AwaitsOthers() (awaits bool) {
 	return awaits
 }
 
-// AwaitOthers is called around the native calls of a submission that has the stream wait for what others bring.
+// AwaitOthers calls submit, which makes the native calls of a submission that has the stream wait
+// for others outside. It notes the wait first, so that the reclaimer does nothing meanwhile. The
+// caller holds mu.
 func (tl *Timeline) AwaitOthers(submit func() (started bool, err error)) (started bool, err error) {
 	before := tl.awaiting.Swap(tl.issued.Load() + 1)
 	if started, err = submit(); !started {
 		tl.awaiting.Store(before)
-		tl.Device.Reclaim() // what was given meanwhile has not been begun
+		tl.Device.Reclaim() // for functions given meanwhile, which it has not begun
 	}
 	return started, err
 }

@@ -1,12 +1,13 @@
 package engine
 
-// Events and pinned memory are made ahead. When a pool runs low a refiller makes more: a goroutine on a
-// bound thread that goes when it is through. A call that finds a pool empty all the same has what it
-// needs made, and waits until the driver has made it. The pending-queue thread does not wait: for a
-// submission without an event, another goroutine waits and then makes it ready again (awaitEvent).
+// Events and pinned memory are made ahead. When a pool runs low, a refiller makes more: a goroutine
+// on a bound thread, which ends when it is done. A call that finds the pool empty waits until the
+// driver has made what it needs. The pending-queue thread does not wait: for a submission without
+// an event, another goroutine waits and then makes it ready again (awaitEvent).
 
-// Refill has a goroutine fill a pool. It calls filled when it is through, or if the device is closed. An
-// error is left to those who find the pool empty.
+// Refill has a goroutine call fill, which fills a pool, on a bound thread. It calls filled when
+// fill has returned, or at once if the device is closed. An error of fill is not returned: a call
+// that finds the pool empty tries itself.
 func (d *Device) Refill(fill func() error, filled func()) {
 	if !d.enter() {
 		filled()

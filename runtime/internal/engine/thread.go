@@ -2,8 +2,9 @@ package engine
 
 import "runtime"
 
-// OnBound runs a function on a thread of its own to which the device is bound, and waits for it. It is for what is rare, and
-// may be needed while the device's thread waits for something. It blocks no one else.
+// OnBound calls fn on a bound thread of its own and waits for it. It is for rare calls that may be
+// needed while the device's thread waits for something. It returns an error if the device is
+// closed.
 func (d *Device) OnBound(fn func() error) error {
 	if err := d.Stay(); err != nil {
 		return err
@@ -12,14 +13,16 @@ func (d *Device) OnBound(fn func() error) error {
 	return d.OnThread(fn)
 }
 
-// OnThread is onBound for a caller that has the device stay.
+// OnThread is OnBound for a caller that has called Stay.
 func (d *Device) OnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- d.Bound(fn) }()
 	return <-done
 }
 
-// Bound runs a function with the device bound to the thread, on a goroutine of its own. The error may be that it could not be bound.
+// Bound calls fn on the caller's goroutine, which it locks to a thread to which it binds the
+// device. The goroutine must not be needed afterwards. The error is that of fn, or of binding; then
+// fn was not called.
 func (d *Device) Bound(fn func() error) error {
 	runtime.LockOSThread()
 	err := d.Native.Bind()
@@ -27,7 +30,9 @@ func (d *Device) Bound(fn func() error) error {
 		err = fn()
 	}
 	if d.phase.Load() < isLeft && d.Native.Unbind() == nil {
-		runtime.UnlockOSThread() // else the thread ends with the goroutine: also where the device may be closed meanwhile, for Close has not waited
+		// Otherwise the goroutine stays locked, and the thread ends with it. From isLeft on nothing
+		// is unbound: Close may have given up waiting for fn and closed the driver's device.
+		runtime.UnlockOSThread()
 	}
 	return err
 }

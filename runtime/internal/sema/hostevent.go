@@ -6,16 +6,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A hostEvent wakes a goroutine that has parked. It has the timepoints that the goroutine leaves with
-// semaphores. The semaphore of the first point keeps a used host event for the next goroutine. A host
-// event of a testing/synctest bubble is used once, since its channel belongs to the bubble.
+// A hostEvent wakes a goroutine that has parked. It contains the timepoints that the goroutine
+// leaves with semaphores. The semaphore of the first point keeps a used host event for the next
+// goroutine. In a testing/synctest bubble a host event is used once, because its channel belongs to
+// the bubble.
 type hostEvent struct {
 	woken  chan struct{}
-	passed atomic.Int32 // released timepoints that only their owner still looks at
+	passed atomic.Int32 // released timepoints whose releaser is done with the host event
 	tps    []Timepoint
-	room   [2]Timepoint // where tps begins
+	room   [2]Timepoint // the first storage of tps
 	once   bool
-	next   *hostEvent // kept by the same semaphore
+	next   *hostEvent // in the list of host events that a semaphore keeps; under its mu
 }
 
 // hostEventFor returns a host event with a timepoint for each point.
@@ -46,8 +47,8 @@ func (e *hostEvent) wake() {
 	wake.Nudge(e.woken)
 }
 
-// takeBack takes back the timepoints that have not been released. If nobody still handles one of the
-// others, the host event can be used again.
+// takeBack cancels the timepoints that have not been released. If no releaser still uses one of the
+// others, it keeps the host event for another wait.
 func (e *hostEvent) takeBack(points []Point) {
 	released := int32(0)
 	for i := range e.tps {
@@ -60,7 +61,7 @@ func (e *hostEvent) takeBack(points []Point) {
 	}
 	e.passed.Store(0)
 	select {
-	case <-e.woken: // a later wake does no harm: a wait checks whether it is over
+	case <-e.woken: // a late wake does no harm: a wait checks whether it is over
 	default:
 	}
 	points[0].Semaphore.keepHostEvent(e)

@@ -7,20 +7,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Producer does work in order, numbered 1, 2, 3, … It must be comparable. All methods may be called
-// from any thread, and none blocks.
+// A Producer does work in order, numbered 1, 2, 3, … It must be comparable. Its methods may be
+// called from any thread, and none blocks.
 type Producer interface {
-	// Want asks for the end of the work with a number to be noticed: somebody has parked until then. It
-	// is called with a semaphore's lock held and must not call this package.
+	// Want asks the producer to find out when the work with this number is over: somebody has
+	// parked until then. It is called with a semaphore's mutex held and must not call this package.
 	Want(seq uint64)
 
-	// Passed reports whether the work with a number is known to be over. It is called with a semaphore's
-	// lock held and must not call this package.
+	// Passed reports whether the work with this number is known to be over. It is called with a
+	// semaphore's mutex held and must not call this package.
 	Passed(seq uint64) bool
 
-	// Ask finds out whether the work with a number is over, and signals the semaphores of work that is:
-	// by Arrive or Fail. It is called without locks. It returns how to wait for the producer, or nil if
-	// there is no use in asking again.
+	// Ask finds out whether the work with this number is over, and signals the semaphores of work
+	// that is over, by Arrive or Fail. It is called without locks. It returns the policy of waiting
+	// for this producer, or nil if asking again is no use.
 	Ask(seq uint64, by Asker) *wake.Policy
 }
 
@@ -30,27 +30,27 @@ type Asker uint8
 const (
 	ByQuery  Asker = iota // a query, which asks once
 	ByWaiter              // a goroutine that waits, the first time
-	Again                 // the same, again without a pause; a busy producer may leave that out
-	ByPoller              // as Again, by a goroutine that stands in for the poller of all
+	Again                 // the same, again without a pause; a busy producer may skip this
+	ByPoller              // like Again, by a goroutine that stands in for the poller
 )
 
-// A Mark is a place in the work of a producer: behind the work with that number.
+// A Mark is a place in a producer's work: behind the work with this number.
 type Mark struct {
 	Producer Producer
 	Seq      uint64
 }
 
-// A Signal says that the work of a producer with a number, once it is over, signals a value. A late one
-// is signalled after the signals of that work: by a barrier behind it.
+// A Signal says that a producer's work with a number will signal a value when it is over. A late
+// signal is that of a barrier behind the work. It comes after the signals of the work itself.
 type Signal = points.Point[Producer]
 
 // A join is a late signal that comes behind the work of several producers.
 type join struct {
 	value uint64
-	marks []Mark // the first is that of the signal
+	marks []Mark // the first is the mark of the signal
 }
 
-// A Resolution says how a wait stands.
+// A Resolution is the state of a wait.
 type Resolution int
 
 const (
@@ -60,11 +60,12 @@ const (
 	Failed                    // the semaphore has failed
 )
 
-// Publish announces the signal of work that has just been issued. A late signal that comes behind the
-// work of several producers passes all of these marks as behind, beginning with its own; they are
-// copied. Publish returns the timepoints for which this is enough, and whether another timepoint waits,
-// for which somebody must ask the producer. It may wait for this value or a lower one, which this
-// signal may be the first to reach, or for a higher one, since the semaphore may fail.
+// Publish announces the signal of work that has just been issued. If a late signal comes behind the
+// work of several producers, behind has all their marks, its own first. Publish copies them. It
+// returns the timepoints that only needed a producer. wanted reports whether another timepoint
+// waits, so that somebody must ask the producer. Such a timepoint may wait for this value or a
+// lower one, which this signal may be the first to reach. It may also wait for a higher value,
+// because the semaphore may fail.
 func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasSignals)
@@ -89,10 +90,10 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 	return released, wanted
 }
 
-// Arrive raises the value because work that signals it is over. It covers the signals from first to
-// last of one producer, and raises the value to that of last. It returns the timepoints that this
-// releases, or why the signals are a mistake. If work that nothing orders behind this one has raised
-// the value further in the meantime, that is no mistake, and nothing changes.
+// Arrive raises the value because the work that signals it is over. It covers the signals of one
+// producer from first to last, and raises the value to that of last. It returns the timepoints that
+// this releases, or why the signals are a mistake. Unordered work may have raised the value further
+// in the meantime. That is no mistake, and nothing changes.
 func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,8 @@ func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	return released, nil
 }
 
-// addJoin notes what a late signal comes behind. It uses the memory of a join that is over.
+// addJoin records the marks that a late signal comes behind. It reuses the memory of a join that is
+// over.
 func (l *expected) addJoin(value uint64, behind []Mark) {
 	n := len(l.joins)
 	l.joins = slices.Grow(l.joins, 1)[:n+1]
@@ -135,8 +137,8 @@ func (l *expected) addJoin(value uint64, behind []Mark) {
 	j.value, j.marks = value, append(j.marks[:0], behind...)
 }
 
-// Forget removes what Publish was told of a signal behind several producers. The caller does that once
-// the value has been signalled.
+// Forget removes the marks that Publish was given for a signal behind several producers. The caller
+// calls it when the value has been signalled.
 func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +158,7 @@ func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	l.joins = l.joins[:last]
 }
 
-// marksOf returns all marks that a signal comes behind, or nil if these are only its own.
+// marksOf returns all marks that a signal comes behind, or nil if its own is the only one.
 func (l *expected) marksOf(p Signal) []Mark {
 	if p.Late {
 		for i := range l.joins {
@@ -169,9 +171,10 @@ func (l *expected) marksOf(p Signal) []Mark {
 	return nil
 }
 
-// Next finds how a wait for a value stands. If that is Ordered, it returns the lowest signal that
-// reaches the value. If this comes behind the work of several producers, Next calls joined with each
-// mark, unless joined is nil. The semaphore's lock is held then.
+// Next returns the state of a wait for a value. If the state is Ordered, Next also returns the
+// lowest signal that reaches the value. If that signal comes behind the work of several producers,
+// Next calls joined with each mark, unless joined is nil. It holds the semaphore's mutex during
+// these calls.
 func (s *Semaphore) Next(value uint64, joined func(Mark)) (Resolution, Signal) {
 	if value <= s.value.Load() {
 		return s.standing(), Signal{}
@@ -196,7 +199,7 @@ func (s *Semaphore) Next(value uint64, joined func(Mark)) (Resolution, Signal) {
 	return Unknown, Signal{}
 }
 
-// standing says how a wait stands whose value is reached, or whose semaphore has failed.
+// standing returns the state of a wait whose value is reached, or whose semaphore has failed.
 func (s *Semaphore) standing() Resolution {
 	if s.value.Load() == failedValue {
 		return Failed
@@ -204,8 +207,8 @@ func (s *Semaphore) standing() Resolution {
 	return Reached
 }
 
-// Outlook returns the value reached, which is above all others if the semaphore has failed, and the
-// lowest signal in flight that reaches a value, if there is one.
+// Outlook returns the current value, and the lowest signal in flight that reaches the given value,
+// if there is one. If the semaphore has failed, the current value is above all others.
 func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,8 +218,9 @@ func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool)
 	return s.value.Load(), next, issued
 }
 
-// next returns the work to ask about for a value: the work that signals it or, behind several
-// producers, work that is not over yet. If there is none it returns no producer.
+// next returns the work to ask about for a value. That is the work that signals the value. If
+// several producers must be waited for, it is work of one that is not over yet. If there is no such
+// work, the Producer is nil.
 func (s *Semaphore) next(value uint64) Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,8 +242,8 @@ func (s *Semaphore) next(value uint64) Mark {
 	return next
 }
 
-// Ask asks the producer that will reach a value how far it is. It returns how to wait for that, or nil
-// if there is no use in asking again.
+// Ask asks the producer that will reach a value. It returns the policy of waiting for it, or nil if
+// asking again is no use.
 func (s *Semaphore) Ask(value uint64, by Asker) *wake.Policy {
 	m := s.next(value)
 	if m.Producer == nil {
@@ -248,10 +252,11 @@ func (s *Semaphore) Ask(value uint64, by Asker) *wake.Policy {
 	return m.Producer.Ask(m.Seq, by)
 }
 
-// askAtOnce is how many producers a query asks at most. Further queries ask the others.
+// askAtOnce is the most producers that a query asks. Later queries ask the others.
 const askAtOnce = 8
 
-// askAll asks the producers of all signals in flight how far they are, that of the highest one first.
+// askAll asks the producers of all signals in flight, at most askAtOnce. It asks the producer of
+// the highest signal first.
 func (s *Semaphore) askAll() {
 	var asks [askAtOnce]points.Front[Producer]
 	n := 0

@@ -1,42 +1,44 @@
 package sema
 
-// A Waiter waits for several points at once, with a [Timepoint] for each. Its methods are called
-// without locks, by whoever has signalled the point.
+// A Waiter waits for several points at once, with a [Timepoint] for each. The goroutine that has
+// signalled the point calls its methods, without locks.
 type Waiter interface {
-	// Resolved is called once for each timepoint that is released, with the failure or nil. It reports
-	// whether this was the last and the waiter must be issued now. A waiter that is done at once
-	// returns the timepoints that this releases: the caller passes them on, without recursion, however
-	// long a chain of such waiters is.
+	// Resolved is called once for each released timepoint, with the failure or nil. It reports
+	// whether this was the last one and the waiter must be issued now. A waiter that completes at
+	// once returns the timepoints that this releases. The caller passes these on without recursion,
+	// however long a chain of such waiters is.
 	Resolved(err error) (ready bool, more *Timepoint)
 
-	// IssueHere issues a ready waiter on this thread, unless that may hold the thread up: then it
-	// reports false.
+	// IssueHere issues a ready waiter on this thread. If that may block the thread, it returns
+	// false instead.
 	IssueHere() bool
 
-	// HandOver gives ready waiters to the threads that issue them. It is called for the first waiter of
-	// a chain, and takes all: each timepoint of the chain has one waiter, and all are of one type. The
-	// chain ends with this call.
+	// HandOver gives ready waiters to the threads that issue them. It is called for the first
+	// waiter of a chain, and takes the whole chain: each timepoint belongs to another waiter, and
+	// all waiters are of one type. The caller must not use the chain afterwards.
 	HandOver(chain *Timepoint)
 }
 
 const (
-	// issueHere is how many waiters a signal of the host issues itself. Handing one over takes many
-	// times as long as issuing it. Of many, other threads issue the rest.
+	// issueHere is how many waiters a signal of the host issues itself. Handing one over costs many
+	// times as much as issuing it. If there are more, other threads issue them.
 	issueHere = 1
 
 	// handOver is how many waiters are handed over at a time.
 	handOver = 32
 )
 
-// Release passes timepoints on, for work that is over or has failed. It issues no waiter on this
-// thread. It calls functions on goroutines of their own, since the caller may have more to do.
+// Release passes on timepoints released by work that is over or has failed. It issues no waiter on
+// this thread. It calls functions on goroutines of their own, because the caller may have more to
+// do.
 func Release(list *Timepoint) { start(passOn(list, 0)) }
 
 // ReleaseIssuing is Release for a thread that may issue a waiter itself.
 func ReleaseIssuing(list *Timepoint) { start(passOn(list, issueHere)) }
 
-// ReleaseFromHost passes timepoints on, for a call of the program. It calls the functions itself, in
-// order, after all else. A function that does not return keeps no other from being called.
+// ReleaseFromHost passes on timepoints released by a call of the program. It calls the functions
+// itself, in order, after everything else. If one panics or ends the goroutine, the others are
+// called all the same.
 func ReleaseFromHost(list *Timepoint) { call(passOn(list, issueHere)) }
 
 // start calls functions on goroutines of their own.
@@ -55,7 +57,7 @@ func call(list *Timepoint) {
 func callOne(t *Timepoint) {
 	returned := false
 	defer func() {
-		if !returned { // it panics, or ends the goroutine
+		if !returned { // fn panics, or ends the goroutine
 			call(t.next)
 		}
 	}()
@@ -63,8 +65,8 @@ func callOne(t *Timepoint) {
 	returned = true
 }
 
-// passOn tells waiters and wakes goroutines. It issues so many waiters on this thread. It returns the
-// timepoints of functions, in order.
+// passOn tells waiters and wakes goroutines. It issues up to here waiters on this thread. It
+// returns the timepoints that have functions, in order.
 func passOn(list *Timepoint, here int) *Timepoint {
 	giveWay, woken := here > 0, false
 	var ready, functions List
@@ -105,8 +107,9 @@ func passOn(list *Timepoint, here int) *Timepoint {
 	return functions.first
 }
 
-// nothing is a goroutine that gives way to one that was just woken. Go runs the goroutine that became
-// ready last next on the same processor, and leaves it to that for some 80 µs, in case the present one
-// is about to block. With nothing in that place the woken goroutine is in the run queue, where an idle
-// processor takes it at once, even if the program goes on computing after its signal.
+// nothing is an empty goroutine that makes room for one that was just woken. Go runs the goroutine
+// that became ready last next on the same processor, and reserves it for that for some 80 µs, in
+// case the current goroutine is about to block. When nothing takes that place, the woken goroutine
+// moves to the run queue. There an idle processor takes it at once, even if the program goes on
+// computing after its signal.
 func nothing() {}

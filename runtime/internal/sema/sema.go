@@ -13,12 +13,12 @@ import (
 // MaxValue is the highest value of a semaphore.
 const MaxValue = math.MaxUint64 - 1
 
-// failedValue is stored as the value of a semaphore that has failed. Every valid value is below it, so
-// a test for a value that is not reached needs one load.
+// failedValue is the value of a semaphore that has failed. Every valid value is below it, so one
+// load tells whether a value is neither reached nor failed.
 const failedValue = math.MaxUint64
 
 var (
-	// ErrClosed is what a semaphore fails with when it is closed.
+	// ErrClosed is the failure of a semaphore that was closed.
 	ErrClosed = errors.New("closed")
 
 	// ErrValue is the error of a signal that does not raise its semaphore.
@@ -37,23 +37,24 @@ func (p Point) Reached() bool {
 	return p.Value <= now && now != failedValue
 }
 
-// Over reports whether a wait for the point is over: the value is reached, or the semaphore has failed.
+// Over reports whether a wait for the point is over: the value is reached or the semaphore has
+// failed.
 func (p Point) Over() bool { return p.Semaphore.value.Load() >= p.Value }
 
-// A Semaphore has a value that only grows. It can fail once, and then stays failed. The zero Semaphore
-// has value 0. It must not be copied. All methods may be called concurrently.
+// A Semaphore has a value that only grows. It can fail once, and then stays failed. The zero
+// Semaphore has value 0. It must not be copied. All methods may be called concurrently.
 type Semaphore struct {
 	// Tag and Notes are for the packages above. This package does not use them.
 	Tag   atomic.Uint32
 	Notes atomic.Pointer[any]
 
-	value   atomic.Uint64           // as far as the host knows; failedValue once it has failed
-	failure atomic.Pointer[failure] // stored before value becomes failedValue
-	final   uint64                  // the value when it failed; written before value becomes failedValue
-	flags   atomic.Uint32           // what list contains, readable without the lock; changed under mu
+	value   atomic.Uint64           // as far as the host knows; failedValue after a failure
+	failure atomic.Pointer[failure] // stored before value is failedValue
+	final   uint64                  // the last value; written before value is failedValue
+	flags   atomic.Uint32           // says what list contains, without the lock; changed under mu
 	soon    atomic.Bool             // see ExpectSoon
 
-	mu   sync.Mutex // protects the following field, and the record that it points to
+	mu   sync.Mutex // protects list and everything in it
 	list *expected  // made when it is first needed
 }
 
@@ -63,11 +64,11 @@ const (
 	hasWaiters             // timepoints wait
 )
 
-// expected is what will happen to a semaphore: who will signal it, and who waits for that.
+// An expected records the signals in flight of a semaphore, and the timepoints that wait for it.
 type expected struct {
-	signals points.Set[Producer] // of work that is issued and not known to be done
+	signals points.Set[Producer] // of work that was issued and is not known to be done
 	joins   []join               // the signals among them that come behind several producers
-	issued  timepointHeap        // timepoints that need the producer of their value to be issued
+	issued  timepointHeap        // timepoints that need a producer of their value
 	reach   timepointHeap        // timepoints that need their value to be reached
 	order   uint64               // of the next timepoint
 	idle    *hostEvent           // host events for goroutines that will park
@@ -78,14 +79,15 @@ type failure struct{ err error }
 
 var errClosed = fmt.Errorf("gpu: semaphore: %w", ErrClosed)
 
-// closed is the failure of every closed semaphore. It is made once, so closing allocates nothing.
+// closed is the failure of every closed semaphore. It is made once, so that closing allocates
+// nothing.
 var closed = failure{errClosed}
 
-// Init gives a semaphore that nobody uses yet a value to begin with.
+// Init sets the first value of a semaphore that nobody uses yet.
 func (s *Semaphore) Init(value uint64) { s.value.Store(value) }
 
-// Value returns the value reached, as far as the host knows, and whether the semaphore has failed. Then
-// the value means nothing.
+// Value returns the value reached, as far as the host knows, and whether the semaphore has failed.
+// After a failure the value has no meaning.
 func (s *Semaphore) Value() (now uint64, failed bool) {
 	now = s.value.Load()
 	return now, now == failedValue
@@ -99,8 +101,8 @@ func (s *Semaphore) Failed() error {
 	return s.failure.Load().err
 }
 
-// Query returns the value reached and the failure, if there is one. If signals are in flight it asks
-// their producers first. It does not block.
+// Query returns the value reached, and the failure or nil. If signals are in flight, it first asks
+// their producers. It does not block.
 func (s *Semaphore) Query() (uint64, error) {
 	if s.flags.Load()&hasSignals == 0 {
 		if v := s.value.Load(); v != failedValue {
@@ -110,7 +112,7 @@ func (s *Semaphore) Query() (uint64, error) {
 	return s.query()
 }
 
-// query is Query where the value alone is not the answer.
+// query is the slow part of Query.
 func (s *Semaphore) query() (uint64, error) {
 	if s.flags.Load()&hasSignals != 0 {
 		s.askAll()
@@ -121,9 +123,10 @@ func (s *Semaphore) query() (uint64, error) {
 	return s.final, s.failure.Load().err
 }
 
-// Signal raises the value from the host, as [Semaphore.Raise] does, and passes on what that releases.
+// Signal raises the value from the host, like [Semaphore.Raise], and passes on the released
+// timepoints.
 func (s *Semaphore) Signal(value uint64) error {
-	// Whoever adds to the list sets flags first and looks at the value then.
+	// A goroutine that adds to the list first sets flags and then reads the value.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
 		if s.flags.Load() != 0 {
 			ReleaseFromHost(s.passTo(value))
@@ -139,9 +142,9 @@ func (s *Semaphore) signalSlowly(value uint64) error {
 	return err
 }
 
-// Raise raises the value from the host and returns the timepoints that this releases. The value must
-// not be above [MaxValue]. A value that is not above the present one is refused with [ErrValue]. A
-// failed semaphore returns its failure. Neither changes anything.
+// Raise raises the value from the host and returns the released timepoints. The value must not be
+// above [MaxValue]. If it is not above the current value, the error is [ErrValue]. If the semaphore
+// has failed, the error is its failure. With an error nothing changes.
 func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	for {
 		now := s.value.Load()
@@ -159,14 +162,14 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	}
 }
 
-// Backward returns the error of a signal of p while the semaphore is at now.
+// Backward returns the error of signalling p while the semaphore is at now.
 func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
 
 func backward(value uint64, name string, now uint64) error {
 	return fmt.Errorf("signal %d of %s, which is at %d: %w", value, name, now, ErrValue)
 }
 
-// passTo returns the timepoints that a value which the host has signalled releases.
+// passTo returns the timepoints that a signal of the host releases.
 func (s *Semaphore) passTo(value uint64) *Timepoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,16 +181,17 @@ func (s *Semaphore) passTo(value uint64) *Timepoint {
 	return released
 }
 
-// reached removes the timepoints up to a value. The caller holds the semaphore's mu.
+// reached removes the timepoints up to a value and returns them. The caller holds the semaphore's
+// mu.
 func (l *expected) reached(value uint64) *Timepoint {
 	return l.issued.pop(value, l.reach.pop(value, nil))
 }
 
-// Fail makes the semaphore fail with err and returns the timepoints that this releases, with err. If
-// the semaphore has failed before, nothing changes.
+// Fail makes the semaphore fail with err and returns the released timepoints, each with err. If the
+// semaphore has failed before, nothing changes.
 func (s *Semaphore) Fail(err error) *Timepoint { return s.fail(&failure{err}) }
 
-// Close makes the semaphore fail with [ErrClosed], as [Semaphore.Fail] does. It allocates nothing.
+// Close makes the semaphore fail with [ErrClosed], like [Semaphore.Fail]. It allocates nothing.
 func (s *Semaphore) Close() *Timepoint { return s.fail(&closed) }
 
 func (s *Semaphore) fail(why *failure) *Timepoint {
@@ -216,8 +220,8 @@ func (s *Semaphore) fail(why *failure) *Timepoint {
 	return released
 }
 
-// expect returns the list for a caller that is about to add what flag stands for. From then on every
-// signal looks at the list. The caller holds mu.
+// expect returns the list to a caller that is about to add an entry of the kind of flag. From then
+// on every signal looks at the list. The caller holds mu.
 func (s *Semaphore) expect(flag uint32) *expected {
 	if s.list == nil {
 		s.list = new(expected)
@@ -228,7 +232,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 	return s.list
 }
 
-// settle makes flags say what the list contains. The caller holds mu.
+// settle sets flags according to the list. The caller holds mu.
 func (s *Semaphore) settle() {
 	flags := uint32(0)
 	if l := s.list; l != nil {
@@ -244,8 +248,9 @@ func (s *Semaphore) settle() {
 	}
 }
 
-// ExpectSoon notes that a thread has been asked to issue work that signals the semaphore. A goroutine
-// that waits asks on for a moment before it parks, though there is no producer to ask yet.
+// ExpectSoon notes that a thread has been asked to issue work that will signal the semaphore. A
+// goroutine that waits then asks for a moment before it parks, although there is no producer to ask
+// yet.
 func (s *Semaphore) ExpectSoon() {
 	if !s.soon.Load() {
 		s.soon.Store(true)
@@ -275,8 +280,8 @@ func (s *Semaphore) Name() string {
 	return s.list.name
 }
 
-// String returns how messages mention the semaphore: semaphore "name", or "a semaphore" if it has no
-// name.
+// String returns the semaphore as messages mention it: semaphore "name", or "a semaphore" if it has
+// no name.
 func (s *Semaphore) String() string { return mention(s.Name()) }
 
 func mention(name string) string {
@@ -286,7 +291,7 @@ func mention(name string) string {
 	return fmt.Sprintf("semaphore %q", name)
 }
 
-// Waiting returns how many timepoints are with the semaphore.
+// Waiting returns how many timepoints the semaphore has.
 func (s *Semaphore) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,39 +5,39 @@ type Timepoint struct {
 	value  uint64
 	order  uint64 // among timepoints of the same value: first come, first served
 	index  int    // in the semaphore's heap, or -1; protected by the semaphore's mu
-	issued bool   // it needs the producer of the value to be issued; else the value must be reached
+	issued bool   // it only needs a producer of the value
 	on     *Semaphore
 
-	// Who is told: one of these.
+	// One of these is told.
 	waiter Waiter
 	fn     func(error) // called once, without locks
 	host   *hostEvent
 
 	next *Timepoint // in a chain, or in a pool
-	err  error      // the failure that it was released with
+	err  error      // the failure that released it
 }
 
 // Until says when a timepoint is released.
 type Until uint8
 
 const (
-	UntilIssued      Until = iota // work that signals the value has been issued, or the value is reached
+	UntilIssued      Until = iota // a producer has been issued, or the value is reached
 	UntilReached                  // the value is reached; the producers are asked until then
-	UntilReachedLazy              // the value is reached; no producer is asked on account of this
+	UntilReachedLazy              // the value is reached; no producer is asked for this timepoint
 )
 
-// Init makes a timepoint of a waiter ready to be registered. No semaphore may have it.
+// Init prepares a timepoint of a waiter for Register. No semaphore may have it.
 func (t *Timepoint) Init(w Waiter) { t.waiter, t.index = w, -1 }
 
-// Waiter returns the waiter that the timepoint belongs to.
+// Waiter returns the waiter that owns the timepoint.
 func (t *Timepoint) Waiter() Waiter { return t.waiter }
 
 // Next returns the next timepoint of a chain.
 func (t *Timepoint) Next() *Timepoint { return t.next }
 
-// Register leaves a timepoint with the semaphore until it is released. Then it returns Unknown. If
-// there is nothing to wait for it says so, and the semaphore does not keep the timepoint. It returns
-// Ordered only for [UntilIssued].
+// Register leaves a timepoint with the semaphore until it is released, and returns Unknown. If the
+// wait is over already, Register returns its state instead, and the semaphore does not keep the
+// timepoint. It returns Ordered only for [UntilIssued].
 func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution {
 	if value <= s.value.Load() {
 		return s.standing()
@@ -74,7 +74,7 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution
 	return how
 }
 
-// Cancel takes back a registered timepoint. It reports false if the timepoint has been released, or is
+// Cancel takes back a registered timepoint. It returns false if the timepoint was released or is
 // being released.
 func (t *Timepoint) Cancel() bool {
 	s := t.on
@@ -92,8 +92,9 @@ func (t *Timepoint) Cancel() bool {
 	return true
 }
 
-// OnReached calls fn once: with nil when the value is reached, or with the failure. It calls fn itself
-// if that is so already. Cancel takes the request back and reports whether it was in time.
+// OnReached calls fn once: with nil when the value is reached, or with the failure. If the wait is
+// over already, OnReached calls fn itself. cancel takes the request back and reports whether it was
+// in time.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	t := &Timepoint{fn: fn, index: -1}
 	switch s.Register(value, t, UntilReached) {
@@ -107,7 +108,7 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return TooLate
 }
 
-// TooLate is a cancel function that takes nothing back.
+// TooLate is a cancel function that takes nothing back. It returns false.
 func TooLate() bool { return false }
 
 // A List gathers released timepoints, in order.
@@ -189,7 +190,7 @@ func (h *timepointHeap) pop(value uint64, rest *Timepoint) *Timepoint {
 	}
 	var first *Timepoint
 	end := &first
-	if h.inOrder(value) { // many timepoints have mostly come in order
+	if h.inOrder(value) { // timepoints mostly come in order
 		for i, t := range *h {
 			t.index = -1
 			*end, end = t, &t.next
@@ -205,8 +206,8 @@ func (h *timepointHeap) pop(value uint64, rest *Timepoint) *Timepoint {
 	return first
 }
 
-// inOrder reports whether all timepoints are up to a value and lie in order. It looks at none that will
-// not be popped.
+// inOrder reports whether all timepoints are up to a value and lie in order. It stops at the first
+// one that is not.
 func (h timepointHeap) inOrder(value uint64) bool {
 	for i, t := range h {
 		if t.value > value || i > 0 && h.less(i, i-1) {

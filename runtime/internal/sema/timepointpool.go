@@ -5,13 +5,13 @@ import "sync"
 // PoolStats counts the timepoints of a pool.
 type PoolStats struct {
 	Made int // ever
-	Held int // that exist: Trim drops others
-	Free int // that are not in use
+	Held int // that exist; Trim drops free ones
+	Free int // not in use
 }
 
 // A TimepointPool recycles the timepoints of waiters. The zero TimepointPool is empty.
 type TimepointPool struct {
-	mu    sync.Mutex // protects the following fields
+	mu    sync.Mutex // protects the following fields; a leaf
 	free  *Timepoint
 	stats PoolStats
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// ErrEnded is the error of a wait whose context has ended. Callers replace it: see [Point.Over] and
-// [Semaphore.Outlook].
+// ErrEnded is the error of a wait whose context has ended. Callers replace it with a better error:
+// see [Point.Over] and [Semaphore.Outlook].
 var ErrEnded = errors.New("gpu: wait: the context has ended")
 
-// Wait waits until all points are reached, or one of them unless all is set. It returns the index of
-// the first point that is reached, or -1. It ends with the failure of a semaphore if there is one, and
-// with [ErrEnded] when the context ends. A failure goes before a point that is reached. If the context
-// has ended already, Wait asks the producers once.
+// Wait waits until all points are reached or, if all is not set, one of them. It returns the index
+// of the first point that is reached, or -1. If a semaphore fails it returns the failure, even if a
+// point is reached. When the context ends it returns [ErrEnded]. If the context has ended before
+// the call, Wait asks the producers once.
 func Wait(ctx context.Context, points []Point, all bool) (index int, err error) {
 	if ctx.Err() != nil {
 		return askOnce(points, all)
@@ -25,7 +25,7 @@ func Wait(ctx context.Context, points []Point, all bool) (index int, err error) 
 	return parkUntil(ctx, points, all)
 }
 
-// standing reports whether a wait is over.
+// standing reports whether a wait is over, and its result.
 func standing(points []Point, all bool) (over bool, index int, err error) {
 	short := 0
 	index = -1
@@ -45,7 +45,7 @@ func standing(points []Point, all bool) (over bool, index int, err error) {
 	return index >= 0 || len(points) == 0, index, nil
 }
 
-// askOnce is Wait with a context that has ended. Programs poll so.
+// askOnce is Wait with a context that has ended. Programs use this to poll.
 func askOnce(points []Point, all bool) (int, error) {
 	for _, p := range points {
 		if p.Over() {
@@ -62,8 +62,8 @@ func askOnce(points []Point, all bool) (int, error) {
 	return -1, ErrEnded
 }
 
-// askUntil waits by asking the producers, as long as that makes sense, and reports whether the wait is
-// over.
+// askUntil waits by asking the producers, until its policy says to park. It reports whether the
+// wait is over.
 func askUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
 	var w wake.Waiter
 	defer w.End()
@@ -98,7 +98,7 @@ func askUntil(ctx context.Context, points []Point, all bool) (over bool, index i
 	}
 }
 
-// anySoon reports whether work that signals one of the points may be about to be issued.
+// anySoon reports whether work that signals one of the points may be issued soon.
 func anySoon(points []Point) bool {
 	for _, p := range points {
 		if p.Semaphore.soon.Load() {
@@ -131,7 +131,7 @@ func parkUntil(ctx context.Context, points []Point, all bool) (int, error) {
 }
 
 // WaitIssued waits until work that signals the value has been issued, the value is reached, the
-// semaphore fails, or the context ends. The errors are those of [Wait].
+// semaphore fails, or the context ends. Its errors are those of [Wait].
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	if over, err := s.issued(value); over {
 		return err

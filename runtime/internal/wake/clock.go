@@ -5,14 +5,17 @@ import (
 	"time"
 )
 
-// A Clock tells the time and lets it pass.
+// A Clock tells the time and lets it pass. Nap returns false if a thread cannot sleep for less than
+// a millisecond.
 type Clock interface {
 	Now() time.Time
-	Since(t time.Time) time.Duration                          // takes half as long as Now
-	Still(now time.Time) bool                                 // time passes only while nobody runs
-	Yield()                                                   // lets other goroutines run
-	Nap(d time.Duration) bool                                 // has the thread sleep, and is false where it cannot for less than a millisecond
-	Sleep(d time.Duration, wake <-chan struct{}) (woken bool) // waits for so long, or to be woken
+	Since(t time.Time) time.Duration // costs half as much as Now
+	Still(now time.Time) bool        // time passes only while no goroutine runs
+	Yield()                          // lets other goroutines run
+	Nap(d time.Duration) bool        // sleeps in the thread; false if it cannot
+
+	// Sleep waits for d, or until woken.
+	Sleep(d time.Duration, wake <-chan struct{}) (woken bool)
 }
 
 // System is Go's clock.
@@ -22,7 +25,7 @@ func (System) Now() time.Time { return time.Now() }
 
 func (System) Since(t time.Time) time.Duration { return time.Since(t) }
 
-// Still knows a bubble of testing/synctest by its times, which lack the reading of the monotonic clock that others have.
+// Still recognizes a testing/synctest bubble by its times: they have no monotonic clock reading.
 func (System) Still(now time.Time) bool { return now == now.Round(0) }
 
 func (System) Yield() { runtime.Gosched() }
@@ -34,7 +37,8 @@ func (System) Nap(d time.Duration) bool {
 	return canNap
 }
 
-// Sleep takes a timer, which on Linux is late by up to a millisecond if the process has nothing else to do.
+// Sleep uses a timer. On Linux it is up to a millisecond late if the process has nothing else to
+// do.
 func (System) Sleep(d time.Duration, wake <-chan struct{}) (woken bool) {
 	t := time.NewTimer(d)
 	select {
@@ -46,10 +50,11 @@ func (System) Sleep(d time.Duration, wake <-chan struct{}) (woken bool) {
 	}
 }
 
-// Bubbled reports whether the caller is in a bubble of testing/synctest. What it makes there must not be used outside.
+// Bubbled reports whether the caller is in a testing/synctest bubble. Things made there, such as
+// channels, must not be used outside.
 func Bubbled() bool { return System{}.Still(time.Now()) }
 
-// known returns Go's clock for none.
+// known returns c, or Go's clock if c is nil.
 func known(c Clock) Clock {
 	if c == nil {
 		return System{}

@@ -5,13 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// A Count counts what is under way, and has one goroutine at a time wait until that is nothing. The zero value counts nothing yet.
+// A Count counts things that are under way. One goroutine at a time may wait until it is zero. The
+// zero Count is at zero.
 type Count struct {
 	n    atomic.Int64
-	none atomic.Pointer[chan struct{}] // of who waits
+	none atomic.Pointer[chan struct{}] // of the waiter
 }
 
-// Add counts n more, or with a negative number less.
+// Add adds n, which may be negative.
 func (c *Count) Add(n int) {
 	if c.n.Add(int64(n)) == 0 {
 		if none := c.none.Load(); none != nil {
@@ -20,10 +21,11 @@ func (c *Count) Add(n int) {
 	}
 }
 
-// Load returns how much is under way.
+// Load returns the count.
 func (c *Count) Load() int { return int(c.n.Load()) }
 
-// Wait waits until nothing is under way, also of what begins meanwhile, and reports false if the context ends before.
+// Wait waits until the count is zero, including things that begin meanwhile. It returns false if
+// the context ends first.
 func (c *Count) Wait(ctx context.Context) bool {
 	none := make(chan struct{}, 1)
 	for c.none.Store(&none); c.n.Load() != 0; {

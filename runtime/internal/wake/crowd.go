@@ -2,21 +2,23 @@ package wake
 
 import "sync/atomic"
 
-// A Crowd is those who ask a stream how far it is while others give it work. Drivers let one call in at a time, and to ask takes as
-// long as to issue, so those who ask again and again leave the driver to the others for some rounds.
+// A Crowd makes goroutines that ask a stream again and again leave the driver to others that give
+// the stream work. Drivers let one call in at a time, and asking takes as long as issuing. So
+// goroutines that ask again skip some rounds.
 type Crowd struct {
-	seen  atomic.Uint64 // of what was issued, by those who ask again
-	rests atomic.Int32  // for so many rounds they do not
+	seen  atomic.Uint64 // how much was issued when somebody last asked again
+	rests atomic.Int32  // rounds still to skip
 }
 
-// For how many rounds a waiter does not ask, and for how many who asks for longer.
+// How many rounds a waiter skips, and how many the poller or a waiter that stands for it.
 const (
 	WaiterRests = 16
 	PollerRests = 4 * WaiterRests
 )
 
-// Rests reports whether whoever asks again, without a pause, is not to ask in this round: something was issued since the last, or is being
-// issued. It does not report that for more than so many rounds in a row.
+// Rests reports whether a caller that asks again, without a pause, must skip this round: something
+// was issued since the last round, or is being issued. It returns true at most rounds times in a
+// row.
 func (c *Crowd) Rests(again bool, issued uint64, issuing bool, rounds int32) bool {
 	if !again {
 		c.seen.Store(issued)

@@ -5,17 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// Processors counts how many of Go's processors are kept by goroutines that wait and do not let others run. Devices that are opened
-// together share one.
+// Processors counts the processors of Go that waiting goroutines keep, without letting others run.
+// Devices that were opened together share one.
 type Processors struct{ kept atomic.Int32 }
 
-// A processor may be kept for a moment if that is one of so many, and for longer if it is one of more.
+// A processor may be kept for a moment if at most one in briefKeep is kept, and for longer if at
+// most one in longKeep is.
 const (
 	briefKeep = 2
 	longKeep  = 4
 )
 
-// keep reports whether one more may be kept, until give: of so many one.
+// keep keeps one more processor, until give, if at most one in of is kept then. It reports whether
+// it did.
 func (p *Processors) keep(of int) bool {
 	if of*int(p.kept.Add(1)) <= runtime.GOMAXPROCS(0) {
 		return true
@@ -24,10 +26,10 @@ func (p *Processors) keep(of int) bool {
 	return false
 }
 
-// may is keep for who keeps one already.
+// may reports whether at most one in of is kept, for a caller that keeps one already.
 func (p *Processors) may(of int) bool { return of*int(p.kept.Load()) <= runtime.GOMAXPROCS(0) }
 
 func (p *Processors) give() { p.kept.Add(-1) }
 
-// Kept returns how many are kept.
+// Kept returns how many processors are kept.
 func (p *Processors) Kept() int { return int(p.kept.Load()) }

@@ -8,15 +8,16 @@ import (
 	"unsafe"
 )
 
-// A sleeper is a thread that sleeps in the kernel. A goroutine that is locked to a thread and waits for a channel is woken by some
-// other thread, which must be woken first, and gives it its processor: twice the time, tens of microseconds more in a virtual
-// machine.
+// A sleeper is a thread that sleeps in the kernel. If a locked goroutine waits for a channel
+// instead, another thread has to be woken first, which wakes it and gives it a processor. That
+// takes twice as long, and tens of microseconds more in a virtual machine.
 type sleeper struct {
-	word  atomic.Uint32 // 1 while it sleeps, or is about to
-	limit time.Duration // 0 is sleepLimit
+	word  atomic.Uint32 // 1 while the thread sleeps, or is about to
+	limit time.Duration // 0 means sleepLimit
 }
 
-// sleepLimit is how long a thread sleeps at the most. Go's monitor leaves a processor to who does not use it no longer than that.
+// sleepLimit is how long a thread sleeps at most. Go's monitor leaves a processor to a thread that
+// does not use it no longer than that.
 const sleepLimit = 10 * time.Millisecond
 
 const (
@@ -24,10 +25,10 @@ const (
 	futexWake = 129 // FUTEX_WAKE_PRIVATE
 )
 
-// sleep waits for a channel on which something is sent before rouse is called. It reports false, and has waited for a short time or
-// not at all, where that is better left to Go.
+// sleep waits for an element of the channel wake. The sender must call rouse afterwards. sleep
+// returns false, after a short wait or none, if parking the goroutine is better.
 func (s *sleeper) sleep(wake <-chan struct{}, of *Processors) bool {
-	if !of.keep(longKeep) { // which Go takes away where others need it, and after some time anyway
+	if !of.keep(longKeep) { // Go takes it away if others need it, and after some time anyway
 		return false
 	}
 	defer of.give()
@@ -49,7 +50,7 @@ func (s *sleeper) sleep(wake <-chan struct{}, of *Processors) bool {
 	}
 }
 
-// sleeps reports whether it does.
+// sleeps reports whether the thread sleeps.
 func (s *sleeper) sleeps() bool { return s.word.Load() != 0 }
 
 // rouse wakes the thread if it sleeps.

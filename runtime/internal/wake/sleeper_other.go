@@ -2,7 +2,7 @@
 
 package wake
 
-// A sleeper does not sleep.
+// A sleeper does not sleep on this system.
 type sleeper struct{}
 
 func (*sleeper) sleep(<-chan struct{}, *Processors) bool { return false }

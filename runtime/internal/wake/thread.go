@@ -2,9 +2,9 @@ package wake
 
 import "sync/atomic"
 
-// A Thread is one that a goroutine is locked to, and waits for something to do. To wake it takes longer than many a thing that it does, so
-// after it has done something it lingers: it does not let go of its processor for some time. Then it sleeps in the kernel, where it can,
-// and at last it parks as other goroutines do.
+// A Thread is an OS thread whose locked goroutine waits for work. Waking it takes longer than many
+// pieces of work. So after work it lingers: it keeps its processor for some time. Later it sleeps
+// in the kernel, if the system allows that, and at last it parks like other goroutines.
 type Thread struct {
 	policy  *Policy
 	wake    chan struct{}
@@ -15,23 +15,24 @@ type Thread struct {
 
 func NewThread(p *Policy) *Thread { return &Thread{policy: p, wake: make(chan struct{}, 1)} }
 
-// Signal has it look for something to do.
+// Signal has the thread look for work.
 func (t *Thread) Signal() {
 	Nudge(t.wake)
 	t.sleeper.rouse()
 }
 
-// Attends reports whether it lingers, and so asks the device for others.
+// Attends reports whether the thread lingers, and so asks the device on behalf of others.
 func (t *Thread) Attends() bool { return t.attends.Load() }
 
-// Parked reports whether it has parked: then who wakes it should let it run.
+// Parked reports whether the thread has parked. A goroutine that wakes it then should let it run.
 func (t *Thread) Parked() bool { return t.parked.Load() }
 
-// Rests reports whether it has parked, or sleeps.
+// Rests reports whether the thread has parked or sleeps.
 func (t *Thread) Rests() bool { return t.parked.Load() || t.sleeper.sleeps() }
 
-// Wait waits for a signal, and may return without one. worked says that it has done something since it waited before. ask asks the
-// device for those who wait for it, if there are any.
+// Wait waits for a signal, and may return without one. worked says that the thread did some work
+// since it last waited. ask asks the device on behalf of waiters, and reports whether there are
+// any.
 func (t *Thread) Wait(worked bool, ask func() (asked bool)) {
 	clock := t.policy.clock()
 	switch {
@@ -47,9 +48,10 @@ func (t *Thread) Wait(worked bool, ask func() (asked bool)) {
 	t.parked.Store(false)
 }
 
-// linger waits without giving the thread away, a few times as long as other waits ask, where there are processors enough. If somebody
-// waits for the thread's work meanwhile, and does so himself without a pause, it asks the device in his place, and goes on as long as he
-// would: what there is to complete is in this processor's caches.
+// linger waits without giving up the thread, a few times as long as other waits spin, if enough
+// processors are free. If somebody waits for the thread's work meanwhile, and would ask without a
+// pause, linger asks the device for that waiter, and goes on as long as the waiter would: the data
+// of the work to complete is in this processor's caches.
 func (t *Thread) linger(ask func() (asked bool)) {
 	p := t.policy
 	if !p.Processors.keep(briefKeep) {
@@ -70,7 +72,7 @@ func (t *Thread) linger(ask func() (asked bool)) {
 		switch asked := ask(); {
 		case asked:
 			asks = true
-		case asks: // whoever waited may soon have more
+		case asks: // the waiter may soon have more work
 			asks, start = false, clock.Now()
 		}
 		if n%64 != 0 {

@@ -2,28 +2,33 @@ package wake
 
 import "time"
 
-// A Waiter is a goroutine that waits by asking, as long as that makes sense. The zero value has not asked yet. End must be called when
-// it has waited.
+// A Waiter is a goroutine that waits by asking, as long as that is worth it. The zero Waiter has
+// not asked yet. Call End after the wait.
 type Waiter struct {
 	start  time.Time
 	still  bool
 	rounds int
-	stands *Policy       // for the poller of this device
-	keeps  *Policy       // a processor, for this device's sake
-	tried  bool          // it has kept one, and then yielded, for long; it has not asked since
-	next   time.Duration // after the start, when it yields
+	stands *Policy // the waiter stands for the poller of this device
+	keeps  *Policy // the waiter keeps a processor because of this device
+	// tried says that the waiter kept a processor, that its last yield took long, and that it has
+	// not asked since.
+	tried bool
+	next  time.Duration // when it yields, counted from start
 }
 
-// hope is how long a waiter does not park though there is nobody to ask yet: for a channel's thread to issue a group takes about that.
+// hope is how long a waiter asks although there is no producer to ask yet. A channel's thread takes
+// about that long to issue a group.
 const hope = 50 * time.Microsecond
 
 const (
-	dearTurn = Slice / 50 // many times what it takes on a goroutine that is not locked, if nobody else wants to run
-	tryAgain = 64         // after so many yields that took long
+	dearTurn = Slice / 50 // many times the cost of a yield on an unlocked goroutine
+	tryAgain = 64         // slow yields until waiters keep a processor again
 )
 
-// Again reports whether a waiter that has asked in vain is to ask again, and lets others run before if that is due. Else it is to park.
-// p is the policy of the device that it has asked, of several the one with the longest Spin; it is nil if there is none yet, but soon will be.
+// Again reports whether a waiter that has asked in vain must ask again, and first lets others run
+// if that is due. Otherwise the waiter must park. p is the policy of the device that it has asked,
+// with several devices the one with the longest Spin. p is nil if there is no device to ask yet,
+// but soon will be.
 func (w *Waiter) Again(p *Policy) bool {
 	spin, clock := hope, p.clock()
 	if p != nil {
@@ -46,7 +51,7 @@ func (w *Waiter) Again(p *Policy) bool {
 		return w.rounds < stillRounds
 	case past <= spin || w.stands != nil && w.stands == p && past <= p.Poll:
 	case p != nil && w.stands != p && past <= p.Poll && p.stand():
-		w.leave() // another one, for which there is nothing left to wait
+		w.leave() // the other device, for which nothing is left to wait for
 		w.stands = p
 	default:
 		return false
@@ -59,10 +64,11 @@ func (w *Waiter) Again(p *Policy) bool {
 	return true
 }
 
-// yield lets others run. On a locked goroutine that takes as long as many a piece of work of a device, so where it has taken long, and
-// processors are left, a waiter keeps its own, and yields once in a slice. But to yield may have taken long because others
-// ran, and they may be what is waited for: if a wait that began so ends as soon as it yields, waiters yield each time again, and try
-// once more after many yields that take long.
+// yield lets others run. On a locked goroutine a yield takes as long as many pieces of a device's
+// work. So if yields take long and processors are free, waiters keep their processors, and yield
+// once in a Slice. But a yield may take long because others run, and the wait may be for them. If a
+// wait with a kept processor ends as soon as it yields, waiters yield each time again. They keep
+// processors again after more than tryAgain slow yields.
 func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	if w.keeps == nil && p.keep.Load() == 1 && p.Processors.keep(briefKeep) {
 		w.keeps = p
@@ -72,7 +78,7 @@ func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 		return
 	}
 	clock.Yield()
-	if w.keeps == nil && w.rounds%8 != 1 { // to look at the clock takes as long as to yield when nobody else wants to run
+	if w.keeps == nil && w.rounds%8 != 1 { // reading the clock costs as much as a yield
 		return
 	}
 	now := clock.Since(w.start)
@@ -92,13 +98,13 @@ func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	}
 }
 
-// Asked returns how often it has asked before.
+// Asked returns how often the waiter has asked.
 func (w *Waiter) Asked() int { return w.rounds }
 
-// Stands reports whether it stands for a poller.
+// Stands reports whether the waiter stands for a poller.
 func (w *Waiter) Stands() bool { return w.stands != nil }
 
-// End says that it does not ask any more.
+// End says that the waiter does not ask any more.
 func (w *Waiter) End() {
 	w.leave()
 	if w.tried {

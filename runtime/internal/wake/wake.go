@@ -1,26 +1,32 @@
-// Package wake is how package gpu waits: for devices, which nobody tells the host about, and for other goroutines. It knows neither.
+// Package wake implements waiting: for devices, which do not notify the host, and for other
+// goroutines. It knows neither.
 //
-// A device is asked again and again how far it is. Somebody who does that without a pause sees the end of work at once, and keeps a
-// processor busy; a goroutine that has parked must be woken, which takes many times as long as short work does. So a wait goes like this:
+// A device is asked again and again. A goroutine that asks without a pause sees the end of work at
+// once, but keeps a processor busy. A parked goroutine must be woken, which takes many times as
+// long as short work. So a wait has these steps:
 //
 //  1. A [Waiter] asks the device itself for [Policy.Spin].
-//  2. Then it parks, and the device's [Poller] asks on behalf of all that have: without a pause for [Policy.Poll] since it last found
-//     something new, and then in [Pauses], which grow with the time that has passed, from some microseconds to a millisecond.
-//  3. If nobody has parked, a waiter stands for the poller instead: it goes on asking itself for as long as the poller would. There is one
-//     at a time.
-//  4. Where a [Thread] belongs to the work, as a channel's does, waiters leave the asking to it while it has nothing else to do.
+//  2. Then it parks, and the device's [Poller] asks on behalf of all parked goroutines. It asks
+//     without a pause for [Policy.Poll] since it last found something done. Then it asks in
+//     [Pauses], which grow from some microseconds to a millisecond.
+//  3. If nobody has parked, a waiter stands for the poller: it goes on asking for as long as the
+//     poller would. There is one such waiter at a time.
+//  4. If a [Thread] belongs to the work, such as a channel's, waiters leave asking to it while it
+//     has nothing else to do.
 //
-// A goroutine that asks yields in between. That is cheap, but not on a goroutine that is locked to its
-// thread. There a [Waiter] yields once in a [Slice], unless yielding is what ends waits, as for a
-// device that is goroutines itself. Who keeps a processor like
-// that counts in [Processors], of which no more than a half may be kept for a moment, and a quarter for longer. Who asks again leaves a
-// device alone for some rounds while others give it work: that is [Crowd].
+// A goroutine that asks yields in between. A yield is cheap, except on a goroutine that is locked
+// to its thread. There a [Waiter] yields once in a [Slice], unless the yields are what ends its
+// waits, as with a device that is itself made of goroutines. [Processors] counts the processors
+// that are kept that way: at most half of them for a moment, and a quarter for longer. Goroutines
+// that ask again skip some rounds while others give the device work: see [Crowd].
 //
-// Goroutines that wait for each other are told: by a channel, or by a [Count]. [Until] and [Lock] look again in pauses, for what nobody could tell.
+// Goroutines that wait for each other are woken, by a channel or a [Count]. [Until] and [Lock]
+// check in pauses, for conditions that nobody can signal.
 //
-// In a bubble of testing/synctest no time passes while somebody runs, so nobody asks there for a time without a pause, keeps a processor, or
-// has his thread sleep: waits park soon, and the pauses are timers, longer ones than elsewhere since each costs the same work. [Clock.Still]
-// says where that is so; nothing else depends on it.
+// In a testing/synctest bubble no time passes while a goroutine runs. There nobody asks without a
+// pause for a time, keeps a processor, or has its thread sleep. Waits park soon. The pauses are
+// timers, and longer than elsewhere, because each costs the same work. [Clock.Still] detects a
+// bubble; nothing else depends on it.
 package wake
 
 import (
@@ -28,23 +34,26 @@ import (
 	"time"
 )
 
-// Slice is for how long a processor is kept at a time where to yield is dear.
+// Slice is how long a waiter keeps a processor between two yields where yields are slow.
 const Slice = 100 * time.Microsecond
 
-// stillRounds is how often somebody asks without a pause where time stands still.
+// stillRounds is how often a goroutine asks without a pause where time stands still.
 const stillRounds = 256
 
-// A Policy is how a device is waited for.
+// A Policy says how to wait for a device.
 type Policy struct {
-	Spin time.Duration // how long a waiter asks by itself; not positive: it parks at once
-	Poll time.Duration // how long the device is asked without a pause on behalf of those who have parked, or by one who stands for the poller
+	Spin time.Duration // how long a waiter asks by itself; if not positive, it parks at once
+	// Poll is how long the poller, or a waiter that stands for it, asks without a pause.
+	Poll time.Duration
 
-	Parked     func() bool // whether somebody has parked
+	Parked     func() bool // reports whether somebody has parked
 	Processors *Processors
 	Clock      Clock // nil is Go's
 
-	stood atomic.Bool  // a waiter stands for the poller
-	keep  atomic.Int32 // 1: waiters keep their processors; less: so often less to yield has taken long. See Waiter.yield
+	stood atomic.Bool // a waiter stands for the poller
+	// keep is 1 if waiters keep their processors. If it is less, it becomes 1 after 1-keep slow
+	// yields. See Waiter.yield.
+	keep atomic.Int32
 }
 
 func (p *Policy) clock() Clock {
@@ -57,10 +66,12 @@ func (p *Policy) clock() Clock {
 // Stood reports whether a waiter stands for the poller.
 func (p *Policy) Stood() bool { return p.stood.Load() }
 
-// stand has a waiter stand for the poller, if there is need of one: who comes when somebody has parked does not.
+// stand makes the caller the waiter that stands for the poller, and reports whether it did. It does
+// not if there is one already, or if somebody has parked, because then the poller asks.
 func (p *Policy) stand() bool { return !p.Parked() && p.stood.CompareAndSwap(false, true) }
 
-// Nudge wakes who waits for a channel that holds one element, now or when it waits next. It does not block.
+// Nudge puts an element into a channel with room for one, unless one is there. So it wakes the
+// goroutine that waits for the channel, now or when it waits next. It does not block.
 func Nudge(wake chan struct{}) {
 	select {
 	case wake <- struct{}{}:
