@@ -64,7 +64,7 @@ func (q *Queue) Close() error {
 	if !q.tl.Adopted {
 		return argument("close", "%v is the device's own, and is closed with it", q)
 	}
-	q.tl.Close()
+	q.tl.CloseAdopted()
 	return nil
 }
 

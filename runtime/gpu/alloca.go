@@ -401,7 +401,7 @@ func (r *record) free(b *Buffer) error {
 		return r.notKept(err)
 	}
 	r.buffer = b
-	r.Uses = append(r.Uses, (*freedUse)(b))
+	r.Holds = append(r.Holds, (*freedUse)(b))
 	return nil
 }
 

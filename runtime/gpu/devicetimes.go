@@ -163,8 +163,8 @@ func (x *span) Begun(s *engine.Submission, some bool) {
 // Timed reports whether there is to be an event behind the submission, for its times.
 func (x *span) Timed() bool { return x.begin != nil }
 
-// End returns the event behind the submission, held, unless the stream may have been idle behind it.
-func (x *span) End(now time.Duration) *engine.Event {
+// EventBehind returns the event behind the submission, held, unless the stream may have been idle behind it.
+func (x *span) EventBehind(now time.Duration) *engine.Event {
 	if x.last == nil || now-x.given.all > atOnce {
 		return nil
 	}

@@ -91,7 +91,7 @@ func (q *Queue) launch(s *record, o Order, k *Kernel, g *Grid, ended bool) error
 			return fmt.Errorf("gpu: dispatch: %w", err)
 		}
 		s.kernel = k
-		s.Uses = append(s.Uses, (*codeUse)(k.exe))
+		s.Holds = append(s.Holds, (*codeUse)(k.exe))
 		if g.Begun != nil {
 			if err := g.Begun.hold(); err != nil {
 				s.drop()

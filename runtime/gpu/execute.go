@@ -259,7 +259,7 @@ func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
 	s.recording = c
-	s.Uses = append(s.Uses, (*recordingUse)(c))
+	s.Holds = append(s.Holds, (*recordingUse)(c))
 	return q.submit(s, o)
 }
 

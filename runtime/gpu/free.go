@@ -141,7 +141,7 @@ func (s *record) awaitUses() {
 	s.awaiting = &parkedFree{s.left, cancel, make(chan struct{})}
 	s.buffer.dev.frees.add(s.awaiting)
 	s.Waits = append(s.Waits, sema.Point{Semaphore: over, Value: 1})
-	s.LetGoAll()
+	s.DropDeps()
 	go s.left.Signal(ctx, over)
 	s.Timeline.EnlistAgain(&s.Submission)
 }

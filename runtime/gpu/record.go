@@ -83,7 +83,7 @@ func (r *record) drop() { r.Timeline.Device.Recycle(&r.Submission) }
 
 // keep adds a buffer to the uses of the submission. The caller has taken a hold for it.
 func (r *record) keep(b *Buffer) {
-	r.Uses = append(r.Uses, (*bufferUse)(b))
+	r.Holds = append(r.Holds, (*bufferUse)(b))
 }
 
 // between says which buffers the operation writes to and reads from; nil is none, or memory of the runtime.

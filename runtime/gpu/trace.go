@@ -581,7 +581,7 @@ func (s *record) trace(o *Order) error {
 	if x == nil {
 		x = new(span)
 	}
-	s.Seen, x.edges, x.tracer = x, o.edges, d.opt.Tracer
+	s.Observer, x.edges, x.tracer = x, o.edges, d.opt.Tracer
 	if o.Timing != nil {
 		x.timing = o.Timing.self // else the caller's lists would be moved to the heap
 		if s.Op.Kind == work.Barrier || s.Op.Kind == work.Notify {
@@ -621,7 +621,7 @@ func (s *record) trace(o *Order) error {
 
 // spanOf returns the span of a submission, or nil.
 func spanOf(s *engine.Submission) *span {
-	x, _ := s.Seen.(*span)
+	x, _ := s.Observer.(*span)
 	return x
 }
 

@@ -55,8 +55,8 @@ func (d *Device) AddTimeline(tl *Timeline) {
 	d.every.Store(&all)
 }
 
-// Close releases an adopted stream. Issued work continues. Work that has not been issued fails.
-func (tl *Timeline) Close() {
+// CloseAdopted releases an adopted stream. Issued work continues. Work that has not been issued fails.
+func (tl *Timeline) CloseAdopted() {
 	// This waits for a goroutine that is issuing. Later issuers find closed set.
 	wake.Lock(context.Background(), &tl.mu)
 	tl.closed.Store(true)

@@ -46,8 +46,8 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 // release. It clears Signals, so they are given once. The submission keeps what it holds.
 func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	err = d.Owner.Failure(s, err)
-	if s.Seen != nil {
-		s.Seen.Fails(err)
+	if s.Observer != nil {
+		s.Observer.Fails(err)
 	}
 	if s.Delivers {
 		s.Delivers = false
@@ -83,23 +83,23 @@ func (d *Device) Recycle(s *Submission) {
 // letGo releases everything that a submission holds, and resets the record. The record keeps its
 // event unless the event has another owner too. Holders are released through held.
 func (d *Device) letGo(s *Submission, held *holderRun) {
-	if s.Seen != nil {
-		seen := s.Seen
-		s.Seen = nil
+	if s.Observer != nil {
+		seen := s.Observer
+		s.Observer = nil
 		seen.Ends(s)
 	}
 	if s.event != nil && !s.event.alone() {
 		s.event.Drop()
 		s.event = nil
 	}
-	s.LetGoAll()
+	s.DropDeps()
 	if s.Action != nil {
 		s.Action.Release(s)
 	}
 	for _, e := range s.kept {
 		e.Drop()
 	}
-	for _, h := range s.Uses {
+	for _, h := range s.Holds {
 		held.add(h)
 	}
 	if s.Cold {

@@ -44,7 +44,7 @@ type Device struct {
 
 	// mu protects pending and lanes, replacing every, and the step to isEnded. It is a leaf.
 	mu      sync.Mutex
-	pending PendingQueue
+	pending pendingQueue
 	lanes   []Lane
 }
 

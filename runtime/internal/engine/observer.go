@@ -23,10 +23,10 @@ type Observer interface {
 	// Recorded is called when an event has been recorded behind the submission at once.
 	Recorded(e *Event)
 
-	// End returns the event behind the submission, held, or nil. The observer of the next
+	// EventBehind returns the event behind the submission, held, or nil. The observer of the next
 	// submission takes it as the time since when the stream has been free. The caller holds a
 	// ring's mu.
-	End(now time.Duration) *Event
+	EventBehind(now time.Duration) *Event
 
 	// Fails says that the signals fail. It may be called again.
 	Fails(err error)
@@ -45,8 +45,8 @@ func (tl *Timeline) InFront(now time.Duration) *Event {
 	if last < tl.ring.head { // it has been retired
 		return nil
 	}
-	if o := tl.ring.at(last).Seen; o != nil {
-		return o.End(now)
+	if o := tl.ring.at(last).Observer; o != nil {
+		return o.EventBehind(now)
 	}
 	return nil
 }

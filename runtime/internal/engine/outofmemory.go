@@ -61,7 +61,7 @@ func (tl *Timeline) giveCollected(s *Submission, err error) (Outcome, error) {
 	tl.mu.Unlock()
 	// A barrier may have the submission's waits.
 	tl.loseBehind(last, last)
-	s.LetGoAll()
+	s.DropDeps()
 	tl.Device.Collect(s.MayBlock())
 	if s.event == nil { // a barrier took it, and the stream has it
 		if s.event = tl.Device.Events.take(); s.event == nil {

@@ -30,8 +30,8 @@ func Now() Moment { return Moment(time.Since(moment0)) }
 func (d *Device) park(s *Submission) error {
 	if s.Mode != passing {
 		s.Since = Now()
-		if s.Seen != nil {
-			s.Seen.Parks()
+		if s.Observer != nil {
+			s.Observer.Parks()
 		}
 	}
 	d.mu.Lock()

@@ -9,10 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A PendingQueue holds the submissions that are not issued yet, for the device's pending-queue
+// A pendingQueue holds the submissions that are not issued yet, for the device's pending-queue
 // thread. The device's mu protects runnow, runend, parked, nparked and called, and the links of the
 // lists.
-type PendingQueue struct {
+type pendingQueue struct {
 	wake    chan struct{} // wakes the thread
 	runnow  *Submission   // the ready submissions, in order
 	runend  **Submission
@@ -25,7 +25,7 @@ type PendingQueue struct {
 	called   Submission // head of a doubly linked list of the host calls that run
 }
 
-func (p *PendingQueue) init() {
+func (p *pendingQueue) init() {
 	p.wake, p.runend = make(chan struct{}, 1), &p.runnow
 	p.parked.before, p.parked.after = &p.parked, &p.parked
 	p.called.before, p.called.after = &p.called, &p.called

@@ -20,7 +20,7 @@ type Submission struct {
 	event    *Event // recorded behind the work: at once, later, or never
 	Err      atomic.Pointer[Failure]
 	open     atomic.Int32 // unresolved waits, and one for each goroutine that keeps it parked
-	Seen     Observer     // nil if nothing observes the submission
+	Observer Observer     // nil if nothing observes the submission
 	Mode     waitMode
 	gathered bool   // Deps have been found
 	late     bool   // a wait is for a barrier's signal, which comes after the work in Deps
@@ -42,8 +42,8 @@ type Submission struct {
 	parking
 
 	Dst, Src Address   // of the operation
-	Uses     []Holder  // held until the stream has passed the work
-	uses2    [2]Holder // first storage of Uses
+	Holds    []Holder  // held until the stream has passed the work
+	holds2   [2]Holder // first storage of Holds
 
 	Deps    Frontier // the work must come after these marks
 	events  []*Event // behind Deps, set by findEvents, held; nil where the work is done
@@ -126,7 +126,7 @@ func (m waitMode) until() sema.Until {
 // Init sets up a new record.
 func (s *Submission) Init(tl *Timeline, r Rest) {
 	s.Timeline, s.Rest = tl, r
-	s.Waits, s.Signals, s.Uses = s.wait1[:0], s.signal1[:0], s.uses2[:0]
+	s.Waits, s.Signals, s.Holds = s.wait1[:0], s.signal1[:0], s.holds2[:0]
 }
 
 // gather puts the marks of the waits into Deps. If a wait has failed, or if no work that would
@@ -144,10 +144,10 @@ func (s *Submission) gather() (sema.Resolution, error) {
 		how, p := w.Semaphore.Next(w.Value, s.Deps.Join)
 		switch how {
 		case sema.Failed:
-			s.LetGoAll()
+			s.DropDeps()
 			return sema.Failed, w.Semaphore.Failed()
 		case sema.Unknown:
-			s.LetGoAll()
+			s.DropDeps()
 			return sema.Unknown, nil
 		case sema.Ordered:
 			s.late = s.late || p.Late
@@ -182,14 +182,14 @@ func (s *Submission) waited() bool {
 	return true
 }
 
-// LetGoAll clears Deps and releases the events behind them.
-func (s *Submission) LetGoAll() {
+// DropDeps clears Deps and releases the events behind them.
+func (s *Submission) DropDeps() {
 	if s.gathered = false; len(s.Deps) > 0 {
-		s.letGoDeps()
+		s.dropDeps()
 	}
 }
 
-func (s *Submission) letGoDeps() {
+func (s *Submission) dropDeps() {
 	clear(s.Deps)
 	s.Deps = s.Deps[:0]
 	for _, e := range s.events {
@@ -254,10 +254,10 @@ func (s *Submission) reset() {
 	for i := range s.Signals {
 		s.Signals[i].Semaphore = nil
 	}
-	for i := range s.Uses {
-		s.Uses[i] = nil
+	for i := range s.Holds {
+		s.Holds[i] = nil
 	}
-	s.Waits, s.Signals, s.Uses = s.Waits[:0], s.Signals[:0], s.Uses[:0]
+	s.Waits, s.Signals, s.Holds = s.Waits[:0], s.Signals[:0], s.Holds[:0]
 	if len(s.Follows)+len(s.kept)+len(s.tps) > 0 {
 		clear(s.Follows)
 		clear(s.kept)
@@ -290,7 +290,7 @@ func (s *Submission) start(tl *Timeline, dst, src driver.Ptr) (started bool, err
 
 // mayUse adds the mark, at which the work is about to be issued, to everything in Uses.
 func (s *Submission) mayUse(m Mark) error {
-	for _, h := range s.Uses {
+	for _, h := range s.Holds {
 		if err := h.Use(m); err != nil {
 			return err
 		}
@@ -301,7 +301,7 @@ func (s *Submission) mayUse(m Mark) error {
 // unused undoes mayUse, because the driver has refused the submission. It reports whether an
 // operation may already wait for the mark. No work has that number then.
 func (s *Submission) unused(m Mark) (awaited bool) {
-	for _, h := range s.Uses {
+	for _, h := range s.Holds {
 		if h.Unuse(m) {
 			awaited = true
 		}

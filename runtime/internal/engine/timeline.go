@@ -246,7 +246,7 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	switch how {
 	case Early, Deferred:
 	case Foreign:
-		s.LetGoAll()
+		s.DropDeps()
 		s.Mode = UntilReached
 		tl.EnlistAgain(s)
 	case Refused:
@@ -314,8 +314,8 @@ func (tl *Timeline) give(s *Submission) (Outcome, error) {
 	started, err := tl.start(s, seq)
 	if err == nil && tl.records(s, seq) {
 		err = tl.Device.Native.Record(s.event.Handle, tl.Stream)
-		if s.recorded = err == nil; s.recorded && s.Seen != nil {
-			s.Seen.Recorded(s.event)
+		if s.recorded = err == nil; s.recorded && s.Observer != nil {
+			s.Observer.Recorded(s.event)
 		}
 	}
 	if err != nil {
@@ -324,7 +324,7 @@ func (tl *Timeline) give(s *Submission) (Outcome, error) {
 		}
 	}
 	s.Seq = seq
-	s.LetGoAll()
+	s.DropDeps()
 	return how, err
 }
 
@@ -417,12 +417,12 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 			return started, err
 		}
 	}
-	if s.Seen != nil {
-		s.Seen.Begins(s, started)
+	if s.Observer != nil {
+		s.Observer.Begins(s, started)
 	}
 	some, err := s.start(tl, dst, src)
-	if s.Seen != nil {
-		s.Seen.Begun(s, some)
+	if s.Observer != nil {
+		s.Observer.Begun(s, some)
 	}
 	if err != nil && !some && started && s.Action != nil && s.Action.Retries(s, err) {
 		// The operation is issued anew later. The waits are in the stream, so they need a number
