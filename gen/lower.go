@@ -18,6 +18,9 @@ func lower(lib *symbols.Library) (*pkg, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := unsettled(lib); err != nil {
+		w.errs = append(w.errs, err)
+	}
 	w.functions()
 	w.collisions()
 	w.misfits = lib.Misfits()
@@ -28,6 +31,28 @@ func lower(lib *symbols.Library) (*pkg, error) {
 		return nil, err
 	}
 	return w.pkg, w.names.unused()
+}
+
+// unsettled returns an error that lists all pointers of which nothing says how they are meant: what is guessed of a pointer
+// may have C write over Go's memory.
+func unsettled(lib *symbols.Library) error {
+	var b strings.Builder
+	functions, params := lib.Unsettled(), 0
+	for _, f := range functions {
+		b.WriteString("\n" + f.Declaration())
+		for _, a := range f.Args {
+			if a.Guess {
+				params++
+				fmt.Fprintf(&b, "\n\t{\"name\": \"%s.%s\", \"dir\": \"?\", \"reason\": \"?\"}", f.Symbol, a.Name)
+			}
+		}
+	}
+	if params == 0 {
+		return nil
+	}
+	return fmt.Errorf("gen: %s: the header does not say how %d pointers are meant (functions: %d). Each needs an entry in params of the overlay, or "+
+		"a rule for many in pointers of the description, such as {\"name\": \"%s*.*\", \"types\": [\"float *\"], \"type\": \"DevicePtr\", \"reason\": \"…\"}. Instead of \"dir\": \"?\" write %s:%s",
+		lib.Description.Library, params, len(functions), lib.Description.Library, symbols.HowMeant, &b)
 }
 
 // lowerTypes does all but the functions.

@@ -49,9 +49,6 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 	out.fast = out.ret == retResult && !f.Callback
 	for i := range f.Args {
 		p, err := w.param(f, i)
-		if err == nil && f.Args[i].Guess {
-			err = fmt.Errorf("the header does not say who writes what it points to: say so in the overlay, with dir of %s.%s", f.Symbol, f.Args[i].Name)
-		}
 		if err != nil {
 			return out, fmt.Errorf("parameter %s: %w", f.Args[i].Name, err)
 		}

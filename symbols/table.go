@@ -182,6 +182,9 @@ type Function struct {
 	Lib        string   `json:"lib,omitempty"`   // set where only another implementation of the API exports it ("rccl")
 
 	Others []Signature `json:"others,omitempty"` // results and parameters that other releases have
+
+	// Where is the header and the line of a function that has a Guess.
+	Where string `json:"where,omitempty"`
 }
 
 // A Param is a parameter of a function or of a callback.
@@ -192,6 +195,7 @@ type Param struct {
 	Null bool   `json:"null,omitempty"` // the header says that NULL is allowed
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
 
-	// Guess is set where the header does not say which side writes: the overlay has to, or nothing is generated.
+	// Guess is set if the header does not say how the pointer is meant. The overlay or a rule of the description must
+	// say it, or nothing is generated.
 	Guess bool `json:"guess,omitempty"`
 }

@@ -53,6 +53,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	in.Report = once(in.Report)
 	var refused []error
 	var all []*symbols.Table
+	where := map[string]string{} // by symbol, the header and line of the newest release that declares it
 	for i, files := range in.Releases {
 		h, err := readHeaders(d, files, in.version(i))
 		if err != nil {
@@ -66,6 +67,11 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		for _, r := range h.refused {
 			if !omitted(r.name, d.Headers.Omit) {
 				refused = append(refused, r.err)
+			}
+		}
+		for _, f := range h.funcs {
+			if where[f.Symbol] == "" {
+				where[f.Symbol] = f.where
 			}
 		}
 		t.Handles = append(t.Handles, d.Headers.Handles...)
@@ -83,13 +89,19 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *symbols.Table) int { return b.Version.Compare(a.Version) }) // as they come onto a table in any order
-	u := &union{t: in.Onto, report: in.Report, onto: in.Onto != nil}
+	u := &union{t: in.Onto, report: in.Report, onto: in.Onto != nil, settled: d.Headers.Settled}
 	switch {
 	case u.t == nil:
 		u.t = all[0]
 		u.t.Releases = []symbols.Version{u.t.Version}
 		for i := range u.t.Functions {
-			settled(u.t.Functions[i].Params)
+			f := &u.t.Functions[i]
+			if u.settled {
+				settled(f.Params)
+			}
+			if slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return p.Guess }) {
+				f.Where = where[f.Symbol]
+			}
 		}
 		all = all[1:]
 	case len(u.t.Releases) == 0:

@@ -31,7 +31,7 @@ func handles(t *symbols.Table, opaque map[string]string) {
 		for i := range f.Params {
 			p := &f.Params[i]
 			if ct, err := symbols.ParseType(p.Type); err == nil && made[ct.Base] && ct.Pointers == 0 {
-				p.Dir, p.Null = "", false // of the pointer that is now the handle itself
+				p.Dir, p.Null, p.Guess = "", false, false // of the pointer that is now the handle itself
 			}
 		}
 	}

@@ -164,7 +164,8 @@ type refusal struct {
 // A function is a prototype with the comment in front of it.
 type function struct {
 	symbols.Function
-	doc comment
+	doc   comment
+	where string // header and line
 }
 
 func parse(s source) (h *header, err error) {

@@ -135,7 +135,8 @@ func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, doc comment) er
 	if strings.Contains(result, "?") {
 		return fmt.Errorf("cannot spell type %s, which it returns", ft.Result())
 	}
-	w.out.funcs = append(w.out.funcs, function{doc: doc, Function: symbols.Function{
+	at := d.NameTok().Position()
+	w.out.funcs = append(w.out.funcs, function{doc: doc, where: fmt.Sprintf("%s:%d", at.Filename, at.Line), Function: symbols.Function{
 		Symbol: d.Name(), API: d.Name(), Result: result, Params: params,
 		Deprecated: doc.deprecated || isDeprecated(d),
 	}})

@@ -3,7 +3,7 @@
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
-//	bindgen [-headers DIR[,DIR...]] [-check] FILE.json
+//	bindgen [-headers DIR[,DIR...]] [-guess] [-check] FILE.json
 //	bindgen -layout FILE.json
 //
 // FILE.json describes the library: what it is called, where its file is, and how its headers are read. mylib.overlay.json beside it says
@@ -54,13 +54,14 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-check] FILE.json, or bindgen -layout FILE.json")
+var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-guess] [-check] FILE.json, or bindgen -layout FILE.json")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bindgen", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
 	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
+	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant")
 	layout := flags.Bool("layout", false, "print a C file that checks the table against the headers")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -77,6 +78,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	b := &binding{file: flags.Arg(0), table: base + ".table.json", overlay: base + ".overlay.json", dir: filepath.Dir(flags.Arg(0))}
 	b.report = func(s string) { fmt.Fprintln(stderr, "bindgen: note:", s) }
+	if *guess {
+		return b.guess(*headers, stdout)
+	}
 	lib, files, err := b.generate(*headers)
 	if err != nil {
 		return err
@@ -117,8 +121,9 @@ type binding struct {
 	report                    func(string)
 }
 
-// generate returns the library and all files that follow from it, the table among them, by their names as seen from the folder.
-func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte, error) {
+// load reads the description and the overlay, and makes the library of them and the headers, or the table. What it returns
+// beside an error is whole, but for what was refused.
+func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err error) {
 	text, err := os.ReadFile(b.file)
 	if err != nil {
 		return nil, nil, err
@@ -144,12 +149,21 @@ func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte,
 		return nil, nil, refused
 	}
 	// Whatever is refused in one step, the others say what they refuse too.
-	lib, err := symbols.Decode(b.table, table, b.overlay, overlay)
+	lib, err = symbols.Decode(b.table, table, b.overlay, overlay)
 	if err == nil {
 		err = lib.Describe(b.file, d)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(refused, err)
+	}
+	return lib, table, refused
+}
+
+// generate returns the library and all files that follow from it, the table among them, by their names as seen from the folder.
+func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte, error) {
+	lib, table, refused := b.load(headers)
+	if lib == nil {
+		return nil, nil, refused
 	}
 	files, err := gen.GenerateWithProof(lib)
 	if err := errors.Join(refused, err); err != nil {
@@ -157,6 +171,37 @@ func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte,
 	}
 	files[filepath.Base(b.table)] = table
 	return lib, files, nil
+}
+
+// guess adds an entry to the overlay for each pointer of which nothing says how it is meant. The entries have blanks, which
+// bindgen refuses until somebody has filled them in.
+func (b *binding) guess(headers string, stdout io.Writer) error {
+	lib, _, err := b.load(headers)
+	if lib == nil {
+		return err
+	}
+	var stubs []symbols.Stub
+	functions := lib.Unsettled()
+	for i := range functions {
+		f := &functions[i]
+		for _, a := range f.Args {
+			if a.Guess {
+				stubs = append(stubs, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + a.Name, Dir: "?", Reason: f.Declaration()}})
+			}
+		}
+	}
+	text, err := os.ReadFile(b.overlay)
+	if err != nil {
+		return err
+	}
+	if text, err = symbols.WithStubs(text, stubs); err != nil {
+		return fmt.Errorf("%s: %w", b.overlay, err)
+	}
+	if err := os.WriteFile(b.overlay, text, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write %s\n", len(stubs), b.overlay, symbols.HowMeant)
+	return nil
 }
 
 // extract returns the text of the table: from headers, or the one that is there. It may return both a table and what was refused.

@@ -292,6 +292,50 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestGuess has bindgen write an entry for each pointer of which nothing says how it is meant, and refuse it until it is filled in.
+func TestGuess(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/refuse/unsettled.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, _ := split(a, "error")
+	dir := t.TempDir()
+	unpack(t, sources, dir)
+	lib, overlay := filepath.Join(dir, "lib.json"), filepath.Join(dir, "lib.overlay.json")
+	var out bytes.Buffer
+	if err := run([]string{"-guess", lib}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "wrote 4 entries") {
+		t.Fatalf("%v, %s", err, &out)
+	}
+	text, err := os.ReadFile(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"name":"libExec.odata","dir":"?","reason":"lib.h:6: libStatus libExec(libPlan plan, libComplex *idata, libComplex *odata)"}`; !strings.Contains(string(text), want) {
+		t.Errorf("the overlay has no %s:\n%s", want, text)
+	}
+	if err := run([]string{lib}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "libExec.odata: dir: is a blank") {
+		t.Errorf("with blanks: %v", err)
+	}
+	filled := strings.ReplaceAll(string(text), `"dir":"?"`, `"type":"DevicePtr"`)
+	if err := os.WriteFile(overlay, []byte(filled), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{lib}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	funcs, err := os.ReadFile(filepath.Join(dir, "zfuncs.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Exec(plan Plan, idata DevicePtr, odata DevicePtr) (err error)", "Fill(to DevicePtr, n int32) (err error)", "One() (n int32, err error)",
+	} {
+		if !strings.Contains(string(funcs), want) {
+			t.Errorf("no method %s", want)
+		}
+	}
+}
+
 // TestCheck compares without writing, and removes what is not generated any more.
 func TestCheck(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/kit.txtar")
