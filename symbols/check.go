@@ -3,8 +3,8 @@ package symbols
 import (
 	"errors"
 	"fmt"
+	"go/token"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -225,6 +225,9 @@ func (c *checker) layout(s *Struct) {
 func (c *checker) values(t *Table) {
 	enums, owner := map[string]bool{}, map[string]string{}
 	for _, e := range t.Enums {
+		if !slices.Contains([]int{0, 1, 2, 4, 8}, e.Size) {
+			c.add("enum "+e.Name, "size", "%d bytes is no size of an enumeration", e.Size)
+		}
 		enums[e.Name] = e.Name != ""
 		for _, v := range e.Values {
 			switch o, twice := owner[v.Name]; {
@@ -315,10 +318,7 @@ func (c *checker) sizes(t *Table) {
 		size[s.Name] = int64(s.Size)
 	}
 	for _, e := range t.Enums {
-		size[e.Name] = 4
-		if slices.ContainsFunc(e.Values, func(v EnumValue) bool { return v.Value > math.MaxUint32 || v.Value < math.MinInt32 }) {
-			size[e.Name] = 8
-		}
+		size[e.Name] = int64(e.Bytes())
 	}
 	of := func(ctype string) int64 {
 		n := int64(1)
@@ -452,10 +452,18 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 	for _, n := range o.Names {
 		once("name", seen, n.Name)
 		c.reason("name "+n.Name, n.Reason)
-		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] && !fields[n.Name] {
-			c.add("name "+n.Name, "name", "the table has no such function, type, value or field")
+		of, param, _ := strings.Cut(n.Name, ".")
+		isParam := !typed[n.Name] && slices.ContainsFunc(functions[of], func(f Function) bool {
+			return slices.ContainsFunc(f.Params, func(p Param) bool { return p.Name == param })
+		})
+		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] && !fields[n.Name] && !isParam {
+			c.add("name "+n.Name, "name", "the table has no such function, type, value, field or parameter")
 		}
-		if !isName(n.Go) || n.Go[0] < 'A' || n.Go[0] > 'Z' {
+		if isParam || typed[n.Name] && strings.Contains(n.Name, ".") && !token.IsExported(n.Go) {
+			if !token.IsIdentifier(n.Go) || token.IsExported(n.Go) {
+				c.add("name "+n.Name, "go", "%q is no name of a parameter in Go", n.Go)
+			}
+		} else if !isName(n.Go) || n.Go[0] < 'A' || n.Go[0] > 'Z' {
 			c.add("name "+n.Name, "go", "%q is no exported Go name", n.Go)
 		}
 	}

@@ -112,6 +112,10 @@ func join(t *Table, o *Overlay, rules []ParamNote) *Library {
 	for _, s := range o.Sets {
 		l.Sets = append(l.Sets, Set{Name: s.Name, Since: s.Since, Doc: s.Doc})
 	}
+	refused := map[string]string{}
+	for _, r := range t.Refused {
+		refused[r.Name] = r.Reason
+	}
 	for _, f := range t.Functions {
 		g := Func{Function: f}
 		for _, name := range []string{f.API, f.Symbol} { // the symbol's own note has the last word
@@ -145,6 +149,11 @@ func join(t *Table, o *Overlay, rules []ParamNote) *Library {
 					n.Guess = false
 				}
 			}
+		}
+		if why, is := refused[f.Symbol]; is {
+			g.Note = why
+			l.Skipped = append(l.Skipped, g)
+			continue
 		}
 		if notes[f.Symbol].Skip || notes[f.API].Skip {
 			l.Skipped = append(l.Skipped, g)

@@ -61,7 +61,8 @@ type TypeNote struct {
 	Reason string `json:"reason"`
 }
 
-// A NameNote gives a C name (function symbol, type, enumerator, constant or "struct.field") its Go name against the rules.
+// A NameNote gives a C name (function symbol, type, enumerator, constant, "struct.field" or "function.parameter") its Go name
+// against the rules.
 type NameNote struct {
 	Name   string `json:"name"`
 	Go     string `json:"go"`

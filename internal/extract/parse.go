@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
+	"slices"
 	"testing/fstest"
 
 	"modernc.org/cc/v4"
@@ -21,6 +23,7 @@ type source struct {
 	defines string            // #define lines
 	keep    func(file string) bool
 	inline  bool // inline functions are functions too
+	windows bool // the library is one of Windows too
 }
 
 // The compiler's own macros that these headers look at, for LP64.
@@ -151,15 +154,22 @@ type header struct {
 	funcs []function
 	alias map[string]string // macros that give one identifier for another
 
+	where   map[string]string // header and line of types, by name
 	opaque  map[string]string // names that structs without a definition go by, and their tags
 	refused []refusal
+	bad     map[string]error // names that are refused
+
+	recovered *recovery
 }
 
 // A refusal is a declaration that no table can hold.
 type refusal struct {
-	name string
-	err  error
+	name  string
+	where string // header and line
+	err   error
 }
+
+func (r refusal) Error() string { return fmt.Sprintf("%s: %s: %v", r.where, r.name, r.err) }
 
 // A function is a prototype with the comment in front of it.
 type function struct {
@@ -168,24 +178,42 @@ type function struct {
 	where string // header and line
 }
 
-func parse(s source) (h *header, err error) {
-	defer func() {
-		if p := recover(); p != nil { // there are headers that the front end does not survive
-			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
+// parse reads a header. It leaves out what the C front end cannot read.
+func parse(s source) (*header, error) {
+	var r recovery
+	for {
+		h, err := parseOnce(s, &r)
+		if err == nil || !r.next(s.all(&r), err) {
+			return h, inFolder(s.files, err)
 		}
-		err = inFolder(s.files, err)
-	}()
-	abi, err := cc.NewABI("linux", "amd64")
-	if err != nil {
-		return nil, err
 	}
+}
+
+// all returns the headers, and the stand-ins in front of them.
+func (s *source) all(r *recovery) overlayFS {
 	files := fstest.MapFS{}
 	for _, set := range []map[string]string{systemHeaders, s.stubs} {
 		for name, text := range set {
 			files[name] = &fstest.MapFile{Data: []byte(text)}
 		}
 	}
-	all := overlayFS{files, s.files}
+	for name, text := range r.files {
+		files[name] = &fstest.MapFile{Data: text}
+	}
+	return overlayFS{files, s.files}
+}
+
+func parseOnce(s source, r *recovery) (h *header, err error) {
+	defer func() {
+		if p := recover(); p != nil { // there are headers that the front end does not survive
+			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
+		}
+	}()
+	abi, err := cc.NewABI("linux", "amd64")
+	if err != nil {
+		return nil, err
+	}
+	all := s.all(r)
 	text, err := fs.ReadFile(all, s.main)
 	if err != nil {
 		return nil, err
@@ -194,9 +222,8 @@ func parse(s source) (h *header, err error) {
 		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
 		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."},
 	}
-	packs := &packs{files: map[string]map[int]int{}}
-	cfg.PragmaHandler = packs.pragma
-	ast, err := translate(cfg, []cc.Source{
+	st := &stream{}
+	ast, err := translate(cfg, st, []cc.Source{
 		{Name: "<predefined>", Value: predefined + s.defines},
 		{Name: "<builtin>", Value: cc.Builtin},
 		{Name: s.main, Value: string(text)},
@@ -209,16 +236,24 @@ func parse(s source) (h *header, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}
-	w := &walker{keep: s.keep, packs: packs, seen: map[string]bool{}, named: map[string]string{}}
-	w.out.alias, w.out.opaque = map[string]string{}, map[string]string{}
-	w.inline = s.inline
-	w.walk(ast)
-	for i, r := range w.out.refused {
-		w.out.refused[i].err = fmt.Errorf("%s: %w", s.main, r.err)
+	w := &walker{keep: s.keep, inline: s.inline, windows: s.windows, seen: map[string]bool{}, named: map[string]string{}, unnamed: map[*body]string{}, stream: st}
+	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}}
+	r.apply(w.lay.bad)
+	w.out.recovered = r
+	w.out.refused = slices.Clone(r.refused)
+	w.out.alias, w.out.opaque, w.out.where = map[string]string{}, map[string]string{}, map[string]string{}
+	if err := w.walk(ast); err != nil {
+		return nil, err
 	}
 	w.macros(ast)
+	w.out.bad = w.lay.bad
 	return &w.out, nil
 }
+
+// harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
+var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
+
+var pragmaOperator = regexp.MustCompile(`\b_Pragma\b`)
 
 // overlayFS looks a file up among the stand-ins first. It puts an empty line behind each: a literal that a backslash at the end of the
 // last line continues would have the front end search for its end without end.
@@ -233,5 +268,7 @@ func (o overlayFS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
+	text = harmlessBrackets.ReplaceAllFunc(text, blanks)
 	return fstest.MapFS{name: {Data: append(text, "\n\n"...)}}.Open(name)
 }

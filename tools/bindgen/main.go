@@ -121,8 +121,8 @@ type binding struct {
 	report                    func(string)
 }
 
-// load reads the description and the overlay, and makes the library of them and the headers, or the table. What it returns
-// beside an error is whole, but for what was refused.
+// load reads the description and the overlay, and makes the library of them and the headers, or the table. What is refused is
+// in the table too, with the reasons.
 func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err error) {
 	text, err := os.ReadFile(b.file)
 	if err != nil {
@@ -144,29 +144,53 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	} else if err != nil {
 		return nil, nil, err
 	}
-	table, refused := b.extract(d, headers)
-	if table == nil {
-		return nil, nil, refused
+	if table, err = b.extract(d, headers); err != nil {
+		return nil, nil, err
 	}
-	// Whatever is refused in one step, the others say what they refuse too.
-	lib, err = symbols.Decode(b.table, table, b.overlay, overlay)
-	if err == nil {
-		err = lib.Describe(b.file, d)
+	decode := func() error {
+		if lib, err = symbols.Decode(b.table, table, b.overlay, overlay); err != nil {
+			return err
+		}
+		return lib.Describe(b.file, d)
 	}
+	if err := decode(); err != nil {
+		return nil, nil, err
+	}
+	refused, err := gen.Unbindable(lib)
 	if err != nil {
-		return nil, nil, errors.Join(refused, err)
+		return nil, nil, err
 	}
-	return lib, table, refused
+	if len(refused) > 0 {
+		lib.Refused = append(lib.Refused, refused...)
+		if table, err = symbols.Encode(lib.Table); err == nil {
+			err = decode()
+		}
+	}
+	if err == nil {
+		b.summary(lib)
+	}
+	return lib, table, err
+}
+
+// summary reports what is refused, and how many functions are bound.
+func (b *binding) summary(lib *symbols.Library) {
+	for _, r := range lib.Refused {
+		b.report("refused: " + r.String())
+	}
+	if len(lib.Refused) == 0 {
+		return
+	}
+	b.report(fmt.Sprintf("%d functions are bound, %d declarations are refused", len(lib.Funcs), len(lib.Refused)))
 }
 
 // generate returns the library and all files that follow from it, the table among them, by their names as seen from the folder.
 func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte, error) {
-	lib, table, refused := b.load(headers)
-	if lib == nil {
-		return nil, nil, refused
+	lib, table, err := b.load(headers)
+	if err != nil {
+		return nil, nil, err
 	}
 	files, err := gen.GenerateWithProof(lib)
-	if err := errors.Join(refused, err); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
 	files[filepath.Base(b.table)] = table
@@ -177,7 +201,7 @@ func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte,
 // bindgen refuses until somebody has filled them in.
 func (b *binding) guess(headers string, stdout io.Writer) error {
 	lib, _, err := b.load(headers)
-	if lib == nil {
+	if err != nil {
 		return err
 	}
 	var stubs []symbols.Stub
@@ -204,7 +228,7 @@ func (b *binding) guess(headers string, stdout io.Writer) error {
 	return nil
 }
 
-// extract returns the text of the table: from headers, or the one that is there. It may return both a table and what was refused.
+// extract returns the text of the table: from headers, or the one that is there.
 func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error) {
 	var dirs []string
 	switch {
@@ -235,15 +259,13 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	case h.Version.Header == "" && h.Release.IsZero():
 		return nil, fmt.Errorf("%s: headers: neither version nor release says which release the headers are of", b.file)
 	}
-	t, refused := extract.Table(d, in)
-	if t == nil {
-		return nil, refused
-	}
-	text, err := symbols.Encode(t)
-	if err != nil {
+	t, err := extract.Table(d, in)
+	if refused, ok := errors.AsType[extract.Refused](err); ok {
+		t.Refused = refused // the package goes on without them
+	} else if err != nil {
 		return nil, err
 	}
-	return text, refused
+	return symbols.Encode(t)
 }
 
 // samePackage refuses a folder whose Go files are of another package.

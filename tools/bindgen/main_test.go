@@ -263,11 +263,12 @@ func TestRefusals(t *testing.T) {
 			dir := t.TempDir()
 			unpack(t, sources, dir)
 			args := append(strings.Fields(strings.ReplaceAll(string(bytes.TrimSpace(a.Comment)), "DIR", dir)), filepath.Join(dir, "lib.json"))
-			err = run(args, io.Discard, io.Discard)
+			var notes bytes.Buffer
+			err = run(args, io.Discard, &notes)
 			if err == nil {
 				t.Fatal("nothing is refused")
 			}
-			compare(t, golden["error"], []byte(strings.ReplaceAll(err.Error(), dir, "DIR")+"\n"))
+			compare(t, golden["error"], []byte(strings.ReplaceAll(notes.String()+err.Error(), dir, "DIR")+"\n"))
 			if written, _ := filepath.Glob(filepath.Join(dir, "z*")); len(written) > 0 {
 				t.Errorf("written all the same: %v", written)
 			}
