@@ -55,6 +55,7 @@ type body struct {
 	attrs       []attribute // of the type
 	pack        int         // by pragmas
 	repacked    bool        // a pragma inside
+	fixed       bool        // an enumeration that names its type
 }
 
 // An attribute is one name in an __attribute__, or _Alignas.
@@ -214,6 +215,10 @@ func (s *stream) findBodies() {
 			if b.attrs, j = s.attributes(j); j < len(s.tokens) && isIdentifier(s.tokens[j]) {
 				b.tag = s.tokens[j]
 				j++
+			}
+			if t == "enum" && j < len(s.tokens) && s.tokens[j] == ":" { // the type that it is to have
+				for b.fixed = true; j < len(s.tokens) && s.tokens[j] != "{" && s.tokens[j] != ";"; j++ {
+				}
 			}
 			next[j] = b
 		case "{":

@@ -336,6 +336,13 @@ func (l *layouter) enum(x *cc.EnumType) (*shape, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.fixed {
+		under := x.UnderlyingType()
+		if arithmetic(under) == "" {
+			return nil, fmt.Errorf("is of type %s, which is not understood", under)
+		}
+		return &shape{size: under.Size(), align: under.Size(), natural: under.Size(), signed: cc.IsSignedInteger(under)}, nil
+	}
 	sizes := []int64{4, 8}
 	if packed {
 		sizes = []int64{1, 2, 4, 8}

@@ -144,9 +144,54 @@ var systemHeaders = map[string]string{
 	"stdlib.h":      stddef,
 	"stdnoreturn.h": "#define noreturn _Noreturn\n",
 	"string.h":      stddef,
-	"time.h":        stddef + "typedef long time_t;\nstruct tm;\n",
-	"wchar.h":       stddef,
+	"time.h":        stddef + "typedef long time_t;\ntypedef long clock_t;\nstruct tm;\nstruct timespec;\n",
+	"wchar.h":       stddef + "typedef unsigned int wint_t;\n",
+
+	// Of POSIX and of Linux.
+	"alloca.h":      "",
+	"dlfcn.h":       "",
+	"endian.h":      "",
+	"features.h":    cdefs,
+	"memory.h":      stddef,
+	"strings.h":     stddef,
+	"pthread.h":     posix,
+	"sched.h":       posix,
+	"fcntl.h":       posix,
+	"unistd.h":      posix,
+	"linux/types.h": stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef uint64_t __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef int64_t __s64;\n",
+	"netinet/in.h":  posix + sockets,
+	"sys/cdefs.h":   cdefs,
+	"sys/socket.h":  posix + sockets,
+	"sys/stat.h":    posix + "struct stat;\n",
+	"sys/time.h":    posix + "struct timeval;\nstruct timezone;\n",
+	"sys/types.h":   posix,
+	"sys/uio.h":     posix + "struct iovec;\n",
 }
+
+const posix = stdint + stddef + `
+typedef long ssize_t, off_t, time_t, suseconds_t, blksize_t, blkcnt_t, clock_t;
+typedef int pid_t, key_t, clockid_t;
+typedef unsigned int uid_t, gid_t, mode_t, id_t, useconds_t;
+typedef unsigned long dev_t, ino_t, nlink_t, pthread_t;
+typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned int u_int; typedef unsigned long u_long;
+typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t; typedef uint64_t u_int64_t;
+struct timespec; struct timeval; struct pthread_mutex; struct sched_param;
+`
+
+const sockets = `
+typedef unsigned int socklen_t; typedef unsigned short sa_family_t, in_port_t; typedef unsigned int in_addr_t;
+struct sockaddr; struct sockaddr_in; struct sockaddr_in6; struct sockaddr_storage; struct in_addr; struct in6_addr; struct msghdr; struct iovec;
+`
+
+const cdefs = `
+#define __BEGIN_DECLS
+#define __END_DECLS
+#define __THROW
+#define __nonnull(params)
+#define __attribute_deprecated__
+#define __wur
+#define __P(args) args
+`
 
 // A header is a parsed translation unit: the parts that the caller asked to keep, in source order.
 type header struct {
@@ -250,6 +295,9 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	return &w.out, nil
 }
 
+// enumAttribute matches attributes in front of an enumeration's name, where the C front end takes none. They mean the same behind it.
+var enumAttribute = regexp.MustCompile(`\benum(\s+__attribute__\s*\(\([\w ,]*\)\))(\s*\w*\s*\{[^{}]*\})`)
+
 // harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
 var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
 
@@ -269,6 +317,7 @@ func (o overlayFS) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
+	text = enumAttribute.ReplaceAll(text, []byte("enum$2$1"))
 	text = harmlessBrackets.ReplaceAllFunc(text, blanks)
 	return fstest.MapFS{name: {Data: append(text, "\n\n"...)}}.Open(name)
 }

@@ -22,7 +22,7 @@ type recovery struct {
 }
 
 // errorPlace matches the place of an error of the C front end.
-var errorPlace = regexp.MustCompile(`^([^:\s][^:]*):(\d+):\d+: (.*)`)
+var errorPlace = regexp.MustCompile(`([^:\s]+):(\d+):\d+: (.*)`)
 
 // next leaves out the declaration that the first error is about. It returns false if there is none that can be left out.
 func (r *recovery) next(files fs.FS, failure error) bool {
@@ -44,7 +44,7 @@ func (r *recovery) next(files fs.FS, failure error) bool {
 		if !ok {
 			return false
 		}
-		r.leaveOut(name, text, d, m[3])
+		r.leaveOut(name, text, d, m[0])
 		return true
 	}
 	return false
@@ -68,7 +68,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	}
 	for _, other := range r.refused {
 		if slices.Contains(list, other.name) && other.name != name {
-			reason = "uses " + other.name + ", which is refused"
+			reason = "it uses " + other.name + ", which is refused"
 		}
 	}
 	if r.structs == nil {
@@ -96,7 +96,7 @@ func (r *recovery) apply(bad map[string]error) {
 var (
 	comments    = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
 	identifiers = regexp.MustCompile(`[A-Za-z_]\w*`)
-	tagged      = regexp.MustCompile(`\b(struct|union|enum)\s+(\w+)\s*[:{]`)
+	tagged      = regexp.MustCompile(`\b(struct|union|enum)\b(?:\s*__attribute__\s*\(\(.*?\)\))?\s+(\w+)\s*[:{]`)
 )
 
 // blanks returns the line ends of a text, and blanks for the rest.
@@ -157,7 +157,9 @@ func declarationAt(text []byte, line int) (textRange, bool) {
 			}
 			if depth == 0 && (c == ';' || c == '}' && (function || !some)) {
 				if now >= line && some {
-					return textRange{first, i + 1}, true
+					begins := bytes.IndexFunc(comments.ReplaceAllFunc(text[first:i], blanks), func(r rune) bool { return !strings.ContainsRune(" \t\r\n", r) })
+					begins = 1 + bytes.Count(text[:first+max(0, begins)], []byte("\n"))
+					return textRange{first, i + 1}, begins <= line // else the line is one of the preprocessor
 				}
 				first, some, function = i+1, false, false
 			}

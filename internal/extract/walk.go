@@ -271,6 +271,15 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 			name = "arg" + strconv.Itoa(i)
 		}
 		t := w.spell(p.Type())
+		if a := p.Type().Undecay(); a != p.Type() && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
+			t = "const " + t // of an array type with a name, which C makes a pointer
+		}
+		if a := bareArray(p.Type()); a != nil {
+			t = of + "." + name + " *"
+			if err := w.array(of+"."+name, a); err != nil {
+				return nil, fmt.Errorf("parameter %s: %w", name, err)
+			}
+		}
 		if fn := bareFunction(p.Type()); fn != nil { // written in place: named after both, as members of structs are
 			t = of + "." + name
 			if err := w.callback(t, fn, false); err != nil {
@@ -292,6 +301,27 @@ func bareFunction(t cc.Type) *cc.FunctionType {
 			return ft
 		}
 	}
+	return nil
+}
+
+// bareArray returns the array type that a type without a name is a pointer to, or nil.
+func bareArray(t cc.Type) *cc.ArrayType {
+	if p, ok := t.(*cc.PointerType); ok && p.Typedef() == nil {
+		if a, ok := p.Elem().(*cc.ArrayType); ok && a.Typedef() == nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// array records the type of an array under a name.
+func (w *walker) array(name string, a *cc.ArrayType) error {
+	text := w.spellArray(a)
+	if _, err := symbols.ParseType(text); err != nil || a.Len() <= 0 || strings.Contains(text, "?") {
+		return fmt.Errorf("has the type %s, which no binding can express", a)
+	}
+	w.seen[name] = true
+	w.out.table.Aliases = append(w.out.table.Aliases, symbols.Alias{Name: name, Type: text})
 	return nil
 }
 
@@ -345,6 +375,12 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 			alias(w.spell(t.Elem()) + " *")
 		}
 		return nil
+	case *cc.ArrayType:
+		if written != "" {
+			alias(written)
+			return nil
+		}
+		return w.array(name, t)
 	case *cc.StructType, *cc.UnionType, *cc.EnumType:
 		switch {
 		case t.IsIncomplete():
@@ -532,7 +568,7 @@ func (w *walker) spell(t cc.Type) string {
 		}
 		return s + "*"
 	case *cc.ArrayType:
-		return w.spell(x.Elem()) + "[" + strconv.FormatInt(x.Len(), 10) + "]"
+		return w.spellArray(x)
 	case *cc.StructType, *cc.UnionType, *cc.EnumType:
 		if name := w.nameOf(t); name != "" {
 			return qualifier + name
@@ -543,6 +579,19 @@ func (w *walker) spell(t cc.Type) string {
 		return qualifier + a
 	}
 	return "?"
+}
+
+// spellArray writes the type of an array without its own name, the outermost dimension first.
+func (w *walker) spellArray(a *cc.ArrayType) string {
+	dims := "[" + strconv.FormatInt(a.Len(), 10) + "]"
+	elem := a.Elem()
+	for {
+		inner, ok := elem.(*cc.ArrayType)
+		if !ok || elem.Typedef() != nil {
+			return w.spell(elem) + dims
+		}
+		dims, elem = dims+"["+strconv.FormatInt(inner.Len(), 10)+"]", inner.Elem()
+	}
 }
 
 // foreign reports whether a type is a struct or a union of a header that is not among the library's: pointers to it are opaque.
