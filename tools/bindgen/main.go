@@ -3,7 +3,7 @@
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
-//	bindgen [-headers DIR[,DIR...]] [-guess] [-check] FILE.json
+//	bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-guess] [-check] FILE.json
 //	bindgen -layout FILE.json
 //
 // FILE.json describes the library: what it is called, where its file is, and how its headers are read. mylib.overlay.json beside it says
@@ -54,12 +54,14 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-guess] [-check] FILE.json, or bindgen -layout FILE.json")
+var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-guess] [-check] FILE.json, or bindgen -layout FILE.json")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bindgen", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
+	include := flags.String("include", "", "further `folders` to look for headers that these include, separated by commas")
+	library := flags.String("library", "", "shared library: functions that it does not export go into an optional set")
 	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
 	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant")
 	layout := flags.Bool("layout", false, "print a C file that checks the table against the headers")
@@ -77,6 +79,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return errUsage
 	}
 	b := &binding{file: flags.Arg(0), table: base + ".table.json", overlay: base + ".overlay.json", dir: filepath.Dir(flags.Arg(0))}
+	b.library = *library
+	if *include != "" {
+		b.folders = strings.Split(*include, ",")
+	}
 	b.report = func(s string) { fmt.Fprintln(stderr, "bindgen: note:", s) }
 	if *guess {
 		return b.guess(*headers, stdout)
@@ -118,6 +124,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 // A binding is a library and where its files are.
 type binding struct {
 	file, table, overlay, dir string
+	folders                   []string // further ones with headers
+	library                   string   // file of the library, or ""
 	report                    func(string)
 }
 
@@ -244,14 +252,21 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 		return text, err
 	}
 	in := extract.Input{Report: b.report}
-	for _, dir := range dirs {
-		switch fi, err := os.Stat(dir); {
-		case err != nil:
-			return nil, fmt.Errorf("headers: %w", err)
-		case !fi.IsDir():
-			return nil, fmt.Errorf("headers: %s is no folder", dir)
+	var further []fs.FS
+	for _, dir := range slices.Concat(b.folders, d.Headers.Folders) {
+		if !filepath.IsAbs(dir) && !slices.Contains(b.folders, dir) {
+			dir = filepath.Join(b.dir, filepath.FromSlash(dir))
 		}
-		in.Releases = append(in.Releases, extract.Folder(dir))
+		if err := checkFolder(dir); err != nil {
+			return nil, err
+		}
+		further = append(further, extract.Folder(dir))
+	}
+	for _, dir := range dirs {
+		if err := checkFolder(dir); err != nil {
+			return nil, err
+		}
+		in.Releases = append(in.Releases, extract.Folders(append([]fs.FS{extract.Folder(dir)}, further...)))
 	}
 	switch h := &d.Headers; {
 	case len(dirs) > 1 && h.Since != symbols.SinceReleases:
@@ -265,7 +280,60 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	} else if err != nil {
 		return nil, err
 	}
+	if err := b.markAbsent(t); err != nil {
+		return nil, err
+	}
 	return symbols.Encode(t)
+}
+
+// markAbsent marks the functions that the library does not export: those of the file that -library names, or without it those that
+// the table on disk has marked.
+func (b *binding) markAbsent(t *symbols.Table) error {
+	absent := map[string]bool{}
+	if b.library == "" {
+		text, err := os.ReadFile(b.table)
+		if err != nil {
+			return nil // there is none yet
+		}
+		old, err := symbols.DecodeTable(b.table, text)
+		if err != nil {
+			return nil // it is about to be written anew
+		}
+		for _, f := range old.Functions {
+			absent[f.Symbol] = f.Absent
+		}
+	} else {
+		file, err := os.Open(b.library)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		exports, err := extract.Exports(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.library, err)
+		}
+		for _, f := range t.Functions {
+			if !exports[f.Symbol] {
+				absent[f.Symbol] = true
+				b.report(fmt.Sprintf("%s: %s does not export %s: it goes into the optional set absent", f.Where, b.library, f.Symbol))
+			}
+		}
+	}
+	for i := range t.Functions {
+		t.Functions[i].Absent = absent[t.Functions[i].Symbol]
+	}
+	return nil
+}
+
+func checkFolder(dir string) error {
+	fi, err := os.Stat(dir)
+	if err == nil && !fi.IsDir() {
+		err = fmt.Errorf("%s is no folder", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("headers: %w", err)
+	}
+	return nil
 }
 
 // samePackage refuses a folder whose Go files are of another package.
