@@ -59,6 +59,9 @@ type TypeNote struct {
 	Kind   string `json:"kind"`            // "result" (an error code), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own; for C's long, that its size on Windows does no harm)
 	Align  int    `json:"align,omitempty"` // alignment, where the C front end does not see it
 	Reason string `json:"reason"`
+
+	// Values are path.Match patterns of the macros that are the codes of a result that is a number and no enumeration.
+	Values []string `json:"values,omitempty"`
 }
 
 // A NameNote gives a C name (function symbol, type, enumerator, constant, "struct.field" or "function.parameter") its Go name

@@ -206,6 +206,7 @@ type header struct {
 	elsewhere map[string]string // headers that are not the library's, by the names that they declare
 	opaque    map[string]string // names that structs without a definition go by, and their tags
 	refused   []refusal
+	inlined   []refusal        // functions that the headers define
 	bad       map[string]error // names that are refused
 
 	recovered *recovery
