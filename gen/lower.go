@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -36,23 +37,34 @@ func lower(lib *symbols.Library) (*pkg, error) {
 // unsettled returns an error that lists all pointers of which nothing says how they are meant: what is guessed of a pointer
 // may have C write over Go's memory.
 func unsettled(lib *symbols.Library) error {
-	var b strings.Builder
 	functions, params := lib.Unsettled(), 0
+	var list strings.Builder
+	types := map[string]int{}
 	for _, f := range functions {
-		b.WriteString("\n" + f.Declaration())
+		list.WriteString("\n" + f.Declaration())
 		for _, a := range f.Args {
 			if a.Guess {
 				params++
-				fmt.Fprintf(&b, "\n\t{\"name\": \"%s.%s\", \"dir\": \"?\", \"reason\": \"?\"}", f.Symbol, a.Name)
+				types[a.Type]++
+				fmt.Fprintf(&list, "\n\t{\"name\": \"%s.%s\", \"dir\": \"?\", \"reason\": \"?\"}", f.Symbol, a.Name)
 			}
 		}
 	}
 	if params == 0 {
 		return nil
 	}
-	return fmt.Errorf("gen: %s: the header does not say how %d pointers are meant (functions: %d). Each needs an entry in params of the overlay, or "+
-		"a rule for many in pointers of the description, such as {\"name\": \"%s*.*\", \"types\": [\"float *\"], \"type\": \"DevicePtr\", \"reason\": \"…\"}. Instead of \"dir\": \"?\" write %s:%s",
-		lib.Description.Library, params, len(functions), lib.Description.Library, symbols.HowMeant, &b)
+	most := slices.MaxFunc(slices.Sorted(maps.Keys(types)), func(a, b string) int { return types[a] - types[b] })
+	d, memory := lib.Description, "DevicePtr"
+	for _, name := range []string{"cuda", "hip"} {
+		if slices.Contains(d.Uses, name) {
+			memory = name + ".DevicePtr"
+		}
+	}
+	return fmt.Errorf(`gen: %s: the header does not say how %d pointers are meant (functions: %d), and nothing is generated before each is settled:
+by an entry in params of the overlay, which bindgen -guess writes with blanks, or by a rule for many in pointers of the description, such as
+	{"name": "*.*", "types": [%q], "type": %q, "reason": "every %s is device memory"}
+Instead of "dir": "?" write
+%s%s`, d.Library, params, len(functions), most, memory, most, symbols.HowMeant, &list)
 }
 
 // lowerTypes does all but the functions.

@@ -566,7 +566,7 @@ func (c *checker) param(kind string, n ParamNote, functions map[string][]Functio
 	}
 	switch {
 	case n.Dir == "?":
-		c.add(record, "dir", "is a blank: say how the pointer is meant, with %s", HowMeant)
+		c.add(record, "dir", "is a blank: it must say how the pointer is meant: in, out or inout, or len, slice, fixed or type in its place")
 	case !knownDir(n.Dir):
 		c.add(record, "dir", "%q is not one of in, out, inout", n.Dir)
 	}

@@ -49,9 +49,15 @@ type ParamNote struct {
 	Reason string   `json:"reason"`
 }
 
-// HowMeant lists what a note can say of a pointer of which the header says nothing.
-const HowMeant = `"dir": "in", "out" (a result) or "inout" (one element each), "len": "n" (an array that the parameter n counts), ` +
-	`"slice": true (an array that nothing counts), "type": "DevicePtr" (device memory; "cuda.DevicePtr" where uses has cuda), or "type": "uintptr" (a handle)`
+// HowMeant lists what a note can say of a pointer of which the header says nothing, one way a line.
+const HowMeant = `	"dir": "in"          one element, which the library reads
+	"dir": "out"         a result of one element
+	"dir": "inout"       one element, which the library reads and writes
+	"len": "n"           an array that the parameter n counts; "*n" if n is a pointer
+	"slice": true        an array that no parameter counts
+	"fixed": 3           an array of three elements
+	"type": "DevicePtr"  device memory; "cuda.DevicePtr" if uses has cuda, "hip.DevicePtr" if it has hip
+	"type": "uintptr"    a handle, or what the library only hands back`
 
 // A TypeNote says what a type is where its C declaration says too little.
 type TypeNote struct {

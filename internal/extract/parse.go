@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -322,8 +323,14 @@ func (o overlayFS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
-	text = enumAttribute.ReplaceAll(text, []byte("enum$2$1"))
-	text = harmlessBrackets.ReplaceAllFunc(text, blanks)
+	if bytes.Contains(text, []byte("_Pragma")) {
+		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
+	}
+	if bytes.Contains(text, []byte("enum __attribute__")) {
+		text = enumAttribute.ReplaceAll(text, []byte("enum$2$1"))
+	}
+	if bytes.Contains(text, []byte("[[")) {
+		text = harmlessBrackets.ReplaceAllFunc(text, blanks)
+	}
 	return fstest.MapFS{name: {Data: append(text, "\n\n"...)}}.Open(name)
 }

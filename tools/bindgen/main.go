@@ -232,7 +232,7 @@ func (b *binding) guess(headers string, stdout io.Writer) error {
 	if err := os.WriteFile(b.overlay, text, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write %s\n", len(stubs), b.overlay, symbols.HowMeant)
+	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write\n%s\n", len(stubs), b.overlay, symbols.HowMeant)
 	return nil
 }
 
