@@ -22,6 +22,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -30,7 +31,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -136,6 +139,9 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := provideUsed(b.file, text); err != nil {
+		return nil, nil, err
+	}
 	d, err := symbols.DecodeDescription(b.file, text)
 	if err != nil {
 		return nil, nil, err
@@ -178,6 +184,73 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 		b.summary(lib)
 	}
 	return lib, table, err
+}
+
+// provideUsed makes the libraries known whose descriptions a description uses, with their tables as they are on disk.
+func provideUsed(file string, text []byte) error {
+	var d struct{ Uses []string }
+	if json.Unmarshal(text, &d) != nil {
+		return nil // its own check says what is wrong
+	}
+	for _, use := range d.Uses {
+		base, ok := strings.CutSuffix(use, ".json")
+		if !ok {
+			continue
+		}
+		base = filepath.Join(filepath.Dir(file), filepath.FromSlash(base))
+		var files [3][]byte
+		for i, end := range []string{".json", ".table.json", ".overlay.json"} {
+			var err error
+			if files[i], err = os.ReadFile(base + end); err != nil {
+				return fmt.Errorf("%s uses %s, of which a package must be made first: %w", file, use, err)
+			}
+		}
+		if err := provideUsed(base+".json", files[0]); err != nil {
+			return err
+		}
+		used, err := symbols.DecodeDescription(base+".json", files[0])
+		if err != nil {
+			return err
+		}
+		lib, err := symbols.Decode(base+".table.json", files[1], base+".overlay.json", files[2])
+		if err == nil {
+			err = lib.Describe(base+".json", used)
+		}
+		if err != nil {
+			return err
+		}
+		path, err := importPath(filepath.Dir(base))
+		if err != nil {
+			return err
+		}
+		if err := symbols.Provide(lib, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
+
+// importPath returns the path of the Go package in a folder.
+func importPath(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for root := dir; ; root = filepath.Dir(root) {
+		if text, err := os.ReadFile(filepath.Join(root, "go.mod")); err == nil {
+			m := moduleLine.FindSubmatch(text)
+			if m == nil {
+				return "", fmt.Errorf("%s: names no module", filepath.Join(root, "go.mod"))
+			}
+			rel, err := filepath.Rel(root, dir)
+			return path.Join(string(m[1]), filepath.ToSlash(rel)), err
+		}
+		if root == filepath.Dir(root) {
+			return "", fmt.Errorf("%s: is in no module", dir)
+		}
+	}
 }
 
 // summary reports what is refused, and how many functions are bound.

@@ -308,6 +308,37 @@ func TestOdd(t *testing.T) {
 	}
 }
 
+// TestUses makes a package that takes types of another one that bindgen has made.
+func TestUses(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/uses.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := newUser(t, "example.com/both", a)
+	shape, draw := filepath.Join(u.dir, "shape", "shape.json"), filepath.Join(u.dir, "draw", "draw.json")
+	if err := run([]string{draw}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "of which a package must be made first") {
+		t.Errorf("the second package first: %v", err)
+	}
+	for _, file := range []string{shape, draw} {
+		if err := run([]string{file}, io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := u.files()["draw/zfuncs.go"]
+	for _, want := range []string{
+		`"example.com/both/shape"`, "Shape(shapeArg shape.Shape, mode shape.Mode, at shape.Point) (err error)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("draw/zfuncs.go has no %s:\n%s", want, text)
+		}
+	}
+	u.command("", "vet", "./...")
+	if _, err := exec.LookPath("gcc"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("no C compiler")
+	}
+	u.command("", "test", "-run", "ABI", "./...")
+}
+
 // TestRefusals has bindgen refuse what it cannot bind. Each case has the files of a package, and what must be said.
 func TestRefusals(t *testing.T) {
 	cases, err := filepath.Glob("testdata/refuse/*.txtar")
