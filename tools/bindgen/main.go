@@ -1,23 +1,26 @@
-// Command bindgen makes a package of bindings for a C library, in a module of its own: typed methods on a Library that is loaded when the
-// program runs, without cgo, and a test that proves every call.
+// Command bindgen makes a package of bindings for a C library, in a module of its own: typed methods on a Library that is
+// loaded when the program runs, without cgo, and a test that proves every call.
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
 //	bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-guess] [-check] FILE.json
 //	bindgen -layout FILE.json
 //
-// FILE.json describes the library: what it is called, where its file is, and how its headers are read. mylib.overlay.json beside it says
-// what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those of Description and
-// Overlay of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
+// FILE.json describes the library: its name, where its file is, and how its headers are read. mylib.overlay.json beside it
+// says what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those
+// of Description and Overlay of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
 //
-// The headers are in the folder that the description names in headers.dir or, with the first word, the flag -headers. From them comes
-// mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs no headers. All that
-// is generated follows from these files alone: no compiler is run and no header of the machine's own is read.
+// The headers are in the folder that the description names in headers.dir, or in those of -headers. From them comes
+// mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs none. All
+// output follows from these files alone: no compiler is run and no header of the machine's own is read. -include names
+// further folders in which to look for headers that these include.
 //
-// The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json, which it
-// uses. What cannot be bound is named with the reason, all of it at once, and then nothing is written. With -check nothing is written
-// either, and a file that would change is an error. With -layout bindgen prints a C file that compiles against the headers if every size,
-// offset and enumerator of the table is right.
+// The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json,
+// which it uses. A declaration that is not understood is refused with its place and the reason, and the package goes on without
+// it. If a pointer's meaning is not settled, all such pointers are listed and nothing is written; -guess adds entries for them
+// to the overlay. With -library functions that the file does not export go into an optional set. With -check nothing is
+// written, and a file that would change is an error. With -layout bindgen prints a C file that compiles against the headers if
+// every size, offset and enumerator of the table is right.
 package main
 
 import (
