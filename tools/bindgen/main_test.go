@@ -257,6 +257,15 @@ func TestOdd(t *testing.T) {
 	sources, golden := split(a, "want")
 	u := newUser(t, "example.com/odd", sources)
 	notes := u.command("", "generate", "./...")
+	for file, want := range map[string]string{
+		"zfuncs.go":   "Params(handleArg int32, handle int32, text string, textCArg int32, names *Names) (err error)",
+		"zsymbols.go": `Name: "oddUse_v2"`,
+		"ztypes.go":   "type Anon uintptr",
+	} {
+		if text := u.files()[file]; !strings.Contains(text, want) || file == "zfuncs.go" && !strings.Contains(text, "Old(count int32)") {
+			t.Errorf("%s has no %s", file, want)
+		}
+	}
 	u.command("", "vet", "./...")
 	compiler := os.Getenv("PUREGPU_TEST_CC")
 	if compiler == "" {
