@@ -277,6 +277,11 @@ func TestOdd(t *testing.T) {
 	if out := u.command("", "test", "-v", "-run", "ABI", "."); !strings.Contains(out, "functions proven") {
 		t.Errorf("the ABI test says\n%s", out)
 	}
+	if !testing.Short() {
+		u.command("", "test", "-tags", "puregpu_syscalln", "-run", "ABI", ".")
+		u.command("GOOS=linux GOARCH=arm64", "vet", "./...")
+		u.command("GOOS=windows GOARCH=amd64", "vet", "./...")
+	}
 	source, err := os.ReadFile(filepath.Join(u.dir, "include", "odd.h"))
 	if err != nil {
 		t.Fatal(err)
