@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
-	"math"
+	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,9 @@ func lower(lib *symbols.Library) (*pkg, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := unsettled(lib); err != nil {
+		w.errs = append(w.errs, err)
+	}
 	w.functions()
 	w.collisions()
 	w.misfits = lib.Misfits()
@@ -28,6 +32,39 @@ func lower(lib *symbols.Library) (*pkg, error) {
 		return nil, err
 	}
 	return w.pkg, w.names.unused()
+}
+
+// unsettled returns an error that lists all pointers of which nothing says how they are meant: what is guessed of a pointer
+// may have C write over Go's memory.
+func unsettled(lib *symbols.Library) error {
+	functions, params := lib.Unsettled(), 0
+	var list strings.Builder
+	types := map[string]int{}
+	for _, f := range functions {
+		list.WriteString("\n" + f.Declaration())
+		for _, a := range f.Args {
+			if a.Guess {
+				params++
+				types[a.Type]++
+				fmt.Fprintf(&list, "\n\t{\"name\": \"%s.%s\", \"dir\": \"?\", \"reason\": \"?\"}", f.Symbol, a.Name)
+			}
+		}
+	}
+	if params == 0 {
+		return nil
+	}
+	most := slices.MaxFunc(slices.Sorted(maps.Keys(types)), func(a, b string) int { return types[a] - types[b] })
+	d, memory := lib.Description, "DevicePtr"
+	for _, name := range []string{"cuda", "hip"} {
+		if slices.Contains(d.Uses, name) {
+			memory = name + ".DevicePtr"
+		}
+	}
+	return fmt.Errorf(`gen: %s: the header does not say how %d pointers are meant (functions: %d), and nothing is generated before each is settled:
+by an entry in params of the overlay, which bindgen -guess writes with blanks, or by a rule for many in pointers of the description, such as
+	{"name": "*.*", "types": [%q], "type": %q, "reason": "every %s is device memory"}
+Instead of "dir": "?" write
+%s%s`, d.Library, params, len(functions), most, memory, most, symbols.HowMeant, &list)
 }
 
 // lowerTypes does all but the functions.
@@ -76,14 +113,18 @@ func (w *lowering) namedTypes() {
 			w.types[a.Name] = gotype{expr: t.name, size: 8, align: 8}
 		}
 	}
+	codes := w.codes()
 	for _, s := range w.lib.Scalars {
+		if slices.ContainsFunc(codes, func(e symbols.Enum) bool { return e.Name == s.Name }) {
+			continue
+		}
 		size, under, ok := symbols.Builtin(s.Type)
 		if !ok || size == 0 {
 			w.fail(s.Name, "no Go type for %s", s.Type)
 			continue
 		}
 		if n, ok := w.lib.TypeNote(s.Name); ok && n.Kind == "number" {
-			w.types[s.Name] = gotype{expr: under, size: size, align: size}
+			w.types[s.Name] = gotype{expr: under, size: size, align: size, kind: numberKind(under)}
 			continue
 		}
 		if w.longOfWindows(s.Type) {
@@ -91,25 +132,64 @@ func (w *lowering) namedTypes() {
 		}
 		t := namedType{s.Name, w.names.typ(s.Name), under, w.lib.TypeDoc(s.Name)}
 		w.scalars = append(w.scalars, t)
-		w.types[s.Name] = gotype{expr: t.name, size: size, align: size}
+		w.types[s.Name] = gotype{expr: t.name, size: size, align: size, kind: numberKind(under), signed: strings.HasPrefix(under, "int")}
 	}
 }
 
+// numberKind is the kind of one of Go's own numbers.
+func numberKind(name string) kind {
+	switch name {
+	case "bool":
+		return kindBool
+	case "float32":
+		return kindFloat
+	case "float64":
+		return kindDouble
+	}
+	return kindInt
+}
+
+// codes returns the numbers that the overlay makes types of error codes, as enumerations of the macros that it names.
+func (w *lowering) codes() (out []symbols.Enum) {
+	for _, s := range w.lib.Scalars {
+		n, ok := w.lib.TypeNote(s.Name)
+		if !ok || n.Kind != "result" || len(n.Values) == 0 {
+			continue
+		}
+		e := symbols.Enum{Name: s.Name, Signed: true}
+		if size, _, _ := symbols.Builtin(s.Type); size != 4 {
+			e.Size = size
+		}
+		for _, c := range w.lib.Constants {
+			v, err := strconv.ParseInt(c.Value, 10, 64)
+			if err == nil && (c.Type == "int" || c.Type == "uint") && slices.ContainsFunc(n.Values, func(p string) bool { ok, _ := path.Match(p, c.Name); return ok }) {
+				e.Values = append(e.Values, symbols.EnumValue{Name: c.Name, Value: v})
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
 func (w *lowering) enumerations() {
-	for _, e := range w.lib.Enums {
-		out := enum{cname: e.Name, under: "uint32", doc: w.lib.TypeDoc(e.Name)}
+	for _, e := range slices.Concat(w.lib.Enums, w.codes()) {
+		size := e.Bytes()
+		out := enum{cname: e.Name, under: fmt.Sprintf("uint%d", 8*size), doc: w.lib.TypeDoc(e.Name)}
 		if n, ok := w.lib.TypeNote(e.Name); ok && n.Kind == "result" {
 			out.result = true
 		}
 		if e.Signed || out.result {
-			out.under = "int32"
+			out.under = out.under[1:]
+		}
+		if out.result && size != 4 {
+			w.fail(e.Name, "has %d bytes, and an error code must have 4", size)
 		}
 		if e.Name != "" {
 			out.name = w.names.typ(e.Name)
-			w.types[e.Name] = gotype{expr: out.name, size: 4, align: 4}
+			w.types[e.Name] = gotype{expr: out.name, size: size, align: size, signed: e.Signed}
 		}
 		for _, v := range e.Values {
-			if v.Value > math.MaxUint32 || v.Value < math.MinInt32 || out.under == "int32" && v.Value > math.MaxInt32 || out.under == "uint32" && v.Value < 0 {
+			if !fits(v.Value, size, out.under[0] == 'i') {
 				w.fail(v.Name, "the value %d does not fit into %s", v.Value, out.under)
 				continue
 			}
@@ -123,9 +203,21 @@ func (w *lowering) enumerations() {
 	}
 	for _, n := range w.lib.Overlay.Types {
 		if n.Kind == "result" && !slices.ContainsFunc(w.enums, func(e enum) bool { return e.cname == n.Name }) {
-			w.fail(n.Name, "is no enumeration, as a type of error codes must be")
+			w.fail(n.Name, "is no enumeration, as a type of error codes must be; if macros are its codes, say which in values of the overlay's entry: \"values\": [\"…_*\"]")
 		}
 	}
+}
+
+// fits reports whether a value fits into an integer of so many bytes.
+func fits(n int64, bytes int, signed bool) bool {
+	if bytes == 8 {
+		return true // unsigned ones are given as their bits
+	}
+	least, most := int64(0), int64(1)<<(8*bytes)-1
+	if signed {
+		least, most = -1<<(8*bytes-1), most/2
+	}
+	return least <= n && n <= most
 }
 
 // lifeOf says when a value came and went, and what number it has in other releases, in words that go on after its name. Of what has many, such as
@@ -242,7 +334,7 @@ func (w *lowering) structures() {
 		if p, ok := plain[s.Name]; ok {
 			name = w.names.typ(p)
 		}
-		w.types[s.Name] = gotype{expr: name, size: s.Size, align: s.Align, kind: kindStruct}
+		w.types[s.Name] = gotype{expr: name, size: s.Size, align: w.goAlign(s.Name), kind: kindStruct}
 	}
 	for range 4 { // aliases of aliases of structs
 		for _, a := range w.lib.Aliases {
@@ -275,6 +367,35 @@ func (w *lowering) structures() {
 	}
 }
 
+// goAlign returns the alignment that Go gives a type: that of its members, whatever C aligns it to.
+func (w *lowering) goAlign(ctype string) int {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil || ct.Pointers > 0 {
+		return 8
+	}
+	if size, _, ok := symbols.Builtin(ct.Base); ok {
+		return max(1, size)
+	}
+	for _, s := range w.lib.Structs {
+		if s.Name == ct.Base {
+			align := 1
+			for _, f := range s.Fields {
+				align = max(align, w.goAlign(f.Type))
+			}
+			return align
+		}
+	}
+	for _, a := range w.lib.Aliases {
+		if a.Name == ct.Base {
+			return w.goAlign(a.Type)
+		}
+	}
+	if t, ok := w.types[ct.Base]; ok {
+		return t.align
+	}
+	return 8
+}
+
 func (w *lowering) holdsPointers(t gotype, s structure) gotype {
 	for _, f := range s.fields {
 		t.pointer = t.pointer || f.typ.pointer && !s.union
@@ -295,17 +416,37 @@ func (w *lowering) structure(s *symbols.Struct) {
 			end = to
 		}
 	}
+	names := w.fieldNames(s)
+	bytes := w.byteUnits(s)
 	bitUnit := -1
-	for _, f := range s.Fields {
+	for i, f := range s.Fields {
 		t, err := w.gotype(f.Type)
 		if err != nil {
 			w.fail(s.Name, "field %s: %v", f.Name, err)
 			return
 		}
-		g := field{cname: f.Name, name: w.names.field(s.Name, f.Name), typ: t, offset: f.Offset, size: f.Size, bits: f.Bits, bit: f.BitOffset}
+		g := field{cname: f.Name, name: names[i], typ: t, offset: f.Offset, size: f.Size, bits: f.Bits, bit: f.BitOffset}
 		if t.size != f.Size {
 			w.fail(s.Name, "field %s: %s is %d bytes in Go and %d in C", f.Name, t.expr, t.size, f.Size)
 			return
+		}
+		if f.Bits > 0 && t.kind != kindInt && t.kind != kindBool {
+			w.fail(s.Name, "bit-field %s of type %s", f.Name, f.Type)
+			return
+		}
+		if unit, ok := bytes[i]; ok {
+			g.offset, g.bytes, g.unit = unit.first, unit.end-unit.first, "bits"+strconv.Itoa(unit.first)
+			g.bit = 8*f.Offset + f.BitOffset - 8*unit.first
+			out.bitAlign = max(out.bitAlign, t.align)
+			if s.Union {
+				g.unit = "data"
+			}
+			if unit.first >= end {
+				pad(unit.first)
+			}
+			out.fields = append(out.fields, g)
+			end = unit.end
+			continue
 		}
 		out.goAlign = max(out.goAlign, t.align)
 		if s.Union {
@@ -313,10 +454,6 @@ func (w *lowering) structure(s *symbols.Struct) {
 			continue
 		}
 		if f.Bits > 0 { // all bit-fields of a unit share one unexported integer
-			if t.kind != kindInt {
-				w.fail(s.Name, "bit-field %s of type %s", f.Name, f.Type)
-				return
-			}
 			if f.Offset == bitUnit {
 				g.unit = "bits" + strconv.Itoa(f.Offset)
 				out.fields = append(out.fields, g)
@@ -337,12 +474,76 @@ func (w *lowering) structure(s *symbols.Struct) {
 		out.fields = append(out.fields, g)
 		end = f.Offset + f.Size
 	}
+	if out.bitAlign > out.goAlign { // which bytes do not have
+		out.goAlign = out.bitAlign
+		if !s.Union {
+			out.fields = append([]field{{name: "_", typ: gotype{expr: fmt.Sprintf("[0]uint%d", 8*out.bitAlign)}}}, out.fields...)
+		}
+	}
 	if !s.Union {
 		if rounded := (end + out.goAlign - 1) / out.goAlign * out.goAlign; rounded < s.Size {
 			pad(s.Size)
 		}
 	}
 	w.structs = append(w.structs, out)
+}
+
+// fieldNames returns the Go names of a struct's fields. Where two would have the same, C names with underscores keep them.
+func (w *lowering) fieldNames(s *symbols.Struct) []string {
+	names, count := make([]string, len(s.Fields)), map[string]int{}
+	for i, f := range s.Fields {
+		names[i] = w.names.field(s.Name, f.Name)
+		count[names[i]]++
+	}
+	taken := map[string]bool{}
+	for i, f := range s.Fields {
+		if count[names[i]] > 1 && strings.Contains(f.Name, "_") {
+			names[i] = strings.ToUpper(f.Name[:1]) + f.Name[1:]
+		}
+		if taken[names[i]] {
+			w.fail(s.Name, "field %s would be called %s, as another one is; give one of them another name in the overlay, in names: %s", f.Name, names[i], nameEntry(s.Name+"."+f.Name))
+		}
+		taken[names[i]] = true
+		if f.Bits > 0 {
+			taken["Set"+names[i]] = true
+		}
+	}
+	return names
+}
+
+type byteRange struct{ first, end int }
+
+// byteUnits finds the bit-fields that no integer of their type can hold alone: those with a sign, those of a union, those whose
+// unit overlaps another member, and those beside other types in one unit. It returns the bytes that hold each, by its index.
+func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
+	out := map[int]byteRange{}
+	for i := 0; i < len(s.Fields); {
+		j := i // bit-fields in a row
+		for j < len(s.Fields) && s.Fields[j].Bits > 0 && (!s.Union || j == i) {
+			j++
+		}
+		if i == j {
+			i++
+			continue
+		}
+		run := s.Fields[i:j]
+		plain := !s.Union && (i == 0 || s.Fields[i-1].Offset+s.Fields[i-1].Size <= run[0].Offset) &&
+			(j == len(s.Fields) || run[len(run)-1].Offset+run[len(run)-1].Size <= s.Fields[j].Offset)
+		for k, f := range run {
+			t, _ := w.gotype(f.Type)
+			same := k == 0 || f.Offset == run[k-1].Offset && f.Type == run[k-1].Type || f.Offset >= run[k-1].Offset+run[k-1].Size
+			plain = plain && same && t.kind == kindInt && !(&field{typ: t}).signed()
+		}
+		if !plain {
+			last := run[len(run)-1]
+			r := byteRange{(8*run[0].Offset + run[0].BitOffset) / 8, (8*last.Offset + last.BitOffset + last.Bits + 7) / 8}
+			for k := range run {
+				out[i+k] = r
+			}
+		}
+		i = j
+	}
+	return out
 }
 
 func (w *lowering) callbacks() {
@@ -382,7 +583,7 @@ func (w *lowering) gotype(ctype string) (gotype, error) {
 // longOfWindows reports whether a type is C's long, and the overlay does not say that its size on Windows does no harm.
 func (w *lowering) longOfWindows(name string) bool {
 	_, allowed := w.lib.TypeNote(name)
-	return !allowed && (name == "long" || name == "unsigned long")
+	return !allowed && (name == "long" || name == "unsigned long") && slices.Contains(w.desc.Systems(), "windows")
 }
 
 func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
@@ -394,24 +595,21 @@ func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
 	}
 	if size, goes, ok := symbols.Builtin(name); ok {
 		t := gotype{expr: goes, size: size, align: size}
-		switch goes {
-		case "":
-			if !pointedTo {
-				return t, fmt.Errorf("void by value")
-			}
-		case "bool":
-			t.kind = kindBool
-		case "float32":
-			t.kind = kindFloat
-		case "float64":
-			t.kind = kindDouble
+		if goes == "" && !pointedTo {
+			return t, fmt.Errorf("void by value")
 		}
+		t.kind = numberKind(goes)
 		return t, nil
 	}
 	if w.incomplete[name] && pointedTo {
 		return gotype{}, nil
 	}
 	return gotype{}, fmt.Errorf("unknown type %q", name)
+}
+
+// nameEntry is what the overlay needs to give a C name another Go name.
+func nameEntry(cname string) string {
+	return fmt.Sprintf(`{"name": %q, "go": "…", "reason": "…"}`, cname)
 }
 
 // collisions refuses two declarations with one Go name.
@@ -422,10 +620,10 @@ func (w *lowering) collisions() {
 	}
 	take := func(name, cname string) {
 		if !token.IsExported(name) || !token.IsIdentifier(name) {
-			w.fail(cname, "would be called %q, which is no exported name in Go; give it a name in the overlay", name)
+			w.fail(cname, "would be called %q, which is no exported name in Go; give it a name in the overlay, in names: %s", name, nameEntry(cname))
 		}
 		if other, taken := owner[name]; taken && other != cname {
-			w.fail(cname, "would be called %s, as %s is; give one of them another name in the overlay", name, other)
+			w.fail(cname, "would be called %s, as %s is; give one of them another name in the overlay, in names: %s", name, other, nameEntry(cname))
 		}
 		owner[name] = cname
 	}
@@ -464,10 +662,10 @@ func (w *lowering) collisions() {
 	}
 	for _, f := range w.funcs {
 		if !token.IsExported(f.name) || !token.IsIdentifier(f.name) {
-			w.fail(f.sym.Symbol, "would be the method %q, which is no exported name in Go; give it a name in the overlay", f.name)
+			w.fail(f.sym.Symbol, "would be the method %q, which is no exported name in Go; give it a name in the overlay, in names: %s", f.name, nameEntry(f.sym.Symbol))
 		}
 		if other, taken := methods[f.name]; taken {
-			w.fail(f.sym.Symbol, "would be the method %s, as %s is; give it another name in the overlay", f.name, other)
+			w.fail(f.sym.Symbol, "would be the method %s, as %s is; give it another name in the overlay, in names: %s", f.name, other, nameEntry(f.sym.Symbol))
 		}
 		methods[f.name] = f.sym.Symbol
 	}

@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,31 @@ import (
 
 // maxFastWords is how many words a frame on the stack can carry.
 const maxFastWords = 16
+
+// An unbindableError is of a function that no binding can express, whatever the overlay says.
+type unbindableError struct{ error }
+
+func unbindable(format string, args ...any) error {
+	return unbindableError{fmt.Errorf(format, args...)}
+}
+
+// Unbindable returns the functions of a library that no binding can express, with the reasons.
+func Unbindable(lib *symbols.Library) ([]symbols.Refusal, error) {
+	w, err := lowerTypes(lib)
+	if err != nil {
+		return nil, err
+	}
+	var out []symbols.Refusal
+	for i := range lib.Funcs {
+		f := &lib.Funcs[i]
+		if _, err := w.function(f); err != nil {
+			if _, ok := errors.AsType[unbindableError](err); ok {
+				out = append(out, symbols.Refusal{Name: f.Symbol, Where: f.Where, Reason: err.Error()})
+			}
+		}
+	}
+	return out, nil
+}
 
 func (w *lowering) functions() {
 	for i := range w.lib.Funcs {
@@ -37,21 +63,18 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 	default:
 		out.ret = retValue
 		if out.value, err = w.gotype(f.Result); err != nil {
-			return out, fmt.Errorf("returns %s: %w", f.Result, err)
+			return out, unbindable("returns %s: %w", f.Result, err)
 		}
 		switch out.value.kind {
-		case kindInt, kindBool, kindPointer:
+		case kindInt, kindBool, kindPointer, kindFloat, kindDouble:
 		default:
-			return out, fmt.Errorf("returns %s, which is neither an error code, nothing, a string, an integer, a handle nor a pointer", f.Result)
+			return out, unbindable("returns %s, which is neither an error code, nothing, a string, a number, a handle nor a pointer", f.Result)
 		}
 	}
 	words := 0
 	out.fast = out.ret == retResult && !f.Callback
 	for i := range f.Args {
 		p, err := w.param(f, i)
-		if err == nil && f.Args[i].Guess {
-			err = fmt.Errorf("the header does not say who writes what it points to: say so in the overlay, with dir of %s.%s", f.Symbol, f.Args[i].Name)
-		}
 		if err != nil {
 			return out, fmt.Errorf("parameter %s: %w", f.Args[i].Name, err)
 		}
@@ -62,14 +85,16 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		case p.role == roleValue && p.typ.kind == kindDouble:
 			code = "d"
 		case p.role == roleStruct:
-			if w.hasFloat(p.c.Type) {
-				return out, fmt.Errorf("parameter %s: struct with a float by value", p.name)
+			n, elem, ok := w.floats(p.c.Type)
+			if err := w.byValue(p.c.Type); err != nil {
+				return out, unbindable("parameter %s: %w", p.name, err)
 			}
-			switch p.typ.size {
-			case 8:
-			case 1, 2, 4:
-				return out, fmt.Errorf("parameter %s: struct of %d bytes by value", p.name, p.typ.size)
-			default:
+			switch {
+			case n > 0 && n <= 4 && ok && p.typ.size == n*elem:
+				code, p.floats = fmt.Sprintf("h%d%s;", n, map[int]string{4: "f", 8: "d"}[elem]), true
+			case w.hasFloat(p.c.Type):
+				return out, unbindable("parameter %s: struct with a float and other members by value", p.name)
+			case !inRegister(p.typ.size):
 				code = fmt.Sprintf("s%d;", p.typ.size)
 			}
 		}
@@ -78,12 +103,16 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		words++
 		out.params = append(out.params, p)
 	}
-	out.fast = out.fast && words <= maxFastWords
-	out.nameResult()
-	if err := w.counts(&out); err != nil {
-		return out, err
+	switch {
+	case out.ret == retValue && out.value.kind == kindFloat:
+		out.sig += ">f"
+	case out.ret == retValue && out.value.kind == kindDouble:
+		out.sig += ">d"
 	}
-	return out, distinct(out.params)
+	out.fast = out.fast && words <= maxFastWords
+	distinct(out.params)
+	out.nameResult()
+	return out, w.counts(&out)
 }
 
 // nameResult finds a name for the result that no parameter has.
@@ -109,13 +138,94 @@ func (w *lowering) isResult(ct symbols.CType) bool {
 	return ok && n.Kind == "result" && ct.Pointers == 0
 }
 
+// byValue returns an error for a struct that C passes by value in a way of its own: one that is aligned to more than 8 bytes, or
+// that has 8 bytes of padding, which are not passed.
+func (w *lowering) byValue(ctype string) error {
+	s := w.structOf(ctype)
+	if s == nil {
+		return nil
+	}
+	if s.Align > 8 {
+		return fmt.Errorf("struct by value that is aligned to %d bytes", s.Align)
+	}
+	used := make([]bool, (s.Size+7)/8)
+	var mark func(s *symbols.Struct, at int)
+	mark = func(s *symbols.Struct, at int) {
+		for _, f := range s.Fields {
+			if inner := w.structOf(f.Type); inner != nil {
+				mark(inner, at+f.Offset)
+				continue
+			}
+			first, end := at+f.Offset, at+f.Offset+f.Size
+			if f.Bits > 0 {
+				first, end = first+f.BitOffset/8, first+(f.BitOffset+f.Bits+7)/8
+			}
+			for i := first / 8; i < (end+7)/8 && i < len(used); i++ {
+				used[i] = true
+			}
+		}
+	}
+	mark(s, 0)
+	if s.Size <= 16 && slices.Contains(used, false) {
+		return fmt.Errorf("struct by value that has 8 bytes of padding")
+	}
+	return nil
+}
+
+// structOf returns the struct that a type is by value, or nil.
+func (w *lowering) structOf(ctype string) *symbols.Struct {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil || ct.Pointers > 0 || len(ct.Dims) > 0 || w.types[ct.Base].kind != kindStruct {
+		return nil
+	}
+	for i := range w.lib.Structs {
+		if s := &w.lib.Structs[i]; s.Name == ct.Base || w.types[s.Name].expr == w.types[ct.Base].expr {
+			return s
+		}
+	}
+	return nil
+}
+
+// floats counts the floats of a struct that has nothing else, and returns their size. It returns false for any other type.
+func (w *lowering) floats(ctype string) (n, size int, ok bool) {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil || ct.Pointers > 0 {
+		return 0, 0, false
+	}
+	many := 1
+	for _, d := range ct.Dims {
+		many *= d
+	}
+	switch t := w.types[ct.Base]; {
+	case ct.Base == "float" || ct.Base == "double" || t.kind == kindFloat || t.kind == kindDouble:
+		size, _, _ = symbols.Builtin(ct.Base)
+		return many, max(size, t.size), true
+	case t.kind != kindStruct:
+		return 0, 0, false
+	}
+	for _, s := range w.lib.Structs {
+		if w.types[s.Name].expr != w.types[ct.Base].expr || s.Union {
+			continue
+		}
+		for _, f := range s.Fields {
+			k, elem, ok := w.floats(f.Type)
+			if !ok || size != 0 && elem != size {
+				return 0, 0, false
+			}
+			n, size = n+many*k, elem
+		}
+		return n, size, n > 0
+	}
+	return 0, 0, false
+}
+
 // hasFloat reports whether a struct has a float in it at any depth: floats travel in registers of their own.
 func (w *lowering) hasFloat(ctype string) bool {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil || ct.Pointers > 0 {
 		return false
 	}
-	if ct.Base == "float" || ct.Base == "double" {
+	if k := w.types[ct.Base].kind; ct.Base == "float" || ct.Base == "double" || k == kindFloat || k == kindDouble {
 		return true
 	}
 	if lender, name := w.lent(w.types[ct.Base].expr); lender != nil {
@@ -136,17 +246,17 @@ func (w *lowering) hasFloat(ctype string) bool {
 // param decides the role of one parameter.
 func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	a := &f.Args[i]
-	p := param{c: a, name: w.names.parameter(a.Name), len: -1}
+	p := param{c: a, name: w.names.parameter(f, a.Name), len: -1}
 	ct, err := symbols.ParseType(a.Type)
 	if err != nil {
 		return p, err
 	}
 	if len(ct.Dims) > 0 {
-		return p, fmt.Errorf("array by value")
+		return p, unbindable("array by value")
 	}
 	p.typ, err = w.gotype(a.Type)
 	if err != nil {
-		return p, err
+		return p, unbindable("%w", err)
 	}
 	array := a.Len != "" || a.Slice || a.Fixed > 0
 	isPointer := ct.Pointers > 0 && p.typ.kind == kindPointer
@@ -313,13 +423,27 @@ func (w *lowering) counts(f *function) error {
 	return nil
 }
 
-func distinct(params []param) error {
-	seen := map[string]bool{}
+// distinct gives parameters that would have the same name in Go names of their own. Those that keep C's name have it first.
+func distinct(params []param) {
+	taken, reserved := map[string]bool{}, map[string]bool{}
 	for _, p := range params {
-		if seen[p.name] {
-			return fmt.Errorf("two parameters called %s in Go", p.name)
+		if p.role == roleString {
+			reserved[p.name+"C"] = true // a variable of the method's
 		}
-		seen[p.name] = true
 	}
-	return nil
+	for _, p := range params {
+		if p.name == p.c.Name && !reserved[p.name] {
+			taken[p.name] = true
+		}
+	}
+	for i := range params {
+		p := &params[i]
+		if p.name == p.c.Name && !reserved[p.name] {
+			continue
+		}
+		for taken[p.name] || reserved[p.name] {
+			p.name += "Arg"
+		}
+		taken[p.name] = true
+	}
 }

@@ -25,7 +25,13 @@ type Description struct {
 	// fills them for the release that is open: configLayouts and configFields for a Go type Config.
 	Grown []string `json:"grown,omitempty"`
 
-	Uses  []string `json:"uses,omitempty"`  // embedded libraries whose types the headers take: "cuda"
+	// Pointers are rules for parameters of many functions, each with a reason, such as: every float * is device memory.
+	// Of several rules for a pointer the last one counts, and none if the overlay says how the pointer is meant.
+	Pointers []ParamNote `json:"pointers,omitempty"`
+
+	// Uses are libraries whose types the headers take: embedded ones, such as "cuda", and those that bindgen has made a package
+	// of, by their descriptions: "../cublas/cublas.json". Decoded, it has their names.
+	Uses  []string `json:"uses,omitempty"`
 	Lends *Lends   `json:"lends,omitempty"` // what headers of others may take; nil if nothing
 
 	// Implementations are the libraries that have this API, the one that the table is named after first. Its Open is called
@@ -100,6 +106,14 @@ type Headers struct {
 	Release Version           `json:"release,omitzero"`  // of headers that do not tell it and stay as they are
 	Dir     string            `json:"dir,omitempty"`     // folder with the headers, as seen from the description, where they are kept with it
 	Since   Since             `json:"since"`             // where since-versions come from
+
+	// Folders are further folders in which to look for headers that these include, as seen from the description.
+	Folders []string `json:"folders,omitempty"`
+
+	// Settled says that a pointer of which the headers say nothing is an output of one element, unless the overlay says
+	// otherwise. It is for tables of which somebody has looked at each such parameter. Without it the table marks them, and
+	// nothing is generated before each is settled.
+	Settled bool `json:"settled,omitempty"`
 
 	// Old is a macro with which the headers declare ABIs that newer ones have replaced, by the names that otherwise their own
 	// macros give to the newest. They are then read twice.
@@ -187,12 +201,23 @@ func DecodeDescription(file string, text []byte) (*Description, error) {
 	if err := decode(file, text, d); err != nil {
 		return nil, err
 	}
+	for i, name := range d.Uses {
+		d.Uses[i] = UsedName(name)
+	}
 	c := &checker{file: file}
 	c.description(d)
 	if err := c.err(); err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// UsedName returns the name of a library that a description uses, which may be given by its description.
+func UsedName(use string) string {
+	if name, ok := strings.CutSuffix(use, ".json"); ok {
+		return path.Base(name)
+	}
+	return use
 }
 
 func (c *checker) description(d *Description) {
@@ -391,6 +416,11 @@ func (c *checker) fits(d *Description, t *Table) {
 	}
 	if n := d.Version.Encode(t.Version); n > math.MaxInt32 {
 		c.add("version", "numbers", "%v is %d, and a number must fit into 32 bits", t.Version, n)
+	}
+	functions := functionsByName(t)
+	for _, n := range d.Pointers {
+		c.reason("pointers "+n.Name, n.Reason)
+		c.param("pointers", n, functions)
 	}
 	if d.Lends != nil {
 		have := t.TypeNames()

@@ -33,20 +33,31 @@ type FunctionNote struct {
 }
 
 // A ParamNote says how a parameter, "function.parameter", is meant. The function is a symbol, or an API name for all ABIs
-// that have such a parameter, or a path.Match pattern for the parameters of this name of many functions. Of several notes on a
-// parameter the later patterns, then the function's own, have the last word.
+// that have such a parameter. Both parts may be path.Match patterns. If several notes match a parameter, the later pattern
+// wins, and a note on the function itself wins over patterns.
 type ParamNote struct {
-	Name   string `json:"name"`
-	Dir    Dir    `json:"dir,omitempty"`
-	Null   *bool  `json:"null,omitempty"`
-	Len    string `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates
-	Slice  bool   `json:"slice,omitempty"` // an array whose length no parameter tells
-	Fixed  int    `json:"fixed,omitempty"` // an array of this many elements
-	Text   int    `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
-	Late   string `json:"late,omitempty"`  // when the library is done with an output, if that may be after the call: "the split is complete"
-	Type   string `json:"type,omitempty"`  // Go type, where the C type says too little: "uintptr" for what the library only hands back, "DevicePtr"
-	Reason string `json:"reason"`
+	Name   string   `json:"name"`
+	Types  []string `json:"types,omitempty"` // C types, as the table spells them: only parameters of these types are meant
+	Dir    Dir      `json:"dir,omitempty"`
+	Null   *bool    `json:"null,omitempty"`
+	Len    string   `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates
+	Slice  bool     `json:"slice,omitempty"` // an array whose length no parameter tells
+	Fixed  int      `json:"fixed,omitempty"` // an array of this many elements
+	Text   int      `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
+	Late   string   `json:"late,omitempty"`  // when the library is done with an output, if that may be after the call: "the split is complete"
+	Type   string   `json:"type,omitempty"`  // Go type, where the C type says too little: "uintptr" for what the library only hands back, "DevicePtr"
+	Reason string   `json:"reason"`
 }
+
+// HowMeant lists what a note can say of a pointer of which the header says nothing, one way a line.
+const HowMeant = `	"dir": "in"          one element, which the library reads
+	"dir": "out"         a result of one element
+	"dir": "inout"       one element, which the library reads and writes
+	"len": "n"           an array that the parameter n counts; "*n" if n is a pointer
+	"slice": true        an array that no parameter counts
+	"fixed": 3           an array of three elements
+	"type": "DevicePtr"  device memory; "cuda.DevicePtr" if uses has cuda, "hip.DevicePtr" if it has hip
+	"type": "uintptr"    a handle, or what the library only hands back`
 
 // A TypeNote says what a type is where its C declaration says too little.
 type TypeNote struct {
@@ -54,9 +65,13 @@ type TypeNote struct {
 	Kind   string `json:"kind"`            // "result" (an error code), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own; for C's long, that its size on Windows does no harm)
 	Align  int    `json:"align,omitempty"` // alignment, where the C front end does not see it
 	Reason string `json:"reason"`
+
+	// Values are path.Match patterns of the macros that are the codes of a result that is a number and no enumeration.
+	Values []string `json:"values,omitempty"`
 }
 
-// A NameNote gives a C name (function symbol, type, enumerator, constant or "struct.field") its Go name against the rules.
+// A NameNote gives a C name (function symbol, type, enumerator, constant, "struct.field" or "function.parameter") its Go name
+// against the rules.
 type NameNote struct {
 	Name   string `json:"name"`
 	Go     string `json:"go"`

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,12 +39,16 @@ func (e limitError) Error() string { return string(e) }
 // errEndless is what preprocessing ends with that would go on and on.
 var errEndless = limitError(fmt.Sprintf("more than %d tokens to expand", maxWork))
 
-// translate parses a header with what stands in front of it.
-func translate(cfg *cc.Config, sources []cc.Source) (*cc.AST, error) {
+// translate parses a header with what stands in front of it, and gives its tokens to a stream.
+func translate(cfg *cc.Config, st *stream, sources []cc.Source) (*cc.AST, error) {
 	name := sources[len(sources)-1].Name
-	if err := measure(cfg, sources, new(gauge)); err != nil {
+	first := *cfg
+	first.PragmaHandler = st.pragma
+	if err := measure(&first, append(slices.Clip(sources), cc.Source{Name: "end of " + name, Value: endOfInput}), io.MultiWriter(new(gauge), st)); err != nil {
 		return nil, placed(cfg.FS, name, err)
 	}
+	st.fold()
+	sources = append([]cc.Source{{Name: "<pragmas>", Value: "#define " + pragmaWord + "(x)\n#define __attribute__(x)\n#define __attribute(x)\n"}}, sources...)
 	end := cc.Source{Name: "end of " + name, Value: endOfInput}
 	ast, err := cc.Parse(cfg, append(slices.Clip(sources), end))
 	if err != nil {
@@ -279,8 +284,26 @@ func (dir Folder) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
+// Folders are several folders of headers. The first that has a header counts.
+type Folders []fs.FS
+
+func (list Folders) Open(name string) (fs.File, error) {
+	var first error
+	for _, dir := range list {
+		f, err := dir.Open(name)
+		if err == nil {
+			return f, nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return nil, first
+}
+
 // inFolder adds the folder to an error of its headers that names none: the C front end knows of no folders.
 func inFolder(files fs.FS, err error) error {
+	if list, ok := files.(Folders); ok && len(list) > 0 {
+		files = list[0]
+	}
 	dir, ok := files.(Folder)
 	if _, named := errors.AsType[*fs.PathError](err); err == nil || !ok || named {
 		return err

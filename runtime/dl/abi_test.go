@@ -111,6 +111,18 @@ func TestArrange(t *testing.T) {
 			"f0=0 f1=1 f2=2 f3=3 f4=4 f5=5 f6=6 f7=7 s0=8 s1=9 i0=10",
 			eightStack + " s8=8 s9=9 s10=10",
 		},
+		{
+			"structs of floats", "h2f;h2d;h3f;h4d;f",
+			"f0=0[0:8] f1=1[0:8] f2=1[8:16] f3=2[0:8] f4=2[8:12] " + words(0, 4, 3, "s%d=%d[%d:%d]") + " f5=4",
+			"f0=0[0:4] f1=0[4:8] f2=1[0:8] f3=1[8:16] f4=2[0:4] f5=2[4:8] f6=2[8:12] " + words(0, 4, 3, "s%d=%d[%d:%d]") + " s4=4",
+			"s0=0[0:8] s1=1 s2=2 s3=3 s4=4",
+		},
+		{
+			"structs of floats, one register left", "dddddddh2d;h2f;d>d",
+			"f0=0 f1=1 f2=2 f3=3 f4=4 f5=5 f6=6 s0=7[0:8] s1=7[8:16] f7=8[0:8] s2=9",
+			"f0=0 f1=1 f2=2 f3=3 f4=4 f5=5 f6=6 s0=7[0:8] s1=7[8:16] s2=8[0:8] s3=9",
+			eightStack + " s8=8[0:8] s9=9",
+		},
 	} {
 		for a, want := range map[abi]string{sysv64: c.sysv, aapcs64: c.aapcs, win64: c.win} {
 			moves, err := arrange(a, c.sig, nil)
@@ -147,6 +159,9 @@ func TestSigErrors(t *testing.T) {
 		"s12w":                   `signature "s12w": want s<size>;`,
 		"s8;":                    `signature "s8;": a struct of 8 bytes is not an s`,
 		"s0;":                    `signature "s0;": a struct of 0 bytes is not an s`,
+		"h5f;":                   `signature "h5f;": want h<1 to 4>f; or h<1 to 4>d;`,
+		"wh2w;":                  `signature "h2w;": want h<1 to 4>f; or h<1 to 4>d;`,
+		"w>w":                    `signature ">w": unknown code '>'`,
 		"s4097;":                 `signature "s4097;": struct larger than 4096 bytes`,
 		"s99999999999999999999;": `signature "s99999999999999999999;": struct larger than 4096 bytes`,
 		strings.Repeat("w", 65):  "signature of 65 parameters, more than 64",
@@ -163,7 +178,7 @@ func TestSigErrors(t *testing.T) {
 // FuzzSig checks that signatures never make the parser or the arrangement panic, that
 // the two agree on what is one, and that no two words get the same place.
 func FuzzSig(f *testing.F) {
-	for _, s := range []string{"", "w", "wws128;w", "ws12;s12;www", "fwds12;f", "s", "s8;", "x", "s4096;s4096;"} {
+	for _, s := range []string{"", "w", "wws128;w", "ws12;s12;www", "fwds12;f", "s", "s8;", "x", "s4096;s4096;", "h2f;>d", "wh4d;h3f;fffffh2d;h1f;w>f", "h5f;", "h2w;"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, sig string) {

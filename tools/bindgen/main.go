@@ -1,27 +1,31 @@
-// Command bindgen makes a package of bindings for a C library, in a module of its own: typed methods on a Library that is loaded when the
-// program runs, without cgo, and a test that proves every call.
+// Command bindgen makes a package of bindings for a C library, in a module of its own: typed methods on a Library that is
+// loaded when the program runs, without cgo, and a test that proves every call.
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
-//	bindgen [-headers DIR[,DIR...]] [-check] FILE.json
+//	bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-guess] [-check] FILE.json
 //	bindgen -layout FILE.json
 //
-// FILE.json describes the library: what it is called, where its file is, and how its headers are read. mylib.overlay.json beside it says
-// what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those of Description and
-// Overlay of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
+// FILE.json describes the library: its name, where its file is, and how its headers are read. mylib.overlay.json beside it
+// says what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those
+// of Description and Overlay of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
 //
-// The headers are in the folder that the description names in headers.dir or, with the first word, the flag -headers. From them comes
-// mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs no headers. All that
-// is generated follows from these files alone: no compiler is run and no header of the machine's own is read.
+// The headers are in the folder that the description names in headers.dir, or in those of -headers. From them comes
+// mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs none. All
+// output follows from these files alone: no compiler is run and no header of the machine's own is read. -include names
+// further folders in which to look for headers that these include.
 //
-// The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json, which it
-// uses. What cannot be bound is named with the reason, all of it at once, and then nothing is written. With -check nothing is written
-// either, and a file that would change is an error. With -layout bindgen prints a C file that compiles against the headers if every size,
-// offset and enumerator of the table is right.
+// The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json,
+// which it uses. A declaration that is not understood is refused with its place and the reason, and the package goes on without
+// it. If a pointer's meaning is not settled, all such pointers are listed and nothing is written; -guess adds entries for them
+// to the overlay. With -library functions that the file does not export go into an optional set. With -check nothing is
+// written, and a file that would change is an error. With -layout bindgen prints a C file that compiles against the headers if
+// every size, offset and enumerator of the table is right.
 package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -30,7 +34,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,13 +60,16 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-check] FILE.json, or bindgen -layout FILE.json")
+var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-guess] [-check] FILE.json, or bindgen -layout FILE.json")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bindgen", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
+	include := flags.String("include", "", "further `folders` to look for headers that these include, separated by commas")
+	library := flags.String("library", "", "shared library: functions that it does not export go into an optional set")
 	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
+	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant")
 	layout := flags.Bool("layout", false, "print a C file that checks the table against the headers")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -76,7 +85,14 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return errUsage
 	}
 	b := &binding{file: flags.Arg(0), table: base + ".table.json", overlay: base + ".overlay.json", dir: filepath.Dir(flags.Arg(0))}
+	b.library = *library
+	if *include != "" {
+		b.folders = strings.Split(*include, ",")
+	}
 	b.report = func(s string) { fmt.Fprintln(stderr, "bindgen: note:", s) }
+	if *guess {
+		return b.guess(*headers, stdout)
+	}
 	lib, files, err := b.generate(*headers)
 	if err != nil {
 		return err
@@ -114,13 +130,19 @@ func run(args []string, stdout, stderr io.Writer) error {
 // A binding is a library and where its files are.
 type binding struct {
 	file, table, overlay, dir string
+	folders                   []string // further ones with headers
+	library                   string   // file of the library, or ""
 	report                    func(string)
 }
 
-// generate returns the library and all files that follow from it, the table among them, by their names as seen from the folder.
-func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte, error) {
+// load reads the description and the overlay, and makes the library of them and the headers, or the table. What is refused is
+// in the table too, with the reasons.
+func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err error) {
 	text, err := os.ReadFile(b.file)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := provideUsed(b.file, text); err != nil {
 		return nil, nil, err
 	}
 	d, err := symbols.DecodeDescription(b.file, text)
@@ -139,27 +161,158 @@ func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte,
 	} else if err != nil {
 		return nil, nil, err
 	}
-	table, refused := b.extract(d, headers)
-	if table == nil {
-		return nil, nil, refused
+	if table, err = b.extract(d, headers); err != nil {
+		return nil, nil, err
 	}
-	// Whatever is refused in one step, the others say what they refuse too.
-	lib, err := symbols.Decode(b.table, table, b.overlay, overlay)
-	if err == nil {
-		err = lib.Describe(b.file, d)
+	decode := func() error {
+		if lib, err = symbols.Decode(b.table, table, b.overlay, overlay); err != nil {
+			return err
+		}
+		return lib.Describe(b.file, d)
 	}
+	if err := decode(); err != nil {
+		return nil, nil, err
+	}
+	refused, err := gen.Unbindable(lib)
 	if err != nil {
-		return nil, nil, errors.Join(refused, err)
+		return nil, nil, err
+	}
+	if len(refused) > 0 {
+		lib.Refused = append(lib.Refused, refused...)
+		if table, err = symbols.Encode(lib.Table); err == nil {
+			err = decode()
+		}
+	}
+	if err == nil {
+		b.summary(lib)
+	}
+	return lib, table, err
+}
+
+// provideUsed makes the libraries known whose descriptions a description uses, with their tables as they are on disk.
+func provideUsed(file string, text []byte) error {
+	var d struct{ Uses []string }
+	if json.Unmarshal(text, &d) != nil {
+		return nil // its own check says what is wrong
+	}
+	for _, use := range d.Uses {
+		base, ok := strings.CutSuffix(use, ".json")
+		if !ok {
+			continue
+		}
+		base = filepath.Join(filepath.Dir(file), filepath.FromSlash(base))
+		var files [3][]byte
+		for i, end := range []string{".json", ".table.json", ".overlay.json"} {
+			var err error
+			if files[i], err = os.ReadFile(base + end); err != nil {
+				return fmt.Errorf("%s uses %s, of which a package must be made first: %w", file, use, err)
+			}
+		}
+		if err := provideUsed(base+".json", files[0]); err != nil {
+			return err
+		}
+		used, err := symbols.DecodeDescription(base+".json", files[0])
+		if err != nil {
+			return err
+		}
+		lib, err := symbols.Decode(base+".table.json", files[1], base+".overlay.json", files[2])
+		if err == nil {
+			err = lib.Describe(base+".json", used)
+		}
+		if err != nil {
+			return err
+		}
+		path, err := importPath(filepath.Dir(base))
+		if err != nil {
+			return err
+		}
+		if err := symbols.Provide(lib, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
+
+// importPath returns the path of the Go package in a folder.
+func importPath(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for root := dir; ; root = filepath.Dir(root) {
+		if text, err := os.ReadFile(filepath.Join(root, "go.mod")); err == nil {
+			m := moduleLine.FindSubmatch(text)
+			if m == nil {
+				return "", fmt.Errorf("%s: names no module", filepath.Join(root, "go.mod"))
+			}
+			rel, err := filepath.Rel(root, dir)
+			return path.Join(string(m[1]), filepath.ToSlash(rel)), err
+		}
+		if root == filepath.Dir(root) {
+			return "", fmt.Errorf("%s: is in no module", dir)
+		}
+	}
+}
+
+// summary reports what is refused, and how many functions are bound.
+func (b *binding) summary(lib *symbols.Library) {
+	for _, r := range lib.Refused {
+		b.report("refused: " + r.String())
+	}
+	if len(lib.Refused) == 0 {
+		return
+	}
+	b.report(fmt.Sprintf("%d functions are bound, %d declarations are refused", len(lib.Funcs), len(lib.Refused)))
+}
+
+// generate returns the library and all files that follow from it, the table among them, by their names as seen from the folder.
+func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte, error) {
+	lib, table, err := b.load(headers)
+	if err != nil {
+		return nil, nil, err
 	}
 	files, err := gen.GenerateWithProof(lib)
-	if err := errors.Join(refused, err); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
 	files[filepath.Base(b.table)] = table
 	return lib, files, nil
 }
 
-// extract returns the text of the table: from headers, or the one that is there. It may return both a table and what was refused.
+// guess adds an entry to the overlay for each pointer of which nothing says how it is meant. The entries have blanks, which
+// bindgen refuses until somebody has filled them in.
+func (b *binding) guess(headers string, stdout io.Writer) error {
+	lib, _, err := b.load(headers)
+	if err != nil {
+		return err
+	}
+	var stubs []symbols.Stub
+	functions := lib.Unsettled()
+	for i := range functions {
+		f := &functions[i]
+		for _, a := range f.Args {
+			if a.Guess {
+				stubs = append(stubs, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + a.Name, Dir: "?", Reason: f.Declaration()}})
+			}
+		}
+	}
+	text, err := os.ReadFile(b.overlay)
+	if err != nil {
+		return err
+	}
+	if text, err = symbols.WithStubs(text, stubs); err != nil {
+		return fmt.Errorf("%s: %w", b.overlay, err)
+	}
+	if err := os.WriteFile(b.overlay, text, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write\n%s\n", len(stubs), b.overlay, symbols.HowMeant)
+	return nil
+}
+
+// extract returns the text of the table: from headers, or the one that is there.
 func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error) {
 	var dirs []string
 	switch {
@@ -175,14 +328,21 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 		return text, err
 	}
 	in := extract.Input{Report: b.report}
-	for _, dir := range dirs {
-		switch fi, err := os.Stat(dir); {
-		case err != nil:
-			return nil, fmt.Errorf("headers: %w", err)
-		case !fi.IsDir():
-			return nil, fmt.Errorf("headers: %s is no folder", dir)
+	var further []fs.FS
+	for _, dir := range slices.Concat(b.folders, d.Headers.Folders) {
+		if !filepath.IsAbs(dir) && !slices.Contains(b.folders, dir) {
+			dir = filepath.Join(b.dir, filepath.FromSlash(dir))
 		}
-		in.Releases = append(in.Releases, extract.Folder(dir))
+		if err := checkFolder(dir); err != nil {
+			return nil, err
+		}
+		further = append(further, extract.Folder(dir))
+	}
+	for _, dir := range dirs {
+		if err := checkFolder(dir); err != nil {
+			return nil, err
+		}
+		in.Releases = append(in.Releases, extract.Folders(append([]fs.FS{extract.Folder(dir)}, further...)))
 	}
 	switch h := &d.Headers; {
 	case len(dirs) > 1 && h.Since != symbols.SinceReleases:
@@ -190,15 +350,66 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	case h.Version.Header == "" && h.Release.IsZero():
 		return nil, fmt.Errorf("%s: headers: neither version nor release says which release the headers are of", b.file)
 	}
-	t, refused := extract.Table(d, in)
-	if t == nil {
-		return nil, refused
-	}
-	text, err := symbols.Encode(t)
-	if err != nil {
+	t, err := extract.Table(d, in)
+	if refused, ok := errors.AsType[extract.Refused](err); ok {
+		t.Refused = refused // the package goes on without them
+	} else if err != nil {
 		return nil, err
 	}
-	return text, refused
+	if err := b.markAbsent(t); err != nil {
+		return nil, err
+	}
+	return symbols.Encode(t)
+}
+
+// markAbsent marks the functions that the library does not export: those of the file that -library names, or without it those that
+// the table on disk has marked.
+func (b *binding) markAbsent(t *symbols.Table) error {
+	absent := map[string]bool{}
+	if b.library == "" {
+		text, err := os.ReadFile(b.table)
+		if err != nil {
+			return nil // there is none yet
+		}
+		old, err := symbols.DecodeTable(b.table, text)
+		if err != nil {
+			return nil // it is about to be written anew
+		}
+		for _, f := range old.Functions {
+			absent[f.Symbol] = f.Absent
+		}
+	} else {
+		file, err := os.Open(b.library)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		exports, err := extract.Exports(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.library, err)
+		}
+		for _, f := range t.Functions {
+			if !exports[f.Symbol] {
+				absent[f.Symbol] = true
+				b.report(fmt.Sprintf("%s: %s does not export %s: it goes into the optional set absent", f.Where, b.library, f.Symbol))
+			}
+		}
+	}
+	for i := range t.Functions {
+		t.Functions[i].Absent = absent[t.Functions[i].Symbol]
+	}
+	return nil
+}
+
+func checkFolder(dir string) error {
+	fi, err := os.Stat(dir)
+	if err == nil && !fi.IsDir() {
+		err = fmt.Errorf("%s is no folder", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("headers: %w", err)
+	}
+	return nil
 }
 
 // samePackage refuses a folder whose Go files are of another package.

@@ -247,6 +247,112 @@ func TestModule(t *testing.T) {
 	}
 }
 
+// TestOdd binds what other generators bind wrongly without a word, proves the calls, and has a library compare what it gets.
+func TestOdd(t *testing.T) {
+	const file = "testdata/odd.txtar"
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, golden := split(a, "want")
+	u := newUser(t, "example.com/odd", sources)
+	notes := u.command("", "generate", "./...")
+	for file, want := range map[string]string{
+		"zfuncs.go":   "Params(handleArg int32, handle int32, text string, textCArg int32, names *Names) (err error)",
+		"zsymbols.go": `Name: "oddUse_v2"`,
+		"ztypes.go":   "type Anon uintptr",
+	} {
+		if text := u.files()[file]; !strings.Contains(text, want) || file == "zfuncs.go" && !strings.Contains(text, "Old(count int32)") {
+			t.Errorf("%s has no %s", file, want)
+		}
+	}
+	u.command("", "vet", "./...")
+	compiler := os.Getenv("PUREGPU_TEST_CC")
+	if compiler == "" {
+		compiler = "gcc"
+	}
+	if _, err := exec.LookPath(compiler); err != nil || runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skip("no C compiler, or no system on which libraries are opened")
+	}
+	if out := u.command("", "test", "-v", "-run", "ABI", "."); !strings.Contains(out, "functions proven") {
+		t.Errorf("the ABI test says\n%s", out)
+	}
+	if !testing.Short() {
+		u.command("", "test", "-tags", "puregpu_syscalln", "-run", "ABI", ".")
+		u.command("GOOS=linux GOARCH=arm64", "vet", "./...")
+		u.command("GOOS=windows GOARCH=amd64", "vet", "./...")
+	}
+	source, err := os.ReadFile(filepath.Join(u.dir, "include", "odd.h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(u.dir, "odd_plain.h") // what no compiler here has
+	text := strings.NewReplacer("[[deprecated]]", "", "typedef _BitInt(7) oddSeven;", "typedef int oddSeven;").Replace(string(source))
+	if err := os.WriteFile(plain, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lib, program, code := filepath.Join(u.dir, "libodd.so"), filepath.Join(u.dir, "prog"), filepath.Join(u.dir, "odd.c")
+	args := []string{"-I" + filepath.Join(u.dir, "include"), "-include", plain, "-Dinclude_odd", "-w", "-shared", "-fPIC", "-o", lib, code}
+	if err := os.WriteFile(filepath.Join(u.dir, "include", "odd.h"), []byte("#pragma once\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, out)
+	}
+	if err := os.WriteFile(filepath.Join(u.dir, "include", "odd.h"), source, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var absent bytes.Buffer
+	if err := run([]string{"-library", lib, filepath.Join(u.dir, "odd.json")}, io.Discard, &absent); err != nil || !strings.Contains(absent.String(), "does not export oddGone: it goes into the optional set absent") {
+		t.Errorf("-library: %v\n%s", err, &absent)
+	}
+	if err := run([]string{"-check", filepath.Join(u.dir, "odd.json")}, io.Discard, io.Discard); err != nil {
+		t.Errorf("without -library what is absent is forgotten: %v", err)
+	}
+	u.command("", "build", "-o", program, "./program")
+	out, err := exec.Command(program, lib).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	compare(t, golden["want"], append([]byte(notes), out...))
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUses makes a package that takes types of another one that bindgen has made.
+func TestUses(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/uses.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := newUser(t, "example.com/both", a)
+	shape, draw := filepath.Join(u.dir, "shape", "shape.json"), filepath.Join(u.dir, "draw", "draw.json")
+	if err := run([]string{draw}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "of which a package must be made first") {
+		t.Errorf("the second package first: %v", err)
+	}
+	for _, file := range []string{shape, draw} {
+		if err := run([]string{file}, io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := u.files()["draw/zfuncs.go"]
+	for _, want := range []string{
+		`"example.com/both/shape"`, "Shape(shapeArg shape.Shape, mode shape.Mode, at shape.Point) (err error)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("draw/zfuncs.go has no %s:\n%s", want, text)
+		}
+	}
+	u.command("", "vet", "./...")
+	if _, err := exec.LookPath("gcc"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("no C compiler")
+	}
+	u.command("", "test", "-run", "ABI", "./...")
+}
+
 // TestRefusals has bindgen refuse what it cannot bind. Each case has the files of a package, and what must be said.
 func TestRefusals(t *testing.T) {
 	cases, err := filepath.Glob("testdata/refuse/*.txtar")
@@ -263,11 +369,12 @@ func TestRefusals(t *testing.T) {
 			dir := t.TempDir()
 			unpack(t, sources, dir)
 			args := append(strings.Fields(strings.ReplaceAll(string(bytes.TrimSpace(a.Comment)), "DIR", dir)), filepath.Join(dir, "lib.json"))
-			err = run(args, io.Discard, io.Discard)
+			var notes bytes.Buffer
+			err = run(args, io.Discard, &notes)
 			if err == nil {
 				t.Fatal("nothing is refused")
 			}
-			compare(t, golden["error"], []byte(strings.ReplaceAll(err.Error(), dir, "DIR")+"\n"))
+			compare(t, golden["error"], []byte(strings.ReplaceAll(notes.String()+err.Error(), dir, "DIR")+"\n"))
 			if written, _ := filepath.Glob(filepath.Join(dir, "z*")); len(written) > 0 {
 				t.Errorf("written all the same: %v", written)
 			}
@@ -289,6 +396,50 @@ func TestUsage(t *testing.T) {
 	var stderr bytes.Buffer
 	if err := run([]string{"-h"}, io.Discard, &stderr); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "-headers") {
 		t.Errorf("-h: %v, %s", err, &stderr)
+	}
+}
+
+// TestGuess has bindgen write an entry for each pointer of which nothing says how it is meant, and refuse it until it is filled in.
+func TestGuess(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/refuse/unsettled.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, _ := split(a, "error")
+	dir := t.TempDir()
+	unpack(t, sources, dir)
+	lib, overlay := filepath.Join(dir, "lib.json"), filepath.Join(dir, "lib.overlay.json")
+	var out bytes.Buffer
+	if err := run([]string{"-guess", lib}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "wrote 4 entries") {
+		t.Fatalf("%v, %s", err, &out)
+	}
+	text, err := os.ReadFile(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"name":"libExec.odata","dir":"?","reason":"lib.h:6: libStatus libExec(libPlan plan, libComplex *idata, libComplex *odata)"}`; !strings.Contains(string(text), want) {
+		t.Errorf("the overlay has no %s:\n%s", want, text)
+	}
+	if err := run([]string{lib}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "libExec.odata: dir: is a blank") {
+		t.Errorf("with blanks: %v", err)
+	}
+	filled := strings.ReplaceAll(string(text), `"dir":"?"`, `"type":"DevicePtr"`)
+	if err := os.WriteFile(overlay, []byte(filled), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{lib}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	funcs, err := os.ReadFile(filepath.Join(dir, "zfuncs.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Exec(plan Plan, idata DevicePtr, odata DevicePtr) (err error)", "Fill(to DevicePtr, n int32) (err error)", "One() (n int32, err error)",
+	} {
+		if !strings.Contains(string(funcs), want) {
+			t.Errorf("no method %s", want)
+		}
 	}
 }
 
