@@ -28,7 +28,7 @@ func (d *Device) askWanted(again bool) (further, asked bool) {
 
 // crowded reports whether the caller must skip this poll, to leave the driver to goroutines that
 // issue work on the timeline. again says that the caller polls without a pause; only then may it
-// have to skip. It skips fewer than rounds polls in a row.
+// have to skip. It skips at most rounds polls in a row.
 func (tl *Timeline) crowded(again bool, rounds int32) bool {
 	return tl.crowd.Rests(again, tl.issued.Load(), tl.Device.pending.running.Load() > 0, rounds)
 }

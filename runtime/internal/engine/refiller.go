@@ -1,7 +1,7 @@
 package engine
 
 // Events and pinned memory are made before they are needed. When a pool runs low, a refiller makes
-// more: a goroutine on a bound thread, which ends when the pool is full. A call that finds the pool
+// more: a goroutine on a bound thread, which ends when it has made them. A call that finds the pool
 // empty waits until the driver has made an event or memory for it. The pending-queue thread must
 // not wait. If a submission there lacks an event, another goroutine waits for one and then makes
 // the submission ready again (awaitEvent).
