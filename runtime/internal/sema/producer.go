@@ -95,9 +95,9 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 
 // Arrive raises the value because the work that signals it is over. It covers the signals of one
 // producer from first to last, and raises the value to that of last. It returns the timepoints that
-// this releases. If the signals do not raise the value, Arrive returns an error, with one
-// exception: other work that is not ordered with this work may have overtaken it and raised the
-// value already. Then Arrive changes nothing and returns no error.
+// this releases. If the semaphore has failed, or if the signals do not raise the value, Arrive
+// returns an error. There is one exception: other work that is not ordered with this work may have
+// overtaken it and raised the value already. Then Arrive changes nothing and returns no error.
 func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -233,7 +233,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 	return s.list
 }
 
-// settle updates flags after entries of the list were removed. The caller holds mu.
+// settle recomputes flags from the contents of the list. The caller holds mu.
 func (s *Semaphore) settle() {
 	flags := uint32(0)
 	if l := s.list; l != nil {
