@@ -64,7 +64,7 @@ func (s *Submission) wantDeps() {
 // timepoints to release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
-		defer tl.Device.pending.npassing.Add(-1) // last: when npassing is 0, Close expects all signals to be given
+		defer tl.Device.pending.npassing.Add(-1) // after the signals, for which Close waits
 	}
 	f := s.Err.Load()
 	if f == nil {

@@ -123,7 +123,7 @@ func (m Mark) event() (*Event, error) {
 
 // Record makes sure that an event is recorded behind the mark. The caller holds no timeline's mu.
 func (m Mark) Record() error {
-	if m.Timeline.Lane != nil { // the lane's thread may hold mu for long, but records an event behind each submission
+	if m.Timeline.Lane != nil { // its thread may hold mu for long, but records each time
 		m.untilIssued()
 		return nil
 	}

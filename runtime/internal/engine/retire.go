@@ -112,7 +112,7 @@ func (tl *Timeline) complete(batch []*Submission) {
 // outcomeOf returns the error of a submission that is done, or nil.
 func (tl *Timeline) outcomeOf(s *Submission) error {
 	if tl.Lane != nil {
-		if _, err := tl.Lane.Halted(); err != nil { // the events behind aborted work complete too, soon after
+		if _, err := tl.Lane.Halted(); err != nil { // aborted work completes too
 			return err
 		}
 	}

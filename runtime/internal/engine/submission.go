@@ -28,7 +28,7 @@ type Submission struct {
 	Cold     bool   // Rest may hold resources, so Start and LetGo must be called
 	Across   bool   // it uses memory of another device; implies Cold
 	again    bool   // it has been enlisted again, so the submitting call no longer issues it
-	Lends    bool   // the program waits until the submission releases what it holds, even if it fails
+	Lends    bool   // the program waits for Rest.LetGo, even if the submission fails
 	Delivers bool   // Rest.Deliver must be called before the signals are given
 	Seq      uint64 // the work's number, once issued
 	Op       work.Op

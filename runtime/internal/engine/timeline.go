@@ -60,7 +60,7 @@ type Timeline struct {
 	// askMu is held while the driver is queried. It protects failed, and changes of ended.
 	askMu  sync.Mutex
 	failed int         // how many times in a row a query has returned an error
-	ended  atomic.Bool // the stream is about to be destroyed: its events must not be recorded or queried
+	ended  atomic.Bool // the stream is being destroyed: no event may be recorded or queried
 
 	// retireMu is held while work is retired. It protects awaiters, and changes of passed and
 	// failures.
@@ -163,7 +163,7 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint, wanted bool) {
 	wanted = s.Lends
 	if s.Action != nil {
-		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before other work can wait for this submission
+		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before other work can wait for s
 	}
 	if err != nil {
 		return tl.Device.failSignals(s, err), wanted
@@ -294,8 +294,8 @@ const (
 	NotIssued    Outcome = iota // a wait has failed, or the device or queue takes no more work
 	Refused                     // by the driver or by Prepare; the stream has none of it
 	Issued                      // the stream has it
-	IssuedBroken                // the stream has a part, with an event behind it, or the device is lost
-	Foreign                     // it waits for a device of another driver; only the host can do that
+	IssuedBroken                // the stream has a part, with an event behind, or the device is lost
+	Foreign                     // a wait for another driver's device, which only the host can do
 	Early                       // no work that would satisfy a wait has been issued
 	Deferred                    // its action tries again later
 )
@@ -416,7 +416,7 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	}
 	if len(s.Deps) > 0 {
 		if started, err = tl.follow(s, seq); err != nil {
-			if s.Action != nil { // memory from Prepare may have an earlier use that the stream does not wait for
+			if s.Action != nil { // memory from Prepare may have an earlier use not waited for
 				s.Action.Undo(s, Refused)
 			}
 			return started, err

@@ -88,7 +88,7 @@ func (s *Submission) IssueHere() bool {
 func (s *Submission) HandOver(chain *sema.Timepoint) {
 	var ready readyList
 	for t := chain; t != nil; {
-		next := t.Next() // read first: a submission that has been handed over may use its timepoint again
+		next := t.Next() // first: once handed over, the submission may use its timepoint again
 		ready.add(t.Waiter().(*Submission))
 		t = next
 	}

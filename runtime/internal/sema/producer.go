@@ -31,7 +31,7 @@ type Asker uint8
 const (
 	ByQuery  Asker = iota // a query of the value, which polls once
 	ByWaiter              // a waiting goroutine, at its first poll
-	Again                 // the same goroutine, polling again without a pause; a busy producer may skip this
+	Again                 // the same goroutine, again without a pause; a busy producer may skip this
 	ByPoller              // like Again, for a waiting goroutine that acts as the poller
 )
 

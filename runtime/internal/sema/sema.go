@@ -48,7 +48,7 @@ type Semaphore struct {
 	Tag   atomic.Uint32
 	Notes atomic.Pointer[any]
 
-	value   atomic.Uint64           // the value that the host knows to be reached; failedValue after a failure
+	value   atomic.Uint64           // the value known to be reached; failedValue after a failure
 	failure atomic.Pointer[failure] // stored before value is failedValue
 	final   uint64                  // the last value; written before value is failedValue
 	flags   atomic.Uint32           // says what list contains; read without mu, changed under mu

@@ -9,9 +9,9 @@ import (
 type Clock interface {
 	Now() time.Time
 	Since(t time.Time) time.Duration // costs half as much as Now
-	Still(now time.Time) bool        // whether time passes only while no goroutine runs, as in a bubble
+	Still(now time.Time) bool        // time passes only while no goroutine runs, as in a bubble
 	Yield()                          // lets other goroutines run
-	Nap(d time.Duration) bool        // blocks the thread for d; false, at once, if a thread cannot sleep for less than a millisecond
+	Nap(d time.Duration) bool        // blocks the thread for d; false if no nap is that short
 
 	// Sleep waits for d, or until wake can be received from. Then woken is true.
 	Sleep(d time.Duration, wake <-chan struct{}) (woken bool)

@@ -30,7 +30,7 @@ const (
 // sender must call rouse afterwards. sleep returns false, after a short wait or at once, if the
 // goroutine should park instead.
 func (s *sleeper) sleep(wake <-chan struct{}, of *Processors) bool {
-	if !of.keep(longKeep) { // the thread keeps its processor until Go takes it away, for other goroutines or after some time
+	if !of.keep(longKeep) { // Go takes the processor away if others need it, or after some time
 		return false
 	}
 	defer of.give()
