@@ -23,9 +23,9 @@ func (tl *Timeline) FailedBy() error {
 	return tl.closedError()
 }
 
-// halted returns why the stream must get no more work, or nil. The caller holds mu. Close sets
-// closed under mu, so a nil answer stays true for the closing of the queue until the caller
-// unlocks.
+// halted returns why no more work may be issued to the stream, or nil. The caller holds mu.
+// CloseAdopted sets closed under mu, so it cannot close the queue between a nil result and the
+// unlock.
 func (tl *Timeline) halted() error {
 	if tl.Adopted {
 		if err := tl.mayGive(); err != nil {
@@ -35,7 +35,8 @@ func (tl *Timeline) halted() error {
 	return tl.Device.halted()
 }
 
-// mayGive returns why an adopted stream must get no work now, or nil. The caller holds mu.
+// mayGive returns why no work may be issued to an adopted stream now, or nil: the queue was closed,
+// or other code is capturing the stream. The caller holds mu.
 func (tl *Timeline) mayGive() error {
 	if tl.closed.Load() {
 		return tl.closedError()
@@ -55,15 +56,16 @@ func (d *Device) AddTimeline(tl *Timeline) {
 	d.every.Store(&all)
 }
 
-// CloseAdopted releases an adopted stream. Issued work continues. Work that has not been issued fails.
+// CloseAdopted stops using an adopted stream. Issued work continues. Work that has not been issued
+// fails.
 func (tl *Timeline) CloseAdopted() {
-	// This waits for a goroutine that is issuing. Later issuers find closed set.
+	// Locking mu waits for a goroutine that is issuing work. Later issuers see closed set.
 	wake.Lock(context.Background(), &tl.mu)
 	tl.closed.Store(true)
 	tl.mu.Unlock()
 	tl.Device.cancelThose(tl.closedError(), func(s *Submission) bool { return s.Timeline == tl && s.Mode != passing })
 	tl.Trim()
-	tl.want(tl.issued.Load()) // to release what its work holds
+	tl.want(tl.issued.Load()) // polls until the work in flight is retired
 	tl.Device.removeSpent()
 }
 
@@ -77,8 +79,8 @@ func (d *Device) removeSpent() {
 	}
 }
 
-// spent reports whether the timeline was closed, its stream has passed all its work, and nobody is
-// asking about one of its events.
+// spent reports whether the timeline was closed, its stream has passed all its work, and no
+// goroutine is querying its events.
 func (tl *Timeline) spent() bool {
 	if !tl.closed.Load() || tl.passed.Load() < tl.issued.Load() || !tl.askMu.TryLock() {
 		return false

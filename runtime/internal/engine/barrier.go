@@ -2,12 +2,17 @@ package engine
 
 import "github.com/puregpu/puregpu/runtime/internal/sema"
 
-// A barrier touches no stream. Until its waits are issued it is parked like other submissions. If
-// they are reached by then, it gives its signals at once. Otherwise it is passing: its signals are
-// published with the marks of all the work that it waits for, and given when the waits are reached.
+// A barrier is a submission that only waits and signals. It makes no native calls. It is parked
+// until all its waits have been issued. If they have all been reached by then, the barrier gives
+// its signals at once.
+//
+// Otherwise the barrier becomes passing. It publishes its signals with the marks of all the work
+// that it waits for, so that streams can already wait for that work. It gives the signals when its
+// waits are reached.
 
-// passOn completes a barrier if its waits have been reached, fails it if one has failed, or else
-// makes it passing. All waits have been issued.
+// passOn handles a barrier whose waits have all been issued. It completes the barrier if they have
+// been reached, fails the barrier if one of them has failed, and otherwise makes the barrier
+// passing.
 func (tl *Timeline) passOn(s *Submission) {
 	live := 0
 	for i, m := range s.Deps {
@@ -25,8 +30,8 @@ func (tl *Timeline) passOn(s *Submission) {
 		sema.Release(tl.Device.complete(s))
 		return
 	}
-	// Keep one mark: if all work has been passed, the barrier still waits for another barrier's
-	// signal.
+	// Keep at least one mark, to publish the signals with. If all work has been passed, the barrier
+	// still waits for another barrier's signal.
 	s.Deps = s.Deps[:max(live, 1)]
 	s.Mode = passing
 	tl.enlist(s)
@@ -48,7 +53,7 @@ func (s *Submission) handOn() *sema.Timepoint {
 	return released.First()
 }
 
-// wantDeps has the devices asked until the work that a passing barrier waits for is done.
+// wantDeps requests polling until the work that a passing barrier waits for is done.
 func (s *Submission) wantDeps() {
 	for _, m := range s.Deps {
 		m.Timeline.want(m.Seq)
@@ -59,7 +64,7 @@ func (s *Submission) wantDeps() {
 // timepoints to release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
-		defer tl.Device.pending.npassing.Add(-1) // after the signals, because Close waits for these
+		defer tl.Device.pending.npassing.Add(-1) // after the signals, for which Close waits
 	}
 	f := s.Err.Load()
 	if f == nil {

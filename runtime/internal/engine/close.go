@@ -15,8 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// This file has the steps of closing that the scheduler takes. The steps are listed in
-// gpu/close.go.
+// This file implements the scheduler's steps of closing a device. gpu/close.go lists all steps.
 
 // The phases of a device, in order.
 const (
@@ -24,7 +23,8 @@ const (
 	isClosing       // takes no new work
 	isStopped       // issues nothing
 	isLeft          // no call may begin to use native objects of the device
-	// The device's thread gives everything back. Set under mu: readyAll and enter check it.
+	// The device's thread destroys the native objects. isEnded is set under Device.mu, because
+	// readyAll and enter check it there.
 	isEnded
 )
 
@@ -43,18 +43,21 @@ type ending struct {
 	// this one.
 	inUse      bool
 	leftBehind atomic.Bool // all native objects are left to the driver
-	left       []error     // errors of the device's thread from giving things back
-	// known is a loss that Close does not return: it was known before, or giving up caused it.
+	left       []error     // errors from destroying native objects on the device's thread
+	// known is a loss that Close does not return: it was known before Close, or Close caused it by
+	// giving up.
 	known     *Failure
 	refusalMu sync.Mutex // protects refusals; a leaf
-	// refusals are errors of giving things back that no call returned. Close returns them.
+	// refusals are errors from freeing or destroying native objects that no call has returned.
+	// Close returns them.
 	refusals []error
 }
 
-// GiveBackTime is the least time that closing waits for things that failed work still uses.
+// GiveBackTime is how long Close waits at least, even if its context has ended, for failed work to
+// stop using memory and other native objects.
 const GiveBackTime = 500 * time.Millisecond
 
-// An Unended records what had not ended in time.
+// An Unended records what was still running when the context of Close ended.
 type Unended struct {
 	Submissions int           // in flight
 	Calls       int           // host calls, and other calls that use the device
@@ -67,11 +70,11 @@ type Unended struct {
 // ErrGivenUp marks the loss of a device that Close has given up.
 var ErrGivenUp = errors.New("gpu: the device was given up")
 
-// giveUp notes that the context ended before a wait was over.
+// giveUp records that the context of Close ended before one of its waits was over.
 func (u *Unended) giveUp(ctx context.Context) { u.After, u.Err = time.Since(u.Began), ctx.Err() }
 
-// Lasting returns a context that ends with ctx, but not before GiveBackTime has passed. Work that
-// is done must still be retired, and calls that wait for work that has just failed must return.
+// Lasting returns a context that ends with ctx, but not before GiveBackTime has passed. This leaves
+// time to retire finished work, and for calls to return that wait for work that has just failed.
 func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	least := time.Now().Add(GiveBackTime)
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -82,10 +85,10 @@ func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Stop takes the device through steps 1 to 3. When it returns, nothing is parked, and everything in
+// Stop executes steps 1 to 3 of closing. When it returns, nothing is parked, and everything in
 // flight is done or has failed. It returns the errors of closing the lanes. If work does not end in
-// time, Stop records that in u and loses the device. lost makes the error of the loss, which is
-// ErrGivenUp.
+// time, Stop records that in u and loses the device. lost returns the error of that loss, which
+// wraps ErrGivenUp.
 func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes error) {
 	d.ending.known = d.lost.Load()
 
@@ -104,7 +107,7 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 		u.giveUp(ctx)
 		why := lost()
 		d.Lose(why)
-		// Otherwise somebody else has found a loss first.
+		// Otherwise another goroutine lost the device first.
 		if f := d.lost.Load(); errors.Is(f.Err, why) {
 			d.ending.known = f
 		}
@@ -116,8 +119,8 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 	return lanes
 }
 
-// LetGoOf takes the device through step 4, and starts step 5 on the device's thread (see
-// GivenBack).
+// LetGoOf executes step 4 of closing and starts step 5 on the device's thread. GivenBack waits for
+// step 5.
 func (d *Device) LetGoOf(ctx context.Context, u *Unended) {
 	d.phase.Store(isLeft)
 	within, cancel := Lasting(ctx) // host calls may have waited for work that has failed only now
@@ -153,8 +156,8 @@ func (d *Device) inFlight() int {
 	return n
 }
 
-// lastIssued returns the last number of each timeline. No work gets a later number: the device has
-// stopped, and issuers check that under the timeline's mu.
+// lastIssued returns the marks of the work issued last on each timeline. No later work follows: the
+// device has stopped, and issuers check for that under the timeline's mu.
 func (d *Device) lastIssued() (last Frontier) {
 	for _, tl := range d.All() {
 		locked := tl.lockToEnd()
@@ -172,8 +175,9 @@ func (tl *Timeline) lockToEnd() bool {
 	return !(tl.Lane != nil && tl.Lane.ThreadState() == LaneLost) && wake.Lock(context.Background(), &tl.mu)
 }
 
-// Stay keeps the device from giving back its native objects until the caller calls Leave. It
-// returns an error if it is too late, and then Leave must not be called.
+// Stay has Close wait for the caller before it destroys native objects of the device. The caller
+// must call Leave when it no longer uses them. Stay returns an error if Close no longer waits; then
+// the caller must neither use them nor call Leave.
 func (d *Device) Stay() error {
 	d.calls.Add(1)
 	if d.phase.Load() >= isLeft {
@@ -185,14 +189,14 @@ func (d *Device) Stay() error {
 
 func (d *Device) Leave() { d.calls.Add(-1) }
 
-// takeBack waits until no other device uses anything of this one. It returns false if the context
-// ends first.
+// takeBack waits until no work of other devices uses memory or events of this device. It returns
+// false if the context ends first.
 func (d *Device) takeBack(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
-		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold it for long
+		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold the mutex for long
 			return false
 		}
-		// The driver may have refused the work of the mark.
+		// The driver may have refused the work at the mark, so perhaps no work has that number.
 		m.Seq = min(m.Seq, m.Timeline.issued.Load())
 		m.Timeline.mu.Unlock()
 		if !m.Await(ctx) || !m.outlasted() {
@@ -202,10 +206,12 @@ func (d *Device) takeBack(ctx context.Context) bool {
 	return true
 }
 
-// outlasted reports whether the work at m, of another device, can no longer use anything of this
-// one. A device that is lost because of a third one may still run work. So outlasted waits up to
-// GiveBackTime for the stream to pass the mark. It also accepts that the stream has passed the last
-// work before a wait for lost work, because work behind that wait has not begun.
+// outlasted reports whether the work at m can no longer use memory or events of the device that is
+// being closed, which is another one than m's. m's device may be lost and still run work, so
+// outlasted waits up to GiveBackTime for the stream to pass the mark.
+//
+// A stream that waits for work of a lost device has not begun the work behind that wait. So
+// outlasted also returns true if the stream has passed the work in front of the first such wait.
 func (m Mark) outlasted() bool {
 	d := m.Timeline.Device
 	if m.Timeline.passed.Load() >= m.Seq {
@@ -213,7 +219,8 @@ func (m Mark) outlasted() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), GiveBackTime)
 	defer cancel()
-	// Its streams are gone, or soon will be, unless they are left to the driver.
+	// m's device is being closed too. Its streams are destroyed, or soon will be, unless they are
+	// left to the driver.
 	if d.Stay() != nil {
 		select {
 		case <-d.ending.over:
@@ -230,8 +237,8 @@ func (m Mark) outlasted() bool {
 	return stuck > 0 && m.Timeline.hasPassed(stuck-1) // an event is recorded in front of each wait
 }
 
-// End makes all callers stop recording events in the stream and asking about them. The stream is
-// about to be destroyed.
+// End keeps all goroutines from recording or querying events of the stream, which is about to be
+// destroyed.
 func (tl *Timeline) End() {
 	wake.Lock(context.Background(), &tl.askMu)
 	defer tl.askMu.Unlock()
@@ -244,8 +251,8 @@ func (tl *Timeline) End() {
 // IsOver returns a channel that is closed when the device's thread has ended.
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
-// LossToTell returns the loss of the device, or nil. tell reports whether Close must return it: it
-// was not known before Close, and Close did not cause it by giving up.
+// LossToTell returns why the device is lost, or nil. tell says that Close must return that error:
+// the loss was not known before Close, and Close did not cause it by giving up.
 func (d *Device) LossToTell() (lost error, tell bool) {
 	f := d.lost.Load()
 	if f == nil {
@@ -261,9 +268,9 @@ func (d *Device) InUse() bool { return d.ending.inUse }
 // Overdue reports whether Close gave up waiting for calls that use the device.
 func (d *Device) Overdue() bool { return d.ending.overdue }
 
-// GivenBack waits until the device's thread has given everything back, and returns the errors. A
-// driver may wait for work that never ends, so GivenBack returns an error at 2*GiveBackTime after
-// the context has ended.
+// GivenBack waits until the device's thread has destroyed all native objects, and returns the
+// errors of that. A driver may block until work ends that never does, so GivenBack gives up
+// 2*GiveBackTime after the context has ended, and returns an error.
 func (d *Device) GivenBack(ctx context.Context) []error {
 	select {
 	case <-d.ending.over:
@@ -303,7 +310,7 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 // DestroyStream destroys one stream, like DestroyStreams.
 func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
 	err := d.Insist(ctx, func() error { return d.Native.DestroyStream(h) })
-	// The device was lost because of another one, or was given up.
+	// This happens if the device was lost because of another one, or if Close gave up.
 	if errors.Is(err, driver.ErrBusy) {
 		return "a stream is still at work"
 	}
@@ -313,9 +320,9 @@ func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(er
 	return ""
 }
 
-// Outlast is called when the device's own streams have been destroyed. It waits until none of its
-// work runs any more, or until the context ends. If all native objects must be left to the driver
-// it returns the reason, otherwise "".
+// Outlast waits until none of the device's work runs any more, or until the context ends. The
+// device's own streams have been destroyed by then. If all native objects must be left to the
+// driver it returns the reason, otherwise "".
 func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	switch {
 	case lost && !d.outlastAdopted(ctx):
@@ -326,9 +333,8 @@ func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	return ""
 }
 
-// DestroyNative destroys the events and closes the driver's device, after all else. It passes
-// errors to add, among them the earlier refusals that NotTaken noted. It runs on the device's
-// thread.
+// DestroyNative destroys the events and closes the driver's device. It is the last step of closing,
+// on the device's thread. It passes errors to add, including those that NotTaken recorded.
 func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 	add(d.Events.close(ctx))
 	d.ending.refusalMu.Lock()
@@ -352,7 +358,7 @@ func (tl *Timeline) Settle(ctx context.Context) error {
 }
 
 // Drain waits until a stream has done all its work. It returns false if the context ends or stop
-// returns true first. It runs on a bound thread. If a query fails, Drain asks about the same event
+// returns true first. It runs on a bound thread. If a query fails, Drain queries the same event
 // again, because a pending event must not be recorded again. For the same reason an event that
 // stays pending does not go back to the pool.
 func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
@@ -393,14 +399,14 @@ func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 }
 
 // outlastAdopted waits until the adopted streams have passed the work of this device. It returns
-// false if the context ends first. If the driver itself has lost the device, the streams count as
-// having passed it.
+// false if the context ends first. If the driver itself has lost the device, its queries fail, and
+// the streams count as having passed the work.
 func (d *Device) outlastAdopted(ctx context.Context) bool {
 	for _, tl := range d.All() {
 		if !tl.Adopted {
 			continue
 		}
-		// On an adopted stream an event is behind every operation.
+		// An adopted stream has an event recorded behind every operation.
 		if !tl.hasPassedIn(ctx, tl.issued.Load()) {
 			return false
 		}
@@ -422,9 +428,10 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	})
 }
 
-// outlastOthers waits until no stream waits for others outside any more, and returns false if the
-// context ends first. It is for a device that was given up; for others it returns true at once. The
-// streams have been destroyed by then. No driver waits for a stream when it destroys one.
+// outlastOthers waits until no stream waits for outside code any more (see Timeline.awaiting). It
+// returns false if the context ends first. Unless Close gave up the device, it returns true at
+// once. The streams have been destroyed by then, but their work may still run: no driver waits for
+// the work of a stream that it destroys.
 func (d *Device) outlastOthers(ctx context.Context) bool {
 	if !errors.Is(d.Failed(), ErrGivenUp) {
 		return true
@@ -434,8 +441,8 @@ func (d *Device) outlastOthers(ctx context.Context) bool {
 	})
 }
 
-// stillAwaits asks the driver whether the stream still waits for others outside. The event behind
-// such a wait is recorded at once (see records).
+// stillAwaits queries whether the stream still waits for outside code. The event behind such a wait
+// is recorded at once (see records).
 func (tl *Timeline) stillAwaits() bool {
 	seq := tl.awaiting.Load()
 	if tl.passed.Load() >= seq {
@@ -445,11 +452,13 @@ func (tl *Timeline) stillAwaits() bool {
 	return at != 0 && !done && err == nil
 }
 
-// LeaveBehind leaves all native objects to the driver. It is called if other devices' work still
-// uses them, or a stream is still at work or waits for others outside. Freeing memory or closing
-// the device would make the driver wait for that stream, and the driver would take no work of the
-// process meanwhile. Work that is left keeps what it holds. Order.Free fails, and functions to be
-// called when memory is no longer used are not called.
+// LeaveBehind leaves all native objects to the driver. It is called instead of destroying them if
+// other devices' work still uses them, or if a stream is still busy or waits for outside code.
+// Freeing memory or closing the device would make the driver wait for that stream, and meanwhile
+// the driver would take no work from this process.
+//
+// Work in flight keeps what it holds. Order.Free fails, and functions to be called when memory is
+// no longer used are not called.
 func (d *Device) LeaveBehind(why string) error {
 	d.ending.leftBehind.Store(true)
 	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.Info.Name, why, driver.ErrBusy)
@@ -465,9 +474,9 @@ func (d *Device) LeaveBehind(why string) error {
 	return left
 }
 
-// NotTaken notes an error of giving something back to the driver, for Close to return. Nil is
-// ignored. The runtime does not try again: the driver may have freed the thing all the same, and
-// may use its handle for another one.
+// NotTaken records an error from freeing or destroying a native object, for Close to return. It
+// ignores nil. The runtime does not try again: the driver may have freed the object despite the
+// error, and may use its handle for a new one.
 func (d *Device) NotTaken(err error) {
 	if err != nil {
 		d.ending.refusalMu.Lock()

@@ -12,8 +12,8 @@ func (d *Device) complete(s *Submission) *sema.Timepoint {
 	return released
 }
 
-// signal delivers a submission that is done, gives its signals, and returns the timepoints to
-// release.
+// signal gives the signals of a submission that is done, after Rest.Deliver if that must be called.
+// It returns the timepoints to release.
 func (d *Device) signal(s *Submission) *sema.Timepoint {
 	if s.Delivers {
 		s.Rest.Deliver(nil)
@@ -43,7 +43,8 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 }
 
 // failSignals fails the semaphores that a submission signals, and returns the timepoints to
-// release. It clears Signals, so they are given once. The submission keeps what it holds.
+// release. It clears s.Signals, so that they are not given again. The submission keeps what it
+// holds.
 func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	err = d.Owner.Failure(s, err)
 	if s.Observer != nil {
@@ -81,7 +82,8 @@ func (d *Device) Recycle(s *Submission) {
 }
 
 // letGo releases everything that a submission holds, and resets the record. The record keeps its
-// event unless the event has another owner too. Holders are released through held.
+// event for its next use, unless the event has another owner too. letGo adds the Holders to held,
+// which releases them in batches.
 func (d *Device) letGo(s *Submission, held *holderRun) {
 	if s.Observer != nil {
 		seen := s.Observer
@@ -111,5 +113,5 @@ func (d *Device) letGo(s *Submission, held *holderRun) {
 // Values of Semaphore.Tag. The tag of any other semaphore is 0.
 const (
 	IsStream       = 1 + iota // the semaphore of a Stream
-	IsStreamFailed            // the same, after the owner has noted that the Stream failed
+	IsStreamFailed            // the same, after the Owner has recorded that the Stream failed
 )

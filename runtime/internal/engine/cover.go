@@ -1,8 +1,8 @@
 package engine
 
-// Covers reports whether all later work of tl comes after number seq of timeline of: both are the
-// same timeline, tl's stream has waited for that number before, or the host knows that it was
-// passed.
+// Covers reports whether later work of tl runs after the work seq of the timeline of without
+// another native wait. It does if both are the same timeline, if tl's stream has already waited for
+// seq or a later number, or if of's stream is known to have passed seq.
 func (tl *Timeline) Covers(of *Timeline, seq uint64) bool {
 	if of == tl || of.passed.Load() >= seq {
 		return true
@@ -17,8 +17,8 @@ func (tl *Timeline) Covers(of *Timeline, seq uint64) bool {
 	return false
 }
 
-// addCover notes that the stream waits for a mark. It does not add marks that the work at m has
-// itself waited for.
+// addCover records that the stream waits for m. It does not record the marks that the work at m has
+// waited for itself.
 func (tl *Timeline) addCover(m Mark) {
 	tl.coverMu.Lock()
 	defer tl.coverMu.Unlock()

@@ -21,7 +21,8 @@ type Device struct {
 	Adopter driver.Adopter // nil if the driver cannot use streams made by other code
 	Owner   Owner
 
-	// The timelines of the program's queues, of lanes and of adopted streams. Replaced under mu.
+	// every lists the timelines of the program's queues, of lanes and of adopted streams. It is
+	// replaced under mu.
 	every      atomic.Pointer[[]*Timeline]
 	Events     EventPool
 	timepoints sema.TimepointPool
@@ -30,7 +31,7 @@ type Device struct {
 	landings   landings
 	reclaimer  reclaimer
 	slots      chan struct{}  // limits the calls of Do that run at once to callsAtOnce
-	making     sync.WaitGroup // running calls that have called enter; none begins once isEnded
+	making     sync.WaitGroup // running calls that have called enter; none begins in phase isEnded
 	calls      wake.Count     // running host calls, and calls between Stay and Leave
 
 	lost   atomic.Pointer[Failure] // why the device is lost, or nil
@@ -38,45 +39,46 @@ type Device struct {
 	ending ending
 	lent   loan // work of other devices that uses memory or events of this one
 
-	// Closed buffers and events that other work may still use. While there are any, the device is
-	// asked about all work that may use them.
+	// Short counts closed buffers and shared events that work may still use. While it is not 0, all
+	// work that may use them is polled, so that they are freed soon.
 	Short atomic.Int32
 
-	// mu protects pending and lanes, replacing every, and the step to isEnded. It is a leaf.
+	// mu protects pending and lanes. It is also held to replace every and to set phase to isEnded.
+	// It is a leaf.
 	mu      sync.Mutex
 	pending pendingQueue
 	lanes   []Lane
 }
 
-// An Owner is the device that the layers above know. The engine calls it.
+// An Owner is the device object of the layers above the engine. The engine calls it.
 type Owner interface {
 	// Start makes the queues. It runs once, on the device's thread, before any other goroutine can
 	// use the device. No lock is held.
 	Start() error
 
-	// FreeUnused frees memory that nothing uses any more. It waits for that until the context ends.
-	// A goroutine that issues an allocation calls it when there is no memory. That is never the
-	// device's thread, because the call may block. No timeline is locked.
+	// FreeUnused frees memory that nothing uses any more. It returns when the memory is free or the
+	// context ends. A goroutine that issues an allocation calls it when the device has no memory
+	// left. FreeUnused may block, so the device's thread never calls it. No timeline is locked.
 	FreeUnused(ctx context.Context)
 
-	// IsLost is called once, when the device has been found lost, with the reason. Any goroutine
-	// may call it, and may hold the mu of a timeline, so it must not block.
+	// IsLost is called once, with the reason, when the device is lost. The caller may be any
+	// goroutine and may hold the mu of a timeline, so IsLost must not block.
 	IsLost(err error)
 
-	// Failure returns the error that a submission's signals fail with, for the reason err. An error
-	// that comes from other work it returns unchanged. The caller may hold a retireMu.
+	// Failure returns the error that a submission's signals fail with if err is the reason. If err
+	// comes from other work, Failure returns it unchanged. The caller may hold a retireMu.
 	Failure(s *Submission, err error) error
 
-	// OfWork reports whether Failure made the error. Then work failed the semaphore that has this
-	// error, and not the program.
+	// OfWork reports whether err was made by Failure. If so, the semaphore that has this error was
+	// failed by work and not by the program.
 	OfWork(err error) bool
 
-	// StreamFailed is called before the semaphore of a Stream fails, with the submission that fails
+	// StreamFailed is called before the semaphore of a Stream fails. s is the submission that fails
 	// it.
 	StreamFailed(s *Submission, stream *sema.Semaphore, err error)
 
-	// Destroy gives all native objects back, streams first, and returns the errors. It runs once,
-	// as the last step of the device's thread. No lock is held, and no other call uses the device.
+	// Destroy destroys all native objects, streams first, and returns the errors. It runs once, as
+	// the last step of the device's thread. No lock is held, and no other call uses the device.
 	Destroy() []error
 }
 

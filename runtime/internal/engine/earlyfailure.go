@@ -8,9 +8,9 @@ import (
 
 // Work may fail while it is still in a stream: its device is lost, its lane fails, the driver took
 // only a part of it, or one of its semaphores fails for another reason. Its signals fail then, but
-// the device may still run it. So signals, failed or reached, say nothing about the stream. Work
-// keeps what it holds (buffers, executables, recordings, staging memory, events) until the stream
-// has passed it. Work in other streams that comes after it still comes after it.
+// the device may still run it. So the state of its signals says nothing about the stream. Failed
+// work keeps what it holds (buffers, executables, recordings, staging memory, events) until its
+// stream has passed it. Other streams that wait for it go on waiting.
 
 // A failedRange is a range of a timeline's work that failed before the stream had passed it.
 type failedRange struct {
@@ -19,7 +19,7 @@ type failedRange struct {
 }
 
 // failed returns why the work at a mark failed before its stream had passed it, or nil. The stream
-// may have passed it since.
+// may have passed the mark since.
 func (m Mark) failed() error {
 	ranges := m.Timeline.failures.Load()
 	if ranges == nil {
@@ -33,16 +33,17 @@ func (m Mark) failed() error {
 	return nil
 }
 
-// status reports whether the stream has passed a mark, and why the work there failed. Callers that
-// need both must use status, because the order of its two loads matters: work fails before its
-// stream is known to have passed it, or never.
+// status reports whether the stream has passed a mark, and why the work at the mark failed, if it
+// did. Callers that need both must use status, because the order of its two loads matters: a
+// failure is always recorded before passed is raised. So whoever sees passed raised sees the
+// failure too.
 func (m Mark) status() (passed bool, err error) {
 	passed = m.Timeline.passed.Load() >= m.Seq
 	return passed, m.failed()
 }
 
-// over reports whether the work at a mark was passed or has failed. Then its signals have been
-// given, or soon will be.
+// over reports whether the stream has passed the work at a mark or the work has failed. If so, its
+// signals have been given, or soon will be.
 func (m Mark) over() bool {
 	passed, err := m.status()
 	return passed || err != nil
@@ -57,8 +58,8 @@ func (m Mark) Lost() error {
 	return nil
 }
 
-// addFailed notes that work has failed. It must be called before any of its signals fail. The
-// caller holds retireMu.
+// addFailed records that the work with the numbers from to to has failed with err. It must be
+// called before any of its signals fail. The caller holds retireMu.
 func (tl *Timeline) addFailed(from, to uint64, err error) {
 	var all []failedRange
 	if known := tl.failures.Load(); known != nil {
@@ -103,10 +104,10 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	return released.First()
 }
 
-// cause returns why a submission fails although its stream has passed it: something that it waits
-// for has failed. Otherwise it returns nil.
+// cause returns why a submission fails although its stream has passed it: work that it waits for
+// has failed. It returns nil if the submission succeeds.
 func (s *Submission) cause() error {
-	// A barrier may fail although the work before it succeeds.
+	// If late, a wait is for a barrier, which may fail although the work in front of it succeeds.
 	failed := s.late || s.Timeline.failures.Load() != nil
 	for _, m := range s.Follows {
 		failed = failed || m.Timeline.failures.Load() != nil
@@ -117,16 +118,19 @@ func (s *Submission) cause() error {
 	return s.waitFailed()
 }
 
-// waitFailed returns why work that the submission waits for has failed, even if the semaphores of
-// that work have not failed yet. A submission also comes after the last uses of its memory and of
-// its recording's block. That work may fail: it only has to be over.
+// waitFailed returns why work that one of the submission's waits is for has failed, or nil. It
+// finds a failure even if the semaphores of that work have not failed yet.
+//
+// It checks Waits and not Follows. Follows also has the last uses of the submission's memory and of
+// its recording's block. If these fail, the submission does not.
 func (s *Submission) waitFailed() error {
-	// Some waits made no native wait, because earlier work in the stream had waited already.
+	// Check every wait: some made no native wait, because earlier work in the stream had waited
+	// already.
 	for _, w := range s.Waits {
 		var joined Frontier
 		switch how, p := w.Semaphore.Next(w.Value, joined.Join); how {
 		case sema.Failed:
-			// It is no failure of work if the program failed the semaphore.
+			// If the program failed the semaphore, no work has failed.
 			if err := w.Semaphore.Failed(); s.Timeline.Device.Owner.OfWork(err) {
 				return err
 			}

@@ -12,26 +12,27 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An Event is a native event on loan from its device's pool. A submission has at most one. It is
-// recorded behind the submission or never, and every stream that waits for the submission shares
-// it. A submission's record keeps the event for its next use, unless somebody else still holds it
-// then.
+// An Event is a native event on loan from its device's pool, with a reference count. A submission
+// has at most one. The event is recorded behind that submission or never, and all streams that wait
+// for the submission wait for this event. The recycled record keeps the event for its next use,
+// unless another owner still refers to it.
 type Event struct {
 	pool   *EventPool
 	Handle driver.Event
 	refs   atomic.Int32 // 1 in the pool
 	next   *Event
 
-	// AskedBy is the mark of the device's clock for which the device was asked for this event's
-	// time since the event was recorded, or 0. Since is the time since that mark. deviceTimes.askMu
-	// protects both.
+	// Since is a cached result: the time from a reference point of the device's clock to this
+	// event. AskedBy is the number of that reference point, or 0 if the driver has not been queried
+	// since the event was recorded. deviceTimes.askMu protects both.
 	AskedBy int
 	Since   time.Duration
 }
 
 func (e *Event) Hold() { e.refs.Add(1) }
 
-// alone reports whether the caller holds the only reference. Nobody else may be about to take one.
+// alone reports whether the caller holds the only reference. The caller must know that no other
+// goroutine is about to take one.
 func (e *Event) alone() bool { return e.refs.Load() == 1 }
 
 func (e *Event) Drop() {
@@ -62,7 +63,7 @@ func (p *EventPool) Configure(first, batch int, timers driver.Timers) {
 	p.first, p.batch, p.timers = first, batch, timers
 }
 
-// mostLeft is the most free events with which a pool still counts as low. A small pool is low when
+// mostLeft is the number of free events at which a pool is refilled. A small pool is refilled when
 // half of its events are in use.
 const mostLeft = 512
 
@@ -70,7 +71,7 @@ const mostLeft = 512
 // refiller makes more.
 func (p *EventPool) take() *Event { return p.takeOne(false) }
 
-// MostInUse is the number of events in use from which Spare returns none.
+// MostInUse is the number of events in use at which Spare stops giving out events.
 const MostInUse = 1 << 15
 
 // Spare is take for optional uses. It leaves the last events to submissions.
@@ -197,8 +198,8 @@ func (p *EventPool) Trim() (err error) {
 		gone[e.Handle] = struct{}{}
 	}
 	*end = nil
-	// They leave the list before they are destroyed: afterwards the driver may make new events with
-	// the same handles.
+	// Remove the handles from all before destroying the events: afterwards the driver may make new
+	// events with the same handles.
 	p.all = slices.DeleteFunc(p.all, func(h driver.Event) bool { _, ok := gone[h]; return ok })
 	p.stats.Held -= len(gone)
 	p.mu.Unlock()
@@ -219,9 +220,9 @@ func (p *EventPool) Trim() (err error) {
 	return err
 }
 
-// close destroys all events. Until the context ends it tries again with events that the driver
-// calls busy. It runs on the device's thread. Other devices may still refer to events that their
-// work has waited for, but do not use them any more.
+// close destroys all events. While the driver calls an event busy, close tries again, until the
+// context ends. It runs on the device's thread. Other devices may still refer to events that their
+// work has waited for, but they do not use these events any more.
 func (p *EventPool) close(ctx context.Context) error {
 	p.mu.Lock()
 	all := p.all

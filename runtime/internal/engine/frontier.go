@@ -34,7 +34,7 @@ func (f *Frontier) Add(m Mark) {
 }
 
 // AddLive adds a mark, and removes the passed marks of other timelines. It is for frontiers in
-// which passed marks mean nothing: without this, marks of closed timelines would pile up.
+// which passed marks have no meaning, so that marks of closed timelines do not pile up.
 func (f *Frontier) AddLive(m Mark) {
 	*f = slices.DeleteFunc(*f, func(at Mark) bool { return at.Timeline != m.Timeline && at.Timeline.passed.Load() >= at.Seq })
 	f.Add(m)
@@ -51,7 +51,7 @@ func (f Frontier) Passed() bool {
 }
 
 // await waits until the streams have passed all marks. It reports false if the context ends first.
-// Marks of a lost device count as passed, because the truth will never be known.
+// Marks of a lost device count as passed, because nobody will ever know whether they are.
 func (f Frontier) await(ctx context.Context) bool {
 	for _, m := range f {
 		m.Timeline.want(m.Seq)
@@ -71,8 +71,8 @@ type awaiter struct {
 }
 
 // Await waits until the stream has passed the mark. It reports false if the context ends first. A
-// mark of a lost device counts as passed. Meanwhile the device is asked about the work, as for any
-// wait. The goroutine that retires the work wakes the waiting one.
+// mark of a lost device counts as passed. Meanwhile the work is polled. The goroutine that retires
+// the work wakes this one.
 func (m Mark) Await(ctx context.Context) bool {
 	tl := m.Timeline
 	tl.retireMu.Lock()
@@ -95,21 +95,22 @@ func (m Mark) Await(ctx context.Context) bool {
 	return m.decided()
 }
 
-// Retiring reports whether the work at the mark has been found done. passed may still be lower: the
-// signals are given before it is raised.
+// Retiring reports whether the work at the mark is known to be done, and so has left the ring.
+// passed may still be lower, because the signals are given before passed is raised.
 func (m Mark) Retiring() bool {
 	m.Timeline.ring.mu.Lock()
 	defer m.Timeline.ring.mu.Unlock()
 	return m.Seq < m.Timeline.ring.head
 }
 
-// decided reports whether the stream has passed the mark, or the device is lost, so that it will
-// never be known.
+// decided reports whether waiting for the mark is over: the stream has passed the mark, or the
+// device is lost, so that nobody will ever know.
 func (m Mark) decided() bool {
 	return m.Timeline.passed.Load() >= m.Seq || m.Timeline.Device.lost.Load() != nil
 }
 
-// tell wakes the goroutines that wait for numbers up to seq. The caller holds retireMu.
+// tell wakes the goroutines that are blocked in Await for numbers up to seq. The caller holds
+// retireMu.
 func (tl *Timeline) tell(seq uint64) {
 	tl.awaiters = slices.DeleteFunc(tl.awaiters, func(w awaiter) bool {
 		if w.seq <= seq {
@@ -119,8 +120,8 @@ func (tl *Timeline) tell(seq uint64) {
 	})
 }
 
-// A loan knows which work of other devices may use the events and the memory of a device. After its
-// end nothing can be lent.
+// A loan records which work of other devices may use the events and the memory of a device. Close
+// of that device ends the loan; then no further work may use them.
 type loan struct {
 	some  atomic.Bool // a mark has been added
 	mu    sync.Mutex  // protects marks and ended; a leaf
@@ -128,8 +129,8 @@ type loan struct {
 	ended bool
 }
 
-// add notes that work of another device, which is about to be issued at the mark, may use
-// something. It reports false if the loan has ended.
+// add records that work of another device, about to be issued at m, may use the device's events or
+// memory. It returns false if the loan has ended.
 func (l *loan) add(m Mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +141,8 @@ func (l *loan) add(m Mark) bool {
 	return !l.ended
 }
 
-// end ends the loan, and returns the marks of the work that may still use something.
+// end ends the loan, and returns the marks of the work that may still use the device's events or
+// memory.
 func (l *loan) end() Frontier {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +150,8 @@ func (l *loan) end() Frontier {
 	return l.marks
 }
 
-// timelines returns the timelines whose work uses something, or has used it.
+// timelines returns the timelines of other devices whose work uses or has used the device's events
+// or memory.
 func (l *loan) timelines() (all []*Timeline) {
 	l.any(func(m Mark) bool {
 		all = append(all, m.Timeline)
@@ -157,7 +160,7 @@ func (l *loan) timelines() (all []*Timeline) {
 	return all
 }
 
-// any reports whether so is true for one of the marks. so runs with mu locked.
+// any reports whether so returns true for one of the marks. so runs with mu locked.
 func (l *loan) any(so func(Mark) bool) bool {
 	if !l.some.Load() {
 		return false

@@ -3,20 +3,20 @@ package engine
 // A Holder is a thing that work uses: memory, code, a recording. A submission holds it from the
 // call until the stream has passed the work, or until it fails without having been issued.
 type Holder interface {
-	// Use notes that the work at the mark, which is about to be issued, may use the thing. If
-	// another device owns the thing, Use calls Borrow of that device. The caller holds the mu of
-	// the mark's timeline.
+	// Use records that work about to be issued at m may use the thing. If another device owns the
+	// thing, Use calls Borrow of that device. The caller holds the mu of m's timeline.
 	Use(m Mark) error
 
-	// Unuse undoes Use, because the stream has not got the work. It reports whether an operation
-	// may already wait for the mark. It may be called without Use.
+	// Unuse undoes Use after the driver has refused the work. It reports whether another operation
+	// may already wait for m. It may be called even if Use was not.
 	Unuse(m Mark) (awaited bool)
 
 	// LetGo releases the thing for n submissions. The caller may hold a retireMu.
 	LetGo(n int32)
 }
 
-// A holderRun releases the same Holder for several submissions with one call.
+// A holderRun releases the Holders of a batch of submissions. If consecutive submissions hold the
+// same Holder, it calls LetGo once for all of them.
 type holderRun struct {
 	h Holder
 	n int32
@@ -36,8 +36,8 @@ func (r *holderRun) release() {
 	}
 }
 
-// Borrow notes that the work at the mark, which is about to be issued, may use something that the
-// device owns. It reports false if the device is closed.
+// Borrow records that work about to be issued at m may use memory or another object of d. It
+// returns false if d is closed.
 func (d *Device) Borrow(m Mark) bool {
 	if d != m.Timeline.Device && !d.lent.add(m) {
 		return false

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Pauses between two rounds of asking about downloads. Most programs wait for a download at once
-// and ask the device themselves, within the first pause. Later pauses grow.
+// Pauses between two polls of downloads that nobody waits for. Most programs wait for a download at
+// once, and so poll it themselves within the first pause. Later pauses grow.
 const (
 	landFirst = time.Millisecond
 	landMost  = 8 * time.Millisecond
 )
 
-// A landings asks about downloads into slices that nobody waits for. So the data reaches the slice
+// A landings polls downloads into slices that nobody waits for, so that the data reaches the slice
 // soon after the device is done. Its timer runs only while such a download is in flight.
 type landings struct {
 	timer *time.Timer
@@ -33,16 +33,18 @@ func (l *landings) arm() {
 	}
 }
 
-// landLater notes a download. The caller holds mu.
+// landLater has the device poll a download that nobody waits for. The caller holds mu.
 func (tl *Timeline) landLater(seq uint64) {
 	tl.lands.Store(seq)
 	tl.Device.landings.arm()
 }
 
-// lacksLanding reports whether a download is in flight and the device is not lost.
+// lacksLanding reports whether a download given to landLater is in flight and the device is not
+// lost.
 func (tl *Timeline) lacksLanding() bool { return tl.lands.Load() > tl.passed.Load() && tl.Busy() }
 
-// askLandings asks about the downloads in flight. It runs on the timer's goroutine.
+// askLandings polls the downloads in flight that nobody waits for. It runs on the timer's
+// goroutine.
 func (d *Device) askLandings() {
 	l := &d.landings
 	again, further := false, false
@@ -63,6 +65,6 @@ func (d *Device) askLandings() {
 	l.pause = 0
 	l.armed.Store(false)
 	if open && slices.ContainsFunc(d.All(), (*Timeline).lacksLanding) {
-		l.arm() // for a download that found armed still set
+		l.arm() // for a download whose arm found armed still set
 	}
 }

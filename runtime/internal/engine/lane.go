@@ -9,36 +9,39 @@ import (
 
 // A Lane is a queue that issues groups of operations in the order in which they were submitted, on
 // a thread of its own. That thread may stay in a native call, with the timeline's mu held, until
-// other programs act. So only work of that queue and Close wait for the mu of a timeline with a
-// lane.
+// other programs act. So only the lane's own work and Close may wait for the mu of a timeline with
+// a lane.
 //
 // A group goes through a lane as follows. The submitter calls Take, registers the waits, and calls
 // Ready if all are resolved. Otherwise the goroutine that resolves the last wait calls Ready. The
 // lane's thread then calls Timeline.IssueReady or Device.FailSubmission. If IssueReady finds that
-// the group waits for a device of another driver (Foreign), the group waits once more, and Ready is
-// called again without Take. Until then the lane issues nothing else.
+// the group waits for a device of another driver (Foreign), the group is parked once more until its
+// waits are reached. Then Ready is called again, without Take. Until then the lane issues nothing
+// else.
 //
 // Any goroutine may call the methods. Only CloseWithDevice waits for the lane's thread.
 type Lane interface {
-	// Take puts a submission behind those taken before. The submitter calls it, without locks and
-	// before any goroutine can call Ready. A lane may add to the observer's record. An error says
-	// why the lane takes nothing: the caller fails the submission.
+	// Take appends a submission to the lane's queue. The submitter calls it, without locks and
+	// before any goroutine can call Ready. The lane may give the submission's Observer more
+	// information. If the lane takes no more work, Take returns the reason, and the caller fails
+	// the submission.
 	Take(s *Submission) error
 
-	// Ready tells the lane that all waits of a submission that it has taken are resolved, or that
-	// the submission must fail, with s.Err. An error says that the lane issues nothing any more:
-	// the caller fails the submission. The caller may hold the retireMu of a timeline. Ready must
-	// fail no submission itself: that would release other work, and the calls would nest without
-	// limit.
+	// Ready tells the lane that it can issue s, a submission taken earlier, because all waits of s
+	// are resolved. If s.Err is set, s must fail instead. If the lane issues nothing any more,
+	// Ready returns the reason, and the caller fails s.
+	//
+	// The caller may hold the retireMu of a timeline. Ready must not fail a submission itself: that
+	// would release other submissions, and calls of Ready would nest without limit.
 	Ready(s *Submission) error
 
-	// Halted returns why the lane takes no more work, and why the work that it has issued fails. A
-	// lane that is being closed takes nothing, but its work in flight goes on. The caller may hold
-	// the device's mu or a retireMu, so Halted takes no lock.
+	// Halted returns why the lane takes no more work, and why the work that it has issued fails, or
+	// nil for either. A lane that is being closed takes no work, but its work in flight goes on.
+	// The caller may hold the device's mu or a retireMu, so Halted takes no lock.
 	Halted() (takes, issued error)
 
-	// Ask has the lane's thread ask the device until seq is done. It reports false if the thread
-	// does something else, so that the caller must ask. The caller holds no locks.
+	// Ask has the lane's thread poll until seq is done. It returns false if the thread is doing
+	// something else; then the caller must poll. The caller holds no locks.
 	Ask(seq uint64) bool
 
 	// ThreadState returns the state of the lane's thread. The caller may hold an askMu, so
@@ -49,12 +52,12 @@ type Lane interface {
 	// none.
 	Describe() string
 
-	// EachReady calls fn for the submissions that are ready and wait behind others of the lane.
+	// EachReady calls fn for the submissions that are ready but queued behind others of the lane.
 	// Device.EachOpen calls it, without locks. fn must call no method of the lane, because the lane
 	// may hold a lock.
 	EachReady(fn func(*Submission))
 
-	// Fail fails everything that the lane has, because the device is lost. It may wait for other
+	// Fail fails all submissions of the lane, because the device is lost. It may wait for other
 	// calls of the lane, so it runs on a goroutine of its own, without locks.
 	Fail(err error)
 
@@ -72,12 +75,13 @@ const (
 	LaneLost              // in a native call that does not return; it may hold the timeline's mu
 )
 
-// ByLane reports whether the lane of the submission's queue issues it. A program may find that
-// queue in a trace and give it other work. That work is issued as on any queue.
+// ByLane reports whether the lane of the submission's queue issues the submission. A program may
+// find a lane's queue in a trace and submit other operations to it. These are issued as on any
+// queue.
 func (s *Submission) ByLane() bool { return s.Op.Kind.ByLane() }
 
-// AddLane lists a lane and its timeline with the device, which closes the lane and asks about the
-// timeline's work from then on. It fails if the device takes no more work.
+// AddLane registers a lane and its timeline with the device. From then on the device polls the
+// timeline, and Close closes the lane. AddLane fails if the device takes no more work.
 func (d *Device) AddLane(l Lane, tl *Timeline) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,7 +103,7 @@ func (d *Device) RemoveLane(l Lane, tl *Timeline) {
 	d.every.Store(&all)
 }
 
-// ListLanes returns the lanes that are listed with the device.
+// ListLanes returns the lanes that are registered with the device.
 func (d *Device) ListLanes() []Lane {
 	d.mu.Lock()
 	defer d.mu.Unlock()

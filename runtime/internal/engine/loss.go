@@ -67,21 +67,21 @@ func (d *Device) Lose(err error) {
 	}
 }
 
-// failAll fails everything that a lost device has, and loses the devices that wait for it.
+// failAll fails all work of a lost device, and loses the devices whose streams wait for that work.
 func (d *Device) failAll() {
 	d.failInFlight()
 	d.failLanes(d.Failed())
 	d.loseFollowers()
 }
 
-// Check loses the device if err, from its own driver, says so. If the device is lost already, Check
-// fails its work. The caller holds no locks.
+// Check loses the device if err, an error of its own driver, says that the device is lost. If the
+// device is lost already, Check fails its work. The caller holds no locks.
 func (d *Device) Check(err error) {
 	var e *driver.Error
 	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {
 		d.markLost(err)
 	}
-	// Somebody who held locks may have called markLost, and so could fail nothing.
+	// A goroutine that called markLost with locks held could not fail the work.
 	if d.lost.Load() != nil {
 		d.failAll()
 	}
@@ -97,8 +97,8 @@ func (d *Device) failInFlight() {
 	d.cancelParked(err, true)
 }
 
-// Abandon releases what the work holds that the stream has not passed. The stream has been
-// destroyed. Abandon runs on the device's thread, at the end of closing.
+// Abandon recycles the submissions that the stream has not passed, and so releases what they hold.
+// The stream has been destroyed. Abandon runs on the device's thread, at the end of closing.
 func (tl *Timeline) Abandon() {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -111,13 +111,13 @@ func (tl *Timeline) Abandon() {
 	}
 }
 
-// A device is lost because of another one if one of its streams waits for unfinished work of that
-// one. Two sides check this, so that neither misses the other:
+// If a stream of device A waits for unfinished work of a lost device B, A is lost too. Both sides
+// check for this, so that neither misses the other:
 //
-//   - A submission notes its mark in lent of the device that it is about to wait for. It makes the
-//     native wait, puts its record into the ring, and then checks whether that device is lost.
-//   - A goroutine that finds a device lost marks it as lost, and then looks into the rings of the
-//     timelines in lent.
+//   - A submission of A adds its mark to B.lent. It makes the native wait, puts its record into the
+//     ring, and then checks whether B is lost.
+//   - A goroutine that finds B lost marks B as lost, and then searches the rings of the timelines
+//     in B.lent.
 
 // loseFollowers loses the devices whose streams wait for unfinished work of this lost device.
 func (d *Device) loseFollowers() {
@@ -127,7 +127,7 @@ func (d *Device) loseFollowers() {
 }
 
 // loseBehind loses the timeline's device if a submission numbered between from and to waits for
-// unfinished work of a lost device, and the stream has not passed that submission. It asks the
+// unfinished work of a lost device, and the stream has not passed that submission. It queries the
 // driver once. The caller has locked no timeline of the device.
 func (tl *Timeline) loseBehind(from, to uint64) {
 	seq, err := tl.behindLost(from, to)
@@ -136,8 +136,9 @@ func (tl *Timeline) loseBehind(from, to uint64) {
 	}
 }
 
-// behindLost returns the last number in a range whose submission waits for unfinished work of a
-// lost device, and that device's error. It returns 0 if there is none.
+// behindLost returns the number of the last submission between from and to that waits for
+// unfinished work of a lost device, and the error of that device. It returns 0 if there is no such
+// submission.
 func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -149,8 +150,8 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	return 0, nil
 }
 
-// firstBehindLost returns the first number, at most to, whose submission waits for unfinished work
-// of a lost device, or 0.
+// firstBehindLost returns the number of the first submission, up to to, that waits for unfinished
+// work of a lost device, or 0 if there is none.
 func (tl *Timeline) firstBehindLost(to uint64) uint64 {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -162,8 +163,8 @@ func (tl *Timeline) firstBehindLost(to uint64) uint64 {
 	return 0
 }
 
-// behindLost returns the error of another, lost device whose unfinished work the submission comes
-// after, or nil.
+// behindLost returns the error of another device that is lost and whose unfinished work the
+// submission is ordered after, or nil.
 func (s *Submission) behindLost() error {
 	for _, m := range s.Follows {
 		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {
@@ -173,11 +174,11 @@ func (s *Submission) behindLost() error {
 	return nil
 }
 
-// hasPassed asks the driver whether the stream has passed a number that has an event behind it.
+// hasPassed queries the driver whether the stream has passed seq. An event is recorded behind seq.
 func (tl *Timeline) hasPassed(seq uint64) bool {
 	d := tl.Device
 	if d.Stay() != nil {
-		return true // Close has waited for its work in flight
+		return true // Close has already waited for the work in flight
 	}
 	defer d.Leave()
 	e, passed := tl.eventBehind(seq)
@@ -189,11 +190,13 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 	return err == nil && passed
 }
 
-// askLate is after how many queries in vain the timelines are asked that this one waits for.
+// askLate is the number of fruitless polls after which wantFollowed also has those timelines polled
+// that this timeline waits for.
 const askLate = 16
 
-// wantFollowed has the device ask the timelines that the oldest submission in flight comes after.
-// The device of such a timeline may be lost, and nobody else may be asking it.
+// wantFollowed is called after a poll that found nothing done. Every askLate-th time it requests
+// polling of the timelines that the oldest submission in flight waits for. Their device may be
+// lost, and perhaps nobody else polls it and would notice.
 func (tl *Timeline) wantFollowed() {
 	if tl.vain.Add(1)%askLate != 0 {
 		return

@@ -8,8 +8,8 @@ import (
 // Most submissions record an event behind themselves at once. Two kinds record it later, unless
 // Timeline.records names another reason: work of a Stream, and operations that allocate or free
 // memory and have no signals. Behind these an event is recorded
-//   - when it is needed: for a point of the Stream, for a wait, for a timeline that comes after the
-//     work;
+//   - when it is needed: for a point of the Stream, for a goroutine that waits, for another
+//     timeline that waits for the work;
 //   - before the stream is made to wait, or is given work that may itself wait for others. An event
 //     recorded later would cover that wait too, and native streams could wait in a circle;
 //   - at the latest behind every markEvery submissions, so that finished work is retired in small
@@ -19,12 +19,12 @@ import (
 // the submission itself. Native streams wait only for work that was issued before. No circle can
 // arise.
 //
-// Points, waits and retiring name numbers, never events. Code that needs an event looks it up by
-// number. Drivers report an event that was never recorded as complete, so the look-up finds
-// recorded events only. A submission has its event before it is issued, so recording it later needs
-// no new one.
+// Points, waits and retiring refer to numbers, never to events. Code that needs an event looks it
+// up by number. The look-up returns only recorded events, because drivers report an event that was
+// never recorded as complete. A submission gets its event before it is issued, so no event has to
+// be made later.
 
-// markEvery is the largest number of submissions that one event is recorded behind.
+// markEvery is the largest number of submissions that share one event.
 const markEvery = 64
 
 // records reports whether an event must be recorded behind a submission at once. The caller holds
@@ -45,7 +45,7 @@ func (s *Submission) onDemand() bool {
 }
 
 // mayHoldUp reports whether the submission may make the stream wait: for other streams, for other
-// devices, or for something that only this program or another one can bring.
+// devices, or for this or another program to act.
 func (s *Submission) mayHoldUp(tl *Timeline) bool {
 	return len(s.Deps) > 0 || s.Op.Kind.Waits() || s.Action != nil && s.Action.HoldsUp(s, tl) || s.Across
 }
@@ -76,7 +76,7 @@ func (tl *Timeline) mark() error {
 }
 
 // tryMark records an event behind seq if there is none. It does nothing if another goroutine holds
-// mu: that one is issuing, and records an event itself or is done soon.
+// mu: that goroutine is issuing work. It records an event itself or soon unlocks mu.
 func (tl *Timeline) tryMark(seq uint64) (err error) {
 	if last := min(seq, tl.issued.Load()); last > tl.marked.Load() && tl.mu.TryLock() {
 		if last > tl.marked.Load() {
@@ -87,8 +87,9 @@ func (tl *Timeline) tryMark(seq uint64) (err error) {
 	return err
 }
 
-// eventBehind returns the first event recorded behind seq, held, or nil if seq has been retired. It
-// reports false if no event is recorded behind seq yet.
+// eventBehind returns the first event recorded behind seq, with a reference for the caller. It
+// returns nil and true if seq has been retired, and nil and false if no event is recorded behind
+// seq yet.
 func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -103,8 +104,9 @@ func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 	return s.event, true
 }
 
-// event returns the first event recorded behind the mark, held, and records one if there is none.
-// It returns nil if the work has been retired. The caller holds no timeline's mu.
+// event returns the first event recorded behind the mark, with a reference for the caller. If there
+// is none, it records one. It returns nil if the work has been retired. The caller holds no
+// timeline's mu.
 func (m Mark) event() (*Event, error) {
 	e, ok := m.Timeline.eventBehind(m.Seq)
 	if ok {
@@ -121,13 +123,13 @@ func (m Mark) event() (*Event, error) {
 
 // Record makes sure that an event is recorded behind the mark. The caller holds no timeline's mu.
 func (m Mark) Record() error {
-	if m.Timeline.Lane != nil { // its thread may hold mu for long, but records an event each time
+	if m.Timeline.Lane != nil { // its thread may hold mu for long, but records each time
 		m.untilIssued()
 		return nil
 	}
 	for m.Seq > m.Timeline.marked.Load() {
-		// Not Lock: a function of the program may run with mu held. Before that an event was
-		// recorded, which ends the loop.
+		// Not Lock: mu may be held while a function of the program runs. An event was recorded
+		// before that call, so marked reaches m and the loop ends.
 		if !m.Timeline.mu.TryLock() {
 			runtime.Gosched()
 			continue
@@ -144,8 +146,8 @@ func (m Mark) Record() error {
 }
 
 // untilIssued waits until the work at the mark, whose signals have been published, is in its ring.
-// That takes a few instructions, in which the holder of mu waits for nothing. untilIssued does not
-// lock mu for that: the thread of a lane may hold mu again by then, and for long.
+// That takes the holder of mu a few instructions, during which it does not block. untilIssued does
+// not lock mu, because a lane's thread may have locked mu again and hold it for long.
 func (m Mark) untilIssued() {
 	for m.Timeline.issued.Load() < m.Seq {
 		runtime.Gosched()

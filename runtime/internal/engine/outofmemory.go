@@ -7,13 +7,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Memory may be unused and yet not free: the work that used it is done but not retired, or the
-// layers above have not freed it yet. An operation that finds no memory retires the work that is
-// done, has the device's owner free unused memory, and is issued once more.
+// Unused memory may not be free yet: the work that used it is done but not retired, or the layers
+// above have not freed it. If an allocation finds no memory, the engine retires finished work, has
+// the Owner free unused memory, and issues the allocation once more.
 
-// collectWithin is how long an allocation waits until unused memory has been freed. A driver may
-// wait for all work of the device before it frees memory, and that work may be waiting for the
-// caller.
+// collectWithin is how long an allocation waits at most until unused memory has been freed. The
+// limit is there because a driver may wait for all work of the device before it frees memory, and
+// that work may be waiting for the caller.
 const collectWithin = time.Second
 
 // Collect retires the work that is done. If the caller may block, Collect then has the owner free
@@ -37,10 +37,11 @@ func (d *Device) Collect(mayBlock bool) {
 	d.Owner.FreeUnused(ctx)
 }
 
-// collect retires the work that is done, and waits for others that are retiring.
+// collect retires the timeline's finished work, and waits for other goroutines that are retiring
+// it.
 func (tl *Timeline) collect() {
-	// If the last work is not done, each round retires a part. Another goroutine may be asking too,
-	// and its answer may be older.
+	// If the last work is not done, each round retires a part. Another goroutine may be polling
+	// too. Wait for it and query again, because its result may be older.
 	seq := tl.issued.Load()
 	for again := true; again && !(Mark{tl, seq}).decided(); {
 		unmarked := tl.tryMark(seq)
@@ -54,16 +55,16 @@ func (tl *Timeline) collect() {
 	Mark{tl, taken}.Await(context.Background())
 }
 
-// giveCollected issues an allocation once more that found no memory, as err says. The caller holds
-// mu. giveCollected unlocks it, collects, and locks it again.
+// giveCollected issues an allocation once more after it has failed with err because there was no
+// memory. The caller holds mu. giveCollected unlocks mu, calls Collect, and locks mu again.
 func (tl *Timeline) giveCollected(s *Submission, err error) (Outcome, error) {
 	last := tl.issued.Load()
 	tl.mu.Unlock()
-	// A barrier may have the submission's waits.
+	// A barrier may have taken over the submission's waits.
 	tl.loseBehind(last, last)
 	s.DropDeps()
 	tl.Device.Collect(s.MayBlock())
-	if s.event == nil { // a barrier took it, and the stream has it
+	if s.event == nil { // a barrier has taken over the event
 		if s.event = tl.Device.Events.take(); s.event == nil {
 			tl.mu.Lock()
 			return Refused, err

@@ -25,8 +25,9 @@ var moment0 = time.Now()
 func Now() Moment { return Moment(time.Since(moment0)) }
 
 // park adds a submission that has open waits to the list of parked ones. It returns an error if the
-// device or the timeline takes no more work: nobody would find the submission in the list then. The
-// caller holds a count of the submission's open waits, so that it does not become ready.
+// device or the timeline takes no more work: then nobody would find the submission in the list, so
+// the caller must fail it. The caller has added one to s.open, so that the submission does not
+// become ready meanwhile.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != passing {
 		s.Since = Now()
@@ -37,7 +38,7 @@ func (d *Device) park(s *Submission) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.link(&d.pending.parked)
-	if s.Mode == passing { // it completes by itself, and Close waits for it
+	if s.Mode == passing { // a passing barrier completes by itself, and Close waits for it
 		d.pending.npassing.Add(1)
 		return d.halted()
 	}
@@ -80,8 +81,8 @@ func (d *Device) unpark(s *Submission) (parked bool) {
 	return parked
 }
 
-// toIssue reports whether the pending-queue thread has ready submissions to issue, or others are
-// issuing submissions that were ready.
+// toIssue reports whether the pending-queue thread has ready submissions to issue, or goroutines
+// are issuing submissions that were ready.
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +115,7 @@ func (tl *Timeline) CancelParked(err error) {
 	tl.Device.cancelThose(err, func(s *Submission) bool { return s.Timeline == tl })
 }
 
-// wantPassing has the device ask about the work that passing barriers wait for.
+// wantPassing requests polling of the work that passing barriers wait for.
 func (d *Device) wantPassing() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,7 +126,8 @@ func (d *Device) wantPassing() {
 	}
 }
 
-// timepoint returns a timepoint for the submission: its own first, then some of the pool.
+// timepoint returns a timepoint for the submission: first the one in its record, then timepoints of
+// the pool.
 func (s *Submission) timepoint() *sema.Timepoint {
 	if len(s.tps) > 0 {
 		return s.Timeline.Device.timepoints.Get(s)

@@ -32,7 +32,7 @@ func (p *pendingQueue) init() {
 }
 
 // run is the pending-queue thread, the device's own OS thread. It prepares the device, issues ready
-// submissions, and at the end gives everything native back.
+// submissions, and at the end destroys all native objects.
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ending.over)
@@ -44,7 +44,7 @@ func (d *Device) run(started chan<- error) {
 		err = d.Events.begin()
 	}
 	if err != nil {
-		d.Native.Bind() // Bind may be the call that failed
+		d.Native.Bind() // once more, for Destroy: Bind may be the call that failed
 		started <- errors.Join(append([]error{err}, d.Owner.Destroy()...)...)
 		return
 	}
@@ -99,8 +99,8 @@ func (d *Device) work() (worked, ended bool) {
 	return worked, ended && !worked
 }
 
-// MayBlock reports whether the goroutine that issues the submission may block. The caller may. The
-// pending-queue thread may not: it issues submissions that were parked.
+// MayBlock reports whether the goroutine that issues the submission may block. The goroutine that
+// submits it may. The pending-queue thread, which issues submissions that were parked, may not.
 func (s *Submission) MayBlock() bool { return len(s.tps) == 0 && !s.again }
 
 // lacksEvent reports whether a ready submission needs an event, and the pool has none.
@@ -112,8 +112,8 @@ func (s *Submission) lacksEvent() bool {
 	return s.event == nil
 }
 
-// awaitEvent has an event made for a ready submission, on a goroutine of its own. Then it makes the
-// submission ready again.
+// awaitEvent waits, on a goroutine of its own, for an event for a ready submission. Then it makes
+// the submission ready again.
 func (d *Device) awaitEvent(s *Submission) {
 	d.pending.running.Add(1)
 	go func() {
@@ -127,10 +127,10 @@ func (d *Device) awaitEvent(s *Submission) {
 	}()
 }
 
-// mayWait reports whether issuing a parked submission may block. Then a goroutine other than the
-// device's thread must issue it. It blocks if a graph or a block is made, a portable pool grows, or
-// a function of the program is called. Only semaphores order parked work, so others may overtake
-// it.
+// mayWait reports whether issuing a parked submission may block, so that a goroutine other than the
+// pending-queue thread must issue it. Issuing may block if it makes a graph or a recording's block,
+// grows a portable pool, or calls a function of the program. Meanwhile other submissions may
+// overtake this one, because only semaphores order parked work.
 func (s *Submission) mayWait() bool {
 	return !s.MayBlock() && s.Action != nil && s.Action.Blocks(s)
 }
@@ -164,9 +164,9 @@ func (d *Device) signalThread() { wake.Nudge(d.pending.wake) }
 const callsAtOnce = 16
 
 // Do calls fn, which makes native objects, and waits for it. fn runs on a bound thread of its own,
-// so that the caller's thread keeps its current device. The driver's allocator or compiler may make
-// fn block, and Do also blocks while callsAtOnce others run. The device gives nothing back while fn
-// runs.
+// so that the caller's thread keeps its current device. fn may block in the driver's allocator or
+// compiler. Do also blocks while callsAtOnce other calls run. Close destroys no native objects
+// while fn runs.
 func (d *Device) Do(fn func() error) error {
 	d.slots <- struct{}{}
 	defer func() { <-d.slots }()
@@ -177,8 +177,8 @@ func (d *Device) Do(fn func() error) error {
 	return d.OnThread(fn)
 }
 
-// enter keeps the device's thread from giving anything back until the caller calls making.Done. It
-// returns false if the thread has begun to.
+// enter keeps the device's thread from destroying native objects until the caller calls
+// making.Done. It returns false if the thread may have begun to destroy them.
 func (d *Device) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +189,7 @@ func (d *Device) enter() bool {
 	return true
 }
 
-// WhileThere calls fn, and keeps the device from giving anything back meanwhile.
+// WhileThere calls fn, and keeps the device's thread from destroying native objects meanwhile.
 func (d *Device) WhileThere(fn func() error) error {
 	if !d.enter() {
 		return d.ClosedError()

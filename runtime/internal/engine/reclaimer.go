@@ -2,14 +2,16 @@ package engine
 
 import "sync"
 
-// A reclaimer gives back unused things on a bound thread of its own. A driver may wait for all of
-// the device's work before it frees memory, unloads code or destroys a graph. The pending-queue
-// thread must not wait for that: the work may be waiting for a submission that only this thread
-// issues. The goroutine starts when there is something to do, and then ends.
+// A reclaimer frees unused memory, code and graphs on a bound thread of its own. A driver may wait
+// for all of the device's work before it frees memory, unloads code or destroys a graph. The
+// pending-queue thread must not wait for that: the work may be waiting for a submission that only
+// this thread issues. The reclaimer's goroutine starts when there is something to free, and ends
+// when nothing is left.
 //
-// Meanwhile CUDA takes no work for any stream. So the reclaimer does nothing while a stream waits
-// for others outside (for a value in memory or a shared event). The value or event may come from
-// work that cannot be submitted then, or never, if the other process was killed.
+// While CUDA waits in such a call, it takes no work for any stream. So the reclaimer does nothing
+// while a stream waits for outside code (for a value in memory or a shared event). The work that
+// would signal the value or event could not be submitted meanwhile. It may also never come, if the
+// other process was killed.
 type reclaimer struct {
 	// mu protects the following fields. It is a leaf.
 	mu   sync.Mutex
@@ -19,7 +21,7 @@ type reclaimer struct {
 
 // Reclaim has the reclaimer call fns, after the functions given before. Without fns it only starts
 // the reclaimer again if functions are left. It returns false, and does nothing, if the device is
-// closed: Close gives everything back.
+// closed: Close frees everything.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false
@@ -33,7 +35,7 @@ func (d *Device) Reclaim(fns ...func()) bool {
 	if begin {
 		go d.runReclaimer() // runReclaimer calls Leave
 	} else {
-		d.Leave() // the reclaimer has its own Stay for the functions that it finds
+		d.Leave() // a running reclaimer has called Stay for itself
 	}
 	return true
 }
@@ -48,16 +50,17 @@ func (d *Device) runReclaimer() {
 		}
 		return nil
 	})
-	if err != nil { // closing the device gives these things back
+	if err != nil { // Close frees these things
 		r.mu.Lock()
 		r.todo, r.busy = nil, false
 		r.mu.Unlock()
 	}
 }
 
-// nextToReclaim returns the next function, or nil if the reclaimer must end. It ends if no function
-// is left, if a stream waits for others outside, or if the device's thread gives everything back
-// already, because Close gave up waiting for an earlier function. A later Reclaim starts it again.
+// nextToReclaim returns the next function, or nil if the reclaimer must end. It must end if no
+// function is left, if a stream waits for outside code, or if the device's thread already destroys
+// everything because Close gave up waiting for an earlier function. A later Reclaim starts the
+// reclaimer again.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()
@@ -65,14 +68,14 @@ func (d *Device) nextToReclaim() (fn func()) {
 	if r.busy = len(r.todo) > 0 && !d.AwaitsOthers() && d.phase.Load() < isEnded; !r.busy {
 		return nil
 	}
-	// The list must not keep alive what fn gives back.
+	// The list must not keep alive what fn frees.
 	fn, r.todo[0] = r.todo[0], nil
 	r.todo = r.todo[1:]
 	return fn
 }
 
-// AwaitsOthers reports whether a stream is known to wait for others outside. Then it has the device
-// ask when that wait is over.
+// AwaitsOthers reports whether a stream of the device may wait for outside code (see
+// Timeline.awaiting). If so, it requests polling until that wait is over.
 func (d *Device) AwaitsOthers() (awaits bool) {
 	for _, tl := range d.All() {
 		if seq := tl.awaiting.Load(); seq > tl.passed.Load() {
@@ -84,13 +87,13 @@ func (d *Device) AwaitsOthers() (awaits bool) {
 }
 
 // AwaitOthers calls submit, which makes the native calls of a submission that has the stream wait
-// for others outside. It notes the wait first, so that the reclaimer does nothing meanwhile. The
+// for outside code. It sets awaiting first, so that the reclaimer does nothing meanwhile. The
 // caller holds mu.
 func (tl *Timeline) AwaitOthers(submit func() (started bool, err error)) (started bool, err error) {
 	before := tl.awaiting.Swap(tl.issued.Load() + 1)
 	if started, err = submit(); !started {
 		tl.awaiting.Store(before)
-		tl.Device.Reclaim() // for functions given meanwhile, which it has not begun
+		tl.Device.Reclaim() // for functions added meanwhile, which the reclaimer has not begun
 	}
 	return started, err
 }

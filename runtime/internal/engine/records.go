@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A records is a timeline's free list of records of submissions.
+// A records is a timeline's free list of Submission records.
 type records struct {
 	mu    sync.Mutex // protects the following fields; a leaf
 	first *Submission
@@ -76,7 +76,7 @@ func (tl *Timeline) Trim() {
 	}
 }
 
-// TrimRecords drops the device's free records and timepoints, and takes spent timelines off its
+// TrimRecords drops the device's free records and timepoints, and removes spent timelines from its
 // list.
 func (d *Device) TrimRecords() {
 	d.removeSpent()

@@ -5,12 +5,13 @@ import (
 )
 
 // Work is retired in the order of its numbers, once an event behind it is complete: its signals are
-// given, what it held is released, and its record is put back. Work of other timelines that it came
-// after is retired first. So a goroutine that sees a submission done also sees everything done that
-// the submission waited for.
+// given, what it held is released, and its record is put back. The work of other timelines that it
+// waited for is retired first. So a goroutine that sees a submission done also sees everything done
+// that the submission waited for.
 
-// retire retires all work up to seq, which is done. It reports false if a submission waits for
-// barriers whose signals have not been given yet. These are given soon, perhaps by the caller.
+// retire retires all work up to seq. The stream has passed that work. retire stops and returns
+// false at a submission that waits for a barrier whose signals have not been given yet. They are
+// given soon, perhaps by the caller.
 func (tl *Timeline) retire(seq uint64) bool {
 	for {
 		before, held := tl.retireReady(seq)
@@ -31,9 +32,9 @@ func (tl *Timeline) retire(seq uint64) bool {
 // retireAtOnce is the largest number of submissions that are retired in one batch.
 const retireAtOnce = 64
 
-// retireReady retires work up to seq, or up to the first submission that must wait. Then it returns
-// before, the mark of another timeline that must be retired first, or reports held: a barrier must
-// be completed first.
+// retireReady retires work up to seq, or up to the first submission that cannot be retired yet. If
+// work of another timeline must be retired before that submission, before is the mark of that work.
+// If a barrier must be completed before it, held is true.
 func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -111,15 +112,15 @@ func (tl *Timeline) complete(batch []*Submission) {
 // outcomeOf returns the error of a submission that is done, or nil.
 func (tl *Timeline) outcomeOf(s *Submission) error {
 	if tl.Lane != nil {
-		if _, err := tl.Lane.Halted(); err != nil { // aborted work completes too, soon after
+		if _, err := tl.Lane.Halted(); err != nil { // aborted work completes too
 			return err
 		}
 	}
 	return s.cause()
 }
 
-// sameSignal returns how many of the first submissions only have to signal growing values of one
-// semaphore.
+// sameSignal returns how many submissions at the start of batch only signal growing values of one
+// semaphore. Their signals can be given with one call.
 func sameSignal(batch []*Submission) int {
 	value := uint64(0)
 	for i, s := range batch {
@@ -133,7 +134,7 @@ func sameSignal(batch []*Submission) int {
 }
 
 // arriveTogether gives the signals of submissions that sameSignal has found, with one call. It
-// reports false if the semaphore refuses them: then each must be given by itself.
+// returns false if the semaphore refuses them; then the caller must give each signal by itself.
 func (tl *Timeline) arriveTogether(run []*Submission, released *sema.List) bool {
 	first, end := run[0], run[len(run)-1]
 	list, err := first.Signals[0].Semaphore.Arrive(sema.Signal{Value: first.Signals[0].Value, Producer: tl, Seq: first.Seq},

@@ -22,9 +22,9 @@ func (tl *Timeline) inFlight() int {
 
 // A ring holds the submissions in flight by number, from head to the timeline's issued.
 //
-// mu protects the following fields, and the recorded field of submissions in the ring. One
-// goroutine at a time, which holds the timeline's mu, adds submissions. It does so without mu,
-// because others do not look behind issued, and takes mu only to make the ring larger.
+// mu protects the following fields, and the recorded field of submissions in the ring. Submissions
+// are added under the timeline's mu, and without the ring's mu: other goroutines read only numbers
+// up to issued, which is raised afterwards. The ring's mu is locked only to make the ring larger.
 type ring struct {
 	mu   sync.Mutex
 	head uint64 // number of the oldest

@@ -16,7 +16,7 @@ type objects struct {
 // Statistics are numbers about a device.
 type Statistics struct {
 	Events, Timepoints, Records objects
-	Parked                      int // submissions that are parked, without passing barriers
+	Parked                      int // submissions that are parked, not counting passing barriers
 	InFlight                    int // issued submissions not known to be done, and passing barriers
 	Issuing                     int // goroutines that issue submissions that were parked
 }
@@ -59,8 +59,8 @@ func (s OpenState) String() string {
 }
 
 // EachOpen calls fn for the submissions that are parked, that run as host calls, or that wait
-// behind others of their lane. fn may run under the device's mu, so it must lock nothing. Waits and
-// signals of a submission do not change meanwhile.
+// behind others of their lane. fn may run under the device's mu, so it must lock nothing. The
+// submission's Waits and Signals do not change during the call.
 func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	d.mu.Lock()
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {

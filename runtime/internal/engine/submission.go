@@ -22,13 +22,13 @@ type Submission struct {
 	open     atomic.Int32 // unresolved waits, and one for each goroutine that keeps it parked
 	Observer Observer     // nil if nothing observes the submission
 	Mode     waitMode
-	gathered bool   // Deps have been found
+	gathered bool   // Deps has the marks of all waits
 	late     bool   // a wait is for a barrier's signal, which comes after the work in Deps
 	recorded bool   // the event has been recorded; while in the ring, under the ring's mu
-	Cold     bool   // Rest may have something in use, so Start and LetGo must be called
-	Across   bool   // it uses memory of another device; then it is cold
+	Cold     bool   // Rest may hold resources, so Start and LetGo must be called
+	Across   bool   // it uses memory of another device; implies Cold
 	again    bool   // it has been enlisted again, so the submitting call no longer issues it
-	Lends    bool   // the program waits until the submission lets go, even if it fails
+	Lends    bool   // the program waits for Rest.LetGo, even if the submission fails
 	Delivers bool   // Rest.Deliver must be called before the signals are given
 	Seq      uint64 // the work's number, once issued
 	Op       work.Op
@@ -45,24 +45,25 @@ type Submission struct {
 	Holds    []Holder  // held until the stream has passed the work
 	holds2   [2]Holder // first storage of Holds
 
-	Deps    Frontier // the work must come after these marks
+	Deps    Frontier // marks that the stream must wait for before the work
 	events  []*Event // behind Deps, set by findEvents, held; nil where the work is done
-	Follows Frontier // marks of other timelines that the issued work comes after
+	Follows Frontier // marks of other timelines that the issued work is ordered after
 	kept    []*Event // events of Deps that must not be recorded anew before the work is done
 
 	Rest Rest
 }
 
-// A Rest is the part of a record that belongs to the layers above. It has what an operation needs
-// besides the submission's fields. One goroutine at a time has the submission and calls it.
+// A Rest is the part of a record that belongs to the layers above. It has the data that an
+// operation needs besides the fields of Submission. Only one goroutine at a time calls its methods.
 type Rest interface {
 	// Start makes the native calls of a plain operation. It reports whether the stream has got any
-	// of them. The engine calls it, with the timeline locked, if the submission is cold or the
-	// operation itself waits.
+	// of these calls. The engine calls it, with the timeline locked, if the submission is cold or
+	// the operation itself waits.
 	Start(tl *Timeline, dst, src driver.Ptr) (started bool, err error)
 
-	// Deliver is called right before the signals are given: with nil, or with the error that they
-	// fail with. It does what the program expects to find done, such as copying a download's data.
+	// Deliver is called right before the signals are given. err is nil, or the error that they fail
+	// with. Deliver does what must be done before the program sees the signals, such as copying a
+	// download's data.
 	Deliver(err error)
 
 	// Call runs the function of a host call. It runs on a goroutine of its own, without locks.
@@ -72,7 +73,7 @@ type Rest interface {
 	// record may already be in use again.
 	Notice() func() error
 
-	// LetGo releases and clears everything that the part holds. It is called if the submission is
+	// LetGo releases and clears everything that the Rest holds. It is called if the submission is
 	// cold. The caller may hold a retireMu.
 	LetGo()
 
@@ -129,8 +130,9 @@ func (s *Submission) Init(tl *Timeline, r Rest) {
 	s.Waits, s.Signals, s.Holds = s.wait1[:0], s.signal1[:0], s.holds2[:0]
 }
 
-// gather puts the marks of the waits into Deps. If a wait has failed, or if no work that would
-// satisfy it has been issued, it returns Failed with the error, or Unknown, and leaves Deps empty.
+// gather adds the marks of all waits that are not reached to Deps, and returns Ordered. If a wait
+// has failed, it returns Failed and the error. If no work that would satisfy a wait has been
+// issued, it returns Unknown. In these two cases it leaves Deps empty.
 //
 // Marks of the submission's own timeline are left out, because the stream runs that work first
 // anyway. A barrier keeps them, because it is not in the stream.
@@ -160,8 +162,8 @@ func (s *Submission) gather() (sema.Resolution, error) {
 	return sema.Ordered, nil
 }
 
-// gatherAll is gather for the goroutine that issues the submission. It returns an error with its
-// outcome if a wait has failed or is not issued.
+// gatherAll is gather for the goroutine that issues the submission. If a wait has failed or has not
+// been issued, it returns an error and the Outcome for it.
 func (s *Submission) gatherAll() (Outcome, error) {
 	switch how, err := s.gather(); how {
 	case sema.Failed:
@@ -201,8 +203,9 @@ func (s *Submission) dropDeps() {
 	s.events = s.events[:0]
 }
 
-// isParked reports whether the submission is in the list of parked ones. Then enlist has registered
-// all its timepoints. The caller holds a count of open, so the submission does not become ready.
+// isParked reports whether the submission is in the list of parked ones. If so, enlist has
+// registered all its timepoints. The caller still has one count of open, so the submission does not
+// become ready meanwhile.
 func (s *Submission) isParked() bool {
 	s.Timeline.Device.mu.Lock()
 	defer s.Timeline.Device.mu.Unlock()
@@ -237,7 +240,7 @@ func (s *Submission) cancel(err error) {
 	}
 }
 
-// takeBack cancels the timepoints that have not been released.
+// takeBack cancels those timepoints of the submission that have not been released.
 func (s *Submission) takeBack() {
 	for _, t := range s.tps {
 		if t.Cancel() {
@@ -275,7 +278,7 @@ func (s *Submission) reset() {
 }
 
 // start makes the native calls of the operation itself, with its resolved addresses. It reports
-// whether the stream has got any of them.
+// whether the stream has got any of these calls.
 func (s *Submission) start(tl *Timeline, dst, src driver.Ptr) (started bool, err error) {
 	switch {
 	case s.Action != nil:
@@ -288,7 +291,7 @@ func (s *Submission) start(tl *Timeline, dst, src driver.Ptr) (started bool, err
 	return s.Op.Run(tl.Device.Native, tl.Stream, dst, src, nil)
 }
 
-// mayUse adds the mark, at which the work is about to be issued, to everything in Uses.
+// mayUse tells every Holder in Holds that work about to be issued at m may use it.
 func (s *Submission) mayUse(m Mark) error {
 	for _, h := range s.Holds {
 		if err := h.Use(m); err != nil {
@@ -298,8 +301,8 @@ func (s *Submission) mayUse(m Mark) error {
 	return nil
 }
 
-// unused undoes mayUse, because the driver has refused the submission. It reports whether an
-// operation may already wait for the mark. No work has that number then.
+// unused undoes mayUse after the driver has refused the submission. It reports whether an operation
+// may already wait for m, although no work has that number.
 func (s *Submission) unused(m Mark) (awaited bool) {
 	for _, h := range s.Holds {
 		if h.Unuse(m) {
@@ -309,7 +312,7 @@ func (s *Submission) unused(m Mark) (awaited bool) {
 	return awaited
 }
 
-// abroad reports whether the submission comes after work of another device.
+// abroad reports whether the submission is ordered after work of another device.
 func (s *Submission) abroad() bool {
 	return slices.ContainsFunc(s.Follows, func(m Mark) bool { return m.Timeline.Device != s.Timeline.Device })
 }

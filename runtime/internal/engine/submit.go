@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Submit issues a submission, gives it to the timeline's lane, or parks it. A barrier it passes on.
-// If the submission has failed by the time that Submit returns, the outcome is Refused or
-// NotIssued, and the error says why.
+// Submit issues a submission, hands it to the timeline's lane, or parks it. A barrier makes no
+// native calls: passOn handles it. If the submission has failed by the time that Submit returns,
+// the outcome is Refused or NotIssued, and the error says why.
 func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
 		if how, err := tl.issue(s); how != Early {
@@ -21,8 +21,8 @@ func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	return tl.takeLater(s)
 }
 
-// takeLater takes a submission that Submit has not issued. It passes a barrier on, gives the
-// submission to the lane, or parks it.
+// takeLater handles a submission that Submit has not issued. It hands the submission to the lane,
+// calls passOn for a barrier whose waits are issued, or parks the submission.
 func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	switch {
 	case s.ByLane():
@@ -45,9 +45,9 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	return Issued, nil
 }
 
-// EnlistAgain is enlist for a submission that must wait, as was found while it was being issued.
-// The calling thread may be one that must not block, so the pending-queue thread issues the
-// submission if nothing is left to wait for.
+// EnlistAgain is enlist for a submission that turned out, while it was being issued, to need to
+// wait. If nothing is left to wait for by now, the pending-queue thread issues the submission,
+// because the calling thread may have to do other work.
 func (tl *Timeline) EnlistAgain(s *Submission) {
 	s.again = true
 	if tl.enlist(s) {
@@ -55,8 +55,8 @@ func (tl *Timeline) EnlistAgain(s *Submission) {
 	}
 }
 
-// enlist registers the waits of a submission, and parks it if one is unresolved. It reports true if
-// there is nothing to wait for. Then the caller must run the submission.
+// enlist registers the waits of a submission, and parks it if one is unresolved. It returns true if
+// nothing is left to wait for. Then the caller must call run.
 func (tl *Timeline) enlist(s *Submission) (isReady bool) {
 	s.open.Store(1) // keeps the submission from becoming ready until all waits are registered
 	registered := len(s.tps)
@@ -121,8 +121,9 @@ func (tl *Timeline) run(s *Submission) {
 	case f != nil:
 		tl.Device.FailSubmission(s, f.Err)
 	case s.Op.Kind.OnHost():
-		// Count the call, then check. Close stops the device first, and waits for the count to be 0
-		// then.
+		// Count the call first, then check whether the device is stopped. Close first stops the
+		// device, then waits until the count is 0. So either Close waits for this call, or the call
+		// fails here.
 		tl.Device.calls.Add(1)
 		if err := tl.Device.halted(); err != nil {
 			tl.Device.Leave()

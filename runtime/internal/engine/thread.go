@@ -20,9 +20,9 @@ func (d *Device) OnThread(fn func() error) error {
 	return <-done
 }
 
-// Bound calls fn on the caller's goroutine, which it locks to a thread to which it binds the
-// device. The goroutine must not be needed afterwards. The error is that of fn, or of binding; then
-// fn was not called.
+// Bound locks the calling goroutine to its OS thread, binds the device to that thread, and calls
+// fn. The goroutine should end afterwards, because it may stay locked. Bound returns the error of
+// fn. If the device cannot be bound, it returns that error and does not call fn.
 func (d *Device) Bound(fn func() error) error {
 	runtime.LockOSThread()
 	err := d.Native.Bind()

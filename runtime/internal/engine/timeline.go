@@ -13,11 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Timeline is a native stream whose work is numbered 1, 2, 3, …, so one number says how far it
-// is. This file issues work (issue) and asks the device whether it is done (Poll).
+// A Timeline is a native stream whose work is numbered 1, 2, 3, …, so that one number, passed, says
+// how much of the work is done. This file issues work (issue) and polls for its completion (Poll).
 //
-// Three mutexes let three goroutines work on a timeline at the same time: one issues (mu), one asks
-// the device (askMu), one retires (retireMu). No goroutine holds the same mutex of two timelines.
+// Three mutexes let three goroutines work on a timeline at the same time: one issues work (mu), one
+// queries the driver (askMu), one retires work (retireMu). No goroutine holds the same mutex of two
+// timelines.
 type Timeline struct {
 	Device *Device
 	Queue  fmt.Stringer // names the queue in errors
@@ -28,7 +29,8 @@ type Timeline struct {
 	free      records
 
 	// Adopted says that the stream belongs to other code, which may give it work too. So an event
-	// is recorded behind each submission. Once closed is true the stream is not touched any more.
+	// is recorded behind each submission. Once closed is true the engine does not use the stream
+	// any more.
 	Adopted bool
 	closed  atomic.Bool // set under mu
 
@@ -40,11 +42,11 @@ type Timeline struct {
 	issued atomic.Uint64 // the number of the last work given to the stream
 	marked atomic.Uint64 // the last number with an event recorded behind it
 	passed atomic.Uint64 // the last number that the stream is known to have passed
-	wanted atomic.Uint64 // the device is asked until this number is passed
+	wanted atomic.Uint64 // the timeline is polled until this number is passed
 	lands  atomic.Uint64 // the last download that nothing waits for: see landings
 
-	// The last work that waits for something that only other code can bring: a value in memory, or
-	// a shared event.
+	// awaiting is the number of the last work that waits for outside code: for a value in memory or
+	// a shared event that the engine's own streams may never signal.
 	awaiting atomic.Uint64
 
 	coverMu sync.Mutex // protects cover; a leaf
@@ -53,12 +55,12 @@ type Timeline struct {
 	ring ring
 
 	crowd wake.Crowd
-	vain  atomic.Uint32 // how many times the device was asked in vain
+	vain  atomic.Uint32 // how many polls found nothing done
 
-	// askMu is held while the device is asked. It protects failed, and changes of ended.
+	// askMu is held while the driver is queried. It protects failed, and changes of ended.
 	askMu  sync.Mutex
-	failed int         // how many times in a row asking has failed
-	ended  atomic.Bool // the stream is about to be destroyed: its events are left alone
+	failed int         // how many times in a row a query has returned an error
+	ended  atomic.Bool // the stream is being destroyed: no event may be recorded or queried
 
 	// retireMu is held while work is retired. It protects awaiters, and changes of passed and
 	// failures.
@@ -74,10 +76,11 @@ func NewTimeline(d *Device, queue fmt.Stringer) *Timeline {
 	return tl
 }
 
-// maxFailed is how many times in a row asking the device must fail before it counts as lost.
+// maxFailed is how many times in a row a query must return an error before the device counts as
+// lost.
 const maxFailed = 8
 
-// want has the device asked until seq is passed.
+// want requests polling until the stream has passed seq.
 func (tl *Timeline) want(seq uint64) {
 	for {
 		now := tl.wanted.Load()
@@ -92,13 +95,14 @@ func (tl *Timeline) want(seq uint64) {
 }
 
 // tidyEvery is the number of submissions after which the submitter calls tidy. So records and
-// events return to their pools although nothing waits for the work. The number grows with the work
-// in flight.
+// events return to their pools even if nobody waits for the work. The number grows with the work in
+// flight.
 const tidyEvery = 128
 
 // issue gives a submission to the stream if all its waits have been issued, and publishes its
-// signals. It runs on any thread. Unless the outcome is Issued or IssuedBroken, the submission has
-// failed or is parked again, except that the caller must park an Early one.
+// signals. It runs on any thread. If the outcome is neither Issued nor IssuedBroken, the submission
+// has failed or has been parked again. Only an Early submission is neither: the caller must park
+// it.
 //
 // issue and the functions it calls keep rare cases in functions of their own. The driver's calls
 // evict most of this code from the processor's caches, and fetching it again takes most of the
@@ -134,7 +138,7 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 		tl.Device.Check(err)
 	}
 	if released != nil {
-		if tl.Lane != nil { // the lane's thread may issue one of the waiters itself
+		if tl.Lane != nil { // the lane's thread may issue one of the released submissions itself
 			sema.ReleaseIssuing(released)
 		} else {
 			sema.Release(released)
@@ -146,20 +150,20 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if abroad { // the other device may have been lost before the submission was in the ring
 		tl.loseBehind(seq, seq)
 	}
-	if tl.Device.lost.Load() != nil { // so may this device
+	if tl.Device.lost.Load() != nil { // this device may have been lost before too
 		tl.Device.failInFlight()
 	}
 	return how, err
 }
 
-// announce publishes the signals of a submission that the stream has got. err says that the stream
-// has got only a part of it: then the signals fail now, and the submission keeps everything that it
-// holds until the stream has passed it. announce returns the timepoints to release, and whether the
-// device must be asked about the work. The caller holds mu.
+// announce publishes the signals of a submission that the stream has got. If err is not nil, the
+// stream has got only a part of the submission. Then the signals fail now, and the submission keeps
+// what it holds until the stream has passed it. announce returns the timepoints to release, and
+// whether the work must be polled. The caller holds mu.
 func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint, wanted bool) {
 	wanted = s.Lends
 	if s.Action != nil {
-		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before other work can come after it
+		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before other work can wait for s
 	}
 	if err != nil {
 		return tl.Device.failSignals(s, err), wanted
@@ -168,9 +172,9 @@ func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint
 	return released, wanted || want
 }
 
-// enter puts a submission into the ring, has the device asked about it if it is wanted, and reports
-// whether it is time to tidy. After that the submission may be retired and recycled. The caller
-// holds mu.
+// enter puts a submission into the ring, requests polling if wanted says so or somebody already
+// waits for it, and reports whether the caller must call tidy. When enter returns, the submission
+// may have been retired and recycled. The caller holds mu.
 func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	seq, done, recorded, lands := s.Seq, tl.passed.Load(), s.recorded, s.Delivers
 	tl.ring.put(s, done)
@@ -178,8 +182,8 @@ func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	if recorded {
 		tl.marked.Store(seq)
 	}
-	// A waiter that found the signals published before the submission was in the ring may have
-	// asked too early, so tl.wanted is checked too.
+	// A goroutine that saw the published signals may have called want before the submission was in
+	// the ring. Then the poller found no work and went to sleep, so check tl.wanted too.
 	if wanted || tl.wanted.Load() >= seq || tl.Device.Short.Load() > 0 {
 		tl.awaited(seq)
 	} else if lands {
@@ -188,8 +192,8 @@ func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	return seq >= tl.tidyAt && tl.tidyLater(seq, done)
 }
 
-// equip gets a submission its event, and prepares its action. The timeline is not locked, because a
-// pool may have to grow. If equip returns an error it has dismissed the submission.
+// equip takes an event for a submission, and prepares its action. The timeline is not locked,
+// because a pool may have to grow. If equip returns an error it has dismissed the submission.
 func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	err = tl.Device.halted()
 	if err == nil && !s.gathered {
@@ -212,7 +216,7 @@ func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	return how, err
 }
 
-// lockFor finds the marks that a submission comes after and the events behind them, and locks the
+// lockFor finds the marks that the stream must wait for and the events behind them, and locks the
 // timeline. If it returns an error nothing is locked.
 func (tl *Timeline) lockFor(s *Submission) (how Outcome, err error) {
 	if !s.gathered {
@@ -235,10 +239,10 @@ func (tl *Timeline) lockFor(s *Submission) (how Outcome, err error) {
 	return how, err
 }
 
-// dismiss ends an attempt to issue a submission of which the stream has got nothing. The submission
-// fails, with three exceptions. An Early one is left to the caller. A Deferred one has been
-// enlisted again by its action. A Foreign one is enlisted again here, until the host has seen its
-// waits reached.
+// dismiss ends a failed attempt to issue a submission. The stream has got none of it. The
+// submission fails, with three exceptions. An Early submission is left to the caller. A Deferred
+// one has been enlisted again by its action. A Foreign one is enlisted again here, this time until
+// its waits are reached.
 func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	if s.Action != nil {
 		s.Action.Undo(s, how)
@@ -260,14 +264,14 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 // IssueReady is issue for a submission that was parked until its waits were resolved.
 func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 	how, err := tl.issue(s)
-	if how == Early { // the published signal that it waited for is gone
+	if how == Early { // the signal that it waited for is no longer published
 		tl.Device.FailSubmission(s, err)
 	}
 	return how, err
 }
 
-// awaited has the device asked until seq is passed. Unlike want, it wakes the poller even if seq
-// was wanted before it was issued.
+// awaited requests polling until the stream has passed seq, which has just been issued. Unlike
+// want, it wakes the poller even if want was called for seq before.
 func (tl *Timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
 		tl.Device.poller.Signal()
@@ -288,10 +292,10 @@ type Outcome int
 
 const (
 	NotIssued    Outcome = iota // a wait has failed, or the device or queue takes no more work
-	Refused                     // by the driver or by Prepare; the stream has nothing of it
+	Refused                     // by the driver or by Prepare; the stream has none of it
 	Issued                      // the stream has it
-	IssuedBroken                // the stream has a part and an event behind, or the device is lost
-	Foreign                     // it waits for a device of another driver, as only the host can
+	IssuedBroken                // the stream has a part, with an event behind, or the device is lost
+	Foreign                     // a wait for another driver's device, which only the host can do
 	Early                       // no work that would satisfy a wait has been issued
 	Deferred                    // its action tries again later
 )
@@ -328,9 +332,9 @@ func (tl *Timeline) give(s *Submission) (Outcome, error) {
 	return how, err
 }
 
-// refuse takes back the uses of a submission that the driver has refused with err. If an operation
-// that frees memory may already wait for the submission's number, a barrier takes the number. If
-// that fails, the device is lost. refuse returns err. The caller holds mu.
+// refuse undoes mayUse for a submission that the driver has refused with err. If an operation that
+// frees memory may already wait for the submission's number, refuse gives the number to a barrier
+// (putBarrier). If that fails, the device is lost. refuse returns err. The caller holds mu.
 func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	if s.unused(Mark{tl, seq}) && tl.issued.Load() < seq {
 		if failed := tl.putBarrier(s, seq); failed != nil {
@@ -380,9 +384,10 @@ func (s *Submission) findEvents() (Outcome, error) {
 	return Issued, nil
 }
 
-// broken returns the outcome of a submission that the driver has not taken as a whole. If the
-// stream has got a part of it, only an event can say when that part is over. If that event cannot
-// be recorded, nothing will ever tell what the device still does, so the device is lost.
+// broken returns the outcome of a submission for which a driver call has failed. If the stream has
+// got a part of the submission, broken records an event, because only an event can show when that
+// part is done. If the event cannot be recorded, nobody can find out what the device still runs, so
+// the device is lost.
 func (tl *Timeline) broken(s *Submission, started bool) Outcome {
 	if !started {
 		return Refused
@@ -425,16 +430,16 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 		s.Observer.Begun(s, some)
 	}
 	if err != nil && !some && started && s.Action != nil && s.Action.Retries(s, err) {
-		// The operation is issued anew later. The waits are in the stream, so they need a number
-		// now.
+		// The operation will be issued once more. But the stream has got its waits already, so
+		// these need a number now.
 		started = tl.putBarrier(s, seq) != nil
 	}
 	return started || some, err
 }
 
 // putBarrier gives the number of a submission to a barrier, which takes over the submission's event
-// and the marks that the stream already waits for. If the event cannot be recorded it returns the
-// error, and there is no barrier. The caller holds mu.
+// and the marks that the stream already waits for. If the event cannot be recorded, putBarrier
+// returns the error and changes nothing. The caller holds mu.
 func (tl *Timeline) putBarrier(s *Submission, seq uint64) error {
 	if err := tl.Device.Native.Record(s.event.Handle, tl.Stream); err != nil {
 		return err
@@ -464,7 +469,7 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 			}
 			continue
 		}
-		if e := s.events[i]; e != nil { // else the work is done, and is being retired
+		if e := s.events[i]; e != nil { // if nil, the work is done and is being retired
 			if err := tl.Device.Native.StreamWait(tl.Stream, e.Handle); err != nil {
 				return started, err
 			}
@@ -474,8 +479,8 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 				s.kept = append(s.kept, e)
 			}
 		}
-		// The event may be behind later work as well, but only m is noted: Follows also says which
-		// work the host must see done first. A submission that comes after later work notes that.
+		// The event may be recorded behind later work than m. Add only m: Follows also says which
+		// work must be retired before this submission, and that is only the work up to m.
 		tl.addCover(m)
 		s.Follows.Add(m)
 	}
@@ -483,8 +488,8 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 }
 
 // publish publishes the signals of a submission that the stream has got. It returns the timepoints
-// to release, and whether others wait, so that the device must be asked about the work. The caller
-// holds mu.
+// to release, and whether other timepoints wait, so that the work must be polled. The caller holds
+// mu.
 func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	if len(s.Signals) == 1 {
 		tl.last = s.Signals[0]
@@ -501,10 +506,10 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	return released.First(), wanted
 }
 
-// Poll asks the device whether seq is done, and if not, whether the oldest work is. It retires
-// everything up to the work that is done. It reports whether the timeline has come further. Poll
-// does not wait for the device, and does nothing if another goroutine is asking. If no event in
-// front of that of seq can be complete first, it asks up to times times.
+// Poll queries whether the work seq is done, and if not, whether the oldest work in flight is done.
+// It retires everything up to the work that it finds done, and reports whether there was any. Poll
+// does not block. It does nothing if another goroutine is polling the timeline. If the event of seq
+// is the oldest one, Poll queries it up to times times.
 func (tl *Timeline) Poll(seq uint64, times int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
@@ -535,7 +540,7 @@ func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 	case err != nil && (failed >= maxFailed || errors.Is(err, driver.ErrLost)):
 		tl.Device.Lose(err)
 		return true
-	case err != nil: // the work may still be running, and the device may answer the next time
+	case err != nil: // the work may still be running, and the next query may succeed
 		return false
 	case done == 0:
 		tl.wantFollowed()
@@ -544,9 +549,9 @@ func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 	return tl.retire(done)
 }
 
-// ask asks the driver about the first event behind seq, and if that is not complete, about the
-// oldest one. It returns the number of the submission whose event it finds complete, or 0. The
-// caller holds askMu.
+// ask queries the first event behind seq and, if that is not complete, the oldest event in flight.
+// It returns the number of the submission whose event it finds complete, or 0. The caller holds
+// askMu.
 func (tl *Timeline) ask(seq uint64, times int) (done uint64, err error) {
 	at, ok, err := tl.query(seq, math.MaxUint64, times)
 	switch {
@@ -562,12 +567,13 @@ func (tl *Timeline) ask(seq uint64, times int) (done uint64, err error) {
 	return oldest, nil
 }
 
-// watch is how many times in a row a waiter asks about the oldest event.
+// watch is how many times in a row a waiting goroutine queries the oldest event.
 const watch = 8
 
-// query asks the driver about the first event behind seq, up to times times. If there is none, it
-// asks about the last event recorded. at is the number of the submission that has the event. It is
-// below end, or 0 if there is no event to ask about.
+// query queries the first event behind seq, up to times times. If none is recorded behind seq, it
+// queries the last event recorded. It considers only submissions below end. at is the number of the
+// submission that has the event, or 0 if there is no event to query. done reports whether the event
+// is complete.
 func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)
@@ -594,17 +600,17 @@ func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err
 	return at, done, err
 }
 
-// tidy retires finished work, if much of the work up to seq is done: nearly all of it, or else
-// half.
+// tidy retires finished work if nearly all of the work up to seq is done, or else if half of it is.
 func (tl *Timeline) tidy(seq uint64) {
 	if done := tl.passed.Load(); done < seq && !tl.reap(seq-tidyEvery/8) {
 		tl.reap(done + (seq-done)/2)
 	}
 }
 
-// reap retires the work up to the first event behind seq, if that is complete. It reports false if
-// it is not, or if the driver returns an error, which is left to goroutines that wait. It does
-// nothing and reports true if seq has been passed, or another goroutine is asking.
+// reap retires the work up to the first event behind seq, if that event is complete. It returns
+// false if the event is not complete, or if the query fails. It does not handle that error:
+// goroutines that wait for the work will. If seq has been passed, or another goroutine is polling,
+// reap does nothing and returns true.
 func (tl *Timeline) reap(seq uint64) bool {
 	if (Mark{tl, seq}).decided() || !tl.askMu.TryLock() {
 		return true

@@ -8,16 +8,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Uses are the marks of the work that may touch memory of a pool. Two sides meet here without a
+// Uses are the marks of the work that may touch memory of a pool. Two sides use them without a
 // common lock:
 //
 //   - A submission adds its mark, and then checks that the memory is allocated (Timeline.start).
 //   - An operation that frees the memory marks it as freed, and then reads the uses (Left).
 //
 // So either the submission finds the memory freed and fails, or the free finds its mark. Uses that
-// the free comes after anyway cost nothing. If others are left, the free is parked until their
-// streams have passed them. No stream waits for that, so a stuck stream does not block others. It
-// does not matter whether the signals of the work were reached or have failed.
+// the free is ordered after anyway cost nothing. If others are left, the free is parked until their
+// streams have passed them. No stream waits for that, so a stuck stream does not block others. Only
+// the streams count. Whether the signals of the work were reached or have failed does not matter.
 type Uses struct {
 	mu         sync.Mutex // a leaf; protects the following fields
 	marks      Frontier
@@ -25,7 +25,7 @@ type Uses struct {
 	first      [1]Mark // first storage of marks
 }
 
-// Add notes that the work at the mark may use the memory.
+// Add records that the work at m may use the memory.
 func (u *Uses) Add(m Mark) {
 	u.mu.Lock()
 	if u.marks == nil {
@@ -35,8 +35,8 @@ func (u *Uses) Add(m Mark) {
 	u.mu.Unlock()
 }
 
-// Lower takes back a mark whose work the stream has not got. The mark may stand for earlier work of
-// the timeline too, so it is lowered by one and not removed.
+// Lower undoes Add for work that the driver has refused. The mark may stand for earlier work of the
+// timeline too, so it is lowered by one and not removed.
 func (u *Uses) Lower(m Mark) {
 	u.mu.Lock()
 	for i := range u.marks {
@@ -63,8 +63,8 @@ func (u *Uses) Leave(recording *Uses) {
 	u.mu.Unlock()
 }
 
-// Left returns the uses that are not done, and that the next work of tl does not come after:
-// neither by the order of its stream nor by deps.
+// Left returns the uses that are not done, and that the next work of tl is not ordered after,
+// neither by its stream nor by deps.
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
@@ -86,8 +86,8 @@ func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 }
 
 // Signal waits until the streams have passed all marks, and then signals a semaphore. It does
-// nothing if the context ends first. If a device is lost, so that the truth will never be known,
-// the semaphore fails.
+// nothing if the context ends first. If the device of a mark is lost, so that nobody will ever
+// know, Signal fails the semaphore.
 func (f Frontier) Signal(ctx context.Context, over *sema.Semaphore) {
 	if !f.await(ctx) {
 		return

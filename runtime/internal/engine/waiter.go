@@ -7,14 +7,15 @@ import (
 
 // This file makes a Timeline a [sema.Producer] and a Submission a [sema.Waiter].
 
-// Want has the device asked until seq is passed.
+// Want requests polling until the stream has passed seq.
 func (tl *Timeline) Want(seq uint64) { tl.want(seq) }
 
 // Passed reports whether the stream is known to have passed seq.
 func (tl *Timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 
-// Ask asks the device whether seq is done, unless the lane's thread does, or the driver is better
-// left to goroutines that are issuing. It returns how to wait.
+// Ask polls the timeline for the completion of seq. It does not if the lane's thread polls, or if
+// the driver should be left to goroutines that issue work (see crowded). It returns the policy for
+// waiting.
 func (tl *Timeline) Ask(seq uint64, by sema.Asker) *wake.Policy {
 	rounds, times := int32(wake.WaiterRests), watch
 	switch {
@@ -35,7 +36,7 @@ func (tl *Timeline) Ask(seq uint64, by sema.Asker) *wake.Policy {
 // MarkOf returns the mark of the work that gives a signal.
 func MarkOf(p sema.Signal) Mark { return Mark{p.Producer.(*Timeline), p.Seq} }
 
-// Join adds a mark that a semaphore knows.
+// Join adds a mark that comes from a semaphore.
 func (f *Frontier) Join(m sema.Mark) { f.Add(Mark{m.Producer.(*Timeline), m.Seq}) }
 
 // marks appends the frontier to list, as marks for semaphores.
@@ -46,10 +47,10 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 	return list
 }
 
-// Resolved is called when a timepoint of a parked submission is released. After the last one, a
-// submission of a lane goes to the lane's thread, without the device's thread in between. A passing
-// barrier is completed, and Resolved returns the timepoints that its signals release. For any other
-// submission Resolved reports that it is ready.
+// Resolved is called when a timepoint of a parked submission is released. After the last one,
+// Resolved hands a lane's submission directly to the lane's thread. It completes a passing barrier,
+// and returns the timepoints that the barrier's signals release. For any other submission it
+// reports that the submission is ready.
 func (s *Submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
 	if err != nil { // the submission will fail, so the other waits do not matter
 		s.Err.CompareAndSwap(nil, &Failure{err})
@@ -65,8 +66,8 @@ func (s *Submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
 	}
 	if s.ByLane() {
 		s.Timeline.Device.unpark(s)
-		// If the lane refuses it, the device's thread fails it. To do that here would nest without
-		// limit.
+		// If the lane refuses the submission, return true, so that the device's thread fails it.
+		// Failing it here could nest without limit.
 		return s.Timeline.Lane.Ready(s) != nil, nil
 	}
 	return true, nil

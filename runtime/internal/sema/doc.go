@@ -1,27 +1,30 @@
 // Package sema provides semaphores: values that only grow. The host or work signals them, and the
-// host or work waits for them. The package does not know what kind of work there is. It sees work
-// through two interfaces:
+// host or work waits for them. The package does not know what kind of work there is. It knows work
+// only through two interfaces:
 //
 //   - A [Producer] does numbered work in order. When work has been issued, [Semaphore.Publish]
-//     announces the values that it will signal. When it is over, [Semaphore.Arrive] signals them.
-//   - A [Waiter] waits for one or more points. It leaves a [Timepoint] with the semaphore of each,
-//     and is told when the timepoint is released.
+//     announces the values that the work will signal. When the work is over, [Semaphore.Arrive]
+//     signals them.
+//   - A [Waiter] waits for one or more points. It registers a [Timepoint] with the semaphore of
+//     each, and is called when the timepoint is released.
 //
 // # Timepoints
 //
-// A timepoint is a record of "this semaphore reaches this value". The semaphore keeps it in a heap,
-// ordered by value. It releases the timepoint when the value is reached or the semaphore fails. If
-// the waiter only needs a producer, it releases the timepoint when the work that will signal the
-// value has been issued. A timepoint belongs to a waiter, to a function of the program (OnReached),
-// or to a goroutine that has parked ([Wait]). A waiter takes its timepoints from a [TimepointPool].
+// A timepoint is registered with a semaphore and stands for a wait for one value. The semaphore
+// keeps its timepoints in heaps, ordered by value. It releases a timepoint when the value is
+// reached or the semaphore fails. If the waiter only needs a producer, the semaphore releases the
+// timepoint as soon as the work that will signal the value has been issued.
 //
-// A method that releases timepoints returns them as a chain, in order: by value, then by age. The
-// caller passes the chain to [Release], [ReleaseIssuing] or [ReleaseFromHost] when it holds no
-// lock. So no code of a waiter or of the program runs under a lock.
+// A timepoint belongs to a waiter, to a function of the program (OnReached), or to a goroutine that
+// is blocked in [Wait]. A waiter takes its timepoints from a [TimepointPool].
+//
+// A method that releases timepoints returns them as a linked chain, ordered by value and then by
+// age. The caller passes the chain to [Release], [ReleaseIssuing] or [ReleaseFromHost] after it has
+// released its locks. So no code of a waiter or of the program runs under a lock.
 //
 // # Locks
 //
-// Each semaphore has one mutex. While a method holds it, it calls only [Producer.Want],
-// [Producer.Passed] and the function given to [Semaphore.Next]. Values and failures are atomic: if
-// nothing waits for a semaphore, most operations on it take no lock.
+// Each semaphore has one mutex. A method that holds it calls no outside code except
+// [Producer.Want], [Producer.Passed] and the function given to [Semaphore.Next]. Values and
+// failures are atomic: if nothing waits for a semaphore, most operations on it take no lock.
 package sema

@@ -6,13 +6,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A hostEvent wakes a goroutine that has parked. It contains the timepoints that the goroutine
-// leaves with semaphores. The semaphore of the first point keeps a used host event for the next
-// goroutine. In a testing/synctest bubble a host event is used once, because its channel belongs to
-// the bubble.
+// A hostEvent wakes a goroutine that is blocked in Wait or WaitIssued. It contains the timepoints
+// that the goroutine registers with semaphores. Host events are recycled: the semaphore of the
+// first point keeps a used one for the next goroutine. In a testing/synctest bubble a host event is
+// used only once, because its channel belongs to the bubble.
 type hostEvent struct {
 	woken  chan struct{}
-	passed atomic.Int32 // released timepoints whose releaser is done with the host event
+	passed atomic.Int32 // released timepoints whose releaser no longer uses the host event
 	tps    []Timepoint
 	room   [2]Timepoint // the first storage of tps
 	once   bool
@@ -41,14 +41,15 @@ func hostEventFor(points []Point) *hostEvent {
 	return e
 }
 
-// wake wakes the goroutine on behalf of one timepoint. It does not block.
+// wake wakes the goroutine because one of its timepoints has been released. It does not block.
 func (e *hostEvent) wake() {
 	e.passed.Add(1)
 	wake.Nudge(e.woken)
 }
 
-// takeBack cancels the timepoints that have not been released. If no releaser still uses one of the
-// others, it keeps the host event for another wait.
+// takeBack ends the use of a host event: it cancels the timepoints that have not been released. If
+// no releaser of another timepoint still uses the host event, the semaphore of the first point
+// keeps it for another wait.
 func (e *hostEvent) takeBack(points []Point) {
 	released := int32(0)
 	for i := range e.tps {

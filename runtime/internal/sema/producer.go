@@ -10,28 +10,29 @@ import (
 // A Producer does work in order, numbered 1, 2, 3, … It must be comparable. Its methods may be
 // called from any thread, and none blocks.
 type Producer interface {
-	// Want asks the producer to find out when the work with this number is over: somebody has
-	// parked until then. It is called with a semaphore's mutex held and must not call this package.
+	// Want requests that the producer signals the work with this number soon after it is over,
+	// because somebody is blocked until then. Want is called with a semaphore's mutex held and must
+	// not call this package.
 	Want(seq uint64)
 
-	// Passed reports whether the work with this number is known to be over. It is called with a
+	// Passed reports whether the work with this number is known to be over. Passed is called with a
 	// semaphore's mutex held and must not call this package.
 	Passed(seq uint64) bool
 
-	// Ask finds out whether the work with this number is over, and signals the semaphores of work
-	// that is over, by Arrive or Fail. It is called without locks. It returns the policy of waiting
-	// for this producer, or nil if asking again is no use.
+	// Ask polls for the completion of the work with this number. For all work that it finds over,
+	// it calls Arrive or Fail of the semaphores. It is called without locks. It returns the policy
+	// for waiting for this producer, or nil if polling again is no use.
 	Ask(seq uint64, by Asker) *wake.Policy
 }
 
-// An Asker says on whose behalf a producer is asked.
+// An Asker says who polls a producer. The producer may skip some polls accordingly.
 type Asker uint8
 
 const (
-	ByQuery  Asker = iota // a query, which asks once
-	ByWaiter              // a goroutine that waits, the first time
-	Again                 // the same, again without a pause; a busy producer may skip this
-	ByPoller              // like Again, by a goroutine that stands in for the poller
+	ByQuery  Asker = iota // a query of the value, which polls once
+	ByWaiter              // a waiting goroutine, at its first poll
+	Again                 // the same goroutine, again without a pause; a busy producer may skip this
+	ByPoller              // like Again, for a waiting goroutine that acts as the poller
 )
 
 // A Mark is a place in a producer's work: behind the work with this number.
@@ -40,11 +41,12 @@ type Mark struct {
 	Seq      uint64
 }
 
-// A Signal says that a producer's work with a number will signal a value when it is over. A late
-// signal is that of a barrier behind the work. It comes after the signals of the work itself.
+// A Signal says that a producer's work with a number will signal a value when that work is over. A
+// late signal belongs to a barrier that waits for the work. It is given after the signals of the
+// work itself.
 type Signal = points.Point[Producer]
 
-// A join is a late signal that comes behind the work of several producers.
+// A join is a late signal of a barrier that waits for several producers.
 type join struct {
 	value uint64
 	marks []Mark // the first is the mark of the signal
@@ -60,12 +62,13 @@ const (
 	Failed                    // the semaphore has failed
 )
 
-// Publish announces the signal of work that has just been issued. If a late signal comes behind the
-// work of several producers, behind has all their marks, its own first. Publish copies them. It
-// returns the timepoints that only needed a producer. wanted reports whether another timepoint
-// waits, so that somebody must ask the producer. Such a timepoint may wait for this value or a
-// lower one, which this signal may be the first to reach. It may also wait for a higher value,
-// because the semaphore may fail.
+// Publish announces the signal of work that has just been issued. If p is the late signal of a
+// barrier that waits for several producers, behind has the marks of their work, that of p first.
+// Publish copies behind. It returns the timepoints that only needed a producer.
+//
+// wanted reports whether other timepoints wait, so that p's producer must be polled. Such a
+// timepoint may wait for p's value or a lower one, and p may be the first signal to reach it. Or it
+// waits for a higher value: the producer is polled for it too, because the semaphore may fail.
 func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasSignals)
@@ -92,8 +95,9 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 
 // Arrive raises the value because the work that signals it is over. It covers the signals of one
 // producer from first to last, and raises the value to that of last. It returns the timepoints that
-// this releases, or why the signals are a mistake. Unordered work may have raised the value further
-// in the meantime. That is no mistake, and nothing changes.
+// this releases. If the semaphore has failed, or if the signals do not raise the value, Arrive
+// returns an error. There is one exception: other work that is not ordered with this work may have
+// overtaken it and raised the value already. Then Arrive changes nothing and returns no error.
 func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +132,8 @@ func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	return released, nil
 }
 
-// addJoin records the marks that a late signal comes behind. It reuses the memory of a join that is
-// over.
+// addJoin records the marks of all producers that a late signal waits for. It reuses the memory of
+// a join that was removed.
 func (l *expected) addJoin(value uint64, behind []Mark) {
 	n := len(l.joins)
 	l.joins = slices.Grow(l.joins, 1)[:n+1]
@@ -137,8 +141,8 @@ func (l *expected) addJoin(value uint64, behind []Mark) {
 	j.value, j.marks = value, append(j.marks[:0], behind...)
 }
 
-// Forget removes the marks that Publish was given for a signal behind several producers. The caller
-// calls it when the value has been signalled.
+// Forget removes the marks that were passed to Publish as behind. The caller calls it when the
+// value has been signalled.
 func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +162,8 @@ func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	l.joins = l.joins[:last]
 }
 
-// marksOf returns all marks that a signal comes behind, or nil if its own is the only one.
+// marksOf returns the marks of all producers that the signal p waits for, or nil if there is only
+// p's own.
 func (l *expected) marksOf(p Signal) []Mark {
 	if p.Late {
 		for i := range l.joins {
@@ -172,9 +177,9 @@ func (l *expected) marksOf(p Signal) []Mark {
 }
 
 // Next returns the state of a wait for a value. If the state is Ordered, Next also returns the
-// lowest signal that reaches the value. If that signal comes behind the work of several producers,
-// Next calls joined with each mark, unless joined is nil. It holds the semaphore's mutex during
-// these calls.
+// lowest signal that reaches the value. If that signal waits for several producers (see Publish),
+// Next calls joined with each of their marks, unless joined is nil. It holds the semaphore's mutex
+// during these calls.
 func (s *Semaphore) Next(value uint64, joined func(Mark)) (Resolution, Signal) {
 	if value <= s.value.Load() {
 		return s.standing(), Signal{}
@@ -199,7 +204,8 @@ func (s *Semaphore) Next(value uint64, joined func(Mark)) (Resolution, Signal) {
 	return Unknown, Signal{}
 }
 
-// standing returns the state of a wait whose value is reached, or whose semaphore has failed.
+// standing returns the state of a wait that is over: Reached, or Failed if the semaphore has
+// failed.
 func (s *Semaphore) standing() Resolution {
 	if s.value.Load() == failedValue {
 		return Failed
@@ -218,9 +224,9 @@ func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool)
 	return s.value.Load(), next, issued
 }
 
-// next returns the work to ask about for a value. That is the work that signals the value. If
-// several producers must be waited for, it is work of one that is not over yet. If there is no such
-// work, the Producer is nil.
+// next returns the mark of the work to poll for a value, which is the work that signals the value.
+// If the signal waits for several producers, next returns the mark of one whose work is not over
+// yet. If there is no work to poll, the mark's Producer is nil.
 func (s *Semaphore) next(value uint64) Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,8 +248,8 @@ func (s *Semaphore) next(value uint64) Mark {
 	return next
 }
 
-// Ask asks the producer that will reach a value. It returns the policy of waiting for it, or nil if
-// asking again is no use.
+// Ask polls the producer of the signal that will reach a value. It returns the policy for waiting
+// for this producer, or nil if polling again is no use.
 func (s *Semaphore) Ask(value uint64, by Asker) *wake.Policy {
 	m := s.next(value)
 	if m.Producer == nil {
@@ -252,11 +258,11 @@ func (s *Semaphore) Ask(value uint64, by Asker) *wake.Policy {
 	return m.Producer.Ask(m.Seq, by)
 }
 
-// askAtOnce is the most producers that a query asks. Later queries ask the others.
+// askAtOnce is how many producers a query polls at most. Later queries poll the others.
 const askAtOnce = 8
 
-// askAll asks the producers of all signals in flight, at most askAtOnce. It asks the producer of
-// the highest signal first.
+// askAll polls the producers of all signals in flight, but at most askAtOnce. It polls the producer
+// of the highest signal first.
 func (s *Semaphore) askAll() {
 	var asks [askAtOnce]points.Front[Producer]
 	n := 0

@@ -1,44 +1,48 @@
 package sema
 
-// A Waiter waits for several points at once, with a [Timepoint] for each. The goroutine that has
-// signalled the point calls its methods, without locks.
+// A Waiter is a piece of work (not a goroutine) that waits for several points at once, with a
+// [Timepoint] for each. The goroutine that signals a point calls the Waiter's methods, without
+// locks.
 type Waiter interface {
-	// Resolved is called once for each released timepoint, with the failure or nil. It reports
-	// whether this was the last one and the waiter must be issued now. A waiter that completes at
-	// once returns the timepoints that this releases. The caller passes these on without recursion,
-	// however long a chain of such waiters is.
+	// Resolved is called once for each released timepoint of the waiter. err is the failure of the
+	// semaphore, or nil. ready reports that this was the last timepoint and that the waiter must be
+	// issued now.
+	//
+	// A waiter that needs no issuing completes within Resolved. more has the timepoints that its
+	// signals release. The caller releases these in a loop, so that a long chain of such waiters
+	// causes no recursion.
 	Resolved(err error) (ready bool, more *Timepoint)
 
 	// IssueHere issues a ready waiter on this thread. If that may block the thread, it returns
 	// false instead.
 	IssueHere() bool
 
-	// HandOver gives ready waiters to the threads that issue them. It is called for the first
-	// waiter of a chain, and takes the whole chain: each timepoint belongs to another waiter, and
-	// all waiters are of one type. The caller must not use the chain afterwards.
+	// HandOver gives a chain of ready waiters to the threads that issue them. Each timepoint of the
+	// chain stands for its waiter; all waiters are of one type, and HandOver is called on the
+	// first. The caller must not use the chain afterwards.
 	HandOver(chain *Timepoint)
 }
 
 const (
-	// issueHere is how many waiters a signal of the host issues itself. Handing one over costs many
-	// times as much as issuing it. If there are more, other threads issue them.
+	// issueHere is how many waiters a signal of the host issues on its own thread, because handing
+	// a waiter over costs many times as much as issuing it. Other threads issue the rest.
 	issueHere = 1
 
-	// handOver is how many waiters are handed over at a time.
+	// handOver is how many waiters are handed over with one call.
 	handOver = 32
 )
 
-// Release passes on timepoints released by work that is over or has failed. It issues no waiter on
-// this thread. It calls functions on goroutines of their own, because the caller may have more to
-// do.
+// Release notifies the owners of timepoints that were released by work that is over or has failed.
+// It issues no waiter on this thread. It calls functions (OnReached) on goroutines of their own,
+// because the caller may have more to do.
 func Release(list *Timepoint) { start(passOn(list, 0)) }
 
 // ReleaseIssuing is Release for a thread that may issue a waiter itself.
 func ReleaseIssuing(list *Timepoint) { start(passOn(list, issueHere)) }
 
-// ReleaseFromHost passes on timepoints released by a call of the program. It calls the functions
-// itself, in order, after everything else. If one panics or ends the goroutine, the others are
-// called all the same.
+// ReleaseFromHost notifies the owners of timepoints that were released by a call of the program. It
+// calls the functions (OnReached) itself, in order, after everything else. If one panics or ends
+// the goroutine, the others are called all the same.
 func ReleaseFromHost(list *Timepoint) { call(passOn(list, issueHere)) }
 
 // start calls functions on goroutines of their own.
@@ -65,8 +69,8 @@ func callOne(t *Timepoint) {
 	returned = true
 }
 
-// passOn tells waiters and wakes goroutines. It issues up to here waiters on this thread. It
-// returns the timepoints that have functions, in order.
+// passOn calls Resolved of the waiters in list and wakes the goroutines. It issues up to here of
+// the waiters on this thread. It returns the timepoints that belong to functions, in order.
 func passOn(list *Timepoint, here int) *Timepoint {
 	giveWay, woken := here > 0, false
 	var ready, functions List
@@ -107,9 +111,9 @@ func passOn(list *Timepoint, here int) *Timepoint {
 	return functions.first
 }
 
-// nothing is an empty goroutine that makes room for one that was just woken. Go runs the goroutine
-// that became ready last next on the same processor, and reserves it for that for some 80 µs, in
-// case the current goroutine is about to block. When nothing takes that place, the woken goroutine
-// moves to the run queue. There an idle processor takes it at once, even if the program goes on
-// computing after its signal.
+// nothing is run on a new goroutine so that a goroutine that was just woken starts sooner. Go keeps
+// the goroutine that became ready last in a slot of the current processor. For some 80 µs no other
+// processor takes it from there, in case the current goroutine is about to block. The new goroutine
+// takes over the slot, and the woken one moves to the run queue. From there an idle processor takes
+// it at once, even if the program goes on computing after its signal.
 func nothing() {}

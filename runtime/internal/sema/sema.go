@@ -37,7 +37,7 @@ func (p Point) Reached() bool {
 	return p.Value <= now && now != failedValue
 }
 
-// Over reports whether a wait for the point is over: the value is reached or the semaphore has
+// Over reports whether a wait for the point is over: the value is reached, or the semaphore has
 // failed.
 func (p Point) Over() bool { return p.Semaphore.value.Load() >= p.Value }
 
@@ -48,10 +48,10 @@ type Semaphore struct {
 	Tag   atomic.Uint32
 	Notes atomic.Pointer[any]
 
-	value   atomic.Uint64           // as far as the host knows; failedValue after a failure
+	value   atomic.Uint64           // the value known to be reached; failedValue after a failure
 	failure atomic.Pointer[failure] // stored before value is failedValue
 	final   uint64                  // the last value; written before value is failedValue
-	flags   atomic.Uint32           // says what list contains, without the lock; changed under mu
+	flags   atomic.Uint32           // says what list contains; read without mu, changed under mu
 	soon    atomic.Bool             // see ExpectSoon
 
 	mu   sync.Mutex // protects list and everything in it
@@ -67,8 +67,8 @@ const (
 // An expected records the signals in flight of a semaphore, and the timepoints that wait for it.
 type expected struct {
 	signals points.Set[Producer] // of work that was issued and is not known to be done
-	joins   []join               // the signals among them that come behind several producers
-	issued  timepointHeap        // timepoints that need a producer of their value
+	joins   []join               // those of signals that wait for several producers
+	issued  timepointHeap        // timepoints that need only a producer of their value
 	reach   timepointHeap        // timepoints that need their value to be reached
 	order   uint64               // of the next timepoint
 	idle    *hostEvent           // host events for goroutines that will park
@@ -101,7 +101,7 @@ func (s *Semaphore) Failed() error {
 	return s.failure.Load().err
 }
 
-// Query returns the value reached, and the failure or nil. If signals are in flight, it first asks
+// Query returns the value reached, and the failure or nil. If signals are in flight, it first polls
 // their producers. It does not block.
 func (s *Semaphore) Query() (uint64, error) {
 	if s.flags.Load()&hasSignals == 0 {
@@ -123,10 +123,11 @@ func (s *Semaphore) query() (uint64, error) {
 	return s.final, s.failure.Load().err
 }
 
-// Signal raises the value from the host, like [Semaphore.Raise], and passes on the released
-// timepoints.
+// Signal raises the value from the host, like [Semaphore.Raise], and notifies the owners of the
+// released timepoints.
 func (s *Semaphore) Signal(value uint64) error {
-	// A goroutine that adds to the list first sets flags and then reads the value.
+	// This reads flags after raising the value. A goroutine that adds to the list first sets flags
+	// and then reads the value. So one of the two sees the other.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
 		if s.flags.Load() != 0 {
 			ReleaseFromHost(s.passTo(value))
@@ -169,7 +170,7 @@ func backward(value uint64, name string, now uint64) error {
 	return fmt.Errorf("signal %d of %s, which is at %d: %w", value, name, now, ErrValue)
 }
 
-// passTo returns the timepoints that a signal of the host releases.
+// passTo removes and returns the timepoints that a signal of the host releases.
 func (s *Semaphore) passTo(value uint64) *Timepoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,8 +221,8 @@ func (s *Semaphore) fail(why *failure) *Timepoint {
 	return released
 }
 
-// expect returns the list to a caller that is about to add an entry of the kind of flag. From then
-// on every signal looks at the list. The caller holds mu.
+// expect returns the list, for a caller that is about to add an entry of the kind that flag stands
+// for. It sets flag, so that from then on every signal checks the list. The caller holds mu.
 func (s *Semaphore) expect(flag uint32) *expected {
 	if s.list == nil {
 		s.list = new(expected)
@@ -232,7 +233,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 	return s.list
 }
 
-// settle sets flags according to the list. The caller holds mu.
+// settle recomputes flags from the contents of the list. The caller holds mu.
 func (s *Semaphore) settle() {
 	flags := uint32(0)
 	if l := s.list; l != nil {
@@ -248,9 +249,9 @@ func (s *Semaphore) settle() {
 	}
 }
 
-// ExpectSoon notes that a thread has been asked to issue work that will signal the semaphore. A
-// goroutine that waits then asks for a moment before it parks, although there is no producer to ask
-// yet.
+// ExpectSoon records that a thread is about to issue work that will signal the semaphore. A
+// goroutine that waits for the semaphore then spins for a moment before it parks, although there is
+// no producer to poll yet.
 func (s *Semaphore) ExpectSoon() {
 	if !s.soon.Load() {
 		s.soon.Store(true)
@@ -280,7 +281,7 @@ func (s *Semaphore) Name() string {
 	return s.list.name
 }
 
-// String returns the semaphore as messages mention it: semaphore "name", or "a semaphore" if it has
+// String returns how messages mention the semaphore: semaphore "name", or "a semaphore" if it has
 // no name.
 func (s *Semaphore) String() string { return mention(s.Name()) }
 
@@ -291,7 +292,7 @@ func mention(name string) string {
 	return fmt.Sprintf("semaphore %q", name)
 }
 
-// Waiting returns how many timepoints the semaphore has.
+// Waiting returns how many timepoints are registered with the semaphore.
 func (s *Semaphore) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

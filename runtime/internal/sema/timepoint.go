@@ -1,14 +1,15 @@
 package sema
 
-// A Timepoint is a record of "a semaphore reaches a value". A semaphore keeps it until then.
+// A Timepoint stands for a wait for a value of a semaphore. The semaphore keeps it until the wait
+// is over.
 type Timepoint struct {
 	value  uint64
 	order  uint64 // among timepoints of the same value: first come, first served
 	index  int    // in the semaphore's heap, or -1; protected by the semaphore's mu
-	issued bool   // it only needs a producer of the value
+	issued bool   // it is released when a producer of the value is issued
 	on     *Semaphore
 
-	// One of these is told.
+	// One of these is set. It is notified when the timepoint is released.
 	waiter Waiter
 	fn     func(error) // called once, without locks
 	host   *hostEvent
@@ -22,11 +23,11 @@ type Until uint8
 
 const (
 	UntilIssued      Until = iota // a producer has been issued, or the value is reached
-	UntilReached                  // the value is reached; the producers are asked until then
-	UntilReachedLazy              // the value is reached; no producer is asked for this timepoint
+	UntilReached                  // the value is reached; the producers are polled until then
+	UntilReachedLazy              // the value is reached; no producer is polled for this timepoint
 )
 
-// Init prepares a timepoint of a waiter for Register. No semaphore may have it.
+// Init prepares a timepoint of the waiter w for Register. The timepoint must not be registered.
 func (t *Timepoint) Init(w Waiter) { t.waiter, t.index = w, -1 }
 
 // Waiter returns the waiter that owns the timepoint.
@@ -35,9 +36,9 @@ func (t *Timepoint) Waiter() Waiter { return t.waiter }
 // Next returns the next timepoint of a chain.
 func (t *Timepoint) Next() *Timepoint { return t.next }
 
-// Register leaves a timepoint with the semaphore until it is released, and returns Unknown. If the
-// wait is over already, Register returns its state instead, and the semaphore does not keep the
-// timepoint. It returns Ordered only for [UntilIssued].
+// Register adds a timepoint to the semaphore, which keeps it until it is released, and returns
+// Unknown. If the wait is over already, Register returns the state of the wait instead and does not
+// add the timepoint. It returns Ordered only for [UntilIssued].
 func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution {
 	if value <= s.value.Load() {
 		return s.standing()
@@ -74,8 +75,8 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution
 	return how
 }
 
-// Cancel takes back a registered timepoint. It returns false if the timepoint was released or is
-// being released.
+// Cancel removes a registered timepoint from its semaphore. It returns false if the timepoint was
+// released or is being released.
 func (t *Timepoint) Cancel() bool {
 	s := t.on
 	s.mu.Lock()
@@ -93,8 +94,8 @@ func (t *Timepoint) Cancel() bool {
 }
 
 // OnReached calls fn once: with nil when the value is reached, or with the failure. If the wait is
-// over already, OnReached calls fn itself. cancel takes the request back and reports whether it was
-// in time.
+// over already, OnReached calls fn before it returns. cancel keeps fn from being called, and
+// reports whether it was in time.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	t := &Timepoint{fn: fn, index: -1}
 	switch s.Register(value, t, UntilReached) {
@@ -108,7 +109,7 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return TooLate
 }
 
-// TooLate is a cancel function that takes nothing back. It returns false.
+// TooLate is the cancel function for a call that was already made. It returns false.
 func TooLate() bool { return false }
 
 // A List gathers released timepoints, in order.
@@ -135,7 +136,7 @@ func (l *List) Join(t *Timepoint) {
 	}
 }
 
-// before puts a chain in front of another.
+// before puts the chain t in front of the chain rest.
 func (t *Timepoint) before(rest *Timepoint) *Timepoint {
 	if t == nil {
 		return rest
@@ -183,14 +184,14 @@ func (h *timepointHeap) remove(i int) *Timepoint {
 	return t
 }
 
-// pop removes the timepoints up to a value and puts them in front of a chain, in order.
+// pop removes the timepoints up to a value and returns them in order, in front of the chain rest.
 func (h *timepointHeap) pop(value uint64, rest *Timepoint) *Timepoint {
 	if len(*h) == 0 || (*h)[0].value > value {
 		return rest
 	}
 	var first *Timepoint
 	end := &first
-	if h.inOrder(value) { // timepoints mostly come in order
+	if h.inOrder(value) { // usually the slice is sorted already
 		for i, t := range *h {
 			t.index = -1
 			*end, end = t, &t.next
@@ -206,8 +207,8 @@ func (h *timepointHeap) pop(value uint64, rest *Timepoint) *Timepoint {
 	return first
 }
 
-// inOrder reports whether all timepoints are up to a value and lie in order. It stops at the first
-// one that is not.
+// inOrder reports whether the values of all timepoints are at most value, and the slice is sorted.
+// It stops at the first timepoint for which this does not hold.
 func (h timepointHeap) inOrder(value uint64) bool {
 	for i, t := range h {
 		if t.value > value || i > 0 && h.less(i, i-1) {

@@ -16,7 +16,7 @@ type TimepointPool struct {
 	stats PoolStats
 }
 
-// Get returns a timepoint of a waiter.
+// Get returns a free or a new timepoint for the waiter w.
 func (p *TimepointPool) Get(w Waiter) *Timepoint {
 	p.mu.Lock()
 	t := p.free
@@ -36,7 +36,7 @@ func (p *TimepointPool) Get(w Waiter) *Timepoint {
 	return t
 }
 
-// Put gives a timepoint back. No semaphore may have it.
+// Put gives a timepoint back. The timepoint must not be registered.
 func (p *TimepointPool) Put(t *Timepoint) {
 	*t = Timepoint{}
 	p.mu.Lock()

@@ -14,7 +14,7 @@ var ErrEnded = errors.New("gpu: wait: the context has ended")
 // Wait waits until all points are reached or, if all is not set, one of them. It returns the index
 // of the first point that is reached, or -1. If a semaphore fails it returns the failure, even if a
 // point is reached. When the context ends it returns [ErrEnded]. If the context has ended before
-// the call, Wait asks the producers once.
+// the call, Wait polls the producers once.
 func Wait(ctx context.Context, points []Point, all bool) (index int, err error) {
 	if ctx.Err() != nil {
 		return askOnce(points, all)
@@ -45,7 +45,7 @@ func standing(points []Point, all bool) (over bool, index int, err error) {
 	return index >= 0 || len(points) == 0, index, nil
 }
 
-// askOnce is Wait with a context that has ended. Programs use this to poll.
+// askOnce is Wait with a context that has ended. Programs use such a context to poll.
 func askOnce(points []Point, all bool) (int, error) {
 	for _, p := range points {
 		if p.Over() {
@@ -62,8 +62,8 @@ func askOnce(points []Point, all bool) (int, error) {
 	return -1, ErrEnded
 }
 
-// askUntil waits by asking the producers, until its policy says to park. It reports whether the
-// wait is over.
+// askUntil waits by polling the producers. It returns when the wait is over, or when the policy
+// says that the goroutine must park. over reports whether the wait is over.
 func askUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
 	var w wake.Waiter
 	defer w.End()
@@ -98,7 +98,7 @@ func askUntil(ctx context.Context, points []Point, all bool) (over bool, index i
 	}
 }
 
-// anySoon reports whether work that signals one of the points may be issued soon.
+// anySoon reports whether work that signals one of the points may be issued soon (see ExpectSoon).
 func anySoon(points []Point) bool {
 	for _, p := range points {
 		if p.Semaphore.soon.Load() {
@@ -108,7 +108,7 @@ func anySoon(points []Point) bool {
 	return false
 }
 
-// parkUntil waits without asking.
+// parkUntil waits on a channel, without polling.
 func parkUntil(ctx context.Context, points []Point, all bool) (int, error) {
 	e := hostEventFor(points)
 	defer e.takeBack(points)

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// A Clock tells the time and lets it pass. Nap returns false if a thread cannot sleep for less than
-// a millisecond.
+// A Clock returns the time and waits for time to pass. Tests replace it.
 type Clock interface {
 	Now() time.Time
 	Since(t time.Time) time.Duration // costs half as much as Now
-	Still(now time.Time) bool        // time passes only while no goroutine runs
+	Still(now time.Time) bool        // time passes only while no goroutine runs, as in a bubble
 	Yield()                          // lets other goroutines run
-	Nap(d time.Duration) bool        // sleeps in the thread; false if it cannot
+	Nap(d time.Duration) bool        // blocks the thread for d; false if no nap is that short
 
-	// Sleep waits for d, or until woken.
+	// Sleep waits for d, or until wake can be received from. Then woken is true.
 	Sleep(d time.Duration, wake <-chan struct{}) (woken bool)
 }
 
@@ -25,7 +24,8 @@ func (System) Now() time.Time { return time.Now() }
 
 func (System) Since(t time.Time) time.Duration { return time.Since(t) }
 
-// Still recognizes a testing/synctest bubble by its times: they have no monotonic clock reading.
+// Still recognizes a testing/synctest bubble by now: times in a bubble have no monotonic clock
+// reading.
 func (System) Still(now time.Time) bool { return now == now.Round(0) }
 
 func (System) Yield() { runtime.Gosched() }
@@ -50,8 +50,8 @@ func (System) Sleep(d time.Duration, wake <-chan struct{}) (woken bool) {
 	}
 }
 
-// Bubbled reports whether the caller is in a testing/synctest bubble. Things made there, such as
-// channels, must not be used outside.
+// Bubbled reports whether the caller is in a testing/synctest bubble. Channels made in a bubble
+// must not be used outside.
 func Bubbled() bool { return System{}.Still(time.Now()) }
 
 // known returns c, or Go's clock if c is nil.

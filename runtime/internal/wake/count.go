@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// A Count counts things that are under way. One goroutine at a time may wait until it is zero. The
+// A Count counts calls or work in progress. One goroutine at a time may wait until it is zero. The
 // zero Count is at zero.
 type Count struct {
 	n    atomic.Int64
-	none atomic.Pointer[chan struct{}] // of the waiter
+	none atomic.Pointer[chan struct{}] // wakes the goroutine in Wait
 }
 
 // Add adds n, which may be negative.
@@ -24,7 +24,7 @@ func (c *Count) Add(n int) {
 // Load returns the count.
 func (c *Count) Load() int { return int(c.n.Load()) }
 
-// Wait waits until the count is zero, including things that begin meanwhile. It returns false if
+// Wait waits until the count is zero, which includes what is added meanwhile. It returns false if
 // the context ends first.
 func (c *Count) Wait(ctx context.Context) bool {
 	none := make(chan struct{}, 1)

@@ -2,23 +2,23 @@ package wake
 
 import "sync/atomic"
 
-// A Crowd makes goroutines that ask a stream again and again leave the driver to others that give
-// the stream work. Drivers let one call in at a time, and asking takes as long as issuing. So
-// goroutines that ask again skip some rounds.
+// A Crowd keeps goroutines that poll a stream without a pause from slowing down goroutines that
+// issue work on it. Drivers run one call at a time, and a query takes as long as issuing work. So
+// while work is being issued, a polling goroutine skips most of its polls.
 type Crowd struct {
-	seen  atomic.Uint64 // how much was issued when somebody last asked again
-	rests atomic.Int32  // rounds still to skip
+	seen  atomic.Uint64 // how much had been issued at the last poll
+	rests atomic.Int32  // polls still to skip
 }
 
-// How many rounds a waiter skips, and how many the poller or a waiter that stands for it.
+// How many polls a Waiter skips, and how many the Poller or a Waiter that stands in for it.
 const (
 	WaiterRests = 16
 	PollerRests = 4 * WaiterRests
 )
 
-// Rests reports whether a caller that asks again, without a pause, must skip this round: something
-// was issued since the last round, or is being issued. It returns true at most rounds times in a
-// row.
+// Rests reports whether the caller must skip this poll. again says that the caller polls again
+// without a pause; other polls are never skipped. Skipping begins when work has been issued since
+// the last poll or is being issued. It lasts for at most rounds polls.
 func (c *Crowd) Rests(again bool, issued uint64, issuing bool, rounds int32) bool {
 	if !again {
 		c.seen.Store(issued)

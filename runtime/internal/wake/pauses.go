@@ -5,47 +5,49 @@ import (
 	"time"
 )
 
-// Pauses are the pauses between rounds of asking. At first there are none, then naps, if a thread
-// can nap, and after a while timers. The zero value only uses timers.
+// Pauses makes the pauses between the polls of a loop. At first there are no pauses. Then the
+// thread naps (Clock.Nap), if it can. After a while pauses use timers. The zero value only uses
+// timers.
 type Pauses struct {
-	Clock Clock         // nil is Go's
-	Poll  time.Duration // how long there are no pauses; other goroutines may run in between
-	Nap   time.Duration // the longest nap; nothing can wake a nap; 0: no naps
+	Clock Clock         // nil means System
+	Poll  time.Duration // how long to poll without pauses, only yielding in between
+	Nap   time.Duration // the longest nap, which nothing can wake; 0 means no naps
 
 	rounds int
-	paused bool // it has paused, or will from now on
+	paused bool // the time without pauses is over
 	since  time.Time
 }
 
 const (
-	// Pauses grow with the time that has passed, so that little time is lost however long the work
-	// takes.
+	// Limits of one pause. Pauses grow with the time that has passed, so that the delay is small
+	// compared to the work.
 	shortest = 20 * time.Microsecond
 	longest  = time.Millisecond
 	longNap  = 250 * time.Microsecond // naps end when they would be longer than this
 
-	// In a bubble a pause takes no time, but each costs the same work. A minute of pauses of a
-	// millisecond would take seconds.
+	// The longest pause in a testing/synctest bubble. There a pause takes no real time, but the
+	// same processor time however long it is. A minute of pauses of a millisecond would take
+	// seconds.
 	stillLongest = 100 * time.Millisecond
 )
 
-// Pauses returns the pauses of asking a device on behalf of parked goroutines.
+// Pauses returns the pauses for polling a device on behalf of parked goroutines.
 func (p *Policy) Pauses() Pauses { return Pauses{Clock: p.clock(), Poll: p.Poll, Nap: longNap} }
 
-// Reset begins anew.
+// Reset starts over, without pauses.
 func (p *Pauses) Reset() { *p = Pauses{Clock: p.Clock, Poll: p.Poll, Nap: p.Nap} }
 
-// Began reports whether Pause was called since the beginning.
+// Began reports whether Pause was called since the last Reset.
 func (p *Pauses) Began() bool { return p.rounds > 0 }
 
-// Without reports whether the caller now asks without pauses.
+// Without reports whether the caller now polls without pauses.
 func (p *Pauses) Without() bool { return p.rounds > 0 && !p.paused && p.Poll > 0 }
 
-// Pause waits as long as is due, and reports whether it was woken.
+// Pause makes the next pause, if one is due. It reports whether wake ended the pause.
 func (p *Pauses) Pause(wake <-chan struct{}) (woken bool) {
 	p.rounds++
 	spins := p.Poll > 0 && !p.paused
-	if spins && p.rounds%8 != 1 { // reading the clock costs as much as asking
+	if spins && p.rounds%8 != 1 { // reading the clock costs as much as a poll
 		return false
 	}
 	clock := known(p.Clock)
@@ -75,9 +77,9 @@ func (p *Pauses) Pause(wake <-chan struct{}) (woken bool) {
 	return clock.Sleep(min(max(past/64, shortest), most), wake)
 }
 
-// Until waits until holds returns true, which it calls after growing pauses. It returns false if
-// the context ends first. It does not nap: a nap would keep the processor from the work that it
-// waits for.
+// Until calls holds, with growing pauses in between, until holds returns true. It returns false if
+// the context ends first. It does not nap, because a nap would keep the processor from the
+// goroutines that holds depends on.
 func Until(ctx context.Context, holds func() bool) bool {
 	var pauses Pauses
 	for !holds() {
@@ -90,6 +92,7 @@ func Until(ctx context.Context, holds func() bool) bool {
 }
 
 // Lock locks a mutex that others may hold during a call of a driver or a library. It returns false
-// if the context ends first. The mutex's own Lock could not give up. Also, a goroutine blocked in
-// it keeps time from passing in a testing/synctest bubble, where such a call may sleep.
+// if the context ends first. The mutex's own Lock method could not give up. Also, a goroutine
+// blocked in that method stops the time of a testing/synctest bubble, in which such a call may be
+// sleeping.
 func Lock(ctx context.Context, mu interface{ TryLock() bool }) bool { return Until(ctx, mu.TryLock) }

@@ -2,7 +2,7 @@ package wake
 
 import "sync/atomic"
 
-// A Poller is a goroutine that asks a device on behalf of parked goroutines. It is not locked to a
+// A Poller is a goroutine that polls a device on behalf of parked goroutines. It is not locked to a
 // thread: waking a goroutine from a locked thread takes many times as long.
 type Poller struct {
 	wake    chan struct{}
@@ -14,25 +14,25 @@ func NewPoller() *Poller {
 	return &Poller{wake: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// Signal has the poller check whether somebody has parked.
+// Signal wakes the poller, so that it checks whether somebody has parked.
 func (p *Poller) Signal() { Nudge(p.wake) }
 
-// Stop ends the poller and waits for that.
+// Stop ends the poller's goroutine and waits for its end.
 func (p *Poller) Stop() {
 	p.stopped.Store(true)
 	p.Signal()
 	<-p.ended
 }
 
-// Run is the poller's goroutine. ask asks the device; again says that Run also called it just
-// before. ask reports whether the device has got further, and whether it was asked at all.
+// Run is the poller's goroutine. It calls ask to poll the device; again says that Run polls without
+// a pause. ask reports whether the device has finished more work, and whether it was polled at all.
 func (p *Poller) Run(policy *Policy, ask func(again bool) (further, asked bool)) {
 	defer close(p.ended)
 	pauses := policy.Pauses()
 	for {
 		if !pauses.Began() {
 			select {
-			case <-p.wake: // the goroutine that signalled is seen now
+			case <-p.wake: // policy.Parked, called next, sees the goroutine that signalled
 			default:
 			}
 		}

@@ -5,19 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// Processors counts the processors of Go that waiting goroutines keep, without letting others run.
-// Devices that were opened together share one.
+// Processors counts Go's processors (Ps) that waiting goroutines keep busy without yielding. It
+// limits how many they keep, so that other goroutines can run. Devices that were opened together
+// share one Processors.
 type Processors struct{ kept atomic.Int32 }
 
-// A processor may be kept for a moment if at most one in briefKeep is kept, and for longer if at
-// most one in longKeep is.
+// A goroutine may keep a processor for a moment if then at most one in briefKeep is kept, and for
+// longer if at most one in longKeep is.
 const (
 	briefKeep = 2
 	longKeep  = 4
 )
 
-// keep keeps one more processor, until give, if at most one in of is kept then. It reports whether
-// it did.
+// keep counts one more kept processor, until give, if then at most one processor in of is kept. It
+// reports whether it did.
 func (p *Processors) keep(of int) bool {
 	if of*int(p.kept.Add(1)) <= runtime.GOMAXPROCS(0) {
 		return true
@@ -26,7 +27,7 @@ func (p *Processors) keep(of int) bool {
 	return false
 }
 
-// may reports whether at most one in of is kept, for a caller that keeps one already.
+// may reports whether at most one processor in of is kept. The caller keeps one already.
 func (p *Processors) may(of int) bool { return of*int(p.kept.Load()) <= runtime.GOMAXPROCS(0) }
 
 func (p *Processors) give() { p.kept.Add(-1) }

@@ -8,16 +8,17 @@ import (
 	"unsafe"
 )
 
-// A sleeper is a thread that sleeps in the kernel. If a locked goroutine waits for a channel
-// instead, another thread has to be woken first, which wakes it and gives it a processor. That
-// takes twice as long, and tens of microseconds more in a virtual machine.
+// A sleeper lets the thread of a locked goroutine sleep in the kernel, on a futex. If the goroutine
+// blocked on a channel instead, waking it would take two steps: Go wakes another thread, which
+// wakes this one and hands it a processor. That takes twice as long, and tens of microseconds more
+// in a virtual machine.
 type sleeper struct {
 	word  atomic.Uint32 // 1 while the thread sleeps, or is about to
 	limit time.Duration // 0 means sleepLimit
 }
 
-// sleepLimit is how long a thread sleeps at most. Go's monitor leaves a processor to a thread that
-// does not use it no longer than that.
+// sleepLimit is how long a thread sleeps at most. After that time Go's monitor takes the processor
+// away from a thread that does not use it.
 const sleepLimit = 10 * time.Millisecond
 
 const (
@@ -25,10 +26,11 @@ const (
 	futexWake = 129 // FUTEX_WAKE_PRIVATE
 )
 
-// sleep waits for an element of the channel wake. The sender must call rouse afterwards. sleep
-// returns false, after a short wait or none, if parking the goroutine is better.
+// sleep waits for an element of the channel wake, and returns true when it has received one. The
+// sender must call rouse afterwards. sleep returns false, after a short wait or at once, if the
+// goroutine should park instead.
 func (s *sleeper) sleep(wake <-chan struct{}, of *Processors) bool {
-	if !of.keep(longKeep) { // Go takes it away if others need it, and after some time anyway
+	if !of.keep(longKeep) { // Go takes the processor away if others need it, or after some time
 		return false
 	}
 	defer of.give()

@@ -2,9 +2,10 @@ package wake
 
 import "sync/atomic"
 
-// A Thread is an OS thread whose locked goroutine waits for work. Waking it takes longer than many
-// pieces of work. So after work it lingers: it keeps its processor for some time. Later it sleeps
-// in the kernel, if the system allows that, and at last it parks like other goroutines.
+// A Thread is an OS thread whose locked goroutine waits for work. Waking the thread takes longer
+// than many pieces of work do. So after work the thread lingers: it waits for some time without
+// giving up its processor. Then it sleeps in the kernel, if the system allows that. At last it
+// parks like other goroutines.
 type Thread struct {
 	policy  *Policy
 	wake    chan struct{}
@@ -15,24 +16,26 @@ type Thread struct {
 
 func NewThread(p *Policy) *Thread { return &Thread{policy: p, wake: make(chan struct{}, 1)} }
 
-// Signal has the thread look for work.
+// Signal wakes the thread, so that it looks for work.
 func (t *Thread) Signal() {
 	Nudge(t.wake)
 	t.sleeper.rouse()
 }
 
-// Attends reports whether the thread lingers, and so asks the device on behalf of others.
+// Attends reports whether the thread lingers, and so polls the device on behalf of waiting
+// goroutines.
 func (t *Thread) Attends() bool { return t.attends.Load() }
 
-// Parked reports whether the thread has parked. A goroutine that wakes it then should let it run.
+// Parked reports whether the thread has parked. A goroutine that wakes a parked thread should
+// yield, so that the thread can run.
 func (t *Thread) Parked() bool { return t.parked.Load() }
 
 // Rests reports whether the thread has parked or sleeps.
 func (t *Thread) Rests() bool { return t.parked.Load() || t.sleeper.sleeps() }
 
 // Wait waits for a signal, and may return without one. worked says that the thread did some work
-// since it last waited. ask asks the device on behalf of waiters, and reports whether there are
-// any.
+// since it last waited. Wait calls ask to poll the device on behalf of waiting goroutines. ask
+// reports whether there are any.
 func (t *Thread) Wait(worked bool, ask func() (asked bool)) {
 	clock := t.policy.clock()
 	switch {
@@ -48,10 +51,12 @@ func (t *Thread) Wait(worked bool, ask func() (asked bool)) {
 	t.parked.Store(false)
 }
 
-// linger waits without giving up the thread, a few times as long as other waits spin, if enough
-// processors are free. If somebody waits for the thread's work meanwhile, and would ask without a
-// pause, linger asks the device for that waiter, and goes on as long as the waiter would: the data
-// of the work to complete is in this processor's caches.
+// linger waits for a signal without giving up the processor, for 4 times Policy.Spin, if enough
+// processors are free.
+//
+// If a goroutine waits for the thread's work meanwhile and would poll without a pause, linger polls
+// the device in its place, for as long as that goroutine would (Policy.Poll). That is faster,
+// because the data needed to complete the work is in this processor's caches.
 func (t *Thread) linger(ask func() (asked bool)) {
 	p := t.policy
 	if !p.Processors.keep(briefKeep) {

@@ -2,33 +2,34 @@ package wake
 
 import "time"
 
-// A Waiter is a goroutine that waits by asking, as long as that is worth it. The zero Waiter has
-// not asked yet. Call End after the wait.
+// A Waiter decides how long a goroutine waits by polling before it parks, and when it yields in
+// between. The goroutine calls Again after each poll and End after the wait. The zero Waiter has
+// not polled yet.
 type Waiter struct {
 	start  time.Time
 	still  bool
 	rounds int
-	stands *Policy // the waiter stands for the poller of this device
+	stands *Policy // the waiter stands in for the poller of this device
 	keeps  *Policy // the waiter keeps a processor because of this device
 	// tried says that the waiter kept a processor, that its last yield took long, and that it has
-	// not asked since.
+	// not polled since.
 	tried bool
-	next  time.Duration // when it yields, counted from start
+	next  time.Duration // when it yields next, counted from start
 }
 
-// hope is how long a waiter asks although there is no producer to ask yet. A channel's thread takes
-// about that long to issue a group.
+// hope is how long a waiter spins although there is no producer to poll yet. A channel's thread
+// takes about that long to issue a group.
 const hope = 50 * time.Microsecond
 
 const (
 	dearTurn = Slice / 50 // many times the cost of a yield on an unlocked goroutine
-	tryAgain = 64         // slow yields until waiters keep a processor again
+	tryAgain = 64         // how many slow yields it takes until waiters keep a processor again
 )
 
-// Again reports whether a waiter that has asked in vain must ask again, and first lets others run
-// if that is due. Otherwise the waiter must park. p is the policy of the device that it has asked,
-// with several devices the one with the longest Spin. p is nil if there is no device to ask yet,
-// but soon will be.
+// Again is called after a poll that found nothing. It returns true if the waiter must poll again,
+// and yields first if a yield is due. It returns false if the waiter must park. p is the policy of
+// the polled device; with several devices, the policy with the longest Spin. p is nil if there is
+// no device to poll yet but soon will be.
 func (w *Waiter) Again(p *Policy) bool {
 	spin, clock := hope, p.clock()
 	if p != nil {
@@ -51,7 +52,7 @@ func (w *Waiter) Again(p *Policy) bool {
 		return w.rounds < stillRounds
 	case past <= spin || w.stands != nil && w.stands == p && past <= p.Poll:
 	case p != nil && w.stands != p && past <= p.Poll && p.stand():
-		w.leave() // the other device, for which nothing is left to wait for
+		w.leave() // the device of the earlier policy: nothing is left to wait for there
 		w.stands = p
 	default:
 		return false
@@ -64,11 +65,13 @@ func (w *Waiter) Again(p *Policy) bool {
 	return true
 }
 
-// yield lets others run. On a locked goroutine a yield takes as long as many pieces of a device's
-// work. So if yields take long and processors are free, waiters keep their processors, and yield
-// once in a Slice. But a yield may take long because others run, and the wait may be for them. If a
-// wait with a kept processor ends as soon as it yields, waiters yield each time again. They keep
-// processors again after more than tryAgain slow yields.
+// yield lets other goroutines run, if that is due. On a locked goroutine a yield takes as long as
+// many pieces of a device's work. So if yields take long and processors are free, waiters keep
+// their processors and yield only once in a Slice.
+//
+// But a yield may also take long because other goroutines run, and the wait may be for their work.
+// So if a wait with a kept processor ends right after a yield, waiters yield after each poll again.
+// They keep processors again after more than tryAgain slow yields.
 func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	if w.keeps == nil && p.keep.Load() == 1 && p.Processors.keep(briefKeep) {
 		w.keeps = p
@@ -98,13 +101,13 @@ func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	}
 }
 
-// Asked returns how often the waiter has asked.
+// Asked returns how often the waiter has polled in vain.
 func (w *Waiter) Asked() int { return w.rounds }
 
-// Stands reports whether the waiter stands for a poller.
+// Stands reports whether the waiter stands in for a poller.
 func (w *Waiter) Stands() bool { return w.stands != nil }
 
-// End says that the waiter does not ask any more.
+// End says that the waiter does not poll any more.
 func (w *Waiter) End() {
 	w.leave()
 	if w.tried {
