@@ -324,7 +324,7 @@ func (s *record) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
 		if err != nil {
 			return err
 		}
-		if c.failed() == nil { // else the submission fails, whatever has become of its buffers
+		if c.failed() == nil { // else the submission fails, whatever the state of its buffers
 			if err := r.Buffer.hold(); err != nil {
 				return fmt.Errorf("gpu: %v: %w", g.op.Kind, err)
 			}
@@ -454,7 +454,7 @@ func (s *record) collect(tl *engine.Timeline) (started bool, err error) {
 	switch {
 	case errors.Is(err, driver.ErrUnsupported):
 		return started, refusal{err}
-	case err != nil: // which leaves nobody knows what in the stream
+	case err != nil: // the stream may have got a part of it
 		return true, c.setFailure(channelAborting, err)
 	}
 	return true, nil
