@@ -24,7 +24,7 @@ const (
 	DeviceMem  = driver.DeviceMem  // the device's own memory
 	HostMem    = driver.HostMem    // pinned host memory, accessible to all devices of the driver
 	ManagedMem = driver.ManagedMem // memory with one address for the host and devices
-	CommMem    = driver.CommMem    // the device's own memory, fit for [Channel.Register]; needs communicators
+	CommMem    = driver.CommMem    // DeviceMem fit for [Channel.Register]; needs communicators
 
 	// WriteCombinedMem is like HostMem, but for data that the host writes sequentially and
 	// completely and hardly ever reads. Devices may read it faster. The host reads it very slowly.
@@ -77,7 +77,7 @@ type rare struct {
 	host    []byte      // keeps the memory alive
 	exe     *Executable // the executable whose variable the buffer is
 	freed   func()      // called when the memory is no longer used
-	awaited atomic.Bool // it has been closed, and the device is polled until the memory is no longer used
+	awaited atomic.Bool // closed; the device is polled until the memory is unused
 	read    bool        // it is read-only
 
 	opened driver.Mem    // the other process's memory that the buffer is a part of
@@ -435,7 +435,7 @@ func (b *Buffer) releaseAll(n int32) {
 		return
 	}
 	switch {
-	case b.from == pooled && b.state.Load() != isLive: // the memory has been deallocated, or was never allocated
+	case b.from == pooled && b.state.Load() != isLive: // deallocated, or never allocated
 		b.dev.buffers.remove(b)
 		return
 	case b.from == borrowed:
@@ -535,7 +535,7 @@ func (r Range) checkOn(op string, d *Device) (engine.Address, error) {
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
 		return engine.Address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, ErrRange)
 	case b.late():
-		if b.hasGone() && b.dev.failed() == nil { // else it went with its device: that error is the same as for other buffers
+		if b.hasGone() && b.dev.failed() == nil { // else the device's error comes
 			return engine.Address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, ErrUnallocated)
 		}
 		return engine.Address{Ptr: driver.Ptr(r.Offset), Late: (*bufferUse)(b)}, nil

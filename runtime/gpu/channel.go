@@ -257,7 +257,8 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	if err != nil {
 		return nil, err
 	}
-	if err := d.native.Stay(); err != nil { // else the channel's thread could call the driver after the device has been closed
+	// Otherwise the channel's thread could call the driver after the device has been closed.
+	if err := d.native.Stay(); err != nil {
 		return nil, err
 	}
 	defer d.native.Leave()
@@ -281,7 +282,8 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		return c, nil
 	}
 	d.native.Check(err)
-	if err != nil && parent != nil && c.handle() != 0 { // the driver may have to abort the parent to abort this one
+	// The driver may have to abort the parent to abort this one.
+	if err != nil && parent != nil && c.handle() != 0 {
 		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
 	}
 	c.fail(errors.Join(err, ErrClosed))
@@ -330,7 +332,8 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 		if ready && err == nil {
 			break
 		}
-		if parent != nil && parent.phase() != channelShrinking && parent.failed() != nil { // the parent's failure has ended this channel as well
+		// The parent's failure ends this channel as well.
+		if parent != nil && parent.phase() != channelShrinking && parent.failed() != nil {
 			why := fmt.Errorf("the channel that it is made of: %w", parent.failed())
 			if err != nil {
 				why = fmt.Errorf("%w: %w", why, err)

@@ -47,7 +47,8 @@ func (c *Channel) close(ctx context.Context) error {
 		if !c.busy() {
 			return false
 		}
-		c.cancel(errChannelClosed) // also operations that come back because they wait for another driver's device
+		// This includes operations that come back because they wait for another driver's device.
+		c.cancel(errChannelClosed)
 		c.signal()
 		c.q.tl.Poll(c.q.tl.Latest(), 1)
 		return true
@@ -90,7 +91,8 @@ func (c *Channel) close(ctx context.Context) error {
 	if !abandoned {
 		err = <-done
 		late, cancel := context.WithTimeout(context.Background(), abortTime)
-		wake.Until(late, func() bool { return !busy() }) // all waiting operations come back as failed
+		// All waiting operations come back as failed.
+		wake.Until(late, func() bool { return !busy() })
 		cancel()
 		// By now there was nothing left to abort, or the abort is over except for the library's
 		// call.
@@ -166,7 +168,7 @@ func (c *Channel) notAborted() error {
 func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	var errs []error
 	add := func(err error) {
-		if err != nil && c.dev.native.Loss() == nil { // nothing works on a lost device, so these errors are not useful
+		if err != nil && c.dev.native.Loss() == nil { // on a lost device every call fails
 			errs = append(errs, err)
 		}
 	}
@@ -203,10 +205,12 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	defer cancel()
 	wake.Until(late, func() bool {
 		err = tl.Settle(late)
-		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.Loss() != nil // also if the stream has not ended in time
+		// A stream that does not end in time makes the device lost, too.
+		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.Loss() != nil
 	})
 	c.dev.native.Check(err)
-	leave := func() error { // leaves the stream to the device's Close, if the device knows of the channel
+	// leave leaves the stream to the device's Close, if the device knows of the channel.
+	leave := func() error {
 		if !slices.Contains(c.dev.native.ListLanes(), engine.Lane((*channelLane)(c))) {
 			add(c.dev.native.Native.DestroyStream(tl.Stream))
 		}

@@ -143,7 +143,8 @@ func (m *ChannelMemory) Close() error {
 		if m.c.failed() == nil && m.c.phase() == channelSuspended {
 			return errSuspended // the library still has the memory registered
 		}
-		if m.c.Err() != nil || !m.c.memory.remove(m) { // if the channel has failed, the registration ends with the communicator
+		// If the channel has failed, the registration ends with the communicator.
+		if m.c.Err() != nil || !m.c.memory.remove(m) {
 			return nil
 		}
 		if err := m.c.comms.ReleaseCommMemory(m.c.comm, m.h); err != nil {

@@ -17,17 +17,17 @@ import (
 type channelPhase int32
 
 const (
-	channelMaking     channelPhase = iota // the communicator is being made; NewChannel has not returned
+	channelMaking     channelPhase = iota // being made; NewChannel has not returned
 	channelOpen                           // takes groups and issues them
-	channelSuspended                      // takes no groups; the communicator is suspended as soon as the channel is idle
+	channelSuspended                      // takes no groups; suspended as soon as it is idle
 	channelClosing                        // takes nothing; operations in flight continue
-	channelDestroying                     // the thread destroys the communicator, which is no longer polled for errors
-	channelShrinking                      // has failed; the library aborts the communicator while it makes a smaller one from it
+	channelDestroying                     // the communicator is being destroyed, and not polled for errors
+	channelShrinking                      // has failed; shrinking aborts the communicator
 	channelAborting                       // has failed; the communicator is being aborted
-	channelAborted                        // the abort is over: the thread may destroy the communicator
+	channelAborted                        // the abort is over; the communicator may be destroyed
 	channelClosed                         // nothing is left; the thread ends
-	channelAbandoned                      // the thread is blocked in a library call, or has ended in it
-	channelReturned                       // that call has returned after all; the device stays until the thread has ended
+	channelAbandoned                      // the thread is blocked, or has ended, in a library call
+	channelReturned                       // that call returned; the device stays until the thread ends
 	channelEnded                          // the thread has ended
 	channelPhases
 )
@@ -54,12 +54,15 @@ var errChannelClosed = fmt.Errorf("gpu: channel: %w", ErrClosed)
 // channelLife holds a channel's phase and its failure. Fields that are not atomic are protected by
 // the channel's mu.
 type channelLife struct {
-	state     atomic.Int32                   // the channelPhase; changed under mu
-	entered   [channelPhases]chan struct{}   // each is closed when its phase begins, except those of phases that may be entered twice
-	failure   atomic.Pointer[engine.Failure] // set before channelShrinking or channelAborting begins, and nowhere else
-	abortedAt time.Time                      // when channelShrinking or channelAborting began, or when the thread returned after that
-	inAbort   bool                           // the library is aborting the communicator
-	unaborted error                          // why the communicator could not be aborted
+	state atomic.Int32 // the channelPhase; changed under mu
+	// Each is closed when its phase begins, except those of phases that may be entered twice.
+	entered [channelPhases]chan struct{}
+	// Set before channelShrinking or channelAborting begins, and nowhere else.
+	failure atomic.Pointer[engine.Failure]
+	// When channelShrinking or channelAborting began, or when the thread returned after that.
+	abortedAt time.Time
+	inAbort   bool  // the library is aborting the communicator
+	unaborted error // why the communicator could not be aborted
 	closer    closer
 }
 
@@ -144,13 +147,15 @@ func (c *Channel) fail(err error) {
 // holds no locks.
 func (c *Channel) setFailure(p channelPhase, err error) error {
 	c.mu.Lock()
-	e := &ChannelError{c.dev.native.Info.Name, c.opt.Name, c.rank, c.count, err} // rank and count may be about to be set
+	// mu also protects rank and count, which may be about to be set.
+	e := &ChannelError{c.dev.native.Info.Name, c.opt.Name, c.rank, c.count, err}
 	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &engine.Failure{Err: e})
 	if first {
 		c.move(p)
 	}
 	c.mu.Unlock()
-	if first && !errors.Is(err, ErrClosed) && c.dev.native.Loss() == nil { // the loss of a device has a record of its own
+	// The loss of a device has a record of its own.
+	if first && !errors.Is(err, ErrClosed) && c.dev.native.Loss() == nil {
 		c.dev.opt.Tracer.lostChannel(c.dev, e)
 	}
 	return c.Err()

@@ -156,8 +156,10 @@ func (c *Channel) returned() {
 	switch p := c.phase(); {
 	case p == channelAbandoned && c.dev.native.Stay() == nil:
 		c.to(channelReturned)
-	case p == channelAbandoned, p == channelReturned && c.dev.native.IsLeaving(): // in the second case the device may not have waited for the thread
-		runtime.Goexit() // locks that it holds stay locked, but nobody uses them any more
+	case p == channelAbandoned, p == channelReturned && c.dev.native.IsLeaving():
+		// The device is closing, and may not have waited for this thread. Locks that the thread
+		// holds stay locked, but nobody uses them any more.
+		runtime.Goexit()
 	}
 }
 

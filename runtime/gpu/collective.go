@@ -529,9 +529,10 @@ func smallFloat(v float64, exponent, fraction int, infinities bool) uint64 {
 		return sign
 	}
 	_, e := math.Frexp(v) // v = m × 2^e with m in [½, 1)
-	e = max(e-1, 1-bias)  // the exponent of the value's last fraction bit, plus fraction; subnormal numbers use the smallest one
+	e = max(e-1, 1-bias)  // v's exponent; for subnormal numbers the smallest one
 	steps := uint64(math.RoundToEven(math.Ldexp(v, fraction-e)))
-	if bits := steps + uint64(e+bias-1)<<fraction; bits <= largest { // the implicit leading bit carries into the exponent, and so may rounding
+	// The implicit leading bit carries into the exponent, and so may rounding.
+	if bits := steps + uint64(e+bias-1)<<fraction; bits <= largest {
 		return sign | bits
 	}
 	return sign | over

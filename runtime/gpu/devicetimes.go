@@ -124,7 +124,8 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	if deviceOf(tl).times.unasked.Load() >= mostUnasked {
 		return
 	}
-	calls := kind == work.Execute || kind == work.Collect || kind == work.Native // may take the host long
+	// These may take the host long.
+	calls := kind == work.Execute || kind == work.Collect || kind == work.Native
 	if !waits && !calls && !tl.Adopted {
 		x.begin = tl.InFront(x.rec.Issued)
 	}
@@ -264,7 +265,8 @@ func (d *Device) askTimes() {
 	idle := t.done == nil && len(t.doubt) == 0
 	t.mu.Unlock()
 	if !idle {
-		d.native.Do(func() error { t.ask(d, true); return nil }) // a device that is closing calls ask itself
+		// A device that is closing calls ask itself.
+		d.native.Do(func() error { t.ask(d, true); return nil })
 	}
 }
 
@@ -374,7 +376,7 @@ func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) b
 	dry := begun+within < h.first
 	since := h.issued // the earliest moment at which begun may wrongly place the start of the work
 	if shared && !dry {
-		since -= atOnce // see endInFront
+		since -= atOnce // see EventBehind
 	}
 	since = max(since, begun-within)
 	early := min(max(h.first-since, 0), took) // the most by which begun may be early

@@ -14,10 +14,10 @@ type Dispatch struct {
 	Kernel    *Kernel
 	Grid      [3]uint32        // blocks
 	Block     [3]uint32        // threads
-	SharedMem uint32           // dynamic, bytes; together with the kernel's own, at most what the device allows for a block
+	SharedMem uint32           // dynamic, bytes; the device limits it plus the kernel's own
 	Attrs     LaunchAttrs      // the zero value is a usual launch
 	Begun     *SharedEvent     // recorded when all blocks have begun, as in [Grid]; nil is none
-	Args      []unsafe.Pointer // a pointer to the value of each parameter; the call copies the values
+	Args      []unsafe.Pointer // pointers to the parameters' values, which the call copies
 	Sizes     []int            // of the values in bytes; nil if the driver knows them
 
 	// Buffers are the arguments that are addresses of ranges. Their pointers in Args are nil. The

@@ -20,7 +20,7 @@ type Executable struct {
 	mod    driver.Module
 	refs   atomic.Int32
 	closed atomic.Bool
-	names  map[string]string // code's native symbol names, by C++ expression; nil unless LoadCode loaded it
+	names  map[string]string // native names by C++ expression; nil unless LoadCode was called
 }
 
 // Load loads device code in a form that the driver knows: for CUDA this is PTX, cubin or fatbin. If

@@ -49,7 +49,8 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 		return l, d.untold("link", "how it is linked to others")
 	}
 	err = d.ask("link", func() (err error) {
-		return other.native.WhileThere(func() (err error) { // keeps other open until the driver has answered
+		// WhileThere keeps other open until the driver has answered.
+		return other.native.WhileThere(func() (err error) {
 			l, err = links.Link(other.native.Native)
 			return err
 		})

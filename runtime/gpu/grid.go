@@ -13,7 +13,7 @@ import (
 type Grid struct {
 	Blocks    [3]uint32
 	Threads   [3]uint32   // of a block
-	SharedMem uint32      // dynamic, bytes; together with the kernel's own, at most what the device allows for a block
+	SharedMem uint32      // dynamic, bytes; the device limits it plus the kernel's own
 	Attrs     LaunchAttrs // the zero value is a usual launch
 
 	// Begun is an event that the launch records when all its blocks have begun; nil is none. Its
@@ -52,7 +52,8 @@ func GridFor(n, threads int) Grid {
 
 // flawed returns a grid that every launch refuses.
 func flawed(err error) Grid {
-	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32} // so that a Dispatch with these dimensions fails, too
+	// A Dispatch with these dimensions fails, too.
+	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32}
 	return Grid{Blocks: all, Threads: all, flaw: err}
 }
 

@@ -16,7 +16,7 @@ import (
 type Native struct {
 	Device driver.Device
 	Stream driver.Stream
-	Ptrs   []driver.Ptr // addresses of the ranges in uses, in order; valid until the function returns
+	Ptrs   []driver.Ptr // addresses of the ranges, in order; valid until the function returns
 }
 
 // Native calls a function that gives the queue's stream work, through the driver's own API or a

@@ -38,7 +38,7 @@ type Pool struct {
 	// live counts allocations of a native pool whose free has not been issued, and calls in
 	// progress on the pool.
 	live   atomic.Int64
-	freed  atomic.Pointer[engine.Timeline] // the first timeline in which memory of a native pool was freed
+	freed  atomic.Pointer[engine.Timeline] // the first in which native memory was freed
 	shared atomic.Bool                     // memory was also freed in another timeline
 
 	threshold atomic.Uint64
@@ -48,14 +48,18 @@ type Pool struct {
 	users    sync.Map   // indices of the other devices that have access to a native pool
 
 	mu  sync.Mutex                         // protects tls from concurrent changes
-	tls atomic.Pointer[[]*engine.Timeline] // indexed by the numbers that blocks uses for timelines; each change makes a new slice
+	tls atomic.Pointer[[]*engine.Timeline] // by their numbers in blocks; each change makes a new slice
 }
 
 // PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
 // which keeps the memory that it has.
 type PoolOptions struct {
-	Kind        MemKind // DeviceMem or HostMem; or ManagedMem, without a limit, if the driver has such pools (CUDA 13.0)
-	MaxSize     uint64  // the most bytes to reserve, rounded up to Alignment; drivers round up further; 0 is no limit
+	// Kind is DeviceMem or HostMem. It is ManagedMem, without a limit, if the driver has such pools
+	// (CUDA 13.0).
+	Kind MemKind
+	// MaxSize is the most bytes to reserve, rounded up to Alignment. Drivers round up further. 0 is
+	// no limit.
+	MaxSize     uint64
 	InitialSize uint64  // bytes to reserve at once
 	Threshold   uint64  // unused bytes to keep reserved; 0 is KeepAll, see Pool.SetThreshold
 	Zero        bool    // memory is zero when it is allocated
@@ -88,7 +92,9 @@ type pools struct {
 	all []*Pool
 	def *Pool
 
-	streams []driver.Stream // streams that were still busy after a new pool had reserved its initial size; destroyed with the device
+	// Streams that were still busy after a new pool had reserved its initial size. They are
+	// destroyed with the device.
+	streams []driver.Stream
 }
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
@@ -201,7 +207,8 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	defer d.native.Leave()
 	var p *Pool
 	err = d.collecting(o.Kind, o.InitialSize, func() error {
-		p = &Pool{dev: d, opt: o} // a new one for each try: the driver may keep the first one until it is destroyed
+		// Each try needs a new pool: the driver may keep the first one until it is destroyed.
+		p = &Pool{dev: d, opt: o}
 		switch {
 		case o.Over != nil:
 			return p.makeOver(o.Over)
@@ -330,7 +337,8 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 		return fmt.Errorf("the device has not freed the initial %d bytes within %v; try again when its work has ended: %w",
 			p.opt.InitialSize, reserveWithin, driver.ErrBusy)
 	}
-	if err := d.faces.pooling.TrimPool(p.native, p.opt.InitialSize); err != nil { // makes the driver notice the free
+	// TrimPool makes the driver notice the free.
+	if err := d.faces.pooling.TrimPool(p.native, p.opt.InitialSize); err != nil {
 		return err
 	}
 	return d.faces.pooling.SetPoolAttr(p.native, driver.PoolUsedHigh, 0)

@@ -46,7 +46,7 @@ type SharedEvent struct {
 	freed   func() // called when the event has been given back
 	refs    atomic.Int32
 	closed  atomic.Bool
-	awaited atomic.Bool // it was closed and has freed to call; counted in the Short of engine.Device
+	awaited atomic.Bool // closed, and freed is to be called; counted in engine.Device.Short
 }
 
 // An eventOrigin says where a shared event comes from, and so who else can use it and who destroys
@@ -226,7 +226,8 @@ func (e *SharedEvent) release() {
 	}
 	d.native.Reclaim(func() {
 		err := e.giveBack()
-		if errors.Is(err, driver.ErrBusy) { // another stream waits for it: Device.Close gives it back
+		// Another stream waits for the event: Device.Close gives it back.
+		if errors.Is(err, driver.ErrBusy) {
 			return
 		}
 		d.mu.Lock()
@@ -282,7 +283,8 @@ func (q *Queue) withEvent(o Order, e *SharedEvent, kind work.Kind) error {
 		return argument(kind.String(), "the event is of device %s, and the queue of %s", e.dev.native.Info.Name, q.dev.native.Info.Name)
 	}
 	err := e.hold()
-	if err != nil && q.dev.failed() == nil { // else the submission fails, with or without a valid event
+	// On a device that has failed the submission fails, with or without a valid event.
+	if err != nil && q.dev.failed() == nil {
 		return fmt.Errorf("gpu: %s: %w", kind, err)
 	}
 	s := q.get(kind)

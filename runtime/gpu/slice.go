@@ -140,7 +140,8 @@ func (s Slice[T]) Host() []T {
 	}
 	first := unsafe.Pointer(unsafe.SliceData(all[s.r.Offset:]))
 	var zero T
-	if uintptr(first)%unsafe.Alignof(zero) != 0 { // the program's own memory, whose host address may be aligned differently
+	// The program's own memory may be aligned differently at its host address.
+	if uintptr(first)%unsafe.Alignof(zero) != 0 {
 		return nil
 	}
 	return unsafe.Slice((*T)(first), n)

@@ -33,7 +33,7 @@ type Stream struct {
 
 	mu      sync.Mutex
 	n       uint64   // operations submitted so far
-	waits   []Point  // waits of the next operation: the previous operation, and points given to After since
+	waits   []Point  // of the next operation: the previous one, and points from After
 	signal  [1]Point // the signal of the operation being submitted
 	ordered *Order   // lists for Submit; nil while in use
 }
@@ -109,7 +109,8 @@ func (s *Stream) Wait(ctx context.Context) error {
 func (s *Stream) Point() Point {
 	at := s.point()
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
-		engine.MarkOf(p).Record() // an event now excludes later work from the wait; an error is reported by the wait
+		// The event excludes later work from the wait. The wait reports an error.
+		engine.MarkOf(p).Record()
 		if p.Late {
 			s.recordJoined(at.Value)
 		}

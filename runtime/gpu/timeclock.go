@@ -39,9 +39,9 @@ const (
 	compareTries = 8
 	wideMark     = time.Millisecond
 	giveUpMark   = 50 * time.Millisecond
-	eventUnit    = time.Microsecond // resolution of the difference of two events; each contributes half
+	eventUnit    = time.Microsecond // of the difference of two events; half is from each
 	anyDrift     = 100e-6           // drift of quartz clocks of which nothing is known
-	elapsedUnit  = 1.0 / (1 << 23)  // relative resolution of Elapsed's result, which has seven digits
+	elapsedUnit  = 1.0 / (1 << 23)  // relative, of Elapsed's result: it has seven digits
 	mostVain     = 16               // failed comparisons before times are reported missing
 )
 
@@ -112,7 +112,8 @@ func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 		}
 		c.spare = e
 	}
-	if done, err := d.native.Native.Query(c.spare); err != nil || !done { // still pending since the last try gave it up
+	// It may still be pending since the last try gave it up.
+	if done, err := d.native.Native.Query(c.spare); err != nil || !done {
 		return m, false
 	}
 	from := t.now()

@@ -96,10 +96,10 @@ type TraceKind uint8
 // The kinds of records.
 const (
 	TraceSubmission TraceKind = iota // an operation, recorded when it is over
-	TraceCommand                     // a command of a recording, behind the record of the submission with the same ID
+	TraceCommand                     // a command of a recording; its record follows the submission's, with the same ID
 	TraceWait                        // a wait by the host, for the points in Waits
-	TraceSignal                      // a signal by the host; with Err, the host failed the semaphore
-	TraceCall                        // the runtime called a function of the program; host calls are submissions instead
+	TraceSignal                      // the host signaled a semaphore, or with Err failed it
+	TraceCall                        // a call of a program's function, except host calls
 	TraceAlloc                       // memory was allocated: Bytes
 	TraceGrow                        // a pool grew by Bytes
 	TraceShrink                      // a pool shrank by Bytes
@@ -107,11 +107,13 @@ const (
 	TraceCompile                     // the program named in Label was compiled
 	TraceGraph                       // the graph of a recording was made
 	TraceName                        // the semaphore in Signals is called Label
-	TraceClock                       // the device's clock was compared with the host's: Done, Within, Drift
+	TraceClock                       // the clocks were compared: Done, Within, Drift
 	TraceCounters                    // ParkedNow, InFlight, and Bytes of buffers and pools
 	TraceOpen                        // the device was opened; Label names its driver
-	TraceLost                        // the device was lost (Err); or, if Err is a [ChannelError], a channel failed: Channel, Rank, Ranks
-	TraceClosed                      // the device was closed
+	// The device was lost (Err). If Err is a [ChannelError], a channel failed: Channel, Rank,
+	// Ranks.
+	TraceLost
+	TraceClosed // the device was closed
 	traceKinds
 )
 
@@ -133,7 +135,7 @@ type TimeSource uint8
 const (
 	NoTime     TimeSource = iota // there are no times
 	HostTime                     // the host's clock, around a function that the host called
-	DeviceTime                   // the device's clock, converted to the host's; Within is the error margin
+	DeviceTime                   // the device's clock, in host time; Within is the error margin
 )
 
 // A TracePoint is a value of a semaphore. The tracer numbers the semaphores.
@@ -195,7 +197,7 @@ type TracerStats struct {
 	Records     uint64 // records kept, without dropped ones
 	Dropped     uint64 // records for which the ring had no room
 	Untimed     uint64 // submissions whose device times are missing
-	Clamped     uint64 // submissions whose device times were moved, within their margin, to lie within the host's
+	Clamped     uint64 // device times that were moved, within their margin, to fit the host's
 
 	UntimedCommands uint64 // commands whose device times are missing
 
@@ -203,7 +205,7 @@ type TracerStats struct {
 }
 
 type traceSlot struct {
-	seq atomic.Uint64 // the number of the record that may be written here; one more if it can be read
+	seq atomic.Uint64 // number of the record to write here; one more if it can be read
 	rec TraceRecord
 }
 
@@ -285,7 +287,7 @@ func (t *Tracer) Sample() {
 			if s, err := p.Stats(); err == nil { // else the pool has been closed
 				r.Reserved, r.Used = r.Reserved+s.Reserved, r.Used+s.Used
 				d.pools.mu.Lock()
-				if !p.closed.Load() { // else its close already recorded that everything was given back
+				if !p.closed.Load() { // its close records that all was given back
 					p.traceReserved(s.Reserved)
 				}
 				d.pools.mu.Unlock()
@@ -295,9 +297,8 @@ func (t *Tracer) Sample() {
 	}
 }
 
-// traceReserved records that a native pool has grown or shrunk since the last call, which is when
-// the driver reserved or released memory at some unknown moment. bytes is what the pool has
-// reserved now.
+// traceReserved records by how much a native pool has grown or shrunk since the last call. bytes is
+// its reserved size now. The driver does not tell when the size changed.
 func (p *Pool) traceReserved(bytes uint64) {
 	t := p.dev.opt.Tracer
 	if t == nil || p.blocks != nil {
@@ -427,7 +428,7 @@ func (t *Tracer) event(kind TraceKind, d *Device, began time.Duration, label str
 // A tracedSemaphore is a tracer's number for a semaphore. A semaphore has a list of them, one for
 // each tracer.
 type tracedSemaphore struct {
-	tracer weak.Pointer[Tracer] // weak, so that a semaphore does not keep the records of an unused tracer alive
+	tracer weak.Pointer[Tracer] // weak: semaphores do not keep an unused tracer's records
 	id     uint64
 	told   atomic.Bool                     // the tracer has a record of the semaphore's name
 	next   atomic.Pointer[tracedSemaphore] // only entries of dead tracers are removed

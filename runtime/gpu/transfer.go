@@ -138,7 +138,7 @@ type pieces struct {
 	q      *Queue
 	r      Range
 	up     bool          // to the device
-	free   *lent         // the points of Free, which are not reached while a piece is in flight; or nil
+	free   *lent         // points of Free, which wait for the pieces in flight; or nil
 	done   *Semaphore    // its value is the number of pieces that the device has moved
 	blocks []*stageBlock // pinned memory: piece i uses block i modulo their number
 	issued int           // pieces that have been submitted

@@ -43,11 +43,12 @@ const (
 // Typed checks that the fields of a struct match a kernel's parameters, in order. It returns the
 // kernel for launches with such a struct. Fields are
 //
-//   - scalars of a fixed size, such as int32, uint64, float32 and bool, and arrays and structs of these. The argument is a copy;
+//   - scalars of a fixed size, such as int32, uint64, float32 and bool, and arrays and structs of
+//     these. The argument is a copy;
 //   - [driver.Ptr], the address of memory that the program manages itself;
-//   - *[Buffer], [Range] and [Slice]. The argument is the address of the buffer's beginning or of the range. The buffer is held until
-//     the kernel is done. It may have memory from a pool that is allocated only when the launch is issued. In a recording it may
-//     also be a binding.
+//   - *[Buffer], [Range] and [Slice]. The argument is the address of the buffer's beginning or of
+//     the range. The buffer is held until the kernel is done. It may have memory from a pool that
+//     is allocated only when the launch is issued. In a recording it may also be a binding.
 //
 // Fields may be unexported. Fields named _ are ignored.
 //
