@@ -7,22 +7,27 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// AdoptQueue makes a queue of a stream that the program has made by calls of the driver's own API, or that a library has (C: CUstream,
-// hipStream_t). What the queue is given is in order with what others give the stream: behind what the stream had when an operation is
-// issued, and in front of what it is given later. [Semaphore.WaitIssued] of a point that an operation signals tells when it has been issued.
+// AdoptQueue makes a queue from a stream that the program or a library has made with the driver's
+// own API (C: CUstream, hipStream_t). The queue's work is in order with other work of the stream:
+// after the work that the stream has when an operation is issued, and before work that it is given
+// later. To learn when an operation has been issued, call [Semaphore.WaitIssued] for a point that
+// it signals.
 //
-// It is a queue like the device's own, of the stream's priority, with these differences. [Device.Queue] and [Device.Pick] do not return it.
-// Others may put into the stream what takes any time, or waits for anything, and the queue's work behind it waits as long; so what must
-// not wait for that belongs on another queue. It neither allocates memory of
-// pools nor deallocates it, which is [driver.ErrUnsupported]: a queue of the device's own does that, ordered by semaphores. When a device is closed that is lost, or that Close gives up, the queue's work counts as over, for [Order].Free too,
-// though the stream, which is not the device's to end, may still be at it.
+// The queue behaves like the device's own queues and has the stream's priority, with these
+// differences. [Device.Queue] and [Device.Pick] do not return it. Other code may put long or
+// blocking work into the stream, and the queue's work behind it waits as long. So use another queue
+// for work that must not wait for that. The queue cannot allocate or deallocate pool memory: that
+// is [driver.ErrUnsupported]. Use one of the device's own queues for it, and order the two by
+// semaphores. When a lost device is closed, or Close gives up, the queue's work counts as over, for
+// [Order].Free too. But the stream may still be running it, since the device cannot end the stream.
 //
-// The stream stays the caller's, who may use it meanwhile, from any thread, and must keep it until the queue is closed. It must be of
-// this device, and of CUDA's in the device's primary context. The default streams, which are others with each context or thread, are
-// refused, and so are those of the device's own queues. While somebody captures what the stream is given, operations fail when they are
-// issued, with [driver.ErrBusy], and nothing of them becomes part of the graph; who begins a capture must see to it that none is being issued
-// just then. AdoptQueue blocks while the driver does. Where the driver takes no streams of others ([driver.Caps].Adopt) the error is
-// [driver.ErrUnsupported].
+// The caller keeps ownership of the stream, may use it meanwhile from any thread, and must keep it
+// until the queue is closed. It must be a stream of this device, with CUDA in the device's primary
+// context. Default streams are refused, because they differ between contexts and threads. Streams
+// of the device's own queues are refused too. While the stream is being captured, operations fail
+// with [driver.ErrBusy] when they are issued, and do not become part of the graph. Do not begin a
+// capture while an operation is being issued. AdoptQueue blocks while the driver does. If the
+// driver does not support it ([driver.Caps].Adopt), the error is [driver.ErrUnsupported].
 func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 	const op = "adopt a stream"
 	switch err := d.failed(); {
@@ -53,10 +58,12 @@ func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 	return q, nil
 }
 
-// Close lets go of the stream of a queue that [Device.AdoptQueue] has made: when it returns nothing of the runtime's uses the stream any
-// more, which the caller may destroy. What the stream has been given goes on, and its signals come as ever; Close does not wait for it. What
-// has not been issued fails with [ErrClosed], and so does what is submitted later. Closing again changes nothing. A queue of the device's
-// own is closed with the device: [ErrArgument]. Device.Close closes the queues that are left, and waits for their work as for all other.
+// Close releases the stream of a queue that [Device.AdoptQueue] made. When it returns nil, the
+// runtime no longer uses the stream, and the caller may destroy it. Close does not wait for work in
+// the stream: the work continues and its signals are reached. Operations that have not been issued
+// fail with [ErrClosed], and so do later submissions. Closing again changes nothing. Closing one of
+// the device's own queues is [ErrArgument]: it closes with the device. Device.Close closes the
+// remaining adopted queues, and waits for their work as for all other work.
 func (q *Queue) Close() error {
 	if q == nil || q.dev == nil {
 		return nil
@@ -68,8 +75,8 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// notOnAdopted is the error of pool memory on a queue whose stream is not the runtime's. Other code puts work there that the pools do not
-// hear of.
+// notOnAdopted returns the error for pool memory on a queue with an adopted stream. Pools cannot
+// track the work that other code gives to the stream.
 func (q *Queue) notOnAdopted(op work.Kind) error {
 	return fmt.Errorf("gpu: %v on %v, whose stream is adopted: pools do not know what others give it: use a queue of the device's own, and order the two by a semaphore: %w",
 		op, q, driver.ErrUnsupported)

@@ -21,77 +21,83 @@ type MemKind = driver.MemKind
 
 // Kinds of memory.
 const (
-	DeviceMem  = driver.DeviceMem  // the device's own
-	HostMem    = driver.HostMem    // pinned memory of the host, which all devices of the driver see
-	ManagedMem = driver.ManagedMem // one address for host and devices
-	CommMem    = driver.CommMem    // the device's own, fit for [Channel.Register]; where the device has communicators
+	DeviceMem  = driver.DeviceMem  // the device's own memory
+	HostMem    = driver.HostMem    // pinned host memory, accessible to all devices of the driver
+	ManagedMem = driver.ManagedMem // memory with one address for the host and devices
+	CommMem    = driver.CommMem    // DeviceMem fit for [Channel.Register]; needs communicators
 
-	// WriteCombinedMem is as HostMem, for the host to write, in order and whole, and hardly ever to read: devices may read it faster,
-	// and the host reads it very slowly.
+	// WriteCombinedMem is like HostMem, but for data that the host writes sequentially and
+	// completely and hardly ever reads. Devices may read it faster. The host reads it very slowly.
 	WriteCombinedMem = driver.WriteCombinedMem
 
-	// ShareableMem is the device's own memory, which processes share by a file: see [Buffer.ExportFile]. Kernels, fills and values of this device
-	// only may use it, also where the device has given others access to its memory; copies are made by all. It takes whole pages, mostly of 2 MiB.
-	// CUDA on Linux has it, and the simulated GPU ([driver.Caps].MemSharing).
+	// ShareableMem is the device's own memory that processes share by a file: see
+	// [Buffer.ExportFile]. Only this device's kernels, fills and values may use it, even if other
+	// devices have access to the device's memory. Copies from and to any device work. It is
+	// allocated in whole pages, mostly of 2 MiB. CUDA on Linux and the simulated GPU support it
+	// ([driver.Caps].MemSharing).
 	ShareableMem = driver.ShareableMem
 )
 
-// Alignment is what the addresses of memory are multiples of that is allocated, in whatever way, and not empty.
+// Alignment is the alignment of all allocated memory that is not empty. Addresses are multiples of
+// it.
 const Alignment = 256
 
-// deviceMemory is what a device has, and knows, of memory.
+// deviceMemory is the memory state of a device.
 type deviceMemory struct {
 	buffers  bufferStats
 	pools    pools
 	current  atomic.Pointer[Pool]
-	sweeping atomic.Bool // closed pools will be looked at again
+	sweeping atomic.Bool // another sweep of closed pools is scheduled
 	frees    parkedFrees
 }
 
-// A Buffer is memory. It is freed when it has been closed and no submission uses it any more, or, if a queue allocated it, when
-// a queue has deallocated it.
+// A Buffer is memory. Its memory is freed when the buffer has been closed and no submission uses it
+// any more. If a queue allocated it, it is freed when a queue has deallocated it.
 type Buffer struct {
-	dev    *Device
-	mem    driver.Mem
-	refs   atomic.Int32 // one a submission, besides the caller's; -1 when all are gone
-	state  atomic.Int32 // of memory from a pool: mem says where unless that is pending or has failed; pending for a binding
+	dev  *Device
+	mem  driver.Mem
+	refs atomic.Int32 // one for each submission, besides the caller's; -1 when all are gone
+	// The state of memory from a pool. mem has its address unless state is pending or failed. It is
+	// pending for a binding.
+	state  atomic.Int32
 	closed atomic.Bool
 	from   origin
-	pool   *Pool       // that it is from
-	home   *Queue      // that allocated it from there
-	uses   engine.Uses // of memory from a pool
-	rare   *rare       // what few have, for many are made
+	pool   *Pool       // the pool that the memory is from
+	home   *Queue      // the queue that allocated it from the pool
+	uses   engine.Uses // uses of memory from a pool
+	rare   *rare       // fields that few buffers need, kept apart because many buffers are made
 
 	before, after *Buffer // in the device's list
 }
 
-// rare is what there is to imported memory, and to what stands for memory.
+// rare has the fields of imported memory and of placeholders for memory.
 type rare struct {
-	slot    *slotInfo   // of a command buffer that it stands for
-	scratch *slotInfo   // likewise, of its scratch memory
-	host    []byte      // so that it stays
-	exe     *Executable // that it is a variable of
-	freed   func()      // to be called when it is not used any more
-	awaited atomic.Bool // it has been closed, and the device is asked until it is not used any more
-	read    bool        // it is for reading only
+	slot    *slotInfo   // the binding of a command buffer that the buffer stands for
+	scratch *slotInfo   // the scratch memory of a command buffer that the buffer stands for
+	host    []byte      // keeps the memory alive
+	exe     *Executable // the executable whose variable the buffer is
+	freed   func()      // called when the memory is no longer used
+	awaited atomic.Bool // closed; the device is polled until the memory is unused
+	read    bool        // it is read-only
 
-	opened driver.Mem    // another process's, that it is a part of
-	shared *ImportedPool // that it is from
+	opened driver.Mem    // the other process's memory that the buffer is a part of
+	shared *ImportedPool // the pool that opened is from
 }
 
-// An origin is where memory comes from, which says what becomes of it.
+// An origin says where memory comes from, and so how it is released.
 type origin uint8
 
 const (
-	borrowed   origin = iota // somebody else's
-	allocated                // to be freed
-	registered               // to be unregistered
-	pooled                   // to go back to the pool
-	opened                   // another process's, to be closed
+	borrowed   origin = iota // owned by other code
+	allocated                // the runtime frees it
+	registered               // the runtime unregisters it
+	pooled                   // it goes back to its pool
+	opened                   // another process's memory, which the runtime closes
 )
 
-// Has reports whether the device has memory of a kind. Where it has none, Alloc's error is [driver.ErrUnsupported]. Of CommMem it
-// reports whether the driver knows communicators: whether their library is there, only Alloc finds out.
+// Has reports whether the device supports a kind of memory. If not, Alloc returns
+// [driver.ErrUnsupported]. For CommMem it reports whether the driver supports communicators. Only
+// Alloc finds out whether their library is installed.
 func (d *Device) Has(kind MemKind) bool {
 	switch kind {
 	case DeviceMem, HostMem, WriteCombinedMem:
@@ -106,8 +112,10 @@ func (d *Device) Has(kind MemKind) bool {
 	return false
 }
 
-// Alloc makes a buffer of a kind. It blocks while the driver does. A size of zero is legal. Where the device has no memory left,
-// [driver.ErrOutOfMemory], it takes back first what has been closed and is not used any more, which may take the driver up to a second.
+// Alloc allocates a buffer of a kind of memory. It blocks while the driver does. A size of zero is
+// legal. If the device has no memory left, Alloc first frees closed buffers that are no longer
+// used, which may take the driver up to a second, and tries again. If that fails, the error is
+// [driver.ErrOutOfMemory].
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -134,7 +142,7 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	return b, nil
 }
 
-// allocate has the driver allocate the memory. It runs on a bound thread.
+// allocate allocates the memory from the driver. It runs on a bound thread.
 func (b *Buffer) allocate(kind MemKind) error {
 	m, err := b.dev.native.Native.Alloc(kind, b.mem.Size)
 	if err == nil {
@@ -144,7 +152,8 @@ func (b *Buffer) allocate(kind MemKind) error {
 	return err
 }
 
-// canBe returns an error if no device has so much memory. Drivers round sizes up, and this one must not wrap around there.
+// canBe returns an error if no device can have that much memory. Drivers round sizes up, and the
+// size must not overflow then.
 func canBe(size uint64) error {
 	if size > math.MaxInt64 {
 		return fmt.Errorf("%d bytes: %w", size, driver.ErrOutOfMemory)
@@ -158,8 +167,9 @@ func newBuffer(d *Device, size uint64) *Buffer {
 	return b
 }
 
-// Import makes a buffer of device memory that somebody else owns and keeps for as long as the buffer is used. When it is
-// used no more freed is called, unless it is nil, on a goroutine of its own.
+// Import makes a buffer from device memory that other code owns. The owner must keep the memory as
+// long as the buffer is used. When it is no longer used, freed is called, unless it is nil, on a
+// goroutine of its own.
 func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -173,18 +183,19 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 	return b, nil
 }
 
-// ImportHost makes a buffer of the program's own memory, which it pins for all devices of the driver: what is in it moves
-// without being copied on the way. It blocks while the driver pins. The memory must stay what it is, and where it is, until
-// the buffer is used no more; then freed is called, unless it is nil, on a goroutine of its own. The same memory may be imported again
-// when its buffer has been closed and the work that uses it is done; the driver may take up to a second to let go of it first. Where the device cannot pin
-// memory the error is [driver.ErrUnsupported].
+// ImportHost makes a buffer from the program's own memory and pins it for all devices of the
+// driver, so that transfers need no extra copy. It blocks while the driver pins the memory. The
+// memory must stay allocated, at the same address, until the buffer is no longer used. Then freed
+// is called, unless it is nil, on a goroutine of its own. The same memory may be imported again
+// when its buffer has been closed and the work that uses it is done. The driver may take up to a
+// second to unpin it first. If the device cannot pin memory, the error is [driver.ErrUnsupported].
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }
 
-// ImportHostReadOnly is [Device.ImportHost] for memory that is only read: what would write to it is refused, but for kernels, which
-// must not. On most devices of NVIDIA's it may be memory that the program itself cannot write to, such as a file that is mapped for
-// reading.
+// ImportHostReadOnly is [Device.ImportHost] for memory that is only read. Operations that would
+// write to it are refused. Kernels are not checked, and must not write to it. Most NVIDIA devices
+// accept memory that the program itself cannot write, such as a file that is mapped for reading.
 func (d *Device) ImportHostReadOnly(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, true)
 }
@@ -233,11 +244,12 @@ func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error
 	return b, nil
 }
 
-// unpinWithin is how long an import waits for the use of a closed buffer to end that has the same memory. What is done may have no event
-// behind it, and one that is recorded now takes the device a moment.
+// unpinWithin is how long an import waits until a closed buffer with the same memory is unused.
+// Completed work may have no event behind it, and an event that is recorded now takes the device a
+// moment.
 const unpinWithin = 20 * time.Millisecond
 
-// unpin has the memory of closed buffers unpinned that have some of the pages of another one, if they are not used any more.
+// unpin unpins closed buffers that share pages with of, if they are no longer used.
 func (d *Device) unpin(of *Buffer) {
 	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
 	defer cancel()
@@ -248,7 +260,8 @@ func (d *Device) unpin(of *Buffer) {
 	})
 }
 
-// pinned reports whether a buffer of the device has some of the pages of another one, and whether such a buffer is closed.
+// pinned reports whether a buffer of the device shares pages with of, and whether such a buffer is
+// closed.
 func (s *bufferStats) pinned(of *Buffer) (is, closed bool) {
 	page := uintptr(os.Getpagesize())
 	pages := func(b *Buffer) (from, to uintptr) {
@@ -273,8 +286,9 @@ func (s *bufferStats) pinned(of *Buffer) (is, closed bool) {
 	return is, closed
 }
 
-// register pins memory of the program's, which is only read or not. Memory of which a page is pinned for writing, too, cannot be
-// pinned for reading, but as other memory. It runs on a bound thread.
+// register pins memory of the program, for reading only if read is set. If a page of the memory is
+// also pinned for writing, it cannot be pinned for reading only; then it is pinned as other memory
+// is. register runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
 	if !read || !d.native.Caps.ReadOnlyRegister {
 		return d.native.Native.Register(host, size)
@@ -288,7 +302,7 @@ func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.P
 	return ptr, err
 }
 
-// Device returns the device that the buffer was made on, or nil if it is none.
+// Device returns the device on which the buffer was made, or nil for a nil or zero buffer.
 func (b *Buffer) Device() *Device {
 	if b == nil {
 		return nil
@@ -312,8 +326,9 @@ func (b *Buffer) Size() uint64 {
 	return b.mem.Size
 }
 
-// Ptr returns the address on the device, valid until the buffer is freed. It is 0 for a buffer that has been closed, for memory from
-// a pool that has not been allocated yet, or not any more, and for what stands for memory in a command buffer.
+// Ptr returns the address on the device, which is valid until the buffer is freed. It is 0 for a
+// closed buffer, for pool memory that is not allocated yet or has been deallocated, and for a
+// placeholder in a command buffer.
 func (b *Buffer) Ptr() driver.Ptr {
 	if b == nil || b.closed.Load() || b.late() && b.state.Load() != isLive {
 		return 0
@@ -321,8 +336,9 @@ func (b *Buffer) Ptr() driver.Ptr {
 	return b.mem.Ptr
 }
 
-// Bytes returns the memory as the host sees it, or nil if it does not, or the buffer has been closed. It is valid until the buffer is
-// freed, and what is in it at a time is for semaphores to say.
+// Bytes returns the memory as the host sees it. It is nil if the host cannot access the memory or
+// the buffer has been closed. The slice is valid until the buffer is freed. Use semaphores to know
+// when its contents are valid.
 func (b *Buffer) Bytes() []byte {
 	if b == nil || b.closed.Load() || b.late() && b.state.Load() != isLive || b.mem.Host == nil {
 		return nil
@@ -330,10 +346,11 @@ func (b *Buffer) Bytes() []byte {
 	return unsafe.Slice((*byte)(b.mem.Host), b.mem.Size)
 }
 
-// late reports whether the address is known only when what uses it is issued.
+// late reports whether the address becomes known only when the operation that uses it is issued.
 func (b *Buffer) late() bool { return b.from == pooled || b.recordedIn() != nil }
 
-// recordedIn returns the command buffer in which the buffer stands for a binding, or for scratch memory, or nil.
+// recordedIn returns the command buffer in which the buffer stands for a binding or for scratch
+// memory, or nil.
 func (b *Buffer) recordedIn() *CommandBuffer {
 	switch r := b.rare; {
 	case r == nil:
@@ -354,19 +371,22 @@ func (b *Buffer) slot() *slotInfo {
 	return b.rare.slot
 }
 
-// All is the whole buffer, as it is named in operations. Of no buffer it is the zero Range, which they refuse.
+// All returns the whole buffer as a Range for operations. For a nil buffer it is the zero Range,
+// which operations refuse.
 func (b *Buffer) All() Range { return Range{b, 0, b.Size()} }
 
-// Range is a part of the buffer, in bytes. Whether it is inside is for the operation to say that it is used in.
+// Range returns a part of the buffer; offset and size are in bytes. The operation that uses the
+// range checks that it lies inside the buffer.
 func (b *Buffer) Range(offset, size uint64) Range { return Range{b, offset, size} }
 
-// Close lets go of the buffer, and returns nil. Submissions that were given it may use it still; new ones are refused with
-// [ErrClosed], and what a host call is to find in it must be left open until then. Closing again does nothing.
+// Close releases the buffer, and returns nil. Submissions in flight may still use it. New
+// submissions fail with [ErrClosed]. Do not close a buffer that a host call has yet to use. Closing
+// again does nothing.
 func (b *Buffer) Close() error {
 	if !b.exists() || !b.closed.CompareAndSwap(false, true) {
 		return nil
 	}
-	if b.lent() { // somebody waits until it is used no more
+	if b.lent() { // the owner waits until the memory is no longer used
 		b.rare.awaited.Store(true)
 		b.dev.native.Short.Add(1)
 		b.dev.native.AskAll()
@@ -377,13 +397,13 @@ func (b *Buffer) Close() error {
 	return nil
 }
 
-// lent reports whether somebody is to be told when the memory is used no more.
+// lent reports whether the owner of the memory wants to be notified when it is no longer used.
 func (b *Buffer) lent() bool { return b.rare != nil && b.rare.freed != nil }
 
-// exists reports whether it is the buffer of a device, and not a zero value or none.
+// exists reports whether b is a device's buffer, and neither nil nor a zero value.
 func (b *Buffer) exists() bool { return b != nil && b.dev != nil }
 
-// hold keeps the buffer for a submission.
+// hold adds a reference for a submission.
 func (b *Buffer) hold() error {
 	if b.closed.Load() || !holdLive(&b.refs, 0) {
 		return errBufferClosed
@@ -393,7 +413,8 @@ func (b *Buffer) hold() error {
 
 var errBufferClosed = fmt.Errorf("buffer: %w", ErrClosed)
 
-// holdLive adds a reference unless the last one has gone, as a count below least says.
+// holdLive adds a reference, unless the count is below least, which means that the last reference
+// is gone.
 func holdLive(refs *atomic.Int32, least int32) bool {
 	for {
 		n := refs.Load()
@@ -408,13 +429,13 @@ func holdLive(refs *atomic.Int32, least int32) bool {
 
 func (b *Buffer) release() { b.releaseAll(1) }
 
-// releaseAll lets go of so many references.
+// releaseAll drops n references.
 func (b *Buffer) releaseAll(n int32) {
 	if left := b.refs.Add(-n); left >= 0 {
 		return
 	}
 	switch {
-	case b.from == pooled && b.state.Load() != isLive: // it has gone, or has never come
+	case b.from == pooled && b.state.Load() != isLive: // deallocated, or never allocated
 		b.dev.buffers.remove(b)
 		return
 	case b.from == borrowed:
@@ -432,8 +453,9 @@ func (b *Buffer) releaseAll(n int32) {
 	})
 }
 
-// free gives the memory back. A driver's pool frees it in the stream h, or in the stream that allocated it
-// if h is 0. free runs on the reclaimer's thread, or on the device's thread in the end.
+// free releases the memory. A driver's pool frees it in the stream h, or in the stream that
+// allocated it if h is 0. free runs on the reclaimer's thread, or on the device's thread when the
+// device closes.
 func (b *Buffer) free(h driver.Stream) (err error) {
 	switch b.from {
 	case allocated:
@@ -449,7 +471,7 @@ func (b *Buffer) free(h driver.Stream) (err error) {
 	return err
 }
 
-// over tells those who lent the memory that it is used no more.
+// over notifies the owner that the memory is no longer used.
 func (b *Buffer) over() {
 	if b.rare == nil {
 		return
@@ -471,7 +493,7 @@ type Range struct {
 	Offset, Size uint64
 }
 
-// check returns the address of a range that a queue can use.
+// check returns the address of a range for an operation of a queue.
 func (r Range) check(op string, q *Queue) (engine.Address, error) {
 	if r.Buffer != nil && r.Buffer.recordedIn() != nil {
 		return engine.Address{}, argument(op, "a binding of a command buffer, or a buffer of its Alloca, outside of it")
@@ -479,7 +501,7 @@ func (r Range) check(op string, q *Queue) (engine.Address, error) {
 	return r.checkOn(op, q.dev)
 }
 
-// checkTo is check for a range that is written to.
+// checkTo is check for a range that the operation writes.
 func (r Range) checkTo(op string, q *Queue) (engine.Address, error) {
 	at, err := r.check(op, q)
 	if err == nil {
@@ -488,7 +510,7 @@ func (r Range) checkTo(op string, q *Queue) (engine.Address, error) {
 	return at, err
 }
 
-// writable returns an error if the range, which has been checked, is only to be read.
+// writable returns an error if the range, which has been checked, is read-only.
 func (r Range) writable(op string) error {
 	if r.Buffer.readOnly() {
 		return argument(op, "the buffer was imported for reading only")
@@ -498,7 +520,7 @@ func (r Range) writable(op string) error {
 
 func (b *Buffer) readOnly() bool { return b.rare != nil && b.rare.read }
 
-// checkOn is check for what is on a device, command buffers included.
+// checkOn is check for operations on a device, including those of command buffers.
 func (r Range) checkOn(op string, d *Device) (engine.Address, error) {
 	b := r.Buffer
 	switch {
@@ -513,7 +535,7 @@ func (r Range) checkOn(op string, d *Device) (engine.Address, error) {
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
 		return engine.Address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, ErrRange)
 	case b.late():
-		if b.hasGone() && b.dev.failed() == nil { // else it went with its device, which is told as for other buffers
+		if b.hasGone() && b.dev.failed() == nil { // else the device's error comes
 			return engine.Address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, ErrUnallocated)
 		}
 		return engine.Address{Ptr: driver.Ptr(r.Offset), Late: (*bufferUse)(b)}, nil
@@ -528,18 +550,19 @@ type bufferStats struct {
 	n      int
 	device ByteStats
 	host   ByteStats
-	peak   uint64 // of both
+	peak   uint64 // of device and host together
 
-	unpinning *Buffer // whose memory the reclaimer is unpinning, or nil
+	unpinning *Buffer // the buffer whose memory the reclaimer is unpinning, or nil
 
 	slab *bufferSlab
-	used int // of the slab
+	used int // buffers of the slab in use
 }
 
-// A bufferSlab is buffers made together, which takes less than one at a time: as many as fit into 16 KiB.
+// A bufferSlab is an array of buffers allocated at once, which costs less than single allocations.
+// It has as many as fit into 16 KiB.
 type bufferSlab [97]Buffer
 
-// fresh returns a buffer that will most likely live for a short time. The caller holds mu.
+// fresh returns a buffer that is expected to be short-lived. The caller holds mu.
 func (s *bufferStats) fresh() *Buffer {
 	if s.slab == nil || s.used == len(s.slab) {
 		s.slab, s.used = new(bufferSlab), 0
@@ -548,10 +571,11 @@ func (s *bufferStats) fresh() *Buffer {
 	return &s.slab[s.used-1]
 }
 
-// isHost reports whether memory of a kind is the host's.
+// isHost reports whether a kind of memory is host memory.
 func isHost(kind MemKind) bool { return kind == HostMem || kind == WriteCombinedMem }
 
-// bytes returns where a buffer's are counted, and how many there are: none of what somebody else has, or another buffer.
+// bytes returns the counter for a buffer's memory and the size to count. The size is 0 if the
+// memory belongs to other code or to another buffer.
 func (s *bufferStats) bytes(b *Buffer) (at *ByteStats, n uint64) {
 	if b.from == allocated || b.from == pooled && b.pool.over == nil {
 		n = b.mem.Size
@@ -583,14 +607,15 @@ func (s *bufferStats) link(b *Buffer) {
 	s.peak = max(s.peak, s.device.Live+s.host.Live)
 }
 
-// remove reports false if the list has been closed meanwhile.
+// remove removes a buffer from the list. It reports false if the buffer is not on the list, because
+// the list has been closed.
 func (s *bufferStats) remove(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unlist(b)
 }
 
-// removeToFree is remove for the reclaimer, which is about to free the buffer, and calls freed then.
+// removeToFree is remove for the reclaimer, which then frees the buffer and calls freed.
 func (s *bufferStats) removeToFree(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -640,7 +665,7 @@ func (s *bufferStats) snapshot(to *Stats) {
 	to.Buffers, to.Bytes, to.PeakBytes, to.Device, to.Host = s.n, s.device.Live+s.host.Live, s.peak, s.device, s.host
 }
 
-// haveNative reports whether a buffer has memory of a driver's pool.
+// haveNative reports whether any buffer has memory of a driver's pool.
 func (s *bufferStats) haveNative() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -652,7 +677,8 @@ func (s *bufferStats) haveNative() bool {
 	return false
 }
 
-// close frees what is left, or only what is from pools, as free does. It runs on the device's thread.
+// close frees the remaining buffers, or with pools only those from pools. It passes h to free. It
+// runs on the device's thread.
 func (s *bufferStats) close(pools bool, h driver.Stream) (errs []error) {
 	var left *Buffer
 	s.mu.Lock()

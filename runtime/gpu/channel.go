@@ -13,10 +13,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A ChannelID names a channel that is to be made: one rank makes it, with [Device.NewChannelID], and all ranks pass it.
+// A ChannelID names a channel to be made. One rank makes the id with [Device.NewChannelID], and all
+// ranks use the same one.
 type ChannelID driver.UniqueID
 
-// ParseChannelID makes an id of the bytes of one.
+// ParseChannelID makes an id from its bytes.
 func ParseChannelID(b []byte) (id ChannelID, err error) {
 	if len(b) != len(id) {
 		return id, argument("channel id", "%d bytes; it has %d", len(b), len(id))
@@ -28,72 +29,89 @@ func ParseChannelID(b []byte) (id ChannelID, err error) {
 	return id, nil
 }
 
-// A Rendezvous tells a process which rank it is and passes ids from one rank to the others. Package rendezvous has some. One that has
-// a method EachRankMakesID() bool, and returns true, is given an id by all ranks, where the library makes the same one on each.
+// A Rendezvous tells a process its rank and passes ids from one rank to the others. Package
+// rendezvous has implementations. If a Rendezvous has a method EachRankMakesID() bool that returns
+// true, every rank passes an id to Share. This serves libraries that make the same id on each rank.
 type Rendezvous interface {
-	// Place returns the process's rank and how many there are.
+	// Place returns the rank of the process and how many ranks there are.
 	Place() (rank, count int, err error)
-	// Share returns on all ranks what rank 0 passes. The others pass nil. Names tell several exchanges apart.
+	// Share returns, on all ranks, the id that rank 0 passes. The other ranks pass nil. The name
+	// distinguishes several exchanges.
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 
-// ChannelOptions say which channel to make.
+// ChannelOptions describe a channel to make.
 type ChannelOptions struct {
-	ID    ChannelID // the same on all ranks; or zero, for Rendezvous to share one
-	Rank  int       // of this device; -1 for Rendezvous to tell, as is:
-	Count int       // how many ranks there are; 0 also means -1, but in a group with a Rank the number of its devices
+	ID   ChannelID // the same on all ranks; zero if Rendezvous is to share one
+	Rank int       // of this device; -1 if Rendezvous is to supply it
+	// The number of ranks. -1 or 0 means that Rendezvous supplies it. In a group with a Rank, 0
+	// means the number of its devices.
+	Count int
 
-	// More are further ids, made on other ranks and the same on all: with a few, thousands of ranks find each other faster. An older
-	// library cannot use them, and says so.
+	// More are further ids, made on other ranks and the same on all ranks. A few of them let
+	// thousands of ranks find each other faster. An older library returns an error for them.
 	More []ChannelID
 
-	// Plain joins with one call of the library's (C: ncclCommInitRankConfig), as programs of others do, so that other ranks may be PyTorch's, say,
-	// or of C: all of this package's then give it. Such a channel can be aborted as any, and be suspended, but neither be split nor shrunk: [driver.ErrUnsupported].
-	// Without it the ranks make more of the library's communicators together, which they are split by, and others' ranks would be waited for in vain.
+	// Plain joins with a single call of the library (C: ncclCommInitRankConfig), as other programs
+	// do. So other ranks may belong to PyTorch or a C program, for example. All ranks that use this
+	// package must then set Plain. A plain channel can be aborted and suspended, but not split or
+	// shrunk: that is [driver.ErrUnsupported]. Without Plain, the ranks together make more of the
+	// library's communicators, for use by Split. Ranks of other programs would not take part, so
+	// this rank would wait for them in vain.
 	Plain bool
 
-	// Rendezvous is asked for what is not given. It may be nil if nothing is missing.
+	// Rendezvous supplies the missing fields above. It may be nil if none is missing.
 	Rendezvous Rendezvous
 
-	// Name is for the library's own messages, and to tell channels apart that share a Rendezvous. It may be empty.
+	// Name appears in the library's messages and distinguishes channels that share a Rendezvous. It
+	// may be empty.
 	Name string
 
-	// Timeout is how long a group of operations may take from when it is issued; then the channel is aborted. 0 is for ever.
+	// Timeout limits how long a group of operations may take after it is issued. When it expires,
+	// the channel is aborted. 0 is no limit.
 	Timeout time.Duration
 }
 
-// A Channel is one rank's end of a communicator: devices, of one process or of many, that move and reduce data among them with
-// what the hardware has between them. It is a queue of its own, which takes groups of collective operations, see
-// [Channel.Submit] and [CommandBuffer.Collective], and has a stream and an OS thread for them: only semaphores order them and the
-// work of other queues.
+// A Channel is one rank's end of a communicator. A communicator consists of devices, in one process
+// or many, that move and reduce data among them over the hardware's interconnect. A channel is a
+// queue of its own that takes groups of collective operations: see [Channel.Submit] and
+// [CommandBuffer.Collective]. It has its own stream and OS thread, so only semaphores order its
+// work relative to other queues.
 //
-// What one channel's ranks do in different order, or with different sizes, or do not do at all, nobody can detect in all cases:
-// it waits until a timeout. The ranks that take part in operations of several channels must order these alike, by semaphores.
+// The ranks of a channel must submit the same operations in the same order with the same sizes.
+// Violations cannot always be detected: the operation then hangs until a timeout. Ranks that take
+// part in operations of several channels must order these operations alike, by semaphores.
 //
-// A channel fails as a whole: when another rank dies, an operation fails or takes too long, or somebody aborts it. Then all that
-// was submitted to it fails, with one error, and all that comes. What is left is Close. All methods may be called concurrently.
+// A channel fails as a whole: when another rank dies, when an operation fails or takes too long, or
+// when it is aborted. Then all submitted and later operations fail with the same error. Only Close
+// is useful afterwards. All methods may be called concurrently.
 //
-// Work that waits for a group of a failed channel fails as well. It does not run if it has not been issued yet. If it has been issued it
-// runs, also in a [Stream]: the memory that the group and this work wrote is undefined. Restore or broadcast it before you go on.
+// Work that waits for a group of a failed channel fails as well. If it has not been issued, it does
+// not run. If it has been issued, it runs, also in a [Stream]. The memory that the group and this
+// work wrote is undefined: restore or broadcast it before you go on.
 type Channel struct {
 	dev    *Device
 	comms  driver.Comms
 	comm   driver.Comm
-	limits driver.CommLimits // nil if it has nothing to say
-	asked  driver.Comm       // whom that is asked about
-	rank   int               // it and count are set by the thread under mu, before the channel is handed out
+	limits driver.CommLimits // nil if the driver does not implement it
+	asked  driver.Comm       // the communicator to pass to limits
+	rank   int               // the thread sets it and count under mu before NewChannel returns
 	count  int
 	opt    ChannelOptions
 	q      *Queue
 	memory memories
 
-	deriveMu sync.Mutex // protects comm: one call at a time makes a channel of this one, suspends it or closes it
-	mu       sync.Mutex // protects comm, rank, count, and fields of the two below; locked before ring.mu and the driver's CommError
+	// deriveMu protects comm: only one call at a time splits, shrinks, suspends or closes the
+	// channel.
+	deriveMu sync.Mutex
+	// mu protects comm, rank, count and fields of the two structs below. It is locked before
+	// ring.mu and before the driver's CommError is called.
+	mu sync.Mutex
 	channelThread
 	channelLife
 }
 
-// A ChannelError is what a channel failed with.
+// A ChannelError is the error with which a channel failed.
 type ChannelError struct {
 	Device string
 	Name   string
@@ -112,7 +130,7 @@ func (e *ChannelError) Error() string {
 
 func (e *ChannelError) Unwrap() error { return e.Err }
 
-// comms returns the device's communicators.
+// comms returns the driver's communicator interface.
 func (d *Device) comms(op string) (driver.Comms, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -125,8 +143,8 @@ func (d *Device) comms(op string) (driver.Comms, error) {
 	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 }
 
-// NewChannelID makes an id. The ranks will find each other through this process, which must go on until they have. It blocks
-// while the library is loaded, the first time.
+// NewChannelID makes an id. The ranks find each other through this process, which must keep running
+// until they have. The first call blocks while the library is loaded.
 func (d *Device) NewChannelID() (ChannelID, error) {
 	comms, err := d.comms("channel id")
 	if err != nil {
@@ -147,7 +165,8 @@ func (d *Device) NewChannelID() (ChannelID, error) {
 	return ChannelID(id), nil
 }
 
-// NewChannel makes a rank's end of a channel. It waits for the other ranks to do so, until the context ends.
+// NewChannel makes a rank's end of a channel. It waits until the other ranks have called it too, or
+// the context ends.
 func (d *Device) NewChannel(ctx context.Context, o ChannelOptions) (*Channel, error) {
 	if err := o.meet(ctx, d); err != nil {
 		return nil, err
@@ -161,7 +180,7 @@ func (d *Device) NewChannel(ctx context.Context, o ChannelOptions) (*Channel, er
 	})
 }
 
-// meet checks the options, and asks the rendezvous for the place and the id that they lack.
+// meet checks the options. It gets a missing rank, count or id from the rendezvous.
 func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 	if o.Rendezvous == nil && (o.lacksPlace() || o.ID == ChannelID{}) {
 		return argument("channel", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
@@ -193,8 +212,8 @@ func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 // lacksPlace reports whether the rank or the count is missing.
 func (o *ChannelOptions) lacksPlace() bool { return o.Rank == -1 || o.Count == -1 || o.Count == 0 }
 
-// findPlace asks the rendezvous, if there is one, for a rank or a count that is missing. Each process
-// has n ranks.
+// findPlace gets a missing rank or count from the rendezvous, if there is one. Each process has n
+// ranks.
 func (o *ChannelOptions) findPlace(n int) error {
 	if o.Rendezvous == nil || !o.lacksPlace() {
 		return nil
@@ -212,8 +231,8 @@ func (o *ChannelOptions) findPlace(n int) error {
 	return nil
 }
 
-// shareID gets the channel's id through the rendezvous. Rank 0 makes it, or each rank if the
-// rendezvous wants that.
+// shareID gets the channel's id through the rendezvous. Rank 0 makes the id, or each rank if the
+// rendezvous requires that.
 func (o *ChannelOptions) shareID(ctx context.Context, d *Device) error {
 	var id []byte
 	every, ok := o.Rendezvous.(interface{ EachRankMakesID() bool })
@@ -231,14 +250,15 @@ func (o *ChannelOptions) shareID(ctx context.Context, d *Device) error {
 	return err
 }
 
-// newChannel makes a channel of a communicator that begin begins to make, on the channel's thread. It returns nil if that is
-// none.
+// newChannel makes a channel. begin starts making its communicator, on the channel's thread.
+// newChannel returns nil if begin returns no communicator.
 func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
 	comms, err := d.comms("channel")
 	if err != nil {
 		return nil, err
 	}
-	if err := d.native.Stay(); err != nil { // else its thread could call the driver after the device has been closed
+	// Otherwise the channel's thread could call the driver after the device has been closed.
+	if err := d.native.Stay(); err != nil {
 		return nil, err
 	}
 	defer d.native.Leave()
@@ -262,7 +282,8 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 		return c, nil
 	}
 	d.native.Check(err)
-	if err != nil && parent != nil && c.handle() != 0 { // which a driver may have to abort to take this one back
+	// The driver may have to abort the parent to abort this one.
+	if err != nil && parent != nil && c.handle() != 0 {
 		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
 	}
 	c.fail(errors.Join(err, ErrClosed))
@@ -281,8 +302,9 @@ func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Chann
 	return nil, nil
 }
 
-// make makes the communicator, and reports false without an error if that is none. Whoever closes the device may close the channel, and
-// have the communicator destroyed, at any time.
+// make makes the communicator. It returns false without an error if begin returns none. Meanwhile
+// the device may be closed. Closing the device closes the channel, which may destroy the
+// communicator at any time.
 func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (made bool, err error) {
 	var h driver.Comm
 	err = c.do(func() (err error) {
@@ -299,7 +321,7 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 	for {
 		ready := false
 		err := c.do(func() (err error) {
-			if err = c.failed(); err == nil { // else it may have been destroyed
+			if err = c.failed(); err == nil { // else h may have been destroyed
 				ready, err = c.comms.CommReady(h)
 			}
 			return err
@@ -310,7 +332,8 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 		if ready && err == nil {
 			break
 		}
-		if parent != nil && parent.phase() != channelShrinking && parent.failed() != nil { // which has ended this as well
+		// The parent's failure ends this channel as well.
+		if parent != nil && parent.phase() != channelShrinking && parent.failed() != nil {
 			why := fmt.Errorf("the channel that it is made of: %w", parent.failed())
 			if err != nil {
 				why = fmt.Errorf("%w: %w", why, err)
@@ -346,7 +369,7 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 	return err == nil, err
 }
 
-// missing says what the making of a communicator waits for.
+// missing describes what the creation of a communicator is waiting for.
 func (c *Channel) missing(h driver.Comm) string {
 	if m, ok := c.comms.(driver.CommMaking); ok {
 		if what := m.CommAwaits(h); what != "" {
@@ -356,7 +379,8 @@ func (c *Channel) missing(h driver.Comm) string {
 	return "the other ranks have not all come"
 }
 
-// isPlain returns an error if the channel is one of which no others can be made.
+// isPlain returns an error if the channel is plain, so that no other channel can be derived from
+// it.
 func (c *Channel) isPlain(op string) error {
 	if !c.opt.Plain {
 		return nil
@@ -365,7 +389,7 @@ func (c *Channel) isPlain(op string) error {
 		"besides of which others are made (ncclCommSplit by all ranks): make the new channel under an id of its own: %w", c.dev.native.Info.Name, op, driver.ErrUnsupported)
 }
 
-// Rank returns the rank of the channel's end.
+// Rank returns the rank of this end.
 func (c *Channel) Rank() int { return c.rank }
 
 // Count returns how many ranks there are.
@@ -374,9 +398,9 @@ func (c *Channel) Count() int { return c.count }
 // Device returns the device of this end.
 func (c *Channel) Device() *Device { return c.dev }
 
-// Abort fails the channel: what is under way ends, with anything in the memory that it was to write, and what was submitted fails,
-// with an error that is [ErrAborted] and the one given, if it is not nil. The other ranks have to find out by themselves. It does not
-// wait for the device.
+// Abort fails the channel. Operations in flight end and leave undefined data in the memory that
+// they write. All submitted operations fail with an error that is [ErrAborted] and wraps err, if
+// err is not nil. The other ranks have to notice by themselves. Abort does not wait for the device.
 func (c *Channel) Abort(err error) {
 	if c.dev == nil {
 		return
@@ -389,11 +413,13 @@ func (c *Channel) Abort(err error) {
 	c.fail(err)
 }
 
-// Split divides the channel into new ones: of the ranks that give the same color, ordered by key and then by rank. All ranks must
-// call it; one that gives a color of [NoColor] gets no channel, and nil. It waits until what was submitted before is done and for the
-// other ranks, until the context ends, and while it does nothing may be submitted by other goroutines. The new channel has
-// the timeout of this one, and stays when that is closed. If the context ends when this rank has begun and others have not come, or
-// the new channel cannot be made, this one fails too: the making of a part can only be ended by aborting the whole.
+// Split divides the channel into new channels. Each consists of the ranks that pass the same color,
+// ordered by key and then by rank. All ranks must call Split. A rank that passes [NoColor] gets a
+// nil channel. Split waits until earlier operations are done, and for the other ranks, until the
+// context ends. Other goroutines must not submit operations meanwhile. The new channel inherits the
+// timeout, and stays open when this channel is closed. This channel fails too if the new channel
+// cannot be made, or if the context ends when this rank has begun and others have not come: the
+// library can only end the creation of a part by aborting the whole.
 func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 	if color < NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
 		return nil, argument("split", "color %d, key %d", color, key)
@@ -409,17 +435,20 @@ func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 	})
 }
 
-// NoColor is the color of a rank that wants no part in what a channel is split into.
+// NoColor is the color of a rank that gets no channel from [Channel.Split].
 const NoColor = driver.NoColor
 
-// Shrink makes a channel of all ranks but some, which must not call it. With abort what is under way on this one is aborted first,
-// as after a rank has died, and it fails; else it waits until that is done. It waits for the other ranks until the context ends, and if
-// they have not come by then this channel fails, as with [Channel.Split].
+// Shrink makes a channel of all ranks except the excluded ones, which must not call Shrink. With
+// abort, the operations in flight on this channel are aborted first, for example after a rank has
+// died, and this channel fails. Without abort, Shrink waits until they are done. Shrink waits for
+// the other ranks until the context ends. If they have not come by then, this channel fails, as
+// with [Channel.Split].
 //
-// A channel that has failed already, which it does when the library finds that a rank is gone, cannot be shrunk: close it, and make a new
-// one. The ranks that are to go on may shrink one after the other; with abort that is not their end for those that have yet to come. Nor
-// can a channel be shrunk of which the library has a group that waits for a rank to come for the first time: when the context ends, or
-// the group's time, it is aborted instead.
+// A channel that has already failed cannot be shrunk: close it, and make a new one. A channel also
+// fails when the library finds that a rank is gone. The remaining ranks need not call Shrink at the
+// same time: with abort, the first call does not end the channel for ranks that have yet to call
+// it. A channel cannot be shrunk either while the library has a group that waits for a rank to join
+// for the first time. Then the channel is aborted when the context, or the group's timeout, ends.
 func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Channel, error) {
 	for _, r := range exclude {
 		if r < 0 || r >= c.count || r == c.rank {
@@ -429,7 +458,7 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	if len(exclude) == 0 {
 		return nil, argument("shrink", "no ranks to exclude")
 	}
-	if ctx == nil { // before the channel fails
+	if ctx == nil { // checked before the channel fails
 		return nil, argument("shrink", "no context")
 	}
 	if err := c.isPlain("shrink"); err != nil {
@@ -449,14 +478,14 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 		c.failAll()
 	}
 	made, err := c.derive(ctx, !abort, shrink)
-	if abort && err != nil { // then perhaps the driver has not aborted it
+	if abort && err != nil { // the driver may not have aborted the channel
 		c.fail(err)
 		c.awaitAbort(abortTime)
 	}
 	return made, err
 }
 
-// derive makes a channel of this one, if so when nothing is under way.
+// derive makes a channel from this one. With idle, it first waits until nothing is in flight.
 func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
@@ -472,15 +501,17 @@ func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms
 	})
 }
 
-// begin has the thread call the library, to begin to make a communicator of this one or for something else, for one goroutine at a time may
-// use it. The thread may be held up before, or by that, until other ranks come: if the context ends, or the channel, that is given up.
+// begin runs fn, a call of the library, on the channel's thread, because only one goroutine at a
+// time may use a communicator. It serves to make a new communicator, to suspend and to resume. The
+// thread may be blocked, before or in fn, until other ranks come. If the context ends or the
+// channel fails first, begin gives up.
 func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
 	type result struct {
 		h   driver.Comm
 		err error
 	}
 	done := make(chan result, 1)
-	var taken atomic.Bool // by the thread, or back
+	var taken atomic.Bool // either the thread takes fn, or this call takes it back
 	posted := c.post(func() {
 		if !taken.CompareAndSwap(false, true) {
 			return
@@ -521,7 +552,7 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 	c.fail(why)
 	c.awaitAbort(abortTime)
 	select {
-	case r := <-done: // what there is of it has been aborted as well, unless it was complete
+	case r := <-done: // a new communicator has been aborted as well, unless it was complete
 		if r.err != nil {
 			why = fmt.Errorf("%w: %w", why, r.err)
 		}
@@ -531,7 +562,7 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 	}
 }
 
-// idle waits until all that was submitted is done.
+// idle waits until all submitted operations are done.
 func (c *Channel) idle(ctx context.Context) error {
 	var err error
 	ended := wake.Until(ctx, func() bool {

@@ -15,15 +15,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Close waits until what is under way is done and, where the library does, for the other ranks to close theirs, for up to ten
-// seconds, and gives the channel back, with what is registered; what has not been issued fails with [ErrClosed]. If that takes longer
-// the communicator is aborted, and the error is [ErrClosed]. To close a channel that has failed is no error by itself. Device.Close closes
-// the channels that are left. Closing again returns the same error.
+// Close closes the channel and what is registered with it. It waits up to ten seconds for
+// operations in flight and, if the library does, for the other ranks to close their ends.
+// Operations that have not been issued fail with [ErrClosed]. After ten seconds the communicator is
+// aborted, and the error is [ErrClosed]. Closing a failed channel is not an error by itself.
+// Device.Close closes the remaining channels. Closing again returns the same error.
 func (c *Channel) Close() error { return closeInTime(c.Shutdown) }
 
-// Shutdown is Close with a context in place of the ten seconds. When the context ends the communicator is aborted, for which the library
-// gets up to ten seconds, and the error wraps the context's. Close and Shutdown may be called concurrently and again: the first of
-// their contexts to end bounds all of them, and they return the same error.
+// Shutdown is Close with a context instead of the ten seconds. When the context ends, the
+// communicator is aborted, for which the library gets up to ten seconds. The error then wraps the
+// context's error. Close and Shutdown may be called concurrently and repeatedly. The context that
+// ends first bounds all of these calls, and they return the same error.
 func (c *Channel) Shutdown(ctx context.Context) error {
 	if c == nil || c.dev == nil {
 		return nil
@@ -37,15 +39,16 @@ func (c *Channel) Shutdown(ctx context.Context) error {
 
 func (c *Channel) close(ctx context.Context) error {
 	if !c.to(channelClosing) {
-		c.fail(errChannelClosed) // it has failed: if that is to be shrunk, it is not any more
+		c.fail(errChannelClosed) // it has failed already; if it was being shrunk, that ends now
 	}
-	c.deriveMu.Lock() // who makes a channel of this one finds it closing
+	c.deriveMu.Lock() // a later call that would derive a channel finds this one closing
 	defer c.deriveMu.Unlock()
 	busy := func() bool {
 		if !c.busy() {
 			return false
 		}
-		c.cancel(errChannelClosed) // also what comes back because it waits for another driver's device
+		// This includes operations that come back because they wait for another driver's device.
+		c.cancel(errChannelClosed)
 		c.signal()
 		c.q.tl.Poll(c.q.tl.Latest(), 1)
 		return true
@@ -88,12 +91,15 @@ func (c *Channel) close(ctx context.Context) error {
 	if !abandoned {
 		err = <-done
 		late, cancel := context.WithTimeout(context.Background(), abortTime)
-		wake.Until(late, func() bool { return !busy() }) // all that waited comes by as failed
+		// All waiting operations come back as failed.
+		wake.Until(late, func() bool { return !busy() })
 		cancel()
-		c.awaitAbort(engine.GiveBackTime) // which has come when there was nothing left to abort, or is over but for the library
+		// By now there was nothing left to abort, or the abort is over except for the library's
+		// call.
+		c.awaitAbort(engine.GiveBackTime)
 		c.mu.Lock()
 		c.finish(channelClosed)
-		<-c.entered[channelEnded] // its last call of the driver, before the device is closed
+		<-c.entered[channelEnded] // the thread's last driver call precedes the device's close
 	}
 	if unended != nil {
 		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.native.Info.Name, unended), err)
@@ -101,8 +107,9 @@ func (c *Channel) close(ctx context.Context) error {
 	return err
 }
 
-// finish goes over to a phase in which nothing is issued any more, and fails what was to be. What still waits for something comes by in
-// Channel.ready, for all waits have been cancelled. The caller holds mu, which it gives up.
+// finish enters a phase in which nothing is issued any more, and fails the operations that have not
+// been issued. Operations that still wait for something come to Channel.ready, since all waits have
+// been cancelled. The caller holds mu, and finish unlocks it.
 func (c *Channel) finish(p channelPhase) {
 	c.move(p)
 	s := c.first
@@ -122,12 +129,12 @@ func (c *Channel) finish(p channelPhase) {
 	}
 }
 
-// abandon gives up a thread that has not come back from the library, and fails what it leaves behind: what it is about, and what is
-// behind that.
+// abandon gives up on a thread that has not returned from the library. It fails the operation that
+// the thread is issuing, and all operations behind it.
 func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	c.mu.Lock()
 	select {
-	case <-back: // it needs no more than the driver does, which the device waits for
+	case <-back: // it needs no more than the driver does, and the device waits for that
 		c.mu.Unlock()
 		return nil, false
 	default:
@@ -144,7 +151,7 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	return errors.Join(late, c.notAborted()), true
 }
 
-// notAborted returns the error of the abort of the communicator.
+// notAborted returns the error with which aborting the communicator failed, or nil.
 func (c *Channel) notAborted() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,17 +161,18 @@ func (c *Channel) notAborted() error {
 	return fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unaborted)
 }
 
-// destroy gives back what the channel holds, of which the communicator has been aborted before, or perhaps will be meanwhile. It runs
-// on its thread, and closes back with mu held when that needs the library no more. If the library does not come to an end with aborting the
-// communicator that is left, with what is registered, and the stream to the device.
+// destroy gives back what the channel holds. The communicator may have been aborted before, or may
+// be aborted meanwhile. destroy runs on the channel's thread, and closes back with mu held when it
+// needs the library no more. If the library does not finish aborting the communicator, the
+// communicator and its registrations leak, and the stream is left to the device.
 func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	var errs []error
 	add := func(err error) {
-		if err != nil && c.dev.native.Loss() == nil { // nothing works on a lost device, and nobody can help it
+		if err != nil && c.dev.native.Loss() == nil { // on a lost device every call fails
 			errs = append(errs, err)
 		}
 	}
-	c.awaitAbort(math.MaxInt64) // or until the thread is given up
+	c.awaitAbort(math.MaxInt64) // or until the thread is abandoned
 	c.returned()
 	c.mu.Lock()
 	left := c.inAbort && c.phase() == channelReturned
@@ -183,11 +191,11 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	c.mu.Unlock()
 	c.returned()
 	if had {
-		if aborted || err != nil { // else an abort that has come meanwhile has found nothing to abort
+		if aborted || err != nil { // else an abort that came meanwhile had nothing to abort
 			c.awaitAbort(abortTime)
 			add(c.notAborted())
 		}
-		if c.Err() == nil { // one that was aborted says so
+		if c.Err() == nil { // an aborted channel reports its own error
 			add(err)
 		}
 	}
@@ -197,16 +205,18 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	defer cancel()
 	wake.Until(late, func() bool {
 		err = tl.Settle(late)
-		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.Loss() != nil // also if the stream has not ended in time
+		// A stream that does not end in time makes the device lost, too.
+		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.Loss() != nil
 	})
 	c.dev.native.Check(err)
-	leave := func() error { // the stream, to the device's Close, if that knows of the channel
+	// leave leaves the stream to the device's Close, if the device knows of the channel.
+	leave := func() error {
 		if !slices.Contains(c.dev.native.ListLanes(), engine.Lane((*channelLane)(c))) {
 			add(c.dev.native.Native.DestroyStream(tl.Stream))
 		}
 		return summarize(errs)
 	}
-	if err != nil { // nor may what comes after it in other streams, of this device and of others
+	if err != nil { // later work in other streams, of this device and others, may not end either
 		add(c.stuck(err))
 		return leave()
 	}
@@ -221,8 +231,8 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	return summarize(errs)
 }
 
-// closeWithDevice closes a channel that is left when its device is closed. It waits until its thread
-// needs the driver no more.
+// closeWithDevice closes a channel that is still open when its device is closed. It waits until the
+// channel's thread needs the driver no more.
 func (c *Channel) closeWithDevice(ctx context.Context) error {
 	err, _ := c.closer.close(ctx, c.close, func() time.Duration { return math.MaxInt64 })
 	return err

@@ -9,8 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// ChannelMemory is a buffer of kind [CommMem] that a channel has been told of, so that its operations need no copies. In an operation
-// all ranks use such memory, or none does. It ends with Close, or with the channel.
+// ChannelMemory is a buffer of kind [CommMem] that is registered with a channel, so that the
+// channel's operations need no copies. In one operation, either all ranks use registered memory or
+// none does. The registration ends with Close or with the channel.
 type ChannelMemory struct {
 	c      *Channel
 	b      *Buffer
@@ -18,7 +19,7 @@ type ChannelMemory struct {
 	window bool
 }
 
-// memories are a channel's.
+// memories are the registrations of a channel.
 type memories struct {
 	mu   sync.Mutex
 	live map[*ChannelMemory]struct{}
@@ -33,7 +34,7 @@ func (l *memories) add(m *ChannelMemory) {
 	l.live[m] = struct{}{}
 }
 
-// remove reports false if it is not there any more.
+// remove removes a registration, and reports false if it is gone already.
 func (l *memories) remove(m *ChannelMemory) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +43,7 @@ func (l *memories) remove(m *ChannelMemory) bool {
 	return ok
 }
 
-// over lets go of all, after the library has.
+// over releases all buffers after the library has released the registrations.
 func (l *memories) over() {
 	l.mu.Lock()
 	live := l.live
@@ -53,8 +54,8 @@ func (l *memories) over() {
 	}
 }
 
-// Register tells the channel of a buffer, for this rank alone. It blocks until the channel's thread has done so, which may be
-// busy with a group until other ranks come.
+// Register registers a buffer with the channel for this rank alone. It blocks until the channel's
+// thread has done that. The thread may be blocked in a group until other ranks come.
 func (c *Channel) Register(b *Buffer) (*ChannelMemory, error) {
 	if err := c.registers("register", b); err != nil {
 		return nil, err
@@ -64,11 +65,12 @@ func (c *Channel) Register(b *Buffer) (*ChannelMemory, error) {
 	})
 }
 
-// NewWindow tells the channel of a buffer on all ranks at once; the buffers must have the same size. Symmetric promises that
-// operations use the same offsets on all ranks, which lets the library do more. It waits for the other ranks; if the context ends before
-// they have come the channel is aborted.
+// NewWindow registers a buffer with the channel on all ranks at once. The buffers must have the
+// same size. With symmetric, the caller promises that operations use the same offsets on all ranks,
+// which enables more optimizations in the library. NewWindow waits for the other ranks. If the
+// context ends before they have come, the channel is aborted.
 func (c *Channel) NewWindow(ctx context.Context, b *Buffer, symmetric bool) (*ChannelMemory, error) {
-	if err := c.registers("window", b); err != nil { // which leaves the channel as it is
+	if err := c.registers("window", b); err != nil { // an error here leaves the channel as it is
 		return nil, err
 	}
 	if ctx == nil {
@@ -81,7 +83,7 @@ func (c *Channel) NewWindow(ctx context.Context, b *Buffer, symmetric bool) (*Ch
 	})
 }
 
-// registers returns why the channel cannot be told of a buffer.
+// registers returns why the buffer cannot be registered, or nil.
 func (c *Channel) registers(op string, b *Buffer) error {
 	switch {
 	case c.dev == nil:
@@ -99,7 +101,9 @@ func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &ChannelMemory{c: c, b: b, window: window}
-	var taken atomic.Bool // what holds the buffer: by the thread, which the library may keep with it, or back
+	// The reference to the buffer: either the thread takes it, and the library may block the thread
+	// with it, or this call takes it back.
+	var taken atomic.Bool
 	err := c.do(func() (err error) {
 		if !taken.CompareAndSwap(false, true) {
 			return nil
@@ -126,23 +130,27 @@ func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.
 	return m, nil
 }
 
-// Close takes the memory back from the channel; a window's on all ranks. It waits until the channel has nothing to do, for groups may use the
-// memory, or until it fails. Closing again, or after the channel, does nothing. A channel that has failed, or whose library returns an error, has the memory until it is closed: the
-// buffer, if that is closed before, is freed then.
+// Close ends the registration; a window's on all ranks. It waits until the channel is idle, since
+// groups may use the memory, or until the channel fails. Closing again, or after the channel, does
+// nothing. If the channel has failed, or its library returns an error, the memory stays registered
+// until the channel is closed. If the buffer is closed before, its memory is freed then.
 func (m *ChannelMemory) Close() error {
 	if m == nil || m.c == nil {
 		return nil
 	}
-	m.c.idle(context.Background()) // an error is that the channel has failed
+	m.c.idle(context.Background()) // an error means that the channel has failed
 	err := m.c.do(func() error {
 		if m.c.failed() == nil && m.c.phase() == channelSuspended {
-			return errSuspended // the library still has it
+			return errSuspended // the library still has the memory registered
 		}
-		if m.c.Err() != nil || !m.c.memory.remove(m) { // of a channel that has failed it goes with the communicator
+		// If the channel has failed, the registration ends with the communicator.
+		if m.c.Err() != nil || !m.c.memory.remove(m) {
 			return nil
 		}
 		if err := m.c.comms.ReleaseCommMemory(m.c.comm, m.h); err != nil {
-			m.c.memory.add(&ChannelMemory{b: m.b}) // the library may still have it, as one that is suspended has: it goes with the communicator, too
+			// The library may still have the memory, as while it is suspended: then the
+			// registration ends with the communicator, too.
+			m.c.memory.add(&ChannelMemory{b: m.b})
 			return err
 		}
 		m.b.release()

@@ -12,26 +12,28 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A channelPhase is how far a channel's life has come. It changes in [Channel.move] alone, along channelLeads.
+// A channelPhase is a phase of a channel's life. Only [Channel.move] changes it, along
+// channelLeads.
 type channelPhase int32
 
 const (
-	channelMaking     channelPhase = iota // the communicator is being made; nobody has the channel yet
+	channelMaking     channelPhase = iota // being made; NewChannel has not returned
 	channelOpen                           // takes groups and issues them
-	channelSuspended                      // takes no groups, and as soon as it is idle the communicator is suspended
-	channelClosing                        // takes nothing; what is under way goes on
-	channelDestroying                     // the thread destroys the communicator, which is not asked about errors any more
-	channelShrinking                      // has failed; the library aborts the communicator when it makes one without some ranks of it
+	channelSuspended                      // takes no groups; suspended as soon as it is idle
+	channelClosing                        // takes nothing; operations in flight continue
+	channelDestroying                     // the communicator is being destroyed, and not polled for errors
+	channelShrinking                      // has failed; shrinking aborts the communicator
 	channelAborting                       // has failed; the communicator is being aborted
-	channelAborted                        // that is over: the thread may destroy the communicator
+	channelAborted                        // the abort is over; the communicator may be destroyed
 	channelClosed                         // nothing is left; the thread ends
-	channelAbandoned                      // the thread is in a call of the library that does not return, or has ended with it
-	channelReturned                       // it has returned all the same; the device stays until the thread has ended
+	channelAbandoned                      // the thread is blocked, or has ended, in a library call
+	channelReturned                       // that call returned; the device stays until the thread ends
 	channelEnded                          // the thread has ended
 	channelPhases
 )
 
-// channelLeads has the phases to which each one may lead. None but channelOpen and channelSuspended is entered twice.
+// channelLeads lists the phases that each phase may lead to. Only channelOpen and channelSuspended
+// can be entered twice.
 var channelLeads = [channelPhases][]channelPhase{
 	channelMaking:     {channelOpen, channelClosing, channelAborting, channelEnded},
 	channelOpen:       {channelSuspended, channelClosing, channelShrinking, channelAborting},
@@ -46,17 +48,21 @@ var channelLeads = [channelPhases][]channelPhase{
 	channelReturned:   {channelEnded},
 }
 
-// errChannelClosed is why a channel takes nothing that is closed, or about to be.
+// errChannelClosed is the error of a channel that is closed or closing.
 var errChannelClosed = fmt.Errorf("gpu: channel: %w", ErrClosed)
 
-// channelLife is how far a channel has come, and why it has failed. What is not atomic is under the channel's mu.
+// channelLife holds a channel's phase and its failure. Fields that are not atomic are protected by
+// the channel's mu.
 type channelLife struct {
-	state     atomic.Int32                   // the phase; changed under mu
-	entered   [channelPhases]chan struct{}   // each is closed when that phase begins; those of phases that may come twice are not
-	failure   atomic.Pointer[engine.Failure] // set before channelShrinking or channelAborting begins, and by nothing else
-	abortedAt time.Time                      // when channelShrinking or channelAborting began, or the thread has come back since
-	inAbort   bool                           // the library is aborting the communicator
-	unaborted error                          // why the communicator could not be aborted
+	state atomic.Int32 // the channelPhase; changed under mu
+	// Each is closed when its phase begins, except those of phases that may be entered twice.
+	entered [channelPhases]chan struct{}
+	// Set before channelShrinking or channelAborting begins, and nowhere else.
+	failure atomic.Pointer[engine.Failure]
+	// When channelShrinking or channelAborting began, or when the thread returned after that.
+	abortedAt time.Time
+	inAbort   bool  // the library is aborting the communicator
+	unaborted error // why the communicator could not be aborted
 	closer    closer
 }
 
@@ -79,7 +85,8 @@ func (c *Channel) to(p channelPhase) bool {
 	return c.move(p)
 }
 
-// move has the channel go over to a phase, and reports false if its own does not lead there. The caller holds mu.
+// move enters a phase. It reports false if the current phase does not lead there. The caller holds
+// mu.
 func (c *Channel) move(p channelPhase) bool {
 	if !c.leadsTo(p) {
 		return false
@@ -104,7 +111,7 @@ func (c *Channel) move(p channelPhase) bool {
 	return true
 }
 
-// Err returns why the channel has failed, nil if it has not.
+// Err returns the error with which the channel has failed, or nil.
 func (c *Channel) Err() error {
 	if f := c.failure.Load(); f != nil {
 		return f.Err
@@ -112,7 +119,7 @@ func (c *Channel) Err() error {
 	return nil
 }
 
-// failed returns why the channel takes nothing more.
+// failed returns why the channel takes no more operations, or nil.
 func (c *Channel) failed() error {
 	if c.phase() < channelClosing {
 		return c.dev.failed()
@@ -123,33 +130,38 @@ func (c *Channel) failed() error {
 	return errChannelClosed
 }
 
-// halted returns why the channel takes nothing more, and why what it has issued fails.
+// halted returns why the channel takes no more operations, and why its issued operations fail.
 func (c *Channel) halted() (takes, issued error) { return c.failed(), c.Err() }
 
-// fail fails the channel: the communicator is aborted, what has been issued fails at once, and what has not.
+// fail fails the channel. The communicator is aborted, and all operations fail at once, issued or
+// not.
 func (c *Channel) fail(err error) {
 	c.setFailure(channelAborting, err)
-	c.to(channelAborting) // also one that is being shrunk
+	c.to(channelAborting) // also if it is being shrunk
 	c.failAll()
 }
 
-// setFailure fails the channel by going over to channelAborting or channelShrinking, and returns why it has failed: perhaps for an
-// earlier reason, which leaves its phase as it is, or not at all, if it is closed. The caller calls failAll, as soon as it holds no locks.
+// setFailure fails the channel by entering channelAborting or channelShrinking. It returns the
+// channel's failure. That is an earlier one if the channel has failed already, and then the phase
+// stays as it is. It is nil if the channel is closed. The caller must call failAll as soon as it
+// holds no locks.
 func (c *Channel) setFailure(p channelPhase, err error) error {
 	c.mu.Lock()
-	e := &ChannelError{c.dev.native.Info.Name, c.opt.Name, c.rank, c.count, err} // rank and count may be about to be set
+	// mu also protects rank and count, which may be about to be set.
+	e := &ChannelError{c.dev.native.Info.Name, c.opt.Name, c.rank, c.count, err}
 	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &engine.Failure{Err: e})
 	if first {
 		c.move(p)
 	}
 	c.mu.Unlock()
-	if first && !errors.Is(err, ErrClosed) && c.dev.native.Loss() == nil { // the loss of a device is told for itself
+	// The loss of a device has a record of its own.
+	if first && !errors.Is(err, ErrClosed) && c.dev.native.Loss() == nil {
 		c.dev.opt.Tracer.lostChannel(c.dev, e)
 	}
 	return c.Err()
 }
 
-// lostChannel notes that a channel has failed.
+// lostChannel records that a channel has failed.
 func (t *Tracer) lostChannel(d *Device, e *ChannelError) {
 	if t != nil {
 		now := t.now()
@@ -157,7 +169,8 @@ func (t *Tracer) lostChannel(d *Device, e *ChannelError) {
 	}
 }
 
-// failAll fails what has been submitted to a channel that has failed. What is in its stream holds what it uses until the stream has passed it.
+// failAll fails all operations of a failed channel. Operations in its stream keep what they use
+// until the stream has passed them.
 func (c *Channel) failAll() {
 	if err := c.Err(); err != nil {
 		sema.Release(c.q.tl.FailInFlight(err))
@@ -166,13 +179,14 @@ func (c *Channel) failAll() {
 	}
 }
 
-// cancel makes ready, as failed, what has been submitted and still waits.
+// cancel makes waiting operations ready, as failed.
 func (c *Channel) cancel(err error) {
 	c.q.tl.CancelParked(err)
 }
 
-// abort aborts the communicator, on a goroutine of its own, for the channel's thread may be in the library: but on that if the driver
-// binds no other.
+// abort aborts the communicator. It runs on a goroutine of its own, because the channel's thread
+// may be blocked in the library. If the driver can bind no other thread, it uses the channel's
+// thread.
 func (c *Channel) abort() {
 	defer c.to(channelAborted)
 	if c.dev.native.Stay() != nil {
@@ -205,7 +219,8 @@ func (c *Channel) abortComm() error {
 	return err
 }
 
-// handle returns the communicator, 0 if there is none, for who is not the channel's thread.
+// handle returns the communicator, or 0 if there is none. It is for callers other than the
+// channel's thread.
 func (c *Channel) handle() driver.Comm {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,8 +233,8 @@ func (c *Channel) noteAbort(err error) {
 	c.unaborted = err
 }
 
-// awaitAbort waits until the communicator has been aborted, if it is going to be, or the thread has been given up. It reports false if neither
-// comes in time.
+// awaitAbort waits until an abort under way is over or the thread is abandoned. It reports false if
+// neither happens within limit.
 func (c *Channel) awaitAbort(limit time.Duration) bool {
 	if c.phase() != channelAborting {
 		return true

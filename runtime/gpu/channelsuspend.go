@@ -8,14 +8,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// ChannelStats is how much memory of its device a channel's communicator has, in bytes, without what the channel has been told of.
+// ChannelStats is how much device memory a channel's communicator uses, in bytes, without
+// registered buffers.
 type ChannelStats = driver.CommStats
 
-// errSuspended is why a channel takes no groups for now.
+// errSuspended is the error of a suspended channel, which takes no groups.
 var errSuspended = fmt.Errorf("gpu: channel: resume it before: %w", ErrSuspended)
 
-// Stats asks the library how much memory the channel has (C: ncclCommMemStats). It blocks until the channel's thread has done so, which may
-// be busy with a group until other ranks come. Where the library cannot tell the error is [driver.ErrUnsupported].
+// Stats returns how much memory the channel's communicator uses (C: ncclCommMemStats). It blocks
+// until the channel's thread has queried the library. The thread may be blocked in a group until
+// other ranks come. If the library cannot tell, the error is [driver.ErrUnsupported].
 func (c *Channel) Stats() (ChannelStats, error) {
 	lib, err := c.suspension("stats")
 	if err != nil {
@@ -34,17 +36,22 @@ func (c *Channel) Stats() (ChannelStats, error) {
 	return s, nil
 }
 
-// Suspend gives memory of the device back that the channel does not need until [Channel.Resume], and keeps its connections (C: ncclCommSuspend).
-// All ranks must call it. It waits until what was submitted before is done, and as the library does for all work of the device, and for the
-// other ranks, until the context ends. From the call on the channel takes no groups, memory or windows: they fail with [ErrSuspended], or the
-// driver's error, and executions of recordings with groups fail. What it has been told of stays, and cannot be taken back.
+// Suspend releases device memory that the channel does not need until [Channel.Resume], and keeps
+// its connections (C: ncclCommSuspend). All ranks must call it. Suspend waits for earlier
+// operations of the channel, for the other ranks and, because the library does, for all work of the
+// device. It waits until the context ends. From the call on, the channel accepts no groups, memory
+// or windows: they fail with [ErrSuspended] or the driver's error. Executions of recordings with
+// groups fail too. Registered memory stays registered, and cannot be released meanwhile.
 //
-// If the context ends before this rank has begun the channel is as it was. If it ends when others have not come, or the library fails, the channel
-// fails. Closing a suspended channel resumes it first, for the library could not give it back whole, and so all ranks must close theirs, or resume;
-// what is aborted while it is suspended leaves some of its memory to the process's end.
+// If the context ends before this rank has begun, the channel is as it was. If the context ends
+// when others have not come, or the library fails, the channel fails. Closing a suspended channel
+// resumes it first, because the library could not release it completely otherwise. So all ranks
+// must then close or resume theirs. A channel that is aborted while it is suspended leaks some of
+// its memory until the process ends.
 //
-// NCCL suspends from 2.30.3 on, and only what was made with [ChannelOptions.Plain], for it shares its memory with no other communicator. Else the
-// error is [driver.ErrUnsupported], and the channel goes on.
+// NCCL supports this from 2.30.3 on, and only for channels made with [ChannelOptions.Plain], which
+// share their memory with no other communicator. Otherwise the error is [driver.ErrUnsupported],
+// and the channel remains usable.
 func (c *Channel) Suspend(ctx context.Context) error {
 	lib, err := c.suspension("suspend")
 	if err == nil && ctx == nil {
@@ -63,15 +70,16 @@ func (c *Channel) Suspend(ctx context.Context) error {
 		err = c.call(ctx, lib.SuspendComm)
 	}
 	if err != nil {
-		c.to(channelOpen) // if it has not failed
+		c.to(channelOpen) // does nothing if the channel has failed
 		return fmt.Errorf("gpu: channel on %s: suspend rank %d of %d: %w", c.dev.native.Info.Name, c.rank, c.count, err)
 	}
 	return nil
 }
 
-// Resume takes the memory of a suspended channel again, after which it goes on as before (C: ncclCommResume). All ranks must call it, and it waits
-// for them, until the context ends. If it ends when others have not come, or there is not as much memory, the channel fails; free some before.
-// Of a channel that is not suspended the error is [ErrArgument].
+// Resume allocates the memory of a suspended channel again, after which the channel works as before
+// (C: ncclCommResume). All ranks must call it. It waits for them until the context ends. If the
+// context ends when others have not come, or there is not enough memory, the channel fails: free
+// memory before. If the channel is not suspended, the error is [ErrArgument].
 func (c *Channel) Resume(ctx context.Context) error {
 	lib, err := c.suspension("resume")
 	if err == nil && ctx == nil {
@@ -95,7 +103,7 @@ func (c *Channel) Resume(ctx context.Context) error {
 	return nil
 }
 
-// suspension returns the driver's way to suspend.
+// suspension returns the driver's interface for suspending communicators.
 func (c *Channel) suspension(op string) (driver.CommSuspension, error) {
 	if c.dev == nil {
 		return nil, errZero
@@ -106,7 +114,8 @@ func (c *Channel) suspension(op string) (driver.CommSuspension, error) {
 	return nil, fmt.Errorf("gpu: channel on %s: %s: the driver's communicators are no driver.CommSuspension: %w", c.dev.native.Info.Name, op, driver.ErrUnsupported)
 }
 
-// call has the thread suspend or resume the communicator. Of one for which the library has failed nobody knows what memory it has.
+// call runs f, which suspends or resumes the communicator, on the channel's thread. If the library
+// fails, the channel fails, because the state of its memory is unknown.
 func (c *Channel) call(ctx context.Context, f func(driver.Comm) error) error {
 	_, err := c.begin(ctx, func() (driver.Comm, error) {
 		err := f(c.comm)
@@ -116,7 +125,7 @@ func (c *Channel) call(ctx context.Context, f func(driver.Comm) error) error {
 		}
 		return 0, err
 	})
-	if failed := c.Err(); err != nil && failed != nil { // which says why
+	if failed := c.Err(); err != nil && failed != nil { // the channel's failure is the reason
 		return failed
 	}
 	return err

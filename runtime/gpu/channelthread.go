@@ -13,48 +13,52 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A channel's thread makes, uses and destroys the communicator. It issues the groups in the order in which they were submitted,
-// and may be held up in any call of the library until other ranks come, or until the communicator is aborted.
+// A channel's thread makes, uses and destroys the communicator. It issues the groups in the order
+// of their submission. Any library call may block it until other ranks come or the communicator is
+// aborted.
 
-// channelThread is a channel's thread, and what it is to issue. What it shares is under the channel's mu.
+// channelThread is a channel's thread and the work that it has to issue. Fields that it shares are
+// protected by the channel's mu.
 type channelThread struct {
 	thread  *wake.Thread
-	ops     []driver.CommOp // the thread's
+	ops     []driver.CommOp // used by the thread alone
 	todo    []func()
-	first   *record // not issued, in order
+	first   *record // the first of the operations that are not issued, in order
 	last    *record
-	waiting int           // how many there are of them with a context
-	sought  atomic.Uint64 // until this is done the thread asks the device while it lingers
+	waiting int           // how many of these have a context
+	sought  atomic.Uint64 // the thread polls the device for this number while it lingers
 	hand    groupInHand
 	timer   *time.Timer
 	ticking bool
 }
 
-// groupInHand is the group that a channel's thread has taken off the list and is not through with. No other goes before it.
+// groupInHand is the group that a channel's thread has taken off the list and has not finished. No
+// other group overtakes it.
 type groupInHand struct {
 	state handState
-	ctx   context.Context // of the group, if that can end
-	since time.Time       // when it was issued first
-	owed  []*Semaphore    // what it signals, while it is being issued
+	ctx   context.Context // of the group; nil if it cannot end
+	since time.Time       // when the group was first issued
+	owed  []*Semaphore    // the semaphores that the group signals, while it is being issued
 }
 
-// A handState says where the group in hand is. isEmpty leads to isIssuing, that to isEmpty, isForeign or isBack, isForeign to isBack, and
-// isBack to isIssuing.
+// A handState is the state of the group in hand. Transitions: isEmpty to isIssuing; isIssuing to
+// isEmpty, isForeign or isBack; isForeign to isBack; isBack to isIssuing.
 type handState int
 
 const (
-	isEmpty   handState = iota // there is none
-	isIssuing                  // the thread issues it
-	isForeign                  // it was given back, for it waits for another driver's device
-	isBack                     // it need not wait any more, and is the first of the list
+	isEmpty   handState = iota // there is no group in hand
+	isIssuing                  // the thread is issuing it
+	isForeign                  // it waits for another driver's device, and so was returned to wait
+	isBack                     // its wait is over, and it is the first of the list
 )
 
 // collectPart is the part of a submission's record for a group of collective operations.
 type collectPart struct {
-	group    []groupOp
-	ctx      context.Context // if that can end
-	behind   *record         // those of the same channel that were submitted later; under its mu, as is:
-	arrived  bool            // it waits for nothing any more
+	group []groupOp
+	ctx   context.Context // nil if it cannot end
+	// The next submission of the same channel. The channel's mu protects it and arrived.
+	behind   *record
+	arrived  bool // nothing is left to wait for
 	issuedAt time.Time
 }
 
@@ -63,7 +67,7 @@ func (p *collectPart) reset() {
 	*p = collectPart{group: p.group[:0]}
 }
 
-// run is the thread.
+// run is the thread's main function.
 func (c *Channel) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer func() {
@@ -78,7 +82,7 @@ func (c *Channel) run(started chan<- error) {
 	}
 	started <- err
 	if err != nil {
-		return // and with the goroutine the thread, to which the device may be bound
+		return // the thread ends with this goroutine: the device may be bound to it
 	}
 	for worked := true; ; {
 		did, ended := c.step()
@@ -95,7 +99,7 @@ func (c *Channel) run(started chan<- error) {
 	}
 }
 
-// askSought asks the device for those who have sought something that is not done.
+// askSought polls the device for waiters whose work is not done.
 func (c *Channel) askSought() bool {
 	tl := c.q.tl
 	seq := min(c.sought.Load(), tl.Latest())
@@ -106,7 +110,8 @@ func (c *Channel) askSought() bool {
 	return true
 }
 
-// ask has the thread ask the device until seq is done, and reports false if it does not attend.
+// ask makes the thread poll the device until seq is done. It reports false if the thread is not
+// available for that.
 func (c *Channel) ask(seq uint64) bool {
 	if !c.thread.Attends() {
 		return false
@@ -117,7 +122,7 @@ func (c *Channel) ask(seq uint64) bool {
 	return true
 }
 
-// step does what was asked of the thread, or issues one group.
+// step runs the posted functions, or issues one group.
 func (c *Channel) step() (worked, ended bool) {
 	c.mu.Lock()
 	todo := c.todo
@@ -145,14 +150,16 @@ func (c *Channel) step() (worked, ended bool) {
 	return len(todo) > 0 || s != nil, ended
 }
 
-// returned is called when the library has returned. If nobody has waited for that, and the device is closed, it ends the thread:
-// there is nothing left that it could use.
+// returned is called after the library has returned. If the channel has been abandoned and the
+// device is closed, it ends the thread, because nothing that the thread could use is left.
 func (c *Channel) returned() {
 	switch p := c.phase(); {
 	case p == channelAbandoned && c.dev.native.Stay() == nil:
 		c.to(channelReturned)
-	case p == channelAbandoned, p == channelReturned && c.dev.native.IsLeaving(): // perhaps it has not waited
-		runtime.Goexit() // with what it has locked, which nobody looks at any more
+	case p == channelAbandoned, p == channelReturned && c.dev.native.IsLeaving():
+		// The device is closing, and may not have waited for this thread. Locks that the thread
+		// holds stay locked, but nobody uses them any more.
+		runtime.Goexit()
 	}
 }
 
@@ -168,7 +175,7 @@ func (c *Channel) pop() {
 	}
 }
 
-// push puts one back that pop has taken off. The caller holds mu.
+// push puts a submission that pop has returned back to the front. The caller holds mu.
 func (c *Channel) push(s *record) {
 	if c.first, s.behind = s, c.first; s.behind == nil {
 		c.last = s
@@ -178,8 +185,8 @@ func (c *Channel) push(s *record) {
 	}
 }
 
-// issue issues a group, or fails it and the channel with it; but what the library refuses to begin with, and what waits for that,
-// fails alone.
+// issue issues a group. If that fails, it fails the group and the channel. But if the library
+// refuses the group at the start, only the group and the operations that wait for it fail.
 func (c *Channel) issue(s *record) {
 	err := c.failed()
 	if f := s.Err.Load(); f != nil {
@@ -193,7 +200,7 @@ func (c *Channel) issue(s *record) {
 		c.dev.native.FailSubmission(&s.Submission, err)
 		return
 	}
-	if s.Mode != engine.UntilReached { // else this is the second time
+	if s.Mode != engine.UntilReached { // else the group is issued for the second time
 		s.issuedAt = time.Now()
 	}
 	c.mu.Lock()
@@ -210,7 +217,7 @@ func (c *Channel) issue(s *record) {
 	switch {
 	case how != engine.Foreign:
 		c.hand.ctx, c.hand.since = nil, time.Time{}
-		if c.phase() >= channelShrinking { // the stream has got it, perhaps, when nobody looked any more
+		if c.phase() >= channelShrinking { // the stream may have got the group after look last ran
 			c.abortedAt = time.Now()
 			c.tick()
 		}
@@ -219,36 +226,37 @@ func (c *Channel) issue(s *record) {
 	}
 	c.mu.Unlock()
 	if how != engine.Foreign && how != engine.Issued && !isRefusal(err) {
-		c.setFailure(channelAborting, err) // which aborts none that is being shrunk
+		c.setFailure(channelAborting, err) // does not abort a channel that is being shrunk
 	}
-	c.failAll() // if it has failed, perhaps before this was in the ring, or among what is parked
+	c.failAll() // the channel may have failed before this group was in the ring or among the parked
 }
 
-// A refusal is the error of a group of which the library has got nothing, because it lacks something: the communicator is as it
-// was. On ranks with the same library it is the same.
+// A refusal is the error of a group that the library has refused because it lacks a feature. The
+// library has got nothing of the group, and the communicator is as it was. Ranks with the same
+// library refuse alike.
 type refusal struct{ error }
 
 func (e refusal) Unwrap() error { return e.error }
 
-// isRefusal reports whether something failed because of a refusal.
+// isRefusal reports whether err comes from a refusal.
 func isRefusal(err error) bool {
 	_, ok := errors.AsType[refusal](err)
 	return ok
 }
 
-// A channelLane is a channel as the scheduler knows it.
+// A channelLane is a channel as the engine sees it: it implements engine.Lane.
 type channelLane Channel
 
-// Halted returns why the channel takes no more work, and why work fails that it has issued.
+// Halted returns why the channel takes no more work, and why its issued work fails.
 func (l *channelLane) Halted() (takes, issued error) { return (*Channel)(l).halted() }
 
-// Ask has the thread ask the device. See Channel.ask.
+// Ask makes the thread poll the device. See Channel.ask.
 func (l *channelLane) Ask(seq uint64) bool { return (*Channel)(l).ask(seq) }
 
 // Describe returns how errors mention the channel.
 func (l *channelLane) Describe() string { return (*Channel)(l).describe() }
 
-// Fail fails all that the channel has.
+// Fail fails the channel and all of its operations.
 func (l *channelLane) Fail(err error) { (*Channel)(l).fail(err) }
 
 // CloseWithDevice closes the channel with its device.
@@ -256,7 +264,7 @@ func (l *channelLane) CloseWithDevice(ctx context.Context) error {
 	return (*Channel)(l).closeWithDevice(ctx)
 }
 
-// Take puts a submission behind those that have been submitted before.
+// Take appends a submission to the channel's list.
 func (l *channelLane) Take(sub *engine.Submission) error {
 	c := (*Channel)(l)
 	s := recordOf(sub)
@@ -271,7 +279,7 @@ func (l *channelLane) Take(sub *engine.Submission) error {
 	}
 	if err != nil {
 		if s.lent != nil && !s.lent.shared {
-			s.lent = nil // the caller learns it from the call
+			s.lent = nil // the call itself returns the error to the caller
 		}
 		return err
 	}
@@ -291,7 +299,8 @@ func (l *channelLane) Take(sub *engine.Submission) error {
 	return nil
 }
 
-// Ready tells the channel's thread that a submission has nothing left to wait for. An error says that the thread issues nothing more.
+// Ready tells the channel's thread that a submission has nothing left to wait for. It returns an
+// error if the thread issues nothing any more.
 func (l *channelLane) Ready(sub *engine.Submission) error {
 	c := (*Channel)(l)
 	s := recordOf(sub)
@@ -310,7 +319,7 @@ func (l *channelLane) Ready(sub *engine.Submission) error {
 	return nil
 }
 
-// ThreadState says what the channel's thread is doing.
+// ThreadState returns what the channel's thread is doing.
 func (l *channelLane) ThreadState() engine.LaneThread {
 	c := (*Channel)(l)
 	switch {
@@ -346,7 +355,7 @@ func (c *Channel) signal() {
 	c.thread.Signal()
 }
 
-// post has a function run on the thread. It reports false if that has ended.
+// post queues a function to run on the thread. It reports false if the thread has ended.
 func (c *Channel) post(fn func()) bool {
 	c.mu.Lock()
 	if c.phase() >= channelClosed {
@@ -373,25 +382,25 @@ func (c *Channel) do(fn func() error) error {
 	}
 }
 
-// busy reports whether anything that was submitted is not known to be done.
+// busy reports whether any submitted operation is not known to be done.
 func (c *Channel) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.first != nil || c.hand.state != isEmpty || c.q.tl.Busy()
 }
 
-// stuck has the device lost because the channel's stream does not come to an end though the communicator has been aborted. It returns the
-// error.
+// stuck makes the device lost, because the channel's stream does not end although the communicator
+// has been aborted. It returns the error.
 func (c *Channel) stuck(err error) error {
 	err = fmt.Errorf("gpu: channel: its stream does not end: %w", err)
 	c.dev.native.Lose(err)
 	return err
 }
 
-// watchEvery is how often a channel with work under way is looked at.
+// watchEvery is the interval at which look checks a channel with operations in flight.
 const watchEvery = 10 * time.Millisecond
 
-// tick has the channel looked at until nothing is under way. The caller holds mu.
+// tick schedules look, until nothing is in flight. The caller holds mu.
 func (c *Channel) tick() {
 	if c.ticking || c.phase() >= channelClosed {
 		return
@@ -404,7 +413,7 @@ func (c *Channel) tick() {
 	}
 }
 
-// look fails the channel if another rank has gone, or something takes too long.
+// look fails the channel if another rank has gone, or an operation takes too long.
 func (c *Channel) look() {
 	c.q.tl.Poll(c.q.tl.Latest(), 1)
 	c.mu.Lock()
@@ -417,13 +426,13 @@ func (c *Channel) look() {
 			err = c.overdue()
 		}
 		more = more || c.waiting > 0 || c.q.tl.Busy()
-	case channelShrinking: // for which its thread must come back
+	case channelShrinking: // the thread must return to shrink it
 		if more {
 			err = c.late(c.hand.ctx, c.hand.since)
 			break
 		}
 		fallthrough
-	case channelAborting, channelAborted: // what has been issued comes to an end
+	case channelAborting, channelAborted: // issued operations must end
 		if more = c.q.tl.Busy(); more && time.Since(c.abortedAt) > abortTime {
 			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", abortTime, context.DeadlineExceeded)
 		}
@@ -440,7 +449,8 @@ func (c *Channel) look() {
 	}
 }
 
-// fault asks the library what is wrong. The caller holds mu.
+// fault returns the error that the library reports for the communicator, or nil. The caller holds
+// mu.
 func (c *Channel) fault() error {
 	if p := c.phase(); p < channelOpen || p > channelClosing {
 		return nil
@@ -451,7 +461,7 @@ func (c *Channel) fault() error {
 	return nil
 }
 
-// late returns what is wrong with a group that is not done.
+// late returns an error if a group's context has ended or its timeout has expired.
 func (c *Channel) late(ctx context.Context, issued time.Time) error {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {
@@ -464,7 +474,7 @@ func (c *Channel) late(ctx context.Context, issued time.Time) error {
 	return nil
 }
 
-// overdue returns what takes too long. The caller holds mu.
+// overdue returns an error if any operation takes too long. The caller holds mu.
 func (c *Channel) overdue() error {
 	if c.waiting > 0 {
 		for s := c.first; s != nil; s = s.behind {

@@ -11,10 +11,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// An ElementType is the type of what collective operations move and reduce.
+// An ElementType is the type of the elements that collective operations move and reduce.
 type ElementType = driver.ElementType
 
-// The types. 16-bit integers can be moved and not reduced.
+// The element types. 16-bit integers can be moved but not reduced.
 const (
 	Int8       = driver.Int8
 	Uint8      = driver.Uint8
@@ -32,7 +32,7 @@ const (
 	Float8E5M2 = driver.Float8E5M2
 )
 
-// A Reduction says how the elements of all ranks become one.
+// A Reduction says how the elements of all ranks are combined into one.
 type Reduction struct {
 	op    driver.Reduction
 	scale float64
@@ -44,15 +44,17 @@ func Prod() Reduction { return Reduction{op: driver.Prod} }
 func Min() Reduction  { return Reduction{op: driver.Min} }
 func Max() Reduction  { return Reduction{op: driver.Max} }
 
-// Avg is the sum divided by the number of ranks; of integers, rounded toward zero.
+// Avg is the sum divided by the number of ranks. For integers it is rounded toward zero.
 func Avg() Reduction { return Reduction{op: driver.Avg} }
 
-// PreMulSum is the sum of elements that each rank multiplies by a factor of its own, rounded to the elements' type, first.
+// PreMulSum is a sum in which each rank first multiplies its elements by its own factor. The factor
+// is rounded to the element type.
 func PreMulSum(factor float64) Reduction { return Reduction{driver.PreMulSum, factor} }
 
-// A Collective is an operation on a [Channel], made by one of the functions below. All ranks make the same one, but for the
-// ranges. Sizes are in bytes and multiples of the element's; with n ranks one range has n times the size of another where it
-// says so.
+// A Collective is an operation on a [Channel]. The functions below make them. All ranks must make
+// the same operation, except for the ranges. Sizes are in bytes and must be multiples of the
+// element size. Below, n is the number of ranks: a range called n times as large must have exactly
+// n times the size of the other.
 type Collective struct {
 	kind      driver.CommOpKind
 	swaps     bool // a send and a receive
@@ -60,65 +62,68 @@ type Collective struct {
 	reduction Reduction
 	dst, src  Range
 	peer      int
-	from      int // of a send and receive, where peer is to
+	from      int // in a send and receive: the sender; peer is the receiver
 }
 
-// AllReduce reduces src of all ranks into dst of all, which may be the same.
+// AllReduce reduces src of all ranks into dst of all ranks. dst and src may be the same range.
 func AllReduce(dst, src Range, t ElementType, r Reduction) Collective {
 	return Collective{kind: driver.AllReduce, dst: dst, src: src, typ: t, reduction: r}
 }
 
-// Reduce reduces src of all ranks into dst of the root, which may be the same; dst of others is not looked at.
+// Reduce reduces src of all ranks into dst of the root. On the root, dst and src may be the same
+// range. The other ranks' dst is ignored.
 func Reduce(dst, src Range, t ElementType, r Reduction, root int) Collective {
 	return Collective{kind: driver.Reduce, dst: dst, src: src, typ: t, reduction: r, peer: root}
 }
 
-// ReduceScatter reduces src of all ranks, n times as large as dst, and gives each rank its part of the result in dst, which
-// may be that part of src.
+// ReduceScatter reduces src of all ranks, which is n times as large as dst. Each rank gets its part
+// of the result in dst. dst may be that part of src.
 func ReduceScatter(dst, src Range, t ElementType, r Reduction) Collective {
 	return Collective{kind: driver.ReduceScatter, dst: dst, src: src, typ: t, reduction: r}
 }
 
-// AllGather puts src of all ranks one after the other into dst of all, n times as large. src may be its own part of dst.
+// AllGather concatenates src of all ranks, in rank order, into dst of all ranks, which is n times
+// as large. src may be the rank's own part of dst.
 func AllGather(dst, src Range, t ElementType) Collective {
 	return Collective{kind: driver.AllGather, dst: dst, src: src, typ: t}
 }
 
-// Broadcast copies src of the root to dst of all, which may be the same; src of others is not looked at.
+// Broadcast copies src of the root to dst of all ranks. dst and src may be the same range. The
+// other ranks' src is ignored.
 func Broadcast(dst, src Range, t ElementType, root int) Collective {
 	return Collective{kind: driver.Broadcast, dst: dst, src: src, typ: t, peer: root}
 }
 
-// AllToAll cuts src and dst in n parts each: part i of src goes to rank i, whose dst has it as the part of this rank. The two
-// must not overlap.
+// AllToAll divides src and dst into n parts each. It copies part i of src to rank i, into the part
+// of dst that has this rank's number. src and dst must not overlap.
 func AllToAll(dst, src Range, t ElementType) Collective {
 	return Collective{kind: driver.AllToAll, dst: dst, src: src, typ: t}
 }
 
-// Gather puts src of all ranks one after the other into dst of the root, n times as large; dst of others is not looked at. src may
-// be its own part of dst.
+// Gather concatenates src of all ranks, in rank order, into dst of the root, which is n times as
+// large. The other ranks' dst is ignored. src may be the root's own part of dst.
 func Gather(dst, src Range, t ElementType, root int) Collective {
 	return Collective{kind: driver.Gather, dst: dst, src: src, typ: t, peer: root}
 }
 
-// Scatter cuts src of the root, n times as large, in parts, of which each rank gets its own in dst, which may be that part of
-// src; src of others is not looked at.
+// Scatter divides src of the root, which is n times as large as dst, into n parts. Each rank gets
+// its part in dst. dst may be that part of src. The other ranks' src is ignored.
 func Scatter(dst, src Range, t ElementType, root int) Collective {
 	return Collective{kind: driver.Scatter, dst: dst, src: src, typ: t, peer: root}
 }
 
-// Send sends src to another rank, which must receive as much.
+// Send sends src to another rank, which must receive the same size.
 func Send(src Range, t ElementType, to int) Collective {
 	return Collective{kind: driver.Send, src: src, typ: t, peer: to}
 }
 
-// Receive receives dst from another rank, which must send as much.
+// Receive receives dst from another rank, which must send the same size.
 func Receive(dst Range, t ElementType, from int) Collective {
 	return Collective{kind: driver.Recv, dst: dst, typ: t, peer: from}
 }
 
-// SendReceive sends src to one rank and receives dst from another. A rank of -1 is none: then nothing is sent, or dst becomes
-// zero.
+// SendReceive sends src to one rank and receives dst from another. With to == -1 nothing is sent.
+// With from == -1 dst is filled with zeros.
 func SendReceive(dst, src Range, t ElementType, to, from int) Collective {
 	return Collective{swaps: true, kind: driver.Send, dst: dst, src: src, typ: t, peer: to, from: from}
 }
@@ -130,14 +135,14 @@ func (x Collective) String() string {
 	return x.kind.String()
 }
 
-// A groupOp is an operation as it is submitted, before it is known where its ranges are.
+// A groupOp is an operation as submitted, before the addresses of its ranges are known.
 type groupOp struct {
 	op       driver.CommOp
 	dst, src engine.Address
-	zero     uint64 // bytes to be made zero at dst, instead of everything else
+	zero     uint64 // if not 0: fill so many bytes at dst with zeros, and do nothing else
 }
 
-// resolve says where the ranges are.
+// resolve looks up the addresses of the ranges.
 func (g *groupOp) resolve() (err error) {
 	if g.op.Dst, err = g.dst.Resolve(); err == nil {
 		g.op.Src, err = g.src.Resolve()
@@ -145,12 +150,14 @@ func (g *groupOp) resolve() (err error) {
 	return err
 }
 
-// A groupAdder takes what an operation is for the driver, with the ranges that it uses, of which one may have no buffer.
+// A groupAdder collects the driver's operations of a group, each with the ranges that it uses. One
+// of the two ranges may have no buffer.
 type groupAdder interface {
 	addGroupOp(c *Channel, g groupOp, dst, src Range) error
 }
 
-// times returns how many times as large as what the operation counts its ranges are, 0 for one that is not looked at.
+// times returns the sizes of dst and src in multiples of the operation's count. 0 means that the
+// range is ignored.
 func (x Collective) times(rank, n int) (dst, src int) {
 	root := 0
 	if rank == x.peer {
@@ -179,7 +186,7 @@ func (x Collective) times(rank, n int) (dst, src int) {
 	return 1, 1
 }
 
-// lower checks an operation and adds what the driver is to do.
+// lower checks an operation and passes the driver's operations for it to the groupAdder.
 func (x Collective) lower(c *Channel, to groupAdder) error {
 	if !x.swaps {
 		return x.lowerOne(c, to)
@@ -242,7 +249,7 @@ func (x Collective) lowerOne(c *Channel, to groupAdder) error {
 	return to.addGroupOp(c, g, x.dst, x.src)
 }
 
-// part returns the size of one of a range's parts.
+// part returns the size of one part of a range that has times parts.
 func (x Collective) part(c *Channel, r Range, times int) (uint64, error) {
 	if times == 0 {
 		return 0, nil
@@ -257,18 +264,22 @@ func (x Collective) part(c *Channel, r Range, times int) (uint64, error) {
 	return part, nil
 }
 
-// Submit submits operations as one group, in which each may go on only together with its counterparts on other ranks: a send and a
-// receive of the same two ranks, say, must be in one group, else each waits for the other's end. It signals when all are done.
+// Submit submits operations as one group. The operations of a group progress together. Operations
+// that depend on each other must be in one group: if two ranks send to and receive from each other,
+// a separate send would wait for the other rank's receive. The group's signals are reached when all
+// its operations are done.
 //
-// The groups of a channel go to the device in the order in which they were submitted, also when a later one has less to wait
-// for, because that order must be the same on all ranks. If the context ends before the group is done the channel is aborted,
-// as it is after [ChannelOptions.Timeout], for what other ranks do in the meantime nobody knows; and also if a wait fails, for
-// then this rank misses what the others do. An error says that nothing was submitted; of a channel that has failed or is suspended, or
-// a device that is lost or closed, the signals fail too.
+// A channel issues groups in the order of their submission, also when a later group has less to
+// wait for, because that order must be the same on all ranks. The channel is aborted if the context
+// ends before the group is done, because what the other ranks do in the meantime is unknown.
+// [ChannelOptions.Timeout] has the same effect, and so does a failed wait, because this rank then
+// misses an operation of the others. An error means that nothing was submitted. If the channel has
+// failed or is suspended, or the device is lost or closed, the signals fail too.
 //
-// What the library is too old for, or has no function for, is refused with [driver.ErrUnsupported]; if that is found out later it
-// fails alone, and what waits for it. Ranks with the same library all find that. Where only some do the others wait for them, until
-// a timeout.
+// If the library is too old for an operation, or has no function for it, the error is
+// [driver.ErrUnsupported]. If that is found only later, the group fails alone, with the operations
+// that wait for it. Ranks with the same library all find this. If only some ranks do, the others
+// wait for them until a timeout.
 func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error {
 	if c.dev == nil {
 		return errZero
@@ -299,7 +310,7 @@ func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error 
 	return c.q.submit(s, o)
 }
 
-// addGroupOp adds an operation to a submission, which holds what it uses.
+// addGroupOp adds an operation to a submission, and keeps references to the buffers that it uses.
 func (s *record) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
 	for i, r := range [...]Range{dst, src} {
 		if r.Buffer == nil {
@@ -313,7 +324,7 @@ func (s *record) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
 		if err != nil {
 			return err
 		}
-		if c.failed() == nil { // else the submission fails, whatever has become of its buffers
+		if c.failed() == nil { // else the submission fails, whatever the state of its buffers
 			if err := r.Buffer.hold(); err != nil {
 				return fmt.Errorf("gpu: %v: %w", g.op.Kind, err)
 			}
@@ -330,10 +341,10 @@ func (s *record) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
 	return nil
 }
 
-// A recordedOp is an operation of a command buffer.
+// A recordedOp is an operation in a command buffer.
 type recordedOp struct {
 	groupOp
-	dstRef, srcRef int32 // in refers, or -1
+	dstRef, srcRef int32 // indices into refers, or -1
 }
 
 func (r *recordedOp) rebase(by int32) {
@@ -368,7 +379,8 @@ func (g *groupRecorder) addGroupOp(_ *Channel, op groupOp, dst, src Range) (err 
 	return nil
 }
 
-// takeGroup takes a part's operations into a submission, with the places where its ranges are in this execution.
+// takeGroup copies the operations of a part of a recording to a submission, with the addresses of
+// its ranges in this execution.
 func (c *CommandBuffer) takeGroup(s *record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -442,13 +454,13 @@ func (s *record) collect(tl *engine.Timeline) (started bool, err error) {
 	switch {
 	case errors.Is(err, driver.ErrUnsupported):
 		return started, refusal{err}
-	case err != nil: // which leaves nobody knows what in the stream
+	case err != nil: // the stream may have got a part of it
 		return true, c.setFailure(channelAborting, err)
 	}
 	return true, nil
 }
 
-// groupName says what a group of collectives is.
+// groupName returns the name of a group's first operation.
 func (s *record) groupName() string {
 	if s.recording != nil {
 		for _, g := range s.recording.cmds.at(s.recording.parts[s.part].from).rare.group {
@@ -489,8 +501,9 @@ func encode(t ElementType, v float64) (b [8]byte) {
 	return b
 }
 
-// smallFloat returns the bits of the nearest float with so many bits of exponent and of fraction, ties to even. Without
-// infinities, what is too large becomes the largest number, and all bits but the sign are NaN.
+// smallFloat returns the bits of the nearest float with the given numbers of exponent and fraction
+// bits. Ties go to even. Without infinities, too large numbers become the largest number, and NaN
+// has all bits but the sign set.
 func smallFloat(v float64, exponent, fraction int, infinities bool) uint64 {
 	bias := 1<<(exponent-1) - 1
 	sign := uint64(0)
@@ -516,9 +529,10 @@ func smallFloat(v float64, exponent, fraction int, infinities bool) uint64 {
 		return sign
 	}
 	_, e := math.Frexp(v) // v = m × 2^e with m in [½, 1)
-	e = max(e-1, 1-bias)  // of the last place but fraction, which in numbers too small for their own is that of the smallest
+	e = max(e-1, 1-bias)  // v's exponent; for subnormal numbers the smallest one
 	steps := uint64(math.RoundToEven(math.Ldexp(v, fraction-e)))
-	if bits := steps + uint64(e+bias-1)<<fraction; bits <= largest { // a leading one carries into the exponent, and so does rounding
+	// The implicit leading bit carries into the exponent, and so may rounding.
+	if bits := steps + uint64(e+bias-1)<<fraction; bits <= largest {
 		return sign | bits
 	}
 	return sign | over

@@ -12,20 +12,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Device times are those of timing events, which all events of a device are that notes times: a submission ends when its own event is reached, and it
-// begins when that of the submission in front of it is, if the stream goes from that to it. Where the stream has to wait, or may have been idle, it
-// begins at one more event. They are asked for when the work has been passed: those of a Timing by who wants to know, those of a trace by who takes its
-// records, on a bound thread, so that no submission waits for the driver's answer. To record or to ask may fail, and there may be no events left:
-// then times are missing, and nothing else.
+// Device times come from timing events. If times are recorded, all events of a device are timing
+// events. A submission ends when its own event is reached. It begins when the event of the
+// submission in front is reached, if the stream continues directly from that one to this. If the
+// stream has to wait, or may have been idle, an additional event marks the beginning. The times are
+// queried after the stream has passed the work: a Timing's by the caller of Duration, a trace's by
+// the reader of its records, on a bound thread. So no submission waits for the driver's answer.
+// Recording or querying an event may fail, and there may be no spare event. Then only the times are
+// missing.
 
-// An event that a stream without work passes is reached at once. So the time between the events of some work is longer than
-// the work took if the stream ran dry in front of the work, while the host was still giving it, or behind the work, before the
-// host recorded the event. The host's times tell whether that may be: see deviceClock.between.
+// An event is reached at once if the stream has no work in front of it. So the time between two
+// events is longer than the work took if the stream ran dry: in front of the work, while the host
+// was still giving it, or behind the work, before the host recorded the event. The host's times
+// tell whether that is possible: see deviceClock.between.
 
-// commandTimes are those of a command of a recording.
+// commandTimes are the events and times of one command of a recording.
 type commandTimes struct {
-	begin   *engine.Event // nil if there was none
-	end     *engine.Event // nil if the stream has got nothing of the command
+	begin   *engine.Event // nil if none could be recorded
+	end     *engine.Event // nil if the stream got nothing of the command
 	given   hostTimes
 	command int
 	op      work.Kind
@@ -36,36 +40,38 @@ type commandTimes struct {
 	times   betweenTimes
 }
 
-// hostTimes are when the host gave a stream some work.
+// hostTimes say when the host gave a stream some work.
 type hostTimes struct {
-	issued time.Duration // it began to
+	issued time.Duration // the host began to give the work
 	first  time.Duration // the stream had the first of the work
-	all    time.Duration // the stream had all of it
-	closed time.Duration // the stream had the event behind it
+	all    time.Duration // the stream had all of the work
+	closed time.Duration // the stream had the event behind the work
 }
 
 const (
-	// mostUnasked is how many submissions there are at the most whose times are to be asked for.
+	// mostUnasked is the highest number of submissions whose times may still have to be queried.
+	// Above it, submissions are not timed.
 	mostUnasked = 1 << 13
 
-	// atOnce is how long after the host was through with giving a stream some work what it submits next begins where that ends. Who submits one thing
-	// after the other takes less for each; where the stream was idle in between all the same, it was for no longer.
+	// If the host submits the next work within atOnce of the last, the next work begins where the
+	// last one ends. A host that submits one operation after the other takes less time than this
+	// for each. If the stream was idle in between, it was idle for at most this time.
 	atOnce = 10 * time.Microsecond
 )
 
-// deviceTimes are what a device is to be asked about for a trace.
+// deviceTimes are the spans and events that must be queried for a trace.
 type deviceTimes struct {
-	mu      sync.Mutex      // a leaf
-	done    *span           // whose times are to be asked for, the last first
-	doubt   []*engine.Event // of work that was refused, not known to be passed
+	mu      sync.Mutex      // a leaf; protects done and doubt
+	done    *span           // spans whose times must be queried, the latest first
+	doubt   []*engine.Event // events of refused work that the stream may not have passed yet
 	unasked atomic.Int32
 
-	askMu  sync.Mutex // one at a time asks; protects what follows
+	askMu  sync.Mutex // serializes queries; protects clock and closed
 	clock  deviceClock
 	closed bool
 }
 
-// timesOf returns of what the device notes times.
+// timesOf returns which times the device records.
 func (d *Device) timesOf() TraceTimes {
 	if d.opt.Tracer == nil || d.faces.timers == nil {
 		return NoTimes
@@ -73,10 +79,10 @@ func (d *Device) timesOf() TraceTimes {
 	return d.opt.Tracer.opt.Times
 }
 
-// prepareEvents says how many events the device's pool has at first, and whether they note times. Where times
-// are noted there are more, since events are in use until somebody has asked for their times. Times of commands
-// take two events each, and the driver's calls that make more events get in the way of those that issue
-// commands: all are made at once.
+// prepareEvents sets how many events the device's pool has at first, and whether they are timing
+// events. With times there are more events, because an event stays in use until its time has been
+// queried. Times of commands take two events for each command. Driver calls that make more events
+// would delay the calls that issue commands, so all are made at once.
 func (d *Device) prepareEvents() {
 	first, timers := d.opt.Events, d.faces.timers
 	switch d.timesOf() {
@@ -90,7 +96,7 @@ func (d *Device) prepareEvents() {
 	d.native.Events.Configure(first, d.opt.Events, timers)
 }
 
-// finished adds a span whose times are to be asked for, and has the reader make haste where many are.
+// finished adds a span whose times must be queried. If many are waiting, it wakes the reader.
 func (t *deviceTimes) finished(x *span) {
 	t.mu.Lock()
 	x.next, t.done = t.done, x
@@ -100,7 +106,8 @@ func (t *deviceTimes) finished(x *span) {
 	}
 }
 
-// Begins is called right before the native calls of a submission. See observer.
+// Begins is called right before the native calls of a submission. It implements the engine's
+// observer.
 func (x *span) Begins(s *engine.Submission, waits bool) {
 	tl, kind := s.Timeline, s.Op.Kind
 	if x.timing != nil && x.edges&noBegin == 0 {
@@ -117,7 +124,8 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	if deviceOf(tl).times.unasked.Load() >= mostUnasked {
 		return
 	}
-	calls := kind == work.Execute || kind == work.Collect || kind == work.Native // may take the host long
+	// These may take the host long.
+	calls := kind == work.Execute || kind == work.Collect || kind == work.Native
 	if !waits && !calls && !tl.Adopted {
 		x.begin = tl.InFront(x.rec.Issued)
 	}
@@ -126,7 +134,8 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	}
 }
 
-// recordTime has the stream pass an event, which it returns, if there is one to spare. The caller holds mu.
+// recordTime records a spare event in the stream and returns it, or nil if there is none. The
+// caller holds the timeline's mu.
 func recordTime(tl *engine.Timeline) *engine.Event {
 	e := tl.Device.Events.Spare()
 	if e == nil {
@@ -140,7 +149,8 @@ func recordTime(tl *engine.Timeline) *engine.Event {
 	return e
 }
 
-// Begun is called right behind them. See observer.
+// Begun is called right after the native calls of a submission. some reports whether the stream got
+// any work.
 func (x *span) Begun(s *engine.Submission, some bool) {
 	tl := s.Timeline
 	if x.timing != nil && some && x.edges&noEnd == 0 {
@@ -160,10 +170,11 @@ func (x *span) Begun(s *engine.Submission, some bool) {
 	}
 }
 
-// Timed reports whether there is to be an event behind the submission, for its times.
+// Timed reports whether the submission needs an event behind it for its times.
 func (x *span) Timed() bool { return x.begin != nil }
 
-// EventBehind returns the event behind the submission, held, unless the stream may have been idle behind it.
+// EventBehind returns the event behind the submission, with a reference for the caller. It returns
+// nil if the stream may have been idle since.
 func (x *span) EventBehind(now time.Duration) *engine.Event {
 	if x.last == nil || now-x.given.all > atOnce {
 		return nil
@@ -172,7 +183,7 @@ func (x *span) EventBehind(now time.Duration) *engine.Event {
 	return x.last
 }
 
-// Recorded notes that an event has been recorded behind the submission.
+// Recorded notes the event that has been recorded behind the submission.
 func (x *span) Recorded(e *engine.Event) {
 	if x.begin == nil {
 		return
@@ -183,7 +194,8 @@ func (x *span) Recorded(e *engine.Event) {
 	x.given.closed = x.tracer.now()
 }
 
-// commandBegun is begun of a command of a recording.
+// commandBegun is called before the native calls of a command of a recording, and records its first
+// event.
 func (x *span) commandBegun(tl *engine.Timeline, c *CommandBuffer, i int) {
 	if x == nil || deviceOf(tl).timesOf() != CommandTimes {
 		return
@@ -199,7 +211,8 @@ func (x *span) commandBegun(tl *engine.Timeline, c *CommandBuffer, i int) {
 	x.commands = append(x.commands, t)
 }
 
-// commandEnded is ended of a command of a recording. What a native function gives the stream, and when, is not known until the function returns.
+// commandEnded is called after the native calls of a command of a recording. When a native function
+// gives work to the stream is unknown until the function returns.
 func (x *span) commandEnded(tl *engine.Timeline, kind work.Kind, i int, some bool) {
 	if x == nil || x.begin == nil || !some {
 		return
@@ -217,8 +230,9 @@ func (x *span) commandEnded(tl *engine.Timeline, kind work.Kind, i int, some boo
 	}
 }
 
-// letGoEvents lets go of the events. The stream may not have passed those that were recorded for work which it has got nothing of: where events cannot be
-// recorded anew before that, nobody else may have them.
+// letGoEvents releases the span's events. With loose, the stream got none of the work, so it may
+// not have passed the events yet. Then they go to doubt: an event must not be reused until it is
+// passed, since some devices cannot record a pending event again.
 func (x *span) letGoEvents(t *deviceTimes, loose bool) {
 	drop := func(e *engine.Event, own bool) {
 		switch {
@@ -241,7 +255,7 @@ func (x *span) letGoEvents(t *deviceTimes, loose bool) {
 	x.begin, x.last, x.shared, x.commands = nil, nil, false, x.commands[:0]
 }
 
-// askTimes asks the device for the times of what it has done. It waits for a bound thread.
+// askTimes queries the device for the times of completed work. It waits for a bound thread.
 func (d *Device) askTimes() {
 	if d.timesOf() == NoTimes {
 		return
@@ -251,11 +265,14 @@ func (d *Device) askTimes() {
 	idle := t.done == nil && len(t.doubt) == 0
 	t.mu.Unlock()
 	if !idle {
-		d.native.Do(func() error { t.ask(d, true); return nil }) // a device that gives everything back asks itself
+		// A device that is closing calls ask itself.
+		d.native.Do(func() error { t.ask(d, true); return nil })
 	}
 }
 
-// ask makes records of the spans whose times are to be asked for, as soon as something is known of the device's clock. It runs on a bound thread.
+// ask makes records of the finished spans, once the device's clock has been compared with the
+// host's. goesOn is false when the device closes: then it does not compare the clocks again. It
+// runs on a bound thread.
 func (t *deviceTimes) ask(d *Device, goesOn bool) {
 	t.askMu.Lock()
 	defer t.askMu.Unlock()
@@ -289,7 +306,8 @@ func (t *deviceTimes) ask(d *Device, goesOn bool) {
 	}
 }
 
-// tell makes the records of a span, and lets go of that. If there is an event behind the work, the caller holds askMu.
+// tell makes the records of a span and releases it. If the span has an event behind the work, the
+// caller holds askMu.
 func (t *deviceTimes) tell(d *Device, x *span) {
 	r := &x.rec
 	if x.last == nil {
@@ -304,7 +322,7 @@ func (t *deviceTimes) tell(d *Device, x *span) {
 		c := &x.commands[i]
 		if r.Timed != DeviceTime || !t.placeCommand(d, x, c) {
 			r.UntimedCommands++
-		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // a command lies in front of Begun or behind it as a whole
+		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // a command must lie entirely before or after Begun
 			r.Early += c.times.ended - r.Begun
 			r.Begun = c.times.ended
 		}
@@ -326,14 +344,14 @@ func (t *deviceTimes) tell(d *Device, x *span) {
 	d.putSpan(x)
 }
 
-// betweenTimes are when the device was at some work, on the host's clock.
+// betweenTimes say when the device ran some work, on the host's clock.
 type betweenTimes struct {
-	begun, ended, within, early time.Duration // as of TraceRecord
+	begun, ended, within, early time.Duration // as in TraceRecord
 	ok                          bool
 }
 
-// between returns when the device was at the work between two events that it has reached. The event in front may be shared: it
-// is the one behind other work.
+// between returns when the device ran the work between two events that the device has reached. With
+// shared, the event in front is the one behind other work.
 func (c *deviceClock) between(d *Device, front, behind *engine.Event, shared bool, h hostTimes) (b betweenTimes) {
 	begun, _, ok := c.at(d, front)
 	ended, within, ok2 := c.at(d, behind)
@@ -343,24 +361,26 @@ func (c *deviceClock) between(d *Device, front, behind *engine.Event, shared boo
 	return workBetween(begun, max(ended, begun), within, shared, h)
 }
 
-// workBetween returns when the device was at the work between two events. They were reached at begun and ended, give or take
-// within.
+// workBetween returns when the device ran the work between two events. The events were reached at
+// begun and ended, give or take within.
 //
-// If the stream had no other work, the event in front was reached before the stream had the work. The device began the work at
-// some moment until the host had given the first of it. If this certainly was so, and for long, the time counts as one in which
-// it is not known whether the device was at the work. Otherwise the time that this can have been is added to the margin: the
-// event in front may have been reached earlier than it seems. Likewise the event behind may have been reached late because the
-// host recorded it late, which is added to the margin.
+// If the stream had no other work, the event in front was reached before the stream had the work.
+// The device then began the work at an unknown moment, at the latest when the host had given it the
+// first of the work. If the stream certainly was idle, and for long, that time becomes early: the
+// device may or may not have been running the work. Otherwise the possible idle time is added to
+// the margin, since the event in front may have been reached earlier than it seems. Likewise, the
+// event behind may have been reached late because the host recorded it late. That time is added to
+// the margin too.
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first
-	since := h.issued // the earliest moment of which begun may wrongly say that the device was at the work
+	since := h.issued // the earliest moment at which begun may wrongly place the start of the work
 	if shared && !dry {
-		since -= atOnce // see endInFront
+		since -= atOnce // see EventBehind
 	}
 	since = max(since, begun-within)
-	early := min(max(h.first-since, 0), took) // at most, in front of the work
-	late := time.Duration(0)                  // at most, behind it
+	early := min(max(h.first-since, 0), took) // the most by which begun may be early
+	late := time.Duration(0)                  // the most by which ended may be late
 	if ended-within <= h.closed {
 		late = min(max(min(ended+within, h.closed)-max(begun-within, h.all), 0), took)
 	}
@@ -375,8 +395,10 @@ func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) b
 	return b
 }
 
-// place puts the times of a span into its record, and reports whether that could be. The work cannot have begun before the host began to
-// issue it, nor ended after the host has seen it done; where the clocks have been compared less exactly than that, both are moved.
+// place writes the times of a span into its record, and reports whether that succeeded. The work
+// cannot have begun before the host began to issue it, nor ended after the host saw it done. If the
+// device times lie outside these bounds by no more than the clock comparison's margin, both are
+// moved.
 func (t *deviceTimes) place(d *Device, x *span) bool {
 	r := &x.rec
 	b := t.clock.between(d, x.begin, x.last, x.shared, x.given)
@@ -385,7 +407,7 @@ func (t *deviceTimes) place(d *Device, x *span) bool {
 	}
 	took := b.ended - b.begun
 	off := max(r.Issued-b.begun, b.ended-r.Done, 0)
-	if off > b.within || r.Issued > r.Done { // it had failed before it was issued
+	if off > b.within || r.Issued > r.Done { // the submission failed before it was issued
 		return false
 	}
 	r.Begun, r.Ended = b.begun, b.ended
@@ -398,7 +420,7 @@ func (t *deviceTimes) place(d *Device, x *span) bool {
 	return true
 }
 
-// placeCommand finds the times of a command of a span, which has been placed, and reports whether that could be.
+// placeCommand finds the times of a command of a placed span, and reports whether it found them.
 func (t *deviceTimes) placeCommand(d *Device, x *span, c *commandTimes) bool {
 	if c.begin == nil || c.end == nil {
 		return false
@@ -414,7 +436,8 @@ func (t *deviceTimes) placeCommand(d *Device, x *span, c *commandTimes) bool {
 	return true
 }
 
-// close tells what is left, and destroys the events of the clock. It runs on the device's thread, when nothing else does anything.
+// close makes records of the remaining spans, and destroys the events of the clock. It runs on the
+// device's thread when nothing else uses the device.
 func (t *deviceTimes) close(ctx context.Context, d *Device) (errs []error) {
 	t.ask(d, false)
 	t.askMu.Lock()

@@ -14,28 +14,31 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A ParkedOperation is an operation that waits for something nobody has issued, or that only the host can wait for.
+// A ParkedOperation is an operation that waits for a point without a producer, or for a point that
+// only the host can wait for.
 type ParkedOperation struct {
-	Op     string        // "fill"
-	Kernel string        // that is to be launched, by its name; "" if it is another operation
-	Label  string        // of [Order]
-	Queue  string        // as of [Queue.String]
+	Op     string        // for example "fill"
+	Kernel string        // the name of the kernel to launch; "" for other operations
+	Label  string        // the label of the [Order]
+	Queue  string        // as in [Queue.String]
 	Age    time.Duration // since it was parked
-	Waits  []ParkedWait  // those that keep it; none if it is about to be issued
+	Waits  []ParkedWait  // unmet waits; none if it is about to be issued
 }
 
-// A ParkedWait is a wait of a parked operation that is not met.
+// A ParkedWait is an unmet wait of a parked operation.
 type ParkedWait struct {
 	Semaphore *Semaphore
-	Value     uint64 // that it is to reach
-	Current   uint64 // that it has reached, as far as the host knows
+	Value     uint64 // the value that it waits for
+	Current   uint64 // the value reached, as far as the host knows
 
-	// Producer says what will signal the value or a higher one: "copy on queue 1 of H200, parked". It is empty if the devices that were
-	// asked have been given nothing that does: then the host has to, or what does was not submitted, or is another device's.
+	// Producer describes the operation that will signal the value or a higher one, for example
+	// "copy on queue 1 of H200, parked". It is empty if the listed devices have no such operation.
+	// Then the host must signal the value, or the operation was not submitted, or it is on another
+	// device.
 	Producer string
 }
 
-// String describes the operation in a line.
+// String describes the operation on one line.
 func (p ParkedOperation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s, parked for %v", operation(p.Op, p.Kernel, p.Label), p.Queue, p.Age)
@@ -59,15 +62,17 @@ func (w ParkedWait) String() string {
 	return fmt.Sprintf("%v to reach %d, which is at %d (to be signalled by: %s)", w.Semaphore, w.Value, w.Current, by)
 }
 
-// Parked lists the operations that are parked, oldest first, with what they wait for: what was never signalled, and by whom it should
-// have been. It is for finding out why something does not run, takes time, and is a snapshot: what is in motion may be gone by the
-// time it returns. It may be called concurrently with everything else, and does not block.
+// Parked lists the parked operations, oldest first, with their unmet waits. It shows which points
+// were never signalled and which operation should have signalled them. Use it to find out why an
+// operation does not run. It takes time. The result is a snapshot, and may be outdated when it
+// returns. It may be called concurrently with everything else, and does not block.
 func (d *Device) Parked() []ParkedOperation { return parkedOn(d) }
 
-// Parked lists the operations that are parked on the devices, as [Device.Parked] does. Producers are found on all of them.
+// Parked lists the operations that are parked on the devices, as [Device.Parked] does. It finds
+// producers on all of these devices.
 func (g *Group) Parked() []ParkedOperation { return parkedOn(g.devs...) }
 
-// An openOperation is what is known of a submission that has not been issued.
+// An openOperation describes a submission that has not been issued.
 type openOperation struct {
 	op             work.Kind
 	kernel, label  string
@@ -102,7 +107,7 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 		p := ParkedOperation{Op: o.op.String(), Kernel: o.kernel, Label: o.label, Queue: o.q.String(), Age: time.Duration(asked - o.since)}
 		for _, w := range o.waits {
 			value, at, issued := w.Semaphore.Outlook(w.Value)
-			if value >= w.Value || issued && !o.hostly { // also if it has failed
+			if value >= w.Value || issued && !o.hostly { // also if the semaphore has failed
 				continue
 			}
 			wait := ParkedWait{Semaphore: outer(w.Semaphore), Value: w.Value, Current: value}
@@ -122,7 +127,7 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 	return list
 }
 
-// reaches reports whether the operation is to signal a point, or a higher value.
+// reaches reports whether the operation is to signal the point or a higher value.
 func (o *openOperation) reaches(p sema.Point) bool {
 	for _, s := range o.signals {
 		if s.Semaphore == p.Semaphore && s.Value >= p.Value {
@@ -132,9 +137,9 @@ func (o *openOperation) reaches(p sema.Point) bool {
 	return false
 }
 
-// openOperations adds what the device has been given and has not issued: parked submissions, host
-// calls that are running, and submissions of lanes that wait for those before them. The lists of a
-// submission stay as they are while it is in one of these places.
+// openOperations appends the device's operations that have not been issued: parked submissions,
+// host calls that are running, and submissions of lanes that wait for earlier ones. The lists of
+// such a submission do not change meanwhile.
 func (d *Device) openOperations(open []openOperation) []openOperation {
 	if d == nil || d.native.Native == nil {
 		return open
@@ -147,15 +152,15 @@ func (d *Device) openOperations(open []openOperation) []openOperation {
 	return open
 }
 
-// A producer is work in flight that will signal something.
+// A producer is work in flight that will signal a point.
 type producer struct {
 	tl    *engine.Timeline
 	op    string
-	known bool // what op it is; else it is being issued, or is done
-	late  bool // a barrier behind it does
+	known bool // op is known; otherwise the operation is being issued, or is done
+	late  bool // a barrier behind the work signals the point
 }
 
-// producerOf returns what is behind a point.
+// producerOf returns the work that will signal a point.
 func producerOf(p sema.Signal) producer {
 	by := producer{late: p.Late}
 	by.tl = engine.FindProducer(p, func(s *engine.Submission) {
@@ -179,14 +184,14 @@ func (p producer) String() string {
 	return fmt.Sprintf("%s on %s, in flight", op, on)
 }
 
-// A contextError says that a wait has ended with its context, and how things stood then. Programs poll with contexts that have ended,
-// so that nothing is formatted before somebody asks.
+// A contextError is the error of a wait whose context has ended, with the state at that time. It is
+// formatted only in Error, because programs poll with contexts that have ended.
 type contextError struct {
-	err, cause error      // of the context
-	point      sema.Point // the first that was not reached
-	now        uint64     // its semaphore's value
+	err, cause error      // the context's
+	point      sema.Point // the first point that was not reached
+	now        uint64     // the value of its semaphore
 	by         producer
-	more       int // points besides
+	more       int // how many further points were not reached
 }
 
 // waitEnded returns the error of a wait whose context has ended.
@@ -210,7 +215,7 @@ func waitEnded(ctx context.Context, points []sema.Point) error {
 func (e *contextError) Error() string {
 	var b strings.Builder
 	b.WriteString("gpu: wait")
-	if s := e.point.Semaphore; s != nil { // else all have been reached meanwhile
+	if s := e.point.Semaphore; s != nil { // else all points have been reached meanwhile
 		fmt.Fprintf(&b, " for %v to reach %d, which is at %d, ", s, e.point.Value, e.now)
 		if e.by.tl != nil {
 			fmt.Fprintf(&b, "to be signalled by: %v", e.by)
@@ -230,9 +235,9 @@ func (e *contextError) Error() string {
 
 func (e *contextError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// ObjectStats counts the records of a pool.
+// ObjectStats counts the objects of an internal pool.
 type ObjectStats struct {
-	Made int // ever
-	Held int // that exist: Device.Trim drops others
-	Free int // that are not in use
+	Made int // in total
+	Held int // existing now; Device.Trim drops unused ones
+	Free int // not in use
 }

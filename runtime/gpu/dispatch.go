@@ -14,18 +14,19 @@ type Dispatch struct {
 	Kernel    *Kernel
 	Grid      [3]uint32        // blocks
 	Block     [3]uint32        // threads
-	SharedMem uint32           // dynamic, bytes; with the kernel's own at most what a block of the device has
-	Attrs     LaunchAttrs      // none is as any launch
-	Begun     *SharedEvent     // recorded when all blocks have begun, as [Grid] says; nil is none
-	Args      []unsafe.Pointer // one a parameter, to its value, which is copied by the call
-	Sizes     []int            // of the values in bytes; nil where the driver tells them
+	SharedMem uint32           // dynamic, bytes; the device limits it plus the kernel's own
+	Attrs     LaunchAttrs      // the zero value is a usual launch
+	Begun     *SharedEvent     // recorded when all blocks have begun, as in [Grid]; nil is none
+	Args      []unsafe.Pointer // pointers to the parameters' values, which the call copies
+	Sizes     []int            // of the values in bytes; nil if the driver knows them
 
-	// Buffers are the arguments that are addresses of ranges; the pointers in Args for them are nil. The buffers stay until
-	// the kernel is done, and may be of memory that is allocated only when the launch is issued.
+	// Buffers are the arguments that are addresses of ranges. Their pointers in Args are nil. The
+	// buffers are held until the kernel is done. Their memory may be allocated only when the launch
+	// is issued.
 	Buffers []BufferArg
 }
 
-// A BufferArg is a kernel's argument that is the address of a range of a buffer.
+// A BufferArg is a kernel argument that is the address of a range of a buffer.
 type BufferArg struct {
 	Index int // of the argument
 	Range Range
@@ -62,8 +63,8 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 	return q.launch(s, o, d.Kernel, &g, ended)
 }
 
-// setBuffer makes the address of a range a kernel's argument, and holds its buffer; but where the device has ended the submission
-// fails, whatever has become of what it uses.
+// setBuffer makes the address of a range a kernel argument, and holds its buffer. If the device has
+// ended, it holds nothing: the submission fails anyway, whatever the state of its buffers.
 func (s *record) setBuffer(index int, r Range, ended bool) error {
 	at, err := r.check("dispatch", s.q)
 	if err == nil {
@@ -83,7 +84,7 @@ func (s *record) setBuffer(index int, r Range, ended bool) error {
 	return nil
 }
 
-// launch submits a launch that has its arguments.
+// launch submits a launch whose arguments have been set.
 func (q *Queue) launch(s *record, o Order, k *Kernel, g *Grid, ended bool) error {
 	if !ended {
 		if err := k.exe.hold(); err != nil {
@@ -116,13 +117,13 @@ func (q *Queue) launch(s *record, o Order, k *Kernel, g *Grid, ended bool) error
 
 // launchPart is the part of a submission's record for a launch.
 type launchPart struct {
-	launch driver.Launch // Args point into args, by their layout
+	launch driver.Launch // launch.Args point into args, as the layout says
 	args   []uint64
 	bound  []boundArg // arguments that are buffers
 	kernel *Kernel
 }
 
-// A boundArg is an argument of a kernel that is the address of a buffer's range.
+// A boundArg is a kernel argument that is the address of a range of a buffer.
 type boundArg struct {
 	index int // of the argument
 	at    engine.Address
@@ -135,7 +136,7 @@ func (p *launchPart) reset() {
 	*p = launchPart{launch: driver.Launch{Args: ptrs[:0]}, args: p.args[:0], bound: p.bound[:0]}
 }
 
-// kernelName returns the name of the kernel that is launched, or "".
+// kernelName returns the name of the launched kernel, or "".
 func (p *launchPart) kernelName() string {
 	if p.kernel == nil {
 		return ""
@@ -143,13 +144,13 @@ func (p *launchPart) kernelName() string {
 	return p.kernel.name
 }
 
-// setArgs copies kernel arguments. Those that are nil, as all are if there is no data, are left for later.
+// setArgs copies kernel arguments. Nil arguments are set later. Without data, all are nil.
 func (p *launchPart) setArgs(l work.Layout, data []unsafe.Pointer) {
 	p.args = work.Align(l.Append(p.args[:0], data))
 	p.launch.Args = l.Point(p.launch.Args[:0], p.args)
 }
 
-// resolveArgs puts the addresses of buffers into the arguments.
+// resolveArgs stores the addresses of buffers in the arguments.
 func (p *launchPart) resolveArgs() error {
 	for i := range p.bound {
 		b := &p.bound[i]

@@ -12,45 +12,48 @@ import (
 )
 
 var (
-	// ErrClosed is the failure of what was closed, or destroyed, with work or waiters left.
+	// ErrClosed is the error of an object that was closed or destroyed while it had work or
+	// waiters.
 	ErrClosed = sema.ErrClosed
 
-	// ErrValue is a signal that does not raise its semaphore: every value is signalled once at the most.
+	// ErrValue is the error of a signal that does not raise its semaphore's value: each value can
+	// be signalled at most once.
 	ErrValue = sema.ErrValue
 
 	// ErrRange is an access outside a buffer.
 	ErrRange = errors.New("out of the buffer's range")
 
-	// ErrUnallocated is a use of memory from a pool that comes before its allocation or after its deallocation.
+	// ErrUnallocated is the error of using pool memory before its allocation or after its
+	// deallocation.
 	ErrUnallocated = errors.New("memory not allocated")
 
-	// ErrAborted is the failure of a channel that was aborted.
+	// ErrAborted is the error of a channel that was aborted.
 	ErrAborted = errors.New("aborted")
 
-	// ErrSuspended is the failure of what was submitted to a channel while it was suspended.
+	// ErrSuspended is the error of an operation submitted to a suspended channel.
 	ErrSuspended = errors.New("suspended")
 
-	// ErrArgument is an argument that can never be right.
+	// ErrArgument is the error of an argument that can never be valid.
 	ErrArgument = errors.New("invalid argument")
 )
 
 // errZero is the error of a value that was neither opened nor made.
 var errZero = fmt.Errorf("gpu: a zero value, which was neither opened nor made: %w", ErrArgument)
 
-// errNoSemaphore is the error of a method of no semaphore.
+// errNoSemaphore is the error of a method called on a nil semaphore.
 var errNoSemaphore = fmt.Errorf("gpu: no semaphore: %w", ErrArgument)
 
-// A SubmitError is what a submission failed with after it was accepted. What waits for it fails with the same one, so that it
-// names where the failure began.
+// A SubmitError is the error of a submission that failed after it was accepted. Submissions that
+// wait for it fail with the same error, so that it names the operation that failed first.
 type SubmitError struct {
-	Op     string // what was submitted: "fill"
-	Kernel string // that was launched, by its name; "" if it was another operation
-	Label  string // of [Order]
-	Queue  string // to which: "queue 1", or by its name
+	Op     string // the operation, for example "fill"
+	Kernel string // the name of the launched kernel; "" for other operations
+	Label  string // the label of the [Order]
+	Queue  string // for example "queue 1", or the queue's name
 	Device string
 	Err    error
 
-	received *atomic.Bool // by the program; nil if nobody asks
+	received *atomic.Bool // set when the program has received the error; nil if that is not tracked
 }
 
 func (e *SubmitError) Error() string {
@@ -58,7 +61,7 @@ func (e *SubmitError) Error() string {
 	return fmt.Sprintf("gpu: %s on %s of %s: %s", operation(e.Op, e.Kernel, e.Label), e.Queue, e.Device, why)
 }
 
-// operation is what an operation is called in messages: `dispatch of saxpy ("layer 3")`.
+// operation returns the name of an operation for messages: `dispatch of saxpy ("layer 3")`.
 func operation(op, kernel, label string) string {
 	if kernel != "" {
 		op += " of " + kernel
@@ -71,10 +74,11 @@ func operation(op, kernel, label string) string {
 
 func (e *SubmitError) Unwrap() error { return e.Err }
 
-// A summary is several errors, the gravest first. As text it is one line, for the others often follow from that; all are behind Unwrap.
+// A summary is several errors, the most severe first. Its text is one line for the first error,
+// because the others often follow from it. Unwrap returns all.
 type summary []error
 
-// summarize returns what errors there are as one, or nil.
+// summarize combines errors into one, or returns nil if there are none.
 func summarize(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	switch len(errs) {
@@ -94,10 +98,11 @@ func (s *summary) Error() string {
 
 func (s *summary) Unwrap() []error { return *s }
 
-// A PanicError is the panic of a function of the program's: of a host call, which fails with it, or of a notification, where it is logged.
+// A PanicError is a panic in a function of the program. A host call that panics fails with it. A
+// panic in a notification is logged.
 type PanicError struct {
-	Value any    // that it panicked with
-	Stack []byte // where, as of [runtime/debug.Stack]
+	Value any    // the argument of panic
+	Stack []byte // the stack trace, as of [runtime/debug.Stack]
 }
 
 func (e *PanicError) Error() string {

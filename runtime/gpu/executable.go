@@ -20,7 +20,7 @@ type Executable struct {
 	mod    driver.Module
 	refs   atomic.Int32
 	closed atomic.Bool
-	names  map[string]string // the code's own names by C++ expression; nil unless LoadCode loaded it
+	names  map[string]string // native names by C++ expression; nil unless LoadCode was called
 }
 
 // Load loads device code in a form that the driver knows: for CUDA this is PTX, cubin or fatbin. If
@@ -62,7 +62,7 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 	return x, nil
 }
 
-// Close lets go of the executable. Dispatches in flight still use it. Closing again does nothing.
+// Close releases the executable. Dispatches in flight still use it. Closing again does nothing.
 func (x *Executable) Close() error {
 	if x != nil && x.dev != nil && x.closed.CompareAndSwap(false, true) {
 		x.release()
@@ -80,7 +80,7 @@ func (x *Executable) hold() error {
 	return nil
 }
 
-// A codeUse is an executable as the scheduler knows it: work holds it, and that is all.
+// A codeUse is an executable as the engine sees it: submissions only hold it.
 type codeUse Executable
 
 func (*codeUse) Use(engine.Mark) error            { return nil }
@@ -118,7 +118,7 @@ func (d *Device) LoadFile(name string) (*Executable, error) {
 	return x, nil
 }
 
-// native returns the code's own name of a kernel or variable.
+// native returns the native symbol name of a kernel or variable.
 func (x *Executable) native(name string) string {
 	if n, ok := x.names[name]; ok {
 		return n
@@ -156,7 +156,7 @@ type Kernel struct {
 	fn   driver.Function
 	info driver.FuncInfo
 
-	resident atomic.Pointer[residency] // for the last shape that a caller asked about, or nil
+	resident atomic.Pointer[residency] // for the last shape that was queried, or nil
 }
 
 // Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It
@@ -226,8 +226,8 @@ func (k *Kernel) layout(args []unsafe.Pointer, sizes []int, buffers []BufferArg)
 	return known, nil
 }
 
-// checkBuffers checks that each buffer is for an argument of its own that is nil and has the size of
-// an address.
+// checkBuffers checks that each buffer is for an argument of its own that is nil and has the size
+// of an address.
 func (k *Kernel) checkBuffers(known work.Layout, args []unsafe.Pointer, buffers []BufferArg) error {
 	for i, b := range buffers {
 		switch {

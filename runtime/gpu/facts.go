@@ -6,10 +6,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// MemInfo asks how many bytes of the device's memory are free now, and how many there are in all. What any program on the machine has
-// allocated is not free, nor what pools keep reserved: [Device.Trim] and [Pool.Trim] give that back. Of an allocation that is as large as
-// what is free nobody promises that it succeeds. It blocks while the driver answers (cuMemGetInfo, hipMemGetInfo). Where the
-// driver does not tell, the error is [driver.ErrUnsupported].
+// MemInfo returns how many bytes of the device's memory are free now, and how many there are in
+// all. Memory that any program on the machine has allocated is not free, and neither is memory that
+// pools keep reserved. [Device.Trim] and [Pool.Trim] give reserved memory back. An allocation of
+// exactly the free size may still fail. MemInfo blocks while the driver answers (cuMemGetInfo,
+// hipMemGetInfo). If the driver does not tell, the error is [driver.ErrUnsupported].
 func (d *Device) MemInfo() (free, total uint64, err error) {
 	if err := d.failed(); err != nil {
 		return 0, 0, err
@@ -25,10 +26,11 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 	return free, total, err
 }
 
-// Link describes the way from the device to another one's memory, as the driver tells it (cuDeviceGetP2PAttribute; on AMD's devices
-// hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount). CUDA does not tell its kind: NVML does, where it is there, NVLink or what there is of PCI
-// Express on the way. Between devices of different drivers there is none. It blocks while the driver answers. Where the driver does not tell, the error is
-// [driver.ErrUnsupported].
+// Link describes the path from the device to another device's memory, as the driver reports it
+// (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount).
+// CUDA does not report the kind of link. NVML does if it is installed: NVLink, or the part of PCI
+// Express on the path. Devices of different drivers have no link. It blocks while the driver
+// answers. If the driver does not tell, the error is [driver.ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.failed(); err != nil {
 		return l, err
@@ -47,7 +49,8 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 		return l, d.untold("link", "how it is linked to others")
 	}
 	err = d.ask("link", func() (err error) {
-		return other.native.WhileThere(func() (err error) { // until the driver has answered
+		// WhileThere keeps other open until the driver has answered.
+		return other.native.WhileThere(func() (err error) {
 			l, err = links.Link(other.native.Native)
 			return err
 		})
@@ -55,17 +58,20 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	return l, err
 }
 
-// PriorityRange returns the least and the greatest priority that the API's streams can have, of which the smaller number goes first. They
-// are equal where streams have no priorities. It is for queues ([Options]), launches ([LaunchAttrs]), and streams that a program makes
-// itself. The answer is of when the device was opened (cuCtxGetStreamPriorityRange, hipDeviceGetStreamPriorityRange).
+// PriorityRange returns the least and the greatest priority of the driver's streams. A smaller
+// number is more urgent. They are equal if streams have no priorities. The range applies to queues
+// ([Options]), launches ([LaunchAttrs]), and streams that a program makes itself. It was queried
+// when the device was opened (cuCtxGetStreamPriorityRange, hipDeviceGetStreamPriorityRange).
 func (d *Device) PriorityRange() (least, greatest int) {
 	return d.native.Caps.PriorityRange[0], d.native.Caps.PriorityRange[1]
 }
 
-// Occupancy asks how many blocks of the kernel a multiprocessor holds at once, if each has so many threads and so many bytes of dynamic
-// shared memory: 0 if no such block can be launched. Clusters are left out of account. It blocks while the driver answers
-// (cuOccupancyMaxActiveBlocksPerMultiprocessor, hipModuleOccupancyMaxActiveBlocksPerMultiprocessor). No threads, or negative numbers,
-// are [ErrArgument]. Where the driver does not tell, the error is [driver.ErrUnsupported].
+// Occupancy returns how many blocks of the kernel a multiprocessor runs at once, for blocks with
+// the given number of threads and bytes of dynamic shared memory. It is 0 if no such block can be
+// launched. Clusters are not considered. It blocks while the driver answers
+// (cuOccupancyMaxActiveBlocksPerMultiprocessor,
+// hipModuleOccupancyMaxActiveBlocksPerMultiprocessor). No threads, or negative numbers, are
+// [ErrArgument]. If the driver does not tell, the error is [driver.ErrUnsupported].
 func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 	if threads <= 0 || shared < 0 {
 		return 0, argument("occupancy", "a block of %d threads with %d bytes of shared memory", threads, shared)
@@ -77,12 +83,14 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 	return blocks, err
 }
 
-// BlockSize asks with how many threads in a block a multiprocessor holds the most threads of the kernel at once, if each block has so
-// many bytes of dynamic shared memory; of several such sizes it is the largest. The last argument is the most that it may be, or 0 for
-// as many as the kernel can have. It also returns the smallest grid, in blocks, that fills all multiprocessors so. Both are 0 if no block
-// can be launched. It asks the driver for the occupancy with every multiple of the warp size, in some tens of calls, as
-// cuOccupancyMaxPotentialBlockSize does, and fails as [Kernel.Occupancy] does. A kernel whose shared memory depends on the size of
-// its block is asked for the occupancy of each.
+// BlockSize returns the number of threads in a block for which a multiprocessor runs the most
+// threads of the kernel at once. Each block has the given bytes of dynamic shared memory. Of
+// several such sizes it returns the largest. most limits the size; 0 means the kernel's limit. It
+// also returns the smallest grid, in blocks, that then fills all multiprocessors. Both are 0 if no
+// block can be launched. Like cuOccupancyMaxPotentialBlockSize, it queries the occupancy for every
+// multiple of the warp size, which takes some tens of driver calls. The errors are those of
+// [Kernel.Occupancy]. If a kernel's shared memory depends on its block size, call Occupancy for
+// each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 	if shared < 0 || most < 0 {
 		return 0, 0, argument("block size", "%d bytes of shared memory, and at most %d threads", shared, most)
@@ -103,7 +111,7 @@ func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 				best, threads, blocks = held*size, size, held*info.Processors
 			}
 			if best == info.ProcessorThreads && best > 0 {
-				break // no more can be
+				break // the maximum is reached
 			}
 		}
 		return nil
@@ -114,7 +122,7 @@ func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 	return threads, blocks, nil
 }
 
-// ask has the driver asked about the kernel's occupancy, while the kernel is held.
+// ask calls fn to query the driver about the kernel's occupancy, and holds the kernel meanwhile.
 func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
 	if k == nil || k.exe == nil {
 		return errZero
@@ -134,7 +142,8 @@ func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
 	return d.ask("occupancy of kernel "+k.name, func() error { return fn(o) })
 }
 
-// held returns how many blocks a multiprocessor holds, 0 where [Grid.check] refuses the block.
+// held returns how many blocks a multiprocessor runs at once. It returns 0 for blocks that
+// [Grid.check] refuses.
 func (k *Kernel) held(o driver.Occupancy, threads, shared int) (int, error) {
 	if n := k.maxThreads(); n > 0 && threads > n {
 		return 0, nil
@@ -145,7 +154,7 @@ func (k *Kernel) held(o driver.Occupancy, threads, shared int) (int, error) {
 	return o.Occupancy(k.fn, threads, uint32(shared))
 }
 
-// ask has the driver asked something.
+// ask calls fn, which queries the driver, on a bound thread, and describes its error.
 func (d *Device) ask(what string, fn func() error) error {
 	if err := d.native.Do(fn); err != nil {
 		d.native.Check(err)
@@ -154,7 +163,7 @@ func (d *Device) ask(what string, fn func() error) error {
 	return nil
 }
 
-// untold is the error of what a driver does not tell.
+// untold returns the error for a fact that a driver does not tell.
 func (d *Device) untold(op, what string) error {
 	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.native.Info.Name, what, driver.ErrUnsupported)
 }

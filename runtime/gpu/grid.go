@@ -7,30 +7,35 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Grid is how many threads a launch has, and in what shape, how much dynamic shared memory a block of them has, and what the launch
-// has besides. A zero dimension means one, so the zero Grid is one block of one thread. Only [GridFor] of no elements launches nothing.
+// A Grid is the shape of a launch, with its dynamic shared memory and other attributes. A zero
+// dimension means one, so the zero Grid is one block of one thread. Only the result of [GridFor]
+// for no elements launches nothing.
 type Grid struct {
 	Blocks    [3]uint32
 	Threads   [3]uint32   // of a block
-	SharedMem uint32      // dynamic, bytes; with the kernel's own at most what a block of the device has
-	Attrs     LaunchAttrs // none is as any launch
+	SharedMem uint32      // dynamic, bytes; the device limits it plus the kernel's own
+	Attrs     LaunchAttrs // the zero value is a usual launch
 
-	// Begun is an event that the launch records when all its blocks have begun; nil is none. It is one of [Device.NewEvent], or of
-	// [Device.AdoptEvent] if it notes no times, of the kernel's device; where that has no such events ([driver.Caps].LaunchEvents) the call is
-	// [driver.ErrUnsupported], as it is in a recording. What waits for the event, as [Queue.WaitEvent] does, may run beside the kernel and does not
-	// take its place: that is what it is for. It says nothing of what the kernel has written, the device takes it for advice, and the wait may last
-	// until the kernel has ended. The record is issued with the launch ([Semaphore.WaitIssued]), which holds the event as [Queue.RecordEvent] does.
-	// A launch of nothing records it as that does.
+	// Begun is an event that the launch records when all its blocks have begun; nil is none. Its
+	// purpose is to let work that waits for the event ([Queue.WaitEvent]) run beside the kernel
+	// without taking the kernel's place. The event must be from [Device.NewEvent], or from
+	// [Device.AdoptEvent] if it is no timing event, on the kernel's device. If the device has no
+	// such events ([driver.Caps].LaunchEvents), or in a recording, the error is
+	// [driver.ErrUnsupported]. The event does not say that the kernel has written anything. The
+	// device treats it as a hint: the wait may last until the kernel has ended. The record is
+	// issued with the launch ([Semaphore.WaitIssued]). The launch holds the event, and a launch of
+	// nothing records it, as [Queue.RecordEvent] does.
 	Begun *SharedEvent
 
-	none bool  // made for no elements: without blocks along the first dimension it launches nothing
-	flaw error // of what it was made from, for the launch to return
+	none bool  // made for no elements: with Blocks[0] == 0 it launches nothing
+	flaw error // invalid arguments of GridFor; the launch returns this error
 }
 
-// GridFor returns a grid with a thread for each of n elements, in blocks of so many threads, along the first dimension. The last
-// block may have threads without an element: kernels compare their index with n. No elements launch nothing, and the launch
-// signals; but a [Dispatch] with these Blocks launches one block. A negative n, no
-// threads, or more blocks than can be counted are told by the launch, with [ErrArgument].
+// GridFor returns a one-dimensional grid with a thread for each of n elements, in blocks of the
+// given number of threads. The last block may have threads without an element, so kernels must
+// compare their index with n. For no elements nothing is launched, and the launch signals. But a
+// [Dispatch] with these Blocks launches one block. A negative n, no threads, or too many blocks
+// make the launch fail with [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
 		return flawed(argument("grid", "%d elements in blocks of %d threads", n, threads))
@@ -45,13 +50,14 @@ func GridFor(n, threads int) Grid {
 	return Grid{Blocks: [3]uint32{uint32(blocks), 1, 1}, Threads: [3]uint32{uint32(threads), 1, 1}, none: n == 0}
 }
 
-// flawed returns a grid that no launch takes.
+// flawed returns a grid that every launch refuses.
 func flawed(err error) Grid {
-	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32} // for a Dispatch that is given these
+	// A Dispatch with these dimensions fails, too.
+	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32}
 	return Grid{Blocks: all, Threads: all, flaw: err}
 }
 
-// check checks a grid for a kernel, and makes dimensions that are zero one.
+// check checks a grid for a kernel, and replaces zero dimensions by one.
 func (g *Grid) check(k *Kernel) error {
 	if g.flaw != nil {
 		return g.flaw
@@ -92,11 +98,12 @@ func (g *Grid) check(k *Kernel) error {
 	return nil
 }
 
-// maxThreads returns how many threads a block of the kernel can have, 0 if the driver does not tell.
+// maxThreads returns how many threads a block of the kernel can have, or 0 if the driver does not
+// tell.
 func (k *Kernel) maxThreads() int { return cmp.Or(k.info.MaxThreads, k.exe.dev.native.Info.MaxThreads) }
 
-// maxShared returns how many bytes of shared memory a block can have, with the kernel's own; as good as no limit if the driver does not
-// tell.
+// maxShared returns how many bytes of shared memory a block can have, including the kernel's own.
+// If the driver does not tell, it returns a value that is practically no limit.
 func (k *Kernel) maxShared() uint64 {
 	info := &k.exe.dev.native.Info
 	return cmp.Or(uint64(max(info.SharedMem, info.SharedOptIn)), math.MaxUint32)
@@ -105,7 +112,7 @@ func (k *Kernel) maxShared() uint64 {
 // nothing reports whether a launch does nothing.
 func (g *Grid) nothing() bool { return g.none && g.Blocks[0] == 0 }
 
-// launch returns a driver's launch, without arguments.
+// launch returns the driver's launch, without arguments.
 func (g *Grid) launch(k *Kernel) driver.Launch {
 	return driver.Launch{Function: k.fn, Grid: g.Blocks, Block: g.Threads, SharedMem: g.SharedMem, Attrs: g.Attrs}
 }

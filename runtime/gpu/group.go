@@ -10,9 +10,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Group is a set of devices that are used together, of one driver or of several. Semaphores order
-// work across devices with or without a group. A group opens and closes its devices together,
-// numbers all their queues, and loads code on all at once. Its methods may be called concurrently.
+// A Group is a set of devices that are used together, of one driver or of several. It opens and
+// closes its devices together, numbers all their queues, and loads code on all of them at once.
+// Semaphores order work across devices with or without a group. Its methods may be called
+// concurrently.
 type Group struct {
 	devs   []*Device
 	queues []*Queue
@@ -65,8 +66,8 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 }
 
 // NewGroup makes a group of open devices, which may be of several drivers. It gives the kernels of
-// each device access to the memory of the driver's other devices, where the hardware has a way.
-// Without one, only copies work. If there is an error, the devices stay open.
+// each device access to the memory of the driver's other devices, if the hardware supports it.
+// Without access, only copies work. If there is an error, the devices stay open.
 func NewGroup(devices ...*Device) (*Group, error) {
 	if len(devices) == 0 {
 		return nil, argument("group", "no devices")
@@ -93,7 +94,7 @@ func NewGroup(devices ...*Device) (*Group, error) {
 	return g, nil
 }
 
-// each calls a function for every number below n at the same time, waits, and joins the errors.
+// each calls fn for all numbers below n concurrently, waits, and joins the errors.
 func each(n int, fn func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -166,8 +167,8 @@ func (g *Group) Load(image []byte) ([]*Executable, error) {
 	return all, nil
 }
 
-// NewPools makes a pool on each device. The other devices of its driver have access to it where the
-// hardware has a way. The pools are in the order of the devices. If one cannot be made, none is.
+// NewPools makes a pool on each device. The other devices of its driver get access to it, if the
+// hardware supports it. The pools are in the order of the devices. If one cannot be made, none is.
 func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	all := make([]*Pool, len(g.devs))
 	err := each(len(all), func(i int) (err error) {
@@ -195,11 +196,11 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	return all, nil
 }
 
-// NewChannels makes a channel with a rank for each device, in their order. Rank in the options is the
-// rank of the first device. If Rank is given and Count is 0, the count is the number of devices, and
-// an id is made if none is given. If Rank or Count is -1, the Rendezvous tells the process's place
-// among processes that all have as many devices as this one. NewChannels blocks until all ranks have
-// come or the context ends. If one channel cannot be made, none is.
+// NewChannels makes a channel with a rank for each device, in their order. Rank in the options is
+// the rank of the first device. If Rank is given and Count is 0, the count is the number of
+// devices, and an id is made if none is given. If Rank or Count is -1, the Rendezvous supplies the
+// place of the process. All processes must then have as many devices as this one. NewChannels
+// blocks until all ranks have joined or the context ends. If one channel cannot be made, none is.
 func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, error) {
 	n := len(g.devs)
 	switch {
@@ -223,7 +224,7 @@ func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, 
 	if o.Count > 0 && o.Rank > o.Count-n {
 		return nil, argument("channels", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
 	}
-	if err := o.meet(ctx, g.devs[0]); err != nil { // once for all
+	if err := o.meet(ctx, g.devs[0]); err != nil { // once for all channels
 		return nil, err
 	}
 	all := make([]*Channel, n)
@@ -233,7 +234,7 @@ func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, 
 		mine := o
 		mine.Rank += i
 		if all[i], err = g.devs[i].NewChannel(ctx, mine); err != nil {
-			cancel(err) // the others would wait for it
+			cancel(err) // the other channels would wait for this one
 		}
 		return err
 	})

@@ -15,36 +15,42 @@ var (
 	_ encoding.BinaryUnmarshaler = (*EventHandle)(nil)
 )
 
-// A MemoryHandle names memory for other processes of the machine: see [Buffer.Export]. Its fields are what other programs exchange, too:
-// with CUDA Handle is a cudaIpcMemHandle_t (C: CUipcMemHandle), as PyTorch and CuPy have it, of the allocation that begins Offset bytes before
-// the memory. Encoded by MarshalBinary it is some 120 bytes that say what they are, for Go programs to send to each other; package
-// encoding/gob does that by itself.
+// A MemoryHandle names memory for other processes of the machine: see [Buffer.Export]. Other
+// programs can exchange its fields, too. With CUDA, Handle is a cudaIpcMemHandle_t (C:
+// CUipcMemHandle), as PyTorch and CuPy use it. It names an allocation that begins Offset bytes
+// before the memory. MarshalBinary encodes the handle in about 120 self-describing bytes, for
+// exchange between Go programs. Package encoding/gob uses MarshalBinary by itself.
 type MemoryHandle struct {
-	Driver string           // that it is of: "cuda"; "" where nobody has told
-	Device [16]byte         // UUID of the device whose memory it is; zero where nobody has told
-	Handle driver.MemHandle // of the allocation
-	Offset uint64           // bytes from the begin of the allocation
-	Size   uint64           // bytes
-	Pooled bool             // it is of a pool, and Handle a CUmemPoolPtrExportData with CUDA: see [ImportedPool.Import]
+	Driver string           // the exporting driver, for example "cuda"; "" if unknown
+	Device [16]byte         // UUID of the device that has the memory; zero if unknown
+	Handle driver.MemHandle // names the allocation
+	Offset uint64           // bytes from the beginning of the allocation
+	Size   uint64           // in bytes
+	// The memory is from a pool. With CUDA, Handle is then a CUmemPoolPtrExportData: see
+	// [ImportedPool.Import].
+	Pooled bool
 }
 
-// An EventHandle names an event for other processes of the machine: see [SharedEvent]. With CUDA Handle is a cudaIpcEventHandle_t
-// (C: CUipcEventHandle), as PyTorch and CuPy have it. It is encoded as a [MemoryHandle] is.
+// An EventHandle names an event for other processes of the machine: see [SharedEvent]. With CUDA,
+// Handle is a cudaIpcEventHandle_t (C: CUipcEventHandle), as PyTorch and CuPy use it. It is encoded
+// like a [MemoryHandle].
 type EventHandle struct {
-	Driver string             // that it is of: "cuda"; "" where nobody has told
-	Device [16]byte           // UUID of the device that it was made on; zero where nobody has told
-	Handle driver.EventHandle //
+	Driver string             // the exporting driver, for example "cuda"; "" if unknown
+	Device [16]byte           // UUID of the device on which the event was made; zero if unknown
+	Handle driver.EventHandle // names the event
 }
 
-// How handles begin when they are encoded: what they are of, and the version of the encoding. Behind that come the driver's name, with
-// a byte that says how long it is, the UUID, the handle, and of memory offset and size, eight bytes each, the lowest first.
+// Encoded handles begin with a magic string that names the object and the version of the encoding.
+// It is followed by a byte with the length of the driver's name, the name, the UUID and the handle.
+// A memory handle ends with its offset and size, eight bytes each, in little-endian order.
 const (
 	memoryMagic = "puregpu memory\x01"
 	pooledMagic = "puregpu pooled\x01" // memory of a pool
 	eventMagic  = "puregpu event\x01"
 )
 
-// MarshalBinary encodes the handle. Its error, of a name of a driver that has more than 255 bytes, is [ErrArgument].
+// MarshalBinary encodes the handle. If the driver's name has more than 255 bytes, the error is
+// [ErrArgument].
 func (h MemoryHandle) MarshalBinary() ([]byte, error) {
 	magic := memoryMagic
 	if h.Pooled {
@@ -58,7 +64,8 @@ func (h MemoryHandle) MarshalBinary() ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(data, h.Size), nil
 }
 
-// UnmarshalBinary decodes what MarshalBinary has encoded. Anything else is [ErrArgument], and changes nothing.
+// UnmarshalBinary decodes the result of MarshalBinary. Other data is [ErrArgument], and leaves the
+// handle unchanged.
 func (h *MemoryHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
 		return argument("decode", "no handle to decode to")
@@ -76,12 +83,14 @@ func (h *MemoryHandle) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// MarshalBinary encodes the handle. Its error, of a name of a driver that has more than 255 bytes, is [ErrArgument].
+// MarshalBinary encodes the handle. If the driver's name has more than 255 bytes, the error is
+// [ErrArgument].
 func (h EventHandle) MarshalBinary() ([]byte, error) {
 	return encodeHandle(eventMagic, h.Driver, h.Device, h.Handle)
 }
 
-// UnmarshalBinary decodes what MarshalBinary has encoded. Anything else is [ErrArgument], and changes nothing.
+// UnmarshalBinary decodes the result of MarshalBinary. Other data is [ErrArgument], and leaves the
+// handle unchanged.
 func (h *EventHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
 		return argument("decode", "no handle to decode to")
@@ -105,7 +114,8 @@ func encodeHandle(magic, driver string, device [16]byte, handle [64]byte) ([]byt
 	return append(data, handle[:]...), nil
 }
 
-// A decoder takes data apart. Where that is too short what it returns is zero, and wrong is set.
+// A decoder reads the parts of an encoded handle. If the data is too short, its methods return
+// zeros and set wrong.
 type decoder struct {
 	data  []byte
 	wrong bool
@@ -121,7 +131,7 @@ func (d *decoder) next(n int) []byte {
 	return part
 }
 
-// begin returns the name of the driver.
+// begin reads the magic string, and returns the driver's name.
 func (d *decoder) begin(magic string) string {
 	d.wrong = string(d.next(len(magic))) != magic || d.wrong
 	return string(d.next(int(d.next(1)[0])))
@@ -131,7 +141,7 @@ func (d *decoder) uuid() [16]byte   { return [16]byte(d.next(16)) }
 func (d *decoder) handle() [64]byte { return [64]byte(d.next(64)) }
 func (d *decoder) number() uint64   { return binary.LittleEndian.Uint64(d.next(8)) }
 
-// end returns an error unless the data was a handle, and nothing else.
+// end returns an error unless the data was exactly one handle.
 func (d *decoder) end(what string) error {
 	if d.wrong || len(d.data) > 0 {
 		return argument("decode", "the data is no handle of %s that this version of package gpu knows: give what MarshalBinary has returned, whole", what)

@@ -6,17 +6,23 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Export names the buffer's memory for other processes of the machine, who import it by [Device.ImportShared], or with CUDA by
-// cudaIpcOpenMemHandle (C: cuIpcGetMemHandle, hipIpcGetMemHandle). It blocks while the driver does. Only memory of kind [DeviceMem] that
-// [Device.Alloc] made can be exported, and memory of a pool with [PoolOptions].Shareable, as [Pool.Export] tells; other memory is [ErrArgument], and where the device cannot do it the error is
-// [driver.ErrUnsupported]. To export a part add to the handle's Offset and lower its Size.
+// Export returns a handle of the buffer's memory for other processes of the machine (C:
+// cuIpcGetMemHandle, hipIpcGetMemHandle). They import it with [Device.ImportShared], or with CUDA
+// by cudaIpcOpenMemHandle. Export blocks while the driver does. Two sorts of memory can be
+// exported: memory of kind [DeviceMem] that [Device.Alloc] made, and memory of a pool with
+// [PoolOptions].Shareable (see [Pool.Export]). Other memory is [ErrArgument]. If the device does
+// not support it, the error is [driver.ErrUnsupported]. To export a part, add to the handle's
+// Offset and lower its Size.
 //
-// The memory stays this buffer's: it must be left open until all who have imported it have closed what they imported. To close it, or its
-// device, before is undefined, says CUDA. If this process ends before, what others have imported stays until they close it, and has in it
-// what it had; with CUDA, that is: other drivers do not say. Nothing else orders what the processes do with the memory: see [SharedEvent].
+// This buffer keeps the memory. Leave it open until all importing processes have closed their
+// buffers. According to CUDA, closing it or its device before is undefined. With CUDA, imported
+// memory stays valid with its contents if this process ends, until the importers close it; other
+// drivers do not specify this. The processes must order their accesses to the memory themselves:
+// see [SharedEvent].
 //
-// CUDA makes several small allocations in one block of 2 MiB, and lets those who import one of them reach all of the block: what
-// others must not see goes into other blocks, so give sizes that are multiples of 2 MiB to what is exported.
+// CUDA places several small allocations in one block of 2 MiB, and a process that imports one of
+// them can access the whole block. To protect other data, make the sizes of exported buffers
+// multiples of 2 MiB.
 func (b *Buffer) Export() (MemoryHandle, error) {
 	const op = "export"
 	if !b.exists() {
@@ -56,17 +62,21 @@ func (b *Buffer) Export() (MemoryHandle, error) {
 	return h, nil
 }
 
-// ImportShared makes a buffer of memory that another process of the machine has exported, by [Buffer.Export], or with CUDA by
-// cudaIpcGetMemHandle: PyTorch's and CuPy's, too, whose memory mostly is a part of an allocation of theirs (C: cuIpcOpenMemHandle,
-// hipIpcOpenMemHandle). It blocks while the driver does. It may be another device's memory where the hardware has a way to that. The
-// buffer is as one of [Device.Alloc], but that it cannot be exported. The other process must keep the memory until the buffer has been
-// closed, its last use is over and the driver has taken it back: then freed is called, unless it is nil, on a goroutine of its own, and
-// is where to tell it.
+// ImportShared makes a buffer from memory that another process of the machine has exported (C:
+// cuIpcOpenMemHandle, hipIpcOpenMemHandle). That process used [Buffer.Export], or with CUDA
+// cudaIpcGetMemHandle. PyTorch and CuPy export so too; their memory is mostly a part of a larger
+// allocation. ImportShared blocks while the driver does. The memory may be another device's if the
+// hardware supports that. The buffer is like one of [Device.Alloc], except that it cannot be
+// exported. The other process must keep the memory until the buffer has been closed, its last use
+// is over, and the driver has released it. Then freed is called, unless it is nil, on a goroutine
+// of its own. Use freed to notify the other process.
 //
-// The errors are [driver.ErrSameProcess] where this process itself has exported it, which no driver takes back in: use
-// the buffer; [ErrRange] if the handle's range is not in the allocation, as far as the driver tells how large that is; [ErrArgument] for a
-// handle of another driver, or without bytes; [driver.ErrUnsupported] where the device cannot do that; and the driver's own, for one that is
-// none, or whose process has freed the memory or ended.
+// The error is [driver.ErrSameProcess] if this process itself exported the memory, which no driver
+// can import: use the original buffer. It is [ErrRange] if the handle's range is not in the
+// allocation, as far as the driver tells its size. It is [ErrArgument] for a handle of another
+// driver, or of zero bytes, and [driver.ErrUnsupported] if the device does not support imports. The
+// driver returns its own error if the handle is invalid, or if its process has freed the memory or
+// ended.
 func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -85,7 +95,8 @@ func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
 	return d.openMemory(op, h, &rare{freed: freed}, func() (driver.Mem, error) { return d.faces.ipcMem.OpenMem(h.Handle) })
 }
 
-// openMemory makes a buffer of another process's memory, which open makes accessible; r tells how that is undone, and who is told.
+// openMemory makes a buffer from another process's memory. open makes the memory accessible. r says
+// how to close the memory and which function to call then.
 func (d *Device) openMemory(op string, h MemoryHandle, r *rare, open func() (driver.Mem, error)) (*Buffer, error) {
 	b := newBuffer(d, h.Size)
 	err := d.native.Do(func() (err error) {
@@ -108,7 +119,7 @@ func (d *Device) openMemory(op string, h MemoryHandle, r *rare, open func() (dri
 	return b, nil
 }
 
-// closeMemory gives memory back to the process that it is of. It runs on a bound thread.
+// closeMemory gives memory back to the process that owns it. It runs on a bound thread.
 func (b *Buffer) closeMemory() error {
 	switch p := b.rare.shared; {
 	case p != nil:
@@ -119,7 +130,7 @@ func (b *Buffer) closeMemory() error {
 	return b.dev.faces.ipcMem.CloseMem(b.rare.opened)
 }
 
-// importable returns an error for what a driver of another name has exported.
+// importable returns an error if a driver of another name exported the object.
 func (d *Device) importable(op, of string) error {
 	if of != "" && of != d.native.Driver.Name() {
 		return argument(op, "it was exported by driver %s, and %s is of driver %s", of, d.native.Info.Name, d.native.Driver.Name())

@@ -6,32 +6,37 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// LaunchAttrs say how a launch runs, besides its shape: in clusters, cooperatively, before the one in front of it has ended, with a
-// priority and a carve-out of shared memory of its own. The zero value is a launch as any other.
+// LaunchAttrs are optional attributes of a launch: clusters, a cooperative launch, an early start
+// before the previous launch has ended, a priority, and a carve-out of shared memory. The zero
+// value is a usual launch.
 //
-// What the device does not have is [driver.ErrUnsupported], from the call that launches or records, and what cannot be so is
-// [ErrArgument]: a grid that is no multiple of its clusters, one that is cooperative and has more blocks than the device's processors
-// hold at once ([Kernel.Occupancy]). What only the driver knows, such as clusters of blocks with much shared memory, or cooperative ones,
-// fails the signals with the driver's error. A zero dimension of Cluster means one; three zeros mean no clusters, or those that the
-// kernel was compiled with.
+// If the device lacks a feature, the call that launches or records returns [driver.ErrUnsupported].
+// Impossible values are [ErrArgument]: for example a grid that is not a multiple of its clusters,
+// or a cooperative grid with more blocks than the device runs at once ([Kernel.Occupancy]). Some
+// limits only the driver knows, such as clusters of blocks with much shared memory, or cooperative
+// clusters. Then the signals fail with the driver's error. A zero dimension of Cluster means one.
+// Three zeros mean no clusters, or those with which the kernel was compiled.
 //
-// A dependent launch begins early only if nothing but a kernel is right in front of it. Two launches of a queue have an event between
-// them, which may keep them apart. Those of a [CommandBuffer] have none, in either mode; in a graph a launch begins early that comes
-// after one other, and nothing else.
+// A dependent launch begins early only if a kernel is directly in front of it. Two launches of a
+// queue have an event between them, which may prevent that. Launches of a [CommandBuffer] have
+// none, in either mode. In a graph, a launch can begin early only if it comes after exactly one
+// other launch and nothing else.
 //
-// Recorded launches that are cooperative, or in clusters, are part of the graph where [driver.Caps].NodeAttrs is set, and else run
-// between the graphs of what is before and behind them. A launch that is part of a graph has the priority of the queue that executes it.
+// Recorded launches that are cooperative, or in clusters, are part of the graph if
+// [driver.Caps].NodeAttrs is set. Otherwise they run between the graphs of the commands before and
+// behind them. A launch in a graph has the priority of the queue that executes it.
 type LaunchAttrs = driver.LaunchAttrs
 
-// A residency is how many blocks of a kernel, of a size, the device holds at once.
+// A residency is the number of blocks of a given size that the device runs at once.
 type residency struct {
 	threads   int
 	sharedMem uint32
 	blocks    int
 }
 
-// holds returns how many blocks of the kernel the device holds at once: the largest grid of a cooperative launch. It reports false if
-// the driver does not tell. It remembers the last answer, so that launches of one shape do not ask each time.
+// holds returns how many blocks of the kernel the device runs at once, which is the largest grid of
+// a cooperative launch. It reports false if the driver does not tell. It remembers the last answer,
+// so that repeated launches of one shape query the driver only once.
 func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	if r := k.resident.Load(); r != nil && r.threads == threads && r.sharedMem == sharedMem {
 		return r.blocks, true
@@ -45,8 +50,8 @@ func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	return r.blocks, true
 }
 
-// checkAttrs checks the attributes of a launch whose grid is right otherwise, makes dimensions of clusters that are zero one, and the
-// priority one that the device has.
+// checkAttrs checks the attributes of a launch whose grid is otherwise valid. It replaces zero
+// cluster dimensions by one, and clamps the priority to the device's range.
 func (g *Grid) checkAttrs(k *Kernel) error {
 	a, d := &g.Attrs, k.exe.dev
 	lacks := func(what, instead string) error {
@@ -71,7 +76,8 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 	if a.Cooperative && !g.nothing() {
 		threads := int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2])
 		blocks := uint64(g.Blocks[0]) * uint64(g.Blocks[1]) * uint64(g.Blocks[2])
-		// Where the driver does not answer, as that of a lost device, the launch finds out.
+		// If the driver does not answer, for example on a lost device, the launch itself returns
+		// the error.
 		if n, ok := k.holds(threads, g.SharedMem); ok && blocks > uint64(n) {
 			return argument("dispatch", "a cooperative grid of %d blocks of %d threads and %d bytes of dynamic shared memory; of kernel %s %s runs %d at once",
 				blocks, threads, g.SharedMem, k.name, d.native.Info.Name, n)
@@ -80,7 +86,7 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 	return nil
 }
 
-// checkBegun checks the event of a launch that has one.
+// checkBegun checks the launch's event.
 func (g *Grid) checkBegun(k *Kernel) error {
 	e, d := g.Begun, k.exe.dev
 	switch {
@@ -96,7 +102,7 @@ func (g *Grid) checkBegun(k *Kernel) error {
 	return nil
 }
 
-// checkCluster checks the clusters of a launch that has some.
+// checkCluster checks the launch's clusters.
 func (g *Grid) checkCluster(k *Kernel) error {
 	c, f := &g.Attrs.Cluster, &k.info
 	blocks := uint64(1)

@@ -7,17 +7,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// ExportFile returns a new file that stands for the buffer's memory, for the caller to close (C: cuMemExportToShareableHandle). Another process of the
-// machine to which its descriptor is sent, by os/exec or a Unix socket, imports it by [Device.ImportSharedFile], or with CUDA by
-// cuMemImportFromShareableHandle. It blocks while the driver does.
+// ExportFile returns a new file that represents the buffer's memory (C:
+// cuMemExportToShareableHandle). The caller closes it. Send the file's descriptor to another
+// process of the machine, by os/exec or a Unix socket. That process imports it with
+// [Device.ImportSharedFile], or with CUDA by cuMemImportFromShareableHandle. ExportFile blocks
+// while the driver does.
 //
-// Only memory of kind [ShareableMem] that [Device.Alloc] made can be exported so, other memory is [ErrArgument]. It is there as long as any process
-// has it: each may close its buffer, or end, whenever it likes. With CUDA an open descriptor keeps it, too: on the simulated GPU it does not. Nothing else orders what the
-// processes do with it: see [SharedEvent].
+// Only memory of kind [ShareableMem] that [Device.Alloc] made can be exported this way; other
+// memory is [ErrArgument]. The memory exists as long as any process has it: each process may close
+// its buffer, or end, at any time. With CUDA an open descriptor keeps the memory too; on the
+// simulated GPU it does not. The processes must order their accesses to the memory themselves: see
+// [SharedEvent].
 //
-// The driver's size of the memory is the buffer's, rounded up to a multiple of what CUDA calls the minimum granularity
-// (cuMemGetAllocationGranularity), which is mostly 2 MiB: a program that maps it by CUDA's functions must round in the same way, and
-// ImportSharedFile does so. Whoever imports it can reach all of that.
+// The driver's size of the memory is the buffer's size, rounded up to a multiple of CUDA's minimum
+// granularity (cuMemGetAllocationGranularity), which is mostly 2 MiB. A program that maps the
+// memory with CUDA's functions must round in the same way. ImportSharedFile does so. Importers can
+// access the whole rounded size.
 func (b *Buffer) ExportFile() (*os.File, error) {
 	const op = "export as a file"
 	if !b.exists() {
@@ -51,20 +56,24 @@ func (b *Buffer) ExportFile() (*os.File, error) {
 	return f, nil
 }
 
-// ImportSharedFile makes a buffer of memory that another process of the machine has exported as a file: by
-// [Buffer.ExportFile], or with CUDA as a POSIX file descriptor of memory that cuMemCreate has made, as PyTorch's expandable segments and NCCL's buffers are
-// (C: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess). The file stays the caller's, who may close it afterwards. It
-// blocks while the driver does.
+// ImportSharedFile makes a buffer from memory that another process of the machine has exported as a
+// file (C: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess). The file
+// is from [Buffer.ExportFile], or with CUDA a POSIX file descriptor of memory that cuMemCreate
+// made. PyTorch's expandable segments and NCCL's buffers are such memory. The caller keeps the file
+// and may close it afterwards. ImportSharedFile blocks while the driver does.
 //
-// The size has to be told, for a descriptor does not say it: it is the exported buffer's, or what was given to cuMemCreate, for the memory can be
-// had as a whole only. Some bytes at the end of its last page may be left out; another number of pages is the driver's error. The memory may be another device's where the
-// hardware has a way, and may be this process's own, of which the buffer is then another address: order what uses both as for one. The
-// buffer is as one of [Device.Alloc] of kind [ShareableMem], but that it cannot be exported, and that its bytes are not counted in [Stats]. It keeps the memory, whatever
-// becomes of the other process. When it has been closed, its last use is over and the driver has taken back what is this process's, freed is called, unless it
-// is nil, on a goroutine of its own.
+// The caller must supply the size, since the descriptor does not contain it: the exported buffer's
+// size, or the size given to cuMemCreate. The memory can only be imported as a whole. size may omit
+// some bytes of the last page, but another number of pages is the driver's error. The memory may be
+// another device's if the hardware supports that. It may be this process's own; the buffer is then
+// another address of the same memory, and uses of both must be ordered as uses of one. The buffer
+// is like one of [Device.Alloc] of kind [ShareableMem], except that it cannot be exported, and that
+// its bytes are not counted in [Stats]. The buffer keeps the memory, whatever happens to the other
+// process. freed is called, unless it is nil, on a goroutine of its own, when the buffer has been
+// closed, its last use is over, and the driver has released this process's mapping.
 //
-// The errors are [driver.ErrUnsupported] where the device cannot do that, as anywhere but on Linux, and the driver's own for a file that is of no
-// memory.
+// The error is [driver.ErrUnsupported] if the device does not support imports, which only Linux
+// supports. It is the driver's own error if the file does not represent memory.
 func (d *Device) ImportSharedFile(f *os.File, size uint64, freed func()) (*Buffer, error) {
 	const op = "import a shared file"
 	if err := d.failed(); err != nil {

@@ -10,26 +10,31 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Native is what a function of [Queue.Native] works with: the driver's device, which is current on the thread, and a stream of it. Packages
-// cudadriver and hipdriver turn these into handles of CUDA and HIP (NativeOf, Stream); on the simulated GPU they are used as they are.
+// Native is the argument of a function given to [Queue.Native]: the driver's device, which is
+// current on the thread, and one of its streams. Packages cudadriver and hipdriver convert these to
+// handles of CUDA and HIP (NativeOf, Stream). On the simulated GPU they are used as they are.
 type Native struct {
 	Device driver.Device
 	Stream driver.Stream
-	Ptrs   []driver.Ptr // where the ranges are that were named, in order; good until the function returns
+	Ptrs   []driver.Ptr // addresses of the ranges, in order; valid until the function returns
 }
 
-// Native has a function give the queue's stream work by calls of the driver's own API, or of a library such as cuBLAS. What it gives to the
-// stream is the operation: it comes after the waits, and the signals come after it. The ranges are what it uses, which is held until
-// then; memory of pools must have been allocated when the function is called.
+// Native calls a function that gives the queue's stream work, through the driver's own API or a
+// library such as cuBLAS. The work that the function gives to the stream is the operation: it runs
+// after the waits, and the signals come after it. The ranges in uses are the memory that it uses.
+// They are held until the operation is done. Memory of pools must have been allocated when the
+// function is called.
 //
-// The function is called once. Native calls it if all waits have been issued, and else a goroutine of
-// the runtime. It is not called if a wait fails before. It must only give work to the stream, and return soon: work of this queue
-// waits for it, and work of others does not. It must not use this package but for what tells facts, wait for the stream, begin or leave a
-// capture, or end its goroutine. An error that it returns fails the signals, as does a panic, with a [PanicError]; what it had given to
-// the stream until then is done all the same, and what it uses is held until that is over.
+// The function is called once. Native calls it if all waits have been issued; otherwise a goroutine
+// of the runtime does. It is not called if a wait fails before. The function must only give work to
+// the stream, and return soon: work of this queue waits for it, other work does not. It must not
+// use this package, except for functions that return facts. It must not wait for the stream, begin
+// or end a capture, or end its goroutine. If it returns an error, the signals fail with it. If it
+// panics, they fail with a [PanicError]. Work that it had given to the stream by then still runs,
+// and its memory is held until that work is over.
 //
-// The call copies its lists, allocates nothing by itself, and is safe for concurrent use. Where the driver gives no access to its streams
-// (Caps.Native) it is [driver.ErrUnsupported].
+// The call copies its lists, allocates nothing by itself, and is safe for concurrent use. If the
+// driver gives no access to its streams (Caps.Native), the error is [driver.ErrUnsupported].
 func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 	switch {
 	case fn == nil:
@@ -40,7 +45,7 @@ func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.native.Driver.Name(), driver.ErrUnsupported)
 	}
 	s := q.get(work.Native)
-	if q.dev.failed() != nil { // then the submission fails, whatever has become of what it uses
+	if q.dev.failed() != nil { // then the submission fails, whatever the state of its buffers
 		return q.submit(s, o)
 	}
 	for i, r := range uses {
@@ -73,13 +78,13 @@ func (s *Stream) Native(fn func(Native) error, uses ...Range) error {
 	return s.end(s.q.Native(o, fn, uses...))
 }
 
-// nativePart is the part of a submission's record for a function that gives the stream work.
+// nativePart is the part of a submission's record for a native function.
 type nativePart struct {
 	native func(Native) error
-	ptrs   []driver.Ptr // of what is bound
+	ptrs   []driver.Ptr // addresses of the ranges in binds
 }
 
-// nativeAction calls a function of the program that gives the stream work.
+// nativeAction calls a function of the program that gives work to the stream.
 type nativeAction struct{ engine.SimpleAction }
 
 func (nativeAction) Blocks(*engine.Submission) bool { return true }
@@ -90,7 +95,8 @@ func (nativeAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, erro
 	return recordOf(s).callNative(tl)
 }
 
-// callNative calls a program's function. Nobody knows what that has given to the stream if it fails.
+// callNative calls a native function. If the function fails, it is unknown how much work it has
+// given to the stream.
 func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
 	for _, r := range s.binds {
@@ -108,10 +114,10 @@ func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	return !errors.Is(err, errNotEntered), err
 }
 
-// errNotEntered is that a function was not called, since the device could not be made current.
+// errNotEntered means that a function was not called, because the device could not be made current.
 var errNotEntered = errors.New("gpu: the device could not be made current on the thread")
 
-// enterNative calls a program's function with the device current on the thread.
+// enterNative calls a function of the program with the device current on the thread.
 func (d *Device) enterNative(fn func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -131,11 +137,14 @@ func (d *Device) enterNative(fn func() error) (err error) {
 	return err
 }
 
-// Native records what [Queue.Native] does. Where graphs are made, and the driver can capture what a stream is given (Caps.Capture), the
-// function is called when the graph is made, in End if the addresses of all ranges are known by then. An
-// execution calls it again if a range has moved since the execution before, or if it makes a block ([Queue.Execute]). The function must then give
-// the stream the same work but for addresses and values, else the graph is made anew. Elsewhere each execution calls it. One recording calls it once at a time; those that this one is nested
-// in call it too. While it captures it must make no call that waits. The slice of ranges is copied.
+// Native records the operation of [Queue.Native]. If the recording becomes a graph, and the driver
+// can capture a stream's work (Caps.Capture), the function is called when the graph is made. That
+// is in End if the addresses of all ranges are known by then. An execution calls it again if a
+// range has moved since the previous execution, or if the execution makes a block
+// ([Queue.Execute]). The function must then give the stream the same work except for addresses and
+// values; otherwise the graph is made again. Without capture, each execution calls the function. A
+// recording calls it only once at a time, but recordings in which this one is nested call it too.
+// During a capture the function must not make a call that waits. The slice of ranges is copied.
 func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Command) (Command, error) {
 	if err := c.begin(work.Native); err != nil {
 		return -1, err
@@ -173,13 +182,14 @@ func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Com
 	return at, nil
 }
 
-// A nativeNode is a node that has been captured.
+// A nativeNode is a captured node of a graph.
 type nativeNode struct {
 	node int32
 	cmd  *command
 }
 
-// capture returns what a function gives to a stream, as a graph. It runs with the device current on the thread.
+// capture captures the work that a function gives to a stream, and returns it as a graph. It runs
+// with the device current on the thread.
 func (c *CommandBuffer) capture(x *work.Extra) (g driver.Graph, err error) {
 	d := c.dev
 	d.captureMu.Lock()
@@ -200,7 +210,7 @@ func (c *CommandBuffer) capture(x *work.Extra) (g driver.Graph, err error) {
 	return g, errors.Join(err, end)
 }
 
-// setNatives is setNodes where some may have been captured, which are captured anew.
+// setNatives is setNodes for a range with captured nodes, which it captures again.
 func (c *CommandBuffer) setNatives(g *graphOf, from, to int32) error {
 	return c.dev.enterNative(func() (err error) {
 		var x work.Extra
@@ -213,7 +223,7 @@ func (c *CommandBuffer) setNatives(g *graphOf, from, to int32) error {
 			if err != nil {
 				return err
 			}
-			defer c.dev.faces.graphs.DestroyGraph(child) // an error is no reason not to go on
+			defer c.dev.faces.graphs.DestroyGraph(child) // an error here does not prevent going on
 			g.ops[n.node].Child = child
 		}
 		return c.dev.faces.graphs.SetNodes(g.exec, g.nodes[from:to], g.ops[from:to])

@@ -5,32 +5,38 @@ import (
 	"time"
 )
 
-// Options set up a device. The zero value is the usual way.
+// Options configure a device. The zero value is the usual configuration.
 type Options struct {
-	// Queues is how many queues the device has, each a stream of its own; 0 means 1.
+	// Queues is how many queues the device has, each with its own stream; 0 means 1.
 	Queues int
 
-	// Priorities are the queues' priorities, by number. Those that are left out have 0, as all work has by itself; a lower number is
-	// more urgent. One outside of the device's range ([Device.PriorityRange]) counts as the nearest in it.
+	// Priorities are the queues' priorities, by number. Missing ones are 0, the default of streams.
+	// A lower number is more urgent. A priority outside the device's range ([Device.PriorityRange])
+	// is clamped to it.
 	Priorities []int
 
-	// Events is how many events the pool has at first; 0 means 1,024, which take about 0.3 ms to make on CUDA. More are made ahead
-	// when half of them are in use.
+	// Events is how many events the pool has at first; 0 means 1,024, which take about 0.3 ms to
+	// make on CUDA. When half of them are in use, more are made ahead.
 	Events int
 
-	// Spin is for how long a wait keeps asking the device before its goroutine sleeps: while it asks, it sees the end of the work at
-	// once, and uses a processor. To be woken takes some tens of microseconds. 0 means 50 microseconds, negative not at all.
+	// Spin is how long a wait polls the device before its goroutine sleeps. While it polls, it uses
+	// a processor and sees the end of the work at once. Waking from sleep takes some tens of
+	// microseconds. 0 means 50 microseconds; negative means no polling.
 	Spin time.Duration
 
-	// Poll is for how long one goroutine goes on asking, for all that wait: the only one that waits, or else one of the device's own.
-	// After that it asks in pauses, up to a millisecond long. 0 means 10 milliseconds, negative not at all.
+	// Poll is how long one goroutine continues to poll for all waiters. It is the waiter's
+	// goroutine if there is only one waiter, and otherwise one of the device's own. After that it
+	// polls in intervals of up to a millisecond. 0 means 10 milliseconds; negative means not at
+	// all.
 	Poll time.Duration
 
-	// StageSize is the size in bytes of a block of pinned memory for updates and downloads; 0 means 1 MiB.
+	// StageSize is the size in bytes of a block of pinned memory for uploads and downloads; 0 means
+	// 1 MiB.
 	StageSize int
 
-	// Tracer learns what the device does, if it is not nil. Without it a driver with a method Tracer() *Tracer says what does, as that does which
-	// package drivers opens where the environment variable PUREGPU_TRACE names a file.
+	// Tracer records what the device does, if it is not nil. If it is nil, a driver with a method
+	// Tracer() *Tracer supplies the tracer. The drivers that package drivers opens do so if the
+	// environment variable PUREGPU_TRACE names a file.
 	Tracer *Tracer
 }
 

@@ -28,40 +28,47 @@ const KeepAll = math.MaxUint64
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions
-	native driver.Pool     // or:
-	blocks *blockpool.Pool // the runtime's own
-	slabs  slabs           // what it hands out, or
-	over   *Buffer         // what it hands out parts of
+	native driver.Pool     // the driver's pool, or:
+	blocks *blockpool.Pool // the runtime's own pool
+	slabs  slabs           // the memory that blocks hands out, or:
+	over   *Buffer         // the buffer that blocks hands out parts of
 	keeps  bool            // the program cannot close it
 	closed atomic.Bool
-	life   sync.RWMutex                    // protects closed: held while a native pool allocates
-	live   atomic.Int64                    // memory of a native pool whose free has not been issued, and calls about the pool
-	freed  atomic.Pointer[engine.Timeline] // the first in which a native pool's memory was freed
-	shared atomic.Bool                     // memory was freed in another timeline as well
+	life   sync.RWMutex // protects closed: held while a native pool allocates
+	// live counts allocations of a native pool whose free has not been issued, and calls in
+	// progress on the pool.
+	live   atomic.Int64
+	freed  atomic.Pointer[engine.Timeline] // the first in which native memory was freed
+	shared atomic.Bool                     // memory was also freed in another timeline
 
 	threshold atomic.Uint64
-	sampled   atomic.Uint64 // the reserved bytes of a native pool that a tracer was last told
+	sampled   atomic.Uint64 // the reserved bytes of a native pool, as last traced
 
 	changeMu sync.Mutex // protects threshold and users of a native pool, here and in the driver
-	users    sync.Map   // indices of other devices that have access to a native pool
+	users    sync.Map   // indices of the other devices that have access to a native pool
 
 	mu  sync.Mutex                         // protects tls from concurrent changes
-	tls atomic.Pointer[[]*engine.Timeline] // by the number that blocks has for them; each change makes a new slice
+	tls atomic.Pointer[[]*engine.Timeline] // by their numbers in blocks; each change makes a new slice
 }
 
 // PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
 // which keeps the memory that it has.
 type PoolOptions struct {
-	Kind        MemKind // DeviceMem or HostMem; or ManagedMem, without a limit, if the driver has such pools (CUDA 13.0)
-	MaxSize     uint64  // the most bytes to reserve; it is rounded up to Alignment, and drivers round further; 0 is no limit
+	// Kind is DeviceMem or HostMem. It is ManagedMem, without a limit, if the driver has such pools
+	// (CUDA 13.0).
+	Kind MemKind
+	// MaxSize is the most bytes to reserve, rounded up to Alignment. Drivers round up further. 0 is
+	// no limit.
+	MaxSize     uint64
 	InitialSize uint64  // bytes to reserve at once
 	Threshold   uint64  // unused bytes to keep reserved; 0 is KeepAll, see Pool.SetThreshold
 	Zero        bool    // memory is zero when it is allocated
-	Portable    bool    // make a portable pool though the driver has pools
+	Portable    bool    // make a portable pool even if the driver has pools
 	Over        *Buffer // hand out parts of this buffer only; the pool is portable
 
-	// Shareable lets other processes of the machine use the pool's memory: see [Pool.Export]. The pool
-	// is the driver's, of DeviceMem. It gives no reserved memory back to the system until it is closed.
+	// Shareable lets other processes of the machine use the pool's memory: see [Pool.Export]. The
+	// pool is the driver's, of DeviceMem. It gives no reserved memory back to the system until it
+	// is closed.
 	Shareable bool
 }
 
@@ -71,11 +78,12 @@ type PoolStats struct {
 	Used, UsedHigh         uint64 // in allocations
 }
 
-// Reuse says when memory may go from one stream to another. Within one stream it always may.
+// Reuse says when freed memory of one stream may be reused in another stream. Within one stream it
+// always may.
 type Reuse struct {
-	Events        bool // if an event orders the two
-	Opportunistic bool // if the first happens to be done
-	Internal      bool // the driver may make the second wait for the first
+	Events        bool // if an event orders the free before the new use
+	Opportunistic bool // if the free happens to be done
+	Internal      bool // the driver may make the second stream wait for the first
 }
 
 // pools are the pools of a device.
@@ -84,7 +92,9 @@ type pools struct {
 	all []*Pool
 	def *Pool
 
-	streams []driver.Stream // that were busy when a new pool had reserved its initial size; destroyed with the device
+	// Streams that were still busy after a new pool had reserved its initial size. They are
+	// destroyed with the device.
+	streams []driver.Stream
 }
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
@@ -130,8 +140,8 @@ func (d *Device) defaultPool() (*Pool, error) {
 	return p, nil
 }
 
-// CurrentPool returns the pool that is used where none is named: the default pool until
-// [Device.SetCurrentPool].
+// CurrentPool returns the pool that allocations use if they name none. It is the default pool until
+// [Device.SetCurrentPool] changes it.
 func (d *Device) CurrentPool() (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -148,8 +158,8 @@ func (d *Device) CurrentPool() (*Pool, error) {
 	return p, err
 }
 
-// SetCurrentPool sets the pool that is used where none is named. The driver's own current pool,
-// which other users of the driver in the process share, does not change.
+// SetCurrentPool sets the pool that allocations use if they name none. The driver's own current
+// pool, which other users of the driver in the process share, does not change.
 func (d *Device) SetCurrentPool(p *Pool) error {
 	switch {
 	case p == nil || p.dev != d:
@@ -162,15 +172,15 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 }
 
 // NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
-// this kind of memory, and portable otherwise. A pool of managed memory is the driver's, or over a
-// buffer of managed memory; where neither can be, the error is [driver.ErrUnsupported].
+// this kind of memory, and portable otherwise. A pool of managed memory is either the driver's or
+// over a buffer of managed memory. If neither is possible, the error is [driver.ErrUnsupported].
 //
-// A buffer that the pool is over has room for at least one allocation of [Alignment] bytes. It stays
-// until the pool is closed and its last memory has come back.
+// A buffer given as Over must have room for at least one allocation of [Alignment] bytes. It stays
+// until the pool is closed and all its memory has been freed.
 //
 // NewPool blocks while the driver makes the pool and reserves its initial size.
-// [driver.ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the device
-// has completed nothing for ten seconds.
+// [driver.ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the
+// device has completed nothing for ten seconds.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
@@ -197,7 +207,8 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	defer d.native.Leave()
 	var p *Pool
 	err = d.collecting(o.Kind, o.InitialSize, func() error {
-		p = &Pool{dev: d, opt: o} // a new one each time: the driver may keep the first until it is destroyed
+		// Each try needs a new pool: the driver may keep the first one until it is destroyed.
+		p = &Pool{dev: d, opt: o}
 		switch {
 		case o.Over != nil:
 			return p.makeOver(o.Over)
@@ -216,7 +227,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	return p, nil
 }
 
-// check returns an error for options that no device can fulfil.
+// check returns an error for options that no device can satisfy.
 func (o *PoolOptions) check() error {
 	switch o.Kind {
 	case DeviceMem, HostMem, ManagedMem:
@@ -253,7 +264,7 @@ func (p *pools) remove(pool *Pool) bool {
 	return i >= 0
 }
 
-// makeNative makes a pool of the driver's. It runs on a bound thread.
+// makeNative makes a pool of the driver. It runs on a bound thread.
 func (p *Pool) makeNative() (err error) {
 	p.threshold.Store(p.opt.Threshold)
 	n := p.dev.faces.pooling
@@ -262,7 +273,7 @@ func (p *Pool) makeNative() (err error) {
 	}
 	desc := driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize, Shareable: p.opt.Shareable}
 	if canBe(desc.MaxSize) != nil {
-		desc.MaxSize = 0 // no limit is as good
+		desc.MaxSize = 0 // equivalent to no limit
 	}
 	if p.native, err = n.NewPool(desc); err != nil {
 		return err
@@ -326,7 +337,8 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 		return fmt.Errorf("the device has not freed the initial %d bytes within %v; try again when its work has ended: %w",
 			p.opt.InitialSize, reserveWithin, driver.ErrBusy)
 	}
-	if err := d.faces.pooling.TrimPool(p.native, p.opt.InitialSize); err != nil { // has the driver notice what was freed
+	// TrimPool makes the driver notice the free.
+	if err := d.faces.pooling.TrimPool(p.native, p.opt.InitialSize); err != nil {
 		return err
 	}
 	return d.faces.pooling.SetPoolAttr(p.native, driver.PoolUsedHigh, 0)
@@ -335,13 +347,13 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 // Device returns the pool's device.
 func (p *Pool) Device() *Device { return p.dev }
 
-// Options returns the options of the pool, with three changes. Portable tells whether the pool is
-// portable, even if that was not asked for. Kind and MaxSize of a pool over a buffer are the
+// Options returns the options of the pool, with three changes. Portable is set if the pool is
+// portable, even if that was not requested. Kind and MaxSize of a pool over a buffer are the
 // buffer's. A Threshold of 0 is [KeepAll].
 func (p *Pool) Options() PoolOptions { return p.opt }
 
-// onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so nobody
-// destroys it. It blocks.
+// onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so that it is
+// not destroyed. It blocks.
 func (p *Pool) onNative(op string, fn func() error) error {
 	return p.dev.native.OnBound(func() error {
 		p.life.RLock()
@@ -361,8 +373,8 @@ func (p *Pool) onNative(op string, fn func() error) error {
 	})
 }
 
-// change is onNative for properties that the runtime notes as well. One call at a time changes
-// them, so that the driver and the notes agree.
+// change is onNative for properties that the runtime also stores. Only one call at a time changes
+// them, so that the driver and the runtime agree.
 func (p *Pool) change(op string, fn func() error) error {
 	return p.onNative(op, func() error {
 		wake.Lock(context.Background(), &p.changeMu)
@@ -385,7 +397,7 @@ func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
 	return p.onNative(op, func() error { return p.dev.faces.pooling.SetPoolAttr(p.native, a, v) })
 }
 
-// open returns why a call cannot use the pool's properties, or nil.
+// open returns why the pool's properties cannot be used, or nil.
 func (p *Pool) open(op string) error {
 	if err := p.ended(); err != nil {
 		return fmt.Errorf("gpu: %s: %w", op, err)
@@ -393,7 +405,7 @@ func (p *Pool) open(op string) error {
 	return p.dev.failed()
 }
 
-// ended returns why the pool allocates nothing any more, or nil.
+// ended returns why the pool allocates no more memory, or nil.
 func (p *Pool) ended() error {
 	if p.dev == nil {
 		return errZero
@@ -405,8 +417,8 @@ func (p *Pool) ended() error {
 }
 
 // Stats returns the current figures. Freed memory of a native pool counts as used until the device
-// has done the free, and freed memory of a portable pool until the free has been issued. Stats
-// blocks while it asks the driver.
+// has done the free. Freed memory of a portable pool counts as used until the free has been issued.
+// Stats blocks while it queries the driver.
 func (p *Pool) Stats() (s PoolStats, err error) {
 	if err := p.open("statistics"); err != nil {
 		return s, err
@@ -429,7 +441,7 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 	return s, err
 }
 
-// ResetHigh sets the highest figures of [Pool.Stats] to the current ones.
+// ResetHigh sets the high-water marks of [Pool.Stats] to the current figures.
 func (p *Pool) ResetHigh() error {
 	if err := p.open("reset"); err != nil {
 		return err
@@ -457,8 +469,8 @@ func (p *Pool) Threshold() (uint64, error) {
 }
 
 // SetThreshold sets how many unused bytes the pool keeps reserved. Memory above the threshold goes
-// back to the system some time after a deallocation that has lists is done. [Pool.Trim] gives it
-// back at once.
+// back to the system some time after a deallocation with waits or signals is done. [Pool.Trim]
+// gives it back at once.
 func (p *Pool) SetThreshold(n uint64) error {
 	if err := p.open("set threshold"); err != nil {
 		return err
@@ -476,7 +488,7 @@ func (p *Pool) SetThreshold(n uint64) error {
 	return p.blocks.Maintain(n, p.order())
 }
 
-// Reuse returns when memory goes from one stream to another.
+// Reuse returns when freed memory of one stream may be reused in another.
 func (p *Pool) Reuse() (r Reuse, err error) {
 	if err := p.open("reuse"); err != nil {
 		return r, err
@@ -495,9 +507,9 @@ func (p *Pool) Reuse() (r Reuse, err error) {
 	return r, nil
 }
 
-// SetReuse sets when memory goes from one stream to another. A portable pool always does all three.
-// If [driver.Caps].PoolsByStream is set, the driver's pools never reuse memory by events. Other
-// settings are [driver.ErrUnsupported].
+// SetReuse sets when freed memory of one stream may be reused in another. A portable pool always
+// reuses it in all three cases. If [driver.Caps].PoolsByStream is set, the driver's pools never
+// reuse memory by events. The error of other settings is [driver.ErrUnsupported].
 func (p *Pool) SetReuse(r Reuse) error {
 	if err := p.open("set reuse"); err != nil {
 		return err
@@ -536,14 +548,14 @@ func (p *Pool) Trim(keep uint64) error {
 	return p.onNative("trim", func() error { return p.dev.faces.pooling.TrimPool(p.native, keep) })
 }
 
-// Access lets another device of the driver use the pool's memory, or ends that. Copies need no
-// access. Without access, the device's queues refuse every other operation on the memory. Before
-// access is taken away, operations that the device was given must be over: else the device finds
-// memory that it cannot use, and is lost.
+// Access gives another device of the driver access to the pool's memory, or ends it. Copies need no
+// access. Without access, the device's queues refuse all other operations on the memory. Before you
+// end the access, wait until the device's operations on the memory are done: otherwise the device
+// accesses memory that it cannot use, and is lost.
 //
 // Access to a portable pool covers all memory of the pool's device, as in a [Group], and cannot be
-// taken back. Taking it back is [driver.ErrUnsupported], and so is access where the hardware has no
-// way.
+// ended: trying is [driver.ErrUnsupported]. The error is the same if the hardware does not support
+// the access.
 func (p *Pool) Access(by *Device, allow bool) error {
 	if err := p.open("access"); err != nil {
 		return err
@@ -558,7 +570,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil && !allow:
 		return fmt.Errorf("gpu: access to a portable pool, once given, is not taken back: %w", driver.ErrUnsupported)
 	case p.blocks != nil && p.opt.Kind == HostMem, p.blocks == nil && p.opt.Kind == ManagedMem && allow:
-		return nil // all devices of the driver see it
+		return nil // all devices of the driver can access it
 	case p.blocks == nil && p.opt.Kind == ManagedMem:
 		return fmt.Errorf("gpu: access to managed memory, which all devices have, is not taken back: %w", driver.ErrUnsupported)
 	case p.blocks != nil:
@@ -566,7 +578,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	}
 	return p.change("access", func() error {
 		_, has := p.users.Load(by.native.Info.Index)
-		if !allow { // first: what comes from now on is refused
+		if !allow { // first, so that new operations are refused
 			p.users.Delete(by.native.Info.Index)
 		}
 		err := p.dev.faces.pooling.AccessPool(p.native, by.native.Native, allow)
@@ -580,11 +592,11 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	})
 }
 
-// Close ends the pool. It does not wait for work: allocated memory stays, and may be used, until it
-// is freed or let go of. Allocations fail with [ErrClosed] from now on, also those that were
-// submitted before and have not been issued. If the pool was the current pool, the default pool
-// becomes current. The default pool cannot be closed. Closing the device closes all pools. Closing
-// again does nothing.
+// Close closes the pool. It does not wait for work: allocated memory stays usable until it is
+// deallocated or its buffer is closed. From now on allocations fail with [ErrClosed], also those
+// that were submitted before and have not been issued. If the pool was the current pool, the
+// default pool becomes current. The default pool cannot be closed. Closing the device closes all
+// pools. Closing again does nothing.
 func (p *Pool) Close() error {
 	if p == nil || p.dev == nil {
 		return nil
@@ -599,7 +611,7 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
-	p.dev.native.AskAll() // what has used its memory may be done
+	p.dev.native.AskAll() // work that used its memory may be done
 	if p.blocks != nil {
 		p.dev.native.Reclaim(func() {
 			_, err := p.blocks.Close(p.order())
@@ -611,12 +623,12 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// sweepPools destroys the closed pools that have no memory allocated. A pool whose memory streams
-// may still use gives back what it can, and stays until the next sweep or until the device is
-// closed.
+// sweepPools destroys the closed pools that have no memory allocated. If streams may still use a
+// pool's memory, the pool gives back what it can. It stays until the next sweep or until the device
+// is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter is sweepPools, which tries again after a pause if a pool is busy.
+// sweepPoolsAfter is sweepPools, and tries again after a pause if a pool is busy.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.native.Reclaim(func() {
 		d.pools.mu.Lock()
@@ -655,7 +667,7 @@ func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	})
 }
 
-// empty reports whether no memory of the pool is allocated, as far as work has been issued.
+// empty reports whether no memory of the pool is allocated, counting issued work only.
 func (p *Pool) empty() bool {
 	if p.blocks != nil {
 		return p.blocks.Stats().Live == 0
@@ -675,7 +687,7 @@ func (p *pools) close() (errs []error) {
 			if pool.over != nil {
 				pool.over.release()
 			}
-		case pool.keeps: // it outlives the device, and others may use it
+		case pool.keeps: // the driver's default pool outlives the device, and others may use it
 			pool.traceNative()
 			if err := pool.dev.faces.pooling.TrimPool(pool.native, 0); err != nil {
 				errs = append(errs, err)

@@ -7,14 +7,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Export returns a new file that stands for the pool, for the caller to close (C: cuMemPoolExportToShareableHandle). Another process of the machine to
-// which its descriptor is sent, by os/exec or a Unix socket, imports the pool by [Device.ImportPool], and then memory of it by the handles that
-// [Buffer.Export] gives. It blocks while the driver does.
+// Export returns a new file that represents the pool (C: cuMemPoolExportToShareableHandle). The
+// caller closes it. Send the file's descriptor to another process of the machine, by os/exec or a
+// Unix socket. That process imports the pool with [Device.ImportPool], and then memory of the pool
+// with the handles that [Buffer.Export] returns. Export blocks while the driver does.
 //
-// Only a pool with [PoolOptions].Shareable can be exported, others are [ErrArgument]. Memory that is exported must have been allocated, as far as the host
-// has issued it: before that it is [ErrUnallocated]. Who imports it waits until the allocation is done, as for anything that this process gives to
-// the device: see [SharedEvent]. It must have closed the memory, and been told so, before this process deallocates it, and the device
-// must not be closed before: anything else is undefined, says CUDA.
+// Only a pool with [PoolOptions].Shareable can be exported; otherwise the error is [ErrArgument].
+// Memory can be exported once its allocation has been issued; before that the error is
+// [ErrUnallocated]. The importing process must wait until the allocation is done on the device, as
+// for any work of this process: see [SharedEvent]. The importing process must have closed the
+// memory, and been notified of the release, before this process deallocates it or closes the
+// device. Otherwise the behavior is undefined, according to CUDA.
 func (p *Pool) Export() (*os.File, error) {
 	const op = "export a pool"
 	if err := p.open(op); err != nil {
@@ -65,14 +68,18 @@ func (b *Buffer) exportPooled() (MemoryHandle, error) {
 	return h, nil
 }
 
-// An ImportedPool is another process's pool. Nothing can be allocated from it: it is there to import what that process has allocated. All
-// methods may be called concurrently. A zero ImportedPool was not imported: [ErrArgument].
+// An ImportedPool is another process's pool. Nothing can be allocated from it: it only serves to
+// import memory that the other process has allocated. All methods may be called concurrently. A
+// zero ImportedPool was not imported: using it is [ErrArgument].
 type ImportedPool struct{ p *Pool }
 
-// ImportPool imports a pool that another process of the machine has exported, by [Pool.Export], or with CUDA as a POSIX file descriptor
-// (C: cuMemPoolImportFromShareableHandle). The file stays the caller's, who may close it afterwards. It blocks while the driver does. The pool
-// may be another device's where the hardware has a way. The errors are [driver.ErrUnsupported] where the device cannot do that, as anywhere
-// but on Linux, [driver.ErrSameProcess] where the driver finds that this process has made the pool, and the driver's own for what is no pool.
+// ImportPool imports a pool of another process of the machine (C:
+// cuMemPoolImportFromShareableHandle). The process exported it with [Pool.Export], or with CUDA as
+// a POSIX file descriptor. The caller keeps the file and may close it afterwards. ImportPool blocks
+// while the driver does. The pool may be on another device if the hardware supports that. The error
+// is [driver.ErrUnsupported] if the device cannot import pools, which only Linux supports. It is
+// [driver.ErrSameProcess] if the driver finds that this process made the pool, and the driver's own
+// error if the file is not a pool.
 func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {
 	const op = "import a pool"
 	if err := d.failed(); err != nil {
@@ -100,7 +107,7 @@ func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {
 	return &ImportedPool{p}, nil
 }
 
-// Device returns the device that the pool was imported on.
+// Device returns the device on which the pool was imported.
 func (p *ImportedPool) Device() *Device {
 	if p == nil || p.p == nil {
 		return nil
@@ -108,11 +115,13 @@ func (p *ImportedPool) Device() *Device {
 	return p.p.dev
 }
 
-// Import makes a buffer of memory of the pool, which the other process has exported (C: cuMemPoolImportPointer): a handle with Pooled set. It blocks
-// while the driver does. The buffer is as one of [Device.ImportShared]: the other process must keep the memory allocated until the buffer
-// has been closed, its last use is over and the driver has taken it back; then freed is called, unless it is nil, on a goroutine of its
-// own, and is where to tell it. A handle of other memory is [ErrArgument], one whose range is not in the allocation, as far as the driver
-// tells, [ErrRange].
+// Import makes a buffer from memory of the pool that the other process has exported (C:
+// cuMemPoolImportPointer). The handle must have Pooled set. Import blocks while the driver does. As
+// with [Device.ImportShared], the other process must keep the memory allocated until the buffer has
+// been closed, its last use is over, and the driver has released it. Then freed is called, unless
+// it is nil, on a goroutine of its own. Use freed to notify the other process. A handle of other
+// memory is [ErrArgument]. A handle whose range is not in the allocation is [ErrRange], as far as
+// the driver can tell.
 func (p *ImportedPool) Import(h MemoryHandle, freed func()) (*Buffer, error) {
 	const op = "import memory of a pool"
 	d := p.Device()
@@ -150,8 +159,8 @@ func (p *ImportedPool) give(m driver.Mem) error {
 	return err
 }
 
-// Close lets go of the pool, and returns nil. Memory that was imported from it stays until it is closed. The device closes what is left. Closing
-// again does nothing.
+// Close releases the pool, and returns nil. Imported memory stays until it is closed. Closing the
+// device closes the remaining imported pools. Closing again does nothing.
 func (p *ImportedPool) Close() error {
 	if p == nil || p.p == nil {
 		return nil

@@ -13,15 +13,15 @@ import (
 const MaxValue = math.MaxUint64 - 1
 
 // A Semaphore has a value that only grows. The host and devices signal it and wait for it, in any
-// order. It can fail once, and then stays failed: every wait returns the failure, also for values that
-// had been reached.
+// order. It can fail once, and then stays failed. Then every wait returns the failure, even for
+// values that had been reached.
 //
-// A wait for a value is over once that value or a higher one is reached. Work that nothing orders may
-// signal several values of one semaphore and end in any order. Then a wait for a lower value may end
-// before the work that signals it has ended.
+// A wait for a value is over once that value or a higher one is reached. Unordered work may signal
+// several values of one semaphore and end in any order. Then a wait for a lower value may end
+// before the work that signals that value has ended.
 //
-// A semaphore belongs to no device, orders work across all of them and may outlive them. Make one with
-// [NewSemaphore]. All methods may be called concurrently.
+// A semaphore belongs to no device, orders work across all of them and may outlive them. Make one
+// with [NewSemaphore]. All methods may be called concurrently.
 type Semaphore struct {
 	sema sema.Semaphore // the only field: see outer
 }
@@ -35,19 +35,20 @@ type Point struct {
 // At returns the point of the semaphore at a value.
 func (s *Semaphore) At(value uint64) Point { return Point{s, value} }
 
-// inner returns the point for the engine.
+// inner returns the engine's form of the point.
 func (p Point) inner() sema.Point { return sema.Point{Semaphore: &p.Semaphore.sema, Value: p.Value} }
 
-// inner returns points for the engine. It copies and allocates nothing: a Point is a pointer and a
-// value, and a pointer to a Semaphore points to its only field as well.
+// inner returns the engine's form of the points. It copies and allocates nothing: a Point is a
+// pointer and a value, and a pointer to a Semaphore also points to its only field.
 func inner(points []Point) []sema.Point {
 	return unsafe.Slice((*sema.Point)(unsafe.Pointer(unsafe.SliceData(points))), len(points))
 }
 
-// outer returns a semaphore of the engine for the program. A Semaphore has no other field.
+// outer returns the program's form of an engine semaphore. This works because a Semaphore has no
+// other field.
 func outer(s *sema.Semaphore) *Semaphore { return (*Semaphore)(unsafe.Pointer(s)) }
 
-// NewSemaphore makes a semaphore that has reached a value already.
+// NewSemaphore makes a semaphore whose value is initial.
 func NewSemaphore(initial uint64) (*Semaphore, error) {
 	if initial > MaxValue {
 		return nil, argument("semaphore", "initial value %d is above %d", initial, uint64(MaxValue))
@@ -59,8 +60,8 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 	return s, nil
 }
 
-// Query returns the value reached and the failure, if the semaphore has failed. It never blocks. If a
-// device may have reached a value that the host does not know of yet, Query asks the device.
+// Query returns the value reached and the failure, if the semaphore has failed. It never blocks. If
+// a device may have reached a value that the host does not know of yet, Query polls the device.
 func (s *Semaphore) Query() (uint64, error) {
 	if s == nil {
 		return 0, errNoSemaphore
@@ -72,9 +73,9 @@ func (s *Semaphore) Query() (uint64, error) {
 	return v, nil
 }
 
-// Signal sets the value from the host and releases what waits for it. A value that is not above the
-// present one is refused with [ErrValue], a failed semaphore with its failure. Neither changes
-// anything.
+// Signal sets the value from the host and releases everything that waits for it. If the value is
+// not above the present one, the error is [ErrValue]. If the semaphore has failed, the error is its
+// failure. Neither error changes anything.
 func (s *Semaphore) Signal(value uint64) error {
 	if s == nil {
 		return errNoSemaphore
@@ -109,9 +110,9 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 	return list, nil
 }
 
-// SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. It stops at
-// the first that cannot be signalled and returns its error. Those before it are signalled, those after
-// it are not. Functions that this releases are called when all are signalled.
+// SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. It stops
+// at the first point that cannot be signalled and returns its error. Points before it are
+// signalled, points after it are not. Functions that this releases are called after all signals.
 func SignalAll(points ...Point) error {
 	var released sema.List
 	defer func() { sema.ReleaseFromHost(released.First()) }()
@@ -128,8 +129,8 @@ func SignalAll(points ...Point) error {
 	return nil
 }
 
-// FailAll makes semaphores fail with err, one after the other. Those that have failed before keep their
-// failure. It skips nil.
+// FailAll makes semaphores fail with err, one after the other. Semaphores that have failed before
+// keep their failure. Nil semaphores are skipped.
 func FailAll(err error, semaphores ...*Semaphore) {
 	var released sema.List
 	for _, s := range semaphores {
@@ -140,17 +141,17 @@ func FailAll(err error, semaphores ...*Semaphore) {
 	sema.ReleaseFromHost(released.First())
 }
 
-// Fail makes the semaphore fail with err, for good, and releases everything that waits for it, with
-// err. The first failure stands; Fail drops a later one. Work that waits for the semaphore and has been
-// issued runs all the same.
+// Fail makes the semaphore fail with err, for good. Everything that waits for it is released with
+// err. If the semaphore has already failed, it keeps its first failure. Work that waits for the
+// semaphore and has been issued still runs.
 func (s *Semaphore) Fail(err error) {
 	if s != nil {
 		sema.ReleaseFromHost(s.fail(err))
 	}
 }
 
-// fail makes the semaphore fail for a reason of the program's, and returns the timepoints that this
-// releases.
+// fail makes the semaphore fail for a reason that the program gave, and returns the timepoints that
+// this releases.
 func (s *Semaphore) fail(err error) *sema.Timepoint {
 	if err == nil {
 		err = fmt.Errorf("gpu: semaphore failed without a reason: %w", ErrArgument)
@@ -161,9 +162,9 @@ func (s *Semaphore) fail(err error) *sema.Timepoint {
 	return s.sema.Fail(err)
 }
 
-// Close destroys the semaphore: what still waits for it fails with [ErrClosed]. Closing twice is fine,
-// and so is never closing: a semaphore holds nothing but memory. Work in flight that was to signal it
-// goes on. Memory of a pool that such work uses is freed when the work is over, also if it is
+// Close destroys the semaphore. Pending waits fail with [ErrClosed]. Closing twice is fine, and so
+// is never closing, since a semaphore holds only memory. Work in flight that was to signal it
+// continues. Pool memory that such work uses is freed when the work is over, even if it is
 // deallocated before: see [Queue.Dealloca].
 func (s *Semaphore) Close() error {
 	if s != nil && s.sema.Failed() == nil {
@@ -172,8 +173,7 @@ func (s *Semaphore) Close() error {
 	return nil
 }
 
-// SetName gives the semaphore a name, by which errors and [Device.Parked] mention it. An empty name
-// removes it.
+// SetName gives the semaphore a name for errors and [Device.Parked]. An empty name removes it.
 func (s *Semaphore) SetName(name string) {
 	if s == nil {
 		return
@@ -182,7 +182,7 @@ func (s *Semaphore) SetName(name string) {
 	renamed(&s.sema)
 }
 
-// String returns how the semaphore is mentioned: semaphore "name", or "a semaphore" if it has no name.
+// String returns semaphore "name", or "a semaphore" if it has no name.
 func (s *Semaphore) String() string {
 	if s == nil {
 		return "no semaphore"
@@ -190,10 +190,10 @@ func (s *Semaphore) String() string {
 	return s.sema.String()
 }
 
-// Wait waits until the value is reached, the semaphore fails, or the context ends. If the context has
-// ended already, Wait asks the device once, and reports a value that is reached, or a failure, all the
-// same. The error of a context that ends also says how far the semaphore is and what will signal it.
-// [errors.Is] finds the context's own error in it, and its cause.
+// Wait waits until the value is reached, the semaphore fails, or the context ends. If the context
+// has already ended, Wait still polls the device once, and reports a reached value or a failure if
+// there is one. If the context ends, the error also describes the semaphore's value and the work
+// that will signal it. [errors.Is] finds the context's error in it, and its cause.
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	if s == nil {
 		return errNoSemaphore
@@ -206,17 +206,17 @@ func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	return err
 }
 
-// WaitAll waits until all points are reached or one semaphore has failed, with its failure, or the
-// context ends, with its error, as of [Semaphore.Wait]. A point above [MaxValue] is [ErrArgument]. No
-// points are reached at once.
+// WaitAll waits until all points are reached, one semaphore has failed, or the context ends. It
+// returns the failure, or the context's error as in [Semaphore.Wait]. A point above [MaxValue] is
+// [ErrArgument]. Without points it returns at once.
 func WaitAll(ctx context.Context, points ...Point) error {
 	_, err := wait(ctx, points, true)
 	return err
 }
 
-// WaitAny waits until one of the points is reached or one semaphore has failed, and returns the index
-// of a point that is reached. A failure goes before a point that is reached, whatever their order. No
-// points are reached at once, as -1.
+// WaitAny waits until one of the points is reached or one semaphore has failed, and returns the
+// index of a reached point. A failure takes precedence over a reached point, whatever their order.
+// Without points it returns -1 at once.
 func WaitAny(ctx context.Context, points ...Point) (int, error) { return wait(ctx, points, false) }
 
 func wait(ctx context.Context, points []Point, all bool) (index int, err error) {
@@ -239,7 +239,7 @@ func wait(ctx context.Context, points []Point, all bool) (index int, err error) 
 	return waitUntil(ctx, points, all)
 }
 
-// waitUntil is wait for valid points.
+// waitUntil is wait for points that have been checked.
 func waitUntil(ctx context.Context, points []Point, all bool) (index int, err error) {
 	if index, err = sema.Wait(ctx, inner(points), all); err != nil {
 		err = waitError(ctx, inner(points), err)
@@ -247,7 +247,7 @@ func waitUntil(ctx context.Context, points []Point, all bool) (index int, err er
 	return index, err
 }
 
-// waitError returns the error of a wait for the program.
+// waitError converts the error of a wait for the program.
 func waitError(ctx context.Context, points []sema.Point, err error) error {
 	if err == sema.ErrEnded {
 		return waitEnded(ctx, points)
@@ -255,10 +255,11 @@ func waitError(ctx context.Context, points []sema.Point, err error) error {
 	return received(err)
 }
 
-// WaitIssued waits until a device has been given the work that will signal a value or a higher one,
-// until the value is reached, the semaphore fails, or the context ends. The errors are those of
-// [Semaphore.Wait]. It says nothing about when that work is done. It is for what must not happen
-// before: to tell another process that an event is recorded ([Queue.RecordEvent]).
+// WaitIssued waits until a device has been given the work that will signal the value or a higher
+// one. It also returns when the value is reached, the semaphore fails, or the context ends. The
+// errors are those of [Semaphore.Wait]. It does not say when the work is done. Use it before an
+// action that requires issued work, such as telling another process that an event is recorded
+// ([Queue.RecordEvent]).
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	switch {
 	case s == nil:
@@ -274,13 +275,14 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	return nil
 }
 
-// OnReached calls a function once, when the value is reached, with nil, or when the semaphore fails,
-// with the failure. If that is so already, OnReached itself calls it, with no lock held. Otherwise, a
-// call that signals, fails or closes the semaphore calls it, by value and then by age, when all else
-// that this releases is under way. A function that panics or ends the goroutine keeps no other from
-// being called. What work on a device releases, and host calls, is called on goroutines of its own, in
-// no order. The function returned takes the request back, and reports whether it was in time. A nil
-// function is no request.
+// OnReached registers a function to be called once: with nil when the value is reached, or with the
+// failure when the semaphore fails. If that has already happened, OnReached itself calls the
+// function, with no lock held. Otherwise, the call that signals, fails or closes the semaphore
+// calls it. It calls functions by value and then by age, after everything else that it releases is
+// under way. A function that panics or ends its goroutine does not keep others from being called.
+// Functions that device work or host calls release are called on goroutines of their own, in no
+// order. The returned cancel unregisters the function, and reports whether it was in time. A nil
+// function is ignored.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	if fn == nil {
 		return sema.TooLate
@@ -293,14 +295,14 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return s.sema.OnReached(value, func(err error) { fn(received(err)) })
 }
 
-// A link waits for a point and signals another one.
+// A link waits for a point and signals another point.
 type link struct {
 	at sema.Timepoint
 	to Point
 }
 
-// Link has target signalled with to when s reaches from, and failed when s fails. The function returned
-// takes the link back, and reports whether it was in time. No target is no link.
+// Link signals target with to when s reaches from, and fails target when s fails. The returned
+// unlink removes the link, and reports whether it was in time. Without a target it does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate
@@ -322,7 +324,8 @@ func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func
 	return sema.TooLate
 }
 
-// pass signals the link's target, or fails it with err, and returns the timepoints that this releases.
+// pass signals the link's target, or fails it with err, and returns the timepoints that this
+// releases.
 func (l *link) pass(err error) *sema.Timepoint {
 	if err == nil {
 		var list *sema.Timepoint
@@ -333,7 +336,7 @@ func (l *link) pass(err error) *sema.Timepoint {
 	return l.to.Semaphore.sema.Fail(err)
 }
 
-// Resolved, with IssueHere and HandOver, makes a link a [sema.Waiter]. There is nothing to issue.
+// Resolved, IssueHere and HandOver make a link a [sema.Waiter]. A link has no work to issue.
 func (l *link) Resolved(err error) (ready bool, more *sema.Timepoint) { return false, l.pass(err) }
 
 func (l *link) IssueHere() bool          { return false }

@@ -9,47 +9,59 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A SharedEvent is a native event that others use as well: other processes of the machine, or code of this one that works with the driver's
-// own API. It orders their work and the runtime's without the host waiting for a device. The runtime records it ([Queue.RecordEvent]) and
-// waits for it ([Queue.WaitEvent]), and so may the others. Points of semaphores are for the runtime alone: to hand one on, record an event
-// behind it; to take in what others have recorded, have an operation that waits for the event signal a point.
+// A SharedEvent is a native event that other code uses as well: other processes of the machine, or
+// code of this process that uses the driver's own API. It orders their work and the runtime's
+// without blocking the host. Both the runtime and the other code may record the event and wait for
+// it. The runtime does so with [Queue.RecordEvent] and [Queue.WaitEvent]. Points of semaphores are
+// for the runtime alone. To export a point, record an event behind it. To import the other code's
+// record, submit an operation that waits for the event and signals a point.
 //
-// For other processes, one makes it ([Device.NewSharedEvent]) and exports it, and others import it ([Device.ImportSharedEvent]). For code of
-// this process the runtime makes it ([Device.NewEvent]), or the code does ([Device.AdoptEvent]); [SharedEvent.Native] is what that code uses.
+// For other processes, one process makes the event ([Device.NewSharedEvent]) and exports it, and
+// others import it ([Device.ImportSharedEvent]). For code of this process, the runtime makes the
+// event ([Device.NewEvent]), or the code does ([Device.AdoptEvent]). The code uses
+// [SharedEvent.Native].
 //
-// A wait is for the last record, of whomever, that was issued before the wait was; if there is none it is for nothing. So both sides
-// have to tell each other, other processes by a pipe, say: who records waits until the record is issued ([Semaphore.WaitIssued]), and then
-// tells who is to wait; who waits tells, when the wait is issued, that the event may be recorded anew. Where a device cannot record an event
-// anew before that is over ([driver.Caps].RerecordEvents) both must have been reached instead. A call of the driver's own API, such as
-// cuEventRecord, has issued what it does when it returns. An event that was recorded in a stream that somebody captures must not be waited for.
+// A wait is for the last record that was issued before the wait was issued, by either side. Without
+// a record it waits for nothing. So both sides must notify each other, for example by a pipe
+// between processes. The recorder waits until the record is issued ([Semaphore.WaitIssued]), and
+// then notifies the waiter. The waiter, when its wait is issued, notifies the recorder that the
+// event may be recorded again. If the device cannot record a pending event again
+// ([driver.Caps].RerecordEvents), the record and the wait must be complete instead of issued. A
+// call of the driver's own API, such as cuEventRecord, has issued its work when it returns. Do not
+// wait for an event that was recorded in a stream under capture.
 //
-// The process that has made it must keep it until the others have given theirs back: to use an event that its process has destroyed is
-// undefined, says CUDA. If a process ends before its record is complete a wait for that may never be over. Then nobody hangs but
-// what comes behind the wait on the same queue's stream: fail the semaphore that it signals ([Semaphore.Fail]), and close the device,
-// which gives it up after ten seconds ([CloseError]). Let waits for others have a queue of their own.
+// The process that made the event must keep it until the others have released theirs. According to
+// CUDA, using an event whose process has destroyed it is undefined. If a process ends before its
+// record is complete, a wait for the record may never end. This blocks only the work behind the
+// wait in the same queue's stream. To recover, fail the semaphore that the wait signals
+// ([Semaphore.Fail]), and close the device. Close gives up after ten seconds ([CloseError]). Use a
+// separate queue for such waits.
 //
-// All methods may be called concurrently. A zero SharedEvent was neither made nor imported: [ErrArgument].
+// All methods may be called concurrently. A zero SharedEvent was neither made nor imported: using
+// it is [ErrArgument].
 type SharedEvent struct {
 	dev     *Device
 	h       driver.Event
 	from    eventOrigin
-	freed   func() // to be called when it is given back
+	freed   func() // called when the event has been given back
 	refs    atomic.Int32
 	closed  atomic.Bool
-	awaited atomic.Bool // it was closed, and freed is to be called: counted in the Short of engine.Device
+	awaited atomic.Bool // closed, and freed is to be called; counted in engine.Device.Short
 }
 
-// An eventOrigin says where a shared event comes from, and so who else can have it, and what becomes of it.
+// An eventOrigin says where a shared event comes from, and so who else can use it and who destroys
+// it.
 type eventOrigin uint8
 
 const (
 	forProcesses eventOrigin = iota // made for other processes, or by one; the driver takes it back
-	forProcess                      // made for this process alone; likewise
-	ofOthers                        // somebody else destroys it
+	forProcess                      // made for this process alone; the driver takes it back
+	ofOthers                        // made and destroyed by other code
 )
 
-// NewSharedEvent makes an event for other processes (C: cuEventCreate with CU_EVENT_INTERPROCESS). It blocks while the driver does. Where
-// the device cannot do that, as with HIP, whose events of this kind cannot be relied on, the error is [driver.ErrUnsupported].
+// NewSharedEvent makes an event for other processes (C: cuEventCreate with CU_EVENT_INTERPROCESS).
+// It blocks while the driver does. If the device does not support this, the error is
+// [driver.ErrUnsupported]. HIP does not, because its events of this kind are unreliable.
 func (d *Device) NewSharedEvent() (*SharedEvent, error) {
 	const op = "make a shared event"
 	if err := d.canShareEvents(op); err != nil {
@@ -58,9 +70,11 @@ func (d *Device) NewSharedEvent() (*SharedEvent, error) {
 	return d.sharedEvent(op, forProcesses, nil, func() (driver.Event, error) { return d.faces.ipcEvents.NewIPCEvent() })
 }
 
-// ImportSharedEvent returns an event of another process (C: cuIpcOpenEventHandle), on the device that the other one has made it on. It
-// blocks while the driver does. The other process must keep the event until this one has been closed, its last use is over and the driver
-// has taken it back: then freed is called, unless it is nil, on a goroutine of its own. The errors are those of [Device.ImportShared].
+// ImportSharedEvent returns an event of another process (C: cuIpcOpenEventHandle). The device must
+// be the one on which the other process made it. It blocks while the driver does. The other process
+// must keep the event until this one has been closed, its last use is over, and the driver has
+// released it. Then freed is called, unless it is nil, on a goroutine of its own. The errors are
+// those of [Device.ImportShared].
 func (d *Device) ImportSharedEvent(h EventHandle, freed func()) (*SharedEvent, error) {
 	const op = "import a shared event"
 	if err := d.failed(); err != nil {
@@ -75,7 +89,7 @@ func (d *Device) ImportSharedEvent(h EventHandle, freed func()) (*SharedEvent, e
 	return d.sharedEvent(op, forProcesses, freed, func() (driver.Event, error) { return d.faces.ipcEvents.OpenEvent(h.Handle) })
 }
 
-// canShareEvents returns an error where processes cannot share events.
+// canShareEvents returns an error if processes cannot share events.
 func (d *Device) canShareEvents(op string) error {
 	if err := d.failed(); err != nil || d.faces.ipcEvents != nil {
 		return err
@@ -83,8 +97,9 @@ func (d *Device) canShareEvents(op string) error {
 	return fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 }
 
-// NewEvent makes an event for code of this process that works with the driver's own API (C: cuEventCreate with CU_EVENT_DISABLE_TIMING),
-// which every device can, or for launches to record ([Grid].Begun). It cannot be exported. It blocks while the driver does.
+// NewEvent makes an event for code of this process that uses the driver's own API (C: cuEventCreate
+// with CU_EVENT_DISABLE_TIMING), or for launches to record ([Grid].Begun). Every device supports
+// it. The event cannot be exported. NewEvent blocks while the driver does.
 func (d *Device) NewEvent() (*SharedEvent, error) {
 	const op = "make an event"
 	if err := d.failed(); err != nil {
@@ -93,10 +108,12 @@ func (d *Device) NewEvent() (*SharedEvent, error) {
 	return d.sharedEvent(op, forProcess, nil, d.native.Native.NewEvent)
 }
 
-// AdoptEvent returns an event that the program has made by calls of the driver's own API, on the same device (C: CUevent, hipEvent_t). It is
-// not destroyed: it stays the caller's, who must keep it until this one has been closed and its last use is over. Then freed is called,
-// unless it is nil, on a goroutine of its own. No event is [ErrArgument]; that the number is an event nobody can check. Where the driver
-// gives no access to what it has ([driver.Caps].Native) the error is [driver.ErrUnsupported].
+// AdoptEvent returns an event that the program made with the driver's own API on the same device
+// (C: CUevent, hipEvent_t). The caller keeps ownership and must keep the event until this one has
+// been closed and its last use is over. Then freed is called, unless it is nil, on a goroutine of
+// its own. A zero event is [ErrArgument]. Whether the number is an event cannot be checked. If the
+// driver gives no access to its objects ([driver.Caps].Native), the error is
+// [driver.ErrUnsupported].
 func (d *Device) AdoptEvent(event driver.Event, freed func()) (*SharedEvent, error) {
 	const op = "adopt an event"
 	switch err := d.failed(); {
@@ -110,7 +127,7 @@ func (d *Device) AdoptEvent(event driver.Event, freed func()) (*SharedEvent, err
 	return d.sharedEvent(op, ofOthers, freed, func() (driver.Event, error) { return event, nil })
 }
 
-// sharedEvent makes what a native event is for.
+// sharedEvent makes a SharedEvent of the native event that native returns.
 func (d *Device) sharedEvent(op string, from eventOrigin, freed func(), native func() (driver.Event, error)) (*SharedEvent, error) {
 	e := &SharedEvent{dev: d, from: from, freed: freed}
 	e.refs.Store(1)
@@ -129,8 +146,9 @@ func (d *Device) sharedEvent(op string, from eventOrigin, freed func(), native f
 	return e, nil
 }
 
-// Native returns the event as the driver knows it, for code that records it, or waits for it, by the driver's own API: packages cudadriver and
-// hipdriver turn it into a handle of CUDA or HIP (Event). It is good until the event has been closed. Of a zero event it is 0.
+// Native returns the driver's event, for code that records it or waits for it with the driver's own
+// API. Packages cudadriver and hipdriver convert it to a handle of CUDA or HIP (Event). It is valid
+// until the event has been closed. For a zero SharedEvent it is 0.
 func (e *SharedEvent) Native() driver.Event {
 	if e == nil {
 		return 0
@@ -138,7 +156,7 @@ func (e *SharedEvent) Native() driver.Event {
 	return e.h
 }
 
-// Device returns the event's device, on whose queues it can be used.
+// Device returns the event's device. Its queues can use the event.
 func (e *SharedEvent) Device() *Device {
 	if e == nil {
 		return nil
@@ -146,8 +164,9 @@ func (e *SharedEvent) Device() *Device {
 	return e.dev
 }
 
-// Export names the event for other processes (C: cuIpcGetEventHandle). It blocks while the driver does. One that was imported is for its own
-// process to export; what [Device.NewSharedEvent] has not made is [ErrArgument].
+// Export returns a handle of the event for other processes (C: cuIpcGetEventHandle). It blocks
+// while the driver does. Only the process that made an event should export it, not one that
+// imported it. An event that [Device.NewSharedEvent] did not make is [ErrArgument].
 func (e *SharedEvent) Export() (EventHandle, error) {
 	const op = "export a shared event"
 	if err := e.hold(); err != nil {
@@ -173,10 +192,11 @@ func (e *SharedEvent) Export() (EventHandle, error) {
 	return h, nil
 }
 
-// Close lets go of the event, and returns nil; operations that are under way still use it. Closing again does nothing.
+// Close releases the event, and returns nil. Operations in flight still use it. Closing again does
+// nothing.
 func (e *SharedEvent) Close() error {
 	if e != nil && e.dev != nil && e.closed.CompareAndSwap(false, true) {
-		if e.freed != nil { // its owner waits until no work uses it
+		if e.freed != nil { // the event's owner waits until no work uses it
 			e.awaited.Store(true)
 			e.dev.native.Short.Add(1)
 			e.dev.native.AskAll()
@@ -206,7 +226,8 @@ func (e *SharedEvent) release() {
 	}
 	d.native.Reclaim(func() {
 		err := e.giveBack()
-		if errors.Is(err, driver.ErrBusy) { // somebody's stream waits for it: Device.Close gives it back
+		// Another stream waits for the event: Device.Close gives it back.
+		if errors.Is(err, driver.ErrBusy) {
 			return
 		}
 		d.mu.Lock()
@@ -217,7 +238,7 @@ func (e *SharedEvent) release() {
 	})
 }
 
-// giveBack gives the event back to the driver, unless it is somebody else's. It runs on a bound thread.
+// giveBack destroys the event, unless other code owns it. It runs on a bound thread.
 func (e *SharedEvent) giveBack() error {
 	if e.from == ofOthers {
 		return nil
@@ -225,25 +246,31 @@ func (e *SharedEvent) giveBack() error {
 	return e.dev.native.Native.DestroyEvent(e.h)
 }
 
-// over tells whose event it is that it is not used any more.
+// over notifies the event's owner that the event is no longer used.
 func (e *SharedEvent) over() {
 	if e.freed != nil {
 		go e.freed()
 	}
 }
 
-// RecordEvent records a shared event of the queue's device behind what the operation waits for, and behind all that the queue's native
-// stream has been given before: waits for the event that are issued from then on, by whomever, wait for that. [Semaphore.WaitIssued] of
-// a point that it signals tells when that is. Its signals are reached when the record is complete.
+// RecordEvent records a shared event of the queue's device. The record is behind the operation's
+// waits and behind everything that the queue's native stream was given before. Waits for the event
+// that are issued later, by any code, wait for all of this. To learn when the record is issued,
+// call [Semaphore.WaitIssued] for a point that the operation signals. The signals are reached when
+// the record is complete.
 func (q *Queue) RecordEvent(o Order, e *SharedEvent) error {
 	return q.withEvent(o, e, work.EventRecord)
 }
 
-// WaitEvent waits for the last record of a shared event of the queue's device, as it is when the operation is issued: in the call if what
-// it waits for is issued, else later; [Semaphore.WaitIssued] of a point that it signals tells. What comes after the operation comes
-// after the work behind which the event was recorded, and so does all that the queue's native stream is given later. As with
-// [Queue.WaitValue], what is let go of meanwhile is given back when the wait is over. If the other process was killed before its work was
-// done that may be never: the device's other queues go on, and Close gives the wait up ([CloseError]) and leaves to the driver what the device has.
+// WaitEvent waits for the last record of a shared event of the queue's device. This is the last
+// record at the time when the operation is issued. The call issues the operation if all its waits
+// have been issued; otherwise the runtime issues it later. To learn when, call
+// [Semaphore.WaitIssued] for a point that it signals. Work after the operation runs after the work
+// behind which the event was recorded, and so does all later work of the queue's native stream. As
+// with [Queue.WaitValue], resources that are released meanwhile are given back when the wait is
+// over. If the other process was killed before its work was done, the wait may never end. The
+// device's other queues then continue. Close gives up the wait ([CloseError]) and leaves the
+// device's resources to the driver.
 func (q *Queue) WaitEvent(o Order, e *SharedEvent) error {
 	return q.withEvent(o, e, work.EventWait)
 }
@@ -256,7 +283,8 @@ func (q *Queue) withEvent(o Order, e *SharedEvent, kind work.Kind) error {
 		return argument(kind.String(), "the event is of device %s, and the queue of %s", e.dev.native.Info.Name, q.dev.native.Info.Name)
 	}
 	err := e.hold()
-	if err != nil && q.dev.failed() == nil { // else the submission fails, whatever it is given
+	// On a device that has failed the submission fails, with or without a valid event.
+	if err != nil && q.dev.failed() == nil {
 		return fmt.Errorf("gpu: %s: %w", kind, err)
 	}
 	s := q.get(kind)

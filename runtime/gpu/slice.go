@@ -10,20 +10,23 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Slice is elements of a type in a device's memory: a range of a buffer that knows what it has. It is a small value, to be copied and
-// compared, and holds nothing: the memory is its buffer's, which [Slice.Close] closes, or [Slice.Dealloca] deallocates.
+// A Slice is a typed range of device memory: elements of type T in a buffer. It is a small value
+// that can be copied and compared. It holds no reference: the memory belongs to its buffer, which
+// [Slice.Close] closes or [Slice.Dealloca] deallocates.
 //
-// T means the same to the host and to kernels: it is a number of a fixed size, or an array or struct of numbers. The zero Slice has no
-// buffer: to use it is [ErrArgument].
+// T must mean the same to the host and to kernels: it is a number of a fixed size, or an array or
+// struct of such numbers. The zero Slice has no buffer: using it is [ErrArgument].
 type Slice[T any] struct {
-	_ [0]*T // keeps one from being converted to another
+	_ [0]*T // prevents conversion to another Slice type
 	r Range
 }
 
-// outside is where elements are that are not in the slice that they were taken from: in no buffer.
+// outside is the offset and size of elements that are not in the slice from which they were taken.
+// It lies outside every buffer.
 const outside = math.MaxUint64
 
-// AllocSlice allocates memory of a kind, as [Device.Alloc] does, for n elements. What they are at first is undefined.
+// AllocSlice allocates memory of a kind for n elements, as [Device.Alloc] does. Their initial
+// values are undefined.
 func AllocSlice[T any](d *Device, kind MemKind, n int) (Slice[T], error) {
 	size, err := sizeOf[T]("allocate", n)
 	if err != nil {
@@ -36,8 +39,8 @@ func AllocSlice[T any](d *Device, kind MemKind, n int) (Slice[T], error) {
 	return Slice[T]{r: Range{b, 0, size}}, nil
 }
 
-// AllocaSlice allocates memory for n elements from a pool, or from the device's current pool if that is nil, in the order of a stream's
-// work, as [Stream.Alloca] does.
+// AllocaSlice allocates memory for n elements from a pool in the order of a stream's work, as
+// [Stream.Alloca] does. If p is nil, it uses the device's current pool.
 func AllocaSlice[T any](s *Stream, p *Pool, n int) (Slice[T], error) {
 	size, err := sizeOf[T]("alloca", n)
 	if err != nil {
@@ -50,8 +53,9 @@ func AllocaSlice[T any](s *Stream, p *Pool, n int) (Slice[T], error) {
 	return Slice[T]{r: Range{b, 0, size}}, nil
 }
 
-// SliceOf returns a range of a buffer as elements. The range is inside the buffer, has a whole number of them, and begins at an address
-// where T may be. The buffer may be of a pool, or of a [CommandBuffer.Binding] or [CommandBuffer.Alloca].
+// SliceOf returns a range of a buffer as elements. The range must lie inside the buffer, hold a
+// whole number of elements, and begin at an address aligned for T. The buffer may be from a pool,
+// or from [CommandBuffer.Binding] or [CommandBuffer.Alloca].
 func SliceOf[T any](r Range) (Slice[T], error) {
 	size, err := sizeOf[T]("slice", 1)
 	if err != nil {
@@ -66,7 +70,7 @@ func SliceOf[T any](r Range) (Slice[T], error) {
 	switch {
 	case err != nil:
 		return Slice[T]{}, err
-	case r.Size > math.MaxInt64: // all of a binding, say
+	case r.Size > math.MaxInt64: // for example all of a binding
 		return Slice[T]{}, argument("slice", "%d bytes: name as many as are used", r.Size)
 	case r.Size%size != 0:
 		return Slice[T]{}, argument("slice", "%d bytes are no whole number of elements: a %v has %d", r.Size, t, size)
@@ -76,7 +80,7 @@ func SliceOf[T any](r Range) (Slice[T], error) {
 	return Slice[T]{r: r}, nil
 }
 
-// sizeOf returns how many bytes n elements have.
+// sizeOf returns the size of n elements in bytes.
 func sizeOf[T any](op string, n int) (uint64, error) {
 	t := reflect.TypeFor[T]()
 	size := uint64(t.Size())
@@ -111,11 +115,11 @@ func (s Slice[T]) Len() int {
 	return int(s.r.Size / s.elemSize())
 }
 
-// Range returns where the elements are, for operations that take that.
+// Range returns the elements as a Range, for operations that take one.
 func (s Slice[T]) Range() Range { return s.r }
 
-// Slice returns the elements from number i up to number j, without that one. If s does not have them, what is returned has no elements,
-// and any use of it is [ErrRange].
+// Slice returns the elements from index i up to, but not including, index j. If s does not have
+// them, the result has no elements, and any use of it is [ErrRange].
 func (s Slice[T]) Slice(i, j int) Slice[T] {
 	if i < 0 || j < i || j > s.Len() || s.r.Size == outside {
 		return Slice[T]{r: Range{s.r.Buffer, outside, outside}}
@@ -124,7 +128,8 @@ func (s Slice[T]) Slice(i, j int) Slice[T] {
 	return Slice[T]{r: Range{s.r.Buffer, s.r.Offset + uint64(i)*size, uint64(j-i) * size}}
 }
 
-// Host returns the elements as the host sees them, or nil if it does not. They are there for as long as what [Buffer.Bytes] returns.
+// Host returns the elements as the host sees them, or nil if the host cannot access them. They are
+// valid as long as the result of [Buffer.Bytes].
 func (s Slice[T]) Host() []T {
 	if s.r.Buffer == nil {
 		return nil
@@ -135,33 +140,38 @@ func (s Slice[T]) Host() []T {
 	}
 	first := unsafe.Pointer(unsafe.SliceData(all[s.r.Offset:]))
 	var zero T
-	if uintptr(first)%unsafe.Alignof(zero) != 0 { // in memory of the program's that devices see elsewhere
+	// The program's own memory may be aligned differently at its host address.
+	if uintptr(first)%unsafe.Alignof(zero) != 0 {
 		return nil
 	}
 	return unsafe.Slice((*T)(first), n)
 }
 
-// Close closes the buffer, of which the slice may be a part: see [Buffer.Close].
+// Close closes the buffer, even if the slice is only a part of it: see [Buffer.Close].
 func (s Slice[T]) Close() error { return s.r.Buffer.Close() }
 
-// Dealloca deallocates the buffer, of which the slice may be a part, in the order of a stream's work: see [Stream.Dealloca].
+// Dealloca deallocates the buffer, even if the slice is only a part of it, in the order of a
+// stream's work: see [Stream.Dealloca].
 func (s Slice[T]) Dealloca(st *Stream) error { return st.Dealloca(s.r.Buffer) }
 
-// UploadCopy writes elements of the host's, which are copied by the call and as many as the slice has. See [Stream.UploadCopy].
+// UploadCopy writes elements from the host. src must have as many as the slice. The call copies
+// them. See [Stream.UploadCopy].
 func (s Slice[T]) UploadCopy(st *Stream, src []T) error { return st.UploadCopy(s.r, BytesOf(src)) }
 
-// Upload writes elements of the host's, which are left alone until that is done and as many as the slice has. See [Stream.Upload].
+// Upload writes elements from the host. src must have as many as the slice. Leave src alone until
+// the operation is done. See [Stream.Upload].
 func (s Slice[T]) Upload(st *Stream, src []T) error { return st.Upload(s.r, BytesOf(src)) }
 
-// Download reads the elements into memory of the host's, which is left alone until that is done and for as many as the slice has.
-// See [Stream.Download].
+// Download reads the elements into host memory. dst must have as many as the slice. Leave dst alone
+// until the operation is done. See [Stream.Download].
 func (s Slice[T]) Download(st *Stream, dst []T) error { return st.Download(BytesOf(dst), s.r) }
 
-// CopyFrom copies as many elements as the slice has. See [Stream.Copy].
+// CopyFrom copies elements from src, which must have as many as the slice. See [Stream.Copy].
 func (s Slice[T]) CopyFrom(st *Stream, src Slice[T]) error { return st.Copy(s.r, src.r) }
 
-// Fill makes each element v. Devices repeat 1, 2, 4 or 8 bytes: of larger elements, it takes those that are a repetition of so many
-// bytes, as zero is, and others are [ErrArgument]. See [Stream.Fill].
+// Fill sets each element to v. Devices repeat patterns of 1, 2, 4 or 8 bytes. A larger element must
+// itself be a repetition of such a pattern, as zero is; otherwise the error is [ErrArgument]. See
+// [Stream.Fill].
 func (s Slice[T]) Fill(st *Stream, v T) error {
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v))
 	n := len(all)
@@ -175,13 +185,13 @@ func (s Slice[T]) Fill(st *Stream, v T) error {
 	return st.Fill(s.r, all[:n])
 }
 
-// repeats reports whether bytes are the first n of them again and again.
+// repeats reports whether the bytes are a repetition of the first n bytes.
 func repeats(all []byte, n int) bool {
 	return len(all)%n == 0 && bytes.Equal(all[n:], all[:len(all)-n])
 }
 
-// BytesOf returns the memory of elements as bytes, in the order of the host, for operations that take bytes. It is nil if T has
-// pointers, which mean nothing to a device.
+// BytesOf returns the memory of elements as bytes, in host byte order, for operations that take
+// bytes. It is nil if T has pointers, which mean nothing to a device.
 func BytesOf[T any](elements []T) []byte {
 	var zero T
 	if hasPointers(reflect.TypeFor[T]()) {

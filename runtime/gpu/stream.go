@@ -10,31 +10,35 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A Stream is work in order: each operation begins when the one before it is done, also where that one waits for a semaphore
-// still. Its operations are those of a [Queue], which [Queue.NewStream] makes it for, without lists of points: they return as
-// soon, and cost the host as much. Streams of one queue or of several run beside one another.
+// A Stream runs operations in order: each operation begins when the previous one is done, even if
+// the previous one still waits for a semaphore. [Queue.NewStream] makes a Stream of a queue. Its
+// operations are those of the [Queue], without lists of points. They return as soon as the queue's
+// and cost the host as much. Streams of one queue or of several run concurrently.
 //
-// A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by [Stream.Fail]. Operations that have
-// not been issued then do not run. Later calls return the error that the stream failed with, as [Stream.Wait] does. So a program may
-// ignore the errors of single calls and look at the error of Wait. Work goes on with a new stream.
+// A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by
+// [Stream.Fail]. Operations that have not been issued then do not run. Later calls and
+// [Stream.Wait] return the error with which the stream failed. So a program may ignore the errors
+// of single calls and check only the error of Wait. To continue, make a new stream.
 //
-// Operations that were issued before the failure run. Behind a collective that fails, the device does what the stream was given, and the
-// memory that this wrote is undefined: restore it before you go on.
+// Operations that were issued before the failure run. After a collective that fails, the device
+// still runs the work that the stream was given. The memory that this work wrote is undefined:
+// restore it before you go on.
 //
-// All methods may be called concurrently, from anywhere but the function given to [Stream.Submit]; the order is then that of
-// the calls. A stream needs no Close: it holds nothing but memory. A zero Stream takes nothing: [ErrArgument].
+// All methods may be called concurrently, except from the function given to [Stream.Submit]. The
+// order of operations is then that of the calls. A stream needs no Close, since it holds only
+// memory. A zero Stream accepts nothing: [ErrArgument].
 type Stream struct {
 	q   *Queue
 	sem Semaphore // operation n, counted from 1, signals n
 
 	mu      sync.Mutex
-	n       uint64   // operations so far
-	waits   []Point  // of the next operation: the one before it, and the points given to After since
-	signal  [1]Point // of the operation that is being submitted
-	ordered *Order   // lists for Submit, nil while they are in use
+	n       uint64   // operations submitted so far
+	waits   []Point  // of the next operation: the previous one, and points from After
+	signal  [1]Point // the signal of the operation being submitted
+	ordered *Order   // lists for Submit; nil while in use
 }
 
-// NewStream makes a stream whose operations are the queue's.
+// NewStream makes a stream that submits its operations to the queue.
 func (q *Queue) NewStream() *Stream {
 	s := &Stream{q: q}
 	s.sem.sema.Tag.Store(engine.IsStream)
@@ -46,8 +50,8 @@ func (q *Queue) NewStream() *Stream {
 // Queue returns the queue that the stream submits to.
 func (s *Stream) Queue() *Queue { return s.q }
 
-// begin locks the stream and returns the order of its next operation, to be submitted before end is called; or why there is
-// none, and nothing is locked.
+// begin locks the stream and returns the Order of its next operation. The caller submits the
+// operation and then calls end. If begin returns an error, nothing is locked.
 func (s *Stream) begin() (Order, error) {
 	if s == nil || s.q == nil || s.q.dev == nil {
 		return Order{}, errZero
@@ -62,7 +66,7 @@ func (s *Stream) begin() (Order, error) {
 	return Order{Wait: s.waits, Signal: s.signal[:]}, nil
 }
 
-// end unlocks the stream after an operation has been submitted or, as err says, refused.
+// end unlocks the stream after an operation has been submitted or, with an error, refused.
 func (s *Stream) end(err error) error {
 	if len(s.waits) > 1 {
 		clear(s.waits[1:])
@@ -75,7 +79,7 @@ func (s *Stream) end(err error) error {
 	return nil
 }
 
-// refuse is an operation that is refused with an error, before or instead of a queue's refusing it.
+// refuse fails the stream as if it had submitted an operation that a queue refused with err.
 func (s *Stream) refuse(err error) error {
 	if _, err := s.begin(); err != nil {
 		return err
@@ -83,13 +87,14 @@ func (s *Stream) refuse(err error) error {
 	return s.end(err)
 }
 
-// refused fails the stream, and returns what it has failed with.
+// refused fails the stream, and returns the error with which it has failed.
 func (s *Stream) refused(err error) error {
 	s.sem.Fail(err)
 	return received(s.sem.sema.Failed())
 }
 
-// Wait waits until all operations so far are done, the stream has failed, or the context ends, as [Semaphore.Wait] does.
+// Wait waits until all operations so far are done, the stream has failed, or the context ends, as
+// [Semaphore.Wait] does.
 func (s *Stream) Wait(ctx context.Context) error {
 	if s == nil || s.q == nil || s.q.dev == nil {
 		return errZero
@@ -98,12 +103,14 @@ func (s *Stream) Wait(ctx context.Context) error {
 	return p.Semaphore.Wait(ctx, p.Value)
 }
 
-// Point returns the point that is reached when all operations so far are done, for other streams and queues to wait for. It fails
-// when the stream does. The semaphore is the stream's own, for nobody else to signal.
+// Point returns the point that is reached when all operations so far are done. Other streams and
+// queues can wait for it. It fails when the stream does. The semaphore belongs to the stream: do
+// not signal it.
 func (s *Stream) Point() Point {
 	at := s.point()
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
-		engine.MarkOf(p).Record() // work that is submitted from now on is not waited for; an error comes with the wait
+		// The event excludes later work from the wait. The wait reports an error.
+		engine.MarkOf(p).Record()
 		if p.Late {
 			s.recordJoined(at.Value)
 		}
@@ -111,7 +118,7 @@ func (s *Stream) Point() Point {
 	return at
 }
 
-// recordJoined has events be behind all that a barrier joins.
+// recordJoined records events behind all work that a barrier joins.
 func (s *Stream) recordJoined(value uint64) {
 	var behind engine.Frontier
 	s.sem.sema.Next(value, behind.Join)
@@ -126,7 +133,8 @@ func (s *Stream) point() Point {
 	return Point{&s.sem, s.n}
 }
 
-// After has the next operation, and so all that come later, wait for points too. If one of them fails the stream does.
+// After makes the next operation, and so all later ones, wait for points. If one of them fails, the
+// stream fails.
 func (s *Stream) After(points ...Point) error {
 	if s == nil || s.q == nil || s.q.dev == nil {
 		return errZero
@@ -150,14 +158,16 @@ func (s *Stream) After(points ...Point) error {
 	return nil
 }
 
-// Fail makes the stream fail with err. Operations that have not been issued do not run, neither the stream's nor others that wait for it.
-// Whoever waits for the stream gets err. Operations that have been issued run, and may still use their memory. So do operations of other
-// streams and queues that were issued behind this stream.
+// Fail makes the stream fail with err. Operations that have not been issued do not run. This covers
+// the stream's operations and others that wait for the stream. All waits for the stream return err.
+// Operations that have been issued run, and may still use their memory. So do operations of other
+// streams and queues that were issued after waiting for this stream.
 func (s *Stream) Fail(err error) { s.sem.Fail(err) }
 
-// Submit makes whatever takes an [Order] an operation of the stream: a collective of a [Channel], or an operation of another queue. The
-// function submits one operation with the order, to which it may add points; it is called once, by the call itself, and must not keep
-// the lists. Its error makes the stream fail. If it submits nothing and returns nil the stream waits for ever.
+// Submit adds an operation that takes an [Order] to the stream, such as a collective of a [Channel]
+// or an operation of another queue. Submit calls the function once. The function submits one
+// operation with the order, to which it may add points. It must not keep the lists. If it returns
+// an error, the stream fails. If it submits nothing and returns nil, the stream waits forever.
 func (s *Stream) Submit(submit func(Order) error) (err error) {
 	if submit == nil {
 		return s.refused(argument("submit", "no function"))
@@ -174,7 +184,7 @@ func (s *Stream) Submit(submit func(Order) error) (err error) {
 	lists.Wait, lists.Signal = append(lists.Wait[:0], o.Wait...), append(lists.Signal[:0], o.Signal...)
 	s.end(nil)
 	err = errNotSubmitted
-	defer func() { // also when it panics: else the stream would wait for ever
+	defer func() { // also if submit panics: else the stream would wait forever
 		clear(lists.Wait)
 		clear(lists.Signal)
 		s.mu.Lock()
@@ -190,7 +200,8 @@ func (s *Stream) Submit(submit func(Order) error) (err error) {
 
 var errNotSubmitted = errors.New("gpu: submit: the function panicked, or ended its goroutine")
 
-// Barrier is an operation without work: what comes after it, and [Stream.Point], wait for the points given to [Stream.After].
+// Barrier is an operation without work. Later operations, and [Stream.Point], then wait for the
+// points given to [Stream.After].
 func (s *Stream) Barrier() error {
 	o, err := s.begin()
 	if err != nil {
@@ -226,7 +237,7 @@ func (s *Stream) Prefetch(r Range, to MemKind) error {
 	return s.end(s.q.Prefetch(o, r, to))
 }
 
-// UploadCopy is [Queue.UploadCopy]: the data is copied by the call.
+// UploadCopy is [Queue.UploadCopy]. The call copies the data.
 func (s *Stream) UploadCopy(dst Range, data []byte) error {
 	o, err := s.begin()
 	if err != nil {
@@ -235,7 +246,7 @@ func (s *Stream) UploadCopy(dst Range, data []byte) error {
 	return s.end(s.q.UploadCopy(o, dst, data))
 }
 
-// Upload is [Queue.Upload]: the data is left alone until the operation is done.
+// Upload is [Queue.Upload]. Leave the data alone until the operation is done.
 func (s *Stream) Upload(dst Range, data []byte) error {
 	o, err := s.begin()
 	if err != nil {
@@ -244,7 +255,7 @@ func (s *Stream) Upload(dst Range, data []byte) error {
 	return s.end(s.q.Upload(o, dst, data))
 }
 
-// Download is [Queue.Download]: the memory is left alone until the operation is done.
+// Download is [Queue.Download]. Leave the memory alone until the operation is done.
 func (s *Stream) Download(dst []byte, src Range) error {
 	o, err := s.begin()
 	if err != nil {
@@ -298,7 +309,8 @@ func (s *Stream) Notify(fn func()) error {
 	return s.end(s.q.Notify(o, fn))
 }
 
-// Alloca is [Queue.Alloca]: the memory is there for all later operations of the stream, and for what waits for its [Stream.Point].
+// Alloca is [Queue.Alloca]. All later operations of the stream may use the memory, and so may work
+// that waits for the stream's [Stream.Point].
 func (s *Stream) Alloca(p *Pool, size uint64) (*Buffer, error) {
 	o, err := s.begin()
 	if err != nil {
@@ -311,7 +323,7 @@ func (s *Stream) Alloca(p *Pool, size uint64) (*Buffer, error) {
 	return b, nil
 }
 
-// Dealloca is [Queue.Dealloca]: all earlier operations of the stream may have used the memory.
+// Dealloca is [Queue.Dealloca]. All earlier operations of the stream may have used the memory.
 func (s *Stream) Dealloca(b *Buffer) error {
 	o, err := s.begin()
 	if err != nil {

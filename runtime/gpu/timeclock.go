@@ -9,20 +9,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// The device's clock is compared with the host's by events in a stream that has nothing else, recorded and asked for until they are
-// reached: each lies between two times of the host, and the narrowest counts. A time of the device is the one since such an event, with the
-// drift that some of them show.
+// The device's clock is compared with the host's by events in a stream without other work. The host
+// records an event and polls it until it is reached. So the event lies between two host times, and
+// the narrowest interval is kept as a mark. A device time is the time since a mark's event,
+// corrected by the drift between several marks.
 
-// A deviceClock is what is known of how a device's clock stands to the host's.
+// A deviceClock relates a device's clock to the host's.
 type deviceClock struct {
 	stream driver.Stream
-	spare  driver.Event // to be recorded next, unless it is pending
-	marks  [8]clockMark // the last is at n-1, modulo how many there may be
+	spare  driver.Event // the event to record next, if it is not pending
+	marks  [8]clockMark // a ring; the latest is at index (n-1) modulo its length
 	n      int
-	vain   int     // how often there was to be a first, and none came
-	by     int     // the mark from which times are told
-	drift  float64 // of the device's clock: the host's seconds in one of its own, less 1
-	unsure float64 // by how much that may be off
+	vain   int     // failed comparisons before the first success
+	by     int     // the mark from which times are computed
+	drift  float64 // of the device's clock: host seconds in one of its seconds, less 1
+	unsure float64 // the error margin of drift
 }
 
 // A clockMark is an event that was reached at a known time of the host.
@@ -38,16 +39,17 @@ const (
 	compareTries = 8
 	wideMark     = time.Millisecond
 	giveUpMark   = 50 * time.Millisecond
-	eventUnit    = time.Microsecond // of the difference of two events, each of which has half of that
-	anyDrift     = 100e-6           // of quartz clocks of which nothing is known
-	elapsedUnit  = 1.0 / (1 << 23)  // of what Elapsed returns, which has seven digits
-	mostVain     = 16               // comparisons, before times are missing
+	eventUnit    = time.Microsecond // of the difference of two events; half is from each
+	anyDrift     = 100e-6           // drift of quartz clocks of which nothing is known
+	elapsedUnit  = 1.0 / (1 << 23)  // relative, of Elapsed's result: it has seven digits
+	mostVain     = 16               // failed comparisons before times are reported missing
 )
 
 func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] }
 
-// compare compares the clocks, unless that was done a moment ago, and reports whether times are to be asked for: not while the first comparison
-// has yet to succeed, as it may not where the host is busy. It runs on a bound thread.
+// compare compares the clocks, unless that was done recently. It reports whether times should be
+// queried now. It reports false while the first comparison has yet to succeed, which may take
+// several attempts on a busy host. It runs on a bound thread.
 func (c *deviceClock) compare(d *Device) bool {
 	t := d.opt.Tracer
 	if c.n > 0 && t.now()-c.last().host < compareEvery || d.native.Loss() != nil {
@@ -79,8 +81,8 @@ func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 		if best.event == 0 || m.within < best.within {
 			best, m = m, best
 		}
-		if c.spare = m.event; wide { // of the wider one, or none yet
-			break // the device, or the host, is busy
+		if c.spare = m.event; wide { // keep the wider mark's event, or none yet, as the spare
+			break // the device or the host is busy
 		}
 	}
 	if best.event == 0 {
@@ -100,7 +102,8 @@ func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 	return true
 }
 
-// try has the stream reach an event, and notes between which times of the host that was.
+// try records an event and polls it until it is reached. It returns the host times between which
+// that happened, as a mark.
 func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 	if c.spare == 0 {
 		e, err := d.faces.timers.NewTimer()
@@ -109,7 +112,8 @@ func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 		}
 		c.spare = e
 	}
-	if done, err := d.native.Native.Query(c.spare); err != nil || !done { // it was given up the last time
+	// It may still be pending since the last try gave it up.
+	if done, err := d.native.Native.Query(c.spare); err != nil || !done {
 		return m, false
 	}
 	from := t.now()
@@ -134,7 +138,7 @@ func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 	}
 }
 
-// fit finds the drift from the mark that tells it best.
+// fit computes the drift from the pair of marks with the smallest error.
 func (c *deviceClock) fit(d *Device) {
 	c.drift, c.unsure = 0, anyDrift
 	last := c.last()
@@ -151,7 +155,7 @@ func (c *deviceClock) fit(d *Device) {
 			c.drift, c.unsure = float64(last.host-m.host)/float64(took)-1, unsure
 		}
 	}
-	// An older mark that is narrow may tell better what is now than the last.
+	// An older, narrow mark may give the current time more exactly than the latest mark.
 	least := time.Duration(math.MaxInt64)
 	for i := range c.marks {
 		m := &c.marks[i]
@@ -164,8 +168,8 @@ func (c *deviceClock) fit(d *Device) {
 	}
 }
 
-// at returns when an event was reached, which it has been, on the host's clock, and by how much that may be off. An event that is of two submissions is asked
-// once.
+// at returns when a reached event was reached, on the host's clock, and its error margin. An event
+// that two submissions share is queried once.
 func (c *deviceClock) at(d *Device, e *engine.Event) (at, within time.Duration, ok bool) {
 	if c.n == 0 {
 		return 0, 0, false

@@ -10,39 +10,41 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// A Timing tells how long the device took for an operation that it was given with, by [Order]: between two timing events, one in front of
-// the operation's work and one behind it, so without what it waited for. It can be given with one operation after the other, each of which
-// begins it anew, and not before the signals of the one before have been reached. To give it allocates nothing. The events may keep
-// kernels apart that would overlap else, and there is more between them than the kernel: the device
-// also begins it and records the second event. A kernel's Timing is therefore longer than what a profiler says for the kernel alone, by
-// 1.4 microseconds on an H200 and 2.7 on an H100.
+// A Timing measures how long the device takes for an operation. Name it in the operation's [Order].
+// The measured time lies between two timing events, one in front of the operation's work and one
+// behind it. It therefore excludes the operation's waits. A Timing can be reused: each operation
+// resets it. Do not submit it again before the signals of its previous operation have been reached.
+// Using it allocates nothing. The events may keep kernels from overlapping. The time also covers
+// starting the kernel and recording the second event. So a kernel's Timing is longer than a
+// profiler's figure for the kernel alone, by 1.4 microseconds on an H200 and 2.7 on an H100.
 //
-// Where the stream has no other work, a Timing includes the time that the host takes to give the device the operation: with [Queue.Native] all the
-// time that the function takes.
+// If the stream has no other work, a Timing includes the time that the host takes to give the
+// device the operation. For [Queue.Native] this is all the time that the function takes.
 //
-// Make one with [Device.NewTiming]; all methods may be called concurrently.
+// Make one with [Device.NewTiming]. All methods may be called concurrently.
 type Timing struct {
 	dev    *Device
 	self   *Timing
-	before driver.Event // the work
+	before driver.Event // the event in front of the work
 	behind driver.Event
 	refs   atomic.Int32
 	closed atomic.Bool
-	noted  atomic.Int32 // of what follows: a bit each
+	noted  atomic.Int32 // a bit set of the constants below
 	host   atomic.Int64 // how long a function of the program took, in nanoseconds
 }
 
-// What is noted.
+// Bits of Timing.noted.
 const (
 	notedBegin  = 1 << iota // the event in front of the work is recorded
-	notedEnd                // and the one behind it
+	notedEnd                // the event behind the work is recorded
 	notedHost               // the operation was a function of the program, which has returned
-	notedGiven              // an operation has been given
-	notedNone               // which gives no stream work, or the driver has refused to record an event
-	notedFailed             // which has failed
+	notedGiven              // the Timing was named in an operation
+	notedNone               // no stream work was given, or the driver refused to record an event
+	notedFailed             // the operation has failed
 )
 
-// timingEdges say what a part of an operation does not note: another part is the first, or the last, whose time counts.
+// timingEdges say which of the two events a part of an operation does not record. Then another part
+// is the first or the last, and records that event.
 type timingEdges uint8
 
 const (
@@ -50,8 +52,9 @@ const (
 	noEnd
 )
 
-// NewTiming makes what tells how long operations of the device's queues and channels take. It blocks while the driver makes two events.
-// Where events note no times ([driver.Caps].Timers) the error is [driver.ErrUnsupported].
+// NewTiming makes a Timing for operations of the device's queues and channels. It blocks while the
+// driver makes two events. If the driver's events have no times ([driver.Caps].Timers) the error is
+// [driver.ErrUnsupported].
 func (d *Device) NewTiming() (*Timing, error) {
 	const op = "make a timing"
 	if err := d.failed(); err != nil {
@@ -97,14 +100,14 @@ func (t *Timing) begin(d *Device, edges timingEdges) error {
 	return nil
 }
 
-// note notes something, unless there is no timing.
+// note sets a bit, unless t is nil.
 func (t *Timing) note(bit int32) {
 	if t != nil {
 		t.noted.Or(bit)
 	}
 }
 
-// record records one of the events, and notes that.
+// record records one of the events and sets its bit.
 func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
 	if tl.Device.Native.Record(e, tl.Stream) != nil {
 		bit = notedNone
@@ -112,20 +115,22 @@ func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
 	t.note(bit)
 }
 
-// hostly notes how long a function took that was the operation, or one of those that it consists of.
+// hostly adds the time that a function took, which was the operation or a part of it.
 func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 	if t.host.Add(int64(took)); edges&noEnd == 0 {
 		t.note(notedHost)
 	}
 }
 
-// Duration returns how long the device took for the last operation that it was given with, whose signals have been reached. Before that,
-// of an operation that has failed, and if there was none, the error is [ErrArgument]. If the operation gave no stream work, as a barrier may
-// not, or if the driver did not record an event, it is [driver.ErrUnsupported].
+// Duration returns how long the device took for the last operation that named the Timing. The
+// operation's signals must have been reached. Before that, if the operation failed, or if there was
+// none, the error is [ErrArgument]. If the operation gave no stream work, as a barrier may not, or
+// the driver did not record an event, the error is [driver.ErrUnsupported].
 //
-// Of a host call it is how long the function took. Of a recording it is the time from the first work of a stream to the last, with the host
-// calls between them; if there are only host calls, it is the sum of theirs. CUDA's and HIP's times have seven digits, and CUDA's are of half
-// a microsecond. It neither blocks nor allocates.
+// For a host call it is the time that the function took. For a recording it is the time from the
+// first work of a stream to the last, including the host calls between them. For a recording of
+// host calls only, it is the sum of their times. Times of CUDA and HIP have seven digits, and
+// CUDA's resolution is half a microsecond. Duration neither blocks nor allocates.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
 		return 0, errZero
@@ -161,7 +166,7 @@ func (t *Timing) ask() (took time.Duration, err error) {
 	return d.elapsed(t.before, t.behind)
 }
 
-// elapsed returns the time from one event's last record to another's.
+// elapsed returns the time from the last record of one event to the last record of another.
 func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
 	took, err := d.faces.timers.Elapsed(from, to)
 	if err == nil || errors.Is(err, driver.ErrLost) {
@@ -182,7 +187,8 @@ var (
 	errUntimed     = fmt.Errorf("gpu: timing: the operation gave no stream work, or the driver did not record its events: %w", driver.ErrUnsupported)
 )
 
-// Close lets go of the timing, and returns nil; an operation that is under way still uses it. Closing again does nothing.
+// Close releases the timing, and returns nil. Operations in flight still use it. Closing again does
+// nothing.
 func (t *Timing) Close() error {
 	if t != nil && t.dev != nil && t.closed.CompareAndSwap(false, true) {
 		t.release()
@@ -206,7 +212,7 @@ func (t *Timing) release() {
 	})
 }
 
-// destroy gives the events back. It runs on a bound thread.
+// destroy destroys the events. It runs on a bound thread.
 func (t *Timing) destroy() error {
 	return errors.Join(t.dev.native.Native.DestroyEvent(t.before), t.dev.native.Native.DestroyEvent(t.behind))
 }

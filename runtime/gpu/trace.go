@@ -19,25 +19,29 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// The hooks of a Tracer are all here. What it learns of a submission is gathered in a span, which the submission has from its call until
-// its record is let go of; a submission without one is not traced, so that off a hook is a comparison with nil. A span becomes one record,
-// at the end, or where its device times are still to be asked for when the records are taken (timing.go). Records lie in a ring without a
-// lock, which many write to and one reads.
+// All hooks of a Tracer are in this file. A span collects what the tracer learns about one
+// submission. The submission has its span from the call until its record is released. A submission
+// without a span is not traced, so a hook costs one comparison with nil when tracing is off. A span
+// becomes one record when the submission ends. If its device times must still be queried, it
+// becomes a record when the records are taken (see devicetimes.go). Records lie in a lock-free ring
+// with many writers and one reader.
 
-// A Tracer learns what the devices do that were given it by [Options]: submissions with their times, waits and signals, waits and calls of
-// the host, memory, code, and loss. It keeps that as records in a ring, from which one reader takes them ([Tracer.Take]); a record for which
-// there is no room is dropped, and counted. Package runtime/trace writes a file of them. Devices whose work meets share a tracer: semaphores
-// have their numbers from it. All methods may be called concurrently.
+// A Tracer records what devices do. [Options] gives a device its tracer. The tracer records
+// submissions with their times, waits and signals, the host's waits and function calls, memory,
+// code, and device loss. It keeps records in a ring from which one reader takes them
+// ([Tracer.Take]). If the ring is full, a new record is dropped and counted. Package runtime/trace
+// writes records to a file. Devices whose work waits for each other should share a tracer, because
+// the tracer numbers the semaphores. All methods may be called concurrently.
 //
-// It changes neither the order of work nor what becomes of it. While runtime/trace of the standard library is enabled, each submission is a
-// task and each wait a region of that.
+// A tracer changes neither the order of work nor its results. While the standard library's
+// runtime/trace is enabled, each submission is also a task of it, and each wait a region.
 type Tracer struct {
 	opt        TracerOptions
 	start      time.Time
-	ids        atomic.Uint64 // of submissions
+	ids        atomic.Uint64 // submission numbers
 	semaphores atomic.Uint64
 	slots      []traceSlot
-	head       atomic.Uint64 // of the slots: where the next record goes
+	head       atomic.Uint64 // the number of the next record to write
 	dropped    atomic.Uint64
 	untimed    atomic.Uint64
 	untimedCmd atomic.Uint64
@@ -46,63 +50,70 @@ type Tracer struct {
 	soon chan struct{}
 	self weak.Pointer[Tracer]
 
-	takeMu sync.Mutex    // one at a time reads
-	tail   atomic.Uint64 // where the next record is read; changed under takeMu
+	takeMu sync.Mutex    // serializes readers
+	tail   atomic.Uint64 // the number of the next record to read; changed under takeMu
 
-	mu      sync.Mutex // a leaf
+	mu      sync.Mutex // a leaf; protects devices
 	devices []*Device
 }
 
-// TracerOptions set up a [Tracer]. The zero value is the usual way.
+// TracerOptions configure a [Tracer]. The zero value is the usual configuration.
 type TracerOptions struct {
-	// Records is how many records there is room for, rounded up to a power of two; 0 means 16384. A record takes about 400 bytes.
+	// Records is the number of records for which the ring has room, rounded up to a power of two. 0
+	// means 16384. A record takes about 400 bytes.
 	Records int
 
-	// Times says of what device times are noted.
+	// Times selects the work whose device times are recorded.
 	Times TraceTimes
 
-	// Flush, if it is not nil, is called when a device with the tracer has been closed, by who closes it. It is to take all records.
+	// Flush, if not nil, is called when a device with this tracer has been closed, by the goroutine
+	// that closes it. It should take all records.
 	Flush func()
 }
 
-// TraceTimes says of what a [Tracer] notes when the device begins and ends it.
+// TraceTimes selects the work for which a [Tracer] records when the device begins and ends it.
 type TraceTimes int
 
 const (
-	// SubmissionTimes are of each submission that gives a stream work. They take a timing event a submission, and one more where its stream was
-	// idle or has to wait, which may keep kernels apart that would overlap else.
+	// SubmissionTimes records the times of each submission that gives a stream work. Each
+	// submission takes one timing event. It takes a second one if its stream was idle or has to
+	// wait. The events may keep kernels from overlapping.
 	SubmissionTimes TraceTimes = iota
 
-	// CommandTimes are of each command of a recording besides. Recordings of AutoMode then run as calls, not as graphs; of one of GraphMode
-	// there are only the times of the whole, and [TraceRecord].Graph is set.
+	// CommandTimes also records the times of each command of a recording. Recordings of AutoMode
+	// then run as calls instead of graphs. A recording of GraphMode has only the times of the whole
+	// graph, and [TraceRecord].Graph is set.
 	CommandTimes
 
-	// NoTimes are none: what is known is when the host had given the work to the device, and when it saw it done.
+	// NoTimes records no device times. Records only say when the host had given the work to the
+	// device, and when the host saw it done.
 	NoTimes
 )
 
-// A TraceKind says what a [TraceRecord] is about.
+// A TraceKind is the subject of a [TraceRecord].
 type TraceKind uint8
 
 // The kinds of records.
 const (
-	TraceSubmission TraceKind = iota // an operation, when it is over
-	TraceCommand                     // a command of a recording, behind the record of the submission with the same ID
-	TraceWait                        // a wait of the host, for Waits
-	TraceSignal                      // a signal of the host, or a failure by it: Err
-	TraceCall                        // of a function of the program by the runtime, but for host calls, which are submissions
-	TraceAlloc                       // of memory, of Bytes
-	TraceGrow                        // of a pool by Bytes
-	TraceShrink                      // of a pool by Bytes
-	TraceLoad                        // of code of Bytes
-	TraceCompile                     // of a program whose name is Label
-	TraceGraph                       // the graph of a recording is made
+	TraceSubmission TraceKind = iota // an operation, recorded when it is over
+	TraceCommand                     // a command of a recording; its record follows the submission's, with the same ID
+	TraceWait                        // a wait by the host, for the points in Waits
+	TraceSignal                      // the host signaled a semaphore, or with Err failed it
+	TraceCall                        // a call of a program's function, except host calls
+	TraceAlloc                       // memory was allocated: Bytes
+	TraceGrow                        // a pool grew by Bytes
+	TraceShrink                      // a pool shrank by Bytes
+	TraceLoad                        // code was loaded: Bytes
+	TraceCompile                     // the program named in Label was compiled
+	TraceGraph                       // the graph of a recording was made
 	TraceName                        // the semaphore in Signals is called Label
-	TraceClock                       // the device's clock was compared with the host's: at Done, Within, Drift
-	TraceCounters                    // Parked, InFlight, Bytes of buffers and pools
-	TraceOpen                        // the device has been opened, of the driver that Label names
-	TraceLost                        // the device is lost, by Err; or a channel of it has failed, if that is a [ChannelError]: Channel, Rank, Ranks
-	TraceClosed                      // the device has been closed
+	TraceClock                       // the clocks were compared: Done, Within, Drift
+	TraceCounters                    // ParkedNow, InFlight, and Bytes of buffers and pools
+	TraceOpen                        // the device was opened; Label names its driver
+	// The device was lost (Err). If Err is a [ChannelError], a channel failed: Channel, Rank,
+	// Ranks.
+	TraceLost
+	TraceClosed // the device was closed
 	traceKinds
 )
 
@@ -117,86 +128,88 @@ func (k TraceKind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// A TimeSource says whose Begun and Ended are.
+// A TimeSource says where a record's Begun and Ended come from.
 type TimeSource uint8
 
 // The sources.
 const (
-	NoTime     TimeSource = iota // there are none
-	HostTime                     // of a function that the host called
-	DeviceTime                   // the device's, on the host's clock; Within says how exactly
+	NoTime     TimeSource = iota // there are no times
+	HostTime                     // the host's clock, around a function that the host called
+	DeviceTime                   // the device's clock, in host time; Within is the error margin
 )
 
-// A TracePoint is a point of a semaphore, which the tracer has given a number.
+// A TracePoint is a value of a semaphore. The tracer numbers the semaphores.
 type TracePoint struct {
 	Semaphore uint64 // from 1
 	Value     uint64
 }
 
-// A TraceRecord is what a [Tracer] has learned of one thing. Which fields count depends on Kind; times are since [Tracer.Start], and 0
-// where there is none.
+// A TraceRecord describes one event that a [Tracer] recorded. Kind says which fields are set. Times
+// count from [Tracer.Start]; 0 means that there is no time.
 type TraceRecord struct {
 	Kind            TraceKind
 	Timed           TimeSource
-	Untimed         bool   // device times were to be noted, and are missing
-	UntimedCommands int    // commands of an execution of which they are missing
-	ID              uint64 // of the submission, from 1, in the order of the calls
+	Untimed         bool   // device times were requested but are missing
+	UntimedCommands int    // how many commands of an execution lack their device times
+	ID              uint64 // of the submission: from 1, in the order of the calls
 	Device          *Device
-	Queue           *Queue // also a channel's
+	Queue           *Queue // the queue, also a channel's
 
-	Op      string // "dispatch"
-	Label   string // of [Order]
-	Kernel  string // its name; of a collective what it is
-	Bytes   uint64 // that are written, allocated or loaded
+	Op      string // for example "dispatch"
+	Label   string // the label of the [Order]
+	Kernel  string // the kernel's name; of a collective, its operation
+	Bytes   uint64 // how many bytes are written, allocated or loaded
 	Grid    [3]uint32
 	Block   [3]uint32
-	Part    int // of an execution, which may be several submissions; from 0
-	Command int // of the recording, from 0
+	Part    int // which part of an execution, which may be several submissions; from 0
+	Command int // index of the command in its recording, from 0
 
-	Commands   int    // of the part of a recording that is executed
-	Graph      bool   // that is executed as a graph, of whose commands there are no times
-	Channel    string // as of [ChannelOptions], with
-	Collective uint64 // the number of the group among those issued on it, from 1
+	Commands   int    // how many commands the executed part of a recording has
+	Graph      bool   // the part runs as a graph, so its commands have no times
+	Channel    string // the channel's name ([ChannelOptions])
+	Collective uint64 // the number of the group among those issued on the channel, from 1
 	Rank       int
-	Ranks      int // 0 of what is no collective
+	Ranks      int // 0 unless this is a collective
 
-	Submitted time.Duration // the call began; of what is no submission, it began
-	Parked    time.Duration // it began to wait for something that nobody had issued
+	Submitted time.Duration // the call began; for other kinds than submissions, the event began
+	Parked    time.Duration // it began to wait for a point that has no producer yet
 	Issued    time.Duration // the host began to give it to the device, or to call its function
-	Begun     time.Duration // the device began it, or the function
-	Ended     time.Duration // the device ended it, or the function
-	Done      time.Duration // the host has seen it done, or it has failed; of what is no submission, it ended
+	Begun     time.Duration // the device or the function began it
+	Ended     time.Duration // the device or the function ended it
+	Done      time.Duration // the host saw it done, or it failed; for other kinds, the event ended
 
-	Within time.Duration // by how much the device's times may be off
-	Early  time.Duration // the device may have begun it by so much before Begun: it had no other work while the host was still giving it this
-	Drift  float64       // of the device's clock: how many seconds a second it loses
-	Err    error
+	Within time.Duration // error margin of the device times
+	// The device may have begun the work up to Early before Begun: the device was idle while the
+	// host was still giving it this work.
+	Early time.Duration
+	Drift float64 // of the device's clock: seconds that it loses in a second
+	Err   error
 
 	Waits, Signals []TracePoint
 
-	ParkedNow, InFlight int    // as of [Stats]
-	Reserved, Used      uint64 // by pools
+	ParkedNow, InFlight int    // as in [Stats]
+	Reserved, Used      uint64 // bytes of pools
 }
 
-// TracerStats count what a [Tracer] has done.
+// TracerStats count what a [Tracer] has recorded.
 type TracerStats struct {
-	Submissions uint64 // traced; each has a record in the end, or is among the dropped
-	Records     uint64 // noted, without those dropped
-	Dropped     uint64 // records for which there was no room
-	Untimed     uint64 // submissions of which device times are missing
-	Clamped     uint64 // submissions of which device times were moved, by no more than they may be off, to lie within the host's
+	Submissions uint64 // traced submissions; each one's record is or will be recorded or dropped
+	Records     uint64 // records kept, without dropped ones
+	Dropped     uint64 // records for which the ring had no room
+	Untimed     uint64 // submissions whose device times are missing
+	Clamped     uint64 // device times that were moved, within their margin, to fit the host's
 
-	UntimedCommands uint64 // commands of which device times are missing
+	UntimedCommands uint64 // commands whose device times are missing
 
-	Devices int // that have been opened with the tracer, and not been closed
+	Devices int // open devices with this tracer
 }
 
 type traceSlot struct {
-	seq atomic.Uint64 // the number of the record that may be written here, or one more if it is there to be read
+	seq atomic.Uint64 // number of the record to write here; one more if it can be read
 	rec TraceRecord
 }
 
-// NewTracer makes a tracer. A zero tracer has no room for records, and no device takes it.
+// NewTracer makes a tracer. A zero Tracer has no room for records, and no device accepts it.
 func NewTracer(o TracerOptions) (*Tracer, error) {
 	switch {
 	case o.Records < 0 || o.Records > 1<<26:
@@ -214,12 +227,12 @@ func NewTracer(o TracerOptions) (*Tracer, error) {
 	return t, nil
 }
 
-// Start returns the time from which the tracer counts.
+// Start returns the time from which the tracer's times count.
 func (t *Tracer) Start() time.Time { return t.start }
 
 func (t *Tracer) now() time.Duration { return max(time.Since(t.start), 1) }
 
-// Stats returns a snapshot.
+// Stats returns a snapshot of the tracer's counters.
 func (t *Tracer) Stats() TracerStats {
 	t.mu.Lock()
 	devices := len(t.devices)
@@ -228,9 +241,11 @@ func (t *Tracer) Stats() TracerStats {
 		UntimedCommands: t.untimedCmd.Load(), Devices: devices}
 }
 
-// Take moves records to a slice, oldest first, and returns how many. It reuses the lists of points that the slice's records have. Before
-// that it asks devices for the times of what they have done, and makes room for the times of more: the driver is called, on threads of their own, and
-// Take waits for that. One that is to keep the records of a program calls it every few milliseconds.
+// Take moves records to the slice, oldest first, and returns how many it moved. It reuses the Waits
+// and Signals slices of the records in the slice. First it queries the devices for the times of
+// completed work, which frees their timing events for new work. These driver calls run on the
+// runtime's own threads, and Take waits for them. To keep all records of a program, call Take every
+// few milliseconds.
 func (t *Tracer) Take(to []TraceRecord) int {
 	t.takeMu.Lock()
 	defer t.takeMu.Unlock()
@@ -254,11 +269,13 @@ func (t *Tracer) Take(to []TraceRecord) int {
 	return len(to)
 }
 
-// Soon returns a channel that has something when whoever takes records is to do so at once, since there is half the room left, or less.
+// Soon returns a channel that receives a value when the ring is at least half full. The reader
+// should then take records at once.
 func (t *Tracer) Soon() <-chan struct{} { return t.soon }
 
-// Sample notes what each open device has in flight, parked and allocated, as a record of its own, and by how much the driver's pools have grown or shrunk since
-// the last time. It blocks while the driver is asked about its pools.
+// Sample records for each open device what it has in flight, parked and allocated. It also records
+// by how much the driver's pools have grown or shrunk since the last sample. It blocks while it
+// queries the driver about its pools.
 func (t *Tracer) Sample() {
 	for _, d := range t.open() {
 		s := d.Stats()
@@ -267,10 +284,10 @@ func (t *Tracer) Sample() {
 		pools := slices.Clone(d.pools.all)
 		d.pools.mu.Unlock()
 		for _, p := range pools {
-			if s, err := p.Stats(); err == nil { // else it has been closed
+			if s, err := p.Stats(); err == nil { // else the pool has been closed
 				r.Reserved, r.Used = r.Reserved+s.Reserved, r.Used+s.Used
 				d.pools.mu.Lock()
-				if !p.closed.Load() { // else it is told that all has been given back
+				if !p.closed.Load() { // its close records that all was given back
 					p.traceReserved(s.Reserved)
 				}
 				d.pools.mu.Unlock()
@@ -280,7 +297,8 @@ func (t *Tracer) Sample() {
 	}
 }
 
-// traceReserved notes how much a native pool has reserved now, and so by how much it has grown or shrunk since that was last noted: when, the driver does not tell.
+// traceReserved records by how much a native pool has grown or shrunk since the last call. bytes is
+// its reserved size now. The driver does not tell when the size changed.
 func (p *Pool) traceReserved(bytes uint64) {
 	t := p.dev.opt.Tracer
 	if t == nil || p.blocks != nil {
@@ -294,7 +312,8 @@ func (p *Pool) traceReserved(bytes uint64) {
 	}
 }
 
-// traceNative asks a native pool how much it has reserved, for traceReserved. It runs on a bound thread.
+// traceNative queries how much memory a native pool has reserved, and calls traceReserved. It runs
+// on a bound thread.
 func (p *Pool) traceNative() {
 	if p.dev.opt.Tracer != nil {
 		if bytes, err := p.dev.faces.pooling.PoolAttr(p.native, driver.PoolReserved); err == nil {
@@ -309,14 +328,14 @@ func (t *Tracer) open() []*Device {
 	return slices.Clone(t.devices)
 }
 
-// push adds a record, or drops it.
+// push adds a record, or drops it if the ring is full.
 func (t *Tracer) push(r *TraceRecord) {
 	if !t.put(r) {
 		t.dropped.Add(1)
 	}
 }
 
-// put adds a record, if there is room.
+// put adds a record, and reports false if the ring is full.
 func (t *Tracer) put(r *TraceRecord) bool {
 	for {
 		at := t.head.Load()
@@ -335,7 +354,8 @@ func (t *Tracer) put(r *TraceRecord) bool {
 	}
 }
 
-// pushOf is push of a record of a device, unless that has been closed: behind that record there is none of it.
+// pushOf pushes a device's record unless the device has been closed: no record of a device may
+// follow its TraceClosed.
 func (t *Tracer) pushOf(d *Device, r *TraceRecord) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -344,14 +364,14 @@ func (t *Tracer) pushOf(d *Device, r *TraceRecord) {
 	}
 }
 
-// copy copies a record, into the lists that are there.
+// copy copies a record and reuses the slices that r has.
 func (r *TraceRecord) copy(from *TraceRecord) {
 	waits, signals := append(r.Waits[:0], from.Waits...), append(r.Signals[:0], from.Signals...)
 	*r = *from
 	r.Waits, r.Signals = waits, signals
 }
 
-// opened adds a device.
+// opened adds a device to the tracer.
 func (t *Tracer) opened(d *Device) {
 	if t != nil {
 		t.mu.Lock()
@@ -361,7 +381,8 @@ func (t *Tracer) opened(d *Device) {
 	}
 }
 
-// ended notes that a device gives everything back, behind which nothing comes of it but what is submitted then, and fails.
+// ended records that a device has been closed and removes it from the tracer. Only submissions that
+// come afterwards, and fail, still make records of it.
 func (t *Tracer) ended(d *Device) {
 	if t == nil {
 		return
@@ -374,14 +395,14 @@ func (t *Tracer) ended(d *Device) {
 	}
 }
 
-// flush has all records taken, when a device has been closed.
+// flush calls the Flush option after a device has been closed.
 func (t *Tracer) flush() {
 	if t != nil && t.opt.Flush != nil {
 		t.opt.Flush()
 	}
 }
 
-// lost notes that a device is lost.
+// lost records that a device is lost.
 func (t *Tracer) lost(d *Device, err error) {
 	if t != nil {
 		now := t.now()
@@ -389,7 +410,7 @@ func (t *Tracer) lost(d *Device, err error) {
 	}
 }
 
-// begin returns when something began that ends with event. Without a tracer it is 0.
+// begin returns the start time to pass to event later. Without a tracer it is 0.
 func (t *Tracer) begin() time.Duration {
 	if t == nil {
 		return 0
@@ -397,22 +418,23 @@ func (t *Tracer) begin() time.Duration {
 	return t.now()
 }
 
-// event notes something that has ended.
+// event records an event that began at began and ends now.
 func (t *Tracer) event(kind TraceKind, d *Device, began time.Duration, label string, bytes uint64, err error) {
 	if t != nil {
 		t.push(&TraceRecord{Kind: kind, Device: d, Submitted: began, Done: t.now(), Label: label, Bytes: bytes, Err: err})
 	}
 }
 
-// A tracedSemaphore is what a semaphore is to a tracer.
+// A tracedSemaphore is a tracer's number for a semaphore. A semaphore has a list of them, one for
+// each tracer.
 type tracedSemaphore struct {
-	tracer weak.Pointer[Tracer] // so that a semaphore does not keep the records of a tracer that is used no more
+	tracer weak.Pointer[Tracer] // weak: semaphores do not keep an unused tracer's records
 	id     uint64
-	told   atomic.Bool                     // its name
-	next   atomic.Pointer[tracedSemaphore] // only what is of no use is taken out
+	told   atomic.Bool                     // the tracer has a record of the semaphore's name
+	next   atomic.Pointer[tracedSemaphore] // only entries of dead tracers are removed
 }
 
-// traced returns what a semaphore with these Notes is to the first tracer that has met it, or nil.
+// traced returns the first entry of the list in a semaphore's Notes, or nil.
 func traced(notes *any) *tracedSemaphore {
 	if notes == nil {
 		return nil
@@ -420,7 +442,7 @@ func traced(notes *any) *tracedSemaphore {
 	return (*notes).(*tracedSemaphore)
 }
 
-// used returns the first, from one on, whose tracer is in use.
+// used returns the first entry, from x on, whose tracer is still in use.
 func (x *tracedSemaphore) used() *tracedSemaphore {
 	for x != nil && x.tracer.Value() == nil {
 		x = x.next.Load()
@@ -428,7 +450,7 @@ func (x *tracedSemaphore) used() *tracedSemaphore {
 	return x
 }
 
-// number returns the number of a semaphore. The caller holds no lock of it.
+// number returns the tracer's number for a semaphore. The caller holds no lock of the semaphore.
 func (t *Tracer) number(s *sema.Semaphore) uint64 {
 	for {
 		notes := s.Notes.Load()
@@ -436,7 +458,7 @@ func (t *Tracer) number(s *sema.Semaphore) uint64 {
 		for x := first; x != nil; x = x.next.Load() {
 			if x.tracer == t.self {
 				if !x.told.Load() && x.told.CompareAndSwap(false, true) && !t.tell(s, x.id) {
-					x.told.Store(false) // the next time there may be room
+					x.told.Store(false) // try again the next time, when the ring may have room
 				}
 				return x.id
 			}
@@ -453,20 +475,20 @@ func (t *Tracer) number(s *sema.Semaphore) uint64 {
 	}
 }
 
-// tell notes the name of a semaphore, if it has one, and reports whether there was room for that.
+// tell records the name of a semaphore, if it has one. It reports false if the ring is full.
 func (t *Tracer) tell(s *sema.Semaphore, id uint64) bool {
 	name := s.Name()
 	return name == "" || t.put(&TraceRecord{Kind: TraceName, Label: name, Signals: []TracePoint{{Semaphore: id}}, Done: t.now()})
 }
 
-// renamed has the name told again.
+// renamed makes every tracer record the semaphore's name again.
 func renamed(s *sema.Semaphore) {
 	for x := traced(s.Notes.Load()); x != nil; x = x.next.Load() {
 		x.told.Store(false)
 	}
 }
 
-// nameKernel keeps a kernel's name for who notes times of commands.
+// nameKernel remembers a kernel's name if the tracer records times of commands.
 func (c *CommandBuffer) nameKernel(k *Kernel) {
 	if c.dev.timesOf() == CommandTimes {
 		if c.kernels == nil {
@@ -476,7 +498,7 @@ func (c *CommandBuffer) nameKernel(k *Kernel) {
 	}
 }
 
-// nameKernels keeps the names that a nested recording has.
+// nameKernels takes over the kernel names of a nested recording.
 func (c *CommandBuffer) nameKernels(child *CommandBuffer) {
 	if c.kernels == nil && len(child.kernels) > 0 {
 		c.kernels = map[driver.Function]string{}
@@ -486,7 +508,7 @@ func (c *CommandBuffer) nameKernels(child *CommandBuffer) {
 	}
 }
 
-// points adds points to a list.
+// points appends points to a list.
 func (t *Tracer) points(list []TracePoint, points []sema.Point) []TracePoint {
 	for _, p := range points {
 		list = append(list, TracePoint{t.number(p.Semaphore), p.Value})
@@ -494,7 +516,7 @@ func (t *Tracer) points(list []TracePoint, points []sema.Point) []TracePoint {
 	return list
 }
 
-// traceSignal notes a signal of the host, or a failure by it.
+// traceSignal records that the host signaled or failed a semaphore.
 func traceSignal(s *sema.Semaphore, value uint64, err error) {
 	for x := traced(s.Notes.Load()); x != nil; x = x.next.Load() {
 		if t := x.tracer.Value(); t != nil {
@@ -504,7 +526,7 @@ func traceSignal(s *sema.Semaphore, value uint64, err error) {
 	}
 }
 
-// tracerOf returns the tracer that has met one of the points' semaphores, if there is one.
+// tracerOf returns a tracer that has numbered one of the points' semaphores, or nil.
 func tracerOf(points []sema.Point) *Tracer {
 	for _, p := range points {
 		if x := traced(p.Semaphore.Notes.Load()).used(); x != nil {
@@ -514,7 +536,7 @@ func tracerOf(points []sema.Point) *Tracer {
 	return nil
 }
 
-// waitTraced is wait, and notes it.
+// wait calls waitUntil and records the wait.
 func (t *Tracer) wait(ctx context.Context, points []Point, all bool) (index int, err error) {
 	r := TraceRecord{Kind: TraceWait, Op: "wait", Submitted: t.now()}
 	if !all {
@@ -528,7 +550,7 @@ func (t *Tracer) wait(ctx context.Context, points []Point, all bool) (index int,
 	return index, r.Err
 }
 
-// traceCall returns a function of OnReached that notes when it is called.
+// traceCall wraps a function for OnReached so that its call is recorded.
 func traceCall(p sema.Point, fn func(error)) func(error) {
 	t := tracerOf([]sema.Point{p})
 	if t == nil {
@@ -546,30 +568,32 @@ func traceCall(p sema.Point, fn func(error)) func(error) {
 	}
 }
 
-// deviceSpans are what a device notes of submissions with.
+// deviceSpans are what a device needs to trace and time its submissions.
 type deviceSpans struct {
-	spans   sync.Pool            // of spans
-	times   deviceTimes          // of submissions, for a tracer
-	timings map[*Timing]struct{} // under the device's mu
+	spans   sync.Pool            // of *span
+	times   deviceTimes          // device times for a tracer
+	timings map[*Timing]struct{} // protected by the device's mu
 }
 
-// A span is what is to be noted of a submission: by a tracer, for a Timing, or both.
+// A span collects what a tracer, a Timing, or both need to know about a submission.
 type span struct {
-	rec      TraceRecord
-	tracer   *Tracer // nil: only timing is to be told
-	timing   *Timing
-	edges    timingEdges
-	begin    *engine.Event // between which and end the device is at it, held; nil if times are not noted, or missing
-	last     *engine.Event // the submission's own
-	shared   bool          // begin is that of the submission in front of it
-	given    hostTimes     // when the host gave it to the device
-	moved    time.Duration // by how much its times were moved, to lie within the host's
+	rec    TraceRecord
+	tracer *Tracer // nil: the span only serves timing
+	timing *Timing
+	edges  timingEdges
+	// The work lies between the events begin and last. The span holds both. begin is nil if times
+	// are not recorded, or are missing.
+	begin    *engine.Event
+	last     *engine.Event // the submission's own event
+	shared   bool          // begin is the event of the submission in front
+	given    hostTimes     // when the host gave the work to the device
+	moved    time.Duration // by how much the device times were moved, to lie within the host's
 	commands []commandTimes
 	task     *rtrace.Task
-	next     *span // in the list of those whose times are to be asked for
+	next     *span // in the list of spans whose times must be queried
 }
 
-// trace begins a span. The error is that of a Timing which cannot be told.
+// trace begins a span. It returns an error if the Order's Timing cannot be used.
 func (s *record) trace(o *Order) error {
 	d := s.q.dev
 	if o.Timing != nil {
@@ -583,9 +607,9 @@ func (s *record) trace(o *Order) error {
 	}
 	s.Observer, x.edges, x.tracer = x, o.edges, d.opt.Tracer
 	if o.Timing != nil {
-		x.timing = o.Timing.self // else the caller's lists would be moved to the heap
+		x.timing = o.Timing.self // self: using o.Timing would move the caller's lists to the heap
 		if s.Op.Kind == work.Barrier || s.Op.Kind == work.Notify {
-			x.timing.note(notedNone) // a barrier that takes a place in its stream notes more
+			x.timing.note(notedNone) // overwritten if the barrier takes a place in its stream
 		}
 	}
 	t := x.tracer
@@ -625,14 +649,14 @@ func spanOf(s *engine.Submission) *span {
 	return x
 }
 
-// Parks notes that the submission waits for something nobody has issued.
+// Parks records that the submission waits for a point without a producer.
 func (x *span) Parks() {
 	if x.tracer != nil && x.rec.Parked == 0 {
 		x.rec.Parked = x.tracer.now()
 	}
 }
 
-// Fails notes why the submission fails.
+// Fails records why the submission fails.
 func (x *span) Fails(err error) {
 	if x.rec.Err == nil {
 		x.timing.note(notedFailed)
@@ -642,7 +666,7 @@ func (x *span) Fails(err error) {
 	}
 }
 
-// called calls a function of the program, and notes that.
+// called calls a function of the program and records the call.
 func (x *span) called(q *Queue, fn func() error) (err error) {
 	if x == nil {
 		return guard(fn)
@@ -653,7 +677,7 @@ func (x *span) called(q *Queue, fn func() error) (err error) {
 		x.rec.Issued = x.tracer.now()
 		x.rec.Begun = x.rec.Issued
 	}
-	defer func() { // also if it ends its goroutine
+	defer func() { // also if fn ends its goroutine
 		if x.tracer != nil {
 			x.rec.Ended = x.tracer.now()
 		}
@@ -666,7 +690,8 @@ func (x *span) called(q *Queue, fn func() error) (err error) {
 	return err
 }
 
-// notified returns a function that is called when its submission is over, and is noted for itself.
+// notified wraps a function that is called when its submission is over. The call gets a record of
+// its own.
 func (x *span) notified(q *Queue, fn func() error) func() error {
 	if x == nil || x.tracer == nil {
 		return fn
@@ -686,7 +711,7 @@ func (x *span) notified(q *Queue, fn func() error) func() error {
 	}
 }
 
-// Ends makes a record of the span, at once or when the device has told its times.
+// Ends turns the span into a record: at once, or after the device times have been queried.
 func (x *span) Ends(s *engine.Submission) {
 	d := recordOf(s).q.dev
 	if x.timing != nil {
@@ -709,7 +734,7 @@ func (x *span) Ends(s *engine.Submission) {
 	d.putSpan(x)
 }
 
-// putSpan keeps a span for another submission.
+// putSpan puts a span into the pool for another submission.
 func (d *Device) putSpan(x *span) {
 	waits, signals := x.rec.Waits[:0], x.rec.Signals[:0]
 	clear(x.commands)

@@ -11,9 +11,9 @@ import (
 )
 
 // Upload writes host data to a range. Unlike [Queue.UploadCopy] it may read the data later: leave
-// the data alone until a signal of the operation is reached. Large data takes no more pinned memory
-// than small data, because it goes through pinned memory in pieces. A goroutine that begins when
-// the waits are reached moves them.
+// the data alone until a signal of the operation is reached. Large data goes through pinned memory
+// in pieces, so it takes no more pinned memory than small data. A goroutine that begins when the
+// waits are reached moves the pieces.
 func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 	if q.dev == nil || len(data) <= q.dev.opt.StageSize {
 		return q.UploadCopy(o, dst, data)
@@ -31,8 +31,8 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 }
 
 // Read reads into a range from a file, or from another io.ReaderAt, beginning at offset. It reads
-// on a goroutine when the waits are reached. An error of reading fails the signals, and so does an
-// early end of the file.
+// on a goroutine when the waits are reached. A read error fails the signals, and so does an early
+// end of the file.
 func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	if from == nil || offset < 0 {
 		return argument("read", "nothing to read from, or a negative offset")
@@ -50,8 +50,8 @@ func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 }
 
 // Write writes a range to a file, or to another io.WriterAt, beginning at offset. It writes on a
-// goroutine when the waits are reached. An error of writing fails the signals, and the file may
-// then have a part of the data.
+// goroutine when the waits are reached. A write error fails the signals, and the file may then have
+// a part of the data.
 func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	if to == nil || offset < 0 {
 		return argument("write", "nothing to write to, or a negative offset")
@@ -82,7 +82,7 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 		return err
 	}
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
-		if err := there.dev.native.Stay(); err != nil { // or its pinned memory would go
+		if err := there.dev.native.Stay(); err != nil { // else its pinned memory could be freed
 			return err
 		}
 		defer there.dev.native.Leave()
@@ -99,12 +99,13 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 	})
 }
 
-// A pieceFunc fills a piece of pinned memory, or empties it. The piece is for the bytes of the range at
-// an offset. free is told about the pieces that the function itself has submitted, unless it is nil.
+// A pieceFunc fills or empties a piece of pinned memory. The piece holds the bytes of the range
+// from offset at. If the function itself submits pieces, it adds them to free, unless free is nil.
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
-// downloads it otherwise. The submission holds the range's buffer, and another one unless that is nil.
+// downloads it otherwise. The submission holds the range's buffer, and also the buffer also unless
+// it is nil.
 func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do pieceFunc) error {
 	check := r.check
 	if up {
@@ -128,7 +129,7 @@ func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do 
 	return q.submitWith(s, o, r.Buffer, also)
 }
 
-// piecesAhead is how many pieces are in flight at a time.
+// piecesAhead is the number of pieces in flight at a time.
 const piecesAhead = 3
 
 // pieces are the parts of a range that moves through pinned memory. The caller holds the range's
@@ -137,14 +138,14 @@ type pieces struct {
 	q      *Queue
 	r      Range
 	up     bool          // to the device
-	free   *lent         // the points of Free, which each piece in flight holds up, or nil
+	free   *lent         // points of Free, which wait for the pieces in flight; or nil
 	done   *Semaphore    // its value is the number of pieces that the device has moved
 	blocks []*stageBlock // pinned memory: piece i uses block i modulo their number
 	issued int           // pieces that have been submitted
 }
 
-// move moves the whole range. It blocks as long as the device and do take. If it returns an error,
-// pieces may still be in flight. They hold their block, the buffer and the points of Free.
+// move moves the whole range. It blocks as long as the device and do take. After an error, pieces
+// may still be in flight. They hold their block, the buffer and the points of Free.
 func (x *pieces) move(do pieceFunc) (err error) {
 	if x.done, err = NewSemaphore(0); err != nil {
 		return err
@@ -156,10 +157,10 @@ func (x *pieces) move(do pieceFunc) (err error) {
 		if err != nil && len(x.blocks) == 0 {
 			return err
 		}
-		if err != nil { // fewer will do
+		if err != nil { // continue with fewer blocks
 			break
 		}
-		defer b.free() // pieces in flight hold it
+		defer b.free() // pieces in flight hold their block, too
 		x.blocks = append(x.blocks, b)
 	}
 	for i := 0; i < n && err == nil; i++ {
@@ -175,8 +176,8 @@ func (x *pieces) move(do pieceFunc) (err error) {
 	return err
 }
 
-// wait waits until the device has moved the first n pieces. Whatever ends the device fails the
-// semaphore.
+// wait waits until the device has moved the first n pieces. If the device ends, for whatever
+// reason, the semaphore fails.
 func (x *pieces) wait(n int) error { return x.done.Wait(context.Background(), uint64(n)) }
 
 // send fills piece i when its block is free, and submits it.
@@ -207,7 +208,7 @@ func (x *pieces) fetch(i, n int, do pieceFunc) error {
 	return do(x.free, x.block(i).at(int(size)), int64(at))
 }
 
-// extent returns where piece i is in the range, and its size.
+// extent returns the offset of piece i in the range, and its size.
 func (x *pieces) extent(i int) (at, size uint64) {
 	size = uint64(x.q.dev.opt.StageSize)
 	at = uint64(i) * size
@@ -217,7 +218,7 @@ func (x *pieces) extent(i int) (at, size uint64) {
 // block returns the pinned memory of piece i.
 func (x *pieces) block(i int) *stageBlock { return x.blocks[i%len(x.blocks)] }
 
-// submit has the device move piece i.
+// submit submits piece i to the device.
 func (x *pieces) submit(i int) (err error) {
 	q := x.q
 	at, size := x.extent(i)
@@ -239,7 +240,7 @@ func (x *pieces) submit(i int) (err error) {
 	} else {
 		s.between(nil, part.Buffer)
 	}
-	if x.free != nil { // pieces in flight may be over after the transfer has failed
+	if x.free != nil { // pieces may be in flight after the transfer has failed
 		x.free.left.Add(1)
 		s.lent, s.Lends = x.free, true
 	}

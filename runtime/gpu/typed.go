@@ -8,21 +8,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A TypedKernel is a kernel whose arguments are a struct. It is made by [Typed], launches again and again without being checked anew,
-// and may be used concurrently. It holds nothing, and ends with its kernel. A zero one launches nothing: [ErrArgument].
+// A TypedKernel is a kernel whose arguments are a struct. [Typed] makes it and checks the struct
+// once, so launches need not check it. It may be used concurrently. It needs no Close, and is valid
+// as long as its kernel. A zero TypedKernel launches nothing: [ErrArgument].
 type TypedKernel[A any] struct {
-	_ [0]*A // keeps one from being converted to another
+	_ [0]*A // prevents conversion to another TypedKernel type
 	boundKernel
 }
 
-// A boundKernel is a kernel, and where its arguments are in a struct.
+// A boundKernel is a kernel with the positions of its arguments in a struct.
 type boundKernel struct {
 	kernel *Kernel
 	params []param
-	layout work.Layout // of the arguments: the fields', or what a Dispatch has
+	layout work.Layout // of the arguments: the struct's fields, or the arguments of a Dispatch
 }
 
-// A param is a kernel's parameter, and the field of the struct that is its argument.
+// A param is a kernel parameter and the struct field that is its argument.
 type param struct {
 	name   string
 	kind   paramKind
@@ -35,24 +36,25 @@ type paramKind uint8
 
 const (
 	byValue    paramKind = iota
-	bufferAddr           // of a *Buffer
-	rangeAddr            // of a Range, or a Slice, which is one
+	bufferAddr           // the field is a *Buffer
+	rangeAddr            // the field is a Range, or a Slice, which has a Range's layout
 )
 
-// Typed checks once that the fields of a struct are what a kernel takes, in the order of its parameters, and returns the kernel as
-// one that is launched with such a struct. Fields are
+// Typed checks that the fields of a struct match a kernel's parameters, in order. It returns the
+// kernel for launches with such a struct. Fields are
 //
-//   - scalars of a fixed size, such as int32, uint64, float32 and bool, and arrays and structs of these. The argument is a copy;
-//   - [driver.Ptr], the address of memory that the program sees to itself;
-//   - *[Buffer], [Range] and [Slice]. The argument is the address, of a buffer's beginning or the range's, and the buffer stays until
-//     the kernel is done. It may be of memory from a pool that is allocated only when the launch is issued, and, in a recording, of a
-//     binding.
+//   - scalars of a fixed size, such as int32, uint64, float32 and bool, and arrays and structs of
+//     these. The argument is a copy;
+//   - [driver.Ptr], the address of memory that the program manages itself;
+//   - *[Buffer], [Range] and [Slice]. The argument is the address of the buffer's beginning or of
+//     the range. The buffer is held until the kernel is done. It may have memory from a pool that
+//     is allocated only when the launch is issued. In a recording it may also be a binding.
 //
-// They may be unexported. Those named _ are left out.
+// Fields may be unexported. Fields named _ are ignored.
 //
-// Where the driver tells the sizes of parameters ([Kernel.Info]), number and sizes of the fields are checked against them. Where it
-// does not, nothing can be: fields of other sizes than the kernel's parameters then make it read what is not its arguments. An error
-// names the field and is [ErrArgument].
+// If the driver knows the sizes of parameters ([Kernel.Info]), the number and sizes of the fields
+// are checked against them. Otherwise they cannot be checked: a field of a wrong size then makes
+// the kernel read wrong arguments. An error names the field and is [ErrArgument].
 func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	b, err := bindType(k, reflect.TypeFor[A]())
 	if err != nil {
@@ -61,7 +63,7 @@ func Typed[A any](k *Kernel) (*TypedKernel[A], error) {
 	return &TypedKernel[A]{boundKernel: b}, nil
 }
 
-// Launch launches the kernel in a stream. The arguments are copied by the call.
+// Launch launches the kernel in a stream. The call copies the arguments.
 func (k *TypedKernel[A]) Launch(s *Stream, g Grid, args A) error {
 	o, err := s.begin()
 	if err != nil {
@@ -73,7 +75,7 @@ func (k *TypedKernel[A]) Launch(s *Stream, g Grid, args A) error {
 	return s.end(k.dispatch(s.q, o, g, unsafe.Pointer(&args)))
 }
 
-// Dispatch launches the kernel in a queue, as [Queue.Dispatch] does. The arguments are copied by the call.
+// Dispatch launches the kernel in a queue, as [Queue.Dispatch] does. The call copies the arguments.
 func (k *TypedKernel[A]) Dispatch(q *Queue, o Order, g Grid, args A) error {
 	if k == nil {
 		return errZero
@@ -81,7 +83,8 @@ func (k *TypedKernel[A]) Dispatch(q *Queue, o Order, g Grid, args A) error {
 	return k.dispatch(q, o, g, unsafe.Pointer(&args))
 }
 
-// Record records what Dispatch does, as [CommandBuffer.Dispatch] does. Arguments may be of the command buffer's bindings.
+// Record records a launch of the kernel, as [CommandBuffer.Dispatch] does. Arguments may be
+// bindings of the command buffer.
 func (k *TypedKernel[A]) Record(c *CommandBuffer, g Grid, args A, after ...Command) (Command, error) {
 	if k == nil {
 		return -1, errZero
@@ -89,7 +92,7 @@ func (k *TypedKernel[A]) Record(c *CommandBuffer, g Grid, args A, after ...Comma
 	return k.record(c, g, unsafe.Pointer(&args), after)
 }
 
-// bindType makes a plan of how the fields of a struct become a kernel's arguments.
+// bindType determines how the fields of a struct become a kernel's arguments.
 func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 	if k == nil || k.exe == nil {
 		return boundKernel{}, argument("bind", "no kernel")
@@ -139,16 +142,17 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 	return b, nil
 }
 
-// memory returns the range whose address is an argument.
+// memory returns the range whose address is the argument.
 func (p *param) memory(args unsafe.Pointer) Range {
 	field := unsafe.Add(args, p.offset)
 	if p.kind == bufferAddr {
-		return Range{Buffer: *(**Buffer)(field)} // of which nothing but the address is asked
+		return Range{Buffer: *(**Buffer)(field)} // only the address is needed, so the size stays 0
 	}
 	return *(*Range)(field)
 }
 
-// check checks what can be told without the arguments, and makes a grid what the device takes.
+// check makes the checks that do not need the arguments, and replaces zero dimensions of the grid
+// by one.
 func (b *boundKernel) check(d *Device, g *Grid) error {
 	switch {
 	case b.kernel == nil:
@@ -159,8 +163,8 @@ func (b *boundKernel) check(d *Device, g *Grid) error {
 	return g.check(b.kernel)
 }
 
-// dispatch launches the kernel with a struct of arguments. It does what Queue.Dispatch does, and copies fields to where that copies
-// arguments.
+// dispatch launches the kernel with a struct of arguments. It is Queue.Dispatch, except that it
+// copies the arguments from fields.
 func (b *boundKernel) dispatch(q *Queue, o Order, g Grid, args unsafe.Pointer) error {
 	if q == nil {
 		return argument("dispatch", "no queue")
@@ -185,7 +189,7 @@ func (b *boundKernel) dispatch(q *Queue, o Order, g Grid, args unsafe.Pointer) e
 	return q.launch(s, o, b.kernel, &g, ended)
 }
 
-// refused names the field of an error.
+// refused adds the name of the field to an error.
 func (b *boundKernel) refused(i int, err error) error {
 	if b.params == nil {
 		return err

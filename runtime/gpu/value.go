@@ -8,28 +8,38 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// WriteValue writes a number of 64 bits, below 1<<63, to a range of 8 bytes at an address that is a multiple of 8 (C: cuStreamWriteValue64).
-// Whoever finds it there, be it the host by an atomic load, another stream by [Queue.WaitValue], a kernel, or another process that shares the
-// memory, finds all that the queue's stream has written before. So it hands a point to those who know no semaphores.
+// WriteValue writes a 64-bit number below 1<<63 to a range of 8 bytes at an address that is a
+// multiple of 8 (C: cuStreamWriteValue64). A reader that finds the number also finds everything
+// that the queue's stream wrote before. The reader may be the host with an atomic load, another
+// stream with [Queue.WaitValue], a kernel, or another process that shares the memory. So the number
+// passes a point to code that does not use semaphores.
 //
-// The memory is of a device, of [HostMem], imported, shared, or of a portable pool; another device's it can be where [Queue.Fill] could fill it.
-// Managed memory and that of a pool of the driver's, in which CUDA has no values, is [ErrArgument], and so are other sizes, addresses and
-// values. It does not block. Where the device cannot do that ([driver.Caps].Values) the error is [driver.ErrUnsupported].
+// The memory may be device memory, [HostMem], imported, shared, or from a portable pool. It may be
+// another device's if [Queue.Fill] could fill it. Managed memory and memory of a driver's pool are
+// [ErrArgument], because CUDA supports no values there. Other sizes, addresses and values are
+// [ErrArgument] too. WriteValue does not block. If the device does not support values
+// ([driver.Caps].Values), the error is [driver.ErrUnsupported].
 func (q *Queue) WriteValue(o Order, r Range, value uint64) error {
 	return q.onValue(o, work.ValueWrite, r, value)
 }
 
-// WaitValue waits until the number that a range has is at least the value (C: cuStreamWaitValue64 with CU_STREAM_WAIT_VALUE_GEQ): what comes
-// after the operation comes after that, and finds what was written before the number was. The range, the value and the errors are those of
-// [Queue.WriteValue]. Whoever writes the number writes it as a whole, the host by an atomic store, and never 1<<63 or more.
+// WaitValue waits until the number in a range is at least value (C: cuStreamWaitValue64 with
+// CU_STREAM_WAIT_VALUE_GEQ). Later work of the queue's stream runs after that, and sees everything
+// that was written before the number. The range, the value and the errors are those of
+// [Queue.WriteValue]. The writer must write the number as a whole, the host with an atomic store,
+// and never write 1<<63 or more.
 //
-// The stream waits, and not the host: nothing that is behind the operation in the queue's stream begins before, whether it has an order with it or
-// not. So let such waits have a queue of their own, and have nothing behind one that is to bring the number. Where another queue of the same
-// device is to write it, submit that first: the driver does not know of the order, and may have streams share what is in the hardware. A driver
-// may also wait for its streams in calls that load code. What the program lets go of meanwhile, of the device's memory, code and recordings, is
-// given back when no stream waits for a number or for another process's event any more, for the driver would wait for them, and keep everybody
-// else waiting. If the number never comes nobody hangs but what is behind the wait in its stream: fail the semaphore that it signals
-// ([Semaphore.Fail]) and write the number, or close the device, which gives it up after ten seconds ([CloseError]).
+// The stream waits, not the host. Nothing behind the operation in the queue's stream begins before,
+// whether it is ordered after the operation or not. So use a separate queue for such waits, and
+// never put the work that writes the number behind one. If another queue of the same device writes
+// the number, submit that work first: the driver does not know this order, and its streams may
+// share hardware queues. A driver may also wait for its streams in calls that load code. Device
+// memory, code and recordings that the program releases meanwhile are given back later: when no
+// stream waits for a number or for another process's event any more. Otherwise the driver would
+// block for the wait and delay all other work. If the number is never written, only the work behind
+// the wait in its stream hangs. To recover, fail the semaphore that the wait signals
+// ([Semaphore.Fail]) and write the number, or close the device. Close gives up after ten seconds
+// ([CloseError]).
 func (q *Queue) WaitValue(o Order, r Range, value uint64) error {
 	return q.onValue(o, work.ValueWait, r, value)
 }
@@ -58,7 +68,7 @@ func (q *Queue) onValue(o Order, kind work.Kind, r Range, value uint64) error {
 	return q.submitWith(s, o, r.Buffer, nil)
 }
 
-// checkValue returns an error if a range, which has been checked, cannot have a value.
+// checkValue returns an error if a range, which has been checked, cannot hold a value.
 func (r Range) checkValue(kind work.Kind, value uint64) error {
 	op := kind.String()
 	switch {
@@ -74,7 +84,7 @@ func (r Range) checkValue(kind work.Kind, value uint64) error {
 	return nil
 }
 
-// noValues says what memory the buffer is, if there can be no values in it.
+// noValues describes the buffer's memory if it does not support values, and returns "" otherwise.
 func (b *Buffer) noValues() string {
 	switch {
 	case b.mem.Kind == ManagedMem:
@@ -103,13 +113,15 @@ func (s *Stream) WaitValue(r Range, value uint64) error {
 	return s.end(s.q.WaitValue(o, r, value))
 }
 
-// WriteValue records what [Queue.WriteValue] does: the same value in each execution. No graph has it as a node. It is behind all that was
-// recorded before it, and in front of what follows.
+// WriteValue records the operation of [Queue.WriteValue], with the same value in each execution. It
+// never becomes a node of a graph. It runs after everything that was recorded before it, and before
+// everything recorded later.
 func (c *CommandBuffer) WriteValue(r Range, value uint64, after ...Command) (Command, error) {
 	return c.onValue(work.ValueWrite, r, value, after)
 }
 
-// WaitValue records what [Queue.WaitValue] does, in an order such as [CommandBuffer.WriteValue] has.
+// WaitValue records the operation of [Queue.WaitValue]. Its order is that of
+// [CommandBuffer.WriteValue].
 func (c *CommandBuffer) WaitValue(r Range, value uint64, after ...Command) (Command, error) {
 	return c.onValue(work.ValueWait, r, value, after)
 }
