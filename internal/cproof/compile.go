@@ -22,6 +22,14 @@ type Compiler struct {
 	clang bool
 }
 
+// Flags returns arguments with which the compiler tells all errors, each where a macro is used and not where it is defined, and then the given ones.
+func (c *Compiler) Flags(more ...string) []string {
+	if c.clang {
+		return append([]string{"-std=gnu11", "-w", "-ferror-limit=0"}, more...)
+	}
+	return append([]string{"-std=gnu11", "-w", "-fmax-errors=0", "-ftrack-macro-expansion=0", "-fno-diagnostics-show-caret"}, more...)
+}
+
 // ErrNoCompiler is the error of [Find] if there is none.
 var ErrNoCompiler = errors.New("no C compiler: install gcc or clang")
 
@@ -134,12 +142,7 @@ func (p *prover) run(ctx context.Context, text string, flags []string) (said str
 	if err := os.WriteFile(source, []byte(text), 0o666); err != nil {
 		return "", err
 	}
-	args := []string{"-std=gnu11", "-w", "-g0", "-O1", "-fno-inline", "-fno-builtin", "-ffunction-sections", "-fno-pic", "-fno-common", "-MD", "-MF", deps}
-	if p.cc.clang {
-		args = append(args, "-ferror-limit=0")
-	} else {
-		args = append(args, "-fmax-errors=0", "-ftrack-macro-expansion=0", "-fno-diagnostics-show-caret")
-	}
+	args := p.cc.Flags("-g0", "-O1", "-fno-inline", "-fno-builtin", "-ffunction-sections", "-fno-pic", "-fno-common", "-MD", "-MF", deps)
 	if p.stubsFirst {
 		args = append(args, "-I"+p.stubs)
 	}

@@ -41,7 +41,8 @@ type Report struct {
 // A Fault is a fact that could not be proven.
 type Fault struct {
 	Record string // "struct vecPair"
-	Fact   string // "size"
+	Kind   string // "member offset"
+	Fact   string // "offset of b"
 	Table  string // what the table says
 	C      string // what the compiler says
 }
@@ -192,15 +193,15 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 			case f.check == nil: // only others need it
 				again = append(again, f)
 			case c == "" && m.bare && f.strict:
-				p.report.Wrong = append(p.report.Wrong, Fault{f.record, cmp.Or(f.what, f.kind), f.table, "that a const differs"})
+				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, "that a const differs"})
 			case c == "":
 				p.report.Facts[f.kind]++
 			case f.qualified && !m.bare:
 				again = append(again, f)
 			case f.chosen < 0 && undeclared(c):
-				p.report.Absent = append(p.report.Absent, Fault{f.record, cmp.Or(f.what, f.kind), "", c})
+				p.report.Absent = append(p.report.Absent, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), "", c})
 			default:
-				p.report.Wrong = append(p.report.Wrong, Fault{f.record, cmp.Or(f.what, f.kind), f.table, c})
+				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, c})
 			}
 		}
 		if facts = again; !slices.ContainsFunc(facts, func(f *fact) bool { return f.check != nil }) {
