@@ -9,10 +9,9 @@ package cproof
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +26,12 @@ type Input struct {
 	Description *symbols.Description
 	Dirs        []string       // folders of headers, in the order in which they are searched
 	Align       map[string]int // alignments of structs that the overlay states, by name
+
+	// Union says that the table is one of several releases, of which these headers are one: what is const is then that of another one, and not compared.
+	Union bool
+
+	// Older says that the table is of a newer release than these headers. What plain names mean, and second names of types, are then not compared.
+	Older bool
 }
 
 // A Report says what the compiler made of a table.
@@ -141,14 +146,22 @@ func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
 	if h.Typedefs != nil {
 		define = h.Typedefs.Define
 	}
-	if define == "" {
-		err = p.unit(ctx, "", true, true)
-	} else {
+	switch {
+	case define == "":
+		err = p.unit(ctx, "", true, !in.Older)
+	case in.Older:
+		err = p.unit(ctx, "#define "+define+" 1\n", true, false)
+	default:
 		// The headers have two faces: with the macro every ABI by its own name, and without it what a plain name means.
 		err = errors.Join(p.unit(ctx, "#define "+define+" 1\n", true, false), p.unit(ctx, "", false, true))
 	}
 	if err != nil {
 		return nil, err
+	}
+	for _, f := range t.Headers {
+		for _, dir := range in.Dirs {
+			p.files[filepath.Join(dir, filepath.FromSlash(f.Name))] = true
+		}
 	}
 	if p.report.Files, err = hashes(p.files, in.Dirs); err != nil {
 		return nil, err
@@ -174,8 +187,13 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	if err != nil {
 		return err
 	}
-	w := &writer{t: p.t, names: names, align: p.in.Align, inline: p.in.Description.Headers.Inline}
+	w := &writer{t: p.t, names: names, align: p.in.Align, inline: p.in.Description.Headers.Inline, older: p.in.Older}
 	w.types(all)
+	if all {
+		for _, name := range w.absent {
+			p.report.Absent = append(p.report.Absent, Fault{Record: "type " + name, Kind: "name", Fact: "name", C: "the headers do not declare it"})
+		}
+	}
 	w.functions(all, plain)
 	facts := w.facts
 	for _, m := range modes {
@@ -192,7 +210,7 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 			switch {
 			case f.check == nil: // only others need it
 				again = append(again, f)
-			case c == "" && m.bare && f.strict:
+			case c == "" && m.bare && f.strict && !p.in.Union:
 				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, "that a const differs"})
 			case c == "":
 				p.report.Facts[f.kind]++
@@ -235,7 +253,8 @@ func (p *prover) head(defines string) string {
 	return b.String()
 }
 
-// names asks the compiler how each type of the table is written: by a typedef, or with struct, union or enum in front.
+// names asks the compiler how each type of the table is written: by a typedef, or with struct, union or enum in front. A type that has no size, or is
+// not declared, is not among the answers.
 func (p *prover) names(ctx context.Context, head string) (map[string]string, error) {
 	var facts []*fact
 	var spellings [][]string
@@ -273,12 +292,17 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 	for _, a := range p.t.Aliases {
 		ask(a.Name, a.Name)
 	}
+	for _, h := range p.t.Handles {
+		ask(h.Name, h.Name)
+	}
 	if _, err := p.compile(ctx, head, facts, []string{"-fsyntax-only"}); err != nil {
 		return nil, err
 	}
 	names := map[string]string{}
 	for i, f := range facts {
-		names[list[i]] = spellings[i][max(f.chosen, 0)]
+		if f.chosen >= 0 {
+			names[list[i]] = spellings[i][f.chosen]
+		}
 	}
 	return names, nil
 }
@@ -293,11 +317,13 @@ func hashes(files map[string]bool, dirs []string) ([]File, error) {
 				continue
 			}
 			text, err := os.ReadFile(file)
+			if errors.Is(err, fs.ErrNotExist) {
+				break
+			}
 			if err != nil {
 				return nil, err
 			}
-			sum := sha256.Sum256(text)
-			out = append(out, File{filepath.ToSlash(name), hex.EncodeToString(sum[:])})
+			out = append(out, File{filepath.ToSlash(name), Sum(text)})
 			break
 		}
 	}

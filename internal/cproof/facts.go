@@ -19,6 +19,7 @@ type writer struct {
 	names  map[string]string // how C writes the table's types
 	align  map[string]int
 	inline bool
+	older  bool
 
 	facts     []*fact
 	structs   map[string]*symbols.Struct
@@ -26,13 +27,14 @@ type writer struct {
 	handles   map[string]*symbols.Handle
 	callbacks map[string]int    // index of those whose type is written
 	unnamed   map[string]string // how C reaches types without a name
+	absent    []string          // types that the headers do not declare
 }
 
 func (w *writer) add(f *fact) { w.facts = append(w.facts, f) }
 
 // number adds a fact whose constant is a number.
-func (w *writer) number(record, kind, what, expr string, want uint64) {
-	w.add(&fact{
+func (w *writer) number(record, kind, what, expr string, want uint64) *fact {
+	f := &fact{
 		record: record, kind: kind, what: what, table: strconv.FormatUint(want, 10),
 		tries: []string{"const unsigned long long @ = (unsigned long long)(" + expr + ");"},
 		check: func(x *answer) string {
@@ -41,7 +43,9 @@ func (w *writer) number(record, kind, what, expr string, want uint64) {
 			}
 			return ""
 		},
-	})
+	}
+	w.add(f)
+	return f
 }
 
 // integer adds a fact whose constant is the value of an enumerator or a macro.
@@ -97,7 +101,7 @@ func (w *writer) types(all bool) {
 		w.handles[w.t.Handles[i].Name] = &w.t.Handles[i]
 	}
 	for i := range w.t.Structs {
-		if s := &w.t.Structs[i]; !strings.Contains(s.Name, ".") {
+		if s := &w.t.Structs[i]; !strings.Contains(s.Name, ".") && w.declared(s.Name) {
 			w.reach(s, w.names[s.Name], "")
 		}
 	}
@@ -111,16 +115,25 @@ func (w *writer) types(all bool) {
 		w.handle(&h)
 	}
 	for _, s := range w.t.Scalars {
+		if !w.declared(s.Name) {
+			continue
+		}
 		w.truth("scalar "+s.Name, "scalar", "type", s.Type, true, false, same(w.names[s.Name], w.spell(s.Type)))
 	}
 	for _, a := range w.t.Aliases {
+		if _, ok := w.names[a.Name]; !ok {
+			w.names[a.Name] = a.Name // it may be one of a type without a size
+		}
+		if w.older {
+			continue
+		}
 		w.truth("alias "+a.Name, "alias", "type", a.Type, true, false, same(w.names[a.Name], w.spell(a.Type)))
 	}
 	for i := range w.t.Enums {
 		w.enum(&w.t.Enums[i])
 	}
 	for i := range w.t.Structs {
-		if s := &w.t.Structs[i]; !strings.Contains(s.Name, ".") {
+		if s := &w.t.Structs[i]; !strings.Contains(s.Name, ".") && w.names[s.Name] != "" {
 			w.layout(s, s.Name, w.names[s.Name])
 			w.fields(s, s.Name, w.names[s.Name], "", 0)
 		}
@@ -134,6 +147,15 @@ func (w *writer) types(all bool) {
 	for i := range w.t.Constants {
 		w.constant(&w.t.Constants[i])
 	}
+}
+
+// declared reports whether the headers have a type of the table, and notes it if not.
+func (w *writer) declared(name string) bool {
+	_, ok := w.names[name]
+	if !ok && !slices.Contains(w.absent, name) {
+		w.absent = append(w.absent, name)
+	}
+	return ok
 }
 
 // reach notes how C reaches the members' types that have no name.
@@ -231,8 +253,10 @@ func (w *writer) variants(ctype string, most int) []string {
 	bases := []string{base}
 	if ct.Const {
 		bases = []string{"const " + base}
-		if h := w.handles[ct.Base]; h != nil { // const in front of a handle that is a pointer by its typedef is the pointer's own
-			bases = append(bases, base)
+	}
+	if h := w.handles[ct.Base]; h != nil { // where its typedef is a pointer, const in front is the pointer's own, and what it leads to may be const
+		if name, ok := w.names[h.Name]; ok {
+			bases = append(bases, base, name)
 		}
 	}
 	inner := max(0, ct.Pointers-1)
@@ -290,7 +314,7 @@ func enumSize(e *symbols.Enum) int { return 4 }
 
 func (w *writer) enum(e *symbols.Enum) {
 	record := "enum " + e.Name
-	if e.Name != "" {
+	if e.Name != "" && (w.unnamed[e.Name] != "" || !strings.Contains(e.Name, ".") && w.declared(e.Name)) {
 		name := w.base(e.Name)
 		w.number(record, "enum size", "size", "sizeof("+name+")", uint64(enumSize(e)))
 		sign := uint64(0)
@@ -308,7 +332,15 @@ func (w *writer) enum(e *symbols.Enum) {
 func (w *writer) layout(s *symbols.Struct, name, c string) {
 	record := "struct " + name
 	w.number(record, "struct size", "size", "sizeof("+c+")", uint64(s.Size))
-	w.number(record, "struct alignment", "alignment", "_Alignof("+c+")", uint64(max(s.Align, w.align[s.Name])))
+	f := w.number(record, "struct alignment", "alignment", "_Alignof("+c+")", uint64(s.Align))
+	if most := w.align[s.Name]; most > s.Align { // that of the newest release
+		f.check = func(x *answer) string {
+			if n := x.number(); n < uint64(s.Align) || n > uint64(most) {
+				return strconv.FormatUint(n, 10)
+			}
+			return ""
+		}
+	}
 }
 
 // fields adds the facts of members, through those without a name too.
@@ -460,6 +492,12 @@ const maxVariants = 64
 
 func (w *writer) function(f *symbols.Function, name, other string) {
 	record := "function " + f.Symbol
+	for _, ctype := range append([]string{f.Result}, types(f.Params)...) {
+		if ct, err := symbols.ParseType(ctype); err == nil && slices.Contains(w.absent, ct.Base) {
+			w.add(&fact{record: record, kind: "function type", what: "type", tries: []string{"unknown type name " + ct.Base + ";"}, check: func(*answer) string { return "" }})
+			return
+		}
+	}
 	lists := []string{""}
 	for _, p := range f.Params {
 		var next []string
@@ -497,7 +535,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 		check: func(x *answer) string {
 			b := x.o.bytes(x.name, 16)
 			switch {
-			case b[8] != 0:
+			case b[8] != 0 && len(f.Params) > 0:
 				return "that its parameters are not declared"
 			case b[0] == 0:
 				return "another type"

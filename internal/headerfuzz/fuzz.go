@@ -224,7 +224,7 @@ func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) 
 
 var word = regexp.MustCompile(`\w+`)
 
-// has reports whether a header is C and has a fault of a kind.
+// has reports whether a header is C and has the same fault.
 func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 	t, _, _ := extracted(header)
 	if t == nil {
@@ -234,12 +234,12 @@ func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 		return false
 	}
 	report, err := c.compare(ctx, header, t)
-	return err == nil && slices.ContainsFunc(report.Wrong, func(g cproof.Fault) bool { return g.Kind == f.Kind && g.Record == f.Record })
+	return err == nil && slices.ContainsFunc(report.Wrong, func(g cproof.Fault) bool { return g == f })
 }
 
 var token = regexp.MustCompile(`(?m)^[ \t]*#.*\n|__attribute(?:__)?\s*\(\((?:[^()]|\([^()]*\))*\)\)|"[^"\n]*"|'[^'\n]*'|\w+|\n|[ \t]+|[^\w\s]`)
 
-// Minimal returns a header that has a fault of the same kind in the same record as a result has, and of which little can be left out.
+// Minimal returns a header that has the same fault as a result has, and of which little can be left out.
 func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string {
 	_, name, _ := strings.Cut(f.Record, " ")
 	number := regexp.MustCompile(`(?i)fz\d+`).FindString(name)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,14 +63,19 @@ func TestHeaders(t *testing.T) {
 		sum.Refused += r.Refused
 		sum.Records += r.Records
 		sum.Facts += r.Facts
+		records := map[string]bool{}
 		for _, f := range r.Faults {
+			if records[f.Record] {
+				continue // another effect of the same
+			}
+			records[f.Record] = true
 			if kinds[f.Kind]++; kinds[f.Kind] > 25 {
 				continue // enough to look at
 			}
 			limit, cancel := context.WithTimeout(ctx, time.Minute)
 			small := c.Minimal(limit, r, f)
 			cancel()
-			shape := f.Kind + numbers.ReplaceAllString(small, "N")
+			shape := f.Kind + numbers.ReplaceAllString(strings.Join(strings.Fields(small), ""), "N")
 			if seen[shape] {
 				continue
 			}

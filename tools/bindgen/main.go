@@ -3,8 +3,7 @@
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
-//	bindgen [-headers DIR[,DIR...]] [-check] FILE.json
-//	bindgen -layout FILE.json
+//	bindgen [-headers DIR[,DIR...]] [-cc COMPILER] [-check] FILE.json
 //
 // FILE.json describes the library: what it is called, where its file is, and how its headers are read. mylib.overlay.json beside it says
 // what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those of Description and
@@ -12,16 +11,20 @@
 //
 // The headers are in the folder that the description names in headers.dir or, with the first word, the flag -headers. From them comes
 // mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs no headers. All that
-// is generated follows from these files alone: no compiler is run and no header of the machine's own is read.
+// is generated follows from these files alone.
+//
+// Before anything is written, a C compiler has its say: gcc or clang, or the one that -cc names, compiles a program against the original headers, and
+// every size, offset, value, type and symbol of the table must be as the compiler has it. testdata/zproof.json records that. Without a compiler
+// bindgen says that nothing was proven, and the package's test fails until something is.
 //
 // The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json, which it
 // uses. What cannot be bound is named with the reason, all of it at once, and then nothing is written. With -check nothing is written
-// either, and a file that would change is an error. With -layout bindgen prints a C file that compiles against the headers if every size,
-// offset and enumerator of the table is right.
+// either, and a file that would change is an error.
 package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -35,6 +38,7 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/gen"
+	"github.com/puregpu/puregpu/internal/cproof"
 	"github.com/puregpu/puregpu/internal/extract"
 	"github.com/puregpu/puregpu/symbols"
 )
@@ -54,14 +58,14 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-check] FILE.json, or bindgen -layout FILE.json")
+var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-cc COMPILER] [-check] FILE.json")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bindgen", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
 	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
-	layout := flags.Bool("layout", false, "print a C file that checks the table against the headers")
+	compiler := flags.String("cc", "", "the C `compiler` that proves the table, else gcc or clang")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(stderr, errUsage)
@@ -77,15 +81,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	b := &binding{file: flags.Arg(0), table: base + ".table.json", overlay: base + ".overlay.json", dir: filepath.Dir(flags.Arg(0))}
 	b.report = func(s string) { fmt.Fprintln(stderr, "bindgen: note:", s) }
-	lib, files, err := b.generate(*headers)
+	b.compiler = *compiler
+	files, err := b.generate(*headers)
 	if err != nil {
-		return err
-	}
-	if *layout {
-		text, err := gen.LayoutAsserts(lib)
-		if err == nil {
-			_, err = io.WriteString(stdout, text)
-		}
 		return err
 	}
 	changed, err := gen.Write(b.dir, files, !*check)
@@ -115,33 +113,36 @@ func run(args []string, stdout, stderr io.Writer) error {
 type binding struct {
 	file, table, overlay, dir string
 	report                    func(string)
+	compiler                  string // that -cc names
+
+	dirs []string // of the headers, where the table was made of any
 }
 
-// generate returns the library and all files that follow from it, the table among them, by their names as seen from the folder.
-func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte, error) {
+// generate returns all files that follow from a library, the table among them, by their names as seen from the folder.
+func (b *binding) generate(headers string) (map[string][]byte, error) {
 	text, err := os.ReadFile(b.file)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	d, err := symbols.DecodeDescription(b.file, text)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if slices.Contains(symbols.Names(), d.Library) {
 		b.report(fmt.Sprintf("there is a package %s in this project already", d.Library))
 	}
 	if err := b.samePackage(d.Library); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	overlay, err := os.ReadFile(b.overlay)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s: there must be one beside %s, with at least a set of functions and, where functions return error codes, their type: %w", b.overlay, b.file, err)
+		return nil, fmt.Errorf("%s: there must be one beside %s, with at least a set of functions and, where functions return error codes, their type: %w", b.overlay, b.file, err)
 	} else if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	table, refused := b.extract(d, headers)
 	if table == nil {
-		return nil, nil, refused
+		return nil, refused
 	}
 	// Whatever is refused in one step, the others say what they refuse too.
 	lib, err := symbols.Decode(b.table, table, b.overlay, overlay)
@@ -149,14 +150,21 @@ func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte,
 		err = lib.Describe(b.file, d)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(refused, err)
+		return nil, errors.Join(refused, err)
 	}
 	files, err := gen.GenerateWithProof(lib)
 	if err := errors.Join(refused, err); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	files[filepath.Base(b.table)] = table
-	return lib, files, nil
+	proof, err := b.prove(lib, table)
+	if err != nil {
+		return nil, err
+	}
+	if proof != nil {
+		files[proofFile] = proof
+	}
+	return files, nil
 }
 
 // extract returns the text of the table: from headers, or the one that is there. It may return both a table and what was refused.
@@ -190,6 +198,7 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	case h.Version.Header == "" && h.Release.IsZero():
 		return nil, fmt.Errorf("%s: headers: neither version nor release says which release the headers are of", b.file)
 	}
+	b.dirs = dirs
 	t, refused := extract.Table(d, in)
 	if t == nil {
 		return nil, refused
@@ -199,6 +208,67 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 		return nil, err
 	}
 	return text, refused
+}
+
+// proofFile is where the record of the proof is, as seen from the folder.
+const proofFile = "testdata/zproof.json"
+
+// prove has a C compiler compare the table with the headers, and returns the record of it; nil if nothing was proven.
+func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
+	old, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(proofFile)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	before := &cproof.Record{}
+	if old != nil {
+		if before, err = cproof.Decode(old); err != nil {
+			return nil, err
+		}
+	}
+	ctx := context.Background()
+	cc, err := cproof.Find(ctx, b.compiler)
+	switch {
+	case errors.Is(err, cproof.ErrNoCompiler) && b.compiler == "" || err == nil && len(b.dirs) == 0:
+		if before.Holds(table) {
+			return old, nil // by whoever had what it takes
+		}
+		why := "there are no headers"
+		if err != nil {
+			why = err.Error()
+		}
+		b.report("NOTHING IS PROVEN: " + why + ". The table is compared with no C compiler, and the package's test fails until bindgen has run with one and the headers.")
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	proof := &cproof.Record{Table: filepath.Base(b.table), SHA256: cproof.Sum(table)}
+	align := map[string]int{}
+	for _, n := range lib.Overlay.Types {
+		align[n.Name] = n.Align
+	}
+	var errs []error
+	for i, dir := range b.dirs {
+		t, v := lib.Table, lib.Version
+		if len(lib.Releases) > 0 { // the folders have the newest first
+			v = lib.Releases[len(lib.Releases)-1-i]
+			t = lib.At(v)
+		}
+		r, err := cproof.Prove(ctx, t, cproof.Input{Compiler: cc, Description: lib.Description, Dirs: []string{dir}, Align: align, Union: len(b.dirs) > 1, Older: v != lib.Version})
+		if err != nil {
+			return nil, err
+		}
+		if err := r.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("the table is not what %s makes of the headers in %s:\n%w", cc.Name, dir, err))
+		}
+		proof.Releases = append(proof.Releases, r.Release(v, cc))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if before.Same(proof) {
+		return old, nil
+	}
+	return proof.Encode(), nil
 }
 
 // samePackage refuses a folder whose Go files are of another package.
