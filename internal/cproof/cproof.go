@@ -292,15 +292,18 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 	for _, a := range p.t.Aliases {
 		ask(a.Name, a.Name)
 	}
+	handles := len(facts)
 	for _, h := range p.t.Handles {
-		ask(h.Name, h.Name)
+		facts, list = append(facts, handleFact(&h)), append(list, h.Name)
 	}
 	if _, err := p.compile(ctx, head, facts, []string{"-fsyntax-only"}); err != nil {
 		return nil, err
 	}
 	names := map[string]string{}
 	for i, f := range facts {
-		if f.chosen >= 0 {
+		if i >= handles {
+			names[list[i]] = handleSpelling(&p.t.Handles[i-handles], f.chosen)
+		} else if f.chosen >= 0 {
 			names[list[i]] = spellings[i][f.chosen]
 		}
 	}

@@ -225,9 +225,6 @@ func (w *writer) base(name string) string {
 	if name == "bool" {
 		return "_Bool"
 	}
-	if h := w.handles[name]; h != nil && h.Tag != "void" && h.Tag != "" {
-		return "struct " + h.Tag + " *" // by its own name or the struct's, the pointer is the same
-	}
 	if i, ok := w.callbacks[name]; ok {
 		return fmt.Sprintf("puregpu_cb_%d", i)
 	}
@@ -255,9 +252,7 @@ func (w *writer) variants(ctype string, most int) []string {
 		bases = []string{"const " + base}
 	}
 	if h := w.handles[ct.Base]; h != nil { // where its typedef is a pointer, const in front is the pointer's own, and what it leads to may be const
-		if name, ok := w.names[h.Name]; ok {
-			bases = append(bases, base, name)
-		}
+		bases = append(bases, base, h.Name)
 	}
 	inner := max(0, ct.Pointers-1)
 	if h := w.handles[ct.Base]; h != nil && ct.Pointers > 0 {
@@ -293,20 +288,44 @@ func (w *writer) variants(ctype string, most int) []string {
 	return out
 }
 
+// handleFact asks the compiler what a handle's name is: a pointer to the struct with the tag, that struct, a pointer, or another type.
+func handleFact(h *symbols.Handle) *fact {
+	f := &fact{}
+	if h.Tag != "" && h.Tag != "void" {
+		f.tries = []string{
+			"typedef char @[" + same(h.Name, "struct "+h.Tag+" *") + " ? 1 : -1];",
+			"typedef char @[" + same("__typeof__("+h.Name+") *", "struct "+h.Tag+" *") + " ? 1 : -1];",
+		}
+	} else {
+		f.tries = []string{"typedef puregpu no;", "typedef puregpu no;"}
+	}
+	f.tries = append(f.tries, "typedef __typeof__(*("+h.Name+")0) *@;", "typedef "+h.Name+" *@;")
+	return f
+}
+
+// handleSpelling returns how C writes a handle, by the first of the tries of its fact that compiles.
+func handleSpelling(h *symbols.Handle, chosen int) string {
+	switch {
+	case chosen == 2:
+		return h.Name
+	case chosen == 3:
+		return h.Name + " *"
+	case h.Tag == "" || h.Tag == "void":
+		return h.Name
+	}
+	return "struct " + h.Tag + " *"
+}
+
 func (w *writer) handle(h *symbols.Handle) {
 	record := "handle " + h.Name
-	switch h.Tag {
-	case "":
-	case "void":
+	if h.Tag == "void" {
 		w.truth(record, "handle", "type", "void *", true, false, same(h.Name, "void *"))
-	default:
-		p := "struct " + h.Tag + " *"
-		conds := []string{same(h.Name, p) + " || " + same("__typeof__("+h.Name+") *", p)}
-		if h.Tag == h.Name {
-			conds = append(conds, "1") // it has no typedef
-		}
-		w.truth(record, "handle", "type", p, true, false, conds...)
 	}
+	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // the struct has no tag, or no typedef: the uses tell
+		return
+	}
+	p := "struct " + h.Tag + " *"
+	w.truth(record, "handle", "type", p, true, false, same(h.Name, p)+" || "+same("__typeof__("+h.Name+") *", p))
 }
 
 // enumSize returns the bytes that a value of an enumeration has.
