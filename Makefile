@@ -242,8 +242,8 @@ headers: ## lay the C headers of all releases out in build/headers: Debian's, an
 	tools/bundle/headers.sh $(BUILD)/headers
 
 .PHONY: check-headers
-check-headers: ## compare what the tables say of each release in build/headers, or HEADERS, with what gcc makes of its headers
-	PUREGPU_HEADERS=$(abspath $(or $(HEADERS),$(BUILD)/headers)) $(GO) test ./gen -count=1 -v -run '^TestReleasesAgainstHeaders$$'
+check-headers: ## prove what the tables say of each release in build/headers, or HEADERS, with a C compiler and those headers, and record it
+	PUREGPU_HEADERS=$(abspath $(or $(HEADERS),$(BUILD)/headers)) $(GO) test ./internal/cproof -count=1 -v -run '^TestOwnTables$$' -update
 
 .PHONY: refresh
 refresh: ## take a release into a library's table and bindings: LIB=nccl HEADERS=DIR[,DIR...], and for HIP LIBRARY=FILE
@@ -253,6 +253,10 @@ refresh: ## take a release into a library's table and bindings: LIB=nccl HEADERS
 .PHONY: fuzz-extract
 fuzz-extract: ## damage headers in every way for an hour, or TIME, and read them; HEADERS=FILE:FILE takes a vendor's among them
 	PUREGPU_FUZZ_HEADERS=$(HEADERS) $(GO) test ./internal/extract -run '^$$' -fuzz FuzzDamaged -fuzztime $(or $(TIME),1h)
+
+.PHONY: fuzz-headers
+fuzz-headers: ## make C headers at random for a minute, or TIME, and compare what the extractor makes of them with gcc and clang; SEED=n repeats a run
+	CGO_ENABLED=0 $(GO) test ./internal/headerfuzz -count=1 -v -timeout 0 -run '^TestHeaders$$' -headers.time $(or $(TIME),60s) $(if $(SEED),-headers.seed $(SEED))
 
 .PHONY: check-generated
 check-generated: ## fail if generate changes a file

@@ -62,6 +62,8 @@ const factsFile = "puregpu-facts"
 
 var factError = regexp.MustCompile(`(?m)^` + factsFile + `:(\d+)(?::\d+)?: (?:fatal )?error: (.*)$`)
 
+var missing = regexp.MustCompile(`fatal error: '?([^\s':]+)'?:? (?:No such file|file not found)`)
+
 func symbolName(i, try int) string { return fmt.Sprintf("puregpu_%d_%d", i, try) }
 
 // compile compiles facts behind a head, without those that do not compile, and says of each which of its tries does. With -fsyntax-only among the
@@ -111,7 +113,11 @@ func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags 
 				p.stubsFirst = true
 				continue
 			}
-			return nil, fmt.Errorf("%s does not accept the headers: %w\n%s", p.cc.Name, err, firstLines(said, 20))
+			hint := ""
+			if m := missing.FindStringSubmatch(said); m != nil {
+				hint = fmt.Sprintf("\nit finds no %s: give its folder, or an entry for it in headers.stubs", m[1])
+			}
+			return nil, fmt.Errorf("%s does not accept the headers: %w\n%s%s", p.cc.Name, err, firstLines(said, 20), hint)
 		}
 		kept := lines[:0:0]
 		for i, l := range lines {

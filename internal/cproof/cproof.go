@@ -56,7 +56,11 @@ func (f Fault) String() string {
 	if f.Table == "" {
 		return fmt.Sprintf("%s: %s: %s", f.Record, f.Fact, f.C)
 	}
-	return fmt.Sprintf("%s: %s: the table says %s, the compiler %s", f.Record, f.Fact, f.Table, f.C)
+	hint := ""
+	if f.Kind == "struct alignment" {
+		hint = fmt.Sprintf("; \"align\": %s in the overlay's types says so", f.C)
+	}
+	return fmt.Sprintf("%s: %s: the table says %s, the compiler %s%s", f.Record, f.Fact, f.Table, f.C, hint)
 }
 
 // A File is a header that was read.
