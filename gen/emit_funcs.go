@@ -204,6 +204,8 @@ func plainWord(fn function, a param) *Statement {
 		return Lit(fn.params[a.len].c.Text)
 	case a.role == roleCount:
 		return Uintptr().Call(Len(Id(fn.params[a.len].name)))
+	case a.role == roleStruct && a.typ.size < 8: // 1, 2 or 4 bytes
+		return Uintptr().Call(Op("*").Parens(Op("*").Id(fmt.Sprintf("uint%d", 8*a.typ.size))).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name))))
 	case a.role == roleStruct: // of 8 bytes
 		return Op("*").Parens(Op("*").Uintptr()).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name)))
 	case a.typ.kind == kindFloat:
@@ -283,6 +285,9 @@ func (p *pkg) slow(g *Group, fn function) {
 	}
 }
 
+// inRegister reports whether a struct of so many bytes is passed as a word.
+func inRegister(size int) bool { return size == 1 || size == 2 || size == 4 || size == 8 }
+
 func hasOutputs(fn function) bool {
 	for _, a := range fn.params {
 		switch a.role {
@@ -310,7 +315,7 @@ func slowWord(fn function, a param) *Statement {
 	case roleOut, roleCountOut, roleOutStr, roleText:
 		return address(Op("&").Id("out").Dot(a.name))
 	case roleStruct:
-		if a.typ.size != 8 {
+		if !inRegister(a.typ.size) {
 			return address(Op("&").Id(a.name))
 		}
 	}

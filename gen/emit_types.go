@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,11 @@ func (p *pkg) emitTypes() *File {
 			p.emitStruct(f, s)
 		}
 	}
+	if slices.ContainsFunc(p.structs, func(s structure) bool {
+		return slices.ContainsFunc(s.fields, func(m field) bool { return m.bytes > 0 })
+	}) {
+		emitBitHelpers(f)
+	}
 	return f
 }
 
@@ -65,7 +71,11 @@ func (p *pkg) emitStruct(f *File, s structure) {
 			switch {
 			case m.unit != "" && !units[m.unit]:
 				units[m.unit] = true
-				g.Id(m.unit).Add(typ(m.typ.expr)).Comment("bit-fields; see the methods")
+				unit := typ(m.typ.expr)
+				if m.bytes > 0 {
+					unit = Index(Lit(m.bytes)).Byte()
+				}
+				g.Id(m.unit).Add(unit).Comment("bit-fields; see the methods")
 			case m.unit != "":
 			default:
 				g.Id(m.name).Add(typ(m.typ.expr))
@@ -73,10 +83,67 @@ func (p *pkg) emitStruct(f *File, s structure) {
 		}
 	}).Line()
 	for _, m := range s.fields {
-		if m.unit != "" {
+		switch {
+		case m.unit != "" && m.bytes > 0:
+			emitByteField(f, s, m)
+		case m.unit != "":
 			emitBitField(f, s, m)
 		}
 	}
+}
+
+// emitByteField writes a getter and a setter of a bit-field that lies in bytes, whatever its type and its neighbours are.
+func emitByteField(f *File, s structure, m field) {
+	unit := Id("s").Dot(m.unit).Index(Op(":"))
+	get := Id("getBits").Call(unit, Lit(m.bit), Lit(m.bits))
+	var bits *Statement
+	switch {
+	case m.typ.kind == kindBool:
+		get = get.Op("!=").Lit(0)
+		bits = Uint64().Call(Id("n"))
+	case m.signed():
+		shift := 64 - m.bits
+		get = typ(m.typ.expr).Call(Int64().Call(get.Op("<<").Lit(shift)).Op(">>").Lit(shift))
+	default:
+		get = typ(m.typ.expr).Call(get)
+	}
+	f.Comment(fmt.Sprintf("// %s returns the bit-field %s, %d wide.", m.name, m.cname, m.bits))
+	f.Func().Params(Id("s").Op("*").Id(s.name)).Id(m.name).Params().Add(typ(m.typ.expr)).Block(Return(get)).Line()
+	f.Comment(fmt.Sprintf("// Set%s sets the bit-field %s to the low %d bits of v.", m.name, m.cname, m.bits))
+	f.Func().Params(Id("s").Op("*").Id(s.name)).Id("Set" + m.name).Params(Id("v").Add(typ(m.typ.expr))).BlockFunc(func(g *Group) {
+		if bits != nil {
+			g.Id("n").Op(":=").Lit(0)
+			g.If(Id("v")).Block(Id("n").Op("=").Lit(1))
+		} else {
+			bits = Uint64().Call(Id("v"))
+		}
+		g.Id("setBits").Call(unit, Lit(m.bit), Lit(m.bits), bits)
+	}).Line()
+}
+
+// emitBitHelpers writes the functions that emitByteField calls.
+func emitBitHelpers(f *File) {
+	f.Comment("// getBits returns width bits of b from a bit on, the lowest first.")
+	f.Func().Id("getBits").Params(Id("b").Index().Byte(), Id("first"), Id("width").Int()).Uint64().Block(
+		Var().Id("v").Uint64(),
+		For(Id("i").Op(":=").Range().Id("width")).Block(
+			Id("bit").Op(":=").Id("first").Op("+").Id("i"),
+			Id("v").Op("|=").Uint64().Call(Id("b").Index(Id("bit").Op("/").Lit(8)).Op(">>").Parens(Id("bit").Op("%").Lit(8)).Op("&").Lit(1)).Op("<<").Id("i"),
+		),
+		Return(Id("v")),
+	).Line()
+	f.Comment("// setBits sets width bits of b from a bit on to the low bits of v.")
+	f.Func().Id("setBits").Params(Id("b").Index().Byte(), Id("first"), Id("width").Int(), Id("v").Uint64()).Block(
+		For(Id("i").Op(":=").Range().Id("width")).Block(
+			Id("bit").Op(":=").Id("first").Op("+").Id("i"),
+			Id("mask").Op(":=").Byte().Call(Lit(1)).Op("<<").Parens(Id("bit").Op("%").Lit(8)),
+			If(Id("v").Op(">>").Id("i").Op("&").Lit(1).Op("!=").Lit(0)).Block(
+				Id("b").Index(Id("bit").Op("/").Lit(8)).Op("|=").Id("mask"),
+			).Else().Block(
+				Id("b").Index(Id("bit").Op("/").Lit(8)).Op("&^=").Id("mask"),
+			),
+		),
+	).Line()
 }
 
 // emitBitField writes a getter and a setter of one bit-field.
@@ -103,6 +170,10 @@ func (p *pkg) emitUnion(f *File, s structure) {
 		Id("data").Index(Lit(s.size)).Byte(),
 	).Line()
 	for _, m := range s.fields {
+		if m.bits > 0 {
+			emitByteField(f, s, m)
+			continue
+		}
 		f.Comment(fmt.Sprintf("// %s is the member %s.", m.name, m.cname))
 		f.Func().Params(Id("u").Op("*").Id(s.name)).Id(m.name).Params().Op("*").Add(typ(m.typ.expr)).Block(
 			Return(pointerTo(m.typ.expr, Op("&").Id("u").Dot("data"))),
@@ -156,7 +227,7 @@ func (p *pkg) emitConstants() *File {
 				if e.name != "" {
 					s.Id(e.name)
 				}
-				s.Op("=").Op(strconv.FormatInt(v.n, 10)).Comment(valueComment(v))
+				s.Op("=").Op(e.literal(v)).Comment(valueComment(v))
 			}
 		}).Line()
 		if e.name != "" && !e.result {
@@ -189,6 +260,10 @@ func valueComment(v value) string {
 // emitString writes a String method that gives C names, and the number for a value that the table does not know: a newer
 // library may have more.
 func emitString(f *File, e enum) {
+	number := Qual("strconv", "FormatInt").Call(Int64().Call(Id("v")), Lit(10))
+	if e.under == "uint64" {
+		number = Qual("strconv", "FormatUint").Call(Uint64().Call(Id("v")), Lit(10))
+	}
 	f.Comment("// String returns the value's C name, or its number if it has none.")
 	f.Func().Params(Id("v").Id(e.name)).Id("String").Params().String().Block(
 		Switch(Id("v")).BlockFunc(func(g *Group) {
@@ -201,8 +276,16 @@ func emitString(f *File, e enum) {
 				g.Case(Id(v.name)).Block(Return(Lit(v.cname)))
 			}
 		}),
-		Return(Lit(e.name+"(").Op("+").Qual("strconv", "FormatInt").Call(Int64().Call(Id("v")), Lit(10)).Op("+").Lit(")")),
+		Return(Lit(e.name+"(").Op("+").Add(number).Op("+").Lit(")")),
 	).Line()
+}
+
+// literal writes a value in Go.
+func (e *enum) literal(v value) string {
+	if e.under == "uint64" {
+		return strconv.FormatUint(uint64(v.n), 10)
+	}
+	return strconv.FormatInt(v.n, 10)
 }
 
 // emitResult writes the methods that make the error code an error. It returns nil where there is no such type.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,9 @@ func lower(lib *symbols.Library) (*pkg, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := unsettled(lib); err != nil {
+		w.errs = append(w.errs, err)
+	}
 	w.functions()
 	w.collisions()
 	w.misfits = lib.Misfits()
@@ -28,6 +30,28 @@ func lower(lib *symbols.Library) (*pkg, error) {
 		return nil, err
 	}
 	return w.pkg, w.names.unused()
+}
+
+// unsettled returns an error that lists all pointers of which nothing says how they are meant: what is guessed of a pointer
+// may have C write over Go's memory.
+func unsettled(lib *symbols.Library) error {
+	var b strings.Builder
+	functions, params := lib.Unsettled(), 0
+	for _, f := range functions {
+		b.WriteString("\n" + f.Declaration())
+		for _, a := range f.Args {
+			if a.Guess {
+				params++
+				fmt.Fprintf(&b, "\n\t{\"name\": \"%s.%s\", \"dir\": \"?\", \"reason\": \"?\"}", f.Symbol, a.Name)
+			}
+		}
+	}
+	if params == 0 {
+		return nil
+	}
+	return fmt.Errorf("gen: %s: the header does not say how %d pointers are meant (functions: %d). Each needs an entry in params of the overlay, or "+
+		"a rule for many in pointers of the description, such as {\"name\": \"%s*.*\", \"types\": [\"float *\"], \"type\": \"DevicePtr\", \"reason\": \"…\"}. Instead of \"dir\": \"?\" write %s:%s",
+		lib.Description.Library, params, len(functions), lib.Description.Library, symbols.HowMeant, &b)
 }
 
 // lowerTypes does all but the functions.
@@ -97,19 +121,23 @@ func (w *lowering) namedTypes() {
 
 func (w *lowering) enumerations() {
 	for _, e := range w.lib.Enums {
-		out := enum{cname: e.Name, under: "uint32", doc: w.lib.TypeDoc(e.Name)}
+		size := e.Bytes()
+		out := enum{cname: e.Name, under: fmt.Sprintf("uint%d", 8*size), doc: w.lib.TypeDoc(e.Name)}
 		if n, ok := w.lib.TypeNote(e.Name); ok && n.Kind == "result" {
 			out.result = true
 		}
 		if e.Signed || out.result {
-			out.under = "int32"
+			out.under = out.under[1:]
+		}
+		if out.result && size != 4 {
+			w.fail(e.Name, "has %d bytes, and an error code must have 4", size)
 		}
 		if e.Name != "" {
 			out.name = w.names.typ(e.Name)
-			w.types[e.Name] = gotype{expr: out.name, size: 4, align: 4}
+			w.types[e.Name] = gotype{expr: out.name, size: size, align: size, signed: e.Signed}
 		}
 		for _, v := range e.Values {
-			if v.Value > math.MaxUint32 || v.Value < math.MinInt32 || out.under == "int32" && v.Value > math.MaxInt32 || out.under == "uint32" && v.Value < 0 {
+			if !fits(v.Value, size, out.under[0] == 'i') {
 				w.fail(v.Name, "the value %d does not fit into %s", v.Value, out.under)
 				continue
 			}
@@ -126,6 +154,18 @@ func (w *lowering) enumerations() {
 			w.fail(n.Name, "is no enumeration, as a type of error codes must be")
 		}
 	}
+}
+
+// fits reports whether a value fits into an integer of so many bytes.
+func fits(n int64, bytes int, signed bool) bool {
+	if bytes == 8 {
+		return true // unsigned ones are given as their bits
+	}
+	least, most := int64(0), int64(1)<<(8*bytes)-1
+	if signed {
+		least, most = -1<<(8*bytes-1), most/2
+	}
+	return least <= n && n <= most
 }
 
 // lifeOf says when a value came and went, and what number it has in other releases, in words that go on after its name. Of what has many, such as
@@ -295,17 +335,37 @@ func (w *lowering) structure(s *symbols.Struct) {
 			end = to
 		}
 	}
+	names := w.fieldNames(s)
+	bytes := w.byteUnits(s)
 	bitUnit := -1
-	for _, f := range s.Fields {
+	for i, f := range s.Fields {
 		t, err := w.gotype(f.Type)
 		if err != nil {
 			w.fail(s.Name, "field %s: %v", f.Name, err)
 			return
 		}
-		g := field{cname: f.Name, name: w.names.field(s.Name, f.Name), typ: t, offset: f.Offset, size: f.Size, bits: f.Bits, bit: f.BitOffset}
+		g := field{cname: f.Name, name: names[i], typ: t, offset: f.Offset, size: f.Size, bits: f.Bits, bit: f.BitOffset}
 		if t.size != f.Size {
 			w.fail(s.Name, "field %s: %s is %d bytes in Go and %d in C", f.Name, t.expr, t.size, f.Size)
 			return
+		}
+		if f.Bits > 0 && t.kind != kindInt && t.kind != kindBool {
+			w.fail(s.Name, "bit-field %s of type %s", f.Name, f.Type)
+			return
+		}
+		if unit, ok := bytes[i]; ok {
+			g.offset, g.bytes, g.unit = unit.first, unit.end-unit.first, "bits"+strconv.Itoa(unit.first)
+			g.bit = 8*f.Offset + f.BitOffset - 8*unit.first
+			out.bitAlign = max(out.bitAlign, t.align)
+			if s.Union {
+				g.unit = "data"
+			}
+			if unit.first >= end {
+				pad(unit.first)
+			}
+			out.fields = append(out.fields, g)
+			end = unit.end
+			continue
 		}
 		out.goAlign = max(out.goAlign, t.align)
 		if s.Union {
@@ -313,10 +373,6 @@ func (w *lowering) structure(s *symbols.Struct) {
 			continue
 		}
 		if f.Bits > 0 { // all bit-fields of a unit share one unexported integer
-			if t.kind != kindInt {
-				w.fail(s.Name, "bit-field %s of type %s", f.Name, f.Type)
-				return
-			}
 			if f.Offset == bitUnit {
 				g.unit = "bits" + strconv.Itoa(f.Offset)
 				out.fields = append(out.fields, g)
@@ -337,12 +393,73 @@ func (w *lowering) structure(s *symbols.Struct) {
 		out.fields = append(out.fields, g)
 		end = f.Offset + f.Size
 	}
+	if out.bitAlign > out.goAlign { // which bytes do not have
+		out.goAlign = out.bitAlign
+		if !s.Union {
+			out.fields = append([]field{{name: "_", typ: gotype{expr: fmt.Sprintf("[0]uint%d", 8*out.bitAlign)}}}, out.fields...)
+		}
+	}
 	if !s.Union {
 		if rounded := (end + out.goAlign - 1) / out.goAlign * out.goAlign; rounded < s.Size {
 			pad(s.Size)
 		}
 	}
 	w.structs = append(w.structs, out)
+}
+
+// fieldNames returns the Go names of a struct's fields. Of two that would have the same, the second one keeps its underscores.
+func (w *lowering) fieldNames(s *symbols.Struct) []string {
+	names := make([]string, len(s.Fields))
+	taken := map[string]bool{}
+	for i, f := range s.Fields {
+		names[i] = w.names.field(s.Name, f.Name)
+		if taken[names[i]] {
+			names[i] = strings.ToUpper(f.Name[:1]) + f.Name[1:]
+		}
+		if taken[names[i]] {
+			w.fail(s.Name, "field %s would be called %s, as another one is; give one of them another name in the overlay", f.Name, names[i])
+		}
+		taken[names[i]] = true
+		if f.Bits > 0 {
+			taken["Set"+names[i]] = true
+		}
+	}
+	return names
+}
+
+type byteRange struct{ first, end int }
+
+// byteUnits finds the bit-fields that no integer of their type can hold alone: those with a sign, those of a union, those whose
+// unit overlaps another member, and those beside other types in one unit. It returns the bytes that hold each, by its index.
+func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
+	out := map[int]byteRange{}
+	for i := 0; i < len(s.Fields); {
+		j := i // bit-fields in a row
+		for j < len(s.Fields) && s.Fields[j].Bits > 0 && (!s.Union || j == i) {
+			j++
+		}
+		if i == j {
+			i++
+			continue
+		}
+		run := s.Fields[i:j]
+		plain := !s.Union && (i == 0 || s.Fields[i-1].Offset+s.Fields[i-1].Size <= run[0].Offset) &&
+			(j == len(s.Fields) || run[len(run)-1].Offset+run[len(run)-1].Size <= s.Fields[j].Offset)
+		for k, f := range run {
+			t, _ := w.gotype(f.Type)
+			same := k == 0 || f.Offset == run[k-1].Offset && f.Type == run[k-1].Type || f.Offset >= run[k-1].Offset+run[k-1].Size
+			plain = plain && same && t.kind == kindInt && !(&field{typ: t}).signed()
+		}
+		if !plain {
+			last := run[len(run)-1]
+			r := byteRange{(8*run[0].Offset + run[0].BitOffset) / 8, (8*last.Offset + last.BitOffset + last.Bits + 7) / 8}
+			for k := range run {
+				out[i+k] = r
+			}
+		}
+		i = j
+	}
+	return out
 }
 
 func (w *lowering) callbacks() {
@@ -382,7 +499,7 @@ func (w *lowering) gotype(ctype string) (gotype, error) {
 // longOfWindows reports whether a type is C's long, and the overlay does not say that its size on Windows does no harm.
 func (w *lowering) longOfWindows(name string) bool {
 	_, allowed := w.lib.TypeNote(name)
-	return !allowed && (name == "long" || name == "unsigned long")
+	return !allowed && (name == "long" || name == "unsigned long") && slices.Contains(w.desc.Systems(), "windows")
 }
 
 func (w *lowering) base(name string, pointedTo bool) (gotype, error) {

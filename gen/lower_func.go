@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,31 @@ import (
 
 // maxFastWords is how many words a frame on the stack can carry.
 const maxFastWords = 16
+
+// An unbindableError is of a function that no binding can express, whatever the overlay says.
+type unbindableError struct{ error }
+
+func unbindable(format string, args ...any) error {
+	return unbindableError{fmt.Errorf(format, args...)}
+}
+
+// Unbindable returns the functions of a library that no binding can express, with the reasons.
+func Unbindable(lib *symbols.Library) ([]symbols.Refusal, error) {
+	w, err := lowerTypes(lib)
+	if err != nil {
+		return nil, err
+	}
+	var out []symbols.Refusal
+	for i := range lib.Funcs {
+		f := &lib.Funcs[i]
+		if _, err := w.function(f); err != nil {
+			if _, ok := errors.AsType[unbindableError](err); ok {
+				out = append(out, symbols.Refusal{Name: f.Symbol, Where: f.Where, Reason: err.Error()})
+			}
+		}
+	}
+	return out, nil
+}
 
 func (w *lowering) functions() {
 	for i := range w.lib.Funcs {
@@ -37,21 +63,18 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 	default:
 		out.ret = retValue
 		if out.value, err = w.gotype(f.Result); err != nil {
-			return out, fmt.Errorf("returns %s: %w", f.Result, err)
+			return out, unbindable("returns %s: %w", f.Result, err)
 		}
 		switch out.value.kind {
 		case kindInt, kindBool, kindPointer:
 		default:
-			return out, fmt.Errorf("returns %s, which is neither an error code, nothing, a string, an integer, a handle nor a pointer", f.Result)
+			return out, unbindable("returns %s, which is neither an error code, nothing, a string, an integer, a handle nor a pointer", f.Result)
 		}
 	}
 	words := 0
 	out.fast = out.ret == retResult && !f.Callback
 	for i := range f.Args {
 		p, err := w.param(f, i)
-		if err == nil && f.Args[i].Guess {
-			err = fmt.Errorf("the header does not say who writes what it points to: say so in the overlay, with dir of %s.%s", f.Symbol, f.Args[i].Name)
-		}
 		if err != nil {
 			return out, fmt.Errorf("parameter %s: %w", f.Args[i].Name, err)
 		}
@@ -63,13 +86,9 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 			code = "d"
 		case p.role == roleStruct:
 			if w.hasFloat(p.c.Type) {
-				return out, fmt.Errorf("parameter %s: struct with a float by value", p.name)
+				return out, unbindable("parameter %s: struct with a float by value", p.name)
 			}
-			switch p.typ.size {
-			case 8:
-			case 1, 2, 4:
-				return out, fmt.Errorf("parameter %s: struct of %d bytes by value", p.name, p.typ.size)
-			default:
+			if !inRegister(p.typ.size) {
 				code = fmt.Sprintf("s%d;", p.typ.size)
 			}
 		}
@@ -79,11 +98,9 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		out.params = append(out.params, p)
 	}
 	out.fast = out.fast && words <= maxFastWords
+	distinct(out.params)
 	out.nameResult()
-	if err := w.counts(&out); err != nil {
-		return out, err
-	}
-	return out, distinct(out.params)
+	return out, w.counts(&out)
 }
 
 // nameResult finds a name for the result that no parameter has.
@@ -136,17 +153,17 @@ func (w *lowering) hasFloat(ctype string) bool {
 // param decides the role of one parameter.
 func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	a := &f.Args[i]
-	p := param{c: a, name: w.names.parameter(a.Name), len: -1}
+	p := param{c: a, name: w.names.parameter(f, a.Name), len: -1}
 	ct, err := symbols.ParseType(a.Type)
 	if err != nil {
 		return p, err
 	}
 	if len(ct.Dims) > 0 {
-		return p, fmt.Errorf("array by value")
+		return p, unbindable("array by value")
 	}
 	p.typ, err = w.gotype(a.Type)
 	if err != nil {
-		return p, err
+		return p, unbindable("%w", err)
 	}
 	array := a.Len != "" || a.Slice || a.Fixed > 0
 	isPointer := ct.Pointers > 0 && p.typ.kind == kindPointer
@@ -313,13 +330,27 @@ func (w *lowering) counts(f *function) error {
 	return nil
 }
 
-func distinct(params []param) error {
-	seen := map[string]bool{}
+// distinct gives parameters that would have the same name in Go names of their own. Those that keep C's name have it first.
+func distinct(params []param) {
+	taken, reserved := map[string]bool{}, map[string]bool{}
 	for _, p := range params {
-		if seen[p.name] {
-			return fmt.Errorf("two parameters called %s in Go", p.name)
+		if p.role == roleString {
+			reserved[p.name+"C"] = true // a variable of the method's
 		}
-		seen[p.name] = true
 	}
-	return nil
+	for _, p := range params {
+		if p.name == p.c.Name && !reserved[p.name] {
+			taken[p.name] = true
+		}
+	}
+	for i := range params {
+		p := &params[i]
+		if p.name == p.c.Name && !reserved[p.name] {
+			continue
+		}
+		for taken[p.name] || reserved[p.name] {
+			p.name += "Arg"
+		}
+		taken[p.name] = true
+	}
 }

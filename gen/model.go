@@ -5,7 +5,11 @@
 // symbol, what it does not understand. Emitting (emit_*.go) writes the decision down with jennifer and decides nothing.
 package gen
 
-import "github.com/puregpu/puregpu/symbols"
+import (
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
 
 // A pkg is one binding package, lowered.
 type pkg struct {
@@ -64,6 +68,7 @@ type structure struct {
 	union       bool
 	size, align int // in C
 	goAlign     int // what Go gives it
+	bitAlign    int // of bit-fields that are bytes in Go
 	fields      []field
 }
 
@@ -73,9 +78,13 @@ type field struct {
 	typ         gotype
 	offset      int
 	size        int
-	bits, bit   int // of a bit-field
-	unit        string
+	bits, bit   int    // of a bit-field: its width, and its first bit in the unit
+	unit        string // field that holds the bit-field
+	bytes       int    // size of the unit, if it is an array of bytes and not an integer of the bit-field's type
 }
+
+// signed reports whether a bit-field's highest bit is a sign.
+func (f *field) signed() bool { return f.typ.signed || strings.HasPrefix(f.typ.expr, "int") }
 
 // A callback is a C function type; a program passes a function's address.
 type callback struct {
@@ -91,6 +100,7 @@ type gotype struct {
 	align   int
 	kind    kind
 	pointer bool // holds Go pointers
+	signed  bool // of an enumeration; Go's own integers tell by their names
 }
 
 // A kind is the way in which a value becomes an argument word.

@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"go/token"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type namer struct {
 // exception returns the overlay's name for a C name.
 func (n *namer) exception(cname string) (string, bool) {
 	note, ok := n.lib.NameNote(cname)
-	if ok {
+	if ok = ok && token.IsExported(note.Go); ok {
 		n.used[cname] = true
 	}
 	return note.Go, ok
@@ -144,7 +145,13 @@ var goNames = map[string]string{
 }
 
 // parameter names an argument or a result.
-func (n *namer) parameter(cname string) string {
+func (n *namer) parameter(f *symbols.Func, cname string) string {
+	for _, of := range []string{f.Symbol, f.API} {
+		if note, ok := n.lib.NameNote(of + "." + cname); ok && !token.IsExported(note.Go) { // else it is of the parameter's type
+			n.used[note.Name] = true
+			return note.Go
+		}
+	}
 	s := n.camel(cname)
 	i := 0
 	for i < len(s) && s[i] >= 'A' && s[i] <= 'Z' {

@@ -1,6 +1,7 @@
 package symbols
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -10,7 +11,7 @@ import (
 func (l *Library) CTypes() (string, error) { return l.cTypes(true) }
 
 func (l *Library) cTypes(asserts bool) (string, error) {
-	c := &cWriter{lib: l, asserts: asserts, done: map[string]bool{}, structs: map[string]bool{}}
+	c := &cWriter{lib: l, asserts: asserts, aligns: map[string]int{}, done: map[string]bool{}, structs: map[string]bool{}}
 	c.line("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n")
 	if err := c.borrowed(); err != nil {
 		return "", err
@@ -31,11 +32,13 @@ func (c *cWriter) table(lib *Table) {
 	}
 	for _, s := range lib.Scalars {
 		c.line("typedef %s %s;", s.Type, s.Name)
+		c.aligns[s.Name] = c.align(s.Type)
 		c.done[s.Name] = true
 	}
 	for _, e := range lib.Enums {
 		if e.Name != "" {
-			c.line("typedef %s %s;", map[bool]string{true: "int", false: "unsigned int"}[e.Signed], e.Name)
+			c.line("typedef %s %s;", e.CType(), e.Name)
+			c.aligns[e.Name] = e.Bytes()
 			c.done[e.Name] = true
 		}
 	}
@@ -63,6 +66,7 @@ type cWriter struct {
 	lib     *Library
 	asserts bool
 	b       strings.Builder
+	aligns  map[string]int  // of types, if it is not that of a pointer
 	done    map[string]bool // complete types
 	structs map[string]bool // declared ones
 }
@@ -90,6 +94,7 @@ func (c *cWriter) aliases(list []Alias) (later []Alias) {
 		}
 		c.line("typedef %s;", CDeclaration(a.Type, a.Name))
 		c.done[a.Name] = true
+		c.aligns[a.Name] = c.align(a.Type)
 	}
 	return later
 }
@@ -114,18 +119,39 @@ func (c *cWriter) defineAll(list []Struct) (later []Struct) {
 func (c *cWriter) define(s *Struct) {
 	word := map[bool]string{true: "union", false: "struct"}[s.Union]
 	c.line("%s %s {", word, cName(s.Name))
+	note, _ := c.lib.TypeNote(s.Name)
+	natural := s.Union || c.natural(s)
+	end := 0 // in bits
+	pad := func(to int) {
+		for n := 0; !natural && end < to; end += n {
+			n = min(to-end, 8-end%8)
+			c.line("\tunsigned char : %d;", n)
+		}
+	}
 	for i, f := range s.Fields {
 		align := ""
-		if n, ok := c.lib.TypeNote(s.Name); ok && n.Align > 0 && i == 0 {
-			align = fmt.Sprintf("_Alignas(%d) ", n.Align)
+		if note.Align > 0 && i == 0 {
+			align = fmt.Sprintf("_Alignas(%d) ", note.Align)
 		}
 		decl := align + CDeclaration(f.Type, f.Name)
+		pad(8*f.Offset + f.BitOffset)
+		end = 8*f.Offset + f.BitOffset + 8*f.Size
 		if f.Bits > 0 {
 			decl += fmt.Sprintf(" : %d", f.Bits)
+			end += f.Bits - 8*f.Size
 		}
 		c.line("\t%s;", decl)
 	}
-	c.line("};")
+	pad(8 * s.Size)
+	attribute := ""
+	switch {
+	case !natural:
+		attribute = fmt.Sprintf(" __attribute__((packed, aligned(%d)))", s.Align)
+	case s.Align > 8: // of C's own types none is aligned to more
+		attribute = fmt.Sprintf(" __attribute__((aligned(%d)))", s.Align)
+	}
+	c.aligns[s.Name] = s.Align
+	c.line("}%s;", attribute)
 	if !c.asserts {
 		return
 	}
@@ -135,6 +161,45 @@ func (c *cWriter) define(s *Struct) {
 			c.line("_Static_assert(offsetof(%s, %s) == %d, \"offset of %s.%s\");", cName(s.Name), f.Name, f.Offset, s.Name, f.Name)
 		}
 	}
+}
+
+// natural reports whether a struct has the layout that C gives it without attributes, and with no unnamed bit-fields.
+func (c *cWriter) natural(s *Struct) bool {
+	end, most := 0, 1 // in bits, and bytes
+	for _, f := range s.Fields {
+		align := c.align(f.Type)
+		most = max(most, align)
+		if f.Bits == 0 {
+			at := roundUp((end+7)/8, align)
+			if at != f.Offset {
+				return false
+			}
+			end = 8 * (at + f.Size)
+			continue
+		}
+		if end/(8*f.Size) != (end+f.Bits-1)/(8*f.Size) {
+			end = roundUp(end, 8*f.Size)
+		}
+		if end != 8*f.Offset+f.BitOffset {
+			return false
+		}
+		end += f.Bits
+	}
+	return roundUp((end+7)/8, most) == s.Size && (most == s.Align || s.Align > 8)
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// align returns the alignment of a type that is written already.
+func (c *cWriter) align(ctype string) int {
+	ct, err := ParseType(ctype)
+	if err != nil || ct.Pointers > 0 {
+		return 8
+	}
+	if size, _, ok := Builtin(ct.Base); ok {
+		return max(1, size)
+	}
+	return cmp.Or(c.aligns[ct.Base], 8)
 }
 
 // CDeclaration writes a declaration of name in C, without its end; the names of unnamed types are mangled.

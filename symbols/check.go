@@ -3,8 +3,8 @@ package symbols
 import (
 	"errors"
 	"fmt"
+	"go/token"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -225,6 +225,9 @@ func (c *checker) layout(s *Struct) {
 func (c *checker) values(t *Table) {
 	enums, owner := map[string]bool{}, map[string]string{}
 	for _, e := range t.Enums {
+		if !slices.Contains([]int{0, 1, 2, 4, 8}, e.Size) {
+			c.add("enum "+e.Name, "size", "%d bytes is no size of an enumeration", e.Size)
+		}
 		enums[e.Name] = e.Name != ""
 		for _, v := range e.Values {
 			switch o, twice := owner[v.Name]; {
@@ -315,10 +318,7 @@ func (c *checker) sizes(t *Table) {
 		size[s.Name] = int64(s.Size)
 	}
 	for _, e := range t.Enums {
-		size[e.Name] = 4
-		if slices.ContainsFunc(e.Values, func(v EnumValue) bool { return v.Value > math.MaxUint32 || v.Value < math.MinInt32 }) {
-			size[e.Name] = 8
-		}
+		size[e.Name] = int64(e.Bytes())
 	}
 	of := func(ctype string) int64 {
 		n := int64(1)
@@ -395,14 +395,8 @@ func isName(s string) bool {
 
 func checkOverlay(file string, t *Table, o *Overlay) error {
 	c := &checker{file: file}
-	functions := map[string][]Function{} // by symbol and by API name
+	functions := functionsByName(t)
 	typed := map[string]bool{}
-	for _, f := range t.Functions {
-		functions[f.Symbol] = append(functions[f.Symbol], f)
-		if f.API != f.Symbol {
-			functions[f.API] = append(functions[f.API], f)
-		}
-	}
 	ignore := &checker{}
 	for name := range ignore.types(t) {
 		typed[name] = true
@@ -441,7 +435,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 	for _, n := range o.Params {
 		once("param", seen, n.Name)
 		c.reason("param "+n.Name, n.Reason)
-		c.param(n, functions)
+		c.param("param", n, functions)
 	}
 	seen = map[string]bool{}
 	for _, n := range o.Types {
@@ -458,10 +452,18 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 	for _, n := range o.Names {
 		once("name", seen, n.Name)
 		c.reason("name "+n.Name, n.Reason)
-		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] && !fields[n.Name] {
-			c.add("name "+n.Name, "name", "the table has no such function, type, value or field")
+		of, param, _ := strings.Cut(n.Name, ".")
+		isParam := !typed[n.Name] && slices.ContainsFunc(functions[of], func(f Function) bool {
+			return slices.ContainsFunc(f.Params, func(p Param) bool { return p.Name == param })
+		})
+		if functions[n.Name] == nil && !typed[n.Name] && !values[n.Name] && !fields[n.Name] && !isParam {
+			c.add("name "+n.Name, "name", "the table has no such function, type, value, field or parameter")
 		}
-		if !isName(n.Go) || n.Go[0] < 'A' || n.Go[0] > 'Z' {
+		if isParam || typed[n.Name] && strings.Contains(n.Name, ".") && !token.IsExported(n.Go) {
+			if !token.IsIdentifier(n.Go) || token.IsExported(n.Go) {
+				c.add("name "+n.Name, "go", "%q is no name of a parameter in Go", n.Go)
+			}
+		} else if !isName(n.Go) || n.Go[0] < 'A' || n.Go[0] > 'Z' {
 			c.add("name "+n.Name, "go", "%q is no exported Go name", n.Go)
 		}
 	}
@@ -484,6 +486,18 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		}
 	}
 	return c.err()
+}
+
+// functionsByName returns a table's functions by symbol and by API name.
+func functionsByName(t *Table) map[string][]Function {
+	functions := map[string][]Function{}
+	for _, f := range t.Functions {
+		functions[f.Symbol] = append(functions[f.Symbol], f)
+		if f.API != f.Symbol {
+			functions[f.API] = append(functions[f.API], f)
+		}
+	}
+	return functions
 }
 
 func (c *checker) reason(record, reason string) {
@@ -529,11 +543,12 @@ func (c *checker) sets(t *Table, o *Overlay) {
 }
 
 // param checks a parameter's note against every ABI that it is about.
-func (c *checker) param(n ParamNote, functions map[string][]Function) {
-	record := "param " + n.Name
+func (c *checker) param(kind string, n ParamNote, functions map[string][]Function) {
+	record := kind + " " + n.Name
 	fname, pname, ok := strings.Cut(n.Name, ".")
 	named := functions[fname]
-	if isPattern(fname) {
+	if n.isPattern() {
+		named = nil
 		for _, name := range slices.Sorted(maps.Keys(functions)) {
 			if ok, _ := path.Match(fname, name); ok {
 				named = append(named, functions[name]...)
@@ -544,7 +559,10 @@ func (c *checker) param(n ParamNote, functions map[string][]Function) {
 		c.add(record, "name", "must be function.parameter, and the table must have the function")
 		return
 	}
-	if !knownDir(n.Dir) {
+	switch {
+	case n.Dir == "?":
+		c.add(record, "dir", "is a blank: say how the pointer is meant, with %s", HowMeant)
+	case !knownDir(n.Dir):
 		c.add(record, "dir", "%q is not one of in, out, inout", n.Dir)
 	}
 	found := false
@@ -552,7 +570,7 @@ func (c *checker) param(n ParamNote, functions map[string][]Function) {
 		has := func(name string) bool {
 			return slices.ContainsFunc(f.Params, func(p Param) bool { return p.Name == name })
 		}
-		if !has(pname) {
+		if !slices.ContainsFunc(f.Params, func(p Param) bool { return p.Name == pname || n.isPattern() && n.matches(&f, &p) }) {
 			continue
 		}
 		found = true
@@ -560,7 +578,10 @@ func (c *checker) param(n ParamNote, functions map[string][]Function) {
 			c.add(record, "len", "%s has no parameter %q", f.Symbol, strings.TrimPrefix(n.Len, "*"))
 		}
 	}
-	if !found {
+	switch {
+	case !found && len(n.Types) > 0:
+		c.add(record, "name", "no ABI of %s has a parameter %s of type %s", fname, pname, strings.Join(n.Types, " or "))
+	case !found:
 		c.add(record, "name", "no ABI of %s has a parameter %s", fname, pname)
 	}
 	if n.Fixed < 0 {

@@ -188,7 +188,7 @@ func TestOverlayChecks(t *testing.T) {
 
 		{"name twice", func(o *Overlay) { o.Names = append(o.Names, o.Names[0]) }, "name xLoose: name: has two entries"},
 		{"name without a reason", func(o *Overlay) { o.Names[0].Reason = "" }, "name xLoose: reason: is empty"},
-		{"name of nothing", func(o *Overlay) { o.Names[0].Name = "xGone" }, "name xGone: name: the table has no such function, type, value or field"},
+		{"name of nothing", func(o *Overlay) { o.Names[0].Name = "xGone" }, "name xGone: name: the table has no such function, type, value, field or parameter"},
 		{"no Go name", func(o *Overlay) { o.Names[0].Go = "" }, `name xLoose: go: "" is no exported Go name`},
 		{"Go name that is not exported", func(o *Overlay) { o.Names[0].Go = "loose" }, `go: "loose" is no exported Go name`},
 		{"Go name that is none", func(o *Overlay) { o.Names[0].Go = "Lo-ose" }, `go: "Lo-ose" is no exported Go name`},

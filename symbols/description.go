@@ -25,6 +25,10 @@ type Description struct {
 	// fills them for the release that is open: configLayouts and configFields for a Go type Config.
 	Grown []string `json:"grown,omitempty"`
 
+	// Pointers are rules for parameters of many functions, each with a reason, such as: every float * is device memory.
+	// The overlay's notes win over them.
+	Pointers []ParamNote `json:"pointers,omitempty"`
+
 	Uses  []string `json:"uses,omitempty"`  // embedded libraries whose types the headers take: "cuda"
 	Lends *Lends   `json:"lends,omitempty"` // what headers of others may take; nil if nothing
 
@@ -100,6 +104,11 @@ type Headers struct {
 	Release Version           `json:"release,omitzero"`  // of headers that do not tell it and stay as they are
 	Dir     string            `json:"dir,omitempty"`     // folder with the headers, as seen from the description, where they are kept with it
 	Since   Since             `json:"since"`             // where since-versions come from
+
+	// Settled says that a pointer of which the headers say nothing is an output of one element, unless the overlay says
+	// otherwise. It is for tables of which somebody has looked at each such parameter. Without it the table marks them, and
+	// nothing is generated before each is settled.
+	Settled bool `json:"settled,omitempty"`
 
 	// Old is a macro with which the headers declare ABIs that newer ones have replaced, by the names that otherwise their own
 	// macros give to the newest. They are then read twice.
@@ -391,6 +400,11 @@ func (c *checker) fits(d *Description, t *Table) {
 	}
 	if n := d.Version.Encode(t.Version); n > math.MaxInt32 {
 		c.add("version", "numbers", "%v is %d, and a number must fit into 32 bits", t.Version, n)
+	}
+	functions := functionsByName(t)
+	for _, n := range d.Pointers {
+		c.reason("pointers "+n.Name, n.Reason)
+		c.param("pointers", n, functions)
 	}
 	if d.Lends != nil {
 		have := t.TypeNames()

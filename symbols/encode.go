@@ -41,6 +41,9 @@ func Encode(t *Table) ([]byte, error) {
 	lines(&b, "callbacks", t.Callbacks, line)
 	lines(&b, "constants", t.Constants, line)
 	lines(&b, "functions", t.Functions, line)
+	if len(t.Refused) > 0 {
+		lines(&b, "refused", t.Refused, line)
+	}
 	b.Truncate(b.Len() - len(",\n"))
 	b.WriteString("\n}\n")
 	return b.Bytes(), fail

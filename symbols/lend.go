@@ -117,6 +117,7 @@ func (c *cWriter) borrowed() error {
 			if !c.done[lent.Name] {
 				c.line("typedef %s;", CDeclaration(lent.Type, lent.Name))
 				c.done[lent.Name] = true
+				c.aligns[lent.Name] = c.align(lent.Type)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package symbols
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ func (l *Library) Lookup(cname string) []Func {
 }
 
 // join builds the functions from the table and the overlay; the overlay has been checked.
-func join(t *Table, o *Overlay) *Library {
+func join(t *Table, o *Overlay, rules []ParamNote) *Library {
 	l := &Library{Table: t, Overlay: o, docs: map[string]string{}, types: map[string]TypeNote{}, names: map[string]NameNote{}}
 	for _, d := range o.Docs {
 		l.docs[d.Name] = d.Text
@@ -100,15 +101,20 @@ func join(t *Table, o *Overlay) *Library {
 		notes[n.Name] = n
 	}
 	params := map[string]ParamNote{}
-	var patterns []ParamNote
+	patterns := slices.Clone(rules)
 	for _, n := range o.Params {
-		params[n.Name] = n
-		if isPattern(n.Name) {
+		if n.isPattern() {
 			patterns = append(patterns, n)
+		} else {
+			params[n.Name] = n
 		}
 	}
 	for _, s := range o.Sets {
 		l.Sets = append(l.Sets, Set{Name: s.Name, Since: s.Since, Doc: s.Doc})
+	}
+	refused := map[string]string{}
+	for _, r := range t.Refused {
+		refused[r.Name] = r.Reason
 	}
 	for _, f := range t.Functions {
 		g := Func{Function: f}
@@ -126,10 +132,7 @@ func join(t *Table, o *Overlay) *Library {
 		for _, p := range f.Params {
 			a := Arg{Param: p}
 			for _, n := range patterns {
-				pattern, name, _ := strings.Cut(n.Name, ".")
-				ofAPI, _ := path.Match(pattern, f.API)
-				ofSymbol, _ := path.Match(pattern, f.Symbol)
-				if name == p.Name && (ofAPI || ofSymbol) {
+				if n.matches(&f, &p) {
 					a.apply(n)
 				}
 			}
@@ -139,6 +142,18 @@ func join(t *Table, o *Overlay) *Library {
 				}
 			}
 			g.Args = append(g.Args, a)
+		}
+		for _, a := range g.Args { // a count that an array names is settled with it
+			for i := range g.Args {
+				if n := &g.Args[i]; a.Len == "*"+n.Name {
+					n.Guess = false
+				}
+			}
+		}
+		if why, is := refused[f.Symbol]; is {
+			g.Note = why
+			l.Skipped = append(l.Skipped, g)
+			continue
 		}
 		if notes[f.Symbol].Skip || notes[f.API].Skip {
 			l.Skipped = append(l.Skipped, g)
@@ -178,13 +193,20 @@ func (l *Library) setApart() {
 }
 
 func (a *Arg) apply(n ParamNote) {
+	array := n.Len != "" || n.Slice || n.Fixed != 0 || n.Text != 0
+	if a.Guess && n.Type != "" && !array {
+		a.Dir = "" // the value itself is passed, such as an address in device memory
+	}
+	if a.Guess && (n.Type != "" || array || n.Late != "") {
+		a.Guess = false
+	}
 	if n.Dir != "" {
 		a.Dir, a.Guess = n.Dir, false
 	}
 	if n.Null != nil {
 		a.Null = *n.Null
 	}
-	if n.Len != "" || n.Slice || n.Fixed != 0 || n.Text != 0 {
+	if array {
 		a.Len, a.Slice, a.Fixed, a.Text = n.Len, n.Slice, n.Fixed, n.Text
 	}
 	if n.Late != "" {
@@ -195,8 +217,38 @@ func (a *Arg) apply(n ParamNote) {
 	}
 }
 
-// isPattern reports whether a note on a parameter is one on those of all functions that match.
-func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
+// isPattern reports whether a note is on all parameters that match.
+func (n *ParamNote) isPattern() bool { return strings.ContainsAny(n.Name, "*?[") || len(n.Types) > 0 }
+
+// matches reports whether a note that is a pattern is on a parameter.
+func (n *ParamNote) matches(f *Function, p *Param) bool {
+	function, name, _ := strings.Cut(n.Name, ".")
+	ofAPI, _ := path.Match(function, f.API)
+	ofSymbol, _ := path.Match(function, f.Symbol)
+	named, _ := path.Match(name, p.Name)
+	return (ofAPI || ofSymbol) && named && (len(n.Types) == 0 || slices.Contains(n.Types, p.Type))
+}
+
+// Declaration writes the function as C declares it, behind its place in the header if the table has it.
+func (f *Func) Declaration() string {
+	list := make([]string, len(f.Params))
+	for i, p := range f.Params {
+		list[i] = CDeclaration(p.Type, p.Name)
+	}
+	text := fmt.Sprintf("%s(%s)", CDeclaration(f.Result, f.API), strings.Join(list, ", "))
+	if f.Where != "" {
+		text = f.Where + ": " + text
+	}
+	return text
+}
+
+// Unsettled returns the functions that have pointers of which neither the header, nor the description, nor the overlay says
+// how they are meant: those with Guess set.
+func (l *Library) Unsettled() []Func {
+	return slices.DeleteFunc(slices.Clone(l.Funcs), func(f Func) bool {
+		return !slices.ContainsFunc(f.Args, func(a Arg) bool { return a.Guess })
+	})
+}
 
 // setFor finds a function's set, and makes the continuation where the function came later than the set did.
 func (l *Library) setFor(f *Func) int {

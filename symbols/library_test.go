@@ -20,7 +20,7 @@ func decodeSmall(t *testing.T, change func(*Table, *Overlay)) *Library {
 	if err := checkOverlay("o", table, overlay); err != nil {
 		t.Fatal(err)
 	}
-	return join(table, overlay)
+	return join(table, overlay, nil)
 }
 
 func symbolsOf(funcs []Func) string {

@@ -73,10 +73,13 @@ func Read(fsys fs.FS, dir string) (*Library, error) {
 	return l, l.Describe(path.Join(dir, "library.json"), d)
 }
 
-// Describe gives the library a description, from a file, and checks it against the table.
+// Describe gives the library a description, from a file, checks it against the table, and applies its rules.
 func (l *Library) Describe(file string, d *Description) error {
 	c := &checker{file: file}
 	c.fits(d, l.Table)
+	if len(d.Pointers) > 0 {
+		*l = *join(l.Table, l.Overlay, d.Pointers)
+	}
 	l.Description = d
 	return c.err()
 }
@@ -105,7 +108,7 @@ func Decode(tableFile string, table []byte, overlayFile string, overlay []byte) 
 	if err := checkOverlay(overlayFile, t, o); err != nil {
 		return nil, err
 	}
-	return join(t, o), nil
+	return join(t, o, nil), nil
 }
 
 // DecodeTable reads a table alone and checks it.

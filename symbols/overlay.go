@@ -33,20 +33,25 @@ type FunctionNote struct {
 }
 
 // A ParamNote says how a parameter, "function.parameter", is meant. The function is a symbol, or an API name for all ABIs
-// that have such a parameter, or a path.Match pattern for the parameters of this name of many functions. Of several notes on a
-// parameter the later patterns, then the function's own, have the last word.
+// that have such a parameter. Both parts may be path.Match patterns. If several notes match a parameter, the later pattern
+// wins, and a note on the function itself wins over patterns.
 type ParamNote struct {
-	Name   string `json:"name"`
-	Dir    Dir    `json:"dir,omitempty"`
-	Null   *bool  `json:"null,omitempty"`
-	Len    string `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates
-	Slice  bool   `json:"slice,omitempty"` // an array whose length no parameter tells
-	Fixed  int    `json:"fixed,omitempty"` // an array of this many elements
-	Text   int    `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
-	Late   string `json:"late,omitempty"`  // when the library is done with an output, if that may be after the call: "the split is complete"
-	Type   string `json:"type,omitempty"`  // Go type, where the C type says too little: "uintptr" for what the library only hands back, "DevicePtr"
-	Reason string `json:"reason"`
+	Name   string   `json:"name"`
+	Types  []string `json:"types,omitempty"` // C types, as the table spells them: only parameters of these types are meant
+	Dir    Dir      `json:"dir,omitempty"`
+	Null   *bool    `json:"null,omitempty"`
+	Len    string   `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates
+	Slice  bool     `json:"slice,omitempty"` // an array whose length no parameter tells
+	Fixed  int      `json:"fixed,omitempty"` // an array of this many elements
+	Text   int      `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
+	Late   string   `json:"late,omitempty"`  // when the library is done with an output, if that may be after the call: "the split is complete"
+	Type   string   `json:"type,omitempty"`  // Go type, where the C type says too little: "uintptr" for what the library only hands back, "DevicePtr"
+	Reason string   `json:"reason"`
 }
+
+// HowMeant lists what a note can say of a pointer of which the header says nothing.
+const HowMeant = `"dir": "in", "out" (a result) or "inout" (one element each), "len": "n" (an array that the parameter n counts), ` +
+	`"slice": true (an array that nothing counts), "type": "DevicePtr" (device memory; "cuda.DevicePtr" where uses has cuda), or "type": "uintptr" (a handle)`
 
 // A TypeNote says what a type is where its C declaration says too little.
 type TypeNote struct {
@@ -56,7 +61,8 @@ type TypeNote struct {
 	Reason string `json:"reason"`
 }
 
-// A NameNote gives a C name (function symbol, type, enumerator, constant or "struct.field") its Go name against the rules.
+// A NameNote gives a C name (function symbol, type, enumerator, constant, "struct.field" or "function.parameter") its Go name
+// against the rules.
 type NameNote struct {
 	Name   string `json:"name"`
 	Go     string `json:"go"`

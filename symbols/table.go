@@ -5,6 +5,11 @@
 // with its overlay, checks both and answers look-ups by C name; its errors name the file, the record and the field.
 package symbols
 
+import (
+	"cmp"
+	"fmt"
+)
+
 // A Table is what one library's headers declare, on the LP64 platforms (Linux on amd64 and arm64).
 type Table struct {
 	Library   string     `json:"library"`            // short name: "cuda", "nccl", "hip"
@@ -20,6 +25,21 @@ type Table struct {
 	Callbacks []Callback `json:"callbacks"`
 	Constants []Constant `json:"constants"`
 	Functions []Function `json:"functions"`
+	Refused   []Refusal  `json:"refused,omitempty"` // what the headers declare and the table cannot hold
+}
+
+// A Refusal is a declaration that is not in the table, and why.
+type Refusal struct {
+	Name   string `json:"name"`
+	Where  string `json:"where"` // header and line
+	Reason string `json:"reason"`
+}
+
+func (r Refusal) String() string {
+	if r.Where == "" {
+		return r.Name + ": " + r.Reason
+	}
+	return r.Where + ": " + r.Name + ": " + r.Reason
 }
 
 // A Header names one file that a table was extracted from, so that whoever has the file can check the table.
@@ -58,15 +78,27 @@ type Enum struct {
 	Name   string      `json:"name"`          // typedef name, or the tag where there is none
 	Tag    string      `json:"tag,omitempty"` // as written after "enum", where it differs
 	Signed bool        `json:"signed,omitempty"`
+	Size   int         `json:"size,omitempty"` // in bytes, if it is not 4
 	Since  Version     `json:"since,omitzero"`
 	Until  Version     `json:"until,omitzero"` // newest release that had it, where newer ones do not
 	Values []EnumValue `json:"values"`
 }
 
+// Bytes returns the size of the enumeration.
+func (e *Enum) Bytes() int { return cmp.Or(e.Size, 4) }
+
+// CType returns the type of C's own that has the same size and sign.
+func (e *Enum) CType() string {
+	if n := e.Bytes(); n != 4 {
+		return fmt.Sprintf("%sint%d_t", map[bool]string{false: "u"}[e.Signed], 8*n)
+	}
+	return map[bool]string{true: "int", false: "unsigned int"}[e.Signed]
+}
+
 // An EnumValue is one enumerator.
 type EnumValue struct {
 	Name  string  `json:"name"`
-	Value int64   `json:"value"`
+	Value int64   `json:"value"` // of an unsigned enumeration of 8 bytes, the same bits
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
@@ -141,6 +173,7 @@ type Callback struct {
 	Name   string  `json:"name"`
 	Result string  `json:"result"`
 	Params []Param `json:"params"`
+	Func   bool    `json:"func,omitempty"` // C's name is that of the function's type, and not of a pointer to it
 	Since  Version `json:"since,omitzero"`
 	Until  Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 	Lib    string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
@@ -182,6 +215,9 @@ type Function struct {
 	Lib        string   `json:"lib,omitempty"`   // set where only another implementation of the API exports it ("rccl")
 
 	Others []Signature `json:"others,omitempty"` // results and parameters that other releases have
+
+	// Where is the header and the line of a function that has a Guess.
+	Where string `json:"where,omitempty"`
 }
 
 // A Param is a parameter of a function or of a callback.
@@ -192,6 +228,7 @@ type Param struct {
 	Null bool   `json:"null,omitempty"` // the header says that NULL is allowed
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
 
-	// Guess is set where the header does not say which side writes: the overlay has to, or nothing is generated.
+	// Guess is set if the header does not say how the pointer is meant. The overlay or a rule of the description must
+	// say it, or nothing is generated.
 	Guess bool `json:"guess,omitempty"`
 }

@@ -169,7 +169,7 @@ func (p *prover) run(ctx context.Context, text string, flags []string) (said str
 			}
 		}
 	}
-	return string(out), err
+	return strings.ReplaceAll(string(out), p.tmp+"/", ""), err
 }
 
 // An object is an ELF object file.

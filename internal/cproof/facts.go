@@ -121,6 +121,9 @@ func (w *writer) types(all bool) {
 		w.truth("scalar "+s.Name, "scalar", "type", s.Type, true, false, same(w.names[s.Name], w.spell(s.Type)))
 	}
 	for _, a := range w.t.Aliases {
+		if strings.Contains(a.Name, ".") {
+			continue
+		}
 		if _, ok := w.names[a.Name]; !ok {
 			w.names[a.Name] = a.Name // it may be one of a type without a size
 		}
@@ -231,6 +234,13 @@ func (w *writer) base(name string) string {
 	if c, ok := w.unnamed[name]; ok {
 		return c
 	}
+	if strings.Contains(name, ".") { // an array that stands in a parameter
+		for _, a := range w.t.Aliases {
+			if a.Name == name {
+				return "__typeof__(" + w.spell(a.Type) + ")"
+			}
+		}
+	}
 	if c, ok := w.names[name]; ok {
 		return c
 	}
@@ -319,7 +329,7 @@ func handleSpelling(h *symbols.Handle, chosen int) string {
 func (w *writer) handle(h *symbols.Handle) {
 	record := "handle " + h.Name
 	if h.Tag == "void" {
-		w.truth(record, "handle", "type", "void *", true, false, same(h.Name, "void *"))
+		w.truth(record, "handle", "type", "void *", true, false, "sizeof("+h.Name+") == 8 && __builtin_classify_type(("+h.Name+")0) == __builtin_classify_type((void *)0)")
 	}
 	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // the struct has no tag, or no typedef: the uses tell
 		return
@@ -328,14 +338,11 @@ func (w *writer) handle(h *symbols.Handle) {
 	w.truth(record, "handle", "type", p, true, false, same(h.Name, p)+" || "+same("__typeof__("+h.Name+") *", p))
 }
 
-// enumSize returns the bytes that a value of an enumeration has.
-func enumSize(e *symbols.Enum) int { return 4 }
-
 func (w *writer) enum(e *symbols.Enum) {
 	record := "enum " + e.Name
 	if e.Name != "" && (w.unnamed[e.Name] != "" || !strings.Contains(e.Name, ".") && w.declared(e.Name)) {
 		name := w.base(e.Name)
-		w.number(record, "enum size", "size", "sizeof("+name+")", uint64(enumSize(e)))
+		w.number(record, "enum size", "size", "sizeof("+name+")", uint64(e.Bytes()))
 		sign := uint64(0)
 		if e.Signed {
 			sign = 1
@@ -463,7 +470,7 @@ func (w *writer) constant(c *symbols.Constant) {
 		w.add(&fact{
 			record: record, kind: "constant", what: "value", table: c.Value, tries: []string{"const double @ = " + c.Name + ";"},
 			check: func(x *answer) string {
-				if got := math.Float64frombits(x.number()); got != want && got != float64(float32(want)) {
+				if got := math.Float64frombits(x.number()); got != want && got != float64(float32(want)) && !(math.IsNaN(got) && math.IsNaN(want)) {
 					return strconv.FormatFloat(got, 'g', -1, 64)
 				}
 				return ""
@@ -572,7 +579,15 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 			declared += fmt.Sprintf("extern __typeof__(%s) @_%d; ", w.spell(p.Type), i)
 			args = append(args, fmt.Sprintf("@_%d", i))
 		}
-		calls = append(calls, "void @(void) { "+declared+"(void)"+n+"("+strings.Join(args, ", ")+"); }")
+		call := n + "(" + strings.Join(args, ", ") + ")"
+		if f.Result != "void" { // or the compiler may leave out the call
+			declared += "extern __typeof__(" + strings.TrimPrefix(w.spell(f.Result), "const ") + ") @_r; "
+			call = "@_r = (__typeof__(@_r))" + call
+			if ct, err := symbols.ParseType(f.Result); err == nil && (w.structs[w.t.Canonical(ct.Base)] != nil && ct.Pointers == 0) {
+				call = strings.Replace(call, "(__typeof__(@_r))", "", 1)
+			}
+		}
+		calls = append(calls, "void @(void) { "+declared+call+"; }")
 	}
 	w.add(&fact{
 		record: record, kind: "symbol", what: "symbol of " + name, table: f.Symbol, tries: calls,

@@ -17,6 +17,7 @@ type paramFacts struct {
 	dir  symbols.Dir
 	null bool
 	unit string
+	many bool // the words are of an array or of device memory: it is no output of one element
 }
 
 var (
@@ -25,6 +26,7 @@ var (
 	returned      = regexp.MustCompile(`(?i)^(\*\s*)?(returned|returns\b|output\b|out\b|(array )?reference in which|reference to return|pointer to (the )?(returned|output)|pointer to store|pointer to (the )?(location|variable|memory) (to|where|in which)|address (to|in which|where)|location (to|where)|receives|value returned|the returned|resulting|size of .* returned)`)
 	readWritten   = regexp.MustCompile(`(?i)\b(input and output|in/out|on input.*on output|in-out)\b`)
 	nullable      = regexp.MustCompile(`(?i)(may|can|could|is allowed to) be (om+itted|NULL|nullptr|0\b)|\boptional(ly)?\b|\bif (this is |it is )?(NULL|nullptr)\b|(is|are) NULL,`)
+	several       = regexp.MustCompile(`(?i)\b(arrays?|lists?|vectors?|buffers?|matri(x|ces)|elements|(device|gpu) (memory|pointers?|buffers?))\b`)
 	inBytes       = regexp.MustCompile(`(?i)\b(in bytes|bytes to|number of bytes|size of .* bytes|bytecount|count in bytes)\b`)
 )
 
@@ -78,6 +80,7 @@ func facts(tag, text string) (f paramFacts) {
 	case returned.MatchString(text):
 		f.dir = symbols.Out
 	}
+	f.many = several.MatchString(text)
 	f.null = nullable.MatchString(text)
 	if inBytes.MatchString(text) {
 		f.unit = "bytes"

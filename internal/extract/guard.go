@@ -38,12 +38,16 @@ func (e limitError) Error() string { return string(e) }
 // errEndless is what preprocessing ends with that would go on and on.
 var errEndless = limitError(fmt.Sprintf("more than %d tokens to expand", maxWork))
 
-// translate parses a header with what stands in front of it.
-func translate(cfg *cc.Config, sources []cc.Source) (*cc.AST, error) {
+// translate parses a header with what stands in front of it, and gives its tokens to a stream.
+func translate(cfg *cc.Config, st *stream, sources []cc.Source) (*cc.AST, error) {
 	name := sources[len(sources)-1].Name
-	if err := measure(cfg, sources, new(gauge)); err != nil {
+	first := *cfg
+	first.PragmaHandler = st.pragma
+	if err := measure(&first, append(slices.Clip(sources), cc.Source{Name: "end of " + name, Value: endOfInput}), io.MultiWriter(new(gauge), st)); err != nil {
 		return nil, placed(cfg.FS, name, err)
 	}
+	st.fold()
+	sources = append([]cc.Source{{Name: "<pragmas>", Value: "#define " + pragmaWord + "(x)\n"}}, sources...)
 	end := cc.Source{Name: "end of " + name, Value: endOfInput}
 	ast, err := cc.Parse(cfg, append(slices.Clip(sources), end))
 	if err != nil {

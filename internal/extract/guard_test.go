@@ -29,7 +29,7 @@ func parseText(text string) (*header, error) {
 		handles(&h.table, h.opaque)
 		var errs []error
 		for _, r := range h.refused {
-			errs = append(errs, r.err)
+			errs = append(errs, r)
 		}
 		err = errors.Join(errs...)
 	}
@@ -51,7 +51,7 @@ var odd = []struct{ name, text, err string }{
 	{"cut in a character", `'\`, "character constant not terminated"},
 	{"cut in a string", "\"\\\r\n", "string literal not terminated"},
 	{"cut in the name of a header", `#include <x\`, "unexpected"},
-	{"not known to the front end", "_Pragma(", "the C front end gave up"},
+	{"not known to the front end", "_Pragma(", "unterminated argument list"},
 	{"cut in a comment", "int * /*", "comment not terminated"},
 	{"includes itself", "#include \"x.h\"\nint a;\n", "x.h: x.h includes x.h: more than 2000000 tokens"},
 	{"is included by what it includes", "int a(int);\n#include \"y.h\"\n", "x.h: x.h includes y.h includes x.h: more than"},
@@ -90,7 +90,7 @@ func TestOddHeaders(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			case err == nil || !strings.HasPrefix(err.Error(), "x.h: ") || !strings.Contains(err.Error(), x.err):
+			case err == nil || !strings.HasPrefix(err.Error(), "x.h:") || !strings.Contains(err.Error(), x.err):
 				t.Errorf("%v; want %q", err, x.err)
 			}
 		})
@@ -170,7 +170,7 @@ func FuzzDamaged(f *testing.F) {
 		}
 		h, err := parseText(string(damaged))
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "x.h: ") {
+			if !strings.HasPrefix(err.Error(), "x.h:") {
 				t.Errorf("the error does not name the header: %v", err)
 			}
 			return
@@ -204,7 +204,7 @@ func FuzzExtract(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := parseText(text); err != nil && !strings.HasPrefix(err.Error(), "x.h: ") {
+		if _, err := parseText(text); err != nil && !strings.HasPrefix(err.Error(), "x.h:") {
 			t.Errorf("the error does not name the header: %v", err)
 		}
 	})

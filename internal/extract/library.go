@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -43,7 +42,8 @@ func (in *Input) version(folder int) symbols.Version {
 
 // Table reads the headers of a library as its description says.
 //
-// What no table can hold, such as a variadic function, is refused: the error has all of it, and the description's omit leaves functions out.
+// What no table can hold, such as a variadic function, is refused, and so is what uses it. The table is then without it, and comes
+// with an error of type Refused. The description's omit leaves functions out that are not even to be named.
 //
 // Of several releases the newest one gives the table, and the others add when each record came and went, and what they have otherwise. With
 // Onto that table gives what is bound, whatever releases are added to it.
@@ -51,8 +51,9 @@ func (in *Input) version(folder int) symbols.Version {
 // Where a library is given, the version nodes of its symbols tell more exactly when each function came.
 func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	in.Report = once(in.Report)
-	var refused []error
+	var refused Refused
 	var all []*symbols.Table
+	where := map[string]string{} // by symbol, the header and line of the newest release that declares it
 	for i, files := range in.Releases {
 		h, err := readHeaders(d, files, in.version(i))
 		if err != nil {
@@ -65,15 +66,25 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		}
 		for _, r := range h.refused {
 			if !omitted(r.name, d.Headers.Omit) {
-				refused = append(refused, r.err)
+				refused.add(symbols.Refusal{Name: r.name, Where: r.where, Reason: r.err.Error()})
+			}
+		}
+		declared := map[string]string{}
+		for _, f := range h.funcs {
+			declared[f.Symbol] = f.where
+		}
+		for _, f := range h.funcs {
+			if where[f.Symbol] == "" {
+				where[f.Symbol] = f.where
 			}
 		}
 		t.Handles = append(t.Handles, d.Headers.Handles...)
 		typeConstants(t, h.alias)
 		versionedStructs(t)
-		handles(t, h.opaque)
 		t.Borrow(d.Uses)
-		refused = append(refused, unknown(d, t, h.opaque)...)
+		for _, r := range unknown(d, h, declared) {
+			refused.add(r)
+		}
 		all = append(all, t)
 	}
 	dated := map[string]bool{}
@@ -83,13 +94,19 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *symbols.Table) int { return b.Version.Compare(a.Version) }) // as they come onto a table in any order
-	u := &union{t: in.Onto, report: in.Report, onto: in.Onto != nil}
+	u := &union{t: in.Onto, report: in.Report, onto: in.Onto != nil, settled: d.Headers.Settled}
 	switch {
 	case u.t == nil:
 		u.t = all[0]
 		u.t.Releases = []symbols.Version{u.t.Version}
 		for i := range u.t.Functions {
-			settled(u.t.Functions[i].Params)
+			f := &u.t.Functions[i]
+			if u.settled {
+				settled(f.Params)
+			}
+			if slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return p.Guess }) {
+				f.Where = where[f.Symbol]
+			}
 		}
 		all = all[1:]
 	case len(u.t.Releases) == 0:
@@ -134,7 +151,28 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	if in.Onto == nil && len(t.Releases) == 1 {
 		t.Releases = nil // there is nothing to tell apart
 	}
-	return t, errors.Join(refused...)
+	if len(refused) > 0 {
+		return t, refused
+	}
+	return t, nil
+}
+
+// Refused are declarations that no table can hold.
+type Refused []symbols.Refusal
+
+func (r Refused) Error() string {
+	lines := make([]string, len(r))
+	for i, x := range r {
+		lines[i] = x.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// add adds a refusal, unless another release has the same.
+func (r *Refused) add(x symbols.Refusal) {
+	if !slices.ContainsFunc(*r, func(y symbols.Refusal) bool { return y.Name == x.Name && y.Reason == x.Reason }) {
+		*r = append(*r, x)
+	}
 }
 
 // once leaves out what was reported of the same record for a newer release.
@@ -361,7 +399,7 @@ func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
 		return source{}, err
 	}
 	maps.Copy(stubs, h.Stubs)
-	s := source{files: files, stubs: stubs, inline: h.Inline, keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
+	s := source{files: files, stubs: stubs, inline: h.Inline, windows: slices.Contains(d.Systems(), "windows"), keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
 	for _, line := range h.Prelude {
 		s.defines += line + "\n"
 	}

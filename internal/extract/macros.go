@@ -1,7 +1,9 @@
 package extract
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -38,6 +40,15 @@ func (w *walker) macros(ast *cc.AST) {
 				continue
 			}
 		}
+		at := m.Position()
+		if w.lay.odd && measuresMacro(ast, m, 0) {
+			w.refuse(at, name, fmt.Errorf("depends on the size of a type, and there are types that the C front end lays out wrongly"))
+			continue
+		}
+		if v, ok := m.Value().(cc.Float64Value); ok && (math.IsInf(float64(v), 0) || math.IsNaN(float64(v))) {
+			w.refuse(at, name, fmt.Errorf("is no finite number, as a constant of Go must be"))
+			continue
+		}
 		c := symbols.Constant{Name: name}
 		switch v := m.Value().(type) {
 		case cc.Int64Value:
@@ -60,6 +71,19 @@ func (w *walker) macros(ast *cc.AST) {
 		}
 		w.out.table.Constants = append(w.out.table.Constants, c)
 	}
+}
+
+// measuresMacro reports whether a macro takes the size of a type, itself or by another macro.
+func measuresMacro(ast *cc.AST, m *cc.Macro, depth int) bool {
+	for _, t := range m.ReplacementList() {
+		switch s := t.SrcStr(); {
+		case s == "sizeof" || s == "_Alignof" || strings.HasPrefix(s, "__alignof") || s == "offsetof":
+			return true
+		case depth < 16 && ast.Macros[s] != nil && measuresMacro(ast, ast.Macros[s], depth+1):
+			return true
+		}
+	}
+	return false
 }
 
 // castToPointer reads ((CUstream)0x1) and ((void*)0x00): an address that is a constant, which C's constant

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ func handles(t *symbols.Table, opaque map[string]string) {
 		for i := range f.Params {
 			p := &f.Params[i]
 			if ct, err := symbols.ParseType(p.Type); err == nil && made[ct.Base] && ct.Pointers == 0 {
-				p.Dir, p.Null = "", false // of the pointer that is now the handle itself
+				p.Dir, p.Null, p.Guess = "", false, false // of the pointer that is now the handle itself
 			}
 		}
 	}
@@ -40,34 +41,87 @@ func handles(t *symbols.Table, opaque map[string]string) {
 	}
 }
 
-// unknown removes the functions that have types which are neither in the table nor lent, and returns an error for each. What else has such
-// a type is for the check of the table to say.
-func unknown(d *symbols.Description, t *symbols.Table, opaque map[string]string) (errs []error) {
-	have := t.TypeNames()
-	t.Functions = slices.DeleteFunc(t.Functions, func(f symbols.Function) bool {
-		var missing []string
-		byValue := false
-		for _, ctype := range append([]string{f.Result}, paramTypes(f.Params)...) {
-			if ct, err := symbols.ParseType(ctype); err == nil && !have[ct.Base] && !isC(ct.Base) && !slices.Contains(missing, ct.Base) {
-				missing = append(missing, ct.Base)
-				byValue = byValue || opaque[ct.Base] != ""
+// unknown makes handles, and removes what has types that are neither in the table nor lent. It returns a refusal of each.
+func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
+	t := &h.table
+	why := func(have map[string]bool, types []string) string {
+		for _, ctype := range types {
+			ct, err := symbols.ParseType(ctype)
+			known := err == nil && (have[ct.Base] || isC(ct.Base))
+			switch _, opaque := h.opaque[ct.Base]; {
+			case known || opaque && ct.Pointers > 0:
+			case h.bad[ct.Base] != nil:
+				return fmt.Sprintf("uses %s, which is refused: %v", ct.Base, h.bad[ct.Base])
+			case ct.Base == "va_list":
+				return "takes a va_list, which no Go value can be"
+			case opaque:
+				return ct.Base + ": is by value, and no header in files defines it"
+			case len(d.Uses) > 0:
+				return ct.Base + ": is of no header in files, nor lent by " + strings.Join(d.Uses, " or ")
+			default:
+				return ct.Base + ": is of no header in files, nor lent by a library that is used"
 			}
 		}
-		if len(missing) == 0 {
+		return ""
+	}
+	gone := func(have map[string]bool, name, where string, types []string) bool {
+		reason := why(have, types)
+		if reason == "" {
 			return false
 		}
-		if byValue {
-			errs = append(errs, fmt.Errorf("%s: %s: is by value, and no header in files defines it", f.Symbol, strings.Join(missing, ", ")))
-			return true
-		}
-		lend := "a library that is used"
-		if len(d.Uses) > 0 {
-			lend = strings.Join(d.Uses, " or ")
-		}
-		errs = append(errs, fmt.Errorf("%s: %s: is of no header in files, nor lent by %s", f.Symbol, strings.Join(missing, ", "), lend))
+		h.bad[name] = fmt.Errorf("%s", reason)
+		refused = append(refused, symbols.Refusal{Name: name, Where: where, Reason: reason})
 		return true
-	})
-	return errs
+	}
+	for before := -1; before != len(refused); { // what uses a record that has gone goes too
+		before = len(refused)
+		have := t.TypeNames()
+		t.Structs = slices.DeleteFunc(t.Structs, func(s symbols.Struct) bool {
+			var types []string
+			for _, f := range s.Fields {
+				types = append(types, f.Type)
+			}
+			if !gone(have, s.Name, h.where[s.Name], types) {
+				return false
+			}
+			h.opaque[s.Name] = cmp.Or(s.Tag, s.Name)
+			return true
+		})
+		t.Callbacks = slices.DeleteFunc(t.Callbacks, func(c symbols.Callback) bool {
+			return gone(have, c.Name, h.where[c.Name], append([]string{c.Result}, paramTypes(c.Params)...))
+		})
+		t.Aliases = slices.DeleteFunc(t.Aliases, func(a symbols.Alias) bool { return gone(have, a.Name, h.where[a.Name], []string{a.Type}) })
+		t.Functions = slices.DeleteFunc(t.Functions, func(f symbols.Function) bool {
+			return gone(have, f.Symbol, declared[f.Symbol], append([]string{f.Result}, paramTypes(f.Params)...))
+		})
+	}
+	handles(t, h.opaque)
+	orphans(t)
+	return refused
+}
+
+// orphans removes what is named after a record that has gone: types of members and of parameters that are written in place.
+func orphans(t *symbols.Table) {
+	have := t.TypeNames()
+	for _, f := range t.Functions {
+		have[f.Symbol], have[f.API] = true, true
+	}
+	orphan := func(name string) bool {
+		i := strings.LastIndexByte(name, '.')
+		return i > 0 && !have[name[:i]]
+	}
+	for before := -1; before != len(have); {
+		before = len(have)
+		t.Structs = slices.DeleteFunc(t.Structs, func(s symbols.Struct) bool { return orphan(s.Name) })
+		t.Callbacks = slices.DeleteFunc(t.Callbacks, func(c symbols.Callback) bool { return orphan(c.Name) })
+		t.Enums = slices.DeleteFunc(t.Enums, func(e symbols.Enum) bool { return orphan(e.Name) })
+		t.Aliases = slices.DeleteFunc(t.Aliases, func(a symbols.Alias) bool { return orphan(a.Name) })
+		for name := range have {
+			if orphan(name) {
+				delete(have, name)
+			}
+		}
+	}
 }
 
 func paramTypes(params []symbols.Param) (out []string) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
+	"slices"
 	"testing/fstest"
 
 	"modernc.org/cc/v4"
@@ -21,6 +23,7 @@ type source struct {
 	defines string            // #define lines
 	keep    func(file string) bool
 	inline  bool // inline functions are functions too
+	windows bool // the library is one of Windows too
 }
 
 // The compiler's own macros that these headers look at, for LP64.
@@ -141,9 +144,54 @@ var systemHeaders = map[string]string{
 	"stdlib.h":      stddef,
 	"stdnoreturn.h": "#define noreturn _Noreturn\n",
 	"string.h":      stddef,
-	"time.h":        stddef + "typedef long time_t;\nstruct tm;\n",
-	"wchar.h":       stddef,
+	"time.h":        stddef + "typedef long time_t;\ntypedef long clock_t;\nstruct tm;\nstruct timespec;\n",
+	"wchar.h":       stddef + "typedef unsigned int wint_t;\n",
+
+	// Of POSIX and of Linux.
+	"alloca.h":      "",
+	"dlfcn.h":       "",
+	"endian.h":      "",
+	"features.h":    cdefs,
+	"memory.h":      stddef,
+	"strings.h":     stddef,
+	"pthread.h":     posix,
+	"sched.h":       posix,
+	"fcntl.h":       posix,
+	"unistd.h":      posix,
+	"linux/types.h": stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef uint64_t __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef int64_t __s64;\n",
+	"netinet/in.h":  posix + sockets,
+	"sys/cdefs.h":   cdefs,
+	"sys/socket.h":  posix + sockets,
+	"sys/stat.h":    posix + "struct stat;\n",
+	"sys/time.h":    posix + "struct timeval;\nstruct timezone;\n",
+	"sys/types.h":   posix,
+	"sys/uio.h":     posix + "struct iovec;\n",
 }
+
+const posix = stdint + stddef + `
+typedef long ssize_t, off_t, time_t, suseconds_t, blksize_t, blkcnt_t, clock_t;
+typedef int pid_t, key_t, clockid_t;
+typedef unsigned int uid_t, gid_t, mode_t, id_t, useconds_t;
+typedef unsigned long dev_t, ino_t, nlink_t, pthread_t;
+typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned int u_int; typedef unsigned long u_long;
+typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t; typedef uint64_t u_int64_t;
+struct timespec; struct timeval; struct pthread_mutex; struct sched_param;
+`
+
+const sockets = `
+typedef unsigned int socklen_t; typedef unsigned short sa_family_t, in_port_t; typedef unsigned int in_addr_t;
+struct sockaddr; struct sockaddr_in; struct sockaddr_in6; struct sockaddr_storage; struct in_addr; struct in6_addr; struct msghdr; struct iovec;
+`
+
+const cdefs = `
+#define __BEGIN_DECLS
+#define __END_DECLS
+#define __THROW
+#define __nonnull(params)
+#define __attribute_deprecated__
+#define __wur
+#define __P(args) args
+`
 
 // A header is a parsed translation unit: the parts that the caller asked to keep, in source order.
 type header struct {
@@ -151,40 +199,66 @@ type header struct {
 	funcs []function
 	alias map[string]string // macros that give one identifier for another
 
+	where   map[string]string // header and line of types, by name
 	opaque  map[string]string // names that structs without a definition go by, and their tags
 	refused []refusal
+	bad     map[string]error // names that are refused
+
+	recovered *recovery
 }
 
 // A refusal is a declaration that no table can hold.
 type refusal struct {
-	name string
-	err  error
+	name  string
+	where string // header and line
+	err   error
 }
+
+func (r refusal) Error() string { return fmt.Sprintf("%s: %s: %v", r.where, r.name, r.err) }
 
 // A function is a prototype with the comment in front of it.
 type function struct {
 	symbols.Function
-	doc comment
+	doc   comment
+	where string // header and line
 }
 
-func parse(s source) (h *header, err error) {
-	defer func() {
-		if p := recover(); p != nil { // there are headers that the front end does not survive
-			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
+// parse reads a header. It leaves out what the C front end cannot read.
+func parse(s source) (*header, error) {
+	var r recovery
+	for {
+		h, err := parseOnce(s, &r)
+		if err == nil || !r.next(s.all(&r), err) {
+			return h, inFolder(s.files, err)
 		}
-		err = inFolder(s.files, err)
-	}()
-	abi, err := cc.NewABI("linux", "amd64")
-	if err != nil {
-		return nil, err
 	}
+}
+
+// all returns the headers, and the stand-ins in front of them.
+func (s *source) all(r *recovery) overlayFS {
 	files := fstest.MapFS{}
 	for _, set := range []map[string]string{systemHeaders, s.stubs} {
 		for name, text := range set {
 			files[name] = &fstest.MapFile{Data: []byte(text)}
 		}
 	}
-	all := overlayFS{files, s.files}
+	for name, text := range r.files {
+		files[name] = &fstest.MapFile{Data: text}
+	}
+	return overlayFS{files, s.files}
+}
+
+func parseOnce(s source, r *recovery) (h *header, err error) {
+	defer func() {
+		if p := recover(); p != nil { // there are headers that the front end does not survive
+			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
+		}
+	}()
+	abi, err := cc.NewABI("linux", "amd64")
+	if err != nil {
+		return nil, err
+	}
+	all := s.all(r)
 	text, err := fs.ReadFile(all, s.main)
 	if err != nil {
 		return nil, err
@@ -193,9 +267,8 @@ func parse(s source) (h *header, err error) {
 		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
 		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."},
 	}
-	packs := &packs{files: map[string]map[int]int{}}
-	cfg.PragmaHandler = packs.pragma
-	ast, err := translate(cfg, []cc.Source{
+	st := &stream{}
+	ast, err := translate(cfg, st, []cc.Source{
 		{Name: "<predefined>", Value: predefined + s.defines},
 		{Name: "<builtin>", Value: cc.Builtin},
 		{Name: s.main, Value: string(text)},
@@ -208,16 +281,27 @@ func parse(s source) (h *header, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}
-	w := &walker{keep: s.keep, packs: packs, seen: map[string]bool{}, named: map[string]string{}}
-	w.out.alias, w.out.opaque = map[string]string{}, map[string]string{}
-	w.inline = s.inline
-	w.walk(ast)
-	for i, r := range w.out.refused {
-		w.out.refused[i].err = fmt.Errorf("%s: %w", s.main, r.err)
+	w := &walker{keep: s.keep, inline: s.inline, windows: s.windows, seen: map[string]bool{}, named: map[string]string{}, unnamed: map[*body]string{}, stream: st}
+	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}}
+	r.apply(w.lay.bad)
+	w.out.recovered = r
+	w.out.refused = slices.Clone(r.refused)
+	w.out.alias, w.out.opaque, w.out.where = map[string]string{}, map[string]string{}, map[string]string{}
+	if err := w.walk(ast); err != nil {
+		return nil, err
 	}
 	w.macros(ast)
+	w.out.bad = w.lay.bad
 	return &w.out, nil
 }
+
+// enumAttribute matches attributes in front of an enumeration's name, where the C front end takes none. They mean the same behind it.
+var enumAttribute = regexp.MustCompile(`\benum(\s+__attribute__\s*\(\([\w ,]*\)\))(\s*\w*\s*\{[^{}]*\})`)
+
+// harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
+var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
+
+var pragmaOperator = regexp.MustCompile(`\b_Pragma\b`)
 
 // overlayFS looks a file up among the stand-ins first. It puts an empty line behind each: a literal that a backslash at the end of the
 // last line continues would have the front end search for its end without end.
@@ -232,5 +316,8 @@ func (o overlayFS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
+	text = enumAttribute.ReplaceAll(text, []byte("enum$2$1"))
+	text = harmlessBrackets.ReplaceAllFunc(text, blanks)
 	return fstest.MapFS{name: {Data: append(text, "\n\n"...)}}.Open(name)
 }

@@ -324,6 +324,7 @@ func applyFacts(params []symbols.Param, doc comment) {
 		case p.Type == "void *":
 		case ok && f.dir != "":
 			p.Dir = f.dir
+			p.Guess = f.many && f.dir == symbols.Out && base != "void" && !strings.HasSuffix(base, "char")
 		case !ok && base != "void" && !strings.HasSuffix(base, "char"):
 			p.Guess = true
 			p.Dir = symbols.Out // a pointer to a number or a handle that nothing is said of

@@ -19,6 +19,8 @@ type union struct {
 	t      *symbols.Table
 	report func(string)
 	onto   bool // the table was there before: what comes with a newer release is new to whoever uses it
+
+	settled bool // as the description has it
 }
 
 // add adds what the headers of a release declare.
@@ -694,7 +696,7 @@ func (u *union) functions(h *symbols.Table, s spans) {
 				for j := range o.Params {
 					o.Params[j].Guess = o.Params[j].Guess && o.Params[j].Dir != ""
 				}
-			} else {
+			} else if u.settled {
 				settled(o.Params)
 			}
 			t.Functions = append(t.Functions, o)
@@ -749,7 +751,7 @@ func (u *union) functions(h *symbols.Table, s spans) {
 	}
 }
 
-// settled takes guesses for what they are: they have been looked at before.
+// settled drops the marks of guesses. Somebody has looked at each of them, or they are of an ABI that is not bound.
 func settled(params []symbols.Param) {
 	for i := range params {
 		params[i].Guess = false

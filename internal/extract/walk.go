@@ -4,37 +4,122 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"modernc.org/cc/v4"
+	"modernc.org/token"
 
 	"github.com/puregpu/puregpu/symbols"
 )
 
 // A walker turns the declarations of a translation unit into records.
 type walker struct {
-	keep   func(file string) bool
-	inline bool // inline functions are functions too
-	out    header
-	seen   map[string]bool   // names already recorded
-	named  map[string]string // struct, union or enum tag to the name of its record
-	packs  *packs            // where structs are packed by pragmas
-	pack   int               // how the declaration that is looked at is packed
-	behind []cc.Type         // tagged types that members point to, which may be defined there and nowhere else
+	keep    func(file string) bool
+	inline  bool // inline functions are functions too
+	windows bool // the library is one of Windows too
+	out     header
+	seen    map[string]bool   // names already recorded
+	named   map[string]string // struct, union or enum tag to the name of its record
+	unnamed map[*body]string  // the same of types without a tag
+	stream  *stream
+	lay     *layouter
+	behind  []cc.Type // tagged types that members point to, which may be defined there and nowhere else
 }
 
 // walk records what it can, and notes what it cannot.
-func (w *walker) walk(ast *cc.AST) {
+func (w *walker) walk(ast *cc.AST) error {
+	if err := w.stream.align(ast); err != nil {
+		return err
+	}
+	refused := map[*cc.ExternalDeclaration]error{}
+	n := 0
+	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
+		ed := l.ExternalDeclaration
+		if ed == nil {
+			continue
+		}
+		x := w.stream.spans[n]
+		n++
+		if err := w.stream.accept(x, ed); err != nil {
+			refused[ed] = err
+			for _, name := range w.stream.names(x, ed) {
+				w.lay.bad[name] = err
+			}
+		}
+	}
+	w.every(ast, func(ed *cc.ExternalDeclaration) {
+		if ed.Declaration != nil && ed.Declaration.DeclarationSpecifiers != nil {
+			_, _ = w.lay.of(ed.Declaration.DeclarationSpecifiers.Type()) // only to learn which types are odd
+		}
+	})
 	w.each(ast, w.nameTags)
-	w.each(ast, w.declaration)
+	w.each(ast, func(ed *cc.ExternalDeclaration) {
+		err := refused[ed]
+		if err == nil && w.lay.odd && w.stream.measures(ed) {
+			err = fmt.Errorf("depends on the size of a type, and there are types that the C front end lays out wrongly")
+		}
+		if err != nil {
+			w.refuseAll(ed, err)
+			return
+		}
+		w.declaration(ed)
+	})
 	for i := 0; i < len(w.behind); i++ { // which may add to them
 		t := w.behind[i]
-		if at := tagToken(t).Position(); w.keep(path.Clean(at.Filename)) {
-			w.pack = w.packs.at(at.Filename, at.Line)
+		if at := tagToken(t).Position(); w.keep(path.Clean(at.Filename)) && w.lay.bad[tagOf(t)] == nil {
 			if err := w.define(w.nameOf(t), t); err != nil {
-				w.out.refused = append(w.out.refused, refusal{w.nameOf(t), fmt.Errorf("%v: %w", at, err)})
+				w.refuse(at, w.nameOf(t), err)
 			}
+		}
+	}
+	w.out.funcs = slices.DeleteFunc(w.out.funcs, func(f function) bool { return w.lay.bad[f.API] != nil }) // by another declaration
+	return nil
+}
+
+// refuseAll refuses all that a declaration gives names to. Structs among it are opaque from then on.
+func (w *walker) refuseAll(ed *cc.ExternalDeclaration, err error) {
+	x, ok := w.stream.spanOf(ed)
+	if !ok {
+		return
+	}
+	names := w.stream.names(x, ed)
+	if ed.FunctionDefinition != nil || !slices.ContainsFunc(names, func(name string) bool { return !w.seen[name] }) {
+		return
+	}
+	for _, b := range w.stream.bodies {
+		if b.tag != "" && b.kind != "enum" && b.open > x.first && b.close <= x.last && w.out.opaque[b.tag] == "" {
+			w.out.opaque[b.tag] = b.tag
+		}
+	}
+	for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
+		d := il.InitDeclarator.Declarator
+		switch t := d.Type().(type) {
+		case *cc.StructType, *cc.UnionType:
+			if d.IsTypename() {
+				w.out.opaque[d.Name()] = cmp.Or(tagOf(t), d.Name())
+			}
+		case *cc.FunctionType:
+		default:
+			if !d.IsTypename() && len(names) == 1 {
+				return // a variable, which is not bound anyway
+			}
+		}
+	}
+	for _, name := range names {
+		w.lay.bad[name] = err
+	}
+	if len(names) > 0 {
+		w.refuse(ed.Position(), names[0], err)
+	}
+}
+
+// every calls a function for each external declaration.
+func (w *walker) every(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
+	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
+		if l.ExternalDeclaration != nil {
+			do(l.ExternalDeclaration)
 		}
 	}
 }
@@ -53,56 +138,76 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 	}
 }
 
-func (w *walker) refuse(ed *cc.ExternalDeclaration, name string, err error) {
-	if name != "" {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
-	w.out.refused = append(w.out.refused, refusal{name, fmt.Errorf("%v: %w", ed.Position(), err)})
+func (w *walker) refuse(at token.Position, name string, err error) {
+	w.out.refused = append(w.out.refused, refusal{name, fmt.Sprintf("%s:%d", at.Filename, at.Line), err})
 }
 
-// nameTags finds the name that a tagged type goes by: its first typedef, else the tag itself.
+// nameTags finds the name that a struct, a union or an enumeration goes by: its first typedef, else the tag itself.
 func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 	if ed.Declaration == nil {
 		return
 	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
-	tag := tagOf(spec)
-	if tag == "" || spec.Typedef() != nil {
+	if spec.Typedef() != nil {
 		return
 	}
+	tag := tagOf(spec)
 	for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
 		d := il.InitDeclarator.Declarator
-		if d.IsTypename() && d.Pointer == nil && w.named[tag] == "" {
+		if !d.IsTypename() || d.Pointer != nil || d.DirectDeclarator.Case != cc.DirectDeclaratorIdent {
+			continue
+		}
+		if b := w.bodyOf(spec); tag == "" && b != nil && w.unnamed[b] == "" {
+			w.unnamed[b] = d.Name()
+		}
+		if tag != "" && w.named[tag] == "" {
 			w.named[tag] = d.Name()
 		}
 	}
 }
 
+// bodyOf finds where a type is defined, or nil.
+func (w *walker) bodyOf(t cc.Type) *body {
+	switch x := t.(type) {
+	case *cc.StructType:
+		return w.lay.body(x.NumFields(), x.FieldByIndex)
+	case *cc.UnionType:
+		return w.lay.body(x.NumFields(), x.FieldByIndex)
+	case *cc.EnumType:
+		if list := x.Enumerators(); len(list) > 0 {
+			return w.stream.bodyAt(w.stream.index(list[0].Token))
+		}
+	}
+	return nil
+}
+
 func (w *walker) declaration(ed *cc.ExternalDeclaration) {
+	if x, ok := w.stream.spanOf(ed); ok {
+		for _, name := range w.stream.names(x, ed) {
+			w.out.where[name] = fmt.Sprintf("%s:%d", ed.Position().Filename, ed.Position().Line)
+		}
+	}
 	if def := ed.FunctionDefinition; def != nil {
 		ft, ok := def.Declarator.Type().(*cc.FunctionType)
 		if !ok || !def.Declarator.IsInline() {
 			return
 		}
-		if err := w.function(def.Declarator, ft, parseComment(string(cc.NodeTokens(ed)[0].Sep()))); err != nil {
-			w.refuse(ed, def.Declarator.Name(), err)
+		if err := w.function(def.Declarator, ft, "", parseComment(string(cc.NodeTokens(ed)[0].Sep()))); err != nil {
+			w.refuse(ed.Position(), def.Declarator.Name(), err)
 		}
 		return
 	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
-	if spec.Typedef() == nil { // written out here, not by name
-		name := w.nameOf(spec)
-		if il := ed.Declaration.InitDeclaratorList; name == "" && il != nil && il.InitDeclarator.Declarator.IsTypename() {
-			name = il.InitDeclarator.Declarator.Name() // typedef struct {...} Name;
-		}
-		w.pack = w.packs.at(ed.Position().Filename, ed.Position().Line)
-		if packedByAttribute(cc.NodeTokens(ed)) {
-			w.pack = 1
-		}
+	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // written out here, not by name
 		if err := w.define(name, spec); err != nil {
-			w.out.refused = append(w.out.refused, refusal{name, fmt.Errorf("%v: %w", ed.Position(), err)})
-			if spec.Kind() != cc.Enum && name != "" {
-				w.out.opaque[name] = cmp.Or(tagOf(spec), name) // which it is to a table that leaves it out
+			w.refuse(ed.Position(), name, err)
+			for _, name := range []string{name, tagOf(spec)} {
+				if name != "" {
+					w.lay.bad[name] = err
+					if spec.Kind() != cc.Enum {
+						w.out.opaque[name] = cmp.Or(tagOf(spec), name) // which it is to a table that leaves it out
+					}
+				}
 			}
 			return
 		}
@@ -115,15 +220,26 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		case d.IsTypename():
 			err = w.typedef(d, spec)
 		case isFunc && !d.IsStatic() && !d.IsInline():
-			err = w.function(d, ft, doc)
+			label := w.stream.renamed[d.Name()]
+			if a := il.InitDeclarator.Asm; a != nil {
+				label = strings.Trim(a.Token3.SrcStr(), `"`)
+			}
+			err = w.function(d, ft, label, doc)
 		}
 		if err != nil {
-			w.refuse(ed, d.Name(), err)
+			w.lay.bad[d.Name()] = err
+			w.refuse(d.NameTok().Position(), d.Name(), err)
 		}
 	}
 }
 
-func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, doc comment) error {
+// function records a function. The label is the name that it has in the library, or "" if that is its own.
+func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, label string, doc comment) error {
+	if label == "" {
+		label = d.Name()
+	} else if !isIdentifier(label) {
+		return fmt.Errorf("has the assembler name %q, which no symbol of a library is", label)
+	}
 	if ft.IsVariadic() {
 		return fmt.Errorf("is variadic, which no binding can express")
 	}
@@ -135,8 +251,9 @@ func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, doc comment) er
 	if strings.Contains(result, "?") {
 		return fmt.Errorf("cannot spell type %s, which it returns", ft.Result())
 	}
-	w.out.funcs = append(w.out.funcs, function{doc: doc, Function: symbols.Function{
-		Symbol: d.Name(), API: d.Name(), Result: result, Params: params,
+	at := d.NameTok().Position()
+	w.out.funcs = append(w.out.funcs, function{doc: doc, where: fmt.Sprintf("%s:%d", at.Filename, at.Line), Function: symbols.Function{
+		Symbol: label, API: d.Name(), Result: result, Params: params,
 		Deprecated: doc.deprecated || isDeprecated(d),
 	}})
 	return nil
@@ -154,9 +271,18 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 			name = "arg" + strconv.Itoa(i)
 		}
 		t := w.spell(p.Type())
+		if a := p.Type().Undecay(); a != p.Type() && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
+			t = "const " + t // of an array type with a name, which C makes a pointer
+		}
+		if a := bareArray(p.Type()); a != nil {
+			t = of + "." + name + " *"
+			if err := w.array(of+"."+name, a); err != nil {
+				return nil, fmt.Errorf("parameter %s: %w", name, err)
+			}
+		}
 		if fn := bareFunction(p.Type()); fn != nil { // written in place: named after both, as members of structs are
 			t = of + "." + name
-			if err := w.callback(t, fn); err != nil {
+			if err := w.callback(t, fn, false); err != nil {
 				return nil, fmt.Errorf("parameter %s: %w", name, err)
 			}
 		}
@@ -178,6 +304,27 @@ func bareFunction(t cc.Type) *cc.FunctionType {
 	return nil
 }
 
+// bareArray returns the array type that a type without a name is a pointer to, or nil.
+func bareArray(t cc.Type) *cc.ArrayType {
+	if p, ok := t.(*cc.PointerType); ok && p.Typedef() == nil {
+		if a, ok := p.Elem().(*cc.ArrayType); ok && a.Typedef() == nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// array records the type of an array under a name.
+func (w *walker) array(name string, a *cc.ArrayType) error {
+	text := w.spellArray(a)
+	if _, err := symbols.ParseType(text); err != nil || a.Len() <= 0 || strings.Contains(text, "?") {
+		return fmt.Errorf("has the type %s, which no binding can express", a)
+	}
+	w.seen[name] = true
+	w.out.table.Aliases = append(w.out.table.Aliases, symbols.Alias{Name: name, Type: text})
+	return nil
+}
+
 // typedef records what a typedef adds to the type that it was written with.
 func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	name, tab := d.Name(), &w.out.table
@@ -194,7 +341,7 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	}
 	switch t := d.Type().(type) {
 	case *cc.FunctionType:
-		return w.callback(name, t)
+		return w.callback(name, t, true)
 	case *cc.PointerType:
 		switch e := t.Elem().(type) {
 		case *cc.FunctionType:
@@ -202,7 +349,7 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 				alias(written)
 				return nil
 			}
-			return w.callback(name, e)
+			return w.callback(name, e, false)
 		case *cc.StructType:
 			switch {
 			case written != "":
@@ -210,6 +357,9 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 			case e.IsIncomplete():
 				w.seen[name] = true
 				tab.Handles = append(tab.Handles, symbols.Handle{Name: name, Tag: tagOf(e)})
+			case w.nameOf(e) == "": // typedef struct {...} *Name;
+				w.seen[name] = true
+				tab.Handles = append(tab.Handles, symbols.Handle{Name: name, Tag: "void"})
 			default:
 				alias(w.spell(e) + " *")
 			}
@@ -225,10 +375,16 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 			alias(w.spell(t.Elem()) + " *")
 		}
 		return nil
+	case *cc.ArrayType:
+		if written != "" {
+			alias(written)
+			return nil
+		}
+		return w.array(name, t)
 	case *cc.StructType, *cc.UnionType, *cc.EnumType:
 		switch {
 		case t.IsIncomplete():
-			if w.out.opaque[name] == "" {
+			if structs := w.out.recovered.structs; w.out.opaque[name] == "" && (w.lay.bad[name] == nil || structs[name]) {
 				w.out.opaque[name] = tagOf(t)
 			}
 			return nil
@@ -256,7 +412,9 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	}
 }
 
-func (w *walker) callback(name string, ft *cc.FunctionType) error {
+// callback records the type of a function that the library calls. The name may be that of the function's type itself, of
+// which only pointers are passed.
+func (w *walker) callback(name string, ft *cc.FunctionType, itself bool) error {
 	w.seen[name] = true
 	if ft.IsVariadic() {
 		return fmt.Errorf("is a variadic function, which no program of Go can be")
@@ -269,7 +427,7 @@ func (w *walker) callback(name string, ft *cc.FunctionType) error {
 	if strings.Contains(result, "?") {
 		return fmt.Errorf("cannot spell type %s, which it returns", ft.Result())
 	}
-	w.out.table.Callbacks = append(w.out.table.Callbacks, symbols.Callback{Name: name, Result: result, Params: params})
+	w.out.table.Callbacks = append(w.out.table.Callbacks, symbols.Callback{Name: name, Result: result, Params: params, Func: itself})
 	return nil
 }
 
@@ -281,50 +439,46 @@ func (w *walker) define(name string, t cc.Type) error {
 	switch x := t.(type) {
 	case *cc.EnumType:
 		w.seen[name] = true
-		e := symbols.Enum{Name: name, Tag: otherTag(t, name), Signed: cc.IsSignedInteger(x.UnderlyingType())}
+		shape, err := w.lay.enum(x)
+		switch {
+		case err != nil:
+			return err
+		case shape.size > 4 && w.windows:
+			return fmt.Errorf("is an enumeration of %d bytes, and of 4 on Windows", shape.size)
+		}
+		e := symbols.Enum{Name: name, Tag: otherTag(t, name), Signed: shape.signed}
+		if shape.size != 4 {
+			e.Size = int(shape.size)
+		}
 		for _, v := range x.Enumerators() {
-			n, ok := integer(v.Value())
-			if !ok {
-				return fmt.Errorf("enumerator %s has no integer value", v.Token.SrcStr())
-			}
-			if x.UnderlyingType().Size() == 4 && n > 1<<31-1 && e.Signed {
-				n = int64(int32(n))
-			}
+			n, _ := integer(v.Value())
 			e.Values = append(e.Values, symbols.EnumValue{Name: v.Token.SrcStr(), Value: n})
 		}
 		w.out.table.Enums = append(w.out.table.Enums, e)
 	case *cc.StructType:
-		return w.layout(name, t, x.NumFields(), x.FieldByIndex, false)
+		return w.layout(name, t, false)
 	case *cc.UnionType:
-		return w.layout(name, t, x.NumFields(), x.FieldByIndex, true)
+		return w.layout(name, t, true)
 	}
 	return nil
 }
 
-func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field, union bool) error {
+func (w *walker) layout(name string, t cc.Type, union bool) error {
 	if name == "" {
-		return fmt.Errorf("a struct without tag and typedef")
+		return fmt.Errorf("is a struct without tag and typedef")
 	}
 	w.seen[name] = true
-	if repacked(t, n, field, union, w.pack) {
-		return fmt.Errorf("%s: is packed, which the C front end does not see", name)
+	shape, err := w.lay.of(t)
+	if err != nil {
+		return err
 	}
-	s := symbols.Struct{Name: name, Tag: otherTag(t, name), TagOnly: tagOf(t) == name && w.named[name] == "", Union: union, Size: int(t.Size()), Align: t.Align(), Fields: []symbols.Field{}}
-	anonymous, end := 0, 0
-	for i := range n {
-		f := field(i)
-		out := symbols.Field{Name: f.Name(), Offset: int(f.Offset()), Size: int(f.Type().Size())}
-		if f.IsBitfield() {
-			out.Bits, out.BitOffset = int(f.ValueBits()), f.OffsetBits()
-			if !union && end%out.Size != 0 {
-				return fmt.Errorf("%s.%s: the bit-field may share its unit with what stands before it, which the C front end does not see", name, out.Name)
-			}
-			if out.Name == "" {
-				continue // unnamed padding
-			}
-		} else {
-			end = out.Offset + out.Size
-		}
+	if err := shape.inGo(union, w.windows); err != nil {
+		return err
+	}
+	s := symbols.Struct{Name: name, Tag: otherTag(t, name), TagOnly: tagOf(t) == name && w.named[name] == "", Union: union, Size: int(shape.size), Align: int(shape.align), Fields: []symbols.Field{}}
+	anonymous := 0
+	for _, f := range shape.members {
+		out := symbols.Field{Name: f.Name(), Offset: int(f.offset), Size: int(f.size), Bits: int(f.bits), BitOffset: int(f.bit)}
 		if out.Name == "" {
 			anonymous++
 			out.Name, out.Anonymous = "anon"+strconv.Itoa(anonymous), true
@@ -334,9 +488,6 @@ func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field
 			a, ok := elem.(*cc.ArrayType)
 			if !ok || a.Typedef() != nil {
 				break
-			}
-			if a.Len() < 0 {
-				return fmt.Errorf("%s.%s: is an array without a length, which no Go type has", name, out.Name)
 			}
 			dims += "[" + strconv.FormatInt(a.Len(), 10) + "]"
 			elem = a.Elem()
@@ -360,12 +511,12 @@ func (w *walker) layout(name string, t cc.Type, n int, field func(int) *cc.Field
 		}
 		if ft := bareFunction(elem); ft != nil {
 			out.Type = name + "." + out.Name
-			if err := w.callback(out.Type, ft); err != nil {
-				return fmt.Errorf("%s: %w", out.Type, err)
+			if err := w.callback(out.Type, ft, false); err != nil {
+				return fmt.Errorf("%s: %w", out.Name, err)
 			}
 		}
 		if strings.Contains(out.Type, "?") {
-			return fmt.Errorf("%s.%s: cannot spell type %s", name, out.Name, f.Type())
+			return fmt.Errorf("%s: has the type %s, which no binding can express", out.Name, f.Type())
 		}
 		out.Type += dims
 		s.Fields = append(s.Fields, out)
@@ -381,12 +532,27 @@ func (w *walker) spell(t cc.Type) string {
 		qualifier = "const "
 	}
 	if td := t.Typedef(); td != nil {
+		if _, system := systemHeaders[td.Position().Filename]; system && !cTypes[td.Name()] && arithmetic(t) != "" {
+			return qualifier + arithmetic(t) // such as ssize_t
+		}
 		return qualifier + td.Name()
 	}
 	switch x := t.(type) {
 	case *cc.PointerType:
-		if _, ok := x.Elem().(*cc.FunctionType); ok && x.Elem().Typedef() == nil {
+		if _, ok := x.Elem().(*cc.FunctionType); ok {
+			if td := x.Elem().Typedef(); td != nil {
+				return td.Name() // typedef int f(void); the table's f is the pointer to it
+			}
 			return "?"
+		}
+		if w.foreign(x.Elem()) {
+			name := w.nameOf(x.Elem())
+			if td := x.Elem().Typedef(); td != nil {
+				name = td.Name()
+			}
+			if name != "" && w.out.opaque[name] == "" {
+				w.out.opaque[name] = cmp.Or(tagOf(x.Elem()), name)
+			}
 		}
 		if st, ok := x.Elem().(*cc.StructType); ok && st.IsIncomplete() {
 			if h := w.handle(tagOf(st)); h != "" {
@@ -402,7 +568,7 @@ func (w *walker) spell(t cc.Type) string {
 		}
 		return s + "*"
 	case *cc.ArrayType:
-		return w.spell(x.Elem()) + "[" + strconv.FormatInt(x.Len(), 10) + "]"
+		return w.spellArray(x)
 	case *cc.StructType, *cc.UnionType, *cc.EnumType:
 		if name := w.nameOf(t); name != "" {
 			return qualifier + name
@@ -413,6 +579,33 @@ func (w *walker) spell(t cc.Type) string {
 		return qualifier + a
 	}
 	return "?"
+}
+
+// spellArray writes the type of an array without its own name, the outermost dimension first.
+func (w *walker) spellArray(a *cc.ArrayType) string {
+	dims := "[" + strconv.FormatInt(a.Len(), 10) + "]"
+	elem := a.Elem()
+	for {
+		inner, ok := elem.(*cc.ArrayType)
+		if !ok || elem.Typedef() != nil {
+			return w.spell(elem) + dims
+		}
+		dims, elem = dims+"["+strconv.FormatInt(inner.Len(), 10)+"]", inner.Elem()
+	}
+}
+
+// foreign reports whether a type is a struct or a union of a header that is not among the library's: pointers to it are opaque.
+func (w *walker) foreign(t cc.Type) bool {
+	switch t.(type) {
+	case *cc.StructType, *cc.UnionType:
+	default:
+		return false
+	}
+	if td := t.Typedef(); td != nil {
+		return !w.keep(path.Clean(td.Position().Filename))
+	}
+	tag := tagToken(t)
+	return tag != (cc.Token{}) && !w.keep(path.Clean(tag.Position().Filename)) && !w.seen[w.nameOf(t)]
 }
 
 // handle gives the first handle type that points to an opaque struct.
@@ -430,6 +623,11 @@ func (w *walker) nameOf(t cc.Type) string {
 	tag := tagOf(t)
 	if name := w.named[tag]; tag != "" && name != "" {
 		return name
+	}
+	if tag == "" {
+		if b := w.bodyOf(t); b != nil {
+			return w.unnamed[b]
+		}
 	}
 	return tag
 }

@@ -265,7 +265,14 @@ func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string
 			return header
 		}
 	}
-	parts := strings.SplitAfter(header, "\n")
+	parts := []string{Head}
+	for i, u := range r.units {
+		if part[i] || header == r.Header && r.kept[i] {
+			parts = append(parts, u.Text)
+		}
+	}
+	parts = c.reduce(ctx, parts, len(parts)/2, f)
+	parts = strings.SplitAfter(strings.Join(parts, ""), "\n")
 	parts = c.reduce(ctx, parts, len(parts)/2, f)
 	parts = token.FindAllString(strings.Join(parts, ""), -1)
 	parts = c.reduce(ctx, parts, min(16, len(parts)/2), f)

@@ -3,7 +3,7 @@
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
-//	bindgen [-headers DIR[,DIR...]] [-cc COMPILER] [-check] FILE.json
+//	bindgen [-headers DIR[,DIR...]] [-cc COMPILER] [-guess] [-check] FILE.json
 //
 // FILE.json describes the library: what it is called, where its file is, and how its headers are read. mylib.overlay.json beside it says
 // what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those of Description and
@@ -58,13 +58,14 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-cc COMPILER] [-check] FILE.json")
+var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-cc COMPILER] [-guess] [-check] FILE.json")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bindgen", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
 	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
+	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant")
 	compiler := flags.String("cc", "", "the C `compiler` that proves the table, else gcc or clang")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -82,6 +83,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	b := &binding{file: flags.Arg(0), table: base + ".table.json", overlay: base + ".overlay.json", dir: filepath.Dir(flags.Arg(0))}
 	b.report = func(s string) { fmt.Fprintln(stderr, "bindgen: note:", s) }
 	b.compiler = *compiler
+	if *guess {
+		return b.guess(*headers, stdout)
+	}
 	files, err := b.generate(*headers)
 	if err != nil {
 		return err
@@ -118,42 +122,76 @@ type binding struct {
 	dirs []string // of the headers, where the table was made of any
 }
 
-// generate returns all files that follow from a library, the table among them, by their names as seen from the folder.
-func (b *binding) generate(headers string) (map[string][]byte, error) {
+// load reads the description and the overlay, and makes the library of them and the headers, or the table. What is refused is
+// in the table too, with the reasons.
+func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err error) {
 	text, err := os.ReadFile(b.file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d, err := symbols.DecodeDescription(b.file, text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if slices.Contains(symbols.Names(), d.Library) {
 		b.report(fmt.Sprintf("there is a package %s in this project already", d.Library))
 	}
 	if err := b.samePackage(d.Library); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	overlay, err := os.ReadFile(b.overlay)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: there must be one beside %s, with at least a set of functions and, where functions return error codes, their type: %w", b.overlay, b.file, err)
+		return nil, nil, fmt.Errorf("%s: there must be one beside %s, with at least a set of functions and, where functions return error codes, their type: %w", b.overlay, b.file, err)
 	} else if err != nil {
+		return nil, nil, err
+	}
+	if table, err = b.extract(d, headers); err != nil {
+		return nil, nil, err
+	}
+	decode := func() error {
+		if lib, err = symbols.Decode(b.table, table, b.overlay, overlay); err != nil {
+			return err
+		}
+		return lib.Describe(b.file, d)
+	}
+	if err := decode(); err != nil {
+		return nil, nil, err
+	}
+	refused, err := gen.Unbindable(lib)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(refused) > 0 {
+		lib.Refused = append(lib.Refused, refused...)
+		if table, err = symbols.Encode(lib.Table); err == nil {
+			err = decode()
+		}
+	}
+	if err == nil {
+		b.summary(lib)
+	}
+	return lib, table, err
+}
+
+// summary reports what is refused, and how many functions are bound.
+func (b *binding) summary(lib *symbols.Library) {
+	for _, r := range lib.Refused {
+		b.report("refused: " + r.String())
+	}
+	if len(lib.Refused) == 0 {
+		return
+	}
+	b.report(fmt.Sprintf("%d functions are bound, %d declarations are refused", len(lib.Funcs), len(lib.Refused)))
+}
+
+// generate returns all files that follow from a library, the table among them, by their names as seen from the folder.
+func (b *binding) generate(headers string) (map[string][]byte, error) {
+	lib, table, err := b.load(headers)
+	if err != nil {
 		return nil, err
 	}
-	table, refused := b.extract(d, headers)
-	if table == nil {
-		return nil, refused
-	}
-	// Whatever is refused in one step, the others say what they refuse too.
-	lib, err := symbols.Decode(b.table, table, b.overlay, overlay)
-	if err == nil {
-		err = lib.Describe(b.file, d)
-	}
-	if err != nil {
-		return nil, errors.Join(refused, err)
-	}
 	files, err := gen.GenerateWithProof(lib)
-	if err := errors.Join(refused, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	files[filepath.Base(b.table)] = table
@@ -167,7 +205,38 @@ func (b *binding) generate(headers string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// extract returns the text of the table: from headers, or the one that is there. It may return both a table and what was refused.
+// guess adds an entry to the overlay for each pointer of which nothing says how it is meant. The entries have blanks, which
+// bindgen refuses until somebody has filled them in.
+func (b *binding) guess(headers string, stdout io.Writer) error {
+	lib, _, err := b.load(headers)
+	if err != nil {
+		return err
+	}
+	var stubs []symbols.Stub
+	functions := lib.Unsettled()
+	for i := range functions {
+		f := &functions[i]
+		for _, a := range f.Args {
+			if a.Guess {
+				stubs = append(stubs, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + a.Name, Dir: "?", Reason: f.Declaration()}})
+			}
+		}
+	}
+	text, err := os.ReadFile(b.overlay)
+	if err != nil {
+		return err
+	}
+	if text, err = symbols.WithStubs(text, stubs); err != nil {
+		return fmt.Errorf("%s: %w", b.overlay, err)
+	}
+	if err := os.WriteFile(b.overlay, text, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write %s\n", len(stubs), b.overlay, symbols.HowMeant)
+	return nil
+}
+
+// extract returns the text of the table: from headers, or the one that is there.
 func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error) {
 	var dirs []string
 	switch {
@@ -199,15 +268,13 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 		return nil, fmt.Errorf("%s: headers: neither version nor release says which release the headers are of", b.file)
 	}
 	b.dirs = dirs
-	t, refused := extract.Table(d, in)
-	if t == nil {
-		return nil, refused
-	}
-	text, err := symbols.Encode(t)
-	if err != nil {
+	t, err := extract.Table(d, in)
+	if refused, ok := errors.AsType[extract.Refused](err); ok {
+		t.Refused = refused // the package goes on without them
+	} else if err != nil {
 		return nil, err
 	}
-	return text, refused
+	return symbols.Encode(t)
 }
 
 // proofFile is where the record of the proof is, as seen from the folder.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -276,6 +277,8 @@ func TestModule(t *testing.T) {
 	}
 }
 
+var gccName = regexp.MustCompile(`gcc \(.*?\) [0-9.]+`)
+
 // TestRefusals has bindgen refuse what it cannot bind. Each case has the files of a package, and what must be said.
 func TestRefusals(t *testing.T) {
 	cases, err := filepath.Glob("testdata/refuse/*.txtar")
@@ -292,11 +295,12 @@ func TestRefusals(t *testing.T) {
 			dir := t.TempDir()
 			unpack(t, sources, dir)
 			args := append(strings.Fields(strings.ReplaceAll(string(bytes.TrimSpace(a.Comment)), "DIR", dir)), filepath.Join(dir, "lib.json"))
-			err = run(args, io.Discard, io.Discard)
+			var notes bytes.Buffer
+			err = run(args, io.Discard, &notes)
 			if err == nil {
 				t.Fatal("nothing is refused")
 			}
-			compare(t, golden["error"], []byte(strings.ReplaceAll(err.Error(), dir, "DIR")+"\n"))
+			compare(t, golden["error"], []byte(gccName.ReplaceAllString(strings.ReplaceAll(notes.String()+err.Error(), dir, "DIR"), "gcc")+"\n"))
 			if written, _ := filepath.Glob(filepath.Join(dir, "z*")); len(written) > 0 {
 				t.Errorf("written all the same: %v", written)
 			}
@@ -318,6 +322,50 @@ func TestUsage(t *testing.T) {
 	var stderr bytes.Buffer
 	if err := run([]string{"-h"}, io.Discard, &stderr); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "-headers") {
 		t.Errorf("-h: %v, %s", err, &stderr)
+	}
+}
+
+// TestGuess has bindgen write an entry for each pointer of which nothing says how it is meant, and refuse it until it is filled in.
+func TestGuess(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/refuse/unsettled.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, _ := split(a, "error")
+	dir := t.TempDir()
+	unpack(t, sources, dir)
+	lib, overlay := filepath.Join(dir, "lib.json"), filepath.Join(dir, "lib.overlay.json")
+	var out bytes.Buffer
+	if err := run([]string{"-guess", lib}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "wrote 4 entries") {
+		t.Fatalf("%v, %s", err, &out)
+	}
+	text, err := os.ReadFile(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"name":"libExec.odata","dir":"?","reason":"lib.h:6: libStatus libExec(libPlan plan, libComplex *idata, libComplex *odata)"}`; !strings.Contains(string(text), want) {
+		t.Errorf("the overlay has no %s:\n%s", want, text)
+	}
+	if err := run([]string{lib}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "libExec.odata: dir: is a blank") {
+		t.Errorf("with blanks: %v", err)
+	}
+	filled := strings.ReplaceAll(string(text), `"dir":"?"`, `"type":"DevicePtr"`)
+	if err := os.WriteFile(overlay, []byte(filled), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{lib}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	funcs, err := os.ReadFile(filepath.Join(dir, "zfuncs.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Exec(plan Plan, idata DevicePtr, odata DevicePtr) (err error)", "Fill(to DevicePtr, n int32) (err error)", "One() (n int32, err error)",
+	} {
+		if !strings.Contains(string(funcs), want) {
+			t.Errorf("no method %s", want)
+		}
 	}
 }
 

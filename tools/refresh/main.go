@@ -111,7 +111,7 @@ func (r *refresh) run() error {
 	if err := json.Unmarshal(overlay, &notes); err != nil {
 		return fmt.Errorf("%s: %w", overlayFile, err)
 	}
-	filled, err := withStubs(overlay, stubs(old, table, &notes))
+	filled, err := symbols.WithStubs(overlay, stubs(old, table, &notes))
 	if err != nil {
 		return fmt.Errorf("%s: %w", overlayFile, err)
 	}
@@ -261,18 +261,12 @@ func (r *refresh) versions() (out []symbols.Version, err error) {
 	return out, nil
 }
 
-// A stub is an entry of a section of the overlay that somebody has to fill in.
-type stub struct {
-	section string
-	entry   any
-}
-
 // What stands in a stub where something is to be said. The checks of package symbols refuse it.
 const blank = "?"
 
 // stubs makes an entry for everything that a table leaves open, where the overlay has none: of the error codes for those that the old table lacks.
-func stubs(old, t *symbols.Table, o *symbols.Overlay) []stub {
-	var out []stub
+func stubs(old, t *symbols.Table, o *symbols.Overlay) []symbols.Stub {
+	var out []symbols.Stub
 	params, docs, skipped := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range o.Params {
 		params[n.Name] = true
@@ -290,11 +284,11 @@ func stubs(old, t *symbols.Table, o *symbols.Overlay) []stub {
 		}
 		for _, p := range f.Params {
 			if p.Guess && !params[f.Symbol+"."+p.Name] && !params[f.API+"."+p.Name] {
-				out = append(out, stub{"params", symbols.ParamNote{Name: f.Symbol + "." + p.Name, Dir: blank, Reason: blank}})
+				out = append(out, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + p.Name, Dir: blank, Reason: blank}})
 			}
 		}
 		if !docs[f.Symbol] && !docs[f.API] {
-			out = append(out, stub{"docs", symbols.DocNote{Name: f.Symbol, Text: blank}})
+			out = append(out, symbols.Stub{Section: "docs", Entry: symbols.DocNote{Name: f.Symbol, Text: blank}})
 			if o.CatchAll(f.Symbol, f.API) { // it is new, and no set takes it but the last one, which takes all
 				homeless.Match = append(homeless.Match, f.Symbol)
 				if homeless.Since.IsZero() || f.Since.Compare(homeless.Since) < 0 {
@@ -315,48 +309,14 @@ func stubs(old, t *symbols.Table, o *symbols.Overlay) []stub {
 		}
 		for _, v := range e.Values {
 			if !codes[v.Name] && !docs[v.Name] && v.Value != 0 {
-				out = append(out, stub{"docs", symbols.DocNote{Name: v.Name, Text: blank}})
+				out = append(out, symbols.Stub{Section: "docs", Entry: symbols.DocNote{Name: v.Name, Text: blank}})
 			}
 		}
 	}
 	if len(homeless.Match) > 0 {
-		out = append(out, stub{"sets", homeless})
+		out = append(out, symbols.Stub{Section: "sets", Entry: homeless})
 	}
 	return out
-}
-
-// withStubs puts entries at the end of their sections, sets before the last one, a line each.
-func withStubs(overlay []byte, list []stub) ([]byte, error) {
-	for _, s := range list {
-		var line bytes.Buffer
-		e := json.NewEncoder(&line)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(s.entry); err != nil {
-			return nil, err
-		}
-		entry := "  " + strings.TrimSpace(line.String())
-		start := bytes.Index(overlay, []byte(`"`+s.section+`": [`))
-		if start < 0 {
-			return nil, fmt.Errorf("it has no section %q", s.section)
-		}
-		end := bytes.Index(overlay[start:], []byte("\n]"))
-		if end < 0 {
-			return nil, fmt.Errorf("section %q does not end with ] on a line of its own", s.section)
-		}
-		at := start + end
-		if s.section == "sets" {
-			if last := bytes.LastIndexByte(overlay[:at], '\n'); last > start {
-				overlay = slices.Concat(overlay[:last], []byte("\n"+entry+","), overlay[last:])
-				continue
-			}
-		}
-		comma := ","
-		if bytes.HasSuffix(bytes.TrimSpace(overlay[:at]), []byte("[")) {
-			comma = ""
-		}
-		overlay = slices.Concat(overlay[:at], []byte(comma+"\n"+entry), overlay[at:])
-	}
-	return overlay, nil
 }
 
 // unsaid lists the lines of an overlay that have a blank, with their places.

@@ -1,0 +1,465 @@
+package extract
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"modernc.org/cc/v4"
+)
+
+// The C front end reads more than it understands: it skips attributes in some places, lays structs out as if nothing packed
+// them, and knows no assembler names. So a declaration is taken only if all of its tokens are of kinds that are understood
+// here. A stream has the tokens, as the preprocessor gives them; the front end's tree does not keep all of them.
+
+// pragmaWord stands for _Pragma in all headers. In the stream it keeps its place; the front end expands it to nothing.
+const pragmaWord = "_PRAGMA"
+
+// A stream is the preprocessed text of a translation unit, and what its pragmas say of each token.
+type stream struct {
+	raw     []streamItem // as it comes; nil once it is folded
+	tokens  []string
+	states  []*pragmas        // of each token
+	bodies  []*body           // of structs, unions and enumerations, in the order of their opening braces
+	renamed map[string]string // by pragma redefine_extname
+	spans   []span            // external declarations, in order
+}
+
+// A streamItem is a token, or a pragma in its place.
+type streamItem struct {
+	token  string
+	pragma []string
+}
+
+// pragmas is the state that pragmas leave behind.
+type pragmas struct {
+	pack    int   // largest alignment of a member; 0 if nothing is packed
+	stack   []int // pushed
+	unknown string
+}
+
+// A span is an external declaration: tokens from first to last.
+type span struct {
+	first, last int
+	lastSeq     int // what the front end counts the last token as
+}
+
+// A body is what stands in the braces of a struct, a union or an enumeration.
+type body struct {
+	kind        string // "struct", "union", "enum"
+	tag         string
+	open, close int         // tokens
+	outer       int         // the body that this one stands in, or -1
+	attrs       []attribute // of the type
+	pack        int         // by pragmas
+	repacked    bool        // a pragma inside
+	fixed       bool        // an enumeration that names its type
+}
+
+// An attribute is one name in an __attribute__, or _Alignas.
+type attribute struct {
+	name string
+	args []string
+	at   int // token
+}
+
+func (s *stream) Write(token []byte) (int, error) {
+	if t := string(token); strings.TrimSpace(t) != "" {
+		s.raw = append(s.raw, streamItem{token: t})
+	}
+	return len(token), nil
+}
+
+func (s *stream) pragma(tokens []cc.Token) error {
+	var words []string
+	for _, t := range tokens {
+		if w := strings.TrimSpace(t.SrcStr()); w != "" {
+			words = append(words, w)
+		}
+	}
+	s.raw = append(s.raw, streamItem{pragma: words})
+	return nil
+}
+
+// fold applies the pragmas, those of _Pragma among them, and finds the bodies.
+func (s *stream) fold() {
+	now := &pragmas{}
+	s.renamed = map[string]string{}
+	for i := 0; i < len(s.raw); i++ {
+		x := s.raw[i]
+		if x.token == pragmaWord && i+3 < len(s.raw) && s.raw[i+1].token == "(" && s.raw[i+3].token == ")" {
+			text, err := strconv.Unquote(strings.TrimPrefix(s.raw[i+2].token, "L"))
+			if err != nil {
+				text = "that cannot be read"
+			}
+			x.pragma = pragmaWords.FindAllString(text, -1)
+			i += 3
+		}
+		if x.pragma != nil {
+			now = now.after(x.pragma, s.renamed)
+			continue
+		}
+		s.tokens, s.states = append(s.tokens, x.token), append(s.states, now)
+	}
+	s.raw = nil
+	s.findBodies()
+}
+
+var pragmaWords = regexp.MustCompile(`\w+|[^\s\w]`)
+
+// harmlessPragmas say nothing of what is declared; those of a compiler are told apart by their second word.
+var harmlessPragmas = []string{
+	"once", "message", "warning", "region", "endregion", "comment", "STDC", "mark", "nv_diag_suppress", "nv_diag_default", "nv_diagnostic",
+	"nv_exec_check_disable", "hd_warning_disable", "GCC diagnostic", "GCC visibility", "GCC system_header", "GCC warning", "GCC poison",
+	"GCC dependency", "clang diagnostic", "clang system_header", "clang assume_nonnull", "clang deprecated",
+}
+
+// after returns the state behind a pragma.
+func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
+	text := strings.Join(words, " ")
+	if slices.ContainsFunc(harmlessPragmas, func(s string) bool { return text == s || strings.HasPrefix(text, s+" ") }) {
+		return p
+	}
+	next := *p
+	unknown := func() *pragmas {
+		if next.unknown == "" {
+			next.unknown = "#pragma " + text
+		}
+		return &next
+	}
+	switch {
+	case len(words) == 3 && words[0] == "redefine_extname":
+		renamed[words[1]] = words[2]
+		return p
+	case len(words) >= 3 && words[0] == "pack" && words[1] == "(" && words[len(words)-1] == ")":
+	default:
+		return unknown()
+	}
+	for _, arg := range strings.Split(strings.Join(words[2:len(words)-1], ""), ",") {
+		switch arg {
+		case "push":
+			next.stack = append(slices.Clip(next.stack), next.pack)
+		case "pop":
+			if last := len(next.stack) - 1; last >= 0 {
+				next.pack, next.stack = next.stack[last], next.stack[:last]
+			}
+		case "", "0":
+			next.pack = 0
+		case "1", "2", "4", "8", "16":
+			next.pack, _ = strconv.Atoi(arg)
+		default:
+			return unknown()
+		}
+	}
+	return &next
+}
+
+func isAttribute(token string) bool { return token == "__attribute__" || token == "__attribute" }
+func isAlignas(token string) bool   { return token == "_Alignas" }
+
+// group returns the token behind the brackets that open at i, or -1 if they do not close.
+func (s *stream) group(i int) int {
+	depth := 0
+	for ; i < len(s.tokens); i++ {
+		switch s.tokens[i] {
+		case "(", "[", "{":
+			depth++
+		case ")", "]", "}":
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// attributes reads the attributes that begin at token i, and returns the token behind them.
+func (s *stream) attributes(i int) (list []attribute, next int) {
+	for i < len(s.tokens)-1 && s.tokens[i+1] == "(" && (isAttribute(s.tokens[i]) || isAlignas(s.tokens[i])) {
+		end := s.group(i + 1)
+		switch {
+		case end < 0:
+			return list, i
+		case isAlignas(s.tokens[i]):
+			list = append(list, attribute{"aligned", s.tokens[i+2 : end-1], i})
+		case isAttribute(s.tokens[i]) && end-i >= 5 && s.tokens[i+2] == "(":
+			for j := i + 3; j < end-2; j++ {
+				a := attribute{name: strings.Trim(s.tokens[j], "_"), at: j}
+				if s.tokens[j+1] == "(" {
+					k := s.group(j + 1)
+					a.args, j = s.tokens[j+2:k-1], k-1
+				}
+				if a.name != "," && a.name != "" {
+					list = append(list, a)
+				}
+			}
+		default:
+			return list, i
+		}
+		i = end
+	}
+	return list, i
+}
+
+// findBodies finds the bodies of structs, unions and enumerations with their attributes.
+func (s *stream) findBodies() {
+	var stack []int // bodies that are open, -1 for other braces
+	next := map[int]*body{}
+	for i, t := range s.tokens {
+		switch t {
+		case "struct", "union", "enum":
+			b := &body{kind: t}
+			j := i + 1
+			if b.attrs, j = s.attributes(j); j < len(s.tokens) && isIdentifier(s.tokens[j]) {
+				b.tag = s.tokens[j]
+				j++
+			}
+			if t == "enum" && j < len(s.tokens) && s.tokens[j] == ":" { // the type that it is to have
+				for b.fixed = true; j < len(s.tokens) && s.tokens[j] != "{" && s.tokens[j] != ";"; j++ {
+				}
+			}
+			next[j] = b
+		case "{":
+			b, ok := next[i]
+			if !ok {
+				stack = append(stack, -1)
+				continue
+			}
+			b.open, b.outer, b.pack = i, -1, s.states[i].pack
+			for _, n := range slices.Backward(stack) {
+				if b.outer = n; n >= 0 {
+					break
+				}
+			}
+			stack = append(stack, len(s.bodies))
+			s.bodies = append(s.bodies, b)
+		case "}":
+			if len(stack) == 0 {
+				continue
+			}
+			if n := stack[len(stack)-1]; n >= 0 {
+				b := s.bodies[n]
+				b.close, b.repacked = i, s.states[i] != s.states[b.open]
+				after, _ := s.attributes(i + 1)
+				b.attrs = append(b.attrs, after...)
+			}
+			stack = stack[:len(stack)-1]
+		}
+	}
+}
+
+// bodyAt returns the innermost body that a token stands in, or nil.
+func (s *stream) bodyAt(token int) (in *body) {
+	for _, b := range s.bodies {
+		if b.open > token {
+			break
+		}
+		if token < b.close {
+			in = b
+		}
+	}
+	return in
+}
+
+// align finds the tokens of each external declaration of a tree. The front end counts tokens as it reads them; it leaves a
+// declaration of its own out of the tree, and counts some of its own in each function's body.
+func (s *stream) align(ast *cc.AST) error {
+	at, skew, again := 0, 1, false
+	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
+		ed := l.ExternalDeclaration
+		if ed == nil {
+			continue
+		}
+		tokens := cc.NodeTokens(ed)
+		first, last := tokens[0], tokens[len(tokens)-1]
+		lost := fmt.Errorf("%v: the C front end has lost its place in this declaration", ed.Position())
+		for {
+			end := s.end(at, ed.FunctionDefinition != nil)
+			if end < 0 {
+				return lost
+			}
+			if again || ed.FunctionDefinition != nil {
+				skew = first.Seq() - at
+			}
+			if end < first.Seq()-skew { // one that is not in the tree
+				at = end + 1
+				continue
+			}
+			if ed.FunctionDefinition == nil && end != last.Seq()-skew || s.tokens[end] != last.SrcStr() || !slices.Contains(s.tokens[at:end+1], first.SrcStr()) {
+				return lost
+			}
+			s.spans = append(s.spans, span{at, end, last.Seq()})
+			at, again = end+1, ed.FunctionDefinition != nil
+			break
+		}
+	}
+	return nil
+}
+
+// end returns the last token of the external declaration that begins at a token, or -1.
+func (s *stream) end(i int, function bool) int {
+	for ; i >= 0 && i < len(s.tokens); i++ {
+		switch t := s.tokens[i]; t {
+		case "(", "[", "{":
+			body := t == "{" && function && i > 0 && s.tokens[i-1] == ")"
+			if i = s.group(i) - 1; body && i >= 0 {
+				return i
+			}
+			if i < 0 {
+				return -1
+			}
+		case ";":
+			if !function {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// index returns the place of a token of the tree in the stream, or -1.
+func (s *stream) index(t cc.Token) int {
+	seq := t.Seq()
+	i, _ := slices.BinarySearchFunc(s.spans, seq, func(x span, seq int) int { return x.lastSeq - seq })
+	if i == len(s.spans) {
+		return -1
+	}
+	at := s.spans[i].last - (s.spans[i].lastSeq - seq)
+	if at < s.spans[i].first || s.tokens[at] != t.SrcStr() {
+		return -1
+	}
+	return at
+}
+
+// spanOf returns the span of a declaration.
+func (s *stream) spanOf(ed *cc.ExternalDeclaration) (span, bool) {
+	tokens := cc.NodeTokens(ed)
+	seq := tokens[len(tokens)-1].Seq()
+	i, ok := slices.BinarySearchFunc(s.spans, seq, func(x span, seq int) int { return x.lastSeq - seq })
+	if !ok {
+		return span{}, false
+	}
+	return s.spans[i], true
+}
+
+// understood are the keywords whose meaning is in the types that the front end gives.
+var understood = wordSet(`void char short int long float double signed unsigned struct union enum const volatile restrict
+	typedef extern static inline register sizeof __const __volatile __volatile__ __restrict __restrict__ __signed __signed__
+	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
+
+// otherKeywords are all others that the front end or a compiler knows.
+var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
+	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float128x _Float16 __fp16 _Float32 _Float32x _Float64 _Float64x __auto_type __bf16
+	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread
+	__typeof __typeof__ typeof typeof_unqual asm __asm __asm__ __declspec constexpr thread_local _BitInt __ptr32 __ptr64 __unaligned __sptr __uptr
+	__float80 __ibm128 __seg_fs __seg_gs`)
+
+// harmlessAttributes change nothing of what a call passes or of how a type is laid out.
+var harmlessAttributes = wordSet(`deprecated unavailable visibility nonnull returns_nonnull pure const warn_unused_result nodiscard malloc alloc_size
+	alloc_align assume_aligned format format_arg nothrow leaf noreturn unused maybe_unused used always_inline noinline gnu_inline artificial
+	sentinel cold hot warning error access may_alias designated_init flag_enum enum_extensibility externally_visible weak dllimport dllexport
+	sysv_abi no_instrument_function nodebug availability annotate fallthrough hidden device_builtin device_builtin_texture_type
+	device_builtin_surface_type cudart_builtin host device no_sanitize retain section flatten counted_by`)
+
+func wordSet(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(text) {
+		set[w] = true
+	}
+	return set
+}
+
+// accept returns an error if a declaration has anything that is not understood.
+func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
+	end := x.last + 1
+	if ed.FunctionDefinition != nil { // what it does is not looked at
+		for end = x.first; end < x.last && !(s.tokens[end] == "{" && s.bodyAt(end+1) == s.bodyAt(x.first)); end++ {
+		}
+	}
+	if p := s.states[x.last]; p.unknown != "" {
+		return fmt.Errorf("stands behind %s, which is not understood", p.unknown)
+	}
+	labels := 0
+	if ed.Declaration != nil {
+		for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
+			if il.InitDeclarator.Asm != nil {
+				labels++
+			}
+		}
+	}
+	for i := x.first; i < end; i++ {
+		t := s.tokens[i]
+		list, next := s.attributes(i)
+		switch {
+		case next > i:
+			for _, a := range list {
+				if err := s.acceptAttribute(a); err != nil {
+					return err
+				}
+			}
+			i = next - 1
+		case isAttribute(t) || isAlignas(t):
+			return fmt.Errorf("has an attribute that cannot be read")
+		case t == "asm" || t == "__asm" || t == "__asm__":
+			if labels--; labels < 0 {
+				return fmt.Errorf("has %s where it is not understood", t)
+			}
+		case otherKeywords[t]:
+			return fmt.Errorf("has %s, which no binding can express", t)
+		case t == "[" && i+1 < end && (s.tokens[i+1] == "*"):
+			return fmt.Errorf("has an array without a constant length")
+		}
+	}
+	return nil
+}
+
+// acceptAttribute returns an error for an attribute that is not understood where it stands. Those of the bodies are for the layout.
+func (s *stream) acceptAttribute(a attribute) error {
+	if harmlessAttributes[a.name] {
+		return nil
+	}
+	in := s.bodyAt(a.at)
+	if a.name == "packed" || a.name == "aligned" {
+		if in != nil && in.kind != "enum" { // of a member, or of its type
+			return nil
+		}
+		for _, b := range s.bodies {
+			if slices.ContainsFunc(b.attrs, func(x attribute) bool { return x.at == a.at }) && (a.name == "packed" || b.kind != "enum") {
+				return nil
+			}
+		}
+	}
+	if in != nil && in.tag != "" {
+		return fmt.Errorf("has the attribute %s in %s %s, which is not understood there", a.name, in.kind, in.tag)
+	}
+	return fmt.Errorf("has the attribute %s, which is not understood there", a.name)
+}
+
+// measures reports whether a declaration takes the size of a type, or the offset of a member.
+func (s *stream) measures(ed *cc.ExternalDeclaration) bool {
+	x, ok := s.spanOf(ed)
+	return ok && slices.ContainsFunc(s.tokens[x.first:x.last], func(t string) bool {
+		return t == "sizeof" || t == "_Alignof" || t == "__alignof" || t == "__alignof__" || t == "->"
+	})
+}
+
+// names returns what a declaration gives names to.
+func (s *stream) names(x span, ed *cc.ExternalDeclaration) (names []string) {
+	if ed.FunctionDefinition != nil {
+		return []string{ed.FunctionDefinition.Declarator.Name()}
+	}
+	if ed.Declaration == nil {
+		return nil
+	}
+	for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
+		names = append(names, il.InitDeclarator.Declarator.Name())
+	}
+	for _, b := range s.bodies {
+		if b.tag != "" && b.open > x.first && b.close <= x.last && !slices.Contains(names, b.tag) {
+			names = append(names, b.tag)
+		}
+	}
+	return names
+}

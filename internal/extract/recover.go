@@ -1,0 +1,176 @@
+package extract
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxRecoveries is how many declarations of a translation unit are left out because the C front end cannot read them.
+const maxRecoveries = 200
+
+// A recovery leaves declarations out that the C front end cannot read: their text is blank, so that the rest can be read.
+type recovery struct {
+	files   map[string][]byte // headers with blanks
+	refused []refusal
+	structs map[string]bool // those of the refused names that are structs or unions
+}
+
+// errorPlace matches the place of an error of the C front end.
+var errorPlace = regexp.MustCompile(`([^:\s]+):(\d+):\d+: (.*)`)
+
+// next leaves out the declaration that the first error is about. It returns false if there is none that can be left out.
+func (r *recovery) next(files fs.FS, failure error) bool {
+	if len(r.refused) >= maxRecoveries {
+		return false
+	}
+	for line := range strings.Lines(failure.Error()) {
+		m := errorPlace.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		name := path.Clean(m[1])
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			continue
+		}
+		number, _ := strconv.Atoi(m[2])
+		d, ok := declarationAt(text, number)
+		if !ok {
+			return false
+		}
+		r.leaveOut(name, text, d, m[0])
+		return true
+	}
+	return false
+}
+
+func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string) {
+	old := text[d.first:d.end]
+	code := comments.ReplaceAllFunc(old, blanks)
+	list := identifiers.FindAllString(string(code), -1)
+	isTypedef, isStruct := slices.Contains(list, "typedef"), false
+	name, isFunction := "", false
+	if open := bytes.IndexByte(code, '('); open >= 0 && !isTypedef && !bytes.Contains(code[:open], []byte("{")) {
+		if before := identifiers.FindAllString(string(code[:open]), -1); len(before) > 0 {
+			name, isFunction = before[len(before)-1], true
+		}
+	} else if m := tagged.FindSubmatch(code); m != nil {
+		name, isStruct = string(m[2]), string(m[1]) != "enum"
+	}
+	if last := len(list) - 1; last >= 0 && (isTypedef || name == "") {
+		name = list[last]
+	}
+	for _, other := range r.refused {
+		if slices.Contains(list, other.name) && other.name != name {
+			reason = "it uses " + other.name + ", which is refused"
+		}
+	}
+	if r.structs == nil {
+		r.files, r.structs = map[string][]byte{}, map[string]bool{}
+	}
+	at := 1 + bytes.Count(text[:d.first], []byte("\n")) + bytes.Count(code[:len(code)-len(bytes.TrimLeft(code, " \t\r\n"))], []byte("\n"))
+	r.refused = append(r.refused, refusal{name, fmt.Sprintf("%s:%d", file, at), fmt.Errorf("cannot be read: %s", reason)})
+	r.structs[name] = isStruct
+	stand := ""
+	if isTypedef && name != "" {
+		stand = "typedef struct " + name + " " + name + ";" // what uses it can be read, and is refused for it
+	} else if isStruct && !isFunction {
+		stand = string(tagged.FindSubmatch(code)[1]) + " " + name + ";"
+	}
+	r.files[file] = slices.Concat(text[:d.first], []byte(stand), blanks(old), text[d.end:])
+}
+
+// apply marks the names as refused.
+func (r *recovery) apply(bad map[string]error) {
+	for _, x := range r.refused {
+		bad[x.name] = x.err
+	}
+}
+
+var (
+	comments    = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	identifiers = regexp.MustCompile(`[A-Za-z_]\w*`)
+	tagged      = regexp.MustCompile(`\b(struct|union|enum)\b(?:\s*__attribute__\s*\(\(.*?\)\))?\s+(\w+)\s*[:{]`)
+)
+
+// blanks returns the line ends of a text, and blanks for the rest.
+func blanks(text []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
+type textRange struct{ first, end int }
+
+// declarationAt finds the external declaration of a header that a line is in, as far as the text alone tells: lines of the
+// preprocessor are no part of it.
+func declarationAt(text []byte, line int) (textRange, bool) {
+	first, depth, now := 0, 0, 1
+	some, function, last := false, false, byte(0)
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		skipTo := func(end int) {
+			now += bytes.Count(text[i:end], []byte("\n"))
+			i = end - 1
+		}
+		switch {
+		case c == '\n':
+			now++
+		case c == ' ' || c == '\t' || c == '\r':
+		case bytes.HasPrefix(text[i:], []byte("/*")) || bytes.HasPrefix(text[i:], []byte("//")):
+			if m := comments.FindIndex(text[i:]); m != nil && m[0] == 0 {
+				skipTo(i + m[1])
+			}
+		case c == '"' || c == '\'':
+			if m := literals.FindIndex(text[i:]); m != nil && m[0] == 0 {
+				skipTo(i + m[1])
+			}
+			last = c
+		case c == '#' && len(bytes.TrimSpace(text[bytes.LastIndexByte(text[:i], '\n')+1:i])) == 0:
+			if m := directives.FindIndex(text[i:]); m != nil && m[0] == 0 {
+				skipTo(i + m[1])
+			}
+			if !some {
+				first = i + 1
+			}
+		case c == '{' && depth == 0 && externC.Match(text[first:i]):
+			first, some = i+1, false
+		default:
+			some = some || depth > 0 || c != '}'
+			if c == '{' {
+				function = function || depth == 0 && last == ')'
+			}
+			switch c {
+			case '(', '[', '{':
+				depth++
+			case ')', ']', '}':
+				depth = max(0, depth-1)
+			}
+			if depth == 0 && (c == ';' || c == '}' && (function || !some)) {
+				if now >= line && some {
+					begins := bytes.IndexFunc(comments.ReplaceAllFunc(text[first:i], blanks), func(r rune) bool { return !strings.ContainsRune(" \t\r\n", r) })
+					begins = 1 + bytes.Count(text[:first+max(0, begins)], []byte("\n"))
+					return textRange{first, i + 1}, begins <= line // else the line is one of the preprocessor
+				}
+				first, some, function = i+1, false, false
+			}
+			last = c
+		}
+	}
+	return textRange{}, false
+}
+
+var (
+	literals   = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'`)
+	directives = regexp.MustCompile(`#(?:[^\n\\]|\\\r?\n|\\.)*`)
+	externC    = regexp.MustCompile(`extern\s*"C(\+\+)?"\s*$`)
+)

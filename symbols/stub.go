@@ -1,0 +1,61 @@
+package symbols
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Stub is an entry of a section of an overlay that somebody has to fill in.
+type Stub struct {
+	Section string // "params"
+	Entry   any
+}
+
+// WithStubs adds entries, one a line, at the end of their sections of an overlay, and makes the sections that are missing.
+// Entries of "sets" go before the last set. The rest of the overlay stays as it is.
+func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
+	for _, s := range list {
+		var line bytes.Buffer
+		e := json.NewEncoder(&line)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(s.Entry); err != nil {
+			return nil, err
+		}
+		entry := "  " + strings.TrimSpace(line.String())
+		start := bytes.Index(overlay, []byte(`"`+s.Section+`": [`))
+		if start < 0 {
+			last := bytes.LastIndexByte(overlay, '}')
+			if last < 0 {
+				return nil, fmt.Errorf("it has no section %q, and no end to put one at", s.Section)
+			}
+			before := bytes.TrimRight(overlay[:last], " \t\r\n")
+			comma := ","
+			if bytes.HasSuffix(before, []byte("{")) {
+				comma = ""
+			}
+			section := comma + "\n\"" + s.Section + "\": [\n" + entry + "\n]\n"
+			overlay = slices.Concat(before, []byte(section), overlay[last:])
+			continue
+		}
+		list := start + len(`"`+s.Section+`": `)
+		var text json.RawMessage
+		if err := json.NewDecoder(bytes.NewReader(overlay[list:])).Decode(&text); err != nil {
+			return nil, fmt.Errorf("section %q: %w", s.Section, err)
+		}
+		end := list + len(text) - 1 // of the closing bracket
+		before := bytes.TrimRight(overlay[:end], " \t\r\n")
+		comma := ","
+		if bytes.HasSuffix(before, []byte("[")) {
+			comma = ""
+		}
+		if last := bytes.LastIndexByte(before, '\n'); s.Section == "sets" && last > start {
+			overlay = slices.Concat(overlay[:last], []byte("\n"+entry+","), overlay[last:])
+			continue
+		}
+		overlay = slices.Concat(before, []byte(comma+"\n"+entry+"\n"), overlay[end:])
+	}
+	return overlay, nil
+}
