@@ -581,11 +581,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 		}
 		call := n + "(" + strings.Join(args, ", ") + ")"
 		if f.Result != "void" { // or the compiler may leave out the call
-			declared += "extern __typeof__(" + strings.TrimPrefix(w.spell(f.Result), "const ") + ") @_r; "
-			call = "@_r = (__typeof__(@_r))" + call
-			if ct, err := symbols.ParseType(f.Result); err == nil && (w.structs[w.t.Canonical(ct.Base)] != nil && ct.Pointers == 0) {
-				call = strings.Replace(call, "(__typeof__(@_r))", "", 1)
-			}
+			call = "const __typeof__(" + call + ") r = " + call + "; extern void @_use(const void *); @_use((const void *)&r)"
 		}
 		calls = append(calls, "void @(void) { "+declared+call+"; }")
 	}
