@@ -531,6 +531,11 @@ func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
 	return gotype{}, fmt.Errorf("unknown type %q", name)
 }
 
+// nameEntry is what the overlay needs to give a C name another Go name.
+func nameEntry(cname string) string {
+	return fmt.Sprintf(`{"name": %q, "go": "…", "reason": "…"}`, cname)
+}
+
 // collisions refuses two declarations with one Go name.
 func (w *lowering) collisions() {
 	owner := map[string]string{}
@@ -539,10 +544,10 @@ func (w *lowering) collisions() {
 	}
 	take := func(name, cname string) {
 		if !token.IsExported(name) || !token.IsIdentifier(name) {
-			w.fail(cname, "would be called %q, which is no exported name in Go; give it a name in the overlay", name)
+			w.fail(cname, "would be called %q, which is no exported name in Go; give it a name in the overlay, in names: %s", name, nameEntry(cname))
 		}
 		if other, taken := owner[name]; taken && other != cname {
-			w.fail(cname, "would be called %s, as %s is; give one of them another name in the overlay", name, other)
+			w.fail(cname, "would be called %s, as %s is; give one of them another name in the overlay, in names: %s", name, other, nameEntry(cname))
 		}
 		owner[name] = cname
 	}
@@ -581,10 +586,10 @@ func (w *lowering) collisions() {
 	}
 	for _, f := range w.funcs {
 		if !token.IsExported(f.name) || !token.IsIdentifier(f.name) {
-			w.fail(f.sym.Symbol, "would be the method %q, which is no exported name in Go; give it a name in the overlay", f.name)
+			w.fail(f.sym.Symbol, "would be the method %q, which is no exported name in Go; give it a name in the overlay, in names: %s", f.name, nameEntry(f.sym.Symbol))
 		}
 		if other, taken := methods[f.name]; taken {
-			w.fail(f.sym.Symbol, "would be the method %s, as %s is; give it another name in the overlay", f.name, other)
+			w.fail(f.sym.Symbol, "would be the method %s, as %s is; give it another name in the overlay, in names: %s", f.name, other, nameEntry(f.sym.Symbol))
 		}
 		methods[f.name] = f.sym.Symbol
 	}

@@ -26,7 +26,7 @@ type Description struct {
 	Grown []string `json:"grown,omitempty"`
 
 	// Pointers are rules for parameters of many functions, each with a reason, such as: every float * is device memory.
-	// The overlay's notes win over them.
+	// Of several rules for a pointer the last one counts, and none if the overlay says how the pointer is meant.
 	Pointers []ParamNote `json:"pointers,omitempty"`
 
 	Uses  []string `json:"uses,omitempty"`  // embedded libraries whose types the headers take: "cuda"
@@ -104,6 +104,9 @@ type Headers struct {
 	Release Version           `json:"release,omitzero"`  // of headers that do not tell it and stay as they are
 	Dir     string            `json:"dir,omitempty"`     // folder with the headers, as seen from the description, where they are kept with it
 	Since   Since             `json:"since"`             // where since-versions come from
+
+	// Folders are further folders in which to look for headers that these include, as seen from the description.
+	Folders []string `json:"folders,omitempty"`
 
 	// Settled says that a pointer of which the headers say nothing is an output of one element, unless the overlay says
 	// otherwise. It is for tables of which somebody has looked at each such parameter. Without it the table marks them, and

@@ -101,7 +101,7 @@ func join(t *Table, o *Overlay, rules []ParamNote) *Library {
 		notes[n.Name] = n
 	}
 	params := map[string]ParamNote{}
-	patterns := slices.Clone(rules)
+	var patterns []ParamNote
 	for _, n := range o.Params {
 		if n.isPattern() {
 			patterns = append(patterns, n)
@@ -131,15 +131,27 @@ func join(t *Table, o *Overlay, rules []ParamNote) *Library {
 		}
 		for _, p := range f.Params {
 			a := Arg{Param: p}
+			var list []ParamNote // the later ones have the last word
 			for _, n := range patterns {
 				if n.matches(&f, &p) {
-					a.apply(n)
+					list = append(list, n)
 				}
 			}
 			for _, name := range []string{f.API, f.Symbol} {
 				if n, ok := params[name+"."+p.Name]; ok {
-					a.apply(n)
+					list = append(list, n)
 				}
+			}
+			if !slices.ContainsFunc(list, func(n ParamNote) bool { return n.settles() }) {
+				for _, n := range slices.Backward(rules) {
+					if n.matches(&f, &p) && strings.Contains(p.Type, "*") {
+						list = append([]ParamNote{n}, list...)
+						break
+					}
+				}
+			}
+			for _, n := range list {
+				a.apply(n)
 			}
 			g.Args = append(g.Args, a)
 		}
@@ -160,6 +172,9 @@ func join(t *Table, o *Overlay, rules []ParamNote) *Library {
 			continue
 		}
 		g.Set = l.setFor(&g)
+		if f.Absent {
+			g.Set = l.absentSet()
+		}
 		if g.Since.IsZero() { // nothing tells more
 			g.Since = l.Sets[g.Set].Since
 		}
@@ -193,7 +208,7 @@ func (l *Library) setApart() {
 }
 
 func (a *Arg) apply(n ParamNote) {
-	array := n.Len != "" || n.Slice || n.Fixed != 0 || n.Text != 0
+	array := n.array()
 	if a.Guess && n.Type != "" && !array {
 		a.Dir = "" // the value itself is passed, such as an address in device memory
 	}
@@ -216,6 +231,11 @@ func (a *Arg) apply(n ParamNote) {
 		a.GoType = n.Type
 	}
 }
+
+func (n *ParamNote) array() bool { return n.Len != "" || n.Slice || n.Fixed != 0 || n.Text != 0 }
+
+// settles reports whether a note says how a pointer is meant.
+func (n *ParamNote) settles() bool { return n.Dir != "" || n.array() || n.Late != "" || n.Type != "" }
 
 // isPattern reports whether a note is on all parameters that match.
 func (n *ParamNote) isPattern() bool { return strings.ContainsAny(n.Name, "*?[") || len(n.Types) > 0 }
@@ -248,6 +268,17 @@ func (l *Library) Unsettled() []Func {
 	return slices.DeleteFunc(slices.Clone(l.Funcs), func(f Func) bool {
 		return !slices.ContainsFunc(f.Args, func(a Arg) bool { return a.Guess })
 	})
+}
+
+// absentSet returns the set of the functions that the library does not export, and makes it if it is not there.
+func (l *Library) absentSet() int {
+	const name = "absent"
+	if i := slices.IndexFunc(l.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
+		return i
+	}
+	doc := "what the headers declare and the library does not export"
+	l.Sets = append(l.Sets, Set{Name: name, Since: l.Overlay.Sets[0].Since, Doc: doc})
+	return len(l.Sets) - 1
 }
 
 // setFor finds a function's set, and makes the continuation where the function came later than the set did.

@@ -216,8 +216,11 @@ type Function struct {
 
 	Others []Signature `json:"others,omitempty"` // results and parameters that other releases have
 
-	// Where is the header and the line of a function that has a Guess.
+	// Where is the header and the line, in tables that are not settled.
 	Where string `json:"where,omitempty"`
+
+	// Absent is set if the headers declare the function and the library that the table was made with does not export it.
+	Absent bool `json:"absent,omitempty"`
 }
 
 // A Param is a parameter of a function or of a callback.

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -283,8 +284,26 @@ func (dir Folder) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
+// Folders are several folders of headers. The first that has a header counts.
+type Folders []fs.FS
+
+func (list Folders) Open(name string) (fs.File, error) {
+	var first error
+	for _, dir := range list {
+		f, err := dir.Open(name)
+		if err == nil {
+			return f, nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return nil, first
+}
+
 // inFolder adds the folder to an error of its headers that names none: the C front end knows of no folders.
 func inFolder(files fs.FS, err error) error {
+	if list, ok := files.(Folders); ok && len(list) > 0 {
+		files = list[0]
+	}
 	dir, ok := files.(Folder)
 	if _, named := errors.AsType[*fs.PathError](err); err == nil || !ok || named {
 		return err

@@ -104,7 +104,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			if u.settled {
 				settled(f.Params)
 			}
-			if slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return p.Guess }) {
+			if !u.settled {
 				f.Where = where[f.Symbol]
 			}
 		}
@@ -398,6 +398,9 @@ func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
+	for _, name := range h.Files { // the header itself, where its own types are to be bound
+		delete(stubs, name)
+	}
 	maps.Copy(stubs, h.Stubs)
 	s := source{files: files, stubs: stubs, inline: h.Inline, windows: slices.Contains(d.Systems(), "windows"), keep: func(file string) bool { return slices.Contains(h.Files, path.Clean(file)) }}
 	for _, line := range h.Prelude {
@@ -453,6 +456,25 @@ func functions(h *header, omit []string) []symbols.Function {
 		out = append(out, g)
 	}
 	return out
+}
+
+// Exports returns the names that a shared library of Linux exports.
+func Exports(r io.ReaderAt) (map[string]bool, error) {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil, err
+	}
+	list, err := f.DynamicSymbols()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for _, s := range list {
+		if s.Section != elf.SHN_UNDEF {
+			out[s.Name] = true
+		}
+	}
+	return out, nil
 }
 
 // versionNodes reads the ELF version nodes of a library's exports, which are a prefix and a version: hip_5.3.

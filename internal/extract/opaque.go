@@ -56,10 +56,15 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 				return "takes a va_list, which no Go value can be"
 			case opaque:
 				return ct.Base + ": is by value, and no header in files defines it"
-			case len(d.Uses) > 0:
-				return ct.Base + ": is of no header in files, nor lent by " + strings.Join(d.Uses, " or ")
 			default:
-				return ct.Base + ": is of no header in files, nor lent by a library that is used"
+				text := ct.Base + ": is of no header in files"
+				if file := h.elsewhere[ct.Base]; file != "" {
+					text += " (" + file + " declares it)"
+				}
+				if len(d.Uses) > 0 {
+					return text + ", nor lent by " + strings.Join(d.Uses, " or ")
+				}
+				return text + ", nor lent by a library that is used"
 			}
 		}
 		return ""

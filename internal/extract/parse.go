@@ -158,7 +158,7 @@ var systemHeaders = map[string]string{
 	"sched.h":       posix,
 	"fcntl.h":       posix,
 	"unistd.h":      posix,
-	"linux/types.h": stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef uint64_t __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef int64_t __s64;\n",
+	"linux/types.h": stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef uint64_t __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef int64_t __s64;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
 	"netinet/in.h":  posix + sockets,
 	"sys/cdefs.h":   cdefs,
 	"sys/socket.h":  posix + sockets,
@@ -175,7 +175,9 @@ typedef unsigned int uid_t, gid_t, mode_t, id_t, useconds_t;
 typedef unsigned long dev_t, ino_t, nlink_t, pthread_t;
 typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned int u_int; typedef unsigned long u_long;
 typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t; typedef uint64_t u_int64_t;
-struct timespec; struct timeval; struct pthread_mutex; struct sched_param;
+struct timespec; struct timeval; struct sched_param;
+typedef struct pthread_mutex pthread_mutex_t; typedef struct pthread_cond pthread_cond_t; typedef struct pthread_attr pthread_attr_t;
+typedef struct pthread_rwlock pthread_rwlock_t; typedef struct pthread_spinlock pthread_spinlock_t;
 `
 
 const sockets = `
@@ -199,10 +201,12 @@ type header struct {
 	funcs []function
 	alias map[string]string // macros that give one identifier for another
 
-	where   map[string]string // header and line of types, by name
-	opaque  map[string]string // names that structs without a definition go by, and their tags
-	refused []refusal
-	bad     map[string]error // names that are refused
+	where map[string]string // header and line of types, by name
+
+	elsewhere map[string]string // headers that are not the library's, by the names that they declare
+	opaque    map[string]string // names that structs without a definition go by, and their tags
+	refused   []refusal
+	bad       map[string]error // names that are refused
 
 	recovered *recovery
 }
@@ -286,6 +290,7 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	r.apply(w.lay.bad)
 	w.out.recovered = r
 	w.out.refused = slices.Clone(r.refused)
+	w.out.elsewhere = map[string]string{}
 	w.out.alias, w.out.opaque, w.out.where = map[string]string{}, map[string]string{}, map[string]string{}
 	if err := w.walk(ast); err != nil {
 		return nil, err

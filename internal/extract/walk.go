@@ -54,6 +54,13 @@ func (w *walker) walk(ast *cc.AST) error {
 			_, _ = w.lay.of(ed.Declaration.DeclarationSpecifiers.Type()) // only to learn which types are odd
 		}
 	})
+	w.every(ast, func(ed *cc.ExternalDeclaration) {
+		if file := path.Clean(ed.Position().Filename); ed.Declaration != nil && !w.keep(file) {
+			for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
+				w.out.elsewhere[il.InitDeclarator.Declarator.Name()] = file
+			}
+		}
+	})
 	w.each(ast, w.nameTags)
 	w.each(ast, func(ed *cc.ExternalDeclaration) {
 		err := refused[ed]
@@ -139,6 +146,9 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 }
 
 func (w *walker) refuse(at token.Position, name string, err error) {
+	if slices.ContainsFunc(w.out.refused, func(r refusal) bool { return r.name == name }) {
+		return
+	}
 	w.out.refused = append(w.out.refused, refusal{name, fmt.Sprintf("%s:%d", at.Filename, at.Line), err})
 }
 
@@ -247,9 +257,9 @@ func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, label string, d
 	if err != nil {
 		return err
 	}
-	result := w.spell(ft.Result())
-	if strings.Contains(result, "?") {
-		return fmt.Errorf("cannot spell type %s, which it returns", ft.Result())
+	result, err := w.result(d.Name(), ft)
+	if err != nil {
+		return err
 	}
 	at := d.NameTok().Position()
 	w.out.funcs = append(w.out.funcs, function{doc: doc, where: fmt.Sprintf("%s:%d", at.Filename, at.Line), Function: symbols.Function{
@@ -280,28 +290,50 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 				return nil, fmt.Errorf("parameter %s: %w", name, err)
 			}
 		}
-		if fn := bareFunction(p.Type()); fn != nil { // written in place: named after both, as members of structs are
-			t = of + "." + name
-			if err := w.callback(t, fn, false); err != nil {
+		if fn, stars := bareFunction(p.Type()); fn != nil { // written in place: named after both, as members of structs are
+			t = of + "." + name + stars
+			if err := w.callback(of+"."+name, fn, false); err != nil {
 				return nil, fmt.Errorf("parameter %s: %w", name, err)
 			}
 		}
 		if strings.Contains(t, "?") {
-			return nil, fmt.Errorf("parameter %s: cannot spell type %s", name, p.Type())
+			return nil, fmt.Errorf("parameter %s: has the type %s, which no binding can express", name, p.Type())
 		}
 		params = append(params, symbols.Param{Name: name, Type: t})
 	}
 	return params, nil
 }
 
-// bareFunction returns the function type that a type without a name is a pointer to, or nil.
-func bareFunction(t cc.Type) *cc.FunctionType {
-	if p, ok := t.(*cc.PointerType); ok && p.Typedef() == nil {
+// bareFunction returns the function type that a type without a name is a pointer to, and the stars in front of that pointer.
+func bareFunction(t cc.Type) (ft *cc.FunctionType, stars string) {
+	for {
+		p, ok := t.(*cc.PointerType)
+		if !ok || p.Typedef() != nil {
+			return nil, ""
+		}
 		if ft, ok := p.Elem().(*cc.FunctionType); ok && ft.Typedef() == nil {
-			return ft
+			if stars != "" {
+				stars = " " + stars
+			}
+			return ft, stars
+		}
+		t, stars = p.Elem(), stars+"*"
+	}
+}
+
+// result spells the type that a function returns.
+func (w *walker) result(of string, ft *cc.FunctionType) (string, error) {
+	result := w.spell(ft.Result())
+	if fn, stars := bareFunction(ft.Result()); fn != nil {
+		result = of + ".result" + stars
+		if err := w.callback(of+".result", fn, false); err != nil {
+			return "", fmt.Errorf("what it returns: %w", err)
 		}
 	}
-	return nil
+	if strings.Contains(result, "?") {
+		return "", fmt.Errorf("returns the type %s, which no binding can express", ft.Result())
+	}
+	return result, nil
 }
 
 // bareArray returns the array type that a type without a name is a pointer to, or nil.
@@ -423,9 +455,9 @@ func (w *walker) callback(name string, ft *cc.FunctionType, itself bool) error {
 	if err != nil {
 		return err
 	}
-	result := w.spell(ft.Result())
-	if strings.Contains(result, "?") {
-		return fmt.Errorf("cannot spell type %s, which it returns", ft.Result())
+	result, err := w.result(name, ft)
+	if err != nil {
+		return err
 	}
 	w.out.table.Callbacks = append(w.out.table.Callbacks, symbols.Callback{Name: name, Result: result, Params: params, Func: itself})
 	return nil
@@ -509,9 +541,9 @@ func (w *walker) layout(name string, t cc.Type, union bool) error {
 		if to := pointee(elem); to != elem && to.Typedef() == nil && tagOf(to) != "" {
 			w.behind = append(w.behind, to)
 		}
-		if ft := bareFunction(elem); ft != nil {
-			out.Type = name + "." + out.Name
-			if err := w.callback(out.Type, ft, false); err != nil {
+		if ft, stars := bareFunction(elem); ft != nil {
+			out.Type = name + "." + out.Name + stars
+			if err := w.callback(name+"."+out.Name, ft, false); err != nil {
 				return fmt.Errorf("%s: %w", out.Name, err)
 			}
 		}

@@ -3,7 +3,7 @@
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
-//	bindgen [-headers DIR[,DIR...]] [-cc COMPILER] [-guess] [-check] FILE.json
+//	bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-cc COMPILER] [-guess] [-check] FILE.json
 //
 // FILE.json describes the library: what it is called, where its file is, and how its headers are read. mylib.overlay.json beside it says
 // what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those of Description and
@@ -24,7 +24,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -38,7 +37,6 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/gen"
-	"github.com/puregpu/puregpu/internal/cproof"
 	"github.com/puregpu/puregpu/internal/extract"
 	"github.com/puregpu/puregpu/symbols"
 )
@@ -58,12 +56,14 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-cc COMPILER] [-guess] [-check] FILE.json")
+var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-cc COMPILER] [-guess] [-check] FILE.json")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bindgen", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	headers := flags.String("headers", "", "`folders` with the headers, newest release first, separated by commas")
+	include := flags.String("include", "", "further `folders` to look for headers that these include, separated by commas")
+	library := flags.String("library", "", "shared library: functions that it does not export go into an optional set")
 	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
 	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant")
 	compiler := flags.String("cc", "", "the C `compiler` that proves the table, else gcc or clang")
@@ -81,6 +81,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return errUsage
 	}
 	b := &binding{file: flags.Arg(0), table: base + ".table.json", overlay: base + ".overlay.json", dir: filepath.Dir(flags.Arg(0))}
+	b.library = *library
+	if *include != "" {
+		b.folders = strings.Split(*include, ",")
+	}
 	b.report = func(s string) { fmt.Fprintln(stderr, "bindgen: note:", s) }
 	b.compiler = *compiler
 	if *guess {
@@ -116,10 +120,13 @@ func run(args []string, stdout, stderr io.Writer) error {
 // A binding is a library and where its files are.
 type binding struct {
 	file, table, overlay, dir string
+	folders                   []string // further ones with headers
+	library                   string   // file of the library, or ""
 	report                    func(string)
 	compiler                  string // that -cc names
 
-	dirs []string // of the headers, where the table was made of any
+	dirs    []string // of the headers, where the table was made of any
+	further []string // where headers are that these include
 }
 
 // load reads the description and the overlay, and makes the library of them and the headers, or the table. What is refused is
@@ -252,14 +259,21 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 		return text, err
 	}
 	in := extract.Input{Report: b.report}
-	for _, dir := range dirs {
-		switch fi, err := os.Stat(dir); {
-		case err != nil:
-			return nil, fmt.Errorf("headers: %w", err)
-		case !fi.IsDir():
-			return nil, fmt.Errorf("headers: %s is no folder", dir)
+	var further []fs.FS
+	for _, dir := range slices.Concat(b.folders, d.Headers.Folders) {
+		if !filepath.IsAbs(dir) && !slices.Contains(b.folders, dir) {
+			dir = filepath.Join(b.dir, filepath.FromSlash(dir))
 		}
-		in.Releases = append(in.Releases, extract.Folder(dir))
+		if err := checkFolder(dir); err != nil {
+			return nil, err
+		}
+		further, b.further = append(further, extract.Folder(dir)), append(b.further, dir)
+	}
+	for _, dir := range dirs {
+		if err := checkFolder(dir); err != nil {
+			return nil, err
+		}
+		in.Releases = append(in.Releases, extract.Folders(append([]fs.FS{extract.Folder(dir)}, further...)))
 	}
 	switch h := &d.Headers; {
 	case len(dirs) > 1 && h.Since != symbols.SinceReleases:
@@ -274,68 +288,60 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	} else if err != nil {
 		return nil, err
 	}
+	if err := b.markAbsent(t); err != nil {
+		return nil, err
+	}
 	return symbols.Encode(t)
 }
 
-// proofFile is where the record of the proof is, as seen from the folder.
-const proofFile = "testdata/zproof.json"
+// markAbsent marks the functions that the library does not export: those of the file that -library names, or without it those that
+// the table on disk has marked.
+func (b *binding) markAbsent(t *symbols.Table) error {
+	absent := map[string]bool{}
+	if b.library == "" {
+		text, err := os.ReadFile(b.table)
+		if err != nil {
+			return nil // there is none yet
+		}
+		old, err := symbols.DecodeTable(b.table, text)
+		if err != nil {
+			return nil // it is about to be written anew
+		}
+		for _, f := range old.Functions {
+			absent[f.Symbol] = f.Absent
+		}
+	} else {
+		file, err := os.Open(b.library)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		exports, err := extract.Exports(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.library, err)
+		}
+		for _, f := range t.Functions {
+			if !exports[f.Symbol] {
+				absent[f.Symbol] = true
+				b.report(fmt.Sprintf("%s: %s does not export %s: it goes into the optional set absent", f.Where, b.library, f.Symbol))
+			}
+		}
+	}
+	for i := range t.Functions {
+		t.Functions[i].Absent = absent[t.Functions[i].Symbol]
+	}
+	return nil
+}
 
-// prove has a C compiler compare the table with the headers, and returns the record of it; nil if nothing was proven.
-func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
-	old, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(proofFile)))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+func checkFolder(dir string) error {
+	fi, err := os.Stat(dir)
+	if err == nil && !fi.IsDir() {
+		err = fmt.Errorf("%s is no folder", dir)
 	}
-	before := &cproof.Record{}
-	if old != nil {
-		if before, err = cproof.Decode(old); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return fmt.Errorf("headers: %w", err)
 	}
-	ctx := context.Background()
-	cc, err := cproof.Find(ctx, b.compiler)
-	switch {
-	case errors.Is(err, cproof.ErrNoCompiler) && b.compiler == "" || err == nil && len(b.dirs) == 0:
-		if before.Holds(table) {
-			return old, nil // by whoever had what it takes
-		}
-		why := "there are no headers"
-		if err != nil {
-			why = err.Error()
-		}
-		b.report("NOTHING IS PROVEN: " + why + ". The table is compared with no C compiler, and the package's test fails until bindgen has run with one and the headers.")
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	proof := &cproof.Record{Table: filepath.Base(b.table), SHA256: cproof.Sum(table)}
-	align := map[string]int{}
-	for _, n := range lib.Overlay.Types {
-		align[n.Name] = n.Align
-	}
-	var errs []error
-	for i, dir := range b.dirs {
-		t, v := lib.Table, lib.Version
-		if len(lib.Releases) > 0 { // the folders have the newest first
-			v = lib.Releases[len(lib.Releases)-1-i]
-			t = lib.At(v)
-		}
-		r, err := cproof.Prove(ctx, t, cproof.Input{Compiler: cc, Description: lib.Description, Dirs: []string{dir}, Align: align, Union: len(b.dirs) > 1, Older: v != lib.Version})
-		if err != nil {
-			return nil, err
-		}
-		if err := r.Err(); err != nil {
-			errs = append(errs, fmt.Errorf("the table is not what %s makes of the headers in %s:\n%w", cc.Name, dir, err))
-		}
-		proof.Releases = append(proof.Releases, r.Release(v, cc))
-	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	if before.Same(proof) {
-		return old, nil
-	}
-	return proof.Encode(), nil
+	return nil
 }
 
 // samePackage refuses a folder whose Go files are of another package.
