@@ -148,7 +148,7 @@ func (p *prover) run(ctx context.Context, text string, flags []string) (said str
 	if err := os.WriteFile(source, []byte(text), 0o666); err != nil {
 		return "", err
 	}
-	args := p.cc.Flags("-g0", "-O1", "-fno-inline", "-fno-builtin", "-ffunction-sections", "-fno-pic", "-fno-common", "-MD", "-MF", deps)
+	args := p.cc.Flags("-g0", "-O1", "-U__OPTIMIZE__", "-fno-inline", "-fno-builtin", "-ffunction-sections", "-fno-pic", "-fno-common", "-MD", "-MF", deps)
 	if p.stubsFirst {
 		args = append(args, "-I"+p.stubs)
 	}

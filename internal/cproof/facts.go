@@ -261,8 +261,8 @@ func (w *writer) variants(ctype string, most int) []string {
 	if ct.Const {
 		bases = []string{"const " + base}
 	}
-	if h := w.handles[ct.Base]; h != nil { // where its typedef is a pointer, const in front is the pointer's own, and what it leads to may be const
-		bases = append(bases, base, h.Name)
+	if ct.Const && w.handles[ct.Base] != nil { // where its typedef is a pointer, const in front is the pointer's own
+		bases = append(bases, base)
 	}
 	inner := max(0, ct.Pointers-1)
 	if h := w.handles[ct.Base]; h != nil && ct.Pointers > 0 {

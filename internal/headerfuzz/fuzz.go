@@ -4,6 +4,7 @@ package headerfuzz
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -66,10 +67,8 @@ func extracted(header string) (t *symbols.Table, refused int, err error) {
 		files[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	t, err = extract.Table(description(), extract.Input{Releases: []fs.FS{files}})
-	if list, ok := err.(interface{ Unwrap() []error }); ok {
-		refused = len(list.Unwrap())
-	} else if err != nil {
-		refused = 1
+	if list, ok := errors.AsType[extract.Refused](err); ok {
+		refused = len(list)
 	}
 	return t, refused, err
 }
@@ -239,15 +238,18 @@ func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 
 var token = regexp.MustCompile(`(?m)^[ \t]*#.*\n|__attribute(?:__)?\s*\(\((?:[^()]|\([^()]*\))*\)\)|"[^"\n]*"|'[^'\n]*'|\w+|\n|[ \t]+|[^\w\s]`)
 
-// Minimal returns a header that has the same fault as a result has, and of which little can be left out.
-func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string {
+// About returns the units of a result that a fault is in, and with closure those that they need.
+func (r *Result) About(f cproof.Fault, closure bool) map[int]bool {
 	_, name, _ := strings.Cut(f.Record, " ")
 	number := regexp.MustCompile(`(?i)fz\d+`).FindString(name)
 	part := map[int]bool{}
 	var take func(i int)
 	take = func(i int) {
-		if !part[i] {
-			part[i] = true
+		if part[i] {
+			return
+		}
+		part[i] = true
+		if closure {
 			for _, j := range r.units[i].Uses {
 				take(j)
 			}
@@ -259,6 +261,23 @@ func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string
 			take(i)
 		}
 	}
+	return part
+}
+
+// Text returns units of a result.
+func (r *Result) Text(part map[int]bool) string {
+	var b strings.Builder
+	for i, u := range r.units {
+		if part[i] {
+			b.WriteString(u.Text)
+		}
+	}
+	return b.String()
+}
+
+// Minimal returns a header that has the same fault as a result has, and of which little can be left out.
+func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string {
+	part := r.About(f, true)
 	header, _ := text(r.units, part)
 	if !c.has(ctx, header, f) {
 		if header = r.Header; !c.has(ctx, header, f) {
