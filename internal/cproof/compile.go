@@ -93,9 +93,10 @@ func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags 
 		bad := map[int]string{}
 		for _, m := range factError.FindAllStringSubmatch(said, -1) {
 			n, _ := strconv.Atoi(m[1])
-			if _, ok := bad[n]; !ok {
-				bad[n] = m[2]
+			if bad[n] != "" {
+				bad[n] += "; "
 			}
+			bad[n] += m[2]
 		}
 		if err == nil {
 			for _, l := range lines {

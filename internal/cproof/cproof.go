@@ -182,6 +182,7 @@ type prover struct {
 	report     *Report
 	files      map[string]bool
 	stubsFirst bool
+	tags       map[string]string // of handles
 }
 
 // unit compiles the headers with some macros, and the facts behind them: all, or those of what plain names mean alone.
@@ -191,7 +192,7 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	if err != nil {
 		return err
 	}
-	w := &writer{t: p.t, names: names, align: p.in.Align, inline: p.in.Description.Headers.Inline, older: p.in.Older}
+	w := &writer{t: p.t, names: names, tags: p.tags, align: p.in.Align, inline: p.in.Description.Headers.Inline, older: p.in.Older}
 	w.types(all)
 	if all {
 		for _, name := range w.absent {
@@ -272,7 +273,7 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 		}
 		f := &fact{}
 		for _, s := range spelled {
-			f.tries = append(f.tries, "typedef char @["+"sizeof("+s+")];")
+			f.tries = append(f.tries, "typedef char @[sizeof(*("+s+" *)0)];")
 		}
 		facts, spellings, list = append(facts, f), append(spellings, spelled), append(list, name)
 	}
@@ -296,6 +297,12 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 	for _, a := range p.t.Aliases {
 		ask(a.Name, a.Name)
 	}
+	for _, c := range p.t.Callbacks {
+		if !strings.Contains(c.Name, ".") { // a pointer to a function, or a function
+			facts = append(facts, &fact{tries: []string{"typedef __typeof__(*(" + c.Name + ")0) *@;", "typedef " + c.Name + " *@;"}})
+			spellings, list = append(spellings, []string{c.Name, c.Name + " *"}), append(list, c.Name)
+		}
+	}
 	handles := len(facts)
 	for _, h := range p.t.Handles {
 		facts, list = append(facts, handleFact(&h)), append(list, h.Name)
@@ -304,9 +311,10 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 		return nil, err
 	}
 	names := map[string]string{}
+	p.tags = map[string]string{}
 	for i, f := range facts {
 		if i >= handles {
-			names[list[i]] = handleSpelling(&p.t.Handles[i-handles], f.chosen)
+			names[list[i]], p.tags[list[i]] = handleSpelling(&p.t.Handles[i-handles], f)
 		} else if f.chosen >= 0 {
 			names[list[i]] = spellings[i][f.chosen]
 		}

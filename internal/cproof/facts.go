@@ -17,6 +17,7 @@ var numbered = regexp.MustCompile(`_v\d+$`)
 type writer struct {
 	t      *symbols.Table
 	names  map[string]string // how C writes the table's types
+	tags   map[string]string // tags of handles, with struct or union in front
 	align  map[string]int
 	inline bool
 	older  bool
@@ -143,7 +144,7 @@ func (w *writer) types(all bool) {
 	}
 	for _, c := range w.t.Callbacks {
 		if !strings.Contains(c.Name, ".") {
-			cb := w.base(c.Name)
+			cb := fmt.Sprintf("puregpu_cb_%d", w.callbacks[c.Name])
 			w.truth("callback "+c.Name, "callback", "type", prototype(c.Result, c.Params), true, false, same(c.Name, cb)+" || "+same("__typeof__("+c.Name+") *", cb))
 		}
 	}
@@ -228,6 +229,9 @@ func (w *writer) base(name string) string {
 	if name == "bool" {
 		return "_Bool"
 	}
+	if c, ok := w.names[name]; ok {
+		return c
+	}
 	if i, ok := w.callbacks[name]; ok {
 		return fmt.Sprintf("puregpu_cb_%d", i)
 	}
@@ -302,28 +306,28 @@ func (w *writer) variants(ctype string, most int) []string {
 func handleFact(h *symbols.Handle) *fact {
 	f := &fact{}
 	if h.Tag != "" && h.Tag != "void" {
-		f.tries = []string{
-			"typedef char @[" + same(h.Name, "struct "+h.Tag+" *") + " ? 1 : -1];",
-			"typedef char @[" + same("__typeof__("+h.Name+") *", "struct "+h.Tag+" *") + " ? 1 : -1];",
-		}
+		p := "struct " + h.Tag + " *"
+		f.tries = []string{"typedef char @[" + same(h.Name, p) + " ? 1 : -1];", "typedef char @[" + same("__typeof__("+h.Name+") *", p) + " ? 1 : -1];"}
 	} else {
-		f.tries = []string{"typedef puregpu no;", "typedef puregpu no;"}
+		f.tries = slices.Repeat([]string{"typedef puregpu no;"}, 2)
 	}
-	f.tries = append(f.tries, "typedef __typeof__(*("+h.Name+")0) *@;", "typedef "+h.Name+" *@;")
+	f.tries = append(f.tries, "typedef __typeof__(*("+h.Name+")0) *@;", "typedef "+h.Name+" *@;", "struct "+h.Tag+" *@;")
 	return f
 }
 
-// handleSpelling returns how C writes a handle, by the first of the tries of its fact that compiles.
-func handleSpelling(h *symbols.Handle, chosen int) string {
-	switch {
-	case chosen == 2:
-		return h.Name
-	case chosen == 3:
-		return h.Name + " *"
-	case h.Tag == "" || h.Tag == "void":
-		return h.Name
+// handleSpelling returns how C writes a handle, by the first of the tries of its fact that compiles, and its tag with the word in front.
+func handleSpelling(h *symbols.Handle, f *fact) (spelled, tag string) {
+	tag = "struct " + h.Tag
+	if strings.Contains(f.said, "wrong kind of tag") || strings.Contains(f.said, "tag type that does not match") {
+		tag = "union " + h.Tag
 	}
-	return "struct " + h.Tag + " *"
+	switch {
+	case f.chosen == 2 || h.Tag == "" || h.Tag == "void":
+		return h.Name, tag
+	case f.chosen == 3:
+		return h.Name + " *", tag
+	}
+	return tag + " *", tag
 }
 
 func (w *writer) handle(h *symbols.Handle) {
@@ -334,8 +338,8 @@ func (w *writer) handle(h *symbols.Handle) {
 	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // the struct has no tag, or no typedef: the uses tell
 		return
 	}
-	p := "struct " + h.Tag + " *"
-	w.truth(record, "handle", "type", p, true, false, same(h.Name, p)+" || "+same("__typeof__("+h.Name+") *", p))
+	p := w.tags[h.Name] + " *"
+	w.truth(record, "handle", "type", p, true, false, same(h.Name, p)+" || "+same(h.Name, "const "+p)+" || "+same("__typeof__("+h.Name+") *", p))
 }
 
 func (w *writer) enum(e *symbols.Enum) {
@@ -579,7 +583,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 			declared += fmt.Sprintf("extern __typeof__(%s) @_%d; ", w.spell(p.Type), i)
 			args = append(args, fmt.Sprintf("@_%d", i))
 		}
-		call := n + "(" + strings.Join(args, ", ") + ")"
+		call := "(" + n + ")(" + strings.Join(args, ", ") + ")"
 		if f.Result != "void" { // or the compiler may leave out the call
 			call = "const __typeof__(" + call + ") r = " + call + "; extern void @_use(const void *); @_use((const void *)&r)"
 		}
