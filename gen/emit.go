@@ -20,7 +20,7 @@ func (p *pkg) newFile(constraint string) *File {
 	}
 	f.ImportName(dlPath, "dl")
 	for name := range p.lenders {
-		f.ImportName(modulePath+name, name)
+		f.ImportName(importPath(name), name)
 	}
 	return f
 }
@@ -45,7 +45,7 @@ func typ(expr string) *Statement {
 		return Op(expr[:i+1]).Add(typ(expr[i+1:]))
 	}
 	if pkg, name, ok := strings.Cut(expr, "."); ok {
-		return Qual(modulePath+pkg, name)
+		return Qual(importPath(pkg), name)
 	}
 	return Id(expr)
 }

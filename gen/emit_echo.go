@@ -89,11 +89,8 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	if params == nil {
 		params = []string{"void"}
 	}
-	result := f.sym.Result
-	if !strings.HasSuffix(result, "*") {
-		result += " "
-	}
-	fmt.Fprintf(b, "\n%s%s(%s) {\n\tbegin(%d);\n", result, f.sym.Symbol, strings.Join(params, ", "), index)
+	result := strings.TrimSpace(symbols.CDeclaration(f.sym.Result, ""))
+	fmt.Fprintf(b, "\n%s(%s) {\n\tbegin(%d);\n", symbols.CDeclaration(f.sym.Result, f.sym.Symbol), strings.Join(params, ", "), index)
 	for i, a := range f.params {
 		name := "p_" + a.c.Name
 		fmt.Fprintf(b, "\tVALUE(%d, %s);\n", i, name)
@@ -140,12 +137,12 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	}
 	switch f.ret {
 	case retResult:
-		fmt.Fprintf(b, "\treturn (%s)(puregpu_echo.fail ? %d : 0);\n", f.sym.Result, dltest.Code(f.sym.Symbol))
+		fmt.Fprintf(b, "\treturn (%s)(puregpu_echo.fail ? %d : 0);\n", result, dltest.Code(f.sym.Symbol))
 	case retValue:
 		if f.value.kind == kindPointer {
-			fmt.Fprintf(b, "\treturn (%s)(puregpu_arena + %d);\n", f.sym.Result, dltest.Code(f.sym.Symbol))
+			fmt.Fprintf(b, "\treturn (%s)(puregpu_arena + %d);\n", result, dltest.Code(f.sym.Symbol))
 		} else {
-			fmt.Fprintf(b, "\treturn (%s)(uintptr_t)(puregpu_echo.fail == 2 ? 0 : %d);\n", f.sym.Result, dltest.Code(f.sym.Symbol))
+			fmt.Fprintf(b, "\treturn (%s)(uintptr_t)(puregpu_echo.fail == 2 ? 0 : %d);\n", result, dltest.Code(f.sym.Symbol))
 		}
 	case retString:
 		fmt.Fprintf(b, "\treturn \"%s\";\n", f.sym.Symbol)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
+	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,23 +37,34 @@ func lower(lib *symbols.Library) (*pkg, error) {
 // unsettled returns an error that lists all pointers of which nothing says how they are meant: what is guessed of a pointer
 // may have C write over Go's memory.
 func unsettled(lib *symbols.Library) error {
-	var b strings.Builder
 	functions, params := lib.Unsettled(), 0
+	var list strings.Builder
+	types := map[string]int{}
 	for _, f := range functions {
-		b.WriteString("\n" + f.Declaration())
+		list.WriteString("\n" + f.Declaration())
 		for _, a := range f.Args {
 			if a.Guess {
 				params++
-				fmt.Fprintf(&b, "\n\t{\"name\": \"%s.%s\", \"dir\": \"?\", \"reason\": \"?\"}", f.Symbol, a.Name)
+				types[a.Type]++
+				fmt.Fprintf(&list, "\n\t{\"name\": \"%s.%s\", \"dir\": \"?\", \"reason\": \"?\"}", f.Symbol, a.Name)
 			}
 		}
 	}
 	if params == 0 {
 		return nil
 	}
-	return fmt.Errorf("gen: %s: the header does not say how %d pointers are meant (functions: %d). Each needs an entry in params of the overlay, or "+
-		"a rule for many in pointers of the description, such as {\"name\": \"%s*.*\", \"types\": [\"float *\"], \"type\": \"DevicePtr\", \"reason\": \"…\"}. Instead of \"dir\": \"?\" write %s:%s",
-		lib.Description.Library, params, len(functions), lib.Description.Library, symbols.HowMeant, &b)
+	most := slices.MaxFunc(slices.Sorted(maps.Keys(types)), func(a, b string) int { return types[a] - types[b] })
+	d, memory := lib.Description, "DevicePtr"
+	for _, name := range []string{"cuda", "hip"} {
+		if slices.Contains(d.Uses, name) {
+			memory = name + ".DevicePtr"
+		}
+	}
+	return fmt.Errorf(`gen: %s: the header does not say how %d pointers are meant (functions: %d), and nothing is generated before each is settled:
+by an entry in params of the overlay, which bindgen -guess writes with blanks, or by a rule for many in pointers of the description, such as
+	{"name": "*.*", "types": [%q], "type": %q, "reason": "every %s is device memory"}
+Instead of "dir": "?" write
+%s%s`, d.Library, params, len(functions), most, memory, most, symbols.HowMeant, &list)
 }
 
 // lowerTypes does all but the functions.
@@ -100,7 +113,11 @@ func (w *lowering) namedTypes() {
 			w.types[a.Name] = gotype{expr: t.name, size: 8, align: 8}
 		}
 	}
+	codes := w.codes()
 	for _, s := range w.lib.Scalars {
+		if slices.ContainsFunc(codes, func(e symbols.Enum) bool { return e.Name == s.Name }) {
+			continue
+		}
 		size, under, ok := symbols.Builtin(s.Type)
 		if !ok || size == 0 {
 			w.fail(s.Name, "no Go type for %s", s.Type)
@@ -119,8 +136,30 @@ func (w *lowering) namedTypes() {
 	}
 }
 
+// codes returns the numbers that the overlay makes types of error codes, as enumerations of the macros that it names.
+func (w *lowering) codes() (out []symbols.Enum) {
+	for _, s := range w.lib.Scalars {
+		n, ok := w.lib.TypeNote(s.Name)
+		if !ok || n.Kind != "result" || len(n.Values) == 0 {
+			continue
+		}
+		e := symbols.Enum{Name: s.Name, Signed: true}
+		if size, _, _ := symbols.Builtin(s.Type); size != 4 {
+			e.Size = size
+		}
+		for _, c := range w.lib.Constants {
+			v, err := strconv.ParseInt(c.Value, 10, 64)
+			if err == nil && (c.Type == "int" || c.Type == "uint") && slices.ContainsFunc(n.Values, func(p string) bool { ok, _ := path.Match(p, c.Name); return ok }) {
+				e.Values = append(e.Values, symbols.EnumValue{Name: c.Name, Value: v})
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
 func (w *lowering) enumerations() {
-	for _, e := range w.lib.Enums {
+	for _, e := range slices.Concat(w.lib.Enums, w.codes()) {
 		size := e.Bytes()
 		out := enum{cname: e.Name, under: fmt.Sprintf("uint%d", 8*size), doc: w.lib.TypeDoc(e.Name)}
 		if n, ok := w.lib.TypeNote(e.Name); ok && n.Kind == "result" {
@@ -151,7 +190,7 @@ func (w *lowering) enumerations() {
 	}
 	for _, n := range w.lib.Overlay.Types {
 		if n.Kind == "result" && !slices.ContainsFunc(w.enums, func(e enum) bool { return e.cname == n.Name }) {
-			w.fail(n.Name, "is no enumeration, as a type of error codes must be")
+			w.fail(n.Name, "is no enumeration, as a type of error codes must be; if macros are its codes, say which in values of the overlay's entry: \"values\": [\"…_*\"]")
 		}
 	}
 }
@@ -407,17 +446,20 @@ func (w *lowering) structure(s *symbols.Struct) {
 	w.structs = append(w.structs, out)
 }
 
-// fieldNames returns the Go names of a struct's fields. Of two that would have the same, the second one keeps its underscores.
+// fieldNames returns the Go names of a struct's fields. Where two would have the same, C names with underscores keep them.
 func (w *lowering) fieldNames(s *symbols.Struct) []string {
-	names := make([]string, len(s.Fields))
-	taken := map[string]bool{}
+	names, count := make([]string, len(s.Fields)), map[string]int{}
 	for i, f := range s.Fields {
 		names[i] = w.names.field(s.Name, f.Name)
-		if taken[names[i]] {
+		count[names[i]]++
+	}
+	taken := map[string]bool{}
+	for i, f := range s.Fields {
+		if count[names[i]] > 1 && strings.Contains(f.Name, "_") {
 			names[i] = strings.ToUpper(f.Name[:1]) + f.Name[1:]
 		}
 		if taken[names[i]] {
-			w.fail(s.Name, "field %s would be called %s, as another one is; give one of them another name in the overlay", f.Name, names[i])
+			w.fail(s.Name, "field %s would be called %s, as another one is; give one of them another name in the overlay, in names: %s", f.Name, names[i], nameEntry(s.Name+"."+f.Name))
 		}
 		taken[names[i]] = true
 		if f.Bits > 0 {

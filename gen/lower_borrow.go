@@ -11,6 +11,14 @@ import (
 // modulePath is where the packages of the embedded libraries are.
 const modulePath = "github.com/puregpu/puregpu/"
 
+// importPath returns the path of the package that has a library's types.
+func importPath(library string) string {
+	if lib, err := symbols.Load(library); err == nil && lib.Import != "" {
+		return lib.Import
+	}
+	return modulePath + library
+}
+
 // borrow finds the Go types of what the table takes from other libraries, and makes the types of all libraries that it uses known to
 // the overlay.
 func (w *lowering) borrow() error {

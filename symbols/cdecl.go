@@ -92,7 +92,7 @@ func (c *cWriter) aliases(list []Alias) (later []Alias) {
 			later = append(later, a)
 			continue
 		}
-		c.line("typedef %s;", CDeclaration(a.Type, a.Name))
+		c.line("typedef %s;", CDeclaration(a.Type, cName(a.Name)))
 		c.done[a.Name] = true
 		c.aligns[a.Name] = c.align(a.Type)
 	}

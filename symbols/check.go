@@ -444,6 +444,11 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		if !typed[n.Name] && !(sizedBySystem(n.Name) && n.Kind == "number") {
 			c.add("type "+n.Name, "name", "the table has no such type")
 		}
+		for _, p := range n.Values {
+			if n.Kind != "result" || !slices.ContainsFunc(t.Constants, func(k Constant) bool { ok, _ := path.Match(p, k.Name); return ok }) {
+				c.add("type "+n.Name, "values", "%q matches no macro, or the type is no result", p)
+			}
+		}
 		if !slices.Contains([]string{"result", "address", "handle", "struct", "number"}, n.Kind) {
 			c.add("type "+n.Name, "kind", "%q is not one of result, address, handle, struct, number", n.Kind)
 		}
@@ -561,7 +566,7 @@ func (c *checker) param(kind string, n ParamNote, functions map[string][]Functio
 	}
 	switch {
 	case n.Dir == "?":
-		c.add(record, "dir", "is a blank: say how the pointer is meant, with %s", HowMeant)
+		c.add(record, "dir", "is a blank: it must say how the pointer is meant: in, out or inout, or len, slice, fixed or type in its place")
 	case !knownDir(n.Dir):
 		c.add(record, "dir", "%q is not one of in, out, inout", n.Dir)
 	}

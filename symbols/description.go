@@ -29,7 +29,9 @@ type Description struct {
 	// Of several rules for a pointer the last one counts, and none if the overlay says how the pointer is meant.
 	Pointers []ParamNote `json:"pointers,omitempty"`
 
-	Uses  []string `json:"uses,omitempty"`  // embedded libraries whose types the headers take: "cuda"
+	// Uses are libraries whose types the headers take: embedded ones, such as "cuda", and those that bindgen has made a package
+	// of, by their descriptions: "../cublas/cublas.json". Decoded, it has their names.
+	Uses  []string `json:"uses,omitempty"`
 	Lends *Lends   `json:"lends,omitempty"` // what headers of others may take; nil if nothing
 
 	// Implementations are the libraries that have this API, the one that the table is named after first. Its Open is called
@@ -199,12 +201,23 @@ func DecodeDescription(file string, text []byte) (*Description, error) {
 	if err := decode(file, text, d); err != nil {
 		return nil, err
 	}
+	for i, name := range d.Uses {
+		d.Uses[i] = UsedName(name)
+	}
 	c := &checker{file: file}
 	c.description(d)
 	if err := c.err(); err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// UsedName returns the name of a library that a description uses, which may be given by its description.
+func UsedName(use string) string {
+	if name, ok := strings.CutSuffix(use, ".json"); ok {
+		return path.Base(name)
+	}
+	return use
 }
 
 func (c *checker) description(d *Description) {

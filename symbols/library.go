@@ -12,6 +12,7 @@ import (
 type Library struct {
 	*Table
 	Description *Description // nil where only a table and an overlay were decoded
+	Import      string       // path of its Go package, if it is no embedded library
 	Overlay     *Overlay
 	Sets        []Set  // sets and their continuations; Sets[0] is the required core
 	Funcs       []Func // the functions that are bound, in the order of the table

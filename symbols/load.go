@@ -36,6 +36,9 @@ var loaded sync.Map // by name a func() (*Library, error), which decodes on firs
 // Load returns an embedded library, such as "cuda". It decodes and checks its files on first use.
 // It is safe for concurrent use, and the result must not be changed.
 func Load(name string) (*Library, error) {
+	if l, ok := provided.Load(name); ok {
+		return l.(*Library), nil
+	}
 	if !slices.Contains(names(), name) {
 		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, names())
 	}
@@ -43,8 +46,30 @@ func Load(name string) (*Library, error) {
 	return f.(func() (*Library, error))()
 }
 
+var provided sync.Map // by name a *Library
+
+// Provide makes a library known beside the embedded ones for as long as the program runs, so that others can use its types.
+// Import is the path of its Go package. It lends all its types, to headers that include its own.
+func Provide(l *Library, importPath string) error {
+	name := l.Description.Library
+	if slices.Contains(names(), name) {
+		return fmt.Errorf("symbols: there is an embedded library %s", name)
+	}
+	lent := *l
+	d := *l.Description
+	if d.Lends == nil {
+		d.Lends = &Lends{Headers: d.Headers.Files}
+	}
+	lent.Description, lent.Import = &d, importPath
+	provided.Store(name, &lent)
+	return nil
+}
+
 // Describe returns the description of an embedded library alone, which needs no table.
 func Describe(name string) (*Description, error) {
+	if l, ok := provided.Load(name); ok {
+		return l.(*Library).Description, nil
+	}
 	if !slices.Contains(names(), name) {
 		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, names())
 	}

@@ -49,9 +49,15 @@ type ParamNote struct {
 	Reason string   `json:"reason"`
 }
 
-// HowMeant lists what a note can say of a pointer of which the header says nothing.
-const HowMeant = `"dir": "in", "out" (a result) or "inout" (one element each), "len": "n" (an array that the parameter n counts), ` +
-	`"slice": true (an array that nothing counts), "type": "DevicePtr" (device memory; "cuda.DevicePtr" where uses has cuda), or "type": "uintptr" (a handle)`
+// HowMeant lists what a note can say of a pointer of which the header says nothing, one way a line.
+const HowMeant = `	"dir": "in"          one element, which the library reads
+	"dir": "out"         a result of one element
+	"dir": "inout"       one element, which the library reads and writes
+	"len": "n"           an array that the parameter n counts; "*n" if n is a pointer
+	"slice": true        an array that no parameter counts
+	"fixed": 3           an array of three elements
+	"type": "DevicePtr"  device memory; "cuda.DevicePtr" if uses has cuda, "hip.DevicePtr" if it has hip
+	"type": "uintptr"    a handle, or what the library only hands back`
 
 // A TypeNote says what a type is where its C declaration says too little.
 type TypeNote struct {
@@ -59,6 +65,9 @@ type TypeNote struct {
 	Kind   string `json:"kind"`            // "result" (an error code), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own; for C's long, that its size on Windows does no harm)
 	Align  int    `json:"align,omitempty"` // alignment, where the C front end does not see it
 	Reason string `json:"reason"`
+
+	// Values are path.Match patterns of the macros that are the codes of a result that is a number and no enumeration.
+	Values []string `json:"values,omitempty"`
 }
 
 // A NameNote gives a C name (function symbol, type, enumerator, constant, "struct.field" or "function.parameter") its Go name

@@ -62,6 +62,16 @@ const factsFile = "puregpu-facts"
 
 var factError = regexp.MustCompile(`(?m)^` + factsFile + `:(\d+)(?::\d+)?: (?:fatal )?error: (.*)$`)
 
+// newerC has the compiler take C23, as far as it has that.
+const newerC = "-std=gnu2x"
+
+// A HeadersError is that of a compiler that takes the headers for no C.
+type HeadersError struct{ Compiler, Said string }
+
+func (e *HeadersError) Error() string {
+	return fmt.Sprintf("%s does not accept the headers:\n%s", e.Compiler, e.Said)
+}
+
 var missing = regexp.MustCompile(`fatal error: '?([^\s':]+)'?:? (?:No such file|file not found)`)
 
 func symbolName(i, try int) string { return fmt.Sprintf("puregpu_%d_%d", i, try) }
@@ -114,11 +124,15 @@ func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags 
 				p.stubsFirst = true
 				continue
 			}
+			if p.std == "" { // attributes in brackets, and what else is newer than C11
+				p.std, p.stubsFirst = newerC, false
+				continue
+			}
 			hint := ""
 			if m := missing.FindStringSubmatch(said); m != nil {
 				hint = fmt.Sprintf("\nit finds no %s: give its folder, or an entry for it in headers.stubs", m[1])
 			}
-			return nil, fmt.Errorf("%s does not accept the headers: %w\n%s%s", p.cc.Name, err, firstLines(said, 20), hint)
+			return nil, &HeadersError{p.cc.Name, firstLines(said, 20) + hint}
 		}
 		kept := lines[:0:0]
 		for i, l := range lines {
@@ -149,7 +163,7 @@ func (p *prover) run(ctx context.Context, text string, flags []string) (said str
 	if err := os.WriteFile(source, []byte(text), 0o666); err != nil {
 		return "", err
 	}
-	args := p.cc.Flags("-g0", "-O1", "-U__OPTIMIZE__", "-fno-inline", "-fno-builtin", "-ffunction-sections", "-fno-pic", "-fno-common", "-MD", "-MF", deps)
+	args := p.cc.Flags(append(strings.Fields(p.std), "-g0", "-O1", "-U__OPTIMIZE__", "-fno-inline", "-fno-builtin", "-ffunction-sections", "-fno-pic", "-fno-common", "-MD", "-MF", deps)...)
 	if p.stubsFirst {
 		args = append(args, "-I"+p.stubs)
 	}

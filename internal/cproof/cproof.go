@@ -182,6 +182,7 @@ type prover struct {
 	report     *Report
 	files      map[string]bool
 	stubsFirst bool
+	std        string            // flag for another standard than C11, or ""
 	tags       map[string]string // of handles
 }
 

@@ -64,6 +64,9 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		if n := len(all); in.Onto == nil && n > 0 && t.Version.Compare(all[n-1].Version) >= 0 {
 			return nil, fmt.Errorf("%s %v comes after %v: give the newest release first", d.Brand, t.Version, all[n-1].Version)
 		}
+		if !d.Headers.Settled {
+			h.refused = append(h.refused, h.inlined...)
+		}
 		for _, r := range h.refused {
 			if !omitted(r.name, d.Headers.Omit) {
 				refused.add(symbols.Refusal{Name: r.name, Where: r.where, Reason: r.err.Error()})

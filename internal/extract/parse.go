@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -206,6 +207,7 @@ type header struct {
 	elsewhere map[string]string // headers that are not the library's, by the names that they declare
 	opaque    map[string]string // names that structs without a definition go by, and their tags
 	refused   []refusal
+	inlined   []refusal        // functions that the headers define
 	bad       map[string]error // names that are refused
 
 	recovered *recovery
@@ -321,8 +323,14 @@ func (o overlayFS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
-	text = enumAttribute.ReplaceAll(text, []byte("enum$2$1"))
-	text = harmlessBrackets.ReplaceAllFunc(text, blanks)
+	if bytes.Contains(text, []byte("_Pragma")) {
+		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
+	}
+	if bytes.Contains(text, []byte("enum __attribute__")) {
+		text = enumAttribute.ReplaceAll(text, []byte("enum$2$1"))
+	}
+	if bytes.Contains(text, []byte("[[")) {
+		text = harmlessBrackets.ReplaceAllFunc(text, blanks)
+	}
 	return fstest.MapFS{name: {Data: append(text, "\n\n"...)}}.Open(name)
 }

@@ -147,7 +147,7 @@ func declarationAt(text []byte, line int) (textRange, bool) {
 		default:
 			some = some || depth > 0 || c != '}'
 			if c == '{' {
-				function = function || depth == 0 && last == ')'
+				function = function || depth == 0 && last == ')' && !bytes.Contains(text[first:i], []byte("typedef"))
 			}
 			switch c {
 			case '(', '[', '{':

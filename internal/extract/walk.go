@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -85,6 +86,8 @@ func (w *walker) walk(ast *cc.AST) error {
 	return nil
 }
 
+var errInline = errors.New("is defined in the header, and no library exports it")
+
 // refuseAll refuses all that a declaration gives names to. Structs among it are opaque from then on.
 func (w *walker) refuseAll(ed *cc.ExternalDeclaration, err error) {
 	x, ok := w.stream.spanOf(ed)
@@ -136,6 +139,10 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 		ed := l.ExternalDeclaration
 		if ed == nil || !w.keep(path.Clean(ed.Position().Filename)) {
 			continue
+		}
+		if def := ed.FunctionDefinition; def != nil && !w.inline {
+			at := ed.Position()
+			w.out.inlined = append(w.out.inlined, refusal{def.Declarator.Name(), fmt.Sprintf("%s:%d", at.Filename, at.Line), errInline})
 		}
 		defines := ed.FunctionDefinition != nil && w.inline
 		if !defines && (ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil) {

@@ -1,29 +1,33 @@
-// Command bindgen makes a package of bindings for a C library, in a module of its own: typed methods on a Library that is loaded when the
-// program runs, without cgo, and a test that proves every call.
+// Command bindgen makes a package of bindings for a C library, in a module of its own: typed methods on a Library that is
+// loaded when the program runs, without cgo, and a test that proves every call.
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
 //	bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-cc COMPILER] [-guess] [-check] FILE.json
 //
-// FILE.json describes the library: what it is called, where its file is, and how its headers are read. mylib.overlay.json beside it says
-// what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those of Description and
-// Overlay of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
+// FILE.json describes the library: its name, where its file is, and how its headers are read. mylib.overlay.json beside it
+// says what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those
+// of Description and Overlay of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
 //
-// The headers are in the folder that the description names in headers.dir or, with the first word, the flag -headers. From them comes
-// mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs no headers. All that
-// is generated follows from these files alone.
+// The headers are in the folder that the description names in headers.dir, or in those of -headers. From them comes
+// mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs none. All
+// output follows from these files alone. -include names further folders in which to look for headers that these include.
 //
-// Before anything is written, a C compiler has its say: gcc or clang, or the one that -cc names, compiles a program against the original headers, and
-// every size, offset, value, type and symbol of the table must be as the compiler has it. testdata/zproof.json records that. Without a compiler
-// bindgen says that nothing was proven, and the package's test fails until something is.
+// Before anything is written, a C compiler compares the table with the original headers: gcc or clang, or the one that -cc
+// names. Every size, offset, value, type and symbol of the table must be as the compiler has it. testdata/zproof.json records
+// that. If there is no compiler, or it does not accept the headers, bindgen says that nothing was proven, and the package's test
+// fails until something is.
 //
-// The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json, which it
-// uses. What cannot be bound is named with the reason, all of it at once, and then nothing is written. With -check nothing is written
-// either, and a file that would change is an error.
+// The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json,
+// which it uses. A declaration that is not understood is refused with its place and the reason, and the package goes on without
+// it. If a pointer's meaning is not settled, all such pointers are listed and nothing is written; -guess adds entries for them
+// to the overlay. With -library functions that the file does not export go into an optional set. With -check nothing is
+// written, and a file that would change is an error.
 package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,7 +36,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -136,6 +142,9 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := provideUsed(b.file, text); err != nil {
+		return nil, nil, err
+	}
 	d, err := symbols.DecodeDescription(b.file, text)
 	if err != nil {
 		return nil, nil, err
@@ -178,6 +187,73 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 		b.summary(lib)
 	}
 	return lib, table, err
+}
+
+// provideUsed makes the libraries known whose descriptions a description uses, with their tables as they are on disk.
+func provideUsed(file string, text []byte) error {
+	var d struct{ Uses []string }
+	if json.Unmarshal(text, &d) != nil {
+		return nil // its own check says what is wrong
+	}
+	for _, use := range d.Uses {
+		base, ok := strings.CutSuffix(use, ".json")
+		if !ok {
+			continue
+		}
+		base = filepath.Join(filepath.Dir(file), filepath.FromSlash(base))
+		var files [3][]byte
+		for i, end := range []string{".json", ".table.json", ".overlay.json"} {
+			var err error
+			if files[i], err = os.ReadFile(base + end); err != nil {
+				return fmt.Errorf("%s uses %s, of which a package must be made first: %w", file, use, err)
+			}
+		}
+		if err := provideUsed(base+".json", files[0]); err != nil {
+			return err
+		}
+		used, err := symbols.DecodeDescription(base+".json", files[0])
+		if err != nil {
+			return err
+		}
+		lib, err := symbols.Decode(base+".table.json", files[1], base+".overlay.json", files[2])
+		if err == nil {
+			err = lib.Describe(base+".json", used)
+		}
+		if err != nil {
+			return err
+		}
+		path, err := importPath(filepath.Dir(base))
+		if err != nil {
+			return err
+		}
+		if err := symbols.Provide(lib, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
+
+// importPath returns the path of the Go package in a folder.
+func importPath(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for root := dir; ; root = filepath.Dir(root) {
+		if text, err := os.ReadFile(filepath.Join(root, "go.mod")); err == nil {
+			m := moduleLine.FindSubmatch(text)
+			if m == nil {
+				return "", fmt.Errorf("%s: names no module", filepath.Join(root, "go.mod"))
+			}
+			rel, err := filepath.Rel(root, dir)
+			return path.Join(string(m[1]), filepath.ToSlash(rel)), err
+		}
+		if root == filepath.Dir(root) {
+			return "", fmt.Errorf("%s: is in no module", dir)
+		}
+	}
 }
 
 // summary reports what is refused, and how many functions are bound.
@@ -239,7 +315,7 @@ func (b *binding) guess(headers string, stdout io.Writer) error {
 	if err := os.WriteFile(b.overlay, text, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write %s\n", len(stubs), b.overlay, symbols.HowMeant)
+	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write\n%s\n", len(stubs), b.overlay, symbols.HowMeant)
 	return nil
 }
 

@@ -279,6 +279,98 @@ func TestModule(t *testing.T) {
 
 var gccName = regexp.MustCompile(`gcc \(.*?\) [0-9.]+`)
 
+// TestOdd binds what other generators bind wrongly without a word, proves the calls, and has a library compare what it gets.
+func TestOdd(t *testing.T) {
+	const file = "testdata/odd.txtar"
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, golden := split(a, "want")
+	u := newUser(t, "example.com/odd", sources)
+	notes := u.command("", "generate", "./...")
+	u.command("", "vet", "./...")
+	compiler := os.Getenv("PUREGPU_TEST_CC")
+	if compiler == "" {
+		compiler = "gcc"
+	}
+	if _, err := exec.LookPath(compiler); err != nil || runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skip("no C compiler, or no system on which libraries are opened")
+	}
+	if out := u.command("", "test", "-v", "-run", "ABI", "."); !strings.Contains(out, "functions proven") {
+		t.Errorf("the ABI test says\n%s", out)
+	}
+	source, err := os.ReadFile(filepath.Join(u.dir, "include", "odd.h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(u.dir, "odd_plain.h") // what no compiler here has
+	text := strings.NewReplacer("[[deprecated]]", "").Replace(string(source))
+	if err := os.WriteFile(plain, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lib, program, code := filepath.Join(u.dir, "libodd.so"), filepath.Join(u.dir, "prog"), filepath.Join(u.dir, "odd.c")
+	args := []string{"-I" + filepath.Join(u.dir, "include"), "-include", plain, "-Dinclude_odd", "-w", "-shared", "-fPIC", "-o", lib, code}
+	if err := os.WriteFile(filepath.Join(u.dir, "include", "odd.h"), []byte("#pragma once\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, out)
+	}
+	if err := os.WriteFile(filepath.Join(u.dir, "include", "odd.h"), source, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var absent bytes.Buffer
+	if err := run([]string{"-library", lib, filepath.Join(u.dir, "odd.json")}, io.Discard, &absent); err != nil || !strings.Contains(absent.String(), "does not export oddGone: it goes into the optional set absent") {
+		t.Errorf("-library: %v\n%s", err, &absent)
+	}
+	if err := run([]string{"-check", filepath.Join(u.dir, "odd.json")}, io.Discard, io.Discard); err != nil {
+		t.Errorf("without -library what is absent is forgotten: %v", err)
+	}
+	u.command("", "build", "-o", program, "./program")
+	out, err := exec.Command(program, lib).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	compare(t, golden["want"], append([]byte(notes), out...))
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUses makes a package that takes types of another one that bindgen has made.
+func TestUses(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/uses.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := newUser(t, "example.com/both", a)
+	shape, draw := filepath.Join(u.dir, "shape", "shape.json"), filepath.Join(u.dir, "draw", "draw.json")
+	if err := run([]string{draw}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "of which a package must be made first") {
+		t.Errorf("the second package first: %v", err)
+	}
+	for _, file := range []string{shape, draw} {
+		if err := run([]string{file}, io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := u.files()["draw/zfuncs.go"]
+	for _, want := range []string{
+		`"example.com/both/shape"`, "Shape(shapeArg shape.Shape, mode shape.Mode, at shape.Point) (err error)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("draw/zfuncs.go has no %s:\n%s", want, text)
+		}
+	}
+	u.command("", "vet", "./...")
+	if _, err := exec.LookPath("gcc"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("no C compiler")
+	}
+	u.command("", "test", "-run", "ABI|Proof", "./...")
+}
+
 // TestRefusals has bindgen refuse what it cannot bind. Each case has the files of a package, and what must be said.
 func TestRefusals(t *testing.T) {
 	cases, err := filepath.Glob("testdata/refuse/*.txtar")

@@ -38,7 +38,7 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 		if err != nil {
 			why = err.Error()
 		}
-		b.report("NOTHING IS PROVEN: " + why + ". The table is compared with no C compiler, and the package's test fails until bindgen has run with one and the headers.")
+		b.unproven(why)
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -56,6 +56,10 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 			t = lib.At(v)
 		}
 		r, err := cproof.Prove(ctx, t, cproof.Input{Compiler: cc, Description: lib.Description, Dirs: append([]string{dir}, b.further...), Align: align, Union: len(b.dirs) > 1, Older: v != lib.Version})
+		if no, ok := errors.AsType[*cproof.HeadersError](err); ok {
+			b.unproven(no.Error())
+			return nil, nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -71,4 +75,9 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 		return old, nil
 	}
 	return proof.Encode(), nil
+}
+
+// unproven says that nothing was proven.
+func (b *binding) unproven(why string) {
+	b.report("NOTHING IS PROVEN: " + why + "\nNo C compiler has compared the table with the headers. The package's test fails until one has.")
 }
