@@ -124,7 +124,7 @@ func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags 
 				p.stubsFirst = true
 				continue
 			}
-			if p.std == "" { // attributes in brackets, and what else is newer than C11
+			if p.std == "" && (syntax || len(flags) == 0) { // attributes in brackets, and what else is newer than C11
 				p.std, p.stubsFirst = newerC, false
 				continue
 			}

@@ -2,8 +2,8 @@
 // C compiler, gcc or clang, reads the original headers and says what it knows of each name in the table, and this package compares.
 //
 // For each name the proof writes a line of C behind the headers, a fact: the size of a struct as the value of a constant, a bit-field
-// written into a constant struct, a call of a function. The lines are compiled to an object file, which is read and not run: the constants
-// stand in its sections, and the symbol that a call reaches stands in its relocations. A fact that does not compile is wrong by itself.
+// written into a constant struct, a function's address. The lines are compiled to an object file, which is read and not run: the constants
+// stand in its sections, and the symbol of a function stands in its relocations. A fact that does not compile is wrong by itself.
 package cproof
 
 import (
@@ -204,6 +204,14 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	facts := w.facts
 	for _, m := range modes {
 		o, err := p.compile(ctx, head, facts, m.flags)
+		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // without its qualifiers the header is no C
+			for _, f := range facts {
+				if f.check != nil {
+					p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, "another type"})
+				}
+			}
+			break
+		}
 		if err != nil {
 			return err
 		}
