@@ -139,7 +139,9 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	case retResult:
 		fmt.Fprintf(b, "\treturn (%s)(puregpu_echo.fail ? %d : 0);\n", result, dltest.Code(f.sym.Symbol))
 	case retValue:
-		if f.value.kind == kindPointer {
+		if f.value.kind == kindFloat || f.value.kind == kindDouble {
+			fmt.Fprintf(b, "\treturn (%s)(puregpu_echo.fail == 2 ? 0 : %d);\n", result, dltest.Code(f.sym.Symbol))
+		} else if f.value.kind == kindPointer {
 			fmt.Fprintf(b, "\treturn (%s)(puregpu_arena + %d);\n", result, dltest.Code(f.sym.Symbol))
 		} else {
 			fmt.Fprintf(b, "\treturn (%s)(uintptr_t)(puregpu_echo.fail == 2 ? 0 : %d);\n", result, dltest.Code(f.sym.Symbol))

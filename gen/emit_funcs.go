@@ -209,13 +209,21 @@ func plainWord(fn function, a param) *Statement {
 	case a.role == roleStruct: // of 8 bytes
 		return Op("*").Parens(Op("*").Uintptr()).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name)))
 	case a.typ.kind == kindFloat:
-		return Uintptr().Call(Qual("math", "Float32bits").Call(Id(a.name)))
+		return Uintptr().Call(Qual("math", "Float32bits").Call(converted(a, "float32")))
 	case a.typ.kind == kindDouble:
-		return Uintptr().Call(Qual("math", "Float64bits").Call(Id(a.name)))
+		return Uintptr().Call(Qual("math", "Float64bits").Call(converted(a, "float64")))
 	case a.typ.kind == kindBool: // a byte that is 0 or 1, as in C
 		return Uintptr().Call(Op("*").Parens(Op("*").Uint8()).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name))))
 	}
 	return Uintptr().Call(Id(a.name))
+}
+
+// converted writes an argument as one of Go's own types, which its type is underneath.
+func converted(a param, to string) *Statement {
+	if a.typ.expr == to {
+		return Id(a.name)
+	}
+	return Id(to).Call(Id(a.name))
 }
 
 // slow writes a call that is right in every case: outputs lie on the heap.
@@ -275,6 +283,10 @@ func (p *pkg) slow(g *Group, fn function) {
 			switch fn.value.kind {
 			case kindBool:
 				g.Uint8().Call(Id("res")).Op("!=").Lit(0)
+			case kindFloat:
+				g.Add(typ(fn.value.expr)).Call(Qual("math", "Float32frombits").Call(Uint32().Call(Id("res"))))
+			case kindDouble:
+				g.Add(typ(fn.value.expr)).Call(Qual("math", "Float64frombits").Call(Uint64().Call(Id("res"))))
 			case kindPointer:
 				g.Op("*").Parens(Op("*").Add(typ(fn.value.expr))).Call(Qual("unsafe", "Pointer").Call(Op("&").Id("res")))
 			default:
@@ -315,7 +327,7 @@ func slowWord(fn function, a param) *Statement {
 	case roleOut, roleCountOut, roleOutStr, roleText:
 		return address(Op("&").Id("out").Dot(a.name))
 	case roleStruct:
-		if !inRegister(a.typ.size) {
+		if a.floats || !inRegister(a.typ.size) {
 			return address(Op("&").Id(a.name))
 		}
 	}

@@ -124,7 +124,7 @@ func (w *lowering) namedTypes() {
 			continue
 		}
 		if n, ok := w.lib.TypeNote(s.Name); ok && n.Kind == "number" {
-			w.types[s.Name] = gotype{expr: under, size: size, align: size}
+			w.types[s.Name] = gotype{expr: under, size: size, align: size, kind: numberKind(under)}
 			continue
 		}
 		if w.longOfWindows(s.Type) {
@@ -132,8 +132,21 @@ func (w *lowering) namedTypes() {
 		}
 		t := namedType{s.Name, w.names.typ(s.Name), under, w.lib.TypeDoc(s.Name)}
 		w.scalars = append(w.scalars, t)
-		w.types[s.Name] = gotype{expr: t.name, size: size, align: size}
+		w.types[s.Name] = gotype{expr: t.name, size: size, align: size, kind: numberKind(under), signed: strings.HasPrefix(under, "int")}
 	}
+}
+
+// numberKind is the kind of one of Go's own numbers.
+func numberKind(name string) kind {
+	switch name {
+	case "bool":
+		return kindBool
+	case "float32":
+		return kindFloat
+	case "float64":
+		return kindDouble
+	}
+	return kindInt
 }
 
 // codes returns the numbers that the overlay makes types of error codes, as enumerations of the macros that it names.
@@ -553,18 +566,10 @@ func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
 	}
 	if size, goes, ok := symbols.Builtin(name); ok {
 		t := gotype{expr: goes, size: size, align: size}
-		switch goes {
-		case "":
-			if !pointedTo {
-				return t, fmt.Errorf("void by value")
-			}
-		case "bool":
-			t.kind = kindBool
-		case "float32":
-			t.kind = kindFloat
-		case "float64":
-			t.kind = kindDouble
+		if goes == "" && !pointedTo {
+			return t, fmt.Errorf("void by value")
 		}
+		t.kind = numberKind(goes)
 		return t, nil
 	}
 	if w.incomplete[name] && pointedTo {

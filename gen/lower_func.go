@@ -66,9 +66,9 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 			return out, unbindable("returns %s: %w", f.Result, err)
 		}
 		switch out.value.kind {
-		case kindInt, kindBool, kindPointer:
+		case kindInt, kindBool, kindPointer, kindFloat, kindDouble:
 		default:
-			return out, unbindable("returns %s, which is neither an error code, nothing, a string, an integer, a handle nor a pointer", f.Result)
+			return out, unbindable("returns %s, which is neither an error code, nothing, a string, a number, a handle nor a pointer", f.Result)
 		}
 	}
 	words := 0
@@ -85,10 +85,13 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		case p.role == roleValue && p.typ.kind == kindDouble:
 			code = "d"
 		case p.role == roleStruct:
-			if w.hasFloat(p.c.Type) {
-				return out, unbindable("parameter %s: struct with a float by value", p.name)
-			}
-			if !inRegister(p.typ.size) {
+			n, elem, ok := w.floats(p.c.Type)
+			switch {
+			case n > 0 && n <= 4 && ok && p.typ.size == n*elem:
+				code, p.floats = fmt.Sprintf("h%d%s;", n, map[int]string{4: "f", 8: "d"}[elem]), true
+			case w.hasFloat(p.c.Type):
+				return out, unbindable("parameter %s: struct with a float and other members by value", p.name)
+			case !inRegister(p.typ.size):
 				code = fmt.Sprintf("s%d;", p.typ.size)
 			}
 		}
@@ -96,6 +99,12 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		out.sig += code
 		words++
 		out.params = append(out.params, p)
+	}
+	switch {
+	case out.ret == retValue && out.value.kind == kindFloat:
+		out.sig += ">f"
+	case out.ret == retValue && out.value.kind == kindDouble:
+		out.sig += ">d"
 	}
 	out.fast = out.fast && words <= maxFastWords
 	distinct(out.params)
@@ -126,13 +135,46 @@ func (w *lowering) isResult(ct symbols.CType) bool {
 	return ok && n.Kind == "result" && ct.Pointers == 0
 }
 
+// floats counts the floats of a struct that has nothing else, and returns their size. It returns false for any other type.
+func (w *lowering) floats(ctype string) (n, size int, ok bool) {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil || ct.Pointers > 0 {
+		return 0, 0, false
+	}
+	many := 1
+	for _, d := range ct.Dims {
+		many *= d
+	}
+	switch t := w.types[ct.Base]; {
+	case ct.Base == "float" || ct.Base == "double" || t.kind == kindFloat || t.kind == kindDouble:
+		size, _, _ = symbols.Builtin(ct.Base)
+		return many, max(size, t.size), true
+	case t.kind != kindStruct:
+		return 0, 0, false
+	}
+	for _, s := range w.lib.Structs {
+		if w.types[s.Name].expr != w.types[ct.Base].expr || s.Union {
+			continue
+		}
+		for _, f := range s.Fields {
+			k, elem, ok := w.floats(f.Type)
+			if !ok || size != 0 && elem != size {
+				return 0, 0, false
+			}
+			n, size = n+many*k, elem
+		}
+		return n, size, n > 0
+	}
+	return 0, 0, false
+}
+
 // hasFloat reports whether a struct has a float in it at any depth: floats travel in registers of their own.
 func (w *lowering) hasFloat(ctype string) bool {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil || ct.Pointers > 0 {
 		return false
 	}
-	if ct.Base == "float" || ct.Base == "double" {
+	if k := w.types[ct.Base].kind; ct.Base == "float" || ct.Base == "double" || k == kindFloat || k == kindDouble {
 		return true
 	}
 	if lender, name := w.lent(w.types[ct.Base].expr); lender != nil {

@@ -143,11 +143,12 @@ const (
 
 // A param is a C parameter and its role in Go.
 type param struct {
-	c    *symbols.Arg
-	name string // Go name of the argument or result
-	role role
-	typ  gotype // of the argument, of the slice's element, or of the result
-	len  int    // roleCount, roleCountOut: index of the array that it counts; roleSlice, roleText: of its count, or -1
+	c      *symbols.Arg
+	name   string // Go name of the argument or result
+	role   role
+	typ    gotype // of the argument, of the slice's element, or of the result
+	floats bool   // roleStruct: it has nothing but floats
+	len    int    // roleCount, roleCountOut: index of the array that it counts; roleSlice, roleText: of its count, or -1
 }
 
 // A role is what a C parameter is in Go.

@@ -10,21 +10,23 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// The C front end reads more than it understands: it skips attributes in some places, lays structs out as if nothing packed
-// them, and knows no assembler names. So a declaration is taken only if all of its tokens are of kinds that are understood
-// here. A stream has the tokens, as the preprocessor gives them; the front end's tree does not keep all of them.
+// The C front end reads more than it understands: it lays structs out as if nothing packed them, and knows no assembler names.
+// So a declaration is taken only if all of its tokens are of kinds that are understood here. A stream has the tokens, as the
+// preprocessor gives them. The front end does not see attributes at all: it rejects some, and takes none where some may be.
 
 // pragmaWord stands for _Pragma in all headers. In the stream it keeps its place; the front end expands it to nothing.
 const pragmaWord = "_PRAGMA"
 
 // A stream is the preprocessed text of a translation unit, and what its pragmas say of each token.
 type stream struct {
-	raw     []streamItem // as it comes; nil once it is folded
-	tokens  []string
-	states  []*pragmas        // of each token
-	bodies  []*body           // of structs, unions and enumerations, in the order of their opening braces
-	renamed map[string]string // by pragma redefine_extname
-	spans   []span            // external declarations, in order
+	raw     []streamItem        // as it comes; nil once it is folded
+	tokens  []string            // without attributes
+	attrs   map[int][]attribute // in front of each token
+	states  []*pragmas          // of each token
+	bodies  []*body             // of structs, unions and enumerations, in the order of their opening braces
+	renamed map[string]string   // by pragma redefine_extname
+	spans   []span              // external declarations, in order
+	ids     int                 // of attributes
 }
 
 // A streamItem is a token, or a pragma in its place.
@@ -62,7 +64,8 @@ type body struct {
 type attribute struct {
 	name string
 	args []string
-	at   int // token
+	at   int // the token behind it
+	id   int // tells attributes apart
 }
 
 func (s *stream) Write(token []byte) (int, error) {
@@ -86,7 +89,7 @@ func (s *stream) pragma(tokens []cc.Token) error {
 // fold applies the pragmas, those of _Pragma among them, and finds the bodies.
 func (s *stream) fold() {
 	now := &pragmas{}
-	s.renamed = map[string]string{}
+	s.renamed, s.attrs = map[string]string{}, map[int][]attribute{}
 	for i := 0; i < len(s.raw); i++ {
 		x := s.raw[i]
 		if x.token == pragmaWord && i+3 < len(s.raw) && s.raw[i+1].token == "(" && s.raw[i+3].token == ")" {
@@ -101,10 +104,63 @@ func (s *stream) fold() {
 			now = now.after(x.pragma, s.renamed)
 			continue
 		}
+		if isAttribute(x.token) {
+			if end := s.foldAttributes(i); end > i {
+				i = end
+				continue
+			}
+		}
 		s.tokens, s.states = append(s.tokens, x.token), append(s.states, now)
 	}
 	s.raw = nil
 	s.findBodies()
+}
+
+// foldAttributes reads __attribute__ (( ... )) from raw token i on, and returns its last token, or i if it cannot be read. Then
+// the front end cannot read it either.
+func (s *stream) foldAttributes(i int) int {
+	var words []string
+	depth, last := 0, i
+	for j := i + 1; j < len(s.raw) && s.raw[j].pragma == nil; j++ {
+		words = append(words, s.raw[j].token)
+		switch s.raw[j].token {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		}
+		if depth <= 0 {
+			last = j
+			break
+		}
+	}
+	n := len(words) - 2
+	if last == i || n < 2 || words[0] != "(" || words[1] != "(" || words[n] != ")" {
+		return i
+	}
+	at := len(s.tokens)
+	for j := 2; j < n; j++ {
+		a := attribute{name: strings.Trim(words[j], "_"), at: at, id: s.ids}
+		if words[j+1] == "(" {
+			for depth, j = 0, j+1; ; j++ {
+				if words[j] == "(" {
+					depth++
+				} else if words[j] == ")" {
+					depth--
+				}
+				if depth == 0 {
+					break
+				}
+				a.args = append(a.args, words[j])
+			}
+			a.args = a.args[1:]
+		}
+		if a.name != "," && a.name != "" {
+			s.ids++
+			s.attrs[at] = append(s.attrs[at], a)
+		}
+	}
+	return last
 }
 
 var pragmaWords = regexp.MustCompile(`\w+|[^\s\w]`)
@@ -175,34 +231,6 @@ func (s *stream) group(i int) int {
 	return -1
 }
 
-// attributes reads the attributes that begin at token i, and returns the token behind them.
-func (s *stream) attributes(i int) (list []attribute, next int) {
-	for i < len(s.tokens)-1 && s.tokens[i+1] == "(" && (isAttribute(s.tokens[i]) || isAlignas(s.tokens[i])) {
-		end := s.group(i + 1)
-		switch {
-		case end < 0:
-			return list, i
-		case isAlignas(s.tokens[i]):
-			list = append(list, attribute{"aligned", s.tokens[i+2 : end-1], i})
-		case isAttribute(s.tokens[i]) && end-i >= 5 && s.tokens[i+2] == "(":
-			for j := i + 3; j < end-2; j++ {
-				a := attribute{name: strings.Trim(s.tokens[j], "_"), at: j}
-				if s.tokens[j+1] == "(" {
-					k := s.group(j + 1)
-					a.args, j = s.tokens[j+2:k-1], k-1
-				}
-				if a.name != "," && a.name != "" {
-					list = append(list, a)
-				}
-			}
-		default:
-			return list, i
-		}
-		i = end
-	}
-	return list, i
-}
-
 // findBodies finds the bodies of structs, unions and enumerations with their attributes.
 func (s *stream) findBodies() {
 	var stack []int // bodies that are open, -1 for other braces
@@ -212,7 +240,7 @@ func (s *stream) findBodies() {
 		case "struct", "union", "enum":
 			b := &body{kind: t}
 			j := i + 1
-			if b.attrs, j = s.attributes(j); j < len(s.tokens) && isIdentifier(s.tokens[j]) {
+			if b.attrs = slices.Clone(s.attrs[j]); j < len(s.tokens) && isIdentifier(s.tokens[j]) {
 				b.tag = s.tokens[j]
 				j++
 			}
@@ -242,8 +270,7 @@ func (s *stream) findBodies() {
 			if n := stack[len(stack)-1]; n >= 0 {
 				b := s.bodies[n]
 				b.close, b.repacked = i, s.states[i] != s.states[b.open]
-				after, _ := s.attributes(i + 1)
-				b.attrs = append(b.attrs, after...)
+				b.attrs = append(b.attrs, s.attrs[i+1]...)
 			}
 			stack = stack[:len(stack)-1]
 		}
@@ -391,17 +418,18 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	}
 	for i := x.first; i < end; i++ {
 		t := s.tokens[i]
-		list, next := s.attributes(i)
-		switch {
-		case next > i:
-			for _, a := range list {
-				if err := s.acceptAttribute(a); err != nil {
-					return err
-				}
+		for _, a := range s.attrs[i] {
+			if err := s.acceptAttribute(a); err != nil {
+				return err
 			}
-			i = next - 1
-		case isAttribute(t) || isAlignas(t):
+		}
+		switch {
+		case isAttribute(t):
 			return fmt.Errorf("has an attribute that cannot be read")
+		case isAlignas(t):
+			if in := s.bodyAt(i); in == nil || in.kind == "enum" {
+				return fmt.Errorf("has %s where it is not understood", t)
+			}
 		case t == "asm" || t == "__asm" || t == "__asm__":
 			if labels--; labels < 0 {
 				return fmt.Errorf("has %s where it is not understood", t)
@@ -420,13 +448,13 @@ func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil
 	}
-	in := s.bodyAt(a.at)
+	in := s.bodyAt(a.at - 1)
 	if a.name == "packed" || a.name == "aligned" {
 		if in != nil && in.kind != "enum" { // of a member, or of its type
 			return nil
 		}
 		for _, b := range s.bodies {
-			if slices.ContainsFunc(b.attrs, func(x attribute) bool { return x.at == a.at }) && (a.name == "packed" || b.kind != "enum") {
+			if slices.ContainsFunc(b.attrs, func(x attribute) bool { return x.id == a.id }) && (a.name == "packed" || b.kind != "enum") {
 				return nil
 			}
 		}
@@ -443,6 +471,17 @@ func (s *stream) measures(ed *cc.ExternalDeclaration) bool {
 	return ok && slices.ContainsFunc(s.tokens[x.first:x.last], func(t string) bool {
 		return t == "sizeof" || t == "_Alignof" || t == "__alignof" || t == "__alignof__" || t == "->"
 	})
+}
+
+// deprecated reports whether a declaration has that attribute.
+func (s *stream) deprecated(ed *cc.ExternalDeclaration) bool {
+	x, ok := s.spanOf(ed)
+	for i := x.first; ok && i <= x.last; i++ {
+		if slices.ContainsFunc(s.attrs[i], func(a attribute) bool { return a.name == "deprecated" }) {
+			return true
+		}
+	}
+	return false
 }
 
 // names returns what a declaration gives names to.

@@ -146,6 +146,9 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 			if packed || alone || least > 0 || b.pack != 0 && int64(b.pack) < ft.align {
 				return fmt.Errorf("%s: is a bit-field that is packed or aligned, which compilers lay out differently", f.Name())
 			}
+			if f.Type().Kind() == cc.Enum && ft.size != 4 {
+				return fmt.Errorf("%s: is a bit-field of an enumeration of %d bytes, which compilers lay out differently", f.Name(), ft.size)
+			}
 			if f.Type().Kind() == cc.Char {
 				return fmt.Errorf("%s: is a bit-field of type char, which is signed on some machines only", f.Name())
 			}
@@ -268,22 +271,24 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 	return s.ownAttributes(b, first, b.close), nil
 }
 
-// ownAttributes returns the attributes of a range of tokens that are not of a type that is defined in it.
+// ownAttributes returns the attributes of a range of tokens that are not of a type that is defined in it. The token behind the
+// range ends the declaration.
 func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
-	for i := first; i < end; i++ {
-		if s.tokens[i] == "{" {
-			i = s.group(i) - 1
-			continue
-		}
-		found, next := s.attributes(i)
-		for _, a := range found {
+	for i := first; i <= end; i++ {
+		for _, a := range s.attrs[i] {
 			if !slices.ContainsFunc(s.bodies, func(x *body) bool {
-				return x.open > b.open && x.close < b.close && slices.ContainsFunc(x.attrs, func(y attribute) bool { return y.at == a.at })
+				return x.open > b.open && x.close < b.close && slices.ContainsFunc(x.attrs, func(y attribute) bool { return y.id == a.id })
 			}) {
 				list = append(list, a)
 			}
 		}
-		i = max(i, next-1)
+		switch {
+		case i == end:
+		case s.tokens[i] == "{":
+			i = s.group(i) - 1
+		case isAlignas(s.tokens[i]) && s.tokens[i+1] == "(":
+			list = append(list, attribute{name: "aligned", args: s.tokens[i+2 : s.group(i+1)-1], id: -1})
+		}
 	}
 	return list
 }

@@ -302,9 +302,6 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	return &w.out, nil
 }
 
-// enumAttribute matches attributes in front of an enumeration's name, where the C front end takes none. They mean the same behind it.
-var enumAttribute = regexp.MustCompile(`\benum(\s+__attribute__\s*\(\([\w ,]*\)\))(\s*\w*\s*\{[^{}]*\})`)
-
 // harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
 var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
 
@@ -325,9 +322,6 @@ func (o overlayFS) Open(name string) (fs.File, error) {
 	}
 	if bytes.Contains(text, []byte("_Pragma")) {
 		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
-	}
-	if bytes.Contains(text, []byte("enum __attribute__")) {
-		text = enumAttribute.ReplaceAll(text, []byte("enum$2$1"))
 	}
 	if bytes.Contains(text, []byte("[[")) {
 		text = harmlessBrackets.ReplaceAllFunc(text, blanks)

@@ -209,7 +209,7 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		if !ok || !def.Declarator.IsInline() {
 			return
 		}
-		if err := w.function(def.Declarator, ft, "", parseComment(string(cc.NodeTokens(ed)[0].Sep()))); err != nil {
+		if err := w.function(def.Declarator, ft, "", parseComment(string(cc.NodeTokens(ed)[0].Sep())), w.stream.deprecated(ed)); err != nil {
 			w.refuse(ed.Position(), def.Declarator.Name(), err)
 		}
 		return
@@ -241,7 +241,7 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 			if a := il.InitDeclarator.Asm; a != nil {
 				label = strings.Trim(a.Token3.SrcStr(), `"`)
 			}
-			err = w.function(d, ft, label, doc)
+			err = w.function(d, ft, label, doc, w.stream.deprecated(ed))
 		}
 		if err != nil {
 			w.lay.bad[d.Name()] = err
@@ -251,7 +251,7 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 }
 
 // function records a function. The label is the name that it has in the library, or "" if that is its own.
-func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, label string, doc comment) error {
+func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, label string, doc comment, deprecated bool) error {
 	if label == "" {
 		label = d.Name()
 	} else if !isIdentifier(label) {
@@ -271,7 +271,7 @@ func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, label string, d
 	at := d.NameTok().Position()
 	w.out.funcs = append(w.out.funcs, function{doc: doc, where: fmt.Sprintf("%s:%d", at.Filename, at.Line), Function: symbols.Function{
 		Symbol: label, API: d.Name(), Result: result, Params: params,
-		Deprecated: doc.deprecated || isDeprecated(d),
+		Deprecated: doc.deprecated || deprecated,
 	}})
 	return nil
 }
@@ -752,9 +752,4 @@ func integer(v cc.Value) (int64, bool) {
 		return int64(x), true
 	}
 	return 0, false
-}
-
-func isDeprecated(d *cc.Declarator) bool {
-	a := d.Type().Attributes()
-	return a != nil && a.IsAttrSet("deprecated")
 }

@@ -41,6 +41,7 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 	if a == aapcs64 {
 		maxInts = 8
 	}
+	sig, _ = cutResult(sig)
 	for arg := 0; sig != ""; arg++ {
 		p, rest, err := nextParam(sig)
 		if err != nil {
@@ -56,8 +57,36 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 			// One slot a parameter, whatever it is; the caller fills both the integer
 			// and the vector register of each of the first four.
 			m.to, m.index = inStack, uint16(stack)
+			if p.kind == 'h' && (p.size == 4 || p.size == 8) { // the struct itself
+				m.from, m.size = 0, uint8(p.size)
+			}
 			moves = append(moves, m)
 			stack++
+			continue
+		}
+		if p.kind == 'h' {
+			step, fits := 8, p.size <= 16 // amd64: two floats in a register
+			if a == aapcs64 {
+				step, fits = p.elem, true
+			}
+			n := (p.size + step - 1) / step
+			if fits = fits && floats+n <= 8; !fits {
+				step, n = 8, p.words()
+				if a == aapcs64 {
+					floats = 8 // AAPCS64 6.8.2 C.3: nothing comes back to a register
+				}
+			}
+			for w := range n {
+				m.from, m.size = int16(w*step), uint8(min(step, p.size-w*step))
+				if fits {
+					m.to, m.index = inFloat, uint16(floats)
+					floats++
+				} else {
+					m.to, m.index = inStack, uint16(stack)
+					stack++
+				}
+				moves = append(moves, m)
+			}
 			continue
 		}
 		if p.kind == 'f' || p.kind == 'd' {

@@ -147,6 +147,9 @@ func TestSigErrors(t *testing.T) {
 		"s12w":                   `signature "s12w": want s<size>;`,
 		"s8;":                    `signature "s8;": a struct of 8 bytes is not an s`,
 		"s0;":                    `signature "s0;": a struct of 0 bytes is not an s`,
+		"h5f;":                   `signature "h5f;": want h<1 to 4>f; or h<1 to 4>d;`,
+		"wh2w;":                  `signature "h2w;": want h<1 to 4>f; or h<1 to 4>d;`,
+		"w>w":                    `signature ">w": unknown code '>'`,
 		"s4097;":                 `signature "s4097;": struct larger than 4096 bytes`,
 		"s99999999999999999999;": `signature "s99999999999999999999;": struct larger than 4096 bytes`,
 		strings.Repeat("w", 65):  "signature of 65 parameters, more than 64",
@@ -163,7 +166,7 @@ func TestSigErrors(t *testing.T) {
 // FuzzSig checks that signatures never make the parser or the arrangement panic, that
 // the two agree on what is one, and that no two words get the same place.
 func FuzzSig(f *testing.F) {
-	for _, s := range []string{"", "w", "wws128;w", "ws12;s12;www", "fwds12;f", "s", "s8;", "x", "s4096;s4096;"} {
+	for _, s := range []string{"", "w", "wws128;w", "ws12;s12;www", "fwds12;f", "s", "s8;", "x", "s4096;s4096;", "h2f;>d", "wh4d;h3f;fffffh2d;h1f;w>f", "h5f;", "h2w;"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, sig string) {

@@ -99,7 +99,9 @@ type Symbol struct {
 	// Sig has one code for each C parameter: w is an integer or pointer of up to 8
 	// bytes, f a float, d a double, and s<size>; a struct passed by value that has no
 	// float in it, whose size is not 1, 2, 4 or 8 (one of these sizes is a w) and
-	// whose alignment is at most 8.
+	// whose alignment is at most 8. h<n>f; and h<n>d; are structs of one to four floats
+	// or doubles and nothing else, passed by value. Of these the argument is the address.
+	// A result that is a float or a double stands behind it all: >f or >d.
 	Sig string
 
 	// Misfits are versions in which the function takes something else than what Sig

@@ -298,13 +298,14 @@ func checkArgs(sig string, args []uintptr) error {
 	if len(sig) == len(args) && onlyWords(sig) {
 		return nil
 	}
-	rest, n := sig, 0
+	n := 0
+	rest, _ := cutResult(sig)
 	for ; rest != ""; n++ {
 		p, r, err := nextParam(rest)
 		if err != nil {
 			return err
 		}
-		if p.kind == 's' && n < len(args) && args[n] == 0 {
+		if (p.kind == 's' || p.kind == 'h') && n < len(args) && args[n] == 0 {
 			return fmt.Errorf("argument %d, a struct by value, is a nil pointer", n)
 		}
 		rest = r

@@ -137,8 +137,11 @@ func callSlow(fn uintptr, sig string, args []uintptr) (uintptr, error) {
 	}
 	// The runtime fills the vector registers from the first four words as well, which
 	// is where a float among them is expected.
-	r, _, _ := syscall.SyscallN(fn, words...)
+	r, float, _ := syscall.SyscallN(fn, words...)
 	runtime.KeepAlive(args)
+	if _, result := cutResult(sig); result != 0 {
+		r = float
+	}
 	return r, nil
 }
 

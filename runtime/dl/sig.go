@@ -14,13 +14,14 @@ const maxParams = 64
 
 // A param is one parameter of a signature.
 type param struct {
-	kind byte // 'w', 'f', 'd' or 's'
-	size int  // of an 's', in bytes
+	kind byte // 'w', 'f', 'd', 's' or 'h'
+	size int  // of an 's' or an 'h', in bytes
+	elem int  // size of the floats of an 'h'
 }
 
 // words returns how many 8-byte words p fills when it is passed by value.
 func (p param) words() int {
-	if p.kind == 's' {
+	if p.kind == 's' || p.kind == 'h' {
 		return (p.size + 7) / 8
 	}
 	return 1
@@ -46,13 +47,28 @@ func nextParam(sig string) (p param, rest string, err error) {
 			return param{}, "", fmt.Errorf("signature %q: a struct of %d bytes is not an s", sig, n)
 		}
 		return param{kind: 's', size: n}, sig[i+1:], nil
+	case 'h':
+		if len(sig) < 4 || sig[1] < '1' || sig[1] > '4' || sig[2] != 'f' && sig[2] != 'd' || sig[3] != ';' {
+			return param{}, "", fmt.Errorf("signature %q: want h<1 to 4>f; or h<1 to 4>d;", sig)
+		}
+		elem := map[byte]int{'f': 4, 'd': 8}[sig[2]]
+		return param{kind: 'h', size: int(sig[1]-'0') * elem, elem: elem}, sig[4:], nil
 	}
 	return param{}, "", fmt.Errorf("signature %q: unknown code %q", sig, sig[0])
+}
+
+// cutResult parts a signature from the code of its result, 'f' or 'd', or 0 if it is neither.
+func cutResult(sig string) (params string, result byte) {
+	if n := len(sig) - 2; n >= 0 && sig[n] == '>' && (sig[n+1] == 'f' || sig[n+1] == 'd') {
+		return sig[:n], sig[n+1]
+	}
+	return sig, 0
 }
 
 // countParams returns the number of parameters in sig.
 func countParams(sig string) (int, error) {
 	n := 0
+	sig, _ = cutResult(sig)
 	for sig != "" {
 		_, rest, err := nextParam(sig)
 		if err != nil {

@@ -58,6 +58,9 @@ func callSlow(fn uintptr, sig string, args []uintptr) (uintptr, error) {
 		f[at+int(m.index)] = m.value(args)
 	}
 	callAny(unsafe.Pointer(&f[0]))
+	if _, result := cutResult(sig); result != 0 {
+		return f[frameFloats], nil
+	}
 	return f[frameRet], nil
 }
 

@@ -134,6 +134,7 @@ test:
 	POPQ DI
 	POPQ DI
 	MOVQ AX, 8(DI)
+	MOVSD X0, 96(DI)     // a result that is a float
 	POPQ BP
 	RET
 

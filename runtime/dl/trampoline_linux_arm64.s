@@ -121,6 +121,7 @@ loaded:
 	MOVD  R29, RSP
 	MOVD  16(RSP), R1
 	MOVD  R0, 8(R1)
+	FMOVD F0, 96(R1)     // a result that is a float
 	MOVD  8(RSP), R30
 	MOVD.P 32(RSP), R29
 	RET

@@ -587,6 +587,9 @@ func returned(t reflect.Type, code uint32, arena uintptr) reflect.Value {
 	switch t.Kind() {
 	case reflect.Bool:
 		word = 1
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat(float64(code))
+		return v
 	case reflect.Pointer, reflect.UnsafePointer:
 		word = uint64(arena) + uint64(code)
 	}
