@@ -15,9 +15,9 @@ TAGS      := puregpu_syscalln nogpu
 # What of the tag puregpu_static is another than without it.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(compile|gpu|internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
+UNTAGGED  := puregpu/(runtime/(compile|gpu|internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
+SERIAL    := puregpu/(runtime/internal/(points|work)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
 
 # How long the tests of one package may take. Go's default of ten minutes is too short for the largest
 # ones on a busy machine. A test that hangs still ends.
