@@ -334,7 +334,7 @@ func (w *lowering) structures() {
 		if p, ok := plain[s.Name]; ok {
 			name = w.names.typ(p)
 		}
-		w.types[s.Name] = gotype{expr: name, size: s.Size, align: s.Align, kind: kindStruct}
+		w.types[s.Name] = gotype{expr: name, size: s.Size, align: w.goAlign(s.Name), kind: kindStruct}
 	}
 	for range 4 { // aliases of aliases of structs
 		for _, a := range w.lib.Aliases {
@@ -365,6 +365,35 @@ func (w *lowering) structures() {
 	for i := range w.structs { // a struct holds pointers if a member does, whatever the order of declaration
 		w.types[w.structs[i].cname] = w.holdsPointers(w.types[w.structs[i].cname], w.structs[i])
 	}
+}
+
+// goAlign returns the alignment that Go gives a type: that of its members, whatever C aligns it to.
+func (w *lowering) goAlign(ctype string) int {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil || ct.Pointers > 0 {
+		return 8
+	}
+	if size, _, ok := symbols.Builtin(ct.Base); ok {
+		return max(1, size)
+	}
+	for _, s := range w.lib.Structs {
+		if s.Name == ct.Base {
+			align := 1
+			for _, f := range s.Fields {
+				align = max(align, w.goAlign(f.Type))
+			}
+			return align
+		}
+	}
+	for _, a := range w.lib.Aliases {
+		if a.Name == ct.Base {
+			return w.goAlign(a.Type)
+		}
+	}
+	if t, ok := w.types[ct.Base]; ok {
+		return t.align
+	}
+	return 8
 }
 
 func (w *lowering) holdsPointers(t gotype, s structure) gotype {

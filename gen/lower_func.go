@@ -86,6 +86,9 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 			code = "d"
 		case p.role == roleStruct:
 			n, elem, ok := w.floats(p.c.Type)
+			if err := w.byValue(p.c.Type); err != nil {
+				return out, unbindable("parameter %s: %w", p.name, err)
+			}
 			switch {
 			case n > 0 && n <= 4 && ok && p.typ.size == n*elem:
 				code, p.floats = fmt.Sprintf("h%d%s;", n, map[int]string{4: "f", 8: "d"}[elem]), true
@@ -133,6 +136,54 @@ func (f *function) nameResult() {
 func (w *lowering) isResult(ct symbols.CType) bool {
 	n, ok := w.lib.TypeNote(ct.Base)
 	return ok && n.Kind == "result" && ct.Pointers == 0
+}
+
+// byValue returns an error for a struct that C passes by value in a way of its own: one that is aligned to more than 8 bytes, or
+// that has 8 bytes of padding, which are not passed.
+func (w *lowering) byValue(ctype string) error {
+	s := w.structOf(ctype)
+	if s == nil {
+		return nil
+	}
+	if s.Align > 8 {
+		return fmt.Errorf("struct by value that is aligned to %d bytes", s.Align)
+	}
+	used := make([]bool, (s.Size+7)/8)
+	var mark func(s *symbols.Struct, at int)
+	mark = func(s *symbols.Struct, at int) {
+		for _, f := range s.Fields {
+			if inner := w.structOf(f.Type); inner != nil {
+				mark(inner, at+f.Offset)
+				continue
+			}
+			first, end := at+f.Offset, at+f.Offset+f.Size
+			if f.Bits > 0 {
+				first, end = first+f.BitOffset/8, first+(f.BitOffset+f.Bits+7)/8
+			}
+			for i := first / 8; i < (end+7)/8 && i < len(used); i++ {
+				used[i] = true
+			}
+		}
+	}
+	mark(s, 0)
+	if s.Size <= 16 && slices.Contains(used, false) {
+		return fmt.Errorf("struct by value that has 8 bytes of padding")
+	}
+	return nil
+}
+
+// structOf returns the struct that a type is by value, or nil.
+func (w *lowering) structOf(ctype string) *symbols.Struct {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil || ct.Pointers > 0 || len(ct.Dims) > 0 || w.types[ct.Base].kind != kindStruct {
+		return nil
+	}
+	for i := range w.lib.Structs {
+		if s := &w.lib.Structs[i]; s.Name == ct.Base || w.types[s.Name].expr == w.types[ct.Base].expr {
+			return s
+		}
+	}
+	return nil
 }
 
 // floats counts the floats of a struct that has nothing else, and returns their size. It returns false for any other type.

@@ -143,7 +143,7 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 		}
 		m := member{Field: f, size: ft.size, natural: ft.natural}
 		if f.IsBitfield() {
-			if packed || alone || least > 0 || b.pack != 0 && int64(b.pack) < ft.align {
+			if packed || alone || least > 0 || b.pack != 0 { // gcc packs them even by pack(8)
 				return fmt.Errorf("%s: is a bit-field that is packed or aligned, which compilers lay out differently", f.Name())
 			}
 			if f.Type().Kind() == cc.Enum && ft.size != 4 {
@@ -304,7 +304,10 @@ func layoutAttributes(list []attribute) (packed bool, aligned int64, err error) 
 			if err != nil || n <= 0 || n&(n-1) != 0 || n > 4096 {
 				return packed, aligned, fmt.Errorf("has the alignment %s, which is not understood", a.args[0])
 			}
-			aligned = max(aligned, n)
+			if aligned > 0 && aligned != n {
+				return packed, aligned, fmt.Errorf("has two alignments, of which compilers take another one")
+			}
+			aligned = n
 		case a.name == "packed" || a.name == "aligned":
 			return packed, aligned, fmt.Errorf("has an attribute %s that is not understood", a.name)
 		}
