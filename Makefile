@@ -100,6 +100,7 @@ soak: ## submit a million random operations to simulated GPUs, under the race de
 faults: ## put each mended fault back, and see that a test catches it (needs gcc); docs/faults.md lists them
 	@echo "on two cores that have nothing else to do this takes about half an hour"
 	$(GO) run ./tools/faults
+	$(GO) run ./tools/faults -dir internal/headerfuzz/testdata/faults
 
 .PHONY: shape
 shape: ## print figures of the core's packages: lines, fields of structs, complexity of functions, mutexes that do not say what they protect

@@ -50,9 +50,9 @@ func (f foreign) after(lines ...string) foreign { f.prelude = lines; return f }
 
 // foreigns are the libraries: those that people ask for, and then some that nobody chose for the purpose.
 var foreigns = []foreign{
-	cudaLibrary("cuFFT", 95, "cufft.h", "cuComplex.h"), cudaLibrary("cuRAND", 95, "curand.h"),
-	cudaLibrary("cuSOLVER", 95, "cusolverDn.h", "cusolver_common.h", "cublas_api.h", "cublas_v2.h", "cuComplex.h"), cudaLibrary("nvJPEG", 0, "nvjpeg.h"),
-	cudaLibrary("NPP", 0, "npp.h", "npp*.h"), cudaLibrary("cuSPARSE", 0, "cusparse.h", "cuComplex.h"), cudaLibrary("nvFatbin", 0, "nvFatbin.h"),
+	cudaLibrary("cuFFT", 95, "cufft.h", "cuComplex.h", "vector_types.h"), cudaLibrary("cuRAND", 95, "curand.h"),
+	cudaLibrary("cuSOLVER", 95, "cusolverDn.h", "cusolver_common.h", "cublas_api.h", "cublas_v2.h", "cuComplex.h", "vector_types.h"), cudaLibrary("nvJPEG", 0, "nvjpeg.h"),
+	cudaLibrary("NPP", 0, "npp.h", "npp*.h"), cudaLibrary("cuSPARSE", 0, "cusparse.h", "cuComplex.h", "vector_types.h"), cudaLibrary("nvFatbin", 0, "nvFatbin.h"),
 	cudaLibrary("NVTX 3", 0, "nvtx3/nvToolsExt.h", "nvtx3/nvtxDetail/*.h"),
 	{name: "cuFile", unit: "bind-cufile", include: []string{"cufile.h"}, uses: []string{"cuda"}},
 	debian("HSA", "hsa/hsa.h hsa/hsa_ext_amd.h").atLeast(95), debian("Level Zero", "level_zero/ze_api.h"), debian("Vulkan", "vulkan/vulkan_core.h", "vulkan/vk_platform.h", "vk_video/*.h"),
@@ -72,6 +72,7 @@ var foreigns = []foreign{
 // A binding is what became of a library's headers.
 type binding struct {
 	bound, refused, unsettled int // functions
+	inline                    int // functions that the headers define
 	others                    int // other declarations that are refused
 	facts                     int
 	wrong                     []string
@@ -153,9 +154,13 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 		declared[fn.Symbol] = true
 	}
 	for _, r := range slices.Concat([]symbols.Refusal(refused), more) {
-		if function(r, dirs) {
+		switch {
+		case strings.Contains(r.Reason, "is defined in the header"):
+			b.inline++
+			continue
+		case function(r, dirs):
 			b.refused++
-		} else {
+		default:
 			b.others++
 		}
 		b.reasons[kindOf(r.Reason)]++
@@ -216,8 +221,8 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 	}
 	var errs []error
 	tab := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
-	fmt.Fprintln(tab, "| library\t| functions bound\t| refused\t| other refusals\t| to settle\t| facts\t| disagree\t| most frequent reason\t|")
-	fmt.Fprintln(tab, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
+	fmt.Fprintln(tab, "| library\t| functions bound\t| refused\t| defined inline\t| other refusals\t| to settle\t| facts\t| disagree\t| most frequent reason\t|")
+	fmt.Fprintln(tab, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
 	var details strings.Builder
 	tried := 0
 	for _, f := range foreigns {
@@ -233,7 +238,7 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 		b, err := f.bind(ctx, cc, dirs)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %.1500w", f.name, err))
-			fmt.Fprintf(tab, "| %s\t| \t| all\t| \t| \t| \t| \t| %.80s\t|\n", f.name, firstLine(err))
+			fmt.Fprintf(tab, "| %s\t| \t| all\t| \t| \t| \t| \t| \t| %.80s\t|\n", f.name, firstLine(err))
 			continue
 		}
 		reasons := []string{}
@@ -245,7 +250,7 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 		if len(reasons) > 0 {
 			most = fmt.Sprintf("%d: %s", b.reasons[reasons[0]], reasons[0])
 		}
-		fmt.Fprintf(tab, "| %s\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %s\t|\n", f.name, b.bound, b.refused, b.others, b.unsettled, b.facts, len(b.wrong), most)
+		fmt.Fprintf(tab, "| %s\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %s\t|\n", f.name, b.bound, b.refused, b.inline, b.others, b.unsettled, b.facts, len(b.wrong), most)
 		if n := b.bound + b.refused; n > 0 && b.bound*100 < f.least*n {
 			errs = append(errs, fmt.Errorf("%s: %d of %d functions are bound, and not %d %%", f.name, b.bound, n, f.least))
 		}
