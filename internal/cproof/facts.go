@@ -265,8 +265,8 @@ func (w *writer) variants(ctype string, most int) []string {
 	if ct.Const {
 		bases = []string{"const " + base}
 	}
-	if ct.Const && w.handles[ct.Base] != nil { // where its typedef is a pointer, const in front is the pointer's own
-		bases = append(bases, base)
+	if w.handles[ct.Base] != nil { // const, in front or by a typedef, is the pointer's own or that of what nobody sees
+		bases = []string{base, "const " + base}
 	}
 	inner := max(0, ct.Pointers-1)
 	if h := w.handles[ct.Base]; h != nil && ct.Pointers > 0 {
