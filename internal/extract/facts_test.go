@@ -27,6 +27,25 @@ func TestVersionNodesOfWhatIsNoLibrary(t *testing.T) {
 	}
 }
 
+func TestExportsOfWhatIsNoLibrary(t *testing.T) {
+	_, err := Exports(strings.NewReader(strings.Repeat("#!/bin/sh\n", 20)))
+	if _, ok := errors.AsType[*elf.FormatError](err); !ok {
+		t.Errorf("a script gives %v, want a format error", err)
+	}
+}
+
+// TestManyIsNoOutput checks that a comment that speaks of an array makes no output of one element.
+func TestManyIsNoOutput(t *testing.T) {
+	c := parseComment("/** \\param[out] one the count\n * \\param[out] many array of counts\n * \\param[out] device the sum, in device memory\n */")
+	params := []symbols.Param{{Name: "one", Type: "int *"}, {Name: "many", Type: "int *"}, {Name: "device", Type: "float *"}, {Name: "silent", Type: "int *"}}
+	applyFacts(params, c)
+	for i, guess := range []bool{false, true, true, true} {
+		if params[i].Guess != guess {
+			t.Errorf("%+v: guess is not %v", params[i], guess)
+		}
+	}
+}
+
 func FuzzComment(f *testing.F) {
 	f.Add("/** \\param out - Returned handle */")
 	f.Add("/*! @param[in,out] n the count (in bytes)\n */\n")

@@ -159,7 +159,7 @@ var systemHeaders = map[string]string{
 	"sched.h":       posix,
 	"fcntl.h":       posix,
 	"unistd.h":      posix,
-	"linux/types.h": stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef uint64_t __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef int64_t __s64;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
+	"linux/types.h": stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef unsigned long long __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef long long __s64;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
 	"netinet/in.h":  posix + sockets,
 	"sys/cdefs.h":   cdefs,
 	"sys/socket.h":  posix + sockets,

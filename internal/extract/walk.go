@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"modernc.org/cc/v4"
-	"modernc.org/token"
 
 	"github.com/puregpu/puregpu/symbols"
 )
@@ -141,8 +140,7 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 			continue
 		}
 		if def := ed.FunctionDefinition; def != nil && !w.inline {
-			at := ed.Position()
-			w.out.inlined = append(w.out.inlined, refusal{def.Declarator.Name(), fmt.Sprintf("%s:%d", at.Filename, at.Line), errInline})
+			w.out.inlined = append(w.out.inlined, refusal{def.Declarator.Name(), lineOf(ed.Position()), errInline})
 		}
 		defines := ed.FunctionDefinition != nil && w.inline
 		if !defines && (ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil) {
@@ -152,11 +150,18 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 	}
 }
 
-func (w *walker) refuse(at token.Position, name string, err error) {
+// refuse notes what is not taken, and where it stands: the position of a token or a declaration.
+func (w *walker) refuse(at fmt.Stringer, name string, err error) {
 	if slices.ContainsFunc(w.out.refused, func(r refusal) bool { return r.name == name }) {
 		return
 	}
-	w.out.refused = append(w.out.refused, refusal{name, fmt.Sprintf("%s:%d", at.Filename, at.Line), err})
+	w.out.refused = append(w.out.refused, refusal{name, lineOf(at), err})
+}
+
+// lineOf writes a position without its column.
+func lineOf(at fmt.Stringer) string {
+	text := at.String()
+	return text[:max(0, strings.LastIndexByte(text, ':'))]
 }
 
 // nameTags finds the name that a struct, a union or an enumeration goes by: its first typedef, else the tag itself.
@@ -201,7 +206,7 @@ func (w *walker) bodyOf(t cc.Type) *body {
 func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 	if x, ok := w.stream.spanOf(ed); ok {
 		for _, name := range w.stream.names(x, ed) {
-			w.out.where[name] = fmt.Sprintf("%s:%d", ed.Position().Filename, ed.Position().Line)
+			w.out.where[name] = lineOf(ed.Position())
 		}
 	}
 	if def := ed.FunctionDefinition; def != nil {
@@ -268,8 +273,7 @@ func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, label string, d
 	if err != nil {
 		return err
 	}
-	at := d.NameTok().Position()
-	w.out.funcs = append(w.out.funcs, function{doc: doc, where: fmt.Sprintf("%s:%d", at.Filename, at.Line), Function: symbols.Function{
+	w.out.funcs = append(w.out.funcs, function{doc: doc, where: lineOf(d.NameTok().Position()), Function: symbols.Function{
 		Symbol: label, API: d.Name(), Result: result, Params: params,
 		Deprecated: doc.deprecated || deprecated,
 	}})

@@ -111,6 +111,18 @@ func TestArrange(t *testing.T) {
 			"f0=0 f1=1 f2=2 f3=3 f4=4 f5=5 f6=6 f7=7 s0=8 s1=9 i0=10",
 			eightStack + " s8=8 s9=9 s10=10",
 		},
+		{
+			"structs of floats", "h2f;h2d;h3f;h4d;f",
+			"f0=0[0:8] f1=1[0:8] f2=1[8:16] f3=2[0:8] f4=2[8:12] " + words(0, 4, 3, "s%d=%d[%d:%d]") + " f5=4",
+			"f0=0[0:4] f1=0[4:8] f2=1[0:8] f3=1[8:16] f4=2[0:4] f5=2[4:8] f6=2[8:12] " + words(0, 4, 3, "s%d=%d[%d:%d]") + " s4=4",
+			"s0=0[0:8] s1=1 s2=2 s3=3 s4=4",
+		},
+		{
+			"structs of floats, one register left", "dddddddh2d;h2f;d>d",
+			"f0=0 f1=1 f2=2 f3=3 f4=4 f5=5 f6=6 s0=7[0:8] s1=7[8:16] f7=8[0:8] s2=9",
+			"f0=0 f1=1 f2=2 f3=3 f4=4 f5=5 f6=6 s0=7[0:8] s1=7[8:16] s2=8[0:8] s3=9",
+			eightStack + " s8=8[0:8] s9=9",
+		},
 	} {
 		for a, want := range map[abi]string{sysv64: c.sysv, aapcs64: c.aapcs, win64: c.win} {
 			moves, err := arrange(a, c.sig, nil)

@@ -289,6 +289,15 @@ func TestOdd(t *testing.T) {
 	sources, golden := split(a, "want")
 	u := newUser(t, "example.com/odd", sources)
 	notes := u.command("", "generate", "./...")
+	for file, want := range map[string]string{
+		"zfuncs.go":   "Params(handleArg int32, handle int32, text string, textCArg int32, names *Names) (err error)",
+		"zsymbols.go": `Name: "oddUse_v2"`,
+		"ztypes.go":   "type Anon uintptr",
+	} {
+		if text := u.files()[file]; !strings.Contains(text, want) || file == "zfuncs.go" && !strings.Contains(text, "Old(count int32)") {
+			t.Errorf("%s has no %s", file, want)
+		}
+	}
 	u.command("", "vet", "./...")
 	compiler := os.Getenv("PUREGPU_TEST_CC")
 	if compiler == "" {
@@ -299,6 +308,11 @@ func TestOdd(t *testing.T) {
 	}
 	if out := u.command("", "test", "-v", "-run", "ABI", "."); !strings.Contains(out, "functions proven") {
 		t.Errorf("the ABI test says\n%s", out)
+	}
+	if !testing.Short() {
+		u.command("", "test", "-tags", "puregpu_syscalln", "-run", "ABI", ".")
+		u.command("GOOS=linux GOARCH=arm64", "vet", "./...")
+		u.command("GOOS=windows GOARCH=amd64", "vet", "./...")
 	}
 	source, err := os.ReadFile(filepath.Join(u.dir, "include", "odd.h"))
 	if err != nil {
