@@ -198,7 +198,7 @@ func function(r symbols.Refusal, dirs []string) bool {
 }
 
 // bindAll binds libraries whose headers Debian has, and prints a line of a table for each.
-func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []string, verbose bool) error {
+func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []string, verbose, write bool) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -226,7 +226,8 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 	tab := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
 	fmt.Fprintln(tab, "| library\t| functions bound\t| refused\t| defined inline\t| other refusals\t| to settle\t| facts\t| disagree\t| most frequent reason\t|")
 	fmt.Fprintln(tab, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
-	var details strings.Builder
+	var details, guide strings.Builder
+	guide.WriteString("\n| library | functions bound | refused | defined in the header | pointers to settle | facts that a compiler agrees with | disagree |\n|---|---|---|---|---|---|---|\n")
 	tried := 0
 	for _, f := range foreigns {
 		root := roots[f.unit]
@@ -256,6 +257,7 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 			most = fmt.Sprintf("%d: %s", b.reasons[reasons[0]], reasons[0])
 		}
 		fmt.Fprintf(tab, "| %s\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %s\t|\n", f.name, b.bound, b.refused, b.inline, b.others, b.unsettled, b.facts, len(b.wrong), most)
+		fmt.Fprintf(&guide, "| %s | %d | %d | %d | %d | %d | %d |\n", f.name, b.bound, b.refused, b.inline, b.unsettled, b.facts, len(b.wrong))
 		if n := b.bound + b.refused; n > 0 && b.bound*100 < f.least*n {
 			errs = append(errs, fmt.Errorf("%s: %d of %d functions are bound, and not %d %%", f.name, b.bound, n, f.least))
 		}
@@ -276,7 +278,30 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 	if tried == 0 {
 		errs = append(errs, errors.New("no headers could be had"))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || !write {
+		return err
+	}
+	return writeGuide(guide.String())
+}
+
+const (
+	guidePage  = "docs/guide/bindgen.md"
+	guideBegin = "<!-- what make bind-headers WRITE=1 has written -->\n"
+	guideEnd   = "\n<!-- until here -->\n"
+)
+
+// writeGuide puts the table into the guide.
+func writeGuide(table string) error {
+	page, err := os.ReadFile(guidePage)
+	if err != nil {
+		return err
+	}
+	before, rest, begun := strings.Cut(string(page), guideBegin)
+	_, after, ended := strings.Cut(rest, guideEnd)
+	if !begun || !ended {
+		return fmt.Errorf("%s has no place for the table", guidePage)
+	}
+	return os.WriteFile(guidePage, []byte(before+guideBegin+table+guideEnd+after), 0o644)
 }
 
 func firstLine(err error) string {

@@ -21,7 +21,7 @@
 //
 // With -bind it reads the headers of libraries that are not the project's own, as bindgen does, and has a C compiler compare all that bindgen would bind with what
 // it makes of the headers. It prints how many functions are bound, how many declarations are refused and for which reason most of them, and how many facts
-// are otherwise to the compiler, of which there must be none. Names choose libraries.
+// are otherwise to the compiler, of which there must be none. Names choose libraries. With -write it puts the table into docs/guide/bindgen.md, if nothing is wrong.
 //
 //	go run ./tools/reallibs -bind [-v] [NAME...]
 //
@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		return json.NewEncoder(w).Encode(f)
 	}
 	if *bind {
-		return bindAll(ctx, fetching, w, *dir, flags.Args(), *verbose)
+		return bindAll(ctx, fetching, w, *dir, flags.Args(), *verbose, *write)
 	}
 	known := units
 	if *headers {
