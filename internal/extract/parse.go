@@ -178,6 +178,7 @@ typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned i
 typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t; typedef uint64_t u_int64_t;
 struct timespec; struct timeval; struct sched_param;
 typedef struct pthread_mutex pthread_mutex_t; typedef struct pthread_cond pthread_cond_t; typedef struct pthread_attr pthread_attr_t;
+typedef int pthread_once_t; typedef unsigned int pthread_key_t;
 typedef struct pthread_rwlock pthread_rwlock_t; typedef struct pthread_spinlock pthread_spinlock_t;
 `
 
@@ -232,10 +233,17 @@ type function struct {
 // parse reads a header. It leaves out what the C front end cannot read.
 func parse(s source) (*header, error) {
 	var r recovery
+	var first error
 	for {
 		h, err := parseOnce(s, &r)
-		if err == nil || !r.next(s.all(&r), err) {
-			return h, inFolder(s.files, err)
+		if err == nil {
+			return h, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if !r.next(s.all(&r), err) {
+			return nil, inFolder(s.files, first)
 		}
 	}
 }

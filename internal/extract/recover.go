@@ -52,7 +52,7 @@ func (r *recovery) next(files fs.FS, failure error) bool {
 
 func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string) {
 	old := text[d.first:d.end]
-	code := comments.ReplaceAllFunc(old, blanks)
+	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
 	list := identifiers.FindAllString(string(code), -1)
 	isTypedef, isStruct := slices.Contains(list, "typedef"), false
 	name, isFunction := "", false
@@ -74,7 +74,8 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	if r.structs == nil {
 		r.files, r.structs = map[string][]byte{}, map[string]bool{}
 	}
-	at := 1 + bytes.Count(text[:d.first], []byte("\n")) + bytes.Count(code[:len(code)-len(bytes.TrimLeft(code, " \t\r\n"))], []byte("\n"))
+	begin := len(code) - len(bytes.TrimLeft(code, " \t\r\n")) // behind lines of the preprocessor
+	at := 1 + bytes.Count(text[:d.first+begin], []byte("\n"))
 	r.refused = append(r.refused, refusal{name, fmt.Sprintf("%s:%d", file, at), fmt.Errorf("cannot be read: %s", reason)})
 	r.structs[name] = isStruct
 	stand := ""
@@ -83,7 +84,8 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	} else if isStruct && !isFunction {
 		stand = string(tagged.FindSubmatch(code)[1]) + " " + name + ";"
 	}
-	r.files[file] = slices.Concat(text[:d.first], []byte(stand), blanks(old), text[d.end:])
+	rest := withoutCode(comments.ReplaceAllFunc(old, blanks))
+	r.files[file] = slices.Concat(text[:d.first], rest[:begin], []byte(stand), rest[begin:], text[d.end:])
 }
 
 // apply marks the names as refused.
@@ -99,14 +101,26 @@ var (
 	tagged      = regexp.MustCompile(`\b(struct|union|enum)\b(?:\s*__attribute__\s*\(\(.*?\)\))?\s+(\w+)\s*[:{]`)
 )
 
+var directiveLines = regexp.MustCompile(`(?m)^[ \t]*#(?:[^\n\\]|\\\r?\n|\\.)*`)
+
+// withoutCode returns a text with blanks for all but the lines of the preprocessor.
+func withoutCode(text []byte) []byte {
+	out := blanks(text)
+	for _, at := range directiveLines.FindAllIndex(text, -1) {
+		copy(out[at[0]:at[1]], text[at[0]:at[1]])
+	}
+	return out
+}
+
 // blanks returns the line ends of a text, and blanks for the rest.
 func blanks(text []byte) []byte {
-	return bytes.Map(func(r rune) rune {
-		if r == '\n' {
-			return r
+	out := bytes.Repeat([]byte(" "), len(text))
+	for i, c := range text {
+		if c == '\n' {
+			out[i] = c
 		}
-		return ' '
-	}, text)
+	}
+	return out
 }
 
 type textRange struct{ first, end int }

@@ -443,6 +443,9 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 			return nil
 		}
 		base := arithmetic(t)
+		if base == "void" {
+			return nil // another name for void, which is written out
+		}
 		if base == "" {
 			return fmt.Errorf("cannot record a typedef of %s", t)
 		}
@@ -577,6 +580,9 @@ func (w *walker) spell(t cc.Type) string {
 	if td := t.Typedef(); td != nil {
 		if _, system := systemHeaders[td.Position().Filename]; system && !cTypes[td.Name()] && arithmetic(t) != "" {
 			return qualifier + arithmetic(t) // such as ssize_t
+		}
+		if t.Kind() == cc.Void {
+			return qualifier + "void"
 		}
 		return qualifier + td.Name()
 	}
