@@ -100,6 +100,9 @@ func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if err != nil && strings.Contains(said, "No space left on device") {
+			return nil, fmt.Errorf("%s: %w\n%s", p.cc.Name, err, firstLines(said, 3))
+		}
 		bad := map[int]string{}
 		for _, m := range factError.FindAllStringSubmatch(said, -1) {
 			n, _ := strconv.Atoi(m[1])

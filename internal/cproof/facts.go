@@ -528,7 +528,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 			return
 		}
 	}
-	lists := []string{""}
+	lists, strict := []string{""}, true
 	for _, p := range f.Params {
 		var next []string
 		for _, v := range w.variants(p.Type, 8) {
@@ -540,13 +540,12 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 			}
 		}
 		if lists = next; len(lists) > maxVariants {
-			lists = lists[:maxVariants]
+			lists, strict = lists[:maxVariants], false // too many ways in which const may stand
 		}
 	}
 	if len(f.Params) == 0 {
 		lists = []string{"void"}
 	}
-	strict := true
 	for _, ctype := range append([]string{f.Result}, types(f.Params)...) {
 		if ct, err := symbols.ParseType(ctype); err == nil && strings.Contains(ct.Base, ".") {
 			strict = false // a function type that stands in place, of whose parameters a table has not every const
