@@ -15,9 +15,9 @@ TAGS      := puregpu_syscalln nogpu
 # What of the tag puregpu_static is another than without it.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(compile|gpu|internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
+UNTAGGED  := puregpu/(runtime/(compile|gpu|internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/internal/(points|work)|symbols|internal/(apitest|extract|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
+SERIAL    := puregpu/(runtime/internal/(points|work)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
 
 # How long the tests of one package may take. Go's default of ten minutes is too short for the largest
 # ones on a busy machine. A test that hangs still ends.
@@ -100,6 +100,7 @@ soak: ## submit a million random operations to simulated GPUs, under the race de
 faults: ## put each mended fault back, and see that a test catches it (needs gcc); docs/faults.md lists them
 	@echo "on two cores that have nothing else to do this takes about half an hour"
 	$(GO) run ./tools/faults
+	$(GO) run ./tools/faults -dir internal/headerfuzz/testdata/faults
 
 .PHONY: shape
 shape: ## print figures of the core's packages: lines, fields of structs, complexity of functions, mutexes that do not say what they protect
@@ -224,6 +225,10 @@ real-headers: ## prove against C libraries made of the headers of many releases 
 real-headers-short: ## the same for HIP, whose headers are small to fetch and differ most
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers -short -within 5m
 
+.PHONY: bind-headers
+bind-headers: ## bind some sixty libraries whose headers Debian has, and compare with a C compiler what bindgen makes of them (60 MB to fetch); NAMES="zlib HSA" for some, WRITE=1 for the table in the guide
+	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -bind -within 5m $(if $(WRITE),-write) $(NAMES)
+
 .PHONY: test-static
 test-static: ## run static programs on other systems: none, musl, Debian 11 to 13 (needs root, fetches 15 MB); STRESS=10m calls C as long on each
 	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static
@@ -242,8 +247,8 @@ headers: ## lay the C headers of all releases out in build/headers: Debian's, an
 	tools/bundle/headers.sh $(BUILD)/headers
 
 .PHONY: check-headers
-check-headers: ## compare what the tables say of each release in build/headers, or HEADERS, with what gcc makes of its headers
-	PUREGPU_HEADERS=$(abspath $(or $(HEADERS),$(BUILD)/headers)) $(GO) test ./gen -count=1 -v -run '^TestReleasesAgainstHeaders$$'
+check-headers: ## prove what the tables say of each release in build/headers, or HEADERS, with a C compiler and those headers, and record it
+	PUREGPU_HEADERS=$(abspath $(or $(HEADERS),$(BUILD)/headers)) $(GO) test ./internal/cproof -count=1 -v -run '^TestOwnTables$$' -update
 
 .PHONY: refresh
 refresh: ## take a release into a library's table and bindings: LIB=nccl HEADERS=DIR[,DIR...], and for HIP LIBRARY=FILE
@@ -253,6 +258,10 @@ refresh: ## take a release into a library's table and bindings: LIB=nccl HEADERS
 .PHONY: fuzz-extract
 fuzz-extract: ## damage headers in every way for an hour, or TIME, and read them; HEADERS=FILE:FILE takes a vendor's among them
 	PUREGPU_FUZZ_HEADERS=$(HEADERS) $(GO) test ./internal/extract -run '^$$' -fuzz FuzzDamaged -fuzztime $(or $(TIME),1h)
+
+.PHONY: fuzz-headers
+fuzz-headers: ## make C headers at random for a minute, or TIME, and compare what the extractor makes of them with gcc and clang; SEED=n repeats a run
+	CGO_ENABLED=0 $(GO) test ./internal/headerfuzz -count=1 -v -timeout 0 -run '^TestHeaders$$' -headers.time $(or $(TIME),60s) $(if $(SEED),-headers.seed $(SEED))
 
 .PHONY: check-generated
 check-generated: ## fail if generate changes a file

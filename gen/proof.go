@@ -80,6 +80,10 @@ func (p *pkg) emitProof() (map[string][]byte, error) {
 			Func().Params(Id("path").String()).Params(Any(), Error()).Block(Return(Id("Open").Call(Id("Options").Values(Id("Path").Op(":").Id("path"))))),
 		),
 	)
+	f.Comment("// TestProof checks that a C compiler has compared the symbol table with the headers that it was made of.")
+	f.Func().Id("TestProof").Params(Id("t").Op("*").Qual("testing", "T")).Block(
+		Qual(dlPath+"/dltest", "Proven").Call(Id("t"), Lit("testdata")),
+	)
 	test, err := render(f)
 	return map[string][]byte{"zabi_test.go": test, "testdata/zabi.c": []byte(source), "testdata/zabi.json": b.Bytes()}, err
 }

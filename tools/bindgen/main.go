@@ -3,8 +3,7 @@
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
-//	bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-guess] [-check] FILE.json
-//	bindgen -layout FILE.json
+//	bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-cc COMPILER] [-guess] [-check] FILE.json
 //
 // FILE.json describes the library: its name, where its file is, and how its headers are read. mylib.overlay.json beside it
 // says what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those
@@ -12,15 +11,18 @@
 //
 // The headers are in the folder that the description names in headers.dir, or in those of -headers. From them comes
 // mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs none. All
-// output follows from these files alone: no compiler is run and no header of the machine's own is read. -include names
-// further folders in which to look for headers that these include.
+// output follows from these files alone. -include names further folders in which to look for headers that these include.
+//
+// Before anything is written, a C compiler compares the table with the original headers: gcc or clang, or the one that -cc
+// names. Every size, offset, value, type and symbol of the table must be as the compiler has it. testdata/zproof.json records
+// that. If there is no compiler, or it does not accept the headers, bindgen says that nothing was proven, and the package's test
+// fails until something is.
 //
 // The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json,
 // which it uses. A declaration that is not understood is refused with its place and the reason, and the package goes on without
 // it. If a pointer's meaning is not settled, all such pointers are listed and nothing is written; -guess adds entries for them
 // to the overlay. With -library functions that the file does not export go into an optional set. With -check nothing is
-// written, and a file that would change is an error. With -layout bindgen prints a C file that compiles against the headers if
-// every size, offset and enumerator of the table is right.
+// written, and a file that would change is an error.
 package main
 
 import (
@@ -60,7 +62,7 @@ func main() {
 	os.Exit(1)
 }
 
-var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-guess] [-check] FILE.json, or bindgen -layout FILE.json")
+var errUsage = errors.New("usage: bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-cc COMPILER] [-guess] [-check] FILE.json")
 
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bindgen", flag.ContinueOnError)
@@ -70,7 +72,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	library := flags.String("library", "", "shared library: functions that it does not export go into an optional set")
 	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
 	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant")
-	layout := flags.Bool("layout", false, "print a C file that checks the table against the headers")
+	compiler := flags.String("cc", "", "the C `compiler` that proves the table, else gcc or clang")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(stderr, errUsage)
@@ -90,18 +92,12 @@ func run(args []string, stdout, stderr io.Writer) error {
 		b.folders = strings.Split(*include, ",")
 	}
 	b.report = func(s string) { fmt.Fprintln(stderr, "bindgen: note:", s) }
+	b.compiler = *compiler
 	if *guess {
 		return b.guess(*headers, stdout)
 	}
-	lib, files, err := b.generate(*headers)
+	files, err := b.generate(*headers)
 	if err != nil {
-		return err
-	}
-	if *layout {
-		text, err := gen.LayoutAsserts(lib)
-		if err == nil {
-			_, err = io.WriteString(stdout, text)
-		}
 		return err
 	}
 	changed, err := gen.Write(b.dir, files, !*check)
@@ -133,6 +129,10 @@ type binding struct {
 	folders                   []string // further ones with headers
 	library                   string   // file of the library, or ""
 	report                    func(string)
+	compiler                  string // that -cc names
+
+	dirs    []string // of the headers, where the table was made of any
+	further []string // where headers are that these include
 }
 
 // load reads the description and the overlay, and makes the library of them and the headers, or the table. What is refused is
@@ -267,18 +267,25 @@ func (b *binding) summary(lib *symbols.Library) {
 	b.report(fmt.Sprintf("%d functions are bound, %d declarations are refused", len(lib.Funcs), len(lib.Refused)))
 }
 
-// generate returns the library and all files that follow from it, the table among them, by their names as seen from the folder.
-func (b *binding) generate(headers string) (*symbols.Library, map[string][]byte, error) {
+// generate returns all files that follow from a library, the table among them, by their names as seen from the folder.
+func (b *binding) generate(headers string) (map[string][]byte, error) {
 	lib, table, err := b.load(headers)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	files, err := gen.GenerateWithProof(lib)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	files[filepath.Base(b.table)] = table
-	return lib, files, nil
+	proof, err := b.prove(lib, table)
+	if err != nil {
+		return nil, err
+	}
+	if proof != nil {
+		files[proofFile] = proof
+	}
+	return files, nil
 }
 
 // guess adds an entry to the overlay for each pointer of which nothing says how it is meant. The entries have blanks, which
@@ -336,7 +343,7 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 		if err := checkFolder(dir); err != nil {
 			return nil, err
 		}
-		further = append(further, extract.Folder(dir))
+		further, b.further = append(further, extract.Folder(dir)), append(b.further, dir)
 	}
 	for _, dir := range dirs {
 		if err := checkFolder(dir); err != nil {
@@ -350,6 +357,7 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	case h.Version.Header == "" && h.Release.IsZero():
 		return nil, fmt.Errorf("%s: headers: neither version nor release says which release the headers are of", b.file)
 	}
+	b.dirs = dirs
 	t, err := extract.Table(d, in)
 	if refused, ok := errors.AsType[extract.Refused](err); ok {
 		t.Refused = refused // the package goes on without them

@@ -70,6 +70,8 @@ deb hip 5.2 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_5.2.3-8_amd64.deb 90
 deb hip 5.7 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_5.7.1-6%2bdeb13u1_amd64.deb 9000000 'hip/*'
 deb hip 6.4 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_6.4.3-5_amd64.deb 9000000 'hip/*'
 deb hip 7.2 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_7.2.4-1%7eexp2_amd64.deb 9000000 'hip/*'
+deb nccl 2.22.3 nccl.h contrib/n/nvidia-nccl/libnccl-dev_2.22.3-1-1_amd64.deb 1000000 nccl.h
+deb nccl 2.29.7 nccl.h contrib/n/nvidia-nccl/libnccl-dev_2.29.7-1-1_amd64.deb 1000000 nccl.h
 # RCCL's, for extract -rccl
 deb rccl 5.4 rccl/rccl.h main/r/rccl/librccl-dev_5.4.3-3%2bb1_amd64.deb 1000000 'rccl/*'
 deb rccl 7.2 rccl/rccl.h main/r/rccl/librccl-dev_7.2.4-1%7eexp3_amd64.deb 1000000 'rccl/*'

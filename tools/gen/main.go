@@ -1,12 +1,10 @@
 // Command gen writes the generated files of the binding packages.
 //
 //	gen [-C DIR] LIBRARY...
-//	gen -layout LIBRARY
 //	gen -echo LIBRARY
 //
-// DIR is the module's root, by default the nearest folder upwards with a go.mod. With -layout it prints a C file that
-// compiles against the library's own headers if every size, offset and enumerator in the table is right; with -echo the
-// C source of the library that proves the bindings.
+// DIR is the module's root, by default the nearest folder upwards with a go.mod. With -echo it prints
+// the C source of the library that proves the bindings.
 package main
 
 import (
@@ -22,16 +20,10 @@ import (
 
 func main() {
 	root := flag.String("C", "", "root `folder` of the module")
-	layout := flag.String("layout", "", "print the layout assertions of a `library`")
 	echo := flag.String("echo", "", "print the echo source of a `library`")
 	flag.Parse()
 	var err error
 	switch {
-	case *layout != "":
-		var lib *symbols.Library
-		if lib, err = symbols.Load(*layout); err == nil {
-			err = show(gen.LayoutAsserts(lib))
-		}
 	case *echo != "":
 		err = show(gen.EchoSource(*echo))
 	default:

@@ -75,7 +75,7 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 			}
 			debs, err := u.download(ctx, dir, source, suites, root)
 			if err == nil && len(debs) > 0 {
-				err = unpack(ctx, debs, root, len(u.headers) > 0)
+				err = unpack(ctx, debs, root, len(u.headers) > 0 || u.bind)
 			}
 			if err == nil {
 				return root, os.WriteFile(done, nil, 0o666)

@@ -19,6 +19,12 @@
 //
 //	go run ./tools/reallibs -headers [-short] [NAME|LIBRARY=DIR...]
 //
+// With -bind it reads the headers of libraries that are not the project's own, as bindgen does, and has a C compiler compare all that bindgen would bind with what
+// it makes of the headers. It prints how many functions are bound, how many declarations are refused and for which reason most of them, and how many facts
+// are otherwise to the compiler, of which there must be none. Names choose libraries. With -write it puts the table into docs/guide/bindgen.md, if nothing is wrong.
+//
+//	go run ./tools/reallibs -bind [-v] [NAME...]
+//
 // The system is left as it is: apt works with lists of its own below DIR. The packages come from where the system has Debian's from, or from
 // where DEBIAN_MIRROR says; what has left there, from Debian's archive or its snapshots.
 package main
@@ -56,13 +62,15 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	list := flags.Bool("list", false, "print the units and stop")
 	child := flags.String("probe", "", "open the given file as the `library`, and print as JSON what was found: for the program's own use")
 	headers := flags.Bool("headers", false, "prove the bindings against headers of releases instead")
+	bind := flags.Bool("bind", false, "bind libraries that are not the project's own, and have a C compiler compare")
+	verbose := flags.Bool("v", false, "with -bind, print all reasons for which something is refused")
 	only := flags.String("fetch", "", "fetch a unit, also one of those with tools for other scripts, and print the folder that it is unpacked in")
 	calls := flags.Bool("calls", false, "call a library, with headers in a folder, that is a recorder: for the program's own use")
 	flags.Parse(args) // which ends the program if it cannot
 	fetching, cancel := context.WithTimeoutCause(ctx, *within, fmt.Errorf("the %v that fetching may take are over", *within))
 	defer cancel()
 	if *only != "" {
-		for _, u := range slices.Concat(units, headerUnits, toolUnits) {
+		for _, u := range slices.Concat(units, headerUnits, bindUnits, toolUnits) {
 			if u.name != *only {
 				continue
 			}
@@ -102,6 +110,9 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 			return err
 		}
 		return json.NewEncoder(w).Encode(f)
+	}
+	if *bind {
+		return bindAll(ctx, fetching, w, *dir, flags.Args(), *verbose, *write)
 	}
 	known := units
 	if *headers {

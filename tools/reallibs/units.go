@@ -12,6 +12,7 @@ type unit struct {
 
 	components string   // of the suites, where it is not what closure says
 	headers    []string // libraries whose headers the packages have
+	bind       bool     // only headers are unpacked
 }
 
 // A release is a library in a unit.
@@ -124,6 +125,22 @@ var headerUnits = []unit{
 	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
 	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
 	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
+}
+
+// Headers of libraries that are not the project's own, for what bindgen makes of them.
+var bindUnits = []unit{
+	{
+		name: "bind-main", suites: []string{"bookworm"}, components: "main", bind: true,
+		packages: []string{
+			"linux-libc-dev", "libc6-dev", "libhsa-runtime-dev", "libze-dev", "libvulkan-dev", "opencl-c-headers", "libibverbs-dev", "libhwloc-dev", "zlib1g-dev", "libsqlite3-dev",
+			"libasound2-dev", "libbz2-dev", "libcap-dev", "libcjson-dev", "libcups2-dev", "libcurl4-openssl-dev", "libdrm-dev", "libevent-dev", "libexpat1-dev", "libfftw3-dev", "libflac-dev",
+			"libfreetype-dev", "libgmp-dev", "libjansson-dev", "libjpeg62-turbo-dev", "liblcms2-dev", "liblmdb-dev", "liblz4-dev", "liblzma-dev", "libmagic-dev", "libmpfr-dev", "libnghttp2-dev",
+			"libnuma-dev", "libogg-dev", "libssl-dev", "libopus-dev", "libpci-dev", "libpcre2-dev", "libpng-dev", "libsamplerate0-dev", "libseccomp-dev", "libsndfile1-dev", "libsodium-dev",
+			"libssh2-1-dev", "libtiff-dev", "libudev-dev", "libusb-1.0-0-dev", "libuv1-dev", "libvorbis-dev", "libwebp-dev", "libx11-dev", "x11proto-dev", "libxcb1-dev", "libxml2-dev", "libyaml-dev",
+			"libzmq3-dev", "libzstd-dev", "libicu-dev",
+		},
+	},
+	{name: "bind-cufile", suites: []string{"trixie"}, packages: []string{"libcufile-dev"}, bind: true},
 }
 
 // Tools that scripts run from where they are unpacked.

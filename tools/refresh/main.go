@@ -5,7 +5,7 @@
 // HEADERS are folders with the headers of releases, in any order of releases that the table does not have; LIBRARY and the flags are those of
 // tools/extract. DIR is the module's root, by default the nearest folder upwards with a go.mod.
 //
-// It adds the releases to the table, of which nothing that is bound goes, prints what they add and change, and puts an entry into the overlay for
+// It adds the releases to the table, of which nothing that is bound goes, has a C compiler compare what the table then says of each with its headers, prints what they add and change, and puts an entry into the overlay for
 // everything that headers cannot say and somebody has to: which side writes what a parameter points to where the header is silent, which set a function
 // belongs to, its summary, and what an error code means. Then it stops with a list of all of them, each with its place. Once they are filled in, it is run again, and
 // generates the bindings. The exit status is 0 once nothing is left to say.
@@ -13,6 +13,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -25,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/gen"
+	"github.com/puregpu/puregpu/internal/cproof"
 	"github.com/puregpu/puregpu/internal/extract"
 	"github.com/puregpu/puregpu/symbols"
 )
@@ -94,6 +96,9 @@ func (r *refresh) run() error {
 	if _, err := symbols.DecodeTable("the new table", text); err != nil {
 		return fmt.Errorf("the headers give no valid table, and nothing is changed: %w", err)
 	}
+	if err := r.prove(d, table); err != nil {
+		return fmt.Errorf("nothing is changed: %w", err)
+	}
 	if err := extract.Diff(r.out, old, table); err != nil {
 		return err
 	}
@@ -146,7 +151,7 @@ func (r *refresh) generate() error {
 	for _, name := range changed {
 		fmt.Fprintln(r.out, "wrote", name)
 	}
-	fmt.Fprintln(r.out, "next: make generate; go test ./internal/apitest ./gen -run 'API|Methods' -update, whose changes under testdata/api want a look; make test test-abi; a line in CHANGELOG.md")
+	fmt.Fprintln(r.out, "next: make generate check-headers; go test ./internal/apitest ./gen -run 'API|Methods' -update, whose changes under testdata/api want a look; make test test-abi; a line in CHANGELOG.md")
 	return nil
 }
 
@@ -177,17 +182,8 @@ func (r *refresh) extract(d *symbols.Description) (*symbols.Table, error) {
 		}
 		in.Releases = append(in.Releases, fs.FS(extract.Folder(dir)))
 	}
-	if r.version != "" {
-		for text := range strings.SplitSeq(r.version, ",") {
-			v, err := symbols.ParseVersion(text)
-			if err != nil {
-				return nil, fmt.Errorf("-version: %w", err)
-			}
-			in.Versions = append(in.Versions, v)
-		}
-		if len(in.Versions) != len(r.headers) {
-			return nil, fmt.Errorf("-version: %d releases for %d folders", len(in.Versions), len(r.headers))
-		}
+	if in.Versions, err = r.versions(); err != nil {
+		return nil, err
 	}
 	if r.library != "" {
 		f, err := os.Open(r.library)
@@ -198,6 +194,71 @@ func (r *refresh) extract(d *symbols.Description) (*symbols.Table, error) {
 		in.Library = f
 	}
 	return extract.Table(d, in)
+}
+
+// prove has a C compiler compare what the table says of each release with that release's headers.
+func (r *refresh) prove(d *symbols.Description, table *symbols.Table) error {
+	ctx := context.Background()
+	cc, err := cproof.Find(ctx, "")
+	if err != nil {
+		fmt.Fprintf(r.out, "NOTHING IS PROVEN: %v. Where there is one, make check-headers compares the table with the headers.\n", err)
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(r.folder, "overlay.json"))
+	if err != nil {
+		return err
+	}
+	var notes symbols.Overlay
+	if err := json.Unmarshal(text, &notes); err != nil {
+		return err
+	}
+	align := map[string]int{}
+	for _, n := range notes.Types {
+		align[n.Name] = n.Align
+	}
+	versions, err := r.versions()
+	if err != nil {
+		return err
+	}
+	for i, dir := range r.headers {
+		in := extract.Input{Releases: []fs.FS{extract.Folder(dir)}}
+		if len(versions) > 0 {
+			in.Versions = versions[i : i+1]
+		}
+		one, err := extract.Table(d, in)
+		if one == nil {
+			return err
+		}
+		v := one.Version
+		report, err := cproof.Prove(ctx, table.At(v), cproof.Input{Compiler: cc, Description: d, Dirs: []string{dir}, Align: align, Union: true, Older: v != table.Version})
+		if err != nil {
+			return err
+		}
+		report.Absent = nil // the table has functions from when a library exported them
+		if err := report.Err(); err != nil {
+			return fmt.Errorf("the table is not what %s makes of the headers in %s:\n%w", cc.Name, dir, err)
+		}
+		fmt.Fprintf(r.out, "%v: %d facts are as %s has them\n", v, report.Right(), cc.Name)
+	}
+	return nil
+}
+
+// versions returns the releases that -version gives.
+func (r *refresh) versions() (out []symbols.Version, err error) {
+	if r.version == "" {
+		return nil, nil
+	}
+	for text := range strings.SplitSeq(r.version, ",") {
+		v, err := symbols.ParseVersion(text)
+		if err != nil {
+			return nil, fmt.Errorf("-version: %w", err)
+		}
+		out = append(out, v)
+	}
+	if len(out) != len(r.headers) {
+		return nil, fmt.Errorf("-version: %d releases for %d folders", len(out), len(r.headers))
+	}
+	return out, nil
 }
 
 // What stands in a stub where something is to be said. The checks of package symbols refuse it.

@@ -13,3 +13,8 @@ func TestABI(t *testing.T) {
 		return Open(Options{Path: path})
 	})
 }
+
+// TestProof checks that a C compiler has compared the symbol table with the headers that it was made of.
+func TestProof(t *testing.T) {
+	dltest.Proven(t, "testdata")
+}

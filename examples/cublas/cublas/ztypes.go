@@ -37,12 +37,16 @@ type LogCallback uintptr
 type LtLoggerCallback uintptr
 
 // Complex is a C struct of 8 bytes (C: cuComplex).
+//
+// C aligns it to 8 bytes and Go to 4: allocate it with NewComplex where the library asks for alignment.
 type Complex struct {
 	X float32
 	Y float32
 }
 
 // DoubleComplex is a C struct of 16 bytes (C: cuDoubleComplex).
+//
+// C aligns it to 16 bytes and Go to 8: allocate it with NewDoubleComplex where the library asks for alignment.
 type DoubleComplex struct {
 	X float64
 	Y float64

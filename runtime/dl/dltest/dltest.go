@@ -8,11 +8,14 @@ package dltest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -106,6 +109,65 @@ func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 		t.Fatalf("zabi.json: %v", err)
 	}
 	Prove(t, "abi", string(source), functions, open)
+}
+
+// Proven checks the record of the proof that bindgen has left in zproof.json in a folder: that a C compiler has compared the symbol table, which is in the
+// folder above, with the headers that the table names. It needs neither compiler nor headers. Without a record, or with one of another table, the test fails.
+func Proven(t *testing.T, dir string) {
+	t.Helper()
+	const again = "run bindgen where gcc or clang and the library's headers are"
+	text, err := os.ReadFile(filepath.Join(dir, "zproof.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("nothing has proven this package's symbol table against the C headers: %s", again)
+	}
+	type header struct {
+		Name   string `json:"name"`
+		SHA256 string `json:"sha256"`
+	}
+	var proof struct {
+		Table    string `json:"table"`
+		SHA256   string `json:"sha256"`
+		Releases []struct {
+			Compiler string   `json:"compiler"`
+			Facts    int      `json:"facts"`
+			Headers  []header `json:"headers"`
+		} `json:"releases"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &proof)
+	}
+	if err != nil {
+		t.Fatalf("zproof.json: %v", err)
+	}
+	table, err := os.ReadFile(filepath.Join(dir, "..", filepath.Base(proof.Table)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha256.Sum256(table); hex.EncodeToString(sum[:]) != proof.SHA256 {
+		t.Fatalf("%s has changed since it was proven against the C headers: %s", proof.Table, again)
+	}
+	var of struct {
+		Headers []header `json:"headers"`
+	}
+	if err := json.Unmarshal(table, &of); err != nil {
+		t.Fatalf("%s: %v", proof.Table, err)
+	}
+	var proven []header
+	facts := 0
+	for _, r := range proof.Releases {
+		proven, facts = append(proven, r.Headers...), facts+r.Facts
+	}
+	for _, h := range of.Headers {
+		if !slices.Contains(proven, h) {
+			t.Errorf("%s is made of %s, and was not proven against it: %s", proof.Table, h.Name, again)
+		}
+	}
+	if facts == 0 {
+		t.Errorf("zproof.json: no fact was proven: %s", again)
+	}
+	for _, r := range proof.Releases {
+		t.Logf("%s: %d facts are as %s has them", proof.Table, r.Facts, r.Compiler)
+	}
 }
 
 // Prove proves functions against an echo whose source is given. The folder that PUREGPU_TEST_FIXTURES names may have the library

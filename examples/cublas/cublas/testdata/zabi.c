@@ -10,7 +10,7 @@ typedef CUstream cudaStream_t;
 typedef unsigned int libraryPropertyType;
 typedef struct cublasContext *cublasHandle_t;
 typedef struct cublasLtContext *cublasLtHandle_t;
-typedef unsigned long cublasLtNumericalImplFlags_t;
+typedef uint64_t cublasLtNumericalImplFlags_t;
 typedef unsigned int cublasStatus_t;
 typedef unsigned int cublasFillMode_t;
 typedef unsigned int cublasDiagType_t;
@@ -53,14 +53,14 @@ typedef cublasLtMatmulDescOpaque_t *cublasLtMatmulDesc_t;
 typedef cublasLtMatrixTransformDescOpaque_t *cublasLtMatrixTransformDesc_t;
 typedef cublasLtMatmulPreferenceOpaque_t *cublasLtMatmulPreference_t;
 struct cuComplex {
-	float x;
+	_Alignas(8) float x;
 	float y;
 };
 _Static_assert(sizeof(cuComplex) == 8, "size of cuComplex");
 _Static_assert(offsetof(cuComplex, x) == 0, "offset of cuComplex.x");
 _Static_assert(offsetof(cuComplex, y) == 4, "offset of cuComplex.y");
 struct cuDoubleComplex {
-	double x;
+	_Alignas(16) double x;
 	double y;
 };
 _Static_assert(sizeof(cuDoubleComplex) == 16, "size of cuDoubleComplex");

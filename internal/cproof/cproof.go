@@ -1,0 +1,356 @@
+// Package cproof proves a symbol table against the C headers that it was made of. The C front end that made the table has no part in it: a
+// C compiler, gcc or clang, reads the original headers and says what it knows of each name in the table, and this package compares.
+//
+// For each name the proof writes a line of C behind the headers, a fact: the size of a struct as the value of a constant, a bit-field
+// written into a constant struct, a function's address. The lines are compiled to an object file, which is read and not run: the constants
+// stand in its sections, and the symbol of a function stands in its relocations. A fact that does not compile is wrong by itself.
+package cproof
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// An Input is what a table is proven against.
+type Input struct {
+	Compiler    *Compiler
+	Description *symbols.Description
+	Dirs        []string       // folders of headers, in the order in which they are searched
+	Align       map[string]int // alignments of structs that the overlay states, by name
+
+	// Union says that the table is one of several releases, of which these headers are one: what is const is then that of another one, and not compared.
+	Union bool
+
+	// Older says that the table is of a newer release than these headers. What plain names mean, and second names of types, are then not compared.
+	Older bool
+}
+
+// A Report says what the compiler made of a table.
+type Report struct {
+	Facts  map[string]int // facts that are right, by their kind
+	Wrong  []Fault        // facts on which the table and the compiler differ
+	Absent []Fault        // names that these headers do not declare
+	Files  []File         // headers that the compiler read in the folders
+	Notes  []string
+}
+
+// A Fault is a fact that could not be proven.
+type Fault struct {
+	Record string // "struct vecPair"
+	Kind   string // "member offset"
+	Fact   string // "offset of b"
+	Table  string // what the table says
+	C      string // what the compiler says
+}
+
+func (f Fault) String() string {
+	if f.Table == "" {
+		return fmt.Sprintf("%s: %s: %s", f.Record, f.Fact, f.C)
+	}
+	hint := ""
+	if f.Kind == "struct alignment" {
+		hint = fmt.Sprintf("; \"align\": %s in the overlay's types says so", f.C)
+	}
+	return fmt.Sprintf("%s: %s: the table says %s, the compiler %s%s", f.Record, f.Fact, f.Table, f.C, hint)
+}
+
+// A File is a header that was read.
+type File struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// Right returns how many facts are right.
+func (r *Report) Right() (n int) {
+	for _, k := range r.Facts {
+		n += k
+	}
+	return n
+}
+
+// Err returns an error that lists all that is wrong or absent, or nil.
+func (r *Report) Err() error {
+	var errs []error
+	for _, f := range slices.Concat(r.Wrong, r.Absent) {
+		errs = append(errs, errors.New(f.String()))
+	}
+	return errors.Join(errs...)
+}
+
+// A fact is something that the table says, and C text that has the compiler say it.
+type fact struct {
+	record, kind string
+	what         string // for people; "" stands for the kind
+	tries        []string
+	table        string                     // what the table says, where check does not tell
+	check        func(x *answer) (c string) // what the compiler says otherwise, or ""
+	qualified    bool                       // a type, of which the compiler may be asked again without qualifiers
+	strict       bool                       // whose const counts
+
+	chosen int    // the first of tries that compiles, or -1
+	said   string // the first error of the compiler
+}
+
+// An answer is what the compiler made of a fact.
+type answer struct {
+	o     *object
+	name  string // of the fact's symbol
+	tried int    // index in tries
+}
+
+// number reads the constant of a fact.
+func (x *answer) number() uint64 { return x.o.number(x.name) }
+
+// A mode is a set of macros with which a unit is compiled.
+type mode struct {
+	flags []string
+	bare  bool // without const
+}
+
+var modes = []mode{
+	{},
+	{flags: []string{"-Dvolatile=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-D__volatile__="}},
+	{flags: []string{"-Dvolatile=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-D__volatile__=", "-Dconst=", "-D__const="}, bare: true},
+}
+
+// Prove compiles what a table says of one release against that release's headers. The error is that of a compiler that could not be run or
+// does not accept the headers; what the table has wrong is in the report.
+func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
+	tmp, err := os.MkdirTemp("", "cproof")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	p := &prover{in: in, t: t, cc: in.Compiler, tmp: tmp, report: &Report{Facts: map[string]int{}}, files: map[string]bool{}}
+	stubs, err := symbols.StandIns(in.Description.Uses)
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range in.Description.Headers.Stubs {
+		stubs[name] = text
+	}
+	p.stubs = filepath.Join(tmp, "stubs")
+	for name, text := range stubs {
+		file := filepath.Join(p.stubs, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(text), 0o666)); err != nil {
+			return nil, err
+		}
+	}
+	h := &in.Description.Headers
+	define := h.Old
+	if h.Typedefs != nil {
+		define = h.Typedefs.Define
+	}
+	switch {
+	case define == "":
+		err = p.unit(ctx, "", true, !in.Older)
+	case in.Older:
+		err = p.unit(ctx, "#define "+define+" 1\n", true, false)
+	default:
+		// The headers have two faces: with the macro every ABI by its own name, and without it what a plain name means.
+		err = errors.Join(p.unit(ctx, "#define "+define+" 1\n", true, false), p.unit(ctx, "", false, true))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range t.Headers {
+		for _, dir := range in.Dirs {
+			p.files[filepath.Join(dir, filepath.FromSlash(f.Name))] = true
+		}
+	}
+	if p.report.Files, err = hashes(p.files, in.Dirs); err != nil {
+		return nil, err
+	}
+	return p.report, nil
+}
+
+// A prover proves one table.
+type prover struct {
+	in         Input
+	t          *symbols.Table
+	cc         *Compiler
+	tmp, stubs string
+	report     *Report
+	files      map[string]bool
+	stubsFirst bool
+	std        string            // flag for another standard than C11, or ""
+	tags       map[string]string // of handles
+}
+
+// unit compiles the headers with some macros, and the facts behind them: all, or those of what plain names mean alone.
+func (p *prover) unit(ctx context.Context, defines string, all, plain bool) error {
+	head := p.head(defines)
+	names, err := p.names(ctx, head)
+	if err != nil {
+		return err
+	}
+	w := &writer{t: p.t, names: names, tags: p.tags, align: p.in.Align, inline: p.in.Description.Headers.Inline, older: p.in.Older}
+	w.types(all)
+	if all {
+		for _, name := range w.absent {
+			p.report.Absent = append(p.report.Absent, Fault{Record: "type " + name, Kind: "name", Fact: "name", C: "the headers do not declare it"})
+		}
+	}
+	w.functions(all, plain)
+	facts := w.facts
+	for _, m := range modes {
+		o, err := p.compile(ctx, head, facts, m.flags)
+		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // without its qualifiers the header is no C
+			for _, f := range facts {
+				if f.check != nil {
+					p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, "another type"})
+				}
+			}
+			break
+		}
+		if err != nil {
+			return err
+		}
+		var again []*fact
+		for i, f := range facts {
+			c := f.said
+			if f.chosen >= 0 && f.check != nil {
+				c = f.check(&answer{o, symbolName(i, f.chosen), f.chosen})
+			}
+			switch {
+			case f.check == nil: // only others need it
+				again = append(again, f)
+			case c == "" && m.bare && f.strict && !p.in.Union:
+				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, "that a const differs"})
+			case c == "":
+				p.report.Facts[f.kind]++
+			case f.qualified && !m.bare:
+				again = append(again, f)
+			case f.chosen < 0 && undeclared(c):
+				p.report.Absent = append(p.report.Absent, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), "", c})
+			default:
+				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, c})
+			}
+		}
+		if facts = again; !slices.ContainsFunc(facts, func(f *fact) bool { return f.check != nil }) {
+			break
+		}
+	}
+	return nil
+}
+
+// undeclared reports whether an error of the compiler is that a name is not declared.
+func undeclared(said string) bool {
+	return strings.Contains(said, "undeclared") || strings.Contains(said, "unknown type name") || strings.Contains(said, "incomplete type")
+}
+
+// head returns the text in front of the facts.
+func (p *prover) head(defines string) string {
+	h := &p.in.Description.Headers
+	var b strings.Builder
+	b.WriteString(defines)
+	for _, line := range h.Prelude {
+		b.WriteString(line + "\n")
+	}
+	for i, name := range h.Included() {
+		if i == 0 {
+			fmt.Fprintf(&b, "#include <%s>\n", name)
+		} else {
+			fmt.Fprintf(&b, "#if __has_include(<%s>)\n#include <%s>\n#endif\n", name, name)
+		}
+	}
+	b.WriteString("#include <stddef.h>\n#include <stdint.h>\n")
+	return b.String()
+}
+
+// names asks the compiler how each type of the table is written: by a typedef, or with struct, union or enum in front. A type that has no size, or is
+// not declared, is not among the answers.
+func (p *prover) names(ctx context.Context, head string) (map[string]string, error) {
+	var facts []*fact
+	var spellings [][]string
+	var list []string
+	ask := func(name string, spelled ...string) {
+		if strings.Contains(name, ".") {
+			return
+		}
+		if base := numbered.ReplaceAllString(name, ""); base != name { // by the name that it had before it had a number
+			spelled = append(spelled, base)
+		}
+		f := &fact{}
+		for _, s := range spelled {
+			f.tries = append(f.tries, "typedef char @[sizeof(*("+s+" *)0)];")
+		}
+		facts, spellings, list = append(facts, f), append(spellings, spelled), append(list, name)
+	}
+	for i := range p.t.Structs {
+		s := &p.t.Structs[i]
+		word := map[bool]string{true: "union ", false: "struct "}[s.Union]
+		if s.TagOnly {
+			ask(s.Name, word+s.Name, s.Name)
+		} else {
+			ask(s.Name, s.Name, word+s.Name)
+		}
+	}
+	for _, e := range p.t.Enums {
+		if e.Name != "" {
+			ask(e.Name, e.Name, "enum "+e.Name)
+		}
+	}
+	for _, s := range p.t.Scalars {
+		ask(s.Name, s.Name)
+	}
+	for _, a := range p.t.Aliases {
+		ask(a.Name, a.Name)
+	}
+	for _, c := range p.t.Callbacks {
+		if !strings.Contains(c.Name, ".") { // a pointer to a function, or a function
+			facts = append(facts, &fact{tries: []string{"typedef __typeof__(*(" + c.Name + ")0) *@;", "typedef " + c.Name + " *@;"}})
+			spellings, list = append(spellings, []string{c.Name, c.Name + " *"}), append(list, c.Name)
+		}
+	}
+	handles := len(facts)
+	for _, h := range p.t.Handles {
+		facts, list = append(facts, handleFact(&h)), append(list, h.Name)
+	}
+	if _, err := p.compile(ctx, head, facts, []string{"-fsyntax-only"}); err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	p.tags = map[string]string{}
+	for i, f := range facts {
+		if i >= handles {
+			names[list[i]], p.tags[list[i]] = handleSpelling(&p.t.Handles[i-handles], f)
+		} else if f.chosen >= 0 {
+			names[list[i]] = spellings[i][f.chosen]
+		}
+	}
+	return names, nil
+}
+
+// hashes returns the headers below the folders, by their names as programs include them.
+func hashes(files map[string]bool, dirs []string) ([]File, error) {
+	var out []File
+	for file := range files {
+		for _, dir := range dirs {
+			name, err := filepath.Rel(dir, file)
+			if err != nil || strings.HasPrefix(name, "..") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, File{filepath.ToSlash(name), Sum(text)})
+			break
+		}
+	}
+	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(out), nil
+}

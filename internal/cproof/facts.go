@@ -1,0 +1,600 @@
+package cproof
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/puregpu/puregpu/symbols"
+)
+
+var numbered = regexp.MustCompile(`_v\d+$`)
+
+// A writer writes the facts of a table.
+type writer struct {
+	t      *symbols.Table
+	names  map[string]string // how C writes the table's types
+	tags   map[string]string // tags of handles, with struct or union in front
+	align  map[string]int
+	inline bool
+	older  bool
+
+	facts     []*fact
+	structs   map[string]*symbols.Struct
+	enums     map[string]*symbols.Enum
+	handles   map[string]*symbols.Handle
+	callbacks map[string]int    // index of those whose type is written
+	unnamed   map[string]string // how C reaches types without a name
+	absent    []string          // types that the headers do not declare
+}
+
+func (w *writer) add(f *fact) { w.facts = append(w.facts, f) }
+
+// number adds a fact whose constant is a number.
+func (w *writer) number(record, kind, what, expr string, want uint64) *fact {
+	f := &fact{
+		record: record, kind: kind, what: what, table: strconv.FormatUint(want, 10),
+		tries: []string{"const unsigned long long @ = (unsigned long long)(" + expr + ");"},
+		check: func(x *answer) string {
+			if n := x.number(); n != want {
+				return strconv.FormatUint(n, 10)
+			}
+			return ""
+		},
+	}
+	w.add(f)
+	return f
+}
+
+// integer adds a fact whose constant is the value of an enumerator or a macro.
+func (w *writer) integer(record, kind, expr, table string, want uint64, negative bool) {
+	real := "__builtin_types_compatible_p(__typeof__(" + expr + "), double) || __builtin_types_compatible_p(__typeof__(" + expr + "), float)"
+	w.add(&fact{
+		record: record, kind: kind, what: "value", table: table,
+		tries: []string{"const unsigned long long @[3] = { (unsigned long long)(" + expr + "), (" + expr + ") < 0, " + real + " };"},
+		check: func(x *answer) string {
+			b := x.o.bytes(x.name, 24)
+			n, below := x.o.f.ByteOrder.Uint64(b), b[8] != 0
+			switch {
+			case b[16] != 0:
+				return "that it is no integer"
+			case n == want && below == negative:
+				return ""
+			case below:
+				return strconv.FormatInt(int64(n), 10)
+			}
+			return strconv.FormatUint(n, 10)
+		},
+	})
+}
+
+// truth adds a fact that is a condition on types.
+func (w *writer) truth(record, kind, what, table string, qualified, strict bool, conds ...string) {
+	f := &fact{record: record, kind: kind, what: what, table: table, qualified: qualified, strict: strict}
+	for _, c := range conds {
+		f.tries = append(f.tries, "const unsigned long long @ = ("+c+");")
+	}
+	f.check = func(x *answer) string {
+		if x.number() != 1 {
+			return "another type"
+		}
+		return ""
+	}
+	w.add(f)
+}
+
+func same(a, b string) string { return "__builtin_types_compatible_p(" + a + ", " + b + ")" }
+
+// types prepares how types are written and, with all, adds the facts of types and constants.
+func (w *writer) types(all bool) {
+	w.structs, w.enums = map[string]*symbols.Struct{}, map[string]*symbols.Enum{}
+	w.handles, w.callbacks, w.unnamed = map[string]*symbols.Handle{}, map[string]int{}, map[string]string{}
+	for i := range w.t.Structs {
+		w.structs[w.t.Structs[i].Name] = &w.t.Structs[i]
+	}
+	for i := range w.t.Enums {
+		w.enums[w.t.Enums[i].Name] = &w.t.Enums[i]
+	}
+	for i := range w.t.Handles {
+		w.handles[w.t.Handles[i].Name] = &w.t.Handles[i]
+	}
+	for i := range w.t.Structs {
+		if s := &w.t.Structs[i]; !strings.Contains(s.Name, ".") && w.declared(s.Name) {
+			w.reach(s, w.names[s.Name], "")
+		}
+	}
+	for i := range w.t.Callbacks {
+		w.callback(i)
+	}
+	if !all {
+		return
+	}
+	for _, h := range w.t.Handles {
+		w.handle(&h)
+	}
+	for _, s := range w.t.Scalars {
+		if !w.declared(s.Name) {
+			continue
+		}
+		w.truth("scalar "+s.Name, "scalar", "type", s.Type, true, false, same(w.names[s.Name], w.spell(s.Type)))
+	}
+	for _, a := range w.t.Aliases {
+		if strings.Contains(a.Name, ".") {
+			continue
+		}
+		if _, ok := w.names[a.Name]; !ok {
+			w.names[a.Name] = a.Name // it may be one of a type without a size
+		}
+		if w.older {
+			continue
+		}
+		w.truth("alias "+a.Name, "alias", "type", a.Type, true, false, same(w.names[a.Name], w.spell(a.Type)))
+	}
+	for i := range w.t.Enums {
+		w.enum(&w.t.Enums[i])
+	}
+	for i := range w.t.Structs {
+		if s := &w.t.Structs[i]; !strings.Contains(s.Name, ".") && w.names[s.Name] != "" {
+			w.layout(s, s.Name, w.names[s.Name])
+			w.fields(s, s.Name, w.names[s.Name], "", 0)
+		}
+	}
+	for _, c := range w.t.Callbacks {
+		if !strings.Contains(c.Name, ".") {
+			cb := fmt.Sprintf("puregpu_cb_%d", w.callbacks[c.Name])
+			w.truth("callback "+c.Name, "callback", "type", prototype(c.Result, c.Params), true, false, same(c.Name, cb)+" || "+same("__typeof__("+c.Name+") *", cb))
+		}
+	}
+	for i := range w.t.Constants {
+		w.constant(&w.t.Constants[i])
+	}
+}
+
+// declared reports whether the headers have a type of the table, and notes it if not.
+func (w *writer) declared(name string) bool {
+	_, ok := w.names[name]
+	if !ok && !slices.Contains(w.absent, name) {
+		w.absent = append(w.absent, name)
+	}
+	return ok
+}
+
+// reach notes how C reaches the members' types that have no name.
+func (w *writer) reach(s *symbols.Struct, root, path string) {
+	for _, f := range s.Fields {
+		at := path
+		if !f.Anonymous {
+			at += f.Name
+		}
+		ct, err := symbols.ParseType(f.Type)
+		if err != nil || !strings.Contains(ct.Base, ".") {
+			continue
+		}
+		at += strings.Repeat("[0]", len(ct.Dims)+ct.Pointers)
+		w.unnamed[ct.Base] = "__typeof__(((" + root + " *)0)->" + at + ")"
+		if inner := w.structs[ct.Base]; inner != nil && ct.Pointers == 0 {
+			if !f.Anonymous {
+				at += "."
+			}
+			w.reach(inner, root, at)
+		}
+	}
+}
+
+// callback writes the type of a callback, after those of its parameters.
+func (w *writer) callback(i int) {
+	c := &w.t.Callbacks[i]
+	if _, ok := w.callbacks[c.Name]; ok {
+		return
+	}
+	w.callbacks[c.Name] = i
+	for _, ctype := range append([]string{c.Result}, types(c.Params)...) {
+		if ct, err := symbols.ParseType(ctype); err == nil {
+			if j := slices.IndexFunc(w.t.Callbacks, func(d symbols.Callback) bool { return d.Name == ct.Base }); j >= 0 {
+				w.callback(j)
+			}
+		}
+	}
+	w.add(&fact{record: "callback " + c.Name, tries: []string{fmt.Sprintf("typedef %s (*puregpu_cb_%d)(%s);", w.spell(c.Result), i, w.list(c.Params))}})
+}
+
+func types(params []symbols.Param) (out []string) {
+	for _, p := range params {
+		out = append(out, p.Type)
+	}
+	return out
+}
+
+func (w *writer) list(params []symbols.Param) string {
+	if len(params) == 0 {
+		return "void"
+	}
+	var out []string
+	for _, p := range params {
+		out = append(out, w.spell(p.Type))
+	}
+	return strings.Join(out, ", ")
+}
+
+// prototype writes a function's type for people.
+func prototype(result string, params []symbols.Param) string {
+	return result + "(" + strings.Join(types(params), ", ") + ")"
+}
+
+// base writes the base of a type in C.
+func (w *writer) base(name string) string {
+	if name == "bool" {
+		return "_Bool"
+	}
+	if c, ok := w.names[name]; ok {
+		return c
+	}
+	if i, ok := w.callbacks[name]; ok {
+		return fmt.Sprintf("puregpu_cb_%d", i)
+	}
+	if c, ok := w.unnamed[name]; ok {
+		return c
+	}
+	if strings.Contains(name, ".") { // an array that stands in a parameter
+		for _, a := range w.t.Aliases {
+			if a.Name == name {
+				return "__typeof__(" + w.spell(a.Type) + ")"
+			}
+		}
+	}
+	if c, ok := w.names[name]; ok {
+		return c
+	}
+	return name
+}
+
+// spell writes a type in C, without a name of what has it.
+func (w *writer) spell(ctype string) string { return w.variants(ctype, 1)[0] }
+
+// variants writes a type in C, and again with const in the places where a table does not have it: behind all pointers but the last.
+func (w *writer) variants(ctype string, most int) []string {
+	ct, err := symbols.ParseType(ctype)
+	if err != nil {
+		return []string{ctype}
+	}
+	base := w.base(ct.Base)
+	bases := []string{base}
+	if ct.Const {
+		bases = []string{"const " + base}
+	}
+	if w.handles[ct.Base] != nil { // const, in front or by a typedef, is the pointer's own or that of what nobody sees
+		bases = []string{base, "const " + base}
+	}
+	inner := max(0, ct.Pointers-1)
+	if h := w.handles[ct.Base]; h != nil && ct.Pointers > 0 {
+		inner = ct.Pointers // the handle is a pointer, too
+	}
+	dims := ""
+	for _, n := range ct.Dims {
+		dims += fmt.Sprintf("[%d]", n)
+	}
+	var out []string
+	for _, b := range bases {
+		for mask := range 1 << inner {
+			if len(out) == most {
+				return out
+			}
+			s := b
+			h := 0
+			if inner == ct.Pointers && inner > 0 { // the handle's own pointer
+				if mask&1 != 0 {
+					s += " const"
+				}
+				h = 1
+			}
+			for i := range ct.Pointers {
+				s += " *"
+				if i < ct.Pointers-1 && mask&(1<<(i+h)) != 0 {
+					s += " const"
+				}
+			}
+			out = append(out, s+dims)
+		}
+	}
+	return out
+}
+
+// handleFact asks the compiler what a handle's name is: a pointer to the struct with the tag, that struct, a pointer, or another type.
+func handleFact(h *symbols.Handle) *fact {
+	f := &fact{}
+	if h.Tag != "" && h.Tag != "void" {
+		p := "struct " + h.Tag + " *"
+		f.tries = []string{"typedef char @[" + same(h.Name, p) + " ? 1 : -1];", "typedef char @[" + same("__typeof__("+h.Name+") *", p) + " ? 1 : -1];"}
+	} else {
+		f.tries = slices.Repeat([]string{"typedef puregpu no;"}, 2)
+	}
+	f.tries = append(f.tries, "typedef __typeof__(*("+h.Name+")0) *@;", "typedef "+h.Name+" *@;", "struct "+h.Tag+" *@;")
+	return f
+}
+
+// handleSpelling returns how C writes a handle, by the first of the tries of its fact that compiles, and its tag with the word in front.
+func handleSpelling(h *symbols.Handle, f *fact) (spelled, tag string) {
+	tag = "struct " + h.Tag
+	if strings.Contains(f.said, "wrong kind of tag") || strings.Contains(f.said, "tag type that does not match") {
+		tag = "union " + h.Tag
+	}
+	switch {
+	case f.chosen == 2 || h.Tag == "" || h.Tag == "void":
+		return h.Name, tag
+	case f.chosen == 3:
+		return h.Name + " *", tag
+	}
+	return tag + " *", tag
+}
+
+func (w *writer) handle(h *symbols.Handle) {
+	record := "handle " + h.Name
+	if h.Tag == "void" {
+		w.truth(record, "handle", "type", "void *", true, false, "sizeof("+h.Name+") == 8 && __builtin_classify_type(("+h.Name+")0) == __builtin_classify_type((void *)0)")
+	}
+	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // the struct has no tag, or no typedef: the uses tell
+		return
+	}
+	p := w.tags[h.Name] + " *"
+	w.truth(record, "handle", "type", p, true, false, same(h.Name, p)+" || "+same(h.Name, "const "+p)+" || "+same("__typeof__("+h.Name+") *", p))
+}
+
+func (w *writer) enum(e *symbols.Enum) {
+	record := "enum " + e.Name
+	if e.Name != "" && (w.unnamed[e.Name] != "" || !strings.Contains(e.Name, ".") && w.declared(e.Name)) {
+		name := w.base(e.Name)
+		w.number(record, "enum size", "size", "sizeof("+name+")", uint64(e.Bytes()))
+		sign := uint64(0)
+		if e.Signed {
+			sign = 1
+		}
+		w.number(record, "enum sign", "signed", "("+name+")-1 < ("+name+")0", sign)
+	}
+	for _, v := range e.Values {
+		negative := v.Value < 0 && e.Signed
+		w.integer("enumerator "+v.Name, "enumerator", v.Name, strconv.FormatInt(v.Value, 10), uint64(v.Value), negative)
+	}
+}
+
+func (w *writer) layout(s *symbols.Struct, name, c string) {
+	record := "struct " + name
+	w.number(record, "struct size", "size", "sizeof("+c+")", uint64(s.Size))
+	f := w.number(record, "struct alignment", "alignment", "_Alignof("+c+")", uint64(s.Align))
+	if most := w.align[s.Name]; most > s.Align { // that of the newest release
+		f.check = func(x *answer) string {
+			if n := x.number(); n < uint64(s.Align) || n > uint64(most) {
+				return strconv.FormatUint(n, 10)
+			}
+			return ""
+		}
+	}
+}
+
+// fields adds the facts of members, through those without a name too.
+func (w *writer) fields(s *symbols.Struct, record, root, path string, base int) {
+	for _, f := range s.Fields {
+		at := path
+		ct, err := symbols.ParseType(f.Type)
+		if err != nil {
+			continue
+		}
+		inner := w.structs[ct.Base]
+		if !f.Anonymous {
+			at += f.Name
+			what := at
+			member := "((" + root + " *)0)->" + at
+			if f.Bits > 0 {
+				w.bits(record, root, at, &f, base)
+				continue
+			}
+			w.number("struct "+record, "member offset", "offset of "+what, "__builtin_offsetof("+root+", "+at+")", uint64(base+f.Offset))
+			w.number("struct "+record, "member size", "size of "+what, "sizeof("+member+")", uint64(f.Size))
+			w.truth("struct "+record, "member type", "type of "+what, f.Type, true, false, same("__typeof__("+member+")", w.spell(f.Type)))
+		}
+		if inner == nil || !strings.Contains(ct.Base, ".") || ct.Pointers > 0 {
+			continue
+		}
+		if !f.Anonymous {
+			at += strings.Repeat("[0]", len(ct.Dims))
+			w.layout(inner, inner.Name, "__typeof__((("+root+" *)0)->"+at+")")
+			at += "."
+		}
+		w.fields(inner, record, root, at, base+f.Offset)
+	}
+}
+
+// bits adds the facts of a bit-field: which bits it has, by writing it, and whether it has a sign, by a comparison that the compiler leaves out if not.
+func (w *writer) bits(record, root, at string, f *symbols.Field, base int) {
+	first := (base+f.Offset)*8 + f.BitOffset
+	end := first + f.Bits
+	w.add(&fact{
+		record: "struct " + record, kind: "bit-field", what: "bits of " + at, table: fmt.Sprintf("%d to %d", first, end-1),
+		tries: []string{"const " + root + " @ = { ." + at + " = -1 };"},
+		check: func(x *answer) string {
+			var set []int
+			for i, b := range x.o.bytes(x.name, -1) {
+				for j := range 8 {
+					if b>>j&1 != 0 {
+						set = append(set, i*8+j)
+					}
+				}
+			}
+			switch {
+			case len(set) == f.Bits && set[0] == first && set[len(set)-1] == end-1:
+				return ""
+			case len(set) == 0:
+				return "none"
+			}
+			return fmt.Sprintf("%d to %d", set[0], set[len(set)-1])
+		},
+	})
+	signed, known := w.signed(f.Type)
+	if !known {
+		return
+	}
+	w.add(&fact{
+		record: "struct " + record, kind: "bit-field sign", what: "sign of " + at, table: f.Type,
+		tries: []string{"void @(" + root + " *p) { extern void @_below(void); if (p->" + at + " < 0) @_below(); }"},
+		check: func(x *answer) string {
+			if below := x.o.refers(x.name, x.name+"_below"); below != signed {
+				return map[bool]string{true: "signed", false: "unsigned"}[below]
+			}
+			return ""
+		},
+	})
+}
+
+// signed reports whether a number's type has a sign.
+func (w *writer) signed(ctype string) (signed, known bool) {
+	base := w.t.Canonical(ctype)
+	if e := w.enums[base]; e != nil {
+		return e.Signed, true
+	}
+	for _, s := range w.t.Scalars {
+		if s.Name == base {
+			base = s.Type
+		}
+	}
+	_, goes, ok := symbols.Builtin(base)
+	return strings.HasPrefix(goes, "int"), ok && base != "char"
+}
+
+func (w *writer) constant(c *symbols.Constant) {
+	record := "constant " + c.Name
+	switch c.Type {
+	case "float":
+		want, err := strconv.ParseFloat(c.Value, 64)
+		if err != nil {
+			w.truth(record, "constant", "value", c.Value, false, false, "0")
+			return
+		}
+		w.add(&fact{
+			record: record, kind: "constant", what: "value", table: c.Value, tries: []string{"const double @ = " + c.Name + ";"},
+			check: func(x *answer) string {
+				if got := math.Float64frombits(x.number()); got != want && got != float64(float32(want)) && !(math.IsNaN(got) && math.IsNaN(want)) {
+					return strconv.FormatFloat(got, 'g', -1, 64)
+				}
+				return ""
+			},
+		})
+	case "string":
+		w.add(&fact{
+			record: record, kind: "constant", what: "value", table: strconv.Quote(c.Value), tries: []string{"const char @[] = " + c.Name + ";"},
+			check: func(x *answer) string {
+				if got := strings.TrimRight(string(x.o.bytes(x.name, -1)), "\x00"); got != c.Value {
+					return strconv.Quote(got)
+				}
+				return ""
+			},
+		})
+	case "pointer":
+		want, _ := strconv.ParseUint(c.Value, 0, 64)
+		w.number(record, "constant", "value", c.Name, want)
+	default:
+		if n, err := strconv.ParseInt(c.Value, 0, 64); err == nil {
+			w.integer(record, "constant", c.Name, c.Value, uint64(n), n < 0)
+		} else {
+			n, _ := strconv.ParseUint(c.Value, 0, 64)
+			w.integer(record, "constant", c.Name, c.Value, n, false)
+		}
+	}
+}
+
+// functions adds the facts of functions: with all of the type and symbol of each ABI, and with plain of what programs call by a plain name.
+func (w *writer) functions(all, plain bool) {
+	for i := range w.t.Functions {
+		f := &w.t.Functions[i]
+		if !all && !f.Current {
+			continue
+		}
+		name, other := f.Symbol, ""
+		if plain && f.Current {
+			name, other = f.API, f.Symbol
+		}
+		w.function(f, name, other)
+	}
+}
+
+const maxVariants = 64
+
+func (w *writer) function(f *symbols.Function, name, other string) {
+	record := "function " + f.Symbol
+	for _, ctype := range append([]string{f.Result}, types(f.Params)...) {
+		if ct, err := symbols.ParseType(ctype); err == nil && slices.Contains(w.absent, ct.Base) {
+			w.add(&fact{record: record, kind: "function type", what: "type", tries: []string{"unknown type name " + ct.Base + ";"}, check: func(*answer) string { return "" }})
+			return
+		}
+	}
+	lists, strict := []string{""}, true
+	for _, p := range f.Params {
+		var next []string
+		for _, v := range w.variants(p.Type, 8) {
+			for _, l := range lists {
+				if l != "" {
+					l += ", "
+				}
+				next = append(next, l+v)
+			}
+		}
+		if lists = next; len(lists) > maxVariants {
+			lists, strict = lists[:maxVariants], false // too many ways in which const may stand
+		}
+	}
+	if len(f.Params) == 0 {
+		lists = []string{"void"}
+	}
+	for _, ctype := range append([]string{f.Result}, types(f.Params)...) {
+		if ct, err := symbols.ParseType(ctype); err == nil && strings.Contains(ct.Base, ".") {
+			strict = false // a function type that stands in place, of whose parameters a table has not every const
+		}
+	}
+	var tries []string
+	for _, n := range []string{name, other} {
+		if n == "" || n == name && len(tries) > 0 {
+			continue
+		}
+		var conds []string
+		for _, r := range w.variants(f.Result, 4) {
+			for _, l := range lists {
+				conds = append(conds, same("__typeof__("+n+")", r+" ("+l+")"))
+			}
+		}
+		old := same("__typeof__("+n+")", w.spell(f.Result)+" (struct puregpu_none *, struct puregpu_none *)")
+		tries = append(tries, "const unsigned long long @[2] = { "+strings.Join(conds, " || ")+", "+old+" };")
+	}
+	w.add(&fact{
+		record: record, kind: "function type", what: "type", table: prototype(f.Result, f.Params), tries: tries, qualified: true, strict: strict,
+		check: func(x *answer) string {
+			b := x.o.bytes(x.name, 16)
+			switch {
+			case b[8] != 0 && len(f.Params) > 0:
+				return "that its parameters are not declared"
+			case b[0] == 0:
+				return "another type"
+			}
+			return ""
+		},
+	})
+	var uses []string // in brackets: a macro with parameters does not hide the function
+	for _, n := range []string{name, other} {
+		if n != "" && (n != name || len(uses) == 0) {
+			uses = append(uses, "const void *@(void) { return (const void *)("+n+"); }")
+		}
+	}
+	w.add(&fact{
+		record: record, kind: "symbol", what: "symbol of " + name, table: f.Symbol, tries: uses,
+		check: func(x *answer) string {
+			reached := x.o.references(x.name, w.inline)
+			if slices.Contains(reached, f.Symbol) {
+				return ""
+			}
+			if len(reached) == 0 {
+				return "no symbol"
+			}
+			return strings.Join(reached, " and ")
+		},
+	})
+}

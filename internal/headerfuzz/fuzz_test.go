@@ -1,0 +1,115 @@
+package headerfuzz
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/internal/cproof"
+)
+
+var (
+	timeFlag = flag.Duration("headers.time", 0, "how long to make headers; 0 for a few")
+	seedFlag = flag.Uint64("headers.seed", 0, "the first `seed`; 0 for one by the clock")
+	foundTo  = flag.String("headers.found", "", "append what is found to a `file`, and go on")
+	allFlag  = flag.Int("headers.faults", 1, "stop after so many faults")
+	small    = flag.Bool("headers.small", true, "leave out of a header what is not needed for the fault")
+	only     = flag.String("headers.only", "", "a `pattern` for the faults to look at")
+	count    = flag.Int("headers.count", 5, "how many headers to make without -headers.time")
+	size     = flag.Int("headers.units", 120, "declarations in a header")
+)
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// TestHeaders makes headers at random: what the extractor takes is right.
+func TestHeaders(t *testing.T) {
+	ctx := context.Background()
+	var checkers []*Checker
+	for _, name := range []string{"gcc", "gcc", "clang"} {
+		cc, err := cproof.Find(ctx, name)
+		if err != nil {
+			continue
+		}
+		c, err := NewChecker(cc, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkers = append(checkers, c)
+	}
+	if len(checkers) == 0 {
+		t.Skip("no C compiler")
+	}
+	seed := *seedFlag
+	switch {
+	case seed == 0 && *timeFlag == 0:
+		seed = 1001 // a test that everybody runs is always the same
+	case seed == 0:
+		seed = uint64(time.Now().UnixNano() / 1000)
+	}
+	var sum Result
+	began, headers := time.Now(), 0
+	seen, kinds := map[string]bool{}, map[string]int{}
+	for ; headers < *count && *timeFlag == 0 || time.Since(began) < *timeFlag; seed++ {
+		c := checkers[seed%uint64(len(checkers))]
+		units := Units(rand.New(rand.NewPCG(seed, 0)), *size)
+		r, err := c.Check(ctx, units)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		headers++
+		sum.Units += r.Units
+		sum.Invalid += r.Invalid
+		sum.Unparsed += r.Unparsed
+		sum.Refused += r.Refused
+		sum.Records += r.Records
+		sum.Facts += r.Facts
+		records := map[string]bool{}
+		for _, f := range r.Faults {
+			if records[f.Record] || !regexp.MustCompile(*only).MatchString(f.Kind+": "+f.String()) {
+				continue // another effect of the same
+			}
+			records[f.Record] = true
+			if kinds[f.Kind]++; kinds[f.Kind] > 100 {
+				continue // enough to look at
+			}
+			minimal := r.Text(r.About(f, false))
+			if *small {
+				limit, cancel := context.WithTimeout(ctx, time.Minute)
+				minimal = c.Minimal(limit, r, f)
+				cancel()
+			}
+			shape := f.Kind + numbers.ReplaceAllString(strings.Join(strings.Fields(minimal), ""), "N")
+			if seen[shape] {
+				continue
+			}
+			seen[shape] = true
+			said := fmt.Sprintf("%s: %v\nseed %d, %s\n%s", f.Kind, f, seed, c.Compiler.Name, minimal)
+			if *foundTo == "" {
+				t.Error(said)
+			} else if err := appendTo(*foundTo, said); err != nil {
+				t.Fatal(err)
+			}
+			if len(seen) >= *allFlag {
+				t.Fatalf("%d faults, %d headers in %v", len(seen), headers, time.Since(began).Round(time.Second))
+			}
+		}
+	}
+	t.Logf("%d headers, %d declarations: %d records proven by %d facts, %d refused, %d not parsed; %d were no C; %d faults",
+		headers, sum.Units, sum.Records, sum.Facts, sum.Refused, sum.Unparsed, sum.Invalid, len(seen))
+}
+
+func appendTo(file, text string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintf(f, "```\n%s```\n\n", text)
+	return err
+}

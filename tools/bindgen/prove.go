@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/puregpu/puregpu/internal/cproof"
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// proofFile is where the record of the proof is, as seen from the folder.
+const proofFile = "testdata/zproof.json"
+
+// prove has a C compiler compare the table with the headers, and returns the record of it; nil if nothing was proven.
+func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
+	old, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(proofFile)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	before := &cproof.Record{}
+	if old != nil {
+		if before, err = cproof.Decode(old); err != nil {
+			return nil, err
+		}
+	}
+	ctx := context.Background()
+	cc, err := cproof.Find(ctx, b.compiler)
+	switch {
+	case errors.Is(err, cproof.ErrNoCompiler) && b.compiler == "" || err == nil && len(b.dirs) == 0:
+		if before.Holds(table) {
+			return old, nil // by whoever had what it takes
+		}
+		why := "there are no headers"
+		if err != nil {
+			why = err.Error()
+		}
+		b.unproven(why)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	proof := &cproof.Record{Table: filepath.Base(b.table), SHA256: cproof.Sum(table)}
+	align := map[string]int{}
+	for _, n := range lib.Overlay.Types {
+		align[n.Name] = n.Align
+	}
+	var errs []error
+	for i, dir := range b.dirs {
+		t, v := lib.Table, lib.Version
+		if len(lib.Releases) > 0 { // the folders have the newest first
+			v = lib.Releases[len(lib.Releases)-1-i]
+			t = lib.At(v)
+		}
+		r, err := cproof.Prove(ctx, t, cproof.Input{Compiler: cc, Description: lib.Description, Dirs: append([]string{dir}, b.further...), Align: align, Union: len(b.dirs) > 1, Older: v != lib.Version})
+		if no, ok := errors.AsType[*cproof.HeadersError](err); ok {
+			b.unproven(no.Error())
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := r.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("the table is not what %s makes of the headers in %s:\n%w", cc.Name, dir, err))
+		}
+		proof.Releases = append(proof.Releases, r.Release(v, cc))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if before.Same(proof) {
+		return old, nil
+	}
+	return proof.Encode(), nil
+}
+
+// unproven says that nothing was proven.
+func (b *binding) unproven(why string) {
+	b.report("NOTHING IS PROVEN: " + why + "\nNo C compiler has compared the table with the headers. The package's test fails until one has.")
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/puregpu/puregpu/gen"
+	"github.com/puregpu/puregpu/internal/cproof"
+	"github.com/puregpu/puregpu/internal/extract"
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// A foreign is a library that is not the project's own, whose headers bindgen must read without a silent mistake.
+type foreign struct {
+	name    string
+	unit    string
+	include []string // what a program includes
+	keep    []string // patterns for the headers whose declarations are the library's, besides
+	prelude []string
+	stubs   map[string]string
+	uses    []string
+	least   int // how many of 100 functions must be bound
+}
+
+// CUDA's headers include one of a library that Debian has in another package, for C++ alone.
+var cudaStubs = map[string]string{"nv/target": ""}
+
+func cudaLibrary(name string, least int, include string, keep ...string) foreign {
+	return foreign{name: name, unit: "headers-cuda-12.4", include: []string{include}, keep: keep, uses: []string{"cuda"}, stubs: cudaStubs, least: least}
+}
+
+func debian(name, include string, keep ...string) foreign {
+	return foreign{name: name, unit: "bind-main", include: strings.Fields(include), keep: keep}
+}
+
+func (f foreign) atLeast(n int) foreign { f.least = n; return f }
+
+func (f foreign) after(lines ...string) foreign { f.prelude = lines; return f }
+
+// asked are the libraries that people ask for: none may be refused as a whole.
+var asked = []foreign{
+	cudaLibrary("cuFFT", 95, "cufft.h", "cuComplex.h", "vector_types.h"), cudaLibrary("cuRAND", 95, "curand.h"),
+	cudaLibrary("cuSOLVER", 95, "cusolverDn.h", "cusolver_common.h", "cublas_api.h", "cublas_v2.h", "cuComplex.h", "vector_types.h"), cudaLibrary("nvJPEG", 0, "nvjpeg.h"),
+	cudaLibrary("NPP", 0, "npp.h", "npp*.h"), cudaLibrary("cuSPARSE", 0, "cusparse.h", "cuComplex.h", "vector_types.h"), cudaLibrary("nvFatbin", 0, "nvFatbin.h"),
+	cudaLibrary("NVTX 3", 0, "nvtx3/nvToolsExt.h", "nvtx3/nvtxDetail/*.h"),
+	{name: "cuFile", unit: "bind-cufile", include: []string{"cufile.h"}, uses: []string{"cuda"}},
+	debian("HSA", "hsa/hsa.h hsa/hsa_ext_amd.h").atLeast(95), debian("Level Zero", "level_zero/ze_api.h"), debian("Vulkan", "vulkan/vulkan_core.h", "vulkan/vk_platform.h", "vk_video/*.h"),
+	debian("OpenCL", "CL/cl.h", "CL/cl_platform.h", "CL/cl_version.h").after("#define CL_TARGET_OPENCL_VERSION 300"), debian("libibverbs", "infiniband/verbs.h", "infiniband/*.h"),
+	debian("hwloc", "hwloc.h", "hwloc/*.h"), debian("zlib", "zlib.h", "zconf.h").atLeast(95), debian("SQLite", "sqlite3.h"),
+}
+
+// foreigns are those, and some that nobody chose for the purpose.
+var foreigns = slices.Concat(asked, []foreign{
+	debian("ALSA", "alsa/asoundlib.h", "alsa/*.h"), debian("bzip2", "bzlib.h").after("#include <stdio.h>"), debian("cap", "sys/capability.h"), debian("cJSON", "cjson/cJSON.h"),
+	debian("cups", "cups/cups.h", "cups/*.h"), debian("curl", "curl/curl.h", "curl/*.h"), debian("drm", "xf86drm.h", "drm.h", "drm_mode.h"), debian("event", "event2/event.h", "event2/*.h"), debian("expat", "expat.h", "expat_*.h"),
+	debian("FFTW", "fftw3.h"), debian("FLAC", "FLAC/all.h", "FLAC/*.h"), debian("FreeType", "ft2build.h freetype/freetype.h", "freetype/*.h", "freetype/config/*.h"), debian("GMP", "gmp.h"), debian("Jansson", "jansson.h", "jansson_config.h"),
+	debian("JPEG", "jpeglib.h", "jconfig.h", "jmorecfg.h").after("#include <stddef.h>", "#include <stdio.h>"), debian("lcms2", "lcms2.h"), debian("LMDB", "lmdb.h"), debian("LZ4", "lz4.h lz4frame.h"), debian("LZMA", "lzma.h", "lzma/*.h"),
+	debian("magic", "magic.h"), debian("MPFR", "mpfr.h"), debian("nghttp2", "nghttp2/nghttp2.h", "nghttp2/*.h"), debian("numa", "numa.h"), debian("Ogg", "ogg/ogg.h", "ogg/*.h"), debian("OpenSSL", "openssl/evp.h", "openssl/*.h"), debian("Opus", "opus/opus.h", "opus/*.h"),
+	debian("PCI", "pci/pci.h", "pci/*.h"), debian("PCRE2", "pcre2.h").after("#define PCRE2_CODE_UNIT_WIDTH 8"), debian("PNG", "png.h", "png*.h"), debian("samplerate", "samplerate.h"), debian("seccomp", "seccomp.h"), debian("sndfile", "sndfile.h"), debian("sodium", "sodium.h", "sodium/*.h"),
+	debian("SSH2", "libssh2.h", "libssh2_*.h"), debian("TIFF", "tiffio.h", "tiff*.h"), debian("udev", "libudev.h"), debian("USB", "libusb-1.0/libusb.h"), debian("uv", "uv.h", "uv/*.h"), debian("Vorbis", "vorbis/codec.h", "vorbis/*.h"), debian("WebP", "webp/encode.h webp/decode.h", "webp/*.h"),
+	debian("X11", "X11/Xlib.h", "X11/*.h"), debian("xcb", "xcb/xcb.h", "xcb/*.h"), debian("XML 2", "libxml/parser.h", "libxml/*.h"), debian("YAML", "yaml.h"), debian("ZeroMQ", "zmq.h"), debian("Zstandard", "zstd.h"),
+})
+
+// A binding is what became of a library's headers.
+type binding struct {
+	bound, refused, unsettled int // functions
+	inline                    int // functions that the headers define
+	others                    int // other declarations that are refused
+	facts                     int
+	wrong                     []string
+	reasons                   map[string]int
+}
+
+// folders returns the folders of headers below a unit's root.
+func folders(root string) (dirs []string) {
+	for _, name := range []string{"usr/include", "usr/include/x86_64-linux-gnu", "usr/include/libxml2", "usr/include/freetype2", "usr/include/libdrm"} {
+		if dir := filepath.Join(root, name); isFolder(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+func isFolder(dir string) bool {
+	fi, err := os.Stat(dir)
+	return err == nil && fi.IsDir()
+}
+
+// bind reads a library's headers, refuses what bindgen does, and has a C compiler compare the rest.
+func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) (*binding, error) {
+	files := slices.Clone(f.include)
+	for _, pattern := range f.keep {
+		for _, dir := range dirs {
+			found, err := filepath.Glob(filepath.Join(dir, pattern))
+			if err != nil {
+				return nil, err
+			}
+			for _, file := range found {
+				if name, err := filepath.Rel(dir, file); err == nil && !slices.Contains(files, name) {
+					files = append(files, name)
+				}
+			}
+		}
+	}
+	library := strings.ToLower(regexp.MustCompile(`\W`).ReplaceAllString(f.name, ""))
+	d := &symbols.Description{
+		Library: library, Brand: f.name, Prefixes: symbols.Prefixes{Functions: []string{}, Types: []string{}, Values: []string{}},
+		Version: symbols.Numbering{Numbers: []symbols.Number{{Major: 1000, Minor: 10}}},
+		Headers: symbols.Headers{
+			Files: files, Include: f.include, Prelude: f.prelude, Stubs: f.stubs, Release: symbols.Version{Major: 1}, Since: symbols.SinceOverlay,
+		},
+		Uses:            f.uses,
+		Implementations: []symbols.Implementation{{Name: f.name, Env: "FOREIGN_LIBRARY", Files: map[string][]string{"linux": {"lib" + library + ".so"}}, Hint: "install it"}},
+	}
+	var all []fs.FS
+	for _, dir := range dirs {
+		all = append(all, extract.Folder(dir))
+	}
+	t, err := extract.Table(d, extract.Input{Releases: []fs.FS{extract.Folders(all)}})
+	refused, _ := errors.AsType[extract.Refused](err)
+	if t == nil {
+		return nil, err
+	}
+	overlay, err := json.Marshal(map[string]any{"sets": []symbols.SetNote{{Name: "core", Since: symbols.Version{Major: 1}, Doc: "all", Match: []string{"*"}}}})
+	if err != nil {
+		return nil, err
+	}
+	text, err := symbols.Encode(t)
+	if err != nil {
+		return nil, err
+	}
+	lib, err := symbols.Decode("table", text, "overlay", overlay)
+	if err == nil {
+		err = lib.Describe("description", d)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the table is refused as a whole: %w", err)
+	}
+	more, err := gen.Unbindable(lib)
+	if err != nil {
+		return nil, fmt.Errorf("the table is refused as a whole: %w", err)
+	}
+	b := &binding{bound: len(lib.Funcs) - len(more), unsettled: len(lib.Unsettled()), reasons: map[string]int{}}
+	declared := map[string]bool{}
+	for _, fn := range lib.Funcs {
+		declared[fn.Symbol] = true
+	}
+	for _, r := range slices.Concat([]symbols.Refusal(refused), more) {
+		switch {
+		case strings.Contains(r.Reason, "is defined in the header"):
+			b.inline++
+			continue
+		case function(r, dirs):
+			b.refused++
+		default:
+			b.others++
+		}
+		b.reasons[kindOf(r.Reason)]++
+	}
+	report, err := cproof.Prove(ctx, t, cproof.Input{Compiler: cc, Description: d, Dirs: dirs})
+	if err != nil {
+		return b, err
+	}
+	b.facts = report.Right()
+	for _, w := range slices.Concat(report.Wrong, report.Absent) {
+		b.wrong = append(b.wrong, w.String())
+	}
+	return b, nil
+}
+
+// kindOf returns a reason without what it is of.
+func kindOf(reason string) string {
+	reason = regexp.MustCompile(`\S*[/\\]\S*|"[^"]*"|\S*:\d+:\d+:?`).ReplaceAllString(reason, "")
+	words := strings.Fields(reason)
+	return strings.Join(words[max(0, len(words)-7):], " ")
+}
+
+// function reports whether a header says of a refused name that it is a function's.
+func function(r symbols.Refusal, dirs []string) bool {
+	file, _, _ := strings.Cut(r.Where, ":")
+	for _, dir := range dirs {
+		if text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file))); err == nil {
+			return regexp.MustCompile(`(?m)\b` + regexp.QuoteMeta(r.Name) + `\)?\s*\(`).Match(text)
+		}
+	}
+	return strings.Contains(r.Reason, "parameter") || strings.Contains(r.Reason, "returns")
+}
+
+// bindAll binds libraries whose headers Debian has, and prints a line of a table for each.
+func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []string, verbose, write bool) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	cc, err := cproof.Find(ctx, os.Getenv("PUREGPU_TEST_CC"))
+	if err != nil {
+		return err
+	}
+	roots, absent := map[string]string{}, []string{}
+	for _, u := range slices.Concat(bindUnits, headerUnits) {
+		if u.name != "bind-main" && !slices.ContainsFunc(foreigns, func(f foreign) bool { return f.unit == u.name && (len(names) == 0 || slices.Contains(names, f.name)) }) {
+			continue
+		}
+		root, err := u.fetch(fetching, dir)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			absent = append(absent, fmt.Sprintf("%s: %v", u.name, strings.ReplaceAll(err.Error(), "\n", "\n\t")))
+			continue
+		}
+		roots[u.name] = root
+	}
+	var errs []error
+	tab := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
+	fmt.Fprintln(tab, "| library\t| functions bound\t| refused\t| defined inline\t| other refusals\t| to settle\t| facts\t| disagree\t| most frequent reason\t|")
+	fmt.Fprintln(tab, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
+	var details, guide strings.Builder
+	guide.WriteString("\n| library | functions bound | refused | defined in the header | pointers to settle | facts that a compiler agrees with | disagree |\n|---|---|---|---|---|---|---|\n")
+	tried := 0
+	for _, f := range foreigns {
+		root := roots[f.unit]
+		if root == "" || len(names) > 0 && !slices.Contains(names, f.name) {
+			continue
+		}
+		tried++
+		dirs := folders(root)
+		if f.unit != "bind-main" && roots["bind-main"] != "" { // which has what the system does
+			dirs = append(dirs, folders(roots["bind-main"])...)
+		}
+		b, err := f.bind(ctx, cc, dirs)
+		if err != nil {
+			if _, no := errors.AsType[*cproof.HeadersError](err); no || slices.ContainsFunc(asked, func(a foreign) bool { return a.name == f.name }) {
+				errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
+			}
+			fmt.Fprintf(tab, "| %s\t| \t| all\t| \t| \t| \t| \t| \t| %.80s\t|\n", f.name, firstLine(err))
+			continue
+		}
+		reasons := []string{}
+		for r := range b.reasons {
+			reasons = append(reasons, r)
+		}
+		slices.SortFunc(reasons, func(x, y string) int { return cmp.Or(b.reasons[y]-b.reasons[x], strings.Compare(x, y)) })
+		most := ""
+		if len(reasons) > 0 {
+			most = fmt.Sprintf("%d: %s", b.reasons[reasons[0]], reasons[0])
+		}
+		fmt.Fprintf(tab, "| %s\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %s\t|\n", f.name, b.bound, b.refused, b.inline, b.others, b.unsettled, b.facts, len(b.wrong), most)
+		fmt.Fprintf(&guide, "| %s | %d | %d | %d | %d | %d | %d |\n", f.name, b.bound, b.refused, b.inline, b.unsettled, b.facts, len(b.wrong))
+		if n := b.bound + b.refused; n > 0 && b.bound*100 < f.least*n {
+			errs = append(errs, fmt.Errorf("%s: %d of %d functions are bound, and not %d %%", f.name, b.bound, n, f.least))
+		}
+		if len(b.wrong) > 0 {
+			errs = append(errs, fmt.Errorf("%s: %d facts are otherwise to %s:\n\t%s", f.name, len(b.wrong), cc.Name, strings.Join(b.wrong[:min(len(b.wrong), 20)], "\n\t")))
+		}
+		if verbose {
+			for _, r := range reasons {
+				fmt.Fprintf(&details, "%s: %d times: %s\n", f.name, b.reasons[r], r)
+			}
+		}
+	}
+	tab.Flush()
+	io.WriteString(w, details.String())
+	for _, a := range absent {
+		fmt.Fprintln(w, "could not be had:", a)
+	}
+	if tried == 0 {
+		errs = append(errs, errors.New("no headers could be had"))
+	}
+	if err := errors.Join(errs...); err != nil || !write {
+		return err
+	}
+	return writeGuide(guide.String())
+}
+
+const (
+	guidePage  = "docs/guide/bindgen.md"
+	guideBegin = "<!-- what make bind-headers WRITE=1 has written -->\n"
+	guideEnd   = "\n<!-- until here -->\n"
+)
+
+// writeGuide puts the table into the guide.
+func writeGuide(table string) error {
+	page, err := os.ReadFile(guidePage)
+	if err != nil {
+		return err
+	}
+	before, rest, begun := strings.Cut(string(page), guideBegin)
+	_, after, ended := strings.Cut(rest, guideEnd)
+	if !begun || !ended {
+		return fmt.Errorf("%s has no place for the table", guidePage)
+	}
+	return os.WriteFile(guidePage, []byte(before+guideBegin+table+guideEnd+after), 0o644)
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
