@@ -16,7 +16,7 @@ import (
 
 // Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and LetGoOf in
 // engine/close.go). In step 5 its owner gives everything back (deviceOwner.Destroy). Steps 3 and 4
-// wait until the context of Shutdown ends, but each of their waits may take at least half a second.
+// wait until the context of Shutdown ends. If it ends soon, each of their waits still gets half a second.
 // Close waits for step 5 up to one second after the context has ended.
 //
 //  1. The device takes nothing new, and issues what is ready. Its lanes are closed.
@@ -25,7 +25,7 @@ import (
 //     is lost, by a CloseError, and work in flight fails.
 //  4. It waits for calls that use the device, and for other devices' work that uses its memory or
 //     events.
-//  5. Nobody asks about its streams any more. The device's thread gives everything back. It begins
+//  5. No goroutine queries its streams any more. The device's thread gives everything back. It begins
 //     with the streams, because their work releases what it holds only when they are destroyed.
 //
 // If a stream cannot be destroyed, or other devices' work still uses something, all native objects

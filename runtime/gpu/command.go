@@ -156,10 +156,10 @@ type rareCommand struct {
 	group  []recordedOp // of collectives
 }
 
-// An argRef is an argument that is an address.
+// An argRef says that an argument of a command is an address, and which.
 type argRef struct {
 	index int32 // of the argument
-	ref   int32 // in refers
+	ref   int32 // index in the list refers of the command buffer
 }
 
 // A reference is a range that commands use.
@@ -579,8 +579,8 @@ func (c *CommandBuffer) nextPart(from int) part {
 }
 
 // setHow sets how a part is run. It reports false if there is nothing to run: all commands of the
-// part are barriers or do nothing. The first command tells whether the part can be a graph, because a
-// part where graphs are made has only commands that no node can do, or none.
+// part are barriers or do nothing. On a device with graphs, the commands of a part are all fit to be
+// nodes of a graph, or none is. So the first command tells whether the part becomes a graph.
 func (c *CommandBuffer) setHow(p *part) bool {
 	count, called := 0, false
 	for i := p.from; i < p.to; i++ {

@@ -296,10 +296,10 @@ func (p *Pool) makeNative() (err error) {
 // reserveWithin is how long a new pool waits for the device to free the reserved memory.
 const reserveWithin = 10 * time.Second
 
-// reserve has a new native pool reserve its initial size. It allocates that much in a stream, frees
-// it, and waits until the driver knows that it is free. Until then the memory would count as used,
-// and a pool at its limit could not exchange it for a larger block. The stream is made for this: a
-// queue may be busy for long. reserve runs on a bound thread.
+// reserve makes a new native pool reserve its initial size. It allocates that much in a stream and
+// frees it. Then it waits until the driver has noticed the free: before that the memory counts as
+// used, and a pool at its limit could not replace it by a larger block. reserve uses a stream of its
+// own, because a queue's stream may be busy for long. It runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
 	h, err := d.native.Native.NewStream()

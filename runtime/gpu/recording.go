@@ -276,8 +276,9 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 	return nil
 }
 
-// Nest is Execute for a command buffer whose commands come after others, besides the last barrier.
-// The returned command stands for all of them: a command that comes after it comes after each.
+// Nest is Execute, but the child's commands come after the commands in after, and after the last
+// barrier. The returned command stands for all commands of the child: a command that comes after it
+// comes after each of them.
 func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Command) (Command, error) {
 	if err := c.beginNest(child); err != nil {
 		return -1, err

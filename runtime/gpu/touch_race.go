@@ -17,7 +17,8 @@ var touches sync.Mutex
 // wait for the operation, however soon the operation is done.
 type touch struct{ done chan struct{} }
 
-// touchWritten says that an operation writes the memory until over is called.
+// touchWritten tells the race detector that an operation writes the memory, until over of the returned
+// touch is called.
 func touchWritten(p []byte) touch {
 	t := touch{make(chan struct{})}
 	go func() {

@@ -42,10 +42,10 @@ type Action interface {
 	// nothing waits for its signals.
 	Issued(s *Submission, tl *Timeline, broken bool) (wanted bool)
 
-	// Undo undoes Prepare, if Prepare was called. The stream has got none of the operation; how
-	// says why. Undo may be called twice, the first time with the timeline locked. If how is
-	// Deferred, Undo enlists the submission again, and the caller of Undo must not touch the
-	// submission afterwards.
+	// Undo undoes Prepare, if Prepare was called. The stream has got none of the operation. The
+	// argument how gives the reason. Undo may be called twice, the first time with the timeline
+	// locked. If how is Deferred, Undo has the submission issued again later, so the caller must not
+	// touch the submission after Undo.
 	Undo(s *Submission, how Outcome)
 
 	// Retries reports whether to call Issue once more after it has failed with err. Before the

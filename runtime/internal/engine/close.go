@@ -48,8 +48,8 @@ type ending struct {
 	// giving up.
 	known     *Failure
 	refusalMu sync.Mutex // protects refusals; a leaf
-	// refusals are errors from freeing or destroying native objects that no call has returned.
-	// Close returns them.
+	// refusals are errors of calls that freed or destroyed native objects in the background. No call
+	// of the program has returned them, so Close does.
 	refusals []error
 }
 

@@ -14,8 +14,8 @@ import (
 
 // An Event is a native event on loan from its device's pool, with a reference count. A submission
 // has at most one. The event is recorded behind that submission or never, and all streams that wait
-// for the submission wait for this event. The recycled record keeps the event for its next use,
-// unless another owner still refers to it.
+// for the submission wait for this event. When the submission's record is recycled, it keeps the event
+// for its next use, unless somebody else still holds a reference.
 type Event struct {
 	pool   *EventPool
 	Handle driver.Event
@@ -63,8 +63,8 @@ func (p *EventPool) Configure(first, batch int, timers driver.Timers) {
 	p.first, p.batch, p.timers = first, batch, timers
 }
 
-// mostLeft is the number of free events at which a pool is refilled. A small pool is refilled when
-// half of its events are in use.
+// mostLeft is when a pool is refilled: at mostLeft free events in a large pool, and at half of all
+// events in a small one.
 const mostLeft = 512
 
 // take takes an event, with one reference, or returns nil if none is free. If few are left, the

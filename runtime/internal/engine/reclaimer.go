@@ -57,10 +57,10 @@ func (d *Device) runReclaimer() {
 	}
 }
 
-// nextToReclaim returns the next function, or nil if the reclaimer must end. It must end if no
-// function is left, if a stream waits for outside code, or if the device's thread already destroys
-// everything because Close gave up waiting for an earlier function. A later Reclaim starts the
-// reclaimer again.
+// nextToReclaim returns the next function given to Reclaim, or nil if the reclaimer must end. There
+// are three reasons to end: no function is left; a stream waits for outside code, so that a call that
+// frees something might block for ever; or Close gave up waiting, and the device's thread destroys
+// everything already. A later Reclaim starts the reclaimer again.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()

@@ -570,8 +570,8 @@ func (tl *Timeline) ask(seq uint64, times int) (done uint64, err error) {
 // watch is how many times in a row a waiting goroutine queries the oldest event.
 const watch = 8
 
-// query queries the first event behind seq, up to times times. If none is recorded behind seq, it
-// queries the last event recorded. It considers only submissions below end. at is the number of the
+// query asks the driver whether an event is complete, at most so many times. It takes the first event
+// behind seq. If none is recorded there, it takes the last event recorded. It considers only submissions below end. at is the number of the
 // submission that has the event, or 0 if there is no event to query. done reports whether the event
 // is complete.
 func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err error) {

@@ -54,7 +54,7 @@ func (u *Uses) Join(recording *Uses) {
 	u.mu.Unlock()
 }
 
-// Leave undoes Join. No execution of the recording is in flight any more.
+// Leave undoes Join. The caller calls it when no execution of the recording is in flight any more.
 func (u *Uses) Leave(recording *Uses) {
 	u.mu.Lock()
 	if i := slices.Index(u.recordings, recording); i >= 0 {

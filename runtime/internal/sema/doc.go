@@ -12,8 +12,9 @@
 //
 // A timepoint is registered with a semaphore and stands for a wait for one value. The semaphore
 // keeps its timepoints in heaps, ordered by value. It releases a timepoint when the value is
-// reached or the semaphore fails. If the waiter only needs a producer, the semaphore releases the
-// timepoint as soon as the work that will signal the value has been issued.
+// reached or the semaphore fails. A waiter may only need to know
+// that the work which will signal the value has been issued. Then the semaphore releases the
+// timepoint at that moment.
 //
 // A timepoint belongs to a waiter, to a function of the program (OnReached), or to a goroutine that
 // is blocked in [Wait]. A waiter takes its timepoints from a [TimepointPool].

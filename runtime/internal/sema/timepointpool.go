@@ -4,8 +4,8 @@ import "sync"
 
 // PoolStats counts the timepoints of a pool.
 type PoolStats struct {
-	Made int // ever
-	Held int // that exist; Trim drops free ones
+	Made int // timepoints made since the beginning
+	Held int // timepoints that exist, in use or free; Trim drops free ones
 	Free int // not in use
 }
 
