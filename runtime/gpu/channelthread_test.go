@@ -215,3 +215,41 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOtherWorkOnChannelQueue gives a channel's queue, which a program may find in a trace, so much other work
+// that events run out. The caller's thread is not bound to the device, so it must not make them.
+func TestOtherWorkOnChannelQueue(t *testing.T) {
+	checkLeaks(t)
+	sim := simdriver.New(simdriver.Config{Strict: true})
+	g, err := OpenGroup(sim, Options{Events: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chans, err := g.NewChannels(within(t), ChannelOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, s := chans[0], newSemaphore(t, 0)
+	b, err := c.Device().Alloc(DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sim.StallDevice(0); err != nil {
+		t.Fatal(err)
+	}
+	const n = 300
+	for v := uint64(1); v <= n; v++ {
+		if err := c.q.Fill(Order{Signal: []Point{{s, v}}}, b.All(), []byte{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sim.ResumeDevice(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(within(t), n); err != nil {
+		t.Error(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
