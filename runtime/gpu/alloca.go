@@ -429,7 +429,7 @@ func (q *Queue) deallocaElsewhere(o Order, b *Buffer) error {
 	if t := o.Timing; t != nil && t.dev == q.dev && q.dev != b.dev {
 		return argument("dealloca", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.dev.native.Info.Name, q.dev.native.Info.Name)
 	}
-	if q.failed() != nil {
+	if q.tl.FailedBy() != nil {
 		return q.submit(q.get(work.Barrier), o) // it fails, and does not tell o.Free
 	}
 	turn := new(Semaphore)

@@ -178,7 +178,7 @@ func (q *Queue) executeSteps(o Order, steps []step, bindings []Range) error {
 		}
 		left := steps[n+1:]
 		x.leaveRest(left)
-		if n == 0 && x.at().ch == nil && q.failed() == nil {
+		if n == 0 && x.at().ch == nil && q.tl.FailedBy() == nil {
 			return err
 		}
 		FailAll(err, signalled(o)...) // the steps that have been submitted go on

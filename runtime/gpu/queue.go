@@ -64,7 +64,7 @@ func (q *Queue) submit(r *record, o Order) error {
 	if slices.ContainsFunc(o.Free, Point.invalid) {
 		return q.reject(r, "point of Free")
 	}
-	if err := q.failed(); err != nil {
+	if err := q.tl.FailedBy(); err != nil {
 		q.tl.Device.FailSubmission(&r.Submission, err)
 		if q.tl.Device.Loss() != nil {
 			q.dev.lossReceived.Store(true)
@@ -93,14 +93,6 @@ func (q *Queue) submit(r *record, o Order) error {
 		return q.submitError(kind, "", "", err)
 	}
 	return nil
-}
-
-// failed returns why the queue takes no more work, or nil.
-func (q *Queue) failed() error {
-	if err := q.dev.failed(); err != nil {
-		return err
-	}
-	return q.tl.FailedBy()
 }
 
 // note copies the rarer fields of an order into the record, and begins to trace the submission if

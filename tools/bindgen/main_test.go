@@ -237,13 +237,7 @@ func TestModule(t *testing.T) {
 		u.command("", "build", "-tags", "nogpu", "./...")
 	}
 	u.spoilProof(first)
-	compiler := os.Getenv("PUREGPU_TEST_CC")
-	if compiler == "" {
-		compiler = "gcc"
-	}
-	if _, err := exec.LookPath(compiler); err != nil || runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
-		t.Skip("no C compiler, or no system on which libraries are opened")
-	}
+	compiler := needCompiler(t)
 	if out := u.command("", "test", "-v", "-run", "ABI", "."); !strings.Contains(out, "functions proven") {
 		t.Errorf("the ABI test says\n%s", out)
 	}
@@ -279,6 +273,19 @@ func TestModule(t *testing.T) {
 
 var gccName = regexp.MustCompile(`gcc \(.*?\) [0-9.]+`)
 
+// needCompiler returns the C compiler. It skips the test if there is none, or if libraries are not opened here.
+func needCompiler(t *testing.T) string {
+	t.Helper()
+	compiler := os.Getenv("PUREGPU_TEST_CC")
+	if compiler == "" {
+		compiler = "gcc"
+	}
+	if _, err := exec.LookPath(compiler); err != nil || runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skip("no C compiler, or no system on which libraries are opened")
+	}
+	return compiler
+}
+
 // TestOdd binds what other generators bind wrongly without a word, proves the calls, and has a library compare what it gets.
 func TestOdd(t *testing.T) {
 	const file = "testdata/odd.txtar"
@@ -299,13 +306,7 @@ func TestOdd(t *testing.T) {
 		}
 	}
 	u.command("", "vet", "./...")
-	compiler := os.Getenv("PUREGPU_TEST_CC")
-	if compiler == "" {
-		compiler = "gcc"
-	}
-	if _, err := exec.LookPath(compiler); err != nil || runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
-		t.Skip("no C compiler, or no system on which libraries are opened")
-	}
+	compiler := needCompiler(t)
 	if out := u.command("", "test", "-v", "-run", "ABI", "."); !strings.Contains(out, "functions proven") {
 		t.Errorf("the ABI test says\n%s", out)
 	}

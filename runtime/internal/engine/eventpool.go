@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // An Event is a native event on loan from its device's pool, with a reference count. A submission
@@ -53,7 +54,7 @@ type EventPool struct {
 	mu      sync.Mutex
 	free    *Event
 	all     []driver.Event
-	stats   objects
+	stats   sema.PoolStats
 	growing bool // the refiller is making more
 }
 
@@ -236,7 +237,7 @@ func (p *EventPool) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (p *EventPool) statistics() objects {
+func (p *EventPool) statistics() sema.PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stats

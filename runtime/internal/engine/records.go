@@ -3,6 +3,7 @@ package engine
 import (
 	"sync"
 
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -11,7 +12,7 @@ type records struct {
 	mu    sync.Mutex // protects the following fields; a leaf
 	first *Submission
 	kept  int // how many of the free records have an event
-	stats objects
+	stats sema.PoolStats
 }
 
 // Get returns a free or a new record for an operation of a kind.

@@ -6,16 +6,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// objects counts native objects, timepoints or records.
-type objects struct {
-	Made int // ever made
-	Held int // existing now
-	Free int // of Held, not in use
-}
-
 // Statistics are numbers about a device.
 type Statistics struct {
-	Events, Timepoints, Records objects
+	Events, Timepoints, Records sema.PoolStats
 	Parked                      int // submissions that are parked, not counting passing barriers
 	InFlight                    int // issued submissions not known to be done, and passing barriers
 	Issuing                     int // goroutines that issue submissions that were parked
@@ -23,7 +16,7 @@ type Statistics struct {
 
 // Statistics returns the device's present numbers.
 func (d *Device) Statistics() Statistics {
-	s := Statistics{Events: d.Events.statistics(), Timepoints: objects(d.timepoints.Stats()), InFlight: d.inFlight(),
+	s := Statistics{Events: d.Events.statistics(), Timepoints: d.timepoints.Stats(), InFlight: d.inFlight(),
 		Issuing: int(d.pending.running.Load())}
 	d.mu.Lock()
 	s.Parked = d.pending.nparked

@@ -2,10 +2,10 @@ package sema
 
 import "sync"
 
-// PoolStats counts the timepoints of a pool.
+// PoolStats counts the objects of a pool: timepoints, events or records.
 type PoolStats struct {
-	Made int // timepoints made since the beginning
-	Held int // timepoints that exist, in use or free; Trim drops free ones
+	Made int // made since the beginning
+	Held int // exist now, in use or free; Trim drops free ones
 	Free int // not in use
 }
 
