@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -33,20 +34,20 @@ func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 	switch err := d.failed(); {
 	case err != nil:
 		return nil, err
-	case d.faces.adopter == nil:
+	case d.faces.Adopter == nil:
 		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 	case stream == 0:
-		return nil, argument(op, "no stream; the default stream is another one with each context, and cannot be adopted")
+		return nil, errs.Argument(op, "no stream; the default stream is another one with each context, and cannot be adopted")
 	}
 	for _, tl := range d.native.All() {
 		if tl.Stream == stream && !tl.Adopted {
-			return nil, argument(op, "stream %#x is that of %v", uintptr(stream), tl.Queue)
+			return nil, errs.Argument(op, "stream %#x is that of %v", uintptr(stream), tl.Queue)
 		}
 	}
 	q := newQueue(d, -1)
 	q.tl.Stream, q.tl.Adopted = stream, true
 	err := d.native.Do(func() (err error) {
-		if q.priority, err = d.faces.adopter.AdoptStream(stream); err == nil {
+		if q.priority, err = d.faces.Adopter.AdoptStream(stream); err == nil {
 			d.native.AddTimeline(q.tl)
 		}
 		return err
@@ -69,7 +70,7 @@ func (q *Queue) Close() error {
 		return nil
 	}
 	if !q.tl.Adopted {
-		return argument("close", "%v is the device's own, and is closed with it", q)
+		return errs.Argument("close", "%v is the device's own, and is closed with it", q)
 	}
 	q.tl.CloseAdopted()
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -21,7 +22,7 @@ import (
 // Executions of one block come one after the other on the device, and so do the parts of an
 // execution. So one mark covers all uses: the last one.
 type block struct {
-	mem    *Buffer        // scratch memory, or nil
+	mem    *memory.Buffer // scratch memory, or nil
 	timers []driver.Event // of the timestamps, in order
 	graphs []graphOf      // of the parts; under the recording's mu
 
@@ -166,9 +167,9 @@ func (c *CommandBuffer) askBlocks() {
 func (c *CommandBuffer) makeBlock() (*block, error) {
 	b := &block{graphs: make([]graphOf, len(c.parts)), taken: true}
 	if c.ownScratch() {
-		mem, err := c.dev.Alloc(DeviceMem, c.layout.Size)
+		mem, err := c.dev.memory.Alloc(DeviceMem, c.layout.Size)
 		if err == nil {
-			err = mem.hold()
+			err = mem.Hold()
 			mem.Close() // the recording alone holds it
 		}
 		if err != nil {
@@ -182,7 +183,7 @@ func (c *CommandBuffer) makeBlock() (*block, error) {
 	}
 	err := c.dev.native.Do(func() error { // the device gives nothing back meanwhile
 		for range c.timers {
-			e, err := c.dev.faces.timers.NewTimer()
+			e, err := c.dev.faces.Timers.NewTimer()
 			if err != nil {
 				return errors.Join(append([]error{fmt.Errorf("an event of a timestamp: %w", err)}, b.destroyTimers(c.dev)...)...)
 			}
@@ -193,7 +194,7 @@ func (c *CommandBuffer) makeBlock() (*block, error) {
 	})
 	if err != nil {
 		if b.mem != nil {
-			b.mem.release()
+			b.mem.Release()
 		}
 		return nil, err
 	}
@@ -239,11 +240,11 @@ func (r *run) returnBlock() {
 // The fields stay: an execution may still read them before it finds the device closed.
 func (b *block) destroy(d *Device) (errs []error) {
 	for i := range b.graphs {
-		errs = append(errs, b.graphs[i].destroy(d.faces.graphs)...)
+		errs = append(errs, b.graphs[i].destroy(d.faces.Graphs)...)
 	}
 	errs = append(errs, b.destroyTimers(d)...)
 	if b.mem != nil {
-		b.mem.release()
+		b.mem.Release()
 	}
 	return errs
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -20,11 +21,11 @@ type ChannelID driver.UniqueID
 // ParseChannelID makes an id from its bytes.
 func ParseChannelID(b []byte) (id ChannelID, err error) {
 	if len(b) != len(id) {
-		return id, argument("channel id", "%d bytes; it has %d", len(b), len(id))
+		return id, errs.Argument("channel id", "%d bytes; it has %d", len(b), len(id))
 	}
 	copy(id[:], b)
 	if id == (ChannelID{}) {
-		return id, argument("channel id", "all its bytes are zero")
+		return id, errs.Argument("channel id", "all its bytes are zero")
 	}
 	return id, nil
 }
@@ -183,22 +184,22 @@ func (d *Device) NewChannel(ctx context.Context, o ChannelOptions) (*Channel, er
 // meet checks the options. It gets a missing rank, count or id from the rendezvous.
 func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
 	if o.Rendezvous == nil && (o.lacksPlace() || o.ID == ChannelID{}) {
-		return argument("channel", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
+		return errs.Argument("channel", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
 	}
 	if ctx == nil {
-		return argument("channel", "no context")
+		return errs.Argument("channel", "no context")
 	}
 	if o.Timeout < 0 {
-		return argument("channel", "a timeout of %v", o.Timeout)
+		return errs.Argument("channel", "a timeout of %v", o.Timeout)
 	}
 	if i := slices.Index(o.More, ChannelID{}); i >= 0 {
-		return argument("channel", "further id %d is zero", i)
+		return errs.Argument("channel", "further id %d is zero", i)
 	}
 	if err := o.findPlace(1); err != nil {
 		return err
 	}
 	if o.Count < 1 || o.Rank < 0 || o.Rank >= o.Count {
-		return argument("channel", "rank %d of %d", o.Rank, o.Count)
+		return errs.Argument("channel", "rank %d of %d", o.Rank, o.Count)
 	}
 	if o.ID != (ChannelID{}) {
 		return nil
@@ -422,10 +423,10 @@ func (c *Channel) Abort(err error) {
 // library can only end the creation of a part by aborting the whole.
 func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 	if color < NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
-		return nil, argument("split", "color %d, key %d", color, key)
+		return nil, errs.Argument("split", "color %d, key %d", color, key)
 	}
 	if ctx == nil {
-		return nil, argument("split", "no context")
+		return nil, errs.Argument("split", "no context")
 	}
 	if err := c.isPlain("split"); err != nil {
 		return nil, err
@@ -452,14 +453,14 @@ const NoColor = driver.NoColor
 func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Channel, error) {
 	for _, r := range exclude {
 		if r < 0 || r >= c.count || r == c.rank {
-			return nil, argument("shrink", "excluding rank %d of %d on rank %d", r, c.count, c.rank)
+			return nil, errs.Argument("shrink", "excluding rank %d of %d on rank %d", r, c.count, c.rank)
 		}
 	}
 	if len(exclude) == 0 {
-		return nil, argument("shrink", "no ranks to exclude")
+		return nil, errs.Argument("shrink", "no ranks to exclude")
 	}
 	if ctx == nil { // checked before the channel fails
-		return nil, argument("shrink", "no context")
+		return nil, errs.Argument("shrink", "no context")
 	}
 	if err := c.isPlain("shrink"); err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
 // ChannelMemory is a buffer of kind [CommMem] that is registered with a channel, so that the
@@ -14,7 +16,7 @@ import (
 // none does. The registration ends with Close or with the channel.
 type ChannelMemory struct {
 	c      *Channel
-	b      *Buffer
+	b      *memory.Buffer
 	h      driver.CommMemory
 	window bool
 }
@@ -50,18 +52,18 @@ func (l *memories) over() {
 	l.live = nil
 	l.mu.Unlock()
 	for m := range live {
-		m.b.release()
+		m.b.Release()
 	}
 }
 
 // Register registers a buffer with the channel for this rank alone. It blocks until the channel's
 // thread has done that. The thread may be blocked in a group until other ranks come.
 func (c *Channel) Register(b *Buffer) (*ChannelMemory, error) {
-	if err := c.registers("register", b); err != nil {
+	if err := c.registers("register", b.in()); err != nil {
 		return nil, err
 	}
-	return c.register("register", b, false, func() (driver.CommMemory, error) {
-		return c.comms.RegisterComm(c.comm, b.mem.Ptr, b.mem.Size)
+	return c.register("register", b.in(), false, func() (driver.CommMemory, error) {
+		return c.comms.RegisterComm(c.comm, b.in().Addr(), b.Size())
 	})
 }
 
@@ -70,34 +72,34 @@ func (c *Channel) Register(b *Buffer) (*ChannelMemory, error) {
 // which enables more optimizations in the library. NewWindow waits for the other ranks. If the
 // context ends before they have come, the channel is aborted.
 func (c *Channel) NewWindow(ctx context.Context, b *Buffer, symmetric bool) (*ChannelMemory, error) {
-	if err := c.registers("window", b); err != nil { // an error here leaves the channel as it is
+	if err := c.registers("window", b.in()); err != nil { // an error here leaves the channel as it is
 		return nil, err
 	}
 	if ctx == nil {
-		return nil, argument("window", "no context")
+		return nil, errs.Argument("window", "no context")
 	}
 	stop := context.AfterFunc(ctx, func() { c.fail(fmt.Errorf("a window was not made in time: %w", ctx.Err())) })
 	defer stop()
-	return c.register("window", b, true, func() (driver.CommMemory, error) {
-		return c.comms.NewWindow(c.comm, b.mem.Ptr, b.mem.Size, symmetric)
+	return c.register("window", b.in(), true, func() (driver.CommMemory, error) {
+		return c.comms.NewWindow(c.comm, b.in().Addr(), b.Size(), symmetric)
 	})
 }
 
 // registers returns why the buffer cannot be registered, or nil.
-func (c *Channel) registers(op string, b *Buffer) error {
+func (c *Channel) registers(op string, b *memory.Buffer) error {
 	switch {
 	case c.dev == nil:
-		return errZero
-	case b == nil || b.dev != c.dev:
-		return argument(op, "no buffer, or one of another device")
-	case b.mem.Kind != CommMem || b.mem.Size == 0:
-		return argument(op, "the buffer is not of kind CommMem, or empty")
+		return errs.ErrZero
+	case b == nil || b.Device() != c.dev.mem():
+		return errs.Argument(op, "no buffer, or one of another device")
+	case b.Kind() != CommMem || b.Size() == 0:
+		return errs.Argument(op, "the buffer is not of kind CommMem, or empty")
 	}
 	return nil
 }
 
-func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.CommMemory, error)) (*ChannelMemory, error) {
-	if err := b.hold(); err != nil {
+func (c *Channel) register(op string, b *memory.Buffer, window bool, fn func() (driver.CommMemory, error)) (*ChannelMemory, error) {
+	if err := b.Hold(); err != nil {
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &ChannelMemory{c: c, b: b, window: window}
@@ -112,20 +114,20 @@ func (c *Channel) register(op string, b *Buffer, window bool, fn func() (driver.
 			m.h, err = fn()
 		}
 		if err != nil {
-			b.release()
+			b.Release()
 		} else {
 			c.memory.add(m)
 		}
 		return err
 	})
 	if taken.CompareAndSwap(false, true) {
-		b.release()
+		b.Release()
 	}
 	if err != nil {
 		if failed := c.Err(); failed != nil {
 			err = failed
 		}
-		return nil, fmt.Errorf("gpu: %s of %d bytes on %s: %w", op, b.mem.Size, c.dev.native.Info.Name, err)
+		return nil, fmt.Errorf("gpu: %s of %d bytes on %s: %w", op, b.Size(), c.dev.native.Info.Name, err)
 	}
 	return m, nil
 }
@@ -153,11 +155,11 @@ func (m *ChannelMemory) Close() error {
 			m.c.memory.add(&ChannelMemory{b: m.b})
 			return err
 		}
-		m.b.release()
+		m.b.Release()
 		return nil
 	})
 	if err != nil && m.c.failed() == nil {
-		return fmt.Errorf("gpu: channel memory of %d bytes: %w", m.b.mem.Size, err)
+		return fmt.Errorf("gpu: channel memory of %d bytes: %w", m.b.Size(), err)
 	}
 	return nil
 }

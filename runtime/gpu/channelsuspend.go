@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 // ChannelStats is how much device memory a channel's communicator uses, in bytes, without
@@ -55,7 +56,7 @@ func (c *Channel) Stats() (ChannelStats, error) {
 func (c *Channel) Suspend(ctx context.Context) error {
 	lib, err := c.suspension("suspend")
 	if err == nil && ctx == nil {
-		err = argument("suspend", "no context")
+		err = errs.Argument("suspend", "no context")
 	}
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (c *Channel) Suspend(ctx context.Context) error {
 func (c *Channel) Resume(ctx context.Context) error {
 	lib, err := c.suspension("resume")
 	if err == nil && ctx == nil {
-		err = argument("resume", "no context")
+		err = errs.Argument("resume", "no context")
 	}
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func (c *Channel) Resume(ctx context.Context) error {
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
 	if err = c.failed(); err == nil && c.phase() != channelSuspended {
-		return argument("resume", "the channel is not suspended")
+		return errs.Argument("resume", "the channel is not suspended")
 	}
 	if err == nil {
 		err = c.call(ctx, lib.ResumeComm)
@@ -106,7 +107,7 @@ func (c *Channel) Resume(ctx context.Context) error {
 // suspension returns the driver's interface for suspending communicators.
 func (c *Channel) suspension(op string) (driver.CommSuspension, error) {
 	if c.dev == nil {
-		return nil, errZero
+		return nil, errs.ErrZero
 	}
 	if lib, ok := c.comms.(driver.CommSuspension); ok {
 		return lib, nil

@@ -198,7 +198,7 @@ func (g *giving) add(err error) {
 // the driver itself has lost the device, it makes no new stream; but such a device runs nothing.
 func (g *giving) endStreams() (why string) {
 	var after driver.Stream
-	if g.lost && g.buffers.haveNative() {
+	if g.lost && g.memory.HasNativeMemory() {
 		var err error
 		after, err = g.native.Native.NewStream()
 		if err != nil && !errors.Is(err, driver.ErrLost) {
@@ -213,9 +213,7 @@ func (g *giving) endStreams() (why string) {
 	if g.captures != 0 {
 		streams = append(streams, g.captures)
 	}
-	g.pools.mu.Lock()
-	streams = append(streams, g.pools.streams...)
-	g.pools.mu.Unlock()
+	streams = append(streams, g.memory.Streams()...)
 	if h := g.times.clock.stream; h != 0 {
 		streams = append(streams, h)
 	}
@@ -234,7 +232,7 @@ func (g *giving) endStreams() (why string) {
 // freePooled frees the memory of pools' buffers. Memory of a driver's pool is freed in the stream
 // h, or if h is 0 in the stream that allocated it.
 func (g *giving) freePooled(h driver.Stream) {
-	for _, err := range g.buffers.close(true, h) {
+	for _, err := range g.memory.FreePooled(h) {
 		g.add(err)
 	}
 }
@@ -272,10 +270,9 @@ func (g *giving) giveBack() {
 		g.add(g.native.Native.Free(g.standsIn))
 	}
 	if !g.native.Overdue() { // otherwise calls may still use the memory
-		g.add(g.stage.close())
+		g.add(g.memory.Stage.Close())
 	}
-	// Pools come first, because they may leave buffers.
-	for _, err := range append(g.pools.close(), g.buffers.close(false, 0)...) {
+	for _, err := range g.memory.Close() {
 		g.add(err)
 	}
 	g.native.DestroyNative(g.ctx, g.add)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 const (
@@ -37,7 +39,7 @@ func (c closing) Err() error { return context.Cause(c.Context) }
 // context has ended it waits at most grace longer. It reports whether fn has returned.
 func (c *closer) close(ctx context.Context, fn func(context.Context) error, grace func() time.Duration) (err error, returned bool) {
 	if ctx == nil {
-		return argument("shutdown", "no context"), true
+		return errs.Argument("shutdown", "no context"), true
 	}
 	c.mu.Lock()
 	if c.done == nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -153,7 +155,7 @@ func (g *groupOp) resolve() (err error) {
 // A groupAdder collects the driver's operations of a group, each with the ranges that it uses. One
 // of the two ranges may have no buffer.
 type groupAdder interface {
-	addGroupOp(c *Channel, g groupOp, dst, src Range) error
+	addGroupOp(c *Channel, g groupOp, dst, src memory.Range) error
 }
 
 // times returns the sizes of dst and src in multiples of the operation's count. 0 means that the
@@ -193,7 +195,7 @@ func (x Collective) lower(c *Channel, to groupAdder) error {
 	}
 	for _, rank := range [...]int{x.peer, x.from} {
 		if rank < -1 || rank >= c.count {
-			return argument(x.String(), "rank %d of %d", rank, c.count)
+			return errs.Argument(x.String(), "rank %d of %d", rank, c.count)
 		}
 	}
 	if x.peer >= 0 {
@@ -204,19 +206,19 @@ func (x Collective) lower(c *Channel, to groupAdder) error {
 	if x.from >= 0 {
 		return Receive(x.dst, x.typ, x.from).lowerOne(c, to)
 	}
-	if _, err := x.dst.checkOn(x.String(), c.dev); err != nil || x.dst.Size == 0 {
+	if _, err := x.dst.in().CheckRecorded(x.String(), c.dev.mem()); err != nil || x.dst.Size == 0 {
 		return err
 	}
-	return to.addGroupOp(c, groupOp{zero: x.dst.Size}, x.dst, Range{})
+	return to.addGroupOp(c, groupOp{zero: x.dst.Size}, x.dst.in(), memory.Range{})
 }
 
 func (x Collective) lowerOne(c *Channel, to groupAdder) error {
 	name, size := x.String(), uint64(x.typ.Size())
 	switch {
 	case size == 0:
-		return argument(name, "there is no type %d", int(x.typ))
+		return errs.Argument(name, "there is no type %d", int(x.typ))
 	case x.peer < 0 || x.peer >= c.count:
-		return argument(name, "rank %d of %d", x.peer, c.count)
+		return errs.Argument(name, "rank %d of %d", x.peer, c.count)
 	case x.kind.Reduces() && (x.typ == Int16 || x.typ == Uint16):
 		return fmt.Errorf("gpu: %s: reduction of %v: %w", name, x.typ, driver.ErrUnsupported)
 	}
@@ -225,11 +227,11 @@ func (x Collective) lowerOne(c *Channel, to groupAdder) error {
 		g.op.Scale = encode(x.typ, x.reduction.scale)
 	}
 	dst, src := x.times(c.rank, c.count)
-	d, err := x.part(c, x.dst, dst)
+	d, err := x.part(c, x.dst.in(), dst)
 	if err != nil {
 		return err
 	}
-	s, err := x.part(c, x.src, src)
+	s, err := x.part(c, x.src.in(), src)
 	switch {
 	case err != nil:
 		return err
@@ -238,7 +240,7 @@ func (x Collective) lowerOne(c *Channel, to groupAdder) error {
 	case src == 0:
 		x.src = Range{}
 	case d != s:
-		return argument(name, "a destination of %d bytes does not go with a source of %d", x.dst.Size, x.src.Size)
+		return errs.Argument(name, "a destination of %d bytes does not go with a source of %d", x.dst.Size, x.src.Size)
 	}
 	g.op.Count = d / size
 	if c.limits != nil {
@@ -246,20 +248,20 @@ func (x Collective) lowerOne(c *Channel, to groupAdder) error {
 			return fmt.Errorf("gpu: %s: %w", name, err)
 		}
 	}
-	return to.addGroupOp(c, g, x.dst, x.src)
+	return to.addGroupOp(c, g, x.dst.in(), x.src.in())
 }
 
 // part returns the size of one part of a range that has times parts.
-func (x Collective) part(c *Channel, r Range, times int) (uint64, error) {
+func (x Collective) part(c *Channel, r memory.Range, times int) (uint64, error) {
 	if times == 0 {
 		return 0, nil
 	}
-	if _, err := r.checkOn(x.String(), c.dev); err != nil {
+	if _, err := r.CheckRecorded(x.String(), c.dev.mem()); err != nil {
 		return 0, err
 	}
 	part, size := r.Size/uint64(times), uint64(x.typ.Size())
 	if r.Size%uint64(times) != 0 || part%size != 0 {
-		return 0, argument(x.String(), "%d bytes are not %d times a number of elements of %d bytes", r.Size, times, size)
+		return 0, errs.Argument(x.String(), "%d bytes are not %d times a number of elements of %d bytes", r.Size, times, size)
 	}
 	return part, nil
 }
@@ -282,10 +284,10 @@ func (x Collective) part(c *Channel, r Range, times int) (uint64, error) {
 // wait for them until a timeout.
 func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error {
 	if c.dev == nil {
-		return errZero
+		return errs.ErrZero
 	}
 	if ctx == nil {
-		return argument("collective", "no context")
+		return errs.Argument("collective", "no context")
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -311,21 +313,21 @@ func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error 
 }
 
 // addGroupOp adds an operation to a submission, and keeps references to the buffers that it uses.
-func (s *record) addGroupOp(c *Channel, g groupOp, dst, src Range) error {
-	for i, r := range [...]Range{dst, src} {
+func (s *record) addGroupOp(c *Channel, g groupOp, dst, src memory.Range) error {
+	for i, r := range [...]memory.Range{dst, src} {
 		if r.Buffer == nil {
 			continue
 		}
-		check := r.check
+		check := r.Check
 		if i == 0 {
-			check = r.checkTo
+			check = r.CheckTo
 		}
-		at, err := check(g.op.Kind.String(), c.q)
+		at, err := check(g.op.Kind.String(), c.dev.mem())
 		if err != nil {
 			return err
 		}
 		if c.failed() == nil { // else the submission fails, whatever the state of its buffers
-			if err := r.Buffer.hold(); err != nil {
+			if err := r.Buffer.Hold(); err != nil {
 				return fmt.Errorf("gpu: %v: %w", g.op.Kind, err)
 			}
 			s.binds = append(s.binds, r)
@@ -362,7 +364,7 @@ type groupRecorder struct {
 	ops []recordedOp
 }
 
-func (g *groupRecorder) addGroupOp(_ *Channel, op groupOp, dst, src Range) (err error) {
+func (g *groupRecorder) addGroupOp(_ *Channel, op groupOp, dst, src memory.Range) (err error) {
 	r := recordedOp{op, -1, -1}
 	align := uint64(max(op.op.Type.Size(), 1))
 	if dst.Buffer != nil {

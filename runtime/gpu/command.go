@@ -11,6 +11,8 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/memplan"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -58,18 +60,18 @@ type CommandBuffer struct {
 	afters    []Command     // room for the after of commands
 	rares     []rareCommand // room for the rare of commands
 	slots     []slot
-	scratches []*Buffer // of Alloca
-	scratch   Range     // memory of the program for them, see SetScratch
+	scratches []*memory.Buffer // of Alloca
+	scratch   memory.Range     // memory of the program for them, see SetScratch
 	layout    memplan.Layout
 	refers    []reference
 	nrefers   int // how many of refers belong to recorded commands
 	args      []uint64
-	held      map[*Buffer]struct{}
-	uses      engine.Uses // of all buffers that it holds
-	foreign   []*Buffer   // the held buffers of other devices, and those of nested recordings
+	held      map[*memory.Buffer]struct{}
+	uses      engine.Uses      // of all buffers that it holds
+	foreign   []*memory.Buffer // the held buffers of other devices, and those of nested recordings
 	code      map[*Executable]struct{}
 	nested    []*CommandBuffer
-	stages    []*stageBlock
+	stages    []*memory.Block
 	timers    int                        // how many timestamps there are
 	kernels   map[driver.Function]string // names, for a tracer that notes times of commands
 	parts     []part
@@ -148,9 +150,9 @@ func (c *CommandBuffer) rare(r rareCommand) *rareCommand {
 // A rareCommand has the fields that fills, copies and dispatches, the most frequent commands, do
 // not need.
 type rareCommand struct {
-	stage  *stageBlock  // of an update
-	fn     func() error // of a host call
-	timer  int          // of a timestamp, in timers of a block
+	stage  *memory.Block // of an update
+	fn     func() error  // of a host call
+	timer  int           // of a timestamp, in timers of a block
 	native func(driver.Stream, []driver.Ptr) error
 	ch     *Channel     // of collectives
 	group  []recordedOp // of collectives
@@ -164,27 +166,27 @@ type argRef struct {
 
 // A reference is a range that commands use.
 type reference struct {
-	buffer       *Buffer
+	buffer       *memory.Buffer
 	offset, size uint64
 	align        uint64 // that a binding must have
 	late         bool   // the address is known only when it is executed
 	written      bool
-	used         bool    // by a command that is no copy
-	valued       bool    // by a value
-	source       int     // in sources, if the address may change
-	scratch      *Buffer // the scratch memory that it was to; buffer is then the first block's
+	used         bool           // by a command that is no copy
+	valued       bool           // by a value
+	source       int            // in sources, if the address may change
+	scratch      *memory.Buffer // the scratch memory that it was to; buffer is then the first block's
 }
 
 // A source is a buffer, or a binding, whose address may change from one execution to the next.
 type source struct {
-	buffer  *Buffer
+	buffer  *memory.Buffer
 	scratch bool       // it is the scratch memory of a block
 	base    driver.Ptr // its last address
 }
 
 // A slot is a binding: the buffer that stands for it, and the commands' demands on it.
 type slot struct {
-	buffer  *Buffer
+	buffer  *memory.Buffer
 	size    uint64 // bytes that the commands use
 	align   uint64
 	written bool
@@ -192,10 +194,27 @@ type slot struct {
 	valued  bool // by values
 }
 
-// A slotInfo says which binding, or which scratch memory, a buffer stands for.
-type slotInfo struct {
-	of    *CommandBuffer
-	index int
+// recordedIn returns the command buffer in which a buffer stands for a binding or for scratch
+// memory, or nil.
+func recordedIn(b *memory.Buffer) *CommandBuffer {
+	c, _ := b.Place().Recording.(*CommandBuffer)
+	return c
+}
+
+// slotOf returns the number of the binding that a buffer stands for, or -1.
+func slotOf(b *memory.Buffer) int {
+	if p := b.Place(); p.Recording != nil && !p.Scratch {
+		return p.Index
+	}
+	return -1
+}
+
+// scratchOf returns the number of the scratch memory that a buffer stands for, or -1.
+func scratchOf(b *memory.Buffer) int {
+	if p := b.Place(); p.Recording != nil && p.Scratch {
+		return p.Index
+	}
+	return -1
 }
 
 // NewCommandBuffer makes an empty command buffer. GraphMode on a device without graphs is
@@ -206,11 +225,11 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	}
 	switch {
 	case o.Mode < AutoMode || o.Mode > GraphMode:
-		return nil, argument("command buffer", "no mode %d", int(o.Mode))
-	case o.Mode == GraphMode && d.faces.graphs == nil:
+		return nil, errs.Argument("command buffer", "no mode %d", int(o.Mode))
+	case o.Mode == GraphMode && d.faces.Graphs == nil:
 		return nil, fmt.Errorf("gpu: command buffer: graphs on %s: %w", d.native.Info.Name, driver.ErrUnsupported)
 	}
-	c := &CommandBuffer{dev: d, mode: o.Mode, held: map[*Buffer]struct{}{}, code: map[*Executable]struct{}{}}
+	c := &CommandBuffer{dev: d, mode: o.Mode, held: map[*memory.Buffer]struct{}{}, code: map[*Executable]struct{}{}}
 	c.refs.Store(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,11 +252,9 @@ func (c *CommandBuffer) Binding() (*Buffer, error) {
 		return nil, err
 	}
 	defer c.leave()
-	b := newBuffer(c.dev, bindingSize)
-	b.rare = &rare{slot: &slotInfo{c, len(c.slots)}}
-	b.state.Store(isPending)
+	b := memory.NewPlaceholder(c.dev.mem(), bindingSize, memory.Place{Recording: c, Index: len(c.slots)})
 	c.slots = append(c.slots, slot{buffer: b, align: 1})
-	return b, nil
+	return (*Buffer)(b), nil
 }
 
 // recording returns why nothing can be recorded, or nil. The caller holds mu.
@@ -246,7 +263,7 @@ func (c *CommandBuffer) recording() error {
 	case c.closed.Load():
 		return fmt.Errorf("gpu: command buffer: %w", ErrClosed)
 	case c.ended:
-		return argument("command buffer", "it has ended")
+		return errs.Argument("command buffer", "it has ended")
 	}
 	return nil
 }
@@ -255,7 +272,7 @@ func (c *CommandBuffer) recording() error {
 // references.
 func (c *CommandBuffer) roomFor(words, refers int) error {
 	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
-		return argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
+		return errs.Argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
 	}
 	return nil
 }
@@ -269,9 +286,9 @@ func (c *CommandBuffer) fail(op work.Kind, err error) error {
 // is called.
 func (c *CommandBuffer) enter() error {
 	if c.dev == nil {
-		return errZero
+		return errs.ErrZero
 	}
-	if !holdLive(&c.refs, 1) {
+	if !engine.HoldLive(&c.refs, 1) {
 		return fmt.Errorf("gpu: command buffer: %w", ErrClosed)
 	}
 	c.mu.Lock()
@@ -292,12 +309,12 @@ func (c *CommandBuffer) leave() {
 func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
-			return -1, c.fail(cmd.op.Kind, argument("record", "it is to come after command %d, which there is not", a))
+			return -1, c.fail(cmd.op.Kind, errs.Argument("record", "it is to come after command %d, which there is not", a))
 		}
 	}
 	refers := c.refers[c.nrefers:]
 	for i := range refers {
-		if r := &refers[i]; r.buffer.recordedIn() == nil {
+		if r := &refers[i]; recordedIn(r.buffer) == nil {
 			if err := c.hold(r.buffer); err != nil {
 				return -1, c.fail(cmd.op.Kind, err)
 			}
@@ -317,8 +334,8 @@ func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
 
 // ask adds a reference's demands to its binding, if it is to a binding.
 func (c *CommandBuffer) ask(r *reference) {
-	if s := r.buffer.slot(); s != nil {
-		at := &c.slots[s.index]
+	if i := slotOf(r.buffer); i >= 0 {
+		at := &c.slots[i]
 		at.size, at.align = max(at.size, r.offset+r.size), max(at.align, r.align)
 		at.written, at.used, at.valued = at.written || r.written, at.used || r.used, at.valued || r.valued
 	}
@@ -336,52 +353,52 @@ func (c *CommandBuffer) begin(op work.Kind) error {
 }
 
 // unsized returns an error for all of a binding. It is for commands that need a size.
-func (r Range) unsized(op work.Kind) error {
-	if r.Size < bindingSize || r.Buffer == nil || r.Buffer.slot() == nil {
+func unsized(r memory.Range, op work.Kind) error {
+	if r.Size < bindingSize || r.Buffer == nil || slotOf(r.Buffer) < 0 {
 		return nil
 	}
-	return argument(op.String(), "all of a binding, which has no size of its own: say what is used of it with Range(offset, size)")
+	return errs.Argument(op.String(), "all of a binding, which has no size of its own: say what is used of it with Range(offset, size)")
 }
 
 // refer checks a range and returns the number of a new reference to it. It checks that the address
 // is a multiple of align, as far as the address is known.
-func (c *CommandBuffer) refer(op work.Kind, r Range, align uint64) (int32, error) {
-	if err := r.unsized(op); err != nil {
+func (c *CommandBuffer) refer(op work.Kind, r memory.Range, align uint64) (int32, error) {
+	if err := unsized(r, op); err != nil {
 		if op != work.Dispatch && op != work.Native {
 			return -1, c.fail(op, err)
 		}
 		r.Size = 0 // only the address is passed, and nobody knows how many bytes are used
 	}
-	at, err := r.checkOn(op.String(), c.dev)
+	at, err := r.CheckRecorded(op.String(), c.dev.mem())
 	switch {
 	case err != nil:
 		return -1, c.fail(op, err)
-	case r.Buffer.recordedIn() != nil && r.Buffer.recordedIn() != c:
-		return -1, c.fail(op, argument(op.String(), "a binding of another command buffer, or a buffer of its Alloca"))
+	case recordedIn(r.Buffer) != nil && recordedIn(r.Buffer) != c:
+		return -1, c.fail(op, errs.Argument(op.String(), "a binding of another command buffer, or a buffer of its Alloca"))
 	case uint64(at.Ptr)%align != 0:
-		return -1, c.fail(op, argument(op.String(), "offset %d is not aligned to %d bytes", r.Offset, align))
+		return -1, c.fail(op, errs.Argument(op.String(), "offset %d is not aligned to %d bytes", r.Offset, align))
 	}
 	if err := c.roomFor(0, 1); err != nil {
 		return -1, c.fail(op, err)
 	}
 	used := op == work.Fill || op == work.Dispatch || op == work.Native || op == work.ValueWrite || op == work.ValueWait
 	if used {
-		if err := r.usable(op.String(), c.dev); err != nil {
+		if err := r.Usable(op.String(), c.dev.mem()); err != nil {
 			return -1, c.fail(op, err)
 		}
 	}
-	late := r.Buffer.late() && r.Buffer.state.Load() != isLive
+	late := r.Buffer.HasNoAddress()
 	c.refers = append(c.refers, reference{buffer: r.Buffer, offset: r.Offset, size: r.Size, align: align, late: late, used: used})
 	return int32(len(c.refers) - 1), nil
 }
 
 // referTo is refer for a range that the command writes.
-func (c *CommandBuffer) referTo(op work.Kind, r Range, align uint64) (int32, error) {
+func (c *CommandBuffer) referTo(op work.Kind, r memory.Range, align uint64) (int32, error) {
 	ref, err := c.refer(op, r, align)
 	if err != nil {
 		return -1, err
 	}
-	if err := r.writable(op.String()); err != nil {
+	if err := r.Writable(op.String()); err != nil {
 		return -1, c.fail(op, err)
 	}
 	c.refers[ref].written = true
@@ -389,21 +406,19 @@ func (c *CommandBuffer) referTo(op work.Kind, r Range, align uint64) (int32, err
 }
 
 // hold keeps a buffer until the command buffer is destroyed.
-func (c *CommandBuffer) hold(b *Buffer) error {
-	if b.closed.Load() {
+func (c *CommandBuffer) hold(b *memory.Buffer) error {
+	if b.IsClosed() {
 		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
 	if _, ok := c.held[b]; ok {
 		return nil
 	}
-	if err := b.hold(); err != nil {
+	if err := b.Hold(); err != nil {
 		return err
 	}
 	c.held[b] = struct{}{}
-	if b.from == pooled {
-		b.uses.Join(&c.uses)
-	}
-	if b.dev != c.dev {
+	b.JoinUses(&c.uses)
+	if b.Device() != c.dev.mem() {
 		c.foreign = append(c.foreign, b)
 	}
 	return nil
@@ -449,10 +464,10 @@ func (c *CommandBuffer) prepare() error {
 	c.layOut()
 	for i := range c.refers {
 		r := &c.refers[i]
-		if !r.buffer.late() {
-			c.present[i] = r.buffer.mem.Ptr + driver.Ptr(r.offset)
+		if !r.buffer.Late() {
+			c.present[i] = r.buffer.Addr() + driver.Ptr(r.offset)
 		}
-		if r.buffer.late() || r.scratch != nil {
+		if r.buffer.Late() || r.scratch != nil {
 			c.moving = append(c.moving, i)
 			r.source = slices.IndexFunc(c.sources, func(s source) bool { return s.buffer == r.buffer })
 			if r.source < 0 {
@@ -510,16 +525,16 @@ func (c *CommandBuffer) layOut() {
 }
 
 // depends reports whether the address of a reference is known only when the recording is executed.
-func (r *reference) depends() bool { return r.buffer.slot() != nil || r.late }
+func (r *reference) depends() bool { return slotOf(r.buffer) >= 0 || r.late }
 
 // moves reports whether an address of a command may change, or go away, from one execution to the
 // next.
 func (c *CommandBuffer) moves(cmd *command) bool {
-	if cmd.dst >= 0 && c.refers[cmd.dst].buffer.late() || cmd.src >= 0 && c.refers[cmd.src].buffer.late() {
+	if cmd.dst >= 0 && c.refers[cmd.dst].buffer.Late() || cmd.src >= 0 && c.refers[cmd.src].buffer.Late() {
 		return true
 	}
 	for _, b := range cmd.bound {
-		if c.refers[b.ref].buffer.late() {
+		if c.refers[b.ref].buffer.Late() {
 			return true
 		}
 	}
@@ -602,14 +617,14 @@ const worthGraph = 3
 
 // makesGraphs reports whether n commands become a graph.
 func (c *CommandBuffer) makesGraphs(n int) bool {
-	return c.mode == GraphMode || c.mode == AutoMode && c.dev.faces.graphs != nil && n >= worthGraph && c.dev.timesOf() != CommandTimes
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.faces.Graphs != nil && n >= worthGraph && c.dev.timesOf() != CommandTimes
 }
 
 // noNode reports whether no node of a graph can do the work of a command.
 func (c *CommandBuffer) noNode(cmd *command) bool {
 	a := &cmd.launch.Attrs
 	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
-		cmd.op.Kind == work.Native && c.dev.faces.capturer == nil ||
+		cmd.op.Kind == work.Native && c.dev.faces.Capturer == nil ||
 		!c.dev.native.Caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 
@@ -660,13 +675,11 @@ func (c *CommandBuffer) destroy() error {
 		errs = append(errs, b.destroy(c.dev)...)
 	}
 	for _, b := range c.stages {
-		b.free()
+		b.Free()
 	}
 	for b := range c.held {
-		if b.from == pooled {
-			b.uses.Leave(&c.uses)
-		}
-		b.release()
+		b.LeaveUses(&c.uses)
+		b.Release()
 	}
 	for x := range c.code {
 		x.release()

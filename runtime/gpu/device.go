@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"reflect"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/faces"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
@@ -16,14 +20,13 @@ import (
 // A Device is an open device. It owns one OS thread, which issues operations that had to wait.
 type Device struct {
 	native engine.Device
-	faces  driverFaces
+	faces  faces.Faces
 	opt    Options
 	queues []*Queue // of the program
-	stage  stage
+	memory memory.Device
 	warned sync.Once // see compiler.Once
 
 	// Each part is declared in the file of its subject.
-	deviceMemory
 	deviceGraphs
 	deviceSpans
 	deviceClosing
@@ -48,7 +51,7 @@ func isNone(d driver.Driver) bool {
 // open opens a device whose waiting goroutines share the processors in of.
 func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
 	if isNone(d) {
-		return nil, argument("open", "no driver")
+		return nil, errs.Argument("open", "no driver")
 	}
 	if by, ok := d.(interface{ Tracer() *Tracer }); ok && opt.Tracer == nil {
 		opt.Tracer = by.Tracer()
@@ -62,12 +65,12 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	caps := drv.Caps()
-	dev := &Device{opt: opt, faces: facesOf(drv, &caps),
+	dev := &Device{opt: opt, faces: faces.Of(drv, &caps),
 		code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
 	dev.timings = map[*Timing]struct{}{}
-	dev.stage.dev = dev
 	dev.native.Init(drv, d, (*deviceOwner)(dev))
-	dev.native.Adopter = dev.faces.adopter
+	dev.native.Adopter = dev.faces.Adopter
+	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize, watcherOf(dev))
 	dev.native.Waits.Spin, dev.native.Waits.Poll, dev.native.Waits.Processors = opt.Spin, opt.Poll, of
 	dev.prepareEvents()
 	if err := dev.native.Open(); err != nil {
@@ -106,13 +109,27 @@ func (o *deviceOwner) IsLost(err error) { o.opt.Tracer.lost((*Device)(o), err) }
 // failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
 func (d *Device) failed() error {
 	if d == nil || d.native.Native == nil {
-		return errZero
+		return errs.ErrZero
 	}
 	return d.native.Failed()
 }
 
-// deviceOf returns the device of a timeline, for the layers above the scheduler.
-func deviceOf(tl *engine.Timeline) *Device { return (*Device)(tl.Device.Owner.(*deviceOwner)) }
+// mem returns the device's memory, or nil for a nil or zero Device.
+func (d *Device) mem() *memory.Device {
+	if d == nil || d.native.Native == nil {
+		return nil
+	}
+	return &d.memory
+}
+
+// deviceOf returns the device that owns a scheduler.
+func deviceOf(e *engine.Device) *Device { return (*Device)(e.Owner.(*deviceOwner)) }
+
+// queueOf returns the queue with a timeline.
+func queueOf(tl *engine.Timeline) *Queue { return tl.Queue.(*Queue) }
+
+// FreeUnused frees memory that nothing uses.
+func (o *deviceOwner) FreeUnused(ctx context.Context) { (*Device)(o).memory.FreeUnused(ctx) }
 
 // Info describes the device, as read when it was opened.
 func (d *Device) Info() driver.Info { return d.native.Info }
@@ -149,7 +166,7 @@ func pickAfter(queues []*Queue, affinity uint64, waits []Point) (*Queue, error) 
 	var best *Queue
 	for i, w := range waits {
 		if w.Semaphore == nil || w.Value > MaxValue {
-			return nil, argument("pick", "point %d has no semaphore, or a value above %d", i, uint64(MaxValue))
+			return nil, errs.Argument("pick", "point %d has no semaphore, or a value above %d", i, uint64(MaxValue))
 		}
 		how, p := w.inner().Semaphore.Next(w.Value, nil)
 		if how != sema.Ordered {
@@ -186,7 +203,7 @@ func pick(queues []*Queue, affinity uint64) (*Queue, error) {
 		}
 	}
 	if best == nil {
-		return nil, argument("pick", "affinity %#x names none of the %d queues", affinity, len(queues))
+		return nil, errs.Argument("pick", "affinity %#x names none of the %d queues", affinity, len(queues))
 	}
 	return best, nil
 }
@@ -234,7 +251,9 @@ func (d *Device) Stats() Stats {
 	n := d.native.Statistics()
 	s := Stats{Events: ObjectStats(n.Events), Timepoints: ObjectStats(n.Timepoints), Records: ObjectStats(n.Records),
 		Parked: n.Parked, InFlight: n.InFlight, Lost: d.native.Loss() != nil}
-	d.buffers.snapshot(&s)
-	s.Staging = d.stage.statistics()
+	m := d.memory.Statistics()
+	s.Buffers, s.Bytes, s.PeakBytes = m.Buffers, m.Bytes, m.PeakBytes
+	s.Device, s.Host = ByteStats(m.Device), ByteStats(m.Host)
+	s.Staging = StagingStats(d.memory.Stage.Statistics())
 	return s
 }

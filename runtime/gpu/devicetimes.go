@@ -73,7 +73,7 @@ type deviceTimes struct {
 
 // timesOf returns which times the device records.
 func (d *Device) timesOf() TraceTimes {
-	if d.opt.Tracer == nil || d.faces.timers == nil {
+	if d.opt.Tracer == nil || d.faces.Timers == nil {
 		return NoTimes
 	}
 	return d.opt.Tracer.opt.Times
@@ -84,7 +84,7 @@ func (d *Device) timesOf() TraceTimes {
 // queried. Times of commands take two events for each command. Driver calls that make more events
 // would delay the calls that issue commands, so all are made at once.
 func (d *Device) prepareEvents() {
-	first, timers := d.opt.Events, d.faces.timers
+	first, timers := d.opt.Events, d.faces.Timers
 	switch d.timesOf() {
 	case NoTimes:
 		timers = nil
@@ -118,10 +118,10 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	}
 	x.rec.Issued = x.tracer.now()
 	x.given = hostTimes{issued: x.rec.Issued}
-	if deviceOf(tl).timesOf() == NoTimes {
+	if deviceOf(tl.Device).timesOf() == NoTimes {
 		return
 	}
-	if deviceOf(tl).times.unasked.Load() >= mostUnasked {
+	if deviceOf(tl.Device).times.unasked.Load() >= mostUnasked {
 		return
 	}
 	// These may take the host long.
@@ -166,7 +166,7 @@ func (x *span) Begun(s *engine.Submission, some bool) {
 		}
 	}
 	if !some {
-		x.letGoEvents(&deviceOf(tl).times, true)
+		x.letGoEvents(&deviceOf(tl.Device).times, true)
 	}
 }
 
@@ -197,7 +197,7 @@ func (x *span) Recorded(e *engine.Event) {
 // commandBegun is called before the native calls of a command of a recording, and records its first
 // event.
 func (x *span) commandBegun(tl *engine.Timeline, c *CommandBuffer, i int) {
-	if x == nil || deviceOf(tl).timesOf() != CommandTimes {
+	if x == nil || deviceOf(tl.Device).timesOf() != CommandTimes {
 		return
 	}
 	cmd := c.cmds.at(i)

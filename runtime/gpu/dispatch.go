@@ -6,6 +6,8 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -36,7 +38,7 @@ type BufferArg struct {
 func (x *Dispatch) check(d *Device) (Grid, work.Layout, error) {
 	g := Grid{Blocks: x.Grid, Threads: x.Block, SharedMem: x.SharedMem, Attrs: x.Attrs, Begun: x.Begun}
 	if x.Kernel == nil || x.Kernel.exe == nil || x.Kernel.exe.dev != d {
-		return g, nil, argument("dispatch", "no kernel, or one of another device")
+		return g, nil, errs.Argument("dispatch", "no kernel, or one of another device")
 	}
 	layout, err := x.Kernel.layout(x.Args, x.Sizes, x.Buffers)
 	if err == nil {
@@ -55,7 +57,7 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 	s.setArgs(layout, d.Args)
 	ended := q.dev.failed() != nil
 	for _, b := range d.Buffers {
-		if err := s.setBuffer(b.Index, b.Range, ended); err != nil {
+		if err := s.setBuffer(b.Index, b.Range.in(), ended); err != nil {
 			s.drop()
 			return err
 		}
@@ -65,17 +67,17 @@ func (q *Queue) Dispatch(o Order, d Dispatch) error {
 
 // setBuffer makes the address of a range a kernel argument, and holds its buffer. If the device has
 // ended, it holds nothing: the submission fails anyway, whatever the state of its buffers.
-func (s *record) setBuffer(index int, r Range, ended bool) error {
-	at, err := r.check("dispatch", s.q)
+func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
+	at, err := r.Check("dispatch", s.q.dev.mem())
 	if err == nil {
-		err = r.usable("dispatch", s.q.dev)
+		err = r.Usable("dispatch", s.q.dev.mem())
 	}
 	if err != nil {
 		return err
 	}
 	arg := boundArg{index: index, at: at}
 	if !ended {
-		if err := r.Buffer.hold(); err != nil {
+		if err := r.Buffer.Hold(); err != nil {
 			return fmt.Errorf("gpu: dispatch: %w", err)
 		}
 		s.keep(r.Buffer)

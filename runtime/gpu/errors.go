@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -21,11 +22,11 @@ var (
 	ErrValue = sema.ErrValue
 
 	// ErrRange is an access outside a buffer.
-	ErrRange = errors.New("out of the buffer's range")
+	ErrRange = errs.ErrRange
 
 	// ErrUnallocated is the error of using pool memory before its allocation or after its
 	// deallocation.
-	ErrUnallocated = errors.New("memory not allocated")
+	ErrUnallocated = errs.ErrUnallocated
 
 	// ErrAborted is the error of a channel that was aborted.
 	ErrAborted = errors.New("aborted")
@@ -34,11 +35,8 @@ var (
 	ErrSuspended = errors.New("suspended")
 
 	// ErrArgument is the error of an argument that can never be valid.
-	ErrArgument = errors.New("invalid argument")
+	ErrArgument = errs.ErrArgument
 )
-
-// errZero is the error of a value that was neither opened nor made.
-var errZero = fmt.Errorf("gpu: a zero value, which was neither opened nor made: %w", ErrArgument)
 
 // errNoSemaphore is the error of a method called on a nil semaphore.
 var errNoSemaphore = fmt.Errorf("gpu: no semaphore: %w", ErrArgument)
@@ -113,8 +111,4 @@ func (e *PanicError) Error() string {
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
-}
-
-func argument(op, format string, args ...any) error {
-	return fmt.Errorf("gpu: %s: %s: %w", op, fmt.Sprintf(format, args...), ErrArgument)
 }

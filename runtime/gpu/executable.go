@@ -11,6 +11,8 @@ import (
 	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -72,9 +74,9 @@ func (x *Executable) Close() error {
 
 func (x *Executable) hold() error {
 	if x.dev == nil {
-		return errZero
+		return errs.ErrZero
 	}
-	if x.closed.Load() || !holdLive(&x.refs, 1) {
+	if x.closed.Load() || !engine.HoldLive(&x.refs, 1) {
 		return fmt.Errorf("executable: %w", ErrClosed)
 	}
 	return nil
@@ -134,9 +136,9 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
-	b := newBuffer(x.dev, 0)
+	var m driver.Mem
 	err := x.dev.native.Do(func() (err error) {
-		b.mem.Ptr, b.mem.Size, err = x.dev.native.Native.Global(x.mod, x.native(name))
+		m.Ptr, m.Size, err = x.dev.native.Native.Global(x.mod, x.native(name))
 		return err
 	})
 	if err != nil {
@@ -144,9 +146,7 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 		x.release()
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
-	b.rare = &rare{exe: x}
-	x.dev.buffers.add(b)
-	return b, nil
+	return (*Buffer)(memory.NewPart(x.dev.mem(), m, x.release)), nil
 }
 
 // A Kernel is an entry point of an executable, and lives as long as the executable.
@@ -194,11 +194,11 @@ func (k *Kernel) layout(args []unsafe.Pointer, sizes []int, buffers []BufferArg)
 	known := k.info.Params
 	switch {
 	case known == nil && sizes == nil && len(args) > 0:
-		return nil, argument("dispatch", "the driver does not tell the parameters of %s: give Sizes", k.name)
+		return nil, errs.Argument("dispatch", "the driver does not tell the parameters of %s: give Sizes", k.name)
 	case known != nil && len(args) != len(known):
-		return nil, argument("dispatch", "%d arguments for %s, which has %d parameters", len(args), k.name, len(known))
+		return nil, errs.Argument("dispatch", "%d arguments for %s, which has %d parameters", len(args), k.name, len(known))
 	case sizes != nil && len(sizes) != len(args):
-		return nil, argument("dispatch", "%d sizes for %d arguments", len(sizes), len(args))
+		return nil, errs.Argument("dispatch", "%d sizes for %d arguments", len(sizes), len(args))
 	}
 	if known == nil {
 		known = sizes
@@ -207,21 +207,21 @@ func (k *Kernel) layout(args []unsafe.Pointer, sizes []int, buffers []BufferArg)
 	for i := range args {
 		switch {
 		case args[i] == nil && len(buffers) == 0:
-			return nil, argument("dispatch", "argument %d of %s is nil", i, k.name)
+			return nil, errs.Argument("dispatch", "argument %d of %s is nil", i, k.name)
 		case args[i] == nil:
 			missing++
 		case known[i] <= 0:
-			return nil, argument("dispatch", "argument %d of %s has %d bytes", i, k.name, known[i])
+			return nil, errs.Argument("dispatch", "argument %d of %s has %d bytes", i, k.name, known[i])
 		}
 		if sizes != nil && sizes[i] != known[i] {
-			return nil, argument("dispatch", "argument %d of %s has %d bytes, and the parameter %d", i, k.name, sizes[i], known[i])
+			return nil, errs.Argument("dispatch", "argument %d of %s has %d bytes, and the parameter %d", i, k.name, sizes[i], known[i])
 		}
 	}
 	if err := k.checkBuffers(known, args, buffers); err != nil {
 		return nil, err
 	}
 	if missing != len(buffers) {
-		return nil, argument("dispatch", "%d arguments of %s are nil, and %d are buffers", missing, k.name, len(buffers))
+		return nil, errs.Argument("dispatch", "%d arguments of %s are nil, and %d are buffers", missing, k.name, len(buffers))
 	}
 	return known, nil
 }
@@ -232,13 +232,13 @@ func (k *Kernel) checkBuffers(known work.Layout, args []unsafe.Pointer, buffers 
 	for i, b := range buffers {
 		switch {
 		case b.Index < 0 || b.Index >= len(args):
-			return argument("dispatch", "a buffer for argument %d of %s, which has %d", b.Index, k.name, len(args))
+			return errs.Argument("dispatch", "a buffer for argument %d of %s, which has %d", b.Index, k.name, len(args))
 		case args[b.Index] != nil:
-			return argument("dispatch", "argument %d of %s is given twice, as a buffer too", b.Index, k.name)
+			return errs.Argument("dispatch", "argument %d of %s is given twice, as a buffer too", b.Index, k.name)
 		case known[b.Index] != 8:
-			return argument("dispatch", "argument %d of %s is a buffer, and the parameter has %d bytes", b.Index, k.name, known[b.Index])
+			return errs.Argument("dispatch", "argument %d of %s is a buffer, and the parameter has %d bytes", b.Index, k.name, known[b.Index])
 		case slices.ContainsFunc(buffers[:i], func(c BufferArg) bool { return c.Index == b.Index }):
-			return argument("dispatch", "argument %d of %s is given twice", b.Index, k.name)
+			return errs.Argument("dispatch", "argument %d of %s is given twice", b.Index, k.name)
 		}
 	}
 	return nil

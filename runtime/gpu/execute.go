@@ -6,6 +6,8 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -14,8 +16,8 @@ import (
 type executePart struct {
 	recording *CommandBuffer
 	part      int
-	binds     []Range // the bound ranges, or the ranges of a function of Native
-	run       *run    // of the execution, if it needs a block; it is run1 if this is the only part
+	binds     []memory.Range // the bound ranges, or the ranges of a function of Native
+	run       *run           // of the execution, if it needs a block; it is run1 if this is the only part
 	run1      run
 }
 
@@ -42,7 +44,7 @@ func (p *executePart) reset() {
 // makes one more. If there is no memory for it, the signals fail with [driver.ErrOutOfMemory].
 func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 	if c == nil || c.dev != q.dev {
-		return argument("execute", "no command buffer, or one of another device")
+		return errs.Argument("execute", "no command buffer, or one of another device")
 	}
 	if q.dev.failed() != nil { // then the submission fails, even if Close has closed the recording
 		return q.submit(q.get(work.Execute), o)
@@ -54,11 +56,11 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 		}
 		return err
 	}
-	if err := checkBindings(c.slots, bindings, q.dev, nil); err != nil {
+	if err := checkBindings(c.slots, ranges(bindings), q.dev, nil); err != nil {
 		return err
 	}
 	var one [1]step
-	return q.executeSteps(o, c.addSteps(one[:0], parts), bindings)
+	return q.executeSteps(o, c.addSteps(one[:0], parts), ranges(bindings))
 }
 
 // ExecuteAll runs command buffers that have ended one after the other, as one operation. The first
@@ -73,12 +75,12 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 	for i, c := range all {
 		if c == nil || c.dev != q.dev {
-			return argument("execute", "command buffer %d is none, or one of another device", i)
+			return errs.Argument("execute", "command buffer %d is none, or one of another device", i)
 		}
 	}
 	switch {
 	case q.dev == nil:
-		return errZero
+		return errs.ErrZero
 	case q.dev.failed() != nil: // as above
 		return q.submit(q.get(work.Execute), o)
 	case len(all) == 0:
@@ -93,7 +95,7 @@ func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 		case err != nil:
 			return err
 		case len(c.slots) > 0:
-			return argument("execute", "command buffer %d has %d bindings", i, len(c.slots))
+			return errs.Argument("execute", "command buffer %d has %d bindings", i, len(c.slots))
 		}
 		steps = c.addSteps(steps, parts)
 	}
@@ -134,7 +136,7 @@ func (c *CommandBuffer) executable() (parts int, err error) {
 	case c.closed.Load():
 		return 0, fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	case !ended:
-		return 0, argument("execute", "the command buffer has not ended")
+		return 0, errs.Argument("execute", "the command buffer has not ended")
 	case flaw != nil:
 		return 0, fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
 	}
@@ -142,7 +144,7 @@ func (c *CommandBuffer) executable() (parts int, err error) {
 }
 
 // executeSteps submits steps, each behind the one before it.
-func (q *Queue) executeSteps(o Order, steps []step, bindings []Range) error {
+func (q *Queue) executeSteps(o Order, steps []step, bindings []memory.Range) error {
 	if len(steps) == 1 {
 		return q.executeStep(o, steps[0], bindings, nil)
 	}
@@ -228,7 +230,7 @@ func signalled(o Order) (all []*Semaphore) {
 }
 
 // executeStep submits a step. l is told when it is over, unless l is nil.
-func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
+func (q *Queue) executeStep(o Order, x step, bindings []memory.Range, l *lent) error {
 	c, op, p := x.c, work.Execute, x.at()
 	switch {
 	case p.host != nil:
@@ -247,14 +249,14 @@ func (q *Queue) executeStep(o Order, x step, bindings []Range, l *lent) error {
 		return q.submit(s, o)
 	}
 	for _, r := range bindings {
-		if err := r.Buffer.hold(); err != nil {
+		if err := r.Buffer.Hold(); err != nil {
 			s.drop()
 			return fmt.Errorf("gpu: execute: %w", err)
 		}
 		s.binds = append(s.binds, r)
 		s.keep(r.Buffer)
 	}
-	if !holdLive(&c.refs, 1) {
+	if !engine.HoldLive(&c.refs, 1) {
 		s.drop()
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	}
@@ -328,8 +330,8 @@ func (u *recordingUse) Use(m engine.Mark) error {
 	c := (*CommandBuffer)(u)
 	c.addUse(m)
 	for _, b := range c.foreign {
-		if !b.dev.native.Borrow(m) {
-			return fmt.Errorf("a buffer of device %s: %w", b.dev.native.Info.Name, ErrClosed)
+		if !b.Device().Engine.Borrow(m) {
+			return fmt.Errorf("a buffer of device %s: %w", b.Device().Engine.Info.Name, ErrClosed)
 		}
 	}
 	return nil
@@ -361,35 +363,35 @@ func (u *recordingUse) LetGo(n int32) { (*CommandBuffer)(u).releaseAll(n) }
 
 // target returns the buffer of a reference in an execution. It returns nil if the reference is to a
 // binding and no ranges are bound yet, and for no reference (-1).
-func (c *CommandBuffer) target(ref int32, binds []Range) *Buffer {
+func (c *CommandBuffer) target(ref int32, binds []memory.Range) *memory.Buffer {
 	if ref < 0 {
 		return nil
 	}
 	b := c.refers[ref].buffer
-	switch slot := b.slot(); {
-	case slot == nil:
+	switch slot := slotOf(b); {
+	case slot < 0:
 		return b
 	case binds == nil:
 		return nil
 	default:
-		return binds[slot.index].Buffer
+		return binds[slot].Buffer
 	}
 }
 
 // across reports whether a command copies from or to another device's memory. No node of a graph
 // can do that, because a node does not name devices.
-func (c *CommandBuffer) across(cmd *command, binds []Range) bool {
-	return cmd.op.Copies() && (c.dev.foreign(c.target(cmd.dst, binds)) || c.dev.foreign(c.target(cmd.src, binds)))
+func (c *CommandBuffer) across(cmd *command, binds []memory.Range) bool {
+	return cmd.op.Copies() && (c.dev.mem().Foreign(c.target(cmd.dst, binds)) || c.dev.mem().Foreign(c.target(cmd.src, binds)))
 }
 
 // bindsForeign reports whether memory of another device is bound.
-func (c *CommandBuffer) bindsForeign(binds []Range) bool {
-	return slices.ContainsFunc(binds, func(r Range) bool { return c.dev.foreign(r.Buffer) })
+func (c *CommandBuffer) bindsForeign(binds []memory.Range) bool {
+	return slices.ContainsFunc(binds, func(r memory.Range) bool { return c.dev.mem().Foreign(r.Buffer) })
 }
 
 // crosses reports whether the bound ranges make a command of a part copy from or to another
 // device's memory.
-func (c *CommandBuffer) crosses(p *part, binds []Range) bool {
+func (c *CommandBuffer) crosses(p *part, binds []memory.Range) bool {
 	if !c.bindsForeign(binds) {
 		return false
 	}
@@ -402,19 +404,19 @@ func (c *CommandBuffer) crosses(p *part, binds []Range) bool {
 }
 
 // find finds the addresses, in an execution, of the references whose addresses may change.
-func (c *CommandBuffer) find(b *block, binds []Range) error {
+func (c *CommandBuffer) find(b *block, binds []memory.Range) error {
 	moved := c.epoch == 0 || c.lost
 	c.lost, c.using = true, b
 	for i := range c.sources {
 		s := &c.sources[i]
-		at := engine.Address{Late: (*bufferUse)(s.buffer)}
-		if slot := s.buffer.slot(); slot != nil {
-			r := &binds[slot.index]
-			if at = (engine.Address{Ptr: driver.Ptr(r.Offset), Late: (*bufferUse)(r.Buffer)}); !r.Buffer.late() {
-				at = engine.Address{Ptr: r.Buffer.mem.Ptr + at.Ptr}
+		at := engine.Address{Late: s.buffer.Holding()}
+		if slot := slotOf(s.buffer); slot >= 0 {
+			r := &binds[slot]
+			if at = (engine.Address{Ptr: driver.Ptr(r.Offset), Late: r.Buffer.Holding()}); !r.Buffer.Late() {
+				at = engine.Address{Ptr: r.Buffer.Addr() + at.Ptr}
 			}
 		} else if s.scratch {
-			at = engine.Address{Ptr: b.mem.mem.Ptr}
+			at = engine.Address{Ptr: b.mem.Addr()}
 		}
 		base, err := at.Resolve()
 		if err != nil {
@@ -439,8 +441,8 @@ func (c *CommandBuffer) find(b *block, binds []Range) error {
 // made with it.
 func (c *CommandBuffer) findLive() error {
 	for _, i := range c.moving {
-		if r := &c.refers[i]; !r.depends() && r.buffer.late() {
-			ptr, err := (engine.Address{Ptr: driver.Ptr(r.offset), Late: (*bufferUse)(r.buffer)}).Resolve()
+		if r := &c.refers[i]; !r.depends() && r.buffer.Late() {
+			ptr, err := (engine.Address{Ptr: driver.Ptr(r.offset), Late: r.buffer.Holding()}).Resolve()
 			if err != nil {
 				return err
 			}
@@ -471,13 +473,13 @@ func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 			x.Event = c.using.timers[r.timer]
 		}
 		if r.stage != nil {
-			x.Host, x.Pinned = r.stage.host, r.stage.ptr
+			r.stage.Give(x)
 		}
 	}
 }
 
 // replay makes the calls of a part one after the other.
-func (c *CommandBuffer) replay(traced *span, tl *engine.Timeline, p *part, binds []Range) (started bool, err error) {
+func (c *CommandBuffer) replay(traced *span, tl *engine.Timeline, p *part, binds []memory.Range) (started bool, err error) {
 	d, h, foreign := tl.Device.Native, tl.Stream, len(c.foreign) > 0 || c.bindsForeign(binds)
 	var x work.Extra
 	for i := p.from; i < p.to; i++ {
@@ -485,7 +487,7 @@ func (c *CommandBuffer) replay(traced *span, tl *engine.Timeline, p *part, binds
 		if foreign || !cmd.op.Kind.Plain() {
 			c.extra(&x, cmd)
 			if foreign {
-				if x.DstOf, x.SrcOf, err = c.dev.owners(c.target(cmd.dst, binds), c.target(cmd.src, binds)); err != nil {
+				if x.DstOf, x.SrcOf, err = c.dev.mem().Owners(c.target(cmd.dst, binds), c.target(cmd.src, binds)); err != nil {
 					return started, c.failed(i, err)
 				}
 			}

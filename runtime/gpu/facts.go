@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 // MemInfo returns how many bytes of the device's memory are free now, and how many there are in
@@ -36,7 +37,7 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 		return l, err
 	}
 	if other == nil {
-		return l, argument("link", "no device to go to from %s", d.native.Info.Name)
+		return l, errs.Argument("link", "no device to go to from %s", d.native.Info.Name)
 	}
 	if err := other.failed(); err != nil {
 		return l, err
@@ -74,7 +75,7 @@ func (d *Device) PriorityRange() (least, greatest int) {
 // [ErrArgument]. If the driver does not tell, the error is [driver.ErrUnsupported].
 func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 	if threads <= 0 || shared < 0 {
-		return 0, argument("occupancy", "a block of %d threads with %d bytes of shared memory", threads, shared)
+		return 0, errs.Argument("occupancy", "a block of %d threads with %d bytes of shared memory", threads, shared)
 	}
 	err = k.ask(func(o driver.Occupancy) (err error) {
 		blocks, err = k.held(o, threads, shared)
@@ -93,7 +94,7 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 // each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 	if shared < 0 || most < 0 {
-		return 0, 0, argument("block size", "%d bytes of shared memory, and at most %d threads", shared, most)
+		return 0, 0, errs.Argument("block size", "%d bytes of shared memory, and at most %d threads", shared, most)
 	}
 	err = k.ask(func(o driver.Occupancy) error {
 		info, most := &k.exe.dev.native.Info, most
@@ -125,7 +126,7 @@ func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 // ask calls fn to query the driver about the kernel's occupancy, and holds the kernel meanwhile.
 func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
 	if k == nil || k.exe == nil {
-		return errZero
+		return errs.ErrZero
 	}
 	d := k.exe.dev
 	if err := d.failed(); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -95,7 +96,7 @@ func (d *Device) standIn() (driver.Ptr, error) {
 // build makes the graph of a part with the addresses in present. Stand-ins are in place of addresses
 // that are not known yet, if stands is set. It runs on a bound thread.
 func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
-	g := c.dev.faces.graphs
+	g := c.dev.faces.Graphs
 	dynamic := 0
 	for i := p.from; i < p.to; i++ {
 		if cmd := c.cmds.at(i); cmd.moves {
@@ -140,7 +141,7 @@ func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
 // addCommand adds the nodes of a command to a graph that is being made, behind the nodes in before,
 // and returns them.
 func (c *CommandBuffer) addCommand(made *graphOf, cmd *command, before []driver.Node, stands bool) (nodes []driver.Node, err error) {
-	g, native, first := c.dev.faces.graphs, cmd.op.Kind == work.Native, cmd.op
+	g, native, first := c.dev.faces.Graphs, cmd.op.Kind == work.Native, cmd.op
 	var x work.Extra
 	c.extra(&x, cmd)
 	if native {
@@ -252,7 +253,7 @@ func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *
 		x.natives = append(x.natives, nativeNode{int32(node), cmd})
 	}
 	put := func(at *driver.Ptr, ref int32) {
-		if r := &c.refers[ref]; r.buffer.late() || r.scratch != nil {
+		if r := &c.refers[ref]; r.buffer.Late() || r.scratch != nil {
 			x.places = append(x.places, place{at: at, has: *at, behind: *at - c.present[ref], ref: ref, node: int32(node)})
 		}
 	}
@@ -286,7 +287,7 @@ func (s *record) mayMake() bool {
 
 // makeGraph makes the graph of a part that is about to be launched, if there is none, before its
 // timeline is locked.
-func (c *CommandBuffer) makeGraph(b *block, part int, binds []Range) error {
+func (c *CommandBuffer) makeGraph(b *block, part int, binds []memory.Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, x := &c.parts[part], &b.graphs[part]
@@ -329,7 +330,7 @@ func (c *CommandBuffer) launch(s *record, tl *engine.Timeline, x *graphOf) (star
 		}
 	}
 	x.epoch = c.epoch
-	if err := c.dev.faces.graphs.LaunchGraph(tl.Stream, x.exec); err != nil {
+	if err := c.dev.faces.Graphs.LaunchGraph(tl.Stream, x.exec); err != nil {
 		return false, err
 	}
 	for _, m := range x.launched {
@@ -380,7 +381,7 @@ func (c *CommandBuffer) setNodes(x *graphOf, from, to int32) error {
 	if len(x.natives) > 0 {
 		return c.setNatives(x, from, to)
 	}
-	return c.dev.faces.graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
+	return c.dev.faces.Graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
 }
 
 // destroy gives back the graph and those that it replaced. It runs on a bound thread, when no

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 // A Grid is the shape of a launch, with its dynamic shared memory and other attributes. A zero
@@ -38,14 +39,14 @@ type Grid struct {
 // make the launch fail with [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
-		return flawed(argument("grid", "%d elements in blocks of %d threads", n, threads))
+		return flawed(errs.Argument("grid", "%d elements in blocks of %d threads", n, threads))
 	}
 	blocks := n / threads
 	if n%threads > 0 {
 		blocks++
 	}
 	if uint64(blocks) > math.MaxUint32 {
-		return flawed(argument("grid", "%d elements in blocks of %d threads are %d blocks: give each thread several elements", n, threads, blocks))
+		return flawed(errs.Argument("grid", "%d elements in blocks of %d threads are %d blocks: give each thread several elements", n, threads, blocks))
 	}
 	return Grid{Blocks: [3]uint32{uint32(blocks), 1, 1}, Threads: [3]uint32{uint32(threads), 1, 1}, none: n == 0}
 }
@@ -70,22 +71,22 @@ func (g *Grid) check(k *Kernel) error {
 			g.Blocks[i] = max(g.Blocks[i], 1)
 		}
 		if n := info.MaxBlock[i]; n > 0 && uint64(b) > uint64(n) {
-			return argument("dispatch", "a block of %v threads; the device takes %v", g.Threads, info.MaxBlock)
+			return errs.Argument("dispatch", "a block of %v threads; the device takes %v", g.Threads, info.MaxBlock)
 		}
 		if n := info.MaxGrid[i]; n > 0 && uint64(g.Blocks[i]) > uint64(n) {
-			return argument("dispatch", "a grid of %v blocks; the device takes %v", g.Blocks, info.MaxGrid)
+			return errs.Argument("dispatch", "a grid of %v blocks; the device takes %v", g.Blocks, info.MaxGrid)
 		}
 		if n := f.Cluster[i]; n > 1 && g.Blocks[i]%uint32(n) != 0 {
-			return argument("dispatch", "a grid of %v blocks; kernel %s has clusters of %v", g.Blocks, k.name, f.Cluster)
+			return errs.Argument("dispatch", "a grid of %v blocks; kernel %s has clusters of %v", g.Blocks, k.name, f.Cluster)
 		}
 	}
 	if n := k.maxShared(); uint64(f.SharedMem)+uint64(g.SharedMem) > n {
-		return argument("dispatch", "%d bytes of dynamic shared memory and %d of kernel %s's own; the device has %d for a block",
+		return errs.Argument("dispatch", "%d bytes of dynamic shared memory and %d of kernel %s's own; the device has %d for a block",
 			g.SharedMem, f.SharedMem, k.name, n)
 	}
 	most := k.maxThreads()
 	if n := uint64(g.Threads[0]) * uint64(g.Threads[1]) * uint64(g.Threads[2]); n > uint64(most) && most > 0 {
-		return argument("dispatch", "%d threads in a block; kernel %s takes %d", n, k.name, most)
+		return errs.Argument("dispatch", "%d threads in a block; kernel %s takes %d", n, k.name, most)
 	}
 	if g.Attrs != (LaunchAttrs{}) {
 		if err := g.checkAttrs(k); err != nil {

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -24,7 +26,7 @@ type Group struct {
 // opened, none is.
 func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	if isNone(d) {
-		return nil, argument("open group", "no driver")
+		return nil, errs.Argument("open group", "no driver")
 	}
 	if len(indices) == 0 {
 		infos, err := d.Devices()
@@ -32,7 +34,7 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 			return nil, fmt.Errorf("gpu: open group: %w", err)
 		}
 		if len(infos) == 0 {
-			return nil, argument("open group", "driver %s has no devices", d.Name())
+			return nil, errs.Argument("open group", "driver %s has no devices", d.Name())
 		}
 		for i := range infos {
 			indices = append(indices, i)
@@ -41,7 +43,7 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	for i, a := range indices {
 		for _, b := range indices[:i] {
 			if a == b {
-				return nil, argument("open group", "device %d twice", a)
+				return nil, errs.Argument("open group", "device %d twice", a)
 			}
 		}
 	}
@@ -70,16 +72,16 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 // Without access, only copies work. If there is an error, the devices stay open.
 func NewGroup(devices ...*Device) (*Group, error) {
 	if len(devices) == 0 {
-		return nil, argument("group", "no devices")
+		return nil, errs.Argument("group", "no devices")
 	}
 	g := &Group{}
 	for i, d := range devices {
 		if d == nil {
-			return nil, argument("group", "device %d is nil", i)
+			return nil, errs.Argument("group", "device %d is nil", i)
 		}
 		for _, other := range g.devs {
 			if other == d {
-				return nil, argument("group", "device %s twice", d.native.Info.Name)
+				return nil, errs.Argument("group", "device %s twice", d.native.Info.Name)
 			}
 		}
 		if err := d.failed(); err != nil {
@@ -88,7 +90,11 @@ func NewGroup(devices ...*Device) (*Group, error) {
 		g.devs = append(g.devs, d)
 		g.queues = append(g.queues, d.queues...)
 	}
-	if err := each(len(g.devs), func(i int) error { return g.devs[i].enablePeers(g.devs, false) }); err != nil {
+	memories := make([]*memory.Device, len(g.devs))
+	for i, d := range g.devs {
+		memories[i] = &d.memory
+	}
+	if err := each(len(g.devs), func(i int) error { return g.devs[i].memory.EnablePeers(memories, false) }); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -103,32 +109,6 @@ func each(n int, fn func(i int) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// enablePeers gives the device access to the memory of other devices. If must is set, a device
-// without access is an error.
-func (d *Device) enablePeers(others []*Device, must bool) error {
-	if d.faces.peers == nil {
-		if must {
-			return fmt.Errorf("gpu: access of %s to the memory of others: %w", d.native.Info.Name, driver.ErrUnsupported)
-		}
-		return nil
-	}
-	err := d.native.Do(func() error {
-		for _, o := range others {
-			if o == d || o.native.Driver != d.native.Driver {
-				continue
-			}
-			if err := d.faces.peers.EnablePeer(o.native.Native); err != nil && (must || !errors.Is(err, driver.ErrUnsupported)) {
-				return fmt.Errorf("gpu: access of %s to the memory of %s: %w", d.native.Info.Name, o.native.Info.Name, err)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		d.native.Check(err)
-	}
-	return err
 }
 
 // Devices returns the devices in the order of the call that made the group.
@@ -176,7 +156,7 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 			return err
 		}
 		for _, d := range g.devs {
-			if d == g.devs[i] || d.native.Driver != g.devs[i].native.Driver || all[i].blocks != nil {
+			if d == g.devs[i] || d.native.Driver != g.devs[i].native.Driver || all[i].in().IsPortable() {
 				continue
 			}
 			if err := all[i].Access(d, true); err != nil && !errors.Is(err, driver.ErrUnsupported) {
@@ -205,9 +185,9 @@ func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, 
 	n := len(g.devs)
 	switch {
 	case ctx == nil:
-		return nil, argument("channels", "no context")
+		return nil, errs.Argument("channels", "no context")
 	case n == 0:
-		return nil, argument("channels", "no devices")
+		return nil, errs.Argument("channels", "no devices")
 	case o.Count == 0 && o.Rank != -1:
 		o.Count = n
 		if o.ID == (ChannelID{}) && o.Rank == 0 {
@@ -222,7 +202,7 @@ func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, 
 		return nil, err
 	}
 	if o.Count > 0 && o.Rank > o.Count-n {
-		return nil, argument("channels", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
+		return nil, errs.Argument("channels", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
 	}
 	if err := o.meet(ctx, g.devs[0]); err != nil { // once for all channels
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 var (
@@ -68,7 +69,7 @@ func (h MemoryHandle) MarshalBinary() ([]byte, error) {
 // handle unchanged.
 func (h *MemoryHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
-		return argument("decode", "no handle to decode to")
+		return errs.Argument("decode", "no handle to decode to")
 	}
 	d, magic := decoder{data: data}, memoryMagic
 	pooled := bytes.HasPrefix(data, []byte(pooledMagic))
@@ -93,7 +94,7 @@ func (h EventHandle) MarshalBinary() ([]byte, error) {
 // handle unchanged.
 func (h *EventHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
-		return argument("decode", "no handle to decode to")
+		return errs.Argument("decode", "no handle to decode to")
 	}
 	d := decoder{data: data}
 	got := EventHandle{Driver: d.begin(eventMagic), Device: d.uuid(), Handle: d.handle()}
@@ -106,7 +107,7 @@ func (h *EventHandle) UnmarshalBinary(data []byte) error {
 
 func encodeHandle(magic, driver string, device [16]byte, handle [64]byte) ([]byte, error) {
 	if len(driver) > 255 {
-		return nil, argument("encode", "the name of a driver of %d bytes; it can have 255", len(driver))
+		return nil, errs.Argument("encode", "the name of a driver of %d bytes; it can have 255", len(driver))
 	}
 	data := append([]byte(magic), byte(len(driver)))
 	data = append(data, driver...)
@@ -144,7 +145,7 @@ func (d *decoder) number() uint64   { return binary.LittleEndian.Uint64(d.next(8
 // end returns an error unless the data was exactly one handle.
 func (d *decoder) end(what string) error {
 	if d.wrong || len(d.data) > 0 {
-		return argument("decode", "the data is no handle of %s that this version of package gpu knows: give what MarshalBinary has returned, whole", what)
+		return errs.Argument("decode", "the data is no handle of %s that this version of package gpu knows: give what MarshalBinary has returned, whole", what)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 // LaunchAttrs are optional attributes of a launch: clusters, a cooperative launch, an early start
@@ -65,7 +66,7 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 	case a.Dependent && !d.native.Caps.DependentLaunch:
 		return lacks("dependent launches", "launch without")
 	case a.Carveout > 100:
-		return argument("dispatch", "a carve-out of %d percent for kernel %s", a.Carveout, k.name)
+		return errs.Argument("dispatch", "a carve-out of %d percent for kernel %s", a.Carveout, k.name)
 	}
 	if a.Cluster != [3]uint32{} {
 		if err := g.checkCluster(k); err != nil {
@@ -79,7 +80,7 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 		// If the driver does not answer, for example on a lost device, the launch itself returns
 		// the error.
 		if n, ok := k.holds(threads, g.SharedMem); ok && blocks > uint64(n) {
-			return argument("dispatch", "a cooperative grid of %d blocks of %d threads and %d bytes of dynamic shared memory; of kernel %s %s runs %d at once",
+			return errs.Argument("dispatch", "a cooperative grid of %d blocks of %d threads and %d bytes of dynamic shared memory; of kernel %s %s runs %d at once",
 				blocks, threads, g.SharedMem, k.name, d.native.Info.Name, n)
 		}
 	}
@@ -93,11 +94,11 @@ func (g *Grid) checkBegun(k *Kernel) error {
 	case !d.native.Caps.LaunchEvents:
 		return fmt.Errorf("gpu: dispatch: kernel %s: %s records no event when a launch has begun: %w; record one behind the launch", k.name, d.native.Info.Name, driver.ErrUnsupported)
 	case e.dev == nil:
-		return argument("dispatch", "an event for kernel %s that was neither made nor adopted", k.name)
+		return errs.Argument("dispatch", "an event for kernel %s that was neither made nor adopted", k.name)
 	case e.dev != d:
-		return argument("dispatch", "the event for kernel %s is of device %s, and the kernel of %s", k.name, e.dev.native.Info.Name, d.native.Info.Name)
+		return errs.Argument("dispatch", "the event for kernel %s is of device %s, and the kernel of %s", k.name, e.dev.native.Info.Name, d.native.Info.Name)
 	case e.from == forProcesses:
-		return argument("dispatch", "the event for kernel %s is one of several processes, which no launch records: make one with NewEvent", k.name)
+		return errs.Argument("dispatch", "the event for kernel %s is one of several processes, which no launch records: make one with NewEvent", k.name)
 	}
 	return nil
 }
@@ -109,13 +110,13 @@ func (g *Grid) checkCluster(k *Kernel) error {
 	for i := range c {
 		c[i] = max(c[i], 1)
 		if g.Blocks[i]%c[i] != 0 {
-			return argument("dispatch", "a grid of %v blocks for kernel %s, which is no multiple of clusters of %v", g.Blocks, k.name, *c)
+			return errs.Argument("dispatch", "a grid of %v blocks for kernel %s, which is no multiple of clusters of %v", g.Blocks, k.name, *c)
 		}
 		if own := f.Cluster[i]; own > 0 && uint64(own) != uint64(c[i]) {
-			return argument("dispatch", "clusters of %v blocks; kernel %s was compiled for %v", *c, k.name, f.Cluster)
+			return errs.Argument("dispatch", "clusters of %v blocks; kernel %s was compiled for %v", *c, k.name, f.Cluster)
 		}
 		if blocks *= uint64(c[i]); f.MaxCluster > 0 && blocks > uint64(f.MaxCluster) {
-			return argument("dispatch", "clusters of %v blocks; of kernel %s they can have %d", *c, k.name, f.MaxCluster)
+			return errs.Argument("dispatch", "clusters of %v blocks; of kernel %s they can have %d", *c, k.name, f.MaxCluster)
 		}
 	}
 	return nil

@@ -1,29 +1,37 @@
 package gpu
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+)
 
-// A lent is the points by which an operation tells that nothing touches any more what it was given. It is shared by the submissions that
-// an operation is made of.
+// A lent has the points by which an operation says that nothing touches the memory any more that it
+// was given. The submissions of an operation share it.
 type lent struct {
 	left   atomic.Int32 // submissions that are not over
 	shared bool         // by several, of which one may be refused when others have been submitted
 	points []Point
 }
 
+// newLent makes the lent of an operation.
 func newLent(submissions int, points []Point) *lent {
 	l := &lent{shared: submissions > 1, points: append([]Point(nil), points...)}
 	l.left.Store(int32(submissions))
 	return l
 }
 
-// over notes that so many submissions are over. A value that has been reached, or a semaphore that has failed, stays what it is.
+// add counts one more submission.
+func (l *lent) add() { l.left.Add(1) }
+
+// over notes that a number of submissions are over. After the last one the points are signalled. A
+// value that has been reached, or a semaphore that has failed, does not change.
 func (l *lent) over(submissions int) {
 	if l.left.Add(-int32(submissions)) == 0 {
 		l.tell(nil)
 	}
 }
 
-// tell signals the points or, with an error, says that nobody will know. A goroutine does it, for the caller may hold locks.
+// tell signals the points, or fails them with an error. It does so on a goroutine of its own, because
+// the caller may hold locks.
 func (l *lent) tell(err error) {
 	go func() {
 		for _, p := range l.points {

@@ -1,11 +1,55 @@
 package gpu
 
 import (
-	"fmt"
 	"os"
 
-	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
+
+// Export returns a handle of the buffer's memory for other processes of the machine (C:
+// cuIpcGetMemHandle, hipIpcGetMemHandle). They import it with [Device.ImportShared], or with CUDA
+// by cudaIpcOpenMemHandle. Export blocks while the driver does. Two sorts of memory can be
+// exported: memory of kind [DeviceMem] that [Device.Alloc] made, and memory of a pool with
+// [PoolOptions].Shareable (see [Pool.Export]). Other memory is [ErrArgument]. If the device does
+// not support it, the error is [driver.ErrUnsupported]. To export a part, add to the handle's
+// Offset and lower its Size.
+//
+// This buffer keeps the memory. Leave it open until all importing processes have closed their
+// buffers. According to CUDA, closing it or its device before is undefined. With CUDA, imported
+// memory stays valid with its contents if this process ends, until the importers close it; other
+// drivers do not specify this. The processes must order their accesses to the memory themselves:
+// see [SharedEvent].
+//
+// CUDA places several small allocations in one block of 2 MiB, and a process that imports one of
+// them can access the whole block. To protect other data, make the sizes of exported buffers
+// multiples of 2 MiB.
+func (b *Buffer) Export() (MemoryHandle, error) {
+	h, err := b.in().Export()
+	return MemoryHandle(h), err
+}
+
+// ImportShared makes a buffer from memory that another process of the machine has exported (C:
+// cuIpcOpenMemHandle, hipIpcOpenMemHandle). That process used [Buffer.Export], or with CUDA
+// cudaIpcGetMemHandle. PyTorch and CuPy export so too; their memory is mostly a part of a larger
+// allocation. ImportShared blocks while the driver does. The memory may be another device's if the
+// hardware supports that. The buffer is like one of [Device.Alloc], except that it cannot be
+// exported. The other process must keep the memory until the buffer has been closed, its last use
+// is over, and the driver has released it. Then freed is called, unless it is nil, on a goroutine
+// of its own. Use freed to notify the other process.
+//
+// The error is [driver.ErrSameProcess] if this process itself exported the memory, which no driver
+// can import: use the original buffer. It is [ErrRange] if the handle's range is not in the
+// allocation, as far as the driver tells its size. It is [ErrArgument] for a handle of another
+// driver, or of zero bytes, and [driver.ErrUnsupported] if the device does not support imports. The
+// driver returns its own error if the handle is invalid, or if its process has freed the memory or
+// ended.
+func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
+	}
+	b, err := d.memory.ImportShared(memory.Handle(h), freed)
+	return (*Buffer)(b), err
+}
 
 // ExportFile returns a new file that represents the buffer's memory (C:
 // cuMemExportToShareableHandle). The caller closes it. Send the file's descriptor to another
@@ -24,36 +68,7 @@ import (
 // memory with CUDA's functions must round in the same way. ImportSharedFile does so. Importers can
 // access the whole rounded size.
 func (b *Buffer) ExportFile() (*os.File, error) {
-	const op = "export as a file"
-	if !b.exists() {
-		return nil, errZero
-	}
-	d := b.dev
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	switch {
-	case b.mem.Size == 0:
-		return nil, argument(op, "the buffer has no memory")
-	case b.from == opened:
-		return nil, argument(op, "what was imported; the file that it came by can be sent on")
-	case b.from != allocated || b.mem.Kind != ShareableMem:
-		return nil, argument(op, "memory that Device.Alloc has not made, or not of kind ShareableMem, which alone has a file")
-	}
-	if err := b.hold(); err != nil {
-		return nil, fmt.Errorf("gpu: %s: %w", op, err)
-	}
-	defer b.release()
-	var f *os.File
-	err := d.native.Do(func() (err error) {
-		f, err = d.faces.memSharing.ExportShareable(b.mem)
-		return err
-	})
-	if err != nil {
-		d.native.Check(err)
-		return nil, fmt.Errorf("gpu: %s %d bytes of %s: %w", op, b.mem.Size, d.native.Info.Name, err)
-	}
-	return f, nil
+	return b.in().ExportFile()
 }
 
 // ImportSharedFile makes a buffer from memory that another process of the machine has exported as a
@@ -75,22 +90,72 @@ func (b *Buffer) ExportFile() (*os.File, error) {
 // The error is [driver.ErrUnsupported] if the device does not support imports, which only Linux
 // supports. It is the driver's own error if the file does not represent memory.
 func (d *Device) ImportSharedFile(f *os.File, size uint64, freed func()) (*Buffer, error) {
-	const op = "import a shared file"
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	switch {
-	case f == nil:
-		return nil, argument(op, "no file")
-	case size == 0:
-		return nil, argument(op, "0 bytes")
-	case d.faces.memSharing == nil:
-		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
+	b, err := d.memory.ImportSharedFile(f, size, freed)
+	return (*Buffer)(b), err
+}
+
+// Export returns a new file that represents the pool (C: cuMemPoolExportToShareableHandle). The
+// caller closes it. Send the file's descriptor to another process of the machine, by os/exec or a
+// Unix socket. That process imports the pool with [Device.ImportPool], and then memory of the pool
+// with the handles that [Buffer.Export] returns. Export blocks while the driver does.
+//
+// Only a pool with [PoolOptions].Shareable can be exported; otherwise the error is [ErrArgument].
+// Memory can be exported once its allocation has been issued; before that the error is
+// [ErrUnallocated]. The importing process must wait until the allocation is done on the device, as
+// for any work of this process: see [SharedEvent]. The importing process must have closed the
+// memory, and been notified of the release, before this process deallocates it or closes the
+// device. Otherwise the behavior is undefined, according to CUDA.
+func (p *Pool) Export() (*os.File, error) {
+	return p.in().Export()
+}
+
+// An ImportedPool is another process's pool. Nothing can be allocated from it: it only serves to
+// import memory that the other process has allocated. All methods may be called concurrently. A
+// zero ImportedPool was not imported: using it is [ErrArgument].
+type ImportedPool memory.ImportedPool
+
+func (p *ImportedPool) in() *memory.ImportedPool { return (*memory.ImportedPool)(p) }
+
+// ImportPool imports a pool of another process of the machine (C:
+// cuMemPoolImportFromShareableHandle). The process exported it with [Pool.Export], or with CUDA as
+// a POSIX file descriptor. The caller keeps the file and may close it afterwards. ImportPool blocks
+// while the driver does. The pool may be on another device if the hardware supports that. The error
+// is [driver.ErrUnsupported] if the device cannot import pools, which only Linux supports. It is
+// [driver.ErrSameProcess] if the driver finds that this process made the pool, and the driver's own
+// error if the file is not a pool.
+func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {
+	if err := d.failed(); err != nil {
+		return nil, err
 	}
-	return d.openMemory(op, MemoryHandle{Size: size}, &rare{freed: freed}, func() (driver.Mem, error) {
-		if err := canBe(size); err != nil {
-			return driver.Mem{}, err
-		}
-		return d.faces.memSharing.ImportShareable(f, size)
-	})
+	p, err := d.memory.ImportPool(f)
+	return (*ImportedPool)(p), err
+}
+
+// Device returns the device on which the pool was imported.
+func (p *ImportedPool) Device() *Device {
+	if p.in().Device() == nil {
+		return nil
+	}
+	return deviceOf(p.in().Device().Engine)
+}
+
+// Import makes a buffer from memory of the pool that the other process has exported (C:
+// cuMemPoolImportPointer). The handle must have Pooled set. Import blocks while the driver does. As
+// with [Device.ImportShared], the other process must keep the memory allocated until the buffer has
+// been closed, its last use is over, and the driver has released it. Then freed is called, unless
+// it is nil, on a goroutine of its own. Use freed to notify the other process. A handle of other
+// memory is [ErrArgument]. A handle whose range is not in the allocation is [ErrRange], as far as
+// the driver can tell.
+func (p *ImportedPool) Import(h MemoryHandle, freed func()) (*Buffer, error) {
+	b, err := p.in().Import(memory.Handle(h), freed)
+	return (*Buffer)(b), err
+}
+
+// Close releases the pool, and returns nil. Imported memory stays until it is closed. Closing the
+// device closes the remaining imported pools. Closing again does nothing.
+func (p *ImportedPool) Close() error {
+	return p.in().Close()
 }

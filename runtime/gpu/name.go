@@ -1,6 +1,8 @@
 package gpu
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // SetName gives the queue a name, by which errors and [Device.Parked] mention it. An empty name takes it away.
 func (q *Queue) SetName(name string) { q.name.Store(&name) }

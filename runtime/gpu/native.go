@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -38,10 +39,10 @@ type Native struct {
 func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 	switch {
 	case fn == nil:
-		return argument("native", "no function")
+		return errs.Argument("native", "no function")
 	case q == nil || q.dev == nil:
-		return errZero
-	case q.dev.faces.natives == nil:
+		return errs.ErrZero
+	case q.dev.faces.Natives == nil:
 		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.native.Driver.Name(), driver.ErrUnsupported)
 	}
 	s := q.get(work.Native)
@@ -49,12 +50,13 @@ func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 		return q.submit(s, o)
 	}
 	for i, r := range uses {
-		_, err := r.check("native", q)
+		r := r.in()
+		_, err := r.Check("native", q.dev.mem())
 		if err == nil {
-			err = r.usable("native", q.dev)
+			err = r.Usable("native", q.dev.mem())
 		}
 		if err == nil {
-			if err = r.Buffer.hold(); err != nil {
+			if err = r.Buffer.Hold(); err != nil {
 				err = fmt.Errorf("gpu: native: %w", err)
 			}
 		}
@@ -100,7 +102,7 @@ func (nativeAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, erro
 func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
 	for _, r := range s.binds {
-		at, err := r.checkOn("native", s.q.dev)
+		at, err := r.CheckRecorded("native", s.q.dev.mem())
 		if err != nil {
 			return false, err
 		}
@@ -121,13 +123,13 @@ var errNotEntered = errors.New("gpu: the device could not be made current on the
 func (d *Device) enterNative(fn func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	was, err := d.faces.natives.Enter()
+	was, err := d.faces.Natives.Enter()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotEntered, err)
 	}
 	returned := false
 	defer func() {
-		err = errors.Join(err, d.faces.natives.Leave(was))
+		err = errors.Join(err, d.faces.Natives.Leave(was))
 		if !returned {
 			panic("gpu: a function given to Native has ended its goroutine, which holds the queue")
 		}
@@ -152,8 +154,8 @@ func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Com
 	defer c.leave()
 	switch {
 	case fn == nil:
-		return -1, c.fail(work.Native, argument("native", "no function"))
-	case c.dev.faces.natives == nil:
+		return -1, c.fail(work.Native, errs.Argument("native", "no function"))
+	case c.dev.faces.Natives == nil:
 		return -1, c.fail(work.Native, fmt.Errorf("driver %s: %w", c.dev.native.Driver.Name(), driver.ErrUnsupported))
 	}
 	if err := c.roomFor(len(uses), len(uses)); err != nil {
@@ -168,7 +170,7 @@ func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Com
 		cmd.bound = carve(&c.bounds, len(uses))
 	}
 	for i, r := range uses {
-		ref, err := c.refer(work.Native, r, 1)
+		ref, err := c.refer(work.Native, r.in(), 1)
 		if err != nil {
 			return -1, fmt.Errorf("range %d: %w", i, err)
 		}
@@ -199,13 +201,13 @@ func (c *CommandBuffer) capture(x *work.Extra) (g driver.Graph, err error) {
 			return 0, err
 		}
 	}
-	if err := d.faces.capturer.BeginCapture(d.captures); err != nil {
+	if err := d.faces.Capturer.BeginCapture(d.captures); err != nil {
 		return 0, err
 	}
 	err = x.CallNative(d.captures)
-	g, end := d.faces.capturer.EndCapture(d.captures)
+	g, end := d.faces.Capturer.EndCapture(d.captures)
 	if err != nil && end == nil {
-		end = d.faces.graphs.DestroyGraph(g)
+		end = d.faces.Graphs.DestroyGraph(g)
 	}
 	return g, errors.Join(err, end)
 }
@@ -223,9 +225,9 @@ func (c *CommandBuffer) setNatives(g *graphOf, from, to int32) error {
 			if err != nil {
 				return err
 			}
-			defer c.dev.faces.graphs.DestroyGraph(child) // an error here does not prevent going on
+			defer c.dev.faces.Graphs.DestroyGraph(child) // an error here does not prevent going on
 			g.ops[n.node].Child = child
 		}
-		return c.dev.faces.graphs.SetNodes(g.exec, g.nodes[from:to], g.ops[from:to])
+		return c.dev.faces.Graphs.SetNodes(g.exec, g.nodes[from:to], g.ops[from:to])
 	})
 }

@@ -3,6 +3,8 @@ package gpu
 import (
 	"slices"
 	"time"
+
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 // Options configure a device. The zero value is the usual configuration.
@@ -43,16 +45,16 @@ type Options struct {
 func (o Options) check() (Options, error) {
 	switch {
 	case o.Queues < 0 || o.Queues > 64:
-		return o, argument("open", "%d queues; there can be 1 to 64", o.Queues)
+		return o, errs.Argument("open", "%d queues; there can be 1 to 64", o.Queues)
 	case len(o.Priorities) > max(o.Queues, 1):
-		return o, argument("open", "%d priorities for %d queues", len(o.Priorities), max(o.Queues, 1))
+		return o, errs.Argument("open", "%d priorities for %d queues", len(o.Priorities), max(o.Queues, 1))
 	case o.Events < 0 || o.Events > 1<<20:
-		return o, argument("open", "an event pool of %d", o.Events)
+		return o, errs.Argument("open", "an event pool of %d", o.Events)
 	case o.StageSize < 0 || o.StageSize > 1<<30:
-		return o, argument("open", "staging blocks of %d bytes", o.StageSize)
+		return o, errs.Argument("open", "staging blocks of %d bytes", o.StageSize)
 	}
 	if o.Tracer != nil && o.Tracer.slots == nil {
-		return o, argument("open", "a tracer that was not made: make one with NewTracer")
+		return o, errs.Argument("open", "a tracer that was not made: make one with NewTracer")
 	}
 	o.Priorities = slices.Clone(o.Priorities)
 	if o.Queues == 0 {

@@ -21,7 +21,7 @@ func TestCloseWaitsForCalls(t *testing.T) {
 		if d.native.Stay() != nil {
 			t.Fatal("too late")
 		}
-		b, err := d.stage.get(100)
+		b, err := d.memory.Stage.Get(100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,11 +30,11 @@ func TestCloseWaitsForCalls(t *testing.T) {
 		for d.failed() == nil {
 			runtime.Gosched()
 		}
-		clear(b.bytes())
+		clear(b.Bytes())
 		if n := sim.Counters().Devices[0].Allocations; n != 1 || len(closed) > 0 {
 			t.Errorf("%d allocations; Close has returned: %v", n, len(closed) > 0)
 		}
-		b.free()
+		b.Free()
 		d.native.Leave()
 		if err := <-closed; err != nil {
 			t.Error(err)

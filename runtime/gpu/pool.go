@@ -1,19 +1,10 @@
 package gpu
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math"
-	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/internal/blockpool"
-	"github.com/puregpu/puregpu/runtime/internal/engine"
-	"github.com/puregpu/puregpu/runtime/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
 // KeepAll is the threshold of a pool that gives no memory back by itself.
@@ -25,31 +16,10 @@ const KeepAll = math.MaxUint64
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's: it is used
 // where the driver has no pool of the kind, or if the program asks for one. Both grow when they
 // must, which takes as long as any allocation of the driver, and then reuse memory.
-type Pool struct {
-	dev    *Device
-	opt    PoolOptions
-	native driver.Pool     // the driver's pool, or:
-	blocks *blockpool.Pool // the runtime's own pool
-	slabs  slabs           // the memory that blocks hands out, or:
-	over   *Buffer         // the buffer that blocks hands out parts of
-	keeps  bool            // the program cannot close it
-	closed atomic.Bool
-	life   sync.RWMutex // protects closed: held while a native pool allocates
-	// live counts allocations of a native pool whose free has not been issued, and calls in
-	// progress on the pool.
-	live   atomic.Int64
-	freed  atomic.Pointer[engine.Timeline] // the first in which native memory was freed
-	shared atomic.Bool                     // memory was also freed in another timeline
+type Pool memory.Pool
 
-	threshold atomic.Uint64
-	sampled   atomic.Uint64 // the reserved bytes of a native pool, as last traced
-
-	changeMu sync.Mutex // protects threshold and users of a native pool, here and in the driver
-	users    sync.Map   // indices of the other devices that have access to a native pool
-
-	mu  sync.Mutex                         // protects tls from concurrent changes
-	tls atomic.Pointer[[]*engine.Timeline] // by their numbers in blocks; each change makes a new slice
-}
+// in returns the pool as the packages below know it.
+func (p *Pool) in() *memory.Pool { return (*memory.Pool)(p) }
 
 // PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
 // which keeps the memory that it has.
@@ -86,17 +56,6 @@ type Reuse struct {
 	Internal      bool // the driver may make the second stream wait for the first
 }
 
-// pools are the pools of a device.
-type pools struct {
-	mu  sync.Mutex
-	all []*Pool
-	def *Pool
-
-	// Streams that were still busy after a new pool had reserved its initial size. They are
-	// destroyed with the device.
-	streams []driver.Stream
-}
-
 // DefaultPool returns the device's default pool, which is the same every time. The first call
 // blocks. If the pool is the driver's, other users of the driver in the process share it. From the
 // first call on it keeps the memory that it has, for them too. Closing the device gives unused
@@ -105,39 +64,8 @@ func (d *Device) DefaultPool() (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	d.pools.mu.Lock()
-	defer d.pools.mu.Unlock()
-	return d.defaultPool()
-}
-
-// defaultPool makes the default pool if there is none. The caller holds pools.mu.
-func (d *Device) defaultPool() (*Pool, error) {
-	if d.pools.def != nil {
-		return d.pools.def, nil
-	}
-	err := d.native.Stay()
-	if err != nil {
-		return nil, err
-	}
-	defer d.native.Leave()
-	p := &Pool{dev: d, keeps: true, opt: PoolOptions{Threshold: KeepAll}}
-	p.threshold.Store(KeepAll)
-	if d.native.Caps.Pools {
-		err = d.native.OnBound(func() (err error) {
-			if p.native, err = d.faces.pooling.DefaultPool(); err == nil {
-				err = d.faces.pooling.SetPoolAttr(p.native, driver.PoolThreshold, KeepAll)
-			}
-			return err
-		})
-	} else {
-		err = p.makePortable()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("gpu: default pool of %s: %w", d.native.Info.Name, err)
-	}
-	d.pools.def = p
-	d.pools.all = append(d.pools.all, p)
-	return p, nil
+	p, err := d.memory.DefaultPool()
+	return (*Pool)(p), err
 }
 
 // CurrentPool returns the pool that allocations use if they name none. It is the default pool until
@@ -146,29 +74,17 @@ func (d *Device) CurrentPool() (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	if p := d.current.Load(); p != nil && !p.closed.Load() {
-		return p, nil
-	}
-	d.pools.mu.Lock()
-	defer d.pools.mu.Unlock()
-	p, err := d.defaultPool()
-	if err == nil {
-		d.current.Store(p)
-	}
-	return p, err
+	p, err := d.memory.CurrentPool()
+	return (*Pool)(p), err
 }
 
 // SetCurrentPool sets the pool that allocations use if they name none. The driver's own current
 // pool, which other users of the driver in the process share, does not change.
 func (d *Device) SetCurrentPool(p *Pool) error {
-	switch {
-	case p == nil || p.dev != d:
-		return argument("set current pool", "no pool, or one of another device")
-	case p.closed.Load():
-		return fmt.Errorf("gpu: set current pool: %w", ErrClosed)
+	if d == nil {
+		return errs.ErrZero
 	}
-	d.current.Store(p)
-	return nil
+	return d.memory.SetCurrentPool(p.in())
 }
 
 // NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
@@ -185,367 +101,70 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	o.Portable = o.Portable || o.Over != nil || !d.hasPools(o.Kind)
-	switch {
-	case o.Kind == ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0):
-		return nil, fmt.Errorf("gpu: new pool on %s: a pool of managed memory is the driver's, if it has such pools, and has no limit: %w",
-			d.native.Info.Name, driver.ErrUnsupported)
-	case o.Shareable && (o.Kind != DeviceMem || o.Portable || d.faces.sharing == nil):
-		return nil, fmt.Errorf("gpu: new pool on %s: a shareable pool is the driver's, of the device's memory, if the driver can share memory: %w",
-			d.native.Info.Name, driver.ErrUnsupported)
-	}
-	if o.Threshold == 0 {
-		o.Threshold = KeepAll
-	}
-	err := d.native.Stay()
-	if err != nil {
-		return nil, err
-	}
-	defer d.native.Leave()
-	var p *Pool
-	err = d.collecting(o.Kind, o.InitialSize, func() error {
-		// Each try needs a new pool: the driver may keep the first one until it is destroyed.
-		p = &Pool{dev: d, opt: o}
-		switch {
-		case o.Over != nil:
-			return p.makeOver(o.Over)
-		case o.Portable:
-			return p.makePortable()
-		}
-		return d.native.OnBound(p.makeNative)
-	})
-	if err != nil {
-		d.native.Check(err)
-		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.native.Info.Name, err)
-	}
-	d.pools.mu.Lock()
-	d.pools.all = append(d.pools.all, p)
-	d.pools.mu.Unlock()
-	return p, nil
-}
-
-// check returns an error for options that no device can satisfy.
-func (o *PoolOptions) check() error {
-	switch o.Kind {
-	case DeviceMem, HostMem, ManagedMem:
-	case CommMem, WriteCombinedMem, ShareableMem:
-		return fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
-	default:
-		return argument("new pool", "there is no kind of memory %d", int(o.Kind))
-	}
-	switch {
-	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
-		return argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)
-	case o.Over == nil:
-		return nil
-	case o.MaxSize > 0 || o.InitialSize > 0 || o.Kind != DeviceMem && o.Kind != o.Over.mem.Kind:
-		return argument("new pool", "sizes and kind are those of the buffer that it is over")
-	}
-	return nil
-}
-
-// hasPools reports whether the driver has pools of a kind of memory. A driver has pools of host
-// memory or managed memory only if it has pools of device memory.
-func (d *Device) hasPools(kind MemKind) bool {
-	return d.native.Caps.Pools && (kind == DeviceMem || kind == HostMem && d.native.Caps.HostPools || kind == ManagedMem && d.native.Caps.ManagedPools)
-}
-
-// remove takes a pool off the list, and reports whether it was there.
-func (p *pools) remove(pool *Pool) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.Index(p.all, pool)
-	if i >= 0 {
-		p.all = slices.Delete(p.all, i, i+1)
-	}
-	return i >= 0
-}
-
-// makeNative makes a pool of the driver. It runs on a bound thread.
-func (p *Pool) makeNative() (err error) {
-	p.threshold.Store(p.opt.Threshold)
-	n := p.dev.faces.pooling
-	if err := canBe(p.opt.InitialSize); err != nil {
-		return err
-	}
-	desc := driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize, Shareable: p.opt.Shareable}
-	if canBe(desc.MaxSize) != nil {
-		desc.MaxSize = 0 // equivalent to no limit
-	}
-	if p.native, err = n.NewPool(desc); err != nil {
-		return err
-	}
-	err = n.SetPoolAttr(p.native, driver.PoolThreshold, p.opt.Threshold)
-	if err == nil && p.opt.InitialSize > 0 {
-		err = p.reserve()
-	}
-	if err != nil {
-		if errors.Is(n.DestroyPool(p.native), driver.ErrBusy) {
-			p.closed.Store(true)
-			p.dev.pools.mu.Lock()
-			p.dev.pools.all = append(p.dev.pools.all, p)
-			p.dev.pools.mu.Unlock()
-		}
-	}
-	return err
-}
-
-// reserveWithin is how long a new pool waits for the device to free the reserved memory.
-const reserveWithin = 10 * time.Second
-
-// reserve makes a new native pool reserve its initial size. It allocates that much in a stream and
-// frees it. Then it waits until the driver has noticed the free: before that the memory counts as
-// used, and a pool at its limit could not replace it by a larger block. reserve uses a stream of its
-// own, because a queue's stream may be busy for long. It runs on a bound thread.
-func (p *Pool) reserve() error {
-	d := p.dev
-	h, err := d.native.Native.NewStream()
-	if err != nil {
-		return err
-	}
-	m, err := d.faces.pooling.AllocAsync(h, p.native, p.opt.InitialSize)
-	if err == nil {
-		if err = d.faces.pooling.FreeAsync(h, m); err == nil {
-			err = p.awaitReserve(h)
-		}
-	}
-	if busy := d.native.Native.DestroyStream(h); errors.Is(busy, driver.ErrBusy) {
-		d.pools.mu.Lock()
-		d.pools.streams = append(d.pools.streams, h)
-		d.pools.mu.Unlock()
-	} else {
-		d.native.NotTaken(busy)
-	}
-	return err
-}
-
-// awaitReserve waits until the driver knows that a stream has freed a new pool's initial size.
-func (p *Pool) awaitReserve(h driver.Stream) error {
-	d := p.dev
-	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
-	defer cancel()
-	done, err := d.native.Drain(ctx, h, func() bool { return d.native.Loss() != nil || d.native.IsLeaving() })
-	switch {
-	case err != nil:
-		return err
-	case !done && d.failed() != nil:
-		return d.failed()
-	case !done:
-		return fmt.Errorf("the device has not freed the initial %d bytes within %v; try again when its work has ended: %w",
-			p.opt.InitialSize, reserveWithin, driver.ErrBusy)
-	}
-	// TrimPool makes the driver notice the free.
-	if err := d.faces.pooling.TrimPool(p.native, p.opt.InitialSize); err != nil {
-		return err
-	}
-	return d.faces.pooling.SetPoolAttr(p.native, driver.PoolUsedHigh, 0)
+	p, err := d.memory.NewPool(memory.PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
+		Zero: o.Zero, Portable: o.Portable, Over: o.Over.in(), Shareable: o.Shareable})
+	return (*Pool)(p), err
 }
 
 // Device returns the pool's device.
-func (p *Pool) Device() *Device { return p.dev }
+func (p *Pool) Device() *Device {
+	if p == nil || p.in().Device() == nil {
+		return nil
+	}
+	return deviceOf(p.in().Device().Engine)
+}
 
 // Options returns the options of the pool, with three changes. Portable is set if the pool is
 // portable, even if that was not requested. Kind and MaxSize of a pool over a buffer are the
 // buffer's. A Threshold of 0 is [KeepAll].
-func (p *Pool) Options() PoolOptions { return p.opt }
-
-// onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so that it is
-// not destroyed. It blocks.
-func (p *Pool) onNative(op string, fn func() error) error {
-	return p.dev.native.OnBound(func() error {
-		p.life.RLock()
-		err := p.open(op)
-		if err == nil {
-			p.live.Add(1)
-		}
-		p.life.RUnlock()
-		if err != nil {
-			return err
-		}
-		err = fn()
-		if p.live.Add(-1) == 0 && p.closed.Load() {
-			p.dev.sweepPools()
-		}
-		return err
-	})
-}
-
-// change is onNative for properties that the runtime also stores. Only one call at a time changes
-// them, so that the driver and the runtime agree.
-func (p *Pool) change(op string, fn func() error) error {
-	return p.onNative(op, func() error {
-		wake.Lock(context.Background(), &p.changeMu)
-		defer p.changeMu.Unlock()
-		return fn()
-	})
-}
-
-// attr reads a property of a native pool. It blocks.
-func (p *Pool) attr(op string, a driver.PoolAttr) (v uint64, err error) {
-	err = p.onNative(op, func() (err error) {
-		v, err = p.dev.faces.pooling.PoolAttr(p.native, a)
-		return err
-	})
-	return v, err
-}
-
-// setAttr sets a property of a native pool. It blocks.
-func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
-	return p.onNative(op, func() error { return p.dev.faces.pooling.SetPoolAttr(p.native, a, v) })
-}
-
-// open returns why the pool's properties cannot be used, or nil.
-func (p *Pool) open(op string) error {
-	if err := p.ended(); err != nil {
-		return fmt.Errorf("gpu: %s: %w", op, err)
-	}
-	return p.dev.failed()
-}
-
-// ended returns why the pool allocates no more memory, or nil.
-func (p *Pool) ended() error {
-	if p.dev == nil {
-		return errZero
-	}
-	if p.closed.Load() {
-		return fmt.Errorf("pool: %w", ErrClosed)
-	}
-	return nil
+func (p *Pool) Options() PoolOptions {
+	o := p.in().Options()
+	return PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
+		Zero: o.Zero, Portable: o.Portable, Over: (*Buffer)(o.Over), Shareable: o.Shareable}
 }
 
 // Stats returns the current figures. Freed memory of a native pool counts as used until the device
 // has done the free. Freed memory of a portable pool counts as used until the free has been issued.
 // Stats blocks while it queries the driver.
-func (p *Pool) Stats() (s PoolStats, err error) {
-	if err := p.open("statistics"); err != nil {
-		return s, err
-	}
-	if p.blocks != nil {
-		b := p.blocks.Stats()
-		s.Reserved, s.ReservedHigh, s.Used, s.UsedHigh = b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh
-		return s, nil
-	}
-	err = p.onNative("statistics", func() error {
-		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
-			driver.PoolUsed: &s.Used, driver.PoolUsedHigh: &s.UsedHigh} {
-			var err error
-			if *v, err = p.dev.faces.pooling.PoolAttr(p.native, a); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return s, err
+func (p *Pool) Stats() (PoolStats, error) {
+	got, err := p.in().Stats()
+	return PoolStats(got), err
 }
 
 // ResetHigh sets the high-water marks of [Pool.Stats] to the current figures.
 func (p *Pool) ResetHigh() error {
-	if err := p.open("reset"); err != nil {
-		return err
-	}
-	if p.blocks != nil {
-		p.blocks.ResetReservedHigh()
-		p.blocks.ResetUsedHigh()
-		return nil
-	}
-	if err := p.setAttr("reset", driver.PoolReservedHigh, 0); err != nil {
-		return err
-	}
-	return p.setAttr("reset", driver.PoolUsedHigh, 0)
+	return p.in().ResetHigh()
 }
 
 // Threshold returns how many unused bytes the pool keeps reserved.
 func (p *Pool) Threshold() (uint64, error) {
-	if err := p.open("threshold"); err != nil {
-		return 0, err
-	}
-	if p.blocks == nil {
-		return p.attr("threshold", driver.PoolThreshold)
-	}
-	return p.threshold.Load(), nil
+	return p.in().Threshold()
 }
 
 // SetThreshold sets how many unused bytes the pool keeps reserved. Memory above the threshold goes
 // back to the system some time after a deallocation with waits or signals is done. [Pool.Trim]
 // gives it back at once.
 func (p *Pool) SetThreshold(n uint64) error {
-	if err := p.open("set threshold"); err != nil {
-		return err
-	}
-	if p.blocks == nil {
-		return p.change("set threshold", func() error {
-			err := p.dev.faces.pooling.SetPoolAttr(p.native, driver.PoolThreshold, n)
-			if err == nil {
-				p.threshold.Store(n)
-			}
-			return err
-		})
-	}
-	p.threshold.Store(n)
-	return p.blocks.Maintain(n, p.order())
+	return p.in().SetThreshold(n)
 }
 
 // Reuse returns when freed memory of one stream may be reused in another.
-func (p *Pool) Reuse() (r Reuse, err error) {
-	if err := p.open("reuse"); err != nil {
-		return r, err
-	}
-	if p.blocks != nil {
-		return Reuse{true, true, true}, nil
-	}
-	for a, v := range map[driver.PoolAttr]*bool{driver.PoolReuseEvents: &r.Events, driver.PoolReuseOpportunistic: &r.Opportunistic,
-		driver.PoolReuseInternal: &r.Internal} {
-		n, err := p.attr("reuse", a)
-		if err != nil {
-			return r, err
-		}
-		*v = n != 0
-	}
-	return r, nil
+func (p *Pool) Reuse() (Reuse, error) {
+	got, err := p.in().Reuse()
+	return Reuse(got), err
 }
 
 // SetReuse sets when freed memory of one stream may be reused in another. A portable pool always
 // reuses it in all three cases. If [driver.Caps].PoolsByStream is set, the driver's pools never
 // reuse memory by events. The error of other settings is [driver.ErrUnsupported].
 func (p *Pool) SetReuse(r Reuse) error {
-	if err := p.open("set reuse"); err != nil {
-		return err
-	}
-	if p.blocks != nil {
-		if r != (Reuse{true, true, true}) {
-			return fmt.Errorf("gpu: set reuse: a portable pool does all three: %w", driver.ErrUnsupported)
-		}
-		return nil
-	}
-	if r.Events && p.dev.native.Caps.PoolsByStream {
-		return fmt.Errorf("gpu: set reuse: the driver's pools take no notice of events: %w", driver.ErrUnsupported)
-	}
-	for a, v := range map[driver.PoolAttr]bool{driver.PoolReuseEvents: r.Events, driver.PoolReuseOpportunistic: r.Opportunistic,
-		driver.PoolReuseInternal: r.Internal} {
-		n := uint64(0)
-		if v {
-			n = 1
-		}
-		if err := p.setAttr("set reuse", a, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.in().SetReuse(memory.Reuse(r))
 }
 
 // Trim gives unused memory back to the system, down to keep bytes. It blocks while the driver does.
 // Memory counts as used until its deallocation is known to be done.
 func (p *Pool) Trim(keep uint64) error {
-	if err := p.open("trim"); err != nil {
-		return err
-	}
-	if p.blocks != nil {
-		return p.blocks.Trim(keep, p.order())
-	}
-	return p.onNative("trim", func() error { return p.dev.faces.pooling.TrimPool(p.native, keep) })
+	return p.in().Trim(keep)
 }
 
 // Access gives another device of the driver access to the pool's memory, or ends it. Copies need no
@@ -557,39 +176,7 @@ func (p *Pool) Trim(keep uint64) error {
 // ended: trying is [driver.ErrUnsupported]. The error is the same if the hardware does not support
 // the access.
 func (p *Pool) Access(by *Device, allow bool) error {
-	if err := p.open("access"); err != nil {
-		return err
-	}
-	switch {
-	case by == nil || by.native.Driver != p.dev.native.Driver:
-		return argument("access", "no device, or one of another driver")
-	case by == p.dev && !allow:
-		return argument("access", "a device always has access to its own pools")
-	case by == p.dev:
-		return nil
-	case p.blocks != nil && !allow:
-		return fmt.Errorf("gpu: access to a portable pool, once given, is not taken back: %w", driver.ErrUnsupported)
-	case p.blocks != nil && p.opt.Kind == HostMem, p.blocks == nil && p.opt.Kind == ManagedMem && allow:
-		return nil // all devices of the driver can access it
-	case p.blocks == nil && p.opt.Kind == ManagedMem:
-		return fmt.Errorf("gpu: access to managed memory, which all devices have, is not taken back: %w", driver.ErrUnsupported)
-	case p.blocks != nil:
-		return by.enablePeers([]*Device{p.dev}, true)
-	}
-	return p.change("access", func() error {
-		_, has := p.users.Load(by.native.Info.Index)
-		if !allow { // first, so that new operations are refused
-			p.users.Delete(by.native.Info.Index)
-		}
-		err := p.dev.faces.pooling.AccessPool(p.native, by.native.Native, allow)
-		if err == nil {
-			has = allow
-		}
-		if has {
-			p.users.Store(by.native.Info.Index, nil)
-		}
-		return err
-	})
+	return p.in().Access(by.mem(), allow)
 }
 
 // Close closes the pool. It does not wait for work: allocated memory stays usable until it is
@@ -598,110 +185,5 @@ func (p *Pool) Access(by *Device, allow bool) error {
 // default pool becomes current. The default pool cannot be closed. Closing the device closes all
 // pools. Closing again does nothing.
 func (p *Pool) Close() error {
-	if p == nil || p.dev == nil {
-		return nil
-	}
-	if p.keeps {
-		return argument("close", "the default pool of a device lives as long as the device")
-	}
-	p.life.Lock()
-	first := p.closed.CompareAndSwap(false, true)
-	p.life.Unlock()
-	if !first {
-		return nil
-	}
-	p.dev.current.CompareAndSwap(p, nil)
-	p.dev.native.AskAll() // work that used its memory may be done
-	if p.blocks != nil {
-		p.dev.native.Reclaim(func() {
-			_, err := p.blocks.Close(p.order())
-			p.dev.native.NotTaken(errors.Join(err, p.tidySoon()))
-		})
-		return nil
-	}
-	p.dev.sweepPools()
-	return nil
-}
-
-// sweepPools destroys the closed pools that have no memory allocated. If streams may still use a
-// pool's memory, the pool gives back what it can. It stays until the next sweep or until the device
-// is closed.
-func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
-
-// sweepPoolsAfter is sweepPools, and tries again after a pause if a pool is busy.
-func (d *Device) sweepPoolsAfter(pause time.Duration) {
-	d.native.Reclaim(func() {
-		d.pools.mu.Lock()
-		var over []*Pool
-		for _, p := range d.pools.all {
-			if p.closed.Load() && p.empty() {
-				over = append(over, p)
-			}
-		}
-		d.pools.mu.Unlock()
-		busy := false
-		for _, p := range over {
-			if p.blocks != nil {
-				p.hurry()
-				d.native.NotTaken(p.tidy())
-				busy = busy || p.blocks.Stats().Slabs > 0
-				continue
-			}
-			p.traceNative()
-			err := d.faces.pooling.DestroyPool(p.native)
-			if !errors.Is(err, driver.ErrBusy) {
-				p.traceReserved(0)
-				d.native.NotTaken(err)
-				d.pools.remove(p)
-				continue
-			}
-			busy = true
-			d.faces.pooling.TrimPool(p.native, 0)
-		}
-		if busy && d.sweeping.CompareAndSwap(false, true) {
-			time.AfterFunc(pause, func() {
-				d.sweeping.Store(false)
-				d.sweepPoolsAfter(min(2*pause, time.Second))
-			})
-		}
-	})
-}
-
-// empty reports whether no memory of the pool is allocated, counting issued work only.
-func (p *Pool) empty() bool {
-	if p.blocks != nil {
-		return p.blocks.Stats().Live == 0
-	}
-	return p.live.Load() == 0
-}
-
-// close destroys all pools. It runs on the device's thread when no memory is in use.
-func (p *pools) close() (errs []error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, pool := range p.all {
-		switch {
-		case pool.blocks != nil:
-			_, err := pool.blocks.Destroy()
-			errs = append(errs, err)
-			if pool.over != nil {
-				pool.over.release()
-			}
-		case pool.keeps: // the driver's default pool outlives the device, and others may use it
-			pool.traceNative()
-			if err := pool.dev.faces.pooling.TrimPool(pool.native, 0); err != nil {
-				errs = append(errs, err)
-			}
-			pool.traceNative()
-		default:
-			pool.traceNative()
-			if err := pool.dev.faces.pooling.DestroyPool(pool.native); err != nil {
-				errs = append(errs, err)
-			}
-			pool.traceReserved(0)
-		}
-		pool.closed.Store(true)
-	}
-	p.all = nil
-	return errs
+	return p.in().Close()
 }

@@ -1,6 +1,8 @@
 package gpu
 
-import "github.com/puregpu/puregpu/runtime/driver"
+import (
+	"github.com/puregpu/puregpu/runtime/driver"
+)
 
 // Priority returns the queue's priority: what [Options] say, or the nearest in the device's range. When processors of the device
 // become free, blocks of kernels of the queue with the lowest number get them first; what runs is not interrupted. It is a wish to
@@ -9,13 +11,13 @@ func (q *Queue) Priority() int { return q.priority }
 
 // newStream makes the stream of the queue with a number, and returns the priority that it has.
 func (d *Device) newStream(i int) (s driver.Stream, priority int, err error) {
-	if i < len(d.opt.Priorities) && d.faces.priorities != nil {
+	if i < len(d.opt.Priorities) && d.faces.Priorities != nil {
 		priority = d.native.Caps.ClampPriority(d.opt.Priorities[i])
 	}
 	if priority == 0 {
 		s, err = d.native.Native.NewStream()
 	} else {
-		s, err = d.faces.priorities.NewPriorityStream(priority)
+		s, err = d.faces.Priorities.NewPriorityStream(priority)
 	}
 	return s, priority, err
 }

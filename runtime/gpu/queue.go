@@ -9,6 +9,8 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -47,7 +49,7 @@ func newQueue(d *Device, index int) *Queue {
 // submit copies the lists into the record. Then it gives the submission to the scheduler.
 func (q *Queue) submit(r *record, o Order) error {
 	if q.dev == nil {
-		return errZero
+		return errs.ErrZero
 	}
 	for _, p := range o.Wait {
 		if p.invalid() {
@@ -120,7 +122,7 @@ func (p Point) invalid() bool { return p.Semaphore == nil || p.Value > MaxValue 
 func (q *Queue) reject(s *record, kind string) error {
 	op := s.Op.Kind.String()
 	s.drop()
-	return argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
+	return errs.Argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
 }
 
 // Barrier signals when its waits are reached.
@@ -131,7 +133,7 @@ func (q *Queue) Barrier(o Order) error { return q.submit(q.get(work.Barrier), o)
 // is not called. [Device.Close] waits up to ten seconds for calls that are running.
 func (q *Queue) HostCall(o Order, fn func() error) error {
 	if fn == nil {
-		return argument("host call", "no function")
+		return errs.Argument("host call", "no function")
 	}
 	s := q.get(work.HostCall)
 	s.fn, s.Mode = fn, engine.UntilReached
@@ -143,7 +145,7 @@ func (q *Queue) HostCall(o Order, fn func() error) error {
 // effect. If a wait fails, fn is not called.
 func (q *Queue) Notify(o Order, fn func()) error {
 	if fn == nil {
-		return argument("notify", "no function")
+		return errs.Argument("notify", "no function")
 	}
 	s := q.get(work.Notify)
 	s.fn, s.Mode = func() error { return guard(func() error { fn(); return nil }) }, engine.UntilReached
@@ -155,7 +157,7 @@ func (q *Queue) Notify(o Order, fn func()) error {
 // device takes no more work.
 func (q *Queue) Flush() error {
 	if q.dev == nil {
-		return errZero
+		return errs.ErrZero
 	}
 	q.tl.Poll(q.tl.Latest(), 1)
 	return q.dev.failed()
@@ -171,13 +173,13 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	}
 	ptr, err := dst.checkTo("fill", q)
 	if err == nil {
-		err = dst.usable("fill", q.dev)
+		err = dst.in().Usable("fill", q.dev.mem())
 	}
 	if err != nil {
 		return err
 	}
 	if (dst.Size|uint64(ptr.Ptr))&uint64(len(pattern)-1) != 0 {
-		return argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, len(pattern))
+		return errs.Argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, len(pattern))
 	}
 	s := q.get(work.Fill)
 	s.Op.SetFill(pattern, dst.Size)
@@ -185,12 +187,12 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	if dst.Size == 0 {
 		s.Op.Kind = work.Barrier
 	}
-	return q.submitWith(s, o, dst.Buffer, nil)
+	return q.submitWith(s, o, dst.Buffer.in(), nil)
 }
 
 // badPattern is the error of a pattern that memory cannot be filled with.
 func badPattern(pattern []byte) error {
-	return argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
+	return errs.Argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
 }
 
 // Copy copies between ranges of the same size, on this device or another one. One of the two must
@@ -199,8 +201,9 @@ func badPattern(pattern []byte) error {
 // reached. Ranges of one buffer must not overlap: that is [ErrArgument]. Ranges of different
 // buffers that share memory must not overlap either: drivers do not define the result.
 func (q *Queue) Copy(o Order, dst, src Range) error {
-	if q.dev != nil && dst.Buffer.exists() && src.Buffer.exists() && dst.Buffer.dev.native.Driver != src.Buffer.dev.native.Driver {
-		return q.copyAcross(o, dst, src)
+	to, from := dst.in(), src.in()
+	if q.dev != nil && to.Buffer.Exists() && from.Buffer.Exists() && to.Buffer.Device().Engine.Driver != from.Buffer.Device().Engine.Driver {
+		return q.copyAcross(o, to, from)
 	}
 	d, err := dst.checkTo("copy", q)
 	if err != nil {
@@ -208,10 +211,10 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	}
 	f, err := src.check("copy", q)
 	if err == nil {
-		err = sameSize(dst, src)
+		err = sameSize(to, from)
 	}
 	if err == nil {
-		err = apart(dst, src)
+		err = apart(to, from)
 	}
 	if err != nil {
 		return err
@@ -221,21 +224,21 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	if dst.Size == 0 {
 		s.Op.Kind = work.Barrier
 	}
-	return q.submitWith(s, o, dst.Buffer, src.Buffer)
+	return q.submitWith(s, o, to.Buffer, from.Buffer)
 }
 
 // sameSize returns an error if two ranges, which have been checked, differ in size.
-func sameSize(dst, src Range) error {
+func sameSize(dst, src memory.Range) error {
 	if dst.Size != src.Size {
-		return argument("copy", "from %d bytes to %d", src.Size, dst.Size)
+		return errs.Argument("copy", "from %d bytes to %d", src.Size, dst.Size)
 	}
 	return nil
 }
 
 // apart returns an error if ranges of the same size are of one buffer and overlap.
-func apart(dst, src Range) error {
+func apart(dst, src memory.Range) error {
 	if dst.Buffer == src.Buffer && max(dst.Offset, src.Offset)-min(dst.Offset, src.Offset) < dst.Size {
-		return argument("copy", "%d bytes at %d of a buffer overlap those at %d, where they are to go", src.Size, src.Offset, dst.Offset)
+		return errs.Argument("copy", "%d bytes at %d of a buffer overlap those at %d, where they are to go", src.Size, src.Offset, dst.Offset)
 	}
 	return nil
 }
@@ -249,10 +252,10 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 	switch {
 	case err != nil:
 		return err
-	case r.Buffer.mem.Kind != ManagedMem:
-		return argument("prefetch", "the buffer is no managed memory")
+	case r.Buffer.Kind() != ManagedMem:
+		return errs.Argument("prefetch", "the buffer is no managed memory")
 	case to != DeviceMem && to != HostMem:
-		return argument("prefetch", "to where memory of kind %d is", int(to))
+		return errs.Argument("prefetch", "to where memory of kind %d is", int(to))
 	case !q.dev.native.Caps.Prefetch:
 		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.native.Info.Name, driver.ErrUnsupported)
 	}
@@ -261,7 +264,7 @@ func (q *Queue) Prefetch(o Order, r Range, to MemKind) error {
 	if r.Size == 0 {
 		s.Op.Kind = work.Barrier
 	}
-	return q.submitWith(s, o, r.Buffer, nil)
+	return q.submitWith(s, o, r.Buffer.in(), nil)
 }
 
 // UploadCopy writes host data to a range. The call copies the data. It blocks while pinned memory
@@ -272,7 +275,7 @@ func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
 		return err
 	}
 	if dst.Size != uint64(len(data)) {
-		return argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
+		return errs.Argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
 	}
 	if len(data) == 0 {
 		return q.submit(q.get(work.Barrier), o)
@@ -281,14 +284,14 @@ func (q *Queue) UploadCopy(o Order, dst Range, data []byte) error {
 		return q.submit(q.get(work.Barrier), o)
 	}
 	defer q.dev.native.Leave() // the device keeps the pinned memory until then
-	b, err := q.dev.stage.get(len(data))
+	b, err := q.dev.memory.Stage.Get(len(data))
 	if err != nil {
 		return q.notStaged(o, "upload", err)
 	}
-	copy(b.bytes(), data)
+	copy(b.Bytes(), data)
 	s := q.get(work.Upload)
-	s.Dst, s.Op.Count, s.stage = d, dst.Size, b
-	return q.submitWith(s, o, dst.Buffer, nil)
+	s.Dst, s.Op.Count, s.staging.Block = d, dst.Size, b
+	return q.submitWith(s, o, dst.Buffer.in(), nil)
 }
 
 // Download copies a range to host memory. Leave that memory alone until a signal of the operation
@@ -301,24 +304,25 @@ func (q *Queue) Download(o Order, dst []byte, src Range) error {
 		return err
 	}
 	if src.Size != uint64(len(dst)) {
-		return argument("download", "from %d bytes to %d", src.Size, len(dst))
+		return errs.Argument("download", "from %d bytes to %d", src.Size, len(dst))
 	}
 	if len(dst) == 0 {
 		return q.submit(q.get(work.Barrier), o)
 	}
 	if len(dst) > q.dev.opt.StageSize {
-		return q.transfer(o, "download", src, nil, false, func(_ *lent, piece []byte, at int64) error {
-			land(dst[at:at+int64(len(piece))], piece)
+		return q.transfer(o, "download", src.in(), nil, false, func(_ *lent, piece []byte, at int64) error {
+			memory.Land(dst[at:at+int64(len(piece))], piece)
 			return nil
 		})
 	}
-	b, err := q.dev.stage.get(len(dst))
+	b, err := q.dev.memory.Stage.Get(len(dst))
 	if err != nil {
 		return q.notStaged(o, "download", err)
 	}
 	s := q.get(work.Download)
-	s.Src, s.Op.Count, s.host, s.stage, s.Delivers = f, src.Size, dst, b, true
-	return q.submitWith(s, o, nil, src.Buffer)
+	s.Src, s.Op.Count, s.Delivers = f, src.Size, true
+	s.staging.Host, s.staging.Block = dst, b
+	return q.submitWith(s, o, nil, src.Buffer.in())
 }
 
 // notStaged returns the error of an operation for which no pinned memory could be made. If the
@@ -332,8 +336,8 @@ func (q *Queue) notStaged(o Order, op string, err error) error {
 
 // submitWith is submit for an operation that writes to dst, reads from src, or both. Either may be
 // nil.
-func (q *Queue) submitWith(r *record, o Order, dst, src *Buffer) error {
-	for _, b := range [...]*Buffer{dst, src} {
+func (q *Queue) submitWith(r *record, o Order, dst, src *memory.Buffer) error {
+	for _, b := range [...]*memory.Buffer{dst, src} {
 		if b != nil {
 			if err := r.keepBuffer(b); err != nil {
 				return err

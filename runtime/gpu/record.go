@@ -5,6 +5,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -16,17 +17,21 @@ type record struct {
 	engine.Submission
 	q *Queue
 
-	label  string       // of Order
-	lent   *lent        // told when the submission releases what it holds
-	shared *SharedEvent // to record or to wait for
-	fn     func() error // of a host call or a notification
-	memoryPart
+	label    string       // of Order
+	lent     *lent        // told when the submission releases what it holds
+	shared   *SharedEvent // to record or to wait for
+	fn       func() error // of a host call or a notification
+	memory   memory.Part
+	staging  memory.Staging
+	to, from *memory.Buffer // of a copy between devices; nil is pinned memory of the runtime
 	launchPart
-	stagingPart
 	nativePart
 	executePart
 	collectPart
 }
+
+// Memory returns the part of the record for package memory.
+func (r *record) Memory() *memory.Part { return &r.memory }
 
 // newRecord makes a record for the queue. It also works for the zero Queue, which has no timeline.
 func (q *Queue) newRecord() *record {
@@ -40,8 +45,8 @@ func recordOf(s *engine.Submission) *record { return s.Rest.(*record) }
 
 // actions are the actions by kind of operation.
 var actions = [work.Transfer + 1]engine.Action{
-	work.Alloca:   allocaAction{},
-	work.Dealloca: deallocaAction{},
+	work.Alloca:   memory.Alloc{},
+	work.Dealloca: memory.Free{},
 	work.Execute:  executeAction{},
 	work.Collect:  collectAction{},
 	work.Native:   nativeAction{},
@@ -60,8 +65,8 @@ func (q *Queue) get(kind work.Kind) *record {
 // keepBuffer adds a buffer to the uses of the submission, which holds it until the stream has
 // passed the work. If b cannot be held, keepBuffer takes the record back and returns an error. If
 // the device has failed it returns nil instead: the submission will fail with the device's error.
-func (r *record) keepBuffer(b *Buffer) error {
-	if err := b.hold(); err != nil {
+func (r *record) keepBuffer(b *memory.Buffer) error {
+	if err := b.Hold(); err != nil {
 		return r.notKept(err)
 	}
 	r.keep(b)
@@ -82,14 +87,14 @@ func (r *record) notKept(err error) error {
 func (r *record) drop() { r.Timeline.Device.Recycle(&r.Submission) }
 
 // keep adds a buffer to the uses of the submission. The caller has taken a hold for it.
-func (r *record) keep(b *Buffer) {
-	r.Holds = append(r.Holds, (*bufferUse)(b))
+func (r *record) keep(b *memory.Buffer) {
+	r.Holds = append(r.Holds, b.Holding())
 }
 
 // between says which buffers the operation writes to and reads from; nil is none, or memory of the runtime.
 // It matters if one is another device's.
-func (r *record) between(dst, src *Buffer) {
-	if dst != nil && dst.dev != r.q.dev || src != nil && src.dev != r.q.dev {
+func (r *record) between(dst, src *memory.Buffer) {
+	if dst != nil && dst.Device() != r.q.dev.mem() || src != nil && src.Device() != r.q.dev.mem() {
 		r.to, r.from, r.Across, r.Cold = dst, src, true, true
 	}
 }
@@ -98,7 +103,7 @@ func (r *record) between(dst, src *Buffer) {
 func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, err error) {
 	x := work.Extra{Launch: &r.launch}
 	if r.Across {
-		if x.DstOf, x.SrcOf, err = r.q.dev.owners(r.to, r.from); err != nil {
+		if x.DstOf, x.SrcOf, err = r.q.dev.mem().Owners(r.to, r.from); err != nil {
 			return false, err
 		}
 	}
@@ -108,22 +113,13 @@ func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, 
 	if r.shared != nil {
 		x.Event = r.shared.h
 	}
-	if r.stage != nil {
-		x.Host, x.Pinned = r.stage.host, r.stage.ptr
-	}
-	if r.host != nil {
-		r.touch = touchWritten(r.host)
-	}
+	r.staging.Issue(&x)
 	return r.Op.Run(tl.Device.Native, tl.Stream, dst, src, &x)
 }
 
 // Deliver copies the data of a download into the program's slice.
 func (r *record) Deliver(err error) {
-	r.touch.over()
-	if err == nil && r.host != nil && r.Seq != 0 {
-		land(r.host, r.stage.bytes())
-	}
-	r.host = nil
+	r.staging.Deliver(err == nil && r.Seq != 0)
 }
 
 // Call calls the function of a host call.
@@ -140,15 +136,12 @@ func (r *record) LetGo() {
 	if r.shared != nil {
 		r.shared.release()
 	}
-	if r.stage != nil {
-		r.stage.free()
-	}
+	r.staging.Release()
 	if r.lent != nil {
 		r.lent.over(1)
 	}
-	r.memoryPart = memoryPart{}
+	r.memory, r.to, r.from = memory.Part{}, nil, nil
 	r.launchPart.reset()
-	r.stagingPart = stagingPart{}
 	r.nativePart = nativePart{ptrs: r.ptrs}
 	r.executePart.reset()
 	r.collectPart.reset()

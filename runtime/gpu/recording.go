@@ -8,6 +8,9 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -30,12 +33,12 @@ func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Comma
 		return -1, c.fail(work.Fill, badPattern(pattern))
 	}
 	size := uint64(len(pattern))
-	ref, err := c.referTo(work.Fill, dst, size)
+	ref, err := c.referTo(work.Fill, dst.in(), size)
 	if err != nil {
 		return -1, err
 	}
 	if dst.Size%size != 0 {
-		return -1, c.fail(work.Fill, argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, size))
+		return -1, c.fail(work.Fill, errs.Argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, size))
 	}
 	cmd := command{dst: ref, src: -1}
 	cmd.op.SetFill(pattern, dst.Size)
@@ -51,21 +54,22 @@ func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) 
 		return -1, err
 	}
 	defer c.leave()
-	if err := cmp.Or(dst.unsized(work.Copy), src.unsized(work.Copy)); err != nil {
+	to, from := dst.in(), src.in()
+	if err := cmp.Or(unsized(to, work.Copy), unsized(from, work.Copy)); err != nil {
 		return -1, c.fail(work.Copy, err)
 	}
-	d, err := c.referTo(work.Copy, dst, 1)
+	d, err := c.referTo(work.Copy, to, 1)
 	if err != nil {
 		return -1, err
 	}
-	s, err := c.refer(work.Copy, src, 1)
+	s, err := c.refer(work.Copy, from, 1)
 	if err != nil {
 		return -1, err
 	}
-	if err := sameSize(dst, src); err != nil {
+	if err := sameSize(to, from); err != nil {
 		return -1, c.fail(work.Copy, err)
 	}
-	if err := apart(dst, src); err != nil {
+	if err := apart(to, from); err != nil {
 		return -1, c.fail(work.Copy, err)
 	}
 	cmd := command{op: work.Op{Kind: work.Copy, Count: dst.Size}, dst: d, src: s}
@@ -82,30 +86,30 @@ func (c *CommandBuffer) UploadCopy(dst Range, data []byte, after ...Command) (Co
 		return -1, err
 	}
 	defer c.leave()
-	if err := dst.unsized(work.Upload); err != nil {
+	if err := unsized(dst.in(), work.Upload); err != nil {
 		return -1, c.fail(work.Upload, err)
 	}
-	ref, err := c.referTo(work.Upload, dst, 1)
+	ref, err := c.referTo(work.Upload, dst.in(), 1)
 	if err != nil {
 		return -1, err
 	}
 	if dst.Size != uint64(len(data)) {
-		return -1, c.fail(work.Upload, argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size))
+		return -1, c.fail(work.Upload, errs.Argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size))
 	}
 	cmd := command{op: work.Op{Kind: work.Upload, Count: dst.Size}, dst: ref, src: -1}
 	if len(data) == 0 {
 		cmd.op.Kind = work.Nothing
 		return c.record(&cmd, after)
 	}
-	b, err := c.dev.stage.get(len(data))
+	b, err := c.dev.memory.Stage.Get(len(data))
 	if err != nil {
 		return -1, c.fail(work.Upload, err)
 	}
-	copy(b.bytes(), data)
+	copy(b.Bytes(), data)
 	cmd.rare = c.rare(rareCommand{stage: b})
 	at, err := c.record(&cmd, after)
 	if err != nil {
-		b.free()
+		b.Free()
 		return -1, err
 	}
 	c.stages = append(c.stages, b)
@@ -146,7 +150,7 @@ func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Poin
 		cmd.bound = carve(&c.bounds, len(buffers))
 	}
 	for i, b := range buffers {
-		ref, err := c.refer(work.Dispatch, b.Range, 1)
+		ref, err := c.refer(work.Dispatch, b.Range.in(), 1)
 		if err != nil {
 			return -1, k.refused(b.Index, err)
 		}
@@ -173,7 +177,7 @@ func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 	}
 	defer c.leave()
 	if fn == nil {
-		return -1, c.fail(work.HostCall, argument("host call", "no function"))
+		return -1, c.fail(work.HostCall, errs.Argument("host call", "no function"))
 	}
 	return c.record(&command{op: work.Op{Kind: work.HostCall}, dst: -1, src: -1, rare: c.rare(rareCommand{fn: fn})}, nil)
 }
@@ -191,7 +195,7 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 	}
 	defer c.leave()
 	if ch == nil || ch.dev != c.dev {
-		return -1, c.fail(work.Collect, argument("collective", "no channel, or one of another device"))
+		return -1, c.fail(work.Collect, errs.Argument("collective", "no channel, or one of another device"))
 	}
 	g := &groupRecorder{c: c}
 	for i, x := range ops {
@@ -216,7 +220,7 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 		return -1, err
 	}
 	defer c.leave()
-	if c.dev.faces.timers == nil {
+	if c.dev.faces.Timers == nil {
 		return -1, c.fail(work.Timestamp, driver.ErrUnsupported)
 	}
 	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.rare(rareCommand{timer: c.timers})}, after)
@@ -235,7 +239,7 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	for i, at := range []Command{from, to} {
 		if at < 0 || int(at) >= c.cmds.n || c.cmds.at(int(at)).op.Kind != work.Timestamp {
 			c.mu.Unlock()
-			return 0, argument("elapsed", "command %d is no timestamp", at)
+			return 0, errs.Argument("elapsed", "command %d is no timestamp", at)
 		}
 		if b := c.latest; b != nil {
 			timers[i] = b.timers[c.cmds.at(int(at)).rare.timer]
@@ -247,8 +251,8 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	case c.closed.Load():
 		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
 	case !executed:
-		return 0, argument("elapsed", "the device has been given no execution: execute the command buffer, and wait for a signal of that")
-	case !holdLive(&c.refs, 1):
+		return 0, errs.Argument("elapsed", "the device has been given no execution: execute the command buffer, and wait for a signal of that")
+	case !engine.HoldLive(&c.refs, 1):
 		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", ErrClosed)
 	}
 	defer c.release()
@@ -270,7 +274,7 @@ func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
 		return err
 	}
 	defer c.leave()
-	if err := c.nest(child, bindings, -1); err != nil {
+	if err := c.nest(child, ranges(bindings), -1); err != nil {
 		return c.fail(work.Execute, err)
 	}
 	return nil
@@ -293,7 +297,7 @@ func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Co
 		}
 	}
 	base := Command(c.cmds.n)
-	if err := c.nest(child, bindings, gate); err != nil {
+	if err := c.nest(child, ranges(bindings), gate); err != nil {
 		c.cmds.n = before
 		return -1, c.fail(work.Execute, err)
 	}
@@ -327,7 +331,7 @@ func (c *CommandBuffer) leaves() (last []Command) {
 
 // nest records all commands of another command buffer. They come after the command gate, unless it is
 // -1.
-func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Command) error {
+func (c *CommandBuffer) nest(child *CommandBuffer, bindings []memory.Range, gate Command) error {
 	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
 	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
 		return err
@@ -337,24 +341,24 @@ func (c *CommandBuffer) nest(child *CommandBuffer, bindings []Range, gate Comman
 		return err
 	}
 	for _, b := range bindings {
-		if b.Buffer.recordedIn() == nil {
+		if recordedIn(b.Buffer) == nil {
 			if err := c.hold(b.Buffer); err != nil {
 				return err
 			}
 		}
 	}
-	if !holdLive(&child.refs, 1) {
+	if !engine.HoldLive(&child.refs, 1) {
 		return ErrClosed
 	}
 	c.nameKernels(child)
 	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
 	by := shift{command: Command(c.cmds.n), ref: int32(len(c.refers)), arg: int32(len(c.args))}
-	scratch := make([]*Buffer, len(child.scratches))
+	scratch := make([]*memory.Buffer, len(child.scratches))
 	for _, r := range refers {
-		if s := r.buffer.slot(); s != nil {
-			b := bindings[s.index]
+		if i := slotOf(r.buffer); i >= 0 {
+			b := bindings[i]
 			r.buffer, r.offset = b.Buffer, b.Offset+r.offset
-			r.late = b.Buffer.late() && b.Buffer.state.Load() != isLive
+			r.late = b.Buffer.HasNoAddress()
 			c.ask(&r)
 		} else if r.scratch != nil {
 			c.scratchAnew(child, &r, scratch)
@@ -434,7 +438,7 @@ func (c *CommandBuffer) beginNest(child *CommandBuffer) error {
 // mayNest returns why another command buffer's commands cannot be recorded, or nil.
 func (c *CommandBuffer) mayNest(child *CommandBuffer) error {
 	if child == nil || child == c || child.dev != c.dev {
-		return argument("execute", "no command buffer, the same one, or one of another device")
+		return errs.Argument("execute", "no command buffer, the same one, or one of another device")
 	}
 	child.mu.Lock()
 	defer child.mu.Unlock()
@@ -442,34 +446,34 @@ func (c *CommandBuffer) mayNest(child *CommandBuffer) error {
 	case child.closed.Load():
 		return fmt.Errorf("gpu: execute: command buffer: %w", ErrClosed)
 	case !child.ended:
-		return argument("execute", "the command buffer has not ended")
+		return errs.Argument("execute", "the command buffer has not ended")
 	}
 	return child.flaw
 }
 
 // checkBindings checks ranges for bindings. Ranges may be of bindings of c, unless c is nil.
-func checkBindings(slots []slot, bindings []Range, d *Device, c *CommandBuffer) error {
+func checkBindings(slots []slot, bindings []memory.Range, d *Device, c *CommandBuffer) error {
 	const op = "execute"
 	if len(bindings) != len(slots) {
-		return argument(op, "%d bindings for a command buffer that has %d", len(bindings), len(slots))
+		return errs.Argument(op, "%d bindings for a command buffer that has %d", len(bindings), len(slots))
 	}
 	for i, r := range bindings {
-		at, err := r.checkOn(op, d)
+		at, err := r.CheckRecorded(op, d.mem())
 		switch {
 		case err != nil:
 			return fmt.Errorf("binding %d: %w", i, err)
-		case r.Buffer.recordedIn() != nil && r.Buffer.recordedIn() != c:
-			return argument(op, "binding %d is a binding of another command buffer, or a buffer of its Alloca", i)
+		case recordedIn(r.Buffer) != nil && recordedIn(r.Buffer) != c:
+			return errs.Argument(op, "binding %d is a binding of another command buffer, or a buffer of its Alloca", i)
 		case r.Size < slots[i].size:
 			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", op, i, r.Size, slots[i].size, ErrRange)
-		case slots[i].written && r.Buffer.readOnly():
-			return argument(op, "binding %d was imported for reading only, and the commands write to it", i)
-		case slots[i].valued && r.Buffer.noValues() != "":
-			return argument(op, "binding %d is %s, in which there can be no values", i, r.Buffer.noValues())
-		case slots[i].used && r.usable(op, d) != nil:
-			return fmt.Errorf("binding %d: %w", i, r.usable(op, d))
+		case slots[i].written && r.Buffer.ReadOnly():
+			return errs.Argument(op, "binding %d was imported for reading only, and the commands write to it", i)
+		case slots[i].valued && r.Buffer.NoValues() != "":
+			return errs.Argument(op, "binding %d is %s, in which there can be no values", i, r.Buffer.NoValues())
+		case slots[i].used && r.Usable(op, d.mem()) != nil:
+			return fmt.Errorf("binding %d: %w", i, r.Usable(op, d.mem()))
 		case uint64(at.Ptr)%slots[i].align != 0:
-			return argument(op, "binding %d is not aligned to %d bytes", i, slots[i].align)
+			return errs.Argument(op, "binding %d is not aligned to %d bytes", i, slots[i].align)
 		}
 	}
 	return nil

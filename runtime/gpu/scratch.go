@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/memplan"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -30,17 +32,15 @@ func (c *CommandBuffer) Alloca(size uint64) (*Buffer, error) {
 		return nil, err
 	}
 	defer c.leave()
-	if err := canBe(size); err != nil {
+	if err := memory.CanBe(size); err != nil {
 		return nil, fmt.Errorf("gpu: alloca: %w", err)
 	}
-	return c.newScratch(size), nil
+	return (*Buffer)(c.newScratch(size)), nil
 }
 
 // newScratch returns what stands for scratch memory. The caller holds mu.
-func (c *CommandBuffer) newScratch(size uint64) *Buffer {
-	b := newBuffer(c.dev, size)
-	b.rare = &rare{scratch: &slotInfo{c, len(c.scratches)}}
-	b.state.Store(isPending)
+func (c *CommandBuffer) newScratch(size uint64) *memory.Buffer {
+	b := memory.NewPlaceholder(c.dev.mem(), size, memory.Place{Recording: c, Index: len(c.scratches), Scratch: true})
 	c.scratches = append(c.scratches, b)
 	return b
 }
@@ -50,7 +50,7 @@ func (c *CommandBuffer) newScratch(size uint64) *Buffer {
 // safe for concurrent use.
 func (c *CommandBuffer) ScratchSize() (uint64, error) {
 	if c == nil || c.dev == nil {
-		return 0, errZero
+		return 0, errs.ErrZero
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,38 +72,30 @@ func (c *CommandBuffer) SetScratch(r Range) error {
 		return err
 	}
 	defer c.leave()
-	at, err := r.checkOn(op, c.dev)
+	at, err := r.in().CheckRecorded(op, c.dev.mem())
 	if err == nil {
-		err = r.writable(op)
+		err = r.in().Writable(op)
 	}
 	if err == nil {
-		err = r.usable(op, c.dev)
+		err = r.in().Usable(op, c.dev.mem())
 	}
 	switch {
 	case err != nil:
 		return err
-	case r.Buffer.scratch() != nil:
-		return argument(op, "the buffer stands for scratch memory itself")
-	case r.Buffer.recordedIn() != nil && r.Buffer.recordedIn() != c:
-		return argument(op, "a binding of another command buffer")
+	case scratchOf(r.Buffer.in()) >= 0:
+		return errs.Argument(op, "the buffer stands for scratch memory itself")
+	case recordedIn(r.Buffer.in()) != nil && recordedIn(r.Buffer.in()) != c:
+		return errs.Argument(op, "a binding of another command buffer")
 	case uint64(at.Ptr)%Alignment != 0:
-		return argument(op, "the range is not aligned to %d bytes", Alignment)
+		return errs.Argument(op, "the range is not aligned to %d bytes", Alignment)
 	}
-	if r.Buffer.slot() == nil {
-		if err := c.hold(r.Buffer); err != nil {
+	if slotOf(r.Buffer.in()) < 0 {
+		if err := c.hold(r.Buffer.in()); err != nil {
 			return fmt.Errorf("gpu: %s: %w", op, err)
 		}
 	}
-	c.scratch = r
+	c.scratch = r.in()
 	return nil
-}
-
-// scratch returns which scratch memory of a command buffer the buffer stands for, or nil.
-func (b *Buffer) scratch() *slotInfo {
-	if b.rare == nil {
-		return nil
-	}
-	return b.rare.scratch
 }
 
 // layOutScratch finds places for scratch memory as it is used by what has been recorded. The caller holds mu.
@@ -113,7 +105,7 @@ func (c *CommandBuffer) layOutScratch() (memplan.Layout, error) {
 	}
 	sizes := make([]uint64, len(c.scratches))
 	for i, b := range c.scratches {
-		sizes[i] = b.mem.Size
+		sizes[i] = b.Size()
 	}
 	l, err := memplan.Plan(c.scratchSteps(), sizes, Alignment)
 	if err != nil {
@@ -128,8 +120,8 @@ func (c *CommandBuffer) scratchSteps() []memplan.Step {
 	var uses, afters []int // room for the steps'
 	add := func(ref int32) {
 		if ref >= 0 {
-			if s := c.refers[ref].buffer.scratch(); s != nil {
-				uses = append(uses, s.index)
+			if i := scratchOf(c.refers[ref].buffer); i >= 0 {
+				uses = append(uses, i)
 			}
 		}
 	}
@@ -186,16 +178,16 @@ func (c *CommandBuffer) placeScratch() (first *block, err error) {
 	}
 	at := c.scratch
 	if c.ownScratch() {
-		at = first.mem.All()
+		at = memory.Range{Buffer: first.mem, Size: first.mem.Size()}
 	}
-	late := at.Buffer.late() && at.Buffer.state.Load() != isLive
+	late := at.Buffer.HasNoAddress()
 	c.ask(&reference{buffer: at.Buffer, offset: at.Offset, size: c.layout.Size, align: Alignment, written: true, used: true})
 	for i := range c.refers {
-		if r := &c.refers[i]; r.buffer.scratch() != nil {
+		if r := &c.refers[i]; scratchOf(r.buffer) >= 0 {
 			if c.ownScratch() {
 				r.scratch = r.buffer
 			}
-			r.buffer, r.offset, r.late = at.Buffer, at.Offset+c.layout.Offsets[r.buffer.scratch().index]+r.offset, late
+			r.buffer, r.offset, r.late = at.Buffer, at.Offset+c.layout.Offsets[scratchOf(r.buffer)]+r.offset, late
 		}
 	}
 	return first, nil
@@ -203,10 +195,10 @@ func (c *CommandBuffer) placeScratch() (first *block, err error) {
 
 // scratchAnew makes a reference of a nested recording to its block one to scratch memory of this recording's, of which there is one in anew
 // for each that the nested one has.
-func (c *CommandBuffer) scratchAnew(child *CommandBuffer, r *reference, anew []*Buffer) {
-	i := r.scratch.scratch().index
+func (c *CommandBuffer) scratchAnew(child *CommandBuffer, r *reference, anew []*memory.Buffer) {
+	i := scratchOf(r.scratch)
 	if anew[i] == nil {
-		anew[i] = c.newScratch(r.scratch.mem.Size)
+		anew[i] = c.newScratch(r.scratch.Size())
 	}
 	r.buffer, r.offset, r.scratch, r.late = anew[i], r.offset-child.layout.Offsets[i], nil, true
 }

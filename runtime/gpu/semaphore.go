@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -51,7 +52,7 @@ func outer(s *sema.Semaphore) *Semaphore { return (*Semaphore)(unsafe.Pointer(s)
 // NewSemaphore makes a semaphore whose value is initial.
 func NewSemaphore(initial uint64) (*Semaphore, error) {
 	if initial > MaxValue {
-		return nil, argument("semaphore", "initial value %d is above %d", initial, uint64(MaxValue))
+		return nil, errs.Argument("semaphore", "initial value %d is above %d", initial, uint64(MaxValue))
 	}
 	s := new(Semaphore)
 	if initial > 0 {
@@ -98,7 +99,7 @@ func (s *Semaphore) signalSlowly(value uint64) error {
 // signal sets the value and returns the timepoints that this releases.
 func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 	if value > MaxValue {
-		return nil, argument("signal", "value %d is above %d", value, uint64(MaxValue))
+		return nil, errs.Argument("signal", "value %d is above %d", value, uint64(MaxValue))
 	}
 	list, err := s.sema.Raise(value)
 	if err != nil {
@@ -118,7 +119,7 @@ func SignalAll(points ...Point) error {
 	defer func() { sema.ReleaseFromHost(released.First()) }()
 	for i, p := range points {
 		if p.Semaphore == nil {
-			return argument("signal", "point %d has no semaphore", i)
+			return errs.Argument("signal", "point %d has no semaphore", i)
 		}
 		list, err := p.Semaphore.signal(p.Value)
 		if err != nil {
@@ -221,14 +222,14 @@ func WaitAny(ctx context.Context, points ...Point) (int, error) { return wait(ct
 
 func wait(ctx context.Context, points []Point, all bool) (index int, err error) {
 	if ctx == nil {
-		return -1, argument("wait", "no context")
+		return -1, errs.Argument("wait", "no context")
 	}
 	for _, p := range points {
 		if p.Semaphore == nil {
-			return -1, argument("wait", "a point has no semaphore")
+			return -1, errs.Argument("wait", "a point has no semaphore")
 		}
 		if p.Value > MaxValue {
-			return -1, argument("wait", "value %d is above %d, the highest there is", p.Value, uint64(MaxValue))
+			return -1, errs.Argument("wait", "value %d is above %d, the highest there is", p.Value, uint64(MaxValue))
 		}
 	}
 	if ctx.Err() == nil {
@@ -265,9 +266,9 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	case s == nil:
 		return errNoSemaphore
 	case ctx == nil:
-		return argument("wait", "no context")
+		return errs.Argument("wait", "no context")
 	case value > MaxValue:
-		return argument("wait", "value %d is above %d, the highest there is", value, uint64(MaxValue))
+		return errs.Argument("wait", "value %d is above %d, the highest there is", value, uint64(MaxValue))
 	}
 	if err := s.sema.WaitIssued(ctx, value); err != nil {
 		return waitError(ctx, []sema.Point{{Semaphore: &s.sema, Value: value}}, err)

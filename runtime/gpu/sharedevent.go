@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -67,7 +69,7 @@ func (d *Device) NewSharedEvent() (*SharedEvent, error) {
 	if err := d.canShareEvents(op); err != nil {
 		return nil, err
 	}
-	return d.sharedEvent(op, forProcesses, nil, func() (driver.Event, error) { return d.faces.ipcEvents.NewIPCEvent() })
+	return d.sharedEvent(op, forProcesses, nil, func() (driver.Event, error) { return d.faces.IPCEvents.NewIPCEvent() })
 }
 
 // ImportSharedEvent returns an event of another process (C: cuIpcOpenEventHandle). The device must
@@ -80,18 +82,18 @@ func (d *Device) ImportSharedEvent(h EventHandle, freed func()) (*SharedEvent, e
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	if err := d.importable(op, h.Driver); err != nil {
+	if err := d.memory.Importable(op, h.Driver); err != nil {
 		return nil, err
 	}
 	if err := d.canShareEvents(op); err != nil {
 		return nil, err
 	}
-	return d.sharedEvent(op, forProcesses, freed, func() (driver.Event, error) { return d.faces.ipcEvents.OpenEvent(h.Handle) })
+	return d.sharedEvent(op, forProcesses, freed, func() (driver.Event, error) { return d.faces.IPCEvents.OpenEvent(h.Handle) })
 }
 
 // canShareEvents returns an error if processes cannot share events.
 func (d *Device) canShareEvents(op string) error {
-	if err := d.failed(); err != nil || d.faces.ipcEvents != nil {
+	if err := d.failed(); err != nil || d.faces.IPCEvents != nil {
 		return err
 	}
 	return fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
@@ -119,10 +121,10 @@ func (d *Device) AdoptEvent(event driver.Event, freed func()) (*SharedEvent, err
 	switch err := d.failed(); {
 	case err != nil:
 		return nil, err
-	case d.faces.natives == nil:
+	case d.faces.Natives == nil:
 		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 	case event == 0:
-		return nil, argument(op, "no event")
+		return nil, errs.Argument(op, "no event")
 	}
 	return d.sharedEvent(op, ofOthers, freed, func() (driver.Event, error) { return event, nil })
 }
@@ -178,11 +180,11 @@ func (e *SharedEvent) Export() (EventHandle, error) {
 		return EventHandle{}, err
 	}
 	if e.from != forProcesses {
-		return EventHandle{}, argument(op, "it was not made for other processes: NewSharedEvent makes one")
+		return EventHandle{}, errs.Argument(op, "it was not made for other processes: NewSharedEvent makes one")
 	}
 	h := EventHandle{Driver: d.native.Driver.Name(), Device: d.native.Info.UUID}
 	err := d.native.Do(func() (err error) {
-		h.Handle, err = d.faces.ipcEvents.ExportEvent(e.h)
+		h.Handle, err = d.faces.IPCEvents.ExportEvent(e.h)
 		return err
 	})
 	if err != nil {
@@ -210,7 +212,7 @@ func (e *SharedEvent) hold() error {
 	switch {
 	case e == nil || e.dev == nil:
 		return fmt.Errorf("no event: %w", ErrArgument)
-	case e.closed.Load() || !holdLive(&e.refs, 1):
+	case e.closed.Load() || !engine.HoldLive(&e.refs, 1):
 		return fmt.Errorf("shared event: %w", ErrClosed)
 	}
 	return nil
@@ -278,9 +280,9 @@ func (q *Queue) WaitEvent(o Order, e *SharedEvent) error {
 func (q *Queue) withEvent(o Order, e *SharedEvent, kind work.Kind) error {
 	switch {
 	case q.dev == nil:
-		return errZero
+		return errs.ErrZero
 	case e != nil && e.dev != nil && e.dev != q.dev:
-		return argument(kind.String(), "the event is of device %s, and the queue of %s", e.dev.native.Info.Name, q.dev.native.Info.Name)
+		return errs.Argument(kind.String(), "the event is of device %s, and the queue of %s", e.dev.native.Info.Name, q.dev.native.Info.Name)
 	}
 	err := e.hold()
 	// On a device that has failed the submission fails, with or without a valid event.

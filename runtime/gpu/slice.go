@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
 // A Slice is a typed range of device memory: elements of type T in a buffer. It is a small value
@@ -23,7 +25,7 @@ type Slice[T any] struct {
 
 // outside is the offset and size of elements that are not in the slice from which they were taken.
 // It lies outside every buffer.
-const outside = math.MaxUint64
+const outside = memory.Outside
 
 // AllocSlice allocates memory of a kind for n elements, as [Device.Alloc] does. Their initial
 // values are undefined.
@@ -61,21 +63,21 @@ func SliceOf[T any](r Range) (Slice[T], error) {
 	if err != nil {
 		return Slice[T]{}, err
 	}
-	if !r.Buffer.exists() {
-		return Slice[T]{}, argument("slice", "no buffer")
+	if !r.Buffer.in().Exists() {
+		return Slice[T]{}, errs.Argument("slice", "no buffer")
 	}
 	var zero T
 	t, align := reflect.TypeFor[T](), uint64(unsafe.Alignof(zero))
-	at, err := r.checkOn("slice", r.Buffer.dev)
+	at, err := r.in().CheckRecorded("slice", r.Buffer.in().Device())
 	switch {
 	case err != nil:
 		return Slice[T]{}, err
 	case r.Size > math.MaxInt64: // for example all of a binding
-		return Slice[T]{}, argument("slice", "%d bytes: name as many as are used", r.Size)
+		return Slice[T]{}, errs.Argument("slice", "%d bytes: name as many as are used", r.Size)
 	case r.Size%size != 0:
-		return Slice[T]{}, argument("slice", "%d bytes are no whole number of elements: a %v has %d", r.Size, t, size)
+		return Slice[T]{}, errs.Argument("slice", "%d bytes are no whole number of elements: a %v has %d", r.Size, t, size)
 	case uint64(at.Ptr)%align != 0:
-		return Slice[T]{}, argument("slice", "the address at offset %d is no multiple of %d, as that of a %v is", r.Offset, align, t)
+		return Slice[T]{}, errs.Argument("slice", "the address at offset %d is no multiple of %d, as that of a %v is", r.Offset, align, t)
 	}
 	return Slice[T]{r: r}, nil
 }
@@ -90,11 +92,11 @@ func sizeOf[T any](op string, n int) (uint64, error) {
 	}
 	switch {
 	case why != "" && of == t:
-		return 0, argument(op, "elements of type %v: %s", t, why)
+		return 0, errs.Argument(op, "elements of type %v: %s", t, why)
 	case why != "":
-		return 0, argument(op, "elements of type %v: %s (%v): %s", t, where, of, why)
+		return 0, errs.Argument(op, "elements of type %v: %s (%v): %s", t, where, of, why)
 	case n < 0:
-		return 0, argument(op, "%d elements", n)
+		return 0, errs.Argument(op, "%d elements", n)
 	case uint64(n) > math.MaxInt64/size:
 		return 0, fmt.Errorf("gpu: %s: %d elements of %d bytes: %w", op, n, size, driver.ErrOutOfMemory)
 	}
@@ -180,7 +182,7 @@ func (s Slice[T]) Fill(st *Stream, v T) error {
 		}
 	}
 	if n == 0 {
-		return st.refuse(argument("fill", "a %T of %d bytes; it can have 1, 2, 4 or 8, or repeat such a pattern", v, len(all)))
+		return st.refuse(errs.Argument("fill", "a %T of %d bytes; it can have 1, 2, 4 or 8, or repeat such a pattern", v, len(all)))
 	}
 	return st.Fill(s.r, all[:n])
 }

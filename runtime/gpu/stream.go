@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -54,7 +55,7 @@ func (s *Stream) Queue() *Queue { return s.q }
 // operation and then calls end. If begin returns an error, nothing is locked.
 func (s *Stream) begin() (Order, error) {
 	if s == nil || s.q == nil || s.q.dev == nil {
-		return Order{}, errZero
+		return Order{}, errs.ErrZero
 	}
 	if err := s.sem.sema.Failed(); err != nil {
 		return Order{}, received(err)
@@ -97,7 +98,7 @@ func (s *Stream) refused(err error) error {
 // [Semaphore.Wait] does.
 func (s *Stream) Wait(ctx context.Context) error {
 	if s == nil || s.q == nil || s.q.dev == nil {
-		return errZero
+		return errs.ErrZero
 	}
 	p := s.point()
 	return p.Semaphore.Wait(ctx, p.Value)
@@ -137,7 +138,7 @@ func (s *Stream) point() Point {
 // stream fails.
 func (s *Stream) After(points ...Point) error {
 	if s == nil || s.q == nil || s.q.dev == nil {
-		return errZero
+		return errs.ErrZero
 	}
 	if err := s.sem.sema.Failed(); err != nil {
 		return received(err)
@@ -147,10 +148,10 @@ func (s *Stream) After(points ...Point) error {
 		switch {
 		case p.Semaphore == nil, p.Value > MaxValue:
 			s.mu.Unlock()
-			return s.refused(argument("after", "a point has no semaphore, or a value above %d", uint64(MaxValue)))
+			return s.refused(errs.Argument("after", "a point has no semaphore, or a value above %d", uint64(MaxValue)))
 		case p.Semaphore == &s.sem && p.Value > s.n:
 			s.mu.Unlock()
-			return s.refused(argument("after", "the stream waits for its own operation %d of %d, which would come after this one", p.Value, s.n))
+			return s.refused(errs.Argument("after", "the stream waits for its own operation %d of %d, which would come after this one", p.Value, s.n))
 		}
 	}
 	s.waits = append(s.waits, points...)
@@ -170,7 +171,7 @@ func (s *Stream) Fail(err error) { s.sem.Fail(err) }
 // an error, the stream fails. If it submits nothing and returns nil, the stream waits forever.
 func (s *Stream) Submit(submit func(Order) error) (err error) {
 	if submit == nil {
-		return s.refused(argument("submit", "no function"))
+		return s.refused(errs.Argument("submit", "no function"))
 	}
 	o, err := s.begin()
 	if err != nil {

@@ -106,7 +106,7 @@ func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 // that happened, as a mark.
 func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 	if c.spare == 0 {
-		e, err := d.faces.timers.NewTimer()
+		e, err := d.faces.Timers.NewTimer()
 		if err != nil {
 			return m, false
 		}
@@ -147,7 +147,7 @@ func (c *deviceClock) fit(d *Device) {
 		if m.event == 0 || m == last {
 			continue
 		}
-		took, err := d.faces.timers.Elapsed(m.event, last.event)
+		took, err := d.faces.Timers.Elapsed(m.event, last.event)
 		if err != nil || took <= 0 {
 			continue
 		}
@@ -176,7 +176,7 @@ func (c *deviceClock) at(d *Device, e *engine.Event) (at, within time.Duration, 
 	}
 	m := &c.marks[c.by]
 	if e.AskedBy != m.number {
-		since, err := d.faces.timers.Elapsed(m.event, e.Handle)
+		since, err := d.faces.Timers.Elapsed(m.event, e.Handle)
 		if err != nil {
 			return 0, 0, false
 		}

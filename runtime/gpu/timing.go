@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 // A Timing measures how long the device takes for an operation. Name it in the operation's [Order].
@@ -60,17 +61,17 @@ func (d *Device) NewTiming() (*Timing, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	if d.faces.timers == nil {
+	if d.faces.Timers == nil {
 		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
 	}
 	t := &Timing{dev: d}
 	t.self = t
 	t.refs.Store(1)
 	err := d.native.Do(func() (err error) {
-		if t.before, err = d.faces.timers.NewTimer(); err != nil {
+		if t.before, err = d.faces.Timers.NewTimer(); err != nil {
 			return err
 		}
-		if t.behind, err = d.faces.timers.NewTimer(); err != nil {
+		if t.behind, err = d.faces.Timers.NewTimer(); err != nil {
 			return errors.Join(err, d.native.Native.DestroyEvent(t.before))
 		}
 		d.mu.Lock()
@@ -90,7 +91,7 @@ func (t *Timing) begin(d *Device, edges timingEdges) error {
 	switch {
 	case t.dev != d || t.self != t:
 		return fmt.Errorf("a timing of another device, a copy, or one that was not made: %w", ErrArgument)
-	case t.closed.Load() || !holdLive(&t.refs, 1):
+	case t.closed.Load() || !engine.HoldLive(&t.refs, 1):
 		return fmt.Errorf("timing: %w", ErrClosed)
 	}
 	if edges&noBegin == 0 {
@@ -133,9 +134,9 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 // CUDA's resolution is half a microsecond. Duration neither blocks nor allocates.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
-		return 0, errZero
+		return 0, errs.ErrZero
 	}
-	if t.closed.Load() || !holdLive(&t.refs, 1) {
+	if t.closed.Load() || !engine.HoldLive(&t.refs, 1) {
 		return 0, fmt.Errorf("gpu: timing: %w", ErrClosed)
 	}
 	defer t.release()
@@ -168,7 +169,7 @@ func (t *Timing) ask() (took time.Duration, err error) {
 
 // elapsed returns the time from the last record of one event to the last record of another.
 func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
-	took, err := d.faces.timers.Elapsed(from, to)
+	took, err := d.faces.Timers.Elapsed(from, to)
 	if err == nil || errors.Is(err, driver.ErrLost) {
 		return took, err
 	}
@@ -181,9 +182,9 @@ func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
 }
 
 var (
-	errNotGiven    = argument("timing", "it has been given with no operation: name it in an Order")
-	errTimedEarly  = argument("timing", "the operation is not done: wait for a signal of it first")
-	errTimedFailed = argument("timing", "the operation has failed: its signals say why")
+	errNotGiven    = errs.Argument("timing", "it has been given with no operation: name it in an Order")
+	errTimedEarly  = errs.Argument("timing", "the operation is not done: wait for a signal of it first")
+	errTimedFailed = errs.Argument("timing", "the operation has failed: its signals say why")
 	errUntimed     = fmt.Errorf("gpu: timing: the operation gave no stream work, or the driver did not record its events: %w", driver.ErrUnsupported)
 )
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
@@ -213,9 +215,9 @@ type traceSlot struct {
 func NewTracer(o TracerOptions) (*Tracer, error) {
 	switch {
 	case o.Records < 0 || o.Records > 1<<26:
-		return nil, argument("tracer", "%d records; there can be up to %d", o.Records, 1<<26)
+		return nil, errs.Argument("tracer", "%d records; there can be up to %d", o.Records, 1<<26)
 	case o.Times < SubmissionTimes || o.Times > NoTimes:
-		return nil, argument("tracer", "no times %d", int(o.Times))
+		return nil, errs.Argument("tracer", "no times %d", int(o.Times))
 	case o.Records == 0:
 		o.Records = 1 << 14
 	}
@@ -280,46 +282,29 @@ func (t *Tracer) Sample() {
 	for _, d := range t.open() {
 		s := d.Stats()
 		r := TraceRecord{Kind: TraceCounters, Device: d, Done: t.now(), ParkedNow: s.Parked, InFlight: s.InFlight, Bytes: s.Bytes}
-		d.pools.mu.Lock()
-		pools := slices.Clone(d.pools.all)
-		d.pools.mu.Unlock()
-		for _, p := range pools {
-			if s, err := p.Stats(); err == nil { // else the pool has been closed
-				r.Reserved, r.Used = r.Reserved+s.Reserved, r.Used+s.Used
-				d.pools.mu.Lock()
-				if !p.closed.Load() { // its close records that all was given back
-					p.traceReserved(s.Reserved)
-				}
-				d.pools.mu.Unlock()
-			}
-		}
+		r.Reserved, r.Used = d.memory.SamplePools()
 		t.pushOf(d, &r)
 	}
 }
 
-// traceReserved records by how much a native pool has grown or shrunk since the last call. bytes is
-// its reserved size now. The driver does not tell when the size changed.
-func (p *Pool) traceReserved(bytes uint64) {
-	t := p.dev.opt.Tracer
-	if t == nil || p.blocks != nil {
-		return
+// A memoryWatcher is a device's tracer as package memory sees it.
+type memoryWatcher Device
+
+// watcherOf returns the watcher of a device's memory, or nil without a tracer.
+func watcherOf(d *Device) memory.Watcher {
+	if d.opt.Tracer == nil {
+		return nil
 	}
-	switch was := p.sampled.Swap(bytes); {
-	case bytes > was:
-		t.event(TraceGrow, p.dev, t.begin(), "", bytes-was, nil)
-	case bytes < was:
-		t.event(TraceShrink, p.dev, t.begin(), "", was-bytes, nil)
-	}
+	return (*memoryWatcher)(d)
 }
 
-// traceNative queries how much memory a native pool has reserved, and calls traceReserved. It runs
-// on a bound thread.
-func (p *Pool) traceNative() {
-	if p.dev.opt.Tracer != nil {
-		if bytes, err := p.dev.faces.pooling.PoolAttr(p.native, driver.PoolReserved); err == nil {
-			p.traceReserved(bytes)
-		}
-	}
+// Now returns the tracer's time.
+func (w *memoryWatcher) Now() time.Duration { return w.opt.Tracer.begin() }
+
+// Changed records a change of the device's memory.
+func (w *memoryWatcher) Changed(c memory.Change, began time.Duration, size uint64, err error) {
+	kind := [...]TraceKind{memory.Allocated: TraceAlloc, memory.Grown: TraceGrow, memory.Shrunk: TraceShrink}[c]
+	w.opt.Tracer.event(kind, (*Device)(w), began, "", size, err)
 }
 
 func (t *Tracer) open() []*Device {
@@ -622,8 +607,8 @@ func (s *record) trace(o *Order) error {
 	case work.Dispatch:
 		r.Grid, r.Block, r.Bytes = s.launch.Grid, s.launch.Block, 0
 	case work.Alloca, work.Dealloca:
-		if b := s.buffer; b != nil {
-			r.Bytes = b.mem.Size
+		if b := s.memory.Buffer(); b != nil {
+			r.Bytes = b.Size()
 		}
 	}
 	if s.kernel != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -22,10 +24,10 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 		return err
 	}
 	if dst.Size != uint64(len(data)) {
-		return argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
+		return errs.Argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
 	}
-	return q.transfer(o, "upload", dst, nil, true, func(_ *lent, piece []byte, at int64) error {
-		land(piece, data[at:])
+	return q.transfer(o, "upload", dst.in(), nil, true, func(_ *lent, piece []byte, at int64) error {
+		memory.Land(piece, data[at:])
 		return nil
 	})
 }
@@ -35,9 +37,9 @@ func (q *Queue) Upload(o Order, dst Range, data []byte) error {
 // end of the file.
 func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 	if from == nil || offset < 0 {
-		return argument("read", "nothing to read from, or a negative offset")
+		return errs.Argument("read", "nothing to read from, or a negative offset")
 	}
-	return q.transfer(o, "read", dst, nil, true, func(_ *lent, piece []byte, at int64) error {
+	return q.transfer(o, "read", dst.in(), nil, true, func(_ *lent, piece []byte, at int64) error {
 		n, err := from.ReadAt(piece, offset+at)
 		switch {
 		case n == len(piece):
@@ -54,9 +56,9 @@ func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
 // a part of the data.
 func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 	if to == nil || offset < 0 {
-		return argument("write", "nothing to write to, or a negative offset")
+		return errs.Argument("write", "nothing to write to, or a negative offset")
 	}
-	return q.transfer(o, "write", src, nil, false, func(_ *lent, piece []byte, at int64) error {
+	return q.transfer(o, "write", src.in(), nil, false, func(_ *lent, piece []byte, at int64) error {
 		if _, err := to.WriteAt(piece, offset+at); err != nil {
 			return fmt.Errorf("%d bytes at %d: %w", len(piece), offset+at, err)
 		}
@@ -65,17 +67,17 @@ func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
 }
 
 // copyAcross copies between devices of two drivers. One of them is the queue's.
-func (q *Queue) copyAcross(o Order, dst, src Range) error {
-	up := dst.Buffer.dev.native.Driver == q.dev.native.Driver
+func (q *Queue) copyAcross(o Order, dst, src memory.Range) error {
+	up := dst.Buffer.Device().Engine.Driver == q.dev.native.Driver
 	mine, other := src, dst
 	if up {
 		mine, other = dst, src
 	}
-	there := other.Buffer.dev.Queue(0)
-	if _, err := dst.checkTo("copy", dst.Buffer.dev.Queue(0)); err != nil {
+	there := deviceOf(other.Buffer.Device().Engine).Queue(0)
+	if _, err := dst.CheckTo("copy", dst.Buffer.Device()); err != nil {
 		return err
 	}
-	if _, err := src.check("copy", src.Buffer.dev.Queue(0)); err != nil {
+	if _, err := src.Check("copy", src.Buffer.Device()); err != nil {
 		return err
 	}
 	if err := sameSize(dst, src); err != nil {
@@ -86,7 +88,7 @@ func (q *Queue) copyAcross(o Order, dst, src Range) error {
 			return err
 		}
 		defer there.dev.native.Leave()
-		part := Range{other.Buffer, other.Offset + uint64(at), uint64(len(piece))}
+		part := memory.Range{Buffer: other.Buffer, Offset: other.Offset + uint64(at), Size: uint64(len(piece))}
 		x := pieces{q: there, r: part, up: !up, free: free}
 		return x.move(func(_ *lent, p []byte, at int64) error {
 			if up {
@@ -106,12 +108,12 @@ type pieceFunc func(free *lent, piece []byte, at int64) error
 // transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
 // downloads it otherwise. The submission holds the range's buffer, and also the buffer also unless
 // it is nil.
-func (q *Queue) transfer(o Order, op string, r Range, also *Buffer, up bool, do pieceFunc) error {
-	check := r.check
+func (q *Queue) transfer(o Order, op string, r memory.Range, also *memory.Buffer, up bool, do pieceFunc) error {
+	check := r.Check
 	if up {
-		check = r.checkTo
+		check = r.CheckTo
 	}
-	if _, err := check(op, q); err != nil {
+	if _, err := check(op, q.dev.mem()); err != nil {
 		return err
 	}
 	if err := o.checkAll(); err != nil {
@@ -136,12 +138,12 @@ const piecesAhead = 3
 // buffer.
 type pieces struct {
 	q      *Queue
-	r      Range
-	up     bool          // to the device
-	free   *lent         // points of Free, which wait for the pieces in flight; or nil
-	done   *Semaphore    // its value is the number of pieces that the device has moved
-	blocks []*stageBlock // pinned memory: piece i uses block i modulo their number
-	issued int           // pieces that have been submitted
+	r      memory.Range
+	up     bool            // to the device
+	free   *lent           // points of Free, which wait for the pieces in flight; or nil
+	done   *Semaphore      // its value is the number of pieces that the device has moved
+	blocks []*memory.Block // pinned memory: piece i uses block i modulo their number
+	issued int             // pieces that have been submitted
 }
 
 // move moves the whole range. It blocks as long as the device and do take. After an error, pieces
@@ -153,14 +155,14 @@ func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)
 	for range min(n, piecesAhead) {
-		b, err := x.q.dev.stage.get(int(min(size, x.r.Size)))
+		b, err := x.q.dev.memory.Stage.Get(int(min(size, x.r.Size)))
 		if err != nil && len(x.blocks) == 0 {
 			return err
 		}
 		if err != nil { // continue with fewer blocks
 			break
 		}
-		defer b.free() // pieces in flight hold their block, too
+		defer b.Free() // pieces in flight hold their block, too
 		x.blocks = append(x.blocks, b)
 	}
 	for i := 0; i < n && err == nil; i++ {
@@ -188,7 +190,7 @@ func (x *pieces) send(i int, do pieceFunc) error {
 		}
 	}
 	at, n := x.extent(i)
-	if err := do(x.free, x.block(i).at(int(n)), int64(at)); err != nil {
+	if err := do(x.free, x.block(i).At(int(n)), int64(at)); err != nil {
 		return err
 	}
 	return x.submit(i)
@@ -205,7 +207,7 @@ func (x *pieces) fetch(i, n int, do pieceFunc) error {
 		return err
 	}
 	at, size := x.extent(i)
-	return do(x.free, x.block(i).at(int(size)), int64(at))
+	return do(x.free, x.block(i).At(int(size)), int64(at))
 }
 
 // extent returns the offset of piece i in the range, and its size.
@@ -216,24 +218,24 @@ func (x *pieces) extent(i int) (at, size uint64) {
 }
 
 // block returns the pinned memory of piece i.
-func (x *pieces) block(i int) *stageBlock { return x.blocks[i%len(x.blocks)] }
+func (x *pieces) block(i int) *memory.Block { return x.blocks[i%len(x.blocks)] }
 
 // submit submits piece i to the device.
 func (x *pieces) submit(i int) (err error) {
 	q := x.q
 	at, size := x.extent(i)
-	part := Range{x.r.Buffer, x.r.Offset + at, size}
+	part := memory.Range{Buffer: x.r.Buffer, Offset: x.r.Offset + at, Size: size}
 	op := work.Download
 	if x.up {
 		op = work.Upload
 	}
 	s := q.get(op)
-	s.Op.Count, s.stage = size, x.block(i).hold()
+	s.Op.Count, s.staging.Block = size, x.block(i).Hold()
 	ours := &s.Src
 	if x.up {
 		ours = &s.Dst
 	}
-	part.Buffer.refs.Add(1)
+	part.Buffer.HoldMore()
 	s.keep(part.Buffer)
 	if x.up {
 		s.between(part.Buffer, nil)
@@ -241,10 +243,10 @@ func (x *pieces) submit(i int) (err error) {
 		s.between(nil, part.Buffer)
 	}
 	if x.free != nil { // pieces may be in flight after the transfer has failed
-		x.free.left.Add(1)
+		x.free.add()
 		s.lent, s.Lends = x.free, true
 	}
-	if *ours, err = part.check(op.String(), q); err != nil {
+	if *ours, err = part.Check(op.String(), q.dev.mem()); err != nil {
 		s.drop()
 		return err
 	}

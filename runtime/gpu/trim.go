@@ -13,7 +13,7 @@ func (d *Device) Trim() error {
 		return err
 	}
 	d.native.TrimRecords()
-	err := d.native.Do(func() error { return errors.Join(d.native.Events.Trim(), d.stage.trim()) })
+	err := d.native.Do(func() error { return errors.Join(d.native.Events.Trim(), d.memory.Stage.Trim()) })
 	if err != nil {
 		d.native.Check(err)
 		return fmt.Errorf("gpu: trim %s: %w", d.native.Info.Name, err)

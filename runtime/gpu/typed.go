@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -70,7 +71,7 @@ func (k *TypedKernel[A]) Launch(s *Stream, g Grid, args A) error {
 		return err
 	}
 	if k == nil {
-		return s.end(errZero)
+		return s.end(errs.ErrZero)
 	}
 	return s.end(k.dispatch(s.q, o, g, unsafe.Pointer(&args)))
 }
@@ -78,7 +79,7 @@ func (k *TypedKernel[A]) Launch(s *Stream, g Grid, args A) error {
 // Dispatch launches the kernel in a queue, as [Queue.Dispatch] does. The call copies the arguments.
 func (k *TypedKernel[A]) Dispatch(q *Queue, o Order, g Grid, args A) error {
 	if k == nil {
-		return errZero
+		return errs.ErrZero
 	}
 	return k.dispatch(q, o, g, unsafe.Pointer(&args))
 }
@@ -87,7 +88,7 @@ func (k *TypedKernel[A]) Dispatch(q *Queue, o Order, g Grid, args A) error {
 // bindings of the command buffer.
 func (k *TypedKernel[A]) Record(c *CommandBuffer, g Grid, args A, after ...Command) (Command, error) {
 	if k == nil {
-		return -1, errZero
+		return -1, errs.ErrZero
 	}
 	return k.record(c, g, unsafe.Pointer(&args), after)
 }
@@ -95,11 +96,11 @@ func (k *TypedKernel[A]) Record(c *CommandBuffer, g Grid, args A, after ...Comma
 // bindType determines how the fields of a struct become a kernel's arguments.
 func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 	if k == nil || k.exe == nil {
-		return boundKernel{}, argument("bind", "no kernel")
+		return boundKernel{}, errs.Argument("bind", "no kernel")
 	}
 	op := "bind " + k.name
 	if t.Kind() != reflect.Struct {
-		return boundKernel{}, argument(op, "the arguments are a %v; they must be a struct, whose fields are the kernel's parameters in order", t)
+		return boundKernel{}, errs.Argument(op, "the arguments are a %v; they must be a struct, whose fields are the kernel's parameters in order", t)
 	}
 	b := boundKernel{kernel: k}
 	for i := range t.NumField() {
@@ -123,7 +124,7 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 			where, of, why = notOnDevice(f.Type, f.Name)
 		}
 		if why != "" {
-			return boundKernel{}, argument(op, "field %s (%v): %s", where, of, why)
+			return boundKernel{}, errs.Argument(op, "field %s (%v): %s", where, of, why)
 		}
 		b.params, b.layout = append(b.params, p), append(b.layout, p.size)
 	}
@@ -133,11 +134,11 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 	}
 	for i, p := range b.params {
 		if i < len(known) && p.size != known[i] {
-			return boundKernel{}, argument(op, "field %s has %d bytes, and parameter %d of the kernel has %d: its parameters have %v", p.name, p.size, i, known[i], known)
+			return boundKernel{}, errs.Argument(op, "field %s has %d bytes, and parameter %d of the kernel has %d: its parameters have %v", p.name, p.size, i, known[i], known)
 		}
 	}
 	if len(b.params) != len(known) {
-		return boundKernel{}, argument(op, "%v has %d fields, and the kernel has %d parameters, of %v bytes", t, len(b.params), len(known), known)
+		return boundKernel{}, errs.Argument(op, "%v has %d fields, and the kernel has %d parameters, of %v bytes", t, len(b.params), len(known), known)
 	}
 	return b, nil
 }
@@ -156,9 +157,9 @@ func (p *param) memory(args unsafe.Pointer) Range {
 func (b *boundKernel) check(d *Device, g *Grid) error {
 	switch {
 	case b.kernel == nil:
-		return errZero
+		return errs.ErrZero
 	case b.kernel.exe.dev != d:
-		return argument("dispatch", "kernel %s is of another device", b.kernel.name)
+		return errs.Argument("dispatch", "kernel %s is of another device", b.kernel.name)
 	}
 	return g.check(b.kernel)
 }
@@ -167,7 +168,7 @@ func (b *boundKernel) check(d *Device, g *Grid) error {
 // copies the arguments from fields.
 func (b *boundKernel) dispatch(q *Queue, o Order, g Grid, args unsafe.Pointer) error {
 	if q == nil {
-		return argument("dispatch", "no queue")
+		return errs.Argument("dispatch", "no queue")
 	}
 	if err := b.check(q.dev, &g); err != nil {
 		return err
@@ -181,7 +182,7 @@ func (b *boundKernel) dispatch(q *Queue, o Order, g Grid, args unsafe.Pointer) e
 			work.SetArg(s.launch.Args[i], unsafe.Add(args, p.offset), p.size)
 			continue
 		}
-		if err := s.setBuffer(i, p.memory(args), ended); err != nil {
+		if err := s.setBuffer(i, p.memory(args).in(), ended); err != nil {
 			s.drop()
 			return b.refused(i, err)
 		}
@@ -200,7 +201,7 @@ func (b *boundKernel) refused(i int, err error) error {
 // record records a launch of the kernel with a struct of arguments.
 func (b *boundKernel) record(c *CommandBuffer, g Grid, args unsafe.Pointer, after []Command) (Command, error) {
 	if c == nil {
-		return -1, argument("dispatch", "no command buffer")
+		return -1, errs.Argument("dispatch", "no command buffer")
 	}
 	values, buffers := make([]unsafe.Pointer, len(b.params)), []BufferArg(nil)
 	for i := range b.params {

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -20,7 +22,7 @@ import (
 // [ErrArgument] too. WriteValue does not block. If the device does not support values
 // ([driver.Caps].Values), the error is [driver.ErrUnsupported].
 func (q *Queue) WriteValue(o Order, r Range, value uint64) error {
-	return q.onValue(o, work.ValueWrite, r, value)
+	return q.onValue(o, work.ValueWrite, r.in(), value)
 }
 
 // WaitValue waits until the number in a range is at least value (C: cuStreamWaitValue64 with
@@ -41,20 +43,20 @@ func (q *Queue) WriteValue(o Order, r Range, value uint64) error {
 // ([Semaphore.Fail]) and write the number, or close the device. Close gives up after ten seconds
 // ([CloseError]).
 func (q *Queue) WaitValue(o Order, r Range, value uint64) error {
-	return q.onValue(o, work.ValueWait, r, value)
+	return q.onValue(o, work.ValueWait, r.in(), value)
 }
 
-func (q *Queue) onValue(o Order, kind work.Kind, r Range, value uint64) error {
+func (q *Queue) onValue(o Order, kind work.Kind, r memory.Range, value uint64) error {
 	op := kind.String()
-	at, err := r.check(op, q)
+	at, err := r.Check(op, q.dev.mem())
 	if err == nil {
-		err = r.checkValue(kind, value)
+		err = checkValue(r, kind, value)
 	}
 	if err == nil && at.Ptr%8 != 0 {
-		err = argument(op, "offset %d is not aligned to 8 bytes", r.Offset)
+		err = errs.Argument(op, "offset %d is not aligned to 8 bytes", r.Offset)
 	}
 	if err == nil {
-		err = r.usable(op, q.dev)
+		err = r.Usable(op, q.dev.mem())
 	}
 	switch {
 	case err != nil:
@@ -69,30 +71,19 @@ func (q *Queue) onValue(o Order, kind work.Kind, r Range, value uint64) error {
 }
 
 // checkValue returns an error if a range, which has been checked, cannot hold a value.
-func (r Range) checkValue(kind work.Kind, value uint64) error {
+func checkValue(r memory.Range, kind work.Kind, value uint64) error {
 	op := kind.String()
 	switch {
 	case r.Size != 8:
-		return argument(op, "a range of %d bytes; a value has 8", r.Size)
+		return errs.Argument(op, "a range of %d bytes; a value has 8", r.Size)
 	case value > math.MaxInt64:
-		return argument(op, "value %d is above %d", value, uint64(math.MaxInt64))
-	case r.Buffer.noValues() != "":
-		return argument(op, "the buffer is %s, in which there can be no values", r.Buffer.noValues())
+		return errs.Argument(op, "value %d is above %d", value, uint64(math.MaxInt64))
+	case r.Buffer.NoValues() != "":
+		return errs.Argument(op, "the buffer is %s, in which there can be no values", r.Buffer.NoValues())
 	case kind == work.ValueWrite:
-		return r.writable(op)
+		return r.Writable(op)
 	}
 	return nil
-}
-
-// noValues describes the buffer's memory if it does not support values, and returns "" otherwise.
-func (b *Buffer) noValues() string {
-	switch {
-	case b.mem.Kind == ManagedMem:
-		return "managed memory"
-	case b.from == pooled && b.pool.blocks == nil, b.from == opened && b.rare.shared != nil:
-		return "memory of a pool of the driver's"
-	}
-	return ""
 }
 
 // WriteValue is [Queue.WriteValue].
@@ -117,16 +108,16 @@ func (s *Stream) WaitValue(r Range, value uint64) error {
 // never becomes a node of a graph. It runs after everything that was recorded before it, and before
 // everything recorded later.
 func (c *CommandBuffer) WriteValue(r Range, value uint64, after ...Command) (Command, error) {
-	return c.onValue(work.ValueWrite, r, value, after)
+	return c.onValue(work.ValueWrite, r.in(), value, after)
 }
 
 // WaitValue records the operation of [Queue.WaitValue]. Its order is that of
 // [CommandBuffer.WriteValue].
 func (c *CommandBuffer) WaitValue(r Range, value uint64, after ...Command) (Command, error) {
-	return c.onValue(work.ValueWait, r, value, after)
+	return c.onValue(work.ValueWait, r.in(), value, after)
 }
 
-func (c *CommandBuffer) onValue(kind work.Kind, r Range, value uint64, after []Command) (Command, error) {
+func (c *CommandBuffer) onValue(kind work.Kind, r memory.Range, value uint64, after []Command) (Command, error) {
 	if err := c.begin(kind); err != nil {
 		return -1, err
 	}
@@ -138,7 +129,7 @@ func (c *CommandBuffer) onValue(kind work.Kind, r Range, value uint64, after []C
 	if err != nil {
 		return -1, err
 	}
-	if err := r.checkValue(kind, value); err != nil {
+	if err := checkValue(r, kind, value); err != nil {
 		return -1, c.fail(kind, err)
 	}
 	c.refers[ref].written, c.refers[ref].valued = kind == work.ValueWrite, true

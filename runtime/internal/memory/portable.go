@@ -1,4 +1,4 @@
-package gpu
+package memory
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/blockpool"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 // makePortable makes a pool of the runtime's own.
@@ -24,19 +25,19 @@ func (p *Pool) makePortable() (err error) {
 func (p *Pool) makeOver(b *Buffer) error {
 	switch {
 	case b.dev != p.dev:
-		return argument("new pool", "the buffer is of another device")
-	case b.late():
-		return argument("new pool", "over memory from another pool, or what stands for memory in a command buffer")
-	case b.readOnly():
-		return argument("new pool", "over a buffer that was imported for reading only")
+		return errs.Argument("new pool", "the buffer is of another device")
+	case b.Late():
+		return errs.Argument("new pool", "over memory from another pool, or what stands for memory in a command buffer")
+	case b.ReadOnly():
+		return errs.Argument("new pool", "over a buffer that was imported for reading only")
 	}
-	if err := b.hold(); err != nil {
+	if err := b.Hold(); err != nil {
 		return err
 	}
 	var err error
 	if p.blocks, err = blockpool.Fixed(uint64(b.mem.Ptr), b.mem.Size, blockpool.Config{}); err != nil {
-		b.release()
-		return argument("new pool", "over memory without room for an allocation: %v", err)
+		b.Release()
+		return errs.Argument("new pool", "over memory without room for an allocation: %v", err)
 	}
 	p.threshold.Store(p.opt.Threshold)
 	p.over, p.opt.Kind, p.opt.MaxSize, p.opt.Portable = b, b.mem.Kind, b.mem.Size, true
@@ -55,12 +56,12 @@ type slabs struct {
 func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
-	began := d.opt.Tracer.begin()
-	err = d.native.OnBound(func() (err error) {
-		m, err = d.native.Native.Alloc(s.p.opt.Kind, size)
+	began := d.began()
+	err = d.Engine.OnBound(func() (err error) {
+		m, err = d.Engine.Native.Alloc(s.p.opt.Kind, size)
 		return err
 	})
-	d.opt.Tracer.event(TraceGrow, d, began, "", m.Size, err)
+	d.changed(Grown, began, m.Size, err)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -80,16 +81,16 @@ func (s *slabs) Release(base, size uint64) error {
 	s.mu.Unlock()
 	// Otherwise the device is being closed. It waits for this call, and no more for callers of
 	// Stay.
-	if d.native.Stay() == nil {
-		defer d.native.Leave()
+	if d.Engine.Stay() == nil {
+		defer d.Engine.Leave()
 	}
 	asked := false
-	began := d.opt.Tracer.begin()
-	err := d.native.OnThread(func() error {
+	began := d.began()
+	err := d.Engine.OnThread(func() error {
 		asked = true
-		return d.native.Native.Free(m)
+		return d.Engine.Native.Free(m)
 	})
-	d.opt.Tracer.event(TraceShrink, d, began, "", m.Size, err)
+	d.changed(Shrunk, began, m.Size, err)
 	if !asked {
 		d.buffers.add(&Buffer{dev: d, mem: m, from: allocated})
 	}
@@ -153,18 +154,18 @@ func (p *Pool) maintain(done engine.Mark) {
 		return
 	}
 	keep := p.threshold.Load()
-	p.dev.native.Reclaim(func() {
+	p.dev.Engine.Reclaim(func() {
 		done.Await(context.Background())
 		if p.blocks == nil {
 			if p.closed.Load() {
 				p.dev.sweepPools()
 			} else {
 				// A driver may not trim by itself. What it keeps counts as reserved.
-				p.dev.faces.pooling.TrimPool(p.native, keep)
+				p.dev.Faces.Pools.TrimPool(p.native, keep)
 			}
 			return
 		}
-		p.dev.native.NotTaken(p.tidySoon())
+		p.dev.Engine.NotTaken(p.tidySoon())
 	})
 }
 
@@ -180,7 +181,7 @@ func (p *Pool) tidySoon() error {
 // tidyIfClosed has the reclaimer tidy the pool if it is closed.
 func (p *Pool) tidyIfClosed() {
 	if p.closed.Load() {
-		p.dev.native.Reclaim(func() { p.dev.native.NotTaken(p.tidySoon()) })
+		p.dev.Engine.Reclaim(func() { p.dev.Engine.NotTaken(p.tidySoon()) })
 	}
 }
 
@@ -198,7 +199,7 @@ func (p *Pool) hurry() {
 func (p *Pool) tidy() error {
 	err := p.blocks.Maintain(p.threshold.Load(), p.order())
 	if p.closed.Load() && p.blocks.Stats().Slabs == 0 && p.dev.pools.remove(p) && p.over != nil {
-		p.over.release()
+		p.over.Release()
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package gpu
+package memory
 
 import (
 	"context"
@@ -9,27 +9,34 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// memoryPart is the part of a record for buffers.
-type memoryPart struct {
-	to, from *Buffer // of a copy between devices; nil is memory of the runtime
-
-	// Of an alloca or a dealloca:
+// A Part is the part of a submission's record for an allocation or a deallocation of pool memory.
+type Part struct {
 	buffer   *Buffer
 	freed    bool            // this dealloca has marked the memory as freed
 	left     engine.Frontier // uses of the memory that the dealloca does not come after
 	awaiting *parkedFree     // while the dealloca waits for them
 }
 
+// Buffer returns the buffer that is allocated or deallocated, or nil.
+func (p *Part) Buffer() *Buffer { return p.buffer }
+
+// partOf returns the Part of a submission. Records of the layers above have one.
+func partOf(s *engine.Submission) *Part { return s.Rest.(interface{ Memory() *Part }).Memory() }
+
 var errInUse = errors.New("gpu: the memory is in use")
 
-// A bufferUse is a buffer as the scheduler sees it: an engine.Holder and an engine.Memory.
-type bufferUse Buffer
+// A Holding is a buffer as the scheduler sees it: an engine.Holder and an engine.Memory.
+type Holding Buffer
+
+// Holding returns the buffer as the scheduler sees it.
+func (b *Buffer) Holding() *Holding { return (*Holding)(b) }
 
 // Use notes that the work at a mark may use the memory.
-func (u *bufferUse) Use(m engine.Mark) error {
+func (u *Holding) Use(m engine.Mark) error {
 	b := (*Buffer)(u)
 	if b.from == pooled {
 		b.uses.Add(m)
@@ -37,17 +44,17 @@ func (u *bufferUse) Use(m engine.Mark) error {
 	return b.borrow(m)
 }
 
-// borrow tells the device that owns the memory, if it is another one, that the work at a mark may touch the
-// buffer.
+// borrow notes with the device that owns the memory, if it is another one, that the work at a mark
+// may use the buffer.
 func (b *Buffer) borrow(m engine.Mark) error {
-	if d := &b.dev.native; d != m.Timeline.Device && !d.Borrow(m) {
-		return fmt.Errorf("a buffer of device %s: %w", d.Info.Name, ErrClosed)
+	if d := b.dev.Engine; d != m.Timeline.Device && !d.Borrow(m) {
+		return fmt.Errorf("a buffer of device %s: %w", d.Info.Name, errs.ErrClosed)
 	}
 	return nil
 }
 
 // Unuse undoes Use. If the memory has been freed, a dealloca may have seen the mark.
-func (u *bufferUse) Unuse(m engine.Mark) (awaited bool) {
+func (u *Holding) Unuse(m engine.Mark) (awaited bool) {
 	b := (*Buffer)(u)
 	if b.from != pooled {
 		return false
@@ -57,10 +64,10 @@ func (u *bufferUse) Unuse(m engine.Mark) (awaited bool) {
 }
 
 // LetGo releases n references.
-func (u *bufferUse) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
+func (u *Holding) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
 
 // Ptr returns the address of the memory, or an error if it is not allocated.
-func (u *bufferUse) Ptr() (driver.Ptr, error) { return (*Buffer)(u).address() }
+func (u *Holding) Ptr() (driver.Ptr, error) { return (*Buffer)(u).address() }
 
 // address returns the address of the memory, or an error if it is not allocated.
 func (b *Buffer) address() (driver.Ptr, error) {
@@ -68,27 +75,27 @@ func (b *Buffer) address() (driver.Ptr, error) {
 	case isLive:
 		return b.mem.Ptr, nil
 	case isFreed, isGone:
-		return 0, fmt.Errorf("the memory has been deallocated: %w", ErrUnallocated)
+		return 0, fmt.Errorf("the memory has been deallocated: %w", errs.ErrUnallocated)
 	case isClosed:
 		return 0, errBufferClosed
 	}
-	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", ErrUnallocated)
+	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", errs.ErrUnallocated)
 }
 
 // takeAway marks the memory of a dealloca as freed. The marks of the waits have been found.
 // takeAway returns Deferred if the dealloca does not come after all work that may use the memory.
-func (s *record) takeAway() (engine.Outcome, error) {
-	b := s.buffer
-	if !s.freed {
+func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
+	b := p.buffer
+	if !p.freed {
 		if !b.state.CompareAndSwap(isLive, isFreed) {
 			if _, err := b.address(); err != nil {
 				return engine.Refused, err
 			}
-			return engine.Refused, ErrUnallocated
+			return engine.Refused, errs.ErrUnallocated
 		}
-		s.freed = true
+		p.freed = true
 	}
-	if s.left = b.uses.Left(s.Timeline, s.Deps); len(s.left) > 0 {
+	if p.left = b.uses.Left(s.Timeline, s.Deps); len(p.left) > 0 {
 		return engine.Deferred, errInUse
 	}
 	return engine.Issued, nil
@@ -134,39 +141,39 @@ func (f *parkedFrees) ready() (ready []*parkedFree) {
 
 // awaitUses parks a dealloca until the streams have passed the uses that its own order does not
 // cover.
-func (s *record) awaitUses() {
+func (p *Part) awaitUses(s *engine.Submission) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := new(sema.Semaphore)
-	s.endAwait()
-	s.awaiting = &parkedFree{s.left, cancel, make(chan struct{})}
-	s.buffer.dev.frees.add(s.awaiting)
+	p.endAwait()
+	p.awaiting = &parkedFree{p.left, cancel, make(chan struct{})}
+	p.buffer.dev.frees.add(p.awaiting)
 	s.Waits = append(s.Waits, sema.Point{Semaphore: over, Value: 1})
 	s.DropDeps()
-	go s.left.Signal(ctx, over)
-	s.Timeline.EnlistAgain(&s.Submission)
+	go p.left.Signal(ctx, over)
+	s.Timeline.EnlistAgain(s)
 }
 
 // endAwait undoes awaitUses. It is called when over of the parkedFree must be closed.
-func (s *record) endAwait() {
-	if p := s.awaiting; p != nil {
-		s.awaiting = nil
-		p.cancel()
-		s.buffer.dev.frees.remove(p)
-		close(p.over)
+func (p *Part) endAwait() {
+	if f := p.awaiting; f != nil {
+		p.awaiting = nil
+		f.cancel()
+		p.buffer.dev.frees.remove(f)
+		close(f.over)
 	}
 }
 
-// giveUpFree undoes takeAway if the dealloca was not issued: the memory is allocated again. If a
-// lost device uses the memory, giveUpFree closes the buffer. Then the memory goes back to the pool
-// when that device is closed and no longer holds the buffer.
-func (s *record) giveUpFree() {
-	s.endAwait()
-	if !s.freed {
+// giveUp undoes takeAway if the dealloca was not issued: the memory is allocated again. If a lost
+// device uses the memory, giveUp closes the buffer. Then the memory goes back to the pool when that
+// device is closed and no longer holds the buffer.
+func (p *Part) giveUp() {
+	p.endAwait()
+	if !p.freed {
 		return
 	}
-	s.freed = false
-	if b := s.buffer; b.state.CompareAndSwap(isFreed, isLive) && s.left.Lost() != nil {
+	p.freed = false
+	if b := p.buffer; b.state.CompareAndSwap(isFreed, isLive) && p.left.Lost() != nil {
 		b.Close()
 	}
-	s.left = nil
+	p.left = nil
 }

@@ -1,7 +1,6 @@
-package gpu
+package memory
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,33 +17,13 @@ import (
 // collecting calls allocate, which allocates size bytes of a kind. If that finds no memory,
 // collecting collects, and calls it once more. The caller is not the pending-queue thread and has
 // locked no timeline.
-func (d *Device) collecting(kind MemKind, size uint64, allocate func() error) error {
+func (d *Device) collecting(kind driver.MemKind, size uint64, allocate func() error) error {
 	err := allocate()
 	if errors.Is(err, driver.ErrOutOfMemory) {
-		d.native.Collect(true)
+		d.Engine.Collect(true)
 		err = d.holders(kind, size, nil, allocate())
 	}
 	return err
-}
-
-// FreeUnused waits until parked deallocas have been issued whose uses have been retired, and until
-// the reclaimer has freed unused memory. It returns early if the context ends.
-func (o *deviceOwner) FreeUnused(ctx context.Context) {
-	d := (*Device)(o)
-	for _, p := range d.frees.ready() {
-		select {
-		case <-p.over:
-		case <-ctx.Done():
-		}
-	}
-	freed := make(chan struct{})
-	if d.native.AwaitsOthers() || !d.native.Reclaim(d.trimPools, func() { close(freed) }) {
-		return
-	}
-	select {
-	case <-freed:
-	case <-ctx.Done():
-	}
 }
 
 // collects reports whether an allocation that failed with err must be tried again after unused
@@ -59,7 +38,7 @@ func (p *Pool) tooLarge(size uint64) bool {
 	if p.over != nil {
 		limit &^= Alignment - 1 // blocks are multiples of it
 	}
-	return p.opt.MaxSize > 0 && size > limit || canBe(size) != nil
+	return p.opt.MaxSize > 0 && size > limit || CanBe(size) != nil
 }
 
 // trimPools gives back the memory that the device's pools cache. It runs on the reclaimer's thread,
@@ -73,9 +52,9 @@ func (d *Device) trimPools() {
 		// A pool over a buffer has no memory of the system. A closed one gives everything back.
 		case p.over != nil || p.closed.Load():
 		case p.blocks != nil:
-			d.native.NotTaken(p.blocks.Trim(0, p.order()))
+			d.Engine.NotTaken(p.blocks.Trim(0, p.order()))
 		default:
-			d.native.Check(d.faces.pooling.TrimPool(p.native, 0))
+			d.Engine.Check(d.Faces.Pools.TrimPool(p.native, 0))
 		}
 	}
 }
@@ -101,11 +80,11 @@ func (b *Buffer) holders(err error) error { return b.dev.holders(b.mem.Kind, b.m
 
 // holders adds to an out-of-memory error who holds memory of that kind. It returns other errors,
 // and nil, as they are.
-func (d *Device) holders(kind MemKind, size uint64, of *Pool, err error) error {
+func (d *Device) holders(kind driver.MemKind, size uint64, of *Pool, err error) error {
 	if !errors.Is(err, driver.ErrOutOfMemory) {
 		return err
 	}
-	e := &memoryError{size: size, of: of, device: d.native.Info.Name, err: err}
+	e := &memoryError{size: size, of: of, device: d.Engine.Info.Name, err: err}
 	d.pools.mu.Lock()
 	for _, p := range d.pools.all {
 		e.pools = append(e.pools, poolUse{pool: p})

@@ -1,4 +1,4 @@
-package gpu
+package memory
 
 import (
 	"cmp"
@@ -11,28 +11,66 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// stagingPart is the part of a record for data that goes through pinned memory.
-type stagingPart struct {
-	touch touch       // of the program's memory, from issue until the signals are given
-	host  []byte      // a download fills it
-	stage *stageBlock // pinned memory of an update, a download or a piece of a transfer
+// Staging is the part of a submission's record for data that goes through pinned memory.
+type Staging struct {
+	Host  []byte // a download fills it
+	Block *Block // pinned memory of an update, a download or a piece of a transfer
+	touch touch  // of the program's memory, from issue until the signals are given
 }
 
-// A stage is a device's pinned host memory for transfers: recycled blocks, with powers of two as
+// Issue is called before the native calls are made.
+func (p *Staging) Issue(x *work.Extra) {
+	if p.Block != nil {
+		p.Block.Give(x)
+	}
+	if p.Host != nil {
+		p.touch = touchWritten(p.Host)
+	}
+}
+
+// Deliver ends the work with the program's memory. If arrived is set, it copies the data of a
+// download there.
+func (p *Staging) Deliver(arrived bool) {
+	p.touch.over()
+	if arrived && p.Host != nil {
+		Land(p.Host, p.Block.Bytes())
+	}
+	p.Host = nil
+}
+
+// Release releases the pinned memory, and empties p.
+func (p *Staging) Release() {
+	if p.Block != nil {
+		p.Block.Free()
+	}
+	*p = Staging{}
+}
+
+// StageStats count the bytes of pinned memory.
+type StageStats struct {
+	Held uint64 // pinned
+	Used uint64 // of blocks in use
+	Peak uint64 // of Used
+}
+
+// A Stage is a device's pinned host memory for transfers: recycled blocks, with powers of two as
 // sizes.
-type stage struct {
+type Stage struct {
 	dev   *Device
+	size  int            // of the memory that is pinned at once, at least
 	mu    sync.Mutex     // protects what follows, and next of blocks and nfree of slabs; a leaf
 	sizes [40]stageClass // by log2 of the bytes
 	slabs []*stageSlab
-	stat  StagingStats
+	stat  StageStats
 }
 
 // A stageClass is the blocks of one size.
 type stageClass struct {
-	free    *stageBlock
+	free    *Block
 	nfree   int
 	made    int
 	growing bool
@@ -46,15 +84,16 @@ type stageSlab struct {
 	nfree int // under the stage's mu
 }
 
-func (s *stage) statistics() StagingStats {
+// Statistics returns the current figures.
+func (s *Stage) Statistics() StageStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stat
 }
 
-// A stageBlock is a block of pinned memory on loan.
-type stageBlock struct {
-	of    *stage
+// A Block is a block of pinned memory on loan.
+type Block struct {
+	of    *Stage
 	slab  *stageSlab
 	host  unsafe.Pointer
 	ptr   driver.Ptr // on the device
@@ -62,21 +101,26 @@ type stageBlock struct {
 	class int
 	// The borrower has one, and each submission that moves a piece of a larger transfer.
 	refs atomic.Int32
-	next *stageBlock
+	next *Block
 }
 
-func (b *stageBlock) hold() *stageBlock {
+// Give gives the address of the block to the native calls of a transfer.
+func (b *Block) Give(x *work.Extra) { x.Host, x.Pinned = b.host, b.ptr }
+
+// Hold adds a reference.
+func (b *Block) Hold() *Block {
 	b.refs.Add(1)
 	return b
 }
 
-func (b *stageBlock) bytes() []byte { return b.at(b.n) }
+// Bytes returns the bytes in use.
+func (b *Block) Bytes() []byte { return b.At(b.n) }
 
-// at returns the first n bytes.
-func (b *stageBlock) at(n int) []byte { return unsafe.Slice((*byte)(b.host), n) }
+// At returns the first n bytes.
+func (b *Block) At(n int) []byte { return unsafe.Slice((*byte)(b.host), n) }
 
-// free drops a reference. Without references the block may be used again.
-func (b *stageBlock) free() {
+// Free drops a reference. Without references the block may be used again.
+func (b *Block) Free() {
 	if b.refs.Add(-1) > 0 {
 		return
 	}
@@ -86,7 +130,7 @@ func (b *stageBlock) free() {
 	b.of.mu.Unlock()
 }
 
-func (c *stageClass) put(b *stageBlock) {
+func (c *stageClass) put(b *Block) {
 	b.next, c.free = c.free, b
 	b.slab.nfree++
 	c.nfree++
@@ -95,11 +139,11 @@ func (c *stageClass) put(b *stageBlock) {
 const smallestStage = 8 // log2 of the bytes
 
 // class returns the class of blocks of n bytes or more.
-func (s *stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
+func (s *Stage) class(n int) int { return max(bits.Len(uint(n-1)), smallestStage) }
 
 // take takes a block of n bytes or more from its class, or returns nil if none is free. If few are
 // left, the refiller makes more (see stageAhead).
-func (s *stage) take(n int) *stageBlock {
+func (s *Stage) take(n int) *Block {
 	class := s.class(n)
 	s.mu.Lock()
 	c := &s.sizes[class]
@@ -117,7 +161,7 @@ func (s *stage) take(n int) *stageBlock {
 	}
 	s.mu.Unlock()
 	if low {
-		s.dev.native.Refill(func() error { return s.grow(class) }, func() { s.grown(class) })
+		s.dev.Engine.Refill(func() error { return s.grow(class) }, func() { s.grown(class) })
 	}
 	if b != nil {
 		b.n, b.next = n, nil
@@ -131,44 +175,44 @@ func (s *stage) take(n int) *stageBlock {
 const stageAhead = 4
 
 // grown notes that the refiller is done with a class.
-func (s *stage) grown(class int) {
+func (s *Stage) grown(class int) {
 	s.mu.Lock()
 	s.sizes[class].growing = false
 	s.mu.Unlock()
 }
 
 // fits returns an error if there are no blocks as large as n bytes.
-func (s *stage) fits(n int) error {
+func (s *Stage) fits(n int) error {
 	if s.class(n) >= len(s.sizes) {
-		return argument("stage", "%d bytes at once", n)
+		return errs.Argument("stage", "%d bytes at once", n)
 	}
 	return nil
 }
 
-// get takes a block of n bytes or more. It blocks while the driver pins memory. That is rare,
+// Get takes a block of n bytes or more. It blocks while the driver pins memory. That is rare,
 // because blocks are recycled.
-func (s *stage) get(n int) (*stageBlock, error) {
+func (s *Stage) Get(n int) (*Block, error) {
 	if err := s.fits(n); err != nil {
 		return nil, err
 	}
 	b := s.take(n)
 	for b == nil {
-		if err := s.dev.native.Do(func() error { return s.growEmpty(s.class(n)) }); err != nil {
-			s.dev.native.Check(err)
+		if err := s.dev.Engine.Do(func() error { return s.growEmpty(s.class(n)) }); err != nil {
+			s.dev.Engine.Check(err)
 			return nil, fmt.Errorf("gpu: %w", err)
 		}
 		b = s.take(n)
 	}
 	// Nobody knows whether a lost device still moves data of its blocks.
-	if err := s.dev.failed(); err != nil {
-		b.free()
+	if err := s.dev.Failed(); err != nil {
+		b.Free()
 		return nil, err
 	}
 	return b, nil
 }
 
 // growEmpty is grow, unless the class has a free block again.
-func (s *stage) growEmpty(class int) error {
+func (s *Stage) growEmpty(class int) error {
 	s.mu.Lock()
 	free := s.sizes[class].free
 	s.mu.Unlock()
@@ -179,13 +223,13 @@ func (s *stage) growEmpty(class int) error {
 }
 
 // grow pins memory for blocks of a class. It runs on a bound thread.
-func (s *stage) grow(class int) error {
-	size := max(1<<class, s.dev.opt.StageSize)
-	mem, err := s.dev.native.Native.Alloc(driver.HostMem, uint64(size))
+func (s *Stage) grow(class int) error {
+	size := max(1<<class, s.size)
+	mem, err := s.dev.Engine.Native.Alloc(driver.HostMem, uint64(size))
 	if err != nil {
 		return fmt.Errorf("%d bytes of pinned memory: %w", size, err)
 	}
-	blocks := make([]stageBlock, size>>class)
+	blocks := make([]Block, size>>class)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slab := &stageSlab{mem: mem, size: size, made: len(blocks)}
@@ -201,20 +245,20 @@ func (s *stage) grow(class int) error {
 	return nil
 }
 
-// trim frees the slabs that have no block in use. It runs on a bound thread.
-func (s *stage) trim() (err error) {
+// Trim frees the slabs that have no block in use. It runs on a bound thread.
+func (s *Stage) Trim() (err error) {
 	for _, m := range s.unused() {
-		err = cmp.Or(err, s.dev.native.Native.Free(m))
+		err = cmp.Or(err, s.dev.Engine.Native.Free(m))
 	}
 	return err
 }
 
 // unused removes the slabs that have no block in use, and returns their memory. With a lost device
 // it returns none: nobody knows which memory the device still uses.
-func (s *stage) unused() (mem []driver.Mem) {
+func (s *Stage) unused() (mem []driver.Mem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dev.native.Loss() != nil {
+	if s.dev.Engine.Loss() != nil {
 		return nil
 	}
 	unused := func(slab *stageSlab) bool { return slab.nfree == slab.made }
@@ -241,13 +285,13 @@ func (s *stage) unused() (mem []driver.Mem) {
 	return mem
 }
 
-// close frees the memory. It runs on the device's thread.
-func (s *stage) close() error {
+// Close frees the memory. It runs on the device's thread.
+func (s *Stage) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
 	for _, slab := range s.slabs {
-		errs = append(errs, s.dev.native.Native.Free(slab.mem))
+		errs = append(errs, s.dev.Engine.Native.Free(slab.mem))
 	}
 	s.slabs, s.stat.Held = nil, 0
 	clear(s.sizes[:])

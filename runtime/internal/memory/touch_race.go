@@ -1,6 +1,6 @@
 //go:build race
 
-package gpu
+package memory
 
 import (
 	"runtime"
@@ -37,8 +37,8 @@ func (t touch) over() {
 	}
 }
 
-// land copies to or from memory of the program.
-func land(dst, src []byte) {
+// Land copies to or from memory of the program.
+func Land(dst, src []byte) {
 	touches.Lock()
 	defer touches.Unlock()
 	copy(dst, src)

@@ -1,0 +1,433 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+)
+
+// The states of a buffer's memory. Memory that is not from a pool is always live. A binding is
+// always pending.
+const (
+	isLive    int32 = iota
+	isPending       // its alloca has not been issued
+	isFreed         // its dealloca is about to be issued, or waits for work that uses the memory
+	isGone          // its dealloca has been issued
+	isClosed        // it went back to the pool because the buffer was closed
+	isFailed        // it was never allocated
+)
+
+// For returns the pool that an allocation uses which names the pool p: the current one if p is nil.
+func (d *Device) For(p *Pool) (*Pool, error) {
+	if p == nil {
+		if p = d.current.Load(); p == nil || p.closed.Load() {
+			return d.CurrentPool()
+		}
+	}
+	switch {
+	case p.dev != d:
+		return nil, errs.Argument("alloca", "the pool is of another device")
+	case p.closed.Load() && d.Failed() == nil:
+		return nil, fmt.Errorf("gpu: alloca: pool: %w", errs.ErrClosed)
+	}
+	return p, nil
+}
+
+// NewBuffer makes a buffer for memory of the pool, which the queue with the timeline allocates.
+func (p *Pool) NewBuffer(home *engine.Timeline, size uint64) *Buffer {
+	stats := &p.dev.buffers
+	stats.mu.Lock()
+	b := stats.fresh()
+	stats.mu.Unlock()
+	b.dev, b.from, b.pool, b.home = p.dev, pooled, p, home
+	b.mem.Kind, b.mem.Size = p.opt.Kind, size
+	return b
+}
+
+// ListEmpty counts a buffer without memory as allocated.
+func (b *Buffer) ListEmpty() { b.dev.buffers.add(b) }
+
+// SetAlloc makes a submission the allocation of a buffer of NewBuffer. The submission holds the
+// buffer.
+func (p *Part) SetAlloc(s *engine.Submission, b *Buffer) {
+	b.state.Store(isPending)
+	if b.pool.opt.Zero {
+		s.Op.Count = b.mem.Size
+	}
+	b.refs.Add(1)
+	p.buffer = b
+	s.Holds = append(s.Holds, b.Holding())
+}
+
+// allocate allocates memory of a native pool. The caller holds the timeline's mu.
+func (p *Pool) allocate(tl *engine.Timeline, size uint64) (driver.Mem, error) {
+	if err := CanBe(size); err != nil {
+		return driver.Mem{}, err
+	}
+	if !p.keeps {
+		return p.allocateOpen(tl, size)
+	}
+	// The device keeps this pool open until it is closed itself.
+	return p.dev.Faces.Pools.AllocAsync(tl.Stream, p.native, size)
+}
+
+// allocateOpen is allocate for a pool that the program may close. p.life keeps it open during the
+// call.
+func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err error) {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if err := p.ended(); err != nil {
+		return m, err
+	}
+	p.live.Add(1)
+	if m, err = p.dev.Faces.Pools.AllocAsync(tl.Stream, p.native, size); err != nil {
+		p.live.Add(-1)
+	}
+	return m, err
+}
+
+// crosses reports whether a native pool may make a timeline's stream wait for another stream, whose
+// freed memory it reuses.
+func (p *Pool) crosses(tl *engine.Timeline) bool {
+	freed := p.freed.Load()
+	return freed != nil && (freed != tl || p.shared.Load())
+}
+
+// Alloc is the [engine.Action] that allocates memory of a pool.
+type Alloc struct{ engine.SimpleAction }
+
+// Prepare takes a block of a portable pool.
+func (Alloc) Prepare(s *engine.Submission) (engine.Outcome, error) {
+	return engine.Refused, partOf(s).buffer.takeMemory(s)
+}
+
+// Blocks reports whether a portable pool has to grow.
+func (Alloc) Blocks(s *engine.Submission) bool {
+	b := partOf(s).buffer
+	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.Timeline))
+}
+
+// HoldsUp reports whether the driver's pool may make the stream wait for another one.
+func (Alloc) HoldsUp(s *engine.Submission, tl *engine.Timeline) bool {
+	return partOf(s).buffer.pool.crosses(tl)
+}
+
+// Issue makes the native calls.
+func (Alloc) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
+	return partOf(s).buffer.alloc(s, tl)
+}
+
+// Issued gives the block back if the stream has got only a part of the allocation.
+func (Alloc) Issued(s *engine.Submission, tl *engine.Timeline, broken bool) bool {
+	if broken {
+		partOf(s).buffer.spoil(s, tl)
+	}
+	return false
+}
+
+// Undo gives the block back.
+func (Alloc) Undo(s *engine.Submission, how engine.Outcome) {
+	b := partOf(s).buffer
+	if how == engine.Early || how == engine.Foreign {
+		b.returnMemory(isPending)
+	} else {
+		b.returnMemory(isFailed)
+	}
+}
+
+// Retries reports whether a native pool has found no memory. A portable pool has memory before the
+// allocation is issued.
+func (Alloc) Retries(s *engine.Submission, err error) bool {
+	b := partOf(s).buffer
+	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
+}
+
+// Explain says who holds the memory.
+func (Alloc) Explain(s *engine.Submission, err error) error {
+	return partOf(s).buffer.holders(err)
+}
+
+// takeMemory takes a block of a portable pool for an allocation. It is called before the timeline
+// is locked, because the pool may have to grow.
+func (b *Buffer) takeMemory(s *engine.Submission) error {
+	p := b.pool
+	if p.blocks == nil {
+		return nil
+	}
+	if err := p.ended(); err != nil {
+		return err
+	}
+	for collected := false; ; {
+		block, err := p.blocks.Alloc(b.mem.Size, p.number(s.Timeline), p.order())
+		if err != nil {
+			if !collected && p.collects(b.mem.Size, err) {
+				p.dev.Engine.Collect(s.MayBlock())
+				collected = true
+				continue
+			}
+			if errors.Is(err, blockpool.ErrClosed) {
+				err = p.ended()
+			}
+			if collected {
+				err = b.holders(err)
+			}
+			return err
+		}
+		if block.Wait.Seq > 0 {
+			last := p.timeline(block.Wait.Timeline).At(block.Wait.Seq)
+			if last.Lost() != nil {
+				// Nobody will know when the lost device stops using the block, so it stays taken.
+				continue
+			}
+			if !last.Passed() {
+				s.Deps.Add(last)
+			}
+		}
+		b.mem.Ptr = driver.Ptr(block.Addr)
+		return nil
+	}
+}
+
+// returnMemory gives back the block of takeMemory, because the allocation was not issued.
+func (b *Buffer) returnMemory(state int32) {
+	if b.state.Load() == isLive {
+		return
+	}
+	if b.pool.blocks != nil && b.mem.Ptr != 0 {
+		b.pool.blocks.Cancel(uint64(b.mem.Ptr))
+		b.mem.Ptr = 0
+		b.pool.tidyIfClosed()
+	}
+	b.state.Store(state)
+}
+
+// spoil gives back the block of takeMemory when the stream has got a part of the allocation.
+func (b *Buffer) spoil(s *engine.Submission, tl *engine.Timeline) {
+	if b.state.Load() == isLive {
+		return
+	}
+	if b.pool.blocks != nil && b.mem.Ptr != 0 {
+		b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: s.Seq})
+		b.pool.tidyIfClosed()
+	}
+	b.state.Store(isFailed)
+}
+
+// alloc makes the native calls of an allocation.
+func (b *Buffer) alloc(s *engine.Submission, tl *engine.Timeline) (started bool, err error) {
+	native := b.pool.blocks == nil
+	if native {
+		m, err := b.pool.allocate(tl, b.mem.Size)
+		if err != nil {
+			if !s.Action.Retries(s, err) {
+				b.state.Store(isFailed)
+			}
+			return false, err
+		}
+		b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // others may be reading the other fields
+	} else if b.mem.Kind != driver.DeviceMem {
+		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
+	}
+	if native {
+		b.goLive()
+	}
+	if b.pool.opt.Zero {
+		if err := tl.Device.Native.Fill(tl.Stream, b.mem.Ptr, 0, 1, b.mem.Size); err != nil {
+			return native, err
+		}
+	}
+	if !native {
+		b.goLive()
+	}
+	return true, nil
+}
+
+// goLive marks the memory as allocated. The caller holds the timeline's mu, so the device is not
+// closed meanwhile.
+func (b *Buffer) goLive() {
+	b.dev.buffers.add(b)
+	b.state.Store(isLive)
+}
+
+// hostOf returns the host's address of memory of a portable pool, or nil if it has none.
+func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
+	if p.over != nil {
+		if p.over.mem.Host == nil {
+			return nil
+		}
+		return unsafe.Add(p.over.mem.Host, ptr-p.over.mem.Ptr)
+	}
+	p.slabs.mu.Lock()
+	defer p.slabs.mu.Unlock()
+	for _, m := range p.slabs.mem {
+		if ptr >= m.Ptr && uint64(ptr-m.Ptr) < m.Size && m.Host != nil {
+			return unsafe.Add(m.Host, ptr-m.Ptr)
+		}
+	}
+	return nil
+}
+
+// A FreeKind says what a deallocation of a buffer is.
+type FreeKind uint8
+
+const (
+	FreeHere      FreeKind = iota // the queue frees the memory
+	FreeElsewhere                 // the queue that allocated the memory frees it
+	FreeNothing                   // the buffer is not from a pool, or is empty
+)
+
+// CheckFree returns what a deallocation by a queue with the timeline is, or why there can be none.
+func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
+	switch {
+	case b.dev.Engine != tl.Device && b.dev.Engine.Driver != tl.Device.Driver:
+		return 0, errs.Argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.Engine.Driver.Name(), tl.Device.Driver.Name())
+	case b.Place().Recording != nil:
+		return 0, errs.Argument("dealloca", "a binding of a command buffer, or a buffer of its Alloca: neither is allocated by a queue")
+	case b.from != pooled || b.mem.Size == 0:
+		return FreeNothing, nil
+	// With a failed device the memory went with the device.
+	case b.hasGone() && b.dev.Failed() == nil:
+		return 0, fmt.Errorf("gpu: dealloca: the memory has been deallocated: %w", errs.ErrUnallocated)
+	case b.closed.Load() && tl.Device.Failed() == nil:
+		return 0, fmt.Errorf("gpu: dealloca: buffer: %w", errs.ErrClosed)
+	case b.home != tl && b.pool.native != 0 && (b.dev.Engine != tl.Device || b.dev.Engine.Caps.PoolsByStream):
+		return FreeElsewhere, nil
+	}
+	return FreeHere, nil
+}
+
+// Home returns the timeline of the queue that allocated the buffer, or nil.
+func (b *Buffer) Home() *engine.Timeline { return b.home }
+
+// UnlistEmpty counts a buffer without memory, if it is from a pool, as freed.
+func (b *Buffer) UnlistEmpty() {
+	if b.from == pooled {
+		b.dev.buffers.remove(b)
+	}
+}
+
+// SetFree makes a submission the deallocation of a buffer. The submission holds the buffer, but
+// does not count as a use of the memory. If the buffer cannot be held, SetFree returns an error.
+func (p *Part) SetFree(s *engine.Submission, b *Buffer) error {
+	if err := b.Hold(); err != nil {
+		return err
+	}
+	p.buffer = b
+	s.Holds = append(s.Holds, (*freed)(b))
+	return nil
+}
+
+// Free is the [engine.Action] that gives memory back to a pool.
+type Free struct{ engine.SimpleAction }
+
+// Prepare marks the memory as freed.
+func (Free) Prepare(s *engine.Submission) (engine.Outcome, error) { return partOf(s).takeAway(s) }
+
+// Issue gives the memory back.
+func (Free) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
+	p := partOf(s)
+	err := p.buffer.deallocate(tl, tl.Latest()+1)
+	p.endAwait()
+	return err == nil, err
+}
+
+// Issued reports whether the pool is closed. Then the memory goes back to the driver.
+func (Free) Issued(s *engine.Submission, _ *engine.Timeline, _ bool) bool {
+	return partOf(s).buffer.pool.closed.Load()
+}
+
+// Undo makes the memory allocated again, or parks the deallocation.
+func (Free) Undo(s *engine.Submission, how engine.Outcome) {
+	p := partOf(s)
+	switch how {
+	case engine.Early:
+		p.giveUp()
+	case engine.Foreign:
+		p.endAwait()
+	case engine.Deferred:
+		p.awaitUses(s)
+	}
+}
+
+// Release has the pool give back memory that it need not keep.
+func (Free) Release(s *engine.Submission) {
+	p := partOf(s)
+	p.giveUp()
+	if b := p.buffer; b != nil {
+		b.pool.maintain(s.Timeline.At(s.Seq))
+	}
+}
+
+// freed is the buffer of a deallocation as the scheduler sees it: an engine.Holder. The work holds
+// the buffer, and a device that owns it must know of the work, but it is no use of the memory.
+type freed Buffer
+
+// Use notes the work with the device that owns the memory, if it is another one.
+func (u *freed) Use(m engine.Mark) error { return (*Buffer)(u).borrow(m) }
+
+// Unuse does nothing.
+func (*freed) Unuse(engine.Mark) (awaited bool) { return false }
+
+// LetGo releases n references.
+func (u *freed) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
+
+// deallocate gives memory that takeAway has marked as freed back to the pool. A portable pool gets
+// it with the mark seq of the timeline. The caller holds the timeline's mu. If a native pool
+// refuses the memory, it is gone too: the driver may have freed it all the same, and a second free
+// could free memory that somebody else has by then.
+func (b *Buffer) deallocate(tl *engine.Timeline, seq uint64) error {
+	b.state.Store(isGone)
+	b.dev.buffers.remove(b)
+	if b.pool.blocks == nil {
+		return b.freeAsync(tl, tl.Stream)
+	}
+	return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: seq})
+}
+
+// hasGone reports whether a dealloca has taken the memory.
+func (b *Buffer) hasGone() bool {
+	state := b.state.Load()
+	return state == isGone || state == isFreed
+}
+
+// freeAsync frees memory of a native pool in the stream h. That is the timeline's stream, except
+// while the device is being closed. The caller holds the timeline's mu.
+func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
+	p := b.pool
+	if p.freed.Load() != tl && !p.freed.CompareAndSwap(nil, tl) && !p.shared.Load() {
+		p.shared.Store(true)
+	}
+	err := p.dev.Faces.Pools.FreeAsync(h, b.mem)
+	if !p.keeps && p.live.Add(-1) == 0 && p.closed.Load() {
+		p.dev.sweepPools()
+	}
+	return err
+}
+
+// giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed
+// all its uses, the alloca included. A driver's pool frees it in the stream h, or if h is 0 in the
+// stream that allocated it. giveBack runs on a bound thread.
+func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
+	if b.mem.Size == 0 {
+		return nil
+	}
+	// While the device is being closed, a dealloca may have marked the memory that is about to find
+	// the device closed.
+	if !b.state.CompareAndSwap(isLive, isClosed) && !b.state.CompareAndSwap(isFreed, isClosed) {
+		return nil
+	}
+	tl := b.home
+	if p.blocks != nil {
+		err := p.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: p.number(tl)})
+		return errors.Join(err, p.tidySoon())
+	}
+	if h == 0 {
+		h = tl.Stream
+	}
+	return tl.Locked(func() error { return b.freeAsync(tl, h) })
+}

@@ -1,0 +1,309 @@
+package memory
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+)
+
+// Alignment is the alignment of all allocated memory that is not empty. Addresses are multiples of
+// it.
+const Alignment = 256
+
+// A Buffer is memory. The memory is freed when the buffer has been closed and no submission uses it
+// any more, or, if a queue allocated it, when a queue has deallocated it.
+type Buffer struct {
+	dev  *Device
+	mem  driver.Mem
+	refs atomic.Int32 // one for each submission, besides the caller's; -1 when all are gone
+	// The state of memory from a pool. mem has its address unless state is pending or failed. A
+	// placeholder is pending.
+	state  atomic.Int32
+	closed atomic.Bool
+	from   origin
+	pool   *Pool            // the pool that the memory is from
+	home   *engine.Timeline // of the queue that allocated it from the pool
+	uses   engine.Uses      // uses of memory from a pool
+	rare   *rare            // fields that few buffers need, kept apart because many buffers are made
+
+	before, after *Buffer // in the device's list
+}
+
+// rare has the fields of imported memory and of placeholders.
+type rare struct {
+	place   Place       // what the buffer stands for in a recording
+	host    []byte      // keeps the memory alive
+	unused  func()      // called by the goroutine that finds the memory unused, which must not block
+	freed   func()      // called on a goroutine of its own when the memory is no longer used
+	awaited atomic.Bool // closed; the device is polled until the memory is unused
+	read    bool        // it is read-only
+
+	opened driver.Mem             // the other process's memory that the buffer is a part of
+	close  func(driver.Mem) error // gives opened back
+	shared bool                   // opened is from a pool
+}
+
+// A Place says what a placeholder stands for in a recording.
+type Place struct {
+	Recording any // nil: the buffer is no placeholder
+	Index     int
+	Scratch   bool // scratch memory; otherwise a binding
+}
+
+// An origin says where memory comes from, and so how it is released.
+type origin uint8
+
+const (
+	borrowed   origin = iota // owned by other code
+	allocated                // the runtime frees it
+	registered               // the runtime unregisters it
+	pooled                   // it goes back to its pool
+	opened                   // another process's memory, which the runtime closes
+)
+
+// Alloc allocates a buffer of a kind of memory.
+func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
+	if err := d.Failed(); err != nil {
+		return nil, err
+	}
+	if kind < driver.DeviceMem || kind > driver.ShareableMem {
+		return nil, errs.Argument("allocate", "there is no kind of memory %d", int(kind))
+	}
+	b := newBuffer(d, size)
+	if size == 0 {
+		b.mem.Kind = kind
+		d.buffers.add(b)
+		return b, nil
+	}
+	began := d.began()
+	err := CanBe(size)
+	if err == nil {
+		err = d.collecting(kind, size, func() error { return d.Engine.Do(func() error { return b.allocate(kind) }) })
+	}
+	d.changed(Allocated, began, size, err)
+	if err != nil {
+		d.Engine.Check(err)
+		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.Engine.Info.Name, err)
+	}
+	return b, nil
+}
+
+// allocate allocates the memory from the driver. It runs on a bound thread.
+func (b *Buffer) allocate(kind driver.MemKind) error {
+	m, err := b.dev.Engine.Native.Alloc(kind, b.mem.Size)
+	if err == nil {
+		b.mem, b.from = m, allocated
+		b.dev.buffers.add(b)
+	}
+	return err
+}
+
+// CanBe returns an error if no device can have that much memory. Drivers round sizes up, and the
+// size must not overflow then.
+func CanBe(size uint64) error {
+	if size > math.MaxInt64 {
+		return fmt.Errorf("%d bytes: %w", size, driver.ErrOutOfMemory)
+	}
+	return nil
+}
+
+func newBuffer(d *Device, size uint64) *Buffer {
+	b := &Buffer{dev: d}
+	b.mem.Size = size
+	return b
+}
+
+// NewPlaceholder makes a buffer that stands for memory in a recording.
+func NewPlaceholder(d *Device, size uint64, p Place) *Buffer {
+	b := newBuffer(d, size)
+	b.rare = &rare{place: p}
+	b.state.Store(isPending)
+	return b
+}
+
+// NewPart makes a buffer from memory that is a part of another object, such as a variable of loaded
+// code. unused is called once, when the memory is no longer used. It must not block.
+func NewPart(d *Device, m driver.Mem, unused func()) *Buffer {
+	b := newBuffer(d, m.Size)
+	b.mem, b.rare = m, &rare{unused: unused}
+	d.buffers.add(b)
+	return b
+}
+
+// Device returns the device on which the buffer was made, or nil for a nil or zero buffer.
+func (b *Buffer) Device() *Device {
+	if b == nil {
+		return nil
+	}
+	return b.dev
+}
+
+// Kind returns the kind of memory.
+func (b *Buffer) Kind() driver.MemKind {
+	if b == nil {
+		return 0
+	}
+	return b.mem.Kind
+}
+
+// Size returns the size in bytes.
+func (b *Buffer) Size() uint64 {
+	if b == nil {
+		return 0
+	}
+	return b.mem.Size
+}
+
+// Ptr returns the address on the device. It is 0 for a closed buffer, for a placeholder, and for
+// pool memory that is not allocated.
+func (b *Buffer) Ptr() driver.Ptr {
+	if b == nil || b.closed.Load() || b.HasNoAddress() {
+		return 0
+	}
+	return b.mem.Ptr
+}
+
+// Bytes returns the memory as the host sees it. It is nil where Ptr is 0, and if the host cannot
+// access the memory.
+func (b *Buffer) Bytes() []byte {
+	if b == nil || b.closed.Load() || b.HasNoAddress() || b.mem.Host == nil {
+		return nil
+	}
+	return unsafe.Slice((*byte)(b.mem.Host), b.mem.Size)
+}
+
+// Late reports whether the address becomes known only when the operation that uses it is issued.
+func (b *Buffer) Late() bool { return b.from == pooled || b.Place().Recording != nil }
+
+// HasNoAddress reports whether the address is not known yet, or not any more: the buffer is a
+// placeholder, or pool memory that is not allocated.
+func (b *Buffer) HasNoAddress() bool { return b.Late() && b.state.Load() != isLive }
+
+// Place returns what a placeholder stands for. Recording of other buffers' Place is nil.
+func (b *Buffer) Place() Place {
+	if b.rare == nil {
+		return Place{}
+	}
+	return b.rare.place
+}
+
+// Addr returns the address of memory that is not from a pool, even if the buffer is closed.
+func (b *Buffer) Addr() driver.Ptr { return b.mem.Ptr }
+
+// IsClosed reports whether the program has closed the buffer.
+func (b *Buffer) IsClosed() bool { return b.closed.Load() }
+
+// JoinUses adds the uses of a recording to those of the memory, until LeaveUses is called.
+func (b *Buffer) JoinUses(u *engine.Uses) {
+	if b.from == pooled {
+		b.uses.Join(u)
+	}
+}
+
+// LeaveUses undoes JoinUses.
+func (b *Buffer) LeaveUses(u *engine.Uses) {
+	if b.from == pooled {
+		b.uses.Leave(u)
+	}
+}
+
+// Close releases the buffer, and returns nil. Closing again does nothing.
+func (b *Buffer) Close() error {
+	if !b.Exists() || !b.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	if b.lent() { // the owner waits until the memory is no longer used
+		b.rare.awaited.Store(true)
+		b.dev.Engine.Short.Add(1)
+		b.dev.Engine.AskAll()
+	} else if b.from == pooled && b.pool.closed.Load() {
+		b.dev.Engine.AskAll()
+	}
+	b.Release()
+	return nil
+}
+
+// lent reports whether the owner of the memory wants to be notified when it is no longer used.
+func (b *Buffer) lent() bool { return b.rare != nil && b.rare.freed != nil }
+
+// Exists reports whether b is a device's buffer, and neither nil nor a zero value.
+func (b *Buffer) Exists() bool { return b != nil && b.dev != nil }
+
+// Hold adds a reference for a submission.
+func (b *Buffer) Hold() error {
+	if b.closed.Load() || !engine.HoldLive(&b.refs, 0) {
+		return errBufferClosed
+	}
+	return nil
+}
+
+var errBufferClosed = fmt.Errorf("buffer: %w", errs.ErrClosed)
+
+// HoldMore adds a reference. The caller has one.
+func (b *Buffer) HoldMore() { b.refs.Add(1) }
+
+// Release drops a reference.
+func (b *Buffer) Release() { b.releaseAll(1) }
+
+// releaseAll drops n references.
+func (b *Buffer) releaseAll(n int32) {
+	if left := b.refs.Add(-n); left >= 0 {
+		return
+	}
+	switch {
+	case b.from == pooled && b.state.Load() != isLive: // deallocated, or never allocated
+		b.dev.buffers.remove(b)
+		return
+	case b.from == borrowed:
+		if b.dev.buffers.remove(b) {
+			b.over()
+		}
+		return
+	}
+	b.dev.Engine.Reclaim(func() {
+		s := &b.dev.buffers
+		if s.removeToFree(b) {
+			b.dev.Engine.NotTaken(b.free(0))
+			s.freed(b)
+		}
+	})
+}
+
+// free releases the memory. A driver's pool frees it in the stream h, or in the stream that
+// allocated it if h is 0. free runs on the reclaimer's thread, or on the device's thread when the
+// device closes.
+func (b *Buffer) free(h driver.Stream) (err error) {
+	switch b.from {
+	case allocated:
+		err = b.dev.Engine.Native.Free(b.mem)
+	case registered:
+		err = b.dev.Engine.Native.Unregister(b.mem.Host)
+	case pooled:
+		err = b.pool.giveBack(b, h)
+	case opened:
+		err = b.rare.close(b.rare.opened)
+	}
+	b.over()
+	return err
+}
+
+// over notifies the owner that the memory is no longer used.
+func (b *Buffer) over() {
+	if b.rare == nil {
+		return
+	}
+	if b.rare.unused != nil {
+		b.rare.unused()
+	}
+	if b.rare.awaited.Load() {
+		b.dev.Engine.Short.Add(-1)
+	}
+	if b.lent() {
+		go b.rare.freed()
+	}
+}

@@ -1,0 +1,114 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/faces"
+)
+
+// A Device is the memory of one device: its buffers, its pools, and the pinned memory that
+// transfers go through.
+type Device struct {
+	Engine *engine.Device
+	Faces  *faces.Faces
+	Watch  Watcher // nil if nobody watches
+	Stage  Stage
+
+	buffers  books
+	pools    pools
+	current  atomic.Pointer[Pool]
+	sweeping atomic.Bool // another sweep of closed pools is scheduled
+	frees    parkedFrees
+}
+
+// A Watcher is told when memory is taken from the system or given back to it. Any goroutine may
+// call it, and it must not block.
+type Watcher interface {
+	// Now returns the time, to be passed to Changed as the time at which the call began.
+	Now() time.Duration
+	// Changed is called after the driver was asked for memory, or was given memory back.
+	Changed(c Change, began time.Duration, size uint64, err error)
+}
+
+// A Change is the way in which a device's memory has changed.
+type Change uint8
+
+const (
+	Allocated Change = iota // a buffer was allocated
+	Grown                   // a pool has taken memory from the system
+	Shrunk                  // a pool has given memory back
+)
+
+// Init sets up the memory of a device. stageSize is the size of a block of pinned memory.
+func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int, w Watcher) {
+	d.Engine, d.Faces, d.Watch = e, f, w
+	d.Stage.dev, d.Stage.size = d, stageSize
+}
+
+// began returns when a call of the driver begins, for changed.
+func (d *Device) began() time.Duration {
+	if d.Watch == nil {
+		return 0
+	}
+	return d.Watch.Now()
+}
+
+func (d *Device) changed(c Change, began time.Duration, size uint64, err error) {
+	if d.Watch != nil {
+		d.Watch.Changed(c, began, size, err)
+	}
+}
+
+// Failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
+func (d *Device) Failed() error {
+	if d == nil || d.Engine == nil {
+		return errs.ErrZero
+	}
+	return d.Engine.Failed()
+}
+
+// FreeUnused waits until parked deallocas have been issued whose uses have been passed, and until
+// the reclaimer has freed unused memory. It returns early if the context ends.
+func (d *Device) FreeUnused(ctx context.Context) {
+	for _, p := range d.frees.ready() {
+		select {
+		case <-p.over:
+		case <-ctx.Done():
+		}
+	}
+	freed := make(chan struct{})
+	if d.Engine.AwaitsOthers() || !d.Engine.Reclaim(d.trimPools, func() { close(freed) }) {
+		return
+	}
+	select {
+	case <-freed:
+	case <-ctx.Done():
+	}
+}
+
+// HasNativeMemory reports whether any buffer has memory of a driver's pool.
+func (d *Device) HasNativeMemory() bool { return d.buffers.haveNative() }
+
+// FreePooled frees the memory of pools' buffers while the device is being closed. A driver's pool
+// frees it in the stream h, or if h is 0 in the stream that allocated it. It runs on the device's
+// thread.
+func (d *Device) FreePooled(h driver.Stream) []error { return d.buffers.close(true, h) }
+
+// Close frees all buffers and pools. It runs on the device's thread, when no stream is left.
+func (d *Device) Close() []error {
+	// Pools come first, because they may leave buffers.
+	return append(d.pools.close(), d.buffers.close(false, 0)...)
+}
+
+// Streams returns streams that were made to reserve memory of a pool and were still busy then.
+func (d *Device) Streams() []driver.Stream {
+	d.pools.mu.Lock()
+	defer d.pools.mu.Unlock()
+	return slices.Clone(d.pools.streams)
+}

@@ -1,0 +1,132 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// Import makes a buffer from device memory that other code owns. freed is called when the memory is
+// no longer used, unless it is nil.
+func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
+	if err := d.Failed(); err != nil {
+		return nil, err
+	}
+	if size > 0 && (ptr == 0 || uint64(ptr)+size-1 < uint64(ptr)) {
+		return nil, errs.Argument("import", "there are no %d bytes at %#x", size, uint64(ptr))
+	}
+	b := newBuffer(d, size)
+	b.mem.Ptr, b.rare = ptr, &rare{freed: freed}
+	d.buffers.add(b)
+	return b, nil
+}
+
+// ImportHost makes a buffer from memory of the program, and pins it; read says that it is only read.
+func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error) {
+	if err := d.Failed(); err != nil {
+		return nil, err
+	}
+	b := newBuffer(d, uint64(len(mem)))
+	b.mem.Kind, b.rare = driver.HostMem, &rare{host: mem, freed: freed, read: read}
+	if len(mem) == 0 {
+		d.buffers.add(b)
+		return b, nil
+	}
+	if !d.Engine.Caps.HostRegister {
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %w", len(mem), d.Engine.Info.Name, driver.ErrUnsupported)
+	}
+	b.mem.Host = unsafe.Pointer(unsafe.SliceData(mem))
+	pin := func() error {
+		return d.Engine.Do(func() (err error) {
+			b.mem.Ptr, err = d.register(b.mem.Host, b.mem.Size, read)
+			if err == nil {
+				b.from = registered
+				d.buffers.add(b)
+			}
+			return err
+		})
+	}
+	_, closed := d.buffers.pinned(b)
+	err := pin()
+	if err != nil && closed && !errors.Is(err, driver.ErrLost) {
+		d.unpin(b)
+		err = pin()
+	}
+	if err != nil {
+		d.Engine.Check(err)
+		var why string
+		switch is, closed := d.buffers.pinned(b); {
+		case closed:
+			why = "a closed buffer has this memory, and work still uses it: wait until the function freed of that import is called: "
+		case is:
+			why = "a buffer has this memory that is not closed: use it, or close it first: "
+		}
+		return nil, fmt.Errorf("gpu: import %d bytes of the host's on %s: %s%w", len(mem), d.Engine.Info.Name, why, err)
+	}
+	return b, nil
+}
+
+// unpinWithin is how long an import waits until a closed buffer with the same memory is unused.
+// Completed work may have no event behind it, and an event that is recorded now takes the device a
+// moment.
+const unpinWithin = 20 * time.Millisecond
+
+// unpin unpins closed buffers that share pages with of, if they are no longer used.
+func (d *Device) unpin(of *Buffer) {
+	ctx, cancel := context.WithTimeout(context.Background(), unpinWithin)
+	defer cancel()
+	wake.Until(ctx, func() bool {
+		d.Engine.Collect(true)
+		_, closed := d.buffers.pinned(of)
+		return !closed || d.Failed() != nil
+	})
+}
+
+// pinned reports whether a buffer of the device shares pages with of, and whether such a buffer is
+// closed.
+func (s *books) pinned(of *Buffer) (is, closed bool) {
+	page := uintptr(os.Getpagesize())
+	pages := func(b *Buffer) (from, to uintptr) {
+		from = uintptr(b.mem.Host)
+		return from / page, (from + uintptr(b.mem.Size) + page - 1) / page
+	}
+	from, to := pages(of)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	overlaps := func(b *Buffer) bool {
+		begin, end := pages(b)
+		return b.from == registered && begin < to && from < end
+	}
+	for b := s.list; b != nil; b = b.after {
+		if overlaps(b) {
+			is, closed = true, closed || b.closed.Load()
+		}
+	}
+	if b := s.unpinning; b != nil && overlaps(b) {
+		return true, true
+	}
+	return is, closed
+}
+
+// register pins memory of the program, for reading only if read is set. If a page of the memory is
+// also pinned for writing, it cannot be pinned for reading only; then it is pinned as other memory
+// is. register runs on a bound thread.
+func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
+	if !read || !d.Engine.Caps.ReadOnlyRegister {
+		return d.Engine.Native.Register(host, size)
+	}
+	ptr, err := d.Engine.Native.(driver.ReadOnlyRegistrar).RegisterReadOnly(host, size)
+	if err != nil && !errors.Is(err, driver.ErrLost) {
+		if p, e := d.Engine.Native.Register(host, size); e == nil {
+			return p, nil
+		}
+	}
+	return ptr, err
+}

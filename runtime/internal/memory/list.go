@@ -1,0 +1,188 @@
+package memory
+
+import (
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Statistics count a device's buffers.
+type Statistics struct {
+	Buffers   int    // live
+	Bytes     uint64 // Live of Device and Host together
+	PeakBytes uint64 // of Bytes
+	Device    ByteStats
+	Host      ByteStats
+}
+
+// ByteStats count the bytes that buffers have allocated of one sort of memory. Imported memory and
+// memory that a pool over a buffer hands out do not count.
+type ByteStats struct {
+	Live      uint64
+	Peak      uint64 // of Live
+	Allocated uint64 // ever; the part that is not Live has been freed
+}
+
+// Statistics returns a snapshot.
+func (d *Device) Statistics() Statistics { return d.buffers.statistics() }
+
+// books list a device's buffers.
+type books struct {
+	mu     sync.Mutex // protects the following; a leaf
+	list   *Buffer
+	n      int
+	device ByteStats
+	host   ByteStats
+	peak   uint64 // of device and host together
+
+	unpinning *Buffer // the buffer whose memory the reclaimer is unpinning, or nil
+
+	slab *bufferSlab
+	used int // buffers of the slab in use
+}
+
+// A bufferSlab is an array of buffers allocated at once, which costs less than single allocations.
+// It has as many as fit into 16 KiB.
+type bufferSlab [97]Buffer
+
+// fresh returns a buffer that is expected to be short-lived. The caller holds mu.
+func (s *books) fresh() *Buffer {
+	if s.slab == nil || s.used == len(s.slab) {
+		s.slab, s.used = new(bufferSlab), 0
+	}
+	s.used++
+	return &s.slab[s.used-1]
+}
+
+// isHost reports whether a kind of memory is host memory.
+func isHost(kind driver.MemKind) bool {
+	return kind == driver.HostMem || kind == driver.WriteCombinedMem
+}
+
+// bytes returns the counter for a buffer's memory and the size to count. The size is 0 if the
+// memory belongs to other code or to another buffer.
+func (s *books) bytes(b *Buffer) (at *ByteStats, n uint64) {
+	if b.from == allocated || b.from == pooled && b.pool.over == nil {
+		n = b.mem.Size
+	}
+	if isHost(b.mem.Kind) {
+		return &s.host, n
+	}
+	return &s.device, n
+}
+
+func (s *books) add(b *Buffer) {
+	s.mu.Lock()
+	s.link(b)
+	s.mu.Unlock()
+}
+
+// link puts a buffer on the list. The caller holds mu.
+func (s *books) link(b *Buffer) {
+	b.after = s.list
+	if s.list != nil {
+		s.list.before = b
+	}
+	s.list = b
+	s.n++
+	at, n := s.bytes(b)
+	at.Live += n
+	at.Allocated += n
+	at.Peak = max(at.Peak, at.Live)
+	s.peak = max(s.peak, s.device.Live+s.host.Live)
+}
+
+// remove removes a buffer from the list. It reports false if the buffer is not on the list, because
+// the list has been closed.
+func (s *books) remove(b *Buffer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unlist(b)
+}
+
+// removeToFree is remove for the reclaimer, which then frees the buffer and calls freed.
+func (s *books) removeToFree(b *Buffer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	listed := s.unlist(b)
+	if listed && b.from == registered {
+		s.unpinning = b
+	}
+	return listed
+}
+
+func (s *books) freed(b *Buffer) {
+	if b.from == registered {
+		s.mu.Lock()
+		s.unpinning = nil
+		s.mu.Unlock()
+	}
+}
+
+// unlist is remove for a caller that holds mu.
+func (s *books) unlist(b *Buffer) bool {
+	listed := b.before != nil || s.list == b
+	if listed {
+		s.unlink(b)
+	}
+	return listed
+}
+
+// unlink takes a buffer off the list. The caller holds mu.
+func (s *books) unlink(b *Buffer) {
+	if b.before != nil {
+		b.before.after = b.after
+	} else {
+		s.list = b.after
+	}
+	if b.after != nil {
+		b.after.before = b.before
+	}
+	b.before, b.after = nil, nil
+	s.n--
+	at, n := s.bytes(b)
+	at.Live -= n
+}
+
+func (s *books) statistics() Statistics {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Statistics{Buffers: s.n, Bytes: s.device.Live + s.host.Live, PeakBytes: s.peak, Device: s.device, Host: s.host}
+}
+
+// haveNative reports whether any buffer has memory of a driver's pool.
+func (s *books) haveNative() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for b := s.list; b != nil; b = b.after {
+		if b.from == pooled && b.pool.blocks == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// close frees the remaining buffers, or with pools only those from pools. It passes h to free. It
+// runs on the device's thread.
+func (s *books) close(pools bool, h driver.Stream) (errs []error) {
+	var left *Buffer
+	s.mu.Lock()
+	for b, after := s.list, (*Buffer)(nil); b != nil; b = after {
+		after = b.after
+		if pools && b.from != pooled {
+			continue
+		}
+		s.unlink(b)
+		b.before, b.after, left = nil, left, b
+	}
+	s.mu.Unlock()
+	for left != nil {
+		b := left
+		left, b.after = b.after, nil
+		b.closed.Store(true)
+		if err := b.free(h); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}

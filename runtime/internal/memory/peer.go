@@ -1,0 +1,100 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+)
+
+// same reports whether two devices are the same one of the same driver. It may have been opened
+// more than once.
+func (d *Device) same(o *Device) bool {
+	return d == o || d.Engine.Driver == o.Engine.Driver && d.Engine.Info.Index == o.Engine.Info.Index
+}
+
+// EnablePeers gives the device access to the memory of other devices. If must is set, a device
+// without access is an error.
+func (d *Device) EnablePeers(others []*Device, must bool) error {
+	if d.Faces.Peers == nil {
+		if must {
+			return fmt.Errorf("gpu: access of %s to the memory of others: %w", d.Engine.Info.Name, driver.ErrUnsupported)
+		}
+		return nil
+	}
+	err := d.Engine.Do(func() error {
+		for _, o := range others {
+			if o == d || o.Engine.Driver != d.Engine.Driver {
+				continue
+			}
+			if err := d.Faces.Peers.EnablePeer(o.Engine.Native); err != nil && (must || !errors.Is(err, driver.ErrUnsupported)) {
+				return fmt.Errorf("gpu: access of %s to the memory of %s: %w", d.Engine.Info.Name, o.Engine.Info.Name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		d.Engine.Check(err)
+	}
+	return err
+}
+
+// Foreign reports whether a buffer has memory of another device, so that copies must name that
+// device. Memory of the host and managed memory do not count.
+func (d *Device) Foreign(b *Buffer) bool {
+	return b != nil && !d.same(b.dev) && d.Faces.Peers != nil && b.mem.Kind.OfDevice()
+}
+
+// ofHostPool reports whether a buffer has memory of a driver's pool of host memory.
+func (b *Buffer) ofHostPool() bool {
+	return b != nil && b.from == pooled && b.pool.blocks == nil && b.mem.Kind == driver.HostMem
+}
+
+// Usable returns an error if operations other than copies must not use a range, which has been
+// checked, on the device: it is shareable memory of another device, or memory of a pool that gives
+// the device no access. A driver may end the process if it gets such an operation, and a kernel
+// that accesses such memory loses the device.
+func (r Range) Usable(op string, d *Device) error {
+	b := r.Buffer
+	if b.mem.Kind == driver.ShareableMem && !d.same(b.dev) {
+		return errs.Argument(op, "the buffer is shareable memory of %s, which %s can only copy", b.dev.Engine.Info.Name, d.Engine.Info.Name)
+	}
+	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil || b.mem.Kind != driver.DeviceMem {
+		return nil
+	}
+	if _, ok := b.pool.users.Load(d.Engine.Info.Index); ok {
+		return nil
+	}
+	return errs.Argument(op, "the buffer is of a pool of %s, to which %s was given no access: Pool.Access gives it", b.dev.Engine.Info.Name, d.Engine.Info.Name)
+}
+
+// Owners returns the devices that a copy by this device must name as owners of two buffers' memory,
+// or nil if it need not. A nil buffer is pinned memory of the runtime. Copies are the only
+// operations on memory to which the device may have no access.
+func (d *Device) Owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error) {
+	switch {
+	case !d.Foreign(dst) && !d.Foreign(src):
+	case !dst.ofHostPool() && !src.ofHostPool():
+		return d.deviceOf(dst), d.deviceOf(src), nil
+	case d.Foreign(dst) && !dst.shown() || d.Foreign(src) && !src.shown():
+		return nil, nil, errHostPool
+	}
+	return nil, nil, nil
+}
+
+// shown reports whether devices with access to the memory of the buffer's device can access the
+// buffer.
+func (b *Buffer) shown() bool { return b.from == allocated && b.mem.Kind != driver.ShareableMem }
+
+// deviceOf returns the driver's device that a copy names as the owner of a buffer's memory.
+func (d *Device) deviceOf(b *Buffer) driver.Device {
+	if d.Foreign(b) {
+		return b.dev.Engine.Native
+	}
+	return d.Engine.Native
+}
+
+// errHostPool is the error of copies that drivers do not make: no device that a copy could name owns
+// memory of the host.
+var errHostPool = fmt.Errorf("a copy between a pool of the host's memory and memory of another device takes a queue of that device: %w", driver.ErrUnsupported)

@@ -1,0 +1,715 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/blockpool"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// KeepAll is the threshold of a pool that gives no memory back by itself.
+const KeepAll = math.MaxUint64
+
+// A Pool is memory that queues allocate and free in the order of their work.
+//
+// There are two kinds. A native pool is the driver's. A portable pool is the runtime's: it is used
+// where the driver has no pool of the kind, or if the program asks for one. Both grow when they
+// must, which takes as long as any allocation of the driver, and then reuse memory.
+type Pool struct {
+	dev    *Device
+	opt    PoolOptions
+	native driver.Pool     // the driver's pool, or:
+	blocks *blockpool.Pool // the runtime's own pool
+	slabs  slabs           // the memory that blocks hands out, or:
+	over   *Buffer         // the buffer that blocks hands out parts of
+	keeps  bool            // the program cannot close it
+	closed atomic.Bool
+	life   sync.RWMutex // protects closed: held while a native pool allocates
+	// live counts allocations of a native pool whose free has not been issued, and calls in
+	// progress on the pool.
+	live   atomic.Int64
+	freed  atomic.Pointer[engine.Timeline] // the first in which native memory was freed
+	shared atomic.Bool                     // memory was also freed in another timeline
+
+	threshold atomic.Uint64
+	sampled   atomic.Uint64 // the reserved bytes of a native pool, as last traced
+
+	changeMu sync.Mutex // protects threshold and users of a native pool, here and in the driver
+	users    sync.Map   // indices of the other devices that have access to a native pool
+
+	mu  sync.Mutex                         // protects tls from concurrent changes
+	tls atomic.Pointer[[]*engine.Timeline] // by their numbers in blocks; each change makes a new slice
+}
+
+// PoolOptions describe a pool to make. They are those of package gpu.
+type PoolOptions struct {
+	Kind        driver.MemKind
+	MaxSize     uint64
+	InitialSize uint64
+	Threshold   uint64
+	Zero        bool
+	Portable    bool
+	Over        *Buffer
+	Shareable   bool
+}
+
+// PoolStats count a pool's bytes.
+type PoolStats struct {
+	Reserved, ReservedHigh uint64 // from the system
+	Used, UsedHigh         uint64 // in allocations
+}
+
+// Reuse says when freed memory of one stream may be reused in another stream. Within one stream it
+// always may.
+type Reuse struct {
+	Events        bool // if an event orders the free before the new use
+	Opportunistic bool // if the free happens to be done
+	Internal      bool // the driver may make the second stream wait for the first
+}
+
+// pools are the pools of a device.
+type pools struct {
+	mu  sync.Mutex
+	all []*Pool
+	def *Pool
+
+	// Streams that were still busy after a new pool had reserved its initial size. They are
+	// destroyed with the device.
+	streams []driver.Stream
+}
+
+// DefaultPool returns the device's default pool, which is the same every time.
+func (d *Device) DefaultPool() (*Pool, error) {
+	if err := d.Failed(); err != nil {
+		return nil, err
+	}
+	d.pools.mu.Lock()
+	defer d.pools.mu.Unlock()
+	return d.defaultPool()
+}
+
+// defaultPool makes the default pool if there is none. The caller holds pools.mu.
+func (d *Device) defaultPool() (*Pool, error) {
+	if d.pools.def != nil {
+		return d.pools.def, nil
+	}
+	err := d.Engine.Stay()
+	if err != nil {
+		return nil, err
+	}
+	defer d.Engine.Leave()
+	p := &Pool{dev: d, keeps: true, opt: PoolOptions{Threshold: KeepAll}}
+	p.threshold.Store(KeepAll)
+	if d.Engine.Caps.Pools {
+		err = d.Engine.OnBound(func() (err error) {
+			if p.native, err = d.Faces.Pools.DefaultPool(); err == nil {
+				err = d.Faces.Pools.SetPoolAttr(p.native, driver.PoolThreshold, KeepAll)
+			}
+			return err
+		})
+	} else {
+		err = p.makePortable()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gpu: default pool of %s: %w", d.Engine.Info.Name, err)
+	}
+	d.pools.def = p
+	d.pools.all = append(d.pools.all, p)
+	return p, nil
+}
+
+// CurrentPool returns the pool that allocations use if they name none.
+func (d *Device) CurrentPool() (*Pool, error) {
+	if err := d.Failed(); err != nil {
+		return nil, err
+	}
+	if p := d.current.Load(); p != nil && !p.closed.Load() {
+		return p, nil
+	}
+	d.pools.mu.Lock()
+	defer d.pools.mu.Unlock()
+	p, err := d.defaultPool()
+	if err == nil {
+		d.current.Store(p)
+	}
+	return p, err
+}
+
+// SetCurrentPool sets the pool that allocations use if they name none.
+func (d *Device) SetCurrentPool(p *Pool) error {
+	switch {
+	case p == nil || p.dev != d:
+		return errs.Argument("set current pool", "no pool, or one of another device")
+	case p.closed.Load():
+		return fmt.Errorf("gpu: set current pool: %w", errs.ErrClosed)
+	}
+	d.current.Store(p)
+	return nil
+}
+
+// NewPool makes a pool.
+func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
+	if err := d.Failed(); err != nil {
+		return nil, err
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	o.Portable = o.Portable || o.Over != nil || !d.hasPools(o.Kind)
+	switch {
+	case o.Kind == driver.ManagedMem && o.Over == nil && (o.Portable || o.MaxSize > 0):
+		return nil, fmt.Errorf("gpu: new pool on %s: a pool of managed memory is the driver's, if it has such pools, and has no limit: %w",
+			d.Engine.Info.Name, driver.ErrUnsupported)
+	case o.Shareable && (o.Kind != driver.DeviceMem || o.Portable || d.Faces.PoolSharing == nil):
+		return nil, fmt.Errorf("gpu: new pool on %s: a shareable pool is the driver's, of the device's memory, if the driver can share memory: %w",
+			d.Engine.Info.Name, driver.ErrUnsupported)
+	}
+	if o.Threshold == 0 {
+		o.Threshold = KeepAll
+	}
+	err := d.Engine.Stay()
+	if err != nil {
+		return nil, err
+	}
+	defer d.Engine.Leave()
+	var p *Pool
+	err = d.collecting(o.Kind, o.InitialSize, func() error {
+		// Each try needs a new pool: the driver may keep the first one until it is destroyed.
+		p = &Pool{dev: d, opt: o}
+		switch {
+		case o.Over != nil:
+			return p.makeOver(o.Over)
+		case o.Portable:
+			return p.makePortable()
+		}
+		return d.Engine.OnBound(p.makeNative)
+	})
+	if err != nil {
+		d.Engine.Check(err)
+		return nil, fmt.Errorf("gpu: new pool on %s: %w", d.Engine.Info.Name, err)
+	}
+	d.pools.mu.Lock()
+	d.pools.all = append(d.pools.all, p)
+	d.pools.mu.Unlock()
+	return p, nil
+}
+
+// check returns an error for options that no device can satisfy.
+func (o *PoolOptions) check() error {
+	switch o.Kind {
+	case driver.DeviceMem, driver.HostMem, driver.ManagedMem:
+	case driver.CommMem, driver.WriteCombinedMem, driver.ShareableMem:
+		return fmt.Errorf("gpu: new pool: no pool is of memory of kind %d: %w", int(o.Kind), driver.ErrUnsupported)
+	default:
+		return errs.Argument("new pool", "there is no kind of memory %d", int(o.Kind))
+	}
+	switch {
+	case o.MaxSize > 0 && o.InitialSize > o.MaxSize:
+		return errs.Argument("new pool", "an initial size of %d, and a maximum of %d", o.InitialSize, o.MaxSize)
+	case o.Over == nil:
+		return nil
+	case o.MaxSize > 0 || o.InitialSize > 0 || o.Kind != driver.DeviceMem && o.Kind != o.Over.mem.Kind:
+		return errs.Argument("new pool", "sizes and kind are those of the buffer that it is over")
+	}
+	return nil
+}
+
+// hasPools reports whether the driver has pools of a kind of memory. A driver has pools of host
+// memory or managed memory only if it has pools of device memory.
+func (d *Device) hasPools(kind driver.MemKind) bool {
+	return d.Engine.Caps.Pools && (kind == driver.DeviceMem || kind == driver.HostMem && d.Engine.Caps.HostPools || kind == driver.ManagedMem && d.Engine.Caps.ManagedPools)
+}
+
+// remove takes a pool off the list, and reports whether it was there.
+func (p *pools) remove(pool *Pool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.all, pool)
+	if i >= 0 {
+		p.all = slices.Delete(p.all, i, i+1)
+	}
+	return i >= 0
+}
+
+// makeNative makes a pool of the driver. It runs on a bound thread.
+func (p *Pool) makeNative() (err error) {
+	p.threshold.Store(p.opt.Threshold)
+	n := p.dev.Faces.Pools
+	if err := CanBe(p.opt.InitialSize); err != nil {
+		return err
+	}
+	desc := driver.PoolDesc{Kind: p.opt.Kind, MaxSize: p.opt.MaxSize, Shareable: p.opt.Shareable}
+	if CanBe(desc.MaxSize) != nil {
+		desc.MaxSize = 0 // equivalent to no limit
+	}
+	if p.native, err = n.NewPool(desc); err != nil {
+		return err
+	}
+	err = n.SetPoolAttr(p.native, driver.PoolThreshold, p.opt.Threshold)
+	if err == nil && p.opt.InitialSize > 0 {
+		err = p.reserve()
+	}
+	if err != nil {
+		if errors.Is(n.DestroyPool(p.native), driver.ErrBusy) {
+			p.closed.Store(true)
+			p.dev.pools.mu.Lock()
+			p.dev.pools.all = append(p.dev.pools.all, p)
+			p.dev.pools.mu.Unlock()
+		}
+	}
+	return err
+}
+
+// reserveWithin is how long a new pool waits for the device to free the reserved memory.
+const reserveWithin = 10 * time.Second
+
+// reserve makes a new native pool reserve its initial size. It allocates that much in a stream and
+// frees it. Then it waits until the driver has noticed the free: before that the memory counts as
+// used, and a pool at its limit could not replace it by a larger block. reserve uses a stream of its
+// own, because a queue's stream may be busy for long. It runs on a bound thread.
+func (p *Pool) reserve() error {
+	d := p.dev
+	h, err := d.Engine.Native.NewStream()
+	if err != nil {
+		return err
+	}
+	m, err := d.Faces.Pools.AllocAsync(h, p.native, p.opt.InitialSize)
+	if err == nil {
+		if err = d.Faces.Pools.FreeAsync(h, m); err == nil {
+			err = p.awaitReserve(h)
+		}
+	}
+	if busy := d.Engine.Native.DestroyStream(h); errors.Is(busy, driver.ErrBusy) {
+		d.pools.mu.Lock()
+		d.pools.streams = append(d.pools.streams, h)
+		d.pools.mu.Unlock()
+	} else {
+		d.Engine.NotTaken(busy)
+	}
+	return err
+}
+
+// awaitReserve waits until the driver knows that a stream has freed a new pool's initial size.
+func (p *Pool) awaitReserve(h driver.Stream) error {
+	d := p.dev
+	ctx, cancel := context.WithTimeout(context.Background(), reserveWithin)
+	defer cancel()
+	done, err := d.Engine.Drain(ctx, h, func() bool { return d.Engine.Loss() != nil || d.Engine.IsLeaving() })
+	switch {
+	case err != nil:
+		return err
+	case !done && d.Failed() != nil:
+		return d.Failed()
+	case !done:
+		return fmt.Errorf("the device has not freed the initial %d bytes within %v; try again when its work has ended: %w",
+			p.opt.InitialSize, reserveWithin, driver.ErrBusy)
+	}
+	// TrimPool makes the driver notice the free.
+	if err := d.Faces.Pools.TrimPool(p.native, p.opt.InitialSize); err != nil {
+		return err
+	}
+	return d.Faces.Pools.SetPoolAttr(p.native, driver.PoolUsedHigh, 0)
+}
+
+// Device returns the pool's device.
+func (p *Pool) Device() *Device { return p.dev }
+
+// IsPortable reports whether the pool is the runtime's own.
+func (p *Pool) IsPortable() bool { return p.blocks != nil }
+
+// Options returns the options of the pool.
+func (p *Pool) Options() PoolOptions { return p.opt }
+
+// onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so that it is
+// not destroyed. It blocks.
+func (p *Pool) onNative(op string, fn func() error) error {
+	return p.dev.Engine.OnBound(func() error {
+		p.life.RLock()
+		err := p.open(op)
+		if err == nil {
+			p.live.Add(1)
+		}
+		p.life.RUnlock()
+		if err != nil {
+			return err
+		}
+		err = fn()
+		if p.live.Add(-1) == 0 && p.closed.Load() {
+			p.dev.sweepPools()
+		}
+		return err
+	})
+}
+
+// change is onNative for properties that the runtime also stores. Only one call at a time changes
+// them, so that the driver and the runtime agree.
+func (p *Pool) change(op string, fn func() error) error {
+	return p.onNative(op, func() error {
+		wake.Lock(context.Background(), &p.changeMu)
+		defer p.changeMu.Unlock()
+		return fn()
+	})
+}
+
+// attr reads a property of a native pool. It blocks.
+func (p *Pool) attr(op string, a driver.PoolAttr) (v uint64, err error) {
+	err = p.onNative(op, func() (err error) {
+		v, err = p.dev.Faces.Pools.PoolAttr(p.native, a)
+		return err
+	})
+	return v, err
+}
+
+// setAttr sets a property of a native pool. It blocks.
+func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
+	return p.onNative(op, func() error { return p.dev.Faces.Pools.SetPoolAttr(p.native, a, v) })
+}
+
+// open returns why the pool's properties cannot be used, or nil.
+func (p *Pool) open(op string) error {
+	if err := p.ended(); err != nil {
+		return fmt.Errorf("gpu: %s: %w", op, err)
+	}
+	return p.dev.Failed()
+}
+
+// ended returns why the pool allocates no more memory, or nil.
+func (p *Pool) ended() error {
+	if p.dev == nil {
+		return errs.ErrZero
+	}
+	if p.closed.Load() {
+		return fmt.Errorf("pool: %w", errs.ErrClosed)
+	}
+	return nil
+}
+
+// Stats returns the current figures. It blocks while it queries the driver.
+func (p *Pool) Stats() (s PoolStats, err error) {
+	if err := p.open("statistics"); err != nil {
+		return s, err
+	}
+	if p.blocks != nil {
+		b := p.blocks.Stats()
+		s.Reserved, s.ReservedHigh, s.Used, s.UsedHigh = b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh
+		return s, nil
+	}
+	err = p.onNative("statistics", func() error {
+		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
+			driver.PoolUsed: &s.Used, driver.PoolUsedHigh: &s.UsedHigh} {
+			var err error
+			if *v, err = p.dev.Faces.Pools.PoolAttr(p.native, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return s, err
+}
+
+// ResetHigh sets the high-water marks of [Pool.Stats] to the current figures.
+func (p *Pool) ResetHigh() error {
+	if err := p.open("reset"); err != nil {
+		return err
+	}
+	if p.blocks != nil {
+		p.blocks.ResetReservedHigh()
+		p.blocks.ResetUsedHigh()
+		return nil
+	}
+	if err := p.setAttr("reset", driver.PoolReservedHigh, 0); err != nil {
+		return err
+	}
+	return p.setAttr("reset", driver.PoolUsedHigh, 0)
+}
+
+// Threshold returns how many unused bytes the pool keeps reserved.
+func (p *Pool) Threshold() (uint64, error) {
+	if err := p.open("threshold"); err != nil {
+		return 0, err
+	}
+	if p.blocks == nil {
+		return p.attr("threshold", driver.PoolThreshold)
+	}
+	return p.threshold.Load(), nil
+}
+
+// SetThreshold sets how many unused bytes the pool keeps reserved.
+func (p *Pool) SetThreshold(n uint64) error {
+	if err := p.open("set threshold"); err != nil {
+		return err
+	}
+	if p.blocks == nil {
+		return p.change("set threshold", func() error {
+			err := p.dev.Faces.Pools.SetPoolAttr(p.native, driver.PoolThreshold, n)
+			if err == nil {
+				p.threshold.Store(n)
+			}
+			return err
+		})
+	}
+	p.threshold.Store(n)
+	return p.blocks.Maintain(n, p.order())
+}
+
+// Reuse returns when freed memory of one stream may be reused in another.
+func (p *Pool) Reuse() (r Reuse, err error) {
+	if err := p.open("reuse"); err != nil {
+		return r, err
+	}
+	if p.blocks != nil {
+		return Reuse{true, true, true}, nil
+	}
+	for a, v := range map[driver.PoolAttr]*bool{driver.PoolReuseEvents: &r.Events, driver.PoolReuseOpportunistic: &r.Opportunistic,
+		driver.PoolReuseInternal: &r.Internal} {
+		n, err := p.attr("reuse", a)
+		if err != nil {
+			return r, err
+		}
+		*v = n != 0
+	}
+	return r, nil
+}
+
+// SetReuse sets when freed memory of one stream may be reused in another.
+func (p *Pool) SetReuse(r Reuse) error {
+	if err := p.open("set reuse"); err != nil {
+		return err
+	}
+	if p.blocks != nil {
+		if r != (Reuse{true, true, true}) {
+			return fmt.Errorf("gpu: set reuse: a portable pool does all three: %w", driver.ErrUnsupported)
+		}
+		return nil
+	}
+	if r.Events && p.dev.Engine.Caps.PoolsByStream {
+		return fmt.Errorf("gpu: set reuse: the driver's pools take no notice of events: %w", driver.ErrUnsupported)
+	}
+	for a, v := range map[driver.PoolAttr]bool{driver.PoolReuseEvents: r.Events, driver.PoolReuseOpportunistic: r.Opportunistic,
+		driver.PoolReuseInternal: r.Internal} {
+		n := uint64(0)
+		if v {
+			n = 1
+		}
+		if err := p.setAttr("set reuse", a, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Trim gives unused memory back to the system, down to keep bytes. It blocks while the driver does.
+func (p *Pool) Trim(keep uint64) error {
+	if err := p.open("trim"); err != nil {
+		return err
+	}
+	if p.blocks != nil {
+		return p.blocks.Trim(keep, p.order())
+	}
+	return p.onNative("trim", func() error { return p.dev.Faces.Pools.TrimPool(p.native, keep) })
+}
+
+// Access gives another device of the driver access to the pool's memory, or ends it.
+func (p *Pool) Access(by *Device, allow bool) error {
+	if err := p.open("access"); err != nil {
+		return err
+	}
+	switch {
+	case by == nil || by.Engine.Driver != p.dev.Engine.Driver:
+		return errs.Argument("access", "no device, or one of another driver")
+	case by == p.dev && !allow:
+		return errs.Argument("access", "a device always has access to its own pools")
+	case by == p.dev:
+		return nil
+	case p.blocks != nil && !allow:
+		return fmt.Errorf("gpu: access to a portable pool, once given, is not taken back: %w", driver.ErrUnsupported)
+	case p.blocks != nil && p.opt.Kind == driver.HostMem, p.blocks == nil && p.opt.Kind == driver.ManagedMem && allow:
+		return nil // all devices of the driver can access it
+	case p.blocks == nil && p.opt.Kind == driver.ManagedMem:
+		return fmt.Errorf("gpu: access to managed memory, which all devices have, is not taken back: %w", driver.ErrUnsupported)
+	case p.blocks != nil:
+		return by.EnablePeers([]*Device{p.dev}, true)
+	}
+	return p.change("access", func() error {
+		_, has := p.users.Load(by.Engine.Info.Index)
+		if !allow { // first, so that new operations are refused
+			p.users.Delete(by.Engine.Info.Index)
+		}
+		err := p.dev.Faces.Pools.AccessPool(p.native, by.Engine.Native, allow)
+		if err == nil {
+			has = allow
+		}
+		if has {
+			p.users.Store(by.Engine.Info.Index, nil)
+		}
+		return err
+	})
+}
+
+// Close closes the pool. It does not wait for work: allocated memory stays usable until it is
+// deallocated or its buffer is closed. From now on allocations fail with [errs.ErrClosed], also those
+// that were submitted before and have not been issued.
+func (p *Pool) Close() error {
+	if p == nil || p.dev == nil {
+		return nil
+	}
+	if p.keeps {
+		return errs.Argument("close", "the default pool of a device lives as long as the device")
+	}
+	p.life.Lock()
+	first := p.closed.CompareAndSwap(false, true)
+	p.life.Unlock()
+	if !first {
+		return nil
+	}
+	p.dev.current.CompareAndSwap(p, nil)
+	p.dev.Engine.AskAll() // work that used its memory may be done
+	if p.blocks != nil {
+		p.dev.Engine.Reclaim(func() {
+			_, err := p.blocks.Close(p.order())
+			p.dev.Engine.NotTaken(errors.Join(err, p.tidySoon()))
+		})
+		return nil
+	}
+	p.dev.sweepPools()
+	return nil
+}
+
+// sweepPools destroys the closed pools that have no memory allocated. If streams may still use a
+// pool's memory, the pool gives back what it can. It stays until the next sweep or until the device
+// is closed.
+func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
+
+// sweepPoolsAfter is sweepPools, and tries again after a pause if a pool is busy.
+func (d *Device) sweepPoolsAfter(pause time.Duration) {
+	d.Engine.Reclaim(func() {
+		d.pools.mu.Lock()
+		var over []*Pool
+		for _, p := range d.pools.all {
+			if p.closed.Load() && p.empty() {
+				over = append(over, p)
+			}
+		}
+		d.pools.mu.Unlock()
+		busy := false
+		for _, p := range over {
+			if p.blocks != nil {
+				p.hurry()
+				d.Engine.NotTaken(p.tidy())
+				busy = busy || p.blocks.Stats().Slabs > 0
+				continue
+			}
+			p.noteSize()
+			err := d.Faces.Pools.DestroyPool(p.native)
+			if !errors.Is(err, driver.ErrBusy) {
+				p.noteReserved(0)
+				d.Engine.NotTaken(err)
+				d.pools.remove(p)
+				continue
+			}
+			busy = true
+			d.Faces.Pools.TrimPool(p.native, 0)
+		}
+		if busy && d.sweeping.CompareAndSwap(false, true) {
+			time.AfterFunc(pause, func() {
+				d.sweeping.Store(false)
+				d.sweepPoolsAfter(min(2*pause, time.Second))
+			})
+		}
+	})
+}
+
+// empty reports whether no memory of the pool is allocated, counting issued work only.
+func (p *Pool) empty() bool {
+	if p.blocks != nil {
+		return p.blocks.Stats().Live == 0
+	}
+	return p.live.Load() == 0
+}
+
+// close destroys all pools. It runs on the device's thread when no memory is in use.
+func (p *pools) close() (errs []error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pool := range p.all {
+		switch {
+		case pool.blocks != nil:
+			_, err := pool.blocks.Destroy()
+			errs = append(errs, err)
+			if pool.over != nil {
+				pool.over.Release()
+			}
+		case pool.keeps: // the driver's default pool outlives the device, and others may use it
+			pool.noteSize()
+			if err := pool.dev.Faces.Pools.TrimPool(pool.native, 0); err != nil {
+				errs = append(errs, err)
+			}
+			pool.noteSize()
+		default:
+			pool.noteSize()
+			if err := pool.dev.Faces.Pools.DestroyPool(pool.native); err != nil {
+				errs = append(errs, err)
+			}
+			pool.noteReserved(0)
+		}
+		pool.closed.Store(true)
+	}
+	p.all = nil
+	return errs
+}
+
+// noteReserved tells the watcher by how much a native pool has grown or shrunk since the last call.
+// bytes is its reserved size now. The driver does not tell when the size changed.
+func (p *Pool) noteReserved(bytes uint64) {
+	d := p.dev
+	if d.Watch == nil || p.blocks != nil {
+		return
+	}
+	switch was := p.sampled.Swap(bytes); {
+	case bytes > was:
+		d.Watch.Changed(Grown, d.Watch.Now(), bytes-was, nil)
+	case bytes < was:
+		d.Watch.Changed(Shrunk, d.Watch.Now(), was-bytes, nil)
+	}
+}
+
+// noteSize queries how much memory a native pool has reserved, and calls noteReserved. It runs on a
+// bound thread.
+func (p *Pool) noteSize() {
+	if p.dev.Watch != nil {
+		if bytes, err := p.dev.Faces.Pools.PoolAttr(p.native, driver.PoolReserved); err == nil {
+			p.noteReserved(bytes)
+		}
+	}
+}
+
+// SamplePools returns how many bytes the device's pools have reserved and how many are allocated.
+// It tells the watcher how the driver's pools have changed. It blocks while it queries the driver.
+func (d *Device) SamplePools() (reserved, used uint64) {
+	d.pools.mu.Lock()
+	all := slices.Clone(d.pools.all)
+	d.pools.mu.Unlock()
+	for _, p := range all {
+		s, err := p.Stats()
+		if err != nil { // the pool has been closed
+			continue
+		}
+		reserved, used = reserved+s.Reserved, used+s.Used
+		d.pools.mu.Lock()
+		if !p.closed.Load() { // its close tells the watcher that everything was given back
+			p.noteReserved(s.Reserved)
+		}
+		d.pools.mu.Unlock()
+	}
+	return reserved, used
+}

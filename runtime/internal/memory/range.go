@@ -1,0 +1,83 @@
+package memory
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+)
+
+// Outside is the offset and size of a part that is not in the slice from which it was taken. It lies
+// outside every buffer.
+const Outside = math.MaxUint64
+
+// A Range is a part of a buffer, in bytes.
+type Range struct {
+	Buffer       *Buffer
+	Offset, Size uint64
+}
+
+// Check returns the address of a range for an operation on a device.
+func (r Range) Check(op string, d *Device) (engine.Address, error) {
+	if r.Buffer != nil && r.Buffer.Place().Recording != nil {
+		return engine.Address{}, errs.Argument(op, "a binding of a command buffer, or a buffer of its Alloca, outside of it")
+	}
+	return r.CheckRecorded(op, d)
+}
+
+// CheckTo is Check for a range that the operation writes.
+func (r Range) CheckTo(op string, d *Device) (engine.Address, error) {
+	at, err := r.Check(op, d)
+	if err == nil {
+		err = r.Writable(op)
+	}
+	return at, err
+}
+
+// Writable returns an error if the range, which has been checked, is read-only.
+func (r Range) Writable(op string) error {
+	if r.Buffer.ReadOnly() {
+		return errs.Argument(op, "the buffer was imported for reading only")
+	}
+	return nil
+}
+
+// ReadOnly reports whether the memory was imported for reading only.
+func (b *Buffer) ReadOnly() bool { return b.rare != nil && b.rare.read }
+
+// CheckRecorded is Check for operations of recordings too, whose ranges may be of placeholders.
+func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
+	b := r.Buffer
+	switch {
+	case !b.Exists():
+		return engine.Address{}, errs.Argument(op, "no buffer")
+	case d == nil:
+		return engine.Address{}, errs.ErrZero
+	case b.dev != d && b.dev.Engine.Driver != d.Engine.Driver:
+		return engine.Address{}, errs.Argument(op, "the buffer is of driver %s, the queue of %s", b.dev.Engine.Driver.Name(), d.Engine.Driver.Name())
+	case r.Offset == Outside && r.Size == Outside:
+		return engine.Address{}, fmt.Errorf("gpu: %s: elements that are not in the slice that they were taken from: the indices given to Slice are reversed, negative or too large: %w", op, errs.ErrRange)
+	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
+		return engine.Address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, errs.ErrRange)
+	case b.Late():
+		if b.hasGone() && b.dev.Failed() == nil { // else the device's error comes
+			return engine.Address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, errs.ErrUnallocated)
+		}
+		return engine.Address{Ptr: driver.Ptr(r.Offset), Late: b.Holding()}, nil
+	}
+	return engine.Address{Ptr: b.mem.Ptr + driver.Ptr(r.Offset)}, nil
+}
+
+// NoValues describes the buffer's memory if streams cannot wait for values in it or write them, and
+// returns "" otherwise.
+func (b *Buffer) NoValues() string {
+	switch {
+	case b.mem.Kind == driver.ManagedMem:
+		return "managed memory"
+	case b.from == pooled && b.pool.blocks == nil, b.from == opened && b.rare.shared:
+		return "memory of a pool of the driver's"
+	}
+	return ""
+}
