@@ -10,6 +10,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -20,16 +21,17 @@ import (
 // channelThread is a channel's thread and the work that it has to issue. Fields that it shares are
 // protected by the channel's mu.
 type channelThread struct {
-	thread  *wake.Thread
-	ops     []driver.CommOp // used by the thread alone
-	todo    []func()
-	first   *record // the first of the operations that are not issued, in order
-	last    *record
-	waiting int           // how many of these have a context
-	sought  atomic.Uint64 // the thread polls the device for this number while it lingers
-	hand    groupInHand
-	timer   *time.Timer
-	ticking bool
+	thread   *wake.Thread
+	ops      []driver.CommOp        // used by the thread alone
+	recorded []recording.Collective // likewise
+	todo     []func()
+	first    *record // the first of the operations that are not issued, in order
+	last     *record
+	waiting  int           // how many of these have a context
+	sought   atomic.Uint64 // the thread polls the device for this number while it lingers
+	hand     groupInHand
+	timer    *time.Timer
+	ticking  bool
 }
 
 // groupInHand is the group that a channel's thread has taken off the list and has not finished. No

@@ -210,9 +210,7 @@ func (g *giving) endStreams() (why string) {
 		g.freePooled(0)
 	}
 	var streams []driver.Stream // of the layers above the scheduler
-	if g.captures != 0 {
-		streams = append(streams, g.captures)
-	}
+	streams = append(streams, g.recordings.Streams()...)
 	streams = append(streams, g.memory.Streams()...)
 	if h := g.times.clock.stream; h != 0 {
 		streams = append(streams, h)
@@ -246,16 +244,15 @@ func (g *giving) giveBack() {
 		g.add(err)
 	}
 	g.mu.Lock()
-	recordings, code, shared, timings := g.recordings, g.code, g.shared, g.timings
-	g.recordings, g.code, g.shared, g.timings = nil, nil, nil, nil
+	code, shared, timings := g.code, g.shared, g.timings
+	g.code, g.shared, g.timings = nil, nil, nil
 	g.mu.Unlock()
 	for t := range timings {
 		t.closed.Store(true)
 		g.add(t.destroy())
 	}
-	for c := range recordings {
-		c.closed.Store(true)
-		g.add(c.destroy())
+	for _, err := range g.recordings.Close() {
+		g.add(err)
 	}
 	for x := range code {
 		x.closed.Store(true)
@@ -265,9 +262,6 @@ func (g *giving) giveBack() {
 		e.closed.Store(true)
 		g.add(g.native.Insist(g.ctx, e.giveBack))
 		e.over()
-	}
-	if g.standsIn.Size > 0 {
-		g.add(g.native.Native.Free(g.standsIn))
 	}
 	if !g.native.Overdue() { // otherwise calls may still use the memory
 		g.add(g.memory.Stage.Close())

@@ -330,7 +330,6 @@ func (s *record) addGroupOp(c *Channel, g groupOp, dst, src memory.Range) error 
 			if err := r.Buffer.Hold(); err != nil {
 				return fmt.Errorf("gpu: %v: %w", g.op.Kind, err)
 			}
-			s.binds = append(s.binds, r)
 			s.keep(r.Buffer)
 		}
 		if i == 0 {
@@ -340,67 +339,6 @@ func (s *record) addGroupOp(c *Channel, g groupOp, dst, src memory.Range) error 
 		}
 	}
 	s.group = append(s.group, g)
-	return nil
-}
-
-// A recordedOp is an operation in a command buffer.
-type recordedOp struct {
-	groupOp
-	dstRef, srcRef int32 // indices into refers, or -1
-}
-
-func (r *recordedOp) rebase(by int32) {
-	if r.dstRef >= 0 {
-		r.dstRef += by
-	}
-	if r.srcRef >= 0 {
-		r.srcRef += by
-	}
-}
-
-// A groupRecorder adds operations to a command.
-type groupRecorder struct {
-	c   *CommandBuffer
-	ops []recordedOp
-}
-
-func (g *groupRecorder) addGroupOp(_ *Channel, op groupOp, dst, src memory.Range) (err error) {
-	r := recordedOp{op, -1, -1}
-	align := uint64(max(op.op.Type.Size(), 1))
-	if dst.Buffer != nil {
-		if r.dstRef, err = g.c.referTo(work.Collect, dst, align); err != nil {
-			return err
-		}
-	}
-	if src.Buffer != nil {
-		if r.srcRef, err = g.c.refer(work.Collect, src, align); err != nil {
-			return err
-		}
-	}
-	g.ops = append(g.ops, r)
-	return nil
-}
-
-// takeGroup copies the operations of a part of a recording to a submission, with the addresses of
-// its ranges in this execution.
-func (c *CommandBuffer) takeGroup(s *record) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.find(s.block(), s.binds); err != nil {
-		return err
-	}
-	p := &c.parts[s.part]
-	for i := p.from; i < p.to; i++ {
-		for _, r := range c.cmds.at(i).rare.group {
-			if r.dstRef >= 0 {
-				r.op.Dst = c.present[r.dstRef]
-			}
-			if r.srcRef >= 0 {
-				r.op.Src = c.present[r.srcRef]
-			}
-			s.group = append(s.group, r.groupOp)
-		}
-	}
 	return nil
 }
 
@@ -414,9 +352,7 @@ func (collectAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, err
 }
 
 func (collectAction) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
-	if r := recordOf(s); r.run != nil {
-		r.leaveBlock(tl.At(s.Seq))
-	}
+	recordOf(s).recording.Issued(tl.At(s.Seq))
 	if x := spanOf(s); x != nil {
 		x.rec.Collective = s.Seq
 	}
@@ -427,14 +363,18 @@ func (collectAction) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) b
 func (s *record) collect(tl *engine.Timeline) (started bool, err error) {
 	c := (*Channel)(tl.Lane.(*channelLane))
 	c.ops = c.ops[:0]
-	if s.recording != nil {
-		if err := s.recording.takeGroup(s); err != nil {
+	recorded := s.recording.Recording() != nil
+	if recorded {
+		if c.recorded, err = s.recording.TakeGroup(c.recorded[:0]); err != nil {
 			return false, err
+		}
+		for _, x := range c.recorded {
+			s.group = append(s.group, groupOp{op: x.Op, zero: x.Zero})
 		}
 	}
 	for i := range s.group {
 		g := &s.group[i]
-		if s.recording == nil {
+		if !recorded {
 			if err := g.resolve(); err != nil {
 				return started, err
 			}
@@ -464,9 +404,9 @@ func (s *record) collect(tl *engine.Timeline) (started bool, err error) {
 
 // groupName returns the name of a group's first operation.
 func (s *record) groupName() string {
-	if s.recording != nil {
-		for _, g := range s.recording.cmds.at(s.recording.parts[s.part].from).rare.group {
-			return g.op.Kind.String()
+	if s.recording.Recording() != nil {
+		if op, ok := s.recording.FirstCollective(); ok {
+			return op.Kind.String()
 		}
 	}
 	for _, g := range s.group {

@@ -13,28 +13,28 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
 // A Device is an open device. It owns one OS thread, which issues operations that had to wait.
 type Device struct {
-	native engine.Device
-	faces  faces.Faces
-	opt    Options
-	queues []*Queue // of the program
-	memory memory.Device
-	warned sync.Once // see compiler.Once
+	native     engine.Device
+	faces      faces.Faces
+	opt        Options
+	queues     []*Queue // of the program
+	memory     memory.Device
+	recordings recording.Device
+	warned     sync.Once // see compiler.Once
 
 	// Each part is declared in the file of its subject.
-	deviceGraphs
 	deviceSpans
 	deviceClosing
 
-	mu         sync.Mutex               // protects the following fields, and timings; a leaf
-	code       map[*Executable]struct{} // loaded
-	recordings map[*CommandBuffer]struct{}
-	shared     map[*SharedEvent]struct{}
+	mu     sync.Mutex               // protects the following fields, and timings; a leaf
+	code   map[*Executable]struct{} // loaded
+	shared map[*SharedEvent]struct{}
 }
 
 // Open opens a device of a driver, by its index in driver.Devices.
@@ -66,11 +66,12 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	caps := drv.Caps()
 	dev := &Device{opt: opt, faces: faces.Of(drv, &caps),
-		code: map[*Executable]struct{}{}, recordings: map[*CommandBuffer]struct{}{}, shared: map[*SharedEvent]struct{}{}}
+		code: map[*Executable]struct{}{}, shared: map[*SharedEvent]struct{}{}}
 	dev.timings = map[*Timing]struct{}{}
 	dev.native.Init(drv, d, (*deviceOwner)(dev))
 	dev.native.Adopter = dev.faces.Adopter
 	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize, watcherOf(dev))
+	dev.recordings.Init(&dev.native, &dev.memory, &dev.faces, (*recordingHost)(dev))
 	dev.native.Waits.Spin, dev.native.Waits.Poll, dev.native.Waits.Processors = opt.Spin, opt.Poll, of
 	dev.prepareEvents()
 	if err := dev.native.Open(); err != nil {

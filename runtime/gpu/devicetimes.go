@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -194,27 +195,23 @@ func (x *span) Recorded(e *engine.Event) {
 	x.given.closed = x.tracer.now()
 }
 
-// commandBegun is called before the native calls of a command of a recording, and records its first
-// event.
-func (x *span) commandBegun(tl *engine.Timeline, c *CommandBuffer, i int) {
-	if x == nil || deviceOf(tl.Device).timesOf() != CommandTimes {
+// Begin is called before the native calls of a command of a recording, and records its first event.
+func (x *span) Begin(tl *engine.Timeline, i int, c recording.Info) {
+	if deviceOf(tl.Device).timesOf() != CommandTimes {
 		return
 	}
-	cmd := c.cmds.at(i)
-	if cmd.op.Kind == work.Barrier || cmd.op.Kind == work.Nothing || cmd.op.Kind == work.Timestamp {
+	if c.Kind == work.Barrier || c.Kind == work.Nothing || c.Kind == work.Timestamp {
 		return
 	}
-	t := commandTimes{given: hostTimes{issued: x.tracer.now()}, begin: recordTime(tl), command: i, op: cmd.op.Kind, bytes: cmd.op.Bytes()}
-	if cmd.op.Kind == work.Dispatch {
-		t.grid, t.block, t.kernel, t.bytes = cmd.launch.Grid, cmd.launch.Block, c.kernels[cmd.launch.Function], 0
-	}
+	t := commandTimes{given: hostTimes{issued: x.tracer.now()}, begin: recordTime(tl), command: i, op: c.Kind, bytes: c.Bytes,
+		grid: c.Grid, block: c.Block, kernel: c.Kernel}
 	x.commands = append(x.commands, t)
 }
 
-// commandEnded is called after the native calls of a command of a recording. When a native function
-// gives work to the stream is unknown until the function returns.
-func (x *span) commandEnded(tl *engine.Timeline, kind work.Kind, i int, some bool) {
-	if x == nil || x.begin == nil || !some {
+// End is called after the native calls of a command of a recording. When a native function gives work
+// to the stream is unknown until the function returns.
+func (x *span) End(tl *engine.Timeline, kind work.Kind, i int, some bool) {
+	if x.begin == nil || !some {
 		return
 	}
 	if x.given.first == 0 || kind == work.Native {

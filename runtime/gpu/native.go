@@ -8,6 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -64,7 +65,7 @@ func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 			s.drop()
 			return fmt.Errorf("range %d: %w", i, err)
 		}
-		s.binds = append(s.binds, r)
+		s.uses = append(s.uses, r)
 		s.keep(r.Buffer)
 	}
 	s.native = fn
@@ -83,7 +84,8 @@ func (s *Stream) Native(fn func(Native) error, uses ...Range) error {
 // nativePart is the part of a submission's record for a native function.
 type nativePart struct {
 	native func(Native) error
-	ptrs   []driver.Ptr // addresses of the ranges in binds
+	uses   []memory.Range
+	ptrs   []driver.Ptr // addresses of the ranges in uses
 }
 
 // nativeAction calls a function of the program that gives work to the stream.
@@ -101,7 +103,7 @@ func (nativeAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, erro
 // given to the stream.
 func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
-	for _, r := range s.binds {
+	for _, r := range s.uses {
 		at, err := r.CheckRecorded("native", s.q.dev.mem())
 		if err != nil {
 			return false, err
@@ -148,86 +150,13 @@ func (d *Device) enterNative(fn func() error) (err error) {
 // recording calls it only once at a time, but recordings in which this one is nested call it too.
 // During a capture the function must not make a call that waits. The slice of ranges is copied.
 func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Command) (Command, error) {
-	if err := c.begin(work.Native); err != nil {
-		return -1, err
-	}
-	defer c.leave()
-	switch {
-	case fn == nil:
-		return -1, c.fail(work.Native, errs.Argument("native", "no function"))
-	case c.dev.faces.Natives == nil:
-		return -1, c.fail(work.Native, fmt.Errorf("driver %s: %w", c.dev.native.Driver.Name(), driver.ErrUnsupported))
-	}
-	if err := c.roomFor(len(uses), len(uses)); err != nil {
-		return -1, c.fail(work.Native, err)
-	}
-	d := c.dev
-	cmd := command{op: work.Op{Kind: work.Native}, dst: -1, src: -1, arg: int32(len(c.args)), layout: work.Addresses(len(uses))}
-	cmd.rare = c.rare(rareCommand{native: func(h driver.Stream, ptrs []driver.Ptr) error {
-		return d.enterNative(func() error { return fn(Native{d.native.Native, h, ptrs}) })
-	}})
-	if len(uses) > 0 {
-		cmd.bound = carve(&c.bounds, len(uses))
-	}
-	for i, r := range uses {
-		ref, err := c.refer(work.Native, r.in(), 1)
-		if err != nil {
-			return -1, fmt.Errorf("range %d: %w", i, err)
-		}
-		cmd.bound[i] = argRef{int32(i), ref}
-	}
-	at, err := c.record(&cmd, after)
-	if err != nil {
-		return -1, err
-	}
-	c.args = append(c.args, make([]uint64, len(uses))...)
-	return at, nil
-}
-
-// A nativeNode is a captured node of a graph.
-type nativeNode struct {
-	node int32
-	cmd  *command
-}
-
-// capture captures the work that a function gives to a stream, and returns it as a graph. It runs
-// with the device current on the thread.
-func (c *CommandBuffer) capture(x *work.Extra) (g driver.Graph, err error) {
-	d := c.dev
-	d.captureMu.Lock()
-	defer d.captureMu.Unlock()
-	if d.captures == 0 {
-		if d.captures, err = d.native.Native.NewStream(); err != nil {
-			return 0, err
+	var call func(driver.Stream, []driver.Ptr) error
+	if fn != nil && c != nil && c.in().Device() != nil {
+		d := c.device()
+		call = func(h driver.Stream, ptrs []driver.Ptr) error {
+			return d.enterNative(func() error { return fn(Native{d.native.Native, h, ptrs}) })
 		}
 	}
-	if err := d.faces.Capturer.BeginCapture(d.captures); err != nil {
-		return 0, err
-	}
-	err = x.CallNative(d.captures)
-	g, end := d.faces.Capturer.EndCapture(d.captures)
-	if err != nil && end == nil {
-		end = d.faces.Graphs.DestroyGraph(g)
-	}
-	return g, errors.Join(err, end)
-}
-
-// setNatives is setNodes for a range with captured nodes, which it captures again.
-func (c *CommandBuffer) setNatives(g *graphOf, from, to int32) error {
-	return c.dev.enterNative(func() (err error) {
-		var x work.Extra
-		for _, n := range g.natives {
-			if n.node < from || n.node >= to {
-				continue
-			}
-			x.Launch, x.Native = &n.cmd.launch, n.cmd.rare.native
-			child, err := c.capture(&x)
-			if err != nil {
-				return err
-			}
-			defer c.dev.faces.Graphs.DestroyGraph(child) // an error here does not prevent going on
-			g.ops[n.node].Child = child
-		}
-		return c.dev.faces.Graphs.SetNodes(g.exec, g.nodes[from:to], g.ops[from:to])
-	})
+	at, err := c.in().Native(call, ranges(uses), commands(after))
+	return Command(at), err
 }

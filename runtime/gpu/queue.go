@@ -169,7 +169,7 @@ func (q *Queue) Flush() error {
 // gives the access.
 func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	if !work.IsPattern(pattern) {
-		return badPattern(pattern)
+		return memory.BadPattern(pattern)
 	}
 	ptr, err := dst.checkTo("fill", q)
 	if err == nil {
@@ -190,11 +190,6 @@ func (q *Queue) Fill(o Order, dst Range, pattern []byte) error {
 	return q.submitWith(s, o, dst.Buffer.in(), nil)
 }
 
-// badPattern is the error of a pattern that memory cannot be filled with.
-func badPattern(pattern []byte) error {
-	return errs.Argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
-}
-
 // Copy copies between ranges of the same size, on this device or another one. One of the two must
 // be of the queue's driver. Between devices of one driver the driver copies, directly if there is a
 // way. Between drivers a goroutine copies in pieces through the host. It begins when the waits are
@@ -211,10 +206,10 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 	}
 	f, err := src.check("copy", q)
 	if err == nil {
-		err = sameSize(to, from)
+		err = memory.SameSize(to, from)
 	}
 	if err == nil {
-		err = apart(to, from)
+		err = memory.Apart(to, from)
 	}
 	if err != nil {
 		return err
@@ -225,22 +220,6 @@ func (q *Queue) Copy(o Order, dst, src Range) error {
 		s.Op.Kind = work.Barrier
 	}
 	return q.submitWith(s, o, to.Buffer, from.Buffer)
-}
-
-// sameSize returns an error if two ranges, which have been checked, differ in size.
-func sameSize(dst, src memory.Range) error {
-	if dst.Size != src.Size {
-		return errs.Argument("copy", "from %d bytes to %d", src.Size, dst.Size)
-	}
-	return nil
-}
-
-// apart returns an error if ranges of the same size are of one buffer and overlap.
-func apart(dst, src memory.Range) error {
-	if dst.Buffer == src.Buffer && max(dst.Offset, src.Offset)-min(dst.Offset, src.Offset) < dst.Size {
-		return errs.Argument("copy", "%d bytes at %d of a buffer overlap those at %d, where they are to go", src.Size, src.Offset, dst.Offset)
-	}
-	return nil
 }
 
 // Prefetch moves managed memory to the memory of a device or of the host. It stays managed memory.

@@ -6,6 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -26,12 +27,23 @@ type record struct {
 	to, from *memory.Buffer // of a copy between devices; nil is pinned memory of the runtime
 	launchPart
 	nativePart
-	executePart
+	recording recording.Part
 	collectPart
 }
 
 // Memory returns the part of the record for package memory.
 func (r *record) Memory() *memory.Part { return &r.memory }
+
+// Recording returns the part of the record for package recording.
+func (r *record) Recording() *recording.Part { return &r.recording }
+
+// Replayer returns the tracer's view of the submission, which notes the times of commands, or nil.
+func (r *record) Replayer() recording.Replayer {
+	if x := spanOf(&r.Submission); x != nil {
+		return x
+	}
+	return nil
+}
 
 // newRecord makes a record for the queue. It also works for the zero Queue, which has no timeline.
 func (q *Queue) newRecord() *record {
@@ -47,7 +59,7 @@ func recordOf(s *engine.Submission) *record { return s.Rest.(*record) }
 var actions = [work.Transfer + 1]engine.Action{
 	work.Alloca:   memory.Alloc{},
 	work.Dealloca: memory.Free{},
-	work.Execute:  executeAction{},
+	work.Execute:  recording.Execute{},
 	work.Collect:  collectAction{},
 	work.Native:   nativeAction{},
 }
@@ -130,9 +142,7 @@ func (r *record) Notice() func() error { return spanOf(&r.Submission).notified(r
 
 // LetGo releases what the parts hold, and empties them.
 func (r *record) LetGo() {
-	if r.run != nil { // it was not issued
-		r.leaveBlock(engine.Mark{})
-	}
+	r.recording.Release()
 	if r.shared != nil {
 		r.shared.release()
 	}
@@ -142,8 +152,8 @@ func (r *record) LetGo() {
 	}
 	r.memory, r.to, r.from = memory.Part{}, nil, nil
 	r.launchPart.reset()
-	r.nativePart = nativePart{ptrs: r.ptrs}
-	r.executePart.reset()
+	clear(r.uses)
+	r.nativePart = nativePart{uses: r.uses[:0], ptrs: r.ptrs}
 	r.collectPart.reset()
 	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 	"weak"
 
-	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
@@ -473,26 +472,6 @@ func renamed(s *sema.Semaphore) {
 	}
 }
 
-// nameKernel remembers a kernel's name if the tracer records times of commands.
-func (c *CommandBuffer) nameKernel(k *Kernel) {
-	if c.dev.timesOf() == CommandTimes {
-		if c.kernels == nil {
-			c.kernels = map[driver.Function]string{}
-		}
-		c.kernels[k.fn] = k.name
-	}
-}
-
-// nameKernels takes over the kernel names of a nested recording.
-func (c *CommandBuffer) nameKernels(child *CommandBuffer) {
-	if c.kernels == nil && len(child.kernels) > 0 {
-		c.kernels = map[driver.Function]string{}
-	}
-	for fn, name := range child.kernels {
-		c.kernels[fn] = name
-	}
-}
-
 // points appends points to a list.
 func (t *Tracer) points(list []TracePoint, points []sema.Point) []TracePoint {
 	for _, p := range points {
@@ -602,7 +581,7 @@ func (s *record) trace(o *Order) error {
 		return nil
 	}
 	r := &x.rec
-	r.Kind, r.ID, r.Device, r.Queue, r.Op, r.Label, r.Bytes, r.Part = TraceSubmission, t.ids.Add(1), d, s.q, s.Op.Kind.String(), s.label, s.Op.Bytes(), s.part
+	r.Kind, r.ID, r.Device, r.Queue, r.Op, r.Label, r.Bytes, r.Part = TraceSubmission, t.ids.Add(1), d, s.q, s.Op.Kind.String(), s.label, s.Op.Bytes(), s.recording.Number()
 	switch s.Op.Kind {
 	case work.Dispatch:
 		r.Grid, r.Block, r.Bytes = s.launch.Grid, s.launch.Block, 0
@@ -614,9 +593,8 @@ func (s *record) trace(o *Order) error {
 	if s.kernel != nil {
 		r.Kernel = s.kernel.name
 	}
-	if s.recording != nil {
-		p := &s.recording.parts[s.part]
-		r.Commands, r.Graph = p.to-p.from, p.graph
+	if s.recording.Recording() != nil {
+		r.Commands, r.Graph = s.recording.Commands()
 	}
 	r.Waits, r.Signals = t.points(r.Waits[:0], s.Waits), t.points(r.Signals[:0], s.Signals)
 	if rtrace.IsEnabled() {

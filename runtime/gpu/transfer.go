@@ -80,7 +80,7 @@ func (q *Queue) copyAcross(o Order, dst, src memory.Range) error {
 	if _, err := src.Check("copy", src.Buffer.Device()); err != nil {
 		return err
 	}
-	if err := sameSize(dst, src); err != nil {
+	if err := memory.SameSize(dst, src); err != nil {
 		return err
 	}
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {

@@ -211,12 +211,12 @@ func (b *boundKernel) record(c *CommandBuffer, g Grid, args unsafe.Pointer, afte
 			buffers = append(buffers, BufferArg{i, p.memory(args)})
 		}
 	}
-	if err := c.begin(work.Dispatch); err != nil {
+	if err := c.in().Begin(work.Dispatch); err != nil {
 		return -1, err
 	}
-	defer c.leave()
-	if err := b.check(c.dev, &g); err != nil {
-		return -1, c.fail(work.Dispatch, err)
+	defer c.in().Leave()
+	if err := b.check(c.device(), &g); err != nil {
+		return -1, c.in().Fail(work.Dispatch, err)
 	}
 	return c.recordLaunch(&g, b, values, buffers, after)
 }

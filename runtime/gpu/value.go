@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
@@ -50,7 +49,7 @@ func (q *Queue) onValue(o Order, kind work.Kind, r memory.Range, value uint64) e
 	op := kind.String()
 	at, err := r.Check(op, q.dev.mem())
 	if err == nil {
-		err = checkValue(r, kind, value)
+		err = r.CheckValue(kind, value)
 	}
 	if err == nil && at.Ptr%8 != 0 {
 		err = errs.Argument(op, "offset %d is not aligned to 8 bytes", r.Offset)
@@ -68,22 +67,6 @@ func (q *Queue) onValue(o Order, kind work.Kind, r memory.Range, value uint64) e
 	s.Op.SetValue(kind, value)
 	s.Dst = at
 	return q.submitWith(s, o, r.Buffer, nil)
-}
-
-// checkValue returns an error if a range, which has been checked, cannot hold a value.
-func checkValue(r memory.Range, kind work.Kind, value uint64) error {
-	op := kind.String()
-	switch {
-	case r.Size != 8:
-		return errs.Argument(op, "a range of %d bytes; a value has 8", r.Size)
-	case value > math.MaxInt64:
-		return errs.Argument(op, "value %d is above %d", value, uint64(math.MaxInt64))
-	case r.Buffer.NoValues() != "":
-		return errs.Argument(op, "the buffer is %s, in which there can be no values", r.Buffer.NoValues())
-	case kind == work.ValueWrite:
-		return r.Writable(op)
-	}
-	return nil
 }
 
 // WriteValue is [Queue.WriteValue].
@@ -108,32 +91,13 @@ func (s *Stream) WaitValue(r Range, value uint64) error {
 // never becomes a node of a graph. It runs after everything that was recorded before it, and before
 // everything recorded later.
 func (c *CommandBuffer) WriteValue(r Range, value uint64, after ...Command) (Command, error) {
-	return c.onValue(work.ValueWrite, r.in(), value, after)
+	at, err := c.in().Value(work.ValueWrite, r.in(), value, commands(after))
+	return Command(at), err
 }
 
 // WaitValue records the operation of [Queue.WaitValue]. Its order is that of
 // [CommandBuffer.WriteValue].
 func (c *CommandBuffer) WaitValue(r Range, value uint64, after ...Command) (Command, error) {
-	return c.onValue(work.ValueWait, r.in(), value, after)
-}
-
-func (c *CommandBuffer) onValue(kind work.Kind, r memory.Range, value uint64, after []Command) (Command, error) {
-	if err := c.begin(kind); err != nil {
-		return -1, err
-	}
-	defer c.leave()
-	if !c.dev.native.Caps.Values {
-		return -1, c.fail(kind, driver.ErrUnsupported)
-	}
-	ref, err := c.refer(kind, r, 8)
-	if err != nil {
-		return -1, err
-	}
-	if err := checkValue(r, kind, value); err != nil {
-		return -1, c.fail(kind, err)
-	}
-	c.refers[ref].written, c.refers[ref].valued = kind == work.ValueWrite, true
-	cmd := command{dst: ref, src: -1}
-	cmd.op.SetValue(kind, value)
-	return c.record(&cmd, after)
+	at, err := c.in().Value(work.ValueWait, r.in(), value, commands(after))
+	return Command(at), err
 }

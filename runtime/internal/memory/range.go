@@ -7,6 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // Outside is the offset and size of a part that is not in the slice from which it was taken. It lies
@@ -80,4 +81,41 @@ func (b *Buffer) NoValues() string {
 		return "memory of a pool of the driver's"
 	}
 	return ""
+}
+
+// CheckValue returns an error if the range, which has been checked, cannot hold a value.
+func (r Range) CheckValue(kind work.Kind, value uint64) error {
+	op := kind.String()
+	switch {
+	case r.Size != 8:
+		return errs.Argument(op, "a range of %d bytes; a value has 8", r.Size)
+	case value > math.MaxInt64:
+		return errs.Argument(op, "value %d is above %d", value, uint64(math.MaxInt64))
+	case r.Buffer.NoValues() != "":
+		return errs.Argument(op, "the buffer is %s, in which there can be no values", r.Buffer.NoValues())
+	case kind == work.ValueWrite:
+		return r.Writable(op)
+	}
+	return nil
+}
+
+// SameSize returns an error if two ranges of a copy, which have been checked, differ in size.
+func SameSize(dst, src Range) error {
+	if dst.Size != src.Size {
+		return errs.Argument("copy", "from %d bytes to %d", src.Size, dst.Size)
+	}
+	return nil
+}
+
+// Apart returns an error if two ranges of the same size are of one buffer and overlap.
+func Apart(dst, src Range) error {
+	if dst.Buffer == src.Buffer && max(dst.Offset, src.Offset)-min(dst.Offset, src.Offset) < dst.Size {
+		return errs.Argument("copy", "%d bytes at %d of a buffer overlap those at %d, where they are to go", src.Size, src.Offset, dst.Offset)
+	}
+	return nil
+}
+
+// BadPattern is the error of a pattern that memory cannot be filled with.
+func BadPattern(pattern []byte) error {
+	return errs.Argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
 }

@@ -1,4 +1,4 @@
-package gpu
+package recording
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ type block struct {
 
 // A run is an execution that needs a block. The submissions of its parts share it.
 type run struct {
-	of    *CommandBuffer
+	of    *Recording
 	block *block // nil until the first part is about to be issued
 
 	// Under blockMu of the recording:
@@ -42,19 +42,19 @@ type run struct {
 }
 
 // start sets the run up for a new execution.
-func (r *run) start(c *CommandBuffer) *run {
+func (r *run) start(c *Recording) *run {
 	*r = run{of: c, left: c.users}
 	return r
 }
 
 // needBlocks counts the parts that use a block, if executions need blocks of their own. It has the
 // first of them be on a queue's timeline: on a channel's, making a block would hold up other ranks.
-func (c *CommandBuffer) needBlocks() {
+func (c *Recording) needBlocks() {
 	if !c.many {
 		return
 	}
 	first := slices.IndexFunc(c.parts, func(p part) bool { return p.host == nil })
-	if first >= 0 && c.parts[first].ch != nil {
+	if first >= 0 && c.parts[first].lane != nil {
 		c.parts = slices.Insert(c.parts, first, part{})
 	}
 	for i := range c.parts {
@@ -65,23 +65,23 @@ func (c *CommandBuffer) needBlocks() {
 }
 
 // block returns the block that the submission uses.
-func (s *record) block() *block {
-	if s.run != nil {
-		return s.run.block
+func (p *Part) block() *block {
+	if p.run != nil {
+		return p.run.block
 	}
-	return s.recording.blocks[0]
+	return p.recording.blocks[0]
 }
 
 // takeBlock takes a free block for the execution, and reports false if there is none.
-func (s *record) takeBlock() bool {
-	r := s.run
+func (p *Part) takeBlock(s *engine.Submission) bool {
+	r := p.run
 	r.of.blockMu.Lock()
 	defer r.of.blockMu.Unlock()
 	if r.block != nil {
 		return true
 	}
 	for _, b := range r.of.blocks {
-		if !b.taken && s.comesAfter(b.last) {
+		if !b.taken && p.comesAfter(s, b.last) {
 			b.taken, r.block = true, b
 			return true
 		}
@@ -92,11 +92,11 @@ func (s *record) takeBlock() bool {
 // comesAfter reports whether the execution comes after a mark: the work there has been passed, or is
 // ordered before by the execution's timeline or its waits. If the recording has timestamps, and events
 // cannot be recorded again before the host has seen them done, only passed work counts.
-func (s *record) comesAfter(m engine.Mark) bool {
+func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	if m.Timeline == nil || m.Passed() || m.Retiring() {
 		return true
 	}
-	if s.run.of.timers > 0 && !s.q.dev.native.Caps.RerecordEvents {
+	if p.run.of.timers > 0 && !s.Timeline.Device.Caps.RerecordEvents {
 		return false
 	}
 	if s.Timeline.Covers(m.Timeline, m.Seq) {
@@ -112,10 +112,10 @@ func (s *record) comesAfter(m engine.Mark) bool {
 
 // findBlock takes a block for the execution, and makes one if none is free, which blocks as long as
 // the driver does. The execution comes after the last use of the block.
-func (s *record) findBlock() error {
-	r := s.run
-	if !s.takeBlock() {
-		if err := s.addBlock(); err != nil {
+func (p *Part) findBlock(s *engine.Submission) error {
+	r := p.run
+	if !p.takeBlock(s) {
+		if err := p.addBlock(s); err != nil {
 			return err
 		}
 	}
@@ -128,9 +128,9 @@ func (s *record) findBlock() error {
 }
 
 // addBlock is findBlock for an execution that has found no free block.
-func (s *record) addBlock() error {
-	r := s.run
-	if r.of.askBlocks(); s.takeBlock() {
+func (p *Part) addBlock(s *engine.Submission) error {
+	r := p.run
+	if r.of.askBlocks(); p.takeBlock(s) {
 		return nil
 	}
 	b, err := r.of.makeBlock()
@@ -138,7 +138,7 @@ func (s *record) addBlock() error {
 		r.block = b
 		return nil
 	}
-	if s.takeBlock() { // it has become free meanwhile
+	if p.takeBlock(s) { // it has become free meanwhile
 		return nil
 	}
 	r.of.blockMu.Lock()
@@ -149,7 +149,7 @@ func (s *record) addBlock() error {
 }
 
 // askBlocks asks the device which blocks are still in use.
-func (c *CommandBuffer) askBlocks() {
+func (c *Recording) askBlocks() {
 	var uses engine.Frontier
 	c.blockMu.Lock()
 	for _, b := range c.blocks {
@@ -164,10 +164,10 @@ func (c *CommandBuffer) askBlocks() {
 }
 
 // makeBlock makes one more block, which is taken. It blocks as long as the driver does.
-func (c *CommandBuffer) makeBlock() (*block, error) {
+func (c *Recording) makeBlock() (*block, error) {
 	b := &block{graphs: make([]graphOf, len(c.parts)), taken: true}
 	if c.ownScratch() {
-		mem, err := c.dev.memory.Alloc(DeviceMem, c.layout.Size)
+		mem, err := c.dev.Memory.Alloc(driver.DeviceMem, c.layout.Size)
 		if err == nil {
 			err = mem.Hold()
 			mem.Close() // the recording alone holds it
@@ -181,9 +181,9 @@ func (c *CommandBuffer) makeBlock() (*block, error) {
 		c.keepBlock(b)
 		return b, nil
 	}
-	err := c.dev.native.Do(func() error { // the device gives nothing back meanwhile
+	err := c.dev.Engine.Do(func() error { // the device gives nothing back meanwhile
 		for range c.timers {
-			e, err := c.dev.faces.Timers.NewTimer()
+			e, err := c.dev.Faces.Timers.NewTimer()
 			if err != nil {
 				return errors.Join(append([]error{fmt.Errorf("an event of a timestamp: %w", err)}, b.destroyTimers(c.dev)...)...)
 			}
@@ -202,16 +202,16 @@ func (c *CommandBuffer) makeBlock() (*block, error) {
 }
 
 // keepBlock adds a block to the recording's.
-func (c *CommandBuffer) keepBlock(b *block) {
+func (c *Recording) keepBlock(b *block) {
 	c.blockMu.Lock()
 	defer c.blockMu.Unlock()
 	c.blocks = append(c.blocks, b)
 }
 
 // leaveBlock is run.leaveBlock for the submission's part.
-func (s *record) leaveBlock(m engine.Mark) {
-	s.run.leaveBlock(m)
-	s.run = nil
+func (p *Part) leaveBlock(m engine.Mark) {
+	p.run.leaveBlock(m)
+	p.run = nil
 }
 
 // leaveBlock notes that a part of the execution has been issued, as m, or never will be, if m is zero.
@@ -240,7 +240,7 @@ func (r *run) returnBlock() {
 // The fields stay: an execution may still read them before it finds the device closed.
 func (b *block) destroy(d *Device) (errs []error) {
 	for i := range b.graphs {
-		errs = append(errs, b.graphs[i].destroy(d.faces.Graphs)...)
+		errs = append(errs, b.graphs[i].destroy(d.Faces.Graphs)...)
 	}
 	errs = append(errs, b.destroyTimers(d)...)
 	if b.mem != nil {
@@ -251,7 +251,7 @@ func (b *block) destroy(d *Device) (errs []error) {
 
 func (b *block) destroyTimers(d *Device) (errs []error) {
 	for _, e := range b.timers {
-		errs = append(errs, d.native.Native.DestroyEvent(e))
+		errs = append(errs, d.Engine.Native.DestroyEvent(e))
 	}
 	return errs
 }

@@ -1,4 +1,4 @@
-package gpu
+package recording
 
 import (
 	"errors"
@@ -17,35 +17,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Mode is a way to run a command buffer.
+// A Mode is a way to run a recording. See package gpu.
 type Mode int
 
 // The modes.
 const (
-	AutoMode   Mode = iota // a graph if the device has graphs and the recording is worth one
-	StreamMode             // the commands one after the other, each time
-	GraphMode              // one launch of a graph, in which commands without an order may run at once
+	AutoMode Mode = iota
+	StreamMode
+	GraphMode
 )
 
-// A Command names a command of a command buffer.
+// A Command names a command of a recording, by its number.
 type Command int
 
-// A CommandBuffer is a recording of work that is submitted as a whole, any number of times: see
-// [Queue.Execute]. Make one, record, call End, execute.
-//
-// Commands between two barriers may run at once. A barrier comes after all commands that were
-// recorded before it. A command may also name others that it comes after, besides the last barrier.
-// Leading, trailing and repeated barriers change nothing.
-//
-// A recording keeps its contents. The calls copy the data of updates and the arguments of kernels.
-// The command buffer holds buffers and kernels until it is closed and no execution is in flight. A
-// range of a [CommandBuffer.Binding] stands for memory that is named when the recording is
-// executed. A range of [CommandBuffer.Alloca] stands for memory of the recording's own.
-//
-// A method that returns an error changes nothing. The error names the command by number and
-// operation. All methods may be called concurrently, but then the order of the commands is not
-// defined.
-type CommandBuffer struct {
+// A Recording is work that is submitted as a whole, any number of times. It is a command buffer of
+// package gpu, which documents the methods.
+type Recording struct {
 	dev    *Device
 	mode   Mode
 	refs   atomic.Int32 // one for the caller, and one for each execution
@@ -69,8 +56,8 @@ type CommandBuffer struct {
 	held      map[*memory.Buffer]struct{}
 	uses      engine.Uses      // of all buffers that it holds
 	foreign   []*memory.Buffer // the held buffers of other devices, and those of nested recordings
-	code      map[*Executable]struct{}
-	nested    []*CommandBuffer
+	code      map[Code]struct{}
+	nested    []*Recording
 	stages    []*memory.Block
 	timers    int                        // how many timestamps there are
 	kernels   map[driver.Function]string // names, for a tracer that notes times of commands
@@ -91,11 +78,13 @@ type CommandBuffer struct {
 }
 
 // ownScratch reports whether the recording has scratch memory, and keeps it in blocks of its own.
-func (c *CommandBuffer) ownScratch() bool { return len(c.scratches) > 0 && c.scratch.Buffer == nil }
+func (c *Recording) ownScratch() bool { return len(c.scratches) > 0 && c.scratch.Buffer == nil }
 
-// CommandOptions say how a command buffer runs. With the zero value the runtime decides.
-type CommandOptions struct {
-	Mode Mode
+// A Code is loaded code with kernels.
+type Code interface {
+	Hold() error // keeps it loaded until Release is called
+	Release()
+	IsClosed() bool // the program has closed it
 }
 
 // A commandList is commands in pages. A command never moves.
@@ -141,7 +130,7 @@ type command struct {
 }
 
 // rare keeps a rareCommand.
-func (c *CommandBuffer) rare(r rareCommand) *rareCommand {
+func (c *Recording) rare(r rareCommand) *rareCommand {
 	kept := &carve(&c.rares, 1)[0]
 	*kept = r
 	return kept
@@ -154,8 +143,8 @@ type rareCommand struct {
 	fn     func() error  // of a host call
 	timer  int           // of a timestamp, in timers of a block
 	native func(driver.Stream, []driver.Ptr) error
-	ch     *Channel     // of collectives
-	group  []recordedOp // of collectives
+	lane   any          // of collectives: the communicator
+	group  []Collective // of collectives
 }
 
 // An argRef says that an argument of a command is an address, and which.
@@ -196,8 +185,8 @@ type slot struct {
 
 // recordedIn returns the command buffer in which a buffer stands for a binding or for scratch
 // memory, or nil.
-func recordedIn(b *memory.Buffer) *CommandBuffer {
-	c, _ := b.Place().Recording.(*CommandBuffer)
+func recordedIn(b *memory.Buffer) *Recording {
+	c, _ := b.Place().Recording.(*Recording)
 	return c
 }
 
@@ -217,51 +206,49 @@ func scratchOf(b *memory.Buffer) int {
 	return -1
 }
 
-// NewCommandBuffer makes an empty command buffer. GraphMode on a device without graphs is
-// [driver.ErrUnsupported].
-func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
-	if err := d.failed(); err != nil {
+// New makes an empty recording.
+func (d *Device) New(mode Mode) (*Recording, error) {
+	switch {
+	case mode < AutoMode || mode > GraphMode:
+		return nil, errs.Argument("command buffer", "no mode %d", int(mode))
+	case mode == GraphMode && d.Faces.Graphs == nil:
+		return nil, fmt.Errorf("gpu: command buffer: graphs on %s: %w", d.Engine.Info.Name, driver.ErrUnsupported)
+	}
+	c := &Recording{dev: d, mode: mode, held: map[*memory.Buffer]struct{}{}, code: map[Code]struct{}{}}
+	c.refs.Store(1)
+	if err := d.add(c); err != nil {
 		return nil, err
 	}
-	switch {
-	case o.Mode < AutoMode || o.Mode > GraphMode:
-		return nil, errs.Argument("command buffer", "no mode %d", int(o.Mode))
-	case o.Mode == GraphMode && d.faces.Graphs == nil:
-		return nil, fmt.Errorf("gpu: command buffer: graphs on %s: %w", d.native.Info.Name, driver.ErrUnsupported)
-	}
-	c := &CommandBuffer{dev: d, mode: o.Mode, held: map[*memory.Buffer]struct{}{}, code: map[*Executable]struct{}{}}
-	c.refs.Store(1)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.recordings == nil { // the device has given everything back
-		return nil, d.native.ClosedError()
-	}
-	d.recordings[c] = struct{}{}
 	return c, nil
+}
+
+// Device returns the device of the recording, or nil for a nil or zero Recording.
+func (c *Recording) Device() *Device {
+	if c == nil {
+		return nil
+	}
+	return c.dev
 }
 
 // bindingSize is the size of a buffer that stands for a binding.
 const bindingSize = 1 << 63
 
-// Binding adds a binding and returns a buffer that stands for it, in this command buffer only. The
-// first binding is number 0. The buffer has no size of its own: an execution must bind as many
-// bytes as the commands use. [Buffer.All] of it is all of the bound range. It may be a kernel's
-// argument, or bound to a nested recording. Other commands must say how much they use.
-func (c *CommandBuffer) Binding() (*Buffer, error) {
+// Binding adds a binding and returns a buffer that stands for it.
+func (c *Recording) Binding() (*memory.Buffer, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
-	defer c.leave()
-	b := memory.NewPlaceholder(c.dev.mem(), bindingSize, memory.Place{Recording: c, Index: len(c.slots)})
+	defer c.Leave()
+	b := memory.NewPlaceholder(c.dev.Memory, bindingSize, memory.Place{Recording: c, Index: len(c.slots)})
 	c.slots = append(c.slots, slot{buffer: b, align: 1})
-	return (*Buffer)(b), nil
+	return b, nil
 }
 
 // recording returns why nothing can be recorded, or nil. The caller holds mu.
-func (c *CommandBuffer) recording() error {
+func (c *Recording) recording() error {
 	switch {
 	case c.closed.Load():
-		return fmt.Errorf("gpu: command buffer: %w", ErrClosed)
+		return fmt.Errorf("gpu: command buffer: %w", errs.ErrClosed)
 	case c.ended:
 		return errs.Argument("command buffer", "it has ended")
 	}
@@ -270,53 +257,53 @@ func (c *CommandBuffer) recording() error {
 
 // roomFor returns an error if there are no numbers left for this many more words of arguments or
 // references.
-func (c *CommandBuffer) roomFor(words, refers int) error {
+func (c *Recording) roomFor(words, refers int) error {
 	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
 		return errs.Argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
 	}
 	return nil
 }
 
-// fail adds to an error which command it is about.
-func (c *CommandBuffer) fail(op work.Kind, err error) error {
+// Fail adds to an error which command it is about.
+func (c *Recording) Fail(op work.Kind, err error) error {
 	return fmt.Errorf("command %d, %s: %w", c.cmds.n, op, err)
 }
 
-// enter locks the recording for a call that records, and keeps it from being destroyed, until leave
+// enter locks the recording for a call that records, and keeps it from being destroyed, until Leave
 // is called.
-func (c *CommandBuffer) enter() error {
+func (c *Recording) enter() error {
 	if c.dev == nil {
 		return errs.ErrZero
 	}
 	if !engine.HoldLive(&c.refs, 1) {
-		return fmt.Errorf("gpu: command buffer: %w", ErrClosed)
+		return fmt.Errorf("gpu: command buffer: %w", errs.ErrClosed)
 	}
 	c.mu.Lock()
 	if err := c.recording(); err != nil {
-		c.leave()
+		c.Leave()
 		return err
 	}
 	c.refers = c.refers[:c.nrefers] // without those of a command that failed
 	return nil
 }
 
-func (c *CommandBuffer) leave() {
+func (c *Recording) Leave() {
 	c.mu.Unlock()
 	c.release()
 }
 
 // record adds a command with its references, after the commands in after.
-func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
+func (c *Recording) record(cmd *command, after []Command) (Command, error) {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
-			return -1, c.fail(cmd.op.Kind, errs.Argument("record", "it is to come after command %d, which there is not", a))
+			return -1, c.Fail(cmd.op.Kind, errs.Argument("record", "it is to come after command %d, which there is not", a))
 		}
 	}
 	refers := c.refers[c.nrefers:]
 	for i := range refers {
 		if r := &refers[i]; recordedIn(r.buffer) == nil {
 			if err := c.hold(r.buffer); err != nil {
-				return -1, c.fail(cmd.op.Kind, err)
+				return -1, c.Fail(cmd.op.Kind, err)
 			}
 		}
 	}
@@ -333,7 +320,7 @@ func (c *CommandBuffer) record(cmd *command, after []Command) (Command, error) {
 }
 
 // ask adds a reference's demands to its binding, if it is to a binding.
-func (c *CommandBuffer) ask(r *reference) {
+func (c *Recording) ask(r *reference) {
 	if i := slotOf(r.buffer); i >= 0 {
 		at := &c.slots[i]
 		at.size, at.align = max(at.size, r.offset+r.size), max(at.align, r.align)
@@ -341,12 +328,12 @@ func (c *CommandBuffer) ask(r *reference) {
 	}
 }
 
-// begin starts to record a command, until leave is called.
-func (c *CommandBuffer) begin(op work.Kind) error {
+// Begin starts to record a command, until Leave is called.
+func (c *Recording) Begin(op work.Kind) error {
 	err := c.enter()
 	if err != nil {
 		c.mu.Lock()
-		err = c.fail(op, err)
+		err = c.Fail(op, err)
 		c.mu.Unlock()
 	}
 	return err
@@ -362,29 +349,29 @@ func unsized(r memory.Range, op work.Kind) error {
 
 // refer checks a range and returns the number of a new reference to it. It checks that the address
 // is a multiple of align, as far as the address is known.
-func (c *CommandBuffer) refer(op work.Kind, r memory.Range, align uint64) (int32, error) {
+func (c *Recording) refer(op work.Kind, r memory.Range, align uint64) (int32, error) {
 	if err := unsized(r, op); err != nil {
 		if op != work.Dispatch && op != work.Native {
-			return -1, c.fail(op, err)
+			return -1, c.Fail(op, err)
 		}
 		r.Size = 0 // only the address is passed, and nobody knows how many bytes are used
 	}
-	at, err := r.CheckRecorded(op.String(), c.dev.mem())
+	at, err := r.CheckRecorded(op.String(), c.dev.Memory)
 	switch {
 	case err != nil:
-		return -1, c.fail(op, err)
+		return -1, c.Fail(op, err)
 	case recordedIn(r.Buffer) != nil && recordedIn(r.Buffer) != c:
-		return -1, c.fail(op, errs.Argument(op.String(), "a binding of another command buffer, or a buffer of its Alloca"))
+		return -1, c.Fail(op, errs.Argument(op.String(), "a binding of another command buffer, or a buffer of its Alloca"))
 	case uint64(at.Ptr)%align != 0:
-		return -1, c.fail(op, errs.Argument(op.String(), "offset %d is not aligned to %d bytes", r.Offset, align))
+		return -1, c.Fail(op, errs.Argument(op.String(), "offset %d is not aligned to %d bytes", r.Offset, align))
 	}
 	if err := c.roomFor(0, 1); err != nil {
-		return -1, c.fail(op, err)
+		return -1, c.Fail(op, err)
 	}
 	used := op == work.Fill || op == work.Dispatch || op == work.Native || op == work.ValueWrite || op == work.ValueWait
 	if used {
-		if err := r.Usable(op.String(), c.dev.mem()); err != nil {
-			return -1, c.fail(op, err)
+		if err := r.Usable(op.String(), c.dev.Memory); err != nil {
+			return -1, c.Fail(op, err)
 		}
 	}
 	late := r.Buffer.HasNoAddress()
@@ -393,22 +380,22 @@ func (c *CommandBuffer) refer(op work.Kind, r memory.Range, align uint64) (int32
 }
 
 // referTo is refer for a range that the command writes.
-func (c *CommandBuffer) referTo(op work.Kind, r memory.Range, align uint64) (int32, error) {
+func (c *Recording) referTo(op work.Kind, r memory.Range, align uint64) (int32, error) {
 	ref, err := c.refer(op, r, align)
 	if err != nil {
 		return -1, err
 	}
 	if err := r.Writable(op.String()); err != nil {
-		return -1, c.fail(op, err)
+		return -1, c.Fail(op, err)
 	}
 	c.refers[ref].written = true
 	return ref, nil
 }
 
 // hold keeps a buffer until the command buffer is destroyed.
-func (c *CommandBuffer) hold(b *memory.Buffer) error {
+func (c *Recording) hold(b *memory.Buffer) error {
 	if b.IsClosed() {
-		return fmt.Errorf("buffer: %w", ErrClosed)
+		return fmt.Errorf("buffer: %w", errs.ErrClosed)
 	}
 	if _, ok := c.held[b]; ok {
 		return nil
@@ -418,21 +405,21 @@ func (c *CommandBuffer) hold(b *memory.Buffer) error {
 	}
 	c.held[b] = struct{}{}
 	b.JoinUses(&c.uses)
-	if b.Device() != c.dev.mem() {
+	if b.Device() != c.dev.Memory {
 		c.foreign = append(c.foreign, b)
 	}
 	return nil
 }
 
-// holdCode keeps an executable until the command buffer is destroyed.
-func (c *CommandBuffer) holdCode(x *Executable) error {
-	if x.closed.Load() {
-		return fmt.Errorf("executable: %w", ErrClosed)
+// holdCode keeps code loaded until the recording is destroyed.
+func (c *Recording) holdCode(x Code) error {
+	if x.IsClosed() {
+		return fmt.Errorf("executable: %w", errs.ErrClosed)
 	}
 	if _, ok := c.code[x]; ok {
 		return nil
 	}
-	if err := x.hold(); err != nil {
+	if err := x.Hold(); err != nil {
 		return err
 	}
 	c.code[x] = struct{}{}
@@ -440,22 +427,19 @@ func (c *CommandBuffer) holdCode(x *Executable) error {
 }
 
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs, events
-// for timestamps, and memory for buffers of [CommandBuffer.Alloca]. If one of these cannot be made, End
-// returns the error, and so does each execution. One kind of graph is made by the first execution: a
-// graph with a fill or a copy of more than 64 KiB in memory that is bound or allocated later, if the
-// driver cannot enlarge such a node. That holds for patterns of 8 bytes, and in HIP.
-func (c *CommandBuffer) End() error {
+// for timestamps, and scratch memory.
+func (c *Recording) End() error {
 	if err := c.enter(); err != nil {
 		return err
 	}
-	defer c.leave()
+	defer c.Leave()
 	c.ended = true
 	c.flaw = c.prepare()
 	return c.flaw
 }
 
 // prepare makes an ended recording ready to run.
-func (c *CommandBuffer) prepare() error {
+func (c *Recording) prepare() error {
 	first, err := c.placeScratch()
 	if err != nil {
 		return err
@@ -489,16 +473,14 @@ func (c *CommandBuffer) prepare() error {
 		if err := c.findLive(); err != nil {
 			return err
 		}
-		began := c.dev.opt.Tracer.begin()
-		err := c.dev.native.OnBound(func() error {
+		err := c.dev.graph(func() error {
 			if p.late && !c.standIn(p) {
-				return c.dev.failed() // else it is made at the first execution
+				return c.dev.Engine.Failed() // else it is made at the first execution
 			}
 			return c.build(p, &first.graphs[i], p.late)
 		})
-		c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
 		if err != nil {
-			c.dev.native.Check(err)
+			c.dev.Engine.Check(err)
 			return fmt.Errorf("gpu: command buffer: graph of %d commands: %w", p.to-p.from, err)
 		}
 	}
@@ -506,7 +488,7 @@ func (c *CommandBuffer) prepare() error {
 }
 
 // layOut points to the arguments, which stay where they are from now on.
-func (c *CommandBuffer) layOut() {
+func (c *Recording) layOut() {
 	n := 0
 	for i := range c.cmds.n {
 		n += len(c.cmds.at(i).layout)
@@ -529,7 +511,7 @@ func (r *reference) depends() bool { return slotOf(r.buffer) >= 0 || r.late }
 
 // moves reports whether an address of a command may change, or go away, from one execution to the
 // next.
-func (c *CommandBuffer) moves(cmd *command) bool {
+func (c *Recording) moves(cmd *command) bool {
 	if cmd.dst >= 0 && c.refers[cmd.dst].buffer.Late() || cmd.src >= 0 && c.refers[cmd.src].buffer.Late() {
 		return true
 	}
@@ -547,17 +529,17 @@ func (c *CommandBuffer) moves(cmd *command) bool {
 type part struct {
 	from, to int
 	host     func() error
-	ch       *Channel
+	lane     any // of a group of collectives: the communicator
 	graph    bool
 	late     bool // addresses of fills and copies are known only when it is executed
 	native   bool // issuing it may call functions of Native
 }
 
 // split divides the recording into parts.
-func (c *CommandBuffer) split() {
+func (c *Recording) split() {
 	for from := 0; from < c.cmds.n; {
 		p := c.nextPart(from)
-		if p.host != nil || p.ch != nil || c.setHow(&p) {
+		if p.host != nil || p.lane != nil || c.setHow(&p) {
 			c.parts = append(c.parts, p)
 		}
 		from = p.to
@@ -568,15 +550,15 @@ func (c *CommandBuffer) split() {
 }
 
 // nextPart returns the part that begins at a command.
-func (c *CommandBuffer) nextPart(from int) part {
+func (c *Recording) nextPart(from int) part {
 	first, p := c.cmds.at(from), part{from: from, to: from + 1}
 	switch first.op.Kind {
 	case work.HostCall:
 		p.host = first.rare.fn
 		return p
 	case work.Collect:
-		p.ch = first.rare.ch
-		for p.to < c.cmds.n && c.cmds.at(p.to).joins(p.ch) {
+		p.lane = first.rare.lane
+		for p.to < c.cmds.n && c.cmds.at(p.to).joins(p.lane) {
 			p.to++
 		}
 		return p
@@ -596,7 +578,7 @@ func (c *CommandBuffer) nextPart(from int) part {
 // setHow sets how a part is run. It reports false if there is nothing to run: all commands of the
 // part are barriers or do nothing. On a device with graphs, the commands of a part are all fit to be
 // nodes of a graph, or none is. So the first command tells whether the part becomes a graph.
-func (c *CommandBuffer) setHow(p *part) bool {
+func (c *Recording) setHow(p *part) bool {
 	count, called := 0, false
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
@@ -616,55 +598,49 @@ func (c *CommandBuffer) setHow(p *part) bool {
 const worthGraph = 3
 
 // makesGraphs reports whether n commands become a graph.
-func (c *CommandBuffer) makesGraphs(n int) bool {
-	return c.mode == GraphMode || c.mode == AutoMode && c.dev.faces.Graphs != nil && n >= worthGraph && c.dev.timesOf() != CommandTimes
+func (c *Recording) makesGraphs(n int) bool {
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worthGraph && !c.dev.Host.TimesCommands()
 }
 
 // noNode reports whether no node of a graph can do the work of a command.
-func (c *CommandBuffer) noNode(cmd *command) bool {
+func (c *Recording) noNode(cmd *command) bool {
 	a := &cmd.launch.Attrs
 	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
-		cmd.op.Kind == work.Native && c.dev.faces.Capturer == nil ||
-		!c.dev.native.Caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
+		cmd.op.Kind == work.Native && c.dev.Faces.Capturer == nil ||
+		!c.dev.Engine.Caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 
-// joins reports whether a command continues a group of a channel. A collective that moves no data
+// joins reports whether a command continues a group of a communicator. A collective that moves no data
 // continues any group.
-func (cmd *command) joins(ch *Channel) bool {
-	return cmd.op.Kind == work.Collect && cmd.rare.ch == ch || cmd.op.Kind == work.Nothing && cmd.rare != nil && cmd.rare.ch != nil
+func (cmd *command) joins(lane any) bool {
+	return cmd.op.Kind == work.Collect && cmd.rare.lane == lane || cmd.op.Kind == work.Nothing && cmd.rare != nil && cmd.rare.lane != nil
 }
 
-// Close lets go of the command buffer, recorded or not, and returns nil. Executions in flight and
-// command buffers that have recorded it still use it. When they are over, it lets go of everything
-// that it holds. Closing again does nothing.
-func (c *CommandBuffer) Close() error {
+// Close releases the recording, and returns nil. Closing again does nothing.
+func (c *Recording) Close() error {
 	if c != nil && c.dev != nil && c.closed.CompareAndSwap(false, true) {
 		c.release()
 	}
 	return nil
 }
 
-func (c *CommandBuffer) release() { c.releaseAll(1) }
+func (c *Recording) release() { c.releaseAll(1) }
 
 // releaseAll lets go of n references.
-func (c *CommandBuffer) releaseAll(n int32) {
+func (c *Recording) releaseAll(n int32) {
 	if c.refs.Add(-n) > 0 {
 		return
 	}
-	c.dev.native.Reclaim(func() {
-		c.dev.mu.Lock()
-		_, ok := c.dev.recordings[c]
-		delete(c.dev.recordings, c)
-		c.dev.mu.Unlock()
-		if ok {
-			c.dev.native.NotTaken(c.destroy())
+	c.dev.Engine.Reclaim(func() {
+		if c.dev.remove(c) {
+			c.dev.Engine.NotTaken(c.destroy())
 		}
 	})
 }
 
 // destroy gives back everything that the command buffer holds. It runs on the reclaimer's thread,
 // or on the device's thread when the device is closed.
-func (c *CommandBuffer) destroy() error {
+func (c *Recording) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
@@ -682,7 +658,7 @@ func (c *CommandBuffer) destroy() error {
 		b.Release()
 	}
 	for x := range c.code {
-		x.release()
+		x.Release()
 	}
 	for _, n := range c.nested {
 		n.release()

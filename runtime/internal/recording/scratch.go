@@ -1,4 +1,4 @@
-package gpu
+package recording
 
 import (
 	"fmt"
@@ -10,45 +10,27 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Alloca returns a buffer for what the commands leave for each other: scratch memory, of size bytes, at a multiple of [Alignment]. It is
-// the recording's from the first command that uses it to the last, in whatever order they run; before, behind, and between executions the
-// bytes are other buffers'. So nothing is in it at first, and it needs no dealloca. A size of zero is legal.
-//
-// [CommandBuffer.End] places all buffers of Alloca in one block of [DeviceMem] of
-// [CommandBuffer.ScratchSize] bytes, or in memory of the program ([CommandBuffer.SetScratch]). Two
-// buffers share bytes if every command that uses the first comes before every command that uses the
-// second. Barriers, host calls, collectives and lists of commands give that order. The order of the
-// recording calls does not count.
-//
-// Executions that overlap have a block each. [Queue.Execute] makes a block when it needs one. The
-// command buffer keeps its blocks until it is closed. To have one block only, order the executions: on
-// one queue, in a [Stream], or by waits.
-//
-// The buffer is for commands of this recording, and for bindings of what is recorded with [CommandBuffer.Execute] and [CommandBuffer.Nest];
-// anything else refuses it. A recording that is nested has its scratch memory in the other's block, each time anew. The call does not
-// block, allocates no memory of the device, and is safe for concurrent use.
-func (c *CommandBuffer) Alloca(size uint64) (*Buffer, error) {
+// Alloca returns a buffer that stands for scratch memory of the recording.
+func (c *Recording) Alloca(size uint64) (*memory.Buffer, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
-	defer c.leave()
+	defer c.Leave()
 	if err := memory.CanBe(size); err != nil {
 		return nil, fmt.Errorf("gpu: alloca: %w", err)
 	}
-	return (*Buffer)(c.newScratch(size)), nil
+	return c.newScratch(size), nil
 }
 
 // newScratch returns what stands for scratch memory. The caller holds mu.
-func (c *CommandBuffer) newScratch(size uint64) *memory.Buffer {
-	b := memory.NewPlaceholder(c.dev.mem(), size, memory.Place{Recording: c, Index: len(c.scratches), Scratch: true})
+func (c *Recording) newScratch(size uint64) *memory.Buffer {
+	b := memory.NewPlaceholder(c.dev.Memory, size, memory.Place{Recording: c, Index: len(c.scratches), Scratch: true})
 	c.scratches = append(c.scratches, b)
 	return b
 }
 
-// ScratchSize returns how many bytes the buffers of [CommandBuffer.Alloca] take together, as they are used by the commands that have been
-// recorded. It does not block, but takes as long as [CommandBuffer.End] does to find places for them; after End the size is known. It is
-// safe for concurrent use.
-func (c *CommandBuffer) ScratchSize() (uint64, error) {
+// ScratchSize returns how many bytes the scratch memory takes.
+func (c *Recording) ScratchSize() (uint64, error) {
 	if c == nil || c.dev == nil {
 		return 0, errs.ErrZero
 	}
@@ -61,45 +43,41 @@ func (c *CommandBuffer) ScratchSize() (uint64, error) {
 	return l.Size, err
 }
 
-// SetScratch has the buffers of [CommandBuffer.Alloca] be parts of a range, which several recordings may share, instead of blocks of the
-// command buffer's own. The range is used as any other that is recorded: it must have [CommandBuffer.ScratchSize] bytes when the recording
-// ends, else [CommandBuffer.End] fails with [ErrRange]; it may be memory of a pool, or of a [CommandBuffer.Binding]; and it is for the
-// program to order executions that use it, also in recordings that this one is nested in. Its address is a multiple of [Alignment]. The
-// buffer is held until the command buffer is closed and no execution is under way. The call does not block, and is safe for concurrent use.
-func (c *CommandBuffer) SetScratch(r Range) error {
+// SetScratch has the scratch memory be a part of a range.
+func (c *Recording) SetScratch(r memory.Range) error {
 	const op = "set scratch"
 	if err := c.enter(); err != nil {
 		return err
 	}
-	defer c.leave()
-	at, err := r.in().CheckRecorded(op, c.dev.mem())
+	defer c.Leave()
+	at, err := r.CheckRecorded(op, c.dev.Memory)
 	if err == nil {
-		err = r.in().Writable(op)
+		err = r.Writable(op)
 	}
 	if err == nil {
-		err = r.in().Usable(op, c.dev.mem())
+		err = r.Usable(op, c.dev.Memory)
 	}
 	switch {
 	case err != nil:
 		return err
-	case scratchOf(r.Buffer.in()) >= 0:
+	case scratchOf(r.Buffer) >= 0:
 		return errs.Argument(op, "the buffer stands for scratch memory itself")
-	case recordedIn(r.Buffer.in()) != nil && recordedIn(r.Buffer.in()) != c:
+	case recordedIn(r.Buffer) != nil && recordedIn(r.Buffer) != c:
 		return errs.Argument(op, "a binding of another command buffer")
-	case uint64(at.Ptr)%Alignment != 0:
-		return errs.Argument(op, "the range is not aligned to %d bytes", Alignment)
+	case uint64(at.Ptr)%memory.Alignment != 0:
+		return errs.Argument(op, "the range is not aligned to %d bytes", memory.Alignment)
 	}
-	if slotOf(r.Buffer.in()) < 0 {
-		if err := c.hold(r.Buffer.in()); err != nil {
+	if slotOf(r.Buffer) < 0 {
+		if err := c.hold(r.Buffer); err != nil {
 			return fmt.Errorf("gpu: %s: %w", op, err)
 		}
 	}
-	c.scratch = r.in()
+	c.scratch = r
 	return nil
 }
 
 // layOutScratch finds places for scratch memory as it is used by what has been recorded. The caller holds mu.
-func (c *CommandBuffer) layOutScratch() (memplan.Layout, error) {
+func (c *Recording) layOutScratch() (memplan.Layout, error) {
 	if len(c.scratches) == 0 {
 		return memplan.Layout{}, nil
 	}
@@ -107,7 +85,7 @@ func (c *CommandBuffer) layOutScratch() (memplan.Layout, error) {
 	for i, b := range c.scratches {
 		sizes[i] = b.Size()
 	}
-	l, err := memplan.Plan(c.scratchSteps(), sizes, Alignment)
+	l, err := memplan.Plan(c.scratchSteps(), sizes, memory.Alignment)
 	if err != nil {
 		err = fmt.Errorf("gpu: command buffer: %d buffers of Alloca: %w: %w", len(sizes), err, driver.ErrOutOfMemory)
 	}
@@ -115,7 +93,7 @@ func (c *CommandBuffer) layOutScratch() (memplan.Layout, error) {
 }
 
 // scratchSteps returns the commands with their order and the scratch memory that they use.
-func (c *CommandBuffer) scratchSteps() []memplan.Step {
+func (c *Recording) scratchSteps() []memplan.Step {
 	steps := make([]memplan.Step, c.cmds.n)
 	var uses, afters []int // room for the steps'
 	add := func(ref int32) {
@@ -126,8 +104,8 @@ func (c *CommandBuffer) scratchSteps() []memplan.Step {
 		}
 	}
 	level := 0
-	var group *Channel // that the command in front is a collective of
-	alone := false     // the command in front is a host call
+	var group any  // the lane of the collective in front
+	alone := false // the command in front is a host call
 	for i := range steps {
 		cmd := c.cmds.at(i)
 		goesOn := group != nil && cmd.joins(group) // such collectives run at once
@@ -136,7 +114,7 @@ func (c *CommandBuffer) scratchSteps() []memplan.Step {
 		}
 		switch alone = cmd.op.Kind == work.HostCall; {
 		case cmd.op.Kind == work.Collect:
-			group = cmd.rare.ch
+			group = cmd.rare.lane
 		case !goesOn:
 			group = nil
 		}
@@ -148,8 +126,8 @@ func (c *CommandBuffer) scratchSteps() []memplan.Step {
 		}
 		if cmd.rare != nil {
 			for _, op := range cmd.rare.group {
-				add(op.dstRef)
-				add(op.srcRef)
+				add(op.dst)
+				add(op.src)
 			}
 		}
 		for _, a := range cmd.after {
@@ -162,13 +140,13 @@ func (c *CommandBuffer) scratchSteps() []memplan.Step {
 
 // placeScratch finds places for scratch memory, and makes the first block. It turns references to
 // scratch memory into references to that block, or to the memory that the program has set.
-func (c *CommandBuffer) placeScratch() (first *block, err error) {
+func (c *Recording) placeScratch() (first *block, err error) {
 	if c.layout, err = c.layOutScratch(); err != nil {
 		return nil, err
 	}
 	if c.scratch.Buffer != nil && c.layout.Size > c.scratch.Size {
 		return nil, fmt.Errorf("gpu: command buffer: the buffers of Alloca take %d bytes, and the range of SetScratch has %d: %w",
-			c.layout.Size, c.scratch.Size, ErrRange)
+			c.layout.Size, c.scratch.Size, errs.ErrRange)
 	}
 	if first, err = c.makeBlock(); err != nil {
 		return nil, fmt.Errorf("gpu: command buffer: %w", err)
@@ -181,7 +159,7 @@ func (c *CommandBuffer) placeScratch() (first *block, err error) {
 		at = memory.Range{Buffer: first.mem, Size: first.mem.Size()}
 	}
 	late := at.Buffer.HasNoAddress()
-	c.ask(&reference{buffer: at.Buffer, offset: at.Offset, size: c.layout.Size, align: Alignment, written: true, used: true})
+	c.ask(&reference{buffer: at.Buffer, offset: at.Offset, size: c.layout.Size, align: memory.Alignment, written: true, used: true})
 	for i := range c.refers {
 		if r := &c.refers[i]; scratchOf(r.buffer) >= 0 {
 			if c.ownScratch() {
@@ -195,7 +173,7 @@ func (c *CommandBuffer) placeScratch() (first *block, err error) {
 
 // scratchAnew makes a reference of a nested recording to its block one to scratch memory of this recording's, of which there is one in anew
 // for each that the nested one has.
-func (c *CommandBuffer) scratchAnew(child *CommandBuffer, r *reference, anew []*memory.Buffer) {
+func (c *Recording) scratchAnew(child *Recording, r *reference, anew []*memory.Buffer) {
 	i := scratchOf(r.scratch)
 	if anew[i] == nil {
 		anew[i] = c.newScratch(r.scratch.Size())

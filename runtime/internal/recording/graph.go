@@ -1,24 +1,15 @@
-package gpu
+package recording
 
 import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
-
-// deviceGraphs is a device's state for making graphs.
-type deviceGraphs struct {
-	captureMu sync.Mutex    // protects captures
-	captures  driver.Stream // for capture, made lazily
-	standInMu sync.Mutex    // protects standsIn
-	standsIn  driver.Mem    // the stand-in: see standIn
-}
 
 // A graphOf is the graph of a part of a command buffer, for a block.
 type graphOf struct {
@@ -51,13 +42,13 @@ const standInSize = 128 << 10
 // only when it is executed. So its graph can be made before, and the first execution sets the
 // nodes. standIn reports false if the nodes cannot be set from the stand-in, or if there is no
 // memory. It runs on a bound thread.
-func (c *CommandBuffer) standIn(p *part) bool {
+func (c *Recording) standIn(p *part) bool {
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
 		if cmd.depends && cmd.op.Kind == work.Native { // a function is given real addresses only
 			return false
 		}
-		if cmd.depends && cmd.op.Bytes() > standInSize/2 && !(c.dev.native.Caps.ResizeNodes && cmd.op.Resizable()) {
+		if cmd.depends && cmd.op.Bytes() > standInSize/2 && !(c.dev.Engine.Caps.ResizeNodes && cmd.op.Resizable()) {
 			return false
 		}
 	}
@@ -77,26 +68,10 @@ func (c *CommandBuffer) standIn(p *part) bool {
 	return true
 }
 
-// standIn returns memory of standInSize, which stays until the device is closed. It runs on a bound
-// thread.
-func (d *Device) standIn() (driver.Ptr, error) {
-	d.standInMu.Lock()
-	defer d.standInMu.Unlock()
-	if d.standsIn.Size == 0 {
-		m, err := d.native.Native.Alloc(DeviceMem, standInSize)
-		if err != nil {
-			d.native.Check(err)
-			return 0, err
-		}
-		d.standsIn = m
-	}
-	return d.standsIn.Ptr, nil
-}
-
 // build makes the graph of a part with the addresses in present. Stand-ins are in place of addresses
 // that are not known yet, if stands is set. It runs on a bound thread.
-func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
-	g := c.dev.faces.Graphs
+func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
+	g := c.dev.Faces.Graphs
 	dynamic := 0
 	for i := p.from; i < p.to; i++ {
 		if cmd := c.cmds.at(i); cmd.moves {
@@ -140,12 +115,12 @@ func (c *CommandBuffer) build(p *part, of *graphOf, stands bool) (err error) {
 
 // addCommand adds the nodes of a command to a graph that is being made, behind the nodes in before,
 // and returns them.
-func (c *CommandBuffer) addCommand(made *graphOf, cmd *command, before []driver.Node, stands bool) (nodes []driver.Node, err error) {
-	g, native, first := c.dev.faces.Graphs, cmd.op.Kind == work.Native, cmd.op
+func (c *Recording) addCommand(made *graphOf, cmd *command, before []driver.Node, stands bool) (nodes []driver.Node, err error) {
+	g, native, first := c.dev.Faces.Graphs, cmd.op.Kind == work.Native, cmd.op
 	var x work.Extra
 	c.extra(&x, cmd)
 	if native {
-		if x.Child, err = c.capture(&x); err != nil {
+		if x.Child, err = c.dev.capture(x.CallNative); err != nil {
 			return nil, err
 		}
 	}
@@ -246,7 +221,7 @@ func addNodes(to, nodes []driver.Node) []driver.Node {
 }
 
 // noteNode notes a node of a command that depends on references.
-func (x *graphOf) noteNode(c *CommandBuffer, cmd *command, n driver.Node, does *driver.NodeOp) {
+func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
 	if cmd.op.Kind == work.Native {
@@ -273,21 +248,21 @@ func (x *graphOf) made() bool { return x.exec != 0 && !x.unknown }
 
 // mayMake reports whether issuing a part of an execution may have to make a block or a graph, or
 // call functions of Native. If a block is free, the execution takes it.
-func (s *record) mayMake() bool {
-	c, p := s.recording, &s.recording.parts[s.part]
-	if p.native || s.run != nil && !s.takeBlock() {
+func (p *Part) mayMake(s *engine.Submission) bool {
+	c, x := p.recording, &p.recording.parts[p.part]
+	if x.native || p.run != nil && !p.takeBlock(s) {
 		return true
 	}
 	if !c.mu.TryLock() { // somebody may be making a graph
 		return true
 	}
 	defer c.mu.Unlock()
-	return p.graph && !s.block().graphs[s.part].made()
+	return x.graph && !p.block().graphs[p.part].made()
 }
 
 // makeGraph makes the graph of a part that is about to be launched, if there is none, before its
 // timeline is locked.
-func (c *CommandBuffer) makeGraph(b *block, part int, binds []memory.Range) error {
+func (c *Recording) makeGraph(b *block, part int, binds []memory.Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, x := &c.parts[part], &b.graphs[part]
@@ -305,10 +280,8 @@ func (c *CommandBuffer) makeGraph(b *block, part int, binds []memory.Range) erro
 }
 
 // remake makes the graph of a part for the addresses in present.
-func (c *CommandBuffer) remake(p *part, x *graphOf) error {
-	began := c.dev.opt.Tracer.begin()
-	err := c.dev.native.OnBound(func() error { return c.build(p, x, false) })
-	c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
+func (c *Recording) remake(p *part, x *graphOf) error {
+	err := c.dev.graph(func() error { return c.build(p, x, false) })
 	if err != nil {
 		return fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
 	}
@@ -317,7 +290,7 @@ func (c *CommandBuffer) remake(p *part, x *graphOf) error {
 
 // launch sets the nodes whose references have moved, and launches the graph. If the driver cannot
 // set a node, launch makes a new graph. Launches of one graph come one after the other.
-func (c *CommandBuffer) launch(s *record, tl *engine.Timeline, x *graphOf) (started bool, err error) {
+func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, x *graphOf) (started bool, err error) {
 	anew := !x.made()
 	if !anew && x.epoch != c.epoch {
 		if anew, err = c.set(x); err != nil {
@@ -325,12 +298,12 @@ func (c *CommandBuffer) launch(s *record, tl *engine.Timeline, x *graphOf) (star
 		}
 	}
 	if anew {
-		if err := c.remake(&c.parts[s.part], x); err != nil {
+		if err := c.remake(&c.parts[part], x); err != nil {
 			return false, err
 		}
 	}
 	x.epoch = c.epoch
-	if err := c.dev.faces.Graphs.LaunchGraph(tl.Stream, x.exec); err != nil {
+	if err := c.dev.Faces.Graphs.LaunchGraph(tl.Stream, x.exec); err != nil {
 		return false, err
 	}
 	for _, m := range x.launched {
@@ -344,7 +317,7 @@ func (c *CommandBuffer) launch(s *record, tl *engine.Timeline, x *graphOf) (star
 
 // set sets the nodes whose references have moved. It sets a few nodes in between as well, because
 // one call costs as much as they do. It reports whether the graph must be made anew.
-func (c *CommandBuffer) set(x *graphOf) (anew bool, err error) {
+func (c *Recording) set(x *graphOf) (anew bool, err error) {
 	from, to := int32(0), int32(0) // of nodes that are to be set
 	for i := range x.places {
 		at := &x.places[i]
@@ -374,14 +347,14 @@ func (c *CommandBuffer) set(x *graphOf) (anew bool, err error) {
 	return true, nil
 }
 
-func (c *CommandBuffer) setNodes(x *graphOf, from, to int32) error {
+func (c *Recording) setNodes(x *graphOf, from, to int32) error {
 	if from == to {
 		return nil
 	}
 	if len(x.natives) > 0 {
 		return c.setNatives(x, from, to)
 	}
-	return c.dev.faces.Graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
+	return c.dev.Faces.Graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
 }
 
 // destroy gives back the graph and those that it replaced. It runs on a bound thread, when no
@@ -398,4 +371,30 @@ func (x *graphOf) destroy(g driver.Graphs) (errs []error) {
 	}
 	*x = graphOf{}
 	return errs
+}
+
+// A nativeNode is a captured node of a graph.
+type nativeNode struct {
+	node int32
+	cmd  *command
+}
+
+// setNatives is setNodes for a range with captured nodes, which it captures again.
+func (c *Recording) setNatives(g *graphOf, from, to int32) error {
+	return c.dev.Host.EnterNative(func() (err error) {
+		var x work.Extra
+		for _, n := range g.natives {
+			if n.node < from || n.node >= to {
+				continue
+			}
+			x.Launch, x.Native = &n.cmd.launch, n.cmd.rare.native
+			child, err := c.dev.capture(x.CallNative)
+			if err != nil {
+				return err
+			}
+			defer c.dev.Faces.Graphs.DestroyGraph(child) // an error here does not prevent going on
+			g.ops[n.node].Child = child
+		}
+		return c.dev.Faces.Graphs.SetNodes(g.exec, g.nodes[from:to], g.ops[from:to])
+	})
 }

@@ -1,0 +1,137 @@
+package recording
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/faces"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+)
+
+// A Device has what recordings need of a device.
+type Device struct {
+	Engine *engine.Device
+	Memory *memory.Device
+	Faces  *faces.Faces
+	Host   Host
+
+	mu  sync.Mutex              // protects all; a leaf
+	all map[*Recording]struct{} // nil once the device has given everything back
+
+	captureMu sync.Mutex    // protects captures
+	captures  driver.Stream // for capture, made lazily
+	standInMu sync.Mutex    // protects standsIn
+	standsIn  driver.Mem    // the stand-in: see standIn
+}
+
+// A Host is what the layer above does for recordings.
+type Host interface {
+	// TimesCommands reports whether the times of single commands are to be recorded. Then
+	// recordings of AutoMode make no graphs.
+	TimesCommands() bool
+	// Now returns the time, to be passed to GraphMade.
+	Now() time.Duration
+	// GraphMade is called after a graph was made, or could not be made.
+	GraphMade(began time.Duration, err error)
+	// EnterNative calls a function of the program with the device current on the thread.
+	EnterNative(fn func() error) error
+	// Elapsed returns the time between two events. It runs on a bound thread.
+	Elapsed(from, to driver.Event) (time.Duration, error)
+}
+
+// Init sets up the recordings of a device.
+func (d *Device) Init(e *engine.Device, m *memory.Device, f *faces.Faces, h Host) {
+	d.Engine, d.Memory, d.Faces, d.Host, d.all = e, m, f, h, map[*Recording]struct{}{}
+}
+
+// Streams returns the streams that recordings use, which are destroyed with the device.
+func (d *Device) Streams() []driver.Stream {
+	if d.captures == 0 {
+		return nil
+	}
+	return []driver.Stream{d.captures}
+}
+
+// Close destroys all recordings. It runs on the device's thread, when no stream is left.
+func (d *Device) Close() (all []error) {
+	d.mu.Lock()
+	left := d.all
+	d.all = nil
+	d.mu.Unlock()
+	for c := range left {
+		c.closed.Store(true)
+		all = append(all, c.destroy())
+	}
+	if d.standsIn.Size > 0 {
+		all = append(all, d.Engine.Native.Free(d.standsIn))
+	}
+	return all
+}
+
+// add lists a recording. It returns an error if the device has given everything back.
+func (d *Device) add(c *Recording) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all == nil {
+		return d.Engine.ClosedError()
+	}
+	d.all[c] = struct{}{}
+	return nil
+}
+
+// remove takes a recording off the list, and reports whether it was there.
+func (d *Device) remove(c *Recording) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.all[c]
+	delete(d.all, c)
+	return ok
+}
+
+// graph calls make, which makes a graph, on a bound thread.
+func (d *Device) graph(make func() error) error {
+	began := d.Host.Now()
+	err := d.Engine.OnBound(make)
+	d.Host.GraphMade(began, err)
+	return err
+}
+
+// standIn returns memory of standInSize, which stays until the device is closed. It runs on a bound
+// thread.
+func (d *Device) standIn() (driver.Ptr, error) {
+	d.standInMu.Lock()
+	defer d.standInMu.Unlock()
+	if d.standsIn.Size == 0 {
+		m, err := d.Engine.Native.Alloc(driver.DeviceMem, standInSize)
+		if err != nil {
+			d.Engine.Check(err)
+			return 0, err
+		}
+		d.standsIn = m
+	}
+	return d.standsIn.Ptr, nil
+}
+
+// capture captures the work that call gives to a stream, and returns it as a graph. It runs with the
+// device current on the thread.
+func (d *Device) capture(call func(driver.Stream) error) (g driver.Graph, err error) {
+	d.captureMu.Lock()
+	defer d.captureMu.Unlock()
+	if d.captures == 0 {
+		if d.captures, err = d.Engine.Native.NewStream(); err != nil {
+			return 0, err
+		}
+	}
+	if err := d.Faces.Capturer.BeginCapture(d.captures); err != nil {
+		return 0, err
+	}
+	err = call(d.captures)
+	g, end := d.Faces.Capturer.EndCapture(d.captures)
+	if err != nil && end == nil {
+		end = d.Faces.Graphs.DestroyGraph(g)
+	}
+	return g, errors.Join(err, end)
+}

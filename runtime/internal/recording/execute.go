@@ -1,0 +1,471 @@
+package recording
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A Part is the part of a submission's record for an execution. The submission runs one part of the
+// recording.
+type Part struct {
+	recording *Recording
+	part      int
+	binds     []memory.Range // the bound ranges
+	run       *run           // of the execution, if it needs a block; it is run1 if this is the only part
+	run1      run
+}
+
+// partOf returns the Part of a submission. Records of the layers above have one.
+func partOf(s *engine.Submission) *Part { return s.Rest.(interface{ Recording() *Part }).Recording() }
+
+// Release is called when the submission is over. It empties p.
+func (p *Part) Release() {
+	if p.run != nil { // the submission was not issued
+		p.leaveBlock(engine.Mark{})
+	}
+	clear(p.binds)
+	p.recording, p.part, p.binds, p.run, p.run1 = nil, 0, p.binds[:0], nil, run{}
+}
+
+// Recording returns the recording, or nil if the submission executes none.
+func (p *Part) Recording() *Recording { return p.recording }
+
+// Commands returns how many commands the part has, and whether it is a graph.
+func (p *Part) Commands() (n int, graph bool) {
+	x := &p.recording.parts[p.part]
+	return x.to - x.from, x.graph
+}
+
+// Number returns the number of the part in its recording.
+func (p *Part) Number() int { return p.part }
+
+// A Step is a part of a recording that is to be executed. Each becomes a submission, behind the one
+// before it.
+type Step struct {
+	c    *Recording
+	part int
+	// run is nil if the execution needs no block. It is also nil if the execution has one part only:
+	// then the run is in the submission's record.
+	run *run
+}
+
+func (x Step) at() *part { return &x.c.parts[x.part] }
+
+// Call returns the function that the step calls, or nil.
+func (x Step) Call() func() error { return x.at().host }
+
+// Lane returns the communicator whose group the step is, or nil.
+func (x Step) Lane() any { return x.at().lane }
+
+// CheckBindings returns an error if the recording cannot be executed with the ranges.
+func (c *Recording) CheckBindings(bindings []memory.Range) error {
+	return checkBindings(c.slots, bindings, c.dev, nil)
+}
+
+// Bindings returns the number of bindings of a recording that has ended.
+func (c *Recording) Bindings() int { return len(c.slots) }
+
+// Executable returns how many parts the recording has, or why it cannot be executed.
+func (c *Recording) Executable() (parts int, err error) { return c.executable() }
+
+// AddSteps appends the steps of an execution of the command buffer.
+func (c *Recording) AddSteps(to []Step, parts int) []Step {
+	var r *run
+	if c.many && parts > 1 {
+		r = new(run).start(c)
+	}
+	for i := range parts {
+		to = append(to, Step{c, i, r})
+	}
+	return to
+}
+
+// executable returns how many parts a command buffer has, or why it cannot be executed. The parts stay
+// as they are from End on.
+func (c *Recording) executable() (parts int, err error) {
+	c.mu.Lock()
+	ended, flaw, parts := c.ended, c.flaw, len(c.parts)
+	c.mu.Unlock()
+	switch {
+	case c.closed.Load():
+		return 0, fmt.Errorf("gpu: execute: command buffer: %w", errs.ErrClosed)
+	case !ended:
+		return 0, errs.Argument("execute", "the command buffer has not ended")
+	case flaw != nil:
+		return 0, fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
+	}
+	return parts, nil
+}
+
+// LeaveRest has the later steps of a run leave its block: they will not be submitted.
+func (x Step) LeaveRest(left []Step) {
+	for _, y := range left {
+		if x.run != nil && y.run == x.run && y.at().host == nil {
+			x.run.leaveBlock(engine.Mark{})
+		}
+	}
+}
+
+// Timed returns the first and the last step that a Timing measures: work of streams or, if there is
+// none, function calls.
+func Timed(steps []Step) (first, last int) {
+	onHost := func(x Step) bool { return x.at().host != nil }
+	first, last = 0, len(steps)-1
+	if !slices.ContainsFunc(steps, func(x Step) bool { return !onHost(x) }) {
+		return first, last
+	}
+	for onHost(steps[first]) {
+		first++
+	}
+	for onHost(steps[last]) {
+		last--
+	}
+	return first, last
+}
+
+// Set makes a submission the execution of a step. It says with which ranges, and holds them and the
+// recording.
+func (p *Part) Set(s *engine.Submission, x Step, binds []memory.Range) error {
+	c := x.c
+	for _, r := range binds {
+		if err := r.Buffer.Hold(); err != nil {
+			return fmt.Errorf("gpu: execute: %w", err)
+		}
+		p.binds = append(p.binds, r)
+		s.Holds = append(s.Holds, r.Buffer.Holding())
+	}
+	if !engine.HoldLive(&c.refs, 1) {
+		return fmt.Errorf("gpu: execute: command buffer: %w", errs.ErrClosed)
+	}
+	p.recording = c
+	s.Holds = append(s.Holds, (*holding)(c))
+	return nil
+}
+
+// SetRun says which run the submission of a step belongs to. It is called before Set.
+func (p *Part) SetRun(x Step) {
+	p.part = x.part
+	if x.at().host != nil {
+		return
+	}
+	if p.run = x.run; x.c.many && p.run == nil {
+		p.run = p.run1.start(x.c)
+	}
+}
+
+// TakeGroup appends the operations of a group of collectives that a submission issues.
+func (p *Part) TakeGroup(to []Collective) ([]Collective, error) {
+	c := p.recording
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.find(p.block(), p.binds); err != nil {
+		return to, err
+	}
+	x := &c.parts[p.part]
+	for i := x.from; i < x.to; i++ {
+		for _, r := range c.cmds.at(i).rare.group {
+			r.Op.Dst, r.Op.Src = c.address(r.dst), c.address(r.src)
+			to = append(to, r)
+		}
+	}
+	return to, nil
+}
+
+// FirstCollective returns the first operation of a group of collectives, without addresses.
+func (p *Part) FirstCollective() (driver.CommOp, bool) {
+	c := p.recording
+	for _, g := range c.cmds.at(c.parts[p.part].from).rare.group {
+		return g.Op, true
+	}
+	return driver.CommOp{}, false
+}
+
+// Issued notes that the part was issued at a mark.
+func (p *Part) Issued(m engine.Mark) {
+	if p.run != nil {
+		p.leaveBlock(m)
+	}
+}
+
+// Execute is the [engine.Action] that runs a part of a recording.
+type Execute struct{ engine.SimpleAction }
+
+// Prepare takes a block, and makes the graph if there is none.
+func (Execute) Prepare(s *engine.Submission) (engine.Outcome, error) {
+	p := partOf(s)
+	if p.run != nil {
+		if err := p.findBlock(s); err != nil {
+			return engine.Refused, err
+		}
+	}
+	return engine.Refused, p.recording.makeGraph(p.block(), p.part, p.binds)
+}
+
+// Blocks reports whether a block or a graph may have to be made, or functions of Native be called.
+func (Execute) Blocks(s *engine.Submission) bool { return partOf(s).mayMake(s) }
+
+// HoldsUp returns true: a graph may wait for others.
+func (Execute) HoldsUp(*engine.Submission, *engine.Timeline) bool { return true }
+
+// Issue makes the native calls.
+func (Execute) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
+	return partOf(s).execute(s, tl)
+}
+
+// Issued leaves the block, unless other parts of the execution use it.
+func (Execute) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
+	partOf(s).Issued(tl.At(s.Seq))
+	return false
+}
+
+// Undo gives the block back if the submission goes to another thread.
+func (Execute) Undo(s *engine.Submission, how engine.Outcome) {
+	if p := partOf(s); how == engine.Foreign && p.run != nil {
+		p.run.returnBlock()
+	}
+}
+
+// A Replayer is told of each command that an execution makes the calls of.
+type Replayer interface {
+	// Begin is called before the calls of a command.
+	Begin(tl *engine.Timeline, i int, c Info)
+	// End is called after them. given says whether the stream has got any of them.
+	End(tl *engine.Timeline, kind work.Kind, i int, given bool)
+}
+
+// An Info describes a command.
+type Info struct {
+	Kind        work.Kind
+	Bytes       uint64
+	Kernel      string // the name, if the times of commands are recorded
+	Grid, Block [3]uint32
+}
+
+// info describes a command.
+func (c *Recording) info(cmd *command) Info {
+	x := Info{Kind: cmd.op.Kind, Bytes: cmd.op.Bytes()}
+	if cmd.op.Kind == work.Dispatch {
+		x.Bytes, x.Kernel, x.Grid, x.Block = 0, c.kernels[cmd.launch.Function], cmd.launch.Grid, cmd.launch.Block
+	}
+	return x
+}
+
+// execute makes the native calls of a part of a recording.
+func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool, err error) {
+	c := p.recording
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x, b := &c.parts[p.part], p.block()
+	if err := c.find(b, p.binds); err != nil {
+		return false, err
+	}
+	watcher := s.Rest.(interface{ Replayer() Replayer }).Replayer()
+	switch {
+	case x.graph && !c.crosses(x, p.binds):
+		started, err = c.launch(s, tl, p.part, &b.graphs[p.part])
+	case c.awaits:
+		started, err = tl.AwaitOthers(func() (bool, error) { return c.replay(watcher, tl, x, p.binds) })
+	default:
+		started, err = c.replay(watcher, tl, x, p.binds)
+	}
+	if started {
+		c.latest = b
+	}
+	return started, err
+}
+
+// A holding is a recording as the scheduler sees it: an engine.Holder.
+type holding Recording
+
+// Use notes that the work at a mark executes the recording, and those nested in it.
+func (u *holding) Use(m engine.Mark) error {
+	c := (*Recording)(u)
+	c.addUse(m)
+	for _, b := range c.foreign {
+		if !b.Device().Engine.Borrow(m) {
+			return fmt.Errorf("a buffer of device %s: %w", b.Device().Engine.Info.Name, errs.ErrClosed)
+		}
+	}
+	return nil
+}
+
+// addUse adds a mark to the uses of the recording, and of those nested in it.
+func (c *Recording) addUse(m engine.Mark) {
+	c.uses.Add(m)
+	for _, n := range c.nested {
+		n.addUse(m)
+	}
+}
+
+// Unuse undoes use. Any buffer of the recording may have been freed.
+func (u *holding) Unuse(m engine.Mark) (awaited bool) {
+	(*Recording)(u).lowerUse(m)
+	return true
+}
+
+func (c *Recording) lowerUse(m engine.Mark) {
+	c.uses.Lower(m)
+	for _, n := range c.nested {
+		n.lowerUse(m)
+	}
+}
+
+// LetGo ends n executions.
+func (u *holding) LetGo(n int32) { (*Recording)(u).releaseAll(n) }
+
+// target returns the buffer of a reference in an execution. It returns nil if the reference is to a
+// binding and no ranges are bound yet, and for no reference (-1).
+func (c *Recording) target(ref int32, binds []memory.Range) *memory.Buffer {
+	if ref < 0 {
+		return nil
+	}
+	b := c.refers[ref].buffer
+	switch slot := slotOf(b); {
+	case slot < 0:
+		return b
+	case binds == nil:
+		return nil
+	default:
+		return binds[slot].Buffer
+	}
+}
+
+// across reports whether a command copies from or to another device's memory. No node of a graph
+// can do that, because a node does not name devices.
+func (c *Recording) across(cmd *command, binds []memory.Range) bool {
+	return cmd.op.Copies() && (c.dev.Memory.Foreign(c.target(cmd.dst, binds)) || c.dev.Memory.Foreign(c.target(cmd.src, binds)))
+}
+
+// bindsForeign reports whether memory of another device is bound.
+func (c *Recording) bindsForeign(binds []memory.Range) bool {
+	return slices.ContainsFunc(binds, func(r memory.Range) bool { return c.dev.Memory.Foreign(r.Buffer) })
+}
+
+// crosses reports whether the bound ranges make a command of a part copy from or to another
+// device's memory.
+func (c *Recording) crosses(p *part, binds []memory.Range) bool {
+	if !c.bindsForeign(binds) {
+		return false
+	}
+	for i := p.from; i < p.to; i++ {
+		if c.across(c.cmds.at(i), binds) {
+			return true
+		}
+	}
+	return false
+}
+
+// find finds the addresses, in an execution, of the references whose addresses may change.
+func (c *Recording) find(b *block, binds []memory.Range) error {
+	moved := c.epoch == 0 || c.lost
+	c.lost, c.using = true, b
+	for i := range c.sources {
+		s := &c.sources[i]
+		at := engine.Address{Late: s.buffer.Holding()}
+		if slot := slotOf(s.buffer); slot >= 0 {
+			r := &binds[slot]
+			if at = (engine.Address{Ptr: driver.Ptr(r.Offset), Late: r.Buffer.Holding()}); !r.Buffer.Late() {
+				at = engine.Address{Ptr: r.Buffer.Addr() + at.Ptr}
+			}
+		} else if s.scratch {
+			at = engine.Address{Ptr: b.mem.Addr()}
+		}
+		base, err := at.Resolve()
+		if err != nil {
+			return err
+		}
+		if base != s.base {
+			s.base, moved = base, true
+		}
+	}
+	c.lost = false
+	if moved {
+		c.epoch++
+		for _, i := range c.moving {
+			r := &c.refers[i]
+			c.present[i] = c.sources[r.source].base + driver.Ptr(r.offset)
+		}
+	}
+	return nil
+}
+
+// findLive is find for memory from pools that has been allocated already, so that a graph can be
+// made with it.
+func (c *Recording) findLive() error {
+	for _, i := range c.moving {
+		if r := &c.refers[i]; !r.depends() && r.buffer.Late() {
+			ptr, err := (engine.Address{Ptr: driver.Ptr(r.offset), Late: r.buffer.Holding()}).Resolve()
+			if err != nil {
+				return err
+			}
+			c.present[i] = ptr
+		}
+	}
+	return nil
+}
+
+// address returns the address of a reference in the execution that is being issued, or 0 for no
+// reference (-1).
+func (c *Recording) address(ref int32) driver.Ptr {
+	if ref < 0 {
+		return 0
+	}
+	return c.present[ref]
+}
+
+// extra finds what a command needs besides dst and src, and puts addresses into a kernel's
+// arguments.
+func (c *Recording) extra(x *work.Extra, cmd *command) {
+	for _, b := range cmd.bound {
+		*work.Address(cmd.launch.Args[b.index]) = c.present[b.ref]
+	}
+	x.Launch = &cmd.launch
+	if r := cmd.rare; r != nil {
+		if x.Native = r.native; cmd.op.Kind == work.Timestamp {
+			x.Event = c.using.timers[r.timer]
+		}
+		if r.stage != nil {
+			r.stage.Give(x)
+		}
+	}
+}
+
+// replay makes the calls of a part one after the other.
+func (c *Recording) replay(w Replayer, tl *engine.Timeline, p *part, binds []memory.Range) (started bool, err error) {
+	d, h, foreign := tl.Device.Native, tl.Stream, len(c.foreign) > 0 || c.bindsForeign(binds)
+	var x work.Extra
+	for i := p.from; i < p.to; i++ {
+		cmd := c.cmds.at(i)
+		if foreign || !cmd.op.Kind.Plain() {
+			c.extra(&x, cmd)
+			if foreign {
+				if x.DstOf, x.SrcOf, err = c.dev.Memory.Owners(c.target(cmd.dst, binds), c.target(cmd.src, binds)); err != nil {
+					return started, c.failed(i, err)
+				}
+			}
+		}
+		if w != nil {
+			w.Begin(tl, i, c.info(cmd))
+		}
+		some, err := cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
+		if w != nil {
+			w.End(tl, cmd.op.Kind, i, some)
+		}
+		if err != nil {
+			return started || some, c.failed(i, err)
+		}
+		started = started || some
+	}
+	return true, nil
+}
+
+// failed adds to an error which command of a recording it is about.
+func (c *Recording) failed(i int, err error) error {
+	return fmt.Errorf("command %d, %s: %w", i, c.cmds.at(i).op.Kind, err)
+}

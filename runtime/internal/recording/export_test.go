@@ -1,0 +1,12 @@
+package recording
+
+import "math"
+
+// MakeGraph makes the graph of the first part, if there is none.
+func (c *Recording) MakeGraph() error { return c.makeGraph(c.blocks[0], 0, nil) }
+
+// RoomFor asks a recording with 3 words of arguments and 2 ranges whether there is room for more.
+func RoomFor(words, refers int) error {
+	c := &Recording{args: make([]uint64, 3), refers: make([]reference, 2)}
+	return c.roomFor(math.MaxInt32-words, math.MaxInt32-refers)
+}

@@ -1,0 +1,555 @@
+package recording
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// Barrier has all later commands come after all earlier ones.
+func (c *Recording) Barrier() (Command, error) {
+	if err := c.Begin(work.Barrier); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	return c.record(&command{op: work.Op{Kind: work.Barrier}, dst: -1, src: -1}, nil)
+}
+
+// Fill records a fill with a pattern.
+func (c *Recording) Fill(dst memory.Range, pattern []byte, after []Command) (Command, error) {
+	if err := c.Begin(work.Fill); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	if !work.IsPattern(pattern) {
+		return -1, c.Fail(work.Fill, memory.BadPattern(pattern))
+	}
+	size := uint64(len(pattern))
+	ref, err := c.referTo(work.Fill, dst, size)
+	if err != nil {
+		return -1, err
+	}
+	if dst.Size%size != 0 {
+		return -1, c.Fail(work.Fill, errs.Argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, size))
+	}
+	cmd := command{dst: ref, src: -1}
+	cmd.op.SetFill(pattern, dst.Size)
+	if dst.Size == 0 {
+		cmd.op.Kind = work.Nothing
+	}
+	return c.record(&cmd, after)
+}
+
+// Copy records a copy.
+func (c *Recording) Copy(dst, src memory.Range, after []Command) (Command, error) {
+	if err := c.Begin(work.Copy); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	if err := cmp.Or(unsized(dst, work.Copy), unsized(src, work.Copy)); err != nil {
+		return -1, c.Fail(work.Copy, err)
+	}
+	d, err := c.referTo(work.Copy, dst, 1)
+	if err != nil {
+		return -1, err
+	}
+	s, err := c.refer(work.Copy, src, 1)
+	if err != nil {
+		return -1, err
+	}
+	if err := memory.SameSize(dst, src); err != nil {
+		return -1, c.Fail(work.Copy, err)
+	}
+	if err := memory.Apart(dst, src); err != nil {
+		return -1, c.Fail(work.Copy, err)
+	}
+	cmd := command{op: work.Op{Kind: work.Copy, Count: dst.Size}, dst: d, src: s}
+	if dst.Size == 0 {
+		cmd.op.Kind = work.Nothing
+	}
+	return c.record(&cmd, after)
+}
+
+// UploadCopy records a write of data to a range. The call copies the data to pinned memory that the
+// recording keeps.
+func (c *Recording) UploadCopy(dst memory.Range, data []byte, after []Command) (Command, error) {
+	if err := c.Begin(work.Upload); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	if err := unsized(dst, work.Upload); err != nil {
+		return -1, c.Fail(work.Upload, err)
+	}
+	ref, err := c.referTo(work.Upload, dst, 1)
+	if err != nil {
+		return -1, err
+	}
+	if dst.Size != uint64(len(data)) {
+		return -1, c.Fail(work.Upload, errs.Argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size))
+	}
+	cmd := command{op: work.Op{Kind: work.Upload, Count: dst.Size}, dst: ref, src: -1}
+	if len(data) == 0 {
+		cmd.op.Kind = work.Nothing
+		return c.record(&cmd, after)
+	}
+	b, err := c.dev.Memory.Stage.Get(len(data))
+	if err != nil {
+		return -1, c.Fail(work.Upload, err)
+	}
+	copy(b.Bytes(), data)
+	cmd.rare = c.rare(rareCommand{stage: b})
+	at, err := c.record(&cmd, after)
+	if err != nil {
+		b.Free()
+		return -1, err
+	}
+	c.stages = append(c.stages, b)
+	return at, nil
+}
+
+// A Launch is the launch of a kernel that is to be recorded. Its grid and arguments have been
+// checked.
+type Launch struct {
+	Code    Code
+	Name    string // of the kernel
+	Launch  driver.Launch
+	Layout  work.Layout
+	Values  []unsafe.Pointer // of the arguments; nil where a buffer is one
+	Buffers []Bound
+	Nothing bool // the grid is empty
+}
+
+// A Bound is a range whose address is an argument.
+type Bound struct {
+	Index int
+	Range memory.Range
+}
+
+// Launch records a launch. The call copies the arguments. If a range is refused, wrong is the number
+// of its argument, and otherwise it is -1. The caller has called Begin.
+func (c *Recording) Launch(l *Launch, after []Command) (at Command, wrong int, err error) {
+	arg := l.Layout.Begin(len(c.args))
+	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(l.Buffers)); err != nil {
+		return -1, -1, c.Fail(work.Dispatch, err)
+	}
+	if err := c.holdCode(l.Code); err != nil {
+		return -1, -1, c.Fail(work.Dispatch, err)
+	}
+	cmd := command{op: work.Op{Kind: work.Dispatch}, dst: -1, src: -1, arg: int32(arg), layout: l.Layout, launch: l.Launch}
+	if len(l.Buffers) > 0 {
+		cmd.bound = carve(&c.bounds, len(l.Buffers))
+	}
+	for i, b := range l.Buffers {
+		ref, err := c.refer(work.Dispatch, b.Range, 1)
+		if err != nil {
+			return -1, b.Index, err
+		}
+		cmd.bound[i] = argRef{int32(b.Index), ref}
+	}
+	if c.dev.Host.TimesCommands() {
+		c.nameKernel(l.Launch.Function, l.Name)
+	}
+	if l.Nothing {
+		cmd.op.Kind = work.Nothing
+	}
+	if at, err = c.record(&cmd, after); err != nil {
+		return -1, -1, err
+	}
+	c.args = l.Layout.Append(c.args, l.Values)
+	return at, -1, nil
+}
+
+// nameKernel remembers a kernel's name.
+func (c *Recording) nameKernel(fn driver.Function, name string) {
+	if c.kernels == nil {
+		c.kernels = map[driver.Function]string{}
+	}
+	c.kernels[fn] = name
+}
+
+// Native records a call of a function that gives work to a stream. The function is called with the
+// addresses of the ranges in uses.
+func (c *Recording) Native(fn func(driver.Stream, []driver.Ptr) error, uses []memory.Range, after []Command) (Command, error) {
+	if err := c.Begin(work.Native); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	switch {
+	case fn == nil:
+		return -1, c.Fail(work.Native, errs.Argument("native", "no function"))
+	case c.dev.Faces.Natives == nil:
+		return -1, c.Fail(work.Native, fmt.Errorf("driver %s: %w", c.dev.Engine.Driver.Name(), driver.ErrUnsupported))
+	}
+	if err := c.roomFor(len(uses), len(uses)); err != nil {
+		return -1, c.Fail(work.Native, err)
+	}
+	cmd := command{op: work.Op{Kind: work.Native}, dst: -1, src: -1, arg: int32(len(c.args)), layout: work.Addresses(len(uses))}
+	cmd.rare = c.rare(rareCommand{native: fn})
+	if len(uses) > 0 {
+		cmd.bound = carve(&c.bounds, len(uses))
+	}
+	for i, r := range uses {
+		ref, err := c.refer(work.Native, r, 1)
+		if err != nil {
+			return -1, fmt.Errorf("range %d: %w", i, err)
+		}
+		cmd.bound[i] = argRef{int32(i), ref}
+	}
+	at, err := c.record(&cmd, after)
+	if err != nil {
+		return -1, err
+	}
+	c.args = append(c.args, make([]uint64, len(uses))...)
+	return at, nil
+}
+
+// Value records a write of a value, or a wait for one.
+func (c *Recording) Value(kind work.Kind, r memory.Range, value uint64, after []Command) (Command, error) {
+	if err := c.Begin(kind); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	if !c.dev.Engine.Caps.Values {
+		return -1, c.Fail(kind, driver.ErrUnsupported)
+	}
+	ref, err := c.refer(kind, r, 8)
+	if err != nil {
+		return -1, err
+	}
+	if err := r.CheckValue(kind, value); err != nil {
+		return -1, c.Fail(kind, err)
+	}
+	c.refers[ref].written, c.refers[ref].valued = kind == work.ValueWrite, true
+	cmd := command{dst: ref, src: -1}
+	cmd.op.SetValue(kind, value)
+	return c.record(&cmd, after)
+}
+
+// HostCall records a call of a function, which is a barrier.
+func (c *Recording) HostCall(fn func() error) (Command, error) {
+	if err := c.Begin(work.HostCall); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	if fn == nil {
+		return -1, c.Fail(work.HostCall, errs.Argument("host call", "no function"))
+	}
+	return c.record(&command{op: work.Op{Kind: work.HostCall}, dst: -1, src: -1, rare: c.rare(rareCommand{fn: fn})}, nil)
+}
+
+// A Collective is an operation of a communicator in a recording.
+type Collective struct {
+	Op       driver.CommOp
+	Zero     uint64 // bytes to fill with zeros, in place of Op
+	dst, src int32  // in refers, or -1
+}
+
+// rebase adds a number to the references.
+func (x *Collective) rebase(by int32) {
+	if x.dst >= 0 {
+		x.dst += by
+	}
+	if x.src >= 0 {
+		x.src += by
+	}
+}
+
+// AddCollective adds an operation to a command that is to be recorded. A range without a buffer is
+// none. The caller has called Begin.
+func (c *Recording) AddCollective(to []Collective, op driver.CommOp, zero uint64, dst, src memory.Range) ([]Collective, error) {
+	x := Collective{op, zero, -1, -1}
+	align := uint64(max(op.Type.Size(), 1))
+	var err error
+	if dst.Buffer != nil {
+		if x.dst, err = c.referTo(work.Collect, dst, align); err != nil {
+			return nil, err
+		}
+	}
+	if src.Buffer != nil {
+		if x.src, err = c.refer(work.Collect, src, align); err != nil {
+			return nil, err
+		}
+	}
+	return append(to, x), nil
+}
+
+// Collect records operations of a communicator. Adjacent ones of the same lane are one group. The
+// caller has called Begin.
+func (c *Recording) Collect(lane any, group []Collective) (Command, error) {
+	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.rare(rareCommand{lane: lane, group: group})}
+	if len(group) == 0 {
+		cmd.op.Kind = work.Nothing
+	}
+	return c.record(&cmd, nil)
+}
+
+// Timestamp records the time at which the device has done the commands before the last barrier and
+// those in after.
+func (c *Recording) Timestamp(after []Command) (Command, error) {
+	if err := c.Begin(work.Timestamp); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	if c.dev.Faces.Timers == nil {
+		return -1, c.Fail(work.Timestamp, driver.ErrUnsupported)
+	}
+	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.rare(rareCommand{timer: c.timers})}, after)
+	if err == nil {
+		c.timers++
+	}
+	return at, err
+}
+
+// Elapsed returns the time from one timestamp to another in the last execution, which must be over.
+func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
+	var timers [2]driver.Event
+	c.mu.Lock()
+	for i, at := range []Command{from, to} {
+		if at < 0 || int(at) >= c.cmds.n || c.cmds.at(int(at)).op.Kind != work.Timestamp {
+			c.mu.Unlock()
+			return 0, errs.Argument("elapsed", "command %d is no timestamp", at)
+		}
+		if b := c.latest; b != nil {
+			timers[i] = b.timers[c.cmds.at(int(at)).rare.timer]
+		}
+	}
+	executed := c.latest != nil
+	c.mu.Unlock()
+	switch {
+	case c.closed.Load():
+		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", errs.ErrClosed)
+	case !executed:
+		return 0, errs.Argument("elapsed", "the device has been given no execution: execute the command buffer, and wait for a signal of that")
+	case !engine.HoldLive(&c.refs, 1):
+		return 0, fmt.Errorf("gpu: elapsed: command buffer: %w", errs.ErrClosed)
+	}
+	defer c.release()
+	err = c.dev.Engine.Do(func() (err error) {
+		t, err = c.dev.Host.Elapsed(timers[0], timers[1])
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("gpu: elapsed: %w", err)
+	}
+	return t, err
+}
+
+// Execute records all commands of another recording, with ranges for its bindings.
+func (c *Recording) Execute(child *Recording, bindings []memory.Range) error {
+	if err := c.beginNest(child); err != nil {
+		return err
+	}
+	defer c.Leave()
+	if err := c.nest(child, bindings, -1); err != nil {
+		return c.Fail(work.Execute, err)
+	}
+	return nil
+}
+
+// Nest is Execute, but the child's commands come after those in after. The returned command stands
+// for all of them.
+func (c *Recording) Nest(child *Recording, bindings []memory.Range, after []Command) (Command, error) {
+	if err := c.beginNest(child); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	before := c.cmds.n
+	gate := Command(-1)
+	if len(after) > 0 {
+		var err error
+		if gate, err = c.record(&command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}, after); err != nil {
+			return -1, err
+		}
+	}
+	base := Command(c.cmds.n)
+	if err := c.nest(child, bindings, gate); err != nil {
+		c.cmds.n = before
+		return -1, c.Fail(work.Execute, err)
+	}
+	last := child.leaves()
+	for i := range last {
+		last[i] += base
+	}
+	if len(last) == 0 && gate >= 0 {
+		last = append(last, gate)
+	}
+	return c.record(&command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}, last)
+}
+
+// leaves returns the commands since the last barrier that no other command names in its after.
+func (c *Recording) leaves() (last []Command) {
+	followed := map[Command]bool{}
+	for i := Command(c.cmds.n) - 1; i >= 0; i-- {
+		cmd := c.cmds.at(int(i))
+		if cmd.op.Kind == work.Barrier {
+			break
+		}
+		if !followed[i] {
+			last = append(last, i)
+		}
+		for _, a := range cmd.after {
+			followed[a] = true
+		}
+	}
+	return last
+}
+
+// nest records all commands of another command buffer. They come after the command gate, unless it is
+// -1.
+func (c *Recording) nest(child *Recording, bindings []memory.Range, gate Command) error {
+	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
+	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
+		return err
+	}
+	c.args = work.AlignEnd(c.args) // for the child's to lie as they do there
+	if err := c.roomFor(len(args), len(refers)+1); err != nil {
+		return err
+	}
+	for _, b := range bindings {
+		if recordedIn(b.Buffer) == nil {
+			if err := c.hold(b.Buffer); err != nil {
+				return err
+			}
+		}
+	}
+	if !engine.HoldLive(&child.refs, 1) {
+		return errs.ErrClosed
+	}
+	for fn, name := range child.kernels {
+		c.nameKernel(fn, name)
+	}
+	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
+	by := shift{command: Command(c.cmds.n), ref: int32(len(c.refers)), arg: int32(len(c.args))}
+	scratch := make([]*memory.Buffer, len(child.scratches))
+	for _, r := range refers {
+		if i := slotOf(r.buffer); i >= 0 {
+			b := bindings[i]
+			r.buffer, r.offset = b.Buffer, b.Offset+r.offset
+			r.late = b.Buffer.HasNoAddress()
+			c.ask(&r)
+		} else if r.scratch != nil {
+			c.scratchAnew(child, &r, scratch)
+		}
+		c.refers = append(c.refers, r)
+	}
+	c.nrefers = len(c.refers)
+	child.mu.Lock() // for an execution of it, which puts addresses in
+	c.args = append(c.args, args...)
+	child.mu.Unlock()
+	for i := range cmds.n {
+		cmd := c.shifted(*cmds.at(i), by)
+		if cmd.op.Kind == work.Barrier {
+			gate = -1 // later commands come after the barrier
+		} else if len(cmd.after) == 0 && gate >= 0 {
+			cmd.after = append(cmd.after, gate)
+		}
+		c.cmds.add(&cmd)
+	}
+	return nil
+}
+
+// A shift is added to the numbers in the commands of a nested command buffer.
+type shift struct {
+	command Command
+	ref     int32
+	arg     int32
+}
+
+// shifted returns a copy of another command buffer's command for this one. Its after has room for one
+// more.
+func (c *Recording) shifted(cmd command, by shift) command {
+	if cmd.dst >= 0 {
+		cmd.dst += by.ref
+	}
+	if cmd.src >= 0 {
+		cmd.src += by.ref
+	}
+	cmd.arg += by.arg
+	bound := carve(&c.bounds, len(cmd.bound))
+	for i, b := range cmd.bound {
+		bound[i] = argRef{b.index, b.ref + by.ref}
+	}
+	after := carve(&c.afters, len(cmd.after)+1)[:len(cmd.after)]
+	for i, a := range cmd.after {
+		after[i] = a + by.command
+	}
+	cmd.bound, cmd.after = bound, after
+	switch cmd.op.Kind {
+	case work.Collect:
+		group := slices.Clone(cmd.rare.group)
+		for i := range group {
+			group[i].rebase(by.ref)
+		}
+		cmd.rare = c.rare(rareCommand{lane: cmd.rare.lane, group: group})
+	case work.Timestamp:
+		// A timer of its own: the child may be executed besides, and nested twice.
+		cmd.rare = c.rare(rareCommand{timer: c.timers})
+		c.timers++
+	}
+	return cmd
+}
+
+// beginNest is begin for the commands of another command buffer.
+func (c *Recording) beginNest(child *Recording) error {
+	wrong := c.mayNest(child) // before the lock, for it takes the child's
+	if err := c.Begin(work.Execute); err != nil {
+		return err
+	}
+	if wrong != nil {
+		wrong = c.Fail(work.Execute, wrong)
+		c.Leave()
+	}
+	return wrong
+}
+
+// mayNest returns why another command buffer's commands cannot be recorded, or nil.
+func (c *Recording) mayNest(child *Recording) error {
+	if child == nil || child == c || child.dev != c.dev {
+		return errs.Argument("execute", "no command buffer, the same one, or one of another device")
+	}
+	child.mu.Lock()
+	defer child.mu.Unlock()
+	switch {
+	case child.closed.Load():
+		return fmt.Errorf("gpu: execute: command buffer: %w", errs.ErrClosed)
+	case !child.ended:
+		return errs.Argument("execute", "the command buffer has not ended")
+	}
+	return child.flaw
+}
+
+// checkBindings checks ranges for bindings. Ranges may be of bindings of c, unless c is nil.
+func checkBindings(slots []slot, bindings []memory.Range, d *Device, c *Recording) error {
+	const op = "execute"
+	if len(bindings) != len(slots) {
+		return errs.Argument(op, "%d bindings for a command buffer that has %d", len(bindings), len(slots))
+	}
+	for i, r := range bindings {
+		at, err := r.CheckRecorded(op, d.Memory)
+		switch {
+		case err != nil:
+			return fmt.Errorf("binding %d: %w", i, err)
+		case recordedIn(r.Buffer) != nil && recordedIn(r.Buffer) != c:
+			return errs.Argument(op, "binding %d is a binding of another command buffer, or a buffer of its Alloca", i)
+		case r.Size < slots[i].size:
+			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", op, i, r.Size, slots[i].size, errs.ErrRange)
+		case slots[i].written && r.Buffer.ReadOnly():
+			return errs.Argument(op, "binding %d was imported for reading only, and the commands write to it", i)
+		case slots[i].valued && r.Buffer.NoValues() != "":
+			return errs.Argument(op, "binding %d is %s, in which there can be no values", i, r.Buffer.NoValues())
+		case slots[i].used && r.Usable(op, d.Memory) != nil:
+			return fmt.Errorf("binding %d: %w", i, r.Usable(op, d.Memory))
+		case uint64(at.Ptr)%slots[i].align != 0:
+			return errs.Argument(op, "binding %d is not aligned to %d bytes", i, slots[i].align)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package recording_test
+
+import (
+	"errors"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestGraphOfClosedDevice closes a device, which destroys its recordings, after an execution was
+// found fit to issue.
+func TestGraphOfClosedDevice(t *testing.T) {
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err1 := dev.Alloc(gpu.DeviceMem, 8)
+	cmd, err2 := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	c := (*recording.Recording)(cmd)
+	scratch, err := cmd.Alloca(8)
+	_, err1 = cmd.Fill(scratch.All(), []byte{1})
+	_, err2 = cmd.Copy(b.All(), scratch.All())
+	_, err3 := cmd.Timestamp()
+	if err := errors.Join(err, err1, err2, err3, cmd.End(), c.MakeGraph(), dev.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.MakeGraph(); !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("the graph of a closed device: %v", err)
+	}
+}
+
+// TestRoomFor records more than there are numbers for.
+func TestRoomFor(t *testing.T) {
+	if err := recording.RoomFor(3, 2); err != nil {
+		t.Error(err)
+	}
+	for _, less := range [][2]int{{2, 2}, {3, 1}} {
+		if err := recording.RoomFor(less[0], less[1]); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%v: %v", less, err)
+		}
+	}
+}
+
+// TestExecuteClosed closes a recording after Execute has checked that it is open, and before the
+// submission holds it. The execution is refused.
+func TestExecuteClosed(t *testing.T) {
+	d, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.Alloc(gpu.DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, err := d.NewCommandBuffer(gpu.CommandOptions{})
+	if err == nil {
+		_, err = cmd.Fill(b.All(), []byte{1})
+	}
+	if err := errors.Join(err, cmd.End()); err != nil {
+		t.Fatal(err)
+	}
+	c := (*recording.Recording)(cmd)
+	parts, err := c.Executable()
+	if err := errors.Join(err, cmd.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var p recording.Part
+	step := c.AddSteps(nil, parts)[0]
+	p.SetRun(step)
+	if err := p.Set(new(engine.Submission), step, nil); !errors.Is(err, gpu.ErrClosed) {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
