@@ -169,3 +169,11 @@ func TestBarriers(t *testing.T) {
 		eventually(t, "nothing is left", func() bool { st := dev.Stats(); return st.Parked+st.InFlight == 0 }, dev)
 	})
 }
+
+// submitted counts a device's calls that give streams something to do.
+func submitted(d *simdriver.Driver, device int) (n uint64) {
+	for _, op := range []simdriver.Op{simdriver.OpRecord, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpUpload, simdriver.OpDownload, simdriver.OpLaunch} {
+		n += calls(d, device, op)
+	}
+	return n
+}

@@ -356,19 +356,6 @@ func TestChannelLingers(t *testing.T) {
 	})
 }
 
-// onEachLeaky is onEach for what leaves something behind, of which Close has to tell.
-func onEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
-	for _, set := range capabilitySets() {
-		t.Run(set.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := simdriver.New(simdriver.Config{Devices: 2, Caps: &set.caps, Kernels: simKernels, Strict: true})
-				test(t, d)
-				d.Kill() // what is left ends
-			})
-		})
-	}
-}
-
 // TestCloseAsksAgain has asking fail once about the event that Close waits for, on a device where that must not be recorded anew.
 func TestCloseAsksAgain(t *testing.T) {
 	t.Run("B85 an event that cannot be asked about at once", func(t *testing.T) {
@@ -478,10 +465,10 @@ func TestCloseFromFunction(t *testing.T) {
 			return q.HostCall(o, func() error { return nil })
 		},
 		"a host call that fails": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
-			return q.HostCall(o, func() error { return errRandom })
+			return q.HostCall(o, func() error { return errHostCall })
 		},
 		"a host call that panics": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
-			return q.HostCall(o, func() error { panic(errRandom) })
+			return q.HostCall(o, func() error { panic(errHostCall) })
 		},
 		"a notification": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
 			return q.Notify(o, func() {})

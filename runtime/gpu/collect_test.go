@@ -108,8 +108,8 @@ func TestCollect(t *testing.T) {
 		}
 	})
 	for _, set := range capabilitySets() {
-		t.Run("work of which nobody was to hear, "+set.name, func(t *testing.T) {
-			d := newSim(t, simdriver.Config{Memory: 1 << 20, Caps: &set.caps})
+		t.Run("work of which nobody was to hear, "+set.Name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Memory: 1 << 20, Caps: &set.Caps})
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b := allocate(t, dev, 1<<20)
 			must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}))

@@ -43,7 +43,7 @@ func (d *graphDevice) FreeAsync(driver.Stream, driver.Mem) error                
 func (d *graphDevice) SetNode(driver.Exec, driver.Node, *driver.NodeOp) error     { return nil }
 func (d *graphDevice) SetNodes(driver.Exec, []driver.Node, []driver.NodeOp) error { return nil }
 func (d *graphDevice) AddNode(driver.Graph, []driver.Node, *driver.NodeOp) (driver.Node, error) {
-	return driver.Node(d.next()), nil
+	return driver.Node(d.Next()), nil
 }
 
 func (d *graphDevice) AllocAsync(_ driver.Stream, _ driver.Pool, size uint64) (driver.Mem, error) {

@@ -344,11 +344,6 @@ func TestCoveredFails(t *testing.T) {
 	}
 }
 
-// bothCaps are what tests run with that know no other difference between drivers.
-func bothCaps() map[string]driver.Caps {
-	return map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "hip": simdriver.HIPCaps()}
-}
-
 type writerFunc func(p []byte, at int64) (int, error)
 
 func (f writerFunc) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }

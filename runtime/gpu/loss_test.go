@@ -20,58 +20,6 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// waiters are the ways to wait for a value without asking the device oneself. Each returns what the wait has ended with. dev is not
-// the device whose work is to reach the value.
-var waiters = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error{
-	"a host wait": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
-		ended := make(chan error, 1)
-		go func() { ended <- s.Wait(soon(t), value) }()
-		return ended
-	},
-	"a function": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
-		ended := make(chan error, 1)
-		s.OnReached(value, func(err error) { ended <- err })
-		return ended
-	},
-	"a link": func(t *testing.T, _ *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
-		ended, to := make(chan error, 1), semaphores(t, 1)[0]
-		to.OnReached(1, func(err error) { ended <- err })
-		s.Link(value, to, 1)
-		return ended
-	},
-	"a parked submission": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
-		ended, then := make(chan error, 1), semaphores(t, 1)[0]
-		then.OnReached(1, func(err error) { ended <- err })
-		must(t, dev.Queue(0).Fill(order(s, value, then, 1), allocate(t, dev, 64).All(), []byte{1}))
-		return ended
-	},
-	"a parked barrier": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
-		ended, then := make(chan error, 1), semaphores(t, 1)[0]
-		then.OnReached(1, func(err error) { ended <- err })
-		must(t, dev.Queue(0).Barrier(order(s, value, then, 1)))
-		return ended
-	},
-	"a host call": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
-		ended, then := make(chan error, 1), semaphores(t, 1)[0]
-		then.OnReached(1, func(err error) { ended <- err })
-		must(t, dev.Queue(0).HostCall(order(s, value, then, 1), func() error { return nil }))
-		return ended
-	},
-}
-
-// ends checks that a wait ends with an error of a kind.
-func ends(t *testing.T, ended <-chan error, want error) {
-	t.Helper()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, want) {
-			t.Errorf("%v; want %v", err, want)
-		}
-	case <-soon(t).Done():
-		t.Errorf("the wait has not ended; want %v", want)
-	}
-}
-
 // TestLossBelow loses a device with work in flight that signals a lower value than those that are waited for: a waiter for any
 // later value learns of it, though nothing in flight reaches that.
 func TestLossBelow(t *testing.T) {

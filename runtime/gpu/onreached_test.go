@@ -18,8 +18,8 @@ import (
 var releases = map[string]func(s *gpu.Semaphore) error{
 	"Signal":    func(s *gpu.Semaphore) error { s.Signal(1); return nil },
 	"SignalAll": func(s *gpu.Semaphore) error { gpu.SignalAll(gpu.Point{Semaphore: s, Value: 1}); return nil },
-	"Fail":      func(s *gpu.Semaphore) error { s.Fail(errRandom); return errRandom },
-	"FailAll":   func(s *gpu.Semaphore) error { gpu.FailAll(errRandom, s); return errRandom },
+	"Fail":      func(s *gpu.Semaphore) error { s.Fail(errHostCall); return errHostCall },
+	"FailAll":   func(s *gpu.Semaphore) error { gpu.FailAll(errHostCall, s); return errHostCall },
 	"Close":     func(s *gpu.Semaphore) error { s.Close(); return gpu.ErrClosed },
 }
 
@@ -111,7 +111,7 @@ func TestFunctionsGoWrong(t *testing.T) {
 					go func() {
 						defer close(over)
 						defer func() { caught = recover() }()
-						want = map[string]error{"Fail": errRandom, "FailAll": errRandom, "Close": gpu.ErrClosed}[name]
+						want = map[string]error{"Fail": errHostCall, "FailAll": errHostCall, "Close": gpu.ErrClosed}[name]
 						release(s[0])
 					}()
 					<-over
@@ -144,9 +144,9 @@ func TestFunctionsGoWrong(t *testing.T) {
 		func() {
 			defer func() { recover() }()
 			s[0].OnReached(2, func(error) { panic("a mistake of the program's") })
-			gpu.FailAll(errRandom, s...)
+			gpu.FailAll(errHostCall, s...)
 		}()
-		if _, err := s[1].Query(); err != errRandom {
+		if _, err := s[1].Query(); err != errHostCall {
 			t.Error(err)
 		}
 	})
@@ -160,10 +160,10 @@ func TestNotifyPanics(t *testing.T) {
 	defer slog.SetDefault(before)
 	d := newSim(t, simdriver.Config{})
 	dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
-	must(t, dev.Queue(0).Notify(gpu.Order{Signal: pts(s[0], 1)}, func() { panic(errRandom) }))
+	must(t, dev.Queue(0).Notify(gpu.Order{Signal: pts(s[0], 1)}, func() { panic(errHostCall) }))
 	must(t, s[0].Wait(minute(t), 1))
 	must(t, dev.Close()) // which waits for it
-	for _, want := range []string{errRandom.Error(), "onreached_test.go", dev.Info().Name} {
+	for _, want := range []string{errHostCall.Error(), "onreached_test.go", dev.Info().Name} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not have %q: %s", want, &log)
 		}
@@ -174,10 +174,10 @@ func TestNotifyPanics(t *testing.T) {
 func TestHostCallPanics(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
-		must(t, dev.Queue(0).HostCall(gpu.Order{Signal: pts(s[0], 1)}, func() error { panic(errRandom) }))
+		must(t, dev.Queue(0).HostCall(gpu.Order{Signal: pts(s[0], 1)}, func() error { panic(errHostCall) }))
 		err := s[0].Wait(soon(t), 1)
 		var p *gpu.PanicError
-		if !errors.Is(err, errRandom) || !errors.As(err, &p) || p.Value != errRandom {
+		if !errors.Is(err, errHostCall) || !errors.As(err, &p) || p.Value != errHostCall {
 			t.Fatal(err)
 		}
 		if !bytes.Contains(p.Stack, []byte("onreached_test.go")) {

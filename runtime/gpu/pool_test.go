@@ -16,38 +16,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// newPool makes a pool.
-func newPool(t testing.TB, d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
-	t.Helper()
-	p, err := d.NewPool(o)
-	must(t, err)
-	return p
-}
-
-// allocated is alloca for memory that is there when it returns.
-func allocated(t testing.TB, q *gpu.Queue, p *gpu.Pool, size uint64) *gpu.Buffer {
-	t.Helper()
-	s := semaphores(t, 1)[0]
-	b := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, size)
-	must(t, s.Wait(minute(t), 1))
-	return b
-}
-
-// unused waits until nothing of a pool is used.
-func unused(t testing.TB, p *gpu.Pool) {
-	t.Helper()
-	for ctx := minute(t); ; runtime.Gosched() {
-		st, err := p.Stats()
-		must(t, err)
-		if st.Used == 0 {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("%+v", st)
-		}
-	}
-}
-
 func TestPoolStreams(t *testing.T) {
 	t.Run("B93 a buffer is deallocated on the queue that allocated it", func(t *testing.T) {
 		var mu sync.Mutex

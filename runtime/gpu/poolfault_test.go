@@ -136,7 +136,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		p.Semaphore.Wait(ctx, p.Value)
 	}
 	if ctx.Err() != nil {
-		t.Errorf("something is neither reached nor failed\n%s", gpu.Dump(dev))
+		t.Errorf("something is neither reached nor failed\n%s", dump(dev))
 	}
 	if good < len(looks)/4 {
 		t.Errorf("%d of %d have gone well", good, len(looks))

@@ -23,6 +23,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 var (
@@ -79,8 +80,6 @@ func TestRandom(t *testing.T) {
 	t.Logf("operations: %v", operations)
 }
 
-var errRandom = errors.New("a host call failed")
-
 // A native is what a graph has of a device's by calls of the driver's own API: a queue on a stream of that, and another stream, which others
 // give work.
 type native struct {
@@ -99,7 +98,7 @@ func newNative(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) *nat
 	if n.v, err = sim.Open(i); err != nil {
 		t.Fatal(err)
 	}
-	if err := natively(n.v, func() (err error) {
+	if err := testkit.Natively(n.v, func() (err error) {
 		if n.on, err = n.v.NewStream(); err == nil {
 			n.own, err = n.v.NewStream()
 		}
@@ -128,7 +127,7 @@ func (n *native) fill(o gpu.Order, r gpu.Range, with byte) error {
 	n.wg.Go(func() {
 		err := ready.WaitIssued(context.Background(), 1)
 		if err == nil {
-			err = natively(n.v, func() error {
+			err = testkit.Natively(n.v, func() error {
 				return errors.Join(n.v.StreamWait(n.own, before.Native()), n.v.Fill(n.own, r.Buffer.Ptr()+driver.Ptr(r.Offset), uint32(with), 1, r.Size),
 					n.v.Record(after.Native(), n.own))
 			})
@@ -151,7 +150,7 @@ func (n *native) fill(o gpu.Order, r gpu.Range, with byte) error {
 // close gives the streams back, when the device of the runtime has been closed.
 func (n *native) close() error {
 	n.wg.Wait()
-	return natively(n.v, func() error {
+	return testkit.Natively(n.v, func() error {
 		return errors.Join(n.v.DestroyStream(n.on), n.v.DestroyStream(n.own), n.v.Close())
 	})
 }
@@ -374,10 +373,10 @@ func (g *graph) add() {
 		switch k := r.IntN(8); {
 		case k == 0:
 			x.what = "failing host call"
-			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errRandom }) }
+			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errHostCall }) }
 		case k == 1:
 			x.what = "panicking host call"
-			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { panic(errRandom) }) }
+			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { panic(errHostCall) }) }
 		case k == 2:
 			x.what = "doomed fill"
 			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
@@ -386,7 +385,7 @@ func (g *graph) add() {
 			g.excess(x, q)
 		case k == 7 && g.breaks:
 			x.what = "failing native"
-			x.submit = func(o gpu.Order) error { return q.Native(o, func(gpu.Native) error { return errRandom }, c) }
+			x.submit = func(o gpu.Order) error { return q.Native(o, func(gpu.Native) error { return errHostCall }, c) }
 		case len(g.bad) == 0:
 			x.what = "doomed notification"
 			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
@@ -661,7 +660,7 @@ func (g *graph) run() {
 							g.shut.Close()
 						}
 						if g.mode == loses {
-							g.sim.LoseDevice(g.victim, errRandom)
+							g.sim.LoseDevice(g.victim, errHostCall)
 						} else if err := g.devs[g.victim].Close(); err != nil {
 							t.Errorf("close: %v", err)
 						}
@@ -734,7 +733,7 @@ func (g *graph) run() {
 		} else {
 			reached[x.done.Semaphore] = true
 		}
-		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errRandom)
+		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errHostCall)
 		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
 			known = true // memory from before a loss comes back when nothing in flight holds it, which may be late for who comes next
 		}
@@ -750,7 +749,7 @@ func (g *graph) run() {
 				t.Errorf("node %d, %s: %v", i, x.what, err)
 			}
 		case g.mode == sound && slices.ContainsFunc(x.may, func(may error) bool { return errors.Is(err, may) }):
-		case g.mode == sound && !x.fails && err != nil, err != nil && !known && !errors.Is(err, driver.ErrLost) && !strings.Contains(err.Error(), errRandom.Error()):
+		case g.mode == sound && !x.fails && err != nil, err != nil && !known && !errors.Is(err, driver.ErrLost) && !strings.Contains(err.Error(), errHostCall.Error()):
 			t.Errorf("node %d, %s: %v", i, x.what, err)
 		}
 	}
@@ -805,9 +804,9 @@ func (g *graph) run() {
 func (g *graph) hung(format string, args ...any) {
 	g.t.Helper()
 	what := fmt.Sprintf("with -gpu.seed=%d: ", g.seed) + fmt.Sprintf(format, args...)
-	fmt.Fprintf(os.Stderr, "TestRandom %s\n%s", what, gpu.Dump(g.devs...))
+	fmt.Fprintf(os.Stderr, "TestRandom %s\n%s", what, dump(g.devs...))
 	if g.far != nil {
-		fmt.Fprintf(os.Stderr, "the other process:\n%s", gpu.Dump(g.far.dev))
+		fmt.Fprintf(os.Stderr, "the other process:\n%s", dump(g.far.dev))
 	}
 	g.t.Fatal(what)
 }

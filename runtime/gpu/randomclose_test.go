@@ -288,11 +288,11 @@ func (g *graph) checkMortals() {
 			native++
 		}
 		if !g.until(func() bool { return g.sim.Counters().Devices[i].Pools == native }) {
-			g.t.Errorf("device %d has %d pools, and %d are open\n%s", i, g.sim.Counters().Devices[i].Pools, native, gpu.Dump(dev))
+			g.t.Errorf("device %d has %d pools, and %d are open\n%s", i, g.sim.Counters().Devices[i].Pools, native, dump(dev))
 		}
 		for _, m := range g.mortals[dev] {
 			if m.over != nil && !g.until(func() bool { return isClosed(m.over) }) {
-				g.t.Errorf("device %d: the memory is not given back that a closed pool is over\n%s", i, gpu.Dump(dev))
+				g.t.Errorf("device %d: the memory is not given back that a closed pool is over\n%s", i, dump(dev))
 			}
 		}
 	}

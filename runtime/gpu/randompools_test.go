@@ -13,6 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // A supply is what there is on a device for many nodes of a random graph to use: pools, and recordings.
@@ -164,19 +165,19 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 
 // stamped returns a launch of the kernel "stamp", with attributes that the device has, and what becomes of a value.
 func (g *graph) stamped(dev *gpu.Device, to, from gpu.Range) (gpu.Dispatch, func(v *[8]byte)) {
-	c := launches[g.r.IntN(len(launches))]
-	for !has(g.caps, c.attrs) {
-		c = launches[g.r.IntN(len(launches))]
+	c := testkit.Launches[g.r.IntN(len(testkit.Launches))]
+	for !testkit.CanLaunch(g.caps, c.Attrs) {
+		c = testkit.Launches[g.r.IntN(len(testkit.Launches))]
 	}
-	is := c.attrs
-	is.Priority, is.Cluster = g.caps.ClampPriority(is.Priority), c.cluster
+	is := c.Attrs
+	is.Priority, is.Cluster = g.caps.ClampPriority(is.Priority), c.Cluster
 	if is.Cluster == [3]uint32{} {
 		is.Cluster = [3]uint32{1, 1, 1}
 	}
-	d := gpu.Dispatch{Kernel: g.supplies[dev].stamp, Grid: [3]uint32{4, 2, 2}, Block: [3]uint32{32}, Attrs: c.attrs, Sizes: []int{8, 8},
+	d := gpu.Dispatch{Kernel: g.supplies[dev].stamp, Grid: [3]uint32{4, 2, 2}, Block: [3]uint32{32}, Attrs: c.Attrs, Sizes: []int{8, 8},
 		Args: make([]unsafe.Pointer, 2), Buffers: []gpu.BufferArg{{Index: 0, Range: to}, {Index: 1, Range: from}}}
 	return d, func(v *[8]byte) {
-		binary.NativeEndian.PutUint32(v[:], binary.NativeEndian.Uint32(v[:])+stampOf(is))
+		binary.NativeEndian.PutUint32(v[:], binary.NativeEndian.Uint32(v[:])+testkit.Stamp(is))
 	}
 }
 
@@ -419,7 +420,7 @@ func (g *graph) excess(x *node, q *gpu.Queue) {
 		return
 	}
 	x.what = "failing host call"
-	x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errRandom }) }
+	x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errHostCall }) }
 }
 
 // checkPools looks what pools have at the end: nothing is used, and none has had more than it may.

@@ -297,7 +297,7 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	select {
 	case <-back:
 	case <-f.ctx.Done():
-		f.g.t.Errorf("%s\n%s", what, gpu.Dump(dev))
+		f.g.t.Errorf("%s\n%s", what, dump(dev))
 	}
 }
 

@@ -223,8 +223,8 @@ func TestEmptyPoolEnds(t *testing.T) {
 // TestEmptyPoolByMany has goroutines submit to several queues without end, faster than there are events: each gets its turn, in order.
 func TestEmptyPoolByMany(t *testing.T) {
 	for _, set := range capabilitySets() {
-		t.Run(set.name, func(t *testing.T) {
-			d := newSim(t, simdriver.Config{Caps: &set.caps})
+		t.Run(set.Name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Caps: &set.Caps})
 			dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 1})
 			var all sync.WaitGroup
 			for i := range 4 {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // memories is a scenario of pools of all kinds, and of recordings that are bound to their memory, hold it, or pass it on to other
@@ -117,7 +117,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	for i, s := range sems {
 		err = s.Wait(ctx, 1)
 		if ctx.Err() != nil {
-			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, gpu.Dump(dev))
+			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, dump(dev))
 		}
 		if sound && err != nil {
 			return fmt.Errorf("semaphore %d: %w", i, err)
@@ -128,39 +128,11 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	}
 	switch err := beyond.Wait(ctx, 1); {
 	case ctx.Err() != nil:
-		return fmt.Errorf("an alloca beyond a limit is neither reached nor failed\n%s", gpu.Dump(dev))
+		return fmt.Errorf("an alloca beyond a limit is neither reached nor failed\n%s", dump(dev))
 	case err == nil, sound && !errors.Is(err, driver.ErrOutOfMemory):
 		return fmt.Errorf("an alloca beyond a limit: %w", err)
 	}
 	return nil
-}
-
-// natively calls a function of the driver's own API on a thread to which the device is bound, as a program or a library does.
-func natively(v driver.Device, fn func() error) (err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and the thread ends with the goroutine
-		bound := v.Bind()
-		err = errors.Join(fn(), bound)
-	}()
-	<-done
-	return err
-}
-
-// drainNative waits until a native stream has nothing left to do. It runs on a bound thread.
-func drainNative(v driver.Device, h driver.Stream) error {
-	e, err := v.NewEvent()
-	if err != nil {
-		return err
-	}
-	err = v.Record(e, h)
-	for done := false; err == nil && !done; {
-		if done, err = v.Query(e); !done {
-			time.Sleep(10 * time.Microsecond)
-		}
-	}
-	return errors.Join(err, v.DestroyEvent(e))
 }
 
 // others is a scenario of what others give the device: a stream with work of theirs between that of a queue, events that they record and
@@ -173,7 +145,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	var h driver.Stream
 	var theirs driver.Event
 	defer func() { // after the device of the runtime
-		natively(v, func() error {
+		testkit.Natively(v, func() error {
 			v.Bind() // if it has failed
 			for h != 0 && ctx.Err() == nil && errors.Is(v.DestroyStream(h), driver.ErrBusy) {
 				time.Sleep(10 * time.Microsecond)
@@ -184,7 +156,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			return v.Close()
 		})
 	}()
-	if natively(v, func() (err error) {
+	if testkit.Natively(v, func() (err error) {
 		if h, err = v.NewStream(); err == nil {
 			theirs, err = v.NewEvent()
 		}
@@ -243,7 +215,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	step(func(o gpu.Order) error { return dev.Queue(0).RecordEvent(o, own) })
 	sems[0].Signal(1) // what came before was parked
 	if sems[n].WaitIssued(ctx, 1) == nil {
-		err := natively(v, func() error {
+		err := testkit.Natively(v, func() error {
 			err := v.StreamWait(h, own.Native())
 			if err == nil {
 				err = v.Copy(h, ptr(2), ptr(1), 8)
@@ -289,11 +261,11 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	q.Fill(order(closing, 1, at(n+1), 1), cell(7), value) // fails when the queue is closed
 	n++
 	if err := sems[last].WaitIssued(ctx, 1); ctx.Err() != nil {
-		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, gpu.Dump(dev))
+		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, dump(dev))
 	}
 	q.Close()
 	for range 3 { // what others have given their stream uses the event and the memory
-		if natively(v, func() error { return drainNative(v, h) }) == nil {
+		if testkit.Natively(v, func() error { return testkit.Drain(v, h) }) == nil {
 			break
 		}
 	}
@@ -306,7 +278,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	for i, s := range append(sems, end) {
 		err = s.Wait(ctx, 1)
 		if ctx.Err() != nil {
-			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, gpu.Dump(dev))
+			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, dump(dev))
 		}
 		if sound && (err == nil) != (i != last+1) {
 			return fmt.Errorf("semaphore %d: %w", i, err)
@@ -373,7 +345,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		errs := []error{streams[0].Wait(ctx), streams[1].Wait(ctx), s.Wait(ctx, 4*n)}
 		closeAll(held) // of what failed
 		if ctx.Err() != nil {
-			return fmt.Errorf("somebody waits for memory for ever\n%s", gpu.Dump(dev))
+			return fmt.Errorf("somebody waits for memory for ever\n%s", dump(dev))
 		}
 		if err := errors.Join(errs...); err != nil {
 			if sound {
@@ -464,7 +436,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		return nil
 	}
 	caps := v.Caps()
-	natively(v, func() error {
+	testkit.Natively(v, func() error {
 		v.Bind() // if it has failed
 		return v.Close()
 	})
@@ -636,7 +608,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	for i, s := range sems {
 		err := s.Wait(ctx, 1)
 		if ctx.Err() != nil {
-			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, gpu.Dump(devs...))
+			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, dump(devs...))
 		}
 		if sound && err != nil {
 			return fmt.Errorf("semaphore %d: %w", i, err)
