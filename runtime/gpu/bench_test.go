@@ -60,7 +60,8 @@ func BenchmarkChain(b *testing.B) {
 func BenchmarkTracedChain(b *testing.B) {
 	for _, taken := range []bool{false, true} {
 		b.Run(map[bool]string{false: "dropped", true: "taken"}[taken], func(b *testing.B) {
-			tracer := newTracer(b, gpu.TracerOptions{Records: 1 << 15})
+			tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 1 << 15})
+			must(b, err)
 			dev, err := gpu.Open(idleDriver{}, 0, gpu.Options{Tracer: tracer})
 			must(b, err)
 			defer dev.Close()

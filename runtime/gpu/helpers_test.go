@@ -30,6 +30,7 @@ var (
 	full             = testkit.Full
 	hipPoolCaps      = testkit.HIPPoolCaps
 	holds            = testkit.Holds
+	idle             = testkit.OpenIdle
 	in               = testkit.Within
 	inFlight         = testkit.InFlight
 	minute           = testkit.Minute
@@ -50,6 +51,5 @@ var (
 	soon             = testkit.Soon
 	sum              = testkit.Sum
 	unused           = testkit.Unused
-	waiters          = testkit.Waiters
 	whole            = testkit.WholePool
 )

@@ -77,7 +77,8 @@ func TestLaunchAttrs(t *testing.T) {
 				}
 				must(t, err)
 				must(t, host.Signal(1))
-				want := launched{1, c.Cluster, testkit.OneIf(c.Attrs.Cooperative), testkit.OneIf(c.Attrs.Dependent), int32(caps.ClampPriority(c.Attrs.Priority)), int32(c.Attrs.Carveout)}
+				want := launched{Times: 1, Cluster: c.Cluster, Cooperative: testkit.OneIf(c.Attrs.Cooperative), Dependent: testkit.OneIf(c.Attrs.Dependent),
+					Priority: int32(caps.ClampPriority(c.Attrs.Priority)), Carveout: int32(c.Attrs.Carveout)}
 				got := elementsOf(t, s, out)
 				if strings.HasPrefix(way, "a command buffer") && !strings.HasPrefix(way, fmt.Sprintf("a command buffer of mode %d", gpu.StreamMode)) && got[0].Priority == 0 {
 					want.Priority = 0 // it was part of a graph

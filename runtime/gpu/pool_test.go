@@ -353,12 +353,10 @@ func TestPoolLost(t *testing.T) {
 	})
 }
 
-// A busyDriver is one that calls pools and streams busy so many times before it destroys any.
+// A busyDriver calls pools busy so many times before it destroys any.
 type busyDriver struct {
 	*simdriver.Driver
-	pools, streams atomic.Int32
-	asked          func()              // before it is asked to destroy a stream
-	record         func(driver.Stream) // before it is asked to record an event
+	pools atomic.Int32
 }
 
 type busyDevice struct {
@@ -385,23 +383,6 @@ func (v *busyDevice) DestroyPool(p driver.Pool) error {
 		return driver.ErrBusy
 	}
 	return v.Pools.DestroyPool(p)
-}
-
-func (v *busyDevice) Record(e driver.Event, s driver.Stream) error {
-	if v.d.record != nil {
-		v.d.record(s)
-	}
-	return v.Device.Record(e, s)
-}
-
-func (v *busyDevice) DestroyStream(s driver.Stream) error {
-	if v.d.asked != nil {
-		v.d.asked()
-	}
-	if v.d.streams.Add(-1) >= 0 {
-		return driver.ErrBusy
-	}
-	return v.Device.DestroyStream(s)
 }
 
 // TestPoolCloseBusy closes a pool while the driver calls it busy: it is destroyed all the same, without anything else having to

@@ -3,8 +3,6 @@ package testkit
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -12,8 +10,7 @@ import (
 // OpenChannels opens a group with a channel over all of it, and closes it at the end of the test.
 func OpenChannels(t *testing.T, d driver.Driver, n int, o gpu.ChannelOptions) (*gpu.Group, []*gpu.Channel) {
 	t.Helper()
-	now := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, now) })
+	CheckLeaks(t)
 	var indices []int
 	for i := range n {
 		indices = append(indices, i)

@@ -1,6 +1,16 @@
 package testkit
 
-import "github.com/puregpu/puregpu/runtime/driver"
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+var (
+	_ driver.Graphs = (*idleGraphDevice)(nil)
+	_ driver.Pools  = (*idleGraphDevice)(nil)
+)
 
 // An IdleDriver has calls that cost nothing, so that benchmarks measure the runtime's own cost.
 type IdleDriver struct{}
@@ -39,3 +49,57 @@ func (d *IdleDevice) Free(driver.Mem) error                                     
 func (d *IdleDevice) Fill(driver.Stream, driver.Ptr, uint32, int, uint64) error { return nil }
 func (d *IdleDevice) Enter() (uintptr, error)                                   { return 0, nil }
 func (d *IdleDevice) Leave(uintptr) error                                       { return nil }
+
+// idleGraphDriver is an [IdleDriver] that has graphs and pools.
+type idleGraphDriver struct{ IdleDriver }
+
+func (idleGraphDriver) Open(int) (driver.Device, error) { return new(idleGraphDevice), nil }
+
+type idleGraphDevice struct{ IdleDevice }
+
+func (d *idleGraphDevice) Caps() driver.Caps {
+	return driver.Caps{RerecordEvents: true, Graphs: true, Pools: true, Native: true}
+}
+func (d *idleGraphDevice) NewGraph() (driver.Graph, error) { return 1, nil }
+
+func (d *idleGraphDevice) DestroyGraph(driver.Graph) error               { return nil }
+func (d *idleGraphDevice) Instantiate(driver.Graph) (driver.Exec, error) { return 1, nil }
+
+func (d *idleGraphDevice) DestroyExec(driver.Exec) error                { return nil }
+func (d *idleGraphDevice) LaunchGraph(driver.Stream, driver.Exec) error { return nil }
+
+func (d *idleGraphDevice) DefaultPool() (driver.Pool, error) { return 1, nil }
+func (d *idleGraphDevice) CurrentPool() (driver.Pool, error) { return 1, nil }
+
+func (d *idleGraphDevice) SetCurrentPool(driver.Pool) error             { return nil }
+func (d *idleGraphDevice) NewPool(driver.PoolDesc) (driver.Pool, error) { return 2, nil }
+
+func (d *idleGraphDevice) DestroyPool(driver.Pool) error                         { return nil }
+func (d *idleGraphDevice) PoolAttr(driver.Pool, driver.PoolAttr) (uint64, error) { return 0, nil }
+
+func (d *idleGraphDevice) SetPoolAttr(driver.Pool, driver.PoolAttr, uint64) error {
+	return nil
+}
+func (d *idleGraphDevice) TrimPool(driver.Pool, uint64) error { return nil }
+
+func (d *idleGraphDevice) AccessPool(driver.Pool, driver.Device, bool) error { return nil }
+func (d *idleGraphDevice) FreeAsync(driver.Stream, driver.Mem) error         { return nil }
+
+func (d *idleGraphDevice) SetNode(driver.Exec, driver.Node, *driver.NodeOp) error     { return nil }
+func (d *idleGraphDevice) SetNodes(driver.Exec, []driver.Node, []driver.NodeOp) error { return nil }
+
+func (d *idleGraphDevice) AddNode(driver.Graph, []driver.Node, *driver.NodeOp) (driver.Node, error) {
+	return driver.Node(d.Next()), nil
+}
+func (d *idleGraphDevice) AllocAsync(_ driver.Stream, _ driver.Pool, size uint64) (driver.Mem, error) {
+	return driver.Mem{Ptr: 1 << 30, Size: size}, nil
+}
+
+// OpenIdle opens a device of an [IdleDriver] that also has graphs and pools.
+func OpenIdle(b *testing.B) *gpu.Device {
+	b.Helper()
+	dev, err := gpu.Open(idleGraphDriver{}, 0, gpu.Options{})
+	Must(b, err)
+	b.Cleanup(func() { dev.Close() })
+	return dev
+}

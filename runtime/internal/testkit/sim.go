@@ -4,8 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"go.uber.org/goleak"
-
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
@@ -83,8 +81,7 @@ func OnEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 func EachCaps(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
 	for kind, caps := range BothCaps() {
 		t.Run(name+", "+kind, func(t *testing.T) {
-			now := goleak.IgnoreCurrent()
-			t.Cleanup(func() { goleak.VerifyNone(t, now) })
+			CheckLeaks(t)
 			f(t, caps)
 		})
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -19,6 +21,13 @@ func Must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// CheckLeaks reports goroutines that the test leaves behind.
+func CheckLeaks(t testing.TB) {
+	t.Helper()
+	now := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, now) })
 }
 
 // Within returns a context that ends with the test, and after the limit at the latest.
@@ -52,17 +61,27 @@ func InFlight(t testing.TB, dev *gpu.Device, n int) {
 	Eventually(t, "the work is in flight", func() bool { return dev.Stats().InFlight == n }, dev)
 }
 
+// NewSemaphore makes a semaphore.
+func NewSemaphore(t testing.TB, initial uint64) *gpu.Semaphore {
+	t.Helper()
+	s, err := gpu.NewSemaphore(initial)
+	Must(t, err)
+	return s
+}
+
 // Semaphores makes semaphores at 0.
 func Semaphores(t testing.TB, n int) (all []*gpu.Semaphore) {
 	t.Helper()
 	for range n {
-		s, err := gpu.NewSemaphore(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, s)
+		all = append(all, NewSemaphore(t, 0))
 	}
 	return all
+}
+
+// Signal signals a semaphore.
+func Signal(t testing.TB, s *gpu.Semaphore, value uint64) {
+	t.Helper()
+	Must(t, s.Signal(value))
 }
 
 // Points returns a list of one point.
