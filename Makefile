@@ -94,10 +94,11 @@ test-newest-go: ## vet, build and test with the newest Go that the module proxy 
 	$(GO) test -short -timeout $(TIMEOUT) ./...
 
 .PHONY: soak
-soak: ## submit a million random operations to simulated GPUs, under the race detector if there is gcc; SEED=n repeats a run
+soak: ## submit a million random operations to simulated GPUs, under the race detector if there is gcc, and fail calls of traced work; SEED=n repeats a run
 	@set -e; race=; export CGO_ENABLED=0; \
 	if command -v gcc >/dev/null; then race=-race CGO_ENABLED=1; fi; \
 	set -x; \
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout=1h -run='^TestFaults$$' ./runtime/internal/engine -gpu.soak; \
 	$(GO) test $$race -count=1 -timeout=2h -v -run='^TestRandom$$' ./runtime/internal/engine -gpu.soak $(if $(SEED),-gpu.seed=$(SEED))
 
 .PHONY: faults

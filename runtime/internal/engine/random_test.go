@@ -27,7 +27,7 @@ import (
 )
 
 var (
-	soak = flag.Bool("gpu.soak", false, "submit a million operations in the random test")
+	soak = flag.Bool("gpu.soak", false, "submit a million operations in the random test, and fail more calls of traced work")
 	seed = flag.Uint64("gpu.seed", 0, "seed of the random test; 0 takes one")
 )
 

@@ -296,7 +296,8 @@ func (g *graphTrace) check(of *graph, left bool) {
 func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(context.Context, driver.Driver, int, bool) error {
 	return func(ctx context.Context, d driver.Driver, devices int, sound bool) error {
 		g := &graphTrace{}
-		tr, err := trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: gpu.CommandTimes})
+		// The room is enough for a scenario. The default takes 15 MB, and longer to make than the scenario runs.
+		tr, err := trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: gpu.CommandTimes, Records: 1 << 12})
 		if err != nil {
 			return err
 		}
@@ -311,7 +312,11 @@ func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(con
 				err = errors.Join(err, errors.New(p.String()))
 			}
 		}
-		if stats := tr.Tracer().Stats(); uint64(rep.Submissions) > stats.Submissions || sound && uint64(rep.Submissions) != stats.Submissions {
+		stats := tr.Tracer().Stats()
+		if stats.Dropped > 0 {
+			err = errors.Join(err, fmt.Errorf("no room for all records: %+v", stats))
+		}
+		if uint64(rep.Submissions) > stats.Submissions || sound && uint64(rep.Submissions) != stats.Submissions {
 			err = errors.Join(err, fmt.Errorf("%d submissions in the trace: %+v", rep.Submissions, stats))
 		}
 		return err
