@@ -15,9 +15,13 @@ TAGS      := puregpu_syscalln nogpu
 # What of the tag puregpu_static is another than without it.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(compile|gpu|internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
+UNTAGGED  := puregpu/(runtime/(compile|gpu|internal/(blockpool|engine|points|sema|testkit|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
 SERIAL    := puregpu/(runtime/internal/(points|work)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
+
+# The core: its tests are run with and without the race detector, and none is left out.
+CORE      := ./runtime/gpu ./runtime/internal/engine ./runtime/internal/sema
+NOTCORE   := $(GO) list ./... | grep -vE 'runtime/(gpu|internal/(engine|sema))$$'
 
 # How long the tests of one package may take. Go's default of ten minutes is too short for the largest
 # ones on a busy machine. A test that hangs still ends.
@@ -66,13 +70,13 @@ test-tags: ## test under each build tag what is another under it
 .PHONY: test-plain test-race
 test-plain:
 	@failed=0; export CGO_ENABLED=0; set -x; \
-	$(GO) test -timeout $(TIMEOUT) -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(GO) list ./... | grep -v 'runtime/gpu$$') || failed=1; \
-	$(GO) test -timeout $(TIMEOUT) ./runtime/gpu || failed=1; \
+	$(GO) test -timeout $(TIMEOUT) -skip '^TestCopyOut$$/^(tests|other_systems)$$' $$($(NOTCORE)) || failed=1; \
+	$(GO) test -timeout $(TIMEOUT) $(CORE) || failed=1; \
 	exit $$failed
 test-race:
 	@failed=0; export CGO_ENABLED=1; set -x; \
-	$(GO) test -timeout $(TIMEOUT) -race ./runtime/gpu || failed=1; \
-	$(GO) test -timeout $(TIMEOUT) -race -short $$($(GO) list ./... | grep -vE 'runtime/gpu$$|$(SERIAL)') || failed=1; \
+	$(GO) test -timeout $(TIMEOUT) -race $(CORE) || failed=1; \
+	$(GO) test -timeout $(TIMEOUT) -race -short $$($(NOTCORE) | grep -vE '$(SERIAL)') || failed=1; \
 	exit $$failed
 
 # `go list` sorts versions as Go does, release candidates included. The module proxy has the toolchains.
@@ -90,11 +94,12 @@ test-newest-go: ## vet, build and test with the newest Go that the module proxy 
 	$(GO) test -short -timeout $(TIMEOUT) ./...
 
 .PHONY: soak
-soak: ## submit a million random operations to simulated GPUs, under the race detector if there is gcc; SEED=n repeats a run
+soak: ## submit a million random operations to simulated GPUs, under the race detector if there is gcc, and fail calls of traced work; SEED=n repeats a run
 	@set -e; race=; export CGO_ENABLED=0; \
 	if command -v gcc >/dev/null; then race=-race CGO_ENABLED=1; fi; \
 	set -x; \
-	$(GO) test $$race -count=1 -timeout=2h -v -run='^TestRandom$$' ./runtime/gpu -gpu.soak $(if $(SEED),-gpu.seed=$(SEED))
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout=1h -run='^TestFaults$$' ./runtime/internal/engine -gpu.soak; \
+	$(GO) test $$race -count=1 -timeout=2h -v -run='^TestRandom$$' ./runtime/internal/engine -gpu.soak $(if $(SEED),-gpu.seed=$(SEED))
 
 .PHONY: faults
 faults: ## put each mended fault back, and see that a test catches it (needs gcc); docs/faults.md lists them

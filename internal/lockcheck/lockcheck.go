@@ -4,7 +4,6 @@
 package lockcheck
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
@@ -78,8 +77,8 @@ type lock struct {
 }
 
 var (
-	mu   sync.Mutex // protects the following
-	held = map[string][]lock{}
+	mu   sync.Mutex             // protects the following
+	held = map[uintptr][]lock{} // by goroutine
 	seen = map[string]bool{}
 	out  *os.File
 )
@@ -134,7 +133,7 @@ func left(mutex any) {
 }
 
 // drop removes a mutex from the list of a goroutine, and reports whether it was in the list.
-func drop(id string, mutex any) bool {
+func drop(id uintptr, mutex any) bool {
 	all := held[id]
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].mutex == mutex {
@@ -147,14 +146,6 @@ func drop(id string, mutex any) bool {
 		}
 	}
 	return false
-}
-
-// goroutine returns the number of this goroutine, which only its stack tells.
-func goroutine() string {
-	var buf [64]byte
-	_, number, _ := bytes.Cut(buf[:runtime.Stack(buf[:], false)], []byte(" "))
-	number, _, _ = bytes.Cut(number, []byte(" "))
-	return string(number)
 }
 
 // callers returns the functions that led to the lock, the innermost first.

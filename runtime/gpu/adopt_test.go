@@ -14,56 +14,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
-
-// A foreign is what others have of a device, by calls of the driver's own API.
-type foreign struct {
-	driver.Device
-	stream driver.Stream
-}
-
-// newForeign makes a stream, which is destroyed after the test has closed the runtime's devices.
-func newForeign(t testing.TB, d *simdriver.Driver, device int) *foreign {
-	t.Helper()
-	v, err := d.Open(device)
-	must(t, err)
-	f := &foreign{Device: v}
-	must(t, natively(v, func() (err error) { f.stream, err = v.NewStream(); return err }))
-	return f
-}
-
-func (f *foreign) give(t testing.TB, fn func() error) {
-	t.Helper()
-	must(t, natively(f, fn))
-}
-
-// end gives it back. Of a lost device everything fails, and goes all the same.
-func (f *foreign) end(t testing.TB) {
-	t.Helper()
-	if err := natively(f, func() error { return errors.Join(f.DestroyStream(f.stream), f.Close()) }); err != nil && !errors.Is(err, driver.ErrLost) {
-		t.Error(err)
-	}
-}
-
-// adopt makes a queue of the stream, or skips the test.
-func (f *foreign) adopt(t testing.TB, dev *gpu.Device) *gpu.Queue {
-	t.Helper()
-	q, err := dev.AdoptQueue(f.stream)
-	if errors.Is(err, driver.ErrUnsupported) {
-		must(t, dev.Close())
-		f.end(t)
-		t.Skip(err)
-	}
-	must(t, err)
-	return q
-}
 
 // TestAdoptedLost loses a device with work on a stream of others', and others' device goes on.
 func TestAdoptedLost(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 		f := newForeign(t, d, 0)
-		q, b, c, s := f.adopt(t, dev), allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)
+		q, b, c, s := f.Adopt(t, dev), allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)
 		must(t, d.StallDevice(0))
 		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
 		must(t, q.Fill(order(s[1], 1, s[0], 2), b.All(), []byte{1}))
@@ -78,14 +37,14 @@ func TestAdoptedLost(t *testing.T) {
 			t.Errorf("after the loss: %v", err)
 		}
 		must(t, q.Close())
-		if _, err := dev.AdoptQueue(f.stream); !errors.Is(err, driver.ErrLost) {
+		if _, err := dev.AdoptQueue(f.Stream); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("AdoptQueue after the loss: %v", err)
 		}
 		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, c.All(), []byte{1}))
 		must(t, s[2].Wait(minute(t), 1))
 		must(t, other.Close())
 		dev.Close()
-		f.end(t)
+		f.End(t)
 	})
 }
 
@@ -94,7 +53,7 @@ func TestAdoptedStuck(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		first, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 		f := newForeign(t, d, 1)
-		q, b, c, s := f.adopt(t, dev), allocate(t, first, 64), allocate(t, dev, 64), semaphores(t, 1)[0]
+		q, b, c, s := f.Adopt(t, dev), allocate(t, first, 64), allocate(t, dev, 64), semaphores(t, 1)[0]
 		must(t, d.StallDevice(0))
 		must(t, first.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
 		must(t, q.Fill(order(s, 1, s, 2), c.All(), []byte{1}))
@@ -108,7 +67,7 @@ func TestAdoptedStuck(t *testing.T) {
 		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) { // the stream may be at work still, for all anybody knows
 			t.Errorf("Close = %v", err)
 		}
-		f.end(t)
+		f.End(t)
 	})
 }
 
@@ -118,8 +77,8 @@ func TestAdoptedHeld(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		f := newForeign(t, d, 0)
-		q, b, s := f.adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
-		must(t, d.StallStream(f.stream))
+		q, b, s := f.Adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
+		must(t, d.StallStream(f.Stream))
 		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
 		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 2)}, b.All(), []byte{1}))
 		must(t, s[0].WaitIssued(minute(t), 2))
@@ -141,9 +100,9 @@ func TestAdoptedHeld(t *testing.T) {
 		if err := s[0].Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Wait = %v", err)
 		}
-		must(t, d.ResumeStream(f.stream))
+		must(t, d.ResumeStream(f.Stream))
 		eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 })
-		f.end(t)
+		f.End(t)
 	})
 }
 
@@ -153,10 +112,10 @@ func TestAdoptedClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 1, Events: 2})
 		f := newForeign(t, d, 0)
-		q, b := f.adopt(t, dev), allocate(t, dev, 64)
+		q, b := f.Adopt(t, dev), allocate(t, dev, 64)
 		const n = 20
 		s, gate := semaphores(t, n), semaphores(t, 1)[0]
-		must(t, d.StallStream(f.stream))
+		must(t, d.StallStream(f.Stream))
 		for i := range s {
 			o := gpu.Order{Signal: pts(s[i], 1)}
 			if i >= n/2 {
@@ -167,7 +126,7 @@ func TestAdoptedClosed(t *testing.T) {
 		must(t, q.Close())
 		must(t, gate.Signal(1))
 		fills := calls(d, 0, simdriver.OpFill)
-		must(t, d.ResumeStream(f.stream))
+		must(t, d.ResumeStream(f.Stream))
 		reached := 0
 		for i := range s {
 			switch err := s[i].Wait(minute(t), 1); {
@@ -189,7 +148,7 @@ func TestAdoptedClosed(t *testing.T) {
 			t.Errorf("of %d events %d are free", e.Held, e.Free)
 		}
 		must(t, dev.Close())
-		f.end(t)
+		f.End(t)
 	})
 }
 
@@ -198,32 +157,32 @@ func TestAdoptedSignals(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		f := newForeign(t, d, 0)
-		q, b := f.adopt(t, dev), allocate(t, dev, 64)
+		q, b := f.Adopt(t, dev), allocate(t, dev, 64)
 		held := newForeign(t, d, 0)
 		var gate driver.Event
 		for range 5 {
 			s := semaphores(t, 1)[0]
-			must(t, d.StallStream(held.stream))
-			f.give(t, func() (err error) {
+			must(t, d.StallStream(held.Stream))
+			f.Give(t, func() (err error) {
 				if gate, err = f.NewEvent(); err == nil {
-					err = errors.Join(f.Fill(held.stream, b.Ptr(), 1, 1, 1), f.Record(gate, held.stream))
+					err = errors.Join(f.Fill(held.Stream, b.Ptr(), 1, 1, 1), f.Record(gate, held.Stream))
 				}
 				return err
 			})
 			must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, b.Range(8, 8), []byte{1}))
 			must(t, q.Copy(gpu.Order{Signal: pts(s, 2)}, b.Range(16, 8), b.Range(8, 8)))
 			must(t, s.WaitIssued(minute(t), 2))
-			f.give(t, func() error { return f.StreamWait(f.stream, gate) })
+			f.Give(t, func() error { return f.StreamWait(f.Stream, gate) })
 			must(t, dev.Queue(1).Copy(order(s, 2, s, 3), b.Range(24, 8), b.Range(16, 8)))
 			must(t, s.Wait(minute(t), 3))
-			must(t, d.ResumeStream(held.stream))
+			must(t, d.ResumeStream(held.Stream))
 			must(t, q.Fill(gpu.Order{Signal: pts(s, 4)}, b.Range(8, 8), []byte{2}))
 			must(t, s.Wait(minute(t), 4))
-			f.give(t, func() error { return f.DestroyEvent(gate) })
+			f.Give(t, func() error { return f.DestroyEvent(gate) })
 		}
 		must(t, dev.Close())
-		held.end(t)
-		f.end(t)
+		held.End(t)
+		f.End(t)
 	})
 }
 
@@ -234,11 +193,11 @@ func TestAdoptFaults(t *testing.T) {
 		f := newForeign(t, d, 0)
 		if caps.Adopt {
 			hit := d.Inject(simdriver.Fault{Op: simdriver.OpAdoptStream, N: 1})
-			if _, err := dev.AdoptQueue(f.stream); !errors.Is(err, simdriver.ErrInjected) || !strings.Contains(err.Error(), "gpu: adopt a stream on Simulated GPU 0: ") || hit.Hits() != 1 {
+			if _, err := dev.AdoptQueue(f.Stream); !errors.Is(err, simdriver.ErrInjected) || !strings.Contains(err.Error(), "gpu: adopt a stream on Simulated GPU 0: ") || hit.Hits() != 1 {
 				t.Errorf("AdoptQueue = %v", err)
 			}
 		}
-		q, b, s := f.adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
+		q, b, s := f.Adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
 		d.Inject(simdriver.Fault{Op: simdriver.OpCapturing, N: 1})
 		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
 		var failed *gpu.SubmitError
@@ -255,7 +214,7 @@ func TestAdoptFaults(t *testing.T) {
 		}
 		must(t, e.Close())
 		must(t, dev.Close())
-		f.end(t)
+		f.End(t)
 	})
 }
 
@@ -267,20 +226,20 @@ func TestEventClosedWhileWaitedFor(t *testing.T) {
 		e, err := dev.NewEvent()
 		must(t, err)
 		b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
-		must(t, d.StallStream(f.stream))
+		must(t, d.StallStream(f.Stream))
 		must(t, d.StallDevice(0))
 		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
 		must(t, dev.Queue(0).RecordEvent(order(s, 1, s, 2), e))
 		must(t, s.WaitIssued(minute(t), 2))
-		f.give(t, func() error { return f.StreamWait(f.stream, e.Native()) })
+		f.Give(t, func() error { return f.StreamWait(f.Stream, e.Native()) })
 		must(t, d.ResumeDevice(0))
 		must(t, s.Wait(minute(t), 2))
 		must(t, e.Close())
 		synctest.Wait()
-		must(t, d.ResumeStream(f.stream))
-		f.give(t, func() error { return drainNative(f, f.stream) })
+		must(t, d.ResumeStream(f.Stream))
+		f.Give(t, func() error { return testkit.Drain(f, f.Stream) })
 		must(t, dev.Close())
-		f.end(t)
+		f.End(t)
 	})
 }
 
@@ -355,7 +314,7 @@ func TestAdoptedAllocatesNothing(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{Queues: 1})
 	f := newForeign(t, d, 0)
-	q, b, s := f.adopt(t, dev), allocate(t, dev, 64), semaphores(t, 1)[0]
+	q, b, s := f.Adopt(t, dev), allocate(t, dev, 64), semaphores(t, 1)[0]
 	word, err := dev.Alloc(gpu.HostMem, 8)
 	must(t, err)
 	at := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(word.Bytes())))
@@ -392,5 +351,5 @@ func TestAdoptedAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a turn", n)
 	}
 	must(t, dev.Close())
-	f.end(t)
+	f.End(t)
 }

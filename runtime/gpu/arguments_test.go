@@ -338,7 +338,7 @@ func TestMistakes(t *testing.T) {
 		for name, c := range wrongCalls {
 			try(name, func() error { return c.call(m) }, c.want)
 		}
-		for _, c := range content(t, m.q, m.b) {
+		for _, c := range bytesOf(t, m.q, m.b) {
 			if c != 0 {
 				t.Fatal("something has been written")
 			}
@@ -418,7 +418,7 @@ func TestAllOfBinding(t *testing.T) {
 			src := allocate(t, dev, 256)
 			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, src.Range(64, 64), []byte{9}))
 			must(t, dev.Queue(0).Execute(order(s, 1, s, 2), c, src.Range(64, 64)))
-			if got := content(t, dev.Queue(0), out, gpu.Point{Semaphore: s, Value: 2}); got[0] != 9 || got[63] != 9 {
+			if got := bytesOf(t, dev.Queue(0), out, gpu.Point{Semaphore: s, Value: 2}); got[0] != 9 || got[63] != 9 {
 				t.Errorf("got %v", got)
 			}
 			dev.Close()

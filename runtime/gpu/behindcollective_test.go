@@ -146,17 +146,6 @@ func TestBehindFailedCollective(t *testing.T) {
 	}
 }
 
-// holds checks that a buffer has a byte everywhere.
-func holds(t *testing.T, what string, dev *gpu.Device, b *gpu.Buffer, want byte) {
-	t.Helper()
-	for i, got := range bytesOf(t, dev.Queue(0), b) {
-		if got != want {
-			t.Errorf("%s: byte %d is %d, want %d", what, i, got, want)
-			return
-		}
-	}
-}
-
 // TestPoolsAndNativeBehindFailedCollective has memory of a pool given back and allocated, and a native function called, behind an
 // all-reduce that fails later. All three were issued, so they happen.
 func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {

@@ -4,46 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
-
-// idleDriver is a driver whose calls cost nothing: what remains is the runtime's own cost.
-type idleDriver struct{}
-
-func (idleDriver) Name() string                    { return "idle" }
-func (idleDriver) Devices() ([]driver.Info, error) { return []driver.Info{{Name: "idle"}}, nil }
-func (idleDriver) Open(int) (driver.Device, error) { return new(idleDevice), nil }
-
-type idleDevice struct {
-	driver.Device
-	handles uintptr
-}
-
-func (d *idleDevice) next() uintptr { d.handles++; return d.handles }
-
-func (d *idleDevice) Info() driver.Info { return driver.Info{Name: "idle"} }
-func (d *idleDevice) Caps() driver.Caps {
-	return driver.Caps{RerecordEvents: true}
-}
-func (d *idleDevice) Bind() error                                  { return nil }
-func (d *idleDevice) Close() error                                 { return nil }
-func (d *idleDevice) Unbind() error                                { return nil }
-func (d *idleDevice) NewStream() (driver.Stream, error)            { return driver.Stream(d.next()), nil }
-func (d *idleDevice) DestroyStream(driver.Stream) error            { return nil }
-func (d *idleDevice) NewEvent() (driver.Event, error)              { return driver.Event(d.next()), nil }
-func (d *idleDevice) DestroyEvent(driver.Event) error              { return nil }
-func (d *idleDevice) Record(driver.Event, driver.Stream) error     { return nil }
-func (d *idleDevice) Query(driver.Event) (bool, error)             { return true, nil }
-func (d *idleDevice) StreamWait(driver.Stream, driver.Event) error { return nil }
-func (d *idleDevice) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
-	return driver.Mem{Kind: kind, Ptr: 1 << 20, Size: size}, nil
-}
-func (d *idleDevice) Free(driver.Mem) error                                     { return nil }
-func (d *idleDevice) Fill(driver.Stream, driver.Ptr, uint32, int, uint64) error { return nil }
-
-func (d *idleDevice) Enter() (uintptr, error) { return 0, nil }
-func (d *idleDevice) Leave(uintptr) error     { return nil }
 
 // BenchmarkNative submits functions that do nothing, with three ranges, of which each waits for the one before.
 func BenchmarkNative(b *testing.B) {
@@ -98,7 +60,8 @@ func BenchmarkChain(b *testing.B) {
 func BenchmarkTracedChain(b *testing.B) {
 	for _, taken := range []bool{false, true} {
 		b.Run(map[bool]string{false: "dropped", true: "taken"}[taken], func(b *testing.B) {
-			tracer := newTracer(b, gpu.TracerOptions{Records: 1 << 15})
+			tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 1 << 15})
+			must(b, err)
 			dev, err := gpu.Open(idleDriver{}, 0, gpu.Options{Tracer: tracer})
 			must(b, err)
 			defer dev.Close()

@@ -227,7 +227,7 @@ func TestNativeBlocks(t *testing.T) {
 				must(t, err)
 				out, err := c.Binding()
 				must(t, err)
-				f := recorded(t)(c.Native(filler(5, 64), []gpu.Range{b.All()}))
+				f := recorded(t)(c.Native(func(n gpu.Native) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 5, 1, 64) }, []gpu.Range{b.All()}))
 				recorded(t)(c.Copy(out.Range(0, 64), b.All(), f))
 				must(t, c.End())
 				s, begin := semaphores(t, 3), semaphores(t, 1)[0]

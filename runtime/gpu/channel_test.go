@@ -35,30 +35,6 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// openChannels opens a group with a channel over all of it.
-func openChannels(t *testing.T, d driver.Driver, n int, o gpu.ChannelOptions) (*gpu.Group, []*gpu.Channel) {
-	t.Helper()
-	now := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, now) })
-	var indices []int
-	for i := range n {
-		indices = append(indices, i)
-	}
-	g, chans := newGroupChannels(t, d, gpu.Options{}, o, indices...)
-	t.Cleanup(func() { must(t, g.Close()) })
-	return g, chans
-}
-
-// newGroupChannels opens a group and makes its channels. The caller closes the group.
-func newGroupChannels(t *testing.T, d driver.Driver, o gpu.Options, of gpu.ChannelOptions, indices ...int) (*gpu.Group, []*gpu.Channel) {
-	t.Helper()
-	g, err := gpu.OpenGroup(d, o, indices...)
-	must(t, err)
-	chans, err := g.NewChannels(minute(t), of)
-	must(t, err)
-	return g, chans
-}
-
 // reduceAll submits an all-reduce on each rank and returns what it signals.
 func reduceAll(t *testing.T, chans []*gpu.Channel, bufs []*gpu.Buffer) (done []*gpu.Semaphore) {
 	t.Helper()
@@ -323,7 +299,7 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 	wg.Wait()
 	for i, s := range signals {
 		if err := s.Wait(ctx, 3); ctx.Err() != nil {
-			return fmt.Errorf("signal %d never ends: %w\n%s", i, err, gpu.Dump(g.Devices()...))
+			return fmt.Errorf("signal %d never ends: %w\n%s", i, err, dump(g.Devices()...))
 		}
 	}
 	if sound {
@@ -429,7 +405,7 @@ func TestRandomChannels(t *testing.T) {
 			for k, s := range done[i] {
 				err := s.Wait(ctx, 1)
 				if ctx.Err() != nil {
-					t.Fatalf("seed %d, how %d, rank %d of %d, group %d: does not end: %v\n%s", seed, how, i, n, k, err, gpu.Dump(g.Devices()...))
+					t.Fatalf("seed %d, how %d, rank %d of %d, group %d: does not end: %v\n%s", seed, how, i, n, k, err, dump(g.Devices()...))
 				}
 				if how == 3 && err != nil {
 					t.Errorf("seed %d, rank %d of %d, group %d: %v", seed, i, n, k, err)

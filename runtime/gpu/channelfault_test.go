@@ -17,11 +17,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// sum is an all-reduce of a buffer in place.
-func sum(b *gpu.Buffer) gpu.Collective {
-	return gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())
-}
-
 // channelFailed checks that a semaphore fails with a channel's failure of a kind.
 func channelFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	t.Helper()

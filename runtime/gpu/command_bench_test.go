@@ -3,61 +3,8 @@ package gpu_test
 import (
 	"testing"
 
-	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
-
-// graphDriver is an idle driver that has graphs and pools.
-type graphDriver struct{ idleDriver }
-
-func (graphDriver) Open(int) (driver.Device, error) { return new(graphDevice), nil }
-
-type graphDevice struct{ idleDevice }
-
-var (
-	_ driver.Graphs = (*graphDevice)(nil)
-	_ driver.Pools  = (*graphDevice)(nil)
-)
-
-func (d *graphDevice) Caps() driver.Caps {
-	return driver.Caps{RerecordEvents: true, Graphs: true, Pools: true, Native: true}
-}
-
-func (d *graphDevice) NewGraph() (driver.Graph, error)                       { return 1, nil }
-func (d *graphDevice) DestroyGraph(driver.Graph) error                       { return nil }
-func (d *graphDevice) Instantiate(driver.Graph) (driver.Exec, error)         { return 1, nil }
-func (d *graphDevice) DestroyExec(driver.Exec) error                         { return nil }
-func (d *graphDevice) LaunchGraph(driver.Stream, driver.Exec) error          { return nil }
-func (d *graphDevice) DefaultPool() (driver.Pool, error)                     { return 1, nil }
-func (d *graphDevice) CurrentPool() (driver.Pool, error)                     { return 1, nil }
-func (d *graphDevice) SetCurrentPool(driver.Pool) error                      { return nil }
-func (d *graphDevice) NewPool(driver.PoolDesc) (driver.Pool, error)          { return 2, nil }
-func (d *graphDevice) DestroyPool(driver.Pool) error                         { return nil }
-func (d *graphDevice) PoolAttr(driver.Pool, driver.PoolAttr) (uint64, error) { return 0, nil }
-func (d *graphDevice) SetPoolAttr(driver.Pool, driver.PoolAttr, uint64) error {
-	return nil
-}
-func (d *graphDevice) TrimPool(driver.Pool, uint64) error                         { return nil }
-func (d *graphDevice) AccessPool(driver.Pool, driver.Device, bool) error          { return nil }
-func (d *graphDevice) FreeAsync(driver.Stream, driver.Mem) error                  { return nil }
-func (d *graphDevice) SetNode(driver.Exec, driver.Node, *driver.NodeOp) error     { return nil }
-func (d *graphDevice) SetNodes(driver.Exec, []driver.Node, []driver.NodeOp) error { return nil }
-func (d *graphDevice) AddNode(driver.Graph, []driver.Node, *driver.NodeOp) (driver.Node, error) {
-	return driver.Node(d.next()), nil
-}
-
-func (d *graphDevice) AllocAsync(_ driver.Stream, _ driver.Pool, size uint64) (driver.Mem, error) {
-	return driver.Mem{Ptr: 1 << 30, Size: size}, nil
-}
-
-// idle opens an idle device.
-func idle(b *testing.B) *gpu.Device {
-	b.Helper()
-	dev, err := gpu.Open(graphDriver{}, 0, gpu.Options{})
-	must(b, err)
-	b.Cleanup(func() { dev.Close() })
-	return dev
-}
 
 // BenchmarkRecord records commands, 4,096 in a recording.
 func BenchmarkRecord(b *testing.B) {

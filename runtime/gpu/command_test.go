@@ -15,31 +15,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// commandBuffer makes a command buffer.
-func commandBuffer(t testing.TB, d *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
-	t.Helper()
-	c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
-	must(t, err)
-	return c
-}
-
-func recorded(t testing.TB) func(gpu.Command, error) gpu.Command {
-	return func(c gpu.Command, err error) gpu.Command {
-		t.Helper()
-		must(t, err)
-		return c
-	}
-}
-
-// content downloads a buffer after a point.
-func content(t testing.TB, q *gpu.Queue, b *gpu.Buffer, after ...gpu.Point) []byte {
-	t.Helper()
-	s, got := semaphores(t, 1)[0], make([]byte, b.Size())
-	must(t, q.Download(gpu.Order{Wait: after, Signal: pts(s, 1)}, got, b.All()))
-	must(t, s.Wait(minute(t), 1))
-	return got
-}
-
 // TestGraphConcurrency has kernels that end only when others have begun.
 func TestGraphConcurrency(t *testing.T) {
 	t.Run("B103 what nothing orders runs at once, and what something orders does not", func(t *testing.T) {
@@ -136,7 +111,7 @@ func TestGraphFaults(t *testing.T) {
 			}
 			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[1], 1)}, c, b.All()))
 			must(t, s[1].Wait(minute(t), 1))
-			if got := content(t, dev.Queue(0), b); got[7] != 8 || got[n-1] != 8 {
+			if got := bytesOf(t, dev.Queue(0), b); got[7] != 8 || got[n-1] != 8 {
 				t.Errorf("%s: %x", op, got[:8])
 			}
 			must(t, dev.Close())
@@ -174,7 +149,7 @@ func TestGraphFaults(t *testing.T) {
 			run(i + 1)
 		}
 		d.ResumeDevice(0)
-		got := content(t, dev.Queue(0), to, gpu.Point{Semaphore: s, Value: 13})
+		got := bytesOf(t, dev.Queue(0), to, gpu.Point{Semaphore: s, Value: 13})
 		for i := range 13 * 8 {
 			if got[i] != byte(i%8+1) {
 				t.Fatalf("%x", got)
@@ -677,10 +652,10 @@ func TestTimedBlocks(t *testing.T) {
 					must(t, dev.Queue(0).Execute(order(s[0], 1, s[1], 1), c, own(t, dev)))
 					must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[2], 1)}, c, own(t, dev)))
 					must(t, dev.Queue(0).Execute(order(s[0], 2, s[3], 1), c, own(t, dev)))
-					s[0].Fail(errRandom)
+					s[0].Fail(errHostCall)
 					must(t, s[2].Wait(soon(t), 1))
 					for _, i := range []int{1, 3} {
-						if err := s[i].Wait(soon(t), 1); !errors.Is(err, errRandom) {
+						if err := s[i].Wait(soon(t), 1); !errors.Is(err, errHostCall) {
 							t.Errorf("%d: %v", i, err)
 						}
 					}

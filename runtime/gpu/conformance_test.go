@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"io"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,4 +117,16 @@ func TestKilled(t *testing.T) {
 		slow := newSim(t, simdriver.Config{Machine: machine, Memory: 2 << 30, Latency: map[simdriver.Op]time.Duration{simdriver.OpFill: time.Second}})
 		gputest.CheckKilled(t, newSim(t, simdriver.Config{Machine: machine}), startFar(t, slow))
 	})
+}
+
+// closeBound closes a device on a thread to which it is bound.
+func closeBound(v driver.Device) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		v.Bind()
+		v.Close()
+	}()
+	<-done
 }

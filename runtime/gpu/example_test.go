@@ -261,3 +261,12 @@ func ExampleSemaphore_OnReached() {
 	// reached: <nil>
 	// true
 }
+
+// A memoryFile is a file in memory, of a fixed size.
+type memoryFile struct{ data []byte }
+
+func (f *memoryFile) ReadAt(p []byte, at int64) (int, error) {
+	return bytes.NewReader(f.data).ReadAt(p, at)
+}
+
+func (f *memoryFile) WriteAt(p []byte, at int64) (int, error) { return copy(f.data[at:], p), nil }

@@ -123,12 +123,12 @@ func TestFactsFail(t *testing.T) {
 			simdriver.OpOccupancy: func() error { _, _, err := k.BlockSize(0, 0); return err },
 		}
 		for op, ask := range asks {
-			d.Inject(simdriver.Fault{Op: op, N: 1, Err: errRandom})
-			if err := ask(); caps.MemInfo && (!errors.Is(err, errRandom) || !strings.HasPrefix(err.Error(), "gpu: "+string(op))) {
+			d.Inject(simdriver.Fault{Op: op, N: 1, Err: errHostCall})
+			if err := ask(); caps.MemInfo && (!errors.Is(err, errHostCall) || !strings.HasPrefix(err.Error(), "gpu: "+string(op))) {
 				t.Errorf("%s: %v", op, err)
 			}
 		}
-		must(t, d.LoseDevice(0, errRandom))
+		must(t, d.LoseDevice(0, errHostCall))
 		for op, ask := range asks {
 			if err := ask(); caps.MemInfo && !errors.Is(err, driver.ErrLost) { // which the first finds out
 				t.Errorf("%s of a device that is lost: %v", op, err)

@@ -380,7 +380,7 @@ func (f *fuzz) other() {
 // run does what the tape says, and looks that all of it ends.
 func (f *fuzz) run() {
 	t := f.t
-	caps := capabilitySets()[f.n(len(capabilitySets()))].caps
+	caps := capabilitySets()[f.n(len(capabilitySets()))].Caps
 	const memory = 16 << 20 // so that there is little to make when one asks for all
 	sims := []*simdriver.Driver{newSim(t, simdriver.Config{Devices: 2, Caps: &caps, Memory: memory, HostMemory: memory}),
 		newSim(t, simdriver.Config{Memory: memory, HostMemory: memory})}
@@ -443,7 +443,7 @@ func (f *fuzz) run() {
 	gpu.FailAll(errFuzz, f.semaphores...)
 	for i, s := range f.done {
 		if err := s.Wait(soon(t), 1); errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errFuzz) {
-			t.Errorf("%s: neither reached nor failed: %v\n%s", f.what[i], err, gpu.Dump(f.devs...))
+			t.Errorf("%s: neither reached nor failed: %v\n%s", f.what[i], err, dump(f.devs...))
 		}
 	}
 	for _, d := range f.devs {

@@ -20,16 +20,16 @@ import (
 // onProcesses runs a test on a device of each of two drivers of one machine, which stand for processes, with each capability set.
 func onProcesses(t *testing.T, test func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps)) {
 	for _, set := range capabilitySets() {
-		t.Run(set.name, func(t *testing.T) {
+		t.Run(set.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				machine := new(simdriver.Machine)
 				var ds [2]*simdriver.Driver
 				var devs [2]*gpu.Device
 				for i := range ds {
-					ds[i] = newSim(t, simdriver.Config{Machine: machine, Caps: &set.caps})
+					ds[i] = newSim(t, simdriver.Config{Machine: machine, Caps: &set.Caps})
 					devs[i] = openDevice(t, ds[i], 0, gpu.Options{Queues: 2})
 				}
-				test(t, ds, devs, set.caps)
+				test(t, ds, devs, set.Caps)
 			})
 		})
 	}

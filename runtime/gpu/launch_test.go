@@ -13,27 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
-
-// has reports whether a device has what a launch relies on.
-func has(caps driver.Caps, a gpu.LaunchAttrs) bool {
-	return (!a.Cooperative || caps.Cooperative) && (!a.Dependent || caps.DependentLaunch) && (a.Cluster == [3]uint32{} || caps.Clusters)
-}
-
-// launches are attributes, with the clusters that become of them.
-var launches = []struct {
-	attrs   gpu.LaunchAttrs
-	cluster [3]uint32
-}{
-	{attrs: gpu.LaunchAttrs{Cooperative: true}},
-	{attrs: gpu.LaunchAttrs{Dependent: true}},
-	{attrs: gpu.LaunchAttrs{Cluster: [3]uint32{2, 2, 1}}, cluster: [3]uint32{2, 2, 1}},
-	{attrs: gpu.LaunchAttrs{Cluster: [3]uint32{4}}, cluster: [3]uint32{4, 1, 1}},
-	{attrs: gpu.LaunchAttrs{Priority: -2, Carveout: 100}},
-	{attrs: gpu.LaunchAttrs{Priority: -100, Carveout: -1}},
-	{attrs: gpu.LaunchAttrs{Priority: 100}},
-	{attrs: gpu.LaunchAttrs{Cluster: [3]uint32{0, 0, 2}, Cooperative: true, Dependent: true, Priority: -1, Carveout: 50}, cluster: [3]uint32{1, 1, 2}},
-}
 
 // TestLaunchAttrs has a kernel note the attributes of its launches, by each way in, at once and parked.
 func TestLaunchAttrs(t *testing.T) {
@@ -45,12 +26,12 @@ func TestLaunchAttrs(t *testing.T) {
 		must(t, err)
 		out, err := gpu.AllocSlice[launched](dev, gpu.DeviceMem, 1)
 		must(t, err)
-		for _, c := range launches {
-			if c.cluster == [3]uint32{} {
-				c.cluster = [3]uint32{1, 1, 1}
+		for _, c := range testkit.Launches {
+			if c.Cluster == [3]uint32{} {
+				c.Cluster = [3]uint32{1, 1, 1}
 			}
-			g := gpu.Grid{Blocks: [3]uint32{4, 2, 2}, Threads: [3]uint32{32}, Attrs: c.attrs}
-			dispatch := gpu.Dispatch{Kernel: k, Grid: g.Blocks, Block: g.Threads, Attrs: c.attrs, Args: []unsafe.Pointer{nil}, Sizes: []int{8},
+			g := gpu.Grid{Blocks: [3]uint32{4, 2, 2}, Threads: [3]uint32{32}, Attrs: c.Attrs}
+			dispatch := gpu.Dispatch{Kernel: k, Grid: g.Blocks, Block: g.Threads, Attrs: c.Attrs, Args: []unsafe.Pointer{nil}, Sizes: []int{8},
 				Buffers: []gpu.BufferArg{{Index: 0, Range: out.Range()}}}
 			ways := map[string]func(s *gpu.Stream) error{
 				"a queue": func(s *gpu.Stream) error {
@@ -84,25 +65,26 @@ func TestLaunchAttrs(t *testing.T) {
 				must(t, out.Fill(s, launched{}))
 				must(t, s.After(host.At(1)))
 				err := launch(s)
-				if !has(caps, c.attrs) {
+				if !testkit.CanLaunch(caps, c.Attrs) {
 					if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Simulated GPU 0 has no ") {
-						t.Errorf("%s, %+v: %v", way, c.attrs, err)
+						t.Errorf("%s, %+v: %v", way, c.Attrs, err)
 					}
 					synctest.Wait() // fills before may have waited for events
 					if n := dev.Stats().Parked; n != 0 {
-						t.Errorf("%s, %+v: %d parked", way, c.attrs, n)
+						t.Errorf("%s, %+v: %d parked", way, c.Attrs, n)
 					}
 					continue
 				}
 				must(t, err)
 				must(t, host.Signal(1))
-				want := launched{1, c.cluster, oneIf(c.attrs.Cooperative), oneIf(c.attrs.Dependent), int32(caps.ClampPriority(c.attrs.Priority)), int32(c.attrs.Carveout)}
+				want := launched{Times: 1, Cluster: c.Cluster, Cooperative: testkit.OneIf(c.Attrs.Cooperative), Dependent: testkit.OneIf(c.Attrs.Dependent),
+					Priority: int32(caps.ClampPriority(c.Attrs.Priority)), Carveout: int32(c.Attrs.Carveout)}
 				got := elementsOf(t, s, out)
 				if strings.HasPrefix(way, "a command buffer") && !strings.HasPrefix(way, fmt.Sprintf("a command buffer of mode %d", gpu.StreamMode)) && got[0].Priority == 0 {
 					want.Priority = 0 // it was part of a graph
 				}
 				if got[0] != want {
-					t.Errorf("%s, %+v: the kernel sees %+v, want %+v", way, c.attrs, got[0], want)
+					t.Errorf("%s, %+v: the kernel sees %+v, want %+v", way, c.Attrs, got[0], want)
 				}
 			}
 		}
@@ -328,10 +310,10 @@ func TestLaunchEvents(t *testing.T) {
 // TestQueuePriorities has queues with priorities, and sees those of the streams that work is in.
 func TestQueuePriorities(t *testing.T) {
 	for _, set := range capabilitySets() {
-		t.Run(set.name, func(t *testing.T) {
+		t.Run(set.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				seen := make(chan int, 1)
-				d := newSim(t, simdriver.Config{Caps: &set.caps, OnExecute: func(x simdriver.Executed) {
+				d := newSim(t, simdriver.Config{Caps: &set.Caps, OnExecute: func(x simdriver.Executed) {
 					if x.Op == simdriver.OpFill {
 						seen <- x.Priority
 					}

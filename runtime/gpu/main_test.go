@@ -1,7 +1,9 @@
 package gpu
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -13,4 +15,21 @@ func checkLeaks(t testing.TB) {
 	t.Helper()
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
+}
+
+// newSemaphore makes a semaphore, or ends the test.
+func newSemaphore(t testing.TB, initial uint64) *Semaphore {
+	t.Helper()
+	s, err := NewSemaphore(initial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// within ends the test if it waits for more than a minute.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }

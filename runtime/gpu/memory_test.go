@@ -21,7 +21,7 @@ func TestImportHostReadOnly(t *testing.T) {
 	d.Inject(simdriver.Fault{Op: simdriver.OpRegister, N: 1, Err: broken})
 	b, err := dev.ImportHostReadOnly(mem, nil)
 	must(t, err)
-	if got := content(t, dev.Queue(0), b); string(got) != string(mem) {
+	if got := bytesOf(t, dev.Queue(0), b); string(got) != string(mem) {
 		t.Errorf("%q", got)
 	}
 	if err := dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrArgument) {

@@ -284,7 +284,7 @@ func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 				case <-ctx.Done():
 					sound = true
 				}
-				return failed(sound, fmt.Errorf("the other process's memory is not given back\n%s", gpu.Dump(devs[i])))
+				return failed(sound, fmt.Errorf("the other process's memory is not given back\n%s", dump(devs[i])))
 			}
 		}
 	}

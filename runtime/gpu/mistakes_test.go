@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // TestMistakeErrors makes calls that are wrong. Each error says what is wrong with the call (B82).
@@ -122,7 +123,7 @@ func TestTimingOfHostCalls(t *testing.T) {
 		if !caps.Timers {
 			t.Skip("no times")
 		}
-		_, dev, sleep := sleeper(t, caps, gpu.Options{})
+		_, dev, sleep := testkit.OpenSleeper(t, caps, gpu.Options{})
 		timing, err := dev.NewTiming()
 		must(t, err)
 		for _, x := range []struct {
@@ -146,7 +147,7 @@ func TestTimingOfHostCalls(t *testing.T) {
 					if p == 'h' {
 						_, err = c.HostCall(func() error { time.Sleep(50); return nil })
 					} else {
-						_, err = sleep.Record(c, gpu.GridFor(1, 1), sleepArgs{1000})
+						_, err = sleep.Record(c, gpu.GridFor(1, 1), testkit.SleepArgs{Nanoseconds: 1000})
 					}
 					must(t, err)
 				}

@@ -16,38 +16,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// newPool makes a pool.
-func newPool(t testing.TB, d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
-	t.Helper()
-	p, err := d.NewPool(o)
-	must(t, err)
-	return p
-}
-
-// allocated is alloca for memory that is there when it returns.
-func allocated(t testing.TB, q *gpu.Queue, p *gpu.Pool, size uint64) *gpu.Buffer {
-	t.Helper()
-	s := semaphores(t, 1)[0]
-	b := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, size)
-	must(t, s.Wait(minute(t), 1))
-	return b
-}
-
-// unused waits until nothing of a pool is used.
-func unused(t testing.TB, p *gpu.Pool) {
-	t.Helper()
-	for ctx := minute(t); ; runtime.Gosched() {
-		st, err := p.Stats()
-		must(t, err)
-		if st.Used == 0 {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("%+v", st)
-		}
-	}
-}
-
 func TestPoolStreams(t *testing.T) {
 	t.Run("B93 a buffer is deallocated on the queue that allocated it", func(t *testing.T) {
 		var mu sync.Mutex
@@ -385,12 +353,10 @@ func TestPoolLost(t *testing.T) {
 	})
 }
 
-// A busyDriver is one that calls pools and streams busy so many times before it destroys any.
+// A busyDriver calls pools busy so many times before it destroys any.
 type busyDriver struct {
 	*simdriver.Driver
-	pools, streams atomic.Int32
-	asked          func()              // before it is asked to destroy a stream
-	record         func(driver.Stream) // before it is asked to record an event
+	pools atomic.Int32
 }
 
 type busyDevice struct {
@@ -417,23 +383,6 @@ func (v *busyDevice) DestroyPool(p driver.Pool) error {
 		return driver.ErrBusy
 	}
 	return v.Pools.DestroyPool(p)
-}
-
-func (v *busyDevice) Record(e driver.Event, s driver.Stream) error {
-	if v.d.record != nil {
-		v.d.record(s)
-	}
-	return v.Device.Record(e, s)
-}
-
-func (v *busyDevice) DestroyStream(s driver.Stream) error {
-	if v.d.asked != nil {
-		v.d.asked()
-	}
-	if v.d.streams.Add(-1) >= 0 {
-		return driver.ErrBusy
-	}
-	return v.Device.DestroyStream(s)
 }
 
 // TestPoolCloseBusy closes a pool while the driver calls it busy: it is destroyed all the same, without anything else having to

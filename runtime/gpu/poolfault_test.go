@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
+
+var seed = flag.Uint64("gpu.seed", 0, "seed of the random tests; 0 takes one")
 
 // TestPoolRandomFaults allocates, fills, executes, looks and deallocates, from pools of all kinds, while calls fail at random: what is reached is right, what is
 // not has failed, nothing is used when it is nobody's, and nothing is left behind.
@@ -136,7 +139,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		p.Semaphore.Wait(ctx, p.Value)
 	}
 	if ctx.Err() != nil {
-		t.Errorf("something is neither reached nor failed\n%s", gpu.Dump(dev))
+		t.Errorf("something is neither reached nor failed\n%s", dump(dev))
 	}
 	if good < len(looks)/4 {
 		t.Errorf("%d of %d have gone well", good, len(looks))

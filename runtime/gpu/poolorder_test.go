@@ -12,11 +12,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// whole is a portable pool of which one buffer can have all.
-func whole(t *testing.T, dev *gpu.Device) (p *gpu.Pool, size uint64) {
-	return newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16, Portable: true}), 1 << 16
-}
-
 // begins checks what is at the beginning of a buffer.
 func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 	t.Helper()
@@ -171,16 +166,6 @@ func TestPoolOrder(t *testing.T) {
 			t.Errorf("%d buffers", n)
 		}
 	})
-}
-
-// full has a pool that [whole] made say that it has nothing.
-func full(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
-	t.Helper()
-	s := semaphores(t, 1)[0]
-	b := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, p, 1<<16)
-	if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
-		t.Errorf("memory at %#x is given out again: %v", b.Ptr(), err)
-	}
 }
 
 // TestPoolAborted deallocates memory that a group may still use which was aborted.

@@ -37,12 +37,12 @@ func eachOwnedPool(t *testing.T, name string, test func(t *testing.T, x ownedPoo
 		}
 		t.Run(name+"/"+kind, func(t *testing.T) {
 			for _, set := range capabilitySets() {
-				if !portable && !set.caps.Pools {
+				if !portable && !set.Caps.Pools {
 					continue
 				}
-				t.Run(set.name, func(t *testing.T) {
+				t.Run(set.Name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						d := newSim(t, simdriver.Config{Devices: 2, Caps: &set.caps})
+						d := newSim(t, simdriver.Config{Devices: 2, Caps: &set.Caps})
 						dev := openDevice(t, d, 0, gpu.Options{Queues: 3, StageSize: 4096})
 						p := newPool(t, dev, gpu.PoolOptions{MaxSize: ownedSize, Portable: portable})
 						test(t, ownedPool{d, dev, p, d.Streams(0)})
@@ -207,7 +207,7 @@ func TestOwnersByAddress(t *testing.T) {
 func TestOwnersAdopted(t *testing.T) {
 	eachOwnedPool(t, "B167 an allocation on an adopted queue", func(t *testing.T, x ownedPool) {
 		f := newForeign(t, x.d, 0)
-		q := f.adopt(t, x.dev)
+		q := f.Adopt(t, x.dev)
 		if _, err := q.Alloca(gpu.Order{}, x.p, ownedSize); !errors.Is(err, driver.ErrUnsupported) {
 			t.Error(err)
 		}
@@ -218,7 +218,7 @@ func TestOwnersAdopted(t *testing.T) {
 		must(t, b.Dealloca(gpu.Order{}))
 		must(t, q.Close())
 		must(t, x.dev.Close())
-		f.end(t)
+		f.End(t)
 	})
 }
 

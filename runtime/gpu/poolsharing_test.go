@@ -237,7 +237,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 				case <-ctx.Done():
 					sound = true
 				}
-				return failed(sound, fmt.Errorf("the other process's memory is not given back\n%s", gpu.Dump(x.dev)))
+				return failed(sound, fmt.Errorf("the other process's memory is not given back\n%s", dump(x.dev)))
 			}
 			got := make([]byte, 4)
 			err := x.stream.Wait(ctx)

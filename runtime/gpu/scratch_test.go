@@ -69,7 +69,7 @@ func filled(t testing.TB, dev *gpu.Device, v byte) *gpu.Buffer {
 // holding checks what a buffer has, when a point is reached.
 func holding(t testing.TB, what string, b *gpu.Buffer, want byte, after ...gpu.Point) {
 	t.Helper()
-	if got := content(t, b.Device().Queue(0), b, after...); got[0] != want || got[63] != want {
+	if got := bytesOf(t, b.Device().Queue(0), b, after...); got[0] != want || got[63] != want {
 		t.Errorf("%s: %d to %d, want %d", what, got[0], got[63], want)
 	}
 }
@@ -306,7 +306,7 @@ func TestScratchCollectives(t *testing.T) {
 		must(t, gpu.WaitAll(minute(t), done...))
 		for i, r := range ranks {
 			for k, out := range r.outs {
-				if got := content(t, g.Devices()[i].Queue(0), out); !bytes.Equal(got, bytes.Repeat([]byte{6}, 256)) {
+				if got := bytesOf(t, g.Devices()[i].Queue(0), out); !bytes.Equal(got, bytes.Repeat([]byte{6}, 256)) {
 					t.Errorf("rank %d, execution %d: %d to %d", i, k, got[0], got[255])
 				}
 			}

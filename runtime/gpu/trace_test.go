@@ -520,7 +520,7 @@ func TestTimingAlloca(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
 		f := newForeign(t, d, 0)
-		adopted := f.adopt(t, dev)
+		adopted := f.Adopt(t, dev)
 		timing, err := dev.NewTiming()
 		must(t, err)
 		slow := func(q *gpu.Queue) { // has the timing tell of something else
@@ -555,7 +555,7 @@ func TestTimingAlloca(t *testing.T) {
 		}
 		must(t, adopted.Close())
 		must(t, dev.Close())
-		f.end(t)
+		f.End(t)
 	})
 }
 

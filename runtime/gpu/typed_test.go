@@ -478,7 +478,7 @@ func TestTypedAllocs(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	for _, set := range capabilitySets() {
-		d := newSim(t, simdriver.Config{Caps: &set.caps})
+		d := newSim(t, simdriver.Config{Caps: &set.Caps})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: time.Minute}) // a device's thread does not make timers
 		s, sem := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
 		_, k := bind[saxpySlices](t, dev, "saxpy")
@@ -494,7 +494,7 @@ func TestTypedAllocs(t *testing.T) {
 			},
 			"launch with attributes": func() gpu.Point {
 				g := gpu.GridFor(2, 256)
-				g.Attrs = gpu.LaunchAttrs{Cooperative: set.caps.Cooperative, Dependent: set.caps.DependentLaunch, Priority: -1, Carveout: 50}
+				g.Attrs = gpu.LaunchAttrs{Cooperative: set.Caps.Cooperative, Dependent: set.Caps.DependentLaunch, Priority: -1, Carveout: 50}
 				must(t, k.Launch(s, g, saxpySlices{2, 1, xs.Slice(0, 1), ys}))
 				return s.Point()
 			},
@@ -531,7 +531,7 @@ func TestTypedAllocs(t *testing.T) {
 				run()
 			}
 			if n := testing.AllocsPerRun(100, run); n != 0 {
-				t.Errorf("%s, %s: %v allocations", set.name, name, n)
+				t.Errorf("%s, %s: %v allocations", set.Name, name, n)
 			}
 		}
 	}
@@ -563,4 +563,10 @@ func TestArgumentSizes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A kernelPair is a struct that a kernel takes.
+type kernelPair struct {
+	A int8
+	B int64
 }

@@ -22,7 +22,7 @@ func (d *Device) Wake() chan struct{}     { return d.pending.wake }
 func (d *Device) Ready(s *Submission)     { d.ready(s) }
 func (d *Device) MarkLost(err error) bool { return d.markLost(err) }
 func (d *Device) FailInFlight()           { d.failInFlight() }
-func (d *Device) LentMutex() *sync.Mutex  { return &d.lent.mu }
+func (d *Device) LentMutex() sync.Locker  { return &d.lent.mu }
 
 // EndLoan has nothing be lent any more, as Close does. The caller holds LentMutex.
 func (d *Device) EndLoan() { d.lent.ended = true }

@@ -1,15 +1,545 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"go.uber.org/goleak"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/testdata/kernels"
 )
+
+// TestLossBelow loses a device with work in flight that signals a lower value than those that are waited for: a waiter for any
+// later value learns of it, though nothing in flight reaches that.
+func TestLossBelow(t *testing.T) {
+	for name, wait := range waiters {
+		for _, when := range []string{"before the work", "behind the work", "behind the work again"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+					dev, other, s := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: -1}), openDevice(t, d, 1, gpu.Options{Spin: -1, Poll: -1}), semaphores(t, 1)[0]
+					b := allocate(t, dev, 64)
+					d.StallDevice(0)
+					var ended <-chan error
+					switch when {
+					case "before the work":
+						ended = wait(t, other, s, 2)
+					case "behind the work again":
+						s.OnReached(2, func(error) {})()
+					}
+					must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+					inFlight(t, dev, 1)
+					if ended == nil {
+						ended = wait(t, other, s, 2)
+					}
+					time.Sleep(time.Second) // of the bubble: waiters that are to park have
+					d.LoseDevice(0, nil)
+					ends(t, ended, driver.ErrLost)
+				})
+			})
+		}
+	}
+}
+
+// TestLossAtOnce has devices wait for one another in a chain. When the call returns that finds the first one lost, all of these are lost, and no
+// other device is: not one whose stream has passed its wait, nor one that only used the lost device's memory.
+func TestLossAtOnce(t *testing.T) {
+	onEach(t, 5, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		const chain = 3
+		var devs []*gpu.Device
+		var mem, spare []*gpu.Buffer
+		for i := range 5 {
+			devs = append(devs, openDevice(t, d, i, gpu.Options{Spin: -1, Poll: -1, Queues: 2}))
+			mem, spare = append(mem, allocate(t, devs[i], 64)), append(spare, allocate(t, devs[i], 64))
+		}
+		s, done, own := semaphores(t, chain), semaphores(t, 2), semaphores(t, 5)
+		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(done[0], 1)}, mem[0].All(), []byte{1}))
+		must(t, devs[3].Queue(0).Fill(order(done[0], 1, done[1], 1), mem[3].All(), []byte{1}))
+		must(t, devs[4].Queue(0).Copy(gpu.Order{Signal: pts(own[4], 1)}, mem[4].All(), spare[0].All()))
+		for _, i := range []int{0, 3, 4} {
+			eventually(t, "the work is done, for which nobody has asked", func() bool { return devs[i].Stats().Parked == 0 && d.Counters().Devices[i].Pending == 0 })
+		}
+		d.StallDevice(0)
+		d.StallDevice(4)
+		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, mem[0].All(), []byte{1}))
+		must(t, devs[1].Queue(0).Fill(order(s[0], 1, s[1], 1), mem[1].All(), []byte{1}))
+		must(t, devs[2].Queue(0).Fill(order(s[1], 1, s[2], 1), mem[2].All(), []byte{1}))
+		must(t, devs[4].Queue(0).Fill(gpu.Order{Signal: pts(own[4], 2)}, mem[4].All(), []byte{1}))
+		for _, dev := range devs[:chain] {
+			eventually(t, "it is issued", func() bool { return dev.Stats().Parked == 0 && dev.Stats().InFlight > 0 })
+		}
+		d.LoseDevice(0, nil)
+		began := time.Now() // of the bubble
+		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("it is not lost: %v", err)
+		}
+		for i, dev := range devs {
+			err := dev.Queue(1).Fill(gpu.Order{Signal: pts(own[i], 3)}, spare[i].All(), []byte{2})
+			if behind := i < chain; behind != dev.Stats().Lost || behind && (!errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), devs[0].Info().Name)) {
+				t.Errorf("device %d: lost is %v, and what comes then %v", i, dev.Stats().Lost, err)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		d.ResumeDevice(4)
+		for _, s := range s {
+			if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("in the chain: %v", err)
+			}
+		}
+		for _, i := range []int{3, 4} {
+			must(t, own[i].Wait(minute(t), 3))
+		}
+	})
+}
+
+// TestLossFar loses the last of many devices each of which waits for the next, and where somebody waits for the first alone: those between
+// are asked, too.
+func TestLossFar(t *testing.T) {
+	const devices = 8
+	onEach(t, devices, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		d.StallDevice(devices - 1)
+		s := semaphores(t, devices+1)
+		must(t, s[devices].Signal(1))
+		for i := devices - 1; i >= 0; i-- {
+			dev := openDevice(t, d, i, gpu.Options{})
+			must(t, dev.Queue(0).Fill(order(s[i+1], 1, s[i], 1), allocate(t, dev, 64).All(), []byte{1}))
+			inFlight(t, dev, 1)
+		}
+		d.LoseDevice(devices-1, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), devices*time.Second) // of the bubble
+		defer cancel()
+		if err := s[0].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the first: %v", err)
+		}
+	})
+}
+
+// TestLossBehindRefused loses a device that another device's stream waits for on behalf of an allocation that the driver has
+// refused. Work behind that wait does not wait for ever.
+func TestLossBehindRefused(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		if !caps.Pools {
+			return
+		}
+		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+		p, s := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 20}), semaphores(t, 3)
+		alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<20)
+		d.StallDevice(0)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		alloca(t, dev.Queue(0), order(s[0], 1, s[1], 1), p, 1<<20) // there is no memory
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		d.LoseDevice(0, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // of the bubble
+		defer cancel()
+		if err := s[2].Wait(ctx, 1); err != nil && !errors.Is(err, driver.ErrLost) {
+			t.Errorf("what is behind the wait: %v", err)
+		}
+		if !dev.Stats().Lost {
+			t.Error("the device goes on, though its stream waits for the lost one")
+		}
+	})
+}
+
+// BenchmarkOnReachedBehind is about who waits for the last of much work in flight.
+func BenchmarkOnReachedBehind(b *testing.B) {
+	for _, n := range []int{1, 100, 10000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			d := newSim(b, simdriver.Config{})
+			dev, s := openDevice(b, d, 0, gpu.Options{}), semaphores(b, 1)[0]
+			buf := allocate(b, dev, 64)
+			d.StallDevice(0)
+			for i := range n {
+				must(b, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, uint64(i)+1)}, buf.All(), []byte{1}))
+			}
+			for b.Loop() {
+				s.OnReached(uint64(n), func(error) {})()
+			}
+			d.ResumeDevice(0)
+		})
+	}
+}
+
+func TestLost(t *testing.T) {
+	now := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, now) })
+	t.Run("B81 a lost device fails what it has and what it gets, and no other device", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		lost, other := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
+		ctx, cause := minute(t), errors.New("fell off the bus")
+		s := semaphores(t, 6)
+		a, b := allocate(t, lost, 64), allocate(t, other, 64)
+		d.StallDevice(0)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))                                                                               // in flight
+		must(t, lost.Queue(1).Fill(order(s[1], 1, s[2], 1), a.All(), []byte{1}))                                                                                       // parked
+		must(t, other.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[3], 1)}, b.All(), []byte{1})) // parked elsewhere
+		waiter := make(chan error, 1)
+		go func() { waiter <- s[0].Wait(ctx, 1) }()
+		d.LoseDevice(0, cause)
+		if err := <-waiter; !errors.Is(err, cause) || !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the waiter got %v", err)
+		}
+		must(t, s[1].Signal(1))
+		for _, i := range []int{2, 3} {
+			if err := s[i].Wait(ctx, 1); !errors.Is(err, cause) || !errors.Is(err, driver.ErrLost) {
+				t.Errorf("semaphore %d: %v", i, err)
+			}
+		}
+		if err := lost.Queue(0).Barrier(gpu.Order{Signal: pts(s[4], 1)}); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("a submission to a lost device: %v", err)
+		}
+		if err := s[4].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("its signal: %v", err)
+		}
+		if _, err := lost.Alloc(gpu.DeviceMem, 16); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("an allocation: %v", err)
+		}
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[5], 1)}, b.All(), []byte{1}))
+		must(t, s[5].Wait(ctx, 1))
+	})
+	t.Run("B78 B81 a device of which a stream waits for a lost one is lost after it, as a whole, and others go on", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 3})
+		lost, other, third := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2}), openDevice(t, d, 2, gpu.Options{})
+		ctx := minute(t)
+		s := semaphores(t, 5)
+		a, b := allocate(t, lost, 64), allocate(t, other, 64)
+		d.StallDevice(0)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
+		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+		must(t, other.Queue(0).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
+		d.LoseDevice(0, nil)
+		for _, i := range []int{2, 1, 0} {
+			if err := s[i].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("semaphore %d: %v", i, err)
+			}
+		}
+		err := other.Queue(1).Fill(gpu.Order{Signal: pts(s[3], 1)}, b.All(), []byte{1})
+		if first := lost.Info().Name; !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "waits for work of another device") ||
+			!strings.Contains(err.Error(), first) {
+			t.Errorf("another queue of it, which is lost after %s: %v", first, err)
+		}
+		must(t, third.Queue(0).Fill(gpu.Order{Signal: pts(s[4], 1)}, allocate(t, third, 64).All(), []byte{1}))
+		must(t, s[4].Wait(ctx, 1))
+	})
+	t.Run("B78 B81 what comes after a barrier of a lost device fails, though the work in front of it does not", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		s, b := semaphores(t, 4), allocate(t, other, 64)
+		d.StallDevice(1)
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+		must(t, lost.Queue(0).Barrier(order(s[0], 1, s[1], 1)))
+		must(t, other.Queue(1).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
+		d.LoseDevice(0, nil)
+		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("it is not lost: %v", err)
+		}
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the barrier: %v", err)
+		}
+		d.ResumeDevice(1)
+		if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("what comes after it: %v", err)
+		}
+		must(t, s[0].Wait(minute(t), 1))
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[3], 1)}, b.All(), []byte{1}))
+		must(t, s[3].Wait(minute(t), 1))
+	})
+	t.Run("B78 B81 a device goes on that comes after work of a lost one which was done before", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{Devices: 2})
+		lost, other := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		s, b := semaphores(t, 3), allocate(t, other, 64)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+		for i := range 2 {
+			eventually(t, "both devices have done their parts, for which nobody has asked", func() bool { return d.Counters().Devices[i].Pending == 0 })
+		}
+		d.LoseDevice(0, nil)
+		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("it is not lost: %v", err)
+		}
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // for the host does not know that its part was done
+			t.Error(err)
+		}
+		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, b.All(), []byte{1}))
+		must(t, s[2].Wait(minute(t), 1))
+	})
+	t.Run("B81 B85 a device closes though another one waits for it, stuck behind a lost one", func(t *testing.T) {
+		for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
+			d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
+			lost, healthy, stuck := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), openDevice(t, d, 2, gpu.Options{})
+			s := semaphores(t, 4)
+			a, b, c := allocate(t, lost, 64), allocate(t, healthy, 64), allocate(t, stuck, 64)
+			d.StallDevice(0)
+			d.StallDevice(1)
+			must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
+			must(t, healthy.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+			must(t, stuck.Queue(0).Fill(order(s[0], 1, s[2], 1), c.All(), []byte{1}))
+			given := func(waits uint64) {
+				for d.Counters().Calls[simdriver.OpStreamWait] < waits {
+					runtime.Gosched()
+				}
+			}
+			given(1)
+			must(t, stuck.Queue(0).Copy(order(s[1], 1, s[3], 1), c.All(), b.All()))
+			given(2)
+			d.LoseDevice(0, nil)
+			d.ResumeDevice(1)
+			for i, s := range s {
+				if err := s.Wait(minute(t), 1); i != 1 && !errors.Is(err, driver.ErrLost) {
+					t.Errorf("semaphore %d: %v", i, err)
+				}
+			}
+			must(t, healthy.Close())
+			must(t, stuck.Close())
+		}
+	})
+	t.Run("B81 a kernel that does what it must not", func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		x, err := dev.Load(kernels.Basic)
+		must(t, err)
+		k, err := x.Kernel("index")
+		must(t, err)
+		s := semaphores(t, 2)
+		n, one, ptr := uint64(64), uint32(1), driver.Ptr(0xdead0000)
+		must(t, dev.Queue(0).Dispatch(gpu.Order{Signal: pts(s[0], 1)}, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64},
+			Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), unsafe.Pointer(&ptr)}}))
+		dev.Queue(0).Barrier(order(s[0], 1, s[1], 1))
+		for _, s := range s {
+			var access *simdriver.AccessError
+			if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.As(err, &access) {
+				t.Errorf("Wait = %v", err)
+			}
+		}
+	})
+}
+
+// TestRecover loses a device with work in flight, parked and in a recording, closes it, opens it again, and goes on with a new semaphore.
+func TestRecover(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		bystander := openDevice(t, d, 1, gpu.Options{})
+		for range 3 {
+			dev, err := gpu.Open(d, 0, gpu.Options{})
+			must(t, err)
+			s, b := semaphores(t, 4), allocate(t, dev, 5<<20)
+			must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s[0], 1)}, b.All(), make([]byte, b.Size())))
+			must(t, s[0].Wait(soon(t), 1))
+			d.StallDevice(0) // until all is submitted
+			d.Inject(simdriver.Fault{Op: simdriver.OpFill, Device: 0, N: 2, AtExecution: true})
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Download(gpu.Order{Wait: pts(s[1], 1), Signal: pts(s[2], 1)}, make([]byte, b.Size()), b.All()))
+			must(t, dev.Queue(0).Fill(order(semaphores(t, 1)[0], 1, s[3], 1), b.All(), []byte{1}))
+			d.ResumeDevice(0)
+			for _, s := range s[1:] {
+				if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrInjected) {
+					t.Errorf("%v; want the loss", err)
+				}
+			}
+			must(t, dev.Close())
+
+			if dev, err = gpu.Open(d, 0, gpu.Options{}); err != nil {
+				t.Fatalf("open again: %v", err)
+			}
+			again := semaphores(t, 1)[0]
+			b = allocate(t, dev, 64)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(again, 1)}, b.All(), []byte{7}))
+			if got := bytesOf(t, dev.Queue(0), b, gpu.Point{Semaphore: again, Value: 1}); got[0] != 7 || got[63] != 7 {
+				t.Errorf("memory has %d", got)
+			}
+			must(t, dev.Close())
+		}
+		b := allocate(t, bystander, 64)
+		must(t, bystander.Queue(0).Fill(gpu.Order{}, b.All(), []byte{3}))
+		if got := bytesOf(t, bystander.Queue(0), b); got[0] != 3 {
+			t.Errorf("memory of the other device has %d", got)
+		}
+	})
+}
+
+// TestLostHoldsUp has a queue stuck behind a lost device, and another one of the same device behind that, by what only the driver
+// knows: it fails, or is done, and does not hang, and the device is lost as a whole.
+func TestLostHoldsUp(t *testing.T) {
+	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
+		d = simdriver.New(simdriver.Config{Devices: 2}) // what the driver has wait is left to it: see the end
+		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
+		t.Cleanup(func() {
+			began := time.Now()
+			if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+		})
+		s = semaphores(t, 5)
+		d.StallDevice(0)
+		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		return d, dev.Queue(0), dev.Queue(1), s
+	}
+	end := func(t *testing.T, s *gpu.Semaphore) {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		err := s.Wait(ctx, 1)
+		if ctx.Err() != nil {
+			t.Fatal("neither reached nor failed")
+		}
+		if err != nil && !errors.Is(err, driver.ErrLost) {
+			t.Error(err)
+		}
+	}
+	t.Run("B81 launches of the same graph", func(t *testing.T) {
+		d, stuck, other, s := begin(t)
+		b, c := allocate(t, stuck.Device(), 64), commandBuffer(t, stuck.Device(), gpu.GraphMode)
+		recorded(t)(c.Fill(b.All(), []byte{1}))
+		must(t, c.End())
+		must(t, stuck.Execute(order(s[0], 1, s[1], 1), c))
+		must(t, other.Execute(gpu.Order{Signal: pts(s[2], 1)}, c))
+		d.LoseDevice(0, nil)
+		end(t, s[2]) // first: nobody asks about what is stuck
+		end(t, s[1])
+		if err := other.Execute(gpu.Order{Signal: pts(s[3], 1)}, c); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("what comes later: %v", err)
+		}
+	})
+	t.Run("B81 memory of a driver's pool", func(t *testing.T) {
+		d, stuck, other, s := begin(t)
+		p := newPool(t, stuck.Device(), gpu.PoolOptions{MaxSize: 1 << 16})
+		a := alloca(t, stuck, gpu.Order{Signal: pts(s[1], 1)}, p, 1<<16)
+		must(t, stuck.Dealloca(order(s[0], 1, s[2], 1), a))
+		alloca(t, other, gpu.Order{Signal: pts(s[3], 1)}, p, 1<<16)
+		d.LoseDevice(0, nil)
+		end(t, s[2])
+		end(t, s[3])
+		if _, err := other.Alloca(gpu.Order{Signal: pts(s[4], 1)}, p, 1<<16); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("another one: %v", err)
+		}
+	})
+}
+
+// loseWith loses device 0, which a call finds out. What another device was to signal fails at once, for that is lost as well.
+func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaphore) {
+	t.Helper()
+	must(t, d.LoseDevice(0, nil))
+	if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Alloc = %v", err)
+	}
+	if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("the device goes on: %v", err)
+	}
+}
+
+// TestCloseBehind closes a device that is lost behind another one while it is still at other work: Close waits for that work, and what the
+// work uses is told free after it. What is not over in time is left to the driver, and is not told free.
+func TestCloseBehind(t *testing.T) {
+	for name, of := range map[string]struct{ resumed, refused bool }{
+		"work that ends":                     {resumed: true},
+		"work that does not end":             {},
+		"work that does not end, no streams": {refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
+				lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 3})
+				s, b := semaphores(t, 6), allocate(t, dev, 64)
+				must(t, d.StallDevice(0))
+				must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+				allocated := semaphores(t, 1)[0]
+				pooled := alloca(t, dev.Queue(2), gpu.Order{Signal: pts(allocated, 1)}, nil, 64)
+				must(t, allocated.Wait(minute(t), 1))
+				busy := d.Streams(1)[0]
+				must(t, d.StallStream(busy))
+				must(t, dev.Queue(0).Fill(gpu.Order{}, pooled.All(), []byte{1}))
+				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, b.Range(0, 8), []byte{1}))
+				must(t, dev.Queue(1).Fill(order(s[1], 1, s[3], 1), b.Range(8, 8), []byte{1}))                                         // waits for busy work
+				must(t, dev.Queue(1).Fill(order(s[0], 1, s[4], 1), b.Range(16, 8), []byte{1}))                                        // then for lost work
+				must(t, dev.Queue(2).Fill(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, b.Range(24, 8), []byte{1})) // and this for that
+				loseWith(t, d, lost, s[1])
+				if of.refused { // the stream that would free memory of a driver's pool in the end
+					d.Inject(simdriver.Fault{Op: simdriver.OpNewStream, Device: 1})
+				}
+				closed := make(chan error, 1)
+				go func() { closed <- dev.Close() }()
+				time.Sleep(100 * time.Millisecond)                               // of the bubble
+				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused { // without a stream all is left at once
+					t.Errorf("told free: %d, %v", v, err)
+				}
+				if n := calls(d, 1, simdriver.OpFreeAsync); n != 0 {
+					t.Error("memory of a pool is freed while a stream has work that uses it")
+				}
+				if of.resumed {
+					must(t, d.ResumeStream(busy))
+					if err := <-closed; err != nil {
+						t.Errorf("Close = %v", err)
+					}
+					must(t, s[2].Wait(minute(t), 1))
+				} else {
+					if err := <-closed; !errors.Is(err, driver.ErrBusy) {
+						t.Errorf("Close = %v", err)
+					}
+					if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrBusy) {
+						t.Errorf("what is left: %v", err)
+					}
+					d.LoseDevice(1, nil) // the simulated streams end
+					must(t, d.ResumeStream(busy))
+				}
+				lost.Close()
+			})
+		})
+	}
+}
+
+// TestCloseLentBehind closes a device whose memory another one uses that is lost behind a third one, and goes on: the memory is not freed
+// before that is over, or not at all.
+func TestCloseLentBehind(t *testing.T) {
+	for _, resumed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := simdriver.New(simdriver.Config{Devices: 3, Kernels: simKernels, Strict: true})
+				defer d.Kill() // what is left ends
+				lost, lender := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+				dev := openDevice(t, d, 2, gpu.Options{})
+				s, b := semaphores(t, 3), allocate(t, lender, 64)
+				must(t, d.StallDevice(0))
+				must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+				busy := d.Streams(2)[0]
+				must(t, d.StallStream(busy))
+				must(t, dev.Queue(0).Copy(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, dev, 64).All(), b.All()))
+				must(t, dev.Queue(0).Copy(order(s[0], 1, s[2], 1), allocate(t, dev, 64).All(), b.All())) // never begins
+				loseWith(t, d, lost, s[1])
+				closed := make(chan error, 1)
+				go func() { closed <- lender.Close() }()
+				time.Sleep(100 * time.Millisecond) // of the bubble
+				if n := calls(d, 1, simdriver.OpFree); n != 0 {
+					t.Error("the memory is freed while it is used")
+				}
+				if resumed {
+					must(t, d.ResumeStream(busy))
+				}
+				if err := <-closed; resumed && err != nil || !resumed && !errors.Is(err, driver.ErrBusy) {
+					t.Errorf("Close = %v", err)
+				}
+				if n := calls(d, 1, simdriver.OpFree); !resumed && n != 0 {
+					t.Error("the memory is freed though it is used")
+				}
+				must(t, d.ResumeStream(busy))
+				dev.Close()
+				lost.Close()
+			})
+		})
+	}
+}
 
 // TestWaitForClosed: work fails that was about to have its stream wait for another device when that one was lost and closed.
 func TestWaitForClosed(t *testing.T) {

@@ -34,7 +34,7 @@ func TestNear(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Wait(within(t), 8); err != nil {
+		if err := s.Wait(minute(t), 8); err != nil {
 			t.Fatal(err)
 		}
 		return d, q, b
@@ -61,7 +61,7 @@ func TestNear(t *testing.T) {
 		if want := (sema.Point{}); timeline(q).Last() != want {
 			t.Errorf("of two that are signalled the last is %+v", timeline(q).Last())
 		}
-		if err := gpu.WaitAll(within(t), s.At(2), x.At(2)); err != nil {
+		if err := gpu.WaitAll(minute(t), s.At(2), x.At(2)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -76,7 +76,7 @@ func TestNear(t *testing.T) {
 			timeline(q).FailAll(io.EOF)
 			fill(t, q, gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{x.At(1)}}, b)
 			sema.Release(inner(s).Fail(&gpu.SubmitError{Op: "fill", Err: io.EOF}))
-			if err := x.Wait(within(t), 1); !errors.Is(err, io.EOF) {
+			if err := x.Wait(minute(t), 1); !errors.Is(err, io.EOF) {
 				t.Errorf("otherwise %v: %v", otherwise, err)
 			}
 		}

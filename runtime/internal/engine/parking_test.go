@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -140,7 +141,7 @@ func TestParked(t *testing.T) {
 			lockOf(first).Lock() // the barrier does not get further than that
 			sim.ResumeDevice(0)
 			done := make(chan error, 1)
-			go func() { done <- behind.Wait(within(t), 1) }()
+			go func() { done <- behind.Wait(minute(t), 1) }()
 			for !timeline(q).Passed(1) {
 				runtime.Gosched()
 			}
@@ -157,7 +158,7 @@ func TestParked(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
-			if err := later.Wait(within(t), 1); err != nil {
+			if err := later.Wait(minute(t), 1); err != nil {
 				t.Error(err)
 			}
 			if v, err := second.Query(); v != 1 || err != nil {
@@ -179,7 +180,7 @@ func TestParked(t *testing.T) {
 			s.Signals = append(s.Signals, point(end, 1))
 			native(d).Phase().Store(engine.PhaseStopped) // as it is in the middle of Close
 			s.Timeline.Run(s)
-			if err := end.Wait(within(t), 1); !errors.Is(err, gpu.ErrClosed) {
+			if err := end.Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) {
 				t.Errorf("%s: %v", op, err)
 			}
 		}
@@ -187,4 +188,41 @@ func TestParked(t *testing.T) {
 			t.Errorf("%d calls", n)
 		}
 	})
+}
+
+// TestReleasedAfterClose closes a device between the failure of what a parked execution waits for and the execution's release, which other
+// goroutines can come between. The recording has been destroyed by then, and the execution fails all the same.
+func TestReleasedAfterClose(t *testing.T) {
+	checkLeaks(t)
+	d, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	c, err := d.NewCommandBuffer(gpu.CommandOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.Alloc(gpu.DeviceMem, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Fill(b.All(), []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.End(); err != nil {
+		t.Fatal(err)
+	}
+	gate, done, why := newSemaphore(t, 0), newSemaphore(t, 0), errors.New("why")
+	if err := d.Queue(0).Execute(gpu.Order{Wait: pts(gate, 1), Signal: pts(done, 1)}, c); err != nil {
+		t.Fatal(err)
+	}
+	list := inner(gate).Fail(why)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sema.ReleaseFromHost(list)
+	if err := done.Wait(t.Context(), 1); !errors.Is(err, why) && !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("the execution's signal: %v", err)
+	}
 }

@@ -71,7 +71,7 @@ func TestCrowded(t *testing.T) {
 		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterRests)
 	}
 	sim.ResumeDevice(0)
-	if err := s.Wait(within(t), v); err != nil {
+	if err := s.Wait(minute(t), v); err != nil {
 		t.Error(err)
 	}
 }

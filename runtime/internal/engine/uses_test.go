@@ -11,7 +11,7 @@ import (
 
 // usesMutex returns the mutex of a buffer's uses.
 func usesMutex(b *gpu.Buffer) mutex {
-	mu := field(b, "uses").FieldByName("mu")
+	mu := reflect.ValueOf(b).Elem().FieldByName("uses").FieldByName("mu")
 	return reflect.NewAt(mu.Type(), mu.Addr().UnsafePointer()).Interface().(mutex)
 }
 

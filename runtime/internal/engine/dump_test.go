@@ -1,0 +1,47 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestDump looks at a device that is stalled and at one that waits for it, also while somebody keeps their mutexes.
+func TestDump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim := simdriver.New(simdriver.Config{Devices: 2})
+		var devs [2]*gpu.Device
+		var mem [2]gpu.Range
+		for i := range devs {
+			devs[i] = openDevice(t, sim, i, gpu.Options{Queues: 1})
+			mem[i] = allocate(t, devs[i], 8).All()
+		}
+		must(t, sim.StallDevice(0))
+		s, nobody := semaphores(t, 1)[0], semaphores(t, 1)[0]
+		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, mem[0], []byte{1}))
+		must(t, devs[1].Queue(0).Fill(order(s, 1, s, 2), mem[1], []byte{1}))
+		must(t, devs[1].Queue(0).Fill(gpu.Order{Wait: pts(nobody, 7)}, mem[1], []byte{1}))
+		wants := func(what string, parts ...string) {
+			t.Helper()
+			got := dump(devs[:]...)
+			for _, part := range parts {
+				if !strings.Contains(got, part) {
+					t.Errorf("%s: there is no %q in\n%s", what, part, got)
+				}
+			}
+		}
+		wants("stalled", "Simulated GPU 0", "queue 0 of Simulated GPU 0: issued 1, marked 1, passed 0", "1: fill, recorded true", "after 1 of queue 0 of Simulated GPU 0 (passed 0)",
+			"signals 2 (now 0)", "1 parked", "parked: fill on queue 0 of Simulated GPU 1", "to reach 7")
+		timeline(devs[1].Queue(0)).Locked(func() error {
+			wants("with a mutex held", "its mu is held", "a mutex of the device is held")
+			return nil
+		})
+		lockOf(nobody).Lock()
+		wants("with a mutex held", "Semaphore.mu is held")
+		lockOf(nobody).Unlock()
+		must(t, sim.ResumeDevice(0))
+	})
+}

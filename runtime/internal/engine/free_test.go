@@ -1,0 +1,209 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A telling is the point of an Order's Free.
+type telling struct {
+	t testing.TB
+	s *gpu.Semaphore
+}
+
+func newTelling(t testing.TB) *telling { return &telling{t, semaphores(t, 1)[0]} }
+
+func (f *telling) points() []gpu.Point { return pts(f.s, 1) }
+
+// soon waits until it is signalled.
+func (f *telling) soon() {
+	f.t.Helper()
+	if err := f.s.Wait(minute(f.t), 1); err != nil {
+		f.t.Fatal("it is not told: ", err)
+	}
+}
+
+// yet fails the test if it has been signalled.
+func (f *telling) yet() {
+	f.t.Helper()
+	if n, err := f.s.Query(); n != 0 || err != nil {
+		f.t.Fatal("it is told while the device may touch what it was lent: ", n, err)
+	}
+}
+
+// TestFree has operations tell when nothing touches any more what they were given, whatever has become of their signals.
+func TestFree(t *testing.T) {
+	const piece = 4096
+	for name, size := range map[string]int{"staged": 64, "in pieces": 5 * piece} {
+		t.Run("B148 a download whose semaphore was failed by hand, "+name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+				dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
+				b, q, s, f := allocate(t, dev, uint64(size)), dev.Queue(0), semaphores(t, 2), newTelling(t)
+				must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{7}))
+				must(t, s[0].Wait(minute(t), 1))
+				must(t, d.StallDevice(0))
+				got := make([]byte, size)
+				o := gpu.Order{Signal: pts(s[1], 1), Free: f.points()}
+				must(t, q.Download(o, got, b.All()))
+				eventually(t, "the device has a part of it", func() bool { return dev.Stats().InFlight > 0 }, dev)
+				s[1].Fail(io.EOF)
+				f.yet()
+				must(t, d.ResumeDevice(0))
+				f.soon()
+				if !bytes.Equal(got, bytes.Repeat([]byte{7}, size)) {
+					t.Error("it went on, and has not written all")
+				}
+			})
+		})
+	}
+	t.Run("B148 an import that the device writes to", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev := openDevice(t, d, 0, gpu.Options{})
+			if !caps.HostRegister {
+				t.Skip("no imports")
+			}
+			mem, s, f := make([]byte, 4096), semaphores(t, 1)[0], newTelling(t)
+			b, err := dev.ImportHost(mem, nil)
+			must(t, err)
+			must(t, d.StallDevice(0))
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1), Free: f.points()}, b.All(), []byte{1}))
+			s.Fail(io.EOF)
+			f.yet()
+			must(t, d.ResumeDevice(0))
+			f.soon()
+			mem[0] = 2 // which is nobody else's
+			must(t, b.Close())
+		})
+	})
+	t.Run("B148 reached, not run, and refused", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev := openDevice(t, d, 0, gpu.Options{})
+			b, q, s := allocate(t, dev, 64), dev.Queue(0), semaphores(t, 3)
+			reached, passed, called, failed, refused := newTelling(t), newTelling(t), newTelling(t), newTelling(t), newTelling(t)
+			must(t, q.UploadCopy(gpu.Order{Signal: pts(s[0], 1), Free: reached.points()}, b.All(), make([]byte, 64)))
+			must(t, q.Barrier(gpu.Order{Wait: pts(s[0], 1), Free: passed.points()}))
+			must(t, q.HostCall(gpu.Order{Wait: pts(s[0], 1), Free: called.points()}, func() error { called.yet(); return io.EOF }))
+			must(t, q.Upload(gpu.Order{Wait: pts(s[1], 1), Free: failed.points()}, b.All(), make([]byte, 64)))
+			failed.yet()
+			s[1].Fail(io.EOF)
+			for _, f := range []*telling{reached, passed, called, failed} {
+				f.soon()
+			}
+			if err := q.Download(gpu.Order{Free: refused.points()}, make([]byte, 65), b.All()); !errors.Is(err, gpu.ErrArgument) {
+				t.Error(err)
+			}
+			if err := q.Fill(gpu.Order{Wait: pts(s[2], 2), Signal: pts(s[2], 1), Free: refused.points()}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrValue) {
+				t.Error(err)
+			}
+			if err := q.Fill(gpu.Order{Free: make([]gpu.Point, 1)}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrArgument) {
+				t.Error(err)
+			}
+			must(t, s[0].Wait(minute(t), 1))
+			must(t, q.Dealloca(gpu.Order{Free: newTelling(t).points()}, alloca(t, q, gpu.Order{Free: newTelling(t).points()}, nil, 64)))
+			must(t, dev.Close())
+			if err := q.Fill(gpu.Order{Free: refused.points()}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+				t.Error(err)
+			}
+			refused.yet()
+		})
+	})
+	for name, size := range map[string]int{"staged": 64, "in pieces": 5 * piece} {
+		t.Run("B148 on a device that is lost, when that is closed, "+name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+				dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
+				b, s, f := allocate(t, dev, uint64(size)), semaphores(t, 1)[0], newTelling(t)
+				must(t, d.StallDevice(0))
+				must(t, dev.Queue(0).Download(gpu.Order{Signal: pts(s, 1), Free: f.points()}, make([]byte, size), b.All()))
+				eventually(t, "the device has it", func() bool { return dev.Stats().InFlight > 0 }, dev)
+				must(t, d.LoseDevice(0, nil))
+				if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
+					t.Error(err)
+				}
+				eventually(t, "it is given up", func() bool { return dev.Stats().InFlight == 0 }, dev)
+				time.Sleep(time.Millisecond)
+				f.yet()
+				dev.Close()
+				f.soon()
+			})
+		})
+	}
+	t.Run("B148 a transfer of which the driver has refused a piece", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
+			b, s, f := allocate(t, dev, 5*piece), semaphores(t, 1)[0], newTelling(t)
+			must(t, d.StallDevice(0))
+			d.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
+			must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s, 1), Free: f.points()}, b.All(), make([]byte, 5*piece)))
+			if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+				t.Error(err)
+			}
+			time.Sleep(time.Millisecond)
+			f.yet()
+			must(t, d.ResumeDevice(0))
+			f.soon()
+		})
+	})
+	t.Run("B148 a copy to another driver of which a piece was refused", func(t *testing.T) {
+		d, other := newSim(t, simdriver.Config{}), newSim(t, simdriver.Config{})
+		dev, there := openDevice(t, d, 0, gpu.Options{StageSize: piece}), openDevice(t, other, 0, gpu.Options{StageSize: piece / 4})
+		from, to, s, f := allocate(t, dev, 2*piece), allocate(t, there, 2*piece), semaphores(t, 1)[0], newTelling(t)
+		must(t, other.StallDevice(0))
+		other.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
+		must(t, dev.Queue(0).Copy(gpu.Order{Signal: pts(s, 1), Free: f.points()}, to.All(), from.All()))
+		if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
+			t.Error(err)
+		}
+		time.Sleep(time.Millisecond)
+		f.yet()
+		must(t, other.ResumeDevice(0))
+		f.soon()
+	})
+	t.Run("B148 a recording in several parts tells when all are over", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+			dev := openDevice(t, d, 0, gpu.Options{})
+			b, q, s := allocate(t, dev, 64), dev.Queue(0), semaphores(t, 2)
+			for i, end := range []error{nil, io.EOF} {
+				f, c := newTelling(t), commandBuffer(t, dev, gpu.AutoMode)
+				recorded(t)(c.Fill(b.All(), []byte{1}))
+				recorded(t)(c.Barrier())
+				recorded(t)(c.HostCall(func() error { f.yet(); return end }))
+				recorded(t)(c.Barrier())
+				recorded(t)(c.Fill(b.All(), []byte{2}))
+				must(t, c.End())
+				must(t, q.Execute(gpu.Order{Signal: pts(s[i], 1), Free: f.points()}, c))
+				f.soon()
+				if err := s[i].Wait(minute(t), 1); !errors.Is(err, end) {
+					t.Error(err)
+				}
+			}
+		})
+	})
+}
+
+// TestFreeOfPartRefused executes a recording of which a channel refuses a later part: the points of Free are told when the first is over.
+func TestFreeOfPartRefused(t *testing.T) {
+	d := newSim(t, simdriver.Config{})
+	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+	dev := g.Devices()[0]
+	b, c, s, f := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode), semaphores(t, 1), newTelling(t)
+	recorded(t)(c.Fill(b.All(), []byte{1}))
+	recorded(t)(c.Barrier())
+	recorded(t)(c.Collective(chans[0], sum(b)))
+	must(t, c.End())
+	must(t, chans[0].Close())
+	must(t, d.StallDevice(0))
+	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1), Free: f.points()}, c))
+	if err := s[0].Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) {
+		t.Error(err)
+	}
+	f.yet()
+	must(t, d.ResumeDevice(0))
+	f.soon()
+}

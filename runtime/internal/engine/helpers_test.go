@@ -1,0 +1,89 @@
+package engine_test
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
+
+// These tests drive the scheduler through package gpu. Some look into it or hold it up in the middle.
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Short names for what the tests of several packages share.
+
+const raceEnabled = testkit.RaceEnabled
+
+type mutex = testkit.Mutex
+
+var (
+	alloca           = testkit.Alloca
+	allocate         = testkit.Alloc
+	allocated        = testkit.Allocated
+	bothCaps         = testkit.BothCaps
+	bytesOf          = testkit.Content
+	calls            = testkit.Calls
+	capabilitySets   = testkit.CapabilitySets
+	checkLeaks       = testkit.CheckLeaks
+	commandBuffer    = testkit.CommandBuffer
+	dump             = testkit.Dump
+	eachCaps         = testkit.EachCaps
+	ends             = testkit.Ends
+	errHostCall      = testkit.ErrHostCall
+	eventually       = testkit.Eventually
+	full             = testkit.Full
+	hipPoolCaps      = testkit.HIPPoolCaps
+	in               = testkit.Within
+	inFlight         = testkit.InFlight
+	inner            = testkit.Semaphore
+	minute           = testkit.Minute
+	must             = testkit.Must
+	native           = testkit.Native
+	newGroupChannels = testkit.NewGroupChannels
+	newPool          = testkit.NewPool
+	newSemaphore     = testkit.NewSemaphore
+	newSim           = testkit.NewSim
+	onEach           = testkit.OnEach
+	onEachLeaky      = testkit.OnEachLeaky
+	openChannels     = testkit.OpenChannels
+	openDevice       = testkit.OpenDevice
+	order            = testkit.Order
+	pts              = testkit.Points
+	recorded         = testkit.Recorded
+	semaphores       = testkit.Semaphores
+	signal           = testkit.Signal
+	simKernels       = testkit.Kernels
+	soon             = testkit.Soon
+	sum              = testkit.Sum
+	timeline         = testkit.Timeline
+	unused           = testkit.Unused
+	waiters          = testkit.Waiters
+	whole            = testkit.WholePool
+)
+
+// point returns a point as the scheduler knows it.
+func point(s *gpu.Semaphore, value uint64) sema.Point {
+	return sema.Point{Semaphore: inner(s), Value: value}
+}
+
+// lockOf returns the mutex of a semaphore.
+func lockOf(s *gpu.Semaphore) mutex { return testkit.MutexOf(inner(s)) }
+
+// now returns a semaphore's value, and asks no device.
+func now(s *gpu.Semaphore) uint64 {
+	now, _ := inner(s).Value()
+	return now
+}
+
+// untilIn waits until some goroutine is in a function.
+func untilIn(name string) {
+	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte(name)); {
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,834 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
+
+var (
+	soak = flag.Bool("gpu.soak", false, "submit a million operations in the random test, and fail more calls of traced work")
+	seed = flag.Uint64("gpu.seed", 0, "seed of the random test; 0 takes one")
+)
+
+// TestRandom submits random graphs of operations, in an order of its own and from several goroutines, and compares what
+// they leave with what a sequential model says. They run over 1, 2 and 8 devices in turn, with CUDA's rules and with HIP's.
+// In some, another process has a part of the memory, or lends it, and works on it too.
+// Into some of them a device is closed, or lost: then what is reached must come after what it waited for, what is not must
+// have a reason, the other devices must go on, and nothing may hang. A pool may be closed at the same time.
+// Meanwhile some pools are closed, trimmed and asked for their figures, by others than who allocates from them; devices are trimmed; a tracer has room for a few
+// records only; and operations tell when nothing touches any more what they were given, and how long the device took.
+func TestRandom(t *testing.T) {
+	now := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, now) })
+	first := *seed
+	if first == 0 {
+		first = rand.Uint64()
+	}
+	want := 40_000
+	switch {
+	case *soak:
+		want = 1_000_000
+	case testing.Short():
+		want = 10_000
+	}
+	submitted, rounds := 0, [modes]int{}
+	failed, operations, over := 0, map[string]int{}, map[string]int{}
+	round := uint64(0)
+	defer func() {
+		if t.Failed() {
+			t.Logf("failed with -gpu.seed=%d", first+round)
+		}
+	}()
+	for ; submitted < want; round++ {
+		g := newGraph(t, first+round)
+		g.run()
+		rounds[g.mode]++
+		submitted += len(g.nodes)
+		failed += g.failed
+		over[g.over]++
+		for _, x := range g.nodes {
+			operations[x.what]++
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d submissions, of which %d failed, in %d graphs, %d with a device closed and %d with one lost; the first seed was %d", submitted, failed,
+		rounds[sound], rounds[closes], rounds[loses], first)
+	t.Logf("graphs: %v", over)
+	t.Logf("operations: %v", operations)
+}
+
+// A nativeSide is what a graph has of a device's by calls of the driver's own API: a queue on a stream of that, and another stream, which others
+// give work.
+type nativeSide struct {
+	t   *testing.T
+	dev *gpu.Device
+	v   driver.Device
+	q   *gpu.Queue
+	on  driver.Stream // of the queue
+	own driver.Stream
+	wg  sync.WaitGroup // others who are at work
+}
+
+func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) *nativeSide {
+	n := &nativeSide{t: t, dev: dev}
+	var err error
+	if n.v, err = sim.Open(i); err != nil {
+		t.Fatal(err)
+	}
+	if err := testkit.Natively(n.v, func() (err error) {
+		if n.on, err = n.v.NewStream(); err == nil {
+			n.own, err = n.v.NewStream()
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n.q, err = dev.AdoptQueue(n.on); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// fill has others fill a range in their stream, between two events.
+func (n *nativeSide) fill(o gpu.Order, r gpu.Range, with byte) error {
+	before, err := n.dev.NewEvent()
+	after, err2 := n.dev.NewEvent()
+	ready, err3 := gpu.NewSemaphore(0)
+	if err := errors.Join(err, err2, err3); err != nil {
+		return err
+	}
+	q := n.dev.Queue(0)
+	if err := q.RecordEvent(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, before); err != nil {
+		return err
+	}
+	n.wg.Go(func() {
+		err := ready.WaitIssued(context.Background(), 1)
+		if err == nil {
+			err = testkit.Natively(n.v, func() error {
+				return errors.Join(n.v.StreamWait(n.own, before.Native()), n.v.Fill(n.own, r.Buffer.Ptr()+driver.Ptr(r.Offset), uint32(with), 1, r.Size),
+					n.v.Record(after.Native(), n.own))
+			})
+		}
+		if err == nil {
+			err = n.q.WaitEvent(o, after) // that others come after the waits the runtime does not know
+		}
+		if err != nil {
+			n.t.Error(err)
+			o.Signal[0].Semaphore.Fail(err)
+			return
+		}
+		o.Signal[0].Semaphore.Wait(context.Background(), o.Signal[0].Value) // so that nobody waits for the events any more
+		before.Close()
+		after.Close()
+	})
+	return nil
+}
+
+// close gives the streams back, when the device of the runtime has been closed.
+func (n *nativeSide) close() error {
+	n.wg.Wait()
+	return testkit.Natively(n.v, func() error {
+		return errors.Join(n.v.DestroyStream(n.on), n.v.DestroyStream(n.own), n.v.Close())
+	})
+}
+
+// A mode is what happens while a graph runs.
+type mode int
+
+const (
+	sound  mode = iota // nothing
+	closes             // a device is closed
+	loses              // a device is lost
+	modes
+)
+
+// A node is an operation of a random graph.
+type node struct {
+	what   string
+	submit func(o gpu.Order) error
+	order  gpu.Order
+	done   gpu.Point
+	fails  bool
+	may    []error      // it may fail with one of these, which nothing foretells
+	check  func() error // what it has done, if it has succeeded
+
+	told     *told // of its order's Free; nil if it has none
+	passesOn bool  // its signals are given by something else, which may be later
+	refused  bool  // the call has returned an error
+}
+
+// A cell is a piece of memory, as the model has it, and what the next access must come after.
+type cell struct {
+	r        gpu.Range
+	far      gpu.Range // the same memory as the other process has it, if it does
+	imported bool      // it is the other process's
+	pooled   bool      // of a pool of that
+	value    [8]byte
+	written  []gpu.Point // by the last one who wrote
+	read     []gpu.Point // by those who read since
+}
+
+// A graph is one round of the test.
+type graph struct {
+	t        *testing.T
+	r        *rand.Rand
+	seed     uint64
+	mode     mode
+	over     string // the kind of devices, and how many
+	victim   int    // the device that is closed or lost
+	sim      *simdriver.Driver
+	devs     []*gpu.Device
+	queues   []*gpu.Queue  // of which some are on native streams
+	natives  []*nativeSide // of the devices
+	values   bool          // there are values in memory
+	caps     driver.Caps
+	far      *farSide // another process, if there is one
+	supplies map[*gpu.Device]*supply
+	shut     *gpu.Pool // is closed with the device, or before it is lost
+	mortals  map[*gpu.Device][]*mortal
+	cells    []cell
+	nodes    []*node
+	failed   int // nodes that have
+
+	line   *gpu.Semaphore // that many nodes share, at
+	lineAt uint64
+	gate   *gpu.Semaphore // signalled by the host at the end
+	doomed *gpu.Semaphore // fails at the end
+	bad    []gpu.Point    // what will fail
+	breaks bool           // some work fails that a stream has, so that memory may come back to pools later than is signalled
+
+	notes atomic.Int64 // notifications that are to come
+	trace *graphTrace  // nil: it is not traced
+}
+
+// deviceCounts are the numbers of devices that graphs run over.
+var deviceCounts = [...]int{1, 2, 8}
+
+// newGraph makes a graph. Seeds that follow each other go through all kinds and numbers of devices.
+func newGraph(t *testing.T, seed uint64) *graph {
+	r := rand.New(rand.NewPCG(seed, seed*0x9e3779b97f4a7c15)) // seeds that follow each other are to have little in common
+	caps, kind := simdriver.CUDACaps(), "cuda"
+	if seed%2 == 0 {
+		caps, kind = simdriver.HIPCaps(), "hip"
+		caps.Cooperative = r.IntN(2) == 0 // which is nothing for its graphs
+	}
+	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
+	cells := uint64(min(12, 24/devices)) // of each, so that there is much to do with every one
+	caps.RerecordEvents = r.IntN(2) == 0
+	config := simdriver.Config{Devices: devices, Caps: &caps, Strict: true, Kernels: simKernels, Machine: new(simdriver.Machine)}
+	g := &graph{t: t, r: r, seed: seed, supplies: map[*gpu.Device]*supply{},
+		mortals: map[*gpu.Device][]*mortal{}, over: fmt.Sprintf("%s over %d", kind, devices), victim: r.IntN(devices), values: caps.Values,
+		caps: caps, sim: simdriver.New(config)}
+	switch k := r.IntN(10); {
+	case k < 2:
+		g.mode = closes
+	case k < 4:
+		g.mode = loses
+	}
+	g.breaks = r.IntN(2) == 0
+	g.trace = newGraphTrace(t, r)
+	for i := range devices {
+		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)} // which is less than a cell, or more
+		if r.IntN(4) == 0 {
+			opt.Spin, opt.Poll = -1, -1
+		}
+		dev, err := gpu.Open(driver.Driver(g.sim), i, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.devs = append(g.devs, dev)
+		for i := range 3 {
+			g.queues = append(g.queues, dev.Queue(i))
+		}
+		n := newNativeSide(t, g.sim, dev, i)
+		g.natives = append(g.natives, n)
+		g.queues = append(g.queues, n.q)
+		for _, make := range []func() (*gpu.Buffer, error){
+			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.DeviceMem, 8*cells) },
+			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.HostMem, 16) },
+			func() (*gpu.Buffer, error) { return dev.ImportHost(make([]byte, 16), nil) },
+			func() (*gpu.Buffer, error) { return dev.Alloc(gpu.ShareableMem, 16) },
+		} {
+			b, err := make()
+			if errors.Is(err, driver.ErrUnsupported) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for c := range b.Size() / 8 {
+				g.cells = append(g.cells, cell{r: b.Range(8*c, 8)})
+			}
+		}
+		g.supply(dev)
+		g.newMortals(dev)
+	}
+	if r.IntN(2) == 0 {
+		g.far = newFarSide(g, config)
+	}
+	if r.IntN(2) == 0 {
+		g.shut = g.supplies[g.devs[r.IntN(devices)]].pools[1].pool
+	}
+	g.line, g.gate, g.doomed = g.sem(), g.sem(), g.sem()
+	if s := g.trace.small(); s != nil {
+		s.name(g.line, g.gate)
+	}
+	for i := range g.cells { // each begins with something written
+		x := &node{what: "fill", done: gpu.Point{Semaphore: g.sem(), Value: 1}}
+		q := g.queue()
+		for !g.cells[i].usable(q) {
+			q = g.queue()
+		}
+		x.submit = func(o gpu.Order) error { return q.Fill(o, g.cells[i].r, []byte{0}) }
+		x.order.Signal = []gpu.Point{x.done}
+		g.cells[i].written = x.order.Signal
+		g.nodes = append(g.nodes, x)
+	}
+	for range 100 + r.IntN(600) {
+		g.add()
+	}
+	return g
+}
+
+func (g *graph) sem() *gpu.Semaphore { return semaphores(g.t, 1)[0] }
+
+func (g *graph) queue() *gpu.Queue { return g.queues[g.r.IntN(len(g.queues))] }
+
+// usable reports whether a queue can do more with the cell than copy it.
+func (c *cell) usable(q *gpu.Queue) bool {
+	return c.r.Buffer.Kind() != gpu.ShareableMem || c.r.Buffer.Device() == q.Device()
+}
+
+// cell returns a cell that a queue can do anything with.
+func (g *graph) cell(q *gpu.Queue) *cell {
+	for {
+		if c := &g.cells[g.r.IntN(len(g.cells))]; c.usable(q) {
+			return c
+		}
+	}
+}
+
+// cellOf returns a cell in memory of a device, or of the host's that was allocated on it.
+func (g *graph) cellOf(dev *gpu.Device) *cell {
+	for {
+		if c := &g.cells[g.r.IntN(len(g.cells))]; c.r.Buffer.Device() == dev {
+			return c
+		}
+	}
+}
+
+// bytes returns some.
+func (g *graph) bytes(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(g.r.Uint32())
+	}
+	return b
+}
+
+// add adds a node.
+func (g *graph) add() {
+	r, q := g.r, g.queue()
+	x := &node{done: gpu.Point{Semaphore: g.sem(), Value: 1 + r.Uint64N(5)}}
+	shared := g.mode == sound && r.IntN(6) == 0 // on a timeline that many share
+	if shared {
+		x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.line, Value: g.lineAt})
+		g.lineAt += 1 + r.Uint64N(3)
+		x.done = gpu.Point{Semaphore: g.line, Value: g.lineAt}
+	}
+	x.order.Label = fmt.Sprintf("node %d", len(g.nodes))
+	var dst, src *cell
+	timed := q.Device() // by whom
+	kind := r.IntN(100)
+	if kind < 8 && shared {
+		kind += 8
+	}
+	switch {
+	case kind < 8: // fails
+		x.fails = true
+		c := g.cell(q).r
+		switch k := r.IntN(8); {
+		case k == 0:
+			x.what = "failing host call"
+			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errHostCall }) }
+		case k == 1:
+			x.what = "panicking host call"
+			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { panic(errHostCall) }) }
+		case k == 2:
+			x.what = "doomed fill"
+			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
+			x.submit = func(o gpu.Order) error { return q.Fill(o, c, []byte{0xbd}) }
+		case k == 3:
+			g.excess(x, q)
+		case k == 7 && g.breaks:
+			x.what = "failing native"
+			x.submit = func(o gpu.Order) error { return q.Native(o, func(gpu.Native) error { return errHostCall }, c) }
+		case len(g.bad) == 0:
+			x.what = "doomed notification"
+			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
+			x.submit = func(o gpu.Order) error { return q.Notify(o, func() { g.t.Error("notified of a failure") }) }
+		default: // with another
+			x.order.Wait = append(x.order.Wait, g.bad[r.IntN(len(g.bad))])
+			switch k {
+			case 4:
+				x.what = "doomed copy"
+				x.submit = func(o gpu.Order) error {
+					return q.Copy(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset, Size: 4}, gpu.Range{Buffer: c.Buffer, Offset: c.Offset + 4, Size: 4})
+				}
+			case 5:
+				x.what = "doomed barrier"
+				x.submit = q.Barrier
+			default:
+				x.what = "doomed read"
+				x.submit = func(o gpu.Order) error { return q.Read(o, c, bytes.NewReader(make([]byte, 8)), 0) }
+			}
+		}
+	case kind < 15:
+		x.what, x.submit = "barrier", q.Barrier
+	case kind < 18:
+		x.what = "host call"
+		x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) }
+	case kind < 21:
+		x.what = "notify"
+		var called atomic.Bool
+		g.notes.Add(1)
+		x.submit = func(o gpu.Order) error {
+			return q.Notify(o, func() {
+				if called.Swap(true) {
+					g.t.Error("notified twice")
+				}
+				g.notes.Add(-1)
+			})
+		}
+	case kind < 24: // through another semaphore
+		x.what = "link"
+		middle := g.sem()
+		x.passesOn = true
+		x.submit = func(o gpu.Order) error {
+			middle.Link(3, x.done.Semaphore, x.done.Value)
+			o.Signal = pts(middle, 3)
+			return q.Barrier(o)
+		}
+	case kind < 26 && !shared && g.fromMortal(x, q):
+	case kind < 26:
+		x.what = "fill of nothing"
+		c := g.cell(q).r
+		x.submit = func(o gpu.Order) error { return q.Fill(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset}, []byte{1}) }
+	case kind < 28 && g.values:
+		c := g.cell(q)
+		for c.pooled { // in which there are no values
+			c = g.cell(q)
+		}
+		to := c.r
+		if v := binary.LittleEndian.Uint64(c.value[:]); r.IntN(2) == 0 && v <= math.MaxInt64 {
+			x.what, src = "wait for a value", c
+			x.submit = func(o gpu.Order) error { return q.WaitValue(o, to, v) }
+			break
+		}
+		x.what, dst = "write a value", c
+		v := r.Uint64N(1 << 63)
+		x.submit = func(o gpu.Order) error { return q.WriteValue(o, to, v) }
+		binary.LittleEndian.PutUint64(c.value[:], v)
+	case kind < 29 && g.mode == sound: // else memory that nobody holds goes with its device
+		x.what = "others' work"
+		n := g.natives[r.IntN(len(g.natives))]
+		dst = g.cellOf(n.dev)
+		p, at := g.bytes(1), dst.r
+		copy(dst.value[:], bytes.Repeat(p, 8))
+		x.submit = func(o gpu.Order) error { return n.fill(o, at, p[0]) }
+		timed = nil
+	case kind < 31:
+		x.what = "native"
+		p := g.bytes(8)
+		dst = g.cell(q)
+		to := dst.r
+		x.submit = func(o gpu.Order) error { return q.Native(o, nativeFill(p), to) }
+		copy(dst.value[:], p)
+	case kind < 35 && g.far != nil:
+		dst, src = g.far.add(x)
+		timed = nil
+	case kind < 45:
+		x.what = "fill"
+		p := g.bytes(1 << r.IntN(4))
+		dst = g.cell(q)
+		to := dst.r
+		x.submit = func(o gpu.Order) error { return q.Fill(o, to, p) }
+		copy(dst.value[:], bytes.Repeat(p, 8))
+	case kind < 52:
+		x.what = "update"
+		data := g.bytes(8)
+		dst = &g.cells[r.IntN(len(g.cells))]
+		to := dst.r
+		x.submit = func(o gpu.Order) error {
+			mine := bytes.Clone(data)
+			err := q.UploadCopy(o, to, mine)
+			clear(mine)
+			return err
+		}
+		copy(dst.value[:], data)
+	case kind < 62:
+		data := g.bytes(8)
+		dst = &g.cells[r.IntN(len(g.cells))]
+		to := dst.r
+		copy(dst.value[:], data)
+		if r.IntN(2) == 0 {
+			g.tells(x, data)
+		}
+		if r.IntN(2) == 0 {
+			x.what = "upload"
+			x.submit = func(o gpu.Order) error { return q.Upload(o, to, data) }
+			break
+		}
+		x.what = "read"
+		x.submit = func(o gpu.Order) error { return q.Read(o, to, bytes.NewReader(data), 0) }
+	case kind < 74:
+		src = &g.cells[r.IntN(len(g.cells))]
+		from, want := src.r, src.value
+		if r.IntN(4) == 0 && src.usable(q) && !src.imported {
+			g.lent(x, q, src)
+			break
+		}
+		got := &memoryFile{data: make([]byte, 8)}
+		if r.IntN(2) == 0 {
+			x.what = "download"
+			x.submit = func(o gpu.Order) error { return q.Download(o, got.data, from) }
+		} else {
+			x.what = "write"
+			x.submit = func(o gpu.Order) error { return q.Write(o, got, 0, from) }
+		}
+		x.check = func() error { return came(got.data, want[:]) }
+		if r.IntN(2) == 0 {
+			f := g.tells(x, got.data)
+			x.check = func() error { return came(f.was, want[:]) }
+		}
+	default:
+		dst, src = g.cell(q), g.cell(q)
+		if src == dst {
+			x.what, x.submit = "barrier", q.Barrier
+			dst, src = nil, nil
+			break
+		}
+		switch r.IntN(5) {
+		case 0:
+			g.execution(x, q, dst, src)
+		case 1:
+			g.transient(x, q, dst, src)
+		case 2:
+			if dst, src = g.cellOf(q.Device()), g.cellOf(q.Device()); dst == src {
+				src = nil
+			}
+			g.launch(x, q, dst, src)
+		default:
+			x.what = "copy"
+			if c := &g.cells[r.IntN(len(g.cells))]; c != src { // also what the device cannot use otherwise
+				dst = c
+			}
+			to, from := dst.r, src.r
+			dst.value = src.value
+			x.submit = func(o gpu.Order) error { return q.Copy(o, to, from) }
+		}
+	}
+	if src != nil {
+		x.order.Wait = append(x.order.Wait, src.written...)
+		src.read = append(src.read, x.done)
+	}
+	if dst != nil {
+		x.order.Wait = append(append(x.order.Wait, dst.written...), dst.read...)
+		dst.written, dst.read = []gpu.Point{x.done}, nil
+	}
+	if r.IntN(3) == 0 { // and on something it need not
+		if y := g.nodes[r.IntN(len(g.nodes))]; !y.fails && y.may == nil {
+			x.order.Wait = append(x.order.Wait, y.done)
+		}
+	}
+	if r.IntN(10) == 0 {
+		x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.gate, Value: 1})
+	}
+	r.Shuffle(len(x.order.Wait), func(i, j int) { w := x.order.Wait; w[i], w[j] = w[j], w[i] })
+	x.order.Signal = []gpu.Point{x.done}
+	g.watch(x, timed)
+	if x.fails {
+		g.bad = append(g.bad, x.done)
+	}
+	g.nodes = append(g.nodes, x)
+}
+
+// run submits the nodes, in any order, and looks what becomes of them.
+func (g *graph) run() {
+	t, r := g.t, g.r
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	began := time.Now()
+	left := false
+	defer func() {
+		if g.far != nil {
+			g.far.giveBack()
+		}
+		sampled := g.trace.small().sample()
+		for _, dev := range g.devs {
+			known := dev.Stats().Lost
+			if err := dev.Close(); err != nil {
+				if g.mode == loses && errors.Is(err, driver.ErrBusy) { // a native stream still has what waits for the lost device
+					left = true
+				} else if g.mode != loses || known || !errors.Is(err, driver.ErrLost) { // else Close is the first to find the loss
+					t.Errorf("close: %v", err)
+				}
+			}
+		}
+		sampled()
+		for _, n := range g.natives {
+			if err := n.close(); err != nil && !errors.Is(err, driver.ErrLost) && !left {
+				t.Error(err)
+			}
+		}
+		if g.far != nil {
+			g.far.close(left)
+		}
+		for i, x := range g.nodes {
+			if err := x.told.check(ctx, x, left); err != nil {
+				t.Errorf("node %d, %s: %v", i, x.what, err)
+			}
+		}
+		g.trace.check(g, left)
+		for _, name := range g.sim.Leaks() {
+			if !left {
+				t.Errorf("left behind: %s", name)
+			}
+		}
+		if left {
+			g.sim.Kill() // the streams of what was left end
+		}
+		if n := g.notes.Load(); n != 0 && g.mode == sound {
+			t.Errorf("%d have not been notified", n)
+		}
+	}()
+	order := r.Perm(len(g.nodes))
+	if r.IntN(3) == 0 {
+		for i := range order {
+			order[i] = i
+		}
+	}
+	workers, early := 1+r.IntN(3), r.IntN(2) == 0
+	end := len(order) // when the device is closed or lost
+	if g.mode != sound {
+		end = r.IntN(len(order))
+	}
+	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // so that pools are closed meanwhile
+	var wg, ending, meddling sync.WaitGroup
+	const now = 16 // nodes are submitted for each time that somebody meddles
+	turns := make(chan struct{}, 1)
+	for k := range uint64(2) {
+		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}
+		meddling.Go(func() {
+			for range turns {
+				if err := m.meddle(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(order); i += workers {
+				if i == end {
+					ending.Go(func() {
+						defer g.trace.small().sample()()
+						if g.shut != nil {
+							g.shut.Close()
+						}
+						if g.mode == loses {
+							g.sim.LoseDevice(g.victim, errHostCall)
+						} else if err := g.devs[g.victim].Close(); err != nil {
+							t.Errorf("close: %v", err)
+						}
+					})
+				}
+				for _, all := range g.mortals {
+					for _, m := range all {
+						if m.at == i {
+							ending.Go(func() { m.end(g, uint64(i)) })
+						}
+					}
+				}
+				if i%now == 0 {
+					select {
+					case turns <- struct{}{}:
+					default:
+					}
+					if s := g.trace.small(); s != nil {
+						s.take()
+					}
+				}
+				x := g.nodes[order[i]]
+				if i%64 == 0 {
+					_ = fmt.Sprint(g.devs[i%len(g.devs)].Parked())
+				}
+				x.told.begin(x)
+				if err := x.submit(x.order); err != nil {
+					x.refused = true
+					if g.mode == sound && x.may == nil || g.mode != sound && !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
+						t.Errorf("%s: %v", x.what, err)
+					}
+					x.done.Semaphore.Fail(err) // where nothing was submitted: the device of a buffer may be closed
+				}
+			}
+		})
+	}
+	join := func(wg *sync.WaitGroup) {
+		done := make(chan struct{})
+		go func() { wg.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			g.hung("a call does not return")
+		}
+	}
+	if early {
+		join(&wg)
+	}
+	if err := gpu.SignalAll(gpu.Point{Semaphore: g.gate, Value: 1}); err != nil {
+		t.Error(err)
+	}
+	if r.IntN(2) == 0 {
+		g.doomed.Close()
+	} else {
+		gpu.FailAll(io.ErrNoProgress, g.doomed)
+	}
+	join(&wg)
+	join(&ending)
+	close(turns)
+	join(&meddling)
+	g.askPools(0)
+	reached := map[*gpu.Semaphore]bool{g.gate: true}
+	for i, x := range g.nodes {
+		err := x.done.Semaphore.Wait(ctx, x.done.Value)
+		if ctx.Err() != nil {
+			g.hung("node %d, %s: neither reached nor failed", i, x.what)
+		}
+		if err != nil {
+			g.failed++
+		} else {
+			reached[x.done.Semaphore] = true
+		}
+		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errHostCall)
+		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
+			known = true // memory from before a loss comes back when nothing in flight holds it, which may be late for who comes next
+		}
+		switch {
+		case x.fails && err == nil:
+			t.Errorf("node %d, %s: it should fail", i, x.what)
+		case err == nil:
+			err := x.told.wait(ctx) // which may be a moment later
+			if err == nil && x.check != nil {
+				err = x.check()
+			}
+			if err := errors.Join(err, x.timed(g.mode == sound, began)); err != nil {
+				t.Errorf("node %d, %s: %v", i, x.what, err)
+			}
+		case g.mode == sound && slices.ContainsFunc(x.may, func(may error) bool { return errors.Is(err, may) }):
+		case g.mode == sound && !x.fails && err != nil, err != nil && !known && !errors.Is(err, driver.ErrLost) && !strings.Contains(err.Error(), errHostCall.Error()):
+			t.Errorf("node %d, %s: %v", i, x.what, err)
+		}
+	}
+	if g.mode == sound {
+		for i, x := range g.nodes { // also of what has failed, and though nobody asks
+			if !x.refused && x.told.wait(ctx) != nil {
+				g.hung("node %d, %s: its Free is not told", i, x.what)
+			}
+		}
+		g.lastMortals(ctx)
+		g.checkMortals()
+		if s := g.trace.small(); s != nil {
+			if err := s.tell(g.devs[0]); err != nil {
+				t.Error(err)
+			}
+		}
+		g.compare(ctx)
+		g.checkPools()
+		return
+	}
+	for i, x := range g.nodes {
+		for _, w := range x.order.Wait {
+			if reached[x.done.Semaphore] && !reached[w.Semaphore] {
+				_, err := w.Semaphore.Query()
+				t.Errorf("node %d, %s: reached, and something that it waits for has failed: %v", i, x.what, err)
+			}
+		}
+	}
+	for i, dev := range g.devs {
+		if i == g.victim {
+			continue
+		}
+		// The others go on, but for those of which a stream waits for the victim.
+		behind := func(err error) bool {
+			return g.mode != sound && errors.Is(err, driver.ErrLost) && strings.Contains(err.Error(), "waits for work of another device")
+		}
+		s := g.sem()
+		if err := dev.Queue(0).Barrier(gpu.Order{Signal: pts(s, 1)}); err != nil && !behind(err) {
+			t.Errorf("device %d: %v", i, err)
+		}
+		if err := s.Wait(ctx, 1); err != nil && !behind(err) {
+			t.Errorf("device %d: %v", i, err)
+		}
+		if ctx.Err() != nil {
+			g.hung("device %d does not go on", i)
+		}
+	}
+}
+
+// hung ends the test, and tells what is in flight. It writes that at once: to close a device may hang as well, and what a test has logged
+// is lost when its time is over.
+func (g *graph) hung(format string, args ...any) {
+	g.t.Helper()
+	what := fmt.Sprintf("with -gpu.seed=%d: ", g.seed) + fmt.Sprintf(format, args...)
+	fmt.Fprintf(os.Stderr, "TestRandom %s\n%s", what, dump(g.devs...))
+	if g.far != nil {
+		fmt.Fprintf(os.Stderr, "the other process:\n%s", dump(g.far.dev))
+	}
+	g.t.Fatal(what)
+}
+
+// compare looks what the memory has at the end.
+func (g *graph) compare(ctx context.Context) {
+	for i := range g.cells {
+		c, got, s := &g.cells[i], make([]byte, 8), g.sem()
+		q, from := g.queue(), c.r
+		if c.far.Buffer != nil && g.r.IntN(2) == 0 {
+			q, from = g.far.queue(), c.far
+		}
+		if err := q.Download(gpu.Order{Wait: c.written, Signal: pts(s, 1)}, got, from); err != nil {
+			g.t.Fatal(err)
+		}
+		if err := s.Wait(ctx, 1); ctx.Err() != nil {
+			g.hung("what cell %d has: %v", i, err)
+		} else if err != nil {
+			g.t.Fatal(err)
+		}
+		if !bytes.Equal(got, c.value[:]) {
+			g.t.Errorf("cell %d is %x, want %x", i, got, c.value)
+		}
+	}
+}

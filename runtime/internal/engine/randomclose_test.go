@@ -1,0 +1,318 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A mortal is a pool that is closed while others allocate, ask and trim. What becomes of an alloca of it nothing foretells, but whoever gets memory has it alone.
+type mortal struct {
+	pool    *gpu.Pool
+	limit   uint64        // bytes; 0 is none
+	at      int           // it is closed before the node at this place is submitted
+	over    chan struct{} // closed when the memory that it is over has been given back; nil if it is over none
+	closing atomic.Bool   // it may have been closed
+	closed  atomic.Bool   // it has been
+}
+
+// newMortals makes pools of a device that are to be closed.
+func (g *graph) newMortals(dev *gpu.Device) {
+	r := g.r
+	for range r.IntN(3) {
+		m := &mortal{at: r.IntN(400)}
+		o := gpu.PoolOptions{Portable: r.IntN(2) == 0, Zero: r.IntN(4) == 0, Threshold: r.Uint64N(3) * blockSize}
+		switch r.IntN(4) {
+		case 0: // without a limit
+		case 1:
+			m.over = make(chan struct{})
+			o.Portable, o.Threshold = false, 0
+			var err error
+			o.Over, err = dev.ImportHost(make([]byte, blockSize*(1+r.IntN(3))), func() { close(m.over) })
+			must(g.t, err)
+			m.limit = o.Over.Size()
+		default:
+			m.limit = blockSize * (1 + r.Uint64N(3))
+			o.MaxSize = m.limit
+		}
+		m.pool = newPool(g.t, dev, o)
+		if o.Over != nil {
+			must(g.t, o.Over.Close())
+		}
+		g.mortals[dev] = append(g.mortals[dev], m)
+	}
+}
+
+// close closes the pool.
+func (m *mortal) close() error {
+	m.closing.Store(true)
+	err := m.pool.Close()
+	m.closed.Store(true)
+	return err
+}
+
+// end closes the pool while somebody else uses it.
+func (m *mortal) end(g *graph, k uint64) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		x := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}
+		for last := false; !last; {
+			last = m.closed.Load()
+			if err := x.useMortal(m); err != nil {
+				g.t.Error(err)
+			}
+		}
+	})
+	if err := m.close(); err != nil && !errors.Is(err, driver.ErrLost) {
+		g.t.Errorf("close of a pool: %v", err)
+	}
+	wg.Wait()
+}
+
+// wrong returns the error of an operation on the pool if that may not have it, or says that it should have one, as the pool had been closed before.
+func (m *mortal) wrong(g *graph, closed bool, err error) error {
+	switch {
+	case err == nil && closed && g.mode == sound:
+		return errors.New("the pool had been closed")
+	case err == nil, m.closing.Load() && errors.Is(err, gpu.ErrClosed), m.limit > 0 && errors.Is(err, driver.ErrOutOfMemory):
+		return nil
+	case g.mode != sound && (errors.Is(err, gpu.ErrClosed) || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrOutOfMemory)):
+		return nil
+	}
+	return err
+}
+
+// fromMortal writes and reads memory of a pool that is closed meanwhile, if there is one, and reports whether there is.
+func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
+	all := g.mortals[q.Device()]
+	if len(all) == 0 {
+		return false
+	}
+	r, m := g.r, all[g.r.IntN(len(all))]
+	x.what, x.may = "memory of a closing pool", []error{gpu.ErrClosed}
+	if m.limit > 0 {
+		x.may = append(x.may, driver.ErrOutOfMemory)
+	}
+	size, at, data, got := uint64(blockSize-8*r.IntN(8)), 8*r.Uint64N(32), g.bytes(8), make([]byte, 8)
+	closes, other, middle := r.IntN(3) == 0, q.Device().Queue(r.IntN(3)), g.sem()
+	x.passesOn = !closes
+	x.submit = func(o gpu.Order) error {
+		x.done.Semaphore.OnReached(x.done.Value, func(err error) {
+			if err := m.wrong(g, false, err); err != nil {
+				g.t.Errorf("%s: %v", x.what, err)
+			}
+		})
+		closed := m.closed.Load()
+		b, err := g.allocator(q).Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, m.pool, size)
+		if err != nil {
+			return err
+		}
+		if closed && g.mode == sound {
+			g.t.Errorf("%s: it had been closed", x.what)
+		}
+		in, out := order(middle, 1, middle, 2), order(middle, 2, middle, 3)
+		if closes {
+			out.Signal, out.Free = o.Signal, o.Free
+			defer b.Close()
+		}
+		err = other.UploadCopy(in, b.Range(at, 8), data)
+		if err == nil {
+			err = q.Download(out, got, b.Range(at, 8))
+		}
+		if err == nil && !closes {
+			err = other.Dealloca(gpu.Order{Wait: pts(middle, 3), Signal: o.Signal, Free: o.Free}, b)
+		}
+		if err != nil {
+			b.Close()
+			return err
+		}
+		middle.OnReached(3, func(err error) {
+			if err != nil { // a dealloca whose wait fails leaves the memory
+				b.Close()
+			}
+		})
+		return nil
+	}
+	x.check = func() error { return came(got, data) }
+	return true
+}
+
+// A meddler asks, trims and sets what is in use, now and then: work goes on as it would.
+type meddler struct {
+	g *graph
+	r *rand.Rand
+}
+
+// meddle does one thing.
+func (m *meddler) meddle() error {
+	g, r := m.g, m.r
+	dev := g.devs[r.IntN(len(g.devs))]
+	known := func(err error) error {
+		if g.mode != sound && (errors.Is(err, gpu.ErrClosed) || errors.Is(err, driver.ErrLost)) {
+			return nil
+		}
+		return err
+	}
+	mortals, stable := g.mortals[dev], g.supplies[dev].pools[1:]
+	switch k := r.IntN(8); {
+	case k == 0:
+		return known(dev.Trim())
+	case k == 1:
+		_ = dev.Stats()
+		return nil
+	case k == 2:
+		if t := g.trace.tracer(); t != nil {
+			t.Sample()
+		}
+		return nil
+	case k == 3 && len(stable) > 0:
+		p := stable[r.IntN(len(stable))]
+		st, err := p.pool.Stats()
+		if err == nil && p.limit > 0 && st.ReservedHigh > p.limit {
+			err = fmt.Errorf("it may have %d bytes: %+v", p.limit, st)
+		}
+		if p.pool == g.shut {
+			return known(err)
+		}
+		return known(errors.Join(err, p.pool.Trim(r.Uint64N(3)*blockSize)))
+	case len(mortals) > 0:
+		return m.useMortal(mortals[r.IntN(len(mortals))])
+	}
+	return nil
+}
+
+// useMortal does something with a pool that is closed meanwhile.
+func (m *meddler) useMortal(p *mortal) error {
+	closed := p.closed.Load()
+	what, err := m.use(p)
+	if err = p.wrong(m.g, closed && what != "dealloca", err); err != nil {
+		return fmt.Errorf("%s of a pool that is closed meanwhile: %w", what, err)
+	}
+	return nil
+}
+
+func (m *meddler) use(p *mortal) (what string, err error) {
+	switch r := m.r; r.IntN(8) {
+	case 0:
+		return "trim", p.pool.Trim(r.Uint64N(2) * blockSize)
+	case 1:
+		return "set threshold", p.pool.SetThreshold(r.Uint64N(3) * blockSize)
+	case 2:
+		_, err := p.pool.Reuse()
+		return "reuse", err
+	case 3:
+		return "reset", p.pool.ResetHigh()
+	case 4, 5:
+		st, err := p.pool.Stats()
+		if err == nil && p.pool.Options().Portable && (st.Used > st.Reserved || st.Used > st.UsedHigh || st.Reserved > st.ReservedHigh) {
+			err = fmt.Errorf("it has %+v", st)
+		}
+		return "stats", err
+	default: // without lists, so in the order of one queue
+		q := p.pool.Device().Queue(r.IntN(3))
+		b, err := q.Alloca(gpu.Order{}, p.pool, blockSize)
+		if err != nil {
+			return "alloca", err
+		}
+		if r.IntN(2) == 0 {
+			err = q.Dealloca(gpu.Order{}, b)
+			if errors.Is(err, gpu.ErrUnallocated) { // nobody was told that there was no memory
+				err = nil
+			}
+		}
+		b.Close()
+		return "dealloca", err
+	}
+}
+
+// askPools says how long it takes to ask the driver about a pool, or to tell it something.
+func (g *graph) askPools(d time.Duration) {
+	for _, op := range []simdriver.Op{simdriver.OpPoolAttr, simdriver.OpSetPoolAttr, simdriver.OpTrimPool} {
+		g.sim.SetLatency(op, d)
+	}
+}
+
+// lastMortals closes the pools that have not been closed. Memory of them is in use: an alloca that waits for it fails, and when it is deallocated, without lists, nobody is
+// told.
+func (g *graph) lastMortals(ctx context.Context) {
+	var last []func()
+	for dev, all := range g.mortals {
+		for i, m := range all {
+			if m.closed.Load() {
+				continue
+			}
+			q := dev.Queue(i)
+			there := g.sem()
+			b, err := q.Alloca(gpu.Order{Signal: pts(there, 1)}, m.pool, blockSize)
+			if err == nil {
+				err = there.Wait(ctx, 1)
+			}
+			if m.limit > 0 && errors.Is(err, driver.ErrOutOfMemory) { // what others had has not come back
+				must(g.t, errors.Join(m.close(), b.Close()))
+				continue
+			}
+			must(g.t, err)
+			must(g.t, m.close())
+			last = append(last, func() {
+				if err := q.Dealloca(gpu.Order{}, b); err != nil {
+					g.t.Errorf("dealloca: %v", err)
+				}
+				b.Close()
+			})
+		}
+	}
+	time.Sleep(time.Duration(g.r.IntN(200)) * time.Microsecond) // in which closed pools have given back what they can, or not
+	for _, f := range last {
+		f()
+	}
+}
+
+// checkMortals looks whether pools that have been closed have given everything back, though nobody asks for anything.
+func (g *graph) checkMortals() {
+	for i, dev := range g.devs {
+		native := 0
+		for _, p := range g.supplies[dev].pools[1:] {
+			if !p.pool.Options().Portable {
+				native++
+			}
+		}
+		if g.far != nil && g.far.lentPool == dev { // of which memory is in use
+			native++
+		}
+		if !g.until(func() bool { return g.sim.Counters().Devices[i].Pools == native }) {
+			g.t.Errorf("device %d has %d pools, and %d are open\n%s", i, g.sim.Counters().Devices[i].Pools, native, dump(dev))
+		}
+		for _, m := range g.mortals[dev] {
+			if m.over != nil && !g.until(func() bool { return isClosed(m.over) }) {
+				g.t.Errorf("device %d: the memory is not given back that a closed pool is over\n%s", i, dump(dev))
+			}
+		}
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// until waits for something, for a while.
+func (g *graph) until(so func() bool) bool {
+	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,465 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/gpu/gputest"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
+
+// A supply is what there is on a device for many nodes of a random graph to use: pools, and recordings.
+type supply struct {
+	pools []*source // the first is the current one
+	moves []*move
+	way   *move
+	stamp *gpu.Kernel
+}
+
+// A source is a pool.
+type source struct {
+	pool  *gpu.Pool // or nil: the device's current one
+	kind  gpu.MemKind
+	zero  bool
+	limit uint64      // bytes, if it has a limit
+	slots []gpu.Point // then what must come before each of so many blocks that it has is taken again
+}
+
+// blockSize is what nodes take from pools, give or take what no pool makes anything of.
+const blockSize = 512
+
+// supply makes what there is on a device.
+func (g *graph) supply(dev *gpu.Device) {
+	r := g.r
+	s := &supply{pools: []*source{{kind: gpu.DeviceMem}}}
+	for _, k := range r.Perm(5)[:1+r.IntN(2)] {
+		p := &source{}
+		limit := blockSize * (1 + r.Uint64N(4))
+		if g.breaks {
+			limit = blockSize * 1000
+		}
+		o := gpu.PoolOptions{Zero: r.IntN(2) == 0, Portable: r.IntN(2) == 0, Threshold: r.Uint64N(3) * blockSize}
+		if k == 2 || k == 3 {
+			o.Kind = gpu.HostMem
+		}
+		if k == 1 || k == 2 {
+			p.limit, o.MaxSize, o.InitialSize = limit, limit, r.Uint64N(2)*limit
+		}
+		if k == 4 {
+			over, err := dev.Alloc([]gpu.MemKind{gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem}[r.IntN(3)], limit)
+			must(g.t, err)
+			defer over.Close() // it stays while the pool does
+			p.limit, o.Portable, o.Over = limit, false, over
+		}
+		p.slots = make([]gpu.Point, p.limit/blockSize)
+		p.pool = newPool(g.t, dev, o)
+		p.kind, p.zero = p.pool.Options().Kind, o.Zero
+		s.pools = append(s.pools, p)
+	}
+	x, err := dev.Load(simdriver.Image("stamp"))
+	must(g.t, err)
+	s.stamp, err = x.Kernel("stamp")
+	must(g.t, err)
+	g.supplies[dev] = s
+	for range 2 {
+		s.moves = append(s.moves, g.move(dev, r.IntN(3), gpu.Range{}))
+	}
+	s.way = g.way(dev)
+}
+
+// A move is a recording that copies 8 bytes from what is bound last to what is bound first, and writes over some.
+type move struct {
+	c     *gpu.CommandBuffer
+	write []func(v *[8]byte)
+}
+
+// of returns what becomes of a value.
+func (m *move) of(v [8]byte) [8]byte {
+	for _, f := range m.write {
+		f(&v)
+	}
+	return v
+}
+
+// newMove begins a recording with bindings.
+func (g *graph) newMove(dev *gpu.Device, bindings int) (m *move, bound []*gpu.Buffer) {
+	m = &move{c: commandBuffer(g.t, dev, gpu.Mode(g.r.IntN(3)))}
+	for range bindings {
+		b, err := m.c.Binding()
+		must(g.t, err)
+		bound = append(bound, b)
+	}
+	return m, bound
+}
+
+// pass records another move, which may be closed then.
+func (g *graph) pass(m, child *move, to, from gpu.Range) {
+	must(g.t, m.c.Execute(child.c, to, from))
+	recorded(g.t)(m.c.Barrier())
+	m.write = append(m.write, child.write...)
+	if g.r.IntN(2) == 0 {
+		must(g.t, child.c.Close())
+	}
+}
+
+// move records a copy between two bindings with something before it, and often something behind it, or another such recording
+// that they are passed on to. What is at fixed, if it is something, is the end of what will be bound first.
+func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
+	r := g.r
+	m, b := g.newMove(dev, 2)
+	x, y := b[0], b[1]
+	var after []gpu.Command
+	recorded(g.t)(m.c.UploadCopy(x.Range(0, 8), g.bytes(8)))
+	recorded(g.t)(m.c.Barrier())
+	from := y.Range(0, 8)
+	for range r.IntN(4) { // through scratch memory
+		b, err := m.c.Alloca(8 + 8*r.Uint64N(64))
+		must(g.t, err)
+		to := b.Range(8*r.Uint64N(b.Size()/8), 8)
+		if from.Buffer != y && r.IntN(2) == 0 { // a kernel cannot have what may be bound
+			g.recordLaunch(m, dev, to, from)
+		} else {
+			recorded(g.t)(m.c.Copy(to, from))
+		}
+		recorded(g.t)(m.c.Barrier())
+		from = to
+	}
+	if nested > 0 {
+		g.pass(m, g.move(dev, nested-1, fixed), x.Range(0, 8), from)
+	} else {
+		after = append(after, recorded(g.t)(m.c.Copy(x.Range(0, 8), from)))
+	}
+	if r.IntN(4) == 0 {
+		recorded(g.t)(m.c.HostCall(func() error { return nil }))
+	}
+	if r.IntN(2) == 0 {
+		p, i := g.bytes(2), 2*r.Uint64N(4)
+		if r.IntN(3) == 0 {
+			recorded(g.t)(m.c.Native(nativeFill(p), []gpu.Range{x.Range(i, 2)}, after...))
+		} else {
+			recorded(g.t)(m.c.Fill(x.Range(i, 2), p, after...))
+		}
+		m.write = append(m.write, func(v *[8]byte) { copy(v[i:], p) })
+	}
+	if fixed.Size > 0 && r.IntN(3) == 0 {
+		p := g.bytes(1)
+		recorded(g.t)(m.c.Barrier())
+		if r.IntN(2) == 0 {
+			recorded(g.t)(m.c.Native(nativeFill(p), []gpu.Range{fixed}))
+		} else {
+			recorded(g.t)(m.c.Fill(fixed, p))
+		}
+		m.write = append(m.write, func(v *[8]byte) { copy(v[7:], p) })
+	}
+	must(g.t, m.c.End())
+	return m
+}
+
+// stamped returns a launch of the kernel "stamp", with attributes that the device has, and what becomes of a value.
+func (g *graph) stamped(dev *gpu.Device, to, from gpu.Range) (gpu.Dispatch, func(v *[8]byte)) {
+	c := testkit.Launches[g.r.IntN(len(testkit.Launches))]
+	for !testkit.CanLaunch(g.caps, c.Attrs) {
+		c = testkit.Launches[g.r.IntN(len(testkit.Launches))]
+	}
+	is := c.Attrs
+	is.Priority, is.Cluster = g.caps.ClampPriority(is.Priority), c.Cluster
+	if is.Cluster == [3]uint32{} {
+		is.Cluster = [3]uint32{1, 1, 1}
+	}
+	d := gpu.Dispatch{Kernel: g.supplies[dev].stamp, Grid: [3]uint32{4, 2, 2}, Block: [3]uint32{32}, Attrs: c.Attrs, Sizes: []int{8, 8},
+		Args: make([]unsafe.Pointer, 2), Buffers: []gpu.BufferArg{{Index: 0, Range: to}, {Index: 1, Range: from}}}
+	return d, func(v *[8]byte) {
+		binary.NativeEndian.PutUint32(v[:], binary.NativeEndian.Uint32(v[:])+testkit.Stamp(is))
+	}
+}
+
+// recordLaunch records a launch that takes 8 bytes on.
+func (g *graph) recordLaunch(m *move, dev *gpu.Device, to, from gpu.Range) {
+	d, write := g.stamped(dev, to, from)
+	recorded(g.t)(m.c.Dispatch(d))
+	m.write = append(m.write, write)
+}
+
+// launch launches a kernel on cells of its device. Without src it changes dst alone.
+func (g *graph) launch(x *node, q *gpu.Queue, dst, src *cell) {
+	x.what = "launch"
+	from := src
+	if from == nil {
+		from = dst
+	}
+	d, write := g.stamped(q.Device(), dst.r, from.r)
+	dst.value = from.value
+	write(&dst.value)
+	x.submit = func(o gpu.Order) error { return q.Dispatch(o, d) }
+}
+
+// nativeFill is a function of Native that writes bytes where its range is, one after the other.
+func nativeFill(p []byte) func(gpu.Native) error {
+	return func(n gpu.Native) error {
+		for i, b := range p {
+			if err := n.Device.Fill(n.Stream, n.Ptrs[0]+driver.Ptr(i), uint32(b), 1, 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// waySize is what a way needs in between.
+const waySize = 64
+
+// way records a way from one binding to another through a third, of other recordings, once or twice the same.
+func (g *graph) way(dev *gpu.Device) *move {
+	r := g.r
+	m, b := g.newMove(dev, 3)
+	x, middle, y := b[0], b[1], b[2]
+	first := g.move(dev, r.IntN(2), gpu.Range{})
+	last := first
+	if r.IntN(2) == 0 {
+		last = g.move(dev, 0, gpu.Range{})
+	}
+	at := 8 * r.Uint64N(waySize/8)
+	must(g.t, m.c.Execute(first.c, middle.Range(at, 8), y.Range(0, 8)))
+	recorded(g.t)(m.c.Barrier())
+	m.write = append(m.write, first.write...)
+	if r.IntN(2) == 0 {
+		k, kb := g.newMove(dev, 2)
+		g.recordLaunch(k, dev, kb[0].Range(0, 8), kb[1].Range(0, 8))
+		must(g.t, k.c.End())
+		to := (at + 8) % waySize
+		g.pass(m, k, middle.Range(to, 8), middle.Range(at, 8))
+		at = to
+	}
+	g.pass(m, last, x.Range(0, 8), middle.Range(at, 8))
+	must(g.t, m.c.End())
+	return m
+}
+
+// execution executes a recording that others execute too, or one of its own.
+func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
+	r, to, from := g.r, dst.r, src.r
+	if r.IntN(2) == 0 {
+		x.what = "execute a shared recording"
+		moves := g.supplies[q.Device()].moves
+		m := moves[r.IntN(len(moves))]
+		dst.value = m.of(src.value)
+		x.submit = func(o gpu.Order) error { return q.Execute(o, m.c, to, from) }
+		return
+	}
+	x.what = "execute"
+	m := g.move(q.Device(), max(0, r.IntN(5)-2), to.Buffer.Range(to.Offset+7, 1))
+	dst.value = m.of(src.value)
+	x.submit = func(o gpu.Order) error {
+		err := q.Execute(o, m.c, to, from)
+		m.c.Close()
+		return err
+	}
+}
+
+// allocator returns a queue that may allocate in a queue's place: itself, unless it is on a native stream.
+func (g *graph) allocator(q *gpu.Queue) *gpu.Queue {
+	own := q.Device().Queue(0)
+	for i := range 3 {
+		if q.Device().Queue(i) == q {
+			own = q
+		}
+	}
+	return own
+}
+
+// transient copies through memory that is there only for that.
+func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
+	r, to, from, want := g.r, dst.r, src.r, src.value
+	s := g.supplies[q.Device()]
+	p := s.pools[r.IntN(len(s.pools))]
+	for _, c := range []*cell{dst, src} { // between which drivers make no copies
+		if p.kind == gpu.HostMem && (c.imported || c.r.Buffer.Kind() == gpu.ShareableMem) && c.r.Buffer.Device() != q.Device() {
+			p = s.pools[0]
+		}
+	}
+	if len(p.slots) > 0 { // what must be free then
+		free := &p.slots[r.IntN(len(p.slots))]
+		if free.Semaphore != nil {
+			x.order.Wait = append(x.order.Wait, *free)
+		}
+		*free = x.done
+	}
+	closes := len(p.slots) == 0 && r.IntN(4) == 0 // when it is free then, nothing says
+	size, at := uint64(blockSize-8*r.IntN(8)), 8*r.Uint64N(32)
+	m, last := s.moves[r.IntN(len(s.moves))], s.moves[r.IntN(len(s.moves))]
+	type step func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error
+	in := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Copy(o, b.Range(at, 8), from) }
+	out := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Copy(o, to, b.Range(at, 8)) }
+	var steps []step
+	switch k := r.IntN(8); {
+	case k == 0 && p.zero:
+		x.what = "memory that is zero"
+		steps = []step{out}
+		dst.value = [8]byte{}
+	case k == 1 && p.kind != gpu.DeviceMem:
+		x.what = "memory of the host's"
+		i, v := r.IntN(8), byte(r.Uint32())
+		host := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
+			return q.HostCall(o, func() error {
+				mem := b.Bytes()[at:][:8]
+				if !bytes.Equal(mem, want[:]) {
+					return fmt.Errorf("%x came, and %x was to", mem, want)
+				}
+				mem[i] = v
+				return nil
+			})
+		}
+		steps, closes = []step{in, host, out}, false // for a closed buffer has no bytes, and who calls is told nothing else
+		dst.value = want
+		dst.value[i] = v
+	case k < 3:
+		x.what = "memory bound"
+		steps = []step{func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
+			return q.Execute(o, s.way.c, to, b.Range(at, waySize), from)
+		}}
+		dst.value = s.way.of(want)
+	case k < 4:
+		x.what = "memory bound twice"
+		steps = []step{
+			func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Execute(o, m.c, b.Range(at, 8), from) },
+			func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Execute(o, last.c, to, b.Range(at, 8)) },
+		}
+		dst.value = last.of(m.of(want))
+	case k < 5:
+		x.what = "memory recorded"
+		mode, twice := gpu.Mode(r.IntN(3)), r.IntN(2) == 0
+		steps = []step{func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
+			c, err := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			err = c.Execute(m.c, b.Range(at, 8), from)
+			if twice { // in two recordings
+				next, err2 := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+				if err := errors.Join(err, err2, c.End()); err != nil {
+					return err
+				}
+				defer next.Close()
+				_, err = next.Copy(to, b.Range(at, 8))
+				if err := errors.Join(err, next.End()); err != nil {
+					return err
+				}
+				return q.ExecuteAll(o, c, next)
+			}
+			_, err2 := c.Barrier()
+			_, err3 := c.Copy(to, b.Range(at, 8))
+			if err := errors.Join(err, err2, err3, c.End()); err != nil {
+				return err
+			}
+			return q.Execute(o, c)
+		}}
+		dst.value = m.of(want)
+	default:
+		x.what = "memory of a pool"
+		steps = []step{in, out}
+		dst.value = want
+	}
+	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
+	x.passesOn = !closes // another stream may deallocate it
+	x.submit = func(o gpu.Order) error {
+		b, err := g.allocator(q).Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
+		if err != nil {
+			return err
+		}
+		at := uint64(1)
+		for i, do := range steps {
+			next := order(middle, at, middle, at+1)
+			if closes && i == len(steps)-1 { // then it goes with its last use
+				next.Signal, next.Free = o.Signal, o.Free
+				defer b.Close()
+			}
+			if err := do([]*gpu.Queue{other, q}[i%2], next, b); err != nil {
+				b.Close()
+				return err
+			}
+			at++
+		}
+		if closes {
+			return nil
+		}
+		if g.mode != sound && len(p.slots) == 0 { // for a dealloca whose wait fails leaves the memory, and others may wait for that
+			middle.OnReached(at, func(err error) {
+				if err != nil {
+					b.Close()
+				}
+			})
+		}
+		return other.Dealloca(gpu.Order{Wait: pts(middle, at), Signal: o.Signal, Free: o.Free}, b)
+	}
+}
+
+// excess allocates more than a pool may have, if there is one.
+func (g *graph) excess(x *node, q *gpu.Queue) {
+	for _, p := range g.supplies[q.Device()].pools {
+		if p.limit == 0 {
+			continue
+		}
+		x.what = "alloca beyond a limit"
+		closes := g.r.IntN(2) == 0
+		x.submit = func(o gpu.Order) error {
+			b, err := g.allocator(q).Alloca(o, p.pool, p.limit+1)
+			if err == nil && closes {
+				b.Close()
+			}
+			return err
+		}
+		return
+	}
+	x.what = "failing host call"
+	x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errHostCall }) }
+}
+
+// checkPools looks what pools have at the end: nothing is used, and none has had more than it may.
+func (g *graph) checkPools() {
+	for _, dev := range g.devs {
+		for _, p := range g.supplies[dev].pools[1:] {
+			unused(g.t, p.pool)
+			st, err := p.pool.Stats()
+			must(g.t, err)
+			if p.limit > 0 && st.ReservedHigh > p.limit {
+				g.t.Errorf("a pool has had %d bytes, and may have %d", st.ReservedHigh, p.limit)
+			}
+			if g.r.IntN(2) == 0 {
+				must(g.t, p.pool.Close())
+			}
+		}
+	}
+}
+
+func TestSoakPool(t *testing.T) {
+	d := 300 * time.Millisecond
+	if *soak {
+		d = time.Minute
+	}
+	cuda, hip, byStream := simdriver.CUDACaps(), simdriver.HIPCaps(), hipPoolCaps()
+	for name, x := range map[string]struct {
+		caps *driver.Caps
+		o    gpu.PoolOptions
+	}{
+		"the driver's pool":         {&cuda, gpu.PoolOptions{}},
+		"the driver's, by stream":   {&byStream, gpu.PoolOptions{}},
+		"portable":                  {&hip, gpu.PoolOptions{}},
+		"portable, from any thread": {&cuda, gpu.PoolOptions{Portable: true}},
+	} {
+		t.Run("B90 B98 "+name, func(t *testing.T) {
+			dev := openDevice(t, newSim(t, simdriver.Config{Caps: x.caps}), 0, gpu.Options{Queues: 8})
+			p, err := dev.NewPool(x.o)
+			must(t, err)
+			gputest.SoakPool(t, p, d)
+		})
+	}
+}

@@ -1,0 +1,180 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A smallRing is a tracer with hardly any room, whose records somebody takes now and then, so that most are dropped.
+type smallRing struct {
+	tracer *gpu.Tracer
+	named  []*gpu.Semaphore // whose names are to be told, as soon as there is room
+
+	mu     sync.Mutex // held while records are taken, which come in order
+	closed map[*gpu.Device]bool
+	subs   map[uint64]bool     // submissions
+	labels map[string]labelled // of these
+	names  map[string]bool     // that were told
+	taken  uint64              // records
+	wrong  []error             // the first ones
+	room   [4]gpu.TraceRecord  // where records are taken to
+}
+
+// A labelled is what a record of a submission with a label says.
+type labelled struct {
+	times          int
+	waits, signals []uint64
+}
+
+func newSmallRing(t *testing.T, r *rand.Rand) *smallRing {
+	s := &smallRing{closed: map[*gpu.Device]bool{}, subs: map[uint64]bool{}, labels: map[string]labelled{}, names: map[string]bool{}}
+	var err error
+	s.tracer, err = gpu.NewTracer(gpu.TracerOptions{Records: 1 << r.IntN(4), Times: gpu.TraceTimes(r.IntN(3))})
+	must(t, err)
+	return s
+}
+
+// name gives semaphores names, which are to be told.
+func (s *smallRing) name(all ...*gpu.Semaphore) {
+	for i, x := range all {
+		x.SetName(s.nameOf(i))
+	}
+	s.named = all
+}
+
+func (s *smallRing) nameOf(i int) string { return fmt.Sprintf("semaphore %d", i) }
+
+// take takes a few records, and reports whether there were some.
+func (s *smallRing) take() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tracer.Take(s.room[:])
+	s.taken += uint64(n)
+	for i := range s.room[:n] {
+		if err := s.look(&s.room[i]); err != nil && len(s.wrong) < 10 {
+			s.wrong = append(s.wrong, err)
+		}
+	}
+	return n > 0
+}
+
+// sample notes what the devices have, again and again, while some are closed, and returns a function that ends that.
+func (s *smallRing) sample() (end func()) {
+	if s == nil {
+		return func() {}
+	}
+	var ended atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !ended.Load() {
+			for s.take() {
+			}
+			s.tracer.Sample()
+			runtime.Gosched()
+		}
+	})
+	return func() {
+		ended.Store(true)
+		wg.Wait()
+	}
+}
+
+// look looks at a record.
+func (s *smallRing) look(r *gpu.TraceRecord) error {
+	// What is submitted while the device is closed may find that later.
+	if r.Device != nil && s.closed[r.Device] && r.Kind != gpu.TraceCall && (r.Kind != gpu.TraceSubmission || r.Err == nil) {
+		return fmt.Errorf("%v %d, %s %q, behind the record that its device was closed: submitted at %v, done at %v: %v", r.Kind, r.ID, r.Op, r.Label, r.Submitted, r.Done, r.Err)
+	}
+	switch r.Kind {
+	case gpu.TraceClosed:
+		s.closed[r.Device] = true
+	case gpu.TraceName:
+		s.names[r.Label] = true
+	case gpu.TraceSubmission:
+		if s.subs[r.ID] {
+			return fmt.Errorf("two records of submission %d", r.ID)
+		}
+		s.subs[r.ID] = true
+		if r.Submitted <= 0 || r.Done < r.Submitted || r.Op == "" || r.Queue == nil || r.Queue.Device() != r.Device {
+			return fmt.Errorf("the record of a submission: %+v", *r)
+		}
+		x := s.labels[r.Label]
+		x.times++
+		x.waits, x.signals = x.waits[:0], x.signals[:0]
+		for _, p := range r.Waits {
+			x.waits = append(x.waits, p.Value)
+		}
+		for _, p := range r.Signals {
+			x.signals = append(x.signals, p.Value)
+		}
+		s.labels[r.Label] = x
+	}
+	return nil
+}
+
+// tell has the names told of semaphores, now that there is room, or soon: nobody submits any more.
+func (s *smallRing) tell(dev *gpu.Device) error {
+	for i, x := range s.named {
+		for try := 0; ; try++ {
+			for s.take() {
+			}
+			if s.mu.Lock(); s.names[s.nameOf(i)] {
+				s.mu.Unlock()
+				break
+			}
+			s.mu.Unlock()
+			if try == 100 {
+				return fmt.Errorf("the name of %v was never told", x)
+			}
+			if err := dev.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{x.At(0)}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// check compares the records with what was made: each is there once, or was dropped and counted.
+func (s *smallRing) check(of *graph) error {
+	for s.take() {
+	}
+	st := s.tracer.Stats()
+	made := uint64(2 * len(of.devs)) // that the devices were opened and closed
+	err := errors.Join(s.wrong...)
+	for id := range s.subs {
+		if id == 0 || id > st.Submissions {
+			err = errors.Join(err, fmt.Errorf("the record of submission %d, of %d", id, st.Submissions))
+		}
+	}
+	missing := st.Submissions - uint64(len(s.subs))
+	switch {
+	case st.Records != s.taken:
+		err = errors.Join(err, fmt.Errorf("%d records were taken, and %d noted", s.taken, st.Records))
+	case missing > st.Dropped:
+		err = errors.Join(err, fmt.Errorf("of %d submissions %d have no record, and %d records were dropped", st.Submissions, missing, st.Dropped))
+	case st.Records+st.Dropped < st.Submissions+made:
+		err = errors.Join(err, fmt.Errorf("%d submissions, and %d more records were made: %+v", st.Submissions, made, st))
+	}
+	for _, x := range of.nodes {
+		r, ok := s.labels[x.order.Label]
+		if !ok || !simple[x.what] || x.order.Label == "" {
+			continue
+		}
+		same := r.times == 1 && len(r.waits) == len(x.order.Wait) && len(r.signals) == 1 && r.signals[0] == x.done.Value
+		for i := range r.waits {
+			same = same && r.waits[i] == x.order.Wait[i].Value
+		}
+		if !same {
+			err = errors.Join(err, fmt.Errorf("%s, %s: %d records, with waits for %v, and signals %v; it was submitted with %v and %v", x.order.Label, x.what, r.times,
+				r.waits, r.signals, x.order.Wait, x.order.Signal))
+		}
+	}
+	return err
+}

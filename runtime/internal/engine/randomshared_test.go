@@ -1,0 +1,322 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A farSide is another process of a random graph, with one device. Memory of it, allocated, of a pool, and shareable by a file, is cells of the graph's; it has
+// shareable memory of the graph's too, and where nothing is to go wrong other memory. It is told by the host when it is to work, or by events.
+type farSide struct {
+	g    *graph
+	sim  *simdriver.Driver
+	dev  *gpu.Device
+	near *gpu.Device // of the graph, and the same device
+	ctx  context.Context
+	stop context.CancelFunc
+
+	alone    *gpu.Buffer // of a byte, which nobody else has
+	pool     *gpu.Pool   // or nil
+	pooled   *gpu.Buffer
+	lentPool *gpu.Device    // of the graph, which has imported the pool
+	theirs   *gpu.Buffer    // of the graph's, imported; or nil
+	given    *gpu.Buffer    // likewise, by a file
+	lent     sync.WaitGroup // what the graph has of it
+	taken    sync.WaitGroup // what it has of the graph
+	wg       sync.WaitGroup // work that is ordered by events
+
+	mu    sync.Mutex // held from the record of an event until the wait for it is issued
+	there pair       // which one after the other uses
+	back  pair
+}
+
+// A pair is a shared event as the process has it that records it, and as that has it that waits for it.
+type pair struct{ own, in *gpu.SharedEvent }
+
+// newFarSide makes the other process, and the cells that it shares.
+func newFarSide(g *graph, c simdriver.Config) *farSide {
+	r, i := g.r, g.r.IntN(len(g.devs))
+	f := &farSide{g: g, sim: simdriver.New(c), near: g.devs[i]}
+	f.ctx, f.stop = context.WithTimeout(context.Background(), time.Minute)
+	var err error
+	f.dev, err = gpu.Open(f.sim, i, gpu.Options{Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)})
+	must(g.t, err)
+	const cells = 3
+	b := allocate(g.t, f.dev, 8*cells)
+	f.alone = allocate(g.t, f.dev, 1)
+	h, err := b.Export()
+	must(g.t, err)
+	f.lent.Add(1)
+	in, err := g.devs[r.IntN(len(g.devs))].ImportShared(h, f.lent.Done)
+	must(g.t, err)
+	for k := range uint64(cells) {
+		g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: b.Range(8*k, 8), imported: true})
+	}
+	if g.caps.PoolSharing {
+		f.pool = newPool(g.t, f.dev, gpu.PoolOptions{Shareable: true, Threshold: r.Uint64N(2) * blockSize})
+		s := g.sem()
+		f.pooled = alloca(g.t, f.queue(), gpu.Order{Signal: pts(s, 1)}, f.pool, 8*cells)
+		must(g.t, s.Wait(f.ctx, 1))
+		file, err := f.pool.Export()
+		must(g.t, err)
+		f.lentPool = g.devs[r.IntN(len(g.devs))]
+		p, err := f.lentPool.ImportPool(file)
+		must(g.t, err)
+		must(g.t, file.Close())
+		h, err := f.pooled.Export()
+		must(g.t, err)
+		f.lent.Add(1)
+		in, err := p.Import(h, f.lent.Done)
+		must(g.t, err)
+		if r.IntN(2) == 0 {
+			must(g.t, p.Close())
+		}
+		for k := range uint64(cells) {
+			g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: f.pooled.Range(8*k, 8), imported: true, pooled: true})
+		}
+	}
+	if g.caps.MemSharing { // of which either side closes its own when it likes
+		b, err := f.dev.Alloc(gpu.ShareableMem, 8*cells)
+		must(g.t, err)
+		f.lent.Add(1)
+		in := f.send(b, g.devs[r.IntN(len(g.devs))], f.lent.Done)
+		for k := range uint64(cells) {
+			g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: b.Range(8*k, 8), imported: true})
+		}
+		var near *gpu.Buffer
+		for k := range g.cells {
+			c := &g.cells[k]
+			if b := c.r.Buffer; b.Kind() != gpu.ShareableMem || c.imported || b.Device() != f.near {
+				continue
+			} else if near != b {
+				near = b
+				f.taken.Add(1)
+				f.given = f.send(b, f.dev, f.taken.Done)
+			}
+			c.far = f.given.Range(c.r.Offset, 8)
+		}
+	}
+	if g.mode == sound { // else the memory may go before it is given back
+		for k := range g.cells {
+			c := &g.cells[k]
+			if b := c.r.Buffer; b.Kind() == gpu.DeviceMem && c.far.Buffer == nil && b.Device() == f.near {
+				if f.theirs == nil {
+					h, err := b.Export()
+					must(g.t, err)
+					f.taken.Add(1)
+					f.theirs, err = f.dev.ImportShared(h, f.taken.Done)
+					must(g.t, err)
+				}
+				c.far = f.theirs.Range(c.r.Offset, 8)
+			}
+		}
+	}
+	if g.caps.IPCEvents && g.caps.RerecordEvents {
+		var err2 error
+		f.there, err = newPair(f.near, f.dev, &f.taken)
+		f.back, err2 = newPair(f.dev, f.near, &f.lent)
+		must(g.t, errors.Join(err, err2))
+	}
+	return f
+}
+
+// newPair makes an event that one process records and another waits for. Who has made it destroys it when the other one has given it back.
+func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
+	if p.own, err = from.NewSharedEvent(); err != nil {
+		return p, err
+	}
+	h, err := p.own.Export()
+	if err != nil {
+		return p, err
+	}
+	lent.Add(1)
+	p.in, err = to.ImportSharedEvent(h, func() {
+		p.own.Close()
+		lent.Done()
+	})
+	if err != nil {
+		lent.Done()
+	}
+	return p, err
+}
+
+// send exports a buffer and imports it on a device of the other side.
+func (f *farSide) send(b *gpu.Buffer, to *gpu.Device, freed func()) *gpu.Buffer {
+	file, err := b.ExportFile()
+	must(f.g.t, err)
+	in, err := to.ImportSharedFile(file, b.Size(), freed)
+	must(f.g.t, errors.Join(err, file.Close()))
+	return in
+}
+
+func (f *farSide) queue() *gpu.Queue { return f.dev.Queue(f.g.r.IntN(3)) }
+
+// nearQueue returns a queue of the graph's on the same device.
+func (f *farSide) nearQueue() *gpu.Queue {
+	for {
+		if q := f.g.queue(); q.Device() == f.near {
+			return q
+		}
+	}
+}
+
+// cell returns a cell that the process has.
+func (f *farSide) cell() *cell {
+	for {
+		if c := &f.g.cells[f.g.r.IntN(len(f.g.cells))]; c.far.Buffer != nil {
+			return c
+		}
+	}
+}
+
+// add adds work of the process.
+func (f *farSide) add(x *node) (dst, src *cell) {
+	g, q := f.g, f.queue()
+	dst, src = f.cell(), f.cell()
+	to, from := dst.far, src.far
+	var do func(o gpu.Order) error
+	if src == dst {
+		src = nil
+		p := g.bytes(1 << g.r.IntN(4))
+		copy(dst.value[:], bytes.Repeat(p, 8))
+		do = func(o gpu.Order) error { return q.Fill(o, to, p) }
+	} else {
+		dst.value = src.value
+		do = func(o gpu.Order) error { return q.Copy(o, to, from) }
+	}
+	if g.mode != sound || !g.caps.IPCEvents || g.r.IntN(4) == 0 {
+		x.what, x.submit = "another process's work", do // the host tells
+		return dst, src
+	}
+	x.what = "another process's work between events"
+	w := &farWork{f: f, do: do, before: f.nearQueue(), after: f.nearQueue(), waits: f.queue(), records: f.queue(),
+		anew: f.there.own == nil || g.r.IntN(2) == 0}
+	x.submit = func(o gpu.Order) error {
+		f.wg.Go(func() {
+			if err := w.submit(o); err != nil {
+				g.t.Error(err)
+				o.Signal[0].Semaphore.Fail(err)
+			}
+		})
+		return nil
+	}
+	return dst, src
+}
+
+// A farWork is work of the other process between an event of this one and one of its own.
+type farWork struct {
+	f              *farSide
+	do             func(o gpu.Order) error
+	before, after  *gpu.Queue // of this process
+	waits, records *gpu.Queue // of the other one
+	anew           bool       // with events of its own
+}
+
+// submit submits it, as soon as what it waits for is issued.
+func (w *farWork) submit(o gpu.Order) (err error) {
+	f := w.f
+	for _, p := range o.Wait {
+		if err := p.Semaphore.WaitIssued(f.ctx, p.Value); err != nil {
+			return err
+		}
+	}
+	there, back := f.there, f.back
+	if w.anew {
+		var err2 error
+		there, err = newPair(f.near, f.dev, &f.taken)
+		back, err2 = newPair(f.dev, f.near, &f.lent)
+		defer there.in.Close() // what is under way still uses them
+		defer back.in.Close()
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+	} else {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+	}
+	ready, err := gpu.NewSemaphore(0)
+	far, err2 := gpu.NewSemaphore(0)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	if err := w.before.RecordEvent(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, there.own); err != nil {
+		return err
+	}
+	if err := ready.WaitIssued(f.ctx, 1); err != nil {
+		return err
+	}
+	err = errors.Join(w.waits.WaitEvent(gpu.Order{Signal: pts(far, 1)}, there.in), w.do(order(far, 1, far, 2)),
+		w.records.RecordEvent(order(far, 2, far, 3), back.own))
+	if err == nil {
+		err = far.WaitIssued(f.ctx, 3)
+	}
+	if err == nil {
+		err = w.after.WaitEvent(o, back.in) // as its waits are issued, so is this
+	}
+	if err == nil {
+		err = o.Signal[0].Semaphore.WaitIssued(f.ctx, o.Signal[0].Value)
+	}
+	return err
+}
+
+// giveBack has the process give back what it has of the graph's. The graph's devices may be closed then.
+func (f *farSide) giveBack() {
+	f.wg.Wait()
+	f.there.in.Close()
+	f.back.in.Close()
+	f.given.Close()
+	if f.theirs != nil {
+		f.theirs.Close()
+	}
+	for i := range 3 { // for an event's sake nobody asks how far the device is
+		s, err := gpu.NewSemaphore(0)
+		if err == nil {
+			err = f.dev.Queue(i).Download(gpu.Order{Signal: pts(s, 1)}, make([]byte, 1), f.alone.All())
+		}
+		if err == nil {
+			err = s.Wait(f.ctx, 1)
+		}
+		if err != nil {
+			f.g.t.Errorf("the other process: %v", err)
+		}
+	}
+	f.await("the other process has not given all back", &f.taken, f.dev)
+}
+
+// await waits until all has been given back.
+func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
+	back := make(chan struct{})
+	go func() { all.Wait(); close(back) }()
+	select {
+	case <-back:
+	case <-f.ctx.Done():
+		f.g.t.Errorf("%s\n%s", what, dump(dev))
+	}
+}
+
+// close closes the process, when the graph's devices have been closed, and so all that was its, unless a device has left it to the driver.
+func (f *farSide) close(left bool) {
+	defer f.stop()
+	if !left {
+		f.await("not all has been given back to the other process", &f.lent, f.near)
+	}
+	if f.pooled != nil {
+		if err := f.pooled.Dealloca(gpu.Order{}); err != nil {
+			f.g.t.Error(err)
+		}
+		unused(f.g.t, f.pool)
+	}
+	if err := f.dev.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
+		f.g.t.Errorf("close of the other process's device: %v", err)
+	}
+	for _, name := range f.sim.Leaks() {
+		f.g.t.Errorf("left behind by the other process: %s", name)
+	}
+}

@@ -1,0 +1,324 @@
+package engine_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/trace"
+)
+
+// A graphTrace is the trace of a random graph. All methods may be called of nil, which is none.
+type graphTrace struct {
+	trace *trace.Trace
+	ring  *smallRing // instead of trace
+	level string     // of times
+	mu    sync.Mutex
+	data  []byte
+}
+
+func (g *graphTrace) Write(p []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.data = append(g.data, p...)
+	return len(p), nil
+}
+
+// newGraphTrace begins the trace of a graph, if it is to have one.
+func newGraphTrace(t *testing.T, r *rand.Rand) *graphTrace {
+	times := r.IntN(5)
+	switch times {
+	case 3:
+		return nil
+	case 4:
+		return &graphTrace{ring: newSmallRing(t, r)}
+	}
+	g := &graphTrace{level: [...]string{"submissions", "commands", "none"}[times]}
+	var err error
+	g.trace, err = trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: gpu.TraceTimes(times)})
+	must(t, err)
+	return g
+}
+
+func (g *graphTrace) tracer() *gpu.Tracer {
+	if g == nil {
+		return nil
+	}
+	if g.ring != nil {
+		return g.ring.tracer
+	}
+	return g.trace.Tracer()
+}
+
+// small returns the small ring of records, or nil.
+func (g *graphTrace) small() *smallRing {
+	if g == nil {
+		return nil
+	}
+	return g.ring
+}
+
+// simple are operations that are one submission each.
+var simple = map[string]bool{"fill": true, "copy": true, "launch": true, "host call": true, "notify": true, "native": true, "update": true, "barrier": true,
+	"fill of nothing": true, "write a value": true, "wait for a value": true, "download": true}
+
+// slicesOf says of the operations that are one submission each which slice that has, if it succeeds. Those that are not named need none.
+var slicesOf = map[string]string{"fill": traceformat.CatDevice, "copy": traceformat.CatDevice, "launch": traceformat.CatDevice, "native": traceformat.CatDevice,
+	"update": traceformat.CatDevice, "write a value": traceformat.CatDevice, "wait for a value": traceformat.CatDevice, "host call": traceformat.CatCall}
+
+// A tracedSub is what a trace has of a submission.
+type tracedSub struct {
+	given          traceformat.Args // when it was submitted
+	seen           traceformat.Args // when it was done, which is there if ended
+	done           traceformat.Time
+	ended          bool
+	device, called int // slices
+}
+
+// A place is one where arrows begin or end.
+type place struct {
+	pid, tid int64
+	at       traceformat.Time
+}
+
+// A tracedGraph is what stands in a trace.
+type tracedGraph struct {
+	subs               map[uint64]*tracedSub
+	slices             []traceformat.Event
+	arrows             map[place]int // that end there
+	undrawn, forgotten uint64
+}
+
+func readGraph(data []byte) *tracedGraph {
+	g := &tracedGraph{subs: map[uint64]*tracedSub{}, arrows: map[place]int{}}
+	r := traceformat.NewReader(bytes.NewReader(data))
+	for {
+		var e traceformat.Event
+		if r.Next(&e) != nil {
+			return g
+		}
+		switch {
+		case e.Cat == traceformat.CatSubmission && e.Name != traceformat.NameParked:
+			x := g.subs[e.ID]
+			if x == nil {
+				x = &tracedSub{}
+				g.subs[e.ID] = x
+			}
+			if e.Phase == traceformat.AsyncBegin {
+				x.given = e.Args
+			} else {
+				x.seen, x.done, x.ended = e.Args, e.Time, true
+			}
+		case e.Phase == traceformat.Complete:
+			g.slices = append(g.slices, e)
+			if x := g.subs[e.Args.Sub]; x != nil && e.Cat == traceformat.CatDevice {
+				x.device++
+			} else if x != nil && e.Cat == traceformat.CatCall {
+				x.called++
+			}
+		case e.Phase == traceformat.FlowEnd:
+			g.arrows[place{e.PID, e.TID, e.Time}]++
+		case e.Cat == traceformat.CatArrows:
+			g.undrawn, g.forgotten = e.Args.Undrawn, e.Args.Forgotten
+		}
+	}
+}
+
+// checkSlices: what succeeded in a stream, or on the host, has one slice there, or the trace says that its times are missing. Without one are barriers that were passed on,
+// which needed no place in a stream: they count as issued when they were done.
+func (g *tracedGraph) checkSlices(t *testing.T, level string, stats gpu.TracerStats, left bool) {
+	untimed := uint64(0)
+	for id, x := range g.subs {
+		if x.seen.Untimed {
+			untimed++
+		}
+		switch n := x.device + x.called; {
+		case !x.ended:
+			t.Errorf("submission %d, %s: the trace does not say when it was done", id, x.given.Op)
+		case n > 1, n > 0 && x.seen.Untimed:
+			t.Errorf("submission %d, %s: it has %d slices of the device and %d of the host; its times are missing: %v", id, x.given.Op, x.device, x.called, x.seen.Untimed)
+		case n == 0 && !x.seen.Untimed && x.seen.Error == "" && x.seen.Issued < x.done && level != "none":
+			t.Errorf("submission %d, %s: it has no slice", id, x.given.Op)
+		}
+	}
+	if untimed != stats.Untimed && !left { // else some may have come after the end of the trace
+		t.Errorf("of %d submissions times are missing, and of %d in the trace", stats.Untimed, untimed)
+	}
+	if stats.UntimedCommands > 0 && level != "commands" {
+		t.Errorf("times of %d commands are missing, and none were to be noted", stats.UntimedCommands)
+	}
+}
+
+// checkArrows: one arrow leads to each wait of a slice whose signal has a slice, or the trace counts it among those that are not drawn. Its signal is the
+// lowest that is enough, of another submission. Not so waits for 0, those that ended with an error, and those for any.
+func (g *tracedGraph) checkArrows(t *testing.T) {
+	type signal struct {
+		value uint64
+		sub   uint64 // 0 of a call
+		slice bool   // what signals has one
+	}
+	signals := map[uint64][]signal{} // by semaphore
+	add := func(points []traceformat.Point, sub uint64, slice bool) {
+		for _, p := range points {
+			signals[p.Semaphore] = append(signals[p.Semaphore], signal{p.Value, sub, slice})
+		}
+	}
+	has := map[uint64]bool{} // submissions, a slice
+	for i := range g.slices {
+		switch e := &g.slices[i]; {
+		case g.subs[e.Args.Sub] != nil:
+			has[e.Args.Sub] = has[e.Args.Sub] || e.Cat != traceformat.CatCommand
+		case e.Name == "signal":
+			add(e.Args.Signals, 0, true)
+		}
+	}
+	for id, x := range g.subs {
+		if x.seen.Error == "" {
+			add(x.given.Signals, id, has[id])
+		}
+	}
+	for _, list := range signals {
+		slices.SortFunc(list, func(a, b signal) int { return cmp.Compare(a.value, b.value) })
+	}
+	drawn := func(p traceformat.Point, sub uint64) bool {
+		list := signals[p.Semaphore]
+		i := slices.IndexFunc(list, func(s signal) bool { return s.value >= p.Value && (sub == 0 || s.sub != sub) })
+		return p.Value > 0 && i >= 0 && list[i].slice
+	}
+	due, free := map[place]int{}, map[place]int{}
+	for i := range g.slices {
+		e := &g.slices[i]
+		waits, at, count := e.Args.Waits, place{e.PID, e.TID, e.Time}, due
+		if x := g.subs[e.Args.Sub]; x != nil && e.Cat != traceformat.CatCommand {
+			waits = x.given.Waits
+		}
+		if e.Cat == traceformat.CatWait {
+			at.at = max(e.Time, e.Time+e.Dur-1)
+			if e.Args.Error != "" {
+				waits = nil
+			} else if e.Name != "wait" {
+				count = free
+			}
+		}
+		for _, p := range waits {
+			if drawn(p, e.Args.Sub) {
+				count[at]++
+			}
+		}
+	}
+	missing, there := 0, 0
+	for at, n := range due {
+		missing += max(n-g.arrows[at], 0)
+	}
+	for at, n := range g.arrows {
+		there += n
+		if n > due[at]+free[at] {
+			t.Errorf("%d arrows end at %v, where there are %d waits for something that was signalled", n, at, due[at]+free[at])
+		}
+	}
+	if uint64(missing) != g.undrawn || g.forgotten > 0 {
+		t.Errorf("there are %d arrows, and %d more waits for something that was signalled; the trace says that %d are not drawn, and %d forgotten", there, missing,
+			g.undrawn, g.forgotten)
+	}
+}
+
+// check compares the trace of a graph, whose devices have been closed, with the graph: each submission is there once, with its waits and signals, and
+// each slice and arrow belongs to one.
+func (g *graphTrace) check(of *graph, left bool) {
+	if g == nil {
+		return
+	}
+	t := of.t
+	if g.ring != nil {
+		if err := g.ring.check(of); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	must(t, g.trace.Close())
+	stats := g.tracer().Stats()
+	rep, err := traceformat.Check(bytes.NewReader(g.data))
+	must(t, err)
+	for _, p := range rep.Problems {
+		t.Errorf("the trace: %v", p)
+	}
+	switch {
+	case stats.Dropped > 0:
+		t.Logf("%d records of the trace were dropped", stats.Dropped)
+		return
+	case uint64(rep.Submissions) != stats.Submissions && !left:
+		t.Errorf("the trace has %d submissions of %d", rep.Submissions, stats.Submissions)
+	}
+	in := readGraph(g.data)
+	in.checkSlices(t, g.level, stats, left)
+	in.checkArrows(t)
+	found := map[string][]*tracedSub{}
+	for _, x := range in.subs {
+		found[x.given.Label] = append(found[x.given.Label], x)
+	}
+	for _, x := range of.nodes {
+		all := found[x.order.Label]
+		if !simple[x.what] || x.order.Label == "" || of.mode != sound {
+			continue
+		}
+		if len(all) != 1 {
+			t.Errorf("%s, %s: it has %d submissions in the trace", x.order.Label, x.what, len(all))
+			continue
+		}
+		a := all[0].given
+		switch of := slicesOf[x.what]; {
+		case of == traceformat.CatDevice && g.level != "none" && all[0].device == 0 && !all[0].seen.Untimed, of == traceformat.CatCall && all[0].called == 0:
+			t.Errorf("%s, %s: it has no slice", x.order.Label, x.what)
+		}
+		if len(a.Waits) != len(x.order.Wait) || len(a.Signals) != 1 || a.Signals[0].Value != x.done.Value {
+			t.Errorf("%s, %s: its waits are %v, and its signals %v; it was submitted with %v and %v", x.order.Label, x.what, a.Waits, a.Signals, x.order.Wait, x.order.Signal)
+		}
+		for i, w := range a.Waits {
+			if w.Value != x.order.Wait[i].Value {
+				t.Errorf("%s, %s: wait %d is %v, and was for %d", x.order.Label, x.what, i, w, x.order.Wait[i].Value)
+			}
+		}
+	}
+}
+
+// inTrace makes of a scenario one that is traced, with times of commands. The trace must break no rule, whatever fails.
+func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(context.Context, driver.Driver, int, bool) error {
+	return func(ctx context.Context, d driver.Driver, devices int, sound bool) error {
+		g := &graphTrace{}
+		// The room is enough for a scenario. The default takes 15 MB, and longer to make than the scenario runs.
+		tr, err := trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: gpu.CommandTimes, Records: 1 << 12})
+		if err != nil {
+			return err
+		}
+		err = run(ctx, tr.Driver(d), devices, sound)
+		err = errors.Join(err, tr.Close())
+		rep, err2 := traceformat.Check(bytes.NewReader(g.data))
+		if err2 != nil {
+			return errors.Join(err, err2)
+		}
+		for _, p := range rep.Problems {
+			if !strings.HasPrefix(p.Text, "flow ") { // in a bubble everything takes no time, and slices of one moment are not told apart
+				err = errors.Join(err, errors.New(p.String()))
+			}
+		}
+		stats := tr.Tracer().Stats()
+		if stats.Dropped > 0 {
+			err = errors.Join(err, fmt.Errorf("no room for all records: %+v", stats))
+		}
+		if uint64(rep.Submissions) > stats.Submissions || sound && uint64(rep.Submissions) != stats.Submissions {
+			err = errors.Join(err, fmt.Errorf("%d submissions in the trace: %+v", rep.Submissions, stats))
+		}
+		return err
+	}
+}

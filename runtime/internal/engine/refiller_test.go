@@ -1,0 +1,286 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestManyInFlight submits far more than there are events and pinned memory for, while the device stands
+// still: a call that finds none has one made, and nothing is stuck.
+func TestManyInFlight(t *testing.T) {
+	const n = 5000
+	t.Run("B74 events", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 2}), semaphores(t, 2)
+			b := allocate(t, dev, 64)
+			must(t, d.StallDevice(0)) // so that no event comes back
+			d.SetLatency(simdriver.OpNewEvent, time.Second)
+			for i := range uint64(n) {
+				if i == 100 {
+					d.SetLatency(simdriver.OpNewEvent, 0)
+				}
+				must(t, dev.Queue(int(i%2)).Fill(gpu.Order{Signal: pts(s[i%2], i+1)}, b.Range(i%64, 1), []byte{byte(i)}))
+			}
+			synctest.Wait()
+			if st := dev.Stats(); st.InFlight != n || st.Parked != 0 || st.Events.Held < n {
+				t.Errorf("%+v", st)
+			}
+			must(t, d.ResumeDevice(0))
+			must(t, s[0].Wait(minute(t), n-1))
+			must(t, s[1].Wait(minute(t), n))
+			if st := dev.Stats(); st.InFlight+st.Parked != 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	})
+	t.Run("B74 pinned memory", func(t *testing.T) {
+		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+			dev, s := openDevice(t, d, 0, gpu.Options{StageSize: 4096}), semaphores(t, 1)[0]
+			b, data := allocate(t, dev, 4096), make([][]byte, 100)
+			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{7}))
+			must(t, s.Wait(in(t, time.Minute), 1))
+			must(t, d.StallDevice(0))
+			d.SetLatency(simdriver.OpAlloc, time.Second)
+			for i := range data {
+				data[i] = make([]byte, 4096)
+				must(t, dev.Queue(0).Download(gpu.Order{Signal: pts(s, uint64(i)+2)}, data[i], b.All()))
+			}
+			d.SetLatency(simdriver.OpAlloc, 0)
+			must(t, d.ResumeDevice(0))
+			must(t, s.Wait(minute(t), uint64(len(data))+1))
+			for i := range data {
+				if !bytes.Equal(data[i], bytes.Repeat([]byte{7}, 4096)) {
+					t.Fatalf("download %d has other data", i)
+				}
+			}
+		})
+	})
+}
+
+// TestNoEventForParked has parked work find no event while the driver takes an hour to make one: signals, host calls and barriers go on
+// meanwhile, and the work is done when there is one.
+func TestNoEventForParked(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 1}), semaphores(t, 4)
+		b, gate, more := allocate(t, dev, 64), s[3], semaphores(t, 4)
+		d.SetLatency(simdriver.OpNewEvent, time.Hour)
+		must(t, dev.Queue(1).Fill(order(gate, 1, s[0], 1), b.Range(0, 8), []byte{1}))
+		for i := range more {
+			must(t, dev.Queue(1).Fill(order(gate, 1, more[i], 1), b.Range(uint64(16+8*i), 8), []byte{1}))
+		}
+		must(t, d.StallDevice(0))
+		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.Range(8, 8), []byte{2})) // has the only event
+		start := time.Now()
+		must(t, gate.Signal(1))
+		synctest.Wait()
+		must(t, dev.Queue(0).HostCall(order(gate, 1, s[2], 1), func() error { return nil }))
+		must(t, s[2].Wait(minute(t), 1))
+		must(t, dev.Queue(0).Barrier(order(s[2], 1, s[2], 2)))
+		must(t, s[2].Wait(minute(t), 2))
+		if time.Since(start) > 0 {
+			t.Error("something has waited for the event")
+		}
+		must(t, d.ResumeDevice(0))
+		must(t, s[0].Wait(in(t, 3*time.Hour), 1))
+		for i := range more { // of which none waits until another one has its event
+			must(t, more[i].Wait(in(t, 3*time.Hour), 1))
+		}
+		if took := time.Since(start); took < time.Hour/2 || took > 3*time.Hour/2 {
+			t.Errorf("after %v", took)
+		}
+		d.SetLatency(simdriver.OpNewEvent, 0)
+		must(t, s[1].Wait(minute(t), 1))
+	})
+}
+
+// TestEmptyPoolOrder has a queue's calls without lists come in their order, though for some there is no event at first.
+func TestEmptyPoolOrder(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		for _, o := range []gpu.PoolOptions{{}, {Portable: true}} {
+			dev, s := openDevice(t, d, 0, gpu.Options{Events: 1}), semaphores(t, 1)[0]
+			p, err := dev.NewPool(o)
+			must(t, err)
+			q, out := dev.Queue(0), allocate(t, dev, 256)
+			for i := range uint64(200) {
+				m, err := q.Alloca(gpu.Order{}, p, 1<<12)
+				must(t, err)
+				must(t, q.Fill(gpu.Order{}, m.All(), []byte{byte(i)}))
+				must(t, q.Copy(gpu.Order{Signal: pts(s, i+1)}, out.Range(i, 1), m.Range(100, 1)))
+				must(t, q.Dealloca(gpu.Order{}, m))
+			}
+			must(t, s.Wait(in(t, time.Minute), 200))
+			for i, x := range bytesOf(t, q, out)[:200] {
+				if x != byte(i) {
+					t.Fatalf("byte %d is %d", i, x)
+				}
+			}
+			must(t, p.Close())
+			must(t, dev.Close())
+		}
+	})
+}
+
+// TestEmptyPoolFails has the driver refuse to make events, or to pin memory: what lacks them fails with its error, and what comes later finds some.
+func TestEmptyPoolFails(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		op   simdriver.Op
+	}{{"events", simdriver.OpNewEvent}, {"pinned memory", simdriver.OpAlloc}} {
+		t.Run(x.name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+				const n = 200
+				dev := openDevice(t, d, 0, gpu.Options{Events: 8})
+				b, s := allocate(t, dev, 64), semaphores(t, n)
+				must(t, d.StallDevice(0))
+				fault, down := d.Inject(simdriver.Fault{Op: x.op, Device: 0, OOM: true}), make([]byte, 64)
+				failed := 0
+				for i := range n {
+					err := dev.Queue(0).Download(gpu.Order{Signal: pts(s[i], 1)}, down, b.All())
+					if x.op == simdriver.OpAlloc && errors.Is(err, driver.ErrOutOfMemory) { // nothing is signalled
+						s[i].Fail(err)
+						continue
+					}
+					must(t, err)
+				}
+				synctest.Wait()
+				if st := dev.Stats(); st.Parked != 0 || x.op == simdriver.OpAlloc && st.InFlight != 0 {
+					t.Errorf("%d are in flight, and %d parked", st.InFlight, st.Parked)
+				}
+				fault.Remove()
+				must(t, d.ResumeDevice(0))
+				for i := range n {
+					switch err := s[i].Wait(in(t, time.Minute), 1); {
+					case errors.Is(err, driver.ErrOutOfMemory):
+						failed++
+					case err != nil:
+						t.Fatal(err)
+					}
+				}
+				if failed < n-16 {
+					t.Errorf("%d have failed", failed)
+				}
+				bytesOf(t, dev.Queue(0), b)
+				must(t, dev.Close())
+			})
+		})
+	}
+}
+
+// TestEmptyPoolEnds loses, or closes, a device while the driver holds a call that makes an event: the call returns when the driver
+// does, and its signals fail, as do those of all that was issued.
+func TestEmptyPoolEnds(t *testing.T) {
+	for name, end := range map[string]func(d *simdriver.Driver, dev *gpu.Device) error{
+		"lost": func(d *simdriver.Driver, dev *gpu.Device) error {
+			d.LoseDevice(0, nil)
+			return driver.ErrLost
+		},
+		"closed": func(d *simdriver.Driver, dev *gpu.Device) error {
+			dev.Close()
+			return gpu.ErrClosed
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
+				dev := openDevice(t, d, 0, gpu.Options{Events: 4})
+				b, s := allocate(t, dev, 64), semaphores(t, 100)
+				must(t, d.StallDevice(0))
+				d.SetLatency(simdriver.OpNewEvent, time.Minute)
+				var all sync.WaitGroup
+				for i := range s {
+					all.Go(func() {
+						if err := dev.Queue(0).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.All(), []byte{1}); err != nil {
+							s[i].Fail(err) // the call came too late
+						}
+					})
+				}
+				synctest.Wait()
+				want := end(d, dev)
+				for i := range s {
+					if err := s[i].Wait(in(t, 100*time.Hour), 1); !errors.Is(err, want) && !errors.Is(err, driver.ErrLost) {
+						t.Fatalf("fill %d: %v", i, err)
+					}
+				}
+				all.Wait()
+				if st := dev.Stats(); st.InFlight+st.Parked != 0 {
+					t.Errorf("%+v", st)
+				}
+				d.SetLatency(simdriver.OpNewEvent, 0)
+				time.Sleep(time.Hour) // of the bubble: the refiller returns
+				dev.Close()
+			})
+		})
+	}
+}
+
+// TestEmptyPoolByMany has goroutines submit to several queues without end, faster than there are events: each gets its turn, in order.
+func TestEmptyPoolByMany(t *testing.T) {
+	for _, set := range capabilitySets() {
+		t.Run(set.Name, func(t *testing.T) {
+			d := newSim(t, simdriver.Config{Caps: &set.Caps})
+			dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 1})
+			var all sync.WaitGroup
+			for i := range 4 {
+				all.Go(func() {
+					q, b, s := dev.Queue(i), allocate(t, dev, 8), semaphores(t, 1)[0]
+					const n = 2000
+					for v := range uint64(n) {
+						if err := q.Fill(gpu.Order{Signal: pts(s, v+1)}, b.All(), []byte{byte(v), byte(v >> 8)}); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+					if err := s.Wait(minute(t), n); err != nil {
+						t.Error(err)
+						return
+					}
+					data := make([]byte, 8)
+					if err := errors.Join(q.Download(order(s, n, s, n+1), data, b.All()), s.Wait(minute(t), n+1)); err != nil {
+						t.Error(err)
+					}
+					if last := (n - 1) & 0xff; data[0] != byte(last) || data[1] != byte((n-1)>>8) {
+						t.Errorf("%v is there", data)
+					}
+				})
+			}
+			all.Wait()
+			must(t, dev.Close())
+		})
+	}
+}
+
+// TestEventsForMany has many goroutines find the pool of events empty at the same time. They make events once for all of them, and not
+// each for itself.
+func TestEventsForMany(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		const n = 100
+		dev := openDevice(t, d, 0, gpu.Options{Events: 8})
+		b, s := allocate(t, dev, 64), semaphores(t, n)
+		must(t, d.StallDevice(0)) // so that no event is free again
+		d.SetLatency(simdriver.OpNewEvent, 100*time.Microsecond)
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				if err := dev.Queue(0).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.All(), []byte{1}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Minute) // where a thread issues, it makes events until then
+		if made := dev.Stats().Events.Made; made > 4*n || dev.Stats().InFlight != n {
+			t.Errorf("%d events for %d submissions, of which %d are in flight", made, n, dev.Stats().InFlight)
+		}
+		must(t, d.ResumeDevice(0))
+		for i := range n {
+			must(t, s[i].Wait(soon(t), 1))
+		}
+	})
+}

@@ -1,0 +1,707 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/compile"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
+
+// memories is a scenario of pools of all kinds, and of recordings that are bound to their memory, hold it, or pass it on to other
+// ones. What has gone well is as it is to be.
+func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
+	if err != nil {
+		return nil
+	}
+	defer dev.Close()
+	const block = 512 // all that a pool may have
+	cells, err := dev.Alloc(gpu.DeviceMem, 64)
+	whole, err2 := dev.Alloc(gpu.HostMem, block)
+	if err := errors.Join(err, err2); err != nil {
+		return nil
+	}
+	var pools []*gpu.Pool
+	for _, o := range []gpu.PoolOptions{
+		{MaxSize: block, InitialSize: block},
+		{MaxSize: block, Portable: true, Zero: true, Threshold: 1},
+		{MaxSize: block, Kind: gpu.HostMem},
+		{MaxSize: block, Kind: gpu.HostMem, Portable: true},
+		{Over: whole},
+	} {
+		p, err := dev.NewPool(o)
+		if err != nil {
+			return nil
+		}
+		pools = append(pools, p)
+	}
+	whole.Close() // it stays while the pool does
+	stream, err := way(dev, gpu.StreamMode)
+	graph, err2 := way(dev, gpu.GraphMode)
+	if err := errors.Join(err, err2); err != nil {
+		return nil
+	}
+	var sems []*gpu.Semaphore
+	at := func(i int) *gpu.Semaphore {
+		for len(sems) <= i {
+			s, _ := gpu.NewSemaphore(0)
+			sems = append(sems, s)
+		}
+		return sems[i]
+	}
+	n := 0
+	step := func(submit func(o gpu.Order) error) {
+		o := order(at(n), 1, at(n+1), 1)
+		if n++; submit(o) != nil {
+			at(n).Fail(errNoMemory)
+		}
+	}
+	cell := func(i int) gpu.Range { return cells.Range(8*uint64(i), 8) }
+	value, got := []byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8)
+	step(func(o gpu.Order) error { return dev.Queue(0).Fill(o, cell(0), value) })
+	for i, p := range pools { // each takes it on to the next cell
+		q, other := dev.Queue(i%2), dev.Queue(1-i%2)
+		var b *gpu.Buffer
+		step(func(o gpu.Order) (err error) { b, err = q.Alloca(o, p, block); return err })
+		if b == nil {
+			continue
+		}
+		c := graph
+		if i == 1 {
+			c = stream
+		}
+		if i == 2 { // it is recorded before it is there
+			if c, err = dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode}); err != nil {
+				return nil
+			}
+			if record(dev, c, cell(i+1), b.Range(8, 16), cell(i)) != nil {
+				return nil
+			}
+			step(func(o gpu.Order) error { return other.ExecuteAll(o, c, c) })
+			c.Close()
+		} else {
+			step(func(o gpu.Order) error { return other.Execute(o, c, cell(i+1), b.Range(8, 16), cell(i)) })
+		}
+		if i == 1 {
+			sems[0].Signal(1) // what came before was parked
+		}
+		if i == 3 {
+			b.Close() // it goes with this use
+			continue
+		}
+		step(func(o gpu.Order) error { return other.Dealloca(o, b) })
+	}
+	sems[0].Signal(1) // if there was no memory
+	beyond, _ := gpu.NewSemaphore(0)
+	if _, err := dev.Queue(0).Alloca(gpu.Order{Signal: pts(beyond, 1)}, pools[0], 2*block); err != nil {
+		beyond.Fail(err)
+	}
+	step(func(o gpu.Order) error { return dev.Queue(0).Download(o, got, cell(len(pools))) })
+	for _, q := range []int{0, 1} {
+		dev.Queue(q).Flush()
+	}
+	graph.Close()
+	for _, p := range pools[1:] {
+		defer p.Close()
+	}
+	for i, s := range sems {
+		err = s.Wait(ctx, 1)
+		if ctx.Err() != nil {
+			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, dump(dev))
+		}
+		if sound && err != nil {
+			return fmt.Errorf("semaphore %d: %w", i, err)
+		}
+	}
+	if want := []byte{1, 2, 3, 4, 5, 6, 7, 9}; err == nil && !bytes.Equal(got, want) {
+		return fmt.Errorf("%x came, and %x was to", got, want)
+	}
+	switch err := beyond.Wait(ctx, 1); {
+	case ctx.Err() != nil:
+		return fmt.Errorf("an alloca beyond a limit is neither reached nor failed\n%s", dump(dev))
+	case err == nil, sound && !errors.Is(err, driver.ErrOutOfMemory):
+		return fmt.Errorf("an alloca beyond a limit: %w", err)
+	}
+	return nil
+}
+
+// others is a scenario of what others give the device: a stream with work of theirs between that of a queue, events that they record and
+// wait for, and values in memory.
+func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
+	v, err := d.Open(0)
+	if err != nil {
+		return nil
+	}
+	var h driver.Stream
+	var theirs driver.Event
+	defer func() { // after the device of the runtime
+		testkit.Natively(v, func() error {
+			v.Bind() // if it has failed
+			for h != 0 && ctx.Err() == nil && errors.Is(v.DestroyStream(h), driver.ErrBusy) {
+				time.Sleep(10 * time.Microsecond)
+			}
+			if theirs != 0 {
+				v.DestroyEvent(theirs)
+			}
+			return v.Close()
+		})
+	}()
+	if testkit.Natively(v, func() (err error) {
+		if h, err = v.NewStream(); err == nil {
+			theirs, err = v.NewEvent()
+		}
+		return err
+	}) != nil {
+		return nil
+	}
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
+	if err != nil {
+		return nil
+	}
+	defer dev.Close()
+	q, err := dev.AdoptQueue(h)
+	if err != nil {
+		return nil
+	}
+	cells, err := dev.Alloc(gpu.DeviceMem, 64)
+	if err != nil {
+		return nil
+	}
+	word, err := dev.Alloc(gpu.HostMem, 8)
+	if err != nil {
+		return nil
+	}
+	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(word.Bytes())))
+	own, err := dev.NewEvent()
+	if err != nil {
+		return nil
+	}
+	var lent sync.WaitGroup
+	lent.Add(1)
+	back, err := dev.AdoptEvent(theirs, lent.Done)
+	if err != nil {
+		return nil
+	}
+	var sems []*gpu.Semaphore
+	at := func(i int) *gpu.Semaphore {
+		for len(sems) <= i {
+			s, _ := gpu.NewSemaphore(0)
+			sems = append(sems, s)
+		}
+		return sems[i]
+	}
+	n := 0
+	step := func(submit func(o gpu.Order) error) {
+		o := order(at(n), 1, at(n+1), 1)
+		if n++; submit(o) != nil {
+			at(n).Fail(errNoMemory)
+		}
+	}
+	cell := func(i int) gpu.Range { return cells.Range(8*uint64(i), 8) }
+	ptr := func(i int) driver.Ptr { return cells.Ptr() + driver.Ptr(8*i) }
+	value, got := []byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8)
+	step(func(o gpu.Order) error { return q.Fill(o, cell(0), value) })
+	step(func(o gpu.Order) error { return dev.Queue(0).Copy(o, cell(1), cell(0)) })
+	step(func(o gpu.Order) error { return dev.Queue(0).RecordEvent(o, own) })
+	sems[0].Signal(1) // what came before was parked
+	if sems[n].WaitIssued(ctx, 1) == nil {
+		err := testkit.Natively(v, func() error {
+			err := v.StreamWait(h, own.Native())
+			if err == nil {
+				err = v.Copy(h, ptr(2), ptr(1), 8)
+			}
+			if err == nil {
+				err = v.Record(theirs, h)
+			}
+			return err
+		})
+		if err != nil { // then nothing orders what comes behind what they have done
+			sems[n].Fail(err)
+		}
+	}
+	step(func(o gpu.Order) error { return dev.Queue(1).WaitEvent(o, back) })
+	step(func(o gpu.Order) error { return dev.Queue(1).Copy(o, cell(3), cell(2)) })
+	if v.Caps().Values {
+		ready, _ := gpu.NewSemaphore(0)
+		if dev.Queue(1).WaitValue(order(at(n), 1, ready, 1), word.All(), 5) != nil {
+			ready.Fail(errNoMemory)
+		}
+		step(func(o gpu.Order) error { return q.WriteValue(o, word.All(), 5) })
+		if sems[n].Wait(ctx, 1) != nil { // then nobody else writes it
+			number.Store(5)
+		}
+		step(func(o gpu.Order) error {
+			return q.Copy(gpu.Order{Wait: append(o.Wait, pts(ready, 1)...), Signal: o.Signal}, cell(4), cell(3))
+		})
+	} else {
+		step(func(o gpu.Order) error { return q.Copy(o, cell(4), cell(3)) })
+	}
+	var b *gpu.Buffer
+	step(func(o gpu.Order) (err error) { b, err = dev.Queue(0).Alloca(o, nil, 64); return err })
+	if b != nil {
+		step(func(o gpu.Order) error { return q.Copy(o, b.Range(8, 8), cell(4)) })
+		step(func(o gpu.Order) error { return dev.Queue(0).Copy(o, cell(5), b.Range(8, 8)) })
+		step(func(o gpu.Order) error { return dev.Queue(0).Dealloca(o, b) })
+	}
+	step(func(o gpu.Order) error {
+		return q.Native(o, func(n gpu.Native) error { return n.Device.Copy(n.Stream, ptr(6), ptr(5), 8) }, cells.All())
+	})
+	last := n
+	closing, _ := gpu.NewSemaphore(0)
+	q.Fill(order(closing, 1, at(n+1), 1), cell(7), value) // fails when the queue is closed
+	n++
+	if err := sems[last].WaitIssued(ctx, 1); ctx.Err() != nil {
+		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, dump(dev))
+	}
+	q.Close()
+	for range 3 { // what others have given their stream uses the event and the memory
+		if testkit.Natively(v, func() error { return testkit.Drain(v, h) }) == nil {
+			break
+		}
+	}
+	back.Close()
+	own.Close()
+	end, _ := gpu.NewSemaphore(0)
+	if err := dev.Queue(1).Download(order(sems[last], 1, end, 1), got, cell(6)); err != nil {
+		end.Fail(err)
+	}
+	for i, s := range append(sems, end) {
+		err = s.Wait(ctx, 1)
+		if ctx.Err() != nil {
+			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, dump(dev))
+		}
+		if sound && (err == nil) != (i != last+1) {
+			return fmt.Errorf("semaphore %d: %w", i, err)
+		}
+	}
+	if sound && !bytes.Equal(got, value) {
+		return fmt.Errorf("%x came, and %x was to", got, value)
+	}
+	dev.Close()
+	lent.Wait()
+	return nil
+}
+
+// handOn is a scenario of pools that have room for one block at a time. Streams and a queue hand it on. Memory of work that has failed is
+// closed, as programs must do for others to go on.
+func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
+	if err != nil {
+		return nil
+	}
+	defer dev.Close()
+	const block, n = 512, 5
+	for _, o := range []gpu.PoolOptions{{MaxSize: block}, {MaxSize: block, Portable: true, Zero: true}} {
+		cells, err := dev.Alloc(gpu.DeviceMem, 3*n) // others each time: a stream that has failed may still be at these
+		if err != nil {
+			return nil
+		}
+		p, err := dev.NewPool(o)
+		if err != nil {
+			return nil
+		}
+		defer p.Close()
+		// Two streams and a queue hand one block on, each behind the point of the deallocation before.
+		var held []*gpu.Buffer
+		streams := []*gpu.Stream{dev.Queue(0).NewStream(), dev.Queue(1).NewStream()}
+		q, s := dev.Queue(2), new(gpu.Semaphore)
+		last := s.At(0)
+		for k := range uint64(n) {
+			for i, st := range streams {
+				st.After(last)
+				b, err := st.Alloca(p, block)
+				if err != nil {
+					break
+				}
+				held = append(held, b)
+				st.Fill(b.All(), []byte{byte(k)})
+				st.Copy(cells.Range(uint64(i)*n+k, 1), b.Range(block-1, 1))
+				st.Dealloca(b)
+				last = st.Point()
+			}
+			b, err := q.Alloca(gpu.Order{Wait: []gpu.Point{last}, Signal: pts(s, 4*k+1)}, p, block)
+			if err == nil {
+				held = append(held, b)
+				err = errors.Join(q.Fill(order(s, 4*k+1, s, 4*k+2), b.All(), []byte{byte(k)}),
+					q.Copy(order(s, 4*k+2, s, 4*k+3), cells.Range(2*n+k, 1), b.Range(block-1, 1)),
+					q.Dealloca(gpu.Order{Wait: pts(s, 4*k+3), Signal: pts(s, 4*k+4)}, b))
+			}
+			if err != nil {
+				s.Fail(err)
+				break
+			}
+			last = s.At(4*k + 4)
+		}
+		errs := []error{streams[0].Wait(ctx), streams[1].Wait(ctx), s.Wait(ctx, 4*n)}
+		closeAll(held) // of what failed
+		if ctx.Err() != nil {
+			return fmt.Errorf("somebody waits for memory for ever\n%s", dump(dev))
+		}
+		if err := errors.Join(errs...); err != nil {
+			if sound {
+				return err
+			}
+			continue
+		}
+		done, _ := gpu.NewSemaphore(0)
+		got := make([]byte, 3*n)
+		if dev.Queue(0).Download(gpu.Order{Signal: pts(done, 1)}, got, cells.All()) != nil || done.Wait(ctx, 1) != nil {
+			continue
+		}
+		for i, x := range got {
+			if sound && x != byte(i%n) {
+				return fmt.Errorf("%v came", got)
+			}
+		}
+	}
+	return nil
+}
+
+func closeAll(buffers []*gpu.Buffer) {
+	for _, b := range buffers {
+		b.Close()
+	}
+}
+
+// way records a way from what is bound last to what is bound first through what is bound between them, with two of another
+// recording.
+func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
+	c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+	if err != nil {
+		return nil, err
+	}
+	x, err := c.Binding()
+	middle, err2 := c.Binding()
+	y, err3 := c.Binding()
+	if err := errors.Join(err, err2, err3); err != nil {
+		return nil, err
+	}
+	return c, record(dev, c, x.Range(0, 8), middle.Range(0, 16), y.Range(0, 8))
+}
+
+// record has another recording copy from one range to another, through the second half of a third, and ends.
+func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) error {
+	child, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	if err != nil {
+		return err
+	}
+	defer child.Close()
+	x, err := child.Binding()
+	y, err2 := child.Binding()
+	at, err3 := child.Copy(x.Range(0, 8), y.Range(0, 8))
+	_, err4 := child.Fill(x.Range(7, 1), []byte{9}, at)
+	if err := errors.Join(err, err2, err3, err4, child.End()); err != nil {
+		return err
+	}
+	middle.Offset, middle.Size = middle.Offset+8, 8
+	err = c.Execute(child, middle, from)
+	_, err2 = c.Barrier()
+	err3 = c.Execute(child, to, middle)
+	return errors.Join(err, err2, err3, c.End())
+}
+
+// scenario uses all that a program may use, on a group of devices, and ends whatever fails on the way. It reports what never
+// ended, and if nothing is to fail what has.
+func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (err error) {
+	var devs []*gpu.Device
+	var lent sync.WaitGroup // memory that somebody waits to have back
+	defer func() {
+		for _, dev := range devs {
+			dev.Close() // with its error, if the fault meets it
+		}
+		back := make(chan struct{})
+		go func() {
+			defer close(back)
+			lent.Wait()
+		}()
+		select {
+		case <-back:
+		case <-ctx.Done():
+			err = errors.Join(err, errors.New("memory that was lent has not come back"))
+		}
+	}()
+	const size = 600 // three pieces
+	v, err := d.Open(0)
+	if err != nil {
+		return nil
+	}
+	caps := v.Caps()
+	testkit.Natively(v, func() error {
+		v.Bind() // if it has failed
+		return v.Close()
+	})
+	for i := range devices {
+		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1}) // what asks little makes few calls
+		if err != nil {
+			return nil
+		}
+		devs = append(devs, dev)
+	}
+	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil { // of two, for the calls grow with the square
+		return nil
+	}
+	first, second := devs[0], devs[min(1, devices-1)]
+	var bufs []*gpu.Buffer
+	for _, dev := range append([]*gpu.Device{first, second}, devs[min(2, devices):]...) {
+		b, err := dev.Alloc(gpu.DeviceMem, size)
+		if err != nil {
+			return nil
+		}
+		bufs = append(bufs, b)
+	}
+	x, err := first.Load(simdriver.Image("index", "stamp", "table=64"))
+	if err != nil {
+		return nil
+	}
+	if y, _, err := compile.Compile(first, compile.Source{Text: "extern \"C\" __global__ void index();"}); err == nil {
+		_, err = y.Kernel("index")
+		y.Close()
+		if err != nil {
+			return nil
+		}
+	} else if !errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	k, err := x.Kernel("index")
+	stamp, err2 := x.Kernel("stamp")
+	if err := errors.Join(err, err2); err != nil {
+		return nil
+	}
+	table, err := x.Global("table")
+	if err != nil {
+		return nil
+	}
+	lent.Add(1)
+	own, err := second.ImportHost(make([]byte, 64), lent.Done)
+	if err != nil {
+		lent.Done()
+		return nil
+	}
+	lent.Add(1)
+	part, err := first.Import(bufs[0].Ptr()+8, 64, lent.Done)
+	if err != nil {
+		lent.Done()
+		return nil
+	}
+	managed, err := second.Alloc(gpu.ManagedMem, 64)
+	if err != nil {
+		return nil
+	}
+	var recordings []*gpu.CommandBuffer
+	for _, m := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
+		c, err := recording(first, caps, k, stamp, m)
+		if err != nil {
+			return nil
+		}
+		recordings = append(recordings, c)
+	}
+	pool, err := second.NewPool(gpu.PoolOptions{Portable: true, Zero: true, Threshold: 1, InitialSize: 64})
+	if err != nil {
+		return nil
+	}
+	defer pool.Close()
+	var lasting, left *gpu.Buffer // of pools
+	data, file := make([]byte, size), &memoryFile{data: make([]byte, size)}
+	n, one, ptr := uint64(64), uint32(1), bufs[0].Ptr()
+	a, b := bufs[0], bufs[1]
+	q := func(dev, i int) *gpu.Queue { return []*gpu.Device{first, second}[dev].Queue(i) }
+	steps := []func(o gpu.Order) error{
+		func(o gpu.Order) error { return q(0, 0).Fill(o, a.All(), []byte{1}) },
+		func(o gpu.Order) error { return q(0, 1).UploadCopy(o, a.Range(0, 128), data[:128]) },
+		func(o gpu.Order) error { return q(1, 0).Copy(o, b.All(), a.All()) },
+		func(o gpu.Order) error {
+			return q(0, 0).Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64}, Sizes: []int{8, 4, 4, 8},
+				Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), unsafe.Pointer(&ptr)}})
+		},
+		func(o gpu.Order) error {
+			return q(0, 1).Dispatch(o, stamped(caps, stamp, a.Range(0, 8), a.Range(8, 8)))
+		},
+		func(o gpu.Order) error { return q(0, 1).Copy(o, a.Range(0, 64), a.Range(64, 64)) },
+		func(o gpu.Order) error { return q(0, 0).Native(o, nativeFill([]byte{1, 2}), a.All()) },
+		func(o gpu.Order) error { return q(1, 1).Barrier(o) },
+		func(o gpu.Order) error { return q(1, 1).HostCall(o, func() error { return nil }) },
+		func(o gpu.Order) error { return q(1, 0).Fill(o, b.All(), []byte{3, 0, 0, 0, 1, 0, 0, 0}) },
+		func(o gpu.Order) error { return q(0, 0).Barrier(o) },
+		func(o gpu.Order) error { return q(0, 0).Download(o, data[:100], b.Range(0, 100)) },
+		func(o gpu.Order) error { return q(0, 1).Upload(o, a.All(), data) },
+		func(o gpu.Order) error { return q(1, 1).Write(o, file, 0, b.All()) },
+		func(o gpu.Order) error { return q(1, 0).Notify(o, func() {}) },
+		func(o gpu.Order) error { return q(0, 0).Read(o, a.Range(0, 400), file, 100) },
+		func(o gpu.Order) error { return q(1, 1).Copy(o, own.All(), managed.All()) },
+		func(o gpu.Order) error { return q(0, 0).Fill(o, table.All(), []byte{1, 2}) },
+		func(o gpu.Order) error { return q(0, 1).Fill(o, part.All(), []byte{4}) },
+		func(o gpu.Order) (err error) { lasting, err = q(0, 0).Alloca(o, nil, 64); return err },
+		func(o gpu.Order) error { return execute(q(0, 1), o, recordings[0], a, lasting) },
+		func(o gpu.Order) error { return execute(q(0, 0), o, recordings[1], lasting, a) },
+		func(o gpu.Order) error { return execute(q(0, 1), o, recordings[1], a, lasting) },
+		func(o gpu.Order) (err error) { left, err = q(1, 0).Alloca(o, pool, 100); return err },
+		func(o gpu.Order) error {
+			if lasting == nil {
+				return errNoMemory
+			}
+			return q(0, 1).Dealloca(o, lasting)
+		},
+		func(o gpu.Order) error {
+			if left == nil {
+				return errNoMemory
+			}
+			defer left.Close() // it goes with this use
+			return q(1, 1).Fill(o, left.All(), []byte{1, 2})
+		},
+		func(o gpu.Order) error {
+			b, err := q(0, 0).Alloca(gpu.Order{}, nil, 64)
+			if err != nil {
+				return err
+			}
+			return errors.Join(q(0, 0).Dealloca(gpu.Order{}, b), q(0, 0).Barrier(o))
+		},
+		func(o gpu.Order) error { return q(0, 1).Download(o, data, a.All()) },
+	}
+	for i := 2; i < devices; i++ { // and on over all others
+		steps = append(steps, func(o gpu.Order) error { return devs[i].Queue(i%2).Copy(o, bufs[i].All(), bufs[i-1].All()) })
+	}
+	var sems []*gpu.Semaphore
+	for range len(steps) + 3 {
+		s, _ := gpu.NewSemaphore(0)
+		sems = append(sems, s)
+	}
+	host, last, linked := sems[0], sems[len(steps)+1], sems[len(steps)+2]
+	sems[5].Link(1, linked, 7)
+	told := make(chan error, 1)
+	sems[2].OnReached(1, func(err error) { told <- err })
+	for i, submit := range steps {
+		o := order(sems[i], 1, sems[i+1], 1)
+		if i >= 5 {
+			o.Wait = append(o.Wait, gpu.Point{Semaphore: sems[i-3], Value: 1})
+		}
+		if i == 4 {
+			gpu.SignalAll(pts(host, 1)...) // what came before was parked
+		}
+		if err := submit(o); err != nil {
+			sems[i+1].Fail(err)
+		}
+	}
+	if q, err := second.Pick(2); err != nil {
+		return err
+	} else if err := q.Fill(order(host, 1, last, 1), b.Range(0, 0), []byte{1}); err != nil {
+		last.Fail(err)
+	}
+	for _, dev := range devs {
+		dev.Queue(0).Flush()
+	}
+	for _, b := range []*gpu.Buffer{b, own, part, table} {
+		b.Close()
+	}
+	recordings[0].Close()
+	second.Trim() // with its error, if the fault meets it
+	x.Close()
+	for i, s := range sems {
+		err := s.Wait(ctx, 1)
+		if ctx.Err() != nil {
+			return fmt.Errorf("semaphore %d is neither reached nor failed\n%s", i, dump(devs...))
+		}
+		if sound && err != nil {
+			return fmt.Errorf("semaphore %d: %w", i, err)
+		}
+	}
+	first.Trim()
+	select {
+	case <-told:
+		return nil
+	case <-ctx.Done():
+		return errors.New("a function that waits for a semaphore was not called")
+	}
+}
+
+var errNoMemory = errors.New("an alloca was refused")
+
+// recording records something of everything, for two bindings of 64 bytes.
+func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, error) {
+	c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
+	if err != nil {
+		return nil, err
+	}
+	x, err := c.Binding()
+	y, err2 := c.Binding()
+	n, one := uint64(8), uint32(1)
+	index, err3 := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{8}, Sizes: []int{8, 4, 4, 8},
+		Args:    []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), nil},
+		Buffers: []gpu.BufferArg{{Index: 3, Range: x.Range(0, 32)}}})
+	if err3 != nil {
+		return c, err3
+	}
+	reads, err := c.Dispatch(stamped(caps, stamp, x.Range(32, 8), x.Range(0, 8)), index)
+	if err != nil {
+		return c, err
+	}
+	_, err4 := c.UploadCopy(x.Range(32, 8), make([]byte, 8), reads)
+	_, err5 := c.Fill(x.Range(40, 24), []byte{1, 2, 3, 4, 5, 6, 7, 8})
+	_, err6 := c.Barrier()
+	_, err7 := c.Timestamp()
+	_, err8 := c.HostCall(func() error { return nil })
+	_, err9 := c.Native(nativeFill([]byte{7}), []gpu.Range{x.Range(63, 1)})
+	_, err10 := c.Barrier()
+	scratch, err11 := c.Alloca(64)
+	if err11 != nil {
+		return c, err11
+	}
+	at, err12 := c.Copy(scratch.All(), x.Range(0, 64))
+	_, err13 := c.Copy(y.Range(0, 64), scratch.All(), at)
+	word, err14 := d.Alloc(gpu.HostMem, 8) // for what is bound may be a pool's, and have no values
+	if err14 == nil {
+		_, err14 = c.WriteValue(word.All(), 5)
+		if err14 == nil {
+			_, err14 = c.WaitValue(word.All(), 5)
+		} else if errors.Is(err14, driver.ErrUnsupported) {
+			err14 = nil
+		}
+		word.Close() // the recording holds it
+	}
+	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
+}
+
+// stamped launches the kernel "stamp" with all attributes that its device has.
+func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Dispatch {
+	a := gpu.LaunchAttrs{Cooperative: caps.Cooperative, Dependent: caps.DependentLaunch, Priority: caps.PriorityRange[1], Carveout: 50}
+	if caps.Clusters {
+		a.Cluster = [3]uint32{2, 1, 1}
+	}
+	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{32}, Attrs: a, Args: make([]unsafe.Pointer, 2), Sizes: []int{8, 8},
+		Buffers: []gpu.BufferArg{{Index: 0, Range: to}, {Index: 1, Range: from}}}
+}
+
+// execute executes what recording has recorded.
+func execute(q *gpu.Queue, o gpu.Order, c *gpu.CommandBuffer, x, y *gpu.Buffer) error {
+	if x == nil || y == nil {
+		return errNoMemory
+	}
+	return q.Execute(o, c, x.Range(0, 64), y.Range(0, 64))
+}
+
+// A memoryFile is a file in memory, of a fixed size.
+type memoryFile struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+func (f *memoryFile) ReadAt(p []byte, at int64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return bytes.NewReader(f.data).ReadAt(p, at)
+}
+
+func (f *memoryFile) WriteAt(p []byte, at int64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return copy(f.data[at:], p), nil
+}

@@ -1,0 +1,187 @@
+package sema_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// releases are the ways to have a semaphore reach 1, or fail, by a call of the program's. Each returns what the semaphore ends with.
+var releases = map[string]func(s *gpu.Semaphore) error{
+	"Signal":    func(s *gpu.Semaphore) error { s.Signal(1); return nil },
+	"SignalAll": func(s *gpu.Semaphore) error { gpu.SignalAll(gpu.Point{Semaphore: s, Value: 1}); return nil },
+	"Fail":      func(s *gpu.Semaphore) error { s.Fail(errHostCall); return errHostCall },
+	"FailAll":   func(s *gpu.Semaphore) error { gpu.FailAll(errHostCall, s); return errHostCall },
+	"Close":     func(s *gpu.Semaphore) error { s.Close(); return gpu.ErrClosed },
+}
+
+// TestFunctionsLast, of B141, has a function of a semaphore wait for all else that the same signal releases, whatever was there first.
+func TestFunctionsLast(t *testing.T) {
+	for name, release := range releases {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+				dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 6)
+				b, q := allocate(t, dev, 64), dev.Queue(0)
+				waiting := make(chan error, 1)
+				told := make(chan error, 1)
+				s[0].OnReached(1, func(error) {
+					for _, x := range s[1:] {
+						x.Wait(soon(t), 1) // with the failure, where there is one
+					}
+					<-waiting
+					told <- soon(t).Err()
+				})
+				must(t, q.Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+				must(t, q.Fill(order(s[0], 1, s[2], 1), b.All(), []byte{1}))
+				must(t, q.Barrier(order(s[0], 1, s[3], 1)))
+				must(t, q.HostCall(order(s[0], 1, s[4], 1), func() error { return nil }))
+				s[0].Link(1, s[5], 1)
+				parked := make(chan struct{})
+				go func() {
+					close(parked)
+					waiting <- s[0].Wait(soon(t), 1)
+				}()
+				<-parked
+				begin := soon(t)
+				want := release(s[0])
+				select {
+				case <-told:
+				default:
+					t.Error("the function was not called by the signal")
+				}
+				if begin.Err() != nil {
+					t.Error("what the function waits for came only after it")
+				}
+				for i, x := range s[1:] {
+					if err := x.Wait(soon(t), 1); !errors.Is(err, want) {
+						t.Errorf("%d: %v", i, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestFunctionOfBarrier has a barrier that a signal passes release a function, which waits for what the signal releases besides.
+func TestFunctionOfBarrier(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
+		told := make(chan error, 1)
+		s[1].OnReached(1, func(error) { told <- s[2].Wait(soon(t), 1) })
+		must(t, dev.Queue(0).Barrier(order(s[0], 1, s[1], 1)))
+		must(t, dev.Queue(0).Fill(order(s[0], 1, s[2], 1), allocate(t, dev, 64).All(), []byte{1}))
+		must(t, s[0].Signal(1))
+		ends(t, told, nil)
+	})
+}
+
+// TestFunctionsGoWrong, of B141, has functions panic, or end their goroutine: all else that the signal releases goes on, other
+// functions too.
+func TestFunctionsGoWrong(t *testing.T) {
+	for wrong, fn := range map[string]func(){
+		"panics":              func() { panic("a mistake of the program's") },
+		"ends its goroutine":  runtime.Goexit,
+		"panics with nothing": func() { panic(nil) },
+	} {
+		for name, release := range releases {
+			t.Run(name+", a function "+wrong, func(t *testing.T) {
+				onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+					dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 4)
+					b, q := allocate(t, dev, 64), dev.Queue(0)
+					var called atomic.Int32
+					s[0].OnReached(1, func(error) { called.Add(1); fn() })
+					s[0].OnReached(1, func(error) { called.Add(1); fn() })
+					must(t, q.Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+					must(t, q.Fill(order(s[0], 1, s[2], 1), b.All(), []byte{1}))
+					waiting := make(chan error, 1)
+					go func() { waiting <- s[0].Wait(soon(t), 1) }()
+					s[0].OnReached(1, func(error) { called.Add(1) })
+					s[0].Link(1, s[3], 1)
+					var want error
+					var caught any
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						defer func() { caught = recover() }()
+						want = map[string]error{"Fail": errHostCall, "FailAll": errHostCall, "Close": gpu.ErrClosed}[name]
+						release(s[0])
+					}()
+					<-over
+					if wrong == "panics" && caught != "a mistake of the program's" {
+						t.Errorf("the caller recovers %v", caught)
+					}
+					if n := called.Load(); n != 3 {
+						t.Errorf("%d of 3 functions were called", n)
+					}
+					if err := <-waiting; !errors.Is(err, want) {
+						t.Error(err)
+					}
+					for i, x := range s[1:] {
+						if err := x.Wait(soon(t), 1); !errors.Is(err, want) {
+							t.Errorf("%d: %v", i, err)
+						}
+					}
+				})
+			})
+		}
+	}
+	t.Run("the list is signalled whole", func(t *testing.T) {
+		s := semaphores(t, 2)
+		s[0].OnReached(1, func(error) { panic("a mistake of the program's") })
+		func() {
+			defer func() { recover() }()
+			gpu.SignalAll(gpu.Point{Semaphore: s[0], Value: 1}, gpu.Point{Semaphore: s[1], Value: 1})
+		}()
+		must(t, s[1].Wait(soon(t), 1))
+		func() {
+			defer func() { recover() }()
+			s[0].OnReached(2, func(error) { panic("a mistake of the program's") })
+			gpu.FailAll(errHostCall, s...)
+		}()
+		if _, err := s[1].Query(); err != errHostCall {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNotifyPanics has a panic of a notified function be logged, with what it was and where.
+func TestNotifyPanics(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	d := newSim(t, simdriver.Config{})
+	dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
+	must(t, dev.Queue(0).Notify(gpu.Order{Signal: pts(s[0], 1)}, func() { panic(errHostCall) }))
+	must(t, s[0].Wait(minute(t), 1))
+	must(t, dev.Close()) // which waits for it
+	for _, want := range []string{errHostCall.Error(), "onreached_test.go", dev.Info().Name} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not have %q: %s", want, &log)
+		}
+	}
+}
+
+// TestHostCallPanics has what a host call panics with be what its signals fail with.
+func TestHostCallPanics(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
+		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
+		must(t, dev.Queue(0).HostCall(gpu.Order{Signal: pts(s[0], 1)}, func() error { panic(errHostCall) }))
+		err := s[0].Wait(soon(t), 1)
+		var p *gpu.PanicError
+		if !errors.Is(err, errHostCall) || !errors.As(err, &p) || p.Value != errHostCall {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(p.Stack, []byte("onreached_test.go")) {
+			t.Errorf("the stack does not say where: %s", p.Stack)
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package sema_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
+
+// TestStandFor has a waiter ask in the poller's place for as long as it is alone, or was when it began.
+func TestStandFor(t *testing.T) {
+	sim := simdriver.New(simdriver.Config{})
+	d, err := gpu.Open(sim, 0, gpu.Options{Spin: time.Microsecond, Poll: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err1 := d.Alloc(gpu.DeviceMem, 64)
+	s, err2 := gpu.NewSemaphore(0)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	waiter := func(v uint64) chan error {
+		done := make(chan error, 1)
+		go func() { done <- s.Wait(minute(t), v) }()
+		return done
+	}
+	until := func(what string, so func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !so(); runtime.Gosched() {
+			if time.Now().After(end) {
+				t.Fatalf("after a minute it is not so that %s", what)
+			}
+		}
+	}
+	for v := uint64(1); v < 9; v += 2 {
+		sim.StallDevice(0)
+		for i := range uint64(2) {
+			if err := d.Queue(0).Fill(gpu.Order{Signal: pts(s, v+i)}, b.All(), []byte{1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := waiter(v)
+		until("the first one asks", testkit.Native(d).Waits.Stood)
+		if testkit.Native(d).Wanted() {
+			t.Error("the only waiter has parked")
+		}
+		second, third := waiter(v), waiter(v+1)
+		until("the others have parked", testkit.Native(d).Wanted)
+		if !testkit.Native(d).Waits.Stood() {
+			t.Error("the first one has gone")
+		}
+		sim.ResumeDevice(0)
+		for _, done := range []chan error{first, second, third} {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		until("nobody asks any more", func() bool { return !testkit.Native(d).Wanted() })
+		if testkit.Native(d).Waits.Stood() {
+			t.Error("somebody still stands for the poller")
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStandForAll has a waiter for several devices ask in the place of each one's poller, one after the other.
+func TestStandForAll(t *testing.T) {
+	sim := simdriver.New(simdriver.Config{Devices: 3})
+	var points []gpu.Point
+	var devs []*gpu.Device
+	for i := range 3 {
+		d, err := gpu.Open(sim, i, gpu.Options{Spin: time.Microsecond, Poll: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := d.Alloc(gpu.DeviceMem, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := gpu.Point{Semaphore: newSemaphore(t, 0), Value: 1}
+		sim.StallDevice(i)
+		if err := d.Queue(0).Fill(gpu.Order{Signal: []gpu.Point{p}}, b.All(), []byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		devs, points = append(devs, d), append(points, p)
+	}
+	done := make(chan error, 1)
+	go func() { done <- gpu.WaitAll(minute(t), points...) }()
+	for i, d := range devs {
+		for end := time.Now().Add(time.Minute); !testkit.Native(d).Waits.Stood(); runtime.Gosched() {
+			if testkit.Native(d).Wanted() || time.Now().After(end) {
+				t.Fatalf("the waiter does not ask device %d, and has parked: %t", i, testkit.Native(d).Wanted())
+			}
+		}
+		for _, other := range devs[:i] {
+			for end := time.Now().Add(time.Minute); testkit.Native(other).Waits.Stood(); runtime.Gosched() { // it leaves that a moment later
+				if time.Now().After(end) {
+					t.Fatalf("beside device %d it stands for another", i)
+				}
+			}
+		}
+		sim.ResumeDevice(i)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for _, d := range devs {
+		if testkit.Native(d).Waits.Stood() {
+			t.Error("somebody still stands for a poller")
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
