@@ -415,8 +415,8 @@ func (u *freedUse) Use(m engine.Mark) error { return (*Buffer)(u).borrow(m) }
 // Unuse does nothing.
 func (*freedUse) Unuse(engine.Mark) (awaited bool) { return false }
 
-// LetGo lets go of n references.
-func (u *freedUse) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
+// Release lets go of n references.
+func (u *freedUse) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
 // deallocaElsewhere deallocates memory of a native pool that this queue's stream must not free. One
 // case is memory of another device, whose streams the driver might make wait for this one. The

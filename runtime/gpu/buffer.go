@@ -389,9 +389,9 @@ func (b *Buffer) Close() error {
 	if b.lent() { // the owner waits until the memory is no longer used
 		b.rare.awaited.Store(true)
 		b.dev.native.Short.Add(1)
-		b.dev.native.AskAll()
+		b.dev.native.WantAll()
 	} else if b.from == pooled && b.pool.closed.Load() {
-		b.dev.native.AskAll()
+		b.dev.native.WantAll()
 	}
 	b.release()
 	return nil

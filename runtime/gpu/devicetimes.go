@@ -145,7 +145,7 @@ func recordTime(tl *engine.Timeline) *engine.Event {
 		e.Drop()
 		return nil
 	}
-	e.AskedBy = 0
+	e.SinceRef = 0
 	return e
 }
 
@@ -188,7 +188,7 @@ func (x *span) Recorded(e *engine.Event) {
 	if x.begin == nil {
 		return
 	}
-	e.AskedBy = 0
+	e.SinceRef = 0
 	e.Hold()
 	x.last = e
 	x.given.closed = x.tracer.now()

@@ -85,7 +85,7 @@ type codeUse Executable
 
 func (*codeUse) Use(engine.Mark) error            { return nil }
 func (*codeUse) Unuse(engine.Mark) (awaited bool) { return false }
-func (u *codeUse) LetGo(n int32)                  { (*Executable)(u).releaseAll(n) }
+func (u *codeUse) Release(n int32)                { (*Executable)(u).releaseAll(n) }
 
 func (x *Executable) release() { x.releaseAll(1) }
 

@@ -356,8 +356,8 @@ func (c *CommandBuffer) lowerUse(m engine.Mark) {
 	}
 }
 
-// LetGo ends n executions.
-func (u *recordingUse) LetGo(n int32) { (*CommandBuffer)(u).releaseAll(n) }
+// Release ends n executions.
+func (u *recordingUse) Release(n int32) { (*CommandBuffer)(u).releaseAll(n) }
 
 // target returns the buffer of a reference in an execution. It returns nil if the reference is to a
 // binding and no ranges are bound yet, and for no reference (-1).

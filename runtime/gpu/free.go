@@ -56,8 +56,8 @@ func (u *bufferUse) Unuse(m engine.Mark) (awaited bool) {
 	return b.state.Load() == isFreed
 }
 
-// LetGo releases n references.
-func (u *bufferUse) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
+// Release releases n references.
+func (u *bufferUse) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
 // Ptr returns the address of the memory, or an error if it is not allocated.
 func (u *bufferUse) Ptr() (driver.Ptr, error) { return (*Buffer)(u).address() }
@@ -143,7 +143,7 @@ func (s *record) awaitUses() {
 	s.Waits = append(s.Waits, sema.Point{Semaphore: over, Value: 1})
 	s.DropDeps()
 	go s.left.Signal(ctx, over)
-	s.Timeline.EnlistAgain(&s.Submission)
+	s.Timeline.ParkAgain(&s.Submission)
 }
 
 // endAwait undoes awaitUses. It is called when over of the parkedFree must be closed.

@@ -611,7 +611,7 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
-	p.dev.native.AskAll() // work that used its memory may be done
+	p.dev.native.WantAll() // work that used its memory may be done
 	if p.blocks != nil {
 		p.dev.native.Reclaim(func() {
 			_, err := p.blocks.Close(p.order())

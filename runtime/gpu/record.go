@@ -90,7 +90,7 @@ func (r *record) keep(b *Buffer) {
 // It matters if one is another device's.
 func (r *record) between(dst, src *Buffer) {
 	if dst != nil && dst.dev != r.q.dev || src != nil && src.dev != r.q.dev {
-		r.to, r.from, r.Across, r.Cold = dst, src, true, true
+		r.to, r.from, r.Across, r.UsesRest = dst, src, true, true
 	}
 }
 
@@ -132,8 +132,8 @@ func (r *record) Call() error { return spanOf(&r.Submission).called(r.q, r.fn) }
 // Notice returns the function of a notification.
 func (r *record) Notice() func() error { return spanOf(&r.Submission).notified(r.q, r.fn) }
 
-// LetGo releases what the parts hold, and empties them.
-func (r *record) LetGo() {
+// Release releases what the parts hold, and empties them.
+func (r *record) Release() {
 	if r.run != nil { // it was not issued
 		r.leaveBlock(engine.Mark{})
 	}

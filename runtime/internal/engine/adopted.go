@@ -63,7 +63,7 @@ func (tl *Timeline) CloseAdopted() {
 	wake.Lock(context.Background(), &tl.mu)
 	tl.closed.Store(true)
 	tl.mu.Unlock()
-	tl.Device.cancelThose(tl.closedError(), func(s *Submission) bool { return s.Timeline == tl && s.Mode != passing })
+	tl.Device.cancelThose(tl.closedError(), func(s *Submission) bool { return s.Timeline == tl && s.Mode != published })
 	tl.Trim()
 	tl.want(tl.issued.Load()) // polls until the work in flight is retired
 	tl.Device.removeSpent()
@@ -82,9 +82,9 @@ func (d *Device) removeSpent() {
 // spent reports whether the timeline was closed, its stream has passed all its work, and no
 // goroutine is querying its events.
 func (tl *Timeline) spent() bool {
-	if !tl.closed.Load() || tl.passed.Load() < tl.issued.Load() || !tl.askMu.TryLock() {
+	if !tl.closed.Load() || tl.passed.Load() < tl.issued.Load() || !tl.queryMu.TryLock() {
 		return false
 	}
-	tl.askMu.Unlock()
+	tl.queryMu.Unlock()
 	return true
 }

@@ -10,10 +10,10 @@ import "github.com/puregpu/puregpu/runtime/internal/sema"
 // that it waits for, so that streams can already wait for that work. It gives the signals when its
 // waits are reached.
 
-// passOn handles a barrier whose waits have all been issued. It completes the barrier if they have
+// startBarrier handles a barrier whose waits have all been issued. It completes the barrier if they have
 // been reached, fails the barrier if one of them has failed, and otherwise makes the barrier
 // passing.
-func (tl *Timeline) passOn(s *Submission) {
+func (tl *Timeline) startBarrier(s *Submission) {
 	live := 0
 	for i, m := range s.Deps {
 		passed, err := m.status()
@@ -26,24 +26,24 @@ func (tl *Timeline) passOn(s *Submission) {
 			live++
 		}
 	}
-	if live == 0 && !s.late {
+	if live == 0 && !s.afterBarrier {
 		sema.Release(tl.Device.complete(s))
 		return
 	}
 	// Keep at least one mark, to publish the signals with. If all work has been passed, the barrier
 	// still waits for another barrier's signal.
 	s.Deps = s.Deps[:max(live, 1)]
-	s.Mode = passing
-	tl.enlist(s)
+	s.Mode = published
+	tl.registerWaits(s)
 }
 
-// handOn publishes the signals of a passing barrier, and returns the timepoints to release.
-func (s *Submission) handOn() *sema.Timepoint {
+// publishBarrier publishes the signals of a passing barrier, and returns the timepoints to release.
+func (s *Submission) publishBarrier() *sema.Timepoint {
 	var room [4]sema.Mark
 	behind := s.Deps.marks(room[:0])
 	var released sema.List
 	for _, signal := range s.Signals {
-		at := sema.Signal{Value: signal.Value, Producer: behind[0].Producer, Seq: behind[0].Seq, Late: true}
+		at := sema.Signal{Value: signal.Value, Producer: behind[0].Producer, Seq: behind[0].Seq, ByBarrier: true}
 		list, wanted := signal.Semaphore.Publish(at, behind)
 		released.Join(list)
 		if wanted {
@@ -64,7 +64,7 @@ func (s *Submission) wantDeps() {
 // timepoints to release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
-		defer tl.Device.pending.npassing.Add(-1) // after the signals, for which Close waits
+		defer tl.Device.pending.npublished.Add(-1) // after the signals, for which Close waits
 	}
 	f := s.Err.Load()
 	if f == nil {

@@ -41,9 +41,9 @@ type ending struct {
 	overdue bool          // Close gave up waiting for host calls
 	// inUse says that Close gave up waiting for other devices' work that uses memory or events of
 	// this one.
-	inUse      bool
-	leftBehind atomic.Bool // all native objects are left to the driver
-	left       []error     // errors from destroying native objects on the device's thread
+	inUse        bool
+	leftToDriver atomic.Bool // all native objects are left to the driver
+	left         []error     // errors from destroying native objects on the device's thread
 	// known is a loss that Close does not return: it was known before Close, or Close caused it by
 	// giving up.
 	known     *Failure
@@ -99,10 +99,10 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 	d.phase.Store(isStopped)
 	last := d.lastIssued()
 	d.cancelParked(d.ClosedError(), false)
-	d.wantPassing()
+	d.wantPublished()
 	within, cancel := Lasting(ctx)
 	defer cancel()
-	if !last.await(within) || !d.pending.npassing.Wait(within) {
+	if !last.await(within) || !d.pending.npublished.Wait(within) {
 		u.Submissions = max(d.inFlight(), 1)
 		u.giveUp(ctx)
 		why := lost()
@@ -119,9 +119,9 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 	return lanes
 }
 
-// LetGoOf executes step 4 of closing and starts step 5 on the device's thread. GivenBack waits for
+// AwaitUsers executes step 4 of closing and starts step 5 on the device's thread. GivenBack waits for
 // step 5.
-func (d *Device) LetGoOf(ctx context.Context, u *Unended) {
+func (d *Device) AwaitUsers(ctx context.Context, u *Unended) {
 	d.phase.Store(isLeft)
 	within, cancel := Lasting(ctx) // host calls may have waited for work that has failed only now
 	defer cancel()
@@ -132,7 +132,7 @@ func (d *Device) LetGoOf(ctx context.Context, u *Unended) {
 	}
 	within, cancel = Lasting(ctx)
 	defer cancel()
-	if !d.takeBack(within) {
+	if !d.awaitBorrowers(within) {
 		d.ending.inUse, u.Others = true, true
 		u.giveUp(ctx)
 	}
@@ -149,7 +149,7 @@ func (d *Device) LetGoOf(ctx context.Context, u *Unended) {
 
 // inFlight returns how many submissions are in flight, including passing barriers.
 func (d *Device) inFlight() int {
-	n := d.pending.npassing.Load()
+	n := d.pending.npublished.Load()
 	for _, tl := range d.All() {
 		n += tl.inFlight()
 	}
@@ -191,7 +191,7 @@ func (d *Device) Leave() { d.calls.Add(-1) }
 
 // takeBack waits until no work of other devices uses memory or events of this device. It returns
 // false if the context ends first.
-func (d *Device) takeBack(ctx context.Context) bool {
+func (d *Device) awaitBorrowers(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
 		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold the mutex for long
 			return false
@@ -224,7 +224,7 @@ func (m Mark) outlasted() bool {
 	if d.Stay() != nil {
 		select {
 		case <-d.ending.over:
-			return !d.ending.leftBehind.Load()
+			return !d.ending.leftToDriver.Load()
 		case <-ctx.Done():
 			return false
 		}
@@ -240,8 +240,8 @@ func (m Mark) outlasted() bool {
 // End keeps all goroutines from recording or querying events of the stream, which is about to be
 // destroyed.
 func (tl *Timeline) End() {
-	wake.Lock(context.Background(), &tl.askMu)
-	defer tl.askMu.Unlock()
+	wake.Lock(context.Background(), &tl.queryMu)
+	defer tl.queryMu.Unlock()
 	if tl.lockToEnd() {
 		defer tl.mu.Unlock()
 	}
@@ -251,9 +251,9 @@ func (tl *Timeline) End() {
 // IsOver returns a channel that is closed when the device's thread has ended.
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
-// LossToTell returns why the device is lost, or nil. tell says that Close must return that error:
+// LossToReturn returns why the device is lost, or nil. tell says that Close must return that error:
 // the loss was not known before Close, and Close did not cause it by giving up.
-func (d *Device) LossToTell() (lost error, tell bool) {
+func (d *Device) LossToReturn() (lost error, tell bool) {
 	f := d.lost.Load()
 	if f == nil {
 		return nil, false
@@ -452,15 +452,15 @@ func (tl *Timeline) stillAwaits() bool {
 	return at != 0 && !done && err == nil
 }
 
-// LeaveBehind leaves all native objects to the driver. It is called instead of destroying them if
+// LeaveToDriver leaves all native objects to the driver. It is called instead of destroying them if
 // other devices' work still uses them, or if a stream is still busy or waits for outside code.
 // Freeing memory or closing the device would make the driver wait for that stream, and meanwhile
 // the driver would take no work from this process.
 //
 // Work in flight keeps what it holds. Order.Free fails, and functions to be called when memory is
 // no longer used are not called.
-func (d *Device) LeaveBehind(why string) error {
-	d.ending.leftBehind.Store(true)
+func (d *Device) LeaveToDriver(why string) error {
+	d.ending.leftToDriver.Store(true)
 	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.Info.Name, why, driver.ErrBusy)
 	for _, tl := range d.All() {
 		tl.retireMu.Lock()

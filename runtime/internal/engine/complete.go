@@ -19,8 +19,8 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 		s.Rest.Deliver(nil)
 	}
 	at := sema.Signal{Producer: s.Timeline, Seq: s.Seq}
-	if s.Mode == passing {
-		at = sema.Signal{Producer: s.Deps[0].Timeline, Seq: s.Deps[0].Seq, Late: true}
+	if s.Mode == published {
+		at = sema.Signal{Producer: s.Deps[0].Timeline, Seq: s.Deps[0].Seq, ByBarrier: true}
 	}
 	var released sema.List
 	var wrong error
@@ -76,15 +76,15 @@ func (d *Device) FailSubmission(s *Submission, err error) {
 // Recycle releases everything that a submission holds, and puts the record back.
 func (d *Device) Recycle(s *Submission) {
 	var held holderRun
-	d.letGo(s, &held)
+	d.releaseHeld(s, &held)
 	held.release()
 	s.Timeline.putAll(s, s)
 }
 
-// letGo releases everything that a submission holds, and resets the record. The record keeps its
-// event for its next use, unless the event has another owner too. letGo adds the Holders to held,
+// releaseHeld releases everything that a submission holds, and resets the record. The record keeps its
+// event for its next use, unless the event has another owner too. releaseHeld adds the Holders to held,
 // which releases them in batches.
-func (d *Device) letGo(s *Submission, held *holderRun) {
+func (d *Device) releaseHeld(s *Submission, held *holderRun) {
 	if s.Observer != nil {
 		seen := s.Observer
 		s.Observer = nil
@@ -104,8 +104,8 @@ func (d *Device) letGo(s *Submission, held *holderRun) {
 	for _, h := range s.Holds {
 		held.add(h)
 	}
-	if s.Cold {
-		s.Rest.LetGo()
+	if s.UsesRest {
+		s.Rest.Release()
 	}
 	s.reset()
 }

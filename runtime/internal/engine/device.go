@@ -28,7 +28,7 @@ type Device struct {
 	timepoints sema.TimepointPool
 	Waits      wake.Policy
 	poller     *wake.Poller
-	landings   landings
+	downloads  downloadPoller
 	reclaimer  reclaimer
 	slots      chan struct{}  // limits the calls of Do that run at once to callsAtOnce
 	making     sync.WaitGroup // running calls that have called enter; none begins in phase isEnded
@@ -90,7 +90,7 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 	d.poller = wake.NewPoller()
 	d.pending.init()
 	d.Events.dev = d
-	d.landings.init(d)
+	d.downloads.init(d)
 }
 
 // Open starts the device's thread, and waits until the thread has made the queues and the first
@@ -106,7 +106,7 @@ func (d *Device) Open() error {
 }
 
 // BeginPolling starts the poller.
-func (d *Device) BeginPolling() { go d.poller.Run(&d.Waits, d.askWanted) }
+func (d *Device) BeginPolling() { go d.poller.Run(&d.Waits, d.pollWanted) }
 
 // All returns the timelines that are listed with the device.
 func (d *Device) All() []*Timeline {

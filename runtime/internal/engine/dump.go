@@ -48,10 +48,10 @@ func (d *Device) dump(w io.Writer) {
 	for s := d.pending.runnow; s != nil; s = s.next {
 		ready++
 	}
-	fmt.Fprintf(w, ", %d parked, %d barriers behind work, %d ready\n", d.pending.nparked, d.pending.npassing.Load(), ready)
+	fmt.Fprintf(w, ", %d parked, %d barriers behind work, %d ready\n", d.pending.nparked, d.pending.npublished.Load(), ready)
 	shown := 0
 	for s := d.pending.parked.after; s != &d.pending.parked && shown < 4; s = s.after {
-		if s.Mode == passing {
+		if s.Mode == published {
 			shown++
 			fmt.Fprintf(w, "  %s on %v, behind %s\n", s.Op.Kind, s.Timeline.Queue, s.Deps[0].describe())
 		}
@@ -60,17 +60,17 @@ func (d *Device) dump(w io.Writer) {
 
 func (tl *Timeline) dump(w io.Writer) {
 	fmt.Fprintf(w, "  %s: issued %d, marked %d, passed %d, wanted %d, asked %d times in vain", tl.name(), tl.issued.Load(), tl.marked.Load(),
-		tl.passed.Load(), tl.wanted.Load(), tl.vain.Load())
+		tl.passed.Load(), tl.wanted.Load(), tl.emptyPolls.Load())
 	if tl.Lane != nil {
 		if _, err := tl.Lane.Halted(); err != nil {
 			fmt.Fprintf(w, ", failed: %v", err)
 		}
 	}
-	for i, mu := range []mutex{&tl.mu, &tl.askMu, &tl.retireMu} {
+	for i, mu := range []mutex{&tl.mu, &tl.queryMu, &tl.retireMu} {
 		if soonLocked(mu) {
 			mu.Unlock()
 		} else {
-			fmt.Fprintf(w, ", its %s is held", [...]string{"mu", "askMu", "retireMu"}[i])
+			fmt.Fprintf(w, ", its %s is held", [...]string{"mu", "queryMu", "retireMu"}[i])
 		}
 	}
 	if ranges := tl.failures.Load(); ranges != nil {

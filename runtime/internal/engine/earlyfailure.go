@@ -81,7 +81,7 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
 	if tl.Device.lost.Load() != nil {
-		tl.tell(math.MaxUint64)
+		tl.wakeAwaiters(math.MaxUint64)
 	}
 	from, last := tl.passed.Load(), tl.issued.Load()
 	if ranges := tl.failures.Load(); ranges != nil {
@@ -108,7 +108,7 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 // has failed. It returns nil if the submission succeeds.
 func (s *Submission) cause() error {
 	// If late, a wait is for a barrier, which may fail although the work in front of it succeeds.
-	failed := s.late || s.Timeline.failures.Load() != nil
+	failed := s.afterBarrier || s.Timeline.failures.Load() != nil
 	for _, m := range s.Follows {
 		failed = failed || m.Timeline.failures.Load() != nil
 	}

@@ -24,10 +24,10 @@ type Event struct {
 	next   *Event
 
 	// Since is a cached result: the time from a reference point of the device's clock to this
-	// event. AskedBy is the number of that reference point, or 0 if the driver has not been queried
+	// event. SinceRef is the number of that reference point, or 0 if the driver has not been queried
 	// since the event was recorded. deviceTimes.askMu protects both.
-	AskedBy int
-	Since   time.Duration
+	SinceRef int
+	Since    time.Duration
 }
 
 func (e *Event) Hold() { e.refs.Add(1) }

@@ -111,7 +111,7 @@ func (m Mark) decided() bool {
 
 // tell wakes the goroutines that are blocked in Await for numbers up to seq. The caller holds
 // retireMu.
-func (tl *Timeline) tell(seq uint64) {
+func (tl *Timeline) wakeAwaiters(seq uint64) {
 	tl.awaiters = slices.DeleteFunc(tl.awaiters, func(w awaiter) bool {
 		if w.seq <= seq {
 			close(w.passed)

@@ -11,12 +11,12 @@ type Holder interface {
 	// may already wait for m. It may be called even if Use was not.
 	Unuse(m Mark) (awaited bool)
 
-	// LetGo releases the thing for n submissions. The caller may hold a retireMu.
-	LetGo(n int32)
+	// Release releases the thing for n submissions. The caller may hold a retireMu.
+	Release(n int32)
 }
 
 // A holderRun releases the Holders of a batch of submissions. If consecutive submissions hold the
-// same Holder, it calls LetGo once for all of them.
+// same Holder, it calls Release once for all of them.
 type holderRun struct {
 	h Holder
 	n int32
@@ -32,7 +32,7 @@ func (r *holderRun) add(h Holder) {
 
 func (r *holderRun) release() {
 	if r.h != nil {
-		r.h.LetGo(r.n)
+		r.h.Release(r.n)
 	}
 }
 

@@ -9,62 +9,62 @@ import (
 // Pauses between two polls of downloads that nobody waits for. Most programs wait for a download at
 // once, and so poll it themselves within the first pause. Later pauses grow.
 const (
-	landFirst = time.Millisecond
-	landMost  = 8 * time.Millisecond
+	firstPause   = time.Millisecond
+	longestPause = 8 * time.Millisecond
 )
 
 // A landings polls downloads into slices that nobody waits for, so that the data reaches the slice
 // soon after the device is done. Its timer runs only while such a download is in flight.
-type landings struct {
+type downloadPoller struct {
 	timer *time.Timer
 	armed atomic.Bool   // the timer or its function is running
 	pause time.Duration // before the next round; only the timer's function uses it
 }
 
-func (l *landings) init(d *Device) {
-	l.timer = time.AfterFunc(time.Hour, d.askLandings)
+func (l *downloadPoller) init(d *Device) {
+	l.timer = time.AfterFunc(time.Hour, d.pollDownloads)
 	l.timer.Stop()
 }
 
 // arm starts the timer unless it is running.
-func (l *landings) arm() {
+func (l *downloadPoller) arm() {
 	if !l.armed.Load() && l.armed.CompareAndSwap(false, true) {
-		l.timer.Reset(landFirst)
+		l.timer.Reset(firstPause)
 	}
 }
 
-// landLater has the device poll a download that nobody waits for. The caller holds mu.
-func (tl *Timeline) landLater(seq uint64) {
-	tl.lands.Store(seq)
-	tl.Device.landings.arm()
+// pollDownloadLater has the device poll a download that nobody waits for. The caller holds mu.
+func (tl *Timeline) pollDownloadLater(seq uint64) {
+	tl.lastDownload.Store(seq)
+	tl.Device.downloads.arm()
 }
 
-// lacksLanding reports whether a download given to landLater is in flight and the device is not
+// hasDownload reports whether a download given to pollDownloadLater is in flight and the device is not
 // lost.
-func (tl *Timeline) lacksLanding() bool { return tl.lands.Load() > tl.passed.Load() && tl.Busy() }
+func (tl *Timeline) hasDownload() bool { return tl.lastDownload.Load() > tl.passed.Load() && tl.Busy() }
 
-// askLandings polls the downloads in flight that nobody waits for. It runs on the timer's
+// pollDownloads polls the downloads in flight that nobody waits for. It runs on the timer's
 // goroutine.
-func (d *Device) askLandings() {
-	l := &d.landings
+func (d *Device) pollDownloads() {
+	l := &d.downloads
 	again, further := false, false
 	for _, tl := range d.All() {
-		if passed := tl.passed.Load(); tl.lacksLanding() {
-			tl.Poll(tl.lands.Load(), 1)
-			again, further = again || tl.lacksLanding(), further || tl.passed.Load() > passed
+		if passed := tl.passed.Load(); tl.hasDownload() {
+			tl.Poll(tl.lastDownload.Load(), 1)
+			again, further = again || tl.hasDownload(), further || tl.passed.Load() > passed
 		}
 	}
 	open := d.phase.Load() < isLeft
 	if again && open {
-		if l.pause = min(2*l.pause, landMost); further || l.pause == 0 {
-			l.pause = landFirst
+		if l.pause = min(2*l.pause, longestPause); further || l.pause == 0 {
+			l.pause = firstPause
 		}
 		l.timer.Reset(l.pause)
 		return
 	}
 	l.pause = 0
 	l.armed.Store(false)
-	if open && slices.ContainsFunc(d.All(), (*Timeline).lacksLanding) {
+	if open && slices.ContainsFunc(d.All(), (*Timeline).hasDownload) {
 		l.arm() // for a download whose arm found armed still set
 	}
 }

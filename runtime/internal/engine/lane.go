@@ -42,9 +42,9 @@ type Lane interface {
 
 	// Ask has the lane's thread poll until seq is done. It returns false if the thread is doing
 	// something else; then the caller must poll. The caller holds no locks.
-	Ask(seq uint64) bool
+	PollFor(seq uint64) bool
 
-	// ThreadState returns the state of the lane's thread. The caller may hold an askMu, so
+	// ThreadState returns the state of the lane's thread. The caller may hold an queryMu, so
 	// ThreadState takes no lock.
 	ThreadState() LaneThread
 

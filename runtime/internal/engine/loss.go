@@ -190,15 +190,15 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 	return err == nil && passed
 }
 
-// askLate is the number of fruitless polls after which wantFollowed also has those timelines polled
+// followedEvery is the number of fruitless polls after which wantFollowed also has those timelines polled
 // that this timeline waits for.
-const askLate = 16
+const followedEvery = 16
 
-// wantFollowed is called after a poll that found nothing done. Every askLate-th time it requests
+// wantFollowed is called after a poll that found nothing done. Every followedEvery-th time it requests
 // polling of the timelines that the oldest submission in flight waits for. Their device may be
 // lost, and perhaps nobody else polls it and would notice.
 func (tl *Timeline) wantFollowed() {
-	if tl.vain.Add(1)%askLate != 0 {
+	if tl.emptyPolls.Add(1)%followedEvery != 0 {
 		return
 	}
 	tl.ring.mu.Lock()

@@ -45,7 +45,7 @@ func (tl *Timeline) collect() {
 	seq := tl.issued.Load()
 	for again := true; again && !(Mark{tl, seq}).decided(); {
 		unmarked := tl.tryMark(seq)
-		wake.Lock(context.Background(), &tl.askMu)
+		wake.Lock(context.Background(), &tl.queryMu)
 		again = tl.pollInTurn(seq, 1, unmarked)
 	}
 	tl.ring.mu.Lock()

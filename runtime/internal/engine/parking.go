@@ -29,7 +29,7 @@ func Now() Moment { return Moment(time.Since(moment0)) }
 // the caller must fail it. The caller has added one to s.open, so that the submission does not
 // become ready meanwhile.
 func (d *Device) park(s *Submission) error {
-	if s.Mode != passing {
+	if s.Mode != published {
 		s.Since = Now()
 		if s.Observer != nil {
 			s.Observer.Parks()
@@ -38,8 +38,8 @@ func (d *Device) park(s *Submission) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.link(&d.pending.parked)
-	if s.Mode == passing { // a passing barrier completes by itself, and Close waits for it
-		d.pending.npassing.Add(1)
+	if s.Mode == published { // a passing barrier completes by itself, and Close waits for it
+		d.pending.npublished.Add(1)
 		return d.halted()
 	}
 	d.pending.nparked++
@@ -65,13 +65,13 @@ func (s *Submission) unlink() {
 // unlink removes a submission from the list of parked ones. The caller holds mu.
 func (d *Device) unlink(s *Submission) {
 	s.unlink()
-	if s.Mode != passing {
+	if s.Mode != published {
 		d.pending.nparked--
 	}
 }
 
 // unpark removes a submission from the list of parked ones, and reports whether it was there. A
-// passing barrier still counts in npassing, until it is complete.
+// passing barrier still counts in npublished, until it is complete.
 func (d *Device) unpark(s *Submission) (parked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *Device) toIssue() bool {
 // cancelParked makes all parked submissions fail with err. It includes barriers that wait for work
 // in flight only if all is set.
 func (d *Device) cancelParked(err error, all bool) {
-	d.cancelThose(err, func(s *Submission) bool { return all || s.Mode != passing })
+	d.cancelThose(err, func(s *Submission) bool { return all || s.Mode != published })
 }
 
 // cancelThose is cancelParked for some submissions: it calls which for each, with mu locked.
@@ -100,7 +100,7 @@ func (d *Device) cancelThose(err error, which func(*Submission) bool) {
 	d.mu.Lock()
 	var list []*Submission
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
-		if which(s) && s.grab() { // otherwise it is ready, and about to be unlinked
+		if which(s) && s.keepParked() { // otherwise it is ready, and about to be unlinked
 			list = append(list, s)
 		}
 	}
@@ -115,12 +115,12 @@ func (tl *Timeline) CancelParked(err error) {
 	tl.Device.cancelThose(err, func(s *Submission) bool { return s.Timeline == tl })
 }
 
-// wantPassing requests polling of the work that passing barriers wait for.
-func (d *Device) wantPassing() {
+// wantPublished requests polling of the work that passing barriers wait for.
+func (d *Device) wantPublished() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
-		if s.Mode == passing {
+		if s.Mode == published {
 			s.wantDeps()
 		}
 	}

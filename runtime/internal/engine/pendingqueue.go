@@ -19,10 +19,10 @@ type pendingQueue struct {
 	running atomic.Int32 // goroutines that are issuing submissions that were ready
 	parked  Submission   // head of a doubly linked list
 	nparked int
-	// npassing counts barriers that wait for work in flight. They are in the list parked, but do
+	// npublished counts barriers that wait for work in flight. They are in the list parked, but do
 	// not count in nparked: they complete by themselves.
-	npassing wake.Count
-	called   Submission // head of a doubly linked list of the host calls that run
+	npublished wake.Count
+	called     Submission // head of a doubly linked list of the host calls that run
 }
 
 func (p *pendingQueue) init() {
@@ -101,7 +101,7 @@ func (d *Device) work() (worked, ended bool) {
 
 // MayBlock reports whether the goroutine that issues the submission may block. The goroutine that
 // submits it may. The pending-queue thread, which issues submissions that were parked, may not.
-func (s *Submission) MayBlock() bool { return len(s.tps) == 0 && !s.again }
+func (s *Submission) MayBlock() bool { return len(s.tps) == 0 && !s.reparked }
 
 // lacksEvent reports whether a ready submission needs an event, and the pool has none.
 func (s *Submission) lacksEvent() bool {

@@ -34,7 +34,7 @@ func (tl *Timeline) Get(kind work.Kind) *Submission {
 	if s == nil {
 		s = tl.NewRecord()
 	}
-	s.next, s.Op.Kind, s.Action, s.Cold = nil, kind, nil, !kind.Plain()
+	s.next, s.Op.Kind, s.Action, s.UsesRest = nil, kind, nil, !kind.Plain()
 	return s
 }
 

@@ -52,7 +52,7 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 					break take
 				}
 			}
-			if s.late && !s.waited() {
+			if s.afterBarrier && !s.waited() {
 				held = true // unless completing the batch completes the barriers
 				break take
 			}
@@ -90,7 +90,7 @@ func (tl *Timeline) complete(batch []*Submission) {
 	}
 	var held holderRun
 	for i, s := range batch {
-		tl.Device.letGo(s, &held)
+		tl.Device.releaseHeld(s, &held)
 		if i > 0 {
 			batch[i-1].next = s
 		}
@@ -99,7 +99,7 @@ func (tl *Timeline) complete(batch []*Submission) {
 	tl.putAll(batch[0], batch[len(batch)-1])
 	tl.passed.Store(last)
 	if len(tl.awaiters) > 0 {
-		tl.tell(last)
+		tl.wakeAwaiters(last)
 	}
 	if seq := tl.awaiting.Load(); first <= seq && seq <= last {
 		tl.Device.Reclaim()

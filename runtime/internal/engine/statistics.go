@@ -57,7 +57,7 @@ func (s OpenState) String() string {
 func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	d.mu.Lock()
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
-		if s.Mode != passing {
+		if s.Mode != published {
 			fn(s, IsParked)
 		}
 	}

@@ -15,24 +15,24 @@ import (
 // The fields that every operation uses come first, to share cache lines: often one processor parks
 // a submission and another one issues it.
 type Submission struct {
-	Timeline *Timeline // takes the work
-	next     *Submission
-	event    *Event // recorded behind the work: at once, later, or never
-	Err      atomic.Pointer[Failure]
-	open     atomic.Int32 // unresolved waits, and one for each goroutine that keeps it parked
-	Observer Observer     // nil if nothing observes the submission
-	Mode     waitMode
-	gathered bool   // Deps has the marks of all waits
-	late     bool   // a wait is for a barrier's signal, which comes after the work in Deps
-	recorded bool   // the event has been recorded; while in the ring, under the ring's mu
-	Cold     bool   // Rest may hold resources, so Start and LetGo must be called
-	Across   bool   // it uses memory of another device; implies Cold
-	again    bool   // it has been enlisted again, so the submitting call no longer issues it
-	Lends    bool   // the program waits for Rest.LetGo, even if the submission fails
-	Delivers bool   // Rest.Deliver must be called before the signals are given
-	Seq      uint64 // the work's number, once issued
-	Op       work.Op
-	Action   Action // nil for a plain operation
+	Timeline     *Timeline // takes the work
+	next         *Submission
+	event        *Event // recorded behind the work: at once, later, or never
+	Err          atomic.Pointer[Failure]
+	open         atomic.Int32 // unresolved waits, and one for each goroutine that keeps it parked
+	Observer     Observer     // nil if nothing observes the submission
+	Mode         waitMode
+	gathered     bool   // Deps has the marks of all waits
+	afterBarrier bool   // a wait is for a barrier's signal, which comes after the work in Deps
+	recorded     bool   // the event has been recorded; while in the ring, under the ring's mu
+	UsesRest     bool   // Rest may hold resources, so Start and Release must be called
+	Across       bool   // it uses memory of another device; implies UsesRest
+	reparked     bool   // it has been enlisted again, so the submitting call no longer issues it
+	Lends        bool   // the program waits for Rest.Release, even if the submission fails
+	Delivers     bool   // Rest.Deliver must be called before the signals are given
+	Seq          uint64 // the work's number, once issued
+	Op           work.Op
+	Action       Action // nil for a plain operation
 
 	Waits   []sema.Point
 	Signals []sema.Point
@@ -73,9 +73,9 @@ type Rest interface {
 	// record may already be in use again.
 	Notice() func() error
 
-	// LetGo releases and clears everything that the Rest holds. It is called if the submission is
+	// Release releases and clears everything that the Rest holds. It is called if the submission is
 	// cold. The caller may hold a retireMu.
-	LetGo()
+	Release()
 
 	// Leave says that the submission will never release what it holds, because all native objects
 	// of its device are left to the driver. The caller holds a retireMu and a ring's mu.
@@ -110,7 +110,7 @@ type waitMode uint8
 const (
 	untilIssued  waitMode = iota // when all are issued: the stream then waits for their work
 	UntilReached                 // when all are reached: for host work, and between two drivers
-	passing                      // when all are reached: for a barrier whose signals are published
+	published                    // when all are reached: for a barrier whose signals are published
 )
 
 // until returns when the timepoints of a submission are released.
@@ -118,7 +118,7 @@ func (m waitMode) until() sema.Until {
 	switch m {
 	case untilIssued:
 		return sema.UntilIssued
-	case passing:
+	case published:
 		return sema.UntilReachedLazy
 	}
 	return sema.UntilReached
@@ -136,8 +136,8 @@ func (s *Submission) Init(tl *Timeline, r Rest) {
 //
 // Marks of the submission's own timeline are left out, because the stream runs that work first
 // anyway. A barrier keeps them, because it is not in the stream.
-func (s *Submission) gather() (sema.Resolution, error) {
-	s.late = false
+func (s *Submission) gather() (sema.WaitState, error) {
+	s.afterBarrier = false
 	for i := range s.Waits {
 		w := &s.Waits[i]
 		if w.Reached() {
@@ -152,7 +152,7 @@ func (s *Submission) gather() (sema.Resolution, error) {
 			s.DropDeps()
 			return sema.Unknown, nil
 		case sema.Ordered:
-			s.late = s.late || p.Late
+			s.afterBarrier = s.afterBarrier || p.ByBarrier
 			if p.Producer != s.Timeline || s.Op.Kind == work.Barrier {
 				s.Deps.Add(MarkOf(p))
 			}
@@ -203,7 +203,7 @@ func (s *Submission) dropDeps() {
 	s.events = s.events[:0]
 }
 
-// isParked reports whether the submission is in the list of parked ones. If so, enlist has
+// isParked reports whether the submission is in the list of parked ones. If so, registerWaits has
 // registered all its timepoints. The caller still has one count of open, so the submission does not
 // become ready meanwhile.
 func (s *Submission) isParked() bool {
@@ -212,10 +212,10 @@ func (s *Submission) isParked() bool {
 	return s.after != nil
 }
 
-// grab adds one to open, so that a parked submission stays parked. It reports false if the
+// keepParked adds one to open, so that a parked submission stays parked. It reports false if the
 // submission is ready. The caller holds the device's mu and has found the submission in the list of
 // parked ones.
-func (s *Submission) grab() bool {
+func (s *Submission) keepParked() bool {
 	for {
 		n := s.open.Load()
 		if n == 0 {
@@ -227,12 +227,12 @@ func (s *Submission) grab() bool {
 	}
 }
 
-// cancel makes a parked submission fail. The caller has called grab.
+// cancel makes a parked submission fail. The caller has called keepParked.
 func (s *Submission) cancel(err error) {
 	s.Err.CompareAndSwap(nil, &Failure{err})
-	s.takeBack()
+	s.cancelTimepoints()
 	if s.open.Add(-1) == 0 {
-		if s.Mode == passing {
+		if s.Mode == published {
 			sema.Release(s.Timeline.completeBarrier(s))
 			return
 		}
@@ -241,7 +241,7 @@ func (s *Submission) cancel(err error) {
 }
 
 // takeBack cancels those timepoints of the submission that have not been released.
-func (s *Submission) takeBack() {
+func (s *Submission) cancelTimepoints() {
 	for _, t := range s.tps {
 		if t.Cancel() {
 			s.open.Add(-1)
@@ -273,7 +273,7 @@ func (s *Submission) reset() {
 	if s.Err.Load() != nil {
 		s.Err.Store(nil)
 	}
-	s.Mode, s.late, s.recorded, s.Cold, s.Across, s.again, s.Lends, s.Delivers, s.Seq = untilIssued, false, false, false, false, false, false, false, 0
+	s.Mode, s.afterBarrier, s.recorded, s.UsesRest, s.Across, s.reparked, s.Lends, s.Delivers, s.Seq = untilIssued, false, false, false, false, false, false, false, 0
 	s.Op, s.Dst, s.Src = work.Op{}, Address{}, Address{}
 }
 
@@ -285,7 +285,7 @@ func (s *Submission) start(tl *Timeline, dst, src driver.Ptr) (started bool, err
 		return s.Action.Issue(s, tl)
 	case s.Op.Kind.Waits():
 		return tl.AwaitOthers(func() (bool, error) { return s.Rest.Start(tl, dst, src) })
-	case s.Cold:
+	case s.UsesRest:
 		return s.Rest.Start(tl, dst, src)
 	}
 	return s.Op.Run(tl.Device.Native, tl.Stream, dst, src, nil)

@@ -10,7 +10,7 @@ import (
 )
 
 // Submit issues a submission, hands it to the timeline's lane, or parks it. A barrier makes no
-// native calls: passOn handles it. If the submission has failed by the time that Submit returns,
+// native calls: startBarrier handles it. If the submission has failed by the time that Submit returns,
 // the outcome is Refused or NotIssued, and the error says why.
 func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
@@ -22,7 +22,7 @@ func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 }
 
 // takeLater handles a submission that Submit has not issued. It hands the submission to the lane,
-// calls passOn for a barrier whose waits are issued, or parks the submission.
+// calls startBarrier for a barrier whose waits are issued, or parks the submission.
 func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	switch {
 	case s.ByLane():
@@ -32,11 +32,11 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 		}
 	case s.Op.Kind == work.Barrier && s.Mode != UntilReached:
 		if how, _ := s.gather(); how == sema.Ordered {
-			tl.passOn(s)
+			tl.startBarrier(s)
 			return Issued, nil
 		}
 	}
-	if tl.enlist(s) {
+	if tl.registerWaits(s) {
 		tl.run(s)
 	}
 	if l := tl.Lane; l != nil && l.ThreadState() == LaneAsleep {
@@ -45,19 +45,19 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	return Issued, nil
 }
 
-// EnlistAgain is enlist for a submission that turned out, while it was being issued, to need to
+// ParkAgain is registerWaits for a submission that turned out, while it was being issued, to need to
 // wait. If nothing is left to wait for by now, the pending-queue thread issues the submission,
 // because the calling thread may have to do other work.
-func (tl *Timeline) EnlistAgain(s *Submission) {
-	s.again = true
-	if tl.enlist(s) {
+func (tl *Timeline) ParkAgain(s *Submission) {
+	s.reparked = true
+	if tl.registerWaits(s) {
 		tl.Device.ready(s)
 	}
 }
 
-// enlist registers the waits of a submission, and parks it if one is unresolved. It returns true if
+// registerWaits registers the waits of a submission, and parks it if one is unresolved. It returns true if
 // nothing is left to wait for. Then the caller must call run.
-func (tl *Timeline) enlist(s *Submission) (isReady bool) {
+func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 	s.open.Store(1) // keeps the submission from becoming ready until all waits are registered
 	registered := len(s.tps)
 	for _, w := range s.Waits {
@@ -86,13 +86,13 @@ func (tl *Timeline) enlist(s *Submission) (isReady bool) {
 	var released *sema.Timepoint
 	switch {
 	case s.Err.Load() != nil: // it will fail, so the other waits do not matter
-		s.takeBack()
-	case s.Mode == passing:
-		released = s.handOn()
+		s.cancelTimepoints()
+	case s.Mode == published:
+		released = s.publishBarrier()
 	}
 	if s.open.Add(-1) == 0 {
 		switch {
-		case s.Mode == passing:
+		case s.Mode == published:
 			var end sema.List
 			end.Join(released)
 			end.Join(tl.completeBarrier(s))
@@ -140,7 +140,7 @@ func (tl *Timeline) run(s *Submission) {
 			tl.Device.FailSubmission(s, err)
 			return
 		}
-		tl.passOn(s)
+		tl.startBarrier(s)
 	default:
 		tl.IssueReady(s)
 	}

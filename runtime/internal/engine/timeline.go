@@ -17,7 +17,7 @@ import (
 // how much of the work is done. This file issues work (issue) and polls for its completion (Poll).
 //
 // Three mutexes let three goroutines work on a timeline at the same time: one issues work (mu), one
-// queries the driver (askMu), one retires work (retireMu). No goroutine holds the same mutex of two
+// queries the driver (queryMu), one retires work (retireMu). No goroutine holds the same mutex of two
 // timelines.
 type Timeline struct {
 	Device *Device
@@ -36,14 +36,14 @@ type Timeline struct {
 
 	// mu is held while work is issued. It protects last and tidyAt, and changes of issued, marked,
 	// lands, awaiting, closed and ended. Its holder does not wait for another timeline.
-	mu     sync.Mutex
-	last   sema.Point    // the signal of the last work published, if it has only one
-	tidyAt uint64        // the submission with this number calls tidy
-	issued atomic.Uint64 // the number of the last work given to the stream
-	marked atomic.Uint64 // the last number with an event recorded behind it
-	passed atomic.Uint64 // the last number that the stream is known to have passed
-	wanted atomic.Uint64 // the timeline is polled until this number is passed
-	lands  atomic.Uint64 // the last download that nothing waits for: see landings
+	mu           sync.Mutex
+	last         sema.Point    // the signal of the last work published, if it has only one
+	tidyAt       uint64        // the submission with this number calls tidy
+	issued       atomic.Uint64 // the number of the last work given to the stream
+	marked       atomic.Uint64 // the last number with an event recorded behind it
+	passed       atomic.Uint64 // the last number that the stream is known to have passed
+	wanted       atomic.Uint64 // the timeline is polled until this number is passed
+	lastDownload atomic.Uint64 // the last download that nothing waits for: see landings
 
 	// awaiting is the number of the last work that waits for outside code: for a value in memory or
 	// a shared event that the engine's own streams may never signal.
@@ -54,13 +54,13 @@ type Timeline struct {
 
 	ring ring
 
-	crowd wake.Crowd
-	vain  atomic.Uint32 // how many polls found nothing done
+	throttle   wake.PollThrottle
+	emptyPolls atomic.Uint32 // how many polls found nothing done
 
-	// askMu is held while the driver is queried. It protects failed, and changes of ended.
-	askMu  sync.Mutex
-	failed int         // how many times in a row a query has returned an error
-	ended  atomic.Bool // the stream is being destroyed: no event may be recorded or queried
+	// queryMu is held while the driver is queried. It protects failed, and changes of ended.
+	queryMu sync.Mutex
+	failed  int         // how many times in a row a query has returned an error
+	ended   atomic.Bool // the stream is being destroyed: no event may be recorded or queried
 
 	// retireMu is held while work is retired. It protects awaiters, and changes of passed and
 	// failures.
@@ -176,7 +176,7 @@ func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint
 // waits for it, and reports whether the caller must call tidy. When enter returns, the submission
 // may have been retired and recycled. The caller holds mu.
 func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
-	seq, done, recorded, lands := s.Seq, tl.passed.Load(), s.recorded, s.Delivers
+	seq, done, recorded, downloads := s.Seq, tl.passed.Load(), s.recorded, s.Delivers
 	tl.ring.put(s, done)
 	tl.issued.Store(seq) // from now on it may be retired and recycled
 	if recorded {
@@ -186,8 +186,8 @@ func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	// the ring. Then the poller found no work and went to sleep, so check tl.wanted too.
 	if wanted || tl.wanted.Load() >= seq || tl.Device.Short.Load() > 0 {
 		tl.awaited(seq)
-	} else if lands {
-		tl.landLater(seq)
+	} else if downloads {
+		tl.pollDownloadLater(seq)
 	}
 	return seq >= tl.tidyAt && tl.tidyLater(seq, done)
 }
@@ -252,7 +252,7 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	case Foreign:
 		s.DropDeps()
 		s.Mode = UntilReached
-		tl.EnlistAgain(s)
+		tl.ParkAgain(s)
 	case Refused:
 		tl.Device.Check(err)
 		fallthrough
@@ -514,20 +514,20 @@ func (tl *Timeline) Poll(seq uint64, times int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
 	}
-	unmarked := tl.tryMark(seq) // not under askMu: a goroutine holds at most two of the mutexes
-	return tl.askMu.TryLock() && tl.pollInTurn(seq, times, unmarked)
+	unmarked := tl.tryMark(seq) // not under queryMu: a goroutine holds at most two of the mutexes
+	return tl.queryMu.TryLock() && tl.pollInTurn(seq, times, unmarked)
 }
 
-// pollInTurn does the work of Poll. The caller holds askMu, and pollInTurn unlocks it. unmarked is
+// pollInTurn does the work of Poll. The caller holds queryMu, and pollInTurn unlocks it. unmarked is
 // the error of tryMark.
 func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 	if tl.ended.Load() {
-		tl.askMu.Unlock()
+		tl.queryMu.Unlock()
 		return false
 	}
 	done, err := uint64(0), unmarked
 	if err == nil {
-		done, err = tl.ask(seq, times)
+		done, err = tl.findDone(seq, times)
 	}
 	if err == nil {
 		tl.failed = 0
@@ -535,7 +535,7 @@ func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 		tl.failed++
 	}
 	failed := tl.failed
-	tl.askMu.Unlock()
+	tl.queryMu.Unlock()
 	switch {
 	case err != nil && (failed >= maxFailed || errors.Is(err, driver.ErrLost)):
 		tl.Device.Lose(err)
@@ -551,8 +551,8 @@ func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 
 // ask queries the first event behind seq and, if that is not complete, the oldest event in flight.
 // It returns the number of the submission whose event it finds complete, or 0. The caller holds
-// askMu.
-func (tl *Timeline) ask(seq uint64, times int) (done uint64, err error) {
+// queryMu.
+func (tl *Timeline) findDone(seq uint64, times int) (done uint64, err error) {
 	at, ok, err := tl.query(seq, math.MaxUint64, times)
 	switch {
 	case err != nil || at == 0:
@@ -612,15 +612,15 @@ func (tl *Timeline) tidy(seq uint64) {
 // goroutines that wait for the work will. If seq has been passed, or another goroutine is polling,
 // reap does nothing and returns true.
 func (tl *Timeline) reap(seq uint64) bool {
-	if (Mark{tl, seq}).decided() || !tl.askMu.TryLock() {
+	if (Mark{tl, seq}).decided() || !tl.queryMu.TryLock() {
 		return true
 	}
 	if tl.ended.Load() {
-		tl.askMu.Unlock()
+		tl.queryMu.Unlock()
 		return true
 	}
 	at, done, err := tl.query(seq, math.MaxUint64, 1)
-	tl.askMu.Unlock()
+	tl.queryMu.Unlock()
 	if at == 0 || !done || err != nil {
 		return false
 	}

@@ -14,20 +14,20 @@ func (tl *Timeline) Want(seq uint64) { tl.want(seq) }
 func (tl *Timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 
 // Ask polls the timeline for the completion of seq. It does not if the lane's thread polls, or if
-// the driver should be left to goroutines that issue work (see crowded). It returns the policy for
+// the driver should be left to goroutines that issue work (see skipsPoll). It returns the policy for
 // waiting.
-func (tl *Timeline) Ask(seq uint64, by sema.Asker) *wake.Policy {
-	rounds, times := int32(wake.WaiterRests), watch
+func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
+	rounds, times := int32(wake.WaiterSkips), watch
 	switch {
 	case by == sema.ByQuery:
 		tl.Poll(seq, 1)
 		return &tl.Device.Waits
-	case tl.Lane != nil && tl.Lane.Ask(seq):
+	case tl.Lane != nil && tl.Lane.PollFor(seq):
 		return &tl.Device.Waits
 	case by == sema.ByPoller:
-		rounds, times = wake.PollerRests, 1
+		rounds, times = wake.PollerSkips, 1
 	}
-	if !tl.crowded(by != sema.ByWaiter, rounds) {
+	if !tl.skipsPoll(by != sema.ByWaiter, rounds) {
 		tl.Poll(seq, times)
 	}
 	return &tl.Device.Waits
@@ -47,21 +47,21 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 	return list
 }
 
-// Resolved is called when a timepoint of a parked submission is released. After the last one,
-// Resolved hands a lane's submission directly to the lane's thread. It completes a passing barrier,
+// TimepointReleased is called when a timepoint of a parked submission is released. After the last one,
+// TimepointReleased hands a lane's submission directly to the lane's thread. It completes a passing barrier,
 // and returns the timepoints that the barrier's signals release. For any other submission it
 // reports that the submission is ready.
-func (s *Submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
+func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepoint) {
 	if err != nil { // the submission will fail, so the other waits do not matter
 		s.Err.CompareAndSwap(nil, &Failure{err})
-		if s.isParked() { // else enlist is still registering waits, and will find the error
-			s.takeBack()
+		if s.isParked() { // else registerWaits is still registering waits, and will find the error
+			s.cancelTimepoints()
 		}
 	}
 	if s.open.Add(-1) > 0 {
 		return false, nil
 	}
-	if s.Mode == passing {
+	if s.Mode == published {
 		return false, s.Timeline.completeBarrier(s)
 	}
 	if s.ByLane() {

@@ -164,7 +164,7 @@ func TestAllocs(t *testing.T) {
 					seq++
 					s.Add(Point[int]{Value: now + v, Seq: seq})
 				}
-				s.Ask(now+last, func(int, uint64) {})
+				s.Want(now+last, func(int, uint64) {})
 				s.Arrive(now, Point[int]{Value: now + 1, Seq: from}, Point[int]{Value: now + last, Seq: seq})
 				now += last
 				if !s.Empty() {
@@ -250,7 +250,7 @@ func BenchmarkAsk(b *testing.B) {
 				}
 				r := rand.New(rand.NewPCG(1, 2))
 				for b.Loop() {
-					s.Ask(values[r.IntN(n)], func(int, uint64) {})
+					s.Want(values[r.IntN(n)], func(int, uint64) {})
 				}
 			})
 		}

@@ -5,7 +5,7 @@ type many[T comparable] struct {
 	list      list[T]               // by value; what is reached leaves it with the next arrival
 	fronts    []Front[T]            // of each producer that has points in flight
 	room      [2]Front[T]           // what fronts has at first
-	turn      int                   // the last one of fronts that inTurn has returned
+	turn      int                   // the last one of fronts that toPoll has returned
 	overtaken map[Point[T]]struct{} // no longer in list
 	peak      int                   // how many have been overtaken at a time, since none was
 }
@@ -78,7 +78,7 @@ func (m *many[T]) next(value uint64) (producer T, seq uint64) {
 	return p.Producer, p.Seq
 }
 
-func (m *many[T]) inTurn(asks []Front[T]) (n int) {
+func (m *many[T]) toPoll(asks []Front[T]) (n int) {
 	if len(m.fronts) <= len(asks) {
 		return copy(asks, m.fronts)
 	}
@@ -159,7 +159,7 @@ func (m *many[T]) drop(producer T, n int) {
 // nearby is how many points ask looks at.
 const nearby = 16
 
-func (m *many[T]) ask(value uint64, ask func(producer T, seq uint64)) {
+func (m *many[T]) want(value uint64, ask func(producer T, seq uint64)) {
 	for i := range m.fronts {
 		m.fronts[i].want = 0
 	}

@@ -17,15 +17,15 @@ package points
 
 // A Point says that work in flight signals a value.
 type Point[T comparable] struct {
-	Value    uint64
-	Producer T
-	Seq      uint64 // of the work in its producer, from 1
-	Late     bool   // by a barrier behind the work, after the work's own signals
+	Value     uint64
+	Producer  T
+	Seq       uint64 // of the work in its producer, from 1
+	ByBarrier bool   // by a barrier behind the work, after the work's own signals
 }
 
 // within reports whether a point is of work from first to last.
 func (p *Point[T]) within(first, last *Point[T]) bool {
-	return p.Producer == last.Producer && p.Late == last.Late &&
+	return p.Producer == last.Producer && p.ByBarrier == last.ByBarrier &&
 		p.Seq >= first.Seq && p.Seq <= last.Seq && p.Value >= first.Value && p.Value <= last.Value
 }
 
@@ -108,9 +108,9 @@ func (s *Set[T]) Next(value uint64) (producer T, seq uint64) {
 
 // Turn fills asks with producers to ask how far they are, and returns how many they are. If they do not
 // all fit, the producer of the highest point comes first, and the others take turns.
-func (s *Set[T]) Turn(asks []Front[T]) (n int) {
+func (s *Set[T]) ToPoll(asks []Front[T]) (n int) {
 	if s.many != nil {
-		return s.many.inTurn(asks)
+		return s.many.toPoll(asks)
 	}
 	if s.one.Seq == 0 {
 		return 0
@@ -124,9 +124,9 @@ func (s *Set[T]) Turn(asks []Front[T]) (n int) {
 // point that reaches the value. Producers do their work in order, so that is one number for each. If no
 // number near the value covers all points that were added before, it is the last one of the producer,
 // which may be more than is needed.
-func (s *Set[T]) Ask(value uint64, ask func(producer T, seq uint64)) {
+func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 	if s.many != nil {
-		s.many.ask(value, ask)
+		s.many.want(value, ask)
 	} else if s.one.Seq != 0 {
 		ask(s.one.Producer, s.one.Seq)
 	}

@@ -50,7 +50,7 @@ func (e *hostEvent) wake() {
 // takeBack ends the use of a host event: it cancels the timepoints that have not been released. If
 // no releaser of another timepoint still uses the host event, the semaphore of the first point
 // keeps it for another wait.
-func (e *hostEvent) takeBack(points []Point) {
+func (e *hostEvent) finish(points []Point) {
 	released := int32(0)
 	for i := range e.tps {
 		if t := &e.tps[i]; t.on != nil && !t.Cancel() {

@@ -22,17 +22,17 @@ type Producer interface {
 	// Ask polls for the completion of the work with this number. For all work that it finds over,
 	// it calls Arrive or Fail of the semaphores. It is called without locks. It returns the policy
 	// for waiting for this producer, or nil if polling again is no use.
-	Ask(seq uint64, by Asker) *wake.Policy
+	PollFor(seq uint64, by PollSource) *wake.Policy
 }
 
-// An Asker says who polls a producer. The producer may skip some polls accordingly.
-type Asker uint8
+// A PollSource says who polls a producer. The producer may skip some polls accordingly.
+type PollSource uint8
 
 const (
-	ByQuery  Asker = iota // a query of the value, which polls once
-	ByWaiter              // a waiting goroutine, at its first poll
-	Again                 // the same goroutine, again without a pause; a busy producer may skip this
-	ByPoller              // like Again, for a waiting goroutine that acts as the poller
+	ByQuery       PollSource = iota // a query of the value, which polls once
+	ByWaiter                        // a waiting goroutine, at its first poll
+	ByWaiterAgain                   // the same goroutine, again without a pause; a busy producer may skip this
+	ByPoller                        // like Again, for a waiting goroutine that acts as the poller
 )
 
 // A Mark is a place in a producer's work: behind the work with this number.
@@ -52,14 +52,14 @@ type join struct {
 	marks []Mark // the first is the mark of the signal
 }
 
-// A Resolution is the state of a wait.
-type Resolution int
+// A WaitState is the state of a wait.
+type WaitState int
 
 const (
-	Reached Resolution = iota // the value is reached
-	Ordered                   // work that signals the value has been issued
-	Unknown                   // nobody has issued such work
-	Failed                    // the semaphore has failed
+	Reached WaitState = iota // the value is reached
+	Ordered                  // work that signals the value has been issued
+	Unknown                  // nobody has issued such work
+	Failed                   // the semaphore has failed
 )
 
 // Publish announces the signal of work that has just been issued. If p is the late signal of a
@@ -73,7 +73,7 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 	s.mu.Lock()
 	l := s.expect(hasSignals)
 	if s.value.Load() == failedValue {
-		s.settle()
+		s.updateFlags()
 		s.mu.Unlock()
 		return nil, false
 	}
@@ -87,7 +87,7 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 		wanted = wanted || len(l.issued) > 0
 	}
 	if released != nil {
-		s.settle()
+		s.updateFlags()
 	}
 	s.mu.Unlock()
 	return released, wanted
@@ -103,7 +103,7 @@ func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	defer s.mu.Unlock()
 	l := s.list
 	if l != nil && first.Value == last.Value && l.signals.TakeOvertaken(first) {
-		s.settle()
+		s.updateFlags()
 		return nil, nil
 	}
 	var now uint64
@@ -128,7 +128,7 @@ func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	}
 	l.signals.Arrive(now, first, last)
 	released := l.reached(last.Value)
-	s.settle()
+	s.updateFlags()
 	return released, nil
 }
 
@@ -165,7 +165,7 @@ func (s *Semaphore) Forget(value uint64, behind []Mark) {
 // marksOf returns the marks of all producers that the signal p waits for, or nil if there is only
 // p's own.
 func (l *expected) marksOf(p Signal) []Mark {
-	if p.Late {
+	if p.ByBarrier {
 		for i := range l.joins {
 			j := &l.joins[i]
 			if m := j.marks[0]; j.value == p.Value && m.Producer == p.Producer && m.Seq == p.Seq {
@@ -180,9 +180,9 @@ func (l *expected) marksOf(p Signal) []Mark {
 // lowest signal that reaches the value. If that signal waits for several producers (see Publish),
 // Next calls joined with each of their marks, unless joined is nil. It holds the semaphore's mutex
 // during these calls.
-func (s *Semaphore) Next(value uint64, joined func(Mark)) (Resolution, Signal) {
+func (s *Semaphore) Next(value uint64, joined func(Mark)) (WaitState, Signal) {
 	if value <= s.value.Load() {
-		return s.standing(), Signal{}
+		return s.endState(), Signal{}
 	}
 	s.mu.Lock()
 	if l := s.list; l != nil {
@@ -199,14 +199,14 @@ func (s *Semaphore) Next(value uint64, joined func(Mark)) (Resolution, Signal) {
 	over := value <= s.value.Load()
 	s.mu.Unlock()
 	if over {
-		return s.standing(), Signal{}
+		return s.endState(), Signal{}
 	}
 	return Unknown, Signal{}
 }
 
 // standing returns the state of a wait that is over: Reached, or Failed if the semaphore has
 // failed.
-func (s *Semaphore) standing() Resolution {
+func (s *Semaphore) endState() WaitState {
 	if s.value.Load() == failedValue {
 		return Failed
 	}
@@ -250,25 +250,25 @@ func (s *Semaphore) next(value uint64) Mark {
 
 // Ask polls the producer of the signal that will reach a value. It returns the policy for waiting
 // for this producer, or nil if polling again is no use.
-func (s *Semaphore) Ask(value uint64, by Asker) *wake.Policy {
+func (s *Semaphore) PollFor(value uint64, by PollSource) *wake.Policy {
 	m := s.next(value)
 	if m.Producer == nil {
 		return nil
 	}
-	return m.Producer.Ask(m.Seq, by)
+	return m.Producer.PollFor(m.Seq, by)
 }
 
-// askAtOnce is how many producers a query polls at most. Later queries poll the others.
-const askAtOnce = 8
+// pollAtOnce is how many producers a query polls at most. Later queries poll the others.
+const pollAtOnce = 8
 
-// askAll polls the producers of all signals in flight, but at most askAtOnce. It polls the producer
+// pollAll polls the producers of all signals in flight, but at most pollAtOnce. It polls the producer
 // of the highest signal first.
-func (s *Semaphore) askAll() {
-	var asks [askAtOnce]points.Front[Producer]
+func (s *Semaphore) pollAll() {
+	var asks [pollAtOnce]points.Front[Producer]
 	n := 0
 	s.mu.Lock()
 	if s.list != nil {
-		n = s.list.signals.Turn(asks[:])
+		n = s.list.signals.ToPoll(asks[:])
 		for i := range s.list.joins {
 			for _, m := range s.list.joins[i].marks[1:] {
 				if n < len(asks) {
@@ -280,6 +280,6 @@ func (s *Semaphore) askAll() {
 	}
 	s.mu.Unlock()
 	for i := range asks[:n] {
-		asks[i].Producer.Ask(asks[i].Seq, ByQuery)
+		asks[i].Producer.PollFor(asks[i].Seq, ByQuery)
 	}
 }

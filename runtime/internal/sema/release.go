@@ -4,14 +4,14 @@ package sema
 // [Timepoint] for each. The goroutine that signals a point calls the Waiter's methods, without
 // locks.
 type Waiter interface {
-	// Resolved is called once for each released timepoint of the waiter. err is the failure of the
+	// TimepointReleased is called once for each released timepoint of the waiter. err is the failure of the
 	// semaphore, or nil. ready reports that this was the last timepoint and that the waiter must be
 	// issued now.
 	//
-	// A waiter that needs no issuing completes within Resolved. more has the timepoints that its
+	// A waiter that needs no issuing completes within TimepointReleased. more has the timepoints that its
 	// signals release. The caller releases these in a loop, so that a long chain of such waiters
 	// causes no recursion.
-	Resolved(err error) (ready bool, more *Timepoint)
+	TimepointReleased(err error) (ready bool, more *Timepoint)
 
 	// IssueHere issues a ready waiter on this thread. If that may block the thread, it returns
 	// false instead.
@@ -35,15 +35,15 @@ const (
 // Release notifies the owners of timepoints that were released by work that is over or has failed.
 // It issues no waiter on this thread. It calls functions (OnReached) on goroutines of their own,
 // because the caller may have more to do.
-func Release(list *Timepoint) { start(passOn(list, 0)) }
+func Release(list *Timepoint) { start(notify(list, 0)) }
 
 // ReleaseIssuing is Release for a thread that may issue a waiter itself.
-func ReleaseIssuing(list *Timepoint) { start(passOn(list, issueHere)) }
+func ReleaseIssuing(list *Timepoint) { start(notify(list, issueHere)) }
 
 // ReleaseFromHost notifies the owners of timepoints that were released by a call of the program. It
 // calls the functions (OnReached) itself, in order, after everything else. If one panics or ends
 // the goroutine, the others are called all the same.
-func ReleaseFromHost(list *Timepoint) { call(passOn(list, issueHere)) }
+func ReleaseFromHost(list *Timepoint) { call(notify(list, issueHere)) }
 
 // start calls functions on goroutines of their own.
 func start(list *Timepoint) {
@@ -69,9 +69,9 @@ func callOne(t *Timepoint) {
 	returned = true
 }
 
-// passOn calls Resolved of the waiters in list and wakes the goroutines. It issues up to here of
+// notify calls TimepointReleased of the waiters in list and wakes the goroutines. It issues up to here of
 // the waiters on this thread. It returns the timepoints that belong to functions, in order.
-func passOn(list *Timepoint, here int) *Timepoint {
+func notify(list *Timepoint, here int) *Timepoint {
 	giveWay, woken := here > 0, false
 	var ready, functions List
 	nready := 0
@@ -80,7 +80,7 @@ func passOn(list *Timepoint, here int) *Timepoint {
 		t.next = nil
 		switch w := t.waiter; {
 		case w != nil:
-			isReady, more := w.Resolved(t.err)
+			isReady, more := w.TimepointReleased(t.err)
 			next = more.before(next)
 			if !isReady {
 				break

@@ -115,7 +115,7 @@ func (s *Semaphore) Query() (uint64, error) {
 // query is the slow part of Query.
 func (s *Semaphore) query() (uint64, error) {
 	if s.flags.Load()&hasSignals != 0 {
-		s.askAll()
+		s.pollAll()
 	}
 	if v := s.value.Load(); v != failedValue {
 		return v, nil
@@ -130,7 +130,7 @@ func (s *Semaphore) Signal(value uint64) error {
 	// and then reads the value. So one of the two sees the other.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
 		if s.flags.Load() != 0 {
-			ReleaseFromHost(s.passTo(value))
+			ReleaseFromHost(s.takeReleased(value))
 		}
 		return nil
 	}
@@ -158,7 +158,7 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 			if s.flags.Load() == 0 {
 				return nil, nil
 			}
-			return s.passTo(value), nil
+			return s.takeReleased(value), nil
 		}
 	}
 }
@@ -170,15 +170,15 @@ func backward(value uint64, name string, now uint64) error {
 	return fmt.Errorf("signal %d of %s, which is at %d: %w", value, name, now, ErrValue)
 }
 
-// passTo removes and returns the timepoints that a signal of the host releases.
-func (s *Semaphore) passTo(value uint64) *Timepoint {
+// takeReleased removes and returns the timepoints that a signal of the host releases.
+func (s *Semaphore) takeReleased(value uint64) *Timepoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.list == nil {
 		return nil
 	}
 	released := s.list.reached(value)
-	s.settle()
+	s.updateFlags()
 	return released
 }
 
@@ -214,7 +214,7 @@ func (s *Semaphore) fail(why *failure) *Timepoint {
 	l.signals.Clear()
 	l.joins = nil
 	released := l.reached(math.MaxUint64)
-	s.settle()
+	s.updateFlags()
 	for t := released; t != nil; t = t.next {
 		t.err = why.err
 	}
@@ -233,8 +233,8 @@ func (s *Semaphore) expect(flag uint32) *expected {
 	return s.list
 }
 
-// settle recomputes flags from the contents of the list. The caller holds mu.
-func (s *Semaphore) settle() {
+// updateFlags recomputes flags from the contents of the list. The caller holds mu.
+func (s *Semaphore) updateFlags() {
 	flags := uint32(0)
 	if l := s.list; l != nil {
 		if !l.signals.Empty() {

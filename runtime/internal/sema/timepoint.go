@@ -39,16 +39,16 @@ func (t *Timepoint) Next() *Timepoint { return t.next }
 // Register adds a timepoint to the semaphore, which keeps it until it is released, and returns
 // Unknown. If the wait is over already, Register returns the state of the wait instead and does not
 // add the timepoint. It returns Ordered only for [UntilIssued].
-func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution {
+func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) WaitState {
 	if value <= s.value.Load() {
-		return s.standing()
+		return s.endState()
 	}
 	s.mu.Lock()
 	l := s.expect(hasWaiters)
-	var how Resolution
+	var how WaitState
 	switch {
 	case value <= s.value.Load():
-		how = s.standing()
+		how = s.endState()
 	case until == UntilIssued && l.signals.Reaches(value):
 		how = Ordered
 	default:
@@ -60,7 +60,7 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution
 			l.reach.push(t)
 		}
 		if until != UntilReachedLazy {
-			l.signals.Ask(value, Producer.Want)
+			l.signals.Want(value, Producer.Want)
 			for i := range l.joins {
 				for _, m := range l.joins[i].marks {
 					m.Producer.Want(m.Seq)
@@ -70,7 +70,7 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution
 		s.mu.Unlock()
 		return Unknown
 	}
-	s.settle()
+	s.updateFlags()
 	s.mu.Unlock()
 	return how
 }
@@ -89,7 +89,7 @@ func (t *Timepoint) Cancel() bool {
 	} else {
 		s.list.reach.remove(t.index)
 	}
-	s.settle()
+	s.updateFlags()
 	return true
 }
 

@@ -17,16 +17,16 @@ var ErrEnded = errors.New("gpu: wait: the context has ended")
 // the call, Wait polls the producers once.
 func Wait(ctx context.Context, points []Point, all bool) (index int, err error) {
 	if ctx.Err() != nil {
-		return askOnce(points, all)
+		return pollOnce(points, all)
 	}
-	if over, index, err := askUntil(ctx, points, all); over {
+	if over, index, err := pollUntil(ctx, points, all); over {
 		return index, err
 	}
 	return parkUntil(ctx, points, all)
 }
 
 // standing reports whether a wait is over, and its result.
-func standing(points []Point, all bool) (over bool, index int, err error) {
+func checkPoints(points []Point, all bool) (over bool, index int, err error) {
 	short := 0
 	index = -1
 	for i, p := range points {
@@ -45,30 +45,30 @@ func standing(points []Point, all bool) (over bool, index int, err error) {
 	return index >= 0 || len(points) == 0, index, nil
 }
 
-// askOnce is Wait with a context that has ended. Programs use such a context to poll.
-func askOnce(points []Point, all bool) (int, error) {
+// pollOnce is Wait with a context that has ended. Programs use such a context to poll.
+func pollOnce(points []Point, all bool) (int, error) {
 	for _, p := range points {
 		if p.Over() {
 			continue
 		}
-		p.Semaphore.Ask(p.Value, ByWaiter)
+		p.Semaphore.PollFor(p.Value, ByWaiter)
 		if !p.Over() { // work that signals a lower value may have failed
-			p.Semaphore.askAll()
+			p.Semaphore.pollAll()
 		}
 	}
-	if over, index, err := standing(points, all); over {
+	if over, index, err := checkPoints(points, all); over {
 		return index, err
 	}
 	return -1, ErrEnded
 }
 
-// askUntil waits by polling the producers. It returns when the wait is over, or when the policy
+// pollUntil waits by polling the producers. It returns when the wait is over, or when the policy
 // says that the goroutine must park. over reports whether the wait is over.
-func askUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
+func pollUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
 	var w wake.Waiter
 	defer w.End()
 	for {
-		if over, index, err := standing(points, all); over {
+		if over, index, err := checkPoints(points, all); over {
 			return true, index, err
 		}
 		if ctx.Err() != nil {
@@ -79,17 +79,17 @@ func askUntil(ctx context.Context, points []Point, all bool) (over bool, index i
 		case w.Stands():
 			by = ByPoller
 		case w.Asked() > 0:
-			by = Again
+			by = ByWaiterAgain
 		}
 		var policy *wake.Policy
 		for _, p := range points {
 			if p.Semaphore.flags.Load()&hasSignals != 0 && !p.Over() {
-				if asked := p.Semaphore.Ask(p.Value, by); asked != nil && (policy == nil || asked.Spin > policy.Spin) {
+				if asked := p.Semaphore.PollFor(p.Value, by); asked != nil && (policy == nil || asked.Spin > policy.Spin) {
 					policy = asked
 				}
 			}
 		}
-		if over, index, err := standing(points, all); over {
+		if over, index, err := checkPoints(points, all); over {
 			return true, index, err
 		}
 		if policy == nil && !anySoon(points) || !w.Again(policy) {
@@ -111,18 +111,18 @@ func anySoon(points []Point) bool {
 // parkUntil waits on a channel, without polling.
 func parkUntil(ctx context.Context, points []Point, all bool) (int, error) {
 	e := hostEventFor(points)
-	defer e.takeBack(points)
+	defer e.finish(points)
 	for i, p := range points {
 		p.Semaphore.Register(p.Value, &e.tps[i], UntilReached)
 	}
 	for {
-		if over, index, err := standing(points, all); over {
+		if over, index, err := checkPoints(points, all); over {
 			return index, err
 		}
 		select {
 		case <-e.woken:
 		case <-ctx.Done():
-			if over, index, err := standing(points, all); over {
+			if over, index, err := checkPoints(points, all); over {
 				return index, err
 			}
 			return -1, ErrEnded
@@ -141,7 +141,7 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	}
 	points := []Point{{s, value}}
 	e := hostEventFor(points)
-	defer e.takeBack(points)
+	defer e.finish(points)
 	s.Register(value, &e.tps[0], UntilIssued)
 	for {
 		if over, err := s.issued(value); over {

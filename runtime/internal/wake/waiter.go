@@ -19,11 +19,11 @@ type Waiter struct {
 
 // hope is how long a waiter spins although there is no producer to poll yet. A channel's thread
 // takes about that long to issue a group.
-const hope = 50 * time.Microsecond
+const spinForIssue = 50 * time.Microsecond
 
 const (
-	dearTurn = Slice / 50 // many times the cost of a yield on an unlocked goroutine
-	tryAgain = 64         // how many slow yields it takes until waiters keep a processor again
+	slowYield      = Slice / 50 // many times the cost of a yield on an unlocked goroutine
+	keepAgainAfter = 64         // how many slow yields it takes until waiters keep a processor again
 )
 
 // Again is called after a poll that found nothing. It returns true if the waiter must poll again,
@@ -31,7 +31,7 @@ const (
 // the polled device; with several devices, the policy with the longest Spin. p is nil if there is
 // no device to poll yet but soon will be.
 func (w *Waiter) Again(p *Policy) bool {
-	spin, clock := hope, p.clock()
+	spin, clock := spinForIssue, p.clock()
 	if p != nil {
 		spin = p.Spin
 	}
@@ -71,7 +71,7 @@ func (w *Waiter) Again(p *Policy) bool {
 //
 // But a yield may also take long because other goroutines run, and the wait may be for their work.
 // So if a wait with a kept processor ends right after a yield, waiters yield after each poll again.
-// They keep processors again after more than tryAgain slow yields.
+// They keep processors again after more than keepAgainAfter slow yields.
 func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	if w.keeps == nil && p.keep.Load() == 1 && p.Processors.keep(briefKeep) {
 		w.keeps = p
@@ -86,7 +86,7 @@ func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	}
 	now := clock.Since(w.start)
 	w.next = now + Slice
-	switch dear := now-past > dearTurn; {
+	switch dear := now-past > slowYield; {
 	case !dear:
 		w.giveUp()
 		if p.keep.Load() == 1 {
@@ -111,7 +111,7 @@ func (w *Waiter) Stands() bool { return w.stands != nil }
 func (w *Waiter) End() {
 	w.leave()
 	if w.tried {
-		w.keeps.keep.Store(-tryAgain)
+		w.keeps.keep.Store(-keepAgainAfter)
 	}
 	w.giveUp()
 }

@@ -18,7 +18,7 @@
 // to its thread. There a [Waiter] yields only once in a [Slice]. An exception are devices simulated
 // by goroutines, whose work needs the yields to proceed. [Processors] counts the processors that
 // are kept busy that way and limits them: to half of all for a moment, and to a quarter for longer.
-// Polling goroutines skip some polls while others issue work to the device: see [Crowd].
+// Polling goroutines skip some polls while others issue work to the device: see [PollThrottle].
 //
 // A goroutine that waits for another goroutine is woken by a channel or a [Count]. For conditions
 // that nobody can signal, [Until] and [Lock] check the condition again and again, with pauses.
