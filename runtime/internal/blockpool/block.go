@@ -107,7 +107,8 @@ func (p *Pool) unuse(b *block) {
 	p.stats.Live--
 }
 
-// place makes a block free, as its mark says. Neighbours with the same mark and it become one, with the record of one of them.
+// place makes a block free, as its mark says. Neighbours with the same mark and it become one, with
+// the record of one of them.
 func (p *Pool) place(b *block) {
 	a, c := b.prev, b.next
 	before, behind := b.joins(a), b.joins(c)

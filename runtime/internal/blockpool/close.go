@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Maintain gives slabs back to the source that are wholly free and done, as long as keep bytes stay reserved; of a closed
-// pool all such. It is to be called when work has been found done, and costs little if there is nothing to do. The error is
-// the source's: what it would not take back the pool has no more.
+// Maintain gives slabs back to the source that are wholly free and done, as long as keep bytes stay
+// reserved; of a closed pool all such. It is to be called when work has been found done, and costs
+// little if there is nothing to do. The error is the source's: what it would not take back the pool
+// has no more.
 func (p *Pool) Maintain(keep uint64, o Order) error {
 	p.mu.Lock()
 	if p.closed {
@@ -22,8 +23,8 @@ func (p *Pool) Maintain(keep uint64, o Order) error {
 	return p.Trim(keep, o)
 }
 
-// Trim gives slabs back to the source that are wholly free and done, as long as keep bytes stay reserved. The error is the
-// source's. It leaves a slab of the caller's alone.
+// Trim gives slabs back to the source that are wholly free and done, as long as keep bytes stay
+// reserved. The error is the source's. It leaves a slab of the caller's alone.
 func (p *Pool) Trim(keep uint64, o Order) error {
 	p.sourceMu.Lock()
 	defer p.sourceMu.Unlock()
@@ -38,8 +39,9 @@ func (p *Pool) Trim(keep uint64, o Order) error {
 	return nil
 }
 
-// Close ends allocating and gives back the slabs that are wholly free and done. It returns how many blocks are live. These
-// are to be freed as ever, and Maintain gives their slabs back when the work on them is done. The error is the source's.
+// Close ends allocating and gives back the slabs that are wholly free and done. It returns how many
+// blocks are live. These are to be freed as ever, and Maintain gives their slabs back when the work
+// on them is done. The error is the source's.
 func (p *Pool) Close(o Order) (live int, err error) {
 	p.mu.Lock()
 	p.closed = true
@@ -48,8 +50,9 @@ func (p *Pool) Close(o Order) (live int, err error) {
 	return live, p.Trim(0, o)
 }
 
-// Destroy closes a pool and gives all slabs back, whatever is live in them and whatever works on them. It returns how many
-// blocks were live; freeing them fails from now on. The error is the source's: what it would not take back the pool has no more.
+// Destroy closes a pool and gives all slabs back, whatever is live in them and whatever works on
+// them. It returns how many blocks were live; freeing them fails from now on. The error is the
+// source's: what it would not take back the pool has no more.
 func (p *Pool) Destroy() (live int, err error) {
 	p.sourceMu.Lock()
 	defer p.sourceMu.Unlock()

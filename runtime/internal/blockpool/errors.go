@@ -9,7 +9,8 @@ import (
 )
 
 var (
-	// ErrSize is a block of no bytes, or of more than there can be, which is [driver.ErrOutOfMemory] too.
+	// ErrSize is a block of no bytes, or of more than there can be, which is
+	// [driver.ErrOutOfMemory] too.
 	ErrSize = errors.New("not a size that a block can have")
 
 	// ErrTimeline is a timeline that is negative or not below [MaxTimelines].
@@ -33,8 +34,8 @@ var (
 	errSlab  = errors.New("that is no memory, or not the source's to give")
 )
 
-// An AllocError is an Alloc that found no memory. It matches [driver.ErrOutOfMemory] unless the source failed with something
-// else. All figures are bytes at the time.
+// An AllocError is an Alloc that found no memory. It matches [driver.ErrOutOfMemory] unless the
+// source failed with something else. All figures are bytes at the time.
 type AllocError struct {
 	Size     uint64 // asked for
 	Used     uint64 // in live blocks

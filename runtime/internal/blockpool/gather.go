@@ -3,9 +3,10 @@ package blockpool
 // quickLook is how many blocks gather looks at where something else may do as well.
 const quickLook = 128
 
-// gather looks for free neighbours with different marks that are large enough together, and returns the first and the last.
-// Their marks need no wait, or if mayWait is set, only those of one timeline do. It looks only at blocks with free
-// neighbours, of which after settle there are no more than blocks whose marks are not done.
+// gather looks for free neighbours with different marks that are large enough together, and returns
+// the first and the last. Their marks need no wait, or if mayWait is set, only those of one
+// timeline do. It looks only at blocks with free neighbours, of which after settle there are no
+// more than blocks whose marks are not done.
 func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *block) {
 	for x := p.seams; x != nil && look > 0; x = x.seamNext {
 		if x.prev != nil && x.prev.seam {
@@ -46,8 +47,8 @@ func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *
 	return nil, nil
 }
 
-// join makes one live block of n bytes out of free neighbours, and keeps these as its parts. What is left of the last stays
-// free as it was.
+// join makes one live block of n bytes out of free neighbours, and keeps these as its parts. What
+// is left of the last stays free as it was.
 func (p *Pool) join(first, last *block, n uint64, q *query) (*block, Mark) {
 	var wait Mark
 	var sum uint64

@@ -2,18 +2,20 @@ package blockpool
 
 import "math"
 
-// MaxTimelines is how many timelines there can be. What a pool needs for each is allocated when it first frees something.
+// MaxTimelines is how many timelines there can be. What a pool needs for each is allocated when it
+// first frees something.
 const MaxTimelines = 1 << 12
 
-// A Mark is the place in a timeline behind the work with a sequence number. Numbers begin at 1: a mark whose Seq is 0 is
-// none, and what comes after it may happen at once.
+// A Mark is the place in a timeline behind the work with a sequence number. Numbers begin at 1: a
+// mark whose Seq is 0 is none, and what comes after it may happen at once.
 type Mark struct {
 	Timeline int
 	Seq      uint64
 }
 
-// An Order knows how far timelines have come. Its methods are called with the pool locked: they must not call the pool,
-// and should be quick. What they say of a number holds for all smaller ones, and goes on holding.
+// An Order knows how far timelines have come. Its methods are called with the pool locked: they
+// must not call the pool, and should be quick. What they say of a number holds for all smaller
+// ones, and goes on holding.
 type Order interface {
 	// Done reports whether all work of a timeline up to seq is done.
 	Done(timeline int, seq uint64) bool
@@ -27,8 +29,8 @@ type reach struct {
 	no  uint64 // from here on they are no
 }
 
-// A query is one Alloc's view of the order: which marks its timeline comes after. It asks the order no more than it must, and
-// not for what is done: settle sees to that.
+// A query is one Alloc's view of the order: which marks its timeline comes after. It asks the order
+// no more than it must, and not for what is done: settle sees to that.
 type query struct {
 	on    int32
 	o     Order
@@ -65,7 +67,8 @@ func (q *query) after(tl int32, seq uint64) bool {
 	return false
 }
 
-// settle takes the marks that are done off free blocks, which so join their neighbours. It reports whether there were any.
+// settle takes the marks that are done off free blocks, which so join their neighbours. It reports
+// whether there were any.
 func (p *Pool) settle(o Order) (moved bool) {
 	if o == nil {
 		return false

@@ -1,24 +1,28 @@
-// Package blockpool hands out blocks of memory in stream order. A block that is freed behind some work of a timeline is
-// handed out again at once to whoever comes after that work anyway, and to others with one wait at the most.
+// Package blockpool hands out blocks of memory in stream order. A block that is freed behind some
+// work of a timeline is handed out again at once to whoever comes after that work anyway, and to
+// others with one wait at the most.
 //
-// It is books only: it makes no call of a GPU's API and never touches the memory. Memory comes in slabs from a [Source], or
-// is one slab of the caller's.
+// It is books only: it makes no call of a GPU's API and never touches the memory. Memory comes in
+// slabs from a [Source], or is one slab of the caller's.
 //
 // # Order
 //
-// A timeline is a stream with its work numbered from 1 on, and a [Mark] is the place behind such a piece of work. Free takes
-// the mark after which nobody uses the block any more. Alloc takes the timeline whose work will use the block, and an
-// [Order] that knows what is done and what is ordered; if that is not enough for any block that is large enough, it returns
-// a mark that the timeline must wait for first.
+// A timeline is a stream with its work numbered from 1 on, and a [Mark] is the place behind such a
+// piece of work. Free takes the mark after which nobody uses the block any more. Alloc takes the
+// timeline whose work will use the block, and an [Order] that knows what is done and what is
+// ordered; if that is not enough for any block that is large enough, it returns a mark that the
+// timeline must wait for first.
 //
-// No mark is ever lost: neighbours that are free become one block only when their marks are the same or are known to be done,
-// and a block that is made of neighbours with different marks keeps them for [Pool.Cancel].
+// No mark is ever lost: neighbours that are free become one block only when their marks are the
+// same or are known to be done, and a block that is made of neighbours with different marks keeps
+// them for [Pool.Cancel].
 //
 // # Cost
 //
-// Free blocks are kept by timeline and size, so an Alloc that finds a block among those of its own timeline asks the order
-// nothing, allocates nothing on the Go heap, and takes time that grows with the logarithm of how many blocks are of about that
-// size. What is done is looked at only when that fails.
+// Free blocks are kept by timeline and size, so an Alloc that finds a block among those of its own
+// timeline asks the order nothing, allocates nothing on the Go heap, and takes time that grows with
+// the logarithm of how many blocks are of about that size. What is done is looked at only when that
+// fails.
 package blockpool
 
 import (
@@ -29,13 +33,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Source is where slabs come from. The pool calls it one call at a time, without holding up Alloc and Free of blocks that
-// the pool has. It must not call the pool.
+// A Source is where slabs come from. The pool calls it one call at a time, without holding up Alloc
+// and Free of blocks that the pool has. It must not call the pool.
 type Source interface {
-	// Grow makes a slab of at least size bytes. Its base should be aligned as the pool's blocks are.
+	// Grow makes a slab of at least size bytes. Its base should be aligned as the pool's blocks
+	// are.
 	Grow(size uint64) (base, got uint64, err error)
-	// Release takes back what Grow made, with no work left on it. It is called once for each slab: if it fails the
-	// memory may have been freed or not, and the pool neither uses nor counts it any more.
+	// Release takes back what Grow made, with no work left on it. It is called once for each slab:
+	// if it fails the memory may have been freed or not, and the pool neither uses nor counts it
+	// any more.
 	Release(base, size uint64) error
 }
 
@@ -144,8 +150,9 @@ func newPool(c Config) (*Pool, error) {
 	return p, nil
 }
 
-// Alloc hands out a block of at least size bytes for work of a timeline, from 0 to [MaxTimelines]-1. A nil order knows
-// nothing. The error is [ErrSize], [ErrTimeline], [ErrClosed], or an [*AllocError].
+// Alloc hands out a block of at least size bytes for work of a timeline, from 0 to
+// [MaxTimelines]-1. A nil order knows nothing. The error is [ErrSize], [ErrTimeline], [ErrClosed],
+// or an [*AllocError].
 func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 	n, err := p.round(size)
 	if err != nil {
@@ -170,9 +177,9 @@ func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 	return r, nil
 }
 
-// Near reports whether Alloc would return without a call of the source. It would if the pool has a block
-// that was freed behind work of the same timeline, or whose use is known to be over. It also would if
-// the pool is closed, or the size is 0.
+// Near reports whether Alloc would return without a call of the source. It would if the pool has a
+// block that was freed behind work of the same timeline, or whose use is known to be over. It also
+// would if the pool is closed, or the size is 0.
 func (p *Pool) Near(size uint64, timeline int) bool {
 	n, err := p.round(size)
 	if err != nil || uint(timeline) >= MaxTimelines {
@@ -209,10 +216,11 @@ func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 	return Block{b.addr, b.size, wait}, nil
 }
 
-// Free takes back a block whose last use is in front of a mark. With no mark that is over. The work in front of the mark must
-// have been issued when work is that uses a block which Alloc returns from now on. Free never calls the source. The error is
-// [ErrTimeline], [ErrUnknown], [ErrInside], [ErrDoubleFree] or [ErrClosed], and changes nothing. A block that was freed and
-// handed out anew at the same address cannot be told from the old one.
+// Free takes back a block whose last use is in front of a mark. With no mark that is over. The work
+// in front of the mark must have been issued when work is that uses a block which Alloc returns
+// from now on. Free never calls the source. The error is [ErrTimeline], [ErrUnknown], [ErrInside],
+// [ErrDoubleFree] or [ErrClosed], and changes nothing. A block that was freed and handed out anew
+// at the same address cannot be told from the old one.
 func (p *Pool) Free(addr uint64, after Mark) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +241,8 @@ func (p *Pool) Free(addr uint64, after Mark) error {
 	return nil
 }
 
-// Cancel undoes an Alloc whose block nobody has used and whose wait nobody has made. The errors are those of Free.
+// Cancel undoes an Alloc whose block nobody has used and whose wait nobody has made. The errors are
+// those of Free.
 func (p *Pool) Cancel(addr uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,7 +311,8 @@ func (p *Pool) take(n uint64, on int32, o Order, mayWait bool) (*block, Mark) {
 	return nil, Mark{}
 }
 
-// near returns the best block that needs no question: one of the timeline's own or one without a mark.
+// near returns the best block that needs no question: one of the timeline's own or one without a
+// mark.
 func (p *Pool) near(n uint64, on int32) *block {
 	var b *block
 	if s := p.set(on); s != nil {

@@ -2,8 +2,8 @@ package blockpool
 
 import "math/bits"
 
-// classes is how many size classes there are: sizes of 1 to 15 units have one each, and larger ones eight for each power of
-// two.
+// classes is how many size classes there are: sizes of 1 to 15 units have one each, and larger ones
+// eight for each power of two.
 const classes = 16 + 60*8
 
 // A set is the free blocks of one timeline, by size: a tree for each class.
@@ -35,7 +35,8 @@ func (p *Pool) setOf(tl int32) *set {
 	return p.sets[i]
 }
 
-// class returns the class of a size in bytes. All sizes of a class are smaller than all of the next.
+// class returns the class of a size in bytes. All sizes of a class are smaller than all of the
+// next.
 func (s *set) class(size uint64) uint {
 	units := size >> (s.shift & 63)
 	if units < 16 {
@@ -45,8 +46,8 @@ func (s *set) class(size uint64) uint {
 	return 16 + (e-4)*8 + uint(units>>((e-3)&63))&7
 }
 
-// sameClass reports whether two sizes have the same class, which says where their first four bits are, and what. Sizes of less than
-// 16 units have only the same if they are equal.
+// sameClass reports whether two sizes have the same class, which says where their first four bits
+// are, and what. Sizes of less than 16 units have only the same if they are equal.
 func sameClass(a, b uint64) bool {
 	return bits.Len64(a^b)+4 <= bits.Len64(b)
 }
@@ -87,8 +88,8 @@ func (s *set) remove(b *block) {
 	}
 }
 
-// resize makes a block of the set larger or smaller. One that is alone in its class, as the rest of a large slab mostly is,
-// stays where it is.
+// resize makes a block of the set larger or smaller. One that is alone in its class, as the rest of
+// a large slab mostly is, stays where it is.
 func (s *set) resize(b *block, addr, size uint64) {
 	if sameClass(b.size, size) && s.roots[b.class] == b && b.left == nil && b.right == nil {
 		b.addr, b.size = addr, size

@@ -15,7 +15,8 @@ type slab struct {
 	prev, next *slab  // in the list of empty slabs
 }
 
-// Slab sizes where the configuration says none: small blocks share small slabs, so that one which stays does not hold much.
+// Slab sizes where the configuration says none: small blocks share small slabs, so that one which
+// stays does not hold much.
 const (
 	smallBlock  = 1 << 20
 	smallSlab   = 2 << 20
@@ -39,8 +40,8 @@ func (p *Pool) slabFor(n uint64) uint64 {
 	return n
 }
 
-// growFor makes the source provide for a block of n bytes. If it does not, the pool gives back what it does not need, and
-// asks again. Both locks are held; mu is not while the source is at work.
+// growFor makes the source provide for a block of n bytes. If it does not, the pool gives back what
+// it does not need, and asks again. Both locks are held; mu is not while the source is at work.
 func (p *Pool) growFor(n uint64, o Order) error {
 	if p.src == nil {
 		return nil
@@ -165,9 +166,10 @@ func (s *slab) idle() bool {
 	return b == nil || b.free && b.next == nil && b.tl == unmarked
 }
 
-// release gives slabs that are wholly free and done back to the source, as long as more than until bytes are reserved, and at
-// least keep stay so. A slab that the source refuses is forgotten as well, since it may have been freed all the same. Both locks
-// are held; mu is not while the source is at work.
+// release gives slabs that are wholly free and done back to the source, as long as more than until
+// bytes are reserved, and at least keep stay so. A slab that the source refuses is forgotten as
+// well, since it may have been freed all the same. Both locks are held; mu is not while the source
+// is at work.
 func (p *Pool) release(keep, until uint64, o Order) error {
 	p.settle(o)
 	var out *slab // taken out of the books meanwhile

@@ -1,7 +1,7 @@
 package blockpool
 
-// A table finds live blocks by address. It is a hash table with linear probing that leaves no gaps: blocks coming and going
-// never make it grow.
+// A table finds live blocks by address. It is a hash table with linear probing that leaves no gaps:
+// blocks coming and going never make it grow.
 type table struct {
 	slots []slot // a power of two, or none
 	shift uint8  // 64 less the logarithm of that

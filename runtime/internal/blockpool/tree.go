@@ -1,6 +1,7 @@
 package blockpool
 
-// A tree is a treap of blocks by size, seq and address, in which each block knows the smallest seq from it down.
+// A tree is a treap of blocks by size, seq and address, in which each block knows the smallest seq
+// from it down.
 
 func (b *block) less(c *block) bool {
 	if b.size != c.size {
@@ -101,8 +102,9 @@ func fit(t *block, n uint64) (best *block) {
 	return best
 }
 
-// fitOrdered returns the first block of at least n bytes whose mark needs no wait. A subtree is entered only if it has some
-// mark that needs none, so but for those on the way to n, none is entered in vain.
+// fitOrdered returns the first block of at least n bytes whose mark needs no wait. A subtree is
+// entered only if it has some mark that needs none, so but for those on the way to n, none is
+// entered in vain.
 func fitOrdered(t *block, n uint64, q *query, tl int32) *block {
 	if t == nil || !q.after(tl, t.min) {
 		return nil

@@ -1,26 +1,30 @@
-// Package diskcache keeps data in a folder, by key, for several processes at once, up to a number of bytes.
+// Package diskcache keeps data in a folder, by key, for several processes at once, up to a number
+// of bytes.
 //
 // # What a file is
 //
-// An entry is a file whose name is its key. It begins with a header: a magic number, which tells the format of the file, the key, the
-// length of the data, and a checksum of key and data. A file that is not all of that is no entry: it was cut off, has another key's
-// name, or is somebody else's. Get finds nothing then, and the next Put replaces it.
+// An entry is a file whose name is its key. It begins with a header: a magic number, which tells
+// the format of the file, the key, the length of the data, and a checksum of key and data. A file
+// that is not all of that is no entry: it was cut off, has another key's name, or is somebody
+// else's. Get finds nothing then, and the next Put replaces it.
 //
 // # The folder
 //
-// Whoever can write to the folder decides what is found. So a folder that belongs to another user but root, or that others can write to, is
-// refused, and entries of that kind are not found.
+// Whoever can write to the folder decides what is found. So a folder that belongs to another user
+// but root, or that others can write to, is refused, and entries of that kind are not found.
 //
 // # Several processes
 //
-// Put writes to a file of another name, and renames it. A reader finds a whole entry, the old one or the new one. Several processes that
-// put the same key at once write the same data, and one of their files stays. Put locks its file until it has been renamed.
+// Put writes to a file of another name, and renames it. A reader finds a whole entry, the old one
+// or the new one. Several processes that put the same key at once write the same data, and one of
+// their files stays. Put locks its file until it has been renamed.
 //
 // # The bound
 //
-// Get sets the time of the file. Put adds up the entries, each in whole blocks of 4 KiB, and removes those that were not used for the
-// longest time until the rest is within the bound. It also removes the files of processes that ended while they wrote: nobody has
-// locked them. They do not count, and neither do those that are being written. Files of other names are left alone.
+// Get sets the time of the file. Put adds up the entries, each in whole blocks of 4 KiB, and
+// removes those that were not used for the longest time until the rest is within the bound. It also
+// removes the files of processes that ended while they wrote: nobody has locked them. They do not
+// count, and neither do those that are being written. Files of other names are left alone.
 package diskcache
 
 import (
@@ -84,8 +88,8 @@ var errTooLarge = errors.New("more than the cache may have")
 // name returns the name of a key's file.
 func (k Key) name() string { return hex.EncodeToString(k[:]) + suffix }
 
-// open opens the folder, unless others may have written to it. The folder is looked at once it is open, because another one may take its
-// name.
+// open opens the folder, unless others may have written to it. The folder is looked at once it is
+// open, because another one may take its name.
 func (c Cache) open() (*os.Root, error) {
 	root, err := os.OpenRoot(c.Dir)
 	if err != nil {
@@ -102,7 +106,8 @@ func (c Cache) open() (*os.Root, error) {
 	return root, nil
 }
 
-// Get returns the data that was put last. It returns false if there is none, or none that can be read and trusted.
+// Get returns the data that was put last. It returns false if there is none, or none that can be
+// read and trusted.
 func (c Cache) Get(key Key) (data []byte, ok bool) {
 	root, err := c.open()
 	if err != nil {
@@ -196,7 +201,8 @@ func (c Cache) Put(key Key, data []byte) error {
 	return nil
 }
 
-// begin makes a file that is locked until it is closed, so that no other process takes it for one that was left behind.
+// begin makes a file that is locked until it is closed, so that no other process takes it for one
+// that was left behind.
 func begin(root *os.Root) (f *os.File, name string, err error) {
 	for range 100 {
 		name = tempPrefix + rand.Text() + tempSuffix
@@ -218,8 +224,8 @@ func begin(root *os.Root) (f *os.File, name string, err error) {
 // onDisk returns how much a file of so many bytes takes.
 func onDisk(size int64) int64 { return (size + block - 1) / block * block }
 
-// trim removes entries, those first that were not used for the longest time, until the rest is within the bound. It leaves one that was
-// just put.
+// trim removes entries, those first that were not used for the longest time, until the rest is
+// within the bound. It leaves one that was just put.
 func (c Cache) trim(root *os.Root, but string) {
 	files, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -257,8 +263,8 @@ func (c Cache) trim(root *os.Root, but string) {
 	}
 }
 
-// discard removes a file that is not complete, unless a process is writing it: it has locked it. Where there are no locks, a process that
-// has not written for long counts as ended.
+// discard removes a file that is not complete, unless a process is writing it: it has locked it.
+// Where there are no locks, a process that has not written for long counts as ended.
 func discard(root *os.Root, fi fs.FileInfo) {
 	f, err := root.OpenFile(fi.Name(), os.O_WRONLY|regular.Nonblock, 0)
 	if err != nil {

@@ -44,8 +44,8 @@ type Action interface {
 
 	// Undo undoes Prepare, if Prepare was called. The stream has got none of the operation. The
 	// argument how gives the reason. Undo may be called twice, the first time with the timeline
-	// locked. If how is Deferred, Undo has the submission issued again later, so the caller must not
-	// touch the submission after Undo.
+	// locked. If how is Deferred, Undo has the submission issued again later, so the caller must
+	// not touch the submission after Undo.
 	Undo(s *Submission, how Outcome)
 
 	// Retries reports whether to call Issue once more after it has failed with err. Before the

@@ -10,8 +10,8 @@ import "github.com/puregpu/puregpu/runtime/internal/sema"
 // that it waits for, so that streams can already wait for that work. It gives the signals when its
 // waits are reached.
 
-// startBarrier handles a barrier whose waits have all been issued. It completes the barrier if they have
-// been reached, fails the barrier if one of them has failed, and otherwise makes the barrier
+// startBarrier handles a barrier whose waits have all been issued. It completes the barrier if they
+// have been reached, fails the barrier if one of them has failed, and otherwise makes the barrier
 // passing.
 func (tl *Timeline) startBarrier(s *Submission) {
 	live := 0

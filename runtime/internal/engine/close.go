@@ -48,8 +48,8 @@ type ending struct {
 	// giving up.
 	known     *Failure
 	refusalMu sync.Mutex // protects refusals; a leaf
-	// refusals are errors of calls that freed or destroyed native objects in the background. No call
-	// of the program has returned them, so Close does.
+	// refusals are errors of calls that freed or destroyed native objects in the background. No
+	// call of the program has returned them, so Close does.
 	refusals []error
 }
 
@@ -119,8 +119,8 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 	return lanes
 }
 
-// AwaitUsers executes step 4 of closing and starts step 5 on the device's thread. GivenBack waits for
-// step 5.
+// AwaitUsers executes step 4 of closing and starts step 5 on the device's thread. GivenBack waits
+// for step 5.
 func (d *Device) AwaitUsers(ctx context.Context, u *Unended) {
 	d.phase.Store(isLeft)
 	within, cancel := Lasting(ctx) // host calls may have waited for work that has failed only now

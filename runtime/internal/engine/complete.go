@@ -81,9 +81,9 @@ func (d *Device) Recycle(s *Submission) {
 	s.Timeline.putAll(s, s)
 }
 
-// releaseHeld releases everything that a submission holds, and resets the record. The record keeps its
-// event for its next use, unless the event has another owner too. releaseHeld adds the Holders to held,
-// which releases them in batches.
+// releaseHeld releases everything that a submission holds, and resets the record. The record keeps
+// its event for its next use, unless the event has another owner too. releaseHeld adds the Holders
+// to held, which releases them in batches.
 func (d *Device) releaseHeld(s *Submission, held *holderRun) {
 	if s.Observer != nil {
 		seen := s.Observer

@@ -15,8 +15,8 @@ import (
 
 // An Event is a native event on loan from its device's pool, with a reference count. A submission
 // has at most one. The event is recorded behind that submission or never, and all streams that wait
-// for the submission wait for this event. When the submission's record is recycled, it keeps the event
-// for its next use, unless somebody else still holds a reference.
+// for the submission wait for this event. When the submission's record is recycled, it keeps the
+// event for its next use, unless somebody else still holds a reference.
 type Event struct {
 	pool   *EventPool
 	Handle driver.Event
@@ -24,8 +24,8 @@ type Event struct {
 	next   *Event
 
 	// Since is a cached result: the time from a reference point of the device's clock to this
-	// event. SinceRef is the number of that reference point, or 0 if the driver has not been queried
-	// since the event was recorded. deviceTimes.askMu protects both.
+	// event. SinceRef is the number of that reference point, or 0 if the driver has not been
+	// queried since the event was recorded. deviceTimes.askMu protects both.
 	SinceRef int
 	Since    time.Duration
 }

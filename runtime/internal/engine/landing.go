@@ -39,8 +39,8 @@ func (tl *Timeline) pollDownloadLater(seq uint64) {
 	tl.Device.downloads.arm()
 }
 
-// hasDownload reports whether a download given to pollDownloadLater is in flight and the device is not
-// lost.
+// hasDownload reports whether a download given to pollDownloadLater is in flight and the device is
+// not lost.
 func (tl *Timeline) hasDownload() bool { return tl.lastDownload.Load() > tl.passed.Load() && tl.Busy() }
 
 // pollDownloads polls the downloads in flight that nobody waits for. It runs on the timer's

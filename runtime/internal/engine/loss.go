@@ -190,13 +190,13 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 	return err == nil && passed
 }
 
-// followedEvery is the number of fruitless polls after which wantFollowed also has those timelines polled
-// that this timeline waits for.
+// followedEvery is the number of fruitless polls after which wantFollowed also has those timelines
+// polled that this timeline waits for.
 const followedEvery = 16
 
-// wantFollowed is called after a poll that found nothing done. Every followedEvery-th time it requests
-// polling of the timelines that the oldest submission in flight waits for. Their device may be
-// lost, and perhaps nobody else polls it and would notice.
+// wantFollowed is called after a poll that found nothing done. Every followedEvery-th time it
+// requests polling of the timelines that the oldest submission in flight waits for. Their device
+// may be lost, and perhaps nobody else polls it and would notice.
 func (tl *Timeline) wantFollowed() {
 	if tl.emptyPolls.Add(1)%followedEvery != 0 {
 		return

@@ -58,9 +58,9 @@ func (d *Device) runReclaimer() {
 }
 
 // nextToReclaim returns the next function given to Reclaim, or nil if the reclaimer must end. There
-// are three reasons to end: no function is left; a stream waits for outside code, so that a call that
-// frees something might block for ever; or Close gave up waiting, and the device's thread destroys
-// everything already. A later Reclaim starts the reclaimer again.
+// are three reasons to end: no function is left; a stream waits for outside code, so that a call
+// that frees something might block for ever; or Close gave up waiting, and the device's thread
+// destroys everything already. A later Reclaim starts the reclaimer again.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()

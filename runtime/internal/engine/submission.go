@@ -53,8 +53,9 @@ type Submission struct {
 	Rest Rest
 }
 
-// A record is a Submission and a Rest. The Rest belongs to the layers above the engine. It has the data
-// that an operation needs besides the fields of Submission. Only one goroutine at a time calls its methods.
+// A record is a Submission and a Rest. The Rest belongs to the layers above the engine. It has the
+// data that an operation needs besides the fields of Submission. Only one goroutine at a time calls
+// its methods.
 type Rest interface {
 	// Start makes the native calls of a plain operation. It reports whether the stream has got any
 	// of these calls. The engine calls it, with the timeline locked, if the submission is cold or

@@ -10,8 +10,8 @@ import (
 )
 
 // Submit issues a submission, hands it to the timeline's lane, or parks it. A barrier makes no
-// native calls: startBarrier handles it. If the submission has failed by the time that Submit returns,
-// the outcome is Refused or NotIssued, and the error says why.
+// native calls: startBarrier handles it. If the submission has failed by the time that Submit
+// returns, the outcome is Refused or NotIssued, and the error says why.
 func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
 		if how, err := tl.issue(s); how != Early {
@@ -45,8 +45,8 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	return Issued, nil
 }
 
-// ParkAgain is registerWaits for a submission that turned out, while it was being issued, to need to
-// wait. If nothing is left to wait for by now, the pending-queue thread issues the submission,
+// ParkAgain is registerWaits for a submission that turned out, while it was being issued, to need
+// to wait. If nothing is left to wait for by now, the pending-queue thread issues the submission,
 // because the calling thread may have to do other work.
 func (tl *Timeline) ParkAgain(s *Submission) {
 	s.reparked = true
@@ -55,8 +55,8 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 	}
 }
 
-// registerWaits registers the waits of a submission, and parks it if one is unresolved. It returns true if
-// nothing is left to wait for. Then the caller must call run.
+// registerWaits registers the waits of a submission, and parks it if one is unresolved. It returns
+// true if nothing is left to wait for. Then the caller must call run.
 func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 	s.open.Store(1) // keeps the submission from becoming ready until all waits are registered
 	registered := len(s.tps)

@@ -17,8 +17,8 @@ import (
 // how much of the work is done. This file issues work (issue) and polls for its completion (Poll).
 //
 // Three mutexes let three goroutines work on a timeline at the same time: one issues work (mu), one
-// queries the driver (queryMu), one retires work (retireMu). No goroutine holds the same mutex of two
-// timelines.
+// queries the driver (queryMu), one retires work (retireMu). No goroutine holds the same mutex of
+// two timelines.
 type Timeline struct {
 	Device *Device
 	Queue  fmt.Stringer // names the queue in errors
@@ -518,8 +518,8 @@ func (tl *Timeline) Poll(seq uint64, times int) bool {
 	return tl.queryMu.TryLock() && tl.pollInTurn(seq, times, unmarked)
 }
 
-// pollInTurn does the work of Poll. The caller holds queryMu, and pollInTurn unlocks it. unmarked is
-// the error of tryMark.
+// pollInTurn does the work of Poll. The caller holds queryMu, and pollInTurn unlocks it. unmarked
+// is the error of tryMark.
 func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 	if tl.ended.Load() {
 		tl.queryMu.Unlock()
@@ -570,10 +570,10 @@ func (tl *Timeline) findDone(seq uint64, times int) (done uint64, err error) {
 // watch is how many times in a row a waiting goroutine queries the oldest event.
 const watch = 8
 
-// query asks the driver whether an event is complete, at most so many times. It takes the first event
-// behind seq. If none is recorded there, it takes the last event recorded. It considers only submissions below end. at is the number of the
-// submission that has the event, or 0 if there is no event to query. done reports whether the event
-// is complete.
+// query asks the driver whether an event is complete, at most so many times. It takes the first
+// event behind seq. If none is recorded there, it takes the last event recorded. It considers only
+// submissions below end. at is the number of the submission that has the event, or 0 if there is no
+// event to query. done reports whether the event is complete.
 func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)

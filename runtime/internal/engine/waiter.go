@@ -14,8 +14,8 @@ func (tl *Timeline) Want(seq uint64) { tl.want(seq) }
 func (tl *Timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 
 // Ask polls the timeline for the completion of seq. It does not if the lane's thread polls, or if
-// the driver should be left to goroutines that issue work (see skipsPoll). It returns the policy for
-// waiting.
+// the driver should be left to goroutines that issue work (see skipsPoll). It returns the policy
+// for waiting.
 func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
 	rounds, times := int32(wake.WaiterSkips), watch
 	switch {
@@ -47,10 +47,10 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 	return list
 }
 
-// TimepointReleased is called when a timepoint of a parked submission is released. After the last one,
-// TimepointReleased hands a lane's submission directly to the lane's thread. It completes a passing barrier,
-// and returns the timepoints that the barrier's signals release. For any other submission it
-// reports that the submission is ready.
+// TimepointReleased is called when a timepoint of a parked submission is released. After the last
+// one, TimepointReleased hands a lane's submission directly to the lane's thread. It completes a
+// passing barrier, and returns the timepoints that the barrier's signals release. For any other
+// submission it reports that the submission is ready.
 func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepoint) {
 	if err != nil { // the submission will fail, so the other waits do not matter
 		s.Err.CompareAndSwap(nil, &Failure{err})

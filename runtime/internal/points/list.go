@@ -2,9 +2,10 @@ package points
 
 import "slices"
 
-// A list holds points by value, and those of one value in the order in which they were added. It is a row of chunks, each with up to full
-// points, that a directory lists. To add a point moves points of one chunk, and once in a chunk's length entries of the directory; at
-// either end it moves nothing, for chunks and directory have room on both sides.
+// A list holds points by value, and those of one value in the order in which they were added. It is
+// a row of chunks, each with up to full points, that a directory lists. To add a point moves points
+// of one chunk, and once in a chunk's length entries of the directory; at either end it moves
+// nothing, for chunks and directory have room on both sides.
 type list[T comparable] struct {
 	dir    row[entry[T]]
 	spare  []*row[Point[T]] // empty chunks of full size
@@ -18,7 +19,8 @@ type list[T comparable] struct {
 // full is how many points a chunk takes.
 const full = 256
 
-// An entry of the directory. No point of its chunk is below low, and no point of a chunk before it is above low.
+// An entry of the directory. No point of its chunk is below low, and no point of a chunk before it
+// is above low.
 type entry[T comparable] struct {
 	low   uint64
 	chunk *row[Point[T]]
@@ -51,8 +53,8 @@ func (l *list[T]) add(p Point[T]) {
 	l.moved += c.insert(at, p)
 }
 
-// fits reports whether there is room for an element at i. At the ends of a row that is more than half full it must be on that side, or
-// each element added there would move all others.
+// fits reports whether there is room for an element at i. At the ends of a row that is more than
+// half full it must be on that side, or each element added there would move all others.
 func (r *row[E]) fits(i int) bool {
 	switch n := r.len(); {
 	case n == len(r.buf):
@@ -78,7 +80,8 @@ func (l *list[T]) begin() {
 	l.peak = 1
 }
 
-// room makes room for a point of a value at a place of the chunk k of the directory, and returns chunk and place.
+// room makes room for a point of a value at a place of the chunk k of the directory, and returns
+// chunk and place.
 func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 	c := l.dir.all()[k].chunk
 	n := c.len()
@@ -152,7 +155,8 @@ func (l *list[T]) back() *Point[T] {
 	return &c.buf[c.high-1]
 }
 
-// pop takes the lowest point away. When the list gets empty it keeps as many chunks as it has needed since it was empty before.
+// pop takes the lowest point away. When the list gets empty it keeps as many chunks as it has
+// needed since it was empty before.
 func (l *list[T]) pop() {
 	c := l.dir.buf[l.dir.low].chunk
 	c.buf[c.low] = Point[T]{}
@@ -173,7 +177,8 @@ func (l *list[T]) pop() {
 	}
 }
 
-// find returns the lowest point that reaches a value, as chunk of the directory and place in that; past the last chunk if there is none.
+// find returns the lowest point that reaches a value, as chunk of the directory and place in that;
+// past the last chunk if there is none.
 func (l *list[T]) find(value uint64) (k, at int) {
 	dir := l.dir.all()
 	if len(dir) == 0 {
@@ -259,7 +264,8 @@ func (r *row[E]) insert(i int, e E) (moved int) {
 	return moved
 }
 
-// resize moves the elements into a larger row, with all room at its front or at its end, or to the middle of the same one.
+// resize moves the elements into a larger row, with all room at its front or at its end, or to the
+// middle of the same one.
 func (r *row[E]) resize(size int, front bool) (moved int) {
 	old := r.all()
 	low := 0

@@ -1,15 +1,16 @@
-// Package points keeps the signals in flight of one semaphore: which values work that has been issued
-// will signal. It knows neither locks nor what does the work. No operation looks at all points. None
-// makes garbage once there have been as many points before.
+// Package points keeps the signals in flight of one semaphore: which values work that has been
+// issued will signal. It knows neither locks nor what does the work. No operation looks at all
+// points. None makes garbage once there have been as many points before.
 //
-// Work is known by its producer, which does its work in order, and by its number there. Once the value
-// of a point is reached, nobody waits for the point any more. But its work may still be in flight, and
-// signal the value later:
+// Work is known by its producer, which does its work in order, and by its number there. Once the
+// value of a point is reached, nobody waits for the point any more. But its work may still be in
+// flight, and signal the value later:
 //
-//   - If work of another producer, which nothing orders, has raised the value further, before or after
-//     the point was added, the point is overtaken. Its signal changes nothing and is no mistake.
-//   - If somebody else has signalled that value, or the host a higher one, the signal is a mistake. The
-//     semaphore fails for it.
+//   - If work of another producer, which nothing orders, has raised the value further, before or
+//     after the point was added, the point is overtaken. Its signal changes nothing and is no
+//     mistake.
+//   - If somebody else has signalled that value, or the host a higher one, the signal is a mistake.
+//     The semaphore fails for it.
 //
 // Overtaken points are kept apart. Of mistakes only the number is kept, so that a producer is asked
 // until they are found.
@@ -63,8 +64,8 @@ func (s *Set[T]) Empty() bool {
 	return s.one.Seq == 0 && (s.many == nil || len(s.many.fronts) == 0)
 }
 
-// Add adds a point. If work has overtaken it already, and work alone has raised the value since it was
-// below, that is no mistake. Whether other work has signalled the same value is not known then.
+// Add adds a point. If work has overtaken it already, and work alone has raised the value since it
+// was below, that is no mistake. Whether other work has signalled the same value is not known then.
 func (s *Set[T]) Add(p Point[T]) {
 	if s.from < p.Value && p.Value < s.to {
 		s.spread().addOvertaken(p)
@@ -96,9 +97,9 @@ func (s *Set[T]) Reaches(value uint64) bool {
 	return s.one.Seq != 0 && s.one.Value >= value
 }
 
-// Next returns the work to ask about for a value: that of the lowest point that reaches it, else that of
-// the highest point, else other work in flight, since the semaphore fails if that does. If there is none
-// it returns zeros.
+// Next returns the work to ask about for a value: that of the lowest point that reaches it, else
+// that of the highest point, else other work in flight, since the semaphore fails if that does. If
+// there is none it returns zeros.
 func (s *Set[T]) Next(value uint64) (producer T, seq uint64) {
 	if s.many != nil {
 		return s.many.next(value)
@@ -106,8 +107,8 @@ func (s *Set[T]) Next(value uint64) (producer T, seq uint64) {
 	return s.one.Producer, s.one.Seq
 }
 
-// Turn fills asks with producers to ask how far they are, and returns how many they are. If they do not
-// all fit, the producer of the highest point comes first, and the others take turns.
+// Turn fills asks with producers to ask how far they are, and returns how many they are. If they do
+// not all fit, the producer of the highest point comes first, and the others take turns.
 func (s *Set[T]) ToPoll(asks []Front[T]) (n int) {
 	if s.many != nil {
 		return s.many.toPoll(asks)
@@ -119,11 +120,11 @@ func (s *Set[T]) ToPoll(asks []Front[T]) (n int) {
 	return 1
 }
 
-// Ask calls a function with the work that must be asked about on behalf of a waiter for a value. Of each
-// producer these are all points below the value, since the semaphore fails if they do, and the first
-// point that reaches the value. Producers do their work in order, so that is one number for each. If no
-// number near the value covers all points that were added before, it is the last one of the producer,
-// which may be more than is needed.
+// Ask calls a function with the work that must be asked about on behalf of a waiter for a value. Of
+// each producer these are all points below the value, since the semaphore fails if they do, and the
+// first point that reaches the value. Producers do their work in order, so that is one number for
+// each. If no number near the value covers all points that were added before, it is the last one of
+// the producer, which may be more than is needed.
 func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 	if s.many != nil {
 		s.many.want(value, ask)
@@ -132,10 +133,10 @@ func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 	}
 }
 
-// Arrive notes that work of a producer, from first to last, has raised the value from now to that of
-// last. All points up to there are over. Among points between the two values that are not of this work,
-// the first one of each value is overtaken, unless this work has signalled that value itself. Any other
-// is a mistake.
+// Arrive notes that work of a producer, from first to last, has raised the value from now to that
+// of last. All points up to there are over. Among points between the two values that are not of
+// this work, the first one of each value is overtaken, unless this work has signalled that value
+// itself. Any other is a mistake.
 func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
 	if now != s.to {
 		s.from = now

@@ -2,9 +2,9 @@ package wake
 
 import "sync/atomic"
 
-// A PollThrottle keeps goroutines that poll a stream without a pause from slowing down goroutines that
-// issue work on it. Drivers run one call at a time, and a query takes as long as issuing work. So
-// while work is being issued, a polling goroutine skips most of its polls.
+// A PollThrottle keeps goroutines that poll a stream without a pause from slowing down goroutines
+// that issue work on it. Drivers run one call at a time, and a query takes as long as issuing work.
+// So while work is being issued, a polling goroutine skips most of its polls.
 type PollThrottle struct {
 	seen  atomic.Uint64 // how much had been issued at the last poll
 	skips atomic.Int32  // polls still to skip

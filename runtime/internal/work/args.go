@@ -7,9 +7,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Layout is the sizes of a kernel's arguments in bytes, in order. In memory, each argument begins at a word of 8 bytes of its own, and
-// one whose size is a multiple of 64 bytes at a line of 64 bytes, as CUDA wants of a tensor map. So memory for arguments begins at a
-// line as well: see [Align].
+// A Layout is the sizes of a kernel's arguments in bytes, in order. In memory, each argument begins
+// at a word of 8 bytes of its own, and one whose size is a multiple of 64 bytes at a line of 64
+// bytes, as CUDA wants of a tensor map. So memory for arguments begins at a line as well: see
+// [Align].
 type Layout []int
 
 // line is how many words a line has.
@@ -45,8 +46,8 @@ func (l Layout) Words() (words int) {
 	return words
 }
 
-// Append appends the arguments to words, which begin at a line, from Begin(len(words)) on. Those whose value is nil are zero, as all are
-// if values is nil.
+// Append appends the arguments to words, which begin at a line, from Begin(len(words)) on. Those
+// whose value is nil are zero, as all are if values is nil.
 func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 	word := l.Begin(len(words))
 	words = append(words, make([]uint64, word+l.Words()-len(words))...) // which makes nothing where there is room
@@ -63,7 +64,8 @@ func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 	return words
 }
 
-// Point appends a pointer to each of the arguments that begin at words[0]. The words must stay where they are from then on.
+// Point appends a pointer to each of the arguments that begin at words[0]. The words must stay
+// where they are from then on.
 func (l Layout) Point(args []unsafe.Pointer, words []uint64) []unsafe.Pointer {
 	word := 0
 	for _, size := range l {

@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An Extra is what an operation is done with besides addresses. Which fields count depends on its kind; a plain one that names no
-// devices needs none, and may be given nil.
+// An Extra is what an operation is done with besides addresses. Which fields count depends on its
+// kind; a plain one that names no devices needs none, and may be given nil.
 type Extra struct {
 	DstOf, SrcOf driver.Device                                    // whose memory a copy is between, where it has to name that, else both nil
 	Pinned       driver.Ptr                                       // memory of the host from which an upload is, or to which a download, with
@@ -31,7 +31,8 @@ func (x *Extra) CallNative(s driver.Stream) error {
 // errKind is of operations that have no translation.
 var errKind = errors.New("no operation that the driver knows")
 
-// Run makes the native calls of the operation on a stream. It reports whether the stream has got any of them. A barrier has none.
+// Run makes the native calls of the operation on a stream. It reports whether the stream has got
+// any of them. A barrier has none.
 func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra) (started bool, err error) {
 	switch o.Kind {
 	case Barrier, Nothing:
@@ -98,8 +99,9 @@ func (o *Op) Nodes() int {
 	return 1
 }
 
-// Node returns what one of the operation's nodes does. A node can name no other devices. If dst or src moves, so does the address
-// in the node, by as much, and nothing else changes; arguments of a kernel are read where the launch points to them.
+// Node returns what one of the operation's nodes does. A node can name no other devices. If dst or
+// src moves, so does the address in the node, by as much, and nothing else changes; arguments of a
+// kernel are read where the launch points to them.
 func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err error) {
 	switch o.Kind {
 	case Fill:
@@ -127,5 +129,6 @@ func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err er
 	return n, err
 }
 
-// Resizable reports whether a node of the operation can be set to another size where [driver.Caps].ResizeNodes is set.
+// Resizable reports whether a node of the operation can be set to another size where
+// [driver.Caps].ResizeNodes is set.
 func (o *Op) Resizable() bool { return o.Kind != Fill8 }

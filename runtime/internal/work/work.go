@@ -1,8 +1,9 @@
-// Package work says what a piece of work for a device is, and translates it for the driver: into calls on a stream, or into nodes
-// of a graph. It knows no queue, buffer or recording: who issues an operation finds out where its operands are.
+// Package work says what a piece of work for a device is, and translates it for the driver: into
+// calls on a stream, or into nodes of a graph. It knows no queue, buffer or recording: who issues
+// an operation finds out where its operands are.
 //
-// A new kind of operation is a constant here with its name, a case in [Op.Run] and one in [Op.Node], and a row in the table of the
-// package's test, which tries every kind.
+// A new kind of operation is a constant here with its name, a case in [Op.Run] and one in
+// [Op.Node], and a row in the table of the package's test, which tries every kind.
 package work
 
 import "math/bits"
@@ -62,7 +63,8 @@ func (k Kind) OnHost() bool { return k >= HostCall }
 // ByLane reports whether operations of the kind are issued by a lane.
 func (k Kind) ByLane() bool { return k == Collect }
 
-// Unasked reports whether mostly nobody asks when operations of the kind are done, if they signal nothing.
+// Unasked reports whether mostly nobody asks when operations of the kind are done, if they signal
+// nothing.
 func (k Kind) Unasked() bool { return k == Alloca || k == Dealloca }
 
 // An Op is what is done, whatever it is done with. It keeps nothing alive.
@@ -81,7 +83,8 @@ func IsPattern(pattern []byte) bool {
 	return n == 1 || n == 2 || n == 4 || n == 8
 }
 
-// SetFill makes the operation one that fills memory with a pattern, and so many bytes, which are a multiple of the pattern's.
+// SetFill makes the operation one that fills memory with a pattern, and so many bytes, which are a
+// multiple of the pattern's.
 func (o *Op) SetFill(pattern []byte, bytes uint64) {
 	v := uint64(0)
 	for i, b := range pattern {
