@@ -10,21 +10,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A mutex is a *sync.Mutex, or the type that tools/locks puts in its place.
+// A mutex is a *sync.Mutex, or the type that tools/locks replaces it with for its checks.
 type mutex interface {
 	sync.Locker
 	TryLock() bool
 }
 
-// soonLocked locks a mutex. It reports false if that takes longer than a second.
+// soonLocked tries to lock a mutex for up to a second, and reports whether it has locked it.
 func soonLocked(mu mutex) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	return wake.Lock(ctx, mu)
 }
 
-// Dump writes the state of the device and of its timelines, for a test or for a report about a
-// program that is stuck. If a mutex stays locked for a second, Dump says so and goes on.
+// Dump writes the state of the device and of its timelines to w, for tests and for reports about
+// stuck programs. If a mutex stays locked for a second, Dump writes that and goes on.
 func (d *Device) Dump(w io.Writer) {
 	d.dump(w)
 	for _, tl := range d.All() {
@@ -88,7 +88,7 @@ func (tl *Timeline) dump(w io.Writer) {
 	}
 }
 
-// dump writes one line about a submission in flight. The caller holds the ring's mu.
+// dump writes one line about a submission in flight. The caller holds ring.mu.
 func (s *Submission) dump(w io.Writer) {
 	fmt.Fprintf(w, "    %d: %s, recorded %v", s.Seq, s.Op.Kind, s.recorded)
 	for _, m := range s.Follows {
@@ -105,7 +105,7 @@ func (s *Submission) dump(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// describe returns the mark in words, with the number that its timeline has passed.
+// describe returns the mark as text, with the number that its timeline has passed.
 func (m Mark) describe() string {
 	if m.Timeline == nil {
 		return "nothing"
@@ -113,7 +113,7 @@ func (m Mark) describe() string {
 	return fmt.Sprintf("%d of %s (passed %d)", m.Seq, m.Timeline.name(), m.Timeline.passed.Load())
 }
 
-// name returns the name of the timeline's queue.
+// name returns the name of the timeline's queue, for Dump.
 func (tl *Timeline) name() string {
 	if tl.IsListed() {
 		return tl.Queue.String()
