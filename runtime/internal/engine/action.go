@@ -9,10 +9,10 @@ package engine
 // orders:
 //
 //	Prepare, Issue, Issued, (the stream passes the work,) Release
-//	Prepare, Undo, Prepare, …        the submission is parked, and tried again later
-//	Prepare, Undo, Issued, Release   the stream has got some of the waits, but not the operation
+//	Prepare, Undo, Prepare, …        the submission is parked and issued again later
+//	Prepare, Undo, Issued, Release   the stream has received some of the waits, but not the operation
 //	Undo, Release                    the submission fails, before Prepare or after it
-//	Release                          it was never tried
+//	Release                          the submission fails before the engine tries to issue it
 //
 // Prepare and Blocks run with no timeline locked. HoldsUp, Issue, Issued, Retries and Explain run
 // with the submission's timeline locked. Release may run with a Timeline.retireMu locked. No method
