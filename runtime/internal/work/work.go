@@ -21,21 +21,25 @@ const (
 	Download         // copy from a buffer to pinned host memory
 	Prefetch         // migrate managed memory to a device or to the host
 	Dispatch         // launch a kernel
-	Nothing          // do nothing in the stream; in a recording, a command that turned out to have nothing to do
+	Nothing          // do nothing in the stream; in a recording, a command with nothing to do
 	Timestamp        // record a timing event, in a recording
 	EventRecord      // record a shared event
 	EventWait        // make the stream wait for a shared event
 	ValueWrite       // write a 64-bit value to memory
 	ValueWait        // make the stream wait until a 64-bit value in memory is at least as high
-	Alloca           // allocate memory of a pool in stream order; Run cannot translate this and the following kinds but Native
-	Dealloca         // free memory of a pool in stream order
-	Execute          // execute a recording
-	Collect          // run a group of collective operations of a communicator
-	Native           // call a function of the program that issues work to the stream itself
-	HostCall         // call a function of the program on the host; this and the following kinds begin when all waits are reached
-	Notify           // call a function of the program after the signals have been given
-	Transfer         // upload or download in pieces
-	kinds            // the number of kinds
+
+	// Op.Run cannot translate the following kinds, except Native.
+	Alloca   // allocate memory of a pool in stream order
+	Dealloca // free memory of a pool in stream order
+	Execute  // execute a recording
+	Collect  // run a group of collective operations of a communicator
+	Native   // call a function of the program that issues work to the stream itself
+
+	// The following kinds run on goroutines of the host. They begin when all waits are reached.
+	HostCall // call a function of the program
+	Notify   // call a function of the program after the signals have been given
+	Transfer // upload or download in pieces
+	kinds    // the number of kinds
 )
 
 var names = [kinds]string{
@@ -109,8 +113,8 @@ func (o *Op) Value() uint64 { return uint64(o.High)<<32 | uint64(o.Pattern) }
 // Copies reports whether the operation copies, and so may involve the memory of another device.
 func (o *Op) Copies() bool { return o.Kind == Copy || o.Kind == Upload || o.Kind == Download }
 
-// Bytes returns how many bytes a fill, a copy or a prefetch writes, or an alloca zeroes.
+// Bytes returns the number of bytes that a fill, copy or prefetch covers, or that an alloca zeroes.
 func (o *Op) Bytes() uint64 { return o.Count << o.Unit }
 
-// Cut leaves of a fill or a copy no more than so many bytes.
+// Cut shortens a fill or a copy to at most n bytes.
 func (o *Op) Cut(bytes uint64) { o.Count = min(o.Count, bytes>>o.Unit) }
