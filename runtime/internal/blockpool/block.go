@@ -4,8 +4,10 @@ package blockpool
 type block struct {
 	addr uint64
 	size uint64
-	seq  uint64 // with tl, the mark behind which the memory is unused; of a live block, the mark it had when it was free
-	min  uint64 // the smallest seq in the subtree of this block
+	// tl and seq are the mark behind which the memory is unused. A live block keeps the mark that
+	// it had when it was free. tl may be unmarked.
+	seq uint64
+	min uint64 // the smallest seq in the subtree of this block
 
 	left, right *block // children in a tree of free blocks: see set
 	prev, next  *block // neighbours in the slab, by address
@@ -14,11 +16,13 @@ type block struct {
 	parts       *block // of a live block made by join: the free blocks that it was made of, linked by next
 	slab        *slab
 
-	tl    int32 // timeline of the mark, or unmarked
+	tl    int32 // see seq
 	prio  uint32
 	class uint16 // index of its tree in the set
 	free  bool   // the block is free and in a set
-	seam  bool   // the block is in the list of seams: the block and its next neighbour are both free, but with different marks
+	// seam says that the block is in the list of seams: the block and its next neighbour are both
+	// free, but with different marks.
+	seam bool
 }
 
 // unmarked is the value of tl for free blocks that no work uses any more. Every timeline may use

@@ -60,7 +60,8 @@ func (p *Pool) Destroy() (live int, err error) {
 	defer p.mu.Unlock()
 	live = p.stats.Live
 	p.closed, p.destroyed = true, true
-	p.sets, p.live, p.seams, p.empty, p.spare = make([]*set, 1), table{}, nil, nil, nil // not nil: Trim and Stats still read these fields
+	// sets is not nil, because Trim and Stats still read it.
+	p.sets, p.live, p.seams, p.empty, p.spare = make([]*set, 1), table{}, nil, nil, nil
 	p.stats.Used, p.stats.Live = 0, 0
 	for _, s := range p.slabs {
 		s.first, s.used, s.prev, s.next = nil, 0, nil, nil

@@ -86,15 +86,17 @@ type Pool struct {
 	mu        sync.Mutex
 	closed    bool
 	destroyed bool
-	sets      []*set // free blocks: sets[0] without a mark, sets[i+1] with a mark of timeline i; elements may be nil
-	live      table
-	seams     *block  // list of free blocks whose next neighbour is free too
-	slabs     []*slab // all slabs, ordered by address
-	empty     *slab   // list of slabs without live blocks
-	spare     *block  // list of unused block structs
-	rand      uint32  // state of the random numbers for block.prio
-	query     query   // used by Alloc; a field so that its memory is reused
-	stats     Stats   // without Largest, Free and Slabs, which the method Stats computes
+	// sets has the free blocks: sets[0] those without a mark, sets[i+1] those with a mark of
+	// timeline i. Elements may be nil.
+	sets  []*set
+	live  table
+	seams *block  // list of free blocks whose next neighbour is free too
+	slabs []*slab // all slabs, ordered by address
+	empty *slab   // list of slabs without live blocks
+	spare *block  // list of unused block structs
+	rand  uint32  // state of the random numbers for block.prio
+	query query   // used by Alloc; a field so that its memory is reused
+	stats Stats   // without Largest, Free and Slabs, which the method Stats computes
 }
 
 // New returns a pool that gets its slabs from src. If c.Initial is not 0, New calls src for a first

@@ -130,7 +130,8 @@ func (c Cache) Get(key Key) (data []byte, ok bool) {
 		return nil, false
 	}
 	now := time.Now()
-	root.Chtimes(key.name(), now, now) // an error is ignored: in a read-only folder the entry only seems older than it is
+	// Ignore an error: in a read-only folder the entry only seems older than it is.
+	root.Chtimes(key.name(), now, now)
 	return data, true
 }
 
@@ -282,7 +283,8 @@ func discard(root *os.Root, fi fs.FileInfo) {
 	case err != nil && time.Since(fi.ModTime()) <= stale:
 		return
 	}
-	if filelock.Named(root, f, fi.Name()) == nil { // the writer needs the lock to rename the file, so it cannot become an entry now
+	// A writer renames its file while it holds the lock. So the file cannot become an entry now.
+	if filelock.Named(root, f, fi.Name()) == nil {
 		root.Remove(fi.Name())
 	}
 }

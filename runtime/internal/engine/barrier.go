@@ -65,7 +65,8 @@ func (s *Submission) wantDeps() {
 // release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
-		defer tl.Device.pending.npublished.Add(-1) // at the end, because Close waits for npublished and needs the signals given
+		// Decrement at the end: Close waits for npublished, and the signals must be given by then.
+		defer tl.Device.pending.npublished.Add(-1)
 	}
 	f := s.Err.Load()
 	if f == nil {

@@ -236,7 +236,8 @@ func (m Mark) outlasted() bool {
 		return true
 	}
 	stuck := m.Timeline.firstBehindLost(m.Seq)
-	return stuck > 0 && m.Timeline.hasPassed(stuck-1) // an event is recorded in front of every native wait, so this can be queried
+	// This can be queried, because an event is recorded in front of every native wait.
+	return stuck > 0 && m.Timeline.hasPassed(stuck-1)
 }
 
 // End must be called before the stream is destroyed. After End, no goroutine records or queries

@@ -30,7 +30,7 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 			var err error
 			at.Value = p.Value
 			list, err = p.Semaphore.Arrive(at, at)
-			if err != nil && p.Semaphore.Failed() == nil { // the value does not grow: this is the submission's own failure
+			if err != nil && p.Semaphore.Failed() == nil { // its value does not grow the semaphore
 				wrong = d.Owner.Failure(s, err)
 			}
 		}

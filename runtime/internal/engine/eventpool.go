@@ -216,7 +216,7 @@ func (p *EventPool) Trim() (err error) {
 			p.mu.Unlock()
 			p.put(e)
 		default:
-			err = cmp.Or(err, e2) // do not try again: the driver may have destroyed the event despite the error
+			err = cmp.Or(err, e2) // no second try: perhaps the event is destroyed
 		}
 		e = next
 	}

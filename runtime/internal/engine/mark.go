@@ -122,7 +122,9 @@ func (m Mark) event() (*Event, error) {
 
 // Record records an event behind the mark, unless there is one. The caller holds no Timeline.mu.
 func (m Mark) Record() error {
-	if m.Timeline.Lane != nil { // do not wait for mu, which the lane's thread may hold for long; that thread records every time
+	// The lane's thread may hold mu for long, so do not wait for mu. That thread records an event
+	// behind everything that it issues.
+	if m.Timeline.Lane != nil {
 		m.untilIssued()
 		return nil
 	}

@@ -15,24 +15,28 @@ import (
 // The fields that every operation uses come first, so that they share few cache lines: often one
 // processor parks a submission and another one issues it.
 type Submission struct {
-	Timeline     *Timeline // the timeline to which it was submitted
-	next         *Submission
-	event        *Event // to be recorded behind the work: at once, on demand, or never
-	Err          atomic.Pointer[Failure]
-	open         atomic.Int32 // number of registered timepoints not released yet, plus one for each goroutine that keeps it parked
-	Observer     Observer     // nil if no trace or timing follows the submission
+	Timeline *Timeline // the timeline to which it was submitted
+	next     *Submission
+	event    *Event // to be recorded behind the work: at once, on demand, or never
+	Err      atomic.Pointer[Failure]
+	// open is the number of registered timepoints that are not released, plus one for each
+	// goroutine that prevents the submission from becoming ready.
+	open         atomic.Int32
+	Observer     Observer // nil if no trace or timing follows the submission
 	Mode         waitMode
-	gathered     bool   // Deps is complete: it has the marks of all waits
-	afterBarrier bool   // a wait is for a barrier's signal, which is given after the work in Deps is done
-	recorded     bool   // event has been recorded; protected by the ring's mu while in the ring
-	UsesRest     bool   // Rest has data for this operation, so Rest.Start and Rest.Release must be called
-	Across       bool   // the operation uses memory of another device; implies UsesRest
-	reparked     bool   // ParkAgain was called, so the caller of Submit no longer issues it
-	Lends        bool   // Rest.Release gives the signals of Order.Free, so the work is polled even if nobody waits for Signals
-	Delivers     bool   // Rest.Deliver must be called before the signals are given
-	Seq          uint64 // number on the timeline, once issued
-	Op           work.Op
-	Action       Action // nil for a plain operation
+	gathered     bool // Deps is complete: it has the marks of all waits
+	afterBarrier bool // a wait is for a barrier's signal, which is given after the work in Deps is done
+	recorded     bool // event has been recorded; protected by the ring's mu while in the ring
+	UsesRest     bool // Rest has data for this operation, so Rest.Start and Rest.Release must be called
+	Across       bool // the operation uses memory of another device; implies UsesRest
+	reparked     bool // ParkAgain was called, so the caller of Submit no longer issues it
+	// Lends says that Rest.Release signals the program that it may reuse memory (Order.Free). So
+	// the work is polled even if nobody waits for Signals.
+	Lends    bool
+	Delivers bool   // Rest.Deliver must be called before the signals are given
+	Seq      uint64 // number on the timeline, once issued
+	Op       work.Op
+	Action   Action // nil for a plain operation
 
 	Waits   []sema.Point
 	Signals []sema.Point
@@ -45,10 +49,14 @@ type Submission struct {
 	Holds    []Holder  // objects held until the stream has passed the work
 	holds2   [2]Holder // storage of Holds for two objects
 
-	Deps    Frontier // marks that the stream must wait for before it runs the work
-	events  []*Event // for each mark in Deps an event behind it, with a reference; nil if the work at the mark is done
-	Follows Frontier // marks of other timelines that the work is ordered after, once issued
-	kept    []*Event // events that the stream waits for, with references, so that nobody records them again too early
+	Deps Frontier // marks that the stream must wait for first
+	// events has, for each mark in Deps, an event recorded behind it, with a reference. It has nil
+	// if the work at the mark is done.
+	events  []*Event
+	Follows Frontier // once issued: marks of other timelines that the work is ordered after
+	// kept has the events that the stream waits for, with references, if the driver does not allow
+	// such events to be recorded again.
+	kept []*Event
 
 	Rest Rest
 }
@@ -110,9 +118,14 @@ func (a Address) Resolve() (driver.Ptr, error) {
 type waitMode uint8
 
 const (
-	untilIssued  waitMode = iota // their work is issued: then the submission is issued, and the stream waits for that work
-	UntilReached                 // they are reached: then the submission is issued; for host calls and for work of another driver
-	published                    // they are reached: then the submission, a published barrier, gives its signals
+	// Their work has been issued. Then the submission is issued, and the stream waits for that
+	// work.
+	untilIssued waitMode = iota
+	// They are reached. Then the submission is issued. For host calls and for waits for other
+	// drivers.
+	UntilReached
+	// They are reached. The submission is a published barrier, and then gives its signals.
+	published
 )
 
 // until returns when the timepoints of a submission in this mode are released.

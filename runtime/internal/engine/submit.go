@@ -60,7 +60,7 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 // nothing is left to wait for, it does not park the submission and returns true. Then the caller
 // must call run.
 func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
-	s.open.Store(1) // one too many, so that the submission cannot become ready before all waits are registered
+	s.open.Store(1) // one more, so that s cannot become ready before all waits are registered
 	registered := len(s.tps)
 	for _, w := range s.Waits {
 		if w.Reached() {

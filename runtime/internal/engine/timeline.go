@@ -66,7 +66,7 @@ type Timeline struct {
 	// failures.
 	retireMu sync.Mutex
 	awaiters []awaiter
-	failures atomic.Pointer[[]failedRange] // work that failed before the stream had passed it, in order of the numbers
+	failures atomic.Pointer[[]failedRange] // work that failed before it was passed, in order
 }
 
 // NewTimeline returns a timeline of the device d. The caller then sets Stream and the other
@@ -138,7 +138,7 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 		tl.Device.Check(err)
 	}
 	if released != nil {
-		if tl.Lane != nil { // this is the lane's thread, which may issue one of the released submissions itself
+		if tl.Lane != nil { // the lane's thread may issue a released submission itself
 			sema.ReleaseIssuing(released)
 		} else {
 			sema.Release(released)
@@ -147,10 +147,12 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if many {
 		tl.tidy(seq)
 	}
-	if abroad { // if the other device was lost before the submission was in the ring, nobody has found the submission
+	// If the other device was lost before the submission was in the ring, nobody has found it
+	// there.
+	if abroad {
 		tl.loseBehind(seq, seq)
 	}
-	if tl.Device.lost.Load() != nil { // the same if this device was lost
+	if tl.Device.lost.Load() != nil { // the same for this device
 		tl.Device.failInFlight()
 	}
 	return how, err
@@ -163,7 +165,7 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint, wanted bool) {
 	wanted = s.Lends
 	if s.Action != nil {
-		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before the signals are published and other work can wait for s
+		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before s is published
 	}
 	if err != nil {
 		return tl.Device.failSignals(s, err), wanted
@@ -593,7 +595,7 @@ func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err
 		return 0, false, nil
 	}
 	at, e := s.Seq, s.event
-	if times > 1 && s != tl.ring.marked(tl.ring.head, at) { // an earlier event may complete first, and the caller should query it
+	if times > 1 && s != tl.ring.marked(tl.ring.head, at) { // an earlier event may complete first
 		times = 1
 	}
 	e.Hold() // another goroutine may retire s meanwhile

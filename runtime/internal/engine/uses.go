@@ -20,9 +20,11 @@ import (
 // their streams have passed them. No stream waits for that, so a stuck stream does not block
 // others. It does not matter whether the signals of the uses were reached or have failed.
 type Uses struct {
-	mu         sync.Mutex // protects the following fields; no other lock is taken while it is held
-	marks      Frontier
-	recordings []*Uses // uses of recordings that contain the buffer: an execution adds its mark only to the recording's
+	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
+	marks Frontier
+	// recordings has the uses of the recordings that contain the buffer. An execution adds its mark
+	// only to the uses of its recording.
+	recordings []*Uses
 	first      [1]Mark // storage of marks for one mark
 }
 

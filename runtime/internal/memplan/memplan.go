@@ -118,7 +118,7 @@ func (p *planner) findOrder(lo, hi int) {
 				l.index = begin
 			}
 			if l.last == i && l.overlaps == nil {
-				l.overlaps = []uint64{} // not nil, so that a is added once; allocated below, when begin is known
+				l.overlaps = []uint64{} // not nil, so that a is added once; allocated below
 				ending = append(ending, a)
 			}
 		}

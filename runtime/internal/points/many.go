@@ -96,7 +96,9 @@ func (m *many[T]) toPoll(asks []Front[T]) (n int) {
 
 func (m *many[T]) arrive(now uint64, first, last Point[T]) {
 	own := 0
-	value, taken, next := uint64(0), false, Point[T]{} // next is the first other point of value: overtaken unless taken
+	// next is the first point of the current value that is not of this work. It becomes overtaken
+	// unless taken is set: unless this work has signalled that value too.
+	value, taken, next := uint64(0), false, Point[T]{}
 	for p := m.list.front(); p != nil && p.Value <= last.Value; p = m.list.front() {
 		if p.Value != value {
 			if next.Seq != 0 && !taken {
@@ -128,7 +130,8 @@ func (m *many[T]) overtake(p Point[T]) {
 }
 
 func (m *many[T]) takeOvertaken(p Point[T]) bool {
-	if len(m.overtaken) == 0 { // faster than a lookup in the empty map, which would check the types of interfaces in the key
+	// A lookup in an empty map takes longer, because it checks the types of interfaces in the key.
+	if len(m.overtaken) == 0 {
 		return false
 	}
 	if _, is := m.overtaken[p]; !is {

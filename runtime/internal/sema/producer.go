@@ -34,7 +34,7 @@ const (
 	ByQuery       PollSource = iota // Semaphore.Query, which polls once
 	ByWaiter                        // the first poll of a waiting goroutine
 	ByWaiterAgain                   // a later poll of that goroutine, without a pause since the last one
-	ByPoller                        // like ByWaiterAgain, by a goroutine that stands in for the device's poller
+	ByPoller                        // the same, by a goroutine that stands in for the device's poller
 )
 
 // A Mark is the place behind the work with the number Seq of a producer.

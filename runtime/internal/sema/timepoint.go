@@ -24,7 +24,7 @@ type Until uint8
 const (
 	UntilIssued      Until = iota // when work that signals the value has been issued, or the value is reached
 	UntilReached                  // when the value is reached; the producers are polled until then
-	UntilReachedLazy              // when the value is reached; no producer is polled because of this timepoint
+	UntilReachedLazy              // when the value is reached; this timepoint causes no polling
 )
 
 // Init makes w the owner of the timepoint. The timepoint must not be registered.

@@ -9,9 +9,13 @@ import (
 type Clock interface {
 	Now() time.Time
 	Since(t time.Time) time.Duration // takes half as long as Now
-	Still(now time.Time) bool        // reports whether time stands still while a goroutine runs, as in a testing/synctest bubble
-	Yield()                          // like runtime.Gosched
-	Nap(d time.Duration) bool        // blocks the OS thread for d; false if the system cannot sleep for so short a time
+	// Still reports whether time stands still while a goroutine runs, as in a testing/synctest
+	// bubble. now is a result of Now.
+	Still(now time.Time) bool
+	Yield() // like runtime.Gosched
+	// Nap blocks the OS thread for d. It returns false, without blocking, if the system cannot
+	// sleep for less than a millisecond.
+	Nap(d time.Duration) bool
 
 	// Sleep blocks for d, or until it receives from wake. woken reports that it has received.
 	Sleep(d time.Duration, wake <-chan struct{}) (woken bool)

@@ -22,8 +22,12 @@ type Waiter struct {
 const spinForIssue = 50 * time.Microsecond
 
 const (
-	slowYield      = Slice / 50 // a yield that takes longer counts as slow; on an unlocked goroutine a yield is many times faster
-	keepAgainAfter = 64         // number of slow yields before waiters try again to keep a processor
+	// slowYield is the time from which on a yield counts as slow. It is many times the cost of a
+	// yield on a goroutine that is not locked to its thread.
+	slowYield = Slice / 50
+	// keepAgainAfter is the number of slow yields after which waiters try again to keep a
+	// processor.
+	keepAgainAfter = 64
 )
 
 // Again is called after a poll that found nothing done. It returns true if the caller must poll
@@ -82,7 +86,8 @@ func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 		return
 	}
 	clock.Yield()
-	if w.keeps == nil && w.rounds%8 != 1 { // reading the clock takes as long as a yield, so measure only every eighth
+	// Measure only every eighth yield, because reading the clock takes as long as a yield.
+	if w.keeps == nil && w.rounds%8 != 1 {
 		return
 	}
 	now := clock.Since(w.start)

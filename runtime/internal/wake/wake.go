@@ -45,7 +45,9 @@ const stillRounds = 256
 
 // A Policy says how to wait for a device.
 type Policy struct {
-	Spin time.Duration // how long a waiting goroutine polls before it parks; if not positive, it parks at once
+	// Spin is how long a waiting goroutine polls before it parks. If Spin is not positive, it parks
+	// at once.
+	Spin time.Duration
 	// Poll is how long the Poller, or a Waiter that stands in for it, polls without a pause.
 	Poll time.Duration
 

@@ -52,7 +52,7 @@ func (l Layout) Words() (words int) {
 // nil pointer stands for a zero argument, and nil values for zero arguments only.
 func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 	word := l.Begin(len(words))
-	words = append(words, make([]uint64, word+l.Words()-len(words))...) // the compiler does not allocate the inner slice
+	words = append(words, make([]uint64, word+l.Words()-len(words))...) // make allocates nothing here
 	if values == nil {
 		return words
 	}

@@ -11,13 +11,22 @@ import (
 // uses some of the fields. A plain operation (see Kind.Plain) needs none, and its Extra may be nil,
 // unless it is a copy between two devices that must be named.
 type Extra struct {
-	DstOf, SrcOf driver.Device                                    // the devices that a copy between devices must name, or nil
-	Pinned       driver.Ptr                                       // device address of pinned host memory: the source of an upload or the target of a download
-	Host         unsafe.Pointer                                   // host address of that memory
-	Launch       *driver.Launch                                   // of a dispatch; for a Native operation, Launch.Args point to the addresses of its ranges
-	Event        driver.Event                                     // the event of a timestamp, or a shared event
-	Native       func(s driver.Stream, ranges []driver.Ptr) error // the program's function, which issues work to a stream
-	Child        driver.Graph                                     // the captured work of a Native operation, for a graph
+	// DstOf and SrcOf are the two devices of a copy that must name them, otherwise nil.
+	DstOf, SrcOf driver.Device
+	// Pinned is the device address of pinned host memory: the source of an upload, the target of a
+	// download.
+	Pinned driver.Ptr
+	// Host is the host address of that memory.
+	Host unsafe.Pointer
+	// Launch is the launch of a Dispatch. For a Native operation, Launch.Args points to the
+	// addresses of the memory ranges that the operation uses.
+	Launch *driver.Launch
+	// Event is the event of a Timestamp, or a shared event.
+	Event driver.Event
+	// Native is the program's function of a Native operation. It issues work to a stream.
+	Native func(s driver.Stream, ranges []driver.Ptr) error
+	// Child is the work of a Native operation, captured as a graph.
+	Child driver.Graph
 }
 
 // CallNative calls the program's function of a Native operation, with the addresses of its ranges.

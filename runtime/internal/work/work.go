@@ -78,7 +78,9 @@ type Op struct {
 	To      uint8  // of a prefetch, the target: a [driver.MemKind]
 	Pattern uint32 // of a fill, the pattern or its low half; or the low half of a value
 	High    uint32 // the high half of a pattern of 8 bytes, or of a value
-	Count   uint64 // how much a fill, copy or prefetch covers, or how much an alloca zeroes; bytes, except for fills
+	// Count is the number of units that a fill covers, or the number of bytes that a copy or
+	// prefetch covers or that an alloca zeroes.
+	Count uint64
 }
 
 // IsPattern reports whether pattern has a length with which memory can be filled.
