@@ -16,7 +16,7 @@ type block struct {
 	parts       *block // of a live block made by join: the free blocks that it was made of, linked by next
 	slab        *slab
 
-	tl    int32 // see seq
+	tl    int32 // timeline of the mark: see seq
 	prio  uint32
 	class uint16 // index of its tree in the set
 	free  bool   // the block is free and in a set
@@ -74,7 +74,8 @@ func (p *Pool) use(b *block, n uint64) *block {
 	return b
 }
 
-// front cuts the first n bytes off a free block and returns them as a block that is in no set.
+// front cuts the first n bytes off a free block and returns them as a new block, which is in no
+// set.
 func (p *Pool) front(b *block, n uint64) *block {
 	c := p.record()
 	c.addr, c.size = b.addr, n
@@ -89,7 +90,7 @@ func (p *Pool) front(b *block, n uint64) *block {
 	return c
 }
 
-// hand makes a block live that is in no set.
+// hand makes the block b live. The caller has removed it from its set of free blocks.
 func (p *Pool) hand(b *block) {
 	s := b.slab
 	if s.used == 0 {
@@ -102,7 +103,7 @@ func (p *Pool) hand(b *block) {
 	p.live.put(b)
 }
 
-// unuse undoes hand, except that the block must already be removed from the table live.
+// unuse undoes hand. The caller has already removed the block from the table p.live.
 func (p *Pool) unuse(b *block) {
 	s := b.slab
 	s.used -= b.size

@@ -26,8 +26,8 @@ type Order interface {
 
 // A reach caches the answers of an Order for one timeline.
 type reach struct {
-	yes uint64 // true for numbers up to yes
-	no  uint64 // false for numbers from no on
+	yes uint64 // the answer is true for numbers up to this one
+	no  uint64 // the answer is false for this number and higher ones
 }
 
 // A query tells one Alloc which marks its timeline is already ordered after. It caches answers, to
@@ -68,8 +68,8 @@ func (q *query) after(tl int32, seq uint64) bool {
 	return false
 }
 
-// settle removes the marks of free blocks that are done, so that the blocks can be merged with
-// neighbours. It reports whether there were any.
+// settle finds marks whose work is done, and removes them from free blocks, so that these blocks
+// can be merged with neighbours. It reports whether it has found any.
 func (p *Pool) settle(o Order) (moved bool) {
 	if o == nil {
 		return false

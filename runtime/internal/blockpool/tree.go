@@ -103,8 +103,7 @@ func fit(t *block, n uint64) (best *block) {
 }
 
 // fitOrdered returns the first block that has at least n bytes and whose mark needs no wait, or
-// nil. It skips subtrees in which every mark needs a wait. So, except on the path to size n, it
-// enters no subtree in vain.
+// nil. It skips subtrees in which every mark needs a wait.
 func fitOrdered(t *block, n uint64, q *query, tl int32) *block {
 	if t == nil || !q.after(tl, t.min) {
 		return nil

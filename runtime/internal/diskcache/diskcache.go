@@ -230,8 +230,8 @@ func begin(root *os.Root) (f *os.File, name string, err error) {
 func onDisk(size int64) int64 { return (size + block - 1) / block * block }
 
 // trim removes the least recently used entries until the total size is within the limit. It does
-// not remove the entry with the name but, which was just put.
-func (c Cache) trim(root *os.Root, but string) {
+// not remove newest, the file name of the entry that was just put.
+func (c Cache) trim(root *os.Root, newest string) {
 	files, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return
@@ -253,7 +253,7 @@ func (c Cache) trim(root *os.Root, but string) {
 			continue
 		}
 		total += onDisk(fi.Size())
-		if f.Name() != but {
+		if f.Name() != newest {
 			entries = append(entries, fi)
 		}
 	}

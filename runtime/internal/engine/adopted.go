@@ -54,7 +54,7 @@ func (d *Device) AddTimeline(tl *Timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := append(slices.Clip(d.All()), tl)
-	d.every.Store(&all)
+	d.timelines.Store(&all)
 }
 
 // CloseAdopted stops using an adopted stream. Issued work continues. Parked work fails.
@@ -64,7 +64,7 @@ func (tl *Timeline) CloseAdopted() {
 	wake.Lock(context.Background(), &tl.mu)
 	tl.closed.Store(true)
 	tl.mu.Unlock()
-	tl.Device.cancelThose(tl.closedError(), func(s *Submission) bool { return s.Timeline == tl && s.Mode != published })
+	tl.Device.cancelMatching(tl.closedError(), func(s *Submission) bool { return s.Timeline == tl && s.Mode != published })
 	tl.Trim()
 	tl.want(tl.issued.Load()) // request polling until all work in flight is retired
 	tl.Device.removeSpent()
@@ -76,7 +76,7 @@ func (d *Device) removeSpent() {
 	defer d.mu.Unlock()
 	if all := d.All(); slices.ContainsFunc(all, (*Timeline).spent) {
 		all = slices.DeleteFunc(slices.Clone(all), (*Timeline).spent)
-		d.every.Store(&all)
+		d.timelines.Store(&all)
 	}
 }
 

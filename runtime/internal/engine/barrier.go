@@ -3,12 +3,12 @@ package engine
 import "github.com/puregpu/puregpu/runtime/internal/sema"
 
 // A barrier is a submission that only waits and signals. It makes no native calls. It is parked
-// until for each of its waits the work that signals it has been issued. If by then all waits are
-// reached, the barrier gives its signals at once.
+// until the work for all its waits has been issued. If all waits are reached by then, the barrier
+// gives its signals at once.
 //
 // Otherwise the barrier is published: it publishes its signals together with the marks of all the
-// work that it waits for. So streams can wait for that work before the barrier gives its signals.
-// It gives them when its waits are reached.
+// work that it waits for. So other submissions can already wait for these signals: their streams
+// wait for that work. The barrier gives its signals when all its waits are reached.
 
 // startBarrier handles a barrier when the work for all its waits has been issued. If all that work
 // is done, it completes the barrier. If some of the work has failed, it fails the barrier.

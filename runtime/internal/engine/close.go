@@ -114,7 +114,7 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 			d.ending.known = f
 		}
 	}
-	if d.lost.Load() != nil { // the goroutine that lost the device may not have called this yet
+	if d.lost.Load() != nil { // the goroutine that lost the device may not have failed the work yet
 		d.failInFlight()
 	}
 	d.cancelParked(d.ClosedError(), true)
@@ -195,7 +195,7 @@ func (d *Device) Leave() { d.calls.Add(-1) }
 // returns false if the context ends first.
 func (d *Device) awaitBorrowers(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
-		if !wake.Lock(ctx, &m.Timeline.mu) { // not Lock of the mutex: a lane's thread may hold it for long
+		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold mu for long
 			return false
 		}
 		// If the driver has refused the work at the mark, no submission has that number.
@@ -254,8 +254,8 @@ func (tl *Timeline) End() {
 // IsOver returns a channel that is closed when the pending-queue thread has ended.
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
-// LossToReturn returns the loss of the device, or nil. tell says that Close must return this error:
-// the loss happened during Close, and not because Close gave up.
+// LossToReturn returns the error with which the device was lost, or nil. tell says that Close must
+// return this error: the device was lost during Close, and not because Close gave up.
 func (d *Device) LossToReturn() (lost error, tell bool) {
 	f := d.lost.Load()
 	if f == nil {
@@ -293,8 +293,8 @@ func (d *Device) GivenBack(ctx context.Context) []error {
 }
 
 // DestroyStreams destroys the streams of the device's own queues and lanes, and the streams in
-// others. It passes errors to add. If a stream is still at work, it stops and returns a text that
-// says so: then all native objects must be left to the driver. Otherwise it returns "". It runs on
+// others. It passes errors to add. If a stream is still at work, DestroyStreams returns a text that
+// says so, and all native objects must be left to the driver. Otherwise it returns "". It runs on
 // the pending-queue thread.
 func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add func(error)) (why string) {
 	var streams []driver.Stream
@@ -328,8 +328,8 @@ func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(er
 }
 
 // Outlast is called after the device's own streams have been destroyed. It waits until none of
-// their work runs any more, or until the context ends. If work still runs then, it returns a text
-// that says so: all native objects must be left to the driver. Otherwise it returns "".
+// their work runs any more, or until the context ends. If work still runs then, Outlast returns a
+// text that says so, and all native objects must be left to the driver. Otherwise it returns "".
 func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	switch {
 	case lost && !d.outlastAdopted(ctx):

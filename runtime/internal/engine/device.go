@@ -21,16 +21,16 @@ type Device struct {
 	Adopter driver.Adopter // nil if the driver cannot use streams made by other code
 	Owner   Owner
 
-	// every is the list of timelines: of the program's queues, of lanes and of adopted streams. A
-	// change stores a new list, under mu.
-	every      atomic.Pointer[[]*Timeline]
+	// timelines lists the timelines of the program's queues, of lanes and of adopted streams. The
+	// slice is never changed: a new one is stored, under mu.
+	timelines  atomic.Pointer[[]*Timeline]
 	Events     EventPool
 	timepoints sema.TimepointPool
 	Waits      wake.Policy
 	poller     *wake.Poller
 	downloads  downloadPoller
 	reclaimer  reclaimer
-	slots      chan struct{}  // a semaphore: each running call of Do has one element
+	slots      chan struct{}  // each running call of Do has put one element into it; its capacity is callsAtOnce
 	making     sync.WaitGroup // calls between enter and making.Done; Destroy waits for them
 	calls      wake.Count     // host calls that run, and calls between Stay and Leave
 
@@ -43,8 +43,8 @@ type Device struct {
 	// above 0, all work that may use them is polled, so that they are freed soon.
 	Short atomic.Int32
 
-	// mu protects pending and lanes, replacing every, and setting phase to isEnded. It is a leaf:
-	// no other lock is taken while it is held.
+	// mu protects pending and lanes. It is also held while timelines is replaced, and while phase
+	// is set to isEnded. It is a leaf: no other lock is taken while it is held.
 	mu      sync.Mutex
 	pending pendingQueue
 	lanes   []Lane
@@ -112,7 +112,7 @@ func (d *Device) BeginPolling() { go d.poller.Run(&d.Waits, d.pollWanted) }
 
 // All returns the timelines of the device. The caller must not change the slice.
 func (d *Device) All() []*Timeline {
-	if p := d.every.Load(); p != nil {
+	if p := d.timelines.Load(); p != nil {
 		return *p
 	}
 	return nil // Open has not created the queues yet

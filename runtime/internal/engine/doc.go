@@ -5,7 +5,7 @@
 // (package work). It does not know the objects that operations use, such as buffers and recordings.
 // The layers above, mainly package gpu, give it access to those through seven small interfaces:
 //
-//   - [Owner] is the device object of the layers above. It creates queues, frees memory and words
+//   - [Owner] is the device object of the layers above. It creates queues, frees memory and makes
 //     errors.
 //   - [Action] is an operation that is more than native calls: an allocation, an execution, a
 //     collective.
@@ -22,7 +22,8 @@
 // submissions are numbered 1, 2, 3, … A submission is issued when its native calls have been made.
 // The stream has passed it when an event behind it is complete. Then the submission is retired: its
 // signals are given, what it holds is released, and the Submission is recycled. A submission that
-// is issued and not retired is in flight. A submission that cannot be issued yet is parked.
+// is issued and not retired is in flight. The work for a wait is the work that will signal the
+// point. A submission is parked while the work for one of its waits has not been issued.
 //
 // # How a fill is executed
 //

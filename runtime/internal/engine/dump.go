@@ -75,7 +75,7 @@ func (tl *Timeline) dump(w io.Writer) {
 	}
 	if ranges := tl.failures.Load(); ranges != nil {
 		r := (*ranges)[len(*ranges)-1]
-		fmt.Fprintf(w, ", failed in %d ranges, last %d to %d: %v", len(*ranges), r.from, r.to, r.err)
+		fmt.Fprintf(w, ", failed in %d ranges, last %d to %d: %v", len(*ranges), r.first, r.last, r.err)
 	}
 	if !soonLocked(&tl.ring.mu) {
 		fmt.Fprint(w, ", its ring's mu is held\n")

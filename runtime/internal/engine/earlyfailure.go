@@ -15,8 +15,8 @@ import (
 // A failedRange is a range of a timeline's submissions that failed before the stream had passed
 // them.
 type failedRange struct {
-	from, to uint64 // the first and the last number of the range
-	err      error
+	first, last uint64 // numbers of the first and the last submission of the range
+	err         error
 }
 
 // failed returns the error of the work at a mark if that work failed before its stream had passed
@@ -27,7 +27,7 @@ func (m Mark) failed() error {
 		return nil
 	}
 	for _, r := range *ranges {
-		if r.from <= m.Seq && m.Seq <= r.to {
+		if r.first <= m.Seq && m.Seq <= r.last {
 			return r.err
 		}
 	}
@@ -50,8 +50,9 @@ func (m Mark) over() bool {
 	return passed || err != nil
 }
 
-// Lost returns the device's loss if the device is lost and its stream is not known to have passed
-// the mark. Then nobody will ever know. Otherwise Lost returns nil.
+// Lost returns nil unless the device was lost before its stream was known to have passed the mark.
+// Then it returns the error with which the device was lost, because nobody will ever know more
+// about the mark.
 func (m Mark) Lost() error {
 	if f := m.Timeline.Device.lost.Load(); f != nil && m.Timeline.passed.Load() < m.Seq {
 		return f.Err
@@ -59,19 +60,19 @@ func (m Mark) Lost() error {
 	return nil
 }
 
-// addFailed records that the submissions from number from to number to have failed with err. It
-// must be called before any of their signals fail. The caller holds tl.retireMu.
-func (tl *Timeline) addFailed(from, to uint64, err error) {
+// addFailed records that the submissions with the numbers from first to last have failed with err.
+// It must be called before any of their signals fail. The caller holds tl.retireMu.
+func (tl *Timeline) addFailed(first, last uint64, err error) {
 	var all []failedRange
 	if known := tl.failures.Load(); known != nil {
 		all = *known
 	}
 	grown := make([]failedRange, 0, len(all)+1)
 	grown = append(grown, all...)
-	if n := len(grown); n > 0 && grown[n-1].to+1 == from && grown[n-1].err == err {
-		grown[n-1].to = to
+	if n := len(grown); n > 0 && grown[n-1].last+1 == first && grown[n-1].err == err {
+		grown[n-1].last = last
 	} else {
-		grown = append(grown, failedRange{from, to, err})
+		grown = append(grown, failedRange{first, last, err})
 	}
 	tl.failures.Store(&grown)
 }
@@ -86,7 +87,7 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	}
 	from, last := tl.passed.Load(), tl.issued.Load()
 	if ranges := tl.failures.Load(); ranges != nil {
-		from = max(from, (*ranges)[len(*ranges)-1].to)
+		from = max(from, (*ranges)[len(*ranges)-1].last)
 	}
 	if from >= last {
 		return nil
@@ -126,8 +127,8 @@ func (s *Submission) cause() error {
 // It checks Waits and not Follows. Follows also has marks of earlier work that used the same memory
 // or the same block of a recording. If that work fails, the submission does not fail.
 func (s *Submission) waitFailed() error {
-	// Check every wait, also those without a native wait: earlier work in the stream had waited
-	// already.
+	// Check all waits. For some of them no native wait was made, because earlier work in the stream
+	// had waited already.
 	for _, w := range s.Waits {
 		var joined Frontier
 		switch how, p := w.Semaphore.Next(w.Value, joined.Join); how {

@@ -188,8 +188,9 @@ func (p *EventPool) grow() error {
 	return nil
 }
 
-// Trim destroys all free events but batch of them. If the driver returns ErrBusy for an event,
-// because something still waits for it, the event stays in the pool. Trim runs on a bound thread.
+// Trim destroys free events until only batch of them are left. If the driver returns ErrBusy for an
+// event, because something still waits for it, the event stays in the pool. Trim runs on a bound
+// thread.
 func (p *EventPool) Trim() (err error) {
 	p.mu.Lock()
 	first, gone := p.free, make(map[driver.Event]struct{})

@@ -53,7 +53,7 @@ func (f Frontier) Passed() bool {
 }
 
 // await blocks until the streams have passed all marks. It returns false if the context ends first.
-// A mark of a lost device counts as passed, because the truth will never be known.
+// A mark of a lost device counts as passed, because nobody can find out any more.
 func (f Frontier) await(ctx context.Context) bool {
 	for _, m := range f {
 		m.Timeline.want(m.Seq)
@@ -163,16 +163,16 @@ func (l *loan) timelines() (all []*Timeline) {
 	return all
 }
 
-// any calls so for the marks until it returns true, and reports whether it did. so runs with mu
-// locked.
-func (l *loan) any(so func(Mark) bool) bool {
+// any calls match for each mark until match returns true, and reports whether it did. match runs
+// with mu locked.
+func (l *loan) any(match func(Mark) bool) bool {
 	if !l.some.Load() {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, m := range l.marks {
-		if so(m) {
+		if match(m) {
 			return true
 		}
 	}

@@ -13,7 +13,8 @@ type Holder interface {
 	// may already be waiting for m. It may be called even if Use was not.
 	Unuse(m Mark) (awaited bool)
 
-	// Release ends the hold of n submissions. The caller may hold a Timeline.retireMu.
+	// Release is called when n submissions no longer hold the object. The caller may hold a
+	// Timeline.retireMu.
 	Release(n int32)
 }
 

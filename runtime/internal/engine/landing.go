@@ -7,8 +7,8 @@ import (
 )
 
 // Limits of the pauses between polls of downloads that nobody waits for. Most programs wait for a
-// download at once, and their wait polls it within the first pause. Each pause is twice as long as
-// the last.
+// download at once, and then the waiting goroutine polls it, within the first pause. Each pause is
+// twice as long as the one before.
 const (
 	firstPause   = time.Millisecond
 	longestPause = 8 * time.Millisecond

@@ -19,7 +19,7 @@ import (
 // Foreign, and the group is parked again until its waits are reached. Then Ready is called a second
 // time. Until then the lane issues nothing else.
 //
-// Any goroutine may call the methods. No method but CloseWithDevice waits for the lane's thread.
+// Any goroutine may call the methods. Only CloseWithDevice waits for the lane's thread.
 type Lane interface {
 	// Take appends a submission to the lane's queue. The submitter calls it, without locks, before
 	// any goroutine can call Ready for s. The lane may pass more information to s.Observer. If the
@@ -91,7 +91,7 @@ func (d *Device) AddLane(l Lane, tl *Timeline) error {
 	}
 	d.lanes = append(d.lanes, l)
 	all := append(slices.Clip(d.All()), tl)
-	d.every.Store(&all)
+	d.timelines.Store(&all)
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (d *Device) RemoveLane(l Lane, tl *Timeline) {
 	defer d.mu.Unlock()
 	d.lanes = slices.DeleteFunc(d.lanes, func(x Lane) bool { return x == l })
 	all := slices.DeleteFunc(slices.Clone(d.All()), func(x *Timeline) bool { return x == tl })
-	d.every.Store(&all)
+	d.timelines.Store(&all)
 }
 
 // ListLanes returns the lanes of the device.

@@ -145,8 +145,8 @@ func (tl *Timeline) loseBehind(from, to uint64) {
 }
 
 // behindLost returns the number of the last submission between from and to that waits for
-// unfinished work of a lost device, and the loss of that device. It returns 0 if there is no such
-// submission.
+// unfinished work of a lost device, and the error with which that device was lost. It returns 0 if
+// there is no such submission.
 func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -159,11 +159,11 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 }
 
 // firstBehindLost returns the number of the first submission that waits for unfinished work of a
-// lost device. It looks at numbers up to to, and returns 0 if there is none.
-func (tl *Timeline) firstBehindLost(to uint64) uint64 {
+// lost device. It looks at numbers up to last, and returns 0 if there is none.
+func (tl *Timeline) firstBehindLost(last uint64) uint64 {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
-	for seq := tl.ring.head; seq <= min(to, tl.issued.Load()); seq++ {
+	for seq := tl.ring.head; seq <= min(last, tl.issued.Load()); seq++ {
 		if tl.ring.at(seq).behindLost() != nil {
 			return seq
 		}
@@ -171,8 +171,8 @@ func (tl *Timeline) firstBehindLost(to uint64) uint64 {
 	return 0
 }
 
-// behindLost returns the loss of another device if the submission is ordered after unfinished work
-// of that device, otherwise nil.
+// behindLost returns an error if the submission is ordered after unfinished work of another device
+// that is lost: the error with which that device was lost. Otherwise it returns nil.
 func (s *Submission) behindLost() error {
 	for _, m := range s.Follows {
 		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {

@@ -26,8 +26,8 @@ func Now() Moment { return Moment(time.Since(moment0)) }
 
 // park adds a submission that has open waits to the list of parked submissions. If the device or
 // the timeline accepts no more work, park returns an error, and the caller must fail the
-// submission, because nobody looks through the list any more. The caller has added one to s.open,
-// so that the submission does not become ready meanwhile.
+// submission, because nobody will look for it in the list. The caller has added one to s.open, so
+// that the submission does not become ready meanwhile.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != published {
 		s.Since = Now()
@@ -92,16 +92,16 @@ func (d *Device) toIssue() bool {
 // cancelParked makes all parked submissions fail with err. Published barriers fail only if all is
 // set.
 func (d *Device) cancelParked(err error, all bool) {
-	d.cancelThose(err, func(s *Submission) bool { return all || s.Mode != published })
+	d.cancelMatching(err, func(s *Submission) bool { return all || s.Mode != published })
 }
 
-// cancelThose makes parked submissions fail with err: those for which the function which returns
-// true. It calls which with d.mu locked.
-func (d *Device) cancelThose(err error, which func(*Submission) bool) {
+// cancelMatching makes every parked submission for which match returns true fail with err. It calls
+// match with d.mu locked.
+func (d *Device) cancelMatching(err error, match func(*Submission) bool) {
 	d.mu.Lock()
 	var list []*Submission
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
-		if which(s) && s.keepParked() { // if false, s is ready and another goroutine is about to unlink it
+		if match(s) && s.keepParked() { // if false, s is ready and another goroutine is about to unlink it
 			list = append(list, s)
 		}
 	}
@@ -113,7 +113,7 @@ func (d *Device) cancelThose(err error, which func(*Submission) bool) {
 
 // CancelParked makes all parked submissions of the timeline fail with err.
 func (tl *Timeline) CancelParked(err error) {
-	tl.Device.cancelThose(err, func(s *Submission) bool { return s.Timeline == tl })
+	tl.Device.cancelMatching(err, func(s *Submission) bool { return s.Timeline == tl })
 }
 
 // wantPublished requests polling of the work that published barriers wait for.

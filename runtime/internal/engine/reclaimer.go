@@ -9,9 +9,9 @@ import "sync"
 // starts when there is something to free, and ends when nothing is left.
 //
 // While CUDA waits in such a call, it accepts no work for any stream. So the reclaimer pauses while
-// a stream waits for other code (for a value in memory or a shared event). This program may have to
-// submit the work that ends the wait, and could not. Or the wait never ends, because another
-// process was killed.
+// a stream waits for other code (for a value in memory or a shared event). Perhaps that wait ends
+// only through work that this program must still submit, and could not submit meanwhile. Or it
+// never ends, because another process was killed.
 type reclaimer struct {
 	// mu protects the following fields. No other lock is taken while it is held.
 	mu   sync.Mutex
@@ -58,10 +58,10 @@ func (d *Device) runReclaimer() {
 	}
 }
 
-// nextToReclaim returns the next function to call. It returns nil if the reclaimer must end,
-// because no function is left, or a stream waits for other code and a call that frees something
-// might block for ever, or Close gave up waiting and is already destroying everything. A later call
-// of Reclaim starts the reclaimer again.
+// nextToReclaim returns the next function to call. It returns nil if the reclaimer must end. There
+// are three reasons: no function is left; a stream waits for other code, so that a call that frees
+// something might block for ever; Close gave up waiting and is already destroying everything. A
+// later call of Reclaim starts the reclaimer again.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()
@@ -94,7 +94,7 @@ func (tl *Timeline) AwaitOthers(submit func() (started bool, err error)) (starte
 	before := tl.awaiting.Swap(tl.issued.Load() + 1)
 	if started, err = submit(); !started {
 		tl.awaiting.Store(before)
-		tl.Device.Reclaim() // Reclaim calls in the meantime have not started the reclaimer
+		tl.Device.Reclaim() // calls of Reclaim since awaiting was set have not started the reclaimer
 	}
 	return started, err
 }

@@ -5,9 +5,9 @@ package engine
 // driver has made a new event or new memory. The pending-queue thread must not block: for a
 // submission that lacks an event, another goroutine waits (awaitEvent).
 
-// Refill starts a goroutine that calls fill, which fills a pool, on a bound thread, and then
-// filled. If the device is closed, Refill only calls filled. An error of fill is not returned to
-// anybody: a call that finds the pool empty tries again itself and gets the error.
+// Refill starts a goroutine on a bound thread. It calls fill, which fills a pool, and then filled.
+// If the device is closed, Refill only calls filled. Nobody gets an error of fill: a call that
+// finds the pool empty tries again itself.
 func (d *Device) Refill(fill func() error, filled func()) {
 	if !d.enter() {
 		filled()

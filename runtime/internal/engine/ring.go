@@ -13,7 +13,7 @@ func (tl *Timeline) inFlight() int {
 	n := last + 1 - tl.ring.head
 	if ranges := tl.failures.Load(); ranges != nil {
 		for _, r := range *ranges {
-			if from, to := max(r.from, tl.ring.head), min(r.to, last); from <= to {
+			if from, to := max(r.first, tl.ring.head), min(r.last, last); from <= to {
 				n -= to + 1 - from
 			}
 		}

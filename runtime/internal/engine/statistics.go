@@ -81,5 +81,5 @@ func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 }
 
 // IsListed reports whether the timeline is in its device's list. A closed timeline is removed from
-// the list in the end.
+// the list when its work is done.
 func (tl *Timeline) IsListed() bool { return slices.Contains(tl.Device.All(), tl) }

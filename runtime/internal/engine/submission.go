@@ -45,7 +45,7 @@ type Submission struct {
 
 	parking
 
-	Dst, Src Address   // the operands
+	Dst, Src Address   // target and source of the operation
 	Holds    []Holder  // objects held until the stream has passed the work
 	holds2   [2]Holder // storage of Holds for two objects
 
@@ -121,8 +121,8 @@ const (
 	// Their work has been issued. Then the submission is issued, and the stream waits for that
 	// work.
 	untilIssued waitMode = iota
-	// They are reached. Then the submission is issued. For host calls and for waits for other
-	// drivers.
+	// They are reached. Then the submission is issued. This mode is for host calls, and for waits
+	// for devices of other drivers.
 	UntilReached
 	// They are reached. The submission is a published barrier, and then gives its signals.
 	published

@@ -38,7 +38,7 @@ type Timeline struct {
 	// lastDownload, awaiting, closed and ended. Its holder does not wait for another timeline.
 	mu           sync.Mutex
 	last         sema.Point    // the signal of the submission issued last, if it has exactly one
-	tidyAt       uint64        // the number of the next submission after which tidy is called
+	tidyAt       uint64        // tidy is called after the submission with this number
 	issued       atomic.Uint64 // the number of the last submission given to the stream
 	marked       atomic.Uint64 // the last number with an event recorded behind it
 	passed       atomic.Uint64 // the last number that the stream is known to have passed
@@ -46,7 +46,7 @@ type Timeline struct {
 	lastDownload atomic.Uint64 // the number of the last download that nobody waits for: see downloadPoller
 
 	// awaiting is the number of the last submission that waits for other code: for a value in
-	// memory or for a shared event. Perhaps no stream of the engine ever ends such a wait.
+	// memory or for a shared event. Such a wait may never end.
 	awaiting atomic.Uint64
 
 	coverMu sync.Mutex // protects cover; no other lock is taken while it is held
@@ -405,8 +405,9 @@ func (tl *Timeline) broken(s *Submission, started bool) Outcome {
 	return IssuedBroken
 }
 
-// start makes the native calls of a submission except for its event: first the waits, then the
-// operation. started reports whether the stream has received any of them. The caller holds tl.mu.
+// start makes the native calls of a submission: first the waits, then the operation. It does not
+// record the event. started reports whether the stream has received any of the calls. The caller
+// holds tl.mu.
 func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	if err := s.mayUse(Mark{tl, seq}); err != nil { // must come before Resolve: see Uses
 		return false, err
@@ -514,26 +515,27 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 // Poll queries the driver whether the work seq is done, and if not, whether the oldest work in
 // flight is done. It retires everything up to the work that it finds done, and reports whether
 // there was any. Poll does not block, and does nothing if another goroutine is polling the
-// timeline. If seq is covered by the oldest event in flight, Poll queries that event up to times
-// times.
-func (tl *Timeline) Poll(seq uint64, times int) bool {
+// timeline. If the event of seq is the oldest in flight, Poll queries it up to tries times.
+func (tl *Timeline) Poll(seq uint64, tries int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
 	}
-	unmarked := tl.tryMark(seq) // not under queryMu: a goroutine holds at most two of the engine's mutexes
-	return tl.queryMu.TryLock() && tl.pollInTurn(seq, times, unmarked)
+	// Call tryMark before locking queryMu: it locks two mutexes, and a goroutine holds at most two
+	// of the engine's mutexes.
+	unmarked := tl.tryMark(seq)
+	return tl.queryMu.TryLock() && tl.pollInTurn(seq, tries, unmarked)
 }
 
 // pollInTurn does the work of Poll. The caller has locked queryMu, and pollInTurn unlocks it.
 // unmarked is the result of tryMark.
-func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
+func (tl *Timeline) pollInTurn(seq uint64, tries int, unmarked error) bool {
 	if tl.ended.Load() {
 		tl.queryMu.Unlock()
 		return false
 	}
 	done, err := uint64(0), unmarked
 	if err == nil {
-		done, err = tl.findDone(seq, times)
+		done, err = tl.findDone(seq, tries)
 	}
 	if err == nil {
 		tl.failed = 0
@@ -558,8 +560,8 @@ func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 // findDone queries the first event behind seq and, if that is not complete, the oldest event in
 // flight. It returns the number of the submission whose event is complete, or 0. The caller holds
 // queryMu.
-func (tl *Timeline) findDone(seq uint64, times int) (done uint64, err error) {
-	at, ok, err := tl.query(seq, math.MaxUint64, times)
+func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
+	at, ok, err := tl.query(seq, math.MaxUint64, tries)
 	switch {
 	case err != nil || at == 0:
 		return 0, err
@@ -577,11 +579,11 @@ func (tl *Timeline) findDone(seq uint64, times int) (done uint64, err error) {
 // poll.
 const watch = 8
 
-// query asks the driver up to times times whether an event is complete. It takes the first event
+// query asks the driver up to tries times whether an event is complete. It takes the first event
 // behind seq, of a submission below end. If end is math.MaxUint64 and there is no such event, it
 // takes the last event recorded. at is the number of the event's submission, or 0 if there is no
 // event to query. done reports whether the event is complete.
-func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err error) {
+func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)
 	s := tl.ring.marked(max(seq, tl.ring.head), last)
@@ -595,12 +597,12 @@ func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err
 		return 0, false, nil
 	}
 	at, e := s.Seq, s.event
-	if times > 1 && s != tl.ring.marked(tl.ring.head, at) { // an earlier event may complete first
-		times = 1
+	if tries > 1 && s != tl.ring.marked(tl.ring.head, at) { // an earlier event may complete first
+		tries = 1
 	}
-	e.Hold() // another goroutine may retire s meanwhile
+	e.Hold() // keeps the event, because another goroutine may retire s meanwhile
 	tl.ring.mu.Unlock()
-	for ; times > 0 && !done && err == nil && tl.passed.Load() < at; times-- {
+	for ; tries > 0 && !done && err == nil && tl.passed.Load() < at; tries-- {
 		done, err = tl.Device.Native.Query(e.Handle)
 	}
 	e.Drop()

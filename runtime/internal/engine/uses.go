@@ -89,18 +89,18 @@ func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	return left
 }
 
-// Signal blocks until the streams have passed all marks, and then raises the semaphore over to 1.
+// Signal blocks until the streams have passed all marks, and then signals 1 on the semaphore done.
 // It does nothing if the context ends first. If the device of a mark is lost, so that nobody will
 // ever know whether its stream has passed it, Signal fails the semaphore.
-func (f Frontier) Signal(ctx context.Context, over *sema.Semaphore) {
+func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	if !f.await(ctx) {
 		return
 	}
 	if err := f.Lost(); err != nil {
-		sema.ReleaseFromHost(over.Fail(err))
+		sema.ReleaseFromHost(done.Fail(err))
 		return
 	}
-	over.Signal(1)
+	done.Signal(1)
 }
 
 // Lost returns the loss of a device if one of the marks is on that device and is not known to be

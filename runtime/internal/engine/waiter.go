@@ -17,7 +17,7 @@ func (tl *Timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 // goroutines that issue work should not have to wait for the driver (see skipsPoll). It returns the
 // device's policy for waiting.
 func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
-	rounds, times := int32(wake.WaiterSkips), watch
+	rounds, tries := int32(wake.WaiterSkips), watch
 	switch {
 	case by == sema.ByQuery:
 		tl.Poll(seq, 1)
@@ -25,10 +25,10 @@ func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
 	case tl.Lane != nil && tl.Lane.PollFor(seq):
 		return &tl.Device.Waits
 	case by == sema.ByPoller:
-		rounds, times = wake.PollerSkips, 1
+		rounds, tries = wake.PollerSkips, 1
 	}
 	if !tl.skipsPoll(by != sema.ByWaiter, rounds) {
-		tl.Poll(seq, times)
+		tl.Poll(seq, tries)
 	}
 	return &tl.Device.Waits
 }

@@ -3,22 +3,22 @@ package points
 import "slices"
 
 // A list holds points ordered by value, and points of the same value in the order in which they
-// were added. The points are in chunks of up to full points, and a directory lists the chunks.
-// Adding a point moves only points of one chunk, and, each time a chunk overflows, entries of the
-// directory. Adding at either end moves nothing, because chunks and directory have room on both
-// sides.
+// were added. The points are in chunks of up to chunkSize points, and a directory lists the chunks.
+// Adding a point moves only points of one chunk. Only if that chunk overflows does it also move
+// entries of the directory. Adding at either end moves nothing, because chunks and directory have
+// room on both sides.
 type list[T comparable] struct {
 	dir    row[entry[T]]
-	spare  []*row[Point[T]] // empty chunks for reuse, each with room for full points
+	spare  []*row[Point[T]] // empty chunks for reuse, each with room for chunkSize points
 	peak   int              // largest number of chunks since the list was last empty
 	moved  int              // number of points and entries moved since the list was made; for tests
-	first  row[Point[T]]    // the first chunk, which grows from 2 points to full
-	points [2]Point[T]      // the first storage of first
-	entry  [1]entry[T]      // the first storage of dir
+	first  row[Point[T]]    // the first chunk, which grows from 2 points to chunkSize
+	points [2]Point[T]      // storage of first.buf for two points
+	entry  [1]entry[T]      // storage of dir.buf for one entry
 }
 
-// full is the capacity of a chunk, in points.
-const full = 256
+// chunkSize is the capacity of a chunk, in points.
+const chunkSize = 256
 
 // An entry of the directory describes a chunk. No point of the chunk is below low, and no point of
 // an earlier chunk is above low.
@@ -39,7 +39,7 @@ func (l *list[T]) add(p Point[T]) {
 	at := c.len()
 	if at > 0 && c.buf[c.high-1].Value > p.Value { // usually the point comes last
 		k, at = 0, 0
-		if c = dir[0].chunk; c.buf[c.low].Value <= p.Value { // the second most usual place is the first
+		if c = dir[0].chunk; c.buf[c.low].Value <= p.Value { // otherwise it often comes first
 			k = max(l.search(p.Value, false)-1, 0)
 			c = dir[k].chunk
 			at = search(c.all(), p.Value, false)
@@ -54,7 +54,7 @@ func (l *list[T]) add(p Point[T]) {
 	l.moved += c.insert(at, p)
 }
 
-// fits reports whether an element can be inserted at i. At an end of a row that is more than half
+// fits reports whether an element can be inserted at i. For an end of a row that is more than half
 // full, it requires free room on that side. Otherwise each element added at that end would move all
 // others.
 func (r *row[E]) fits(i int) bool {
@@ -87,8 +87,8 @@ func (l *list[T]) begin() {
 func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 	c := l.dir.all()[k].chunk
 	n := c.len()
-	if len(c.buf) < full { // only the first chunk can be that small, and it is the only one
-		l.moved += c.resize(min(4*len(c.buf), full), at < n/2)
+	if len(c.buf) < chunkSize { // only the first chunk can be that small, and it is the only one
+		l.moved += c.resize(min(4*len(c.buf), chunkSize), at < n/2)
 		return c, at
 	}
 	next := l.take()
@@ -98,14 +98,14 @@ func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 		l.addChunk(k+1, value, next)
 		return next, 0
 	case at == 0 && k == 0:
-		next.low, next.high = full, full
+		next.low, next.high = chunkSize, chunkSize
 		l.dir.all()[0].low = c.buf[c.low].Value
 		l.addChunk(0, value, next)
 		return next, 0
 	}
 	half := n / 2
 	upper := c.all()[half:]
-	next.low = (full - len(upper)) / 2
+	next.low = (chunkSize - len(upper)) / 2
 	next.high = next.low + copy(next.buf[next.low:], upper)
 	clear(upper)
 	c.high -= len(upper)
@@ -126,7 +126,7 @@ func (l *list[T]) addChunk(k int, low uint64, c *row[Point[T]]) {
 	l.peak = max(l.peak, l.dir.len())
 }
 
-// take returns an empty chunk with room for full points: a spare one, or a new one.
+// take returns an empty chunk with room for chunkSize points: a spare one, or a new one.
 func (l *list[T]) take() *row[Point[T]] {
 	if n := len(l.spare); n > 0 {
 		c := l.spare[n-1]
@@ -135,7 +135,7 @@ func (l *list[T]) take() *row[Point[T]] {
 		return c
 	}
 	c := new(row[Point[T]])
-	c.buf = make([]Point[T], full)
+	c.buf = make([]Point[T], chunkSize)
 	return c
 }
 

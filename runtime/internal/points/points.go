@@ -45,9 +45,10 @@ type Front[T comparable] struct {
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.
 type Set[T comparable] struct {
-	from, to uint64   // since the value was from, only work has raised it, and not the host; now it is to
-	one      Point[T] // the only point if many is nil; none if its Seq is 0
-	many     *many[T] // all points; not nil once the set has had two points at a time
+	// Work alone, and not the host, has raised the value of the semaphore from since to last.
+	since, last uint64
+	one         Point[T] // the only point if many is nil; none if its Seq is 0
+	many        *many[T] // all points; not nil once the set has had two points at a time
 }
 
 // spread returns many. If many is nil it makes it and moves the point one to it.
@@ -71,7 +72,7 @@ func (s *Set[T]) Empty() bool {
 // only work has raised it since it was below, p counts as overtaken. Then the set does not know
 // whether other work has signalled the same value.
 func (s *Set[T]) Add(p Point[T]) {
-	if s.from < p.Value && p.Value < s.to {
+	if s.since < p.Value && p.Value < s.last {
 		s.spread().addOvertaken(p)
 		return
 	}
@@ -145,10 +146,10 @@ func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 // now and the value of last that are not in this range of work, the first point of each value
 // becomes overtaken, unless this work has signalled that value itself. All others are mistakes.
 func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
-	if now != s.to {
-		s.from = now
+	if now != s.last {
+		s.since = now
 	}
-	s.to = last.Value
+	s.last = last.Value
 	switch {
 	case s.many == nil && (s.one.Seq == 0 || s.one.Value > last.Value):
 	case s.many == nil && s.one.within(&first, &last):

@@ -62,7 +62,7 @@ type WaitState int
 const (
 	Reached WaitState = iota // the value is reached
 	Ordered                  // work that signals the value has been issued
-	Unknown                  // nobody has issued such work
+	Unknown                  // no work that signals the value has been issued
 	Failed                   // the semaphore has failed
 )
 

@@ -22,8 +22,8 @@ func (t *Thread) Signal() {
 	t.sleeper.rouse()
 }
 
-// Attends reports whether the thread lingers. While it does, it polls the device on behalf of
-// waiting goroutines.
+// Attends reports whether the thread lingers: it waits for work without giving up its processor.
+// While it does, it polls the device on behalf of waiting goroutines.
 func (t *Thread) Attends() bool { return t.attends.Load() }
 
 // Parked reports whether the thread has parked. A goroutine that signals a parked thread should
