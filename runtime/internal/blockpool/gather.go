@@ -15,7 +15,7 @@ func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *
 			look--
 			continue // not the first of a row of free blocks
 		}
-		from, sum := x, uint64(0)   // the current candidates: the blocks from from, with sum bytes in all
+		from, sum := x, uint64(0)   // the current candidates: the blocks beginning with from, which have sum bytes
 		waits := int32(unmarked)    // the only timeline that these need a wait for
 		clear, rest := x, uint64(0) // the candidates behind the last one that needs a wait
 		for b := x; ; b = b.next {

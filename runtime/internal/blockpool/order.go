@@ -20,8 +20,8 @@ type Order interface {
 	// Done reports whether all work of the timeline up to seq is done.
 	Done(timeline int, seq uint64) bool
 	// After reports whether all work submitted to timeline from now on runs after the work seq of
-	// the timeline on.
-	After(timeline, on int, seq uint64) bool
+	// the timeline other.
+	After(timeline, other int, seq uint64) bool
 }
 
 // A reach caches the answers of an Order for one timeline.

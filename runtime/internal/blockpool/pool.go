@@ -33,7 +33,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Source provides slabs, such as an allocator of device memory. The pool makes one call at a
+// A Source, such as an allocator of device memory, provides slabs. The pool makes one call at a
 // time. During a call, other goroutines can still allocate blocks that the pool has, and free
 // blocks. The Source must not call the pool.
 type Source interface {
@@ -221,8 +221,8 @@ func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 	return Block{b.addr, b.size, wait}, nil
 }
 
-// Free frees the block at addr. Its last use is in front of the mark after; if after.Seq is 0, that
-// use is over. The work in front of the mark must be issued before any work that uses a block which
+// Free frees the block at addr. after is the mark behind its last use. If after.Seq is 0, that use
+// is over. The work in front of the mark must be issued before any work that uses a block which
 // Alloc returns from now on. Free never calls the source. The error is [ErrTimeline], [ErrUnknown],
 // [ErrInside], [ErrDoubleFree] or [ErrClosed]. With an error nothing has changed. Free cannot
 // detect a second free of a block if Alloc has returned the same address again in between.
@@ -317,8 +317,9 @@ func (p *Pool) take(n uint64, on int32, o Order, mayWait bool) (*block, Mark) {
 	return nil, Mark{}
 }
 
-// near returns the smallest free block of at least n bytes that is marked by the timeline on itself
-// or has no mark, or nil. Such a block needs no wait and no call of an Order.
+// near returns the smallest free block of at least n bytes that was freed on the given timeline or
+// has no mark. Such a block needs no wait and no call of an Order. near returns nil if there is
+// none.
 func (p *Pool) near(n uint64, on int32) *block {
 	var b *block
 	if s := p.set(on); s != nil {
@@ -333,7 +334,7 @@ func (p *Pool) near(n uint64, on int32) *block {
 	return b
 }
 
-// ordered returns the smallest free block of at least n bytes that is marked by another timeline
+// ordered returns the smallest free block of at least n bytes that was freed on another timeline
 // but needs no wait, because the query's timeline is ordered after the mark. It returns nil if
 // there is none.
 func (p *Pool) ordered(n uint64, q *query) (best *block) {
@@ -348,7 +349,7 @@ func (p *Pool) ordered(n uint64, q *query) (best *block) {
 	return best
 }
 
-// foreign returns the smallest free block of at least n bytes that is marked by another timeline,
+// foreign returns the smallest free block of at least n bytes that was freed on another timeline,
 // even if it needs a wait. It returns nil if there is none.
 func (p *Pool) foreign(n uint64, on int32) (best *block) {
 	for i, s := range p.sets[1:] {

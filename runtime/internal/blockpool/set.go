@@ -6,8 +6,8 @@ import "math/bits"
 // a class each. From there on, each power of two is divided into 8 classes.
 const classes = 16 + 60*8
 
-// A set contains the free blocks marked by one timeline, or the free blocks without a mark. It has
-// a tree of blocks for each size class.
+// A set contains the free blocks with a mark of one timeline, or the free blocks without a mark. It
+// has a tree of blocks for each size class.
 type set struct {
 	shift  uint8  // a unit is 1 << shift bytes
 	n      int    // number of blocks

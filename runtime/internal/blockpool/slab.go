@@ -57,12 +57,12 @@ func (p *Pool) growFor(n uint64, o Order) error {
 		if n > p.limit || p.closed || try == 2 {
 			return err
 		}
-		until := uint64(0)
+		target := uint64(0)
 		if try == 0 && p.limit-n < p.stats.Reserved {
-			until = p.limit - n // releasing down to this may be enough to stay within the limit
+			target = p.limit - n // releasing down to this may be enough to stay within the limit
 		}
 		before := p.stats.Released
-		refused = errors.Join(refused, p.release(0, until, o))
+		refused = errors.Join(refused, p.release(0, target, o))
 		if p.stats.Released == before {
 			return err
 		}
@@ -169,17 +169,17 @@ func (s *slab) idle() bool {
 	return b == nil || b.free && b.next == nil && b.tl == unmarked
 }
 
-// release returns unused slabs to the source. It stops when at most until bytes are reserved, and
-// leaves at least keep bytes reserved. If the source refuses a slab, the pool forgets the slab
+// release returns unused slabs to the source. It stops when no more than target bytes are reserved,
+// and leaves at least keep bytes reserved. If the source refuses a slab, the pool forgets the slab
 // anyway, because it may have been freed despite the error. The caller holds both locks. mu is
 // unlocked during calls of the source.
-func (p *Pool) release(keep, until uint64, o Order) error {
+func (p *Pool) release(keep, target uint64, o Order) error {
 	p.settle(o)
 	var out *slab // slabs to release, removed from the sets so that Alloc cannot use them meanwhile
 	left := p.stats.Reserved
 	for s := p.empty; s != nil; {
 		next := s.next
-		if s.idle() && left > until && left >= keep && left-keep >= s.size {
+		if s.idle() && left > target && left >= keep && left-keep >= s.size {
 			left -= s.size
 			p.dropEmpty(s)
 			if s.first != nil {

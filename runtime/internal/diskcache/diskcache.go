@@ -25,8 +25,8 @@
 // Get sets the modification time of the entry to now. Put computes the total size of all entries,
 // each rounded up to 4 KiB. It removes the least recently used entries until the total is within
 // the limit. It also removes temporary files of processes that ended while they wrote, which it
-// recognizes because nobody has locked them. Temporary files do not count. Files with other names
-// are left alone.
+// recognizes because nobody has locked them. Temporary files do not count towards the limit. Files
+// with other names are left alone.
 package diskcache
 
 import (
@@ -91,8 +91,9 @@ var errTooLarge = errors.New("more than the cache may have")
 // name returns the name of the file of an entry.
 func (k Key) name() string { return hex.EncodeToString(k[:]) + suffix }
 
-// open opens the folder. It returns an error if other users may have written to it. It checks that
-// after opening, because before, the folder could be replaced between the check and the opening.
+// open opens the folder. It returns an error if other users may have written to it. It checks the
+// open folder. If it checked the folder by its name before opening it, somebody could replace the
+// folder in between.
 func (c Cache) open() (*os.Root, error) {
 	root, err := os.OpenRoot(c.Dir)
 	if err != nil {
@@ -268,9 +269,9 @@ func (c Cache) trim(root *os.Root, newest string) {
 	}
 }
 
-// discard removes a temporary file unless a process is still writing it. That process has locked
-// it. If the file system has no locks, a file that was not written for the time stale counts as
-// left behind.
+// discard removes a temporary file, unless a process is still writing it and so has locked it. If
+// the file system has no locks, a file that was not written for the time stale counts as left
+// behind.
 func discard(root *os.Root, fi fs.FileInfo) {
 	f, err := root.OpenFile(fi.Name(), os.O_WRONLY|regular.Nonblock, 0)
 	if err != nil {

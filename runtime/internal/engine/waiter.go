@@ -84,11 +84,11 @@ func (s *Submission) IssueHere() bool {
 	return true
 }
 
-// HandOver gives ready submissions to the pending-queue threads of their devices. chain has one
+// HandOver gives ready submissions to the pending-queue threads of their devices. list has one
 // timepoint of each.
-func (s *Submission) HandOver(chain *sema.Timepoint) {
+func (s *Submission) HandOver(list *sema.Timepoint) {
 	var ready readyList
-	for t := chain; t != nil; {
+	for t := list; t != nil; {
 		next := t.Next() // read it now: once handed over, the submission may reuse its timepoint
 		ready.add(t.Waiter().(*Submission))
 		t = next

@@ -1,6 +1,6 @@
 // Package points implements the set of signals in flight of one semaphore: the values that issued
-// work will signal when it is done. The package takes no locks and does not know what does the
-// work. No operation looks at all elements of a set. Once a set has been as large as it gets,
+// work will signal when it is done. The package takes no locks and does not know what kind of work
+// it is. No operation looks at all elements of a set. Once a set has been as large as it gets,
 // operations allocate nothing.
 //
 // A producer does numbered work in order, such as a GPU stream. A [Point] says that the work with a
@@ -40,7 +40,7 @@ type Front[T comparable] struct {
 	value    uint64 // the highest value of its points
 	jumbled  uint64 // its points above this value were added in the order of both values and numbers
 	n        int    // the number of its points
-	want     uint64 // used in many.want
+	want     uint64 // the number that many.want passes to ask
 }
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.

@@ -19,12 +19,13 @@ type Waiter interface {
 	// HandOver gives ready waiters to the threads that issue them. list has one timepoint of each.
 	// All waiters in the list are of one type, and HandOver is called on the first. The caller must
 	// not use the list afterwards.
-	HandOver(chain *Timepoint)
+	HandOver(list *Timepoint)
 }
 
 const (
-	// issueHere is how many ready waiters a goroutine that signals issues itself. Issuing one takes
-	// less time than handing it over to another thread. Other threads issue the rest in parallel.
+	// issueHere is the number of ready waiters that a signalling goroutine issues itself. Issuing
+	// one takes less time than handing it over to another thread. Other threads issue the rest in
+	// parallel.
 	issueHere = 1
 
 	// handOver is the largest number of waiters in one call of HandOver.
@@ -107,15 +108,15 @@ func notify(list *Timepoint, here int) *Timepoint {
 		ready.first.waiter.HandOver(ready.first)
 	}
 	if woken && giveWay {
-		go nothing()
+		go noop()
 	}
 	return functions.first
 }
 
-// nothing is the body of a goroutine that is started only for its effect on Go's scheduler: a
+// noop is the body of a goroutine that is started only for its effect on Go's scheduler: a
 // goroutine that was just woken runs sooner. Go puts a woken goroutine into a slot of the current
 // processor (P). Other processors do not steal from that slot for some 80 µs, because the current
 // goroutine may be about to block. A newly started goroutine takes the slot and pushes the woken
 // one into the run queue. From there an idle processor steals it at once, even if the caller goes
 // on computing.
-func nothing() {}
+func noop() {}

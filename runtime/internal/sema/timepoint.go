@@ -192,7 +192,7 @@ func (h *timepointHeap) pop(value uint64, rest *Timepoint) *Timepoint {
 	}
 	var first *Timepoint
 	end := &first
-	if h.inOrder(value) { // usually the heap's slice is sorted, and removing everything needs no sifting
+	if h.inOrder(value) { // the usual case: all are removed, in the order of the slice
 		for i, t := range *h {
 			t.index = -1
 			*end, end = t, &t.next

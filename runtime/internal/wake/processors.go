@@ -17,18 +17,18 @@ const (
 	longKeep  = 4
 )
 
-// keep increments the count and returns true if then at most 1/of of all processors are kept. The
+// keep increments the count and returns true if then at most 1/n of all processors are kept. The
 // caller must call give later. Otherwise keep returns false.
-func (p *Processors) keep(of int) bool {
-	if of*int(p.kept.Add(1)) <= runtime.GOMAXPROCS(0) {
+func (p *Processors) keep(n int) bool {
+	if n*int(p.kept.Add(1)) <= runtime.GOMAXPROCS(0) {
 		return true
 	}
 	p.give()
 	return false
 }
 
-// may reports whether at most 1/of of all processors are kept, including the caller's.
-func (p *Processors) may(of int) bool { return of*int(p.kept.Load()) <= runtime.GOMAXPROCS(0) }
+// may reports whether at most 1/n of all processors are kept, including the caller's.
+func (p *Processors) may(n int) bool { return n*int(p.kept.Load()) <= runtime.GOMAXPROCS(0) }
 
 func (p *Processors) give() { p.kept.Add(-1) }
 

@@ -29,11 +29,11 @@ const (
 // sleep blocks the thread until it can receive from wake, and returns true when it has received.
 // The sender must call rouse after it has sent. sleep returns false if the goroutine should park
 // instead: at once if too many processors are kept, or after sleepLimit.
-func (s *sleeper) sleep(wake <-chan struct{}, of *Processors) bool {
-	if !of.keep(longKeep) { // the sleeping thread keeps its P
+func (s *sleeper) sleep(wake <-chan struct{}, p *Processors) bool {
+	if !p.keep(longKeep) { // the sleeping thread keeps its P
 		return false
 	}
-	defer of.give()
+	defer p.give()
 	for until := time.Now().Add(cmp.Or(s.limit, sleepLimit)); ; {
 		s.word.Store(1)
 		select {

@@ -78,8 +78,8 @@ func (l Layout) Point(args []unsafe.Pointer, words []uint64) []unsafe.Pointer {
 	return args
 }
 
-// Align returns words if its memory begins at a line. Otherwise it returns a copy that does, with
-// at least the same capacity.
+// Align returns words if its memory begins at a line. Otherwise it copies words to memory that
+// begins at a line, and returns the copy. Its capacity is at least that of words.
 func Align(words []uint64) []uint64 {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(words)))%(8*line) == 0 {
 		return words

@@ -9,9 +9,10 @@ import (
 
 // An Extra has the operands of an operation other than its device addresses. Each kind of operation
 // uses some of the fields. A plain operation (see Kind.Plain) needs none, and its Extra may be nil,
-// unless it is a copy between two devices that must be named.
+// unless it is a copy that needs DstOf and SrcOf.
 type Extra struct {
-	// DstOf and SrcOf are the two devices of a copy that must name them, otherwise nil.
+	// DstOf and SrcOf are the devices whose memory a copy is between, if the driver must be told.
+	// Otherwise they are nil.
 	DstOf, SrcOf driver.Device
 	// Pinned is the device address of pinned host memory: the source of an upload, the target of a
 	// download.
@@ -111,8 +112,8 @@ func (o *Op) Nodes() int {
 }
 
 // Node returns the graph node with the index i of the operation. A node cannot name other devices.
-// If dst or src changes, only the same address in the node changes, by the same distance. The
-// arguments of a kernel are read from where x.Launch points to.
+// If dst or src moves, the same address in the node moves by the same distance, and nothing else in
+// the node changes. The arguments of a kernel are read from where x.Launch points to.
 func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err error) {
 	switch o.Kind {
 	case Fill:
