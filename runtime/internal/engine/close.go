@@ -48,7 +48,7 @@ type ending struct {
 	// known is a loss of the device that Close does not return as an error. Either it happened
 	// before Close, or Close caused it by giving up.
 	known     *Failure
-	refusalMu sync.Mutex // protects refusals; a leaf
+	refusalMu sync.Mutex // protects refusals; no other lock is taken while it is held
 	// refusals are errors from freeing or destroying native objects in the background. No call of
 	// the program could return them, so Close does.
 	refusals []error

@@ -121,8 +121,9 @@ func (s *Submission) cause() error {
 	return s.waitFailed()
 }
 
-// waitFailed returns the error of failed work that one of the submission's waits is for, or nil. It
-// finds the failure even if the semaphores of that work have not failed yet.
+// waitFailed returns an error if the work for one of the submission's waits has failed: the error
+// of that work. It finds the failure even if the semaphores of that work have not failed yet.
+// Otherwise it returns nil.
 //
 // It checks Waits and not Follows. Follows also has marks of earlier work that used the same memory
 // or the same block of a recording. If that work fails, the submission does not fail.

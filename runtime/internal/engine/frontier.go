@@ -127,7 +127,7 @@ func (tl *Timeline) wakeAwaiters(seq uint64) {
 // memory of this device. When the device is closed the loan ends, and no further work may use them.
 type loan struct {
 	some  atomic.Bool // marks is not empty; read without mu
-	mu    sync.Mutex  // protects marks and ended; a leaf
+	mu    sync.Mutex  // protects marks and ended; no other lock is taken while it is held
 	marks Frontier
 	ended bool
 }

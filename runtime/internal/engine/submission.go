@@ -219,8 +219,8 @@ func (s *Submission) dropDeps() {
 }
 
 // isParked reports whether the submission is in the list of parked submissions. If so,
-// registerWaits has registered all its timepoints. The caller has a count in s.open, so the
-// submission does not become ready meanwhile.
+// registerWaits has registered all its timepoints. The caller's timepoint still counts in s.open,
+// so the submission does not become ready meanwhile.
 func (s *Submission) isParked() bool {
 	s.Timeline.Device.mu.Lock()
 	defer s.Timeline.Device.mu.Unlock()

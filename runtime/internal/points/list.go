@@ -82,8 +82,9 @@ func (l *list[T]) begin() {
 	l.peak = 1
 }
 
-// room makes room for a point with this value at index at of chunk k, which is full. It returns the
-// chunk and the index at which to insert the point: the chunk may have been split.
+// room makes room for a point in chunk k, which is full. at is the index for the point in that
+// chunk, and value is its value. room may split the chunk, so it returns the chunk and the index
+// for the point.
 func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 	c := l.dir.all()[k].chunk
 	n := c.len()
@@ -179,9 +180,9 @@ func (l *list[T]) pop() {
 	}
 }
 
-// find returns the position of the first point that is not below a value: the index k of its chunk
-// in the directory, and its index at in the chunk. If there is no such point, k is the number of
-// chunks.
+// find returns the position of the first point that is not below a value. k is the index of its
+// chunk in the directory, and at is the index of the point in the chunk. If there is no such point,
+// k is the number of chunks.
 func (l *list[T]) find(value uint64) (k, at int) {
 	dir := l.dir.all()
 	if len(dir) == 0 {

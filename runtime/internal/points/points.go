@@ -38,7 +38,7 @@ type Front[T comparable] struct {
 	Producer T
 	Seq      uint64 // the highest number of its points
 	value    uint64 // the highest value of its points
-	jumbled  uint64 // its points above this value were added in the order of both values and numbers
+	jumbled  uint64 // its points above this value were added with growing values and growing numbers
 	n        int    // the number of its points
 	want     uint64 // the number that many.want passes to ask
 }

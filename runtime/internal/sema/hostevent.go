@@ -12,7 +12,7 @@ import (
 // host event is used only once, because its channel belongs to the bubble.
 type hostEvent struct {
 	woken  chan struct{}
-	passed atomic.Int32 // number of calls of wake that have begun, one for each released timepoint
+	passed atomic.Int32 // number of calls of wake: one for each released timepoint
 	tps    []Timepoint
 	room   [2]Timepoint // storage of tps for up to two points
 	once   bool

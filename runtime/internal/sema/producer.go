@@ -12,7 +12,7 @@ import (
 // called from any thread and do not block.
 type Producer interface {
 	// Want tells the producer that someone waits for the work with the number seq. From then on the
-	// producer must find out by itself, soon after that work is done, and call Arrive. Want is
+	// producer must call Arrive soon after that work is done, even if nobody calls PollFor. Want is
 	// called with a semaphore's mutex held and must not call this package.
 	Want(seq uint64)
 

@@ -70,11 +70,11 @@ func callOne(t *Timepoint) {
 }
 
 // notify calls TimepointReleased of the waiters in list, and wakes the goroutines that are blocked
-// in Wait. It issues up to here of the ready waiters on the calling thread, and hands over the
+// in Wait. It issues at most budget of the ready waiters on the calling thread, and hands over the
 // others. It returns the timepoints that belong to functions, in order. The caller calls those
 // functions.
-func notify(list *Timepoint, here int) *Timepoint {
-	giveWay, woken := here > 0, false
+func notify(list *Timepoint, budget int) *Timepoint {
+	giveWay, woken := budget > 0, false
 	var ready, functions List
 	nready := 0
 	for t := list; t != nil; {
@@ -87,8 +87,8 @@ func notify(list *Timepoint, here int) *Timepoint {
 			if !isReady {
 				break
 			}
-			if here > 0 && w.IssueHere() {
-				here--
+			if budget > 0 && w.IssueHere() {
+				budget--
 				break
 			}
 			ready.Join(t) // the timepoint stays valid: a ready waiter keeps its timepoints until it is issued

@@ -74,10 +74,10 @@ func (k Kind) Unasked() bool { return k == Alloca || k == Dealloca }
 // An Op is an operation without its operands (addresses, devices, events). It contains no pointers.
 type Op struct {
 	Kind    Kind
-	Unit    uint8  // of a fill, Count is in units of 1<<Unit bytes; otherwise 0
-	To      uint8  // of a prefetch, the target: a [driver.MemKind]
-	Pattern uint32 // of a fill, the pattern or its low half; or the low half of a value
-	High    uint32 // the high half of a pattern of 8 bytes, or of a value
+	Unit    uint8  // Count is in units of 1<<Unit bytes; 0 except for fills
+	To      uint8  // target of a prefetch, a [driver.MemKind]
+	Pattern uint32 // pattern of a fill, or low half of an 8-byte pattern or of a value
+	High    uint32 // high half of an 8-byte pattern or of a value
 	// Count is the number of units that a fill covers, or the number of bytes that a copy or
 	// prefetch covers or that an alloca zeroes.
 	Count uint64
