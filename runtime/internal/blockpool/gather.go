@@ -99,8 +99,8 @@ func (p *Pool) restore(l *block) {
 	}
 }
 
-// link sets the pointers to a row of blocks: those of its neighbours, and that of the slab if the
-// row begins the slab.
+// link sets the pointers to the ends of a row of blocks: in the neighbours of the row, and in the
+// slab if the row is at its start.
 func (p *Pool) link(first, last *block) {
 	if first.prev != nil {
 		first.prev.next = first

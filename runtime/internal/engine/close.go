@@ -45,8 +45,8 @@ type ending struct {
 	inUse        bool
 	leftToDriver atomic.Bool // LeaveToDriver was called: native objects are not destroyed
 	left         []error     // the errors of Owner.Destroy
-	// known is a loss of the device that Close does not return as an error. Either it happened
-	// before Close, or Close caused it by giving up.
+	// known is the error with which the device was lost, if Close does not return that error: the
+	// device was lost before Close, or because Close gave up.
 	known     *Failure
 	refusalMu sync.Mutex // protects refusals; no other lock is taken while it is held
 	// refusals are errors from freeing or destroying native objects in the background. No call of
@@ -69,7 +69,8 @@ type Unended struct {
 	Began       time.Time
 }
 
-// ErrGivenUp is wrapped by the loss of a device whose Close gave up waiting for work.
+// ErrGivenUp is wrapped by the error with which a device is lost when its Close gives up waiting
+// for work.
 var ErrGivenUp = errors.New("gpu: the device was given up")
 
 // giveUp records that Close gave up waiting because its context ended.
@@ -236,7 +237,8 @@ func (m Mark) outlasted() bool {
 		return true
 	}
 	stuck := m.Timeline.firstBehindLost(m.Seq)
-	// This can be queried, because an event is recorded in front of every native wait.
+	// There is an event behind stuck-1 to query, because one is recorded in front of every native
+	// wait.
 	return stuck > 0 && m.Timeline.hasPassed(stuck-1)
 }
 

@@ -50,9 +50,9 @@ func (m Mark) over() bool {
 	return passed || err != nil
 }
 
-// Lost returns nil unless the device was lost before its stream was known to have passed the mark.
-// Then it returns the error with which the device was lost, because nobody will ever know more
-// about the mark.
+// Lost returns the error with which the device was lost, if that happened before the stream was
+// known to have passed the mark. Then nobody will ever know whether it has. Otherwise Lost returns
+// nil.
 func (m Mark) Lost() error {
 	if f := m.Timeline.Device.lost.Load(); f != nil && m.Timeline.passed.Load() < m.Seq {
 		return f.Err

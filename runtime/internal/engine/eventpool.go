@@ -24,8 +24,9 @@ type Event struct {
 	next   *Event
 
 	// Since caches a result of the driver: the time from a reference point of the device's clock to
-	// this event. SinceRef is the number of that reference point. It is 0 if the driver has not
-	// been queried since the event was recorded. deviceTimes.askMu of package gpu protects both.
+	// this event. SinceRef is the number of that reference point. SinceRef is 0 if the driver has
+	// not been queried since the event was recorded. deviceTimes.askMu of package gpu protects
+	// both.
 	SinceRef int
 	Since    time.Duration
 }

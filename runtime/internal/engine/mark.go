@@ -117,7 +117,7 @@ func (m Mark) event() (*Event, error) {
 	if e, ok = m.Timeline.eventBehind(m.Seq); ok {
 		return e, nil
 	}
-	return nil, cmp.Or(m.Lost(), m.Timeline.Device.ClosedError()) // the timeline has ended
+	return nil, cmp.Or(m.Lost(), m.Timeline.Device.ClosedError()) // End was called
 }
 
 // Record records an event behind the mark, unless there is one. The caller holds no Timeline.mu.

@@ -180,7 +180,7 @@ func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint
 func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 	seq, done, recorded, downloads := s.Seq, tl.passed.Load(), s.recorded, s.Delivers
 	tl.ring.put(s, done)
-	tl.issued.Store(seq) // from now on another goroutine may retire and recycle it
+	tl.issued.Store(seq) // from now on another goroutine may retire and recycle s
 	if recorded {
 		tl.marked.Store(seq)
 	}

@@ -103,8 +103,8 @@ func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	done.Signal(1)
 }
 
-// Lost returns the loss of a device if one of the marks is on that device and is not known to be
-// passed. Otherwise it returns nil.
+// Lost returns the first error that Mark.Lost returns for a mark of the frontier, or nil: an error
+// says that nobody will ever know whether a stream has passed its mark.
 func (f Frontier) Lost() error {
 	for _, m := range f {
 		if err := m.Lost(); err != nil {

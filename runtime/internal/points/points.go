@@ -68,9 +68,9 @@ func (s *Set[T]) Empty() bool {
 	return s.one.Seq == 0 && (s.many == nil || len(s.many.fronts) == 0)
 }
 
-// Add adds a point. If work of another producer has already raised the value above that of p, and
-// only work has raised it since it was below, p counts as overtaken. Then the set does not know
-// whether other work has signalled the same value.
+// Add adds the point p. p counts as overtaken if other work has already raised the value of the
+// semaphore above p.Value, and the host has not raised it since it was below p.Value. In that case
+// other work may have signalled p.Value itself, which is a mistake, but the set cannot tell.
 func (s *Set[T]) Add(p Point[T]) {
 	if s.since < p.Value && p.Value < s.last {
 		s.spread().addOvertaken(p)

@@ -40,7 +40,7 @@ func (p *Pauses) Reset() { *p = Pauses{Clock: p.Clock, Poll: p.Poll, Nap: p.Nap}
 // Began reports whether Pause has been called since the last Reset.
 func (p *Pauses) Began() bool { return p.rounds > 0 }
 
-// Without reports whether the first stage lasts: the caller polls without pauses.
+// Without reports whether the loop is in the first stage, in which it polls without pauses.
 func (p *Pauses) Without() bool { return p.rounds > 0 && !p.paused && p.Poll > 0 }
 
 // Pause is called after each poll. It pauses, or yields, or only returns, depending on the stage.
