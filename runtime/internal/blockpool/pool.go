@@ -335,8 +335,8 @@ func (p *Pool) near(n uint64, on int32) *block {
 }
 
 // ordered returns the smallest free block of at least n bytes that was freed on another timeline
-// but needs no wait, because the query's timeline is ordered after the mark. It returns nil if
-// there is none.
+// but needs no wait. It needs none if the query's timeline is ordered after its mark. It returns
+// nil if there is none.
 func (p *Pool) ordered(n uint64, q *query) (best *block) {
 	for i, s := range p.sets[1:] {
 		if s == nil || s.n == 0 || int32(i) == q.on {

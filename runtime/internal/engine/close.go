@@ -464,8 +464,8 @@ func (tl *Timeline) stillAwaits() bool {
 
 // LeaveToDriver makes Close return without destroying native objects: they stay allocated. It is
 // called if other devices' work still uses them, or if a stream is still busy or waits for other
-// code. Freeing memory or closing the device would block the driver until that stream is idle, and
-// meanwhile the driver would accept no work from this process.
+// code. Freeing memory or closing the device would block the driver until that stream is idle.
+// Meanwhile the driver would accept no work from this process.
 //
 // Work in flight keeps everything that it holds. Semaphores given in Order.Free fail. Functions
 // that the program wanted called after the last use of its memory are not called.

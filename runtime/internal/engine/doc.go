@@ -38,9 +38,9 @@
 //  2. timeline.go, lockFor and findEvents. Marks that the stream is already ordered after are
 //     removed (cover.go). For each other mark the engine looks up an event recorded behind it, or
 //     records one (mark.go). Then it locks Timeline.mu.
-//  3. timeline.go, give. With mu locked, the submission's mark is added to the uses of the memory,
-//     the stream is made to wait for the events, and the native calls of the operation are made. An
-//     event is recorded if mark.go says that one is needed now.
+//  3. timeline.go, give. With mu locked, the submission's mark is added to the uses of the memory.
+//     Then the stream is made to wait for the events, and the native calls of the operation are
+//     made. An event is recorded if mark.go says that one is needed now.
 //  4. timeline.go, announce and enter. With mu still locked, the signals are published with the
 //     submission's number, so that other work can wait for them. The submission is put into the
 //     ring of submissions in flight (ring.go). Then mu is unlocked, and timepoints that waited for

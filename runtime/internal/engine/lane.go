@@ -16,8 +16,8 @@ import (
 // the work for all waits has been issued, Ready is called, by the submitter or by the goroutine
 // that released the last timepoint. Then the lane's thread calls Timeline.IssueReady or
 // Device.FailSubmission. If a wait is for a device of another driver, the outcome of IssueReady is
-// Foreign, and the group is parked again until its waits are reached. Then Ready is called a second
-// time. Until then the lane issues nothing else.
+// Foreign. Then the group is parked again until its waits are reached. Then Ready is called a
+// second time. Until then the lane issues nothing else.
 //
 // Any goroutine may call the methods. Only CloseWithDevice waits for the lane's thread.
 type Lane interface {

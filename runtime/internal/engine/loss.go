@@ -145,8 +145,8 @@ func (tl *Timeline) loseBehind(from, to uint64) {
 }
 
 // behindLost returns the number of the last submission between from and to that waits for
-// unfinished work of a lost device, and the error with which that device was lost. It returns 0 if
-// there is no such submission.
+// unfinished work of a lost device. It also returns the error with which that device was lost. It
+// returns 0 if there is no such submission.
 func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()

@@ -135,7 +135,7 @@ func (m Mark) Record() error {
 			runtime.Gosched()
 			continue
 		}
-		err := m.Timeline.mark() // m.Seq is issued: the signal that led to m was published under mu
+		err := m.Timeline.mark() // also covers m.Seq: its signal was published under mu, and it was issued before mu was unlocked
 		m.Timeline.mu.Unlock()
 		if err != nil {
 			m.Timeline.Device.Check(err)

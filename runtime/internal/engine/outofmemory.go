@@ -12,8 +12,8 @@ import (
 // work, asks the Owner to free unused memory, and issues the allocation once more.
 
 // collectWithin is the longest time that an allocation waits for unused memory to be freed. It is
-// limited because a driver may wait for all work of the device before it frees memory, and that
-// work may be waiting for something that the caller does next.
+// limited because a driver may wait for all work of the device before it frees memory. That work
+// may depend on something that the caller does only after the allocation.
 const collectWithin = time.Second
 
 // Collect retires all finished work that may use memory of this device. If mayBlock is set, it then

@@ -25,9 +25,9 @@ var moment0 = time.Now()
 func Now() Moment { return Moment(time.Since(moment0)) }
 
 // park adds a submission that has open waits to the list of parked submissions. If the device or
-// the timeline accepts no more work, park returns an error, and the caller must fail the
-// submission, because nobody will look for it in the list. The caller has added one to s.open, so
-// that the submission does not become ready meanwhile.
+// the timeline accepts no more work, park returns an error. Then the caller must fail the
+// submission, because nobody else will look for it in the list. The caller has added one to s.open,
+// so that the submission does not become ready meanwhile.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != published {
 		s.Since = Now()

@@ -21,9 +21,8 @@ func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	return tl.takeLater(s)
 }
 
-// takeLater handles a submission that Submit could not issue. It hands the submission to the lane,
-// calls startBarrier for a barrier if the work for all its waits has been issued, or parks the
-// submission.
+// takeLater handles a submission that Submit could not issue. It hands the submission to the lane
+// or parks it. For a barrier it calls startBarrier if the work for all its waits has been issued.
 func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	switch {
 	case s.ByLane():

@@ -1,9 +1,9 @@
 // Package memplan plans the scratch memory of a recording. It decides which allocations may share
 // bytes, and at which offset in one block of memory each allocation lies.
 //
-// A recording consists of steps with a partial order. Two allocations may share bytes if every step
-// that uses one of them comes before every step that uses the other, in every order of execution
-// that is allowed.
+// A recording consists of steps with a partial order. Two allocations may share bytes if all steps
+// that use one of them come before all steps that use the other. That must hold in every order of
+// execution that is allowed.
 package memplan
 
 import (

@@ -271,9 +271,9 @@ func (r *row[E]) insert(i int, e E) (moved int) {
 	return moved
 }
 
-// resize moves the elements to new storage of the given size, with all free room in front of them
-// if front is set, otherwise behind them. If size is the present one, it moves them to the middle
-// of the same storage. It returns the number of elements moved.
+// resize moves the elements to new storage of the given size. The free room is in front of them if
+// front is set, otherwise behind them. If size is the present one, it moves them to the middle of
+// the same storage. It returns the number of elements moved.
 func (r *row[E]) resize(size int, front bool) (moved int) {
 	old := r.all()
 	low := 0

@@ -68,9 +68,9 @@ func (s *Set[T]) Empty() bool {
 	return s.one.Seq == 0 && (s.many == nil || len(s.many.fronts) == 0)
 }
 
-// Add adds the point p. p counts as overtaken if other work has already raised the value of the
-// semaphore above p.Value, and the host has not raised it since it was below p.Value. In that case
-// other work may have signalled p.Value itself, which is a mistake, but the set cannot tell.
+// Add adds the point p. p counts as overtaken if the value of the semaphore is already above
+// p.Value, and only work has raised it since it was below p.Value. In that case other work may have
+// signalled p.Value itself, which is a mistake, but the set cannot tell.
 func (s *Set[T]) Add(p Point[T]) {
 	if s.since < p.Value && p.Value < s.last {
 		s.spread().addOvertaken(p)
@@ -128,11 +128,11 @@ func (s *Set[T]) ToPoll(asks []Front[T]) (n int) {
 	return 1
 }
 
-// Want calls ask for the work that must be polled for a waiter for a value. Such work has a point
-// below the value (if it fails, the semaphore fails), or is the first work of its producer that
-// reaches the value. A producer does its work in order, so one number for each producer is enough.
-// If no number near the value covers all these points, Want takes the producer's highest number.
-// Then more is polled than necessary.
+// Want calls ask for the work that must be polled for a waiter for a value. That is all work with a
+// point below the value, because the semaphore fails if such work fails. It is also the first work
+// of each producer that reaches the value. A producer does its work in order, so one number for
+// each producer is enough. If no number near the value covers all these points, Want takes the
+// producer's highest number. Then more is polled than necessary.
 func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 	if s.many != nil {
 		s.many.want(value, ask)
@@ -141,10 +141,10 @@ func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 	}
 }
 
-// Arrive says that the work of one producer from first to last is done, and has raised the value
-// from now to the value of last. Arrive removes all points up to that value. Of the points between
-// now and the value of last that are not in this range of work, the first point of each value
-// becomes overtaken, unless this work has signalled that value itself. All others are mistakes.
+// Arrive says that work of one producer is done: the work from first to last. It has raised the
+// value from now to that of last. Arrive removes all points up to that value. Some of them may
+// belong to other work, with values between now and that of last. The first such point of each
+// value becomes overtaken, unless this work has signalled that value too. All others are mistakes.
 func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
 	if now != s.last {
 		s.since = now

@@ -66,10 +66,10 @@ const (
 	Failed                   // the semaphore has failed
 )
 
-// Publish announces that issued work will signal the semaphore. If p is the signal of a barrier
-// that waits for several producers, behind has the marks of all that work, first the mark in p.
-// Publish copies behind. It returns the timepoints to release: those that waited only until such
-// work was issued.
+// Publish announces that issued work will signal the semaphore. p may be the signal of a barrier
+// that waits for several producers. Then behind has the marks of all the work that the barrier
+// waits for, first the mark in p. Publish copies behind. It returns the timepoints to release:
+// those that waited only until such work was issued.
 //
 // wanted reports whether other timepoints remain. If so, the producer of p must be polled for them.
 // Some may wait for the value of p or a lower one. Others wait for a higher value, but the work of

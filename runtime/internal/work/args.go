@@ -9,8 +9,8 @@ import (
 
 // A Layout lists the sizes of a kernel's arguments in bytes, in order. In memory, each argument
 // begins at an 8-byte word of its own. An argument whose size is a multiple of 64 bytes begins at a
-// line, an address that is a multiple of 64, because CUDA requires that of a tensor map. So memory
-// for arguments must begin at a line too: see [Align].
+// line: an address that is a multiple of 64. CUDA requires that of a tensor map. So memory for
+// arguments must begin at a line too: see [Align].
 type Layout []int
 
 // line is the number of words in a line of 64 bytes.

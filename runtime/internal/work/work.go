@@ -2,8 +2,8 @@
 // into native calls on a stream, or into nodes of a graph. It does not know queues, buffers or
 // recordings. The caller that issues an operation provides the addresses of its operands.
 //
-// To add a kind of operation, add a constant and its name here, a case in [Op.Run], a case in
-// [Op.Node], and a row in the table of the package's test, which tries every kind.
+// To add a kind of operation, add a constant and its name here, and cases in [Op.Run] and
+// [Op.Node]. Add a row to the table of the package's test, which tries every kind.
 package work
 
 import "math/bits"
@@ -78,8 +78,8 @@ type Op struct {
 	To      uint8  // target of a prefetch, a [driver.MemKind]
 	Pattern uint32 // pattern of a fill, or low half of an 8-byte pattern or of a value
 	High    uint32 // high half of an 8-byte pattern or of a value
-	// Count is the number of units that a fill covers, or the number of bytes that a copy or
-	// prefetch covers or that an alloca zeroes.
+	// Count is the number of units that a fill covers. For a copy or a prefetch it is the number of
+	// bytes covered, and for an alloca the number of bytes to set to zero.
 	Count uint64
 }
 
