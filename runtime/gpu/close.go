@@ -21,8 +21,8 @@ import (
 //
 //  1. The device takes nothing new, and issues what is ready. Its lanes are closed.
 //  2. It issues nothing. Parked submissions fail.
-//  3. It waits for work in flight, and for passing barriers. If these do not end in time the device
-//     is lost, by a CloseError, and work in flight fails.
+//  3. It waits for work in flight, and for published barriers. If these do not end in time the
+//     device is lost, by a CloseError, and work in flight fails.
 //  4. It waits for calls that use the device, and for other devices' work that uses its memory or
 //     events.
 //  5. No goroutine queries its streams any more. The device's thread gives everything back. It begins

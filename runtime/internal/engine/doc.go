@@ -23,7 +23,8 @@
 // The stream has passed it when an event behind it is complete. Then the submission is retired: its
 // signals are given, what it holds is released, and the Submission is recycled. A submission that
 // is issued and not retired is in flight. The work for a wait is the work that will signal the
-// point. A submission is parked while the work for one of its waits has not been issued.
+// point. A submission is parked while the work for one of its waits has not been issued. When the
+// last such work is issued, the submission is ready.
 //
 // # How a fill is executed
 //

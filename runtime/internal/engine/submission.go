@@ -118,13 +118,14 @@ func (a Address) Resolve() (driver.Ptr, error) {
 type waitMode uint8
 
 const (
-	// Their work has been issued. Then the submission is issued, and the stream waits for that
-	// work.
+	// The work for all waits has been issued. Then the submission is issued, and its stream waits
+	// for that work.
 	untilIssued waitMode = iota
-	// They are reached. Then the submission is issued. This mode is for host calls, and for waits
-	// for devices of other drivers.
+	// All waits are reached. Then the submission is issued. This mode is for host calls, and for
+	// waits for devices of other drivers.
 	UntilReached
-	// They are reached. The submission is a published barrier, and then gives its signals.
+	// All waits are reached. Then the submission gives its signals. This mode is for published
+	// barriers.
 	published
 )
 
