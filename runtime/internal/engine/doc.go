@@ -11,7 +11,7 @@
 //     collective.
 //   - [Rest] is the data of a submission that belongs to the layers above.
 //   - [Holder] is a thing that work uses: memory, code, a recording.
-//   - [Memory] has an address, perhaps not before its allocation has been issued.
+//   - [Memory] is device memory. Its address may be unknown until its allocation has been issued.
 //   - [Lane] is the queue of a communicator. It issues operations on a thread of its own, in the
 //     order of the calls.
 //   - [Observer] follows one submission, for a trace or a timing.

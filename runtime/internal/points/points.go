@@ -51,7 +51,7 @@ type Set[T comparable] struct {
 	many        *many[T] // all points; not nil once the set has had two points at a time
 }
 
-// spread returns many. If many is nil it makes it and moves the point one to it.
+// spread returns s.many. If that is nil, spread first makes it and moves the point s.one into it.
 func (s *Set[T]) spread() *many[T] {
 	if s.many == nil {
 		s.many = new(many[T])
