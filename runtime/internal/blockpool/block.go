@@ -18,7 +18,7 @@ type block struct {
 
 	tl    int32 // timeline of the mark: see seq
 	prio  uint32
-	class uint16 // index of its tree in the set
+	class uint16 // index of its tree in the set: its size class
 	free  bool   // the block is free and in a set
 	// seam says that the block is in the list of seams: the block and its next neighbour are both
 	// free, but with different marks.

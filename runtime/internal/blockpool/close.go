@@ -24,7 +24,7 @@ func (p *Pool) Maintain(keep uint64, o Order) error {
 }
 
 // Trim returns unused slabs to the source, but leaves at least keep bytes reserved. The error is
-// the source's. Trim does nothing if the only slab is the caller's (see Fixed).
+// the source's. The slab of a pool made by Fixed stays in the pool until the pool is closed.
 func (p *Pool) Trim(keep uint64, o Order) error {
 	p.sourceMu.Lock()
 	defer p.sourceMu.Unlock()
