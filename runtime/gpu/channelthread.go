@@ -253,7 +253,7 @@ type channelLane Channel
 func (l *channelLane) Halted() (takes, issued error) { return (*Channel)(l).halted() }
 
 // Ask makes the thread poll the device. See Channel.ask.
-func (l *channelLane) Ask(seq uint64) bool { return (*Channel)(l).ask(seq) }
+func (l *channelLane) PollFor(seq uint64) bool { return (*Channel)(l).ask(seq) }
 
 // Describe returns how errors mention the channel.
 func (l *channelLane) Describe() string { return (*Channel)(l).describe() }

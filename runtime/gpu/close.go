@@ -14,22 +14,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and LetGoOf in
+// Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and AwaitUsers in
 // engine/close.go). In step 5 its owner gives everything back (deviceOwner.Destroy). Steps 3 and 4
 // wait until the context of Shutdown ends. If it ends soon, each of their waits still gets half a second.
 // Close waits for step 5 up to one second after the context has ended.
 //
 //  1. The device takes nothing new, and issues what is ready. Its lanes are closed.
 //  2. It issues nothing. Parked submissions fail.
-//  3. It waits for work in flight, and for passing barriers. If these do not end in time the device
-//     is lost, by a CloseError, and work in flight fails.
+//  3. It waits for work in flight, and for published barriers. If these do not end in time the
+//     device is lost, by a CloseError, and work in flight fails.
 //  4. It waits for calls that use the device, and for other devices' work that uses its memory or
 //     events.
 //  5. No goroutine queries its streams any more. The device's thread gives everything back. It begins
 //     with the streams, because their work releases what it holds only when they are destroyed.
 //
 // If a stream cannot be destroyed, or other devices' work still uses something, all native objects
-// are left to the driver, and the points of Order.Free fail (engine.Device.LeaveBehind).
+// are left to the driver, and the points of Order.Free fail (engine.Device.LeaveToDriver).
 
 // deviceClosing is the part of a device for closing.
 type deviceClosing struct {
@@ -132,7 +132,7 @@ func (d *Device) close(ctx context.Context) error {
 	if d.native.Loss() == nil {
 		d.askTimes() // while the clocks can be compared
 	}
-	d.native.LetGoOf(ctx, &unended)
+	d.native.AwaitUsers(ctx, &unended)
 	errs := []error{nil, lanes}
 	if unended.Err != nil {
 		errs[0] = d.closeError(&unended)
@@ -160,7 +160,7 @@ func (o *deviceOwner) Destroy() []error {
 	defer cancel()
 	defer d.opt.Tracer.ended(d)
 	g := giving{Device: d, ctx: ctx}
-	if lost, tell := d.native.LossToTell(); lost != nil {
+	if lost, tell := d.native.LossToReturn(); lost != nil {
 		g.lost = true
 		if tell {
 			g.errs = append(g.errs, lost)
@@ -171,7 +171,7 @@ func (o *deviceOwner) Destroy() []error {
 		why = g.endStreams()
 	}
 	if why != "" {
-		return append(g.errs, d.native.LeaveBehind(why))
+		return append(g.errs, d.native.LeaveToDriver(why))
 	}
 	g.giveBack()
 	return g.errs

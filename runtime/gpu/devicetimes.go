@@ -146,7 +146,7 @@ func recordTime(tl *engine.Timeline) *engine.Event {
 		e.Drop()
 		return nil
 	}
-	e.AskedBy = 0
+	e.SinceRef = 0
 	return e
 }
 
@@ -189,7 +189,7 @@ func (x *span) Recorded(e *engine.Event) {
 	if x.begin == nil {
 		return
 	}
-	e.AskedBy = 0
+	e.SinceRef = 0
 	e.Hold()
 	x.last = e
 	x.given.closed = x.tracer.now()

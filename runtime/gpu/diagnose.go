@@ -162,7 +162,7 @@ type producer struct {
 
 // producerOf returns the work that will signal a point.
 func producerOf(p sema.Signal) producer {
-	by := producer{late: p.Late}
+	by := producer{late: p.ByBarrier}
 	by.tl = engine.FindProducer(p, func(s *engine.Submission) {
 		r := recordOf(s)
 		by.op, by.known = operation(s.Op.Kind.String(), r.kernelName(), r.label), true

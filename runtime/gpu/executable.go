@@ -87,11 +87,10 @@ type codeUse Executable
 
 func (*codeUse) Use(engine.Mark) error            { return nil }
 func (*codeUse) Unuse(engine.Mark) (awaited bool) { return false }
-func (u *codeUse) LetGo(n int32)                  { (*Executable)(u).releaseAll(n) }
+func (u *codeUse) Release(n int32)                { (*Executable)(u).releaseAll(n) }
 
-// Hold, Release and IsClosed make a codeUse a recording.Code.
+// Hold and IsClosed make a codeUse a recording.Code.
 func (u *codeUse) Hold() error    { return (*Executable)(u).hold() }
-func (u *codeUse) Release()       { (*Executable)(u).release() }
 func (u *codeUse) IsClosed() bool { return u.closed.Load() }
 
 func (x *Executable) release() { x.releaseAll(1) }

@@ -102,7 +102,7 @@ func (q *Queue) submit(r *record, o Order) error {
 func (s *record) note(o *Order) error {
 	if o.Label != "" {
 		// A copy of the label keeps the caller's lists from escaping to the heap.
-		s.label, s.Cold = unique.Make(o.Label).Value(), true
+		s.label, s.UsesRest = unique.Make(o.Label).Value(), true
 	}
 	if s.q.dev.opt.Tracer != nil || o.Timing != nil {
 		if err := s.trace(o); err != nil {
@@ -110,7 +110,7 @@ func (s *record) note(o *Order) error {
 		}
 	}
 	if len(o.Free) > 0 {
-		s.lent, s.Lends, s.Cold = newLent(1, o.Free), true, true
+		s.lent, s.Lends, s.UsesRest = newLent(1, o.Free), true, true
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (r *record) keep(b *memory.Buffer) {
 // It matters if one is another device's.
 func (r *record) between(dst, src *memory.Buffer) {
 	if dst != nil && dst.Device() != r.q.dev.mem() || src != nil && src.Device() != r.q.dev.mem() {
-		r.to, r.from, r.Across, r.Cold = dst, src, true, true
+		r.to, r.from, r.Across, r.UsesRest = dst, src, true, true
 	}
 }
 
@@ -140,8 +140,8 @@ func (r *record) Call() error { return spanOf(&r.Submission).called(r.q, r.fn) }
 // Notice returns the function of a notification.
 func (r *record) Notice() func() error { return spanOf(&r.Submission).notified(r.q, r.fn) }
 
-// LetGo releases what the parts hold, and empties them.
-func (r *record) LetGo() {
+// Release releases what the parts hold, and empties them.
+func (r *record) Release() {
 	r.recording.Release()
 	if r.shared != nil {
 		r.shared.release()

@@ -337,8 +337,11 @@ func (l *link) pass(err error) *sema.Timepoint {
 	return l.to.Semaphore.sema.Fail(err)
 }
 
-// Resolved, IssueHere and HandOver make a link a [sema.Waiter]. A link has no work to issue.
-func (l *link) Resolved(err error) (ready bool, more *sema.Timepoint) { return false, l.pass(err) }
+// TimepointReleased, IssueHere and HandOver make a link a [sema.Waiter]. A link has no work to
+// issue.
+func (l *link) TimepointReleased(err error) (ready bool, more *sema.Timepoint) {
+	return false, l.pass(err)
+}
 
 func (l *link) IssueHere() bool          { return false }
 func (l *link) HandOver(*sema.Timepoint) {}

@@ -201,7 +201,7 @@ func (e *SharedEvent) Close() error {
 		if e.freed != nil { // the event's owner waits until no work uses it
 			e.awaited.Store(true)
 			e.dev.native.Short.Add(1)
-			e.dev.native.AskAll()
+			e.dev.native.WantAll()
 		}
 		e.release()
 	}

@@ -112,7 +112,7 @@ func (s *Stream) Point() Point {
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
 		// The event excludes later work from the wait. The wait reports an error.
 		engine.MarkOf(p).Record()
-		if p.Late {
+		if p.ByBarrier {
 			s.recordJoined(at.Value)
 		}
 	}

@@ -175,12 +175,12 @@ func (c *deviceClock) at(d *Device, e *engine.Event) (at, within time.Duration, 
 		return 0, 0, false
 	}
 	m := &c.marks[c.by]
-	if e.AskedBy != m.number {
+	if e.SinceRef != m.number {
 		since, err := d.faces.Timers.Elapsed(m.event, e.Handle)
 		if err != nil {
 			return 0, 0, false
 		}
-		e.AskedBy, e.Since = m.number, since
+		e.SinceRef, e.Since = m.number, since
 	}
 	at = m.host + e.Since + time.Duration(float64(e.Since)*c.drift)
 	return at, m.within + eventUnit + time.Duration(float64(e.Since.Abs())*(c.unsure+elapsedUnit)), true

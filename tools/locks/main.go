@@ -38,7 +38,7 @@ import (
 var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool"}
 
 // scheduler are the mutexes of the scheduler, of which few may be held at a time.
-var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engine.Timeline.askMu",
+var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engine.Timeline.queryMu",
 	"engine.Timeline.retireMu", "engine.ring.mu", "engine.records.mu", "engine.EventPool.mu", "engine.loan.mu",
 	"engine.Device.mu", "engine.Uses.mu", "sema.Semaphore.mu", "sema.TimepointPool.mu"}
 

@@ -1,27 +1,32 @@
 package blockpool
 
-// A block is the record of a piece of a slab, live or free.
+// A block describes a piece of a slab. It is live (allocated) or free.
 type block struct {
 	addr uint64
 	size uint64
-	seq  uint64 // of the mark from which on it is free; of a live one, was free
-	min  uint64 // the smallest seq in the tree from here down
+	// tl and seq are the mark behind which the memory is unused. A live block keeps the mark that
+	// it had when it was free. tl may be unmarked.
+	seq uint64
+	min uint64 // the smallest seq in the subtree of this block
 
-	left, right *block // in a tree of free blocks
-	prev, next  *block // neighbours in the slab
-	seamPrev    *block // in the list of seams
+	left, right *block // children in a tree of free blocks: see set
+	prev, next  *block // neighbours in the slab, by address
+	seamPrev    *block // neighbours in the list of seams
 	seamNext    *block
-	parts       *block // of a live block that was joined: the blocks it was made of, linked by next
+	parts       *block // of a live block made by join: the free blocks that it was made of, linked by next
 	slab        *slab
 
-	tl    int32 // of the mark, or unmarked
+	tl    int32 // timeline of the mark: see seq
 	prio  uint32
-	class uint16 // in which it is in a set
-	free  bool   // it is in a set
-	seam  bool   // it is in the list of seams: it and the next neighbour are free
+	class uint16 // index of its tree in the set: its size class
+	free  bool   // the block is free and in a set
+	// seam says that the block is in the list of seams: the block and its next neighbour are both
+	// free, but with different marks.
+	seam bool
 }
 
-// unmarked is the timeline of blocks that anybody may use.
+// unmarked is the value of tl for free blocks that no work uses any more. Every timeline may use
+// them at once.
 const unmarked = -1
 
 func (b *block) mark() Mark {
@@ -31,10 +36,10 @@ func (b *block) mark() Mark {
 	return Mark{int(b.tl), b.seq}
 }
 
-// recordChunk is how many records are made at a time.
+// recordChunk is the number of block structs that record allocates at a time.
 const recordChunk = 64
 
-// record returns a record to fill in, with its priority.
+// record returns an unused block struct. Only its prio is set.
 func (p *Pool) record() *block {
 	if p.spare == nil {
 		chunk := make([]block, recordChunk)
@@ -51,13 +56,14 @@ func (p *Pool) record() *block {
 	return b
 }
 
-// recycle takes back a record that is nowhere linked.
+// recycle puts a block struct, to which nothing points any more, into the list of unused ones.
 func (p *Pool) recycle(b *block) {
 	*b = block{prio: b.prio, next: p.spare}
 	p.spare = b
 }
 
-// use makes n bytes of a free block live; the rest stays free as it was.
+// use makes the first n bytes of a free block live and returns them as a block. The rest stays
+// free.
 func (p *Pool) use(b *block, n uint64) *block {
 	if b.size > n {
 		b = p.front(b, n)
@@ -68,7 +74,8 @@ func (p *Pool) use(b *block, n uint64) *block {
 	return b
 }
 
-// front cuts the first n bytes off a free block, and returns them, in no set.
+// front cuts the first n bytes off a free block and returns them as a new block, which is in no
+// set.
 func (p *Pool) front(b *block, n uint64) *block {
 	c := p.record()
 	c.addr, c.size = b.addr, n
@@ -83,7 +90,7 @@ func (p *Pool) front(b *block, n uint64) *block {
 	return c
 }
 
-// hand enters a block that is in no set among the live ones.
+// hand makes the block b live. The caller has removed it from its set of free blocks.
 func (p *Pool) hand(b *block) {
 	s := b.slab
 	if s.used == 0 {
@@ -96,7 +103,7 @@ func (p *Pool) hand(b *block) {
 	p.live.put(b)
 }
 
-// unuse undoes hand, but for the table.
+// unuse undoes hand. The caller has already removed the block from the table p.live.
 func (p *Pool) unuse(b *block) {
 	s := b.slab
 	s.used -= b.size
@@ -107,7 +114,8 @@ func (p *Pool) unuse(b *block) {
 	p.stats.Live--
 }
 
-// place makes a block free, as its mark says. Neighbours with the same mark and it become one, with the record of one of them.
+// place makes a block free, with the mark in its tl and seq. If a neighbour is free with the same
+// mark, they are merged into one block.
 func (p *Pool) place(b *block) {
 	a, c := b.prev, b.next
 	before, behind := b.joins(a), b.joins(c)
@@ -137,12 +145,12 @@ func (p *Pool) place(b *block) {
 	}
 }
 
-// joins reports whether a neighbour, if there is one, is free and has the same mark.
+// joins reports whether the neighbour n exists, is free and has the same mark as b.
 func (b *block) joins(n *block) bool {
 	return n != nil && n.free && n.tl == b.tl && n.seq == b.seq
 }
 
-// absorbFront makes a free block larger by one in front of it that is in no set.
+// absorbFront adds b to the free block c behind it. b is in no set and is recycled.
 func (p *Pool) absorbFront(c, b *block) {
 	c.prev = b.prev
 	p.link(c, c)
@@ -154,7 +162,7 @@ func (p *Pool) absorbFront(c, b *block) {
 	p.stats.Merges++
 }
 
-// absorbBack makes a free block larger by one behind it that is in no set.
+// absorbBack adds b to the free block a in front of it. b is in no set and is recycled.
 func (p *Pool) absorbBack(a, b *block) {
 	a.next = b.next
 	p.link(a, a)
@@ -166,7 +174,7 @@ func (p *Pool) absorbBack(a, b *block) {
 	p.stats.Merges++
 }
 
-// lift takes a free block out of its set.
+// lift removes a free block from its set, and from the list of seams.
 func (p *Pool) lift(b *block) {
 	p.set(b.tl).remove(b)
 	b.free = false
@@ -178,7 +186,8 @@ func (p *Pool) lift(b *block) {
 	}
 }
 
-// split cuts a block that is in no set, and returns what is behind the first n bytes.
+// split cuts a block, which is in no set, behind its first n bytes, and returns the rest as a
+// block.
 func (p *Pool) split(b *block, n uint64) *block {
 	c := p.record()
 	c.addr, c.size = b.addr+n, b.size-n

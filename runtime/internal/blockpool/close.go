@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Maintain gives slabs back to the source that are wholly free and done, as long as keep bytes stay reserved; of a closed
-// pool all such. It is to be called when work has been found done, and costs little if there is nothing to do. The error is
-// the source's: what it would not take back the pool has no more.
+// Maintain returns unused slabs to the source, but leaves at least keep bytes reserved. A closed
+// pool returns all unused slabs. A slab is unused if it is entirely free and all work that used it
+// is done. Call Maintain when work has been found done. It costs little if there is nothing to do.
+// The error is the source's. A slab that the source refuses is no longer in the pool either.
 func (p *Pool) Maintain(keep uint64, o Order) error {
 	p.mu.Lock()
 	if p.closed {
@@ -22,8 +23,8 @@ func (p *Pool) Maintain(keep uint64, o Order) error {
 	return p.Trim(keep, o)
 }
 
-// Trim gives slabs back to the source that are wholly free and done, as long as keep bytes stay reserved. The error is the
-// source's. It leaves a slab of the caller's alone.
+// Trim returns unused slabs to the source, but leaves at least keep bytes reserved. The error is
+// the source's. The slab of a pool made by Fixed stays in the pool until the pool is closed.
 func (p *Pool) Trim(keep uint64, o Order) error {
 	p.sourceMu.Lock()
 	defer p.sourceMu.Unlock()
@@ -38,8 +39,9 @@ func (p *Pool) Trim(keep uint64, o Order) error {
 	return nil
 }
 
-// Close ends allocating and gives back the slabs that are wholly free and done. It returns how many blocks are live. These
-// are to be freed as ever, and Maintain gives their slabs back when the work on them is done. The error is the source's.
+// Close makes Alloc fail from now on, and returns unused slabs to the source. It returns the number
+// of live blocks. The caller frees these as usual, and Maintain returns their slabs when the work
+// on them is done. The error is the source's.
 func (p *Pool) Close(o Order) (live int, err error) {
 	p.mu.Lock()
 	p.closed = true
@@ -48,8 +50,9 @@ func (p *Pool) Close(o Order) (live int, err error) {
 	return live, p.Trim(0, o)
 }
 
-// Destroy closes a pool and gives all slabs back, whatever is live in them and whatever works on them. It returns how many
-// blocks were live; freeing them fails from now on. The error is the source's: what it would not take back the pool has no more.
+// Destroy closes a pool and returns all slabs to the source, even if blocks in them are live or in
+// use by work. It returns the number of live blocks. Freeing these fails from now on. The error is
+// the source's. A slab that the source refuses is no longer in the pool either.
 func (p *Pool) Destroy() (live int, err error) {
 	p.sourceMu.Lock()
 	defer p.sourceMu.Unlock()
@@ -57,7 +60,8 @@ func (p *Pool) Destroy() (live int, err error) {
 	defer p.mu.Unlock()
 	live = p.stats.Live
 	p.closed, p.destroyed = true, true
-	p.sets, p.live, p.seams, p.empty, p.spare = make([]*set, 1), table{}, nil, nil, nil // who trims it, or asks, still looks
+	// sets is not nil, because Trim and Stats still read it.
+	p.sets, p.live, p.seams, p.empty, p.spare = make([]*set, 1), table{}, nil, nil, nil
 	p.stats.Used, p.stats.Live = 0, 0
 	for _, s := range p.slabs {
 		s.first, s.used, s.prev, s.next = nil, 0, nil, nil
@@ -68,7 +72,7 @@ func (p *Pool) Destroy() (live int, err error) {
 	return live, err
 }
 
-// releaseAll gives back all slabs of a destroyed pool.
+// releaseAll returns all slabs of a destroyed pool to the source.
 func (p *Pool) releaseAll() error {
 	var errs []error
 	for _, s := range slices.Clone(p.slabs) {

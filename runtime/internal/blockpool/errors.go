@@ -9,22 +9,24 @@ import (
 )
 
 var (
-	// ErrSize is a block of no bytes, or of more than there can be, which is [driver.ErrOutOfMemory] too.
+	// ErrSize is the error of Alloc for 0 bytes, and for more bytes than an address can count. In
+	// the second case the error also matches [driver.ErrOutOfMemory].
 	ErrSize = errors.New("not a size that a block can have")
 
-	// ErrTimeline is a timeline that is negative or not below [MaxTimelines].
+	// ErrTimeline is the error for a timeline that is negative or not below [MaxTimelines].
 	ErrTimeline = errors.New("no such timeline")
 
-	// ErrUnknown is an address that is in none of the pool's slabs.
+	// ErrUnknown is the error of Free and Cancel for an address outside the pool's slabs.
 	ErrUnknown = errors.New("the address is not the pool's")
 
-	// ErrInside is an address within a live block, not at its beginning.
+	// ErrInside is the error of Free and Cancel for an address inside a live block, not at its
+	// beginning.
 	ErrInside = errors.New("the address is inside a block")
 
-	// ErrDoubleFree is an address where the pool's memory is free already.
+	// ErrDoubleFree is the error of Free and Cancel for an address in memory that is already free.
 	ErrDoubleFree = errors.New("the memory is free already")
 
-	// ErrClosed is a pool that is closed.
+	// ErrClosed is the error of Alloc on a closed pool, and of Free and Cancel on a destroyed pool.
 	ErrClosed = errors.New("blockpool: closed")
 )
 
@@ -33,15 +35,15 @@ var (
 	errSlab  = errors.New("that is no memory, or not the source's to give")
 )
 
-// An AllocError is an Alloc that found no memory. It matches [driver.ErrOutOfMemory] unless the source failed with something
-// else. All figures are bytes at the time.
+// An AllocError is the error of an Alloc that found no memory. It matches [driver.ErrOutOfMemory],
+// unless the source failed for another reason. All numbers are bytes at the time of the error.
 type AllocError struct {
-	Size     uint64 // asked for
-	Used     uint64 // in live blocks
-	Reserved uint64 // in slabs
-	Largest  uint64 // the largest free block
-	Limit    uint64 // that Reserved cannot exceed; 0 is none
-	Err      error  // what kept the source from providing more; nil if there is no source
+	Size     uint64 // requested
+	Used     uint64 // total size of live blocks
+	Reserved uint64 // total size of slabs
+	Largest  uint64 // size of the largest free block
+	Limit    uint64 // maximum of Reserved; 0 means no limit
+	Err      error  // why the source has not provided more memory; nil if there is no source
 }
 
 func (e *AllocError) Error() string {
@@ -60,7 +62,7 @@ func (e *AllocError) Error() string {
 
 func (e *AllocError) Unwrap() error { return e.Err }
 
-// Is makes [driver.ErrOutOfMemory] match.
+// Is reports whether e matches [driver.ErrOutOfMemory].
 func (e *AllocError) Is(target error) bool {
 	return target == driver.ErrOutOfMemory && (e.Err == nil || errors.Is(e.Err, errLimit))
 }
@@ -77,7 +79,7 @@ func timelineError(timeline int) error {
 	return fmt.Errorf("blockpool: timeline %d: %w", timeline, ErrTimeline)
 }
 
-// freeError says what is wrong with freeing at an address where no live block begins.
+// freeError returns the error of freeing addr, at which no live block begins.
 func (p *Pool) freeError(addr uint64) error {
 	if p.destroyed {
 		return ErrClosed

@@ -1,20 +1,23 @@
 package blockpool
 
-// quickLook is how many blocks gather looks at where something else may do as well.
+// quickLook is the largest number of blocks that gather looks at if Alloc has another way to find
+// memory.
 const quickLook = 128
 
-// gather looks for free neighbours with different marks that are large enough together, and returns the first and the last.
-// Their marks need no wait, or if mayWait is set, only those of one timeline do. It looks only at blocks with free
-// neighbours, of which after settle there are no more than blocks whose marks are not done.
+// gather looks for adjacent free blocks that together have n bytes, although their marks differ. It
+// returns the first and the last of them, or nil. No wait is needed for their marks. If mayWait is
+// set, waiting for one timeline is acceptable. gather looks at no more than look blocks, and only
+// at blocks with a free neighbour. After settle, these are no more than the blocks whose marks are
+// not done.
 func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *block) {
 	for x := p.seams; x != nil && look > 0; x = x.seamNext {
 		if x.prev != nil && x.prev.seam {
 			look--
-			continue // not where a row of free blocks begins
+			continue // not the first of a row of free blocks
 		}
-		from, sum := x, uint64(0)   // the blocks that will do so far
-		waits := int32(unmarked)    // the timeline that they wait for
-		clear, rest := x, uint64(0) // those of them behind the last that waits
+		from, sum := x, uint64(0)   // the current candidates: the blocks beginning with from, which have sum bytes
+		waits := int32(unmarked)    // the only timeline that these need a wait for
+		clear, rest := x, uint64(0) // the candidates behind the last one that needs a wait
 		for b := x; ; b = b.next {
 			look--
 			switch {
@@ -46,8 +49,9 @@ func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *
 	return nil, nil
 }
 
-// join makes one live block of n bytes out of free neighbours, and keeps these as its parts. What is left of the last stays
-// free as it was.
+// join makes one live block of n bytes out of the adjacent free blocks from first to last, and
+// keeps them as its parts. The unused rest of last stays free. join also returns the mark that must
+// be waited for.
 func (p *Pool) join(first, last *block, n uint64, q *query) (*block, Mark) {
 	var wait Mark
 	var sum uint64
@@ -78,7 +82,7 @@ func (p *Pool) join(first, last *block, n uint64, q *query) (*block, Mark) {
 	return l, wait
 }
 
-// restore puts the parts of a joined block back, free as they were.
+// restore undoes join: it makes the parts of the block free again, with the marks that they had.
 func (p *Pool) restore(l *block) {
 	first, last := l.parts, l.parts
 	for last.next != nil {
@@ -95,7 +99,8 @@ func (p *Pool) restore(l *block) {
 	}
 }
 
-// link makes the neighbours of a row of blocks, and its slab, know the row.
+// link sets the pointers to the ends of a row of blocks: in the neighbours of the row, and in the
+// slab if the row is at its start.
 func (p *Pool) link(first, last *block) {
 	if first.prev != nil {
 		first.prev.next = first
@@ -107,7 +112,7 @@ func (p *Pool) link(first, last *block) {
 	}
 }
 
-// dropParts forgets what a block was made of.
+// dropParts recycles the parts of a joined block.
 func (p *Pool) dropParts(b *block) {
 	for c := b.parts; c != nil; {
 		next := c.next

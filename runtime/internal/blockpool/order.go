@@ -2,37 +2,40 @@ package blockpool
 
 import "math"
 
-// MaxTimelines is how many timelines there can be. What a pool needs for each is allocated when it first frees something.
+// MaxTimelines is the largest number of timelines. A pool allocates its data for a timeline when
+// Free first gets a mark of that timeline.
 const MaxTimelines = 1 << 12
 
-// A Mark is the place in a timeline behind the work with a sequence number. Numbers begin at 1: a mark whose Seq is 0 is
-// none, and what comes after it may happen at once.
+// A Mark is the place in a timeline right behind the work with the number Seq. Numbers begin at 1.
+// A Mark with Seq 0 means nothing to wait for.
 type Mark struct {
 	Timeline int
 	Seq      uint64
 }
 
-// An Order knows how far timelines have come. Its methods are called with the pool locked: they must not call the pool,
-// and should be quick. What they say of a number holds for all smaller ones, and goes on holding.
+// An Order knows how far timelines have got. Its methods are called with the pool locked. They must
+// not call the pool, and should be fast. If they return true for a number, they also return true
+// for all smaller numbers, and in all later calls.
 type Order interface {
-	// Done reports whether all work of a timeline up to seq is done.
+	// Done reports whether all work of the timeline up to seq is done.
 	Done(timeline int, seq uint64) bool
-	// After reports whether all later work of a timeline is ordered after seq of another.
-	After(timeline, on int, seq uint64) bool
+	// After reports whether all work submitted to timeline from now on runs after the work seq of
+	// the timeline other.
+	After(timeline, other int, seq uint64) bool
 }
 
-// A reach is what is known of an order's answers for one timeline.
+// A reach caches the answers of an Order for one timeline.
 type reach struct {
-	yes uint64 // up to here they are yes
-	no  uint64 // from here on they are no
+	yes uint64 // the answer is true for numbers up to this one
+	no  uint64 // the answer is false for this number and higher ones
 }
 
-// A query is one Alloc's view of the order: which marks its timeline comes after. It asks the order no more than it must, and
-// not for what is done: settle sees to that.
+// A query tells one Alloc which marks its timeline is already ordered after. It caches answers, to
+// call the Order as little as possible. It does not call Order.Done; settle does.
 type query struct {
 	on    int32
 	o     Order
-	reach []reach // by timeline
+	reach []reach // index: timeline
 }
 
 func (q *query) start(on int32, o Order, sets int) {
@@ -46,7 +49,7 @@ func (q *query) start(on int32, o Order, sets int) {
 	}
 }
 
-// after reports whether a mark needs no wait.
+// after reports whether the timeline of the query may use a block with this mark without a wait.
 func (q *query) after(tl int32, seq uint64) bool {
 	if tl == q.on || tl == unmarked {
 		return true
@@ -65,7 +68,8 @@ func (q *query) after(tl int32, seq uint64) bool {
 	return false
 }
 
-// settle takes the marks that are done off free blocks, which so join their neighbours. It reports whether there were any.
+// settle finds marks whose work is done, and removes them from free blocks, so that these blocks
+// can be merged with neighbours. It reports whether it has found any.
 func (p *Pool) settle(o Order) (moved bool) {
 	if o == nil {
 		return false

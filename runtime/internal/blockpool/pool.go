@@ -1,24 +1,28 @@
-// Package blockpool hands out blocks of memory in stream order. A block that is freed behind some work of a timeline is
-// handed out again at once to whoever comes after that work anyway, and to others with one wait at the most.
+// Package blockpool is a memory allocator in stream order. A block is freed behind some work of a
+// timeline that may still run. Work that is ordered after that work anyway can reuse the block at
+// once. Other work can reuse it with at most one wait.
 //
-// It is books only: it makes no call of a GPU's API and never touches the memory. Memory comes in slabs from a [Source], or
-// is one slab of the caller's.
+// The package only does the bookkeeping. It calls no GPU API and never accesses the memory. Memory
+// comes in slabs from a [Source], or is one slab of the caller.
 //
 // # Order
 //
-// A timeline is a stream with its work numbered from 1 on, and a [Mark] is the place behind such a piece of work. Free takes
-// the mark after which nobody uses the block any more. Alloc takes the timeline whose work will use the block, and an
-// [Order] that knows what is done and what is ordered; if that is not enough for any block that is large enough, it returns
-// a mark that the timeline must wait for first.
+// A timeline is a stream whose work is numbered from 1, and a [Mark] is the place behind the work
+// with a number. Free gets the mark behind which nobody uses the block any more. Alloc gets the
+// timeline whose work will use the block, and an [Order] that knows which work is done and which
+// work is ordered. If no free block that is large enough can be used without a wait, Alloc returns
+// a block with a mark. The timeline must wait for the mark before it uses the block.
 //
-// No mark is ever lost: neighbours that are free become one block only when their marks are the same or are known to be done,
-// and a block that is made of neighbours with different marks keeps them for [Pool.Cancel].
+// No mark is ever lost. Adjacent free blocks are merged only if their marks are equal or known to
+// be done. If Alloc makes a block of adjacent blocks with different marks, it keeps these marks for
+// [Pool.Cancel].
 //
 // # Cost
 //
-// Free blocks are kept by timeline and size, so an Alloc that finds a block among those of its own timeline asks the order
-// nothing, allocates nothing on the Go heap, and takes time that grows with the logarithm of how many blocks are of about that
-// size. What is done is looked at only when that fails.
+// Free blocks are sorted by timeline and size. An Alloc that finds a block of its own timeline does
+// not call the Order and allocates nothing on the Go heap. It takes logarithmic time in the number
+// of free blocks of about that size. Only if there is no such block does Alloc look for work that
+// is done.
 package blockpool
 
 import (
@@ -29,68 +33,74 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Source is where slabs come from. The pool calls it one call at a time, without holding up Alloc and Free of blocks that
-// the pool has. It must not call the pool.
+// A Source, such as an allocator of device memory, provides slabs. The pool makes one call at a
+// time. During a call, other goroutines can still allocate blocks that the pool has, and free
+// blocks. The Source must not call the pool.
 type Source interface {
-	// Grow makes a slab of at least size bytes. Its base should be aligned as the pool's blocks are.
+	// Grow allocates a slab of at least size bytes, and returns its address and its size. The
+	// address should be aligned like the pool's blocks.
 	Grow(size uint64) (base, got uint64, err error)
-	// Release takes back what Grow made, with no work left on it. It is called once for each slab: if it fails the
-	// memory may have been freed or not, and the pool neither uses nor counts it any more.
+	// Release frees a slab that Grow has returned. No work uses it any more. Release is called once
+	// for each slab. If it fails, the memory may or may not be free; the pool forgets the slab in
+	// any case.
 	Release(base, size uint64) error
 }
 
-// Config says how a pool behaves. The zero Config is a pool without a limit.
+// Config has the options of a pool. The zero Config is valid and sets no limit.
 type Config struct {
-	Align    uint64   // of addresses and sizes, a power of two; 0 is 256
-	MaxSize  uint64   // bytes that may be reserved; 0 is no limit
-	Initial  uint64   // bytes to reserve at once
-	SlabSize uint64   // slabs are multiples of it; 0 takes what suits the block
-	Waits    WaitRule // whether waiting or growing comes first
+	Align    uint64   // alignment of addresses and sizes, a power of two; 0 means 256
+	MaxSize  uint64   // maximum bytes in slabs; 0 means no limit
+	Initial  uint64   // size of a slab that New allocates; 0 means none
+	SlabSize uint64   // slab sizes are multiples of it; 0 lets the pool choose
+	Waits    WaitRule // whether Alloc prefers a wait or a new slab
 }
 
-// A WaitRule says when Alloc makes a timeline wait.
+// A WaitRule says when Alloc returns a block with a mark to wait for.
 type WaitRule int
 
-// The rules.
+// The wait rules. They apply if no block can be used without a wait.
 const (
-	WaitThenGrow WaitRule = iota // rather than ask the source for more
-	GrowThenWait                 // only if the source has no more
-	NeverWait                    // not at all
+	WaitThenGrow WaitRule = iota // prefer a block with a wait to a new slab
+	GrowThenWait                 // return a block with a wait only if the source provides no new slab
+	NeverWait                    // never return a block with a wait
 )
 
-// A Block is what Alloc hands out.
+// A Block is the result of Alloc.
 type Block struct {
 	Addr uint64
 	Size uint64 // bytes, rounded up to the pool's alignment
-	Wait Mark   // the timeline must wait for it before it uses the block, and before the mark at which it frees it
+	Wait Mark   // if its Seq is not 0, the timeline must wait for it before it uses or frees the block
 }
 
 // A Pool is a memory pool. Its methods may be called concurrently.
 type Pool struct {
-	src      Source // nil if the only slab is the caller's
+	src      Source // nil if the only slab is the caller's: see Fixed
 	align    uint64
-	shift    uint8 // of the alignment
+	shift    uint8 // log2 of align
 	limit    uint64
 	slabSize uint64
 	rule     WaitRule
 
-	sourceMu sync.Mutex // protects the source: one call at a time; taken before mu
+	sourceMu sync.Mutex // held during a call of src; locked before mu
 
 	mu        sync.Mutex
 	closed    bool
 	destroyed bool
-	sets      []*set // of free blocks: first of those without a mark, then of each timeline
-	live      table
-	seams     *block  // free blocks whose next neighbour is free too
-	slabs     []*slab // by address
-	empty     *slab   // slabs without live blocks
-	spare     *block  // records not in use
-	rand      uint32  // for their priorities
-	query     query   // Alloc's, kept for its memory
-	stats     Stats   // without what the method Stats adds
+	// sets has the free blocks: sets[0] those without a mark, sets[i+1] those with a mark of
+	// timeline i. Elements may be nil.
+	sets  []*set
+	live  table
+	seams *block  // list of free blocks whose next neighbour is free too
+	slabs []*slab // all slabs, ordered by address
+	empty *slab   // list of slabs without live blocks
+	spare *block  // list of unused block structs
+	rand  uint32  // state of the random numbers for block.prio
+	query query   // used by Alloc; a field so that its memory is reused
+	stats Stats   // without Largest, Free and Slabs, which the method Stats computes
 }
 
-// New makes a pool over a source, and lets it make the initial slab.
+// New returns a pool that gets its slabs from src. If c.Initial is not 0, New calls src for a first
+// slab.
 func New(src Source, c Config) (*Pool, error) {
 	p, err := newPool(c)
 	if err != nil {
@@ -113,7 +123,8 @@ func New(src Source, c Config) (*Pool, error) {
 	return p, nil
 }
 
-// Fixed makes a pool over one slab of the caller's. Of c it uses Align and Waits.
+// Fixed returns a pool with one slab, the caller's memory at base. It uses only Align and Waits of
+// c.
 func Fixed(base, size uint64, c Config) (*Pool, error) {
 	p, err := newPool(Config{Align: c.Align, Waits: c.Waits, MaxSize: size})
 	if err != nil {
@@ -144,8 +155,9 @@ func newPool(c Config) (*Pool, error) {
 	return p, nil
 }
 
-// Alloc hands out a block of at least size bytes for work of a timeline, from 0 to [MaxTimelines]-1. A nil order knows
-// nothing. The error is [ErrSize], [ErrTimeline], [ErrClosed], or an [*AllocError].
+// Alloc allocates a block of at least size bytes for work of a timeline, from 0 to
+// [MaxTimelines]-1. It may call the source. A nil Order means that nothing is known to be done or
+// ordered. The error is [ErrSize], [ErrTimeline], [ErrClosed] or an [*AllocError].
 func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 	n, err := p.round(size)
 	if err != nil {
@@ -170,9 +182,9 @@ func (p *Pool) Alloc(size uint64, timeline int, o Order) (Block, error) {
 	return r, nil
 }
 
-// Near reports whether Alloc would return without a call of the source. It would if the pool has a block
-// that was freed behind work of the same timeline, or whose use is known to be over. It also would if
-// the pool is closed, or the size is 0.
+// Near reports whether Alloc would return without a call of the source or of an Order. That is so
+// if the pool has a block that was freed on the same timeline or that no work uses any more. It is
+// also so if the pool is closed or Alloc would return another error.
 func (p *Pool) Near(size uint64, timeline int) bool {
 	n, err := p.round(size)
 	if err != nil || uint(timeline) >= MaxTimelines {
@@ -183,7 +195,7 @@ func (p *Pool) Near(size uint64, timeline int) bool {
 	return p.closed || p.near(n, int32(timeline)) != nil
 }
 
-// allocSlow allocates what the pool had no block for.
+// allocSlow allocates a block when the pool had none that was acceptable. It may call the source.
 func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 	p.sourceMu.Lock()
 	defer p.sourceMu.Unlock()
@@ -192,7 +204,7 @@ func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 	if p.closed {
 		return Block{}, ErrClosed
 	}
-	b, wait := p.take(n, on, o, p.rule == WaitThenGrow) // others may have grown it meanwhile
+	b, wait := p.take(n, on, o, p.rule == WaitThenGrow) // another goroutine may have added a slab meanwhile
 	if b != nil {
 		p.stats.Hits++
 		return Block{b.addr, b.size, wait}, nil
@@ -209,10 +221,11 @@ func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 	return Block{b.addr, b.size, wait}, nil
 }
 
-// Free takes back a block whose last use is in front of a mark. With no mark that is over. The work in front of the mark must
-// have been issued when work is that uses a block which Alloc returns from now on. Free never calls the source. The error is
-// [ErrTimeline], [ErrUnknown], [ErrInside], [ErrDoubleFree] or [ErrClosed], and changes nothing. A block that was freed and
-// handed out anew at the same address cannot be told from the old one.
+// Free frees the block at addr. after is the mark behind its last use. If after.Seq is 0, that use
+// is over. The work in front of the mark must be issued before any work that uses a block which
+// Alloc returns from now on. Free never calls the source. The error is [ErrTimeline], [ErrUnknown],
+// [ErrInside], [ErrDoubleFree] or [ErrClosed]. With an error nothing has changed. Free cannot
+// detect a second free of a block if Alloc has returned the same address again in between.
 func (p *Pool) Free(addr uint64, after Mark) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +246,8 @@ func (p *Pool) Free(addr uint64, after Mark) error {
 	return nil
 }
 
-// Cancel undoes an Alloc whose block nobody has used and whose wait nobody has made. The errors are those of Free.
+// Cancel undoes an Alloc. Nobody may have used the block, and no stream may have waited for its
+// mark. The errors are those of Free.
 func (p *Pool) Cancel(addr uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +264,7 @@ func (p *Pool) Cancel(addr uint64) error {
 	return nil
 }
 
-// round rounds a size up to the alignment.
+// round rounds a size up to a multiple of the alignment.
 func (p *Pool) round(size uint64) (uint64, error) {
 	n := (size + p.align - 1) &^ (p.align - 1)
 	switch {
@@ -262,7 +276,8 @@ func (p *Pool) round(size uint64) (uint64, error) {
 	return n, nil
 }
 
-// take hands out a block that the pool has, if it can: with no wait, or else with one.
+// take allocates a block from the memory that the pool has. It prefers a block without a wait. Only
+// if mayWait is set may it return a block with a mark to wait for. It returns nil if there is none.
 func (p *Pool) take(n uint64, on int32, o Order, mayWait bool) (*block, Mark) {
 	if b := p.near(n, on); b != nil {
 		return p.use(b, n), Mark{}
@@ -302,7 +317,9 @@ func (p *Pool) take(n uint64, on int32, o Order, mayWait bool) (*block, Mark) {
 	return nil, Mark{}
 }
 
-// near returns the best block that needs no question: one of the timeline's own or one without a mark.
+// near returns the smallest free block of at least n bytes that was freed on the given timeline or
+// has no mark. Such a block needs no wait and no call of an Order. near returns nil if there is
+// none.
 func (p *Pool) near(n uint64, on int32) *block {
 	var b *block
 	if s := p.set(on); s != nil {
@@ -317,7 +334,9 @@ func (p *Pool) near(n uint64, on int32) *block {
 	return b
 }
 
-// ordered returns the best block of another timeline that this one comes after.
+// ordered returns the smallest free block of at least n bytes that was freed on another timeline
+// but needs no wait. It needs none if the query's timeline is ordered after its mark. It returns
+// nil if there is none.
 func (p *Pool) ordered(n uint64, q *query) (best *block) {
 	for i, s := range p.sets[1:] {
 		if s == nil || s.n == 0 || int32(i) == q.on {
@@ -330,7 +349,8 @@ func (p *Pool) ordered(n uint64, q *query) (best *block) {
 	return best
 }
 
-// foreign returns the best block of another timeline, wait or not.
+// foreign returns the smallest free block of at least n bytes that was freed on another timeline,
+// even if it needs a wait. It returns nil if there is none.
 func (p *Pool) foreign(n uint64, on int32) (best *block) {
 	for i, s := range p.sets[1:] {
 		if s == nil || s.n == 0 || int32(i) == on {

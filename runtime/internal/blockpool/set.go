@@ -2,20 +2,21 @@ package blockpool
 
 import "math/bits"
 
-// classes is how many size classes there are: sizes of 1 to 15 units have one each, and larger ones eight for each power of
-// two.
+// classes is the number of size classes. A unit is the pool's alignment. Sizes below 16 units have
+// a class each. From there on, each power of two is divided into 8 classes.
 const classes = 16 + 60*8
 
-// A set is the free blocks of one timeline, by size: a tree for each class.
+// A set contains the free blocks with a mark of one timeline, or the free blocks without a mark. It
+// has a tree of blocks for each size class.
 type set struct {
 	shift  uint8  // a unit is 1 << shift bytes
-	n      int    // blocks
-	oldest uint64 // no block has a smaller seq
+	n      int    // number of blocks
+	oldest uint64 // at most the smallest seq of the blocks
 	bits   [(classes + 63) / 64]uint64
 	roots  [classes]*block
 }
 
-// set returns a timeline's free blocks, or nil if it never had any.
+// set returns the set of a timeline, or nil if it has none yet.
 func (p *Pool) set(tl int32) *set {
 	if i := int(tl) + 1; i < len(p.sets) {
 		return p.sets[i]
@@ -23,7 +24,7 @@ func (p *Pool) set(tl int32) *set {
 	return nil
 }
 
-// setOf is set for one that is about to get some.
+// setOf returns the set of a timeline, and makes one if necessary.
 func (p *Pool) setOf(tl int32) *set {
 	i := int(tl) + 1
 	for i >= len(p.sets) {
@@ -35,7 +36,8 @@ func (p *Pool) setOf(tl int32) *set {
 	return p.sets[i]
 }
 
-// class returns the class of a size in bytes. All sizes of a class are smaller than all of the next.
+// class returns the size class of a size in bytes. Larger sizes have the same class or a higher
+// one.
 func (s *set) class(size uint64) uint {
 	units := size >> (s.shift & 63)
 	if units < 16 {
@@ -45,13 +47,14 @@ func (s *set) class(size uint64) uint {
 	return 16 + (e-4)*8 + uint(units>>((e-3)&63))&7
 }
 
-// sameClass reports whether two sizes have the same class, which says where their first four bits are, and what. Sizes of less than
-// 16 units have only the same if they are equal.
+// sameClass reports whether a and b have the same size class: the same length in bits and the same
+// four leading bits. Sizes below 16 units have the same class only if they are equal.
 func sameClass(a, b uint64) bool {
 	return bits.Len64(a^b)+4 <= bits.Len64(b)
 }
 
-// next returns the first class from c on that has blocks, or classes.
+// next returns the first class, not below c, that has blocks. If there is none it returns the
+// constant classes.
 func (s *set) next(c uint) uint {
 	if c >= classes {
 		return classes
@@ -87,8 +90,9 @@ func (s *set) remove(b *block) {
 	}
 }
 
-// resize makes a block of the set larger or smaller. One that is alone in its class, as the rest of a large slab mostly is,
-// stays where it is.
+// resize changes the address and the size of a block in the set. If the block is alone in its class
+// and stays in it, the tree does not change. That is the usual case for the unused rest of a large
+// slab.
 func (s *set) resize(b *block, addr, size uint64) {
 	if sameClass(b.size, size) && s.roots[b.class] == b && b.left == nil && b.right == nil {
 		b.addr, b.size = addr, size
@@ -99,7 +103,8 @@ func (s *set) resize(b *block, addr, size uint64) {
 	s.insert(b)
 }
 
-// fit returns the smallest block of at least n bytes, of equal ones the oldest.
+// fit returns the smallest block of at least n bytes, or nil. Of blocks of equal size it returns
+// the one with the lowest seq.
 func (s *set) fit(n uint64) *block {
 	if s.n == 0 {
 		return nil
@@ -117,7 +122,7 @@ func (s *set) fit(n uint64) *block {
 	return fit(s.roots[c], n)
 }
 
-// fitOrdered is fit among the blocks whose marks need no wait.
+// fitOrdered is like fit, but considers only blocks whose marks need no wait.
 func (s *set) fitOrdered(n uint64, q *query, tl int32) *block {
 	if !q.after(tl, s.oldest) {
 		return nil
@@ -130,7 +135,7 @@ func (s *set) fitOrdered(n uint64, q *query, tl int32) *block {
 	return nil
 }
 
-// largest returns the size of the largest block.
+// largest returns the size of the largest block, or 0.
 func (s *set) largest() uint64 {
 	for i := len(s.bits) - 1; i >= 0; i-- {
 		if s.bits[i] == 0 {

@@ -7,15 +7,16 @@ import (
 	"slices"
 )
 
-// A slab is a piece of memory from the source, cut into blocks without gaps.
+// A slab is memory from the source. It is divided into blocks without gaps.
 type slab struct {
-	base, size uint64 // as the source gave it
+	base, size uint64 // as returned by Source.Grow
 	first      *block
 	used       uint64 // bytes in live blocks
 	prev, next *slab  // in the list of empty slabs
 }
 
-// Slab sizes where the configuration says none: small blocks share small slabs, so that one which stays does not hold much.
+// Slab sizes for Config.SlabSize 0. Small blocks share small slabs, so that one small block that is
+// never freed does not keep much memory reserved.
 const (
 	smallBlock  = 1 << 20
 	smallSlab   = 2 << 20
@@ -23,7 +24,7 @@ const (
 	mediumSlab  = 20 << 20
 )
 
-// slabFor returns how much to ask the source for when n bytes are needed.
+// slabFor returns the size of the slab to request from the source for a block of n bytes.
 func (p *Pool) slabFor(n uint64) uint64 {
 	unit := p.slabSize
 	switch {
@@ -39,13 +40,14 @@ func (p *Pool) slabFor(n uint64) uint64 {
 	return n
 }
 
-// growFor makes the source provide for a block of n bytes. If it does not, the pool gives back what it does not need, and
-// asks again. Both locks are held; mu is not while the source is at work.
+// growFor requests a slab for a block of n bytes from the source. If that fails, the pool releases
+// unused slabs and tries again. The caller holds both locks. mu is unlocked during calls of the
+// source.
 func (p *Pool) growFor(n uint64, o Order) error {
 	if p.src == nil {
 		return nil
 	}
-	var refused error // to take slabs back
+	var refused error // errors of Source.Release
 	for try := 0; ; try++ {
 		err := p.grow(n)
 		if err == nil {
@@ -55,19 +57,19 @@ func (p *Pool) growFor(n uint64, o Order) error {
 		if n > p.limit || p.closed || try == 2 {
 			return err
 		}
-		until := uint64(0)
+		target := uint64(0)
 		if try == 0 && p.limit-n < p.stats.Reserved {
-			until = p.limit - n // it may be enough
+			target = p.limit - n // releasing down to this may be enough to stay within the limit
 		}
 		before := p.stats.Released
-		refused = errors.Join(refused, p.release(0, until, o))
+		refused = errors.Join(refused, p.release(0, target, o))
 		if p.stats.Released == before {
 			return err
 		}
 	}
 }
 
-// grow asks for a slab of a good size, and if there is none for one that is just large enough.
+// grow requests a slab of the usual size. If that fails, it requests one that is just large enough.
 func (p *Pool) grow(n uint64) error {
 	if p.stats.Reserved > p.limit || n > p.limit-p.stats.Reserved {
 		return errLimit
@@ -80,7 +82,8 @@ func (p *Pool) grow(n uint64) error {
 	return err
 }
 
-// growBy asks the source for size bytes, of which n must do for a block.
+// growBy requests a slab of size bytes from the source and adds it to the pool. It must have room
+// for an aligned block of n bytes.
 func (p *Pool) growBy(size, n uint64) error {
 	if p.stats.Reserved > p.limit || size > p.limit-p.stats.Reserved {
 		return errLimit
@@ -90,7 +93,7 @@ func (p *Pool) growBy(size, n uint64) error {
 		return fmt.Errorf("grow by %d bytes: %w", size, err)
 	}
 	if err = p.check(base, got, n); errors.Is(err, errSlab) {
-		return err // it is not memory of its own, and to give it back could do harm
+		return err // it overlaps another slab or is no memory, so releasing it could do harm
 	}
 	if err == nil && got > p.limit-p.stats.Reserved {
 		err = errLimit
@@ -103,7 +106,8 @@ func (p *Pool) growBy(size, n uint64) error {
 	return errors.Join(err, p.giveBack(base, got))
 }
 
-// check reports what is wrong with a slab that is to do for a block of n bytes.
+// check returns an error if a slab is unusable: it overlaps another slab, or it has no room for an
+// aligned block of n bytes.
 func (p *Pool) check(base, size, n uint64) error {
 	if base+size <= base {
 		return fmt.Errorf("a slab of %d bytes at %#x: %w", size, base, errSlab)
@@ -118,7 +122,7 @@ func (p *Pool) check(base, size, n uint64) error {
 	return nil
 }
 
-// inner returns the aligned part of a slab.
+// inner returns the part of a slab that can be used: it begins and ends at aligned addresses.
 func (p *Pool) inner(base, size uint64) (from, to uint64) {
 	from = (base + p.align - 1) &^ (p.align - 1)
 	if to = (base + size) &^ (p.align - 1); from < base {
@@ -127,7 +131,7 @@ func (p *Pool) inner(base, size uint64) (from, to uint64) {
 	return from, to
 }
 
-// slabAfter returns the index of the first slab behind an address.
+// slabAfter returns the index of the first slab whose base is above addr.
 func (p *Pool) slabAfter(addr uint64) int {
 	i, found := slices.BinarySearchFunc(p.slabs, addr, func(s *slab, addr uint64) int { return cmp.Compare(s.base, addr) })
 	if found {
@@ -136,7 +140,7 @@ func (p *Pool) slabAfter(addr uint64) int {
 	return i
 }
 
-// addSlab enters a slab, all of it free and without a mark.
+// addSlab adds a slab to the pool. All of it is one free block without a mark.
 func (p *Pool) addSlab(base, size uint64) {
 	s := &slab{base: base, size: size}
 	p.slabs = slices.Insert(p.slabs, p.slabAfter(base), s)
@@ -151,7 +155,7 @@ func (p *Pool) addSlab(base, size uint64) {
 	}
 }
 
-// dropSlab forgets a slab that has been given back, and is not in the list of empty ones.
+// dropSlab removes a slab that has been released from the pool. It is no longer in the list empty.
 func (p *Pool) dropSlab(s *slab) {
 	i := p.slabAfter(s.base) - 1
 	p.slabs = slices.Delete(p.slabs, i, i+1)
@@ -159,22 +163,23 @@ func (p *Pool) dropSlab(s *slab) {
 	p.stats.Released++
 }
 
-// idle reports whether nothing can be at work on a slab any more, as far as is known.
+// idle reports whether all of a slab is free and known to be used by no work.
 func (s *slab) idle() bool {
 	b := s.first
 	return b == nil || b.free && b.next == nil && b.tl == unmarked
 }
 
-// release gives slabs that are wholly free and done back to the source, as long as more than until bytes are reserved, and at
-// least keep stay so. A slab that the source refuses is forgotten as well, since it may have been freed all the same. Both locks
-// are held; mu is not while the source is at work.
-func (p *Pool) release(keep, until uint64, o Order) error {
+// release returns unused slabs to the source. It stops when no more than target bytes are reserved,
+// and leaves at least keep bytes reserved. If the source refuses a slab, the pool forgets the slab
+// anyway, because it may have been freed despite the error. The caller holds both locks. mu is
+// unlocked during calls of the source.
+func (p *Pool) release(keep, target uint64, o Order) error {
 	p.settle(o)
-	var out *slab // taken out of the books meanwhile
+	var out *slab // slabs to release, removed from the sets so that Alloc cannot use them meanwhile
 	left := p.stats.Reserved
 	for s := p.empty; s != nil; {
 		next := s.next
-		if s.idle() && left > until && left >= keep && left-keep >= s.size {
+		if s.idle() && left > target && left >= keep && left-keep >= s.size {
 			left -= s.size
 			p.dropEmpty(s)
 			if s.first != nil {
@@ -198,14 +203,15 @@ func (p *Pool) release(keep, until uint64, o Order) error {
 	return errors.Join(errs...)
 }
 
-// askSource calls the source's Grow without mu.
+// askSource calls Source.Grow. It unlocks mu during the call.
 func (p *Pool) askSource(size uint64) (base, got uint64, err error) {
 	p.mu.Unlock()
 	defer p.mu.Lock()
 	return p.src.Grow(size)
 }
 
-// giveBack calls the source's Release without mu, or does nothing for the caller's slab.
+// giveBack calls Source.Release. It unlocks mu during the call. If there is no source it does
+// nothing.
 func (p *Pool) giveBack(base, size uint64) error {
 	if p.src == nil {
 		return nil

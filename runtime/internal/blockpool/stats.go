@@ -1,27 +1,27 @@
 package blockpool
 
-// Stats says what a pool holds and what it has done. Sizes are bytes.
+// Stats describes the state of a pool and counts what it has done. Sizes are in bytes.
 type Stats struct {
-	Reserved     uint64 // in slabs
-	ReservedHigh uint64 // the most since ResetReservedHigh
-	Used         uint64 // in live blocks; a block leaves it when it is freed, not when the work in front of its mark is done
-	UsedHigh     uint64 // the most since ResetUsedHigh
-	Largest      uint64 // the largest free block
-	Live         int    // blocks
-	Free         int    // blocks
+	Reserved     uint64 // total size of the slabs
+	ReservedHigh uint64 // maximum of Reserved since ResetReservedHigh
+	Used         uint64 // total size of the live blocks; does not count freed blocks that work still uses
+	UsedHigh     uint64 // maximum of Used since ResetUsedHigh
+	Largest      uint64 // size of the largest free block
+	Live         int    // number of live blocks
+	Free         int    // number of free blocks
 	Slabs        int
 
-	Hits     uint64 // Allocs that the pool had a block for
-	Misses   uint64 // Allocs that it had none for
-	Failures uint64 // misses that got none
-	Waits    uint64 // Allocs that returned a mark to wait for
-	Splits   uint64 // blocks cut in two
-	Merges   uint64 // blocks joined to a neighbour
-	Grown    uint64 // slabs that the source made
-	Released uint64 // slabs that were given back to it
+	Hits     uint64 // calls of Alloc that found a block in the pool
+	Misses   uint64 // calls of Alloc that found none and tried to get a slab
+	Failures uint64 // misses that returned an error
+	Waits    uint64 // calls of Alloc that returned a mark to wait for
+	Splits   uint64 // number of times a block was cut in two
+	Merges   uint64 // number of times a block was merged with a neighbour
+	Grown    uint64 // slabs received from the source
+	Released uint64 // slabs returned to the source
 }
 
-// Stats returns the figures of now.
+// Stats returns the current numbers.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,14 +36,14 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// ResetReservedHigh lets ReservedHigh begin anew, at what is reserved.
+// ResetReservedHigh sets ReservedHigh to Reserved.
 func (p *Pool) ResetReservedHigh() {
 	p.mu.Lock()
 	p.stats.ReservedHigh = p.stats.Reserved
 	p.mu.Unlock()
 }
 
-// ResetUsedHigh lets UsedHigh begin anew, at what is used.
+// ResetUsedHigh sets UsedHigh to Used.
 func (p *Pool) ResetUsedHigh() {
 	p.mu.Lock()
 	p.stats.UsedHigh = p.stats.Used

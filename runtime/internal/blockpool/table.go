@@ -1,21 +1,22 @@
 package blockpool
 
-// A table finds live blocks by address. It is a hash table with linear probing that leaves no gaps: blocks coming and going
-// never make it grow.
+// A table maps addresses to live blocks. It is a hash table with linear probing. Removal moves
+// later entries forward and leaves no tombstones, so the table grows only with the number of live
+// blocks.
 type table struct {
-	slots []slot // a power of two, or none
-	shift uint8  // 64 less the logarithm of that
+	slots []slot // the length is a power of two, or 0
+	shift uint8  // 64 minus log2 of len(slots)
 	n     int
 }
 
 type slot struct {
 	addr uint64
-	b    *block // nil if the slot is free
+	b    *block // nil if the slot is empty
 }
 
-// home is where the search for an address begins.
+// home returns the index of the slot at which the search for an address begins.
 func (t *table) home(addr uint64) uint64 {
-	const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ over the golden ratio
+	const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ divided by the golden ratio
 	return addr * golden >> (t.shift & 63)
 }
 
@@ -47,7 +48,7 @@ func (t *table) grow() {
 	}
 }
 
-// remove takes the block at an address out, or returns nil if there is none.
+// remove removes the block with this address and returns it, or returns nil if there is none.
 func (t *table) remove(addr uint64) *block {
 	if t.n == 0 {
 		return nil
@@ -63,7 +64,8 @@ func (t *table) remove(addr uint64) *block {
 	}
 	t.n--
 	for j := (i + 1) & mask; t.slots[j].b != nil; j = (j + 1) & mask {
-		if h := t.home(t.slots[j].addr); (j-h)&mask >= (j-i)&mask { // it may stand at i
+		// Move the block to slot i if a search for it, which begins at h, comes past i.
+		if h := t.home(t.slots[j].addr); (j-h)&mask >= (j-i)&mask {
 			t.slots[i] = t.slots[j]
 			i = j
 		}

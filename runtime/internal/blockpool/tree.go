@@ -1,6 +1,7 @@
 package blockpool
 
-// A tree is a treap of blocks by size, seq and address, in which each block knows the smallest seq from it down.
+// A tree is a treap of blocks, ordered by size, seq and address. Each block stores the smallest seq
+// of its subtree in min.
 
 func (b *block) less(c *block) bool {
 	if b.size != c.size {
@@ -12,7 +13,7 @@ func (b *block) less(c *block) bool {
 	return b.addr < c.addr
 }
 
-// update sets min from the children.
+// update sets min from the block's own seq and its children.
 func (b *block) update() {
 	b.min = b.seq
 	if b.left != nil {
@@ -38,7 +39,7 @@ func insert(at **block, b *block) {
 	*at = b
 }
 
-// cut splits a tree into what is before b and what is after.
+// cut splits the tree t into a tree of the blocks that are less than b and a tree of the others.
 func cut(t, b *block) (before, after *block) {
 	if t == nil {
 		return nil, nil
@@ -54,7 +55,7 @@ func cut(t, b *block) (before, after *block) {
 	return before, after
 }
 
-// remove returns a tree without b, which is in it.
+// remove removes b from the tree t and returns the new root.
 func remove(t, b *block) *block {
 	if t == b {
 		t = meld(b.left, b.right)
@@ -72,7 +73,7 @@ func remove(t, b *block) *block {
 	return t
 }
 
-// meld makes one tree of two, all of the first before all of the second.
+// meld merges two trees. All blocks of t are less than all blocks of u.
 func meld(t, u *block) *block {
 	switch {
 	case t == nil:
@@ -89,7 +90,7 @@ func meld(t, u *block) *block {
 	return u
 }
 
-// fit returns the first block of at least n bytes.
+// fit returns the first block of the tree that has at least n bytes, or nil.
 func fit(t *block, n uint64) (best *block) {
 	for t != nil {
 		if t.size >= n {
@@ -101,8 +102,8 @@ func fit(t *block, n uint64) (best *block) {
 	return best
 }
 
-// fitOrdered returns the first block of at least n bytes whose mark needs no wait. A subtree is entered only if it has some
-// mark that needs none, so but for those on the way to n, none is entered in vain.
+// fitOrdered returns the first block that has at least n bytes and whose mark needs no wait, or
+// nil. It skips subtrees in which every mark needs a wait.
 func fitOrdered(t *block, n uint64, q *query, tl int32) *block {
 	if t == nil || !q.after(tl, t.min) {
 		return nil
@@ -118,7 +119,7 @@ func fitOrdered(t *block, n uint64, q *query, tl int32) *block {
 	return fitOrdered(t.right, n, q, tl)
 }
 
-// first returns a block with the smallest seq of a tree.
+// first returns a block with the smallest seq of the tree whose root is b.
 func (b *block) first() *block {
 	for b.seq != b.min {
 		if b.left != nil && b.left.min == b.min {

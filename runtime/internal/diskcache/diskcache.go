@@ -1,26 +1,32 @@
-// Package diskcache keeps data in a folder, by key, for several processes at once, up to a number of bytes.
+// Package diskcache is a cache on disk: data by key, in a folder that several processes may use at
+// once. Its size is limited.
 //
-// # What a file is
+// # File format
 //
-// An entry is a file whose name is its key. It begins with a header: a magic number, which tells the format of the file, the key, the
-// length of the data, and a checksum of key and data. A file that is not all of that is no entry: it was cut off, has another key's
-// name, or is somebody else's. Get finds nothing then, and the next Put replaces it.
+// An entry is a file whose name is its key. It begins with a header: a magic number for the format,
+// the key, the length of the data, and a checksum of key and data. Get checks all of this. If
+// something is wrong, the file was cut off, renamed or written by something else. Then Get finds
+// nothing, and the next Put replaces the file.
 //
 // # The folder
 //
-// Whoever can write to the folder decides what is found. So a folder that belongs to another user but root, or that others can write to, is
-// refused, and entries of that kind are not found.
+// Anyone who can write to the folder decides what Get returns, which may be code. So the package
+// refuses a folder that other users can write to, or that belongs to another user, unless that is
+// root. Get ignores entries with such permissions.
 //
 // # Several processes
 //
-// Put writes to a file of another name, and renames it. A reader finds a whole entry, the old one or the new one. Several processes that
-// put the same key at once write the same data, and one of their files stays. Put locks its file until it has been renamed.
+// Put writes a temporary file and renames it. So a reader finds a whole entry, the old one or the
+// new one. If several processes put the same key at once, they write the same data, and one of
+// their files stays. Put keeps its file locked until it has renamed it.
 //
-// # The bound
+// # Size limit
 //
-// Get sets the time of the file. Put adds up the entries, each in whole blocks of 4 KiB, and removes those that were not used for the
-// longest time until the rest is within the bound. It also removes the files of processes that ended while they wrote: nobody has
-// locked them. They do not count, and neither do those that are being written. Files of other names are left alone.
+// Get sets the modification time of the entry to now. Put computes the total size of all entries,
+// each rounded up to 4 KiB. It removes the least recently used entries until the total is within
+// the limit. It also removes temporary files of processes that ended while they wrote, which it
+// recognizes because nobody has locked them. Temporary files do not count towards the limit. Files
+// with other names are left alone.
 package diskcache
 
 import (
@@ -53,14 +59,14 @@ const (
 	tempPrefix = "put-"
 	tempSuffix = ".tmp"
 
-	block = 4096      // of a file system
-	stale = time.Hour // since a file that is not complete was last written
+	block = 4096      // assumed block size of the file system
+	stale = time.Hour // minimum age of a temporary file that may be removed if the file system has no locks
 )
 
-// A Key says what the data was made of.
+// A Key is a hash of everything that the data was made from.
 type Key [sha256.Size]byte
 
-// KeyOf returns the key of a list of texts. Other lists have other keys.
+// KeyOf returns the key of a list of texts. Different lists have different keys.
 func KeyOf(parts ...string) Key {
 	h := sha256.New()
 	var n [8]byte
@@ -72,20 +78,22 @@ func KeyOf(parts ...string) Key {
 	return Key(h.Sum(nil))
 }
 
-// A Cache is a folder, which Put makes. Any number of them may be of one folder.
+// A Cache is a folder with a size limit. Put creates the folder if necessary. Several Caches may
+// use the same folder.
 type Cache struct {
 	Dir string
-	Max int64 // bytes of all files
+	Max int64 // limit of the total size of all entries, in bytes
 }
 
-// errTooLarge is data that would not be within the bound by itself.
+// errTooLarge is the error of Put for an entry that is larger than the limit.
 var errTooLarge = errors.New("more than the cache may have")
 
-// name returns the name of a key's file.
+// name returns the name of the file of an entry.
 func (k Key) name() string { return hex.EncodeToString(k[:]) + suffix }
 
-// open opens the folder, unless others may have written to it. The folder is looked at once it is open, because another one may take its
-// name.
+// open opens the folder. It returns an error if other users may have written to it. It checks the
+// open folder. If it checked the folder by its name before opening it, somebody could replace the
+// folder in between.
 func (c Cache) open() (*os.Root, error) {
 	root, err := os.OpenRoot(c.Dir)
 	if err != nil {
@@ -102,7 +110,8 @@ func (c Cache) open() (*os.Root, error) {
 	return root, nil
 }
 
-// Get returns the data that was put last. It returns false if there is none, or none that can be read and trusted.
+// Get returns the data of an entry. It returns false if there is no entry, or if the entry is
+// damaged or cannot be read or trusted.
 func (c Cache) Get(key Key) (data []byte, ok bool) {
 	root, err := c.open()
 	if err != nil {
@@ -122,14 +131,15 @@ func (c Cache) Get(key Key) (data []byte, ok bool) {
 		return nil, false
 	}
 	now := time.Now()
-	root.Chtimes(key.name(), now, now) // in a folder that cannot be written it gets older than it is
+	// Ignore an error: in a read-only folder the entry only seems older than it is.
+	root.Chtimes(key.name(), now, now)
 	return data, true
 }
 
-// errNoEntry is a file that is no entry.
+// errNoEntry is the error of read for a file that cannot be an entry.
 var errNoEntry = errors.New("not an entry")
 
-// read reads an entry's file.
+// read returns the contents of the file of an entry, including the header.
 func (c Cache) read(root *os.Root, name string) ([]byte, error) {
 	if fi, err := root.Lstat(name); err != nil {
 		return nil, err
@@ -153,7 +163,7 @@ func (c Cache) read(root *os.Root, name string) ([]byte, error) {
 	return b, err
 }
 
-// head returns what is before the data in a file.
+// head returns the header of an entry.
 func head(key Key, data []byte) []byte {
 	b := make([]byte, 0, header)
 	b = append(b, magic...)
@@ -165,7 +175,8 @@ func head(key Key, data []byte) []byte {
 	return h.Sum(b)
 }
 
-// Put keeps data. An error says why it is not kept; nothing else has changed then.
+// Put stores data under key, and removes old entries if the cache gets too large. With an error,
+// the old entry of key, if there is one, stays.
 func (c Cache) Put(key Key, data []byte) error {
 	if size := onDisk(int64(header + len(data))); size > c.Max {
 		return fmt.Errorf("%d bytes: %w, which is %d", size, errTooLarge, c.Max)
@@ -196,7 +207,8 @@ func (c Cache) Put(key Key, data []byte) error {
 	return nil
 }
 
-// begin makes a file that is locked until it is closed, so that no other process takes it for one that was left behind.
+// begin creates a temporary file. The file is locked until it is closed, so that no other process
+// mistakes it for one that was left behind.
 func begin(root *os.Root) (f *os.File, name string, err error) {
 	for range 100 {
 		name = tempPrefix + rand.Text() + tempSuffix
@@ -205,22 +217,22 @@ func begin(root *os.Root) (f *os.File, name string, err error) {
 			return nil, "", err
 		}
 		err = filelock.Try(f)
-		if !errors.Is(err, filelock.ErrLocked) { // a file system without locks is good enough
+		if !errors.Is(err, filelock.ErrLocked) { // go on if the file system has no locks
 			if err = filelock.Named(root, f, name); err == nil {
 				return f, name, nil
 			}
 		}
-		f.Close() // somebody has found it not locked yet, and removes it
+		f.Close() // another process has locked the new file first, and removes it
 	}
 	return nil, "", fmt.Errorf("cannot make a file: %w", err)
 }
 
-// onDisk returns how much a file of so many bytes takes.
+// onDisk returns the space that a file of the given size takes on disk.
 func onDisk(size int64) int64 { return (size + block - 1) / block * block }
 
-// trim removes entries, those first that were not used for the longest time, until the rest is within the bound. It leaves one that was
-// just put.
-func (c Cache) trim(root *os.Root, but string) {
+// trim removes the least recently used entries until the total size is within the limit. It does
+// not remove newest, the file name of the entry that was just put.
+func (c Cache) trim(root *os.Root, newest string) {
 	files, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return
@@ -235,14 +247,14 @@ func (c Cache) trim(root *os.Root, but string) {
 		}
 		fi, err := root.Lstat(f.Name())
 		if err != nil || !fi.Mode().IsRegular() {
-			continue // removed meanwhile, or nobody's
+			continue // another process has removed it, or it is not a file of this package
 		}
 		if temp {
 			discard(root, fi)
 			continue
 		}
 		total += onDisk(fi.Size())
-		if f.Name() != but {
+		if f.Name() != newest {
 			entries = append(entries, fi)
 		}
 	}
@@ -257,8 +269,9 @@ func (c Cache) trim(root *os.Root, but string) {
 	}
 }
 
-// discard removes a file that is not complete, unless a process is writing it: it has locked it. Where there are no locks, a process that
-// has not written for long counts as ended.
+// discard removes a temporary file, unless a process is still writing it and so has locked it. If
+// the file system has no locks, a file that was not written for the time stale counts as left
+// behind.
 func discard(root *os.Root, fi fs.FileInfo) {
 	f, err := root.OpenFile(fi.Name(), os.O_WRONLY|regular.Nonblock, 0)
 	if err != nil {
@@ -271,12 +284,13 @@ func discard(root *os.Root, fi fs.FileInfo) {
 	case err != nil && time.Since(fi.ModTime()) <= stale:
 		return
 	}
-	if filelock.Named(root, f, fi.Name()) == nil { // with the lock the name can no longer go to an entry
+	// A writer renames its file while it holds the lock. So the file cannot become an entry now.
+	if filelock.Named(root, f, fi.Name()) == nil {
 		root.Remove(fi.Name())
 	}
 }
 
-// isEntry reports whether a file's name is a key.
+// isEntry reports whether name is the file name of an entry.
 func isEntry(name string) bool {
 	digits, ok := strings.CutSuffix(name, suffix)
 	key, err := hex.DecodeString(digits)

@@ -1,68 +1,72 @@
 package engine
 
-// An Action is an operation that needs more than driver calls on a stream. A submission without an
-// action is a plain operation: a fill, a copy, a launch. One Action value serves all submissions of
-// a kind: the state of a submission is in its record, not in the Action.
+// An Action implements an operation that needs more than native calls on a stream, such as an
+// allocation. A submission without an Action is a plain operation: a fill, a copy, a launch. One
+// Action value serves all submissions of its kind, so it has no state. The state is in the
+// Submission.
 //
-// Only one goroutine at a time works on a submission. The engine calls the methods for it in one of
-// these orders:
+// One goroutine at a time calls the methods for a submission. They are called in one of these
+// orders:
 //
 //	Prepare, Issue, Issued, (the stream passes the work,) Release
-//	Prepare, Undo, Prepare, …        the submission is parked, and tried again later
-//	Prepare, Undo, Issued, Release   the stream has got some of the waits, but not the operation
+//	Prepare, Undo, Prepare, …        the submission is parked and issued again later
+//	Prepare, Undo, Issued, Release   the stream has received some of the waits, but not the operation
 //	Undo, Release                    the submission fails, before Prepare or after it
-//	Release                          it was never tried
+//	Release                          the submission fails before the engine tries to issue it
 //
 // Prepare and Blocks run with no timeline locked. HoldsUp, Issue, Issued, Retries and Explain run
-// with the submission's timeline locked. Release runs under a retireMu or with nothing locked. None
+// with the submission's timeline locked. Release may run with a Timeline.retireMu locked. No method
 // may call the public API, which takes the same locks.
 type Action interface {
-	// Prepare acquires what Issue needs. s.Deps has the marks of the submission's waits, and
-	// Prepare may add more. Prepare runs on the thread that issues the submission: in the
-	// submitting call, on the pending-queue thread, on the lane's thread, or, if Blocks returns
-	// true, on a goroutine of its own.
+	// Prepare acquires everything that Issue needs, such as memory. s.Deps has the marks of the
+	// submission's waits, and Prepare may add marks. It runs on the thread that issues the
+	// submission: the caller of Submit, the pending-queue thread, the lane's thread, or, if Blocks
+	// returns true, a goroutine of its own.
 	//
-	// If Prepare returns an error, the submission is not issued, and Undo is called with the
-	// Outcome. Without an error the Outcome is ignored.
+	// If Prepare returns an error, the submission is not issued, and the engine calls Undo with the
+	// Outcome that Prepare returned. Without an error the Outcome is ignored.
 	Prepare(s *Submission) (Outcome, error)
 
-	// Blocks reports whether Prepare or Issue may block. It is called for submissions that were
-	// parked, before they are issued, perhaps more than once.
+	// Blocks reports whether Prepare or Issue may block. The engine calls it, perhaps more than
+	// once, before it issues a submission that was parked.
 	Blocks(s *Submission) bool
 
-	// HoldsUp reports whether the operation may make the stream wait: for another stream, or for
-	// this or another program to act.
+	// HoldsUp reports whether the operation itself may make the stream wait: for another stream,
+	// for this program or for another program.
 	HoldsUp(s *Submission, tl *Timeline) bool
 
-	// Issue makes the native calls. It reports whether the stream has got any of them.
+	// Issue makes the native calls. started reports whether the stream has received any of them,
+	// even if err is not nil.
 	Issue(s *Submission, tl *Timeline) (started bool, err error)
 
-	// Issued is called once the submission has its number, s.Seq. broken says that the stream has
-	// got only a part of the submission. Issued reports whether the work must be polled even if
-	// nothing waits for its signals.
+	// Issued is called when the stream has received the submission and s.Seq is its number. broken
+	// says that the stream has received only a part, because a native call failed. Issued reports
+	// whether the engine must poll for the work even if no timepoint waits for its signals.
 	Issued(s *Submission, tl *Timeline, broken bool) (wanted bool)
 
-	// Undo undoes Prepare, if Prepare was called. The stream has got none of the operation. The
-	// argument how gives the reason. Undo may be called twice, the first time with the timeline
-	// locked. If how is Deferred, Undo has the submission issued again later, so the caller must not
-	// touch the submission after Undo.
+	// Undo undoes Prepare, if Prepare was called. how is the reason. The stream has received no
+	// native call of the operation. Undo may be called twice, the first time with the timeline
+	// locked. If how is Deferred, Undo arranges that the submission is issued later. Then the
+	// caller must not touch the submission after Undo.
 	Undo(s *Submission, how Outcome)
 
-	// Retries reports whether to call Issue once more after it has failed with err. Before the
-	// second call the engine frees the memory of finished work (Device.Collect) and gathers Deps
-	// anew. It does not call Prepare again, so Prepare must not have added marks.
+	// Retries reports whether the engine must call Issue once more after Issue has failed with err.
+	// Before the second call, the engine frees the memory of finished work (Device.Collect) and
+	// computes s.Deps anew. It does not call Prepare again. So an action that retries must not add
+	// marks in Prepare.
 	Retries(s *Submission, err error) bool
 
-	// Explain returns err, the error of the second call of Issue, with details added, such as who
-	// holds the memory.
+	// Explain adds details to err, the error of the second call of Issue. For example, it says
+	// which buffers hold the memory.
 	Explain(s *Submission, err error) error
 
-	// Release releases everything that the operation holds. The stream has passed the operation, or
-	// never got it.
+	// Release releases everything that the action holds for s. The stream has passed the operation,
+	// or has never received it.
 	Release(s *Submission)
 }
 
-// A SimpleAction has empty methods. Embed it in actions that do not need all of them.
+// A SimpleAction implements all methods of Action except Issue, and each does nothing. Actions
+// embed it and override the methods that they need.
 type SimpleAction struct{}
 
 func (SimpleAction) Prepare(*Submission) (Outcome, error)     { return Issued, nil }

@@ -10,12 +10,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// closedError returns the error of work for a queue that was closed.
+// closedError returns the error for work that is submitted to a closed queue.
 func (tl *Timeline) closedError() error {
 	return fmt.Errorf("gpu: native stream %#x of %s: queue: %w", uintptr(tl.Stream), tl.Device.Info.Name, sema.ErrClosed)
 }
 
-// FailedBy returns why the timeline takes no more work, or nil.
+// FailedBy returns nil if the timeline accepts new work. Otherwise it returns why not: the device
+// is lost or closed, or the queue is closed.
 func (tl *Timeline) FailedBy() error {
 	if err := tl.Device.Failed(); err != nil || !tl.closed.Load() {
 		return err
@@ -23,9 +24,9 @@ func (tl *Timeline) FailedBy() error {
 	return tl.closedError()
 }
 
-// halted returns why no more work may be issued to the stream, or nil. The caller holds mu.
-// CloseAdopted sets closed under mu, so it cannot close the queue between a nil result and the
-// unlock.
+// halted returns nil if work may be issued to the stream, otherwise the reason why not. The caller
+// holds tl.mu. CloseAdopted sets closed under mu, so the answer nil stays true until the caller
+// unlocks mu.
 func (tl *Timeline) halted() error {
 	if tl.Adopted {
 		if err := tl.mayGive(); err != nil {
@@ -35,8 +36,8 @@ func (tl *Timeline) halted() error {
 	return tl.Device.halted()
 }
 
-// mayGive returns why no work may be issued to an adopted stream now, or nil: the queue was closed,
-// or other code is capturing the stream. The caller holds mu.
+// mayGive returns nil if work may be issued to this adopted stream now. Otherwise the queue was
+// closed, or other code is capturing the stream into a graph. The caller holds tl.mu.
 func (tl *Timeline) mayGive() error {
 	if tl.closed.Load() {
 		return tl.closedError()
@@ -48,43 +49,43 @@ func (tl *Timeline) mayGive() error {
 	return err
 }
 
-// AddTimeline adds a timeline to those that the device polls.
+// AddTimeline adds a timeline to the device's list. From then on the device polls it.
 func (d *Device) AddTimeline(tl *Timeline) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := append(slices.Clip(d.All()), tl)
-	d.every.Store(&all)
+	d.timelines.Store(&all)
 }
 
-// CloseAdopted stops using an adopted stream. Issued work continues. Work that has not been issued
-// fails.
+// CloseAdopted stops using an adopted stream. Issued work continues. Parked work fails.
 func (tl *Timeline) CloseAdopted() {
-	// Locking mu waits for a goroutine that is issuing work. Later issuers see closed set.
+	// Locking mu waits until no goroutine is issuing work. Goroutines that lock mu later see that
+	// closed is true.
 	wake.Lock(context.Background(), &tl.mu)
 	tl.closed.Store(true)
 	tl.mu.Unlock()
-	tl.Device.cancelThose(tl.closedError(), func(s *Submission) bool { return s.Timeline == tl && s.Mode != passing })
+	tl.Device.cancelMatching(tl.closedError(), func(s *Submission) bool { return s.Timeline == tl && s.Mode != published })
 	tl.Trim()
-	tl.want(tl.issued.Load()) // polls until the work in flight is retired
+	tl.want(tl.issued.Load()) // request polling until all work in flight is retired
 	tl.Device.removeSpent()
 }
 
-// removeSpent removes spent timelines from the device's list.
+// removeSpent removes closed timelines that have no work left (see spent) from the device's list.
 func (d *Device) removeSpent() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if all := d.All(); slices.ContainsFunc(all, (*Timeline).spent) {
 		all = slices.DeleteFunc(slices.Clone(all), (*Timeline).spent)
-		d.every.Store(&all)
+		d.timelines.Store(&all)
 	}
 }
 
-// spent reports whether the timeline was closed, its stream has passed all its work, and no
-// goroutine is querying its events.
+// spent reports whether the timeline can be forgotten: it was closed, its stream has passed all its
+// work, and no goroutine is querying its events.
 func (tl *Timeline) spent() bool {
-	if !tl.closed.Load() || tl.passed.Load() < tl.issued.Load() || !tl.askMu.TryLock() {
+	if !tl.closed.Load() || tl.passed.Load() < tl.issued.Load() || !tl.queryMu.TryLock() {
 		return false
 	}
-	tl.askMu.Unlock()
+	tl.queryMu.Unlock()
 	return true
 }

@@ -3,17 +3,17 @@ package engine
 import "github.com/puregpu/puregpu/runtime/internal/sema"
 
 // A barrier is a submission that only waits and signals. It makes no native calls. It is parked
-// until all its waits have been issued. If they have all been reached by then, the barrier gives
-// its signals at once.
+// until the work for all its waits has been issued. If all waits are reached by then, the barrier
+// gives its signals at once.
 //
-// Otherwise the barrier becomes passing. It publishes its signals with the marks of all the work
-// that it waits for, so that streams can already wait for that work. It gives the signals when its
-// waits are reached.
+// Otherwise the barrier is published: it publishes its signals together with the marks of all the
+// work that it waits for. So other submissions can already wait for these signals: their streams
+// wait for that work. The barrier gives its signals when all its waits are reached.
 
-// passOn handles a barrier whose waits have all been issued. It completes the barrier if they have
-// been reached, fails the barrier if one of them has failed, and otherwise makes the barrier
-// passing.
-func (tl *Timeline) passOn(s *Submission) {
+// startBarrier handles a barrier when the work for all its waits has been issued. If all that work
+// is done, it completes the barrier. If some of the work has failed, it fails the barrier.
+// Otherwise it publishes the barrier.
+func (tl *Timeline) startBarrier(s *Submission) {
 	live := 0
 	for i, m := range s.Deps {
 		passed, err := m.status()
@@ -26,24 +26,24 @@ func (tl *Timeline) passOn(s *Submission) {
 			live++
 		}
 	}
-	if live == 0 && !s.late {
+	if live == 0 && !s.afterBarrier {
 		sema.Release(tl.Device.complete(s))
 		return
 	}
-	// Keep at least one mark, to publish the signals with. If all work has been passed, the barrier
-	// still waits for another barrier's signal.
+	// Keep at least one mark, because the signals are published with a mark. If no work is left to
+	// wait for, the barrier still waits for the signal of another barrier.
 	s.Deps = s.Deps[:max(live, 1)]
-	s.Mode = passing
-	tl.enlist(s)
+	s.Mode = published
+	tl.registerWaits(s)
 }
 
-// handOn publishes the signals of a passing barrier, and returns the timepoints to release.
-func (s *Submission) handOn() *sema.Timepoint {
+// publishBarrier publishes the signals of a barrier. It returns the timepoints to release.
+func (s *Submission) publishBarrier() *sema.Timepoint {
 	var room [4]sema.Mark
 	behind := s.Deps.marks(room[:0])
 	var released sema.List
 	for _, signal := range s.Signals {
-		at := sema.Signal{Value: signal.Value, Producer: behind[0].Producer, Seq: behind[0].Seq, Late: true}
+		at := sema.Signal{Value: signal.Value, Producer: behind[0].Producer, Seq: behind[0].Seq, ByBarrier: true}
 		list, wanted := signal.Semaphore.Publish(at, behind)
 		released.Join(list)
 		if wanted {
@@ -53,18 +53,20 @@ func (s *Submission) handOn() *sema.Timepoint {
 	return released.First()
 }
 
-// wantDeps requests polling until the work that a passing barrier waits for is done.
+// wantDeps requests polling until the work that a published barrier waits for is done.
 func (s *Submission) wantDeps() {
 	for _, m := range s.Deps {
 		m.Timeline.want(m.Seq)
 	}
 }
 
-// completeBarrier completes or fails a passing barrier when its waits are resolved. It returns the
-// timepoints to release.
+// completeBarrier gives the signals of a published barrier when all its waits are reached. If a
+// wait has failed or the device is lost, it fails the signals instead. It returns the timepoints to
+// release.
 func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 	if tl.Device.unpark(s) {
-		defer tl.Device.pending.npassing.Add(-1) // after the signals, for which Close waits
+		// Decrement at the end: Close waits for npublished, and the signals must be given by then.
+		defer tl.Device.pending.npublished.Add(-1)
 	}
 	f := s.Err.Load()
 	if f == nil {

@@ -15,66 +15,69 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// This file implements the scheduler's steps of closing a device. gpu/close.go lists all steps.
+// This file implements the steps of closing a device that belong to the scheduler.
+// runtime/gpu/close.go lists all steps.
 
-// The phases of a device, in order.
+// The phases of a device, in order. Device.phase has the current one.
 const (
 	isOpen    int32 = iota
-	isClosing       // takes no new work
-	isStopped       // issues nothing
-	isLeft          // no call may begin to use native objects of the device
-	// The device's thread destroys the native objects. isEnded is set under Device.mu, because
-	// readyAll and enter check it there.
+	isClosing       // no new submissions are accepted
+	isStopped       // nothing is issued any more, not even parked submissions
+	isLeft          // Stay returns an error: no call may begin to use native objects of the device
+	// isEnded: the pending-queue thread destroys the native objects. This phase is set under
+	// Device.mu, because readyAll and enter check for it under that mutex.
 	isEnded
 )
 
-// IsClosing reports whether the device, or the queue of an adopted timeline, was closed or is being
-// closed.
+// IsClosing reports whether closing of the device has begun, or the queue of an adopted timeline
+// was closed.
 func (tl *Timeline) IsClosing() bool { return tl.Device.phase.Load() != isOpen || tl.closed.Load() }
 
-// IsLeaving reports whether calls may no longer begin to use native objects of the device.
+// IsLeaving reports whether Stay returns an error, because Close no longer waits for new calls.
 func (d *Device) IsLeaving() bool { return d.phase.Load() >= isLeft }
 
-// An ending is the state of a device that is being closed.
+// An ending is the part of a Device that Close uses.
 type ending struct {
-	over    chan struct{} // closed when the device's thread has ended
+	over    chan struct{} // closed when the pending-queue thread has ended
 	overdue bool          // Close gave up waiting for host calls
-	// inUse says that Close gave up waiting for other devices' work that uses memory or events of
+	// inUse says that Close gave up waiting for work of other devices that uses memory or events of
 	// this one.
-	inUse      bool
-	leftBehind atomic.Bool // all native objects are left to the driver
-	left       []error     // errors from destroying native objects on the device's thread
-	// known is a loss that Close does not return: it was known before Close, or Close caused it by
-	// giving up.
+	inUse        bool
+	leftToDriver atomic.Bool // LeaveToDriver was called: native objects are not destroyed
+	left         []error     // the errors of Owner.Destroy
+	// known is the error with which the device was lost, if Close does not return that error: the
+	// device was lost before Close, or because Close gave up.
 	known     *Failure
-	refusalMu sync.Mutex // protects refusals; a leaf
-	// refusals are errors of calls that freed or destroyed native objects in the background. No call
-	// of the program has returned them, so Close does.
+	refusalMu sync.Mutex // protects refusals; no other lock is taken while it is held
+	// refusals are errors from freeing or destroying native objects in the background. No call of
+	// the program could return them, so Close does.
 	refusals []error
 }
 
-// GiveBackTime is how long Close waits at least, even if its context has ended, for failed work to
-// stop using memory and other native objects.
+// GiveBackTime is how long each wait of Close may take even if the context has ended. In that time
+// failed work can stop using memory and other native objects.
 const GiveBackTime = 500 * time.Millisecond
 
-// An Unended records what was still running when the context of Close ended.
+// An Unended says what was still running when the context of Close ended. Close reports it to the
+// program.
 type Unended struct {
-	Submissions int           // in flight
-	Calls       int           // host calls, and other calls that use the device
-	Others      bool          // other devices' work still uses memory or events of this one
-	After       time.Duration // how long Close had waited
-	Err         error         // the error of Close's context
+	Submissions int           // submissions in flight
+	Calls       int           // running host calls and other running calls that use the device
+	Others      bool          // work of other devices still uses memory or events of this one
+	After       time.Duration // time from Began until Close gave up
+	Err         error         // the error of the context of Close
 	Began       time.Time
 }
 
-// ErrGivenUp marks the loss of a device that Close has given up.
+// ErrGivenUp is wrapped by the error with which a device is lost when its Close gives up waiting
+// for work.
 var ErrGivenUp = errors.New("gpu: the device was given up")
 
-// giveUp records that the context of Close ended before one of its waits was over.
+// giveUp records that Close gave up waiting because its context ended.
 func (u *Unended) giveUp(ctx context.Context) { u.After, u.Err = time.Since(u.Began), ctx.Err() }
 
-// Lasting returns a context that ends with ctx, but not before GiveBackTime has passed. This leaves
-// time to retire finished work, and for calls to return that wait for work that has just failed.
+// Lasting returns a context that ends when ctx ends, but not earlier than GiveBackTime after this
+// call. In that time, finished work can be retired, and calls that wait for failed work can return.
 func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	least := time.Now().Add(GiveBackTime)
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -85,10 +88,10 @@ func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Stop executes steps 1 to 3 of closing. When it returns, nothing is parked, and everything in
-// flight is done or has failed. It returns the errors of closing the lanes. If work does not end in
-// time, Stop records that in u and loses the device. lost returns the error of that loss, which
-// wraps ErrGivenUp.
+// Stop executes steps 1 to 3 of closing. When it returns, no submission is parked, and everything
+// in flight is done or has failed. If work does not end in time, Stop notes that in u and loses the
+// device with the error that lost returns, which wraps ErrGivenUp. Stop returns the errors of
+// closing the lanes.
 func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes error) {
 	d.ending.known = d.lost.Load()
 
@@ -99,31 +102,31 @@ func (d *Device) Stop(ctx context.Context, u *Unended, lost func() error) (lanes
 	d.phase.Store(isStopped)
 	last := d.lastIssued()
 	d.cancelParked(d.ClosedError(), false)
-	d.wantPassing()
+	d.wantPublished()
 	within, cancel := Lasting(ctx)
 	defer cancel()
-	if !last.await(within) || !d.pending.npassing.Wait(within) {
+	if !last.await(within) || !d.pending.npublished.Wait(within) {
 		u.Submissions = max(d.inFlight(), 1)
 		u.giveUp(ctx)
 		why := lost()
 		d.Lose(why)
-		// Otherwise another goroutine lost the device first.
+		// Otherwise another goroutine lost the device first, for another reason.
 		if f := d.lost.Load(); errors.Is(f.Err, why) {
 			d.ending.known = f
 		}
 	}
-	if d.lost.Load() != nil { // the goroutine that found the loss may not have done this yet
+	if d.lost.Load() != nil { // the goroutine that lost the device may not have failed the work yet
 		d.failInFlight()
 	}
 	d.cancelParked(d.ClosedError(), true)
 	return lanes
 }
 
-// LetGoOf executes step 4 of closing and starts step 5 on the device's thread. GivenBack waits for
-// step 5.
-func (d *Device) LetGoOf(ctx context.Context, u *Unended) {
+// AwaitUsers executes step 4 of closing: it waits for calls that use the device. Then it starts
+// step 5 on the pending-queue thread. GivenBack waits for step 5.
+func (d *Device) AwaitUsers(ctx context.Context, u *Unended) {
 	d.phase.Store(isLeft)
-	within, cancel := Lasting(ctx) // host calls may have waited for work that has failed only now
+	within, cancel := Lasting(ctx) // host calls may have waited for work that Stop has just failed
 	defer cancel()
 	if !d.calls.Wait(within) {
 		d.ending.overdue = true
@@ -132,7 +135,7 @@ func (d *Device) LetGoOf(ctx context.Context, u *Unended) {
 	}
 	within, cancel = Lasting(ctx)
 	defer cancel()
-	if !d.takeBack(within) {
+	if !d.awaitBorrowers(within) {
 		d.ending.inUse, u.Others = true, true
 		u.giveUp(ctx)
 	}
@@ -147,17 +150,17 @@ func (d *Device) LetGoOf(ctx context.Context, u *Unended) {
 	d.signalThread()
 }
 
-// inFlight returns how many submissions are in flight, including passing barriers.
+// inFlight returns how many submissions are in flight, including published barriers.
 func (d *Device) inFlight() int {
-	n := d.pending.npassing.Load()
+	n := d.pending.npublished.Load()
 	for _, tl := range d.All() {
 		n += tl.inFlight()
 	}
 	return n
 }
 
-// lastIssued returns the marks of the work issued last on each timeline. No later work follows: the
-// device has stopped, and issuers check for that under the timeline's mu.
+// lastIssued returns the mark of the last submission issued on each timeline. The device is in
+// phase isStopped. Issuers check the phase under tl.mu, so nothing can be issued after lastIssued.
 func (d *Device) lastIssued() (last Frontier) {
 	for _, tl := range d.All() {
 		locked := tl.lockToEnd()
@@ -169,15 +172,15 @@ func (d *Device) lastIssued() (last Frontier) {
 	return last
 }
 
-// lockToEnd locks mu after the device has stopped. It returns false, without the lock, if a lane's
-// thread may hold mu for ever.
+// lockToEnd locks tl.mu during Close. It returns false, without the lock, if a lane's thread hangs
+// in a native call and may hold mu for ever.
 func (tl *Timeline) lockToEnd() bool {
 	return !(tl.Lane != nil && tl.Lane.ThreadState() == LaneLost) && wake.Lock(context.Background(), &tl.mu)
 }
 
-// Stay has Close wait for the caller before it destroys native objects of the device. The caller
-// must call Leave when it no longer uses them. Stay returns an error if Close no longer waits; then
-// the caller must neither use them nor call Leave.
+// Stay makes Close wait until the caller calls Leave. Between Stay and Leave the caller may use
+// native objects of the device. If Close no longer waits, Stay returns an error. Then the caller
+// must neither use native objects nor call Leave.
 func (d *Device) Stay() error {
 	d.calls.Add(1)
 	if d.phase.Load() >= isLeft {
@@ -189,14 +192,14 @@ func (d *Device) Stay() error {
 
 func (d *Device) Leave() { d.calls.Add(-1) }
 
-// takeBack waits until no work of other devices uses memory or events of this device. It returns
-// false if the context ends first.
-func (d *Device) takeBack(ctx context.Context) bool {
+// awaitBorrowers waits until no work of other devices uses memory or events of this device. It
+// returns false if the context ends first.
+func (d *Device) awaitBorrowers(ctx context.Context) bool {
 	for _, m := range d.lent.end() {
-		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold the mutex for long
+		if !wake.Lock(ctx, &m.Timeline.mu) { // a lane's thread may hold mu for long
 			return false
 		}
-		// The driver may have refused the work at the mark, so perhaps no work has that number.
+		// If the driver has refused the work at the mark, no submission has that number.
 		m.Seq = min(m.Seq, m.Timeline.issued.Load())
 		m.Timeline.mu.Unlock()
 		if !m.Await(ctx) || !m.outlasted() {
@@ -206,12 +209,12 @@ func (d *Device) takeBack(ctx context.Context) bool {
 	return true
 }
 
-// outlasted reports whether the work at m can no longer use memory or events of the device that is
-// being closed, which is another one than m's. m's device may be lost and still run work, so
-// outlasted waits up to GiveBackTime for the stream to pass the mark.
+// outlasted reports whether the work at m can no longer use memory or events of a device that is
+// being closed. m is on another device. That device may be lost and still run its work, so
+// outlasted waits up to GiveBackTime until the stream has passed the mark.
 //
-// A stream that waits for work of a lost device has not begun the work behind that wait. So
-// outlasted also returns true if the stream has passed the work in front of the first such wait.
+// If m's stream waits for work of a lost device, the work behind that wait has not begun. So
+// outlasted also returns true if the stream has passed all work in front of the first such wait.
 func (m Mark) outlasted() bool {
 	d := m.Timeline.Device
 	if m.Timeline.passed.Load() >= m.Seq {
@@ -219,12 +222,12 @@ func (m Mark) outlasted() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), GiveBackTime)
 	defer cancel()
-	// m's device is being closed too. Its streams are destroyed, or soon will be, unless they are
-	// left to the driver.
+	// m's device is being closed too. Wait until its streams are destroyed. If they are left to the
+	// driver instead, they may still run.
 	if d.Stay() != nil {
 		select {
 		case <-d.ending.over:
-			return !d.ending.leftBehind.Load()
+			return !d.ending.leftToDriver.Load()
 		case <-ctx.Done():
 			return false
 		}
@@ -234,26 +237,28 @@ func (m Mark) outlasted() bool {
 		return true
 	}
 	stuck := m.Timeline.firstBehindLost(m.Seq)
-	return stuck > 0 && m.Timeline.hasPassed(stuck-1) // an event is recorded in front of each wait
+	// There is an event behind stuck-1 to query, because one is recorded in front of every native
+	// wait.
+	return stuck > 0 && m.Timeline.hasPassed(stuck-1)
 }
 
-// End keeps all goroutines from recording or querying events of the stream, which is about to be
-// destroyed.
+// End must be called before the stream is destroyed. After End, no goroutine records or queries
+// events of the stream.
 func (tl *Timeline) End() {
-	wake.Lock(context.Background(), &tl.askMu)
-	defer tl.askMu.Unlock()
+	wake.Lock(context.Background(), &tl.queryMu)
+	defer tl.queryMu.Unlock()
 	if tl.lockToEnd() {
 		defer tl.mu.Unlock()
 	}
 	tl.ended.Store(true)
 }
 
-// IsOver returns a channel that is closed when the device's thread has ended.
+// IsOver returns a channel that is closed when the pending-queue thread has ended.
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
-// LossToTell returns why the device is lost, or nil. tell says that Close must return that error:
-// the loss was not known before Close, and Close did not cause it by giving up.
-func (d *Device) LossToTell() (lost error, tell bool) {
+// LossToReturn returns the error with which the device was lost, or nil. tell says that Close must
+// return this error: the device was lost during Close, and not because Close gave up.
+func (d *Device) LossToReturn() (lost error, tell bool) {
 	f := d.lost.Load()
 	if f == nil {
 		return nil, false
@@ -261,16 +266,17 @@ func (d *Device) LossToTell() (lost error, tell bool) {
 	return f.Err, f != d.ending.known
 }
 
-// InUse reports whether Close gave up waiting for other devices' work that uses memory or events of
-// this one.
+// InUse reports whether Close gave up waiting for work of other devices that uses memory or events
+// of this one.
 func (d *Device) InUse() bool { return d.ending.inUse }
 
 // Overdue reports whether Close gave up waiting for calls that use the device.
 func (d *Device) Overdue() bool { return d.ending.overdue }
 
-// GivenBack waits until the device's thread has destroyed all native objects, and returns the
-// errors of that. A driver may block until work ends that never does, so GivenBack gives up
-// 2*GiveBackTime after the context has ended, and returns an error.
+// GivenBack waits until the pending-queue thread has destroyed all native objects, and returns the
+// errors of Owner.Destroy. A driver may block in a call that destroys something until work ends,
+// and the work may never end. So GivenBack gives up 2*GiveBackTime after the context has ended, and
+// returns an error.
 func (d *Device) GivenBack(ctx context.Context) []error {
 	select {
 	case <-d.ending.over:
@@ -289,8 +295,9 @@ func (d *Device) GivenBack(ctx context.Context) []error {
 }
 
 // DestroyStreams destroys the streams of the device's own queues and lanes, and the streams in
-// others. It passes errors to add. If all native objects must be left to the driver it returns the
-// reason, otherwise "". It runs on the device's thread.
+// others. It passes errors to add. If a stream is still at work, DestroyStreams returns a text that
+// says so, and all native objects must be left to the driver. Otherwise it returns "". It runs on
+// the pending-queue thread.
 func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add func(error)) (why string) {
 	var streams []driver.Stream
 	for _, tl := range d.All() {
@@ -298,7 +305,8 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 			streams = append(streams, tl.Stream)
 		}
 	}
-	// The streams may still have work without a number, such as frees and timing events.
+	// A stream may be busy although it has passed all numbered work: frees and timing events have
+	// no number.
 	for _, h := range append(streams, others...) {
 		if why = d.DestroyStream(ctx, h, add); why != "" {
 			return why
@@ -310,7 +318,8 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 // DestroyStream destroys one stream, like DestroyStreams.
 func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
 	err := d.Insist(ctx, func() error { return d.Native.DestroyStream(h) })
-	// This happens if the device was lost because of another one, or if Close gave up.
+	// The stream is still busy if Close gave up, or if the device was lost because of another
+	// device.
 	if errors.Is(err, driver.ErrBusy) {
 		return "a stream is still at work"
 	}
@@ -320,9 +329,9 @@ func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(er
 	return ""
 }
 
-// Outlast waits until none of the device's work runs any more, or until the context ends. The
-// device's own streams have been destroyed by then. If all native objects must be left to the
-// driver it returns the reason, otherwise "".
+// Outlast is called after the device's own streams have been destroyed. It waits until none of
+// their work runs any more, or until the context ends. If work still runs then, Outlast returns a
+// text that says so, and all native objects must be left to the driver. Otherwise it returns "".
 func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	switch {
 	case lost && !d.outlastAdopted(ctx):
@@ -333,8 +342,9 @@ func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	return ""
 }
 
-// DestroyNative destroys the events and closes the driver's device. It is the last step of closing,
-// on the device's thread. It passes errors to add, including those that NotTaken recorded.
+// DestroyNative destroys the events and closes the driver's device. It is the last step of closing
+// and runs on the pending-queue thread. It passes its errors to add, and those that NotTaken has
+// stored.
 func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 	add(d.Events.close(ctx))
 	d.ending.refusalMu.Lock()
@@ -346,8 +356,8 @@ func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 	add(d.Native.Close())
 }
 
-// Settle waits until the stream has done all its work. It returns an error if the context ends or
-// the device is lost first. It runs on a bound thread.
+// Settle waits until the stream is idle. It returns an error if the context ends or the device is
+// lost first. It runs on a bound thread.
 func (tl *Timeline) Settle(ctx context.Context) error {
 	d := tl.Device
 	done, err := d.Drain(ctx, tl.Stream, func() bool { return d.lost.Load() != nil })
@@ -357,10 +367,10 @@ func (tl *Timeline) Settle(ctx context.Context) error {
 	return err
 }
 
-// Drain waits until a stream has done all its work. It returns false if the context ends or stop
-// returns true first. It runs on a bound thread. If a query fails, Drain queries the same event
-// again, because a pending event must not be recorded again. For the same reason an event that
-// stays pending does not go back to the pool.
+// Drain records an event and waits until the stream is idle. It returns false if the context ends
+// or stop returns true first. It runs on a bound thread. A pending event must not be recorded
+// again. So Drain queries the same event again if a query fails, and keeps an event that stays
+// pending out of the pool.
 func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (done bool, err error) {
 	e, err := d.Events.get()
 	if err != nil {
@@ -387,9 +397,9 @@ func (d *Device) Drain(ctx context.Context, h driver.Stream, stop func() bool) (
 	return false, err
 }
 
-// Insist repeats f while its error is driver.ErrBusy, until the context ends: the device may soon
-// finish the work that keeps it busy. Insist runs on the device's thread while the device is being
-// closed.
+// Insist calls f again and again while it returns driver.ErrBusy, until the context ends. The
+// device may soon finish the work that keeps it busy. Insist runs on the pending-queue thread
+// during Close.
 func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 	wake.Until(ctx, func() bool {
 		err = f()
@@ -398,15 +408,15 @@ func (d *Device) Insist(ctx context.Context, f func() error) (err error) {
 	return err
 }
 
-// outlastAdopted waits until the adopted streams have passed the work of this device. It returns
-// false if the context ends first. If the driver itself has lost the device, its queries fail, and
-// the streams count as having passed the work.
+// outlastAdopted waits until the adopted streams have passed this device's work. It returns false
+// if the context ends first. If the driver itself has lost the device, queries fail, and a failed
+// query counts as passed.
 func (d *Device) outlastAdopted(ctx context.Context) bool {
 	for _, tl := range d.All() {
 		if !tl.Adopted {
 			continue
 		}
-		// An adopted stream has an event recorded behind every operation.
+		// hasPassedIn finds an event: one is recorded behind every operation on an adopted stream.
 		if !tl.hasPassedIn(ctx, tl.issued.Load()) {
 			return false
 		}
@@ -414,8 +424,8 @@ func (d *Device) outlastAdopted(ctx context.Context) bool {
 	return true
 }
 
-// hasPassedIn waits until the stream has passed a number, or the driver's Query fails. It returns
-// false if the context ends first.
+// hasPassedIn waits until the stream has passed seq, or until a query of the driver fails. It
+// returns false if the context ends first.
 func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	e, _ := tl.eventBehind(seq)
 	if e == nil {
@@ -428,10 +438,10 @@ func (tl *Timeline) hasPassedIn(ctx context.Context, seq uint64) bool {
 	})
 }
 
-// outlastOthers waits until no stream waits for outside code any more (see Timeline.awaiting). It
-// returns false if the context ends first. Unless Close gave up the device, it returns true at
-// once. The streams have been destroyed by then, but their work may still run: no driver waits for
-// the work of a stream that it destroys.
+// outlastOthers waits until no stream waits for other code any more (see Timeline.awaiting). It
+// returns false if the context ends first. Unless Close gave up the device, there is nothing to
+// wait for, and it returns true at once. The streams have been destroyed, but their work may still
+// run, because drivers destroy a stream without waiting for its work.
 func (d *Device) outlastOthers(ctx context.Context) bool {
 	if !errors.Is(d.Failed(), ErrGivenUp) {
 		return true
@@ -441,8 +451,8 @@ func (d *Device) outlastOthers(ctx context.Context) bool {
 	})
 }
 
-// stillAwaits queries whether the stream still waits for outside code. The event behind such a wait
-// is recorded at once (see records).
+// stillAwaits queries the driver whether the stream still waits for other code. Behind such a wait
+// there always is an event (see records).
 func (tl *Timeline) stillAwaits() bool {
 	seq := tl.awaiting.Load()
 	if tl.passed.Load() >= seq {
@@ -452,15 +462,15 @@ func (tl *Timeline) stillAwaits() bool {
 	return at != 0 && !done && err == nil
 }
 
-// LeaveBehind leaves all native objects to the driver. It is called instead of destroying them if
-// other devices' work still uses them, or if a stream is still busy or waits for outside code.
-// Freeing memory or closing the device would make the driver wait for that stream, and meanwhile
-// the driver would take no work from this process.
+// LeaveToDriver makes Close return without destroying native objects: they stay allocated. It is
+// called if other devices' work still uses them, or if a stream is still busy or waits for other
+// code. Freeing memory or closing the device would block the driver until that stream is idle.
+// Meanwhile the driver would accept no work from this process.
 //
-// Work in flight keeps what it holds. Order.Free fails, and functions to be called when memory is
-// no longer used are not called.
-func (d *Device) LeaveBehind(why string) error {
-	d.ending.leftBehind.Store(true)
+// Work in flight keeps everything that it holds. Semaphores given in Order.Free fail. Functions
+// that the program wanted called after the last use of its memory are not called.
+func (d *Device) LeaveToDriver(why string) error {
+	d.ending.leftToDriver.Store(true)
 	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.Info.Name, why, driver.ErrBusy)
 	for _, tl := range d.All() {
 		tl.retireMu.Lock()
@@ -474,9 +484,9 @@ func (d *Device) LeaveBehind(why string) error {
 	return left
 }
 
-// NotTaken records an error from freeing or destroying a native object, for Close to return. It
-// ignores nil. The runtime does not try again: the driver may have freed the object despite the
-// error, and may use its handle for a new one.
+// NotTaken stores an error from freeing or destroying a native object, for Close to return. It
+// ignores nil. Nobody tries again: the driver may have freed the object despite the error, and may
+// have given its handle to a new object.
 func (d *Device) NotTaken(err error) {
 	if err != nil {
 		d.ending.refusalMu.Lock()

@@ -4,23 +4,23 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// complete gives the signals of a submission that is done, and recycles the record. It returns the
-// timepoints to release.
+// complete gives the signals of a submission that is done, and recycles the Submission. It returns
+// the timepoints to release.
 func (d *Device) complete(s *Submission) *sema.Timepoint {
 	released := d.signal(s)
 	d.Recycle(s)
 	return released
 }
 
-// signal gives the signals of a submission that is done, after Rest.Deliver if that must be called.
-// It returns the timepoints to release.
+// signal gives the signals of a submission that is done: it raises the semaphores. If s.Delivers is
+// set it calls Rest.Deliver first. It returns the timepoints to release.
 func (d *Device) signal(s *Submission) *sema.Timepoint {
 	if s.Delivers {
 		s.Rest.Deliver(nil)
 	}
 	at := sema.Signal{Producer: s.Timeline, Seq: s.Seq}
-	if s.Mode == passing {
-		at = sema.Signal{Producer: s.Deps[0].Timeline, Seq: s.Deps[0].Seq, Late: true}
+	if s.Mode == published {
+		at = sema.Signal{Producer: s.Deps[0].Timeline, Seq: s.Deps[0].Seq, ByBarrier: true}
 	}
 	var released sema.List
 	var wrong error
@@ -30,7 +30,7 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 			var err error
 			at.Value = p.Value
 			list, err = p.Semaphore.Arrive(at, at)
-			if err != nil && p.Semaphore.Failed() == nil { // only this submission fails
+			if err != nil && p.Semaphore.Failed() == nil { // its value does not grow the semaphore
 				wrong = d.Owner.Failure(s, err)
 			}
 		}
@@ -43,8 +43,8 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 }
 
 // failSignals fails the semaphores that a submission signals, and returns the timepoints to
-// release. It clears s.Signals, so that they are not given again. The submission keeps what it
-// holds.
+// release. It clears s.Signals, so that no signal is given twice. Buffers and other things that the
+// submission holds stay held.
 func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	err = d.Owner.Failure(s, err)
 	if s.Observer != nil {
@@ -66,25 +66,26 @@ func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	return released.First()
 }
 
-// FailSubmission fails the semaphores that a submission signals, and recycles the record.
+// FailSubmission fails the semaphores that a submission signals, and recycles the Submission.
 func (d *Device) FailSubmission(s *Submission, err error) {
 	released := d.failSignals(s, err)
 	d.Recycle(s)
 	sema.Release(released)
 }
 
-// Recycle releases everything that a submission holds, and puts the record back.
+// Recycle releases everything that a submission holds, and puts the Submission into its timeline's
+// free list.
 func (d *Device) Recycle(s *Submission) {
 	var held holderRun
-	d.letGo(s, &held)
+	d.releaseHeld(s, &held)
 	held.release()
 	s.Timeline.putAll(s, s)
 }
 
-// letGo releases everything that a submission holds, and resets the record. The record keeps its
-// event for its next use, unless the event has another owner too. letGo adds the Holders to held,
-// which releases them in batches.
-func (d *Device) letGo(s *Submission, held *holderRun) {
+// releaseHeld releases everything that a submission holds, and resets the Submission. A Submission
+// keeps its event for its next use, unless another goroutine also has a reference to the event.
+// releaseHeld adds the Holders to held, which releases them in batches.
+func (d *Device) releaseHeld(s *Submission, held *holderRun) {
 	if s.Observer != nil {
 		seen := s.Observer
 		s.Observer = nil
@@ -104,14 +105,14 @@ func (d *Device) letGo(s *Submission, held *holderRun) {
 	for _, h := range s.Holds {
 		held.add(h)
 	}
-	if s.Cold {
-		s.Rest.LetGo()
+	if s.UsesRest {
+		s.Rest.Release()
 	}
 	s.reset()
 }
 
-// Values of Semaphore.Tag. The tag of any other semaphore is 0.
+// Values of Semaphore.Tag. Semaphores that do not belong to a Stream have the tag 0.
 const (
-	IsStream       = 1 + iota // the semaphore of a Stream
-	IsStreamFailed            // the same, after the Owner has recorded that the Stream failed
+	IsStream       = 1 + iota // the semaphore belongs to a Stream
+	IsStreamFailed            // the semaphore belongs to a Stream that the Owner knows to have failed
 )

@@ -1,24 +1,24 @@
 package engine
 
-// Covers reports whether later work of tl runs after the work seq of the timeline of without
-// another native wait. It does if both are the same timeline, if tl's stream has already waited for
-// seq or a later number, or if of's stream is known to have passed seq.
-func (tl *Timeline) Covers(of *Timeline, seq uint64) bool {
-	if of == tl || of.passed.Load() >= seq {
+// Covers reports whether work issued to tl from now on runs after the work seq of other, without
+// another native wait. That is so in three cases: both timelines are the same, the stream of tl has
+// already waited for seq or a later number, or the stream of other has passed seq.
+func (tl *Timeline) Covers(other *Timeline, seq uint64) bool {
+	if other == tl || other.passed.Load() >= seq {
 		return true
 	}
 	tl.coverMu.Lock()
 	defer tl.coverMu.Unlock()
 	for _, m := range tl.cover {
-		if m.Timeline == of {
+		if m.Timeline == other {
 			return m.Seq >= seq
 		}
 	}
 	return false
 }
 
-// addCover records that the stream waits for m. It does not record the marks that the work at m has
-// waited for itself.
+// addCover records that the stream of tl waits for m. It does not record the work that the stream
+// of m has waited for before, although the stream of tl comes after that work too.
 func (tl *Timeline) addCover(m Mark) {
 	tl.coverMu.Lock()
 	defer tl.coverMu.Unlock()

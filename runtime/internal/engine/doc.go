@@ -1,64 +1,75 @@
-// Package engine is the scheduler. It issues operations to native streams, in the order that
-// semaphores define, and finds out when they are done.
+// Package engine is the scheduler. It issues operations to native streams (CUDA or HIP streams), in
+// the order that semaphores define, and finds out when the operations are done.
 //
 // It knows devices of a [driver.Driver], timelines, semaphores (package sema) and operations
 // (package work). It does not know the objects that operations use, such as buffers and recordings.
 // The layers above, mainly package gpu, give it access to those through seven small interfaces:
 //
-//   - [Owner] is the device object of the layers above. It makes queues, frees memory, makes
+//   - [Owner] is the device object of the layers above. It creates queues, frees memory and makes
 //     errors.
 //   - [Action] is an operation that is more than native calls: an allocation, an execution, a
 //     collective.
-//   - [Rest] is the part of a submission's record that belongs to the layers above.
+//   - [Rest] is the data of a submission that belongs to the layers above.
 //   - [Holder] is a thing that work uses: memory, code, a recording.
-//   - [Memory] has an address, perhaps only from its allocation on.
-//   - [Lane] is a queue that issues in an order of its own on a thread of its own: a
-//     communicator's.
+//   - [Memory] is device memory. Its address may be unknown until its allocation has been issued.
+//   - [Lane] is the queue of a communicator. It issues operations on a thread of its own, in the
+//     order of the calls.
 //   - [Observer] follows one submission, for a trace or a timing.
+//
+// # Words
+//
+// A Submission is one operation with its waits and signals. A [Timeline] is a native stream whose
+// submissions are numbered 1, 2, 3, … A submission is issued when its native calls have been made.
+// The stream has passed it when an event behind it is complete. Then the submission is retired: its
+// signals are given, what it holds is released, and the Submission is recycled. A submission that
+// is issued and not retired is in flight. The work for a wait is the work that will signal the
+// point. A submission is parked while the work for one of its waits has not been issued. When the
+// last such work is issued, the submission is ready.
 //
 // # How a fill is executed
 //
-// Queue.Fill checks its arguments and takes a record from its timeline ([Timeline.Get]). The record
-// is a [Submission] together with the data of package gpu. Fill sets the operation (Op), its
-// address (Dst), the buffer that it uses (Holds), waits and signals, and calls [Timeline.Submit].
-// From then on the record belongs to the scheduler. These steps follow, each in the file named:
+// Queue.Fill checks its arguments and takes a Submission from its timeline ([Timeline.Get]). Fill
+// sets the operation (Op), its address (Dst), the buffer that it uses (Holds), the waits and the
+// signals, and calls [Timeline.Submit]. From then on the Submission belongs to the scheduler. The
+// following steps are taken, each in the file named:
 //
-//  1. timeline.go, Timeline.issue. No lock is held. The record gets an event. The waits become
-//     marks (gather): "behind number n of that timeline". If no work that would satisfy a wait has
-//     been issued, the submission is Early and continues with step 6.
-//  2. timeline.go, lockFor and findEvents. Marks that the stream is ordered after anyway are
-//     removed (cover.go). For each other mark an event behind it is looked up, or recorded
-//     (mark.go). Then the timeline's mu is locked.
-//  3. timeline.go, give. With mu locked, the mark of the next number is added to the uses of the
-//     memory, the stream is made to wait for the events, and the operation makes its native calls.
-//     An event is recorded if mark.go says that one is needed now.
+//  1. timeline.go, Timeline.issue. No lock is held. The submission gets an event. Its waits are
+//     turned into marks: "behind number n of that timeline" (gather). If the work that would
+//     satisfy a wait has not been issued, the outcome is Early, and step 6 follows.
+//  2. timeline.go, lockFor and findEvents. Marks that the stream is already ordered after are
+//     removed (cover.go). For each other mark the engine looks up an event recorded behind it, or
+//     records one (mark.go). Then it locks Timeline.mu.
+//  3. timeline.go, give. With mu locked, the submission's mark is added to the uses of the memory.
+//     Then the stream is made to wait for the events, and the native calls of the operation are
+//     made. An event is recorded if mark.go says that one is needed now.
 //  4. timeline.go, announce and enter. With mu still locked, the signals are published with the
-//     number, so that other work can wait for them, and the submission is put into the ring
-//     (ring.go). Then mu is unlocked, and timepoints that waited for these signals are released.
+//     submission's number, so that other work can wait for them. The submission is put into the
+//     ring of submissions in flight (ring.go). Then mu is unlocked, and timepoints that waited for
+//     these signals are released.
 //  5. timeline.go, Timeline.Poll. A goroutine that waits, the poller (poll.go), or every 128th
-//     submitter queries the driver. If an event is complete, retire.go takes the submissions up to
-//     that event out of the ring, gives their signals, releases what they held, and recycles the
-//     records (records.go).
+//     submitter queries an event. If the event is complete, the submissions up to it are retired
+//     (retire.go).
 //  6. submit.go, parking.go. An Early submission is parked: it registers a timepoint with the
-//     semaphore of each wait. The last timepoint that is released makes it ready. Then the
-//     pending-queue thread (pendingqueue.go), or the goroutine that signals, starts at step 1.
+//     semaphore of each wait. When its last timepoint is released it is ready. Then the
+//     pending-queue thread (pendingqueue.go), or the goroutine that signalled, continues at step 1.
 //
 // # Invariants
 //
-// A timeline's mu is held during the native calls of one submission, and never while waiting for
-// another timeline. Lane threads are the exception: the communication library may keep such a
-// thread inside a call, with mu held. So only the lane's own work and Close wait for the mu of a
-// timeline with a lane.
+// Timeline.mu is held during the native calls of one submission, and never while waiting for
+// another timeline. Lanes are the exception: the communication library may keep a lane's thread
+// inside a call, with mu held. So only the lane's own operations and Close wait for the mu of such
+// a timeline.
 //
-// The numbers of a timeline only grow: issued, marked (an event is recorded behind it) and passed.
-// Memory, events, recordings and Close depend only on what streams have passed. Signals may be
-// given earlier, because work can fail before its stream has passed it (earlyfailure.go).
+// Three numbers of a timeline only grow: issued (given to the stream), marked (an event is recorded
+// behind it) and passed (an event behind it is complete). Memory, events, recordings and Close
+// depend only on passed. Signals may be given earlier: work can fail before its stream has passed
+// it (earlyfailure.go).
 //
-// Only one goroutine at a time uses a record: the submitter, then the goroutine that issues it,
-// then the one that retires it. While the record is in the ring, others read it under the ring's
-// mu. While it is parked, the device's mu protects its place in the list, and an atomic counts its
-// open waits.
+// One goroutine at a time owns a Submission: the submitter, then the goroutine that issues it, then
+// the one that retires it. Other goroutines read a Submission in the ring under the ring's mu. For
+// a parked Submission, Device.mu protects its place in the list, and an atomic counts its open
+// waits.
 //
-// Submitting, issuing and retiring allocate nothing in the steady state: records, events and
+// Submitting, issuing and retiring allocate nothing in the steady state: Submissions, events and
 // timepoints come from pools.
 package engine

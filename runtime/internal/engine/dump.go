@@ -10,21 +10,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A mutex is a *sync.Mutex, or the type that tools/locks puts in its place.
+// A mutex is a *sync.Mutex, or the type that tools/locks replaces it with for its checks.
 type mutex interface {
 	sync.Locker
 	TryLock() bool
 }
 
-// soonLocked locks a mutex. It reports false if that takes longer than a second.
+// soonLocked tries to lock a mutex for up to a second, and reports whether it has locked it.
 func soonLocked(mu mutex) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	return wake.Lock(ctx, mu)
 }
 
-// Dump writes the state of the device and of its timelines, for a test or for a report about a
-// program that is stuck. If a mutex stays locked for a second, Dump says so and goes on.
+// Dump writes the state of the device and of its timelines to w, for tests and for reports about
+// stuck programs. If a mutex stays locked for a second, Dump writes that and goes on.
 func (d *Device) Dump(w io.Writer) {
 	d.dump(w)
 	for _, tl := range d.All() {
@@ -48,10 +48,10 @@ func (d *Device) dump(w io.Writer) {
 	for s := d.pending.runnow; s != nil; s = s.next {
 		ready++
 	}
-	fmt.Fprintf(w, ", %d parked, %d barriers behind work, %d ready\n", d.pending.nparked, d.pending.npassing.Load(), ready)
+	fmt.Fprintf(w, ", %d parked, %d barriers behind work, %d ready\n", d.pending.nparked, d.pending.npublished.Load(), ready)
 	shown := 0
 	for s := d.pending.parked.after; s != &d.pending.parked && shown < 4; s = s.after {
-		if s.Mode == passing {
+		if s.Mode == published {
 			shown++
 			fmt.Fprintf(w, "  %s on %v, behind %s\n", s.Op.Kind, s.Timeline.Queue, s.Deps[0].describe())
 		}
@@ -60,22 +60,22 @@ func (d *Device) dump(w io.Writer) {
 
 func (tl *Timeline) dump(w io.Writer) {
 	fmt.Fprintf(w, "  %s: issued %d, marked %d, passed %d, wanted %d, asked %d times in vain", tl.name(), tl.issued.Load(), tl.marked.Load(),
-		tl.passed.Load(), tl.wanted.Load(), tl.vain.Load())
+		tl.passed.Load(), tl.wanted.Load(), tl.emptyPolls.Load())
 	if tl.Lane != nil {
 		if _, err := tl.Lane.Halted(); err != nil {
 			fmt.Fprintf(w, ", failed: %v", err)
 		}
 	}
-	for i, mu := range []mutex{&tl.mu, &tl.askMu, &tl.retireMu} {
+	for i, mu := range []mutex{&tl.mu, &tl.queryMu, &tl.retireMu} {
 		if soonLocked(mu) {
 			mu.Unlock()
 		} else {
-			fmt.Fprintf(w, ", its %s is held", [...]string{"mu", "askMu", "retireMu"}[i])
+			fmt.Fprintf(w, ", its %s is held", [...]string{"mu", "queryMu", "retireMu"}[i])
 		}
 	}
 	if ranges := tl.failures.Load(); ranges != nil {
 		r := (*ranges)[len(*ranges)-1]
-		fmt.Fprintf(w, ", failed in %d ranges, last %d to %d: %v", len(*ranges), r.from, r.to, r.err)
+		fmt.Fprintf(w, ", failed in %d ranges, last %d to %d: %v", len(*ranges), r.first, r.last, r.err)
 	}
 	if !soonLocked(&tl.ring.mu) {
 		fmt.Fprint(w, ", its ring's mu is held\n")
@@ -88,7 +88,7 @@ func (tl *Timeline) dump(w io.Writer) {
 	}
 }
 
-// dump writes one line about a submission in flight. The caller holds the ring's mu.
+// dump writes one line about a submission in flight. The caller holds ring.mu.
 func (s *Submission) dump(w io.Writer) {
 	fmt.Fprintf(w, "    %d: %s, recorded %v", s.Seq, s.Op.Kind, s.recorded)
 	for _, m := range s.Follows {
@@ -105,7 +105,7 @@ func (s *Submission) dump(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// describe returns the mark in words, with the number that its timeline has passed.
+// describe returns the mark as text, with the number that its timeline has passed.
 func (m Mark) describe() string {
 	if m.Timeline == nil {
 		return "nothing"
@@ -113,7 +113,7 @@ func (m Mark) describe() string {
 	return fmt.Sprintf("%d of %s (passed %d)", m.Seq, m.Timeline.name(), m.Timeline.passed.Load())
 }
 
-// name returns the name of the timeline's queue.
+// name returns the name of the timeline's queue, for Dump.
 func (tl *Timeline) name() string {
 	if tl.IsListed() {
 		return tl.Queue.String()

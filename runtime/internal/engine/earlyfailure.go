@@ -7,50 +7,52 @@ import (
 )
 
 // Work may fail while it is still in a stream: its device is lost, its lane fails, the driver took
-// only a part of it, or one of its semaphores fails for another reason. Its signals fail then, but
-// the device may still run it. So the state of its signals says nothing about the stream. Failed
-// work keeps what it holds (buffers, executables, recordings, staging memory, events) until its
-// stream has passed it. Other streams that wait for it go on waiting.
+// only a part of it, or a semaphore that it signals fails for another reason. Then its signals fail
+// at once, but the device may still run it. So its signals say nothing about the stream. Failed
+// work keeps everything that it holds (buffers, executables, recordings, staging memory, events)
+// until its stream has passed it. Other streams that wait for it keep waiting.
 
-// A failedRange is a range of a timeline's work that failed before the stream had passed it.
+// A failedRange is a range of a timeline's submissions that failed before the stream had passed
+// them.
 type failedRange struct {
-	from, to uint64 // the first and the last number
-	err      error
+	first, last uint64 // numbers of the first and the last submission of the range
+	err         error
 }
 
-// failed returns why the work at a mark failed before its stream had passed it, or nil. The stream
-// may have passed the mark since.
+// failed returns the error of the work at a mark if that work failed before its stream had passed
+// it, otherwise nil. The stream may have passed the mark in the meantime.
 func (m Mark) failed() error {
 	ranges := m.Timeline.failures.Load()
 	if ranges == nil {
 		return nil
 	}
 	for _, r := range *ranges {
-		if r.from <= m.Seq && m.Seq <= r.to {
+		if r.first <= m.Seq && m.Seq <= r.last {
 			return r.err
 		}
 	}
 	return nil
 }
 
-// status reports whether the stream has passed a mark, and why the work at the mark failed, if it
-// did. Callers that need both must use status, because the order of its two loads matters: a
-// failure is always recorded before passed is raised. So whoever sees passed raised sees the
-// failure too.
+// status reports whether the stream has passed a mark, and returns the error if the work at the
+// mark has failed. A caller that needs both must call status, because it loads passed first. A
+// failure is stored before passed is raised, so a goroutine that sees passed raised also sees the
+// failure.
 func (m Mark) status() (passed bool, err error) {
 	passed = m.Timeline.passed.Load() >= m.Seq
 	return passed, m.failed()
 }
 
 // over reports whether the stream has passed the work at a mark or the work has failed. If so, its
-// signals have been given, or soon will be.
+// signals have been given, or another goroutine is about to give them.
 func (m Mark) over() bool {
 	passed, err := m.status()
 	return passed || err != nil
 }
 
-// Lost returns an error if the stream is not known to have passed the mark, and never will be
-// because the device is lost.
+// Lost returns the error with which the device was lost, if that happened before the stream was
+// known to have passed the mark. Then nobody will ever know whether it has. Otherwise Lost returns
+// nil.
 func (m Mark) Lost() error {
 	if f := m.Timeline.Device.lost.Load(); f != nil && m.Timeline.passed.Load() < m.Seq {
 		return f.Err
@@ -58,34 +60,34 @@ func (m Mark) Lost() error {
 	return nil
 }
 
-// addFailed records that the work with the numbers from to to has failed with err. It must be
-// called before any of its signals fail. The caller holds retireMu.
-func (tl *Timeline) addFailed(from, to uint64, err error) {
+// addFailed records that the submissions with the numbers from first to last have failed with err.
+// It must be called before any of their signals fail. The caller holds tl.retireMu.
+func (tl *Timeline) addFailed(first, last uint64, err error) {
 	var all []failedRange
 	if known := tl.failures.Load(); known != nil {
 		all = *known
 	}
 	grown := make([]failedRange, 0, len(all)+1)
 	grown = append(grown, all...)
-	if n := len(grown); n > 0 && grown[n-1].to+1 == from && grown[n-1].err == err {
-		grown[n-1].to = to
+	if n := len(grown); n > 0 && grown[n-1].last+1 == first && grown[n-1].err == err {
+		grown[n-1].last = last
 	} else {
-		grown = append(grown, failedRange{from, to, err})
+		grown = append(grown, failedRange{first, last, err})
 	}
 	tl.failures.Store(&grown)
 }
 
-// FailInFlight fails the signals of all issued work that the stream has not passed, and returns the
-// released timepoints. The work stays in the ring.
+// FailInFlight fails the signals of all issued work that the stream has not passed. It returns the
+// timepoints to release. The work stays in the ring, because the stream may still run it.
 func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
 	if tl.Device.lost.Load() != nil {
-		tl.tell(math.MaxUint64)
+		tl.wakeAwaiters(math.MaxUint64)
 	}
 	from, last := tl.passed.Load(), tl.issued.Load()
 	if ranges := tl.failures.Load(); ranges != nil {
-		from = max(from, (*ranges)[len(*ranges)-1].to)
+		from = max(from, (*ranges)[len(*ranges)-1].last)
 	}
 	if from >= last {
 		return nil
@@ -104,11 +106,12 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 	return released.First()
 }
 
-// cause returns why a submission fails although its stream has passed it: work that it waits for
-// has failed. It returns nil if the submission succeeds.
+// cause returns the error of a submission that its stream has passed. It returns an error if work
+// that the submission waited for has failed, otherwise nil.
 func (s *Submission) cause() error {
-	// If late, a wait is for a barrier, which may fail although the work in front of it succeeds.
-	failed := s.late || s.Timeline.failures.Load() != nil
+	// If afterBarrier is set, a wait is for a barrier. A barrier may fail even if the work that it
+	// waits for succeeds.
+	failed := s.afterBarrier || s.Timeline.failures.Load() != nil
 	for _, m := range s.Follows {
 		failed = failed || m.Timeline.failures.Load() != nil
 	}
@@ -118,19 +121,20 @@ func (s *Submission) cause() error {
 	return s.waitFailed()
 }
 
-// waitFailed returns why work that one of the submission's waits is for has failed, or nil. It
-// finds a failure even if the semaphores of that work have not failed yet.
+// waitFailed returns an error if the work for one of the submission's waits has failed: the error
+// of that work. It finds the failure even if the semaphores of that work have not failed yet.
+// Otherwise it returns nil.
 //
-// It checks Waits and not Follows. Follows also has the last uses of the submission's memory and of
-// its recording's block. If these fail, the submission does not.
+// It checks Waits and not Follows. Follows also has marks of earlier work that used the same memory
+// or the same block of a recording. If that work fails, the submission does not fail.
 func (s *Submission) waitFailed() error {
-	// Check every wait: some made no native wait, because earlier work in the stream had waited
-	// already.
+	// Check all waits. For some of them no native wait was made, because earlier work in the stream
+	// had waited already.
 	for _, w := range s.Waits {
 		var joined Frontier
 		switch how, p := w.Semaphore.Next(w.Value, joined.Join); how {
 		case sema.Failed:
-			// If the program failed the semaphore, no work has failed.
+			// Ignore a failure by the program: then no work has failed.
 			if err := w.Semaphore.Failed(); s.Timeline.Device.Owner.OfWork(err) {
 				return err
 			}

@@ -13,27 +13,28 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// An Event is a native event on loan from its device's pool, with a reference count. A submission
-// has at most one. The event is recorded behind that submission or never, and all streams that wait
-// for the submission wait for this event. When the submission's record is recycled, it keeps the event
-// for its next use, unless somebody else still holds a reference.
+// An Event is a native event of its device's pool, with a reference count. A submission has at most
+// one. It is recorded behind that submission, or not at all. Every stream that waits for the
+// submission waits for that event. A recycled Submission keeps its event for its next use, unless
+// another goroutine still has a reference.
 type Event struct {
 	pool   *EventPool
 	Handle driver.Event
-	refs   atomic.Int32 // 1 in the pool
+	refs   atomic.Int32 // 1 while the event is free
 	next   *Event
 
-	// Since is a cached result: the time from a reference point of the device's clock to this
-	// event. AskedBy is the number of that reference point, or 0 if the driver has not been queried
-	// since the event was recorded. deviceTimes.askMu protects both.
-	AskedBy int
-	Since   time.Duration
+	// Since caches a result of the driver: the time from a reference point of the device's clock to
+	// this event. SinceRef is the number of that reference point. SinceRef is 0 if the driver has
+	// not been queried since the event was recorded. deviceTimes.askMu of package gpu protects
+	// both.
+	SinceRef int
+	Since    time.Duration
 }
 
 func (e *Event) Hold() { e.refs.Add(1) }
 
-// alone reports whether the caller holds the only reference. The caller must know that no other
-// goroutine is about to take one.
+// alone reports whether the caller has the only reference. The caller must make sure that no other
+// goroutine takes a reference meanwhile.
 func (e *Event) alone() bool { return e.refs.Load() == 1 }
 
 func (e *Event) Drop() {
@@ -43,39 +44,41 @@ func (e *Event) Drop() {
 	}
 }
 
-// An EventPool holds a device's events. The refiller makes more before the pool is empty.
+// An EventPool holds the events of a device. When few are free, a refiller goroutine makes more in
+// advance (see Device.Refill).
 type EventPool struct {
 	dev    *Device
-	first  int           // how many events begin makes
-	batch  int           // the least number of events made at a time
-	timers driver.Timers // makes events that record times; nil if no times are wanted
+	first  int           // number of events that begin makes
+	batch  int           // the smallest number of events that grow makes
+	timers driver.Timers // makes events that record times; nil if the device needs none
 
-	// mu protects the following fields, and next of free events. It is a leaf.
+	// mu protects the following fields, and Event.next of free events. No other lock is taken while
+	// it is held.
 	mu      sync.Mutex
 	free    *Event
 	all     []driver.Event
 	stats   sema.PoolStats
-	growing bool // the refiller is making more
+	growing bool // a refiller goroutine is making events
 }
 
-// Configure sets how many events begin makes, the least number made at a time, and the maker of
-// events that record times, or nil. It must be called before begin.
+// Configure sets first, batch and timers. It must be called before begin.
 func (p *EventPool) Configure(first, batch int, timers driver.Timers) {
 	p.first, p.batch, p.timers = first, batch, timers
 }
 
-// mostLeft is when a pool is refilled: at mostLeft free events in a large pool, and at half of all
-// events in a small one.
+// mostLeft limits when a pool is refilled. A pool is refilled when at most half of its events are
+// free, and a large pool only when at most mostLeft are free.
 const mostLeft = 512
 
-// take takes an event, with one reference, or returns nil if none is free. If few are left, the
-// refiller makes more.
+// take returns a free event, with one reference, or nil if none is free. If few are left, it starts
+// a refiller.
 func (p *EventPool) take() *Event { return p.takeOne(false) }
 
-// MostInUse is the number of events in use at which Spare stops giving out events.
+// MostInUse is the number of events in use from which on Spare returns nil.
 const MostInUse = 1 << 15
 
-// Spare is take for optional uses. It leaves the last events to submissions.
+// Spare is like take, for uses that can do without an event. It returns nil when few events are
+// free, so that submissions get these.
 func (p *EventPool) Spare() *Event { return p.takeOne(true) }
 
 func (p *EventPool) takeOne(spare bool) *Event {
@@ -102,14 +105,14 @@ func (p *EventPool) takeOne(spare bool) *Event {
 	return e
 }
 
-// grown notes that the refiller has ended.
+// grown is called when the refiller has ended.
 func (p *EventPool) grown() {
 	p.mu.Lock()
 	p.growing = false
 	p.mu.Unlock()
 }
 
-// get takes an event, and makes one if none is free. It runs on a bound thread.
+// get returns a free event, or makes one if none is free. It runs on a bound thread.
 func (p *EventPool) get() (*Event, error) {
 	if e := p.take(); e != nil {
 		return e, nil
@@ -117,7 +120,7 @@ func (p *EventPool) get() (*Event, error) {
 	return p.make()
 }
 
-// await takes an event. If none is free, it waits until one has been made.
+// await returns a free event. If none is free, it blocks until a bound thread has made one.
 func (p *EventPool) await() (*Event, error) {
 	if e := p.take(); e != nil {
 		return e, nil
@@ -130,7 +133,7 @@ func (p *EventPool) await() (*Event, error) {
 	return made, err
 }
 
-// make makes an event, with one reference. It runs on a bound thread.
+// make creates an event and returns it with one reference. It runs on a bound thread.
 func (p *EventPool) make() (*Event, error) {
 	h, err := p.native()
 	if err != nil {
@@ -146,7 +149,7 @@ func (p *EventPool) make() (*Event, error) {
 	return e, nil
 }
 
-// native makes a native event. The event records times if these are wanted and the driver can.
+// native creates a native event. The event records times if timers is set and the driver succeeds.
 func (p *EventPool) native() (driver.Event, error) {
 	if p.timers != nil {
 		if h, err := p.timers.NewTimer(); err == nil {
@@ -173,8 +176,8 @@ func (p *EventPool) begin() error {
 	return nil
 }
 
-// grow makes as many events as the pool holds, but at least batch and at most 1024. So the pool
-// soon has as many as the program needs at a time. It runs on a bound thread.
+// grow doubles the number of events, but makes at least batch and at most 1024. So the pool soon
+// has as many as the program uses at a time. It runs on a bound thread.
 func (p *EventPool) grow() error {
 	for range min(max(p.batch, p.statistics().Held), 1024) {
 		e, err := p.make()
@@ -186,8 +189,9 @@ func (p *EventPool) grow() error {
 	return nil
 }
 
-// Trim destroys all free events except batch of them. Events that the driver calls busy, because
-// something still waits for them, stay in the pool. It runs on a bound thread.
+// Trim destroys free events until only batch of them are left. If the driver returns ErrBusy for an
+// event, because something still waits for it, the event stays in the pool. Trim runs on a bound
+// thread.
 func (p *EventPool) Trim() (err error) {
 	p.mu.Lock()
 	first, gone := p.free, make(map[driver.Event]struct{})
@@ -199,8 +203,8 @@ func (p *EventPool) Trim() (err error) {
 		gone[e.Handle] = struct{}{}
 	}
 	*end = nil
-	// Remove the handles from all before destroying the events: afterwards the driver may make new
-	// events with the same handles.
+	// Remove the handles from all before destroying the events: as soon as an event is destroyed,
+	// the driver may use its handle for a new one.
 	p.all = slices.DeleteFunc(p.all, func(h driver.Event) bool { _, ok := gone[h]; return ok })
 	p.stats.Held -= len(gone)
 	p.mu.Unlock()
@@ -214,16 +218,16 @@ func (p *EventPool) Trim() (err error) {
 			p.mu.Unlock()
 			p.put(e)
 		default:
-			err = cmp.Or(err, e2) // no second try: the driver may have destroyed it all the same
+			err = cmp.Or(err, e2) // no second try: perhaps the event is destroyed
 		}
 		e = next
 	}
 	return err
 }
 
-// close destroys all events. While the driver calls an event busy, close tries again, until the
-// context ends. It runs on the device's thread. Other devices may still refer to events that their
-// work has waited for, but they do not use these events any more.
+// close destroys all events. If the driver returns ErrBusy, close tries again until the context
+// ends. It runs on the pending-queue thread. Work of other devices may still refer to events that
+// it has waited for, but does not use them any more.
 func (p *EventPool) close(ctx context.Context) error {
 	p.mu.Lock()
 	all := p.all

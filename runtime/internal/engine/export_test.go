@@ -38,11 +38,11 @@ func (d *Device) Waiting() (n int) {
 }
 
 func (tl *Timeline) Last() sema.Point                      { return tl.last }
-func (tl *Timeline) Crowded(again bool, rounds int32) bool { return tl.crowded(again, rounds) }
+func (tl *Timeline) Crowded(again bool, rounds int32) bool { return tl.skipsPoll(again, rounds) }
 
 // Run registers a submission's waits, and issues it if there is nothing to wait for.
 func (tl *Timeline) Run(s *Submission) {
-	if tl.enlist(s) {
+	if tl.registerWaits(s) {
 		tl.run(s)
 	}
 }

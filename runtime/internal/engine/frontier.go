@@ -7,22 +7,23 @@ import (
 	"sync/atomic"
 )
 
-// A Mark is a place in a timeline: behind the work with the number Seq.
+// A Mark is a place in a timeline: right behind the submission with the number Seq.
 type Mark struct {
 	Timeline *Timeline
 	Seq      uint64
 }
 
-// Passed reports whether the stream is known to have passed the mark.
+// Passed reports whether the stream is known to have passed the mark: an event behind it is
+// complete.
 func (m Mark) Passed() bool { return m.Timeline.passed.Load() >= m.Seq }
 
-// At returns the mark behind the work with a number.
+// At returns the mark behind the submission with the number seq.
 func (tl *Timeline) At(seq uint64) Mark { return Mark{tl, seq} }
 
-// A Frontier is a set of marks, at most one for each timeline, the latest: "after all of this".
+// A Frontier is a set of marks, at most one for each timeline. It means "after all of this work".
 type Frontier []Mark
 
-// Add adds a mark. If the timeline has one already, the later one stays.
+// Add adds a mark. If the frontier has a mark of the same timeline, it keeps the later one.
 func (f *Frontier) Add(m Mark) {
 	for i := range *f {
 		if at := &(*f)[i]; at.Timeline == m.Timeline {
@@ -33,14 +34,15 @@ func (f *Frontier) Add(m Mark) {
 	*f = append(*f, m)
 }
 
-// AddLive adds a mark, and removes the passed marks of other timelines. It is for frontiers in
-// which passed marks have no meaning, so that marks of closed timelines do not pile up.
+// AddLive adds a mark, and removes marks of other timelines that have been passed. It is for
+// frontiers in which a passed mark means nothing. Without the removal, marks of closed timelines
+// would pile up.
 func (f *Frontier) AddLive(m Mark) {
 	*f = slices.DeleteFunc(*f, func(at Mark) bool { return at.Timeline != m.Timeline && at.Timeline.passed.Load() >= at.Seq })
 	f.Add(m)
 }
 
-// Passed reports whether the streams are known to have passed all marks.
+// Passed reports whether the streams are known to have passed all marks of the frontier.
 func (f Frontier) Passed() bool {
 	for _, m := range f {
 		if m.Timeline.passed.Load() < m.Seq {
@@ -50,8 +52,8 @@ func (f Frontier) Passed() bool {
 	return true
 }
 
-// await waits until the streams have passed all marks. It reports false if the context ends first.
-// Marks of a lost device count as passed, because nobody will ever know whether they are.
+// await blocks until the streams have passed all marks. It returns false if the context ends first.
+// A mark of a lost device counts as passed, because nobody can find out any more.
 func (f Frontier) await(ctx context.Context) bool {
 	for _, m := range f {
 		m.Timeline.want(m.Seq)
@@ -64,15 +66,15 @@ func (f Frontier) await(ctx context.Context) bool {
 	return true
 }
 
-// An awaiter is a goroutine that waits until the stream has passed a number.
+// An awaiter is a goroutine that is blocked in Mark.Await.
 type awaiter struct {
 	seq    uint64
-	passed chan struct{} // closed when the number is passed, or when the device is lost
+	passed chan struct{} // closed when the stream has passed seq, or when the device is lost
 }
 
-// Await waits until the stream has passed the mark. It reports false if the context ends first. A
-// mark of a lost device counts as passed. Meanwhile the work is polled. The goroutine that retires
-// the work wakes this one.
+// Await blocks until the stream has passed the mark. It returns false if the context ends first. A
+// mark of a lost device counts as passed. Await requests polling. The goroutine that retires the
+// work wakes the caller.
 func (m Mark) Await(ctx context.Context) bool {
 	tl := m.Timeline
 	tl.retireMu.Lock()
@@ -95,23 +97,24 @@ func (m Mark) Await(ctx context.Context) bool {
 	return m.decided()
 }
 
-// Retiring reports whether the work at the mark is known to be done, and so has left the ring.
-// passed may still be lower, because the signals are given before passed is raised.
+// Retiring reports whether the work at the mark is known to be done. It is true a little earlier
+// than Passed: from the time when the work is taken out of the ring. Its signals are given after
+// that, and then passed is raised.
 func (m Mark) Retiring() bool {
 	m.Timeline.ring.mu.Lock()
 	defer m.Timeline.ring.mu.Unlock()
 	return m.Seq < m.Timeline.ring.head
 }
 
-// decided reports whether waiting for the mark is over: the stream has passed the mark, or the
-// device is lost, so that nobody will ever know.
+// decided reports whether waiting for the mark is over. Either the stream has passed it, or the
+// device is lost and nobody will ever know.
 func (m Mark) decided() bool {
 	return m.Timeline.passed.Load() >= m.Seq || m.Timeline.Device.lost.Load() != nil
 }
 
-// tell wakes the goroutines that are blocked in Await for numbers up to seq. The caller holds
-// retireMu.
-func (tl *Timeline) tell(seq uint64) {
+// wakeAwaiters wakes the goroutines that are blocked in Await for numbers up to seq. The caller
+// holds tl.retireMu.
+func (tl *Timeline) wakeAwaiters(seq uint64) {
 	tl.awaiters = slices.DeleteFunc(tl.awaiters, func(w awaiter) bool {
 		if w.seq <= seq {
 			close(w.passed)
@@ -120,17 +123,18 @@ func (tl *Timeline) tell(seq uint64) {
 	})
 }
 
-// A loan records which work of other devices may use the events and the memory of a device. Close
-// of that device ends the loan; then no further work may use them.
+// A loan belongs to a device. It records which work of other devices may use the events and the
+// memory of this device. When the device is closed the loan ends, and no further work may use them.
 type loan struct {
-	some  atomic.Bool // a mark has been added
-	mu    sync.Mutex  // protects marks and ended; a leaf
+	some  atomic.Bool // marks is not empty; read without mu
+	mu    sync.Mutex  // protects marks and ended; no other lock is taken while it is held
 	marks Frontier
 	ended bool
 }
 
-// add records that work of another device, about to be issued at m, may use the device's events or
-// memory. It returns false if the loan has ended.
+// add records that work of another device may use this device's events or memory. The work is about
+// to be issued and will have the mark m. If the loan has ended, add returns false and the work must
+// not use them.
 func (l *loan) add(m Mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +145,7 @@ func (l *loan) add(m Mark) bool {
 	return !l.ended
 }
 
-// end ends the loan, and returns the marks of the work that may still use the device's events or
+// end ends the loan. It returns the marks of all work that may still use the device's events or
 // memory.
 func (l *loan) end() Frontier {
 	l.mu.Lock()
@@ -150,8 +154,7 @@ func (l *loan) end() Frontier {
 	return l.marks
 }
 
-// timelines returns the timelines of other devices whose work uses or has used the device's events
-// or memory.
+// timelines returns the timelines of all work that uses or has used the device's events or memory.
 func (l *loan) timelines() (all []*Timeline) {
 	l.any(func(m Mark) bool {
 		all = append(all, m.Timeline)
@@ -160,15 +163,16 @@ func (l *loan) timelines() (all []*Timeline) {
 	return all
 }
 
-// any reports whether so returns true for one of the marks. so runs with mu locked.
-func (l *loan) any(so func(Mark) bool) bool {
+// any calls match for each mark until match returns true, and reports whether it did. match runs
+// with mu locked.
+func (l *loan) any(match func(Mark) bool) bool {
 	if !l.some.Load() {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, m := range l.marks {
-		if so(m) {
+		if match(m) {
 			return true
 		}
 	}

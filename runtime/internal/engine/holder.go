@@ -1,22 +1,25 @@
 package engine
 
-// A Holder is a thing that work uses: memory, code, a recording. A submission holds it from the
-// call until the stream has passed the work, or until it fails without having been issued.
+// A Holder is an object that work uses: memory, code, a recording. A submission holds it, so that
+// it is not freed, from the call of Submit until the stream has passed the work. If the submission
+// fails before it is issued, it releases the Holder then.
 type Holder interface {
-	// Use records that work about to be issued at m may use the thing. If another device owns the
-	// thing, Use calls Borrow of that device. The caller holds the mu of m's timeline.
+	// Use records that work may use the object. The work is about to be issued and will have the
+	// mark m. If another device owns the object, Use calls Borrow of that device. The caller holds
+	// m.Timeline.mu.
 	Use(m Mark) error
 
 	// Unuse undoes Use after the driver has refused the work. It reports whether another operation
-	// may already wait for m. It may be called even if Use was not.
+	// may already be waiting for m. It may be called even if Use was not.
 	Unuse(m Mark) (awaited bool)
 
-	// LetGo releases the thing for n submissions. The caller may hold a retireMu.
-	LetGo(n int32)
+	// Release is called when n submissions no longer hold the object. The caller may hold a
+	// Timeline.retireMu.
+	Release(n int32)
 }
 
 // A holderRun releases the Holders of a batch of submissions. If consecutive submissions hold the
-// same Holder, it calls LetGo once for all of them.
+// same Holder, it calls Release once for all of them.
 type holderRun struct {
 	h Holder
 	n int32
@@ -32,12 +35,13 @@ func (r *holderRun) add(h Holder) {
 
 func (r *holderRun) release() {
 	if r.h != nil {
-		r.h.LetGo(r.n)
+		r.h.Release(r.n)
 	}
 }
 
-// Borrow records that work about to be issued at m may use memory or another object of d. It
-// returns false if d is closed.
+// Borrow records that work may use memory or another object of d. The work is about to be issued
+// and will have the mark m, usually on another device. If d is closed, Borrow returns false and the
+// work must not use the object.
 func (d *Device) Borrow(m Mark) bool {
 	if d != m.Timeline.Device && !d.lent.add(m) {
 		return false

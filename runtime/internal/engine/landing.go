@@ -6,65 +6,68 @@ import (
 	"time"
 )
 
-// Pauses between two polls of downloads that nobody waits for. Most programs wait for a download at
-// once, and so poll it themselves within the first pause. Later pauses grow.
+// Limits of the pauses between polls of downloads that nobody waits for. Most programs wait for a
+// download at once, and then the waiting goroutine polls it, within the first pause. Each pause is
+// twice as long as the one before.
 const (
-	landFirst = time.Millisecond
-	landMost  = 8 * time.Millisecond
+	firstPause   = time.Millisecond
+	longestPause = 8 * time.Millisecond
 )
 
-// A landings polls downloads into slices that nobody waits for, so that the data reaches the slice
-// soon after the device is done. Its timer runs only while such a download is in flight.
-type landings struct {
+// A downloadPoller polls downloads into Go slices that nobody waits for, so that the data reaches
+// the slice soon after the device has finished. Its timer runs only while such a download is in
+// flight.
+type downloadPoller struct {
 	timer *time.Timer
-	armed atomic.Bool   // the timer or its function is running
-	pause time.Duration // before the next round; only the timer's function uses it
+	armed atomic.Bool   // the timer runs, or its function is being called
+	pause time.Duration // the last pause; only the timer's function uses it
 }
 
-func (l *landings) init(d *Device) {
-	l.timer = time.AfterFunc(time.Hour, d.askLandings)
+func (l *downloadPoller) init(d *Device) {
+	l.timer = time.AfterFunc(time.Hour, d.pollDownloads)
 	l.timer.Stop()
 }
 
-// arm starts the timer unless it is running.
-func (l *landings) arm() {
+// arm starts the timer if it is not running.
+func (l *downloadPoller) arm() {
 	if !l.armed.Load() && l.armed.CompareAndSwap(false, true) {
-		l.timer.Reset(landFirst)
+		l.timer.Reset(firstPause)
 	}
 }
 
-// landLater has the device poll a download that nobody waits for. The caller holds mu.
-func (tl *Timeline) landLater(seq uint64) {
-	tl.lands.Store(seq)
-	tl.Device.landings.arm()
+// pollDownloadLater tells the device to poll the download with the number seq, for which nobody
+// waits. The caller holds tl.mu.
+func (tl *Timeline) pollDownloadLater(seq uint64) {
+	tl.lastDownload.Store(seq)
+	tl.Device.downloads.arm()
 }
 
-// lacksLanding reports whether a download given to landLater is in flight and the device is not
-// lost.
-func (tl *Timeline) lacksLanding() bool { return tl.lands.Load() > tl.passed.Load() && tl.Busy() }
+// hasDownload reports whether a download that was given to pollDownloadLater is in flight. It
+// returns false if the device is lost.
+func (tl *Timeline) hasDownload() bool { return tl.lastDownload.Load() > tl.passed.Load() && tl.Busy() }
 
-// askLandings polls the downloads in flight that nobody waits for. It runs on the timer's
-// goroutine.
-func (d *Device) askLandings() {
-	l := &d.landings
+// pollDownloads is the function of the timer. It polls the downloads in flight that nobody waits
+// for, and restarts the timer if some are left.
+func (d *Device) pollDownloads() {
+	l := &d.downloads
 	again, further := false, false
 	for _, tl := range d.All() {
-		if passed := tl.passed.Load(); tl.lacksLanding() {
-			tl.Poll(tl.lands.Load(), 1)
-			again, further = again || tl.lacksLanding(), further || tl.passed.Load() > passed
+		if passed := tl.passed.Load(); tl.hasDownload() {
+			tl.Poll(tl.lastDownload.Load(), 1)
+			again, further = again || tl.hasDownload(), further || tl.passed.Load() > passed
 		}
 	}
 	open := d.phase.Load() < isLeft
 	if again && open {
-		if l.pause = min(2*l.pause, landMost); further || l.pause == 0 {
-			l.pause = landFirst
+		if l.pause = min(2*l.pause, longestPause); further || l.pause == 0 {
+			l.pause = firstPause
 		}
 		l.timer.Reset(l.pause)
 		return
 	}
 	l.pause = 0
 	l.armed.Store(false)
-	if open && slices.ContainsFunc(d.All(), (*Timeline).lacksLanding) {
-		l.arm() // for a download whose arm found armed still set
+	if open && slices.ContainsFunc(d.All(), (*Timeline).hasDownload) {
+		l.arm() // for a download that was added before armed became false
 	}
 }

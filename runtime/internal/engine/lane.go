@@ -7,61 +7,62 @@ import (
 	"sync"
 )
 
-// A Lane is a queue that issues groups of operations in the order in which they were submitted, on
-// a thread of its own. That thread may stay in a native call, with the timeline's mu held, until
-// other programs act. So only the lane's own work and Close may wait for the mu of a timeline with
-// a lane.
+// A Lane is the queue of a communicator. It issues groups of collective operations on a thread of
+// its own, in the order in which they were submitted. The communication library may keep that
+// thread in a native call, with Timeline.mu held, until other programs act. So only the lane's own
+// operations and Close may wait for the mu of a timeline that has a lane.
 //
-// A group goes through a lane as follows. The submitter calls Take, registers the waits, and calls
-// Ready if all are resolved. Otherwise the goroutine that resolves the last wait calls Ready. The
-// lane's thread then calls Timeline.IssueReady or Device.FailSubmission. If IssueReady finds that
-// the group waits for a device of another driver (Foreign), the group is parked once more until its
-// waits are reached. Then Ready is called again, without Take. Until then the lane issues nothing
-// else.
+// A group goes through a lane as follows. The submitter calls Take and registers the waits. When
+// the work for all waits has been issued, Ready is called, by the submitter or by the goroutine
+// that released the last timepoint. Then the lane's thread calls Timeline.IssueReady or
+// Device.FailSubmission. If a wait is for a device of another driver, the outcome of IssueReady is
+// Foreign. Then the group is parked again until its waits are reached. Then Ready is called a
+// second time. Until then the lane issues nothing else.
 //
 // Any goroutine may call the methods. Only CloseWithDevice waits for the lane's thread.
 type Lane interface {
-	// Take appends a submission to the lane's queue. The submitter calls it, without locks and
-	// before any goroutine can call Ready. The lane may give the submission's Observer more
-	// information. If the lane takes no more work, Take returns the reason, and the caller fails
-	// the submission.
+	// Take appends a submission to the lane's queue. The submitter calls it, without locks, before
+	// any goroutine can call Ready for s. The lane may pass more information to s.Observer. If the
+	// lane accepts no more work, Take returns the reason, and the caller fails the submission.
 	Take(s *Submission) error
 
-	// Ready tells the lane that it can issue s, a submission taken earlier, because all waits of s
-	// are resolved. If s.Err is set, s must fail instead. If the lane issues nothing any more,
+	// Ready tells the lane that s, which it has taken earlier, has no open waits and can be issued.
+	// If s.Err is set, the lane's thread must fail s instead. If the lane issues nothing any more,
 	// Ready returns the reason, and the caller fails s.
 	//
-	// The caller may hold the retireMu of a timeline. Ready must not fail a submission itself: that
-	// would release other submissions, and calls of Ready would nest without limit.
+	// The caller may hold a Timeline.retireMu. Ready must not fail a submission itself. That would
+	// release timepoints, whose owners may call Ready again, and so the recursion could become too
+	// deep.
 	Ready(s *Submission) error
 
-	// Halted returns why the lane takes no more work, and why the work that it has issued fails, or
-	// nil for either. A lane that is being closed takes no work, but its work in flight goes on.
-	// The caller may hold the device's mu or a retireMu, so Halted takes no lock.
+	// Halted returns two errors. takes is nil if the lane accepts work, otherwise the reason why
+	// not. issued is nil unless the work that the lane has issued fails. While a lane is being
+	// closed, it accepts no work but its work in flight goes on. The caller may hold Device.mu or a
+	// retireMu, so Halted takes no lock.
 	Halted() (takes, issued error)
 
-	// Ask has the lane's thread poll until seq is done. It returns false if the thread is doing
-	// something else; then the caller must poll. The caller holds no locks.
-	Ask(seq uint64) bool
+	// PollFor makes the lane's thread poll until the work seq is done. It returns false if the
+	// thread is busy. Then the caller must poll. The caller holds no locks.
+	PollFor(seq uint64) bool
 
-	// ThreadState returns the state of the lane's thread. The caller may hold an askMu, so
-	// ThreadState takes no lock.
+	// ThreadState returns the state of the lane's thread. The caller may hold a Timeline.queryMu,
+	// so ThreadState takes no lock.
 	ThreadState() LaneThread
 
-	// Describe returns how errors mention the lane. The caller may hold any lock, so Describe takes
-	// none.
+	// Describe returns the name of the lane for error messages. The caller may hold any lock, so
+	// Describe takes none.
 	Describe() string
 
-	// EachReady calls fn for the submissions that are ready but queued behind others of the lane.
-	// Device.EachOpen calls it, without locks. fn must call no method of the lane, because the lane
-	// may hold a lock.
+	// EachReady calls fn for each submission that is ready but queued behind other submissions of
+	// the lane. Device.EachOpen calls it, without locks. fn must not call a method of the lane,
+	// because EachReady may hold a lock.
 	EachReady(fn func(*Submission))
 
-	// Fail fails all submissions of the lane, because the device is lost. It may wait for other
-	// calls of the lane, so it runs on a goroutine of its own, without locks.
+	// Fail fails all submissions of the lane, because the device is lost. It may block until other
+	// calls of the lane return, so the engine calls it on a new goroutine, without locks.
 	Fail(err error)
 
-	// CloseWithDevice closes the lane, and waits until its thread no longer needs the driver. If
+	// CloseWithDevice closes the lane, and blocks until its thread no longer uses the driver. If
 	// the context ends first, it aborts the work in flight. Device.Stop calls it, without locks.
 	CloseWithDevice(ctx context.Context) error
 }
@@ -71,17 +72,17 @@ type LaneThread int
 
 const (
 	LaneAwake  LaneThread = iota
-	LaneAsleep            // a caller that has given it work should yield the processor
-	LaneLost              // in a native call that does not return; it may hold the timeline's mu
+	LaneAsleep            // parked; a goroutine that gives it work should then yield, so that the thread can run
+	LaneLost              // in a native call that does not return; it may hold Timeline.mu
 )
 
-// ByLane reports whether the lane of the submission's queue issues the submission. A program may
-// find a lane's queue in a trace and submit other operations to it. These are issued as on any
-// queue.
+// ByLane reports whether the lane issues the submission. It does so only for collective operations.
+// A program may find a lane's queue in a trace and submit other operations to it, which are issued
+// as on any queue.
 func (s *Submission) ByLane() bool { return s.Op.Kind.ByLane() }
 
-// AddLane registers a lane and its timeline with the device. From then on the device polls the
-// timeline, and Close closes the lane. AddLane fails if the device takes no more work.
+// AddLane adds a lane and its timeline to the device. From then on the device polls the timeline,
+// and Close closes the lane. AddLane returns an error if the device is lost or closed.
 func (d *Device) AddLane(l Lane, tl *Timeline) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +91,7 @@ func (d *Device) AddLane(l Lane, tl *Timeline) error {
 	}
 	d.lanes = append(d.lanes, l)
 	all := append(slices.Clip(d.All()), tl)
-	d.every.Store(&all)
+	d.timelines.Store(&all)
 	return nil
 }
 
@@ -100,10 +101,10 @@ func (d *Device) RemoveLane(l Lane, tl *Timeline) {
 	defer d.mu.Unlock()
 	d.lanes = slices.DeleteFunc(d.lanes, func(x Lane) bool { return x == l })
 	all := slices.DeleteFunc(slices.Clone(d.All()), func(x *Timeline) bool { return x == tl })
-	d.every.Store(&all)
+	d.timelines.Store(&all)
 }
 
-// ListLanes returns the lanes that are registered with the device.
+// ListLanes returns the lanes of the device.
 func (d *Device) ListLanes() []Lane {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +114,7 @@ func (d *Device) ListLanes() []Lane {
 // HasLanes reports whether the device has lanes.
 func (d *Device) HasLanes() bool { return len(d.ListLanes()) > 0 }
 
-// failLanes fails the lanes, because the device is lost. It does not wait for them.
+// failLanes calls Fail of all lanes, because the device is lost. It does not wait for the calls.
 func (d *Device) failLanes(err error) {
 	for _, l := range d.ListLanes() {
 		if _, issued := l.Halted(); issued == nil {
@@ -122,7 +123,7 @@ func (d *Device) failLanes(err error) {
 	}
 }
 
-// closeLanes closes the lanes that are left, all at the same time, and waits for them.
+// closeLanes closes all lanes in parallel, waits for them, and returns their errors.
 func (d *Device) closeLanes(ctx context.Context) error {
 	left := d.ListLanes()
 	errs := make([]error, len(left))

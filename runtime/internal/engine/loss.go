@@ -12,7 +12,7 @@ import (
 // A Failure is an error that is stored atomically.
 type Failure struct{ Err error }
 
-// Loss returns why the device is lost, or nil.
+// Loss returns the error with which the device was lost, or nil if it is not lost.
 func (d *Device) Loss() error {
 	if f := d.lost.Load(); f != nil {
 		return f.Err
@@ -20,7 +20,8 @@ func (d *Device) Loss() error {
 	return nil
 }
 
-// Failed returns why the device takes no more work, or nil.
+// Failed returns nil if the device accepts new work. Otherwise it returns why not: the device is
+// lost or closed.
 func (d *Device) Failed() error {
 	if f := d.lost.Load(); f != nil {
 		return f.Err
@@ -35,7 +36,8 @@ func (d *Device) ClosedError() error {
 	return fmt.Errorf("gpu: device %s: %w", d.Info.Name, sema.ErrClosed)
 }
 
-// halted returns why the device issues nothing any more, not even work that it has taken, or nil.
+// halted returns nil if the device still issues submissions that it has accepted. Otherwise it
+// returns the reason.
 func (d *Device) halted() error {
 	if d.lost.Load() == nil && d.phase.Load() < isStopped {
 		return nil
@@ -43,7 +45,7 @@ func (d *Device) halted() error {
 	return d.Failed()
 }
 
-// lostBy makes the failure of a device that is lost because of err.
+// lostBy returns the Failure of a device that is lost because of err.
 func (d *Device) lostBy(err error) *Failure {
 	if !errors.Is(err, driver.ErrLost) {
 		err = fmt.Errorf("%w: %w", driver.ErrLost, err)
@@ -51,8 +53,9 @@ func (d *Device) lostBy(err error) *Failure {
 	return &Failure{fmt.Errorf("gpu: device %s: %w", d.Info.Name, err)}
 }
 
-// markLost marks the device as lost, so that it takes no more work. It reports whether the caller
-// was the first. That caller must call Check later, without locks, to fail the work.
+// markLost marks the device as lost, so that it accepts no more work. It may be called with locks
+// held. It reports whether this call was the first. The caller must then call Check, after it has
+// released its locks, to fail the work.
 func (d *Device) markLost(err error) (first bool) {
 	if first = d.lost.CompareAndSwap(nil, d.lostBy(err)); first {
 		d.Owner.IsLost(d.Failed())
@@ -60,35 +63,38 @@ func (d *Device) markLost(err error) (first bool) {
 	return first
 }
 
-// Lose marks the device as lost. All work in flight fails, and all later work.
+// Lose marks the device as lost. All work in flight fails, and so does all work submitted later.
+// The caller holds no locks.
 func (d *Device) Lose(err error) {
 	if d.markLost(err) {
 		d.failAll()
 	}
 }
 
-// failAll fails all work of a lost device, and loses the devices whose streams wait for that work.
+// failAll fails all work of a lost device. Then it loses the devices whose streams wait for that
+// work.
 func (d *Device) failAll() {
 	d.failInFlight()
 	d.failLanes(d.Failed())
 	d.loseFollowers()
 }
 
-// Check loses the device if err, an error of its own driver, says that the device is lost. If the
-// device is lost already, Check fails its work. The caller holds no locks.
+// Check is called with an error of the driver. If the error says that the device is lost, Check
+// marks the device as lost. If the device is lost, Check fails its work. The caller holds no locks.
 func (d *Device) Check(err error) {
 	var e *driver.Error
 	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {
 		d.markLost(err)
 	}
-	// A goroutine that called markLost with locks held could not fail the work.
+	// The device may have been marked as lost by a goroutine that held locks and so could not fail
+	// the work.
 	if d.lost.Load() != nil {
 		d.failAll()
 	}
 }
 
-// failInFlight fails all work of a lost device, issued or parked, including barriers that wait for
-// work in flight. Issued work keeps what it holds until the device is closed.
+// failInFlight fails all submissions of a lost device, issued or parked, including published
+// barriers. Issued submissions keep everything that they hold until the device is closed.
 func (d *Device) failInFlight() {
 	err := d.lost.Load().Err
 	for _, tl := range d.All() {
@@ -97,8 +103,9 @@ func (d *Device) failInFlight() {
 	d.cancelParked(err, true)
 }
 
-// Abandon recycles the submissions that the stream has not passed, and so releases what they hold.
-// The stream has been destroyed. Abandon runs on the device's thread, at the end of closing.
+// Abandon releases everything that the submissions in the ring hold, and recycles them. The stream
+// has been destroyed without passing them. Abandon runs on the pending-queue thread, at the end of
+// closing.
 func (tl *Timeline) Abandon() {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -111,24 +118,25 @@ func (tl *Timeline) Abandon() {
 	}
 }
 
-// If a stream of device A waits for unfinished work of a lost device B, A is lost too. Both sides
-// check for this, so that neither misses the other:
+// If a stream of device A waits for unfinished work of a lost device B, A is lost too. Two
+// goroutines may act at the same time. Each first publishes what it does and then checks what the
+// other does, so that the loss of A cannot be missed:
 //
-//   - A submission of A adds its mark to B.lent. It makes the native wait, puts its record into the
-//     ring, and then checks whether B is lost.
-//   - A goroutine that finds B lost marks B as lost, and then searches the rings of the timelines
+//   - The goroutine that issues a submission of A adds the submission's mark to B.lent, makes the
+//     native wait and puts the submission into the ring. Then it checks whether B is lost.
+//   - The goroutine that finds B lost marks B as lost. Then it searches the rings of the timelines
 //     in B.lent.
 
-// loseFollowers loses the devices whose streams wait for unfinished work of this lost device.
+// loseFollowers loses all devices whose streams wait for unfinished work of d, which is lost.
 func (d *Device) loseFollowers() {
 	for _, tl := range d.lent.timelines() {
 		tl.loseBehind(1, math.MaxUint64)
 	}
 }
 
-// loseBehind loses the timeline's device if a submission numbered between from and to waits for
-// unfinished work of a lost device, and the stream has not passed that submission. It queries the
-// driver once. The caller has locked no timeline of the device.
+// loseBehind looks for a submission with a number between from and to that waits for unfinished
+// work of a lost device. If there is one, and the stream has not passed it, loseBehind loses the
+// timeline's device. It queries the driver once. The caller has locked no timeline of the device.
 func (tl *Timeline) loseBehind(from, to uint64) {
 	seq, err := tl.behindLost(from, to)
 	if err != nil && tl.Device.lost.Load() == nil && !tl.hasPassed(seq) {
@@ -137,8 +145,8 @@ func (tl *Timeline) loseBehind(from, to uint64) {
 }
 
 // behindLost returns the number of the last submission between from and to that waits for
-// unfinished work of a lost device, and the error of that device. It returns 0 if there is no such
-// submission.
+// unfinished work of a lost device. It also returns the error with which that device was lost. It
+// returns 0 if there is no such submission.
 func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -150,12 +158,12 @@ func (tl *Timeline) behindLost(from, to uint64) (seq uint64, err error) {
 	return 0, nil
 }
 
-// firstBehindLost returns the number of the first submission, up to to, that waits for unfinished
-// work of a lost device, or 0 if there is none.
-func (tl *Timeline) firstBehindLost(to uint64) uint64 {
+// firstBehindLost returns the number of the first submission that waits for unfinished work of a
+// lost device. It looks at numbers up to last, and returns 0 if there is none.
+func (tl *Timeline) firstBehindLost(last uint64) uint64 {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
-	for seq := tl.ring.head; seq <= min(to, tl.issued.Load()); seq++ {
+	for seq := tl.ring.head; seq <= min(last, tl.issued.Load()); seq++ {
 		if tl.ring.at(seq).behindLost() != nil {
 			return seq
 		}
@@ -163,8 +171,8 @@ func (tl *Timeline) firstBehindLost(to uint64) uint64 {
 	return 0
 }
 
-// behindLost returns the error of another device that is lost and whose unfinished work the
-// submission is ordered after, or nil.
+// behindLost returns an error if the submission is ordered after unfinished work of another device
+// that is lost: the error with which that device was lost. Otherwise it returns nil.
 func (s *Submission) behindLost() error {
 	for _, m := range s.Follows {
 		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {
@@ -174,7 +182,8 @@ func (s *Submission) behindLost() error {
 	return nil
 }
 
-// hasPassed queries the driver whether the stream has passed seq. An event is recorded behind seq.
+// hasPassed queries the driver and reports whether the stream has passed seq. The caller knows that
+// an event is recorded behind seq.
 func (tl *Timeline) hasPassed(seq uint64) bool {
 	d := tl.Device
 	if d.Stay() != nil {
@@ -190,15 +199,14 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 	return err == nil && passed
 }
 
-// askLate is the number of fruitless polls after which wantFollowed also has those timelines polled
-// that this timeline waits for.
-const askLate = 16
+// followedEvery is the number of polls without a result after which wantFollowed acts.
+const followedEvery = 16
 
-// wantFollowed is called after a poll that found nothing done. Every askLate-th time it requests
-// polling of the timelines that the oldest submission in flight waits for. Their device may be
-// lost, and perhaps nobody else polls it and would notice.
+// wantFollowed is called after a poll that found nothing done. In every followedEvery-th call it
+// requests polling of the timelines that the oldest submission in flight waits for. Their device
+// may be lost, and if nobody else polls it, nobody would notice.
 func (tl *Timeline) wantFollowed() {
-	if tl.vain.Add(1)%askLate != 0 {
+	if tl.emptyPolls.Add(1)%followedEvery != 0 {
 		return
 	}
 	tl.ring.mu.Lock()

@@ -5,36 +5,35 @@ import (
 	"runtime"
 )
 
-// Most submissions record an event behind themselves at once. Two kinds record it later, unless
-// Timeline.records names another reason: work of a Stream, and operations that allocate or free
-// memory and have no signals. Behind these an event is recorded
-//   - when it is needed: for a point of the Stream, for a goroutine that waits, for another
-//     timeline that waits for the work;
-//   - before the stream is made to wait, or is given work that may itself wait for others. An event
-//     recorded later would cover that wait too, and native streams could wait in a circle;
-//   - at the latest behind every markEvery submissions, so that finished work is retired in small
-//     pieces.
+// Behind most submissions an event is recorded at once, by the goroutine that issues them. Behind
+// two kinds it is recorded later, unless Timeline.records gives a reason to do it at once: work of
+// a Stream, and allocations and frees that have no signals. Behind these an event is recorded
+//   - when somebody needs it: the program asks for a point of the Stream, a goroutine waits, or
+//     another timeline waits for the work;
+//   - before the stream is made to wait, or is given work that may itself wait. An event recorded
+//     later would also cover that wait, and native streams could wait for each other in a circle;
+//   - at the latest after markEvery submissions, so that finished work is retired in small pieces.
 //
-// So between a submission and the first event behind it, nothing waits for others, except perhaps
-// the submission itself. Native streams wait only for work that was issued before. No circle can
-// arise.
+// So the first event behind a submission covers no wait of a later submission. Native streams wait
+// only for events behind work that was issued before, so no circle can arise.
 //
 // Points, waits and retiring refer to numbers, never to events. Code that needs an event looks it
-// up by number. The look-up returns only recorded events, because drivers report an event that was
-// never recorded as complete. A submission gets its event before it is issued, so no event has to
-// be made later.
+// up by number. The lookup returns only recorded events, because drivers report an event that was
+// never recorded as complete. Each submission gets its event before it is issued, so recording one
+// later never needs a new event.
 
 // markEvery is the largest number of submissions that share one event.
 const markEvery = 64
 
-// records reports whether an event must be recorded behind a submission at once. The caller holds
-// mu.
+// records reports whether an event must be recorded at once behind the submission s, which gets the
+// number seq. The caller holds tl.mu.
 func (tl *Timeline) records(s *Submission, seq uint64) bool {
 	return tl.Adopted || tl.Lane != nil || s.abroad() || tl.awaiting.Load() == seq || s.Observer != nil && s.Observer.Timed() || s.Delivers || s.Lends ||
 		seq-tl.marked.Load() >= markEvery || !s.onDemand()
 }
 
-// onDemand reports whether the event behind a submission of this kind may be recorded later.
+// onDemand reports whether the event behind the submission may be recorded later, when it is
+// needed: the submission belongs to a Stream, or it allocates or frees memory and has no signals.
 func (s *Submission) onDemand() bool {
 	for i := range s.Signals {
 		if s.Signals[i].Semaphore.Tag.Load() == 0 {
@@ -44,20 +43,20 @@ func (s *Submission) onDemand() bool {
 	return len(s.Signals) > 0 || s.Op.Kind.Unasked()
 }
 
-// mayHoldUp reports whether the submission may make the stream wait: for other streams, for other
-// devices, or for this or another program to act.
+// mayHoldUp reports whether the submission may make the stream wait for anything: other streams,
+// other devices, this program or another program.
 func (s *Submission) mayHoldUp(tl *Timeline) bool {
 	return len(s.Deps) > 0 || s.Op.Kind.Waits() || s.Action != nil && s.Action.HoldsUp(s, tl) || s.Across
 }
 
-// mark makes sure that an event is recorded behind everything that has been issued. The caller
-// holds mu.
+// mark records an event behind the last issued submission, unless there is one. The caller holds
+// tl.mu.
 func (tl *Timeline) mark() error {
 	last := tl.issued.Load()
-	if tl.marked.Load() == last || tl.ended.Load() { // once ended, all work is passed or has failed
+	if tl.marked.Load() == last || tl.ended.Load() { // after End, all work is passed or has failed
 		return nil
 	}
-	tl.ring.mu.Lock() // last is still in the ring: nothing is retired without an event behind it
+	tl.ring.mu.Lock() // last is still in the ring, because work without an event behind it cannot be retired
 	s := tl.ring.at(last)
 	e := s.event
 	e.Hold()
@@ -76,7 +75,7 @@ func (tl *Timeline) mark() error {
 }
 
 // tryMark records an event behind seq if there is none. It does nothing if another goroutine holds
-// mu: that goroutine is issuing work. It records an event itself or soon unlocks mu.
+// tl.mu. That goroutine is issuing work. It records an event itself, or it soon unlocks mu.
 func (tl *Timeline) tryMark(seq uint64) (err error) {
 	if last := min(seq, tl.issued.Load()); last > tl.marked.Load() && tl.mu.TryLock() {
 		if last > tl.marked.Load() {
@@ -87,9 +86,9 @@ func (tl *Timeline) tryMark(seq uint64) (err error) {
 	return err
 }
 
-// eventBehind returns the first event recorded behind seq, with a reference for the caller. It
-// returns nil and true if seq has been retired, and nil and false if no event is recorded behind
-// seq yet.
+// eventBehind returns the first event recorded behind seq, and adds a reference, which the caller
+// must Drop. If seq has been retired it returns nil and true. If no event is recorded behind seq
+// yet, it returns nil and false.
 func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -104,9 +103,9 @@ func (tl *Timeline) eventBehind(seq uint64) (*Event, bool) {
 	return s.event, true
 }
 
-// event returns the first event recorded behind the mark, with a reference for the caller. If there
-// is none, it records one. It returns nil if the work has been retired. The caller holds no
-// timeline's mu.
+// event returns the first event recorded behind the mark, and adds a reference, which the caller
+// must Drop. If there is no such event, it records one. If the work has been retired it returns
+// nil. The caller holds no Timeline.mu.
 func (m Mark) event() (*Event, error) {
 	e, ok := m.Timeline.eventBehind(m.Seq)
 	if ok {
@@ -118,36 +117,38 @@ func (m Mark) event() (*Event, error) {
 	if e, ok = m.Timeline.eventBehind(m.Seq); ok {
 		return e, nil
 	}
-	return nil, cmp.Or(m.Lost(), m.Timeline.Device.ClosedError()) // the timeline has ended
+	return nil, cmp.Or(m.Lost(), m.Timeline.Device.ClosedError()) // End was called
 }
 
-// Record makes sure that an event is recorded behind the mark. The caller holds no timeline's mu.
+// Record records an event behind the mark, unless there is one. The caller holds no Timeline.mu.
 func (m Mark) Record() error {
-	if m.Timeline.Lane != nil { // its thread may hold mu for long, but records each time
+	// The lane's thread may hold mu for long, so do not wait for mu. That thread records an event
+	// behind everything that it issues.
+	if m.Timeline.Lane != nil {
 		m.untilIssued()
 		return nil
 	}
 	for m.Seq > m.Timeline.marked.Load() {
-		// Not Lock: mu may be held while a function of the program runs. An event was recorded
-		// before that call, so marked reaches m and the loop ends.
+		// Do not call Lock: a function of the program may be running with mu held, and may take
+		// long. An event was recorded before that call, so marked reaches m.Seq and this loop ends.
 		if !m.Timeline.mu.TryLock() {
 			runtime.Gosched()
 			continue
 		}
-		err := m.Timeline.mark() // covers m: signals are published under mu too
+		err := m.Timeline.mark() // also covers m.Seq: its signal was published under mu, and it was issued before mu was unlocked
 		m.Timeline.mu.Unlock()
 		if err != nil {
 			m.Timeline.Device.Check(err)
 			return err
 		}
-		break // not another round: if the timeline has ended, marked does not grow
+		break // not another round: after End, mark does nothing and marked does not grow
 	}
 	return nil
 }
 
-// untilIssued waits until the work at the mark, whose signals have been published, is in its ring.
-// That takes the holder of mu a few instructions, during which it does not block. untilIssued does
-// not lock mu, because a lane's thread may have locked mu again and hold it for long.
+// untilIssued waits until the work at the mark is in the ring. Its signals have been published, so
+// the goroutine that issues it needs only a few more instructions and does not block. untilIssued
+// does not lock mu, because a lane's thread may lock it for the next group and hold it for long.
 func (m Mark) untilIssued() {
 	for m.Timeline.issued.Load() < m.Seq {
 		runtime.Gosched()

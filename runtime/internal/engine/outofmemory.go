@@ -7,17 +7,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Unused memory may not be free yet: the work that used it is done but not retired, or the layers
-// above have not freed it. If an allocation finds no memory, the engine retires finished work, has
-// the Owner free unused memory, and issues the allocation once more.
+// Memory that no work uses any more may not be free yet: its work is done but not retired, or the
+// layers above have not freed it. So if an allocation finds no memory, the engine retires finished
+// work, asks the Owner to free unused memory, and issues the allocation once more.
 
-// collectWithin is how long an allocation waits at most until unused memory has been freed. The
-// limit is there because a driver may wait for all work of the device before it frees memory, and
-// that work may be waiting for the caller.
+// collectWithin is the longest time that an allocation waits for unused memory to be freed. It is
+// limited because a driver may wait for all work of the device before it frees memory. That work
+// may depend on something that the caller does only after the allocation.
 const collectWithin = time.Second
 
-// Collect retires the work that is done. If the caller may block, Collect then has the owner free
-// unused memory, and waits for that for up to collectWithin.
+// Collect retires all finished work that may use memory of this device. If mayBlock is set, it then
+// calls Owner.FreeUnused, and waits for that for up to collectWithin.
 func (d *Device) Collect(mayBlock bool) {
 	if d.Stay() != nil {
 		return
@@ -37,34 +37,35 @@ func (d *Device) Collect(mayBlock bool) {
 	d.Owner.FreeUnused(ctx)
 }
 
-// collect retires the timeline's finished work, and waits for other goroutines that are retiring
-// it.
+// collect retires the finished work of the timeline. If other goroutines are retiring some of it,
+// collect waits for them.
 func (tl *Timeline) collect() {
-	// If the last work is not done, each round retires a part. Another goroutine may be polling
-	// too. Wait for it and query again, because its result may be older.
+	// If the last submission is not done, each round retires a part of the work. Locking queryMu
+	// waits for another goroutine that is polling. Its result may be older, so query again.
 	seq := tl.issued.Load()
 	for again := true; again && !(Mark{tl, seq}).decided(); {
 		unmarked := tl.tryMark(seq)
-		wake.Lock(context.Background(), &tl.askMu)
+		wake.Lock(context.Background(), &tl.queryMu)
 		again = tl.pollInTurn(seq, 1, unmarked)
 	}
 	tl.ring.mu.Lock()
-	// Another goroutine may have taken work from the ring and not completed it yet.
+	// Wait for work that another goroutine has taken out of the ring and is still retiring.
 	taken := tl.ring.head - 1
 	tl.ring.mu.Unlock()
 	Mark{tl, taken}.Await(context.Background())
 }
 
-// giveCollected issues an allocation once more after it has failed with err because there was no
-// memory. The caller holds mu. giveCollected unlocks mu, calls Collect, and locks mu again.
+// giveCollected issues an allocation for the second time. The first time it failed with err,
+// because there was no memory. The caller holds tl.mu. giveCollected unlocks mu, calls Collect, and
+// locks mu again.
 func (tl *Timeline) giveCollected(s *Submission, err error) (Outcome, error) {
 	last := tl.issued.Load()
 	tl.mu.Unlock()
-	// A barrier may have taken over the submission's waits.
+	// The submission's waits may be in the stream, with a number of their own (see putBarrier).
 	tl.loseBehind(last, last)
 	s.DropDeps()
 	tl.Device.Collect(s.MayBlock())
-	if s.event == nil { // a barrier has taken over the event
+	if s.event == nil { // putBarrier has used the event
 		if s.event = tl.Device.Events.take(); s.event == nil {
 			tl.mu.Lock()
 			return Refused, err

@@ -6,30 +6,30 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// parking is the part of a submission's record that is used while it is parked, or while it is a
-// host call that runs.
+// parking has the fields of a Submission that are used while it is parked or runs as a host call.
 type parking struct {
-	before, after *Submission    // in a list of the device; under the device's mu
-	Since         Moment         // when it was parked, or the call began
-	tp            sema.Timepoint // the first of the timepoints given to semaphores
-	// tps are all timepoints. All but the first go back to the pool with the record.
+	before, after *Submission    // neighbours in a list of pendingQueue; protected by Device.mu
+	Since         Moment         // when the submission was parked, or the host call began
+	tp            sema.Timepoint // the first timepoint, so that one wait needs none from the pool
+	// tps are all registered timepoints, &tp first. When the Submission is recycled, the others go
+	// back to the pool.
 	tps []*sema.Timepoint
 }
 
-// A Moment is a time in this process. Taking one reads one clock. [time.Now] reads two, and would
-// add 25 % to the cost of parking.
-type Moment time.Duration // since moment0
+// A Moment is a point in time, counted from the start of the process. To get one, Now reads one
+// clock. [time.Now] reads two clocks, and would add 25 % to the cost of parking.
+type Moment time.Duration // time since moment0
 
 var moment0 = time.Now()
 
 func Now() Moment { return Moment(time.Since(moment0)) }
 
-// park adds a submission that has open waits to the list of parked ones. It returns an error if the
-// device or the timeline takes no more work: then nobody would find the submission in the list, so
-// the caller must fail it. The caller has added one to s.open, so that the submission does not
-// become ready meanwhile.
+// park adds a submission that has open waits to the list of parked submissions. If the device or
+// the timeline accepts no more work, park returns an error. Then the caller must fail the
+// submission, because nobody else will look for it in the list. The caller has added one to s.open,
+// so that the submission does not become ready meanwhile.
 func (d *Device) park(s *Submission) error {
-	if s.Mode != passing {
+	if s.Mode != published {
 		s.Since = Now()
 		if s.Observer != nil {
 			s.Observer.Parks()
@@ -38,8 +38,8 @@ func (d *Device) park(s *Submission) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.link(&d.pending.parked)
-	if s.Mode == passing { // a passing barrier completes by itself, and Close waits for it
-		d.pending.npassing.Add(1)
+	if s.Mode == published { // a published barrier is still accepted during Close, which waits for it
+		d.pending.npublished.Add(1)
 		return d.halted()
 	}
 	d.pending.nparked++
@@ -50,28 +50,28 @@ func (d *Device) park(s *Submission) error {
 	return s.Timeline.FailedBy()
 }
 
-// link adds a submission to the end of a list. The caller holds the device's mu.
+// link adds a submission to the end of a list of pendingQueue. The caller holds Device.mu.
 func (s *Submission) link(head *Submission) {
 	s.before, s.after = head.before, head
 	s.before.after, s.after.before = s, s
 }
 
-// unlink removes a submission from its list. The caller holds the device's mu.
+// unlink removes a submission from its list. The caller holds Device.mu.
 func (s *Submission) unlink() {
 	s.before.after, s.after.before = s.after, s.before
 	s.before, s.after = nil, nil
 }
 
-// unlink removes a submission from the list of parked ones. The caller holds mu.
+// unlink removes a submission from the list of parked submissions. The caller holds d.mu.
 func (d *Device) unlink(s *Submission) {
 	s.unlink()
-	if s.Mode != passing {
+	if s.Mode != published {
 		d.pending.nparked--
 	}
 }
 
-// unpark removes a submission from the list of parked ones, and reports whether it was there. A
-// passing barrier still counts in npassing, until it is complete.
+// unpark removes a submission from the list of parked submissions, and reports whether it was
+// there. A published barrier still counts in npublished until it is complete.
 func (d *Device) unpark(s *Submission) (parked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,26 +81,27 @@ func (d *Device) unpark(s *Submission) (parked bool) {
 	return parked
 }
 
-// toIssue reports whether the pending-queue thread has ready submissions to issue, or goroutines
-// are issuing submissions that were ready.
+// toIssue reports whether ready submissions are waiting for the pending-queue thread, or some
+// goroutine is issuing ready submissions.
 func (d *Device) toIssue() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pending.runnow != nil || d.pending.running.Load() > 0
 }
 
-// cancelParked makes all parked submissions fail with err. It includes barriers that wait for work
-// in flight only if all is set.
+// cancelParked makes all parked submissions fail with err. Published barriers fail only if all is
+// set.
 func (d *Device) cancelParked(err error, all bool) {
-	d.cancelThose(err, func(s *Submission) bool { return all || s.Mode != passing })
+	d.cancelMatching(err, func(s *Submission) bool { return all || s.Mode != published })
 }
 
-// cancelThose is cancelParked for some submissions: it calls which for each, with mu locked.
-func (d *Device) cancelThose(err error, which func(*Submission) bool) {
+// cancelMatching makes every parked submission for which match returns true fail with err. It calls
+// match with d.mu locked.
+func (d *Device) cancelMatching(err error, match func(*Submission) bool) {
 	d.mu.Lock()
 	var list []*Submission
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
-		if which(s) && s.grab() { // otherwise it is ready, and about to be unlinked
+		if match(s) && s.keepParked() { // if false, s is ready and another goroutine is about to unlink it
 			list = append(list, s)
 		}
 	}
@@ -110,24 +111,24 @@ func (d *Device) cancelThose(err error, which func(*Submission) bool) {
 	}
 }
 
-// CancelParked makes the timeline's parked submissions fail with err.
+// CancelParked makes all parked submissions of the timeline fail with err.
 func (tl *Timeline) CancelParked(err error) {
-	tl.Device.cancelThose(err, func(s *Submission) bool { return s.Timeline == tl })
+	tl.Device.cancelMatching(err, func(s *Submission) bool { return s.Timeline == tl })
 }
 
-// wantPassing requests polling of the work that passing barriers wait for.
-func (d *Device) wantPassing() {
+// wantPublished requests polling of the work that published barriers wait for.
+func (d *Device) wantPublished() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
-		if s.Mode == passing {
+		if s.Mode == published {
 			s.wantDeps()
 		}
 	}
 }
 
-// timepoint returns a timepoint for the submission: first the one in its record, then timepoints of
-// the pool.
+// timepoint returns a timepoint for a wait of the submission: &s.tp for the first wait, timepoints
+// of the pool for the others.
 func (s *Submission) timepoint() *sema.Timepoint {
 	if len(s.tps) > 0 {
 		return s.Timeline.Device.timepoints.Get(s)

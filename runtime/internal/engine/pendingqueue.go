@@ -9,20 +9,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A pendingQueue holds the submissions that are not issued yet, for the device's pending-queue
-// thread. The device's mu protects runnow, runend, parked, nparked and called, and the links of the
-// lists.
+// A pendingQueue holds the submissions that are not issued yet: those that are parked, and those
+// that are ready for the pending-queue thread. Device.mu protects runnow, runend, parked, nparked
+// and called, and the links of the lists.
 type pendingQueue struct {
-	wake    chan struct{} // wakes the thread
-	runnow  *Submission   // the ready submissions, in order
+	wake    chan struct{} // wakes the pending-queue thread
+	runnow  *Submission   // list of the ready submissions, oldest first
 	runend  **Submission
-	running atomic.Int32 // goroutines that are issuing submissions that were ready
-	parked  Submission   // head of a doubly linked list
+	running atomic.Int32 // number of goroutines that are issuing ready submissions
+	parked  Submission   // head of the doubly linked list of parked submissions
 	nparked int
-	// npassing counts barriers that wait for work in flight. They are in the list parked, but do
-	// not count in nparked: they complete by themselves.
-	npassing wake.Count
-	called   Submission // head of a doubly linked list of the host calls that run
+	// npublished counts published barriers. They are in the list parked, but do not count in
+	// nparked, because they complete without being issued.
+	npublished wake.Count
+	called     Submission // head of the doubly linked list of running host calls
 }
 
 func (p *pendingQueue) init() {
@@ -31,8 +31,9 @@ func (p *pendingQueue) init() {
 	p.called.before, p.called.after = &p.called, &p.called
 }
 
-// run is the pending-queue thread, the device's own OS thread. It prepares the device, issues ready
-// submissions, and at the end destroys all native objects.
+// run is the pending-queue thread. It locks an OS thread, creates the queues, issues ready
+// submissions, and in the end destroys all native objects. It sends the result of the creation to
+// started.
 func (d *Device) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer close(d.ending.over)
@@ -44,7 +45,7 @@ func (d *Device) run(started chan<- error) {
 		err = d.Events.begin()
 	}
 	if err != nil {
-		d.Native.Bind() // once more, for Destroy: Bind may be the call that failed
+		d.Native.Bind() // try again, so that Destroy can run: the first Bind may have failed
 		started <- errors.Join(append([]error{err}, d.Owner.Destroy()...)...)
 		return
 	}
@@ -54,8 +55,8 @@ func (d *Device) run(started chan<- error) {
 		if ended {
 			d.making.Wait()
 			if d.ending.left = d.Owner.Destroy(); len(d.ending.left) == 0 && d.lost.Load() == nil {
-				// The driver has unbound the device from the thread. Otherwise the thread stays
-				// locked, and so ends with the goroutine.
+				// Destroy has unbound the device from the thread. If it failed, the thread stays
+				// locked and so ends with this goroutine.
 				runtime.UnlockOSThread()
 			}
 			return
@@ -66,8 +67,8 @@ func (d *Device) run(started chan<- error) {
 	}
 }
 
-// work issues the ready submissions. It reports whether there were any, and whether the thread must
-// end.
+// work issues the ready submissions. worked reports whether there were any. ended reports that the
+// thread must stop issuing, because the device is closed.
 func (d *Device) work() (worked, ended bool) {
 	d.mu.Lock()
 	list := d.pending.runnow
@@ -99,11 +100,13 @@ func (d *Device) work() (worked, ended bool) {
 	return worked, ended && !worked
 }
 
-// MayBlock reports whether the goroutine that issues the submission may block. The goroutine that
-// submits it may. The pending-queue thread, which issues submissions that were parked, may not.
-func (s *Submission) MayBlock() bool { return len(s.tps) == 0 && !s.again }
+// MayBlock reports whether the goroutine that issues the submission may block. It may if it is the
+// caller of Submit. It may not if the submission was parked: then the pending-queue thread may be
+// issuing it.
+func (s *Submission) MayBlock() bool { return len(s.tps) == 0 && !s.reparked }
 
-// lacksEvent reports whether a ready submission needs an event, and the pool has none.
+// lacksEvent takes an event from the pool for a ready submission that needs one. It reports whether
+// the pool has none.
 func (s *Submission) lacksEvent() bool {
 	if kind := s.Op.Kind; s.event != nil || kind.OnHost() || s.ByLane() || kind == work.Barrier {
 		return false
@@ -112,8 +115,8 @@ func (s *Submission) lacksEvent() bool {
 	return s.event == nil
 }
 
-// awaitEvent waits, on a goroutine of its own, for an event for a ready submission. Then it makes
-// the submission ready again.
+// awaitEvent starts a goroutine that waits for an event for a ready submission. When the event has
+// been made, the submission goes back to the pending-queue thread.
 func (d *Device) awaitEvent(s *Submission) {
 	d.pending.running.Add(1)
 	go func() {
@@ -127,17 +130,17 @@ func (d *Device) awaitEvent(s *Submission) {
 	}()
 }
 
-// mayWait reports whether issuing a parked submission may block, so that a goroutine other than the
-// pending-queue thread must issue it. Issuing may block if it makes a graph or a recording's block,
-// grows a portable pool, or calls a function of the program. Meanwhile other submissions may
-// overtake this one, because only semaphores order parked work.
+// mayWait reports whether issuing a ready submission may block, so that the pending-queue thread
+// must not issue it. It may block if it makes a graph or a recording's block, grows a portable
+// pool, or calls a function of the program. While a goroutine of its own issues it, later
+// submissions may overtake it. That is allowed, because only semaphores order parked submissions.
 func (s *Submission) mayWait() bool {
 	return !s.MayBlock() && s.Action != nil && s.Action.Blocks(s)
 }
 
-// issueAside issues a ready submission on a goroutine of its own, with the device bound.
+// issueAside issues a ready submission on a new goroutine, on a bound thread.
 func (d *Device) issueAside(s *Submission) {
-	if !d.enter() { // the device is closed, so issuing fails
+	if !d.enter() { // the device is closed, so IssueReady fails the submission
 		s.Timeline.IssueReady(s)
 		return
 	}
@@ -159,14 +162,14 @@ func (d *Device) issueAside(s *Submission) {
 
 func (d *Device) signalThread() { wake.Nudge(d.pending.wake) }
 
-// callsAtOnce limits how many calls of programs make native objects at a time. Each takes an OS
-// thread, and a process has a limited number of threads.
+// callsAtOnce is the largest number of calls of Do that run at the same time. Each call takes an OS
+// thread, and the number of threads of a process is limited.
 const callsAtOnce = 16
 
-// Do calls fn, which makes native objects, and waits for it. fn runs on a bound thread of its own,
-// so that the caller's thread keeps its current device. fn may block in the driver's allocator or
+// Do calls fn, which creates native objects, on a bound thread of its own, and waits for it. The
+// current device of the caller's thread does not change. fn may block in the driver's allocator or
 // compiler. Do also blocks while callsAtOnce other calls run. Close destroys no native objects
-// while fn runs.
+// before fn returns.
 func (d *Device) Do(fn func() error) error {
 	d.slots <- struct{}{}
 	defer func() { <-d.slots }()
@@ -177,8 +180,8 @@ func (d *Device) Do(fn func() error) error {
 	return d.OnThread(fn)
 }
 
-// enter keeps the device's thread from destroying native objects until the caller calls
-// making.Done. It returns false if the thread may have begun to destroy them.
+// enter makes the pending-queue thread wait, before it destroys native objects, until the caller
+// calls making.Done. It returns false if the thread may already be destroying them.
 func (d *Device) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +192,8 @@ func (d *Device) enter() bool {
 	return true
 }
 
-// WhileThere calls fn, and keeps the device's thread from destroying native objects meanwhile.
+// WhileThere calls fn on the calling goroutine. The pending-queue thread destroys no native objects
+// before fn returns.
 func (d *Device) WhileThere(fn func() error) error {
 	if !d.enter() {
 		return d.ClosedError()
@@ -198,11 +202,11 @@ func (d *Device) WhileThere(fn func() error) error {
 	return fn()
 }
 
-// ready gives a ready submission to the device's thread, which issues it.
+// ready gives a ready submission to the pending-queue thread, which issues it.
 func (d *Device) ready(s *Submission) { d.readyAll(s, s) }
 
-// readyAll is ready for a chain of submissions, linked by next from first to last. If the thread
-// has ended, readyAll makes them fail.
+// readyAll gives the pending-queue thread a list of ready submissions, linked by next from first to
+// last. If the thread has ended, readyAll fails the submissions.
 func (d *Device) readyAll(first, last *Submission) {
 	d.mu.Lock()
 	last.next = nil
@@ -218,7 +222,7 @@ func (d *Device) readyAll(first, last *Submission) {
 		return
 	}
 	d.mu.Unlock()
-	for s := first; s != nil; { // the thread has ended
+	for s := first; s != nil; { // the pending-queue thread has ended, so fail them here
 		next := s.next
 		s.next = nil
 		s.Err.CompareAndSwap(nil, &Failure{d.ClosedError()})

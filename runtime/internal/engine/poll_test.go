@@ -35,7 +35,7 @@ func TestCrowded(t *testing.T) {
 	asked := func(rounds int, each func()) (n int) {
 		for range rounds {
 			each()
-			if !tl.Crowded(true, wake.WaiterRests) {
+			if !tl.Crowded(true, wake.WaiterSkips) {
 				n++
 			}
 		}
@@ -44,31 +44,31 @@ func TestCrowded(t *testing.T) {
 	nothing := func() {}
 	sim.StallDevice(0)
 	fill()
-	if tl.Crowded(false, wake.WaiterRests) {
+	if tl.Crowded(false, wake.WaiterSkips) {
 		t.Error("who asks for the first time does not")
 	}
 	if n := asked(100, nothing); n != 100 {
 		t.Errorf("nobody issues, and of 100 rounds %d ask", n)
 	}
-	if n := asked(10*wake.WaiterRests, fill); n != 10 {
-		t.Errorf("somebody issues, and of %d rounds %d ask", 10*wake.WaiterRests, n)
+	if n := asked(10*wake.WaiterSkips, fill); n != 10 {
+		t.Errorf("somebody issues, and of %d rounds %d ask", 10*wake.WaiterSkips, n)
 	}
-	asked(wake.WaiterRests, nothing)
+	asked(wake.WaiterSkips, nothing)
 	if n := asked(100, nothing); n != 100 {
 		t.Errorf("nobody issues any more, and of 100 rounds %d ask", n)
 	}
 	native(d).Issuing().Add(1)
-	if n := asked(10*wake.WaiterRests, nothing); n != 10 {
-		t.Errorf("the device's thread issues, and of %d rounds %d ask", 10*wake.WaiterRests, n)
+	if n := asked(10*wake.WaiterSkips, nothing); n != 10 {
+		t.Errorf("the device's thread issues, and of %d rounds %d ask", 10*wake.WaiterSkips, n)
 	}
 	native(d).Issuing().Add(-1)
 	queries := sim.Counters().Devices[0].Calls[simdriver.OpQuery]
-	for range 100 * wake.WaiterRests {
+	for range 100 * wake.WaiterSkips {
 		fill()
-		inner(s).Ask(v, sema.Again)
+		inner(s).PollFor(v, sema.ByWaiterAgain)
 	}
 	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(engine.Watch+1) { // also of tidying
-		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterRests)
+		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterSkips)
 	}
 	sim.ResumeDevice(0)
 	if err := s.Wait(minute(t), v); err != nil {

@@ -3,25 +3,25 @@ package engine
 import "sync"
 
 // A reclaimer frees unused memory, code and graphs on a bound thread of its own. A driver may wait
-// for all of the device's work before it frees memory, unloads code or destroys a graph. The
-// pending-queue thread must not wait for that: the work may be waiting for a submission that only
-// this thread issues. The reclaimer's goroutine starts when there is something to free, and ends
-// when nothing is left.
+// for all work of the device before it frees memory, unloads code or destroys a graph. The
+// pending-queue thread must not make such a call: the driver may wait for work that itself waits
+// for a parked submission, which only the pending-queue thread can issue. The reclaimer's goroutine
+// starts when there is something to free, and ends when nothing is left.
 //
-// While CUDA waits in such a call, it takes no work for any stream. So the reclaimer does nothing
-// while a stream waits for outside code (for a value in memory or a shared event). The work that
-// would signal the value or event could not be submitted meanwhile. It may also never come, if the
-// other process was killed.
+// While CUDA waits in such a call, it accepts no work for any stream. So the reclaimer pauses while
+// a stream waits for other code (for a value in memory or a shared event). Perhaps that wait ends
+// only through work that this program must still submit, and could not submit meanwhile. Or it
+// never ends, because another process was killed.
 type reclaimer struct {
-	// mu protects the following fields. It is a leaf.
+	// mu protects the following fields. No other lock is taken while it is held.
 	mu   sync.Mutex
 	todo []func()
 	busy bool
 }
 
-// Reclaim has the reclaimer call fns, after the functions given before. Without fns it only starts
-// the reclaimer again if functions are left. It returns false, and does nothing, if the device is
-// closed: Close frees everything.
+// Reclaim gives functions to the reclaimer, which calls them in order, after earlier ones. Without
+// fns it only restarts the reclaimer if functions are left. If the device is closed it does nothing
+// and returns false, because Close frees everything.
 func (d *Device) Reclaim(fns ...func()) bool {
 	if d.Stay() != nil {
 		return false
@@ -33,14 +33,15 @@ func (d *Device) Reclaim(fns ...func()) bool {
 	r.busy = r.busy || begin
 	r.mu.Unlock()
 	if begin {
-		go d.runReclaimer() // runReclaimer calls Leave
+		go d.runReclaimer() // runReclaimer calls Leave at its end
 	} else {
-		d.Leave() // a running reclaimer has called Stay for itself
+		d.Leave() // a running reclaimer has called Stay itself
 	}
 	return true
 }
 
-// runReclaimer calls the functions that are left. The caller has called Stay.
+// runReclaimer is the reclaimer's goroutine. It calls functions until nextToReclaim returns nil.
+// The caller has called Stay.
 func (d *Device) runReclaimer() {
 	defer d.Leave()
 	r := &d.reclaimer
@@ -50,17 +51,17 @@ func (d *Device) runReclaimer() {
 		}
 		return nil
 	})
-	if err != nil { // Close frees these things
+	if err != nil { // the thread cannot be bound to the device; Close frees everything
 		r.mu.Lock()
 		r.todo, r.busy = nil, false
 		r.mu.Unlock()
 	}
 }
 
-// nextToReclaim returns the next function given to Reclaim, or nil if the reclaimer must end. There
-// are three reasons to end: no function is left; a stream waits for outside code, so that a call that
-// frees something might block for ever; or Close gave up waiting, and the device's thread destroys
-// everything already. A later Reclaim starts the reclaimer again.
+// nextToReclaim returns the next function to call. It returns nil if the reclaimer must end. There
+// are three reasons: no function is left; a stream waits for other code, so that a call that frees
+// something might block for ever; Close gave up waiting and is already destroying everything. A
+// later call of Reclaim starts the reclaimer again.
 func (d *Device) nextToReclaim() (fn func()) {
 	r := &d.reclaimer
 	r.mu.Lock()
@@ -68,14 +69,14 @@ func (d *Device) nextToReclaim() (fn func()) {
 	if r.busy = len(r.todo) > 0 && !d.AwaitsOthers() && d.phase.Load() < isEnded; !r.busy {
 		return nil
 	}
-	// The list must not keep alive what fn frees.
+	// Clear the element, so that the list does not keep the objects of fn alive.
 	fn, r.todo[0] = r.todo[0], nil
 	r.todo = r.todo[1:]
 	return fn
 }
 
-// AwaitsOthers reports whether a stream of the device may wait for outside code (see
-// Timeline.awaiting). If so, it requests polling until that wait is over.
+// AwaitsOthers reports whether a stream of the device may be waiting for other code (see
+// Timeline.awaiting). If so, it requests polling until the wait is over.
 func (d *Device) AwaitsOthers() (awaits bool) {
 	for _, tl := range d.All() {
 		if seq := tl.awaiting.Load(); seq > tl.passed.Load() {
@@ -86,14 +87,14 @@ func (d *Device) AwaitsOthers() (awaits bool) {
 	return awaits
 }
 
-// AwaitOthers calls submit, which makes the native calls of a submission that has the stream wait
-// for outside code. It sets awaiting first, so that the reclaimer does nothing meanwhile. The
-// caller holds mu.
+// AwaitOthers calls submit, which makes the native calls of a submission, and returns its results.
+// The submission makes the stream wait for other code. AwaitOthers first sets tl.awaiting, so that
+// the reclaimer pauses. The caller holds tl.mu.
 func (tl *Timeline) AwaitOthers(submit func() (started bool, err error)) (started bool, err error) {
 	before := tl.awaiting.Swap(tl.issued.Load() + 1)
 	if started, err = submit(); !started {
 		tl.awaiting.Store(before)
-		tl.Device.Reclaim() // for functions added meanwhile, which the reclaimer has not begun
+		tl.Device.Reclaim() // calls of Reclaim since awaiting was set have not started the reclaimer
 	}
 	return started, err
 }

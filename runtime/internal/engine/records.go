@@ -7,15 +7,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A records is a timeline's free list of Submission records.
+// A records is a timeline's free list of Submissions.
 type records struct {
-	mu    sync.Mutex // protects the following fields; a leaf
+	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
 	first *Submission
-	kept  int // how many of the free records have an event
+	kept  int // number of free Submissions that have an event
 	stats sema.PoolStats
 }
 
-// Get returns a free or a new record for an operation of a kind.
+// Get returns a Submission for an operation of the given kind: a free one, or a new one if none is
+// free.
 func (tl *Timeline) Get(kind work.Kind) *Submission {
 	r := &tl.free
 	r.mu.Lock()
@@ -34,11 +35,11 @@ func (tl *Timeline) Get(kind work.Kind) *Submission {
 	if s == nil {
 		s = tl.NewRecord()
 	}
-	s.next, s.Op.Kind, s.Action, s.Cold = nil, kind, nil, !kind.Plain()
+	s.next, s.Op.Kind, s.Action, s.UsesRest = nil, kind, nil, !kind.Plain()
 	return s
 }
 
-// putAll puts a chain of records back into the free list.
+// putAll puts Submissions into the free list. They are linked by next from first to last.
 func (tl *Timeline) putAll(first, last *Submission) {
 	kept, n := 0, 1
 	for s := first; s != last; s = s.next {
@@ -61,7 +62,7 @@ func (tl *Timeline) putAll(first, last *Submission) {
 	}
 }
 
-// Trim drops the free records, and puts their events back into the pool.
+// Trim discards the free Submissions, and puts their events back into the pool.
 func (tl *Timeline) Trim() {
 	r := &tl.free
 	r.mu.Lock()
@@ -77,8 +78,8 @@ func (tl *Timeline) Trim() {
 	}
 }
 
-// TrimRecords drops the device's free records and timepoints, and removes spent timelines from its
-// list.
+// TrimRecords discards the device's free Submissions and timepoints. It also removes closed
+// timelines that have no work left from the device's list.
 func (d *Device) TrimRecords() {
 	d.removeSpent()
 	for _, tl := range d.All() {

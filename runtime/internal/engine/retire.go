@@ -4,14 +4,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Work is retired in the order of its numbers, once an event behind it is complete: its signals are
-// given, what it held is released, and its record is put back. The work of other timelines that it
-// waited for is retired first. So a goroutine that sees a submission done also sees everything done
-// that the submission waited for.
+// To retire a submission means: give its signals, release what it holds, and recycle the
+// Submission. A submission is retired when an event behind it is complete, in the order of the
+// numbers. Submissions of other timelines that it waited for are retired first. So a goroutine that
+// sees a submission done also sees everything done that the submission waited for.
 
-// retire retires all work up to seq. The stream has passed that work. retire stops and returns
-// false at a submission that waits for a barrier whose signals have not been given yet. They are
-// given soon, perhaps by the caller.
+// retire retires all submissions up to seq. The caller knows that the stream has passed them.
+// retire stops and returns false at a submission that waits for a barrier which has not given its
+// signals yet. The barrier gives them soon. Perhaps the caller does that, after retire has
+// returned.
 func (tl *Timeline) retire(seq uint64) bool {
 	for {
 		before, held := tl.retireReady(seq)
@@ -29,12 +30,12 @@ func (tl *Timeline) retire(seq uint64) bool {
 	}
 }
 
-// retireAtOnce is the largest number of submissions that are retired in one batch.
+// retireAtOnce is the largest number of submissions in a batch of retireReady.
 const retireAtOnce = 64
 
-// retireReady retires work up to seq, or up to the first submission that cannot be retired yet. If
-// work of another timeline must be retired before that submission, before is the mark of that work.
-// If a barrier must be completed before it, held is true.
+// retireReady retires submissions up to seq, or up to the first one that cannot be retired yet. If
+// work of another timeline must be retired first, before is the mark of that work. If a barrier
+// must give its signals first, held is true.
 func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
@@ -52,8 +53,8 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 					break take
 				}
 			}
-			if s.late && !s.waited() {
-				held = true // unless completing the batch completes the barriers
+			if s.afterBarrier && !s.waited() {
+				held = true // reset below if this batch is not empty: it may complete the barrier
 				break take
 			}
 			batch[n] = s
@@ -69,8 +70,8 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 	}
 }
 
-// complete completes a batch of submissions that are done and have left the ring. The caller holds
-// retireMu.
+// complete retires a batch of consecutive submissions that are done and have left the ring. The
+// caller holds tl.retireMu.
 func (tl *Timeline) complete(batch []*Submission) {
 	first, last := batch[0].Seq, batch[len(batch)-1].Seq
 	var released sema.List
@@ -90,7 +91,7 @@ func (tl *Timeline) complete(batch []*Submission) {
 	}
 	var held holderRun
 	for i, s := range batch {
-		tl.Device.letGo(s, &held)
+		tl.Device.releaseHeld(s, &held)
 		if i > 0 {
 			batch[i-1].next = s
 		}
@@ -99,7 +100,7 @@ func (tl *Timeline) complete(batch []*Submission) {
 	tl.putAll(batch[0], batch[len(batch)-1])
 	tl.passed.Store(last)
 	if len(tl.awaiters) > 0 {
-		tl.tell(last)
+		tl.wakeAwaiters(last)
 	}
 	if seq := tl.awaiting.Load(); first <= seq && seq <= last {
 		tl.Device.Reclaim()
@@ -109,18 +110,19 @@ func (tl *Timeline) complete(batch []*Submission) {
 	}
 }
 
-// outcomeOf returns the error of a submission that is done, or nil.
+// outcomeOf returns nil if the submission, which is done, has succeeded. Otherwise it returns the
+// error.
 func (tl *Timeline) outcomeOf(s *Submission) error {
 	if tl.Lane != nil {
-		if _, err := tl.Lane.Halted(); err != nil { // aborted work completes too
+		if _, err := tl.Lane.Halted(); err != nil { // events behind aborted work complete too
 			return err
 		}
 	}
 	return s.cause()
 }
 
-// sameSignal returns how many submissions at the start of batch only signal growing values of one
-// semaphore. Their signals can be given with one call.
+// sameSignal returns how many submissions at the start of batch have a single signal, all of the
+// same semaphore and with growing values. One call of Arrive can give all these signals.
 func sameSignal(batch []*Submission) int {
 	value := uint64(0)
 	for i, s := range batch {
@@ -133,8 +135,9 @@ func sameSignal(batch []*Submission) int {
 	return len(batch)
 }
 
-// arriveTogether gives the signals of submissions that sameSignal has found, with one call. It
-// returns false if the semaphore refuses them; then the caller must give each signal by itself.
+// arriveTogether gives the signals of the submissions in run, which sameSignal has found, with one
+// call of Arrive. If the semaphore returns an error, arriveTogether returns false, and the caller
+// must give each signal by itself.
 func (tl *Timeline) arriveTogether(run []*Submission, released *sema.List) bool {
 	first, end := run[0], run[len(run)-1]
 	list, err := first.Signals[0].Semaphore.Arrive(sema.Signal{Value: first.Signals[0].Value, Producer: tl, Seq: first.Seq},

@@ -4,7 +4,8 @@ import (
 	"sync"
 )
 
-// inFlight returns how many submissions have been issued and are neither retired nor failed.
+// inFlight returns the number of submissions that have been issued and have neither been retired
+// nor failed.
 func (tl *Timeline) inFlight() int {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -12,7 +13,7 @@ func (tl *Timeline) inFlight() int {
 	n := last + 1 - tl.ring.head
 	if ranges := tl.failures.Load(); ranges != nil {
 		for _, r := range *ranges {
-			if from, to := max(r.from, tl.ring.head), min(r.to, last); from <= to {
+			if from, to := max(r.first, tl.ring.head), min(r.last, last); from <= to {
 				n -= to + 1 - from
 			}
 		}
@@ -20,19 +21,21 @@ func (tl *Timeline) inFlight() int {
 	return int(n)
 }
 
-// A ring holds the submissions in flight by number, from head to the timeline's issued.
+// A ring holds the submissions of a timeline that are in flight, by number, from head to issued. It
+// is a ring buffer.
 //
-// mu protects the following fields, and the recorded field of submissions in the ring. Submissions
-// are added under the timeline's mu, and without the ring's mu: other goroutines read only numbers
-// up to issued, which is raised afterwards. The ring's mu is locked only to make the ring larger.
+// mu protects the following fields, and Submission.recorded of submissions in the ring. One thing
+// is done without mu: a goroutine that holds Timeline.mu adds a submission. That is safe because
+// other goroutines read only numbers up to issued, which is raised afterwards. To make the ring
+// larger, that goroutine locks mu.
 type ring struct {
 	mu   sync.Mutex
-	head uint64 // number of the oldest
+	head uint64 // number of the oldest submission in flight
 	buf  []*Submission
 }
 
-// put adds a submission. Everything up to done has been retired. The caller holds the timeline's
-// mu.
+// put adds a submission. Everything up to the number done has been retired. The caller holds
+// Timeline.mu.
 func (r *ring) put(s *Submission, done uint64) {
 	if s.Seq-done > uint64(len(r.buf)) {
 		r.grow(s.Seq)
@@ -40,7 +43,7 @@ func (r *ring) put(s *Submission, done uint64) {
 	r.buf[s.Seq&uint64(len(r.buf)-1)] = s
 }
 
-// grow makes the ring larger, before the submission with the number seq is added.
+// grow makes the ring larger, so that the submission with the number seq fits.
 func (r *ring) grow(seq uint64) {
 	grown := make([]*Submission, max(64, 2*len(r.buf)))
 	r.mu.Lock()
@@ -51,11 +54,12 @@ func (r *ring) grow(seq uint64) {
 	r.mu.Unlock()
 }
 
-// at returns the submission with a number, which must be in the ring.
+// at returns the submission with the number seq, which must be in the ring.
 func (r *ring) at(seq uint64) *Submission { return r.buf[seq&uint64(len(r.buf)-1)] }
 
 // marked returns the first submission with a number in [from, to] that has an event recorded behind
-// it, or nil. from must be in the ring. The search is short, because at least every 64th has one.
+// it, or nil. from must be in the ring. The search is short: there is an event at least at every
+// 64th submission.
 func (r *ring) marked(from, to uint64) *Submission {
 	for ; from <= to; from++ {
 		if s := r.at(from); s.recorded {

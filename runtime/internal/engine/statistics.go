@@ -6,15 +6,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Statistics are numbers about a device.
+// Statistics are counts of a device's objects and submissions.
 type Statistics struct {
 	Events, Timepoints, Records sema.PoolStats
-	Parked                      int // submissions that are parked, not counting passing barriers
-	InFlight                    int // issued submissions not known to be done, and passing barriers
-	Issuing                     int // goroutines that issue submissions that were parked
+	Parked                      int // parked submissions, without published barriers
+	InFlight                    int // submissions in flight, and published barriers
+	Issuing                     int // goroutines that are issuing submissions that were parked
 }
 
-// Statistics returns the device's present numbers.
+// Statistics returns the current counts.
 func (d *Device) Statistics() Statistics {
 	s := Statistics{Events: d.Events.statistics(), Timepoints: d.timepoints.Stats(), InFlight: d.inFlight(),
 		Issuing: int(d.pending.running.Load())}
@@ -27,7 +27,8 @@ func (d *Device) Statistics() Statistics {
 	return s
 }
 
-// addTo adds the records to s, and the events of free records to the free events.
+// addTo adds the counts of Submissions to s. Events that free Submissions keep are added to the
+// free events.
 func (r *records) addTo(s *Statistics) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,27 +38,26 @@ func (r *records) addTo(s *Statistics) {
 	s.Records.Free += r.stats.Free
 }
 
-// An OpenState says why a submission is neither in flight nor over.
+// An OpenState is the state of a submission that was accepted and is neither in a stream nor done.
 type OpenState int
 
 const (
-	IsParked  OpenState = iota // it is parked
-	isRunning                  // it is a host call that is running
-	isBehind                   // it is ready, but others of its lane come first
+	IsParked  OpenState = iota // parked: the work for one of its waits has not been issued
+	isRunning                  // a host call whose function is running
+	isBehind                   // ready, but the lane issues other submissions first
 )
 
-// String returns the state in words that programs print: "parked".
+// String returns the state as text for diagnostics, such as "parked".
 func (s OpenState) String() string {
 	return [...]string{"parked", "running", "behind other groups"}[s]
 }
 
-// EachOpen calls fn for the submissions that are parked, that run as host calls, or that wait
-// behind others of their lane. fn may run under the device's mu, so it must lock nothing. The
-// submission's Waits and Signals do not change during the call.
+// EachOpen calls fn for each submission in one of the states of OpenState. fn may run under d.mu,
+// so it must lock nothing. During the call of fn the submission's Waits and Signals do not change.
 func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	d.mu.Lock()
 	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
-		if s.Mode != passing {
+		if s.Mode != published {
 			fn(s, IsParked)
 		}
 	}
@@ -71,13 +71,15 @@ func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	}
 }
 
-// FindProducer returns the timeline whose work gives the signal p, and calls fn for the submission
-// if it is in flight. fn runs under the ring's mu, so it must lock nothing.
+// FindProducer returns the timeline whose work will give the signal p. If the submission that gives
+// it is in flight, FindProducer calls fn for it. fn runs under the ring's mu, so it must lock
+// nothing.
 func FindProducer(p sema.Signal, fn func(*Submission)) (tl *Timeline) {
 	tl = p.Producer.(*Timeline)
 	tl.inFlightAt(p.Seq, fn)
 	return tl
 }
 
-// IsListed reports whether the timeline is listed with its device.
+// IsListed reports whether the timeline is in its device's list. A closed timeline is removed from
+// the list when its work is done.
 func (tl *Timeline) IsListed() bool { return slices.Contains(tl.Device.All(), tl) }

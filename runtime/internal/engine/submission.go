@@ -9,93 +9,103 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Submission is one operation with its waits and signals, from the call until its signals are
-// given. The timeline recycles the record.
+// A Submission is one operation with its waits and signals, from the call of Submit until its
+// signals are given. Afterwards its timeline reuses the Submission for another operation.
 //
-// The fields that every operation uses come first, to share cache lines: often one processor parks
-// a submission and another one issues it.
+// The fields that every operation uses come first, so that they share few cache lines: often one
+// processor parks a submission and another one issues it.
 type Submission struct {
-	Timeline *Timeline // takes the work
+	Timeline *Timeline // the timeline to which it was submitted
 	next     *Submission
-	event    *Event // recorded behind the work: at once, later, or never
+	event    *Event // to be recorded behind the work: at once, on demand, or never
 	Err      atomic.Pointer[Failure]
-	open     atomic.Int32 // unresolved waits, and one for each goroutine that keeps it parked
-	Observer Observer     // nil if nothing observes the submission
-	Mode     waitMode
-	gathered bool   // Deps has the marks of all waits
-	late     bool   // a wait is for a barrier's signal, which comes after the work in Deps
-	recorded bool   // the event has been recorded; while in the ring, under the ring's mu
-	Cold     bool   // Rest may hold resources, so Start and LetGo must be called
-	Across   bool   // it uses memory of another device; implies Cold
-	again    bool   // it has been enlisted again, so the submitting call no longer issues it
-	Lends    bool   // the program waits for Rest.LetGo, even if the submission fails
+	// open is the number of registered timepoints that are not released, plus one for each
+	// goroutine that prevents the submission from becoming ready.
+	open         atomic.Int32
+	Observer     Observer // nil if no trace or timing follows the submission
+	Mode         waitMode
+	gathered     bool // Deps is complete: it has the marks of all waits
+	afterBarrier bool // a wait is for a barrier's signal, which is given after the work in Deps is done
+	recorded     bool // event has been recorded; protected by the ring's mu while in the ring
+	UsesRest     bool // Rest has data for this operation, so Rest.Start and Rest.Release must be called
+	Across       bool // the operation uses memory of another device; implies UsesRest
+	reparked     bool // ParkAgain was called, so the caller of Submit no longer issues it
+	// Lends says that Rest.Release signals the program that it may reuse memory (Order.Free). So
+	// the work is polled even if nobody waits for Signals.
+	Lends    bool
 	Delivers bool   // Rest.Deliver must be called before the signals are given
-	Seq      uint64 // the work's number, once issued
+	Seq      uint64 // number on the timeline, once issued
 	Op       work.Op
 	Action   Action // nil for a plain operation
 
 	Waits   []sema.Point
 	Signals []sema.Point
-	wait1   [1]sema.Point // first storage of Waits
-	signal1 [1]sema.Point // first storage of Signals
+	wait1   [1]sema.Point // storage of Waits for one wait
+	signal1 [1]sema.Point // storage of Signals for one signal
 
 	parking
 
-	Dst, Src Address   // of the operation
-	Holds    []Holder  // held until the stream has passed the work
-	holds2   [2]Holder // first storage of Holds
+	Dst, Src Address   // target and source of the operation
+	Holds    []Holder  // objects held until the stream has passed the work
+	holds2   [2]Holder // storage of Holds for two objects
 
-	Deps    Frontier // marks that the stream must wait for before the work
-	events  []*Event // behind Deps, set by findEvents, held; nil where the work is done
-	Follows Frontier // marks of other timelines that the issued work is ordered after
-	kept    []*Event // events of Deps that must not be recorded anew before the work is done
+	Deps Frontier // marks that the stream must wait for first
+	// events has, for each mark in Deps, an event recorded behind it, with a reference. It has nil
+	// if the work at the mark is done.
+	events  []*Event
+	Follows Frontier // once issued: marks of other timelines that the work is ordered after
+	// kept has the events that the stream waits for, with references, if the driver does not allow
+	// such events to be recorded again.
+	kept []*Event
 
 	Rest Rest
 }
 
-// A record is a Submission and a Rest. The Rest belongs to the layers above the engine. It has the data
-// that an operation needs besides the fields of Submission. Only one goroutine at a time calls its methods.
+// A Rest is the part of a Submission that belongs to the layers above the engine. It has the data
+// that an operation needs besides the fields of Submission. Each Submission has one, and both are
+// reused together. One goroutine at a time calls its methods.
 type Rest interface {
-	// Start makes the native calls of a plain operation. It reports whether the stream has got any
-	// of these calls. The engine calls it, with the timeline locked, if the submission is cold or
-	// the operation itself waits.
+	// Start makes the native calls of an operation without an Action. started reports whether the
+	// stream has received any of them. The engine calls Start, with the timeline locked, if
+	// UsesRest is set or the operation makes the stream wait for other code.
 	Start(tl *Timeline, dst, src driver.Ptr) (started bool, err error)
 
-	// Deliver is called right before the signals are given. err is nil, or the error that they fail
-	// with. Deliver does what must be done before the program sees the signals, such as copying a
-	// download's data.
+	// Deliver is called right before the signals are given. It does everything that must be done
+	// before the program can see the signals, such as copying the data of a download. err is nil,
+	// or the error with which the signals will fail.
 	Deliver(err error)
 
-	// Call runs the function of a host call. It runs on a goroutine of its own, without locks.
+	// Call calls the program's function of a host call. It runs on a goroutine of its own, without
+	// locks.
 	Call() error
 
-	// Notice returns the function of a notification. The engine calls the function later, when the
-	// record may already be in use again.
+	// Notice returns the program's function of a notification (Kind Notify). The engine calls the
+	// function after it has recycled the Submission, so the function must not use the Rest.
 	Notice() func() error
 
-	// LetGo releases and clears everything that the Rest holds. It is called if the submission is
-	// cold. The caller may hold a retireMu.
-	LetGo()
+	// Release releases and clears everything that the Rest holds. It is called if UsesRest is set.
+	// The caller may hold a Timeline.retireMu.
+	Release()
 
-	// Leave says that the submission will never release what it holds, because all native objects
-	// of its device are left to the driver. The caller holds a retireMu and a ring's mu.
+	// Leave is called, instead of Release, when Close leaves all native objects to the driver. why
+	// is the error of Close. The caller holds a Timeline.retireMu and the ring's mu.
 	Leave(why error)
 }
 
-// An Address is an address of the device. If Late is not nil, Ptr is an offset into that memory,
-// whose address is known only when the operation is issued.
+// An Address is a device address. If Late is nil, the address is Ptr. Otherwise it is Ptr bytes
+// behind the start of Late, which is known only when the operation is issued.
 type Address struct {
 	Ptr  driver.Ptr
 	Late Memory
 }
 
-// A Memory has an address once it is allocated.
+// A Memory is device memory that may not be allocated yet.
 type Memory interface {
-	// Ptr returns the address, or an error if the memory is not allocated.
+	// Ptr returns the address of the memory, or an error if it is not allocated.
 	Ptr() (driver.Ptr, error)
 }
 
-// Resolve returns the address. It is called when the operation is issued.
+// Resolve returns the address as a pointer. It is called when the operation is issued.
 func (a Address) Resolve() (driver.Ptr, error) {
 	if a.Late == nil {
 		return a.Ptr, nil
@@ -104,40 +114,46 @@ func (a Address) Resolve() (driver.Ptr, error) {
 	return base + a.Ptr, err
 }
 
-// A waitMode says when the waits of a submission are resolved.
+// A waitMode says what must have happened to all waits of a submission before it goes on.
 type waitMode uint8
 
 const (
-	untilIssued  waitMode = iota // when all are issued: the stream then waits for their work
-	UntilReached                 // when all are reached: for host work, and between two drivers
-	passing                      // when all are reached: for a barrier whose signals are published
+	// The work for all waits has been issued. Then the submission is issued, and its stream waits
+	// for that work.
+	untilIssued waitMode = iota
+	// All waits are reached. Then the submission is issued. This mode is for host calls, and for
+	// waits for devices of other drivers.
+	UntilReached
+	// All waits are reached. Then the submission gives its signals. This mode is for published
+	// barriers.
+	published
 )
 
-// until returns when the timepoints of a submission are released.
+// until returns when the timepoints of a submission in this mode are released.
 func (m waitMode) until() sema.Until {
 	switch m {
 	case untilIssued:
 		return sema.UntilIssued
-	case passing:
+	case published:
 		return sema.UntilReachedLazy
 	}
 	return sema.UntilReached
 }
 
-// Init sets up a new record.
+// Init sets up a new Submission.
 func (s *Submission) Init(tl *Timeline, r Rest) {
 	s.Timeline, s.Rest = tl, r
 	s.Waits, s.Signals, s.Holds = s.wait1[:0], s.signal1[:0], s.holds2[:0]
 }
 
-// gather adds the marks of all waits that are not reached to Deps, and returns Ordered. If a wait
+// gather sets Deps to the marks of all waits that are not reached, and returns Ordered. If a wait
 // has failed, it returns Failed and the error. If no work that would satisfy a wait has been
-// issued, it returns Unknown. In these two cases it leaves Deps empty.
+// issued, it returns Unknown. In these two cases Deps stays empty.
 //
-// Marks of the submission's own timeline are left out, because the stream runs that work first
-// anyway. A barrier keeps them, because it is not in the stream.
-func (s *Submission) gather() (sema.Resolution, error) {
-	s.late = false
+// Marks of the submission's own timeline are left out, because a stream runs its work in order. A
+// barrier needs them, because it is not in the stream.
+func (s *Submission) gather() (sema.WaitState, error) {
+	s.afterBarrier = false
 	for i := range s.Waits {
 		w := &s.Waits[i]
 		if w.Reached() {
@@ -152,7 +168,7 @@ func (s *Submission) gather() (sema.Resolution, error) {
 			s.DropDeps()
 			return sema.Unknown, nil
 		case sema.Ordered:
-			s.late = s.late || p.Late
+			s.afterBarrier = s.afterBarrier || p.ByBarrier
 			if p.Producer != s.Timeline || s.Op.Kind == work.Barrier {
 				s.Deps.Add(MarkOf(p))
 			}
@@ -162,8 +178,8 @@ func (s *Submission) gather() (sema.Resolution, error) {
 	return sema.Ordered, nil
 }
 
-// gatherAll is gather for the goroutine that issues the submission. If a wait has failed or has not
-// been issued, it returns an error and the Outcome for it.
+// gatherAll calls gather for the goroutine that issues the submission. If a wait has failed or is
+// for work that has not been issued, it returns an error and the matching Outcome.
 func (s *Submission) gatherAll() (Outcome, error) {
 	switch how, err := s.gather(); how {
 	case sema.Failed:
@@ -174,7 +190,7 @@ func (s *Submission) gatherAll() (Outcome, error) {
 	return Issued, nil
 }
 
-// waited reports whether all waits are over: reached or failed.
+// waited reports whether each wait is reached or failed.
 func (s *Submission) waited() bool {
 	for i := range s.Waits {
 		if !s.Waits[i].Over() {
@@ -184,7 +200,7 @@ func (s *Submission) waited() bool {
 	return true
 }
 
-// DropDeps clears Deps and releases the events behind them.
+// DropDeps empties Deps and releases the references to events.
 func (s *Submission) DropDeps() {
 	if s.gathered = false; len(s.Deps) > 0 {
 		s.dropDeps()
@@ -203,19 +219,19 @@ func (s *Submission) dropDeps() {
 	s.events = s.events[:0]
 }
 
-// isParked reports whether the submission is in the list of parked ones. If so, enlist has
-// registered all its timepoints. The caller still has one count of open, so the submission does not
-// become ready meanwhile.
+// isParked reports whether the submission is in the list of parked submissions. If so,
+// registerWaits has registered all its timepoints. The caller's timepoint still counts in s.open,
+// so the submission does not become ready meanwhile.
 func (s *Submission) isParked() bool {
 	s.Timeline.Device.mu.Lock()
 	defer s.Timeline.Device.mu.Unlock()
 	return s.after != nil
 }
 
-// grab adds one to open, so that a parked submission stays parked. It reports false if the
-// submission is ready. The caller holds the device's mu and has found the submission in the list of
-// parked ones.
-func (s *Submission) grab() bool {
+// keepParked adds one to open, so that a parked submission stays parked. It returns false if the
+// submission is ready. The caller holds Device.mu and has found the submission in the list of
+// parked submissions.
+func (s *Submission) keepParked() bool {
 	for {
 		n := s.open.Load()
 		if n == 0 {
@@ -227,12 +243,12 @@ func (s *Submission) grab() bool {
 	}
 }
 
-// cancel makes a parked submission fail. The caller has called grab.
+// cancel makes a parked submission fail with err. The caller has called keepParked.
 func (s *Submission) cancel(err error) {
 	s.Err.CompareAndSwap(nil, &Failure{err})
-	s.takeBack()
+	s.cancelTimepoints()
 	if s.open.Add(-1) == 0 {
-		if s.Mode == passing {
+		if s.Mode == published {
 			sema.Release(s.Timeline.completeBarrier(s))
 			return
 		}
@@ -240,8 +256,8 @@ func (s *Submission) cancel(err error) {
 	}
 }
 
-// takeBack cancels those timepoints of the submission that have not been released.
-func (s *Submission) takeBack() {
+// cancelTimepoints cancels all timepoints of the submission that have not been released.
+func (s *Submission) cancelTimepoints() {
 	for _, t := range s.tps {
 		if t.Cancel() {
 			s.open.Add(-1)
@@ -249,9 +265,9 @@ func (s *Submission) takeBack() {
 	}
 }
 
-// reset makes the record ready for another submission.
+// reset clears the Submission for its next use.
 func (s *Submission) reset() {
-	for i := range s.Waits { // usually one: a loop is cheaper than the call that clear makes
+	for i := range s.Waits { // usually one element: this loop is cheaper than calling clear
 		s.Waits[i].Semaphore = nil
 	}
 	for i := range s.Signals {
@@ -273,25 +289,25 @@ func (s *Submission) reset() {
 	if s.Err.Load() != nil {
 		s.Err.Store(nil)
 	}
-	s.Mode, s.late, s.recorded, s.Cold, s.Across, s.again, s.Lends, s.Delivers, s.Seq = untilIssued, false, false, false, false, false, false, false, 0
+	s.Mode, s.afterBarrier, s.recorded, s.UsesRest, s.Across, s.reparked, s.Lends, s.Delivers, s.Seq = untilIssued, false, false, false, false, false, false, false, 0
 	s.Op, s.Dst, s.Src = work.Op{}, Address{}, Address{}
 }
 
-// start makes the native calls of the operation itself, with its resolved addresses. It reports
-// whether the stream has got any of these calls.
+// start makes the native calls of the operation itself. dst and src are its addresses. started
+// reports whether the stream has received any of the calls.
 func (s *Submission) start(tl *Timeline, dst, src driver.Ptr) (started bool, err error) {
 	switch {
 	case s.Action != nil:
 		return s.Action.Issue(s, tl)
 	case s.Op.Kind.Waits():
 		return tl.AwaitOthers(func() (bool, error) { return s.Rest.Start(tl, dst, src) })
-	case s.Cold:
+	case s.UsesRest:
 		return s.Rest.Start(tl, dst, src)
 	}
 	return s.Op.Run(tl.Device.Native, tl.Stream, dst, src, nil)
 }
 
-// mayUse tells every Holder in Holds that work about to be issued at m may use it.
+// mayUse calls Use of every Holder in Holds. m is the mark that the submission will have.
 func (s *Submission) mayUse(m Mark) error {
 	for _, h := range s.Holds {
 		if err := h.Use(m); err != nil {
@@ -302,7 +318,7 @@ func (s *Submission) mayUse(m Mark) error {
 }
 
 // unused undoes mayUse after the driver has refused the submission. It reports whether an operation
-// may already wait for m, although no work has that number.
+// may already be waiting for m, although no submission has that number now.
 func (s *Submission) unused(m Mark) (awaited bool) {
 	for _, h := range s.Holds {
 		if h.Unuse(m) {
@@ -312,7 +328,7 @@ func (s *Submission) unused(m Mark) (awaited bool) {
 	return awaited
 }
 
-// abroad reports whether the submission is ordered after work of another device.
+// abroad reports whether the submission is ordered after work of another device (see Follows).
 func (s *Submission) abroad() bool {
 	return slices.ContainsFunc(s.Follows, func(m Mark) bool { return m.Timeline.Device != s.Timeline.Device })
 }

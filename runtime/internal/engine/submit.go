@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Submit issues a submission, hands it to the timeline's lane, or parks it. A barrier makes no
-// native calls: passOn handles it. If the submission has failed by the time that Submit returns,
-// the outcome is Refused or NotIssued, and the error says why.
+// Submit issues a submission, hands it to the timeline's lane, or parks it. For a barrier, which
+// makes no native calls, it calls startBarrier. If the submission fails before Submit returns, the
+// outcome is Refused or NotIssued, and the error says why.
 func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	if s.Op.Kind != work.Barrier && !s.ByLane() && s.Mode != UntilReached {
 		if how, err := tl.issue(s); how != Early {
@@ -21,8 +21,8 @@ func (tl *Timeline) Submit(s *Submission) (Outcome, error) {
 	return tl.takeLater(s)
 }
 
-// takeLater handles a submission that Submit has not issued. It hands the submission to the lane,
-// calls passOn for a barrier whose waits are issued, or parks the submission.
+// takeLater handles a submission that Submit could not issue. It hands the submission to the lane
+// or parks it. For a barrier it calls startBarrier if the work for all its waits has been issued.
 func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 	switch {
 	case s.ByLane():
@@ -32,33 +32,34 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 		}
 	case s.Op.Kind == work.Barrier && s.Mode != UntilReached:
 		if how, _ := s.gather(); how == sema.Ordered {
-			tl.passOn(s)
+			tl.startBarrier(s)
 			return Issued, nil
 		}
 	}
-	if tl.enlist(s) {
+	if tl.registerWaits(s) {
 		tl.run(s)
 	}
 	if l := tl.Lane; l != nil && l.ThreadState() == LaneAsleep {
-		runtime.Gosched() // else the lane's thread would not run before the caller blocks
+		runtime.Gosched() // otherwise the lane's thread would not run before the caller blocks
 	}
 	return Issued, nil
 }
 
-// EnlistAgain is enlist for a submission that turned out, while it was being issued, to need to
-// wait. If nothing is left to wait for by now, the pending-queue thread issues the submission,
-// because the calling thread may have to do other work.
-func (tl *Timeline) EnlistAgain(s *Submission) {
-	s.again = true
-	if tl.enlist(s) {
+// ParkAgain parks a submission once more, because while it was being issued it turned out that it
+// must wait longer. If nothing is left to wait for by now, the submission goes to the pending-queue
+// thread. The caller does not issue it, because it may have other work to do.
+func (tl *Timeline) ParkAgain(s *Submission) {
+	s.reparked = true
+	if tl.registerWaits(s) {
 		tl.Device.ready(s)
 	}
 }
 
-// enlist registers the waits of a submission, and parks it if one is unresolved. It returns true if
-// nothing is left to wait for. Then the caller must call run.
-func (tl *Timeline) enlist(s *Submission) (isReady bool) {
-	s.open.Store(1) // keeps the submission from becoming ready until all waits are registered
+// registerWaits registers a timepoint for each wait of a submission, and parks the submission. If
+// nothing is left to wait for, it does not park the submission and returns true. Then the caller
+// must call run.
+func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
+	s.open.Store(1) // one more, so that s cannot become ready before all waits are registered
 	registered := len(s.tps)
 	for _, w := range s.Waits {
 		if w.Reached() {
@@ -85,14 +86,14 @@ func (tl *Timeline) enlist(s *Submission) (isReady bool) {
 	}
 	var released *sema.Timepoint
 	switch {
-	case s.Err.Load() != nil: // it will fail, so the other waits do not matter
-		s.takeBack()
-	case s.Mode == passing:
-		released = s.handOn()
+	case s.Err.Load() != nil: // s will fail, so the other waits do not matter
+		s.cancelTimepoints()
+	case s.Mode == published:
+		released = s.publishBarrier()
 	}
 	if s.open.Add(-1) == 0 {
 		switch {
-		case s.Mode == passing:
+		case s.Mode == published:
 			var end sema.List
 			end.Join(released)
 			end.Join(tl.completeBarrier(s))
@@ -110,7 +111,7 @@ func (tl *Timeline) enlist(s *Submission) (isReady bool) {
 	return isReady
 }
 
-// run issues a submission that has nothing left to wait for, or fails it.
+// run issues a submission that has no open waits. If s.Err is set, run fails it instead.
 func (tl *Timeline) run(s *Submission) {
 	f := s.Err.Load()
 	switch {
@@ -121,9 +122,9 @@ func (tl *Timeline) run(s *Submission) {
 	case f != nil:
 		tl.Device.FailSubmission(s, f.Err)
 	case s.Op.Kind.OnHost():
-		// Count the call first, then check whether the device is stopped. Close first stops the
-		// device, then waits until the count is 0. So either Close waits for this call, or the call
-		// fails here.
+		// Count the call before checking whether the device issues work. Close first stops the
+		// device, then waits until the count is 0. So either Close waits for this call, or this
+		// call fails here.
 		tl.Device.calls.Add(1)
 		if err := tl.Device.halted(); err != nil {
 			tl.Device.Leave()
@@ -140,20 +141,20 @@ func (tl *Timeline) run(s *Submission) {
 			tl.Device.FailSubmission(s, err)
 			return
 		}
-		tl.passOn(s)
+		tl.startBarrier(s)
 	default:
 		tl.IssueReady(s)
 	}
 }
 
-// call runs a host call. It has a goroutine of its own.
+// call runs a host call or a notification. It is called on a new goroutine.
 func (tl *Timeline) call(s *Submission) {
 	d := tl.Device
 	defer d.Leave()
 	if s.Op.Kind == work.Notify {
 		fn := s.Rest.Notice()
 		sema.Release(d.complete(s))
-		if err := fn(); err != nil { // the signals have been given, so the error can only be logged
+		if err := fn(); err != nil { // the signals have been given, so all that is left is to log the error
 			slog.Error("gpu: a notified function went wrong", "device", d.Info.Name, "err", err)
 		}
 		return

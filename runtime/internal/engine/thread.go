@@ -2,9 +2,9 @@ package engine
 
 import "runtime"
 
-// OnBound calls fn on a bound thread of its own and waits for it. It is for rare calls that may be
-// needed while the device's thread waits for something. It returns an error if the device is
-// closed.
+// OnBound calls fn on a bound thread of its own and waits for it. It is for rare calls that must
+// not wait for the pending-queue thread, which may be blocked. If the device is closed, OnBound
+// returns an error and does not call fn.
 func (d *Device) OnBound(fn func() error) error {
 	if err := d.Stay(); err != nil {
 		return err
@@ -13,16 +13,17 @@ func (d *Device) OnBound(fn func() error) error {
 	return d.OnThread(fn)
 }
 
-// OnThread is OnBound for a caller that has called Stay.
+// OnThread is OnBound for callers between Stay and Leave.
 func (d *Device) OnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- d.Bound(fn) }()
 	return <-done
 }
 
-// Bound locks the calling goroutine to its OS thread, binds the device to that thread, and calls
-// fn. The goroutine should end afterwards, because it may stay locked. Bound returns the error of
-// fn. If the device cannot be bound, it returns that error and does not call fn.
+// Bound locks the calling goroutine to its OS thread, makes the device current on that thread, and
+// calls fn. The goroutine should end afterwards, because it may stay locked. Bound returns the
+// error of fn. If the device cannot be made current, Bound returns the driver's error and does not
+// call fn.
 func (d *Device) Bound(fn func() error) error {
 	runtime.LockOSThread()
 	err := d.Native.Bind()
@@ -30,8 +31,9 @@ func (d *Device) Bound(fn func() error) error {
 		err = fn()
 	}
 	if d.phase.Load() < isLeft && d.Native.Unbind() == nil {
-		// Otherwise the goroutine stays locked, and the thread ends with it. From isLeft on nothing
-		// is unbound: Close may have given up waiting for fn and closed the driver's device.
+		// If Unbind fails, the goroutine stays locked, and its thread ends with it. From phase
+		// isLeft on, Unbind is not called: Close may have given up waiting for fn and closed the
+		// driver's device.
 		runtime.UnlockOSThread()
 	}
 	return err

@@ -13,74 +13,75 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Timeline is a native stream whose work is numbered 1, 2, 3, …, so that one number, passed, says
-// how much of the work is done. This file issues work (issue) and polls for its completion (Poll).
+// A Timeline is a native stream whose submissions are numbered 1, 2, 3, … So one number, passed,
+// tells which of them are done. This file issues submissions (issue) and polls for their completion
+// (Poll).
 //
-// Three mutexes let three goroutines work on a timeline at the same time: one issues work (mu), one
-// queries the driver (askMu), one retires work (retireMu). No goroutine holds the same mutex of two
+// Three mutexes let three goroutines work on a timeline at the same time: one issues (mu), one
+// queries the driver (queryMu), one retires (retireMu). No goroutine holds the same mutex of two
 // timelines.
 type Timeline struct {
 	Device *Device
-	Queue  fmt.Stringer // names the queue in errors
+	Queue  fmt.Stringer // the queue, for its name in errors
 	Lane   Lane         // nil for a queue of the program
 	Stream driver.Stream
 
 	NewRecord func() *Submission
 	free      records
 
-	// Adopted says that the stream belongs to other code, which may give it work too. So an event
-	// is recorded behind each submission. Once closed is true the engine does not use the stream
-	// any more.
+	// Adopted says that other code created the stream and may also use it. So an event is recorded
+	// behind each submission. When closed is true, the engine no longer uses the stream.
 	Adopted bool
 	closed  atomic.Bool // set under mu
 
-	// mu is held while work is issued. It protects last and tidyAt, and changes of issued, marked,
-	// lands, awaiting, closed and ended. Its holder does not wait for another timeline.
-	mu     sync.Mutex
-	last   sema.Point    // the signal of the last work published, if it has only one
-	tidyAt uint64        // the submission with this number calls tidy
-	issued atomic.Uint64 // the number of the last work given to the stream
-	marked atomic.Uint64 // the last number with an event recorded behind it
-	passed atomic.Uint64 // the last number that the stream is known to have passed
-	wanted atomic.Uint64 // the timeline is polled until this number is passed
-	lands  atomic.Uint64 // the last download that nothing waits for: see landings
+	// mu is held while work is issued. It protects last and tidyAt, and writes to issued, marked,
+	// lastDownload, awaiting, closed and ended. Its holder does not wait for another timeline.
+	mu           sync.Mutex
+	last         sema.Point    // the signal of the submission issued last, if it has exactly one
+	tidyAt       uint64        // tidy is called after the submission with this number
+	issued       atomic.Uint64 // the number of the last submission given to the stream
+	marked       atomic.Uint64 // the last number with an event recorded behind it
+	passed       atomic.Uint64 // the last number that the stream is known to have passed
+	wanted       atomic.Uint64 // the timeline is polled until this number is passed
+	lastDownload atomic.Uint64 // the number of the last download that nobody waits for: see downloadPoller
 
-	// awaiting is the number of the last work that waits for outside code: for a value in memory or
-	// a shared event that the engine's own streams may never signal.
+	// awaiting is the number of the last submission that waits for other code: for a value in
+	// memory or for a shared event. Such a wait may never end.
 	awaiting atomic.Uint64
 
-	coverMu sync.Mutex // protects cover; a leaf
-	cover   Frontier   // marks that the stream has waited for
+	coverMu sync.Mutex // protects cover; no other lock is taken while it is held
+	cover   Frontier   // marks for which the stream has been made to wait
 
 	ring ring
 
-	crowd wake.Crowd
-	vain  atomic.Uint32 // how many polls found nothing done
+	throttle   wake.PollThrottle
+	emptyPolls atomic.Uint32 // number of polls that found nothing done
 
-	// askMu is held while the driver is queried. It protects failed, and changes of ended.
-	askMu  sync.Mutex
-	failed int         // how many times in a row a query has returned an error
-	ended  atomic.Bool // the stream is being destroyed: no event may be recorded or queried
+	// queryMu is held while the driver is queried. It protects failed, and writes to ended.
+	queryMu sync.Mutex
+	failed  int         // number of queries in a row that have returned an error
+	ended   atomic.Bool // set by End: the stream is being destroyed, so events may not be recorded or queried
 
-	// retireMu is held while work is retired. It protects awaiters, and changes of passed and
+	// retireMu is held while work is retired. It protects awaiters, and writes to passed and
 	// failures.
 	retireMu sync.Mutex
 	awaiters []awaiter
 	failures atomic.Pointer[[]failedRange] // work that failed before it was passed, in order
 }
 
-// NewTimeline returns a timeline of a device. The caller sets Stream and the other exported fields.
+// NewTimeline returns a timeline of the device d. The caller then sets Stream and the other
+// exported fields.
 func NewTimeline(d *Device, queue fmt.Stringer) *Timeline {
 	tl := &Timeline{Device: d, Queue: queue, tidyAt: tidyEvery}
 	tl.ring.head = 1
 	return tl
 }
 
-// maxFailed is how many times in a row a query must return an error before the device counts as
+// maxFailed is the number of queries in a row that must return an error before the device counts as
 // lost.
 const maxFailed = 8
 
-// want requests polling until the stream has passed seq.
+// want requests polling until the stream has passed seq. The device's poller does it.
 func (tl *Timeline) want(seq uint64) {
 	for {
 		now := tl.wanted.Load()
@@ -94,19 +95,18 @@ func (tl *Timeline) want(seq uint64) {
 	}
 }
 
-// tidyEvery is the number of submissions after which the submitter calls tidy. So records and
-// events return to their pools even if nobody waits for the work. The number grows with the work in
-// flight.
+// tidyEvery is the smallest number of submissions between two calls of tidy. The submitter calls
+// it, so that Submissions and events return to their pools even if nobody waits for the work. The
+// distance grows with the work in flight.
 const tidyEvery = 128
 
-// issue gives a submission to the stream if all its waits have been issued, and publishes its
-// signals. It runs on any thread. If the outcome is neither Issued nor IssuedBroken, the submission
-// has failed or has been parked again. Only an Early submission is neither: the caller must park
-// it.
+// issue gives a submission to the stream if the work for all its waits has been issued, and
+// publishes its signals. It runs on any thread. If the outcome is Issued or IssuedBroken, the
+// stream has the submission. If it is Early, the caller must park the submission. With any other
+// outcome the submission has failed or has been parked again.
 //
-// issue and the functions it calls keep rare cases in functions of their own. The driver's calls
-// evict most of this code from the processor's caches, and fetching it again takes most of the
-// time.
+// issue and the functions it calls put rare cases into functions of their own. The driver's calls
+// evict most of this code from the processor's caches, and loading it again takes most of the time.
 func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if s.event == nil || s.Action != nil {
 		if how, err := tl.equip(s); err != nil {
@@ -125,7 +125,7 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 		last := tl.issued.Load()
 		tl.mu.Unlock()
 		if how == Refused {
-			tl.loseBehind(last, last) // a barrier may have taken over the submission's waits
+			tl.loseBehind(last, last) // the submission's waits may be in the stream: see putBarrier
 		}
 		tl.dismiss(s, how, err)
 		return how, err
@@ -138,7 +138,7 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 		tl.Device.Check(err)
 	}
 	if released != nil {
-		if tl.Lane != nil { // the lane's thread may issue one of the released submissions itself
+		if tl.Lane != nil { // the lane's thread may issue a released submission itself
 			sema.ReleaseIssuing(released)
 		} else {
 			sema.Release(released)
@@ -147,23 +147,25 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if many {
 		tl.tidy(seq)
 	}
-	if abroad { // the other device may have been lost before the submission was in the ring
+	// If the other device was lost before the submission was in the ring, nobody has found it
+	// there.
+	if abroad {
 		tl.loseBehind(seq, seq)
 	}
-	if tl.Device.lost.Load() != nil { // this device may have been lost before too
+	if tl.Device.lost.Load() != nil { // the same for this device
 		tl.Device.failInFlight()
 	}
 	return how, err
 }
 
-// announce publishes the signals of a submission that the stream has got. If err is not nil, the
-// stream has got only a part of the submission. Then the signals fail now, and the submission keeps
-// what it holds until the stream has passed it. announce returns the timepoints to release, and
-// whether the work must be polled. The caller holds mu.
+// announce publishes the signals of a submission that the stream has received. If err is not nil,
+// the stream has received only a part of the submission. Then the signals fail now, and everything
+// that the submission holds stays held until the stream has passed it. announce returns the
+// timepoints to release, and whether the work must be polled. The caller holds tl.mu.
 func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint, wanted bool) {
 	wanted = s.Lends
 	if s.Action != nil {
-		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before other work can wait for s
+		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before s is published
 	}
 	if err != nil {
 		return tl.Device.failSignals(s, err), wanted
@@ -172,28 +174,29 @@ func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint
 	return released, wanted || want
 }
 
-// enter puts a submission into the ring, requests polling if wanted says so or somebody already
-// waits for it, and reports whether the caller must call tidy. When enter returns, the submission
-// may have been retired and recycled. The caller holds mu.
+// enter puts a submission into the ring. It requests polling if wanted is set or somebody already
+// waits for the work. many reports whether the caller must call tidy. When enter returns, the
+// submission may have been retired and recycled. The caller holds tl.mu.
 func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
-	seq, done, recorded, lands := s.Seq, tl.passed.Load(), s.recorded, s.Delivers
+	seq, done, recorded, downloads := s.Seq, tl.passed.Load(), s.recorded, s.Delivers
 	tl.ring.put(s, done)
-	tl.issued.Store(seq) // from now on it may be retired and recycled
+	tl.issued.Store(seq) // from now on another goroutine may retire and recycle s
 	if recorded {
 		tl.marked.Store(seq)
 	}
-	// A goroutine that saw the published signals may have called want before the submission was in
-	// the ring. Then the poller found no work and went to sleep, so check tl.wanted too.
+	// Check tl.wanted too: a goroutine that saw the published signals may have called want before
+	// the submission was in the ring. Then the poller found no work and went to sleep.
 	if wanted || tl.wanted.Load() >= seq || tl.Device.Short.Load() > 0 {
 		tl.awaited(seq)
-	} else if lands {
-		tl.landLater(seq)
+	} else if downloads {
+		tl.pollDownloadLater(seq)
 	}
 	return seq >= tl.tidyAt && tl.tidyLater(seq, done)
 }
 
-// equip takes an event for a submission, and prepares its action. The timeline is not locked,
-// because a pool may have to grow. If equip returns an error it has dismissed the submission.
+// equip takes an event from the pool for a submission, and calls Prepare of its action. It may
+// block while a pool grows, so the timeline is not locked. If equip returns an error, it has
+// already called dismiss.
 func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	err = tl.Device.halted()
 	if err == nil && !s.gathered {
@@ -201,7 +204,7 @@ func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	}
 	if err == nil && s.event == nil {
 		how = Refused
-		if tl.Lane != nil && s.ByLane() { // on the lane's thread, which is bound
+		if tl.Lane != nil && s.ByLane() { // this is the lane's thread, a bound thread
 			s.event, err = tl.Device.Events.get()
 		} else {
 			s.event, err = tl.Device.Events.await()
@@ -216,13 +219,13 @@ func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	return how, err
 }
 
-// lockFor finds the marks that the stream must wait for and the events behind them, and locks the
-// timeline. If it returns an error nothing is locked.
+// lockFor finds the marks that the stream must wait for and the events behind them. Then it locks
+// tl.mu. If it returns an error, mu is not locked.
 func (tl *Timeline) lockFor(s *Submission) (how Outcome, err error) {
 	if !s.gathered {
 		tl.mu.Lock()
 		if n := len(s.Waits); n == 0 || n == 1 && s.Waits[0] == tl.last && tl.last.Semaphore.Failed() == nil {
-			s.gathered = true // it waits for nothing, or for work of its own stream
+			s.gathered = true // the submission waits for nothing, or for the last work of its own stream
 			return Issued, nil
 		}
 		tl.mu.Unlock()
@@ -239,10 +242,10 @@ func (tl *Timeline) lockFor(s *Submission) (how Outcome, err error) {
 	return how, err
 }
 
-// dismiss ends a failed attempt to issue a submission. The stream has got none of it. The
-// submission fails, with three exceptions. An Early submission is left to the caller. A Deferred
-// one has been enlisted again by its action. A Foreign one is enlisted again here, this time until
-// its waits are reached.
+// dismiss is called when an attempt to issue a submission has failed and the stream has received
+// none of it. It fails the submission, with three exceptions. An Early submission is left to the
+// caller. A Deferred one has been parked again by its action. A Foreign one is parked again here,
+// until its waits are reached.
 func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	if s.Action != nil {
 		s.Action.Undo(s, how)
@@ -252,7 +255,7 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	case Foreign:
 		s.DropDeps()
 		s.Mode = UntilReached
-		tl.EnlistAgain(s)
+		tl.ParkAgain(s)
 	case Refused:
 		tl.Device.Check(err)
 		fallthrough
@@ -261,17 +264,17 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	}
 }
 
-// IssueReady is issue for a submission that was parked until its waits were resolved.
+// IssueReady issues a submission that was parked and is ready.
 func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 	how, err := tl.issue(s)
-	if how == Early { // the signal that it waited for is no longer published
+	if how == Early { // the signal that it waits for was published, but is not any more
 		tl.Device.FailSubmission(s, err)
 	}
 	return how, err
 }
 
 // awaited requests polling until the stream has passed seq, which has just been issued. Unlike
-// want, it wakes the poller even if want was called for seq before.
+// want, it wakes the poller even if want has been called for seq before.
 func (tl *Timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
 		tl.Device.poller.Signal()
@@ -280,8 +283,9 @@ func (tl *Timeline) awaited(seq uint64) {
 	}
 }
 
-// tidyLater sets the number at which the submitter calls tidy again. It reports whether enough work
-// is in flight to call it now. Everything up to done has been passed. The caller holds mu.
+// tidyLater sets tidyAt to the number after which tidy is called next. It reports whether enough
+// work is in flight to call tidy now. Everything up to the number done has been passed. The caller
+// holds tl.mu.
 func (tl *Timeline) tidyLater(seq, done uint64) bool {
 	tl.tidyAt = seq + max(tidyEvery, (seq-done)/2)
 	return seq-done > tidyEvery/2
@@ -291,20 +295,20 @@ func (tl *Timeline) tidyLater(seq, done uint64) bool {
 type Outcome int
 
 const (
-	NotIssued    Outcome = iota // a wait has failed, or the device or queue takes no more work
-	Refused                     // by the driver or by Prepare; the stream has none of it
-	Issued                      // the stream has it
-	IssuedBroken                // the stream has a part, with an event behind, or the device is lost
-	Foreign                     // a wait for another driver's device, which only the host can do
-	Early                       // no work that would satisfy a wait has been issued
-	Deferred                    // its action tries again later
+	NotIssued    Outcome = iota // a wait has failed, or the device or queue accepts no more work
+	Refused                     // the driver or Prepare returned an error; the stream has none of it
+	Issued                      // the stream has received it
+	IssuedBroken                // the stream has a part, with an event behind it, or the device is lost
+	Foreign                     // a wait is for a device of another driver, so the host must wait
+	Early                       // the work for a wait has not been issued
+	Deferred                    // its action issues it later
 )
 
 var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
 
 var errForeign = errors.New("gpu: it waits for a device of another driver")
 
-// give makes the native calls of a submission, and gives it its number. The caller holds mu.
+// give makes the native calls of a submission, and assigns its number. The caller holds tl.mu.
 func (tl *Timeline) give(s *Submission) (Outcome, error) {
 	if err := tl.halted(); err != nil {
 		return NotIssued, err
@@ -332,9 +336,10 @@ func (tl *Timeline) give(s *Submission) (Outcome, error) {
 	return how, err
 }
 
-// refuse undoes mayUse for a submission that the driver has refused with err. If an operation that
-// frees memory may already wait for the submission's number, refuse gives the number to a barrier
-// (putBarrier). If that fails, the device is lost. refuse returns err. The caller holds mu.
+// refuse undoes mayUse for a submission that the driver has refused with err. An operation that
+// frees memory may already wait for the submission's number seq. Then refuse gives that number to a
+// barrier (putBarrier). If that fails, the device is lost. refuse returns err. The caller holds
+// tl.mu.
 func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	if s.unused(Mark{tl, seq}) && tl.issued.Load() < seq {
 		if failed := tl.putBarrier(s, seq); failed != nil {
@@ -344,8 +349,8 @@ func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	return err
 }
 
-// findEvents finds the events behind the marks of Deps for which the stream must wait, and removes
-// the others. The caller holds no timeline's mu.
+// findEvents removes the marks from Deps for which the stream need not wait. For each other mark it
+// finds an event recorded behind it, or records one. The caller holds no Timeline.mu.
 func (s *Submission) findEvents() (Outcome, error) {
 	tl := s.Timeline
 	for _, m := range s.Deps {
@@ -360,13 +365,13 @@ func (s *Submission) findEvents() (Outcome, error) {
 			err = s.waitFailed()
 		}
 		if err == nil {
-			err = m.Lost() // the work will never be seen done
+			err = m.Lost() // the host will never see that work done
 		}
 		switch {
 		case err != nil:
 		case passed:
 		case tl.Covers(m.Timeline, m.Seq):
-			if m.Timeline != tl { // if that work fails, this submission fails too
+			if m.Timeline != tl { // so that this submission fails if that work fails
 				s.Follows.Add(m)
 			}
 		default:
@@ -384,10 +389,10 @@ func (s *Submission) findEvents() (Outcome, error) {
 	return Issued, nil
 }
 
-// broken returns the outcome of a submission for which a driver call has failed. If the stream has
-// got a part of the submission, broken records an event, because only an event can show when that
-// part is done. If the event cannot be recorded, nobody can find out what the device still runs, so
-// the device is lost.
+// broken returns the outcome of a submission for which a native call has failed: Refused if the
+// stream has received nothing. Otherwise broken records an event, because only an event can show
+// when the received part is done. If no event can be recorded, nobody can know what the device
+// still runs, so the device is lost.
 func (tl *Timeline) broken(s *Submission, started bool) Outcome {
 	if !started {
 		return Refused
@@ -400,10 +405,11 @@ func (tl *Timeline) broken(s *Submission, started bool) Outcome {
 	return IssuedBroken
 }
 
-// start makes the native calls of a submission up to its event: the waits, then the operation. It
-// reports whether the stream has got any of them. The caller holds mu.
+// start makes the native calls of a submission: first the waits, then the operation. It does not
+// record the event. started reports whether the stream has received any of the calls. The caller
+// holds tl.mu.
 func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
-	if err := s.mayUse(Mark{tl, seq}); err != nil { // before the addresses are resolved: see Uses
+	if err := s.mayUse(Mark{tl, seq}); err != nil { // must come before Resolve: see Uses
 		return false, err
 	}
 	dst, err := s.Dst.Resolve()
@@ -416,7 +422,7 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	}
 	if len(s.Deps) > 0 {
 		if started, err = tl.follow(s, seq); err != nil {
-			if s.Action != nil { // memory from Prepare may have an earlier use not waited for
+			if s.Action != nil { // the memory that Prepare took may still be in use by work not waited for
 				s.Action.Undo(s, Refused)
 			}
 			return started, err
@@ -430,23 +436,23 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 		s.Observer.Begun(s, some)
 	}
 	if err != nil && !some && started && s.Action != nil && s.Action.Retries(s, err) {
-		// The operation will be issued once more. But the stream has got its waits already, so
-		// these need a number now.
+		// The operation will be issued once more. But the stream has already received its waits,
+		// and these need a number now.
 		started = tl.putBarrier(s, seq) != nil
 	}
 	return started || some, err
 }
 
-// putBarrier gives the number of a submission to a barrier, which takes over the submission's event
-// and the marks that the stream already waits for. If the event cannot be recorded, putBarrier
-// returns the error and changes nothing. The caller holds mu.
+// putBarrier creates a barrier and gives it the number seq, which was meant for s. The barrier
+// takes over the event of s and the marks that the stream already waits for. If the event cannot be
+// recorded, putBarrier returns the error and changes nothing. The caller holds tl.mu.
 func (tl *Timeline) putBarrier(s *Submission, seq uint64) error {
 	if err := tl.Device.Native.Record(s.event.Handle, tl.Stream); err != nil {
 		return err
 	}
 	b := tl.Get(work.Barrier)
 	b.Seq, b.recorded = seq, true
-	b.event, s.event = s.event, b.event // s gets the spare event of b's record, or nil
+	b.event, s.event = s.event, b.event // s gets the event that b has kept from an earlier use, or nil
 	b.Follows, s.Follows = s.Follows, b.Follows
 	b.kept, s.kept = s.kept, b.kept
 	tl.ring.put(b, tl.passed.Load())
@@ -458,18 +464,18 @@ func (tl *Timeline) putBarrier(s *Submission, seq uint64) error {
 	return nil
 }
 
-// follow makes the stream wait for the marks in Deps. It reports whether the stream has got any
-// wait. The caller holds mu.
+// follow makes the stream wait for the marks in Deps. started reports whether the stream has
+// received any wait. The caller holds tl.mu.
 func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) {
 	for i, m := range s.Deps {
 		if m.Timeline.Device != tl.Device && !m.Timeline.Device.lent.add(Mark{tl, seq}) {
-			// That device is closed. It has passed all its work, unless it was lost.
+			// The other device is closed. It has passed all its work, unless it was lost.
 			if passed, err := m.status(); err != nil || !passed {
 				return started, fmt.Errorf("it waits for work of device %s that has failed: %w", m.Timeline.Device.Info.Name, sema.ErrClosed)
 			}
 			continue
 		}
-		if e := s.events[i]; e != nil { // if nil, the work is done and is being retired
+		if e := s.events[i]; e != nil { // if nil, the work at m is done
 			if err := tl.Device.Native.StreamWait(tl.Stream, e.Handle); err != nil {
 				return started, err
 			}
@@ -479,17 +485,17 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 				s.kept = append(s.kept, e)
 			}
 		}
-		// The event may be recorded behind later work than m. Add only m: Follows also says which
-		// work must be retired before this submission, and that is only the work up to m.
+		// The event may be recorded behind later work than m. Still add only m: the work in Follows
+		// must be retired before this submission, and the later work need not be.
 		tl.addCover(m)
 		s.Follows.Add(m)
 	}
 	return started, nil
 }
 
-// publish publishes the signals of a submission that the stream has got. It returns the timepoints
-// to release, and whether other timepoints wait, so that the work must be polled. The caller holds
-// mu.
+// publish publishes the signals of a submission that the stream has received. It returns the
+// timepoints to release. It also returns whether other timepoints remain, for which the work must
+// be polled. The caller holds tl.mu.
 func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	if len(s.Signals) == 1 {
 		tl.last = s.Signals[0]
@@ -506,28 +512,30 @@ func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	return released.First(), wanted
 }
 
-// Poll queries whether the work seq is done, and if not, whether the oldest work in flight is done.
-// It retires everything up to the work that it finds done, and reports whether there was any. Poll
-// does not block. It does nothing if another goroutine is polling the timeline. If the event of seq
-// is the oldest one, Poll queries it up to times times.
-func (tl *Timeline) Poll(seq uint64, times int) bool {
+// Poll queries the driver whether the work seq is done, and if not, whether the oldest work in
+// flight is done. It retires everything up to the work that it finds done, and reports whether
+// there was any. Poll does not block, and does nothing if another goroutine is polling the
+// timeline. If the event of seq is the oldest in flight, Poll queries it up to tries times.
+func (tl *Timeline) Poll(seq uint64, tries int) bool {
 	if (Mark{tl, seq}).decided() {
 		return false
 	}
-	unmarked := tl.tryMark(seq) // not under askMu: a goroutine holds at most two of the mutexes
-	return tl.askMu.TryLock() && tl.pollInTurn(seq, times, unmarked)
+	// Call tryMark before locking queryMu: it locks two mutexes, and a goroutine holds at most two
+	// of the engine's mutexes.
+	unmarked := tl.tryMark(seq)
+	return tl.queryMu.TryLock() && tl.pollInTurn(seq, tries, unmarked)
 }
 
-// pollInTurn does the work of Poll. The caller holds askMu, and pollInTurn unlocks it. unmarked is
-// the error of tryMark.
-func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
+// pollInTurn does the work of Poll. The caller has locked queryMu, and pollInTurn unlocks it.
+// unmarked is the result of tryMark.
+func (tl *Timeline) pollInTurn(seq uint64, tries int, unmarked error) bool {
 	if tl.ended.Load() {
-		tl.askMu.Unlock()
+		tl.queryMu.Unlock()
 		return false
 	}
 	done, err := uint64(0), unmarked
 	if err == nil {
-		done, err = tl.ask(seq, times)
+		done, err = tl.findDone(seq, tries)
 	}
 	if err == nil {
 		tl.failed = 0
@@ -535,12 +543,12 @@ func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 		tl.failed++
 	}
 	failed := tl.failed
-	tl.askMu.Unlock()
+	tl.queryMu.Unlock()
 	switch {
 	case err != nil && (failed >= maxFailed || errors.Is(err, driver.ErrLost)):
 		tl.Device.Lose(err)
 		return true
-	case err != nil: // the work may still be running, and the next query may succeed
+	case err != nil: // the work may still run, and the next query may succeed
 		return false
 	case done == 0:
 		tl.wantFollowed()
@@ -549,11 +557,11 @@ func (tl *Timeline) pollInTurn(seq uint64, times int, unmarked error) bool {
 	return tl.retire(done)
 }
 
-// ask queries the first event behind seq and, if that is not complete, the oldest event in flight.
-// It returns the number of the submission whose event it finds complete, or 0. The caller holds
-// askMu.
-func (tl *Timeline) ask(seq uint64, times int) (done uint64, err error) {
-	at, ok, err := tl.query(seq, math.MaxUint64, times)
+// findDone queries the first event behind seq and, if that is not complete, the oldest event in
+// flight. It returns the number of the submission whose event is complete, or 0. The caller holds
+// queryMu.
+func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
+	at, ok, err := tl.query(seq, math.MaxUint64, tries)
 	switch {
 	case err != nil || at == 0:
 		return 0, err
@@ -567,14 +575,15 @@ func (tl *Timeline) ask(seq uint64, times int) (done uint64, err error) {
 	return oldest, nil
 }
 
-// watch is how many times in a row a waiting goroutine queries the oldest event.
+// watch is the number of times in a row that a waiting goroutine queries the oldest event in one
+// poll.
 const watch = 8
 
-// query asks the driver whether an event is complete, at most so many times. It takes the first event
-// behind seq. If none is recorded there, it takes the last event recorded. It considers only submissions below end. at is the number of the
-// submission that has the event, or 0 if there is no event to query. done reports whether the event
-// is complete.
-func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err error) {
+// query asks the driver up to tries times whether an event is complete. It takes the first event
+// behind seq, of a submission below end. If end is math.MaxUint64 and there is no such event, it
+// takes the last event recorded. at is the number of the event's submission, or 0 if there is no
+// event to query. done reports whether the event is complete.
+func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)
 	s := tl.ring.marked(max(seq, tl.ring.head), last)
@@ -588,19 +597,20 @@ func (tl *Timeline) query(seq, end uint64, times int) (at uint64, done bool, err
 		return 0, false, nil
 	}
 	at, e := s.Seq, s.event
-	if times > 1 && s != tl.ring.marked(tl.ring.head, at) { // an earlier event may complete first
-		times = 1
+	if tries > 1 && s != tl.ring.marked(tl.ring.head, at) { // an earlier event may complete first
+		tries = 1
 	}
-	e.Hold() // s may be retired meanwhile, because of a later event
+	e.Hold() // keeps the event, because another goroutine may retire s meanwhile
 	tl.ring.mu.Unlock()
-	for ; times > 0 && !done && err == nil && tl.passed.Load() < at; times-- {
+	for ; tries > 0 && !done && err == nil && tl.passed.Load() < at; tries-- {
 		done, err = tl.Device.Native.Query(e.Handle)
 	}
 	e.Drop()
 	return at, done, err
 }
 
-// tidy retires finished work if nearly all of the work up to seq is done, or else if half of it is.
+// tidy retires finished work. It queries whether nearly all of the work up to seq is done, and if
+// not, whether half of it is.
 func (tl *Timeline) tidy(seq uint64) {
 	if done := tl.passed.Load(); done < seq && !tl.reap(seq-tidyEvery/8) {
 		tl.reap(done + (seq-done)/2)
@@ -608,47 +618,49 @@ func (tl *Timeline) tidy(seq uint64) {
 }
 
 // reap retires the work up to the first event behind seq, if that event is complete. It returns
-// false if the event is not complete, or if the query fails. It does not handle that error:
-// goroutines that wait for the work will. If seq has been passed, or another goroutine is polling,
-// reap does nothing and returns true.
+// false if the event is not complete or the query fails. It ignores the error: goroutines that wait
+// for the work will get it. If seq has been passed, or another goroutine is polling, reap does
+// nothing and returns true.
 func (tl *Timeline) reap(seq uint64) bool {
-	if (Mark{tl, seq}).decided() || !tl.askMu.TryLock() {
+	if (Mark{tl, seq}).decided() || !tl.queryMu.TryLock() {
 		return true
 	}
 	if tl.ended.Load() {
-		tl.askMu.Unlock()
+		tl.queryMu.Unlock()
 		return true
 	}
 	at, done, err := tl.query(seq, math.MaxUint64, 1)
-	tl.askMu.Unlock()
+	tl.queryMu.Unlock()
 	if at == 0 || !done || err != nil {
 		return false
 	}
 	return tl.retire(at)
 }
 
-// Busy reports whether work is in flight that will be found done. On a lost device none will.
+// Busy reports whether work is in flight whose completion can still be found out. On a lost device
+// it cannot.
 func (tl *Timeline) Busy() bool {
 	return tl.passed.Load() < tl.issued.Load() && tl.Device.lost.Load() == nil
 }
 
-// Load returns how many submissions the stream has in flight.
+// Load returns the number of submissions that the stream has received and has not passed.
 func (tl *Timeline) Load() uint64 {
-	passed := tl.passed.Load() // first: issued cannot be below it then
+	passed := tl.passed.Load() // load passed first, so that issued is not below it
 	return tl.issued.Load() - passed
 }
 
-// Latest returns the number of the last work given to the stream.
+// Latest returns the number of the last submission given to the stream.
 func (tl *Timeline) Latest() uint64 { return tl.issued.Load() }
 
-// Locked calls fn with mu locked, so that nothing is issued meanwhile, and returns its error.
+// Locked calls fn with tl.mu locked, so that nothing is issued meanwhile, and returns the error of
+// fn.
 func (tl *Timeline) Locked(fn func() error) error {
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	return fn()
 }
 
-// EachInFlight calls fn for the submissions in flight, oldest first, until fn returns false. fn
+// EachInFlight calls fn for each submission in flight, oldest first, until fn returns false. fn
 // runs under the ring's mu, so it must lock nothing.
 func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 	tl.ring.mu.Lock()
@@ -660,7 +672,7 @@ func (tl *Timeline) EachInFlight(fn func(*Submission) bool) {
 	}
 }
 
-// inFlightAt calls fn for the submission with a number, if it is in flight. fn runs under the
+// inFlightAt calls fn for the submission with the number seq, if it is in flight. fn runs under the
 // ring's mu, so it must lock nothing.
 func (tl *Timeline) inFlightAt(seq uint64, fn func(*Submission)) {
 	tl.ring.mu.Lock()

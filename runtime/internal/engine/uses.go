@@ -8,24 +8,27 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Uses are the marks of the work that may touch memory of a pool. Two sides use them without a
-// common lock:
+// Uses are the marks of the work that may touch an allocation of a pool. Two operations use them
+// without a common lock:
 //
-//   - A submission adds its mark, and then checks that the memory is allocated (Timeline.start).
-//   - An operation that frees the memory marks it as freed, and then reads the uses (Left).
+//   - A submission that uses the memory adds its mark, and then checks that the memory is allocated
+//     (Timeline.start).
+//   - A submission that frees the memory marks it as freed, and then reads the uses (Left).
 //
-// So either the submission finds the memory freed and fails, or the free finds its mark. Uses that
-// the free is ordered after anyway cost nothing. If others are left, the free is parked until their
-// streams have passed them. No stream waits for that, so a stuck stream does not block others. Only
-// the streams count. Whether the signals of the work were reached or have failed does not matter.
+// So either the first finds the memory freed and fails, or the second finds its mark. A free need
+// not wait for uses that it is ordered after anyway. If there are others, the free is parked until
+// their streams have passed them. No stream waits for that, so a stuck stream does not block
+// others. It does not matter whether the signals of the uses were reached or have failed.
 type Uses struct {
-	mu         sync.Mutex // a leaf; protects the following fields
-	marks      Frontier
-	recordings []*Uses // of recordings that hold the buffer: an execution adds its mark only there
-	first      [1]Mark // first storage of marks
+	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
+	marks Frontier
+	// recordings has the uses of the recordings that contain the buffer. An execution adds its mark
+	// only to the uses of its recording.
+	recordings []*Uses
+	first      [1]Mark // storage of marks for one mark
 }
 
-// Add records that the work at m may use the memory.
+// Add records that the work with the mark m may use the memory.
 func (u *Uses) Add(m Mark) {
 	u.mu.Lock()
 	if u.marks == nil {
@@ -35,8 +38,9 @@ func (u *Uses) Add(m Mark) {
 	u.mu.Unlock()
 }
 
-// Lower undoes Add for work that the driver has refused. The mark may stand for earlier work of the
-// timeline too, so it is lowered by one and not removed.
+// Lower undoes Add for work that the driver has refused. The mark may also stand for earlier work
+// of the timeline, which Add merged into it. So Lower reduces its number by one and does not remove
+// it.
 func (u *Uses) Lower(m Mark) {
 	u.mu.Lock()
 	for i := range u.marks {
@@ -47,14 +51,14 @@ func (u *Uses) Lower(m Mark) {
 	u.mu.Unlock()
 }
 
-// Join adds the uses of a recording to those of a buffer that it holds.
+// Join adds the uses of a recording to those of a buffer that the recording contains.
 func (u *Uses) Join(recording *Uses) {
 	u.mu.Lock()
 	u.recordings = append(u.recordings, recording)
 	u.mu.Unlock()
 }
 
-// Leave undoes Join. The caller calls it when no execution of the recording is in flight any more.
+// Leave undoes Join. The caller makes sure that no execution of the recording is in flight.
 func (u *Uses) Leave(recording *Uses) {
 	u.mu.Lock()
 	if i := slices.Index(u.recordings, recording); i >= 0 {
@@ -63,8 +67,8 @@ func (u *Uses) Leave(recording *Uses) {
 	u.mu.Unlock()
 }
 
-// Left returns the uses that are not done, and that the next work of tl is not ordered after,
-// neither by its stream nor by deps.
+// Left returns the uses that a free on tl must still wait for: those that are not done, and that
+// the free is not ordered after, neither by its stream nor by its waits, deps.
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
@@ -85,21 +89,22 @@ func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	return left
 }
 
-// Signal waits until the streams have passed all marks, and then signals a semaphore. It does
-// nothing if the context ends first. If the device of a mark is lost, so that nobody will ever
-// know, Signal fails the semaphore.
-func (f Frontier) Signal(ctx context.Context, over *sema.Semaphore) {
+// Signal blocks until the streams have passed all marks, and then signals 1 on the semaphore done.
+// It does nothing if the context ends first. If the device of a mark is lost, so that nobody will
+// ever know whether its stream has passed it, Signal fails the semaphore.
+func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	if !f.await(ctx) {
 		return
 	}
 	if err := f.Lost(); err != nil {
-		sema.ReleaseFromHost(over.Fail(err))
+		sema.ReleaseFromHost(done.Fail(err))
 		return
 	}
-	over.Signal(1)
+	done.Signal(1)
 }
 
-// Lost returns why one of the marks will never be known to be passed, or nil.
+// Lost returns the first error that Mark.Lost returns for a mark of the frontier, or nil: an error
+// says that nobody will ever know whether a stream has passed its mark.
 func (f Frontier) Lost() error {
 	for _, m := range f {
 		if err := m.Lost(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// This file makes a Timeline a [sema.Producer] and a Submission a [sema.Waiter].
+// This file implements [sema.Producer] for Timeline and [sema.Waiter] for Submission.
 
 // Want requests polling until the stream has passed seq.
 func (tl *Timeline) Want(seq uint64) { tl.want(seq) }
@@ -13,33 +13,33 @@ func (tl *Timeline) Want(seq uint64) { tl.want(seq) }
 // Passed reports whether the stream is known to have passed seq.
 func (tl *Timeline) Passed(seq uint64) bool { return tl.passed.Load() >= seq }
 
-// Ask polls the timeline for the completion of seq. It does not if the lane's thread polls, or if
-// the driver should be left to goroutines that issue work (see crowded). It returns the policy for
-// waiting.
-func (tl *Timeline) Ask(seq uint64, by sema.Asker) *wake.Policy {
-	rounds, times := int32(wake.WaiterRests), watch
+// PollFor polls whether the work seq is done. It skips the poll if the lane's thread polls, or if
+// goroutines that issue work should not have to wait for the driver (see skipsPoll). It returns the
+// device's policy for waiting.
+func (tl *Timeline) PollFor(seq uint64, by sema.PollSource) *wake.Policy {
+	rounds, tries := int32(wake.WaiterSkips), watch
 	switch {
 	case by == sema.ByQuery:
 		tl.Poll(seq, 1)
 		return &tl.Device.Waits
-	case tl.Lane != nil && tl.Lane.Ask(seq):
+	case tl.Lane != nil && tl.Lane.PollFor(seq):
 		return &tl.Device.Waits
 	case by == sema.ByPoller:
-		rounds, times = wake.PollerRests, 1
+		rounds, tries = wake.PollerSkips, 1
 	}
-	if !tl.crowded(by != sema.ByWaiter, rounds) {
-		tl.Poll(seq, times)
+	if !tl.skipsPoll(by != sema.ByWaiter, rounds) {
+		tl.Poll(seq, tries)
 	}
 	return &tl.Device.Waits
 }
 
-// MarkOf returns the mark of the work that gives a signal.
+// MarkOf returns the mark of the work that will give the signal p.
 func MarkOf(p sema.Signal) Mark { return Mark{p.Producer.(*Timeline), p.Seq} }
 
-// Join adds a mark that comes from a semaphore.
+// Join adds a mark of package sema.
 func (f *Frontier) Join(m sema.Mark) { f.Add(Mark{m.Producer.(*Timeline), m.Seq}) }
 
-// marks appends the frontier to list, as marks for semaphores.
+// marks appends the marks of the frontier to list, as marks of package sema.
 func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 	for _, m := range f {
 		list = append(list, sema.Mark{Producer: m.Timeline, Seq: m.Seq})
@@ -47,34 +47,34 @@ func (f Frontier) marks(list []sema.Mark) []sema.Mark {
 	return list
 }
 
-// Resolved is called when a timepoint of a parked submission is released. After the last one,
-// Resolved hands a lane's submission directly to the lane's thread. It completes a passing barrier,
-// and returns the timepoints that the barrier's signals release. For any other submission it
-// reports that the submission is ready.
-func (s *Submission) Resolved(err error) (ready bool, more *sema.Timepoint) {
-	if err != nil { // the submission will fail, so the other waits do not matter
+// TimepointReleased is called when a timepoint of a parked submission has been released. If it was
+// the last one, there are three cases. A lane's submission is handed to the lane's thread. A
+// published barrier gives its signals, and TimepointReleased returns the timepoints to release. Any
+// other submission is ready.
+func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepoint) {
+	if err != nil { // the submission will fail, so its other waits do not matter
 		s.Err.CompareAndSwap(nil, &Failure{err})
-		if s.isParked() { // else enlist is still registering waits, and will find the error
-			s.takeBack()
+		if s.isParked() { // otherwise registerWaits is still running and will see s.Err
+			s.cancelTimepoints()
 		}
 	}
 	if s.open.Add(-1) > 0 {
 		return false, nil
 	}
-	if s.Mode == passing {
+	if s.Mode == published {
 		return false, s.Timeline.completeBarrier(s)
 	}
 	if s.ByLane() {
 		s.Timeline.Device.unpark(s)
-		// If the lane refuses the submission, return true, so that the device's thread fails it.
-		// Failing it here could nest without limit.
+		// If the lane refuses the submission, return true, so that the pending-queue thread fails
+		// it. Failing it here could make the recursion too deep.
 		return s.Timeline.Lane.Ready(s) != nil, nil
 	}
 	return true, nil
 }
 
-// IssueHere issues a ready submission on this thread. It reports false, and does nothing, if that
-// might block.
+// IssueHere issues a ready submission on the calling thread. If that might block, or the stream has
+// much work in flight, it does nothing and returns false.
 func (s *Submission) IssueHere() bool {
 	if s.Op.Kind.OnHost() || s.mayWait() || s.lacksEvent() || s.Timeline.Load() >= 64 {
 		return false
@@ -84,18 +84,19 @@ func (s *Submission) IssueHere() bool {
 	return true
 }
 
-// HandOver gives the ready submissions of a chain to the threads of their devices.
-func (s *Submission) HandOver(chain *sema.Timepoint) {
+// HandOver gives ready submissions to the pending-queue threads of their devices. list has one
+// timepoint of each.
+func (s *Submission) HandOver(list *sema.Timepoint) {
 	var ready readyList
-	for t := chain; t != nil; {
-		next := t.Next() // first: once handed over, the submission may use its timepoint again
+	for t := list; t != nil; {
+		next := t.Next() // read it now: once handed over, the submission may reuse its timepoint
 		ready.add(t.Waiter().(*Submission))
 		t = next
 	}
 	ready.flush()
 }
 
-// A readyList gathers ready submissions of one device, to hand them over together.
+// A readyList collects ready submissions of one device, to hand them over with one call.
 type readyList struct {
 	dev         *Device
 	first, last *Submission

@@ -373,8 +373,8 @@ func (u *freed) Use(m engine.Mark) error { return (*Buffer)(u).borrow(m) }
 // Unuse does nothing.
 func (*freed) Unuse(engine.Mark) (awaited bool) { return false }
 
-// LetGo releases n references.
-func (u *freed) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
+// Release releases n references.
+func (u *freed) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
 // deallocate gives memory that takeAway has marked as freed back to the pool. A portable pool gets
 // it with the mark seq of the timeline. The caller holds the timeline's mu. If a native pool

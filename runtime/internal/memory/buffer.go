@@ -220,9 +220,9 @@ func (b *Buffer) Close() error {
 	if b.lent() { // the owner waits until the memory is no longer used
 		b.rare.awaited.Store(true)
 		b.dev.Engine.Short.Add(1)
-		b.dev.Engine.AskAll()
+		b.dev.Engine.WantAll()
 	} else if b.from == pooled && b.pool.closed.Load() {
-		b.dev.Engine.AskAll()
+		b.dev.Engine.WantAll()
 	}
 	b.Release()
 	return nil

@@ -63,8 +63,8 @@ func (u *Holding) Unuse(m engine.Mark) (awaited bool) {
 	return b.state.Load() == isFreed
 }
 
-// LetGo releases n references.
-func (u *Holding) LetGo(n int32) { (*Buffer)(u).releaseAll(n) }
+// Release releases n references.
+func (u *Holding) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
 // Ptr returns the address of the memory, or an error if it is not allocated.
 func (u *Holding) Ptr() (driver.Ptr, error) { return (*Buffer)(u).address() }
@@ -150,7 +150,7 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	s.Waits = append(s.Waits, sema.Point{Semaphore: over, Value: 1})
 	s.DropDeps()
 	go p.left.Signal(ctx, over)
-	s.Timeline.EnlistAgain(s)
+	s.Timeline.ParkAgain(s)
 }
 
 // endAwait undoes awaitUses. It is called when over of the parkedFree must be closed.

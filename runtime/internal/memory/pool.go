@@ -573,7 +573,7 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
-	p.dev.Engine.AskAll() // work that used its memory may be done
+	p.dev.Engine.WantAll() // work that used its memory may be done
 	if p.blocks != nil {
 		p.dev.Engine.Reclaim(func() {
 			_, err := p.blocks.Close(p.order())

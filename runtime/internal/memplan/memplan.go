@@ -1,7 +1,9 @@
-// Package memplan finds which allocations of a recording may share memory, and where in one block each of them lies.
+// Package memplan plans the scratch memory of a recording. It decides which allocations may share
+// bytes, and at which offset in one block of memory each allocation lies.
 //
-// A recording is steps with a partial order. Two allocations may share bytes if every step that uses the one comes before every step that
-// uses the other, in whatever order the steps run that is allowed.
+// A recording consists of steps with a partial order. Two allocations may share bytes if all steps
+// that use one of them come before all steps that use the other. That must hold in every order of
+// execution that is allowed.
 package memplan
 
 import (
@@ -13,26 +15,27 @@ import (
 
 // A Step is a step of a recording.
 type Step struct {
-	Level int   // all steps of a lower level come before it; levels do not decrease from one step to the next
-	After []int // steps in front of it in the recording that come before it; those of lower levels need not be listed
-	Uses  []int // allocations
+	Level int   // all steps of a lower level come before this step; levels do not decrease along the slice
+	After []int // indexes of earlier steps of the same level that come before this step
+	Uses  []int // indexes of the allocations that the step uses
 }
 
-// A Layout is where allocations lie in a block.
+// A Layout says where allocations lie in a block of memory.
 type Layout struct {
-	Offsets []uint64 // of each; multiples of the alignment
-	Size    uint64   // of the block; a multiple of the alignment
+	Offsets []uint64 // one for each allocation; multiples of the alignment
+	Size    uint64   // size of the block; a multiple of the alignment
 }
 
-// ErrSize is the error of allocations that have more than math.MaxInt64 bytes together.
+// ErrSize is the error of Plan if the allocations together have more than math.MaxInt64 bytes.
 var ErrSize = errors.New("more bytes than there are addresses")
 
-// Plan lays out allocations of some sizes, each at a multiple of align, which is a power of two. One that no step uses takes no bytes. The
-// block is at least as large as what is needed at a time when the steps run one after the other, and never larger than all allocations
-// together. The same steps and sizes have the same layout.
+// Plan returns a layout for allocations with the given sizes. Offsets are multiples of align, which
+// is a power of two. An allocation that no step uses takes no bytes. The block is never larger than
+// the sum of all allocations. It is never smaller than the maximum that is in use at a time when
+// the steps run one after the other. Plan is deterministic.
 //
-// In each level it follows 64 uses at a time from step to step, and it compares each allocation with all others: 10,000 steps with 2,000
-// allocations take 0.03 to 0.12 s.
+// Plan compares each allocation with every other. 10,000 steps with 2,000 allocations take 0.03 to
+// 0.12 s.
 func Plan(steps []Step, sizes []uint64, align uint64) (Layout, error) {
 	p := planner{steps: steps, lives: make([]life, len(sizes))}
 	sum := uint64(0)
@@ -67,16 +70,17 @@ type planner struct {
 	lives []life
 }
 
-// A life is an allocation, and the steps that use it.
+// A life is an allocation with the steps that use it.
 type life struct {
 	size  uint64
-	first int // of uses, or -1
+	first int // first step in uses, or -1 if there is none
 	last  int
 	uses  []int
-	index int // from 1 on, among those that are used first in the same level
+	index int // number, from 1, among the allocations whose first use is in the same level
 
-	// overlaps has a bit for each allocation, by index, that is used first in the level in which this one is used last: whether some use of
-	// it does not come after all of this one's.
+	// overlaps is a bit set of allocations, by their index: those whose first use is in the level
+	// of this allocation's last use. A bit is set if some use of that allocation may run before
+	// some use of this one is over.
 	overlaps []uint64
 }
 
@@ -87,7 +91,7 @@ func (p *planner) findUses() {
 			switch {
 			case l.first < 0:
 				l.first = i
-			case l.last == i: // it is listed twice
+			case l.last == i: // the step lists the allocation twice
 				continue
 			}
 			l.last, l.uses = i, append(l.uses, i)
@@ -95,16 +99,16 @@ func (p *planner) findUses() {
 	}
 }
 
-// A use is a step that uses an allocation.
+// A use is a pair of a step and an allocation that it uses.
 type use struct {
 	step int
 	of   int
 }
 
-// findOrder finds which allocations come after which where a level is the first of the ones and the last of the others: the steps from lo to
-// hi.
+// findOrder handles one level, the steps from lo to hi-1. It compares the allocations whose last
+// use is in this level with those whose first use is in it, and sets overlaps.
 func (p *planner) findOrder(lo, hi int) {
-	var uses []use // of allocations that end here
+	var uses []use // uses, in this level, of the allocations whose last use is in this level
 	begin, ending := 0, []int(nil)
 	for i := lo; i < hi; i++ {
 		for _, a := range p.steps[i].Uses {
@@ -114,7 +118,7 @@ func (p *planner) findOrder(lo, hi int) {
 				l.index = begin
 			}
 			if l.last == i && l.overlaps == nil {
-				l.overlaps = []uint64{} // until begin is known
+				l.overlaps = []uint64{} // not nil, so that a is added once; allocated below
 				ending = append(ending, a)
 			}
 		}
@@ -135,11 +139,12 @@ func (p *planner) findOrder(lo, hi int) {
 	}
 }
 
-// follow notes which allocations begin in a level at steps that do not come after some uses, up to 64 of them. own and behind have a word
-// for each step: which of the uses it is, and which it comes after.
+// follow sets overlaps for at most 64 uses of the level. For each step it computes the set of these
+// uses that come before the step, as a bit set in one word. own and behind have a word for each
+// step: the uses of the step itself, and the uses that come before it.
 func (p *planner) follow(lo, hi int, uses []use, own, behind []uint64) {
 	clear(own)
-	type group struct { // of the uses, those of one allocation
+	type group struct { // the uses of one allocation
 		of   int
 		bits uint64
 	}
@@ -173,7 +178,7 @@ func (p *planner) follow(lo, hi int, uses []use, own, behind []uint64) {
 	}
 }
 
-// before reports whether all uses of a come before all of b.
+// before reports whether all uses of a come before all uses of b.
 func (p *planner) before(a, b *life) bool {
 	if end, begin := p.steps[a.last].Level, p.steps[b.first].Level; end != begin {
 		return end < begin
@@ -181,7 +186,8 @@ func (p *planner) before(a, b *life) bool {
 	return a.overlaps[b.index/64]>>(b.index%64)&1 == 0
 }
 
-// peak returns how many bytes are in use at a time when the steps run one after the other. Those need different places in every plan.
+// peak returns the maximum number of bytes that are in use at a time when the steps run one after
+// the other. No layout can be smaller.
 func (p *planner) peak() (peak uint64) {
 	now := uint64(0)
 	ends := make([]uint64, len(p.steps))
@@ -200,14 +206,15 @@ func (p *planner) peak() (peak uint64) {
 	return peak
 }
 
-// bySize returns the allocations in use that have a size, the largest first.
+// bySize returns the indexes of the allocations that are used and not empty, largest first.
 func (p *planner) bySize() []int {
 	order := p.byFirst()
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.lives[b].size, p.lives[a].size) })
 	return order
 }
 
-// byFirst returns them as they are used first.
+// byFirst returns the indexes of the allocations that are used and not empty, ordered by their
+// first use.
 func (p *planner) byFirst() (order []int) {
 	for i := range p.lives {
 		if l := &p.lives[i]; l.first >= 0 && l.size > 0 {
@@ -218,13 +225,14 @@ func (p *planner) byFirst() (order []int) {
 	return order
 }
 
-// fit puts allocations, in an order, at the lowest place each that is free. With a top it puts them at the highest place below that instead,
-// where that is nearer to the top than the other to the bottom: so what is used in turns lies at both ends, and neither divides what the
-// other leaves free.
+// fit places the allocations one by one, in the given order, each at the lowest offset that is
+// free. If top is not 0, it also looks for the highest free offset below top. It takes that one if
+// it is closer to top than the lowest is to 0. So allocations whose uses alternate lie at both
+// ends, and the free space between them is not divided.
 func (p *planner) fit(order []int, top uint64) Layout {
 	lay := Layout{Offsets: make([]uint64, len(p.lives))}
 	end := func(a int) uint64 { return lay.Offsets[a] + p.lives[a].size }
-	var up, down []int // those that have a place, by their beginnings upwards, and by their ends downwards
+	var up, down []int // placed allocations: up by ascending offset, down by descending end
 	for _, a := range order {
 		l := &p.lives[a]
 		near := func(b int) bool { return !p.before(l, &p.lives[b]) && !p.before(&p.lives[b], l) }

@@ -2,29 +2,32 @@ package points
 
 import "slices"
 
-// A list holds points by value, and those of one value in the order in which they were added. It is a row of chunks, each with up to full
-// points, that a directory lists. To add a point moves points of one chunk, and once in a chunk's length entries of the directory; at
-// either end it moves nothing, for chunks and directory have room on both sides.
+// A list holds points ordered by value, and points of the same value in the order in which they
+// were added. The points are in chunks of up to chunkSize points, and a directory lists the chunks.
+// Adding a point moves only points of one chunk. Only if that chunk overflows does it also move
+// entries of the directory. Adding at either end moves nothing, because chunks and directory have
+// room on both sides.
 type list[T comparable] struct {
 	dir    row[entry[T]]
-	spare  []*row[Point[T]] // empty chunks of full size
-	peak   int              // how many chunks there have been at a time, since the list was empty
-	moved  int              // how many points and entries were moved, ever; for tests
-	first  row[Point[T]]    // the first chunk, which begins small
-	points [2]Point[T]      // what first has at first
-	entry  [1]entry[T]      // what dir has at first
+	spare  []*row[Point[T]] // empty chunks for reuse, each with room for chunkSize points
+	peak   int              // largest number of chunks since the list was last empty
+	moved  int              // number of points and entries moved since the list was made; for tests
+	first  row[Point[T]]    // the first chunk, which grows from 2 points to chunkSize
+	points [2]Point[T]      // storage of first.buf for two points
+	entry  [1]entry[T]      // storage of dir.buf for one entry
 }
 
-// full is how many points a chunk takes.
-const full = 256
+// chunkSize is the capacity of a chunk, in points.
+const chunkSize = 256
 
-// An entry of the directory. No point of its chunk is below low, and no point of a chunk before it is above low.
+// An entry of the directory describes a chunk. No point of the chunk is below low, and no point of
+// an earlier chunk is above low.
 type entry[T comparable] struct {
 	low   uint64
 	chunk *row[Point[T]]
 }
 
-// add adds a point behind those of its value.
+// add adds a point after all points with the same or a lower value.
 func (l *list[T]) add(p Point[T]) {
 	dir := l.dir.all()
 	if len(dir) == 0 {
@@ -34,9 +37,9 @@ func (l *list[T]) add(p Point[T]) {
 	k := len(dir) - 1
 	c := dir[k].chunk
 	at := c.len()
-	if at > 0 && c.buf[c.high-1].Value > p.Value { // mostly it comes last
+	if at > 0 && c.buf[c.high-1].Value > p.Value { // usually the point comes last
 		k, at = 0, 0
-		if c = dir[0].chunk; c.buf[c.low].Value <= p.Value { // or first
+		if c = dir[0].chunk; c.buf[c.low].Value <= p.Value { // otherwise it often comes first
 			k = max(l.search(p.Value, false)-1, 0)
 			c = dir[k].chunk
 			at = search(c.all(), p.Value, false)
@@ -51,8 +54,9 @@ func (l *list[T]) add(p Point[T]) {
 	l.moved += c.insert(at, p)
 }
 
-// fits reports whether there is room for an element at i. At the ends of a row that is more than half full it must be on that side, or
-// each element added there would move all others.
+// fits reports whether an element can be inserted at i. For an end of a row that is more than half
+// full, it requires free room on that side. Otherwise each element added at that end would move all
+// others.
 func (r *row[E]) fits(i int) bool {
 	switch n := r.len(); {
 	case n == len(r.buf):
@@ -65,7 +69,7 @@ func (r *row[E]) fits(i int) bool {
 	return true
 }
 
-// begin makes the first chunk.
+// begin adds the first chunk to the empty list.
 func (l *list[T]) begin() {
 	c := &l.first
 	if c.buf == nil {
@@ -78,12 +82,14 @@ func (l *list[T]) begin() {
 	l.peak = 1
 }
 
-// room makes room for a point of a value at a place of the chunk k of the directory, and returns chunk and place.
+// room makes room for a point in chunk k, which is full. at is the index for the point in that
+// chunk, and value is its value. room may split the chunk, so it returns the chunk and the index
+// for the point.
 func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 	c := l.dir.all()[k].chunk
 	n := c.len()
-	if len(c.buf) < full { // it is the only chunk
-		l.moved += c.resize(min(4*len(c.buf), full), at < n/2)
+	if len(c.buf) < chunkSize { // only the first chunk can be that small, and it is the only one
+		l.moved += c.resize(min(4*len(c.buf), chunkSize), at < n/2)
 		return c, at
 	}
 	next := l.take()
@@ -93,14 +99,14 @@ func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 		l.addChunk(k+1, value, next)
 		return next, 0
 	case at == 0 && k == 0:
-		next.low, next.high = full, full
+		next.low, next.high = chunkSize, chunkSize
 		l.dir.all()[0].low = c.buf[c.low].Value
 		l.addChunk(0, value, next)
 		return next, 0
 	}
 	half := n / 2
 	upper := c.all()[half:]
-	next.low = (full - len(upper)) / 2
+	next.low = (chunkSize - len(upper)) / 2
 	next.high = next.low + copy(next.buf[next.low:], upper)
 	clear(upper)
 	c.high -= len(upper)
@@ -112,7 +118,7 @@ func (l *list[T]) room(k, at int, value uint64) (*row[Point[T]], int) {
 	return c, at
 }
 
-// addChunk puts a chunk into the directory.
+// addChunk inserts the chunk c into the directory at k.
 func (l *list[T]) addChunk(k int, low uint64, c *row[Point[T]]) {
 	if d := &l.dir; !d.fits(k) {
 		l.moved += d.resize(max(2*len(d.buf), 8), k < d.len()/2)
@@ -121,7 +127,7 @@ func (l *list[T]) addChunk(k int, low uint64, c *row[Point[T]]) {
 	l.peak = max(l.peak, l.dir.len())
 }
 
-// take returns an empty chunk of full size.
+// take returns an empty chunk with room for chunkSize points: a spare one, or a new one.
 func (l *list[T]) take() *row[Point[T]] {
 	if n := len(l.spare); n > 0 {
 		c := l.spare[n-1]
@@ -130,11 +136,11 @@ func (l *list[T]) take() *row[Point[T]] {
 		return c
 	}
 	c := new(row[Point[T]])
-	c.buf = make([]Point[T], full)
+	c.buf = make([]Point[T], chunkSize)
 	return c
 }
 
-// front returns the lowest point, or nil.
+// front returns the first point, which is the lowest, or nil if the list is empty.
 func (l *list[T]) front() *Point[T] {
 	if l.dir.low == l.dir.high {
 		return nil
@@ -143,7 +149,7 @@ func (l *list[T]) front() *Point[T] {
 	return &c.buf[c.low]
 }
 
-// back returns the highest point, or nil.
+// back returns the last point, which is the highest, or nil if the list is empty.
 func (l *list[T]) back() *Point[T] {
 	if l.dir.low == l.dir.high {
 		return nil
@@ -152,7 +158,8 @@ func (l *list[T]) back() *Point[T] {
 	return &c.buf[c.high-1]
 }
 
-// pop takes the lowest point away. When the list gets empty it keeps as many chunks as it has needed since it was empty before.
+// pop removes the first point. When the list becomes empty, it keeps only as many spare chunks as
+// it has needed since it was last empty.
 func (l *list[T]) pop() {
 	c := l.dir.buf[l.dir.low].chunk
 	c.buf[c.low] = Point[T]{}
@@ -173,7 +180,9 @@ func (l *list[T]) pop() {
 	}
 }
 
-// find returns the lowest point that reaches a value, as chunk of the directory and place in that; past the last chunk if there is none.
+// find returns the position of the first point that is not below a value. k is the index of its
+// chunk in the directory, and at is the index of the point in the chunk. If there is no such point,
+// k is the number of chunks.
 func (l *list[T]) find(value uint64) (k, at int) {
 	dir := l.dir.all()
 	if len(dir) == 0 {
@@ -181,7 +190,7 @@ func (l *list[T]) find(value uint64) (k, at int) {
 	}
 	k = len(dir) - 1
 	c := dir[k].chunk
-	switch n := c.len(); { // mostly it is the last, or there is none
+	switch n := c.len(); { // usually it is the last point, or there is none
 	case c.buf[c.high-1].Value < value:
 		return k + 1, 0
 	case n > 1 && c.buf[c.high-2].Value < value:
@@ -195,7 +204,8 @@ func (l *list[T]) find(value uint64) (k, at int) {
 	return k, at
 }
 
-// search returns how many entries of the directory are below a value, or up to it.
+// search returns the number of directory entries whose low is below a value. If below is false,
+// entries with exactly that value count too.
 func (l *list[T]) search(value uint64, below bool) int {
 	dir := l.dir.all()
 	low, high := 0, len(dir)
@@ -209,7 +219,8 @@ func (l *list[T]) search(value uint64, below bool) int {
 	return low
 }
 
-// search returns how many points are below a value, or up to it.
+// search returns the number of points below a value. If below is false, points with exactly that
+// value count too.
 func search[T comparable](points []Point[T], value uint64, below bool) int {
 	low, high := 0, len(points)
 	for low < high {
@@ -232,7 +243,8 @@ func (r *row[E]) len() int { return r.high - r.low }
 
 func (r *row[E]) all() []E { return r.buf[r.low:r.high] }
 
-// insert puts an element at i of a row that has room, and returns how many it has moved.
+// insert inserts e at index i of a row that has room for it (see fits). It returns the number of
+// elements moved.
 func (r *row[E]) insert(i int, e E) (moved int) {
 	n := r.len()
 	if i == n && r.high < len(r.buf) {
@@ -240,7 +252,7 @@ func (r *row[E]) insert(i int, e E) (moved int) {
 		r.high++
 		return 0
 	}
-	front := 2*i < n || n == 0 // less lies before i than behind
+	front := 2*i < n || n == 0 // move the elements in front of i, which are fewer than those behind
 	if front && r.low == 0 || !front && r.high == len(r.buf) {
 		if n <= len(r.buf)/2 {
 			moved = r.resize(len(r.buf), front)
@@ -259,7 +271,9 @@ func (r *row[E]) insert(i int, e E) (moved int) {
 	return moved
 }
 
-// resize moves the elements into a larger row, with all room at its front or at its end, or to the middle of the same one.
+// resize moves the elements to new storage of the given size. The free room is in front of them if
+// front is set, otherwise behind them. If size is the present one, it moves them to the middle of
+// the same storage. It returns the number of elements moved.
 func (r *row[E]) resize(size int, front bool) (moved int) {
 	old := r.all()
 	low := 0

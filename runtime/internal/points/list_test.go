@@ -91,7 +91,7 @@ func TestList(t *testing.T) {
 					t.Errorf("round %d: not empty", round)
 				}
 			}
-			if most := 2*5000/full + 20; len(l.spare) > 4*most {
+			if most := 2*5000/chunkSize + 20; len(l.spare) > 4*most {
 				t.Errorf("%d chunks are kept", len(l.spare))
 			}
 		})
@@ -111,7 +111,7 @@ func compareValues(a, b uint64) int {
 // TestListGivesUp has a list keep no more chunks than it has needed since it was empty.
 func TestListGivesUp(t *testing.T) {
 	var l list[int]
-	for _, c := range []struct{ points, kept int }{{100 * full, 99}, {10 * full, 10}, {1, 1}} {
+	for _, c := range []struct{ points, kept int }{{100 * chunkSize, 99}, {10 * chunkSize, 10}, {1, 1}} {
 		for v := range uint64(c.points) {
 			l.add(Point[int]{Value: v + 1, Seq: 1})
 		}
@@ -143,7 +143,7 @@ func TestSteps(t *testing.T) {
 				few = each
 			}
 			inOrder := name == "ascending" || name == "descending"
-			if inOrder && each > 1 || each > 2*max(few, full/4) { // in no order, part of a chunk is moved
+			if inOrder && each > 1 || each > 2*max(few, chunkSize/4) { // in no order, part of a chunk is moved
 				t.Errorf("%s: %.1f are moved for each of %d, and %.1f for each of %d", name, each, n, few, sizes[0])
 			}
 		}
@@ -164,7 +164,7 @@ func TestAllocs(t *testing.T) {
 					seq++
 					s.Add(Point[int]{Value: now + v, Seq: seq})
 				}
-				s.Ask(now+last, func(int, uint64) {})
+				s.Want(now+last, func(int, uint64) {})
 				s.Arrive(now, Point[int]{Value: now + 1, Seq: from}, Point[int]{Value: now + last, Seq: seq})
 				now += last
 				if !s.Empty() {
@@ -250,7 +250,7 @@ func BenchmarkAsk(b *testing.B) {
 				}
 				r := rand.New(rand.NewPCG(1, 2))
 				for b.Loop() {
-					s.Ask(values[r.IntN(n)], func(int, uint64) {})
+					s.Want(values[r.IntN(n)], func(int, uint64) {})
 				}
 			})
 		}

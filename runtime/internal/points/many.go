@@ -1,19 +1,20 @@
 package points
 
-// many is a Set of any number of points. Its methods are those of Set.
+// many implements Set for any number of points. Its methods are those of Set.
 type many[T comparable] struct {
-	list      list[T]               // by value; what is reached leaves it with the next arrival
-	fronts    []Front[T]            // of each producer that has points in flight
-	room      [2]Front[T]           // what fronts has at first
-	turn      int                   // the last one of fronts that inTurn has returned
-	overtaken map[Point[T]]struct{} // no longer in list
-	peak      int                   // how many have been overtaken at a time, since none was
+	list      list[T]               // points that are not reached, by value
+	fronts    []Front[T]            // one for each producer that has points
+	room      [2]Front[T]           // storage of fronts for two producers
+	turn      int                   // index in fronts of the producer that toPoll returned last
+	overtaken map[Point[T]]struct{} // the overtaken points, which are not in list
+	peak      int                   // largest length of overtaken since it was last empty
 }
 
-// keep is for how many overtaken points the map is kept when it is empty: a map never gets smaller.
+// keep limits the size of an empty map that is kept for reuse. Go maps never shrink, so a map that
+// has had more overtaken points than keep is dropped when it becomes empty.
 const keep = 1 << 14
 
-// front returns that of one producer, or nil.
+// front returns the Front of a producer, or nil if the producer has no points.
 func (m *many[T]) front(producer T) *Front[T] {
 	for i := range m.fronts {
 		if f := &m.fronts[i]; f.Producer == producer {
@@ -34,7 +35,7 @@ func (m *many[T]) addOvertaken(p Point[T]) {
 	m.overtake(p)
 }
 
-// count adds a point to its producer's front.
+// count adds a point to the Front of its producer.
 func (m *many[T]) count(p Point[T]) {
 	f := m.front(p.Producer)
 	switch {
@@ -78,7 +79,7 @@ func (m *many[T]) next(value uint64) (producer T, seq uint64) {
 	return p.Producer, p.Seq
 }
 
-func (m *many[T]) inTurn(asks []Front[T]) (n int) {
+func (m *many[T]) toPoll(asks []Front[T]) (n int) {
 	if len(m.fronts) <= len(asks) {
 		return copy(asks, m.fronts)
 	}
@@ -95,7 +96,9 @@ func (m *many[T]) inTurn(asks []Front[T]) (n int) {
 
 func (m *many[T]) arrive(now uint64, first, last Point[T]) {
 	own := 0
-	value, taken, next := uint64(0), false, Point[T]{} // next is overtaken unless this work has taken the value
+	// next is the first point of the current value that is not of this work. It becomes overtaken
+	// unless taken is set: unless this work has signalled that value too.
+	value, taken, next := uint64(0), false, Point[T]{}
 	for p := m.list.front(); p != nil && p.Value <= last.Value; p = m.list.front() {
 		if p.Value != value {
 			if next.Seq != 0 && !taken {
@@ -127,7 +130,8 @@ func (m *many[T]) overtake(p Point[T]) {
 }
 
 func (m *many[T]) takeOvertaken(p Point[T]) bool {
-	if len(m.overtaken) == 0 { // a look-up in an empty map with interfaces in its keys checks their types
+	// A lookup in an empty map takes longer, because it checks the types of interfaces in the key.
+	if len(m.overtaken) == 0 {
 		return false
 	}
 	if _, is := m.overtaken[p]; !is {
@@ -143,7 +147,8 @@ func (m *many[T]) takeOvertaken(p Point[T]) bool {
 	return true
 }
 
-// drop takes n points off the count of a producer.
+// drop subtracts n from the number of points of a producer. If none is left it removes the
+// producer's Front.
 func (m *many[T]) drop(producer T, n int) {
 	if n == 0 {
 		return
@@ -156,10 +161,10 @@ func (m *many[T]) drop(producer T, n int) {
 	}
 }
 
-// nearby is how many points ask looks at.
+// nearby is the largest number of points that want looks at.
 const nearby = 16
 
-func (m *many[T]) ask(value uint64, ask func(producer T, seq uint64)) {
+func (m *many[T]) want(value uint64, ask func(producer T, seq uint64)) {
 	for i := range m.fronts {
 		m.fronts[i].want = 0
 	}

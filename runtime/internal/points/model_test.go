@@ -137,7 +137,7 @@ func play(r tape, steps int) error {
 			}
 		case k == 10 && len(producers[producer]) > 0:
 			w := producers[producer][r.IntN(len(producers[producer]))]
-			at.Seq, at.Late, at.Value = w.seq, true, value()
+			at.Seq, at.ByBarrier, at.Value = w.seq, true, value()
 			s.Add(at)
 			m.add(at)
 			late = append(late, at)
@@ -233,7 +233,7 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 		n.last = max(n.last, p.Seq)
 	}
 	asked := map[int]uint64{}
-	s.Ask(value, func(producer int, seq uint64) { asked[producer] = seq })
+	s.Want(value, func(producer int, seq uint64) { asked[producer] = seq })
 	if len(asked) != len(needs) || s.Empty() != (len(needs) == 0) {
 		return fmt.Errorf("asked %v for %d, and points are on %d producers", asked, value, len(needs))
 	}
@@ -254,7 +254,7 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	turn := map[int]bool{}
 	for range len(needs) {
 		var asks [2]Front[int]
-		n := s.Turn(asks[:])
+		n := s.ToPoll(asks[:])
 		if n != min(len(asks), len(needs)) {
 			return fmt.Errorf("%d producers are asked at a time, of %d", n, len(needs))
 		}
@@ -324,14 +324,14 @@ func TestAsk(t *testing.T) {
 		"one producer is all below":     {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
 		"later work has a lower value":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9)}, 7, map[int]uint64{0: 3}},
 		"what comes after is in order":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9), at(0, 4, 10), at(0, 5, 11)}, 10, map[int]uint64{0: 4}},
-		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Producer: 0, Seq: 3, Late: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
+		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Producer: 0, Seq: 3, ByBarrier: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
 	} {
 		var s Set[int]
 		for _, p := range c.points {
 			s.Add(p)
 		}
 		got := map[int]uint64{}
-		s.Ask(c.value, func(producer int, seq uint64) { got[producer] = seq })
+		s.Want(c.value, func(producer int, seq uint64) { got[producer] = seq })
 		if !maps.Equal(got, c.want) {
 			t.Errorf("%s: asked about %v, want %v", name, got, c.want)
 		}

@@ -1,52 +1,57 @@
-// Package points keeps the signals in flight of one semaphore: which values work that has been issued
-// will signal. It knows neither locks nor what does the work. No operation looks at all points. None
-// makes garbage once there have been as many points before.
+// Package points implements the set of signals in flight of one semaphore: the values that issued
+// work will signal when it is done. The package takes no locks and does not know what kind of work
+// it is. No operation looks at all elements of a set. Once a set has been as large as it gets,
+// operations allocate nothing.
 //
-// Work is known by its producer, which does its work in order, and by its number there. Once the value
-// of a point is reached, nobody waits for the point any more. But its work may still be in flight, and
-// signal the value later:
+// A producer does numbered work in order, such as a GPU stream. A [Point] says that the work with a
+// number of a producer will signal a value. When the semaphore has reached that value, nobody waits
+// for the point any more. But the work of the point may still be in flight, and it will signal the
+// value later. There are two cases:
 //
-//   - If work of another producer, which nothing orders, has raised the value further, before or after
-//     the point was added, the point is overtaken. Its signal changes nothing and is no mistake.
-//   - If somebody else has signalled that value, or the host a higher one, the signal is a mistake. The
-//     semaphore fails for it.
+//   - Independent work of another producer has raised the value further, before or after the point
+//     was added. Then the point is called overtaken. Its signal will change nothing and is no
+//     mistake.
+//   - Other work has signalled the same value, or the host has signalled the same or a higher one.
+//     Then the signal of the point is a mistake of the program. When it comes, the semaphore fails.
 //
-// Overtaken points are kept apart. Of mistakes only the number is kept, so that a producer is asked
-// until they are found.
+// The set keeps overtaken points in a map. Of mistakes it keeps only the number for each producer,
+// so that the producer is polled until its work is done.
 package points
 
-// A Point says that work in flight signals a value.
+// A Point says that work in flight will signal a value.
 type Point[T comparable] struct {
-	Value    uint64
-	Producer T
-	Seq      uint64 // of the work in its producer, from 1
-	Late     bool   // by a barrier behind the work, after the work's own signals
+	Value     uint64
+	Producer  T
+	Seq       uint64 // number of the work, from 1
+	ByBarrier bool   // signalled by a barrier that waits for the work, after the work's own signals
 }
 
-// within reports whether a point is of work from first to last.
+// within reports whether p lies between first and last, which are points of one producer: its value
+// and its number are in the range.
 func (p *Point[T]) within(first, last *Point[T]) bool {
-	return p.Producer == last.Producer && p.Late == last.Late &&
+	return p.Producer == last.Producer && p.ByBarrier == last.ByBarrier &&
 		p.Seq >= first.Seq && p.Seq <= last.Seq && p.Value >= first.Value && p.Value <= last.Value
 }
 
-// A Front says up to where a producer has points in flight.
+// A Front describes the points of one producer in a Set.
 type Front[T comparable] struct {
 	Producer T
-	Seq      uint64 // the highest of its points
-	value    uint64 // the highest of its points
-	jumbled  uint64 // above this value its points were added in the order of their values and numbers
-	n        int    // its points
-	want     uint64 // see many.ask
+	Seq      uint64 // the highest number of its points
+	value    uint64 // the highest value of its points
+	jumbled  uint64 // its points above this value were added with growing values and growing numbers
+	n        int    // the number of its points
+	want     uint64 // the number that many.want passes to ask
 }
 
 // A Set holds the points in flight of one semaphore. The zero Set is empty. It must not be copied.
 type Set[T comparable] struct {
-	from, to uint64   // between these values work alone has raised the value
-	one      Point[T] // the only point, if its Seq is not 0
-	many     *many[T] // all points, since there have been two at a time
+	// Work alone, and not the host, has raised the value of the semaphore from since to last.
+	since, last uint64
+	one         Point[T] // the only point if many is nil; none if its Seq is 0
+	many        *many[T] // all points; not nil once the set has had two points at a time
 }
 
-// spread returns all points, for an operation that one point is not enough for.
+// spread returns s.many. If that is nil, spread first makes it and moves the point s.one into it.
 func (s *Set[T]) spread() *many[T] {
 	if s.many == nil {
 		s.many = new(many[T])
@@ -58,15 +63,16 @@ func (s *Set[T]) spread() *many[T] {
 	return s.many
 }
 
-// Empty reports whether no points are in flight.
+// Empty reports whether the set has no points.
 func (s *Set[T]) Empty() bool {
 	return s.one.Seq == 0 && (s.many == nil || len(s.many.fronts) == 0)
 }
 
-// Add adds a point. If work has overtaken it already, and work alone has raised the value since it was
-// below, that is no mistake. Whether other work has signalled the same value is not known then.
+// Add adds the point p. p counts as overtaken if the value of the semaphore is already above
+// p.Value, and only work has raised it since it was below p.Value. In that case other work may have
+// signalled p.Value itself, which is a mistake, but the set cannot tell.
 func (s *Set[T]) Add(p Point[T]) {
-	if s.from < p.Value && p.Value < s.to {
+	if s.since < p.Value && p.Value < s.last {
 		s.spread().addOvertaken(p)
 		return
 	}
@@ -77,7 +83,8 @@ func (s *Set[T]) Add(p Point[T]) {
 	s.spread().add(p)
 }
 
-// Lowest returns the lowest point that reaches a value, and of several the oldest.
+// Lowest returns the lowest point that is not below a value. If several have the same value, it
+// returns the one added first.
 func (s *Set[T]) Lowest(value uint64) (p Point[T], ok bool) {
 	if s.many != nil {
 		return s.many.lowest(value)
@@ -88,7 +95,7 @@ func (s *Set[T]) Lowest(value uint64) (p Point[T], ok bool) {
 	return p, false
 }
 
-// Reaches reports whether a point reaches a value.
+// Reaches reports whether the set has a point that is not below a value.
 func (s *Set[T]) Reaches(value uint64) bool {
 	if s.many != nil {
 		return s.many.reaches(value)
@@ -96,9 +103,10 @@ func (s *Set[T]) Reaches(value uint64) bool {
 	return s.one.Seq != 0 && s.one.Value >= value
 }
 
-// Next returns the work to ask about for a value: that of the lowest point that reaches it, else that of
-// the highest point, else other work in flight, since the semaphore fails if that does. If there is none
-// it returns zeros.
+// Next returns the work that a waiter for a value should poll. That is the work of the lowest point
+// that is not below the value, or else of the highest point. If the set has only overtaken points
+// and mistakes, it is the work of one of these, because the semaphore fails if that work fails. If
+// the set is empty, Next returns zeros.
 func (s *Set[T]) Next(value uint64) (producer T, seq uint64) {
 	if s.many != nil {
 		return s.many.next(value)
@@ -106,11 +114,12 @@ func (s *Set[T]) Next(value uint64) (producer T, seq uint64) {
 	return s.one.Producer, s.one.Seq
 }
 
-// Turn fills asks with producers to ask how far they are, and returns how many they are. If they do not
-// all fit, the producer of the highest point comes first, and the others take turns.
-func (s *Set[T]) Turn(asks []Front[T]) (n int) {
+// ToPoll fills asks with the producers that must be polled, and returns their number. If there are
+// more producers than fit, the producer of the highest point comes first, and later calls return
+// the others in turn.
+func (s *Set[T]) ToPoll(asks []Front[T]) (n int) {
 	if s.many != nil {
-		return s.many.inTurn(asks)
+		return s.many.toPoll(asks)
 	}
 	if s.one.Seq == 0 {
 		return 0
@@ -119,28 +128,28 @@ func (s *Set[T]) Turn(asks []Front[T]) (n int) {
 	return 1
 }
 
-// Ask calls a function with the work that must be asked about on behalf of a waiter for a value. Of each
-// producer these are all points below the value, since the semaphore fails if they do, and the first
-// point that reaches the value. Producers do their work in order, so that is one number for each. If no
-// number near the value covers all points that were added before, it is the last one of the producer,
-// which may be more than is needed.
-func (s *Set[T]) Ask(value uint64, ask func(producer T, seq uint64)) {
+// Want calls ask for the work that must be polled for a waiter for a value. That is all work with a
+// point below the value, because the semaphore fails if such work fails. It is also the first work
+// of each producer that reaches the value. A producer does its work in order, so one number for
+// each producer is enough. If no number near the value covers all these points, Want takes the
+// producer's highest number. Then more is polled than necessary.
+func (s *Set[T]) Want(value uint64, ask func(producer T, seq uint64)) {
 	if s.many != nil {
-		s.many.ask(value, ask)
+		s.many.want(value, ask)
 	} else if s.one.Seq != 0 {
 		ask(s.one.Producer, s.one.Seq)
 	}
 }
 
-// Arrive notes that work of a producer, from first to last, has raised the value from now to that of
-// last. All points up to there are over. Among points between the two values that are not of this work,
-// the first one of each value is overtaken, unless this work has signalled that value itself. Any other
-// is a mistake.
+// Arrive says that work of one producer is done: the work from first to last. It has raised the
+// value from now to that of last. Arrive removes all points up to that value. Some of them may
+// belong to other work, with values between now and that of last. The first such point of each
+// value becomes overtaken, unless this work has signalled that value too. All others are mistakes.
 func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
-	if now != s.to {
-		s.from = now
+	if now != s.last {
+		s.since = now
 	}
-	s.to = last.Value
+	s.last = last.Value
 	switch {
 	case s.many == nil && (s.one.Seq == 0 || s.one.Value > last.Value):
 	case s.many == nil && s.one.within(&first, &last):
@@ -150,10 +159,10 @@ func (s *Set[T]) Arrive(now uint64, first, last Point[T]) {
 	}
 }
 
-// TakeOvertaken takes a point away if it has been overtaken, and reports whether it has.
+// TakeOvertaken removes p if it is overtaken, and reports whether it was.
 func (s *Set[T]) TakeOvertaken(p Point[T]) bool {
 	return s.many != nil && s.many.takeOvertaken(p)
 }
 
-// Clear takes all points away, and lets go of the memory for them.
+// Clear removes all points and releases their memory.
 func (s *Set[T]) Clear() { *s = Set[T]{} }

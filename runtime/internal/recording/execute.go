@@ -316,8 +316,8 @@ func (c *Recording) lowerUse(m engine.Mark) {
 	}
 }
 
-// LetGo ends n executions.
-func (u *holding) LetGo(n int32) { (*Recording)(u).releaseAll(n) }
+// Release ends n executions.
+func (u *holding) Release(n int32) { (*Recording)(u).releaseAll(n) }
 
 // target returns the buffer of a reference in an execution. It returns nil if the reference is to a
 // binding and no ranges are bound yet, and for no reference (-1).

@@ -82,9 +82,9 @@ func (c *Recording) ownScratch() bool { return len(c.scratches) > 0 && c.scratch
 
 // A Code is loaded code with kernels.
 type Code interface {
-	Hold() error // keeps it loaded until Release is called
-	Release()
-	IsClosed() bool // the program has closed it
+	Hold() error     // keeps it loaded until Release is called
+	Release(n int32) // releases n holds
+	IsClosed() bool  // the program has closed it
 }
 
 // A commandList is commands in pages. A command never moves.
@@ -658,7 +658,7 @@ func (c *Recording) destroy() error {
 		b.Release()
 	}
 	for x := range c.code {
-		x.Release()
+		x.Release(1)
 	}
 	for _, n := range c.nested {
 		n.release()

@@ -7,16 +7,16 @@ import (
 )
 
 // A hostEvent wakes a goroutine that is blocked in Wait or WaitIssued. It contains the timepoints
-// that the goroutine registers with semaphores. Host events are recycled: the semaphore of the
-// first point keeps a used one for the next goroutine. In a testing/synctest bubble a host event is
-// used only once, because its channel belongs to the bubble.
+// that the goroutine registers with semaphores. Host events are reused: after a wait, the semaphore
+// of the first point keeps the host event for the next goroutine. In a testing/synctest bubble a
+// host event is used only once, because its channel belongs to the bubble.
 type hostEvent struct {
 	woken  chan struct{}
-	passed atomic.Int32 // released timepoints whose releaser no longer uses the host event
+	passed atomic.Int32 // number of calls of wake: one for each released timepoint
 	tps    []Timepoint
-	room   [2]Timepoint // the first storage of tps
+	room   [2]Timepoint // storage of tps for up to two points
 	once   bool
-	next   *hostEvent // in the list of host events that a semaphore keeps; under its mu
+	next   *hostEvent // in the semaphore's list of unused host events; protected by the semaphore's mu
 }
 
 // hostEventFor returns a host event with a timepoint for each point.
@@ -41,16 +41,16 @@ func hostEventFor(points []Point) *hostEvent {
 	return e
 }
 
-// wake wakes the goroutine because one of its timepoints has been released. It does not block.
+// wake wakes the goroutine. It is called once for each released timepoint. It does not block.
 func (e *hostEvent) wake() {
 	e.passed.Add(1)
 	wake.Nudge(e.woken)
 }
 
-// takeBack ends the use of a host event: it cancels the timepoints that have not been released. If
-// no releaser of another timepoint still uses the host event, the semaphore of the first point
-// keeps it for another wait.
-func (e *hostEvent) takeBack(points []Point) {
+// finish ends a wait. It cancels the timepoints that have not been released, and gives the host
+// event to the semaphore of the first point for reuse. If another goroutine has released a
+// timepoint and has not called wake yet, the host event is not reused.
+func (e *hostEvent) finish(points []Point) {
 	released := int32(0)
 	for i := range e.tps {
 		if t := &e.tps[i]; t.on != nil && !t.Cancel() {
@@ -62,7 +62,7 @@ func (e *hostEvent) takeBack(points []Point) {
 	}
 	e.passed.Store(0)
 	select {
-	case <-e.woken: // a late wake does no harm: a wait checks whether it is over
+	case <-e.woken: // a wake that comes later does no harm: the next wait checks its points again
 	default:
 	}
 	points[0].Semaphore.keepHostEvent(e)

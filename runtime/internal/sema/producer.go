@@ -7,73 +7,78 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Producer does work in order, numbered 1, 2, 3, … It must be comparable. Its methods may be
-// called from any thread, and none blocks.
+// A Producer is a sequence of work, such as a GPU stream. It does the work in order. The work is
+// numbered 1, 2, 3, … The type that implements Producer must be comparable. Its methods may be
+// called from any thread and do not block.
 type Producer interface {
-	// Want requests that the producer signals the work with this number soon after it is over,
-	// because somebody is blocked until then. Want is called with a semaphore's mutex held and must
-	// not call this package.
+	// Want tells the producer that someone waits for the work with the number seq. From then on the
+	// producer must call Arrive soon after that work is done, even if nobody calls PollFor. Want is
+	// called with a semaphore's mutex held and must not call this package.
 	Want(seq uint64)
 
-	// Passed reports whether the work with this number is known to be over. Passed is called with a
-	// semaphore's mutex held and must not call this package.
+	// Passed reports whether the host knows that the work with the number seq is done. Passed is
+	// called with a semaphore's mutex held and must not call this package.
 	Passed(seq uint64) bool
 
-	// Ask polls for the completion of the work with this number. For all work that it finds over,
-	// it calls Arrive or Fail of the semaphores. It is called without locks. It returns the policy
-	// for waiting for this producer, or nil if polling again is no use.
-	Ask(seq uint64, by Asker) *wake.Policy
+	// PollFor checks once whether the work with the number seq is done. For all work that it finds
+	// done, it calls Arrive or Fail of the semaphores that the work signals. It is called without
+	// locks. It returns how to go on polling this producer, or nil if polling again is useless.
+	PollFor(seq uint64, by PollSource) *wake.Policy
 }
 
-// An Asker says who polls a producer. The producer may skip some polls accordingly.
-type Asker uint8
+// A PollSource says who polls a producer. A producer may skip polls of some sources, to leave the
+// driver to other goroutines.
+type PollSource uint8
 
 const (
-	ByQuery  Asker = iota // a query of the value, which polls once
-	ByWaiter              // a waiting goroutine, at its first poll
-	Again                 // the same goroutine, again without a pause; a busy producer may skip this
-	ByPoller              // like Again, for a waiting goroutine that acts as the poller
+	ByQuery       PollSource = iota // Semaphore.Query, which polls once
+	ByWaiter                        // the first poll of a waiting goroutine
+	ByWaiterAgain                   // a later poll of that goroutine, without a pause since the last one
+	ByPoller                        // the same, by a goroutine that stands in for the device's poller
 )
 
-// A Mark is a place in a producer's work: behind the work with this number.
+// A Mark is the place behind the work with the number Seq of a producer.
 type Mark struct {
 	Producer Producer
 	Seq      uint64
 }
 
-// A Signal says that a producer's work with a number will signal a value when that work is over. A
-// late signal belongs to a barrier that waits for the work. It is given after the signals of the
-// work itself.
+// A Signal says that a semaphore will be raised to Value when the work with the number Seq of
+// Producer is done. It is in flight from Publish to Arrive. If ByBarrier is set, the signal belongs
+// to a barrier: an operation that only waits for the work and then signals. It is given after the
+// signals of the work itself.
 type Signal = points.Point[Producer]
 
-// A join is a late signal of a barrier that waits for several producers.
+// A join belongs to the signal of a barrier that waits for several producers. It has the marks of
+// all work that the barrier waits for.
 type join struct {
 	value uint64
-	marks []Mark // the first is the mark of the signal
+	marks []Mark // the first is the mark in the signal itself
 }
 
-// A Resolution is the state of a wait.
-type Resolution int
+// A WaitState is the state of a wait.
+type WaitState int
 
 const (
-	Reached Resolution = iota // the value is reached
-	Ordered                   // work that signals the value has been issued
-	Unknown                   // nobody has issued such work
-	Failed                    // the semaphore has failed
+	Reached WaitState = iota // the value is reached
+	Ordered                  // work that signals the value has been issued
+	Unknown                  // no work that signals the value has been issued
+	Failed                   // the semaphore has failed
 )
 
-// Publish announces the signal of work that has just been issued. If p is the late signal of a
-// barrier that waits for several producers, behind has the marks of their work, that of p first.
-// Publish copies behind. It returns the timepoints that only needed a producer.
+// Publish announces that issued work will signal the semaphore. p may be the signal of a barrier
+// that waits for several producers. Then behind has the marks of all the work that the barrier
+// waits for, first the mark in p. Publish copies behind. It returns the timepoints to release:
+// those that waited only until such work was issued.
 //
-// wanted reports whether other timepoints wait, so that p's producer must be polled. Such a
-// timepoint may wait for p's value or a lower one, and p may be the first signal to reach it. Or it
-// waits for a higher value: the producer is polled for it too, because the semaphore may fail.
+// wanted reports whether other timepoints remain. If so, the producer of p must be polled for them.
+// Some may wait for the value of p or a lower one. Others wait for a higher value, but the work of
+// p may fail, and then the semaphore fails and releases them too.
 func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wanted bool) {
 	s.mu.Lock()
 	l := s.expect(hasSignals)
 	if s.value.Load() == failedValue {
-		s.settle()
+		s.updateFlags()
 		s.mu.Unlock()
 		return nil, false
 	}
@@ -87,23 +92,23 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 		wanted = wanted || len(l.issued) > 0
 	}
 	if released != nil {
-		s.settle()
+		s.updateFlags()
 	}
 	s.mu.Unlock()
 	return released, wanted
 }
 
-// Arrive raises the value because the work that signals it is over. It covers the signals of one
-// producer from first to last, and raises the value to that of last. It returns the timepoints that
-// this releases. If the semaphore has failed, or if the signals do not raise the value, Arrive
-// returns an error. There is one exception: other work that is not ordered with this work may have
-// overtaken it and raised the value already. Then Arrive changes nothing and returns no error.
+// Arrive raises the value because work is done. It covers all signals of one producer from first to
+// last, and raises the value to that of last. It returns the timepoints to release. If the
+// semaphore has failed, or if first does not raise the value, Arrive returns an error and changes
+// nothing. There is one exception: independent work of another producer may have raised the value
+// further already. Then Arrive returns no error and the value stays.
 func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.list
 	if l != nil && first.Value == last.Value && l.signals.TakeOvertaken(first) {
-		s.settle()
+		s.updateFlags()
 		return nil, nil
 	}
 	var now uint64
@@ -128,12 +133,12 @@ func (s *Semaphore) Arrive(first, last Signal) (*Timepoint, error) {
 	}
 	l.signals.Arrive(now, first, last)
 	released := l.reached(last.Value)
-	s.settle()
+	s.updateFlags()
 	return released, nil
 }
 
-// addJoin records the marks of all producers that a late signal waits for. It reuses the memory of
-// a join that was removed.
+// addJoin stores the marks of all work that a barrier's signal waits for. It reuses the memory of a
+// removed join.
 func (l *expected) addJoin(value uint64, behind []Mark) {
 	n := len(l.joins)
 	l.joins = slices.Grow(l.joins, 1)[:n+1]
@@ -141,8 +146,8 @@ func (l *expected) addJoin(value uint64, behind []Mark) {
 	j.value, j.marks = value, append(j.marks[:0], behind...)
 }
 
-// Forget removes the marks that were passed to Publish as behind. The caller calls it when the
-// value has been signalled.
+// Forget removes the marks that Publish copied from behind. The owner of the barrier calls it after
+// the barrier has signalled the value.
 func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,10 +167,10 @@ func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	l.joins = l.joins[:last]
 }
 
-// marksOf returns the marks of all producers that the signal p waits for, or nil if there is only
-// p's own.
+// marksOf returns the marks of all work that the signal p waits for. It returns nil if p waits for
+// a single producer.
 func (l *expected) marksOf(p Signal) []Mark {
-	if p.Late {
+	if p.ByBarrier {
 		for i := range l.joins {
 			j := &l.joins[i]
 			if m := j.marks[0]; j.value == p.Value && m.Producer == p.Producer && m.Seq == p.Seq {
@@ -177,12 +182,12 @@ func (l *expected) marksOf(p Signal) []Mark {
 }
 
 // Next returns the state of a wait for a value. If the state is Ordered, Next also returns the
-// lowest signal that reaches the value. If that signal waits for several producers (see Publish),
-// Next calls joined with each of their marks, unless joined is nil. It holds the semaphore's mutex
-// during these calls.
-func (s *Semaphore) Next(value uint64, joined func(Mark)) (Resolution, Signal) {
+// lowest signal in flight that reaches the value. That signal may belong to a barrier that waits
+// for several producers (see Publish). Then Next calls joined with each of their marks, unless
+// joined is nil. It holds the semaphore's mutex during these calls.
+func (s *Semaphore) Next(value uint64, joined func(Mark)) (WaitState, Signal) {
 	if value <= s.value.Load() {
-		return s.standing(), Signal{}
+		return s.endState(), Signal{}
 	}
 	s.mu.Lock()
 	if l := s.list; l != nil {
@@ -199,22 +204,23 @@ func (s *Semaphore) Next(value uint64, joined func(Mark)) (Resolution, Signal) {
 	over := value <= s.value.Load()
 	s.mu.Unlock()
 	if over {
-		return s.standing(), Signal{}
+		return s.endState(), Signal{}
 	}
 	return Unknown, Signal{}
 }
 
-// standing returns the state of a wait that is over: Reached, or Failed if the semaphore has
-// failed.
-func (s *Semaphore) standing() Resolution {
+// endState returns Failed if the semaphore has failed, otherwise Reached. The caller knows that one
+// of them is true.
+func (s *Semaphore) endState() WaitState {
 	if s.value.Load() == failedValue {
 		return Failed
 	}
 	return Reached
 }
 
-// Outlook returns the current value, and the lowest signal in flight that reaches the given value,
-// if there is one. If the semaphore has failed, the current value is above all others.
+// Outlook returns the current value, for error messages about a wait for value. If a signal in
+// flight reaches that value, Outlook also returns the lowest such signal, and issued is true. If
+// the semaphore has failed, now is math.MaxUint64.
 func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,9 +230,9 @@ func (s *Semaphore) Outlook(value uint64) (now uint64, next Signal, issued bool)
 	return s.value.Load(), next, issued
 }
 
-// next returns the mark of the work to poll for a value, which is the work that signals the value.
-// If the signal waits for several producers, next returns the mark of one whose work is not over
-// yet. If there is no work to poll, the mark's Producer is nil.
+// next returns the mark of the work that a waiter for a value should poll: the work that signals
+// the value. If that signal belongs to a barrier that waits for several producers, next returns a
+// mark whose work is not done yet. If no work can be polled, the Producer of the result is nil.
 func (s *Semaphore) next(value uint64) Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,27 +254,28 @@ func (s *Semaphore) next(value uint64) Mark {
 	return next
 }
 
-// Ask polls the producer of the signal that will reach a value. It returns the policy for waiting
-// for this producer, or nil if polling again is no use.
-func (s *Semaphore) Ask(value uint64, by Asker) *wake.Policy {
+// PollFor polls the producer that will signal a value. It returns how to go on polling, or nil if
+// polling again is useless.
+func (s *Semaphore) PollFor(value uint64, by PollSource) *wake.Policy {
 	m := s.next(value)
 	if m.Producer == nil {
 		return nil
 	}
-	return m.Producer.Ask(m.Seq, by)
+	return m.Producer.PollFor(m.Seq, by)
 }
 
-// askAtOnce is how many producers a query polls at most. Later queries poll the others.
-const askAtOnce = 8
+// pollAtOnce is the largest number of producers that one call of Query polls. Later calls poll the
+// others.
+const pollAtOnce = 8
 
-// askAll polls the producers of all signals in flight, but at most askAtOnce. It polls the producer
-// of the highest signal first.
-func (s *Semaphore) askAll() {
-	var asks [askAtOnce]points.Front[Producer]
+// pollAll polls the producers of all signals in flight, but at most pollAtOnce of them. It polls
+// the producer of the highest signal first.
+func (s *Semaphore) pollAll() {
+	var asks [pollAtOnce]points.Front[Producer]
 	n := 0
 	s.mu.Lock()
 	if s.list != nil {
-		n = s.list.signals.Turn(asks[:])
+		n = s.list.signals.ToPoll(asks[:])
 		for i := range s.list.joins {
 			for _, m := range s.list.joins[i].marks[1:] {
 				if n < len(asks) {
@@ -280,6 +287,6 @@ func (s *Semaphore) askAll() {
 	}
 	s.mu.Unlock()
 	for i := range asks[:n] {
-		asks[i].Producer.Ask(asks[i].Seq, ByQuery)
+		asks[i].Producer.PollFor(asks[i].Seq, ByQuery)
 	}
 }

@@ -1,51 +1,51 @@
 package sema
 
-// A Waiter is a piece of work (not a goroutine) that waits for several points at once, with a
-// [Timepoint] for each. The goroutine that signals a point calls the Waiter's methods, without
-// locks.
+// A Waiter is work (not a goroutine) that waits for one or more points before it is issued. It has
+// a [Timepoint] for each. The goroutine that signals a point calls the methods, without locks.
 type Waiter interface {
-	// Resolved is called once for each released timepoint of the waiter. err is the failure of the
-	// semaphore, or nil. ready reports that this was the last timepoint and that the waiter must be
-	// issued now.
+	// TimepointReleased is called once for each timepoint of the waiter, when it is released. err
+	// is the failure of the semaphore, or nil. ready reports that this was the last timepoint, and
+	// that the waiter must be issued now.
 	//
-	// A waiter that needs no issuing completes within Resolved. more has the timepoints that its
-	// signals release. The caller releases these in a loop, so that a long chain of such waiters
-	// causes no recursion.
-	Resolved(err error) (ready bool, more *Timepoint)
+	// A waiter without work, such as a barrier, signals its own points here instead and returns
+	// false. more has the timepoints that these signals release. The caller releases them in a
+	// loop, because recursion could become too deep if many such waiters form a chain.
+	TimepointReleased(err error) (ready bool, more *Timepoint)
 
-	// IssueHere issues a ready waiter on this thread. If that may block the thread, it returns
-	// false instead.
+	// IssueHere issues a ready waiter on the calling thread. If that may block, it does nothing and
+	// returns false.
 	IssueHere() bool
 
-	// HandOver gives a chain of ready waiters to the threads that issue them. Each timepoint of the
-	// chain stands for its waiter; all waiters are of one type, and HandOver is called on the
-	// first. The caller must not use the chain afterwards.
-	HandOver(chain *Timepoint)
+	// HandOver gives ready waiters to the threads that issue them. list has one timepoint of each.
+	// All waiters in the list are of one type, and HandOver is called on the first. The caller must
+	// not use the list afterwards.
+	HandOver(list *Timepoint)
 }
 
 const (
-	// issueHere is how many waiters a signal of the host issues on its own thread, because handing
-	// a waiter over costs many times as much as issuing it. Other threads issue the rest.
+	// issueHere is the number of ready waiters that a signalling goroutine issues itself. Issuing
+	// one takes less time than handing it over to another thread. Other threads issue the rest in
+	// parallel.
 	issueHere = 1
 
-	// handOver is how many waiters are handed over with one call.
+	// handOver is the largest number of waiters in one call of HandOver.
 	handOver = 32
 )
 
-// Release notifies the owners of timepoints that were released by work that is over or has failed.
-// It issues no waiter on this thread. It calls functions (OnReached) on goroutines of their own,
-// because the caller may have more to do.
-func Release(list *Timepoint) { start(passOn(list, 0)) }
+// Release notifies the owners of the timepoints in list. Goroutines that retire finished work or
+// fail it use Release. It issues no waiter itself and starts a goroutine for each function
+// (OnReached), because the caller may have more work to retire.
+func Release(list *Timepoint) { start(notify(list, 0)) }
 
-// ReleaseIssuing is Release for a thread that may issue a waiter itself.
-func ReleaseIssuing(list *Timepoint) { start(passOn(list, issueHere)) }
+// ReleaseIssuing is like Release, but may issue a ready waiter on the calling thread.
+func ReleaseIssuing(list *Timepoint) { start(notify(list, issueHere)) }
 
-// ReleaseFromHost notifies the owners of timepoints that were released by a call of the program. It
-// calls the functions (OnReached) itself, in order, after everything else. If one panics or ends
-// the goroutine, the others are called all the same.
-func ReleaseFromHost(list *Timepoint) { call(passOn(list, issueHere)) }
+// ReleaseFromHost notifies the owners of the timepoints in list. It is used in calls of the
+// program, such as Signal. It calls the functions (OnReached) itself, in order, after everything
+// else. If one function panics or calls runtime.Goexit, the others are still called.
+func ReleaseFromHost(list *Timepoint) { call(notify(list, issueHere)) }
 
-// start calls functions on goroutines of their own.
+// start calls the functions of the timepoints in list, each on a new goroutine.
 func start(list *Timepoint) {
 	for t := list; t != nil; t = t.next {
 		go t.fn(t.err)
@@ -61,7 +61,7 @@ func call(list *Timepoint) {
 func callOne(t *Timepoint) {
 	returned := false
 	defer func() {
-		if !returned { // fn panics, or ends the goroutine
+		if !returned { // fn has panicked or called runtime.Goexit
 			call(t.next)
 		}
 	}()
@@ -69,10 +69,12 @@ func callOne(t *Timepoint) {
 	returned = true
 }
 
-// passOn calls Resolved of the waiters in list and wakes the goroutines. It issues up to here of
-// the waiters on this thread. It returns the timepoints that belong to functions, in order.
-func passOn(list *Timepoint, here int) *Timepoint {
-	giveWay, woken := here > 0, false
+// notify calls TimepointReleased of the waiters in list, and wakes the goroutines that are blocked
+// in Wait. It issues at most budget of the ready waiters on the calling thread, and hands over the
+// others. It returns the timepoints that belong to functions, in order. The caller calls those
+// functions.
+func notify(list *Timepoint, budget int) *Timepoint {
+	giveWay, woken := budget > 0, false
 	var ready, functions List
 	nready := 0
 	for t := list; t != nil; {
@@ -80,16 +82,16 @@ func passOn(list *Timepoint, here int) *Timepoint {
 		t.next = nil
 		switch w := t.waiter; {
 		case w != nil:
-			isReady, more := w.Resolved(t.err)
+			isReady, more := w.TimepointReleased(t.err)
 			next = more.before(next)
 			if !isReady {
 				break
 			}
-			if here > 0 && w.IssueHere() {
-				here--
+			if budget > 0 && w.IssueHere() {
+				budget--
 				break
 			}
-			ready.Join(t) // a ready waiter keeps its timepoints until it is issued
+			ready.Join(t) // the timepoint stays valid: a ready waiter keeps its timepoints until it is issued
 			if nready++; nready == handOver {
 				ready.first.waiter.HandOver(ready.first)
 				ready, nready = List{}, 0
@@ -106,14 +108,15 @@ func passOn(list *Timepoint, here int) *Timepoint {
 		ready.first.waiter.HandOver(ready.first)
 	}
 	if woken && giveWay {
-		go nothing()
+		go noop()
 	}
 	return functions.first
 }
 
-// nothing is run on a new goroutine so that a goroutine that was just woken starts sooner. Go keeps
-// the goroutine that became ready last in a slot of the current processor. For some 80 µs no other
-// processor takes it from there, in case the current goroutine is about to block. The new goroutine
-// takes over the slot, and the woken one moves to the run queue. From there an idle processor takes
-// it at once, even if the program goes on computing after its signal.
-func nothing() {}
+// noop is the body of a goroutine that is started only for its effect on Go's scheduler: a
+// goroutine that was just woken runs sooner. Go puts a woken goroutine into a slot of the current
+// processor (P). Other processors do not steal from that slot for some 80 µs, because the current
+// goroutine may be about to block. A newly started goroutine takes the slot and pushes the woken
+// one into the run queue. From there an idle processor steals it at once, even if the caller goes
+// on computing.
+func noop() {}

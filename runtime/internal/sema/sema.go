@@ -13,15 +13,15 @@ import (
 // MaxValue is the highest value of a semaphore.
 const MaxValue = math.MaxUint64 - 1
 
-// failedValue is the value of a semaphore that has failed. Every valid value is below it, so one
-// load tells whether a value is neither reached nor failed.
+// failedValue is the value of a semaphore that has failed. It is above every valid value. So one
+// load tells that a wait is over, because the value is reached or the semaphore has failed.
 const failedValue = math.MaxUint64
 
 var (
 	// ErrClosed is the failure of a semaphore that was closed.
 	ErrClosed = errors.New("closed")
 
-	// ErrValue is the error of a signal that does not raise its semaphore.
+	// ErrValue is the error of a signal whose value is not above the semaphore's current value.
 	ErrValue = errors.New("semaphore value does not grow")
 )
 
@@ -41,8 +41,8 @@ func (p Point) Reached() bool {
 // failed.
 func (p Point) Over() bool { return p.Semaphore.value.Load() >= p.Value }
 
-// A Semaphore has a value that only grows. It can fail once, and then stays failed. The zero
-// Semaphore has value 0. It must not be copied. All methods may be called concurrently.
+// A Semaphore has a value that only grows. It may fail, and then stays failed. The zero Semaphore
+// has value 0. A Semaphore must not be copied. Its methods may be called concurrently.
 type Semaphore struct {
 	// Tag and Notes are for the packages above. This package does not use them.
 	Tag   atomic.Uint32
@@ -50,8 +50,8 @@ type Semaphore struct {
 
 	value   atomic.Uint64           // the value known to be reached; failedValue after a failure
 	failure atomic.Pointer[failure] // stored before value is failedValue
-	final   uint64                  // the last value; written before value is failedValue
-	flags   atomic.Uint32           // says what list contains; read without mu, changed under mu
+	final   uint64                  // the value before the failure; written before value is failedValue
+	flags   atomic.Uint32           // tells without a lock whether list has entries; changed under mu
 	soon    atomic.Bool             // see ExpectSoon
 
 	mu   sync.Mutex // protects list and everything in it
@@ -60,18 +60,19 @@ type Semaphore struct {
 
 // Bits of Semaphore.flags.
 const (
-	hasSignals = 1 << iota // signals of producers are in flight
-	hasWaiters             // timepoints wait
+	hasSignals = 1 << iota // published signals whose work is not known to be done
+	hasWaiters             // registered timepoints
 )
 
-// An expected records the signals in flight of a semaphore, and the timepoints that wait for it.
+// An expected lists what is expected of a semaphore: signals in flight, and timepoints that wait
+// for them.
 type expected struct {
-	signals points.Set[Producer] // of work that was issued and is not known to be done
-	joins   []join               // those of signals that wait for several producers
-	issued  timepointHeap        // timepoints that need only a producer of their value
-	reach   timepointHeap        // timepoints that need their value to be reached
-	order   uint64               // of the next timepoint
-	idle    *hostEvent           // host events for goroutines that will park
+	signals points.Set[Producer] // signals in flight
+	joins   []join               // the marks of barriers that wait for several producers
+	issued  timepointHeap        // timepoints that wait until work that signals their value has been issued
+	reach   timepointHeap        // timepoints that wait until their value is reached
+	order   uint64               // the order number of the next timepoint
+	idle    *hostEvent           // host events that no goroutine uses now
 	name    string
 }
 
@@ -83,17 +84,17 @@ var errClosed = fmt.Errorf("gpu: semaphore: %w", ErrClosed)
 // nothing.
 var closed = failure{errClosed}
 
-// Init sets the first value of a semaphore that nobody uses yet.
+// Init sets the initial value. It must be called before any other method.
 func (s *Semaphore) Init(value uint64) { s.value.Store(value) }
 
-// Value returns the value reached, as far as the host knows, and whether the semaphore has failed.
-// After a failure the value has no meaning.
+// Value returns the current value, as far as the host knows, and whether the semaphore has failed.
+// After a failure the returned value is meaningless. Value does not poll.
 func (s *Semaphore) Value() (now uint64, failed bool) {
 	now = s.value.Load()
 	return now, now == failedValue
 }
 
-// Failed returns the failure, or nil.
+// Failed returns the error that the semaphore has failed with, or nil.
 func (s *Semaphore) Failed() error {
 	if s.value.Load() != failedValue {
 		return nil
@@ -101,7 +102,7 @@ func (s *Semaphore) Failed() error {
 	return s.failure.Load().err
 }
 
-// Query returns the value reached, and the failure or nil. If signals are in flight, it first polls
+// Query returns the current value, and the failure or nil. If signals are in flight, it first polls
 // their producers. It does not block.
 func (s *Semaphore) Query() (uint64, error) {
 	if s.flags.Load()&hasSignals == 0 {
@@ -115,7 +116,7 @@ func (s *Semaphore) Query() (uint64, error) {
 // query is the slow part of Query.
 func (s *Semaphore) query() (uint64, error) {
 	if s.flags.Load()&hasSignals != 0 {
-		s.askAll()
+		s.pollAll()
 	}
 	if v := s.value.Load(); v != failedValue {
 		return v, nil
@@ -126,11 +127,12 @@ func (s *Semaphore) query() (uint64, error) {
 // Signal raises the value from the host, like [Semaphore.Raise], and notifies the owners of the
 // released timepoints.
 func (s *Semaphore) Signal(value uint64) error {
-	// This reads flags after raising the value. A goroutine that adds to the list first sets flags
-	// and then reads the value. So one of the two sees the other.
+	// Read flags after raising the value. A goroutine that adds an entry to the list sets flags
+	// first and reads the value afterwards. So either this goroutine sees the new entry, or the
+	// other goroutine sees the new value.
 	if now := s.value.Load(); now < value && value <= MaxValue && s.value.CompareAndSwap(now, value) {
 		if s.flags.Load() != 0 {
-			ReleaseFromHost(s.passTo(value))
+			ReleaseFromHost(s.takeReleased(value))
 		}
 		return nil
 	}
@@ -143,9 +145,9 @@ func (s *Semaphore) signalSlowly(value uint64) error {
 	return err
 }
 
-// Raise raises the value from the host and returns the released timepoints. The value must not be
+// Raise raises the value from the host and returns the timepoints to release. The value must not be
 // above [MaxValue]. If it is not above the current value, the error is [ErrValue]. If the semaphore
-// has failed, the error is its failure. With an error nothing changes.
+// has failed, the error is its failure. If Raise returns an error, nothing has changed.
 func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	for {
 		now := s.value.Load()
@@ -158,41 +160,42 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 			if s.flags.Load() == 0 {
 				return nil, nil
 			}
-			return s.passTo(value), nil
+			return s.takeReleased(value), nil
 		}
 	}
 }
 
-// Backward returns the error of signalling p while the semaphore is at now.
+// Backward returns the error for a signal of p when the semaphore already has the value now.
 func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
 
 func backward(value uint64, name string, now uint64) error {
 	return fmt.Errorf("signal %d of %s, which is at %d: %w", value, name, now, ErrValue)
 }
 
-// passTo removes and returns the timepoints that a signal of the host releases.
-func (s *Semaphore) passTo(value uint64) *Timepoint {
+// takeReleased removes and returns the timepoints for values up to value. It is called after a
+// signal from the host.
+func (s *Semaphore) takeReleased(value uint64) *Timepoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.list == nil {
 		return nil
 	}
 	released := s.list.reached(value)
-	s.settle()
+	s.updateFlags()
 	return released
 }
 
-// reached removes the timepoints up to a value and returns them. The caller holds the semaphore's
-// mu.
+// reached removes and returns all timepoints for values up to value. The caller holds the
+// semaphore's mu.
 func (l *expected) reached(value uint64) *Timepoint {
 	return l.issued.pop(value, l.reach.pop(value, nil))
 }
 
-// Fail makes the semaphore fail with err and returns the released timepoints, each with err. If the
-// semaphore has failed before, nothing changes.
+// Fail makes the semaphore fail with err and returns all its timepoints, which the caller must
+// release. If the semaphore has failed before, Fail changes nothing and returns nil.
 func (s *Semaphore) Fail(err error) *Timepoint { return s.fail(&failure{err}) }
 
-// Close makes the semaphore fail with [ErrClosed], like [Semaphore.Fail]. It allocates nothing.
+// Close is Fail with [ErrClosed], without an allocation.
 func (s *Semaphore) Close() *Timepoint { return s.fail(&closed) }
 
 func (s *Semaphore) fail(why *failure) *Timepoint {
@@ -214,15 +217,16 @@ func (s *Semaphore) fail(why *failure) *Timepoint {
 	l.signals.Clear()
 	l.joins = nil
 	released := l.reached(math.MaxUint64)
-	s.settle()
+	s.updateFlags()
 	for t := released; t != nil; t = t.next {
 		t.err = why.err
 	}
 	return released
 }
 
-// expect returns the list, for a caller that is about to add an entry of the kind that flag stands
-// for. It sets flag, so that from then on every signal checks the list. The caller holds mu.
+// expect returns the list, to which the caller will add an entry. flag is hasSignals or hasWaiters,
+// the kind of the entry. expect sets flag before the caller adds the entry, so that every signal
+// from then on looks at the list. The caller holds mu.
 func (s *Semaphore) expect(flag uint32) *expected {
 	if s.list == nil {
 		s.list = new(expected)
@@ -233,8 +237,8 @@ func (s *Semaphore) expect(flag uint32) *expected {
 	return s.list
 }
 
-// settle recomputes flags from the contents of the list. The caller holds mu.
-func (s *Semaphore) settle() {
+// updateFlags sets flags to what the list contains now. The caller holds mu.
+func (s *Semaphore) updateFlags() {
 	flags := uint32(0)
 	if l := s.list; l != nil {
 		if !l.signals.Empty() {
@@ -249,9 +253,9 @@ func (s *Semaphore) settle() {
 	}
 }
 
-// ExpectSoon records that a thread is about to issue work that will signal the semaphore. A
-// goroutine that waits for the semaphore then spins for a moment before it parks, although there is
-// no producer to poll yet.
+// ExpectSoon says that some thread will soon issue work that signals the semaphore. A goroutine
+// that waits for the semaphore then spins for a moment before it parks, although it has no producer
+// to poll yet.
 func (s *Semaphore) ExpectSoon() {
 	if !s.soon.Load() {
 		s.soon.Store(true)

@@ -13,14 +13,14 @@ import (
 // worker is a producer whose work is over when the test says so.
 type worker struct {
 	passed, wanted uint64
-	asked          []Asker
+	asked          []PollSource
 	onAsk          func(seq uint64) // what Ask finds out
 }
 
 func (w *worker) Want(seq uint64)        { w.wanted = max(w.wanted, seq) }
 func (w *worker) Passed(seq uint64) bool { return w.passed >= seq }
 
-func (w *worker) Ask(seq uint64, by Asker) *wake.Policy {
+func (w *worker) PollFor(seq uint64, by PollSource) *wake.Policy {
 	if w.asked = append(w.asked, by); w.onAsk != nil {
 		w.onAsk(seq)
 	}
@@ -37,7 +37,7 @@ type parked struct {
 	err  error
 }
 
-func (p *parked) Resolved(err error) (bool, *Timepoint) {
+func (p *parked) TimepointReleased(err error) (bool, *Timepoint) {
 	if err != nil {
 		p.err = err
 	}
@@ -187,8 +187,8 @@ func TestJoin(t *testing.T) {
 	var s Semaphore
 	a, b := new(worker), new(worker)
 	behind := []Mark{{a, 3}, {b, 4}}
-	s.Publish(Signal{Value: 1, Producer: a, Seq: 3, Late: true}, behind)
-	s.Publish(Signal{Value: 2, Producer: a, Seq: 3, Late: true}, behind)
+	s.Publish(Signal{Value: 1, Producer: a, Seq: 3, ByBarrier: true}, behind)
+	s.Publish(Signal{Value: 2, Producer: a, Seq: 3, ByBarrier: true}, behind)
 	clear(behind) // they were copied
 	behind = []Mark{{a, 3}, {b, 4}}
 	for value := range uint64(2) {
@@ -198,7 +198,7 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	a.passed = 3
-	s.Ask(1, ByWaiter)
+	s.PollFor(1, ByWaiter)
 	if len(a.asked) != 0 || len(b.asked) != 1 {
 		t.Errorf("of a producer that is done %v is asked, of the other %v", a.asked, b.asked)
 	}
@@ -220,7 +220,7 @@ func TestJoin(t *testing.T) {
 	value := uint64(2)
 	if n := testing.AllocsPerRun(100, func() {
 		value++
-		at := Signal{Value: value, Producer: a, Seq: 3, Late: true}
+		at := Signal{Value: value, Producer: a, Seq: 3, ByBarrier: true}
 		s.Publish(at, behind)
 		if _, err := s.Arrive(at, at); err != nil {
 			t.Fatal(err)

@@ -1,54 +1,54 @@
 package sema
 
-// A Timepoint stands for a wait for a value of a semaphore. The semaphore keeps it until the wait
-// is over.
+// A Timepoint is one wait for a value of a semaphore. It is registered with the semaphore until the
+// semaphore releases it or Cancel removes it.
 type Timepoint struct {
 	value  uint64
-	order  uint64 // among timepoints of the same value: first come, first served
-	index  int    // in the semaphore's heap, or -1; protected by the semaphore's mu
-	issued bool   // it is released when a producer of the value is issued
+	order  uint64 // orders timepoints with the same value by age
+	index  int    // in the semaphore's heap, or -1 if not registered; protected by the semaphore's mu
+	issued bool   // registered with UntilIssued, so it is in the heap issued, not in reach
 	on     *Semaphore
 
-	// One of these is set. It is notified when the timepoint is released.
+	// The owner: exactly one of these three is set. It is notified when the timepoint is released.
 	waiter Waiter
-	fn     func(error) // called once, without locks
+	fn     func(error) // called once, with no lock held
 	host   *hostEvent
 
-	next *Timepoint // in a chain, or in a pool
-	err  error      // the failure that released it
+	next *Timepoint // in a list of released timepoints, or in the free list of a pool
+	err  error      // the semaphore's failure, if that released the timepoint
 }
 
-// Until says when a timepoint is released.
+// Until says when a timepoint is released. A failure of the semaphore releases every timepoint.
 type Until uint8
 
 const (
-	UntilIssued      Until = iota // a producer has been issued, or the value is reached
-	UntilReached                  // the value is reached; the producers are polled until then
-	UntilReachedLazy              // the value is reached; no producer is polled for this timepoint
+	UntilIssued      Until = iota // when work that signals the value has been issued, or the value is reached
+	UntilReached                  // when the value is reached; the producers are polled until then
+	UntilReachedLazy              // when the value is reached; this timepoint causes no polling
 )
 
-// Init prepares a timepoint of the waiter w for Register. The timepoint must not be registered.
+// Init makes w the owner of the timepoint. The timepoint must not be registered.
 func (t *Timepoint) Init(w Waiter) { t.waiter, t.index = w, -1 }
 
 // Waiter returns the waiter that owns the timepoint.
 func (t *Timepoint) Waiter() Waiter { return t.waiter }
 
-// Next returns the next timepoint of a chain.
+// Next returns the next timepoint of a list.
 func (t *Timepoint) Next() *Timepoint { return t.next }
 
-// Register adds a timepoint to the semaphore, which keeps it until it is released, and returns
-// Unknown. If the wait is over already, Register returns the state of the wait instead and does not
-// add the timepoint. It returns Ordered only for [UntilIssued].
-func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution {
+// Register registers t for a value, and returns Unknown. If the wait is already over, or t would be
+// released at once, Register does not register t and returns the state of the wait: Reached,
+// Failed, or, with [UntilIssued], Ordered.
+func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) WaitState {
 	if value <= s.value.Load() {
-		return s.standing()
+		return s.endState()
 	}
 	s.mu.Lock()
 	l := s.expect(hasWaiters)
-	var how Resolution
+	var how WaitState
 	switch {
 	case value <= s.value.Load():
-		how = s.standing()
+		how = s.endState()
 	case until == UntilIssued && l.signals.Reaches(value):
 		how = Ordered
 	default:
@@ -60,7 +60,7 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution
 			l.reach.push(t)
 		}
 		if until != UntilReachedLazy {
-			l.signals.Ask(value, Producer.Want)
+			l.signals.Want(value, Producer.Want)
 			for i := range l.joins {
 				for _, m := range l.joins[i].marks {
 					m.Producer.Want(m.Seq)
@@ -70,7 +70,7 @@ func (s *Semaphore) Register(value uint64, t *Timepoint, until Until) Resolution
 		s.mu.Unlock()
 		return Unknown
 	}
-	s.settle()
+	s.updateFlags()
 	s.mu.Unlock()
 	return how
 }
@@ -89,13 +89,13 @@ func (t *Timepoint) Cancel() bool {
 	} else {
 		s.list.reach.remove(t.index)
 	}
-	s.settle()
+	s.updateFlags()
 	return true
 }
 
-// OnReached calls fn once: with nil when the value is reached, or with the failure. If the wait is
-// over already, OnReached calls fn before it returns. cancel keeps fn from being called, and
-// reports whether it was in time.
+// OnReached calls fn once: with nil when the value is reached, or with the error when the semaphore
+// fails. If one of these has already happened, OnReached calls fn before it returns. cancel
+// prevents the call of fn, and returns false if it came too late for that.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	t := &Timepoint{fn: fn, index: -1}
 	switch s.Register(value, t, UntilReached) {
@@ -109,19 +109,19 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 	return TooLate
 }
 
-// TooLate is the cancel function for a call that was already made. It returns false.
+// TooLate is the cancel function that OnReached returns if it has already called fn.
 func TooLate() bool { return false }
 
-// A List gathers released timepoints, in order.
+// A List is a linked list of released timepoints. The zero List is empty.
 type List struct {
 	first *Timepoint
 	last  *Timepoint
 }
 
-// First returns the chain.
+// First returns the first timepoint, or nil. The others follow by Next.
 func (l *List) First() *Timepoint { return l.first }
 
-// Join appends a chain.
+// Join appends t and all timepoints that follow it by Next.
 func (l *List) Join(t *Timepoint) {
 	if t == nil {
 		return
@@ -136,7 +136,7 @@ func (l *List) Join(t *Timepoint) {
 	}
 }
 
-// before puts the chain t in front of the chain rest.
+// before returns the linked list t with the linked list rest appended. Both may be nil.
 func (t *Timepoint) before(rest *Timepoint) *Timepoint {
 	if t == nil {
 		return rest
@@ -184,14 +184,15 @@ func (h *timepointHeap) remove(i int) *Timepoint {
 	return t
 }
 
-// pop removes the timepoints up to a value and returns them in order, in front of the chain rest.
+// pop removes the timepoints for values up to value. It returns them as a linked list, in order,
+// with rest appended.
 func (h *timepointHeap) pop(value uint64, rest *Timepoint) *Timepoint {
 	if len(*h) == 0 || (*h)[0].value > value {
 		return rest
 	}
 	var first *Timepoint
 	end := &first
-	if h.inOrder(value) { // usually the slice is sorted already
+	if h.inOrder(value) { // the usual case: all are removed, in the order of the slice
 		for i, t := range *h {
 			t.index = -1
 			*end, end = t, &t.next
@@ -207,8 +208,8 @@ func (h *timepointHeap) pop(value uint64, rest *Timepoint) *Timepoint {
 	return first
 }
 
-// inOrder reports whether the values of all timepoints are at most value, and the slice is sorted.
-// It stops at the first timepoint for which this does not hold.
+// inOrder reports whether the heap's slice is sorted and no timepoint is for more than value. It
+// stops at the first timepoint that is out of order or above value.
 func (h timepointHeap) inOrder(value uint64) bool {
 	for i, t := range h {
 		if t.value > value || i > 0 && h.less(i, i-1) {

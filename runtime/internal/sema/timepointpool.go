@@ -2,21 +2,21 @@ package sema
 
 import "sync"
 
-// PoolStats counts the objects of a pool: timepoints, events or records.
+// PoolStats counts the objects of a pool: timepoints, events or submissions.
 type PoolStats struct {
-	Made int // made since the beginning
-	Held int // exist now, in use or free; Trim drops free ones
-	Free int // not in use
+	Made int // objects made since the pool was created
+	Held int // objects that exist now, in use or free; Trim discards free ones
+	Free int // objects that are not in use
 }
 
 // A TimepointPool recycles the timepoints of waiters. The zero TimepointPool is empty.
 type TimepointPool struct {
-	mu    sync.Mutex // protects the following fields; a leaf
+	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
 	free  *Timepoint
 	stats PoolStats
 }
 
-// Get returns a free or a new timepoint for the waiter w.
+// Get returns a timepoint whose owner is w: a free one, or a new one if none is free.
 func (p *TimepointPool) Get(w Waiter) *Timepoint {
 	p.mu.Lock()
 	t := p.free
@@ -36,7 +36,7 @@ func (p *TimepointPool) Get(w Waiter) *Timepoint {
 	return t
 }
 
-// Put gives a timepoint back. The timepoint must not be registered.
+// Put returns a timepoint to the pool. The timepoint must not be registered.
 func (p *TimepointPool) Put(t *Timepoint) {
 	*t = Timepoint{}
 	p.mu.Lock()
@@ -45,7 +45,7 @@ func (p *TimepointPool) Put(t *Timepoint) {
 	p.mu.Unlock()
 }
 
-// Trim drops the free timepoints.
+// Trim discards the free timepoints, for the garbage collector to free.
 func (p *TimepointPool) Trim() {
 	p.mu.Lock()
 	p.free = nil
@@ -54,7 +54,7 @@ func (p *TimepointPool) Trim() {
 	p.mu.Unlock()
 }
 
-// Stats returns the counts.
+// Stats returns the current counts.
 func (p *TimepointPool) Stats() PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

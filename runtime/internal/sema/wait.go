@@ -7,26 +7,26 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// ErrEnded is the error of a wait whose context has ended. Callers replace it with a better error:
-// see [Point.Over] and [Semaphore.Outlook].
+// ErrEnded is the error of a wait whose context has ended. Callers replace it with an error that
+// names the semaphores, made with [Point.Over] and [Semaphore.Outlook].
 var ErrEnded = errors.New("gpu: wait: the context has ended")
 
-// Wait waits until all points are reached or, if all is not set, one of them. It returns the index
-// of the first point that is reached, or -1. If a semaphore fails it returns the failure, even if a
-// point is reached. When the context ends it returns [ErrEnded]. If the context has ended before
-// the call, Wait polls the producers once.
+// Wait blocks until all points are reached or, if all is false, until one of them is. It returns
+// the index of the first point that is reached, or -1. If a semaphore fails, Wait returns the
+// failure, even if another point is reached. When the context ends, Wait returns [ErrEnded]. If the
+// context has already ended, Wait polls the producers once and does not block.
 func Wait(ctx context.Context, points []Point, all bool) (index int, err error) {
 	if ctx.Err() != nil {
-		return askOnce(points, all)
+		return pollOnce(points, all)
 	}
-	if over, index, err := askUntil(ctx, points, all); over {
+	if over, index, err := pollUntil(ctx, points, all); over {
 		return index, err
 	}
 	return parkUntil(ctx, points, all)
 }
 
-// standing reports whether a wait is over, and its result.
-func standing(points []Point, all bool) (over bool, index int, err error) {
+// checkPoints reports whether a wait for points is over. index and err are the results of Wait.
+func checkPoints(points []Point, all bool) (over bool, index int, err error) {
 	short := 0
 	index = -1
 	for i, p := range points {
@@ -45,30 +45,31 @@ func standing(points []Point, all bool) (over bool, index int, err error) {
 	return index >= 0 || len(points) == 0, index, nil
 }
 
-// askOnce is Wait with a context that has ended. Programs use such a context to poll.
-func askOnce(points []Point, all bool) (int, error) {
+// pollOnce is Wait with a context that has already ended. Programs pass such a context to poll
+// without blocking.
+func pollOnce(points []Point, all bool) (int, error) {
 	for _, p := range points {
 		if p.Over() {
 			continue
 		}
-		p.Semaphore.Ask(p.Value, ByWaiter)
-		if !p.Over() { // work that signals a lower value may have failed
-			p.Semaphore.askAll()
+		p.Semaphore.PollFor(p.Value, ByWaiter)
+		if !p.Over() { // perhaps work that signals a lower value has failed
+			p.Semaphore.pollAll()
 		}
 	}
-	if over, index, err := standing(points, all); over {
+	if over, index, err := checkPoints(points, all); over {
 		return index, err
 	}
 	return -1, ErrEnded
 }
 
-// askUntil waits by polling the producers. It returns when the wait is over, or when the policy
-// says that the goroutine must park. over reports whether the wait is over.
-func askUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
+// pollUntil waits by polling the producers. It returns when the wait is over, and then over is
+// true. It returns with over false when the goroutine has polled long enough and must park.
+func pollUntil(ctx context.Context, points []Point, all bool) (over bool, index int, err error) {
 	var w wake.Waiter
 	defer w.End()
 	for {
-		if over, index, err := standing(points, all); over {
+		if over, index, err := checkPoints(points, all); over {
 			return true, index, err
 		}
 		if ctx.Err() != nil {
@@ -79,17 +80,17 @@ func askUntil(ctx context.Context, points []Point, all bool) (over bool, index i
 		case w.Stands():
 			by = ByPoller
 		case w.Asked() > 0:
-			by = Again
+			by = ByWaiterAgain
 		}
 		var policy *wake.Policy
 		for _, p := range points {
 			if p.Semaphore.flags.Load()&hasSignals != 0 && !p.Over() {
-				if asked := p.Semaphore.Ask(p.Value, by); asked != nil && (policy == nil || asked.Spin > policy.Spin) {
+				if asked := p.Semaphore.PollFor(p.Value, by); asked != nil && (policy == nil || asked.Spin > policy.Spin) {
 					policy = asked
 				}
 			}
 		}
-		if over, index, err := standing(points, all); over {
+		if over, index, err := checkPoints(points, all); over {
 			return true, index, err
 		}
 		if policy == nil && !anySoon(points) || !w.Again(policy) {
@@ -98,7 +99,7 @@ func askUntil(ctx context.Context, points []Point, all bool) (over bool, index i
 	}
 }
 
-// anySoon reports whether work that signals one of the points may be issued soon (see ExpectSoon).
+// anySoon reports whether ExpectSoon was called for the semaphore of one of the points.
 func anySoon(points []Point) bool {
 	for _, p := range points {
 		if p.Semaphore.soon.Load() {
@@ -108,21 +109,21 @@ func anySoon(points []Point) bool {
 	return false
 }
 
-// parkUntil waits on a channel, without polling.
+// parkUntil registers a timepoint for each point and blocks on a channel. It does not poll.
 func parkUntil(ctx context.Context, points []Point, all bool) (int, error) {
 	e := hostEventFor(points)
-	defer e.takeBack(points)
+	defer e.finish(points)
 	for i, p := range points {
 		p.Semaphore.Register(p.Value, &e.tps[i], UntilReached)
 	}
 	for {
-		if over, index, err := standing(points, all); over {
+		if over, index, err := checkPoints(points, all); over {
 			return index, err
 		}
 		select {
 		case <-e.woken:
 		case <-ctx.Done():
-			if over, index, err := standing(points, all); over {
+			if over, index, err := checkPoints(points, all); over {
 				return index, err
 			}
 			return -1, ErrEnded
@@ -130,8 +131,9 @@ func parkUntil(ctx context.Context, points []Point, all bool) (int, error) {
 	}
 }
 
-// WaitIssued waits until work that signals the value has been issued, the value is reached, the
-// semaphore fails, or the context ends. Its errors are those of [Wait].
+// WaitIssued blocks until work that signals the value has been issued or the value is reached, and
+// then returns nil. If the semaphore fails it returns the failure. If the context ends it returns
+// [ErrEnded].
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	if over, err := s.issued(value); over {
 		return err
@@ -141,7 +143,7 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	}
 	points := []Point{{s, value}}
 	e := hostEventFor(points)
-	defer e.takeBack(points)
+	defer e.finish(points)
 	s.Register(value, &e.tps[0], UntilIssued)
 	for {
 		if over, err := s.issued(value); over {
@@ -158,7 +160,7 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	}
 }
 
-// issued reports whether WaitIssued is over.
+// issued reports whether WaitIssued for value may return, and with which error.
 func (s *Semaphore) issued(value uint64) (over bool, err error) {
 	how, _ := s.Next(value, nil)
 	if how == Failed {

@@ -5,27 +5,30 @@ import (
 	"time"
 )
 
-// A Clock returns the time and waits for time to pass. Tests replace it.
+// A Clock tells the time and sleeps. Tests use clocks of their own.
 type Clock interface {
 	Now() time.Time
-	Since(t time.Time) time.Duration // costs half as much as Now
-	Still(now time.Time) bool        // time passes only while no goroutine runs, as in a bubble
-	Yield()                          // lets other goroutines run
-	Nap(d time.Duration) bool        // blocks the thread for d; false if no nap is that short
+	Since(t time.Time) time.Duration // takes half as long as Now
+	// Still reports whether time stands still while a goroutine runs, as in a testing/synctest
+	// bubble. now is a result of Now.
+	Still(now time.Time) bool
+	Yield() // like runtime.Gosched
+	// Nap blocks the OS thread for d. It returns false, without blocking, if the system cannot
+	// sleep for less than a millisecond.
+	Nap(d time.Duration) bool
 
-	// Sleep waits for d, or until wake can be received from. Then woken is true.
+	// Sleep blocks for d, or until it receives from wake. woken reports that it has received.
 	Sleep(d time.Duration, wake <-chan struct{}) (woken bool)
 }
 
-// System is Go's clock.
+// System is the Clock that uses package time.
 type System struct{}
 
 func (System) Now() time.Time { return time.Now() }
 
 func (System) Since(t time.Time) time.Duration { return time.Since(t) }
 
-// Still recognizes a testing/synctest bubble by now: times in a bubble have no monotonic clock
-// reading.
+// Still recognizes a testing/synctest bubble: in a bubble, now has no monotonic clock reading.
 func (System) Still(now time.Time) bool { return now == now.Round(0) }
 
 func (System) Yield() { runtime.Gosched() }
@@ -37,8 +40,7 @@ func (System) Nap(d time.Duration) bool {
 	return canNap
 }
 
-// Sleep uses a timer. On Linux it is up to a millisecond late if the process has nothing else to
-// do.
+// Sleep uses a timer. On Linux, Go timers fire up to a millisecond late while the process is idle.
 func (System) Sleep(d time.Duration, wake <-chan struct{}) (woken bool) {
 	t := time.NewTimer(d)
 	select {
@@ -50,11 +52,11 @@ func (System) Sleep(d time.Duration, wake <-chan struct{}) (woken bool) {
 	}
 }
 
-// Bubbled reports whether the caller is in a testing/synctest bubble. Channels made in a bubble
-// must not be used outside.
+// Bubbled reports whether the caller runs in a testing/synctest bubble. A channel made in a bubble
+// must not be used outside of it.
 func Bubbled() bool { return System{}.Still(time.Now()) }
 
-// known returns c, or Go's clock if c is nil.
+// known returns c, or System if c is nil.
 func known(c Clock) Clock {
 	if c == nil {
 		return System{}

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A Count counts calls or work in progress. One goroutine at a time may wait until it is zero. The
-// zero Count is at zero.
+// A Count counts calls or work in progress. One goroutine at a time may wait until the count is 0.
+// The zero Count is 0.
 type Count struct {
 	n    atomic.Int64
 	none atomic.Pointer[chan struct{}] // wakes the goroutine in Wait
@@ -24,8 +24,8 @@ func (c *Count) Add(n int) {
 // Load returns the count.
 func (c *Count) Load() int { return int(c.n.Load()) }
 
-// Wait waits until the count is zero, which includes what is added meanwhile. It returns false if
-// the context ends first.
+// Wait blocks until the count is 0. If the count grows meanwhile, Wait waits for that too. It
+// returns false if the context ends first.
 func (c *Count) Wait(ctx context.Context) bool {
 	none := make(chan struct{}, 1)
 	for c.none.Store(&none); c.n.Load() != 0; {

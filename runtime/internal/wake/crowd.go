@@ -2,33 +2,35 @@ package wake
 
 import "sync/atomic"
 
-// A Crowd keeps goroutines that poll a stream without a pause from slowing down goroutines that
-// issue work on it. Drivers run one call at a time, and a query takes as long as issuing work. So
-// while work is being issued, a polling goroutine skips most of its polls.
-type Crowd struct {
-	seen  atomic.Uint64 // how much had been issued at the last poll
-	rests atomic.Int32  // polls still to skip
+// A PollThrottle protects goroutines that issue work on a stream from goroutines that poll it
+// without a pause. Drivers execute one call at a time, and a query takes as long as issuing work.
+// So while work is being issued, polling goroutines skip most of their polls.
+type PollThrottle struct {
+	seen  atomic.Uint64 // the stream's issued number at the last poll
+	skips atomic.Int32  // number of polls still to skip
 }
 
-// How many polls a Waiter skips, and how many the Poller or a Waiter that stands in for it.
+// Arguments for the parameter rounds of Skips: one for a Waiter, and one for the Poller or a Waiter
+// that stands in for it.
 const (
-	WaiterRests = 16
-	PollerRests = 4 * WaiterRests
+	WaiterSkips = 16
+	PollerSkips = 4 * WaiterSkips
 )
 
-// Rests reports whether the caller must skip this poll. again says that the caller polls again
-// without a pause; other polls are never skipped. Skipping begins when work has been issued since
-// the last poll or is being issued. It lasts for at most rounds polls.
-func (c *Crowd) Rests(again bool, issued uint64, issuing bool, rounds int32) bool {
+// Skips reports whether the caller must skip this poll. again says that the caller polls again
+// without a pause; other polls are never skipped. issued is the number of the last work issued, and
+// issuing says that work is being issued now. Skipping begins when work has been issued since the
+// last poll or is being issued. It ends after at most rounds polls.
+func (c *PollThrottle) Skips(again bool, issued uint64, issuing bool, rounds int32) bool {
 	if !again {
 		c.seen.Store(issued)
 		return false
 	}
 	if issued != c.seen.Load() || issuing {
 		c.seen.Store(issued)
-		if c.rests.Load() <= 0 {
-			c.rests.Store(rounds)
+		if c.skips.Load() <= 0 {
+			c.skips.Store(rounds)
 		}
 	}
-	return c.rests.Load() > 0 && c.rests.Add(-1) > 0
+	return c.skips.Load() > 0 && c.skips.Add(-1) > 0
 }

@@ -4,19 +4,19 @@ import "testing"
 
 // TestCrowd looks when those who ask again leave a stream alone.
 func TestCrowd(t *testing.T) {
-	var c Crowd
+	var c PollThrottle
 	issued := uint64(0)
 	asks := func(rounds int, each func(), issuing bool) (n int) {
 		for range rounds {
 			each()
-			if !c.Rests(true, issued, issuing, WaiterRests) {
+			if !c.Skips(true, issued, issuing, WaiterSkips) {
 				n++
 			}
 		}
 		return n
 	}
 	nothing, issue := func() {}, func() { issued++ }
-	if issue(); c.Rests(false, issued, true, WaiterRests) {
+	if issue(); c.Skips(false, issued, true, WaiterSkips) {
 		t.Error("who asks for the first time does not")
 	}
 	for _, x := range []struct {
@@ -26,9 +26,9 @@ func TestCrowd(t *testing.T) {
 		want    int
 	}{
 		{100, nothing, false, 100},
-		{10 * WaiterRests, issue, false, 10},
-		{WaiterRests, nothing, false, WaiterRests},
-		{10 * WaiterRests, nothing, true, 10},
+		{10 * WaiterSkips, issue, false, 10},
+		{WaiterSkips, nothing, false, WaiterSkips},
+		{10 * WaiterSkips, nothing, true, 10},
 	} {
 		if n := asks(x.rounds, x.each, x.issuing); n != x.want {
 			t.Errorf("of %d rounds %d ask, want %d", x.rounds, n, x.want)

@@ -5,45 +5,46 @@ import (
 	"time"
 )
 
-// Pauses makes the pauses between the polls of a loop. At first there are no pauses. Then the
-// thread naps (Clock.Nap), if it can. After a while pauses use timers. The zero value only uses
-// timers.
+// Pauses implements the pauses between the polls of a loop. They have three stages. First there are
+// no pauses. Then the thread naps (Clock.Nap), if the system can. Later, pauses use timers. The
+// zero Pauses begins with timers.
 type Pauses struct {
-	Clock Clock         // nil means System
-	Poll  time.Duration // how long to poll without pauses, only yielding in between
-	Nap   time.Duration // the longest nap, which nothing can wake; 0 means no naps
+	Clock Clock         // System if nil
+	Poll  time.Duration // how long the first stage lasts, in which the caller only yields between polls
+	Nap   time.Duration // the longest nap, because nothing can end a nap early; 0 means no naps
 
 	rounds int
-	paused bool // the time without pauses is over
+	paused bool // the first stage is over
 	since  time.Time
 }
 
 const (
-	// Limits of one pause. Pauses grow with the time that has passed, so that the delay is small
-	// compared to the work.
+	// Limits of one pause. Pauses grow with the time since the first poll. So the delay that a
+	// pause adds is small compared with the duration of the work.
 	shortest = 20 * time.Microsecond
 	longest  = time.Millisecond
-	longNap  = 250 * time.Microsecond // naps end when they would be longer than this
+	longNap  = 250 * time.Microsecond // longer pauses use timers instead of naps
 
-	// The longest pause in a testing/synctest bubble. There a pause takes no real time, but the
-	// same processor time however long it is. A minute of pauses of a millisecond would take
-	// seconds.
+	// The longest pause in a testing/synctest bubble. There a pause takes no real time, and it
+	// costs the same processor time whether it is short or long. With pauses of a millisecond, a
+	// minute of bubble time would take seconds.
 	stillLongest = 100 * time.Millisecond
 )
 
-// Pauses returns the pauses for polling a device on behalf of parked goroutines.
+// Pauses returns the Pauses with which the Poller polls a device.
 func (p *Policy) Pauses() Pauses { return Pauses{Clock: p.clock(), Poll: p.Poll, Nap: longNap} }
 
-// Reset starts over, without pauses.
+// Reset goes back to the first stage, without pauses.
 func (p *Pauses) Reset() { *p = Pauses{Clock: p.Clock, Poll: p.Poll, Nap: p.Nap} }
 
-// Began reports whether Pause was called since the last Reset.
+// Began reports whether Pause has been called since the last Reset.
 func (p *Pauses) Began() bool { return p.rounds > 0 }
 
-// Without reports whether the caller now polls without pauses.
+// Without reports whether the loop is in the first stage, in which it polls without pauses.
 func (p *Pauses) Without() bool { return p.rounds > 0 && !p.paused && p.Poll > 0 }
 
-// Pause makes the next pause, if one is due. It reports whether wake ended the pause.
+// Pause is called after each poll. It pauses, or yields, or only returns, depending on the stage.
+// It reports whether it has received from wake, which ends a pause.
 func (p *Pauses) Pause(wake <-chan struct{}) (woken bool) {
 	p.rounds++
 	spins := p.Poll > 0 && !p.paused
@@ -77,9 +78,9 @@ func (p *Pauses) Pause(wake <-chan struct{}) (woken bool) {
 	return clock.Sleep(min(max(past/64, shortest), most), wake)
 }
 
-// Until calls holds, with growing pauses in between, until holds returns true. It returns false if
-// the context ends first. It does not nap, because a nap would keep the processor from the
-// goroutines that holds depends on.
+// Until calls the function holds, with growing pauses in between, until it returns true. Until
+// returns false if the context ends first. It uses timers and does not nap, because a napping
+// thread keeps its processor (P) from the goroutines that must make holds return true.
 func Until(ctx context.Context, holds func() bool) bool {
 	var pauses Pauses
 	for !holds() {
@@ -91,8 +92,7 @@ func Until(ctx context.Context, holds func() bool) bool {
 	return true
 }
 
-// Lock locks a mutex that others may hold during a call of a driver or a library. It returns false
-// if the context ends first. The mutex's own Lock method could not give up. Also, a goroutine
-// blocked in that method stops the time of a testing/synctest bubble, in which such a call may be
-// sleeping.
+// Lock locks a mutex that other goroutines may hold during a call of a driver or a library. It
+// returns false if the context ends first. Mutex.Lock is no alternative: it cannot give up, and a
+// goroutine blocked in it stops the time of a testing/synctest bubble.
 func Lock(ctx context.Context, mu interface{ TryLock() bool }) bool { return Until(ctx, mu.TryLock) }

@@ -3,7 +3,7 @@ package wake
 import "sync/atomic"
 
 // A Poller is a goroutine that polls a device on behalf of parked goroutines. It is not locked to a
-// thread: waking a goroutine from a locked thread takes many times as long.
+// thread, because a locked thread takes many times as long to wake another goroutine.
 type Poller struct {
 	wake    chan struct{}
 	ended   chan struct{}
@@ -14,25 +14,26 @@ func NewPoller() *Poller {
 	return &Poller{wake: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// Signal wakes the poller, so that it checks whether somebody has parked.
+// Signal wakes the Poller, so that it checks whether a goroutine has parked.
 func (p *Poller) Signal() { Nudge(p.wake) }
 
-// Stop ends the poller's goroutine and waits for its end.
+// Stop ends Run, and blocks until it has returned.
 func (p *Poller) Stop() {
 	p.stopped.Store(true)
 	p.Signal()
 	<-p.ended
 }
 
-// Run is the poller's goroutine. It calls ask to poll the device; again says that Run polls without
-// a pause. ask reports whether the device has finished more work, and whether it was polled at all.
+// Run is the Poller's goroutine. It calls the function ask to poll the device. again tells ask that
+// Run polls without a pause. further reports whether the device has finished more work, and asked
+// whether ask has polled it at all.
 func (p *Poller) Run(policy *Policy, ask func(again bool) (further, asked bool)) {
 	defer close(p.ended)
 	pauses := policy.Pauses()
 	for {
 		if !pauses.Began() {
 			select {
-			case <-p.wake: // policy.Parked, called next, sees the goroutine that signalled
+			case <-p.wake: // clear an old signal: policy.Parked, called next, sees the goroutine that sent it
 			default:
 			}
 		}
@@ -47,12 +48,12 @@ func (p *Poller) Run(policy *Policy, ask func(again bool) (further, asked bool))
 		switch further, asked := ask(pauses.Without()); {
 		case further:
 			pauses.Reset()
-			policy.clock().Yield() // the woken goroutine is next in this processor's queue
+			policy.clock().Yield() // run the goroutine that ask has just woken
 		case !asked:
 			policy.clock().Yield()
 		default:
 			if pauses.Pause(p.wake) {
-				pauses.Reset() // somebody else has parked
+				pauses.Reset() // another goroutine has parked
 			}
 		}
 	}

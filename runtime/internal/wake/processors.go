@@ -5,32 +5,32 @@ import (
 	"sync/atomic"
 )
 
-// Processors counts Go's processors (Ps) that waiting goroutines keep busy without yielding. It
-// limits how many they keep, so that other goroutines can run. Devices that were opened together
-// share one Processors.
+// Processors counts the Ps of Go's scheduler that waiting goroutines keep: they poll without
+// yielding, so that no other goroutine can use the P. Processors limits that number. Devices that
+// were opened together share one Processors.
 type Processors struct{ kept atomic.Int32 }
 
-// A goroutine may keep a processor for a moment if then at most one in briefKeep is kept, and for
-// longer if at most one in longKeep is.
+// Limits on kept processors. A goroutine may keep one for a moment if at most 1/briefKeep of all
+// processors are kept then. It may keep one for longer if at most 1/longKeep are kept.
 const (
 	briefKeep = 2
 	longKeep  = 4
 )
 
-// keep counts one more kept processor, until give, if then at most one processor in of is kept. It
-// reports whether it did.
-func (p *Processors) keep(of int) bool {
-	if of*int(p.kept.Add(1)) <= runtime.GOMAXPROCS(0) {
+// keep increments the count and returns true if then at most 1/n of all processors are kept. The
+// caller must call give later. Otherwise keep returns false.
+func (p *Processors) keep(n int) bool {
+	if n*int(p.kept.Add(1)) <= runtime.GOMAXPROCS(0) {
 		return true
 	}
 	p.give()
 	return false
 }
 
-// may reports whether at most one processor in of is kept. The caller keeps one already.
-func (p *Processors) may(of int) bool { return of*int(p.kept.Load()) <= runtime.GOMAXPROCS(0) }
+// may reports whether at most 1/n of all processors are kept, including the caller's.
+func (p *Processors) may(n int) bool { return n*int(p.kept.Load()) <= runtime.GOMAXPROCS(0) }
 
 func (p *Processors) give() { p.kept.Add(-1) }
 
-// Kept returns how many processors are kept.
+// Kept returns the number of kept processors.
 func (p *Processors) Kept() int { return int(p.kept.Load()) }

@@ -9,16 +9,16 @@ import (
 )
 
 // A sleeper lets the thread of a locked goroutine sleep in the kernel, on a futex. If the goroutine
-// blocked on a channel instead, waking it would take two steps: Go wakes another thread, which
-// wakes this one and hands it a processor. That takes twice as long, and tens of microseconds more
-// in a virtual machine.
+// blocked on a channel instead, waking it would take two steps: Go wakes another thread, which then
+// wakes this one and hands it a P. That takes twice as long, and tens of microseconds more in a
+// virtual machine.
 type sleeper struct {
-	word  atomic.Uint32 // 1 while the thread sleeps, or is about to
-	limit time.Duration // 0 means sleepLimit
+	word  atomic.Uint32 // the futex: 1 while the thread sleeps, or is about to
+	limit time.Duration // sleepLimit if 0
 }
 
-// sleepLimit is how long a thread sleeps at most. After that time Go's monitor takes the processor
-// away from a thread that does not use it.
+// sleepLimit is the longest time that a thread sleeps. After about that time, Go's monitor (sysmon)
+// takes the P away from a thread that is in a system call.
 const sleepLimit = 10 * time.Millisecond
 
 const (
@@ -26,14 +26,14 @@ const (
 	futexWake = 129 // FUTEX_WAKE_PRIVATE
 )
 
-// sleep waits for an element of the channel wake, and returns true when it has received one. The
-// sender must call rouse afterwards. sleep returns false, after a short wait or at once, if the
-// goroutine should park instead.
-func (s *sleeper) sleep(wake <-chan struct{}, of *Processors) bool {
-	if !of.keep(longKeep) { // Go takes the processor away if others need it, or after some time
+// sleep blocks the thread until it can receive from wake, and returns true when it has received.
+// The sender must call rouse after it has sent. sleep returns false if the goroutine should park
+// instead: at once if too many processors are kept, or after sleepLimit.
+func (s *sleeper) sleep(wake <-chan struct{}, p *Processors) bool {
+	if !p.keep(longKeep) { // the sleeping thread keeps its P
 		return false
 	}
-	defer of.give()
+	defer p.give()
 	for until := time.Now().Add(cmp.Or(s.limit, sleepLimit)); ; {
 		s.word.Store(1)
 		select {

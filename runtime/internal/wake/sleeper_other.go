@@ -2,7 +2,7 @@
 
 package wake
 
-// A sleeper does not sleep on this system.
+// A sleeper does nothing on systems without futexes: sleep returns false at once.
 type sleeper struct{}
 
 func (*sleeper) sleep(<-chan struct{}, *Processors) bool { return false }

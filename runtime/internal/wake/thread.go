@@ -2,10 +2,10 @@ package wake
 
 import "sync/atomic"
 
-// A Thread is an OS thread whose locked goroutine waits for work. Waking the thread takes longer
-// than many pieces of work do. So after work the thread lingers: it waits for some time without
-// giving up its processor. Then it sleeps in the kernel, if the system allows that. At last it
-// parks like other goroutines.
+// A Thread is an OS thread with a locked goroutine that waits for work again and again. Waking a
+// locked thread takes longer than many pieces of work do. So after work the goroutine first
+// lingers: it waits for a signal in a loop, without giving up its processor. Later its thread
+// sleeps in the kernel, if the system allows that. In the end it parks like other goroutines.
 type Thread struct {
 	policy  *Policy
 	wake    chan struct{}
@@ -16,26 +16,26 @@ type Thread struct {
 
 func NewThread(p *Policy) *Thread { return &Thread{policy: p, wake: make(chan struct{}, 1)} }
 
-// Signal wakes the thread, so that it looks for work.
+// Signal wakes the thread: its Wait returns.
 func (t *Thread) Signal() {
 	Nudge(t.wake)
 	t.sleeper.rouse()
 }
 
-// Attends reports whether the thread lingers, and so polls the device on behalf of waiting
-// goroutines.
+// Attends reports whether the thread lingers: it waits for work without giving up its processor.
+// While it does, it polls the device on behalf of waiting goroutines.
 func (t *Thread) Attends() bool { return t.attends.Load() }
 
-// Parked reports whether the thread has parked. A goroutine that wakes a parked thread should
-// yield, so that the thread can run.
+// Parked reports whether the thread has parked. A goroutine that signals a parked thread should
+// yield afterwards, so that the thread can run.
 func (t *Thread) Parked() bool { return t.parked.Load() }
 
-// Rests reports whether the thread has parked or sleeps.
+// Rests reports whether the thread sleeps or has parked.
 func (t *Thread) Rests() bool { return t.parked.Load() || t.sleeper.sleeps() }
 
-// Wait waits for a signal, and may return without one. worked says that the thread did some work
-// since it last waited. Wait calls ask to poll the device on behalf of waiting goroutines. ask
-// reports whether there are any.
+// Wait blocks until Signal is called, but may return earlier. worked says that the thread has done
+// some work since the last Wait. Wait calls the function ask to poll the device on behalf of
+// waiting goroutines. ask reports whether there are such goroutines.
 func (t *Thread) Wait(worked bool, ask func() (asked bool)) {
 	clock := t.policy.clock()
 	switch {
@@ -51,12 +51,12 @@ func (t *Thread) Wait(worked bool, ask func() (asked bool)) {
 	t.parked.Store(false)
 }
 
-// linger waits for a signal without giving up the processor, for 4 times Policy.Spin, if enough
-// processors are free.
+// linger waits for a signal without giving up the processor, for 4 times Policy.Spin. If too many
+// processors are kept, it returns at once.
 //
-// If a goroutine waits for the thread's work meanwhile and would poll without a pause, linger polls
-// the device in its place, for as long as that goroutine would (Policy.Poll). That is faster,
-// because the data needed to complete the work is in this processor's caches.
+// If a goroutine waits for the thread's work and would poll without a pause, linger polls in its
+// place. It does so for as long as that goroutine would (Policy.Poll). That is faster: the data
+// that is needed to complete the work is in the caches of this processor.
 func (t *Thread) linger(ask func() (asked bool)) {
 	p := t.policy
 	if !p.Processors.keep(briefKeep) {
@@ -77,7 +77,7 @@ func (t *Thread) linger(ask func() (asked bool)) {
 		switch asked := ask(); {
 		case asked:
 			asks = true
-		case asks: // the waiter may soon have more work
+		case asks: // that goroutine may soon submit more work, so linger for the full time again
 			asks, start = false, clock.Now()
 		}
 		if n%64 != 0 {

@@ -2,36 +2,40 @@ package wake
 
 import "time"
 
-// A Waiter decides how long a goroutine waits by polling before it parks, and when it yields in
-// between. The goroutine calls Again after each poll and End after the wait. The zero Waiter has
-// not polled yet.
+// A Waiter decides how long a waiting goroutine polls before it parks, and when it yields between
+// polls. The goroutine calls Again after each poll, and End after the last. The zero Waiter is
+// ready for use.
 type Waiter struct {
 	start  time.Time
 	still  bool
 	rounds int
-	stands *Policy // the waiter stands in for the poller of this device
-	keeps  *Policy // the waiter keeps a processor because of this device
-	// tried says that the waiter kept a processor, that its last yield took long, and that it has
-	// not polled since.
+	stands *Policy // not nil if the waiter stands in for the Poller of the device with this Policy
+	keeps  *Policy // not nil if the waiter keeps a processor, counted in this Policy's Processors
+	// tried says that the waiter keeps a processor, its last yield took long, and it has not polled
+	// since.
 	tried bool
-	next  time.Duration // when it yields next, counted from start
+	next  time.Duration // time of the next yield, counted from start
 }
 
-// hope is how long a waiter spins although there is no producer to poll yet. A channel's thread
-// takes about that long to issue a group.
-const hope = 50 * time.Microsecond
+// spinForIssue is how long a waiter spins before there is a device to poll, because the work has
+// not been issued yet. A communicator's thread takes about that long to issue a group.
+const spinForIssue = 50 * time.Microsecond
 
 const (
-	dearTurn = Slice / 50 // many times the cost of a yield on an unlocked goroutine
-	tryAgain = 64         // how many slow yields it takes until waiters keep a processor again
+	// slowYield is the time from which on a yield counts as slow. It is many times the cost of a
+	// yield on a goroutine that is not locked to its thread.
+	slowYield = Slice / 50
+	// keepAgainAfter is the number of slow yields after which waiters try again to keep a
+	// processor.
+	keepAgainAfter = 64
 )
 
-// Again is called after a poll that found nothing. It returns true if the waiter must poll again,
-// and yields first if a yield is due. It returns false if the waiter must park. p is the policy of
-// the polled device; with several devices, the policy with the longest Spin. p is nil if there is
-// no device to poll yet but soon will be.
+// Again is called after a poll that found nothing done. It returns true if the caller must poll
+// again, and yields first if a yield is due. It returns false if the caller must park. p is the
+// Policy of the polled device, or the one with the longest Spin if there are several devices. p is
+// nil if there is no device to poll yet but soon will be.
 func (w *Waiter) Again(p *Policy) bool {
-	spin, clock := hope, p.clock()
+	spin, clock := spinForIssue, p.clock()
 	if p != nil {
 		spin = p.Spin
 	}
@@ -52,7 +56,7 @@ func (w *Waiter) Again(p *Policy) bool {
 		return w.rounds < stillRounds
 	case past <= spin || w.stands != nil && w.stands == p && past <= p.Poll:
 	case p != nil && w.stands != p && past <= p.Poll && p.stand():
-		w.leave() // the device of the earlier policy: nothing is left to wait for there
+		w.leave() // the waiter no longer stands in for the Poller of another device
 		w.stands = p
 	default:
 		return false
@@ -65,13 +69,14 @@ func (w *Waiter) Again(p *Policy) bool {
 	return true
 }
 
-// yield lets other goroutines run, if that is due. On a locked goroutine a yield takes as long as
-// many pieces of a device's work. So if yields take long and processors are free, waiters keep
-// their processors and yield only once in a Slice.
+// yield calls Clock.Yield if that is due. On a goroutine that is locked to its thread, a yield
+// takes as long as many operations of a device. So if yields are slow and few processors are kept,
+// waiters keep their processors and yield only once in a Slice.
 //
-// But a yield may also take long because other goroutines run, and the wait may be for their work.
-// So if a wait with a kept processor ends right after a yield, waiters yield after each poll again.
-// They keep processors again after more than tryAgain slow yields.
+// But a yield may also be slow because other goroutines run meanwhile, and the wait may depend on
+// them. If a wait on a kept processor ends right after a yield, that is probably so. Then waiters
+// yield after each poll again, and keep processors again only after keepAgainAfter more slow
+// yields.
 func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	if w.keeps == nil && p.keep.Load() == 1 && p.Processors.keep(briefKeep) {
 		w.keeps = p
@@ -81,12 +86,13 @@ func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 		return
 	}
 	clock.Yield()
-	if w.keeps == nil && w.rounds%8 != 1 { // reading the clock costs as much as a yield
+	// Measure only every eighth yield, because reading the clock takes as long as a yield.
+	if w.keeps == nil && w.rounds%8 != 1 {
 		return
 	}
 	now := clock.Since(w.start)
 	w.next = now + Slice
-	switch dear := now-past > dearTurn; {
+	switch dear := now-past > slowYield; {
 	case !dear:
 		w.giveUp()
 		if p.keep.Load() == 1 {
@@ -101,17 +107,17 @@ func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	}
 }
 
-// Asked returns how often the waiter has polled in vain.
+// Asked returns the number of polls that found nothing done.
 func (w *Waiter) Asked() int { return w.rounds }
 
-// Stands reports whether the waiter stands in for a poller.
+// Stands reports whether the waiter stands in for a Poller.
 func (w *Waiter) Stands() bool { return w.stands != nil }
 
-// End says that the waiter does not poll any more.
+// End must be called when the wait is over or the goroutine parks.
 func (w *Waiter) End() {
 	w.leave()
 	if w.tried {
-		w.keeps.keep.Store(-tryAgain)
+		w.keeps.keep.Store(-keepAgainAfter)
 	}
 	w.giveUp()
 }

@@ -79,7 +79,7 @@ func TestWaiterHopes(t *testing.T) {
 	start := time.Now()
 	for w.Again(nil) {
 	}
-	if past := time.Since(start); past < hope {
+	if past := time.Since(start); past < spinForIssue {
 		t.Errorf("it hopes for %v", past)
 	}
 }
@@ -99,7 +99,7 @@ func TestWaiterYields(t *testing.T) {
 func TestWaiterKeeps(t *testing.T) {
 	processors(t, 4)
 	c := newFake()
-	c.yield = 2 * dearTurn
+	c.yield = 2 * slowYield
 	p := newPolicy(c)
 	p.Poll = 10 * Slice
 	p.keep.Store(1)
@@ -142,7 +142,7 @@ func TestWaiterKeeps(t *testing.T) {
 func TestWaiterLetsRun(t *testing.T) {
 	processors(t, 4)
 	c := newFake()
-	c.yield = 2 * dearTurn
+	c.yield = 2 * slowYield
 	p := newPolicy(c)
 	const n = 1000
 	kept := 0
@@ -156,7 +156,7 @@ func TestWaiterLetsRun(t *testing.T) {
 		}
 		w.End()
 	}
-	if most := n/tryAgain + 1; kept == 0 || kept > most {
+	if most := n/keepAgainAfter + 1; kept == 0 || kept > most {
 		t.Errorf("%d of %d waiters keep their processors, want 1 to %d", kept, n, most)
 	}
 	// Where it ends without, they go on so.
@@ -168,7 +168,7 @@ func TestWaiterLetsRun(t *testing.T) {
 		}
 		w.End()
 	}
-	if least := n - tryAgain - 2; kept < least {
+	if least := n - keepAgainAfter - 2; kept < least {
 		t.Errorf("%d of %d waiters keep their processors, want %d", kept, n, least)
 	}
 }

@@ -7,21 +7,23 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Layout is the sizes of a kernel's arguments in bytes, in order. In memory, each argument begins at a word of 8 bytes of its own, and
-// one whose size is a multiple of 64 bytes at a line of 64 bytes, as CUDA wants of a tensor map. So memory for arguments begins at a
-// line as well: see [Align].
+// A Layout lists the sizes of a kernel's arguments in bytes, in order. In memory, each argument
+// begins at an 8-byte word of its own. An argument whose size is a multiple of 64 bytes begins at a
+// line: an address that is a multiple of 64. CUDA requires that of a tensor map. So memory for
+// arguments must begin at a line too: see [Align].
 type Layout []int
 
-// line is how many words a line has.
+// line is the number of words in a line of 64 bytes.
 const line = 8
 
-// lined reports whether an argument of a size begins at a line.
+// lined reports whether an argument with this size must begin at a line.
 func lined(size int) bool { return size%(8*line) == 0 }
 
-// up returns the first word at or behind one that begins a line.
+// up rounds a word index up to the next one that begins a line.
 func up(word int) int { return (word + line - 1) &^ (line - 1) }
 
-// at returns where an argument of a size begins, at or behind a word.
+// at returns the index of the word at which an argument with this size begins, if word is the first
+// free one.
 func at(word, size int) int {
 	if lined(size) {
 		return up(word)
@@ -29,7 +31,7 @@ func at(word, size int) int {
 	return word
 }
 
-// Begin returns the first word, at or behind one, at which the arguments can begin.
+// Begin returns the index of the first word, not below word, at which the arguments can begin.
 func (l Layout) Begin(word int) int {
 	if word%line == 0 || !slices.ContainsFunc(l, lined) {
 		return word
@@ -37,7 +39,7 @@ func (l Layout) Begin(word int) int {
 	return up(word)
 }
 
-// Words returns how many words the arguments take.
+// Words returns the number of words that the arguments need, gaps included.
 func (l Layout) Words() (words int) {
 	for _, size := range l {
 		words = at(words, size) + (size+7)/8
@@ -45,11 +47,12 @@ func (l Layout) Words() (words int) {
 	return words
 }
 
-// Append appends the arguments to words, which begin at a line, from Begin(len(words)) on. Those whose value is nil are zero, as all are
-// if values is nil.
+// Append appends the arguments to words and returns the result. The arguments begin at
+// Begin(len(words)). The memory of words must begin at a line. values[i] points to argument i; a
+// nil pointer stands for a zero argument, and nil values for zero arguments only.
 func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 	word := l.Begin(len(words))
-	words = append(words, make([]uint64, word+l.Words()-len(words))...) // which makes nothing where there is room
+	words = append(words, make([]uint64, word+l.Words()-len(words))...) // make allocates nothing here
 	if values == nil {
 		return words
 	}
@@ -63,7 +66,8 @@ func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 	return words
 }
 
-// Point appends a pointer to each of the arguments that begin at words[0]. The words must stay where they are from then on.
+// Point appends a pointer to each argument to args. The first argument begins at words[0].
+// Afterwards words must not be moved to other memory.
 func (l Layout) Point(args []unsafe.Pointer, words []uint64) []unsafe.Pointer {
 	word := 0
 	for _, size := range l {
@@ -74,7 +78,8 @@ func (l Layout) Point(args []unsafe.Pointer, words []uint64) []unsafe.Pointer {
 	return args
 }
 
-// Align returns words in memory that begins at a line: the same, or a copy with room for as many.
+// Align returns words if its memory begins at a line. Otherwise it copies words to memory that
+// begins at a line, and returns the copy. Its capacity is at least that of words.
 func Align(words []uint64) []uint64 {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(words)))%(8*line) == 0 {
 		return words
@@ -84,20 +89,20 @@ func Align(words []uint64) []uint64 {
 	return append(room[skip:skip:len(room)], words...)
 }
 
-// AlignEnd appends words until the next one begins a line.
+// AlignEnd appends zero words until the next word begins a line.
 func AlignEnd(words []uint64) []uint64 {
 	return append(words, make([]uint64, up(len(words))-len(words))...)
 }
 
-// SetArg copies a value to an argument of so many bytes.
+// SetArg copies size bytes from value to arg.
 func SetArg(arg, value unsafe.Pointer, size int) {
 	copy(unsafe.Slice((*byte)(arg), size), unsafe.Slice((*byte)(value), size))
 }
 
-// Address returns where an argument that is an address lies.
+// Address converts a pointer to an argument that is a device address.
 func Address(arg unsafe.Pointer) *driver.Ptr { return (*driver.Ptr)(arg) }
 
-// Addresses returns the layout of n arguments that are addresses.
+// Addresses returns the Layout of n arguments that are device addresses.
 func Addresses(n int) Layout {
 	l := make(Layout, n)
 	for i := range l {

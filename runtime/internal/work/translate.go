@@ -7,31 +7,43 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An Extra is what an operation is done with besides addresses. Which fields count depends on its kind; a plain one that names no
-// devices needs none, and may be given nil.
+// An Extra has the operands of an operation other than its device addresses. Each kind of operation
+// uses some of the fields. A plain operation (see Kind.Plain) needs none, and its Extra may be nil,
+// unless it is a copy that needs DstOf and SrcOf.
 type Extra struct {
-	DstOf, SrcOf driver.Device                                    // whose memory a copy is between, where it has to name that, else both nil
-	Pinned       driver.Ptr                                       // memory of the host from which an upload is, or to which a download, with
-	Host         unsafe.Pointer                                   // the host's address
-	Launch       *driver.Launch                                   // of a native operation, Args point to the addresses of its ranges
-	Event        driver.Event                                     // of a timestamp, or one that others use as well
-	Native       func(s driver.Stream, ranges []driver.Ptr) error // gives work to a stream
-	Child        driver.Graph                                     // what a native operation has given to one
+	// DstOf and SrcOf are the devices whose memory a copy is between, if the driver must be told.
+	// Otherwise they are nil.
+	DstOf, SrcOf driver.Device
+	// Pinned is the device address of pinned host memory: the source of an upload, the target of a
+	// download.
+	Pinned driver.Ptr
+	// Host is the host address of that memory.
+	Host unsafe.Pointer
+	// Launch is the launch of a Dispatch. For a Native operation, Launch.Args points to the
+	// addresses of the memory ranges that the operation uses.
+	Launch *driver.Launch
+	// Event is the event of a Timestamp, or a shared event.
+	Event driver.Event
+	// Native is the program's function of a Native operation. It issues work to a stream.
+	Native func(s driver.Stream, ranges []driver.Ptr) error
+	// Child is the work of a Native operation, captured as a graph.
+	Child driver.Graph
 }
 
-// CallNative calls the function of a native operation.
+// CallNative calls the program's function of a Native operation, with the addresses of its ranges.
 func (x *Extra) CallNative(s driver.Stream) error {
 	var ranges []driver.Ptr
 	if n := len(x.Launch.Args); n > 0 {
-		ranges = unsafe.Slice(Address(x.Launch.Args[0]), n) // they lie one after the other
+		ranges = unsafe.Slice(Address(x.Launch.Args[0]), n) // the addresses are adjacent in memory
 	}
 	return x.Native(s, ranges)
 }
 
-// errKind is of operations that have no translation.
+// errKind is the error of kinds that Run or Node cannot translate.
 var errKind = errors.New("no operation that the driver knows")
 
-// Run makes the native calls of the operation on a stream. It reports whether the stream has got any of them. A barrier has none.
+// Run makes the native calls of the operation on the stream h. started reports whether the stream
+// has received any of them. A barrier makes none.
 func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra) (started bool, err error) {
 	switch o.Kind {
 	case Barrier, Nothing:
@@ -74,7 +86,7 @@ func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra
 	case ValueWait:
 		err = d.(driver.Values).WaitValue(h, dst, o.Value())
 	case Native:
-		started = true // if it fails, nobody knows
+		started = true // if the function fails, it may have issued some work
 		err = x.CallNative(h)
 	default:
 		err = errKind
@@ -82,12 +94,13 @@ func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra
 	return started || err == nil, err
 }
 
-// copyPeer copies between memory of devices that have to be named.
+// copyPeer copies between the memory of the devices DstOf and SrcOf.
 func (x *Extra) copyPeer(d driver.Device, h driver.Stream, dst, src driver.Ptr, n uint64) error {
 	return d.(driver.Peers).CopyPeer(h, dst, x.DstOf, src, x.SrcOf, n)
 }
 
-// Nodes returns how many nodes of a graph the operation is. A barrier is none: it is edges.
+// Nodes returns the number of graph nodes that the operation needs. A barrier needs none: it
+// becomes edges.
 func (o *Op) Nodes() int {
 	switch o.Kind {
 	case Barrier, Nothing:
@@ -98,8 +111,9 @@ func (o *Op) Nodes() int {
 	return 1
 }
 
-// Node returns what one of the operation's nodes does. A node can name no other devices. If dst or src moves, so does the address
-// in the node, by as much, and nothing else changes; arguments of a kernel are read where the launch points to them.
+// Node returns the graph node with the index i of the operation. A node cannot name other devices.
+// If dst or src moves, the same address in the node moves by the same distance, and nothing else in
+// the node changes. The arguments of a kernel are read from where x.Launch points to.
 func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err error) {
 	switch o.Kind {
 	case Fill:
@@ -127,5 +141,6 @@ func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err er
 	return n, err
 }
 
-// Resizable reports whether a node of the operation can be set to another size where [driver.Caps].ResizeNodes is set.
+// Resizable reports whether the size of the operation's graph node can be changed, if the driver
+// can do that ([driver.Caps].ResizeNodes).
 func (o *Op) Resizable() bool { return o.Kind != Fill8 }

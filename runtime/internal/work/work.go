@@ -1,8 +1,9 @@
-// Package work says what a piece of work for a device is, and translates it for the driver: into calls on a stream, or into nodes
-// of a graph. It knows no queue, buffer or recording: who issues an operation finds out where its operands are.
+// Package work defines the operations that a device executes, and translates them for the driver:
+// into native calls on a stream, or into nodes of a graph. It does not know queues, buffers or
+// recordings. The caller that issues an operation provides the addresses of its operands.
 //
-// A new kind of operation is a constant here with its name, a case in [Op.Run] and one in [Op.Node], and a row in the table of the
-// package's test, which tries every kind.
+// To add a kind of operation, add a constant and its name here, and cases in [Op.Run] and
+// [Op.Node]. Add a row to the table of the package's test, which tries every kind.
 package work
 
 import "math/bits"
@@ -13,28 +14,32 @@ type Kind uint8
 // The kinds of operations.
 const (
 	Barrier     Kind = iota
-	Fill             // with a pattern of 1, 2 or 4 bytes
-	Fill8            // with one of 8 bytes, the halves of which differ
-	Copy             // between buffers
-	Upload           // from pinned memory
-	Download         // to pinned memory
-	Prefetch         // of managed memory
-	Dispatch         // of a kernel
-	Nothing          // takes a place in a stream; in a recording what is left of a command that has nothing to do
-	Timestamp        // in recordings
-	EventRecord      // of an event that others use as well
-	EventWait        // for the last record of such an event
-	ValueWrite       // of 64 bits to memory
-	ValueWait        // until memory has such a value, or a higher one
-	Alloca           // from a pool; this and the following only the runtime can do
-	Dealloca         // to a pool
-	Execute          // a recording
-	Collect          // collective operations of a channel
-	Native           // what a function of the program gives to the stream
-	HostCall         // of a function of the program; this and the following begin when all waits have been reached
-	Notify           // likewise
-	Transfer         // in pieces
-	kinds            // how many there are
+	Fill             // fill memory with a pattern of 1, 2 or 4 bytes
+	Fill8            // fill memory with a pattern of 8 bytes whose halves differ
+	Copy             // copy between buffers
+	Upload           // copy from pinned host memory to a buffer
+	Download         // copy from a buffer to pinned host memory
+	Prefetch         // migrate managed memory to a device or to the host
+	Dispatch         // launch a kernel
+	Nothing          // do nothing in the stream; in a recording, a command with nothing to do
+	Timestamp        // record a timing event, in a recording
+	EventRecord      // record a shared event
+	EventWait        // make the stream wait for a shared event
+	ValueWrite       // write a 64-bit value to memory
+	ValueWait        // make the stream wait until a 64-bit value in memory is at least as high
+
+	// Op.Run cannot translate the following kinds, except Native.
+	Alloca   // allocate memory of a pool in stream order
+	Dealloca // free memory of a pool in stream order
+	Execute  // execute a recording
+	Collect  // run a group of collective operations of a communicator
+	Native   // call a function of the program that issues work to the stream itself
+
+	// The following kinds run on goroutines of the host. They begin when all waits are reached.
+	HostCall // call a function of the program
+	Notify   // call a function of the program after the signals have been given
+	Transfer // upload or download in pieces
+	kinds    // the number of kinds
 )
 
 var names = [kinds]string{
@@ -42,46 +47,49 @@ var names = [kinds]string{
 	"value write", "value wait", "alloca", "dealloca", "execute", "collective", "native", "host call", "notify", "transfer",
 }
 
-// String returns the kind's name in errors.
+// String returns the name of the kind for error messages.
 func (k Kind) String() string { return names[k] }
 
-// Sets of kinds, a bit each.
+// Sets of kinds, with one bit for each kind.
 const (
 	plain = 1<<Barrier | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<ValueWrite | 1<<ValueWait | 1<<Alloca | 1<<Dealloca
 )
 
-// Waits reports whether the stream waits for what others bring.
+// Waits reports whether operations of the kind make the stream wait for other code: for a shared
+// event or for a value in memory.
 func (k Kind) Waits() bool { return k == EventWait || k == ValueWait }
 
-// Plain reports whether operations of the kind need no more than addresses, devices and an [Op].
+// Plain reports whether an [Op] and device addresses are all that operations of the kind need.
 func (k Kind) Plain() bool { return plain>>k&1 != 0 }
 
-// OnHost reports whether operations of the kind are calls of functions, on goroutines.
+// OnHost reports whether operations of the kind run on goroutines of the host and not in a stream.
 func (k Kind) OnHost() bool { return k >= HostCall }
 
-// ByLane reports whether operations of the kind are issued by a lane.
+// ByLane reports whether a communicator's thread issues operations of the kind (see engine.Lane).
 func (k Kind) ByLane() bool { return k == Collect }
 
-// Unasked reports whether mostly nobody asks when operations of the kind are done, if they signal nothing.
+// Unasked reports whether nobody usually waits for operations of the kind if they have no signals.
 func (k Kind) Unasked() bool { return k == Alloca || k == Dealloca }
 
-// An Op is what is done, whatever it is done with. It keeps nothing alive.
+// An Op is an operation without its operands (addresses, devices, events). It contains no pointers.
 type Op struct {
 	Kind    Kind
-	Unit    uint8  // log2 of the bytes that one of Count is; of all but fills it is 0
-	To      uint8  // of a prefetch, the [driver.MemKind]
-	Pattern uint32 // of a fill, or the low half of a value
-	High    uint32 // the other half of a pattern of 8 bytes, or of a value
-	Count   uint64 // what a fill, a copy or a prefetch writes, or an alloca zeroes
+	Unit    uint8  // Count is in units of 1<<Unit bytes; 0 except for fills
+	To      uint8  // target of a prefetch, a [driver.MemKind]
+	Pattern uint32 // pattern of a fill, or low half of an 8-byte pattern or of a value
+	High    uint32 // high half of an 8-byte pattern or of a value
+	// Count is the number of units that a fill covers. For a copy or a prefetch it is the number of
+	// bytes covered, and for an alloca the number of bytes to set to zero.
+	Count uint64
 }
 
-// IsPattern reports whether memory can be filled with a pattern.
+// IsPattern reports whether pattern has a length with which memory can be filled.
 func IsPattern(pattern []byte) bool {
 	n := len(pattern)
 	return n == 1 || n == 2 || n == 4 || n == 8
 }
 
-// SetFill makes the operation one that fills memory with a pattern, and so many bytes, which are a multiple of the pattern's.
+// SetFill makes o a fill of the given number of bytes, a multiple of len(pattern).
 func (o *Op) SetFill(pattern []byte, bytes uint64) {
 	v := uint64(0)
 	for i, b := range pattern {
@@ -96,19 +104,19 @@ func (o *Op) SetFill(pattern []byte, bytes uint64) {
 	o.Count = bytes >> o.Unit
 }
 
-// SetValue makes the operation one of a kind that is about a value.
+// SetValue makes o an operation of the given kind with a 64-bit value: ValueWrite or ValueWait.
 func (o *Op) SetValue(kind Kind, value uint64) {
 	o.Kind, o.Pattern, o.High = kind, uint32(value), uint32(value>>32)
 }
 
-// Value returns the value that an operation is about.
+// Value returns the 64-bit value of a ValueWrite or ValueWait.
 func (o *Op) Value() uint64 { return uint64(o.High)<<32 | uint64(o.Pattern) }
 
-// Copies reports whether the operation is a copy, which may be of another device's memory.
+// Copies reports whether the operation copies, and so may involve the memory of another device.
 func (o *Op) Copies() bool { return o.Kind == Copy || o.Kind == Upload || o.Kind == Download }
 
-// Bytes returns how many bytes a fill, a copy or a prefetch writes, or an alloca zeroes.
+// Bytes returns the number of bytes that a fill, copy or prefetch covers, or that an alloca zeroes.
 func (o *Op) Bytes() uint64 { return o.Count << o.Unit }
 
-// Cut leaves of a fill or a copy no more than so many bytes.
+// Cut shortens a fill or a copy to at most n bytes.
 func (o *Op) Cut(bytes uint64) { o.Count = min(o.Count, bytes>>o.Unit) }
