@@ -13,6 +13,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -129,12 +130,12 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 		d.buffers.add(b)
 		return b, nil
 	}
-	began := d.opt.Tracer.begin()
+	began := time.Now()
 	err := canBe(size)
 	if err == nil {
 		err = d.collecting(kind, size, func() error { return d.native.Do(func() error { return b.allocate(kind) }) })
 	}
-	d.opt.Tracer.event(TraceAlloc, d, began, "", size, err)
+	d.happened(observe.Alloc, began, "", size, err)
 	if err != nil {
 		d.native.Check(err)
 		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.native.Info.Name, err)

@@ -415,9 +415,6 @@ func (collectAction) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) b
 	if r := recordOf(s); r.run != nil {
 		r.leaveBlock(tl.At(s.Seq))
 	}
-	if x := spanOf(s); x != nil {
-		x.rec.Collective = s.Seq
-	}
 	return false
 }
 

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/memplan"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -71,7 +73,7 @@ type CommandBuffer struct {
 	nested    []*CommandBuffer
 	stages    []*stageBlock
 	timers    int                        // how many timestamps there are
-	kernels   map[driver.Function]string // names, for a tracer that notes times of commands
+	kernels   map[driver.Function]string // names, if the tracer times commands
 	parts     []part
 	ptrs      []unsafe.Pointer // into args, one an argument
 	many      bool             // executions that overlap need blocks of their own
@@ -474,14 +476,14 @@ func (c *CommandBuffer) prepare() error {
 		if err := c.findLive(); err != nil {
 			return err
 		}
-		began := c.dev.opt.Tracer.begin()
+		began := time.Now()
 		err := c.dev.native.OnBound(func() error {
 			if p.late && !c.standIn(p) {
 				return c.dev.failed() // else it is made at the first execution
 			}
 			return c.build(p, &first.graphs[i], p.late)
 		})
-		c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
+		c.dev.happened(observe.Graph, began, "", 0, err)
 		if err != nil {
 			c.dev.native.Check(err)
 			return fmt.Errorf("gpu: command buffer: graph of %d commands: %w", p.to-p.from, err)
@@ -602,7 +604,7 @@ const worthGraph = 3
 
 // makesGraphs reports whether n commands become a graph.
 func (c *CommandBuffer) makesGraphs(n int) bool {
-	return c.mode == GraphMode || c.mode == AutoMode && c.dev.faces.graphs != nil && n >= worthGraph && c.dev.timesOf() != CommandTimes
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.faces.graphs != nil && n >= worthGraph && !c.dev.timesCommands()
 }
 
 // noNode reports whether no node of a graph can do the work of a command.

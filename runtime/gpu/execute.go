@@ -6,6 +6,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -310,9 +311,9 @@ func (s *record) execute(tl *engine.Timeline) (started bool, err error) {
 	case p.graph && !c.crosses(p, s.binds):
 		started, err = c.launch(s, tl, &b.graphs[s.part])
 	case c.awaits:
-		started, err = tl.AwaitOthers(func() (bool, error) { return c.replay(spanOf(&s.Submission), tl, p, s.binds) })
+		started, err = tl.AwaitOthers(func() (bool, error) { return c.replay(observe.Of(&s.Submission), tl, p, s.binds) })
 	default:
-		started, err = c.replay(spanOf(&s.Submission), tl, p, s.binds)
+		started, err = c.replay(observe.Of(&s.Submission), tl, p, s.binds)
 	}
 	if started {
 		c.latest = b
@@ -477,7 +478,7 @@ func (c *CommandBuffer) extra(x *work.Extra, cmd *command) {
 }
 
 // replay makes the calls of a part one after the other.
-func (c *CommandBuffer) replay(traced *span, tl *engine.Timeline, p *part, binds []Range) (started bool, err error) {
+func (c *CommandBuffer) replay(seen observe.Submission, tl *engine.Timeline, p *part, binds []Range) (started bool, err error) {
 	d, h, foreign := tl.Device.Native, tl.Stream, len(c.foreign) > 0 || c.bindsForeign(binds)
 	var x work.Extra
 	for i := p.from; i < p.to; i++ {
@@ -490,9 +491,13 @@ func (c *CommandBuffer) replay(traced *span, tl *engine.Timeline, p *part, binds
 				}
 			}
 		}
-		traced.commandBegun(tl, c, i)
+		if seen != nil {
+			seen.CommandBegins(tl, c.describe(i))
+		}
 		some, err := cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
-		traced.commandEnded(tl, cmd.op.Kind, i, some)
+		if seen != nil {
+			seen.CommandBegun(tl, i, cmd.op.Kind, some)
+		}
 		if err != nil {
 			return started || some, c.failed(i, err)
 		}

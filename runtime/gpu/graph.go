@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -305,9 +307,9 @@ func (c *CommandBuffer) makeGraph(b *block, part int, binds []Range) error {
 
 // remake makes the graph of a part for the addresses in present.
 func (c *CommandBuffer) remake(p *part, x *graphOf) error {
-	began := c.dev.opt.Tracer.begin()
+	began := time.Now()
 	err := c.dev.native.OnBound(func() error { return c.build(p, x, false) })
-	c.dev.opt.Tracer.event(TraceGraph, c.dev, began, "", 0, err)
+	c.dev.happened(observe.Graph, began, "", 0, err)
 	if err != nil {
 		return fmt.Errorf("graph of %d commands: %w", p.to-p.from, err)
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/blockpool"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
 // makePortable makes a pool of the runtime's own.
@@ -55,12 +57,12 @@ type slabs struct {
 func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
-	began := d.opt.Tracer.begin()
+	began := time.Now()
 	err = d.native.OnBound(func() (err error) {
 		m, err = d.native.Native.Alloc(s.p.opt.Kind, size)
 		return err
 	})
-	d.opt.Tracer.event(TraceGrow, d, began, "", m.Size, err)
+	d.happened(observe.Grow, began, "", m.Size, err)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -84,12 +86,12 @@ func (s *slabs) Release(base, size uint64) error {
 		defer d.native.Leave()
 	}
 	asked := false
-	began := d.opt.Tracer.begin()
+	began := time.Now()
 	err := d.native.OnThread(func() error {
 		asked = true
 		return d.native.Native.Free(m)
 	})
-	d.opt.Tracer.event(TraceShrink, d, began, "", m.Size, err)
+	d.happened(observe.Shrink, began, "", m.Size, err)
 	if !asked {
 		d.buffers.add(&Buffer{dev: d, mem: m, from: allocated})
 	}

@@ -2,9 +2,11 @@ package gpu
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -20,6 +22,8 @@ type record struct {
 	lent   *lent        // told when the submission releases what it holds
 	shared *SharedEvent // to record or to wait for
 	fn     func() error // of a host call or a notification
+	timing *Timing      // of Order
+	edges  timingEdges
 	memoryPart
 	launchPart
 	stagingPart
@@ -127,10 +131,25 @@ func (r *record) Deliver(err error) {
 }
 
 // Call calls the function of a host call.
-func (r *record) Call() error { return spanOf(&r.Submission).called(r.q, r.fn) }
+func (r *record) Call() error {
+	if t, edges := r.timing, r.edges; t != nil {
+		begun := time.Now()
+		defer func() { t.hostly(time.Since(begun), edges) }() // also if the function ends its goroutine
+	}
+	if x := observe.Of(&r.Submission); x != nil {
+		return x.Calls(func() error { return guard(r.fn) })()
+	}
+	return guard(r.fn)
+}
 
 // Notice returns the function of a notification.
-func (r *record) Notice() func() error { return spanOf(&r.Submission).notified(r.q, r.fn) }
+func (r *record) Notice() func() error {
+	fn := r.fn
+	if x := observe.Of(&r.Submission); x != nil {
+		return x.Calls(func() error { return guard(fn) })
+	}
+	return fn
+}
 
 // LetGo releases what the parts hold, and empties them.
 func (r *record) LetGo() {

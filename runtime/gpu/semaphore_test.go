@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -1236,41 +1235,4 @@ func BenchmarkSemaphore(b *testing.B) {
 		cancel()
 		<-done
 	})
-}
-
-// TestTracersForgotten: a semaphore remembers only the tracers that are in use.
-func TestTracersForgotten(t *testing.T) {
-	var s Semaphore
-	meet := func() *Tracer {
-		tracer, err := NewTracer(TracerOptions{Records: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tracer.number(&s.sema)
-		return tracer
-	}
-	used := []*Tracer{meet()}
-	for range 10 {
-		meet()
-		used = append(used, meet())
-	}
-	for end := time.Now().Add(time.Minute); ; {
-		runtime.GC()
-		used = append(used, meet())
-		found := 0
-		for x := traced(s.sema.Notes.Load()); x != nil; x = x.next.Load() {
-			found++
-		}
-		if found == len(used) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d are used, and %d remembered", len(used), found)
-		}
-	}
-	for _, x := range used {
-		if n := x.semaphores.Load(); x.number(&s.sema) != 1 || n != 1 {
-			t.Errorf("of %d semaphores this is %d", n, x.number(&s.sema))
-		}
-	}
 }

@@ -47,8 +47,8 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 // holds.
 func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	err = d.Owner.Failure(s, err)
-	if s.Observer != nil {
-		s.Observer.Fails(err)
+	for _, o := range s.Observers {
+		o.Fails(err)
 	}
 	if s.Delivers {
 		s.Delivers = false
@@ -85,10 +85,12 @@ func (d *Device) Recycle(s *Submission) {
 // event for its next use, unless the event has another owner too. letGo adds the Holders to held,
 // which releases them in batches.
 func (d *Device) letGo(s *Submission, held *holderRun) {
-	if s.Observer != nil {
-		seen := s.Observer
-		s.Observer = nil
-		seen.Ends(s)
+	if len(s.Observers) > 0 {
+		for _, o := range s.Observers {
+			o.Ends(s)
+		}
+		clear(s.Observers)
+		s.Observers, s.Timed = s.Observers[:0], false
 	}
 	if s.event != nil && !s.event.alone() {
 		s.event.Drop()

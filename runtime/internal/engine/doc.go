@@ -14,7 +14,7 @@
 //   - [Memory] has an address, perhaps only from its allocation on.
 //   - [Lane] is a queue that issues in an order of its own on a thread of its own: a
 //     communicator's.
-//   - [Observer] follows one submission, for a trace or a timing.
+//   - [Observer] follows one submission, for a trace or a Timing.
 //
 // # How a fill is executed
 //

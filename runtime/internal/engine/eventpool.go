@@ -25,7 +25,7 @@ type Event struct {
 
 	// Since is a cached result: the time from a reference point of the device's clock to this
 	// event. AskedBy is the number of that reference point, or 0 if the driver has not been queried
-	// since the event was recorded. deviceTimes.askMu protects both.
+	// since the event was recorded. Both belong to the tracer.
 	AskedBy int
 	Since   time.Duration
 }
@@ -58,10 +58,14 @@ type EventPool struct {
 	growing bool // the refiller is making more
 }
 
-// Configure sets how many events begin makes, the least number made at a time, and the maker of
-// events that record times, or nil. It must be called before begin.
-func (p *EventPool) Configure(first, batch int, timers driver.Timers) {
-	p.first, p.batch, p.timers = first, batch, timers
+// Configure sets how many events begin makes. It is also the least number made at a time. It must
+// be called before begin.
+func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
+
+// RecordTimes makes all events record times, and has begin make times as many as Configure said,
+// but at most most. It must be called before begin.
+func (p *EventPool) RecordTimes(timers driver.Timers, times, most int) {
+	p.timers, p.first = timers, max(p.first, min(times*p.first, most))
 }
 
 // mostLeft is when a pool is refilled: at mostLeft free events in a large pool, and at half of all

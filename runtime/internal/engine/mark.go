@@ -30,7 +30,7 @@ const markEvery = 64
 // records reports whether an event must be recorded behind a submission at once. The caller holds
 // mu.
 func (tl *Timeline) records(s *Submission, seq uint64) bool {
-	return tl.Adopted || tl.Lane != nil || s.abroad() || tl.awaiting.Load() == seq || s.Observer != nil && s.Observer.Timed() || s.Delivers || s.Lends ||
+	return tl.Adopted || tl.Lane != nil || s.abroad() || tl.awaiting.Load() == seq || s.Timed || s.Delivers || s.Lends ||
 		seq-tl.marked.Load() >= markEvery || !s.onDemand()
 }
 

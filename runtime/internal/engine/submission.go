@@ -20,7 +20,6 @@ type Submission struct {
 	event    *Event // recorded behind the work: at once, later, or never
 	Err      atomic.Pointer[Failure]
 	open     atomic.Int32 // unresolved waits, and one for each goroutine that keeps it parked
-	Observer Observer     // nil if nothing observes the submission
 	Mode     waitMode
 	gathered bool   // Deps has the marks of all waits
 	late     bool   // a wait is for a barrier's signal, which comes after the work in Deps
@@ -30,9 +29,12 @@ type Submission struct {
 	again    bool   // it has been enlisted again, so the submitting call no longer issues it
 	Lends    bool   // the program waits for Rest.LetGo, even if the submission fails
 	Delivers bool   // Rest.Deliver must be called before the signals are given
+	Timed    bool   // an Observer needs an event right behind the work
 	Seq      uint64 // the work's number, once issued
 	Op       work.Op
 	Action   Action // nil for a plain operation
+
+	Observers []Observer // mostly none
 
 	Waits   []sema.Point
 	Signals []sema.Point

@@ -1,0 +1,85 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// Dump lists the work that is in flight and the work that is parked on devices, for a test that has
+// waited in vain. If somebody keeps a mutex, it says so and goes on.
+func Dump(devices ...*gpu.Device) string {
+	var b strings.Builder
+	for _, d := range devices {
+		if d == nil || Native(d).Native == nil {
+			continue
+		}
+		var dump strings.Builder
+		Native(d).Dump(&dump)
+		b.WriteString(dump.String())
+		if held := heldForParked(d, dump.String()); held != "" {
+			fmt.Fprintf(&b, "  parked: %s is held\n", held)
+			continue
+		}
+		for _, line := range soonReturned(func() []string { return parkedLines(d) }) {
+			fmt.Fprintf(&b, "  parked: %s\n", line)
+		}
+	}
+	return b.String()
+}
+
+// soonReturned returns what a function returns, unless that takes too long.
+func soonReturned(lines func() []string) []string {
+	done := make(chan []string, 1)
+	go func() { done <- lines() }()
+	select {
+	case all := <-done:
+		return all
+	case <-time.After(time.Second):
+		return []string{"it takes too long to find out"}
+	}
+}
+
+// heldForParked names a mutex that [gpu.Device.Parked] takes and that is not let go of. In a bubble of
+// testing/synctest no time would pass while a goroutine waits for it.
+func heldForParked(d *gpu.Device, dump string) string {
+	if strings.Contains(dump, " is held") {
+		return "a mutex of the device"
+	}
+	var points []sema.Point
+	Native(d).EachOpen(func(s *engine.Submission, _ engine.OpenState) { points = append(points, s.Waits...) })
+	for _, p := range points {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		free := wake.Lock(ctx, MutexOf(p.Semaphore))
+		cancel()
+		if !free {
+			return "Semaphore.mu"
+		}
+		MutexOf(p.Semaphore).Unlock()
+	}
+	return ""
+}
+
+// parkedLines are the parked operations, the oldest first. Most of those that wait for parked operations
+// only are left out.
+func parkedLines(d *gpu.Device) (lines []string) {
+	behind := 0
+	for _, p := range d.Parked() {
+		if !slices.ContainsFunc(p.Waits, func(w gpu.ParkedWait) bool { return !strings.HasSuffix(w.Producer, engine.IsParked.String()) }) && len(p.Waits) > 0 {
+			if behind++; behind > 4 {
+				continue
+			}
+		}
+		if lines = append(lines, p.String()); len(lines) == 32 {
+			return append(lines, "and more")
+		}
+	}
+	return append(lines, fmt.Sprintf("%d behind parked operations only", behind))
+}

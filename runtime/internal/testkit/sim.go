@@ -1,0 +1,98 @@
+package testkit
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+)
+
+// A CapabilitySet is what the devices of some driver can do.
+type CapabilitySet struct {
+	Name string
+	Caps driver.Caps
+}
+
+// CapabilitySets are those of the drivers that there are, and one with nothing that a driver can do
+// without.
+func CapabilitySets() []CapabilitySet {
+	return []CapabilitySet{
+		{"cuda", simdriver.CUDACaps()},
+		{"hip", simdriver.HIPCaps()},
+		{"hip with its pools", HIPPoolCaps()},
+		{"bare", driver.Caps{}},
+	}
+}
+
+// HIPPoolCaps are what HIP from 6.2 on can do with its own pools.
+func HIPPoolCaps() driver.Caps {
+	caps := simdriver.HIPCaps()
+	caps.Cooperative, caps.Pools, caps.PoolsByStream = true, true, true
+	return caps
+}
+
+// BothCaps are CUDA's and HIP's, for tests that know no other difference between drivers.
+func BothCaps() map[string]driver.Caps {
+	return map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "hip": simdriver.HIPCaps()}
+}
+
+// NewSim makes a simulated driver and checks at the end of the test that everything was given back.
+func NewSim(t testing.TB, c simdriver.Config) *simdriver.Driver {
+	c.Strict = true
+	c.Kernels = Kernels
+	d := simdriver.New(c)
+	t.Cleanup(func() {
+		for _, name := range d.Leaks() {
+			t.Errorf("left behind: %s", name)
+		}
+		d.Kill() // a device that waits for others was left as it is
+	})
+	return d
+}
+
+// OnEach runs a test on simulated devices of each capability set, in a bubble: a hang is found at
+// once.
+func OnEach(t *testing.T, devices int, test func(t *testing.T, d *simdriver.Driver, caps driver.Caps)) {
+	for _, set := range CapabilitySets() {
+		t.Run(set.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test(t, NewSim(t, simdriver.Config{Devices: devices, Caps: &set.Caps}), set.Caps)
+			})
+		})
+	}
+}
+
+// OnEachLeaky is [OnEach], with two devices, for tests that leave native objects behind, as Close
+// then says.
+func OnEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
+	for _, set := range CapabilitySets() {
+		t.Run(set.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := simdriver.New(simdriver.Config{Devices: 2, Caps: &set.Caps, Kernels: Kernels, Strict: true})
+				test(t, d)
+				d.Kill() // what is left ends
+			})
+		})
+	}
+}
+
+// EachCaps runs a test with CUDA's capabilities and with HIP's, outside of a bubble.
+func EachCaps(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
+	for kind, caps := range BothCaps() {
+		t.Run(name+", "+kind, func(t *testing.T) {
+			CheckLeaks(t)
+			f(t, caps)
+		})
+	}
+}
+
+// Calls counts a device's calls of an operation.
+func Calls(d *simdriver.Driver, device int, op simdriver.Op) uint64 {
+	return d.Counters().Devices[device].Calls[op]
+}
+
+// CallsOf counts a device's calls for the conformance suite.
+func CallsOf(d *simdriver.Driver) func(device int, op string) uint64 {
+	return func(device int, op string) uint64 { return Calls(d, device, simdriver.Op(op)) }
+}
