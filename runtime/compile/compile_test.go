@@ -20,6 +20,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/trace"
 )
 
 func must(t testing.TB, err error) {
@@ -522,7 +523,7 @@ func TestCompileNothing(t *testing.T) {
 // none for code that was found on disk.
 func TestCompileTrace(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
-	tracer, err := gpu.NewTracer(gpu.TracerOptions{})
+	tracer, err := trace.NewTracer(trace.TracerOptions{})
 	must(t, err)
 	dev, err := gpu.Open(d, 0, gpu.Options{Tracer: tracer})
 	must(t, err)
@@ -534,10 +535,10 @@ func TestCompileTrace(t *testing.T) {
 		t.Error("a wrong source is compiled")
 	}
 	var all []string
-	for records := make([]gpu.TraceRecord, 100); ; {
+	for records := make([]trace.Record, 100); ; {
 		n := tracer.Take(records)
 		for _, r := range records[:n] {
-			if r.Kind == gpu.TraceCompile {
+			if r.Kind == trace.KindCompile {
 				all = append(all, fmt.Sprint(r.Label, " ", r.Device == dev, " ", r.Done >= r.Submitted, r.Err != nil))
 			}
 		}

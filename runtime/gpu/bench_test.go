@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/trace"
 )
 
 // BenchmarkNative submits functions that do nothing, with three ranges, of which each waits for the one before.
@@ -60,13 +61,13 @@ func BenchmarkChain(b *testing.B) {
 func BenchmarkTracedChain(b *testing.B) {
 	for _, taken := range []bool{false, true} {
 		b.Run(map[bool]string{false: "dropped", true: "taken"}[taken], func(b *testing.B) {
-			tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 1 << 15})
+			tracer, err := trace.NewTracer(trace.TracerOptions{Records: 1 << 15})
 			must(b, err)
 			dev, err := gpu.Open(idleDriver{}, 0, gpu.Options{Tracer: tracer})
 			must(b, err)
 			defer dev.Close()
 			buf := allocate(b, dev, 4096)
-			s, records := semaphores(b, 1)[0], make([]gpu.TraceRecord, 256)
+			s, records := semaphores(b, 1)[0], make([]trace.Record, 256)
 			var wait, signal [1]gpu.Point
 			pattern, n := []byte{1, 2, 3, 4}, uint64(0)
 			b.ReportAllocs()

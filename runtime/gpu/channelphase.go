@@ -9,6 +9,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -156,17 +157,9 @@ func (c *Channel) setFailure(p channelPhase, err error) error {
 	c.mu.Unlock()
 	// The loss of a device has a record of its own.
 	if first && !errors.Is(err, ErrClosed) && c.dev.native.Loss() == nil {
-		c.dev.opt.Tracer.lostChannel(c.dev, e)
+		c.dev.happened(observe.Lost, time.Now(), "", 0, e)
 	}
 	return c.Err()
-}
-
-// lostChannel records that a channel has failed.
-func (t *Tracer) lostChannel(d *Device, e *ChannelError) {
-	if t != nil {
-		now := t.now()
-		t.pushOf(d, &TraceRecord{Kind: TraceLost, Device: d, Submitted: now, Done: now, Channel: e.Name, Rank: e.Rank, Ranks: e.Count, Err: e})
-	}
 }
 
 // failAll fails all operations of a failed channel. Operations in its stream keep what they use

@@ -10,6 +10,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
@@ -270,8 +271,8 @@ func (l *channelLane) CloseWithDevice(ctx context.Context) error {
 func (l *channelLane) Take(sub *engine.Submission) error {
 	c := (*Channel)(l)
 	s := recordOf(sub)
-	if x := spanOf(sub); x != nil && x.tracer != nil {
-		x.rec.Kernel, x.rec.Channel, x.rec.Rank, x.rec.Ranks = s.groupName(), c.opt.Name, c.rank, c.count
+	if x := observe.Of(sub); x != nil {
+		x.Collective(s.groupName(), c.opt.Name, c.rank, c.count)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

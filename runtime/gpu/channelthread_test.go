@@ -6,8 +6,11 @@ import (
 	"io"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
 // TestThreadSleeps has channels' threads that sleep, or have parked, issue what comes, and end.
@@ -58,14 +61,30 @@ func TestThreadSleeps(t *testing.T) {
 	}
 }
 
-// TestTraceChannelLoss: that a channel has failed is in the trace once, with which it is and why, and not that one has been closed.
+// A lossTracer notes the losses that it is told of: a Tracer and an observe.Device.
+type lossTracer struct {
+	observe.Device
+	lost []error
+}
+
+func (l *lossTracer) Observe(*Device, *engine.Device, func() (reserved, used uint64)) (observe.Device, error) {
+	return l, nil
+}
+
+func (l *lossTracer) Happened(what observe.Event, _ time.Time, _ string, _ uint64, err error) {
+	if what == observe.Lost {
+		l.lost = append(l.lost, err)
+	}
+}
+
+func (l *lossTracer) Stopped(context.Context) {}
+func (l *lossTracer) Closed()                 {}
+
+// TestTraceChannelLoss: a tracer learns once that a channel has failed, with which it is and why, and not that one has been closed.
 func TestTraceChannelLoss(t *testing.T) {
 	checkLeaks(t)
-	tracer, err := NewTracer(TracerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), Options{Tracer: tracer})
+	var tracer lossTracer
+	g, err := OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), Options{Tracer: &tracer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,15 +101,11 @@ func TestTraceChannelLoss(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
-	records := make([]TraceRecord, 1000)
-	var lost []TraceRecord
-	for _, r := range records[:tracer.Take(records)] {
-		if r.Kind == TraceLost {
-			lost = append(lost, r)
-		}
+	if len(tracer.lost) != 1 {
+		t.Fatalf("losses: %v", tracer.lost)
 	}
-	if len(lost) != 1 || lost[0].Channel != "gradients" || lost[0].Rank != 1 || lost[0].Ranks != 2 || !errors.Is(lost[0].Err, io.EOF) || lost[0].Device != chans[1].dev {
-		t.Errorf("losses in the trace: %+v", lost)
+	if e, ok := tracer.lost[0].(*ChannelError); !ok || e.Name != "gradients" || e.Rank != 1 || e.Count != 2 || !errors.Is(e, io.EOF) {
+		t.Errorf("the loss is %+v", e)
 	}
 }
 

@@ -62,7 +62,7 @@ func (d *Device) Close() error { return closeInTime(d.Shutdown) }
 //
 // Close and Shutdown may be called concurrently and again. The first of their contexts to end
 // bounds all of them, and they return the same error. If a call of the driver or
-// [TracerOptions].Flush does not return in time, the error is [driver.ErrBusy] instead. Closing
+// Flush of [Options].Tracer does not return in time, the error is [driver.ErrBusy] instead. Closing
 // goes on when that call returns, and another Close waits for it.
 func (d *Device) Shutdown(ctx context.Context) error {
 	if d == nil || d.native.Native == nil {
@@ -129,9 +129,6 @@ func (d *Device) closeError(u *engine.Unended) *CloseError {
 func (d *Device) close(ctx context.Context) error {
 	unended := engine.Unended{Began: time.Now()}
 	lanes := d.native.Stop(ctx, &unended, func() error { return d.closeError(&unended) })
-	if d.native.Loss() == nil {
-		d.askTimes() // while the clocks can be compared
-	}
 	d.native.AwaitUsers(ctx, &unended)
 	errs := []error{nil, lanes}
 	if unended.Err != nil {
@@ -140,7 +137,9 @@ func (d *Device) close(ctx context.Context) error {
 	errs = append(errs, d.native.GivenBack(ctx)...)
 	lossTold := slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, driver.ErrLost) })
 	errs = append(errs, d.failedStreams.err(d, lossTold || unended.Err != nil))
-	d.opt.Tracer.flush()
+	if d.observer != nil {
+		d.observer.Closed()
+	}
 	return summarize(errs)
 }
 
@@ -158,7 +157,9 @@ func (o *deviceOwner) Destroy() []error {
 	d := (*Device)(o)
 	ctx, cancel := context.WithTimeout(context.Background(), engine.GiveBackTime)
 	defer cancel()
-	defer d.opt.Tracer.ended(d)
+	if d.observer != nil {
+		d.observer.Stopped(ctx)
+	}
 	g := giving{Device: d, ctx: ctx}
 	if lost, tell := d.native.LossToReturn(); lost != nil {
 		g.lost = true
@@ -212,9 +213,6 @@ func (g *giving) endStreams() (why string) {
 	var streams []driver.Stream // of the layers above the scheduler
 	streams = append(streams, g.recordings.Streams()...)
 	streams = append(streams, g.memory.Streams()...)
-	if h := g.times.clock.stream; h != 0 {
-		streams = append(streams, h)
-	}
 	if why = g.native.DestroyStreams(g.ctx, streams, g.add); why == "" {
 		why = g.native.Outlast(g.ctx, g.lost)
 	}
@@ -239,9 +237,6 @@ func (g *giving) freePooled(h driver.Stream) {
 func (g *giving) giveBack() {
 	for _, tl := range g.native.All() {
 		tl.Abandon()
-	}
-	for _, err := range g.times.close(g.ctx, g.Device) {
-		g.add(err)
 	}
 	g.mu.Lock()
 	code, shared, timings := g.code, g.shared, g.timings

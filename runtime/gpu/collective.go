@@ -353,9 +353,6 @@ func (collectAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, err
 
 func (collectAction) Issued(s *engine.Submission, tl *engine.Timeline, _ bool) bool {
 	recordOf(s).recording.Issued(tl.At(s.Seq))
-	if x := spanOf(s); x != nil {
-		x.rec.Collective = s.Seq
-	}
 	return false
 }
 

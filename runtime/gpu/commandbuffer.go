@@ -274,17 +274,6 @@ func (c *CommandBuffer) Close() error {
 // A recordingHost is a device as package recording sees it.
 type recordingHost Device
 
-// TimesCommands reports whether the tracer records the times of commands.
-func (h *recordingHost) TimesCommands() bool { return (*Device)(h).timesOf() == CommandTimes }
-
-// Now returns the tracer's time.
-func (h *recordingHost) Now() time.Duration { return h.opt.Tracer.begin() }
-
-// GraphMade has the tracer record that a graph was made.
-func (h *recordingHost) GraphMade(began time.Duration, err error) {
-	h.opt.Tracer.event(TraceGraph, (*Device)(h), began, "", 0, err)
-}
-
 // EnterNative calls a function of the program with the device current on the thread.
 func (h *recordingHost) EnterNative(fn func() error) error { return (*Device)(h).enterNative(fn) }
 

@@ -2,8 +2,10 @@ package gpu
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
 // Compiler returns the compiler for the device: NVRTC on CUDA, hipRTC on HIP. The first call opens
@@ -48,9 +50,9 @@ type compiler struct {
 }
 
 func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
-	began := c.dev.opt.Tracer.begin()
+	began := time.Now()
 	code, err := c.Compiler.Compile(src)
-	c.dev.opt.Tracer.event(TraceCompile, c.dev, began, src.Name, 0, err)
+	c.dev.happened(observe.Compile, began, src.Name, 0, err)
 	if err != nil {
 		c.dev.native.Check(err)
 	}

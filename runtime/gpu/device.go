@@ -7,12 +7,14 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
@@ -28,13 +30,15 @@ type Device struct {
 	recordings recording.Device
 	warned     sync.Once // see compiler.Once
 
+	observer observe.Device // nil without a tracer
+
 	// Each part is declared in the file of its subject.
-	deviceSpans
 	deviceClosing
 
-	mu     sync.Mutex               // protects the following fields, and timings; a leaf
-	code   map[*Executable]struct{} // loaded
-	shared map[*SharedEvent]struct{}
+	mu      sync.Mutex               // protects the following fields; a leaf
+	code    map[*Executable]struct{} // loaded
+	shared  map[*SharedEvent]struct{}
+	timings map[*Timing]struct{}
 }
 
 // Open opens a device of a driver, by its index in driver.Devices.
@@ -42,10 +46,10 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	return open(d, index, opt, new(wake.Processors))
 }
 
-// isNone reports whether d is nil, or a nil pointer: a driver whose own Open has failed may be one.
-func isNone(d driver.Driver) bool {
-	v := reflect.ValueOf(d)
-	return d == nil || v.Kind() == reflect.Pointer && v.IsNil()
+// isNone reports whether x is nil, or a nil pointer: a driver whose own Open has failed may be one.
+func isNone(x any) bool {
+	v := reflect.ValueOf(x)
+	return x == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // open opens a device whose waiting goroutines share the processors in of.
@@ -53,8 +57,11 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	if isNone(d) {
 		return nil, errs.Argument("open", "no driver")
 	}
-	if by, ok := d.(interface{ Tracer() *Tracer }); ok && opt.Tracer == nil {
-		opt.Tracer = by.Tracer()
+	if isNone(opt.Tracer) {
+		opt.Tracer = nil
+		if by, ok := d.(interface{ Tracer() Tracer }); ok {
+			opt.Tracer = by.Tracer()
+		}
 	}
 	opt, err := opt.check()
 	if err != nil {
@@ -66,18 +73,19 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	caps := drv.Caps()
 	dev := &Device{opt: opt, faces: faces.Of(drv, &caps),
-		code: map[*Executable]struct{}{}, shared: map[*SharedEvent]struct{}{}}
-	dev.timings = map[*Timing]struct{}{}
+		code: map[*Executable]struct{}{}, shared: map[*SharedEvent]struct{}{}, timings: map[*Timing]struct{}{}}
 	dev.native.Init(drv, d, (*deviceOwner)(dev))
 	dev.native.Adopter = dev.faces.Adopter
-	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize, watcherOf(dev))
+	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize)
 	dev.recordings.Init(&dev.native, &dev.memory, &dev.faces, (*recordingHost)(dev))
 	dev.native.Waits.Spin, dev.native.Waits.Poll, dev.native.Waits.Processors = opt.Spin, opt.Poll, of
-	dev.prepareEvents()
+	dev.native.Events.Configure(opt.Events)
 	if err := dev.native.Open(); err != nil {
+		if dev.observer != nil {
+			dev.observer.Closed()
+		}
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
-	opt.Tracer.opened(dev)
 	dev.native.BeginPolling()
 	return dev, nil
 }
@@ -98,14 +106,13 @@ func (o *deviceOwner) Start() error {
 		d.queues = append(d.queues, q)
 		d.native.AddTimeline(q.tl)
 	}
-	if d.timesOf() != NoTimes {
-		d.times.clock.compare(d)
-	}
-	return nil
+	return d.observe()
 }
 
 // IsLost tells the tracer that the device is lost.
-func (o *deviceOwner) IsLost(err error) { o.opt.Tracer.lost((*Device)(o), err) }
+func (o *deviceOwner) IsLost(err error) {
+	(*Device)(o).happened(observe.Lost, time.Now(), "", 0, err)
+}
 
 // failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
 func (d *Device) failed() error {

@@ -45,35 +45,3 @@ func ExampleTiming() {
 	// 0s <nil>
 	// 0s <nil>
 }
-
-// A tracer whose records the program looks at itself. Package runtime/trace writes files of them.
-func ExampleTracer() {
-	tracer, err := gpu.NewTracer(gpu.TracerOptions{})
-	if err != nil {
-		panic(err)
-	}
-	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
-	if err != nil {
-		panic(err)
-	}
-	s := dev.Queue(0).NewStream()
-	buf, err := dev.Alloc(gpu.DeviceMem, 4096)
-	if err != nil {
-		panic(err)
-	}
-	if err := s.Fill(buf.All(), []byte{1}); err != nil {
-		panic(err)
-	}
-	if err := s.Wait(context.Background()); err != nil {
-		panic(err)
-	}
-	dev.Close()
-	records := make([]gpu.TraceRecord, 64)
-	for _, r := range records[:tracer.Take(records)] {
-		if r.Kind == gpu.TraceSubmission {
-			inside := r.Issued <= r.Begun && r.Begun <= r.Ended && r.Ended <= r.Done
-			fmt.Println(r.Op, r.Bytes, r.Timed == gpu.DeviceTime, inside)
-		}
-	}
-	// Output: fill 4096 true true
-}

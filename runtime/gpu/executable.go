@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/internal/printable"
@@ -13,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -47,7 +49,7 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 	}
 	x := &Executable{dev: d, names: names}
 	x.refs.Store(1)
-	began := d.opt.Tracer.begin()
+	began := time.Now()
 	err := d.native.Do(func() (err error) {
 		if x.mod, err = d.native.Native.Load(image); err == nil {
 			d.mu.Lock()
@@ -56,7 +58,7 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 		}
 		return err
 	})
-	d.opt.Tracer.event(TraceLoad, d, began, "", uint64(len(image)), err)
+	d.happened(observe.Load, began, "", uint64(len(image)), err)
 	if err != nil {
 		d.native.Check(err)
 		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.native.Info.Name, err)

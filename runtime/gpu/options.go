@@ -36,10 +36,14 @@ type Options struct {
 	// 1 MiB.
 	StageSize int
 
-	// Tracer records what the device does, if it is not nil. If it is nil, a driver with a method
-	// Tracer() *Tracer supplies the tracer. The drivers that package drivers opens do so if the
-	// environment variable PUREGPU_TRACE names a file.
-	Tracer *Tracer
+	// Tracer records what the device does, if it is not nil. It is made by [trace.NewTracer], or
+	// belongs to a [trace.Trace]. If it is nil, a driver with a method Tracer() gpu.Tracer supplies
+	// the tracer. The drivers that package drivers opens do so if the environment variable
+	// PUREGPU_TRACE names a file.
+	//
+	// [trace.NewTracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#NewTracer
+	// [trace.Trace]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Trace
+	Tracer Tracer
 }
 
 func (o Options) check() (Options, error) {
@@ -52,9 +56,6 @@ func (o Options) check() (Options, error) {
 		return o, errs.Argument("open", "an event pool of %d", o.Events)
 	case o.StageSize < 0 || o.StageSize > 1<<30:
 		return o, errs.Argument("open", "staging blocks of %d bytes", o.StageSize)
-	}
-	if o.Tracer != nil && o.Tracer.slots == nil {
-		return o, errs.Argument("open", "a tracer that was not made: make one with NewTracer")
 	}
 	o.Priorities = slices.Clone(o.Priorities)
 	if o.Queues == 0 {

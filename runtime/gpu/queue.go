@@ -78,7 +78,7 @@ func (q *Queue) submit(r *record, o Order) error {
 		r.drop()
 		return err
 	}
-	if !o.plain() || q.dev.opt.Tracer != nil {
+	if !o.plain() || q.dev.observer != nil {
 		if err := r.note(&o); err != nil {
 			r.drop()
 			return err
@@ -104,10 +104,8 @@ func (s *record) note(o *Order) error {
 		// A copy of the label keeps the caller's lists from escaping to the heap.
 		s.label, s.UsesRest = unique.Make(o.Label).Value(), true
 	}
-	if s.q.dev.opt.Tracer != nil || o.Timing != nil {
-		if err := s.trace(o); err != nil {
-			return err
-		}
+	if err := s.observed(o); err != nil {
+		return err
 	}
 	if len(o.Free) > 0 {
 		s.lent, s.Lends, s.UsesRest = newLent(1, o.Free), true, true

@@ -2,10 +2,12 @@ package gpu
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
@@ -18,7 +20,9 @@ type record struct {
 	engine.Submission
 	q *Queue
 
-	label    string       // of Order
+	label    string  // of Order
+	timing   *Timing // of Order
+	edges    timingEdges
 	lent     *lent        // told when the submission releases what it holds
 	shared   *SharedEvent // to record or to wait for
 	fn       func() error // of a host call or a notification
@@ -36,14 +40,6 @@ func (r *record) Memory() *memory.Part { return &r.memory }
 
 // Recording returns the part of the record for package recording.
 func (r *record) Recording() *recording.Part { return &r.recording }
-
-// Replayer returns the tracer's view of the submission, which notes the times of commands, or nil.
-func (r *record) Replayer() recording.Replayer {
-	if x := spanOf(&r.Submission); x != nil {
-		return x
-	}
-	return nil
-}
 
 // newRecord makes a record for the queue. It also works for the zero Queue, which has no timeline.
 func (q *Queue) newRecord() *record {
@@ -135,10 +131,25 @@ func (r *record) Deliver(err error) {
 }
 
 // Call calls the function of a host call.
-func (r *record) Call() error { return spanOf(&r.Submission).called(r.q, r.fn) }
+func (r *record) Call() error {
+	if t, edges := r.timing, r.edges; t != nil {
+		begun := time.Now()
+		defer func() { t.hostly(time.Since(begun), edges) }() // also if the function ends its goroutine
+	}
+	if x := observe.Of(&r.Submission); x != nil {
+		return x.Calls(func() error { return guard(r.fn) })()
+	}
+	return guard(r.fn)
+}
 
 // Notice returns the function of a notification.
-func (r *record) Notice() func() error { return spanOf(&r.Submission).notified(r.q, r.fn) }
+func (r *record) Notice() func() error {
+	fn := r.fn
+	if x := observe.Of(&r.Submission); x != nil {
+		return x.Calls(func() error { return guard(fn) })
+	}
+	return fn
+}
 
 // Release releases what the parts hold, and empties them.
 func (r *record) Release() {

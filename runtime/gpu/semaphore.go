@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
@@ -105,9 +106,7 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 	if err != nil {
 		return nil, received(err)
 	}
-	if s.sema.Notes.Load() != nil {
-		traceSignal(&s.sema, value, nil)
-	}
+	noteSignal(&s.sema, value, nil)
 	return list, nil
 }
 
@@ -157,9 +156,7 @@ func (s *Semaphore) fail(err error) *sema.Timepoint {
 	if err == nil {
 		err = fmt.Errorf("gpu: semaphore failed without a reason: %w", ErrArgument)
 	}
-	if s.sema.Notes.Load() != nil {
-		traceSignal(&s.sema, 0, err)
-	}
+	noteSignal(&s.sema, 0, err)
 	return s.sema.Fail(err)
 }
 
@@ -180,7 +177,9 @@ func (s *Semaphore) SetName(name string) {
 		return
 	}
 	s.sema.SetName(name)
-	renamed(&s.sema)
+	if o := observe.OfSemaphore(&s.sema); o != nil {
+		o.Renamed()
+	}
 }
 
 // String returns semaphore "name", or "a semaphore" if it has no name.
@@ -232,18 +231,18 @@ func wait(ctx context.Context, points []Point, all bool) (index int, err error) 
 			return -1, errs.Argument("wait", "value %d is above %d, the highest there is", p.Value, uint64(MaxValue))
 		}
 	}
+	var seen observe.Wait
 	if ctx.Err() == nil {
-		if t := tracerOf(inner(points)); t != nil {
-			return t.wait(ctx, points, all)
-		}
+		seen = waits(ctx, points, all)
 	}
-	return waitUntil(ctx, points, all)
-}
-
-// waitUntil is wait for points that have been checked.
-func waitUntil(ctx context.Context, points []Point, all bool) (index int, err error) {
 	if index, err = sema.Wait(ctx, inner(points), all); err != nil {
 		err = waitError(ctx, inner(points), err)
+	}
+	if seen != nil {
+		for _, p := range points {
+			seen.For(p.inner())
+		}
+		seen.Ended(err)
 	}
 	return index, err
 }
@@ -292,7 +291,9 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 		fn(errNoSemaphore)
 		return sema.TooLate
 	}
-	fn = traceCall(sema.Point{Semaphore: &s.sema, Value: value}, fn)
+	if o := observe.OfSemaphore(&s.sema); o != nil {
+		fn = o.Calls(sema.Point{Semaphore: &s.sema, Value: value}, fn)
+	}
 	return s.sema.OnReached(value, func(err error) { fn(received(err)) })
 }
 

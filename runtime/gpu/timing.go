@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A Timing measures how long the device takes for an operation. Name it in the operation's [Order].
@@ -101,12 +102,8 @@ func (t *Timing) begin(d *Device, edges timingEdges) error {
 	return nil
 }
 
-// note sets a bit, unless t is nil.
-func (t *Timing) note(bit int32) {
-	if t != nil {
-		t.noted.Or(bit)
-	}
-}
+// note sets a bit.
+func (t *Timing) note(bit int32) { t.noted.Or(bit) }
 
 // record records one of the events and sets its bit.
 func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
@@ -115,6 +112,48 @@ func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
 	}
 	t.note(bit)
 }
+
+// time has the Timing of an order measure the submission.
+func (r *record) time(o *Order) error {
+	if err := o.Timing.begin(r.q.dev, o.edges); err != nil {
+		return fmt.Errorf("gpu: %s on %v: %w", r.Op.Kind, r.q, err)
+	}
+	r.timing, r.edges = o.Timing.self, o.edges // self: using o.Timing would move the caller's lists to the heap
+	r.Observers = append(r.Observers, (*timedRecord)(r))
+	if r.Op.Kind == work.Barrier || r.Op.Kind == work.Notify {
+		r.timing.note(notedNone) // overwritten if the barrier takes a place in its stream
+	}
+	return nil
+}
+
+// A timedRecord is a record with a Timing, as the scheduler sees it: an engine.Observer.
+type timedRecord record
+
+func (r *timedRecord) Begins(s *engine.Submission, _ bool) {
+	if r.edges&noBegin == 0 {
+		r.timing.record(s.Timeline, r.timing.before, notedBegin)
+	}
+}
+
+func (r *timedRecord) Begun(s *engine.Submission, some bool) {
+	switch {
+	case !some:
+		r.timing.note(notedNone)
+	case r.edges&noEnd == 0:
+		r.timing.record(s.Timeline, r.timing.behind, notedEnd)
+	}
+}
+
+func (r *timedRecord) Fails(error) { r.timing.note(notedFailed) }
+
+func (r *timedRecord) Ends(*engine.Submission) {
+	r.timing.release()
+	r.timing = nil
+}
+
+func (r *timedRecord) Parks()                                  {}
+func (r *timedRecord) Recorded(*engine.Event)                  {}
+func (r *timedRecord) EventBehind(time.Duration) *engine.Event { return nil }
 
 // hostly adds the time that a function took, which was the operation or a part of it.
 func (t *Timing) hostly(took time.Duration, edges timingEdges) {

@@ -100,7 +100,6 @@ func newWorld(t *testing.T) world {
 	for _, v := range []uint64{0, 1, math.MaxUint64} {
 		give(w, func() gpu.Point { return gpu.Point{Semaphore: new(gpu.Semaphore), Value: v} })
 	}
-	just(w, []gpu.TraceRecord(nil), make([]gpu.TraceRecord, 3))
 	give(w, func() gpu.Order { return gpu.Order{} })
 	give(w, func() gpu.Order { return gpu.Order{Timing: new(gpu.Timing)} })
 	give(w, func() gpu.Order { return gpu.Order{Signal: pts(new(gpu.Semaphore), 1)} })
@@ -285,8 +284,6 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.SharedEvent), false},
 		{new(gpu.ImportedPool), false},
 		{new(gpu.Timing), false},
-		{new(gpu.Tracer), true},
-		{new(gpu.TraceKind), true},
 		{new(gpu.MemoryHandle), true},
 		{new(gpu.EventHandle), true},
 		{new(gpu.Semaphore), true},

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
-	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
 // arrows finds for each wait what signalled it, and draws an arrow between the two slices. It remembers the last signals, and the last waits whose
@@ -108,7 +107,7 @@ func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) (let T,
 }
 
 // signal notes signals, and draws the arrows to waits that have come before.
-func (a *arrows) signal(w *writer, points []gpu.TracePoint, from flowEnd) {
+func (a *arrows) signal(w *writer, points []Point, from flowEnd) {
 	for _, p := range points {
 		remember(a.signals, &a.oldest, p.Semaphore, signalled{p.Value, a.oldest.n + 1, from})
 		if list := a.waits[p.Semaphore]; len(list) > 0 {
@@ -144,7 +143,7 @@ func (a *arrows) hides(x waiting, limit uint64) bool {
 }
 
 // wait draws the arrows to a slice that waited, for all of the points or any of them, from the lowest signals that were enough.
-func (a *arrows) wait(w *writer, points []gpu.TracePoint, to flowEnd, any bool) {
+func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 	for _, p := range points {
 		if p.Value == 0 {
 			continue

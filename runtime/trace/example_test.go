@@ -56,7 +56,7 @@ func Example() {
 
 // One line of log for each submission that takes longer than it should, and no file.
 func ExampleStart() {
-	t, err := trace.Start(io.Discard, trace.Options{Times: gpu.NoTimes, Slow: 100 * time.Millisecond})
+	t, err := trace.Start(io.Discard, trace.Options{Times: trace.NoTimes, Slow: 100 * time.Millisecond})
 	if err != nil {
 		panic(err)
 	}
@@ -71,4 +71,36 @@ func ExampleStart() {
 	if err := t.Flush(); err != nil {
 		panic(err)
 	}
+}
+
+// A tracer whose records the program looks at itself.
+func ExampleTracer() {
+	tracer, err := trace.NewTracer(trace.TracerOptions{})
+	if err != nil {
+		panic(err)
+	}
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
+	if err != nil {
+		panic(err)
+	}
+	s := dev.Queue(0).NewStream()
+	buf, err := dev.Alloc(gpu.DeviceMem, 4096)
+	if err != nil {
+		panic(err)
+	}
+	if err := s.Fill(buf.All(), []byte{1}); err != nil {
+		panic(err)
+	}
+	if err := s.Wait(context.Background()); err != nil {
+		panic(err)
+	}
+	dev.Close()
+	records := make([]trace.Record, 64)
+	for _, r := range records[:tracer.Take(records)] {
+		if r.Kind == trace.KindSubmission {
+			inside := r.Issued <= r.Begun && r.Begun <= r.Ended && r.Ended <= r.Done
+			fmt.Println(r.Op, r.Bytes, r.Timed == trace.DeviceTime, inside)
+		}
+	}
+	// Output: fill 4096 true true
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/internal/secureenv"
-	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
 // Variables of the environment.
@@ -44,9 +43,9 @@ func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	switch s, _ := lookup(TimesVariable); s {
 	case "", "submissions":
 	case "commands":
-		o.Times = gpu.CommandTimes
+		o.Times = CommandTimes
 	case "none":
-		o.Times = gpu.NoTimes
+		o.Times = NoTimes
 	default:
 		return nil, fmt.Errorf("trace: the environment variable %s is %q: use submissions, commands or none", TimesVariable, s)
 	}

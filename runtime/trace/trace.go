@@ -32,7 +32,7 @@ import (
 // Options say what is traced. The zero value is the usual way.
 type Options struct {
 	// Times says of what device times are noted.
-	Times gpu.TraceTimes
+	Times Times
 
 	// Records is for how many records there is room until they are written; 0 means 32768, some 15 MB. What does not fit is missing, and
 	// counted in the file.
@@ -55,13 +55,13 @@ func (o *Options) check() error {
 
 // A Trace is being written. All methods may be called concurrently.
 type Trace struct {
-	tracer *gpu.Tracer
+	tracer *Tracer
 	every  time.Duration
 
 	mu      sync.Mutex
 	w       *writer
 	to      io.Writer
-	records []gpu.TraceRecord
+	records []Record
 	sampled time.Time
 	err     error // of the first write that failed
 	closed  bool
@@ -89,9 +89,9 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 	if o.World == 0 {
 		o.Rank, o.World = rankOf(secureenv.Lookup)
 	}
-	t := &Trace{to: w, records: make([]gpu.TraceRecord, 256), stop: make(chan struct{}), done: make(chan struct{})}
+	t := &Trace{to: w, records: make([]Record, 256), stop: make(chan struct{}), done: make(chan struct{})}
 	var err error
-	if t.tracer, err = gpu.NewTracer(gpu.TracerOptions{Records: o.Records, Times: o.Times, Flush: t.deviceClosed}); err != nil {
+	if t.tracer, err = NewTracer(TracerOptions{Records: o.Records, Times: o.Times, Flush: t.deviceClosed}); err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
 	t.w = newWriter(t.tracer, o)
@@ -128,7 +128,7 @@ func Create(name string, o Options) (*Trace, error) {
 }
 
 // Tracer returns what devices are to be given in [gpu.Options].
-func (t *Trace) Tracer() *gpu.Tracer { return t.tracer }
+func (t *Trace) Tracer() *Tracer { return t.tracer }
 
 // Driver returns a driver whose devices are traced, unless they are opened with another tracer. But for that it is the driver that it is
 // given, though not the same value; a nil driver stays nil.
@@ -141,11 +141,11 @@ func (t *Trace) Driver(d driver.Driver) driver.Driver {
 
 type traced struct {
 	driver.Driver
-	tracer *gpu.Tracer
+	tracer *Tracer
 }
 
-// Tracer is what package gpu asks for.
-func (d *traced) Tracer() *gpu.Tracer { return d.tracer }
+// Tracer is for package gpu.
+func (d *traced) Tracer() gpu.Tracer { return d.tracer }
 
 // Pauses between writes: a program that submits much is written often, and one that is idle costs as good as nothing.
 const (

@@ -42,13 +42,6 @@ func (f *file) Write(p []byte) (int, error) {
 	return f.b.Write(p)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // check reads a trace, which must break no rule, and returns its events.
 func check(t testing.TB, data []byte) (events []traceformat.Event) {
 	t.Helper()
@@ -80,7 +73,7 @@ func of(events []traceformat.Event, cat string, phase traceformat.Phase) (some [
 // TestTrace runs a small program, and finds in its trace what it did.
 func TestTrace(t *testing.T) {
 	var f file
-	tr, err := trace.Start(&f, trace.Options{Times: gpu.CommandTimes})
+	tr, err := trace.Start(&f, trace.Options{Times: trace.CommandTimes})
 	must(t, err)
 	sim := simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"nothing": simdriver.MustKernel(func(*simdriver.Grid, uint64) {})}})
 	dev, err := gpu.Open(tr.Driver(sim), 0, gpu.Options{Queues: 2})
@@ -470,7 +463,7 @@ func TestSlow(t *testing.T) {
 
 // TestGraphsHaveNoCommandTimes: a trace that is to have times of commands says which executions were of graphs and have none, and the log says once what to do.
 func TestGraphsHaveNoCommandTimes(t *testing.T) {
-	for _, times := range []gpu.TraceTimes{gpu.SubmissionTimes, gpu.CommandTimes} {
+	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		var f file
 		var out bytes.Buffer
 		tr, err := trace.Start(&f, trace.Options{Times: times, Logger: slog.New(slog.NewTextHandler(&out, nil))})
@@ -495,7 +488,7 @@ func TestGraphsHaveNoCommandTimes(t *testing.T) {
 		must(t, dev.Close())
 		must(t, tr.Close())
 		events := check(t, f.b.Bytes())
-		want := times == gpu.CommandTimes
+		want := times == trace.CommandTimes
 		for i, e := range of(events, traceformat.CatSubmission, traceformat.AsyncBegin) {
 			if e.Args.Graph != (want && i != 1) {
 				t.Errorf("%v: execution %d ran as a graph, and so lacks times of its commands: %v", times, i, e.Args.Graph)
@@ -611,7 +604,7 @@ func TestBusyProgram(t *testing.T) {
 // TestAdoptedQueues: a trace keeps none of the queues that a program has of streams of its own and is done with.
 func TestAdoptedQueues(t *testing.T) {
 	const many = 1000
-	tr, err := trace.Start(io.Discard, trace.Options{Times: gpu.NoTimes})
+	tr, err := trace.Start(io.Discard, trace.Options{Times: trace.NoTimes})
 	must(t, err)
 	sim := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(tr.Driver(sim), 0, gpu.Options{})

@@ -22,7 +22,7 @@ import (
 // microseconds, so that one may seem to begin before the one in front of it has ended: it is moved behind that then. A wait may come before
 // what signalled it does: then its arrow is drawn when that comes.
 type writer struct {
-	tracer  *gpu.Tracer
+	tracer  *Tracer
 	opt     Options
 	buf     []byte
 	began   bool              // the file has an event
@@ -73,7 +73,7 @@ type track struct {
 
 const hostPID = 1
 
-func newWriter(t *gpu.Tracer, o Options) *writer {
+func newWriter(t *Tracer, o Options) *writer {
 	w := &writer{tracer: t, opt: o, devices: map[*gpu.Device]*device{}, closed: map[closedDevice][]*device{}, pids: hostPID}
 	w.arrows.init()
 	info := version.Read()
@@ -83,7 +83,7 @@ func newWriter(t *gpu.Tracer, o Options) *writer {
 		program = filepath.Base(os.Args[0])
 	}
 	start := t.Start()
-	level := map[gpu.TraceTimes]string{gpu.CommandTimes: "commands", gpu.NoTimes: "none"}[o.Times]
+	level := map[Times]string{CommandTimes: "commands", NoTimes: "none"}[o.Times]
 	w.meta(traceformat.MetaTrace, hostPID, 0, traceformat.Args{Format: traceformat.Version, Version: info.Module, Go: info.Go, Program: program, Host: host,
 		OSPID: os.Getpid(), Rank: o.Rank, World: o.World, Level: cmp.Or(level, "submissions"), Start: start.UTC().Format(time.RFC3339Nano), Unix: start.UnixNano()})
 	w.process(hostPID, traceformat.Args{Name: cmp.Or(program, "program"), Kind: traceformat.KindHost})
@@ -127,43 +127,43 @@ func (w *writer) thread(pid, tid int64, a traceformat.Args) {
 }
 
 // add writes what a record says.
-func (w *writer) add(r *gpu.TraceRecord) {
+func (w *writer) add(r *Record) {
 	switch r.Kind {
-	case gpu.TraceSubmission:
+	case KindSubmission:
 		w.submission(r)
-	case gpu.TraceCommand:
+	case KindCommand:
 		w.command(r)
-	case gpu.TraceWait:
+	case KindWait:
 		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatWait, Name: r.Op, Args: traceformat.Args{Waits: w.points(&w.waits, r.Waits), Error: errorOf(r)}}
 		pid, tid, at := w.host(r)
 		if r.Err == nil {
 			w.arrows.wait(w, r.Waits, flowEnd{pid: pid, tid: tid, at: at, limit: at}, r.Op == "wait for any")
 		}
-	case gpu.TraceSignal, gpu.TraceAlloc, gpu.TraceGrow, gpu.TraceShrink, gpu.TraceLoad, gpu.TraceCompile, gpu.TraceGraph, gpu.TraceClosed:
+	case KindSignal, KindAlloc, KindGrow, KindShrink, KindLoad, KindCompile, KindGraph, KindClosed:
 		name := callNames[r.Kind]
-		if r.Kind == gpu.TraceSignal && r.Err != nil {
+		if r.Kind == KindSignal && r.Err != nil {
 			name = failName
 		}
 		w.call(r, name)
-		if r.Kind == gpu.TraceClosed {
+		if r.Kind == KindClosed {
 			w.over(r.Device)
 		}
-	case gpu.TraceCall:
+	case KindCall:
 		w.call(r, r.Op)
-	case gpu.TraceName:
+	case KindName:
 		for _, p := range r.Signals {
 			w.names.set(p.Semaphore, r.Label)
 		}
-	case gpu.TraceClock:
+	case KindClock:
 		w.device(r.Device, r.Label)
 		w.device(r.Device, "").margin = r.Within
 		w.instant(r, traceformat.CatClock, "clock fit", traceformat.Args{Rate: -r.Drift * 1e6, Margin: traceformat.Time(r.Within)})
-	case gpu.TraceCounters:
+	case KindCounters:
 		w.count(r)
-	case gpu.TraceOpen:
+	case KindOpen:
 		w.device(r.Device, r.Label)
 		w.call(r, callNames[r.Kind])
-	case gpu.TraceLost:
+	case KindLost:
 		name := "device lost"
 		if channel := (*gpu.ChannelError)(nil); errors.As(r.Err, &channel) {
 			name = "channel lost"
@@ -173,12 +173,12 @@ func (w *writer) add(r *gpu.TraceRecord) {
 }
 
 // callNames are the names of calls of the host, by what they are.
-var callNames = map[gpu.TraceKind]string{gpu.TraceSignal: "signal", gpu.TraceAlloc: "allocate", gpu.TraceGrow: "grow pool", gpu.TraceShrink: "shrink pool", gpu.TraceLoad: "load",
-	gpu.TraceCompile: "compile", gpu.TraceGraph: "graph", gpu.TraceOpen: "open", gpu.TraceClosed: "close"}
+var callNames = map[Kind]string{KindSignal: "signal", KindAlloc: "allocate", KindGrow: "grow pool", KindShrink: "shrink pool", KindLoad: "load",
+	KindCompile: "compile", KindGraph: "graph", KindOpen: "open", KindClosed: "close"}
 
 const failName = "fail" // of a signal that is a failure
 
-func errorOf(r *gpu.TraceRecord) string {
+func errorOf(r *Record) string {
 	if r.Err == nil {
 		return ""
 	}
@@ -186,7 +186,7 @@ func errorOf(r *gpu.TraceRecord) string {
 }
 
 // points makes points of a record the format's, in a list that is used again.
-func (w *writer) points(list *[]traceformat.Point, points []gpu.TracePoint) []traceformat.Point {
+func (w *writer) points(list *[]traceformat.Point, points []Point) []traceformat.Point {
 	*list = (*list)[:0]
 	for _, p := range points {
 		*list = append(*list, traceformat.Point{Semaphore: p.Semaphore, Name: w.names.of(p.Semaphore), Value: p.Value})
@@ -239,7 +239,7 @@ func (x *device) track() *track {
 }
 
 // queue returns the track of a queue.
-func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *gpu.TraceRecord) *track {
+func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *Record) *track {
 	key := weak.Make(q)
 	t := x.queues[key]
 	if t == nil {
@@ -272,9 +272,9 @@ func (w *writer) stream(x *device, t *track) int64 {
 
 // host writes the event as a slice of the host, from when the record began to when it ended, on the first track that is free, and returns where it
 // has its end.
-func (w *writer) host(r *gpu.TraceRecord) (pid, tid int64, at traceformat.Time) {
+func (w *writer) host(r *Record) (pid, tid int64, at traceformat.Time) {
 	from, to := traceformat.Time(r.Submitted), traceformat.Time(r.Done)
-	if r.Kind == gpu.TraceSubmission {
+	if r.Kind == KindSubmission {
 		from, to = traceformat.Time(r.Begun), traceformat.Time(r.Ended)
 	}
 	to = max(to, from)
@@ -295,30 +295,30 @@ func (w *writer) host(r *gpu.TraceRecord) (pid, tid int64, at traceformat.Time) 
 }
 
 // call writes a call of the host.
-func (w *writer) call(r *gpu.TraceRecord, name string) {
+func (w *writer) call(r *Record, name string) {
 	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCall, Name: name, Args: traceformat.Args{Label: r.Label, Bytes: r.Bytes, Error: errorOf(r),
 		Waits: w.points(&w.waits, r.Waits), Signals: w.points(&w.signals, r.Signals)}}
-	if r.Kind == gpu.TraceOpen || r.Kind == gpu.TraceClosed {
+	if r.Kind == KindOpen || r.Kind == KindClosed {
 		w.event.Args.Label = r.Device.Info().Name
 		r.Submitted = max(r.Submitted, r.Done)
 	}
 	pid, tid, at := w.host(r)
-	if r.Kind == gpu.TraceSignal && r.Err == nil {
+	if r.Kind == KindSignal && r.Err == nil {
 		w.arrows.signal(w, r.Signals, flowEnd{pid: pid, tid: tid, at: at, limit: at})
 	}
-	if r.Kind == gpu.TraceCall {
+	if r.Kind == KindCall {
 		w.arrows.wait(w, r.Waits, flowEnd{pid: pid, tid: tid, at: traceformat.Time(r.Submitted), limit: traceformat.Time(r.Submitted)}, false)
 	}
 }
 
-func (w *writer) instant(r *gpu.TraceRecord, cat, name string, a traceformat.Args) {
+func (w *writer) instant(r *Record, cat, name string, a traceformat.Args) {
 	x := w.device(r.Device, "")
 	w.event = traceformat.Event{Phase: traceformat.Instant, Cat: cat, Name: name, PID: x.pid, Time: traceformat.Time(r.Done), Scope: 'p', Args: a}
 	w.put()
 }
 
 // count writes the counters of a device.
-func (w *writer) count(r *gpu.TraceRecord) {
+func (w *writer) count(r *Record) {
 	x := w.device(r.Device, "")
 	one := func(name string, s ...traceformat.Series) {
 		w.event = traceformat.Event{Phase: traceformat.Counter, Name: name, PID: x.pid, Time: traceformat.Time(r.Done), Args: traceformat.Args{Series: append(w.counters[:0], s...)}}
@@ -352,10 +352,10 @@ func (w *writer) missing() {
 }
 
 // submission writes all of a submission.
-func (w *writer) submission(r *gpu.TraceRecord) {
+func (w *writer) submission(r *Record) {
 	x := w.device(r.Device, "")
 	t := w.queue(x, r.Device, r.Queue, r)
-	a := traceformat.Args{Sub: r.ID, Op: r.Op, Label: r.Label, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes, Commands: r.Commands, Graph: r.Graph && w.opt.Times == gpu.CommandTimes,
+	a := traceformat.Args{Sub: r.ID, Op: r.Op, Label: r.Label, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes, Commands: r.Commands, Graph: r.Graph && w.opt.Times == CommandTimes,
 		Channel: r.Channel, Collective: r.Collective, Rank: r.Rank, Ranks: r.Ranks}
 	issued := traceformat.Time(r.Issued)
 	if issued == 0 && r.Err == nil { // a barrier that needed no place in a stream
@@ -382,9 +382,9 @@ func (w *writer) submission(r *gpu.TraceRecord) {
 		w.opt.Logger.Warn("puregpu: the trace has no times of the commands of recordings of GraphMode: have them recorded in AutoMode", "label", r.Label, "queue", r.Queue.String())
 	}
 	switch r.Timed {
-	case gpu.DeviceTime:
+	case DeviceTime:
 		w.executed(x, t, r, a)
-	case gpu.HostTime:
+	case HostTime:
 		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCall, Name: nameOf(r), Args: given}
 		pid, tid, at := w.host(r)
 		w.arrows.wait(w, r.Waits, flowEnd{pid, tid, traceformat.Time(r.Begun), traceformat.Time(r.Begun), r.ID}, false)
@@ -402,13 +402,13 @@ func (w *writer) submission(r *gpu.TraceRecord) {
 }
 
 // nameOf returns what is shown.
-func nameOf(r *gpu.TraceRecord) string { return cmp.Or(r.Label, r.Kernel, r.Op) }
+func nameOf(r *Record) string { return cmp.Or(r.Label, r.Kernel, r.Op) }
 
 // inexact is by how much more than the clock's fit times may be off before that is written.
 const inexact = 3 * time.Microsecond
 
 // inexact returns by how much the times of a record may be off, if that is clearly more than the clock's fit.
-func (x *device) inexact(r *gpu.TraceRecord) traceformat.Time {
+func (x *device) inexact(r *Record) traceformat.Time {
 	if r.Within > x.margin+inexact {
 		return traceformat.Time(r.Within)
 	}
@@ -416,7 +416,7 @@ func (x *device) inexact(r *gpu.TraceRecord) traceformat.Time {
 }
 
 // executed writes when the device was at a submission.
-func (w *writer) executed(x *device, t *track, r *gpu.TraceRecord, a traceformat.Args) {
+func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	tid := w.stream(x, t)
 	begun, ended, done := traceformat.Time(r.Begun), traceformat.Time(r.Ended), traceformat.Time(r.Done)
 	from := max(begun-traceformat.Time(r.Early), t.end) // when it may have begun
@@ -436,8 +436,8 @@ func (w *writer) executed(x *device, t *track, r *gpu.TraceRecord, a traceformat
 }
 
 // command writes when the device was at a command of the submission that was written last.
-func (w *writer) command(r *gpu.TraceRecord) {
-	if r.Timed != gpu.DeviceTime {
+func (w *writer) command(r *Record) {
+	if r.Timed != DeviceTime {
 		return
 	}
 	x := w.device(r.Device, "")
@@ -456,7 +456,7 @@ func (w *writer) command(r *gpu.TraceRecord) {
 }
 
 // logSlow logs a submission that took long.
-func (w *writer) logSlow(r *gpu.TraceRecord, took time.Duration) {
+func (w *writer) logSlow(r *Record, took time.Duration) {
 	attrs := []any{"op", r.Op, "queue", r.Queue.String(), "took", took, "submission", r.ID}
 	if r.Label != "" {
 		attrs = append(attrs, "label", r.Label)
@@ -467,7 +467,7 @@ func (w *writer) logSlow(r *gpu.TraceRecord, took time.Duration) {
 	if r.Issued > 0 {
 		attrs = append(attrs, "issued after", r.Issued-r.Submitted)
 	}
-	if r.Timed != gpu.NoTime {
+	if r.Timed != NoTime {
 		attrs = append(attrs, "ran for", r.Ended-r.Begun)
 	}
 	if r.Err != nil {

@@ -18,9 +18,9 @@ import (
 )
 
 // written returns the events that a writer makes of records of submissions to one queue, and of their commands.
-func written(t *testing.T, records ...gpu.TraceRecord) (events []traceformat.Event) {
+func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	t.Helper()
-	tracer, err := gpu.NewTracer(gpu.TracerOptions{})
+	tracer, err := NewTracer(TracerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +32,8 @@ func written(t *testing.T, records ...gpu.TraceRecord) (events []traceformat.Eve
 	w := newWriter(tracer, Options{})
 	for _, r := range records {
 		r.Device, r.Queue = dev, dev.Queue(0)
-		if r.Kind != gpu.TraceSubmission || r.Ended > 0 {
-			r.Timed = gpu.DeviceTime
+		if r.Kind != KindSubmission || r.Ended > 0 {
+			r.Timed = DeviceTime
 		}
 		w.add(&r)
 	}
@@ -60,10 +60,10 @@ func TestRecordsOutOfOrder(t *testing.T) {
 	const us = time.Microsecond
 	found := map[string]traceformat.Event{}
 	for _, e := range written(t,
-		gpu.TraceRecord{ID: 2, Op: "copy", Submitted: 2 * us, Issued: 3 * us, Begun: 20 * us, Ended: 100 * us, Done: 110 * us},
-		gpu.TraceRecord{ID: 1, Op: "execute", Submitted: us, Issued: 2 * us, Begun: 4 * us, Ended: 18 * us, Done: 50 * us},
-		gpu.TraceRecord{Kind: gpu.TraceCommand, ID: 1, Op: "dispatch", Begun: 5 * us, Ended: 17 * us},
-		gpu.TraceRecord{ID: 3, Op: "fill", Submitted: 3 * us, Issued: 4 * us, Begun: 90 * us, Ended: 120 * us, Done: 130 * us},
+		Record{ID: 2, Op: "copy", Submitted: 2 * us, Issued: 3 * us, Begun: 20 * us, Ended: 100 * us, Done: 110 * us},
+		Record{ID: 1, Op: "execute", Submitted: us, Issued: 2 * us, Begun: 4 * us, Ended: 18 * us, Done: 50 * us},
+		Record{Kind: KindCommand, ID: 1, Op: "dispatch", Begun: 5 * us, Ended: 17 * us},
+		Record{ID: 3, Op: "fill", Submitted: 3 * us, Issued: 4 * us, Begun: 90 * us, Ended: 120 * us, Done: 130 * us},
 	) {
 		if e.Phase == traceformat.Complete {
 			found[e.Args.Op] = e
@@ -82,11 +82,11 @@ func TestInexactTimes(t *testing.T) {
 	const us = time.Microsecond
 	found := map[uint64]traceformat.Event{}
 	for _, e := range written(t,
-		gpu.TraceRecord{Kind: gpu.TraceClock, Done: us, Within: 2 * us},
-		gpu.TraceRecord{ID: 1, Op: "copy", Submitted: us, Issued: 2 * us, Begun: 3 * us, Ended: 30 * us, Done: 40 * us, Within: 4 * us},
-		gpu.TraceRecord{ID: 2, Op: "execute", Submitted: us, Issued: 20 * us, Begun: 100 * us, Ended: 120 * us, Done: 130 * us, Early: 80 * us, Within: 9 * us, UntimedCommands: 1},
-		gpu.TraceRecord{Kind: gpu.TraceCommand, ID: 2, Command: 1, Op: "fill", Begun: 40 * us, Ended: 60 * us, Early: 15 * us, Within: 9 * us},
-		gpu.TraceRecord{Kind: gpu.TraceCommand, ID: 2, Command: 2, Op: "fill", Begun: 105 * us, Ended: 119 * us, Early: 5 * us},
+		Record{Kind: KindClock, Done: us, Within: 2 * us},
+		Record{ID: 1, Op: "copy", Submitted: us, Issued: 2 * us, Begun: 3 * us, Ended: 30 * us, Done: 40 * us, Within: 4 * us},
+		Record{ID: 2, Op: "execute", Submitted: us, Issued: 20 * us, Begun: 100 * us, Ended: 120 * us, Done: 130 * us, Early: 80 * us, Within: 9 * us, UntimedCommands: 1},
+		Record{Kind: KindCommand, ID: 2, Command: 1, Op: "fill", Begun: 40 * us, Ended: 60 * us, Early: 15 * us, Within: 9 * us},
+		Record{Kind: KindCommand, ID: 2, Command: 2, Op: "fill", Begun: 105 * us, Ended: 119 * us, Early: 5 * us},
 	) {
 		switch {
 		case e.Phase == traceformat.Complete:
@@ -107,17 +107,17 @@ func TestInexactTimes(t *testing.T) {
 // several, and of what nothing in the trace has signalled, none is missing.
 func TestArrowsThatAreMissing(t *testing.T) {
 	const us = time.Microsecond
-	at := func(semaphore, value uint64) []gpu.TracePoint {
-		return []gpu.TracePoint{{Semaphore: semaphore, Value: value}}
+	at := func(semaphore, value uint64) []Point {
+		return []Point{{Semaphore: semaphore, Value: value}}
 	}
-	records := []gpu.TraceRecord{
+	records := []Record{
 		{ID: 1, Op: "copy", Submitted: us, Issued: 2 * us, Begun: 3 * us, Ended: 9 * us, Done: 10 * us, Signals: at(1, 5)},
-		{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 11 * us, Waits: at(1, 5)},
-		{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(1, 4)}, // seen before it was signalled, by the times
-		{Kind: gpu.TraceWait, Op: "wait for any", Submitted: us, Done: 4 * us, Waits: at(1, 3)},
-		{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(2, 1)}, // what signals it is not in the trace
+		{Kind: KindWait, Op: "wait", Submitted: us, Done: 11 * us, Waits: at(1, 5)},
+		{Kind: KindWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(1, 4)}, // seen before it was signalled, by the times
+		{Kind: KindWait, Op: "wait for any", Submitted: us, Done: 4 * us, Waits: at(1, 3)},
+		{Kind: KindWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(2, 1)}, // what signals it is not in the trace
 	}
-	count := func(records []gpu.TraceRecord) (arrows int, undrawn, forgotten uint64) {
+	count := func(records []Record) (arrows int, undrawn, forgotten uint64) {
 		for _, e := range written(t, records...) {
 			switch {
 			case e.Phase == traceformat.FlowEnd:
@@ -132,9 +132,9 @@ func TestArrowsThatAreMissing(t *testing.T) {
 		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
 	}
 	for i := range uint64(remembered) {
-		records = append(records, gpu.TraceRecord{Kind: gpu.TraceSignal, Submitted: 20 * us, Done: 21 * us, Signals: at(3, i+1)})
+		records = append(records, Record{Kind: KindSignal, Submitted: 20 * us, Done: 21 * us, Signals: at(3, i+1)})
 	}
-	records = append(records, gpu.TraceRecord{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
+	records = append(records, Record{Kind: KindWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
 	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 { // also the two above that have none: it is not known any more why
 		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
 	}
@@ -145,15 +145,15 @@ func TestArrowsThatAreMissing(t *testing.T) {
 // counts as missing.
 func TestArrowsWithoutSlices(t *testing.T) {
 	const us = time.Microsecond
-	at := func(value uint64) []gpu.TracePoint { return []gpu.TracePoint{{Semaphore: 1, Value: value}} }
-	barrier := gpu.TraceRecord{ID: 1, Op: "barrier", Submitted: us, Done: 3 * us, Signals: at(1)}
-	records := []gpu.TraceRecord{
+	at := func(value uint64) []Point { return []Point{{Semaphore: 1, Value: value}} }
+	barrier := Record{ID: 1, Op: "barrier", Submitted: us, Done: 3 * us, Signals: at(1)}
+	records := []Record{
 		{ID: 2, Op: "fill", Submitted: us, Issued: 2 * us, Begun: 4 * us, Ended: 5 * us, Done: 30 * us, Within: 20 * us, Waits: at(1), Signals: at(2)},
 		{ID: 3, Op: "fill", Submitted: us, Issued: 2 * us, Begun: 5 * us, Ended: 6 * us, Done: 30 * us, Within: 20 * us, Waits: at(1), Signals: at(3)},
-		{Kind: gpu.TraceWait, Op: "wait", Submitted: us, Done: 31 * us, Waits: at(1)},
+		{Kind: KindWait, Op: "wait", Submitted: us, Done: 31 * us, Waits: at(1)},
 	}
-	for name, list := range map[string][]gpu.TraceRecord{
-		"before": append([]gpu.TraceRecord{barrier}, records...),
+	for name, list := range map[string][]Record{
+		"before": append([]Record{barrier}, records...),
 		"alone":  records[:1], // it is not known what signalled
 	} {
 		for _, e := range written(t, list...) {
@@ -168,8 +168,8 @@ func TestArrowsWithoutSlices(t *testing.T) {
 func TestLosses(t *testing.T) {
 	var names []string
 	for _, e := range written(t,
-		gpu.TraceRecord{Kind: gpu.TraceLost, Err: io.EOF},
-		gpu.TraceRecord{Kind: gpu.TraceLost, Err: &gpu.ChannelError{Name: "gradients", Err: io.EOF}},
+		Record{Kind: KindLost, Err: io.EOF},
+		Record{Kind: KindLost, Err: &gpu.ChannelError{Name: "gradients", Err: io.EOF}},
 	) {
 		if e.Cat == traceformat.CatLoss {
 			names = append(names, e.Name)
@@ -211,16 +211,16 @@ func TestPageListsCalls(t *testing.T) {
 
 // TestNames: of any number of semaphores a writer keeps the names of those that were used last, however long ago they were given.
 func TestNames(t *testing.T) {
-	tracer, err := gpu.NewTracer(gpu.TracerOptions{})
+	tracer, err := NewTracer(TracerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := newWriter(tracer, Options{})
 	named := func(semaphore uint64) string {
-		return w.points(new([]traceformat.Point), []gpu.TracePoint{{Semaphore: semaphore, Value: 1}})[0].Name
+		return w.points(new([]traceformat.Point), []Point{{Semaphore: semaphore, Value: 1}})[0].Name
 	}
 	for i := range uint64(5 * remembered) {
-		w.add(&gpu.TraceRecord{Kind: gpu.TraceName, Label: strconv.FormatUint(i, 10), Signals: []gpu.TracePoint{{Semaphore: i}}})
+		w.add(&Record{Kind: KindName, Label: strconv.FormatUint(i, 10), Signals: []Point{{Semaphore: i}}})
 		if named(0) != "0" || named(i) != strconv.FormatUint(i, 10) || i > remembered/4 && named(i-remembered/4) == "" {
 			t.Fatalf("with %d names: %q, %q", i+1, named(0), named(i))
 		}

@@ -13,8 +13,8 @@ import (
 // traceLevels are what traces note, apart from which there is the device without a trace.
 var traceLevels = [...]struct {
 	name  string
-	times gpu.TraceTimes
-}{{"no times", gpu.NoTimes}, {"device times", gpu.SubmissionTimes}}
+	times trace.Times
+}{{"no times", trace.NoTimes}, {"device times", trace.SubmissionTimes}}
 
 // traceFigures are what is told of each level: the time that the host takes for a submission, what the trace adds to that, the time in which all were
 // done, by their number, and that of processors. Device times want an event of the driver's behind each submission, so for these one more row has what
@@ -71,7 +71,7 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		return errors.Join(errs...)
 	}
 	// open returns a function that does the work on a device with a tracer, and says how long each submission took the host, and the whole, and the CPU.
-	open := func(tracer *gpu.Tracer) (func() ([3]float64, error), error) {
+	open := func(tracer *trace.Tracer) (func() ([3]float64, error), error) {
 		r, err := openRig(e.drv, e.index, gpu.Options{Tracer: tracer})
 		if err != nil {
 			return nil, err
@@ -157,7 +157,7 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 				return err
 			}
 			tell(f, level, x, x[1]-without[1])
-			if traceLevels[level].times != gpu.NoTimes {
+			if traceLevels[level].times != trace.NoTimes {
 				f[byEvent] = events - calls
 				f[beyond] = x[1] - without[1] - f[byEvent]
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/trace"
 )
 
 // TestGPUTraceTimes compares the times of a trace, and of a Timing, with those of events around the same kernels that are launched by the
@@ -20,11 +21,11 @@ func TestGPUTraceTimes(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
 	ok(t, err)
-	tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 1 << 16})
+	tracer, err := trace.NewTracer(trace.TracerOptions{Records: 1 << 16})
 	ok(t, err)
 	var devs [2]*gpu.Device // without a tracer, and with it
 	var kernels [2]*gpu.Kernel
-	for i, tr := range []*gpu.Tracer{nil, tracer} {
+	for i, tr := range []*trace.Tracer{nil, tracer} {
 		devs[i], err = gpu.Open(drv, 0, gpu.Options{Tracer: tr})
 		ok(t, err)
 		defer devs[i].Close()
@@ -94,9 +95,9 @@ func TestGPUTraceTimes(t *testing.T) {
 			behind(1, gpu.Order{Label: label}, &ns)
 		}
 		var traced, within []time.Duration
-		records := make([]gpu.TraceRecord, 1024)
+		records := make([]trace.Record, 1024)
 		for _, r := range records[:tracer.Take(records)] {
-			if r.Kind != gpu.TraceSubmission {
+			if r.Kind != trace.KindSubmission {
 				continue
 			}
 			if r.Untimed || r.Submitted > r.Issued || r.Issued > r.Begun || r.Begun > r.Ended || r.Ended > r.Done {
@@ -129,10 +130,10 @@ func TestGPUTraceTimes(t *testing.T) {
 	}
 	ok(t, sem.Wait(ctx, v))
 	var took, gaps, within []time.Duration
-	records := make([]gpu.TraceRecord, 2048)
+	records := make([]trace.Record, 2048)
 	var last time.Duration
 	for _, r := range records[:tracer.Take(records)] {
-		if r.Kind != gpu.TraceSubmission {
+		if r.Kind != trace.KindSubmission {
 			continue
 		}
 		if r.Untimed || r.Issued > r.Begun || r.Begun > r.Ended || r.Ended > r.Done || r.Begun+r.Within < last {
@@ -161,7 +162,7 @@ func TestGPUTraceHost(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
 	ok(t, err)
-	tracer, err := gpu.NewTracer(gpu.TracerOptions{Records: 1 << 16, Times: gpu.CommandTimes})
+	tracer, err := trace.NewTracer(trace.TracerOptions{Records: 1 << 16, Times: trace.CommandTimes})
 	ok(t, err)
 	dev, err := gpu.Open(drv, 0, gpu.Options{Tracer: tracer})
 	ok(t, err)
@@ -178,7 +179,7 @@ func TestGPUTraceHost(t *testing.T) {
 	ctx, q, v := context.Background(), dev.Queue(0), uint64(0)
 	sem, err := gpu.NewSemaphore(0)
 	ok(t, err)
-	records := make([]gpu.TraceRecord, 1<<14)
+	records := make([]trace.Record, 1<<14)
 	next := func(label string) gpu.Order {
 		v++
 		return gpu.Order{Signal: []gpu.Point{sem.At(v)}, Label: label}
@@ -193,7 +194,7 @@ func TestGPUTraceHost(t *testing.T) {
 		ok(t, sem.Wait(ctx, v))
 	}
 	for _, r := range records[:tracer.Take(records)] {
-		if took := r.Ended - r.Begun; r.Label == "native" && (r.Timed != gpu.DeviceTime || took > 2*time.Millisecond || r.Early < 49*time.Millisecond) {
+		if took := r.Ended - r.Begun; r.Label == "native" && (r.Timed != trace.DeviceTime || took > 2*time.Millisecond || r.Early < 49*time.Millisecond) {
 			t.Errorf("a kernel of 1 ms took %v, and may have begun %v earlier", took, r.Early)
 		}
 	}
@@ -216,7 +217,7 @@ func TestGPUTraceHost(t *testing.T) {
 	marked, late := 0, 0
 	got := records[:tracer.Take(records)]
 	for i, r := range got {
-		if r.Kind != gpu.TraceCommand || r.Timed != gpu.DeviceTime {
+		if r.Kind != trace.KindCommand || r.Timed != trace.DeviceTime {
 			continue
 		}
 		is := r.Ended - r.Begun
@@ -227,7 +228,7 @@ func TestGPUTraceHost(t *testing.T) {
 		switch {
 		case is-2*spin <= r.Within:
 			marked++
-		case i+1 < len(got) && got[i+1].Kind == gpu.TraceCommand && got[i+1].ID == r.ID && got[i+1].Issued < r.Begun-r.Within:
+		case i+1 < len(got) && got[i+1].Kind == trace.KindCommand && got[i+1].ID == r.ID && got[i+1].Issued < r.Begun-r.Within:
 			late++ // the stream had the kernel, both events, and the next command: the device itself was late
 		default:
 			t.Errorf("a kernel of %v took %v within %v, and may have begun %v earlier", spin, is, r.Within, r.Early)

@@ -47,8 +47,8 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 // submission holds stay held.
 func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	err = d.Owner.Failure(s, err)
-	if s.Observer != nil {
-		s.Observer.Fails(err)
+	for _, o := range s.Observers {
+		o.Fails(err)
 	}
 	if s.Delivers {
 		s.Delivers = false
@@ -86,10 +86,12 @@ func (d *Device) Recycle(s *Submission) {
 // keeps its event for its next use, unless another goroutine also has a reference to the event.
 // releaseHeld adds the Holders to held, which releases them in batches.
 func (d *Device) releaseHeld(s *Submission, held *holderRun) {
-	if s.Observer != nil {
-		seen := s.Observer
-		s.Observer = nil
-		seen.Ends(s)
+	if len(s.Observers) > 0 {
+		for _, o := range s.Observers {
+			o.Ends(s)
+		}
+		clear(s.Observers)
+		s.Observers, s.Timed = s.Observers[:0], false
 	}
 	if s.event != nil && !s.event.alone() {
 		s.event.Drop()

@@ -14,7 +14,7 @@
 //   - [Memory] is device memory. Its address may be unknown until its allocation has been issued.
 //   - [Lane] is the queue of a communicator. It issues operations on a thread of its own, in the
 //     order of the calls.
-//   - [Observer] follows one submission, for a trace or a timing.
+//   - [Observer] follows one submission, for a trace or a Timing.
 //
 // # Words
 //

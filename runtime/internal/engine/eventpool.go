@@ -25,8 +25,8 @@ type Event struct {
 
 	// Since caches a result of the driver: the time from a reference point of the device's clock to
 	// this event. SinceRef is the number of that reference point. SinceRef is 0 if the driver has
-	// not been queried since the event was recorded. deviceTimes.askMu of package gpu protects
-	// both.
+	// not been queried since the event was recorded. Both belong to the
+	// tracer.
 	SinceRef int
 	Since    time.Duration
 }
@@ -61,9 +61,14 @@ type EventPool struct {
 	growing bool // a refiller goroutine is making events
 }
 
-// Configure sets first, batch and timers. It must be called before begin.
-func (p *EventPool) Configure(first, batch int, timers driver.Timers) {
-	p.first, p.batch, p.timers = first, batch, timers
+// Configure sets how many events begin makes. It is also the least number made at a time. It must
+// be called before begin.
+func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
+
+// RecordTimes makes all events record times, and has begin make times as many as Configure said,
+// but at most most. It must be called before begin.
+func (p *EventPool) RecordTimes(timers driver.Timers, times, most int) {
+	p.timers, p.first = timers, max(p.first, min(times*p.first, most))
 }
 
 // mostLeft limits when a pool is refilled. A pool is refilled when at most half of its events are

@@ -28,7 +28,7 @@ const markEvery = 64
 // records reports whether an event must be recorded at once behind the submission s, which gets the
 // number seq. The caller holds tl.mu.
 func (tl *Timeline) records(s *Submission, seq uint64) bool {
-	return tl.Adopted || tl.Lane != nil || s.abroad() || tl.awaiting.Load() == seq || s.Observer != nil && s.Observer.Timed() || s.Delivers || s.Lends ||
+	return tl.Adopted || tl.Lane != nil || s.abroad() || tl.awaiting.Load() == seq || s.Timed || s.Delivers || s.Lends ||
 		seq-tl.marked.Load() >= markEvery || !s.onDemand()
 }
 

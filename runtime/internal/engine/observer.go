@@ -2,23 +2,21 @@ package engine
 
 import "time"
 
-// An Observer follows one submission, for a trace or a timing. The methods must not block, and must
-// call no method of the submission. The goroutine that submits or issues the submission calls the
-// methods from Parks to Recorded.
+// An Observer follows one submission: a tracer's, or that of a Timing. The methods must not block.
+// The goroutine that submits or issues the submission calls the methods from Parks to Recorded.
 type Observer interface {
 	// Parks says that the submission is parked. It may be called again.
 	Parks()
 
 	// Begins is called right before the native calls, with the timeline locked. waits says whether
-	// the stream has got native waits for the submission.
+	// the stream has got native waits for the submission. Begins may record events, and may set
+	// s.Timed.
 	Begins(s *Submission, waits bool)
 
 	// Begun is called right after the native calls, with the timeline locked. some says whether the
-	// stream has got any of these calls.
+	// stream has got any of these calls. If it has not, the submission may begin again. Begun may
+	// record events, and may clear s.Timed.
 	Begun(s *Submission, some bool)
-
-	// Timed reports whether an event must be recorded behind the submission at once.
-	Timed() bool
 
 	// Recorded is called when an event has been recorded behind the submission at once.
 	Recorded(e *Event)
@@ -31,14 +29,15 @@ type Observer interface {
 	// Fails says that the signals fail. It may be called again.
 	Fails(err error)
 
-	// Ends is the last call, before the record is recycled.
+	// Ends is the last call, before the submission releases anything. The caller may hold a
+	// retireMu.
 	Ends(s *Submission)
 }
 
 // InFront returns the event behind the submission issued last, with a reference for the caller. It
-// returns nil if that submission has been retired or its observer has no event. Observers take the
-// time of that event as the time at which the stream is free for the work that is being issued. The
-// caller holds mu.
+// returns nil if that submission has been retired or no observer of it has an event. Observers take
+// the time of that event as the time at which the stream is free for the work that is being issued.
+// The caller holds mu.
 func (tl *Timeline) InFront(now time.Duration) *Event {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
@@ -46,8 +45,26 @@ func (tl *Timeline) InFront(now time.Duration) *Event {
 	if last < tl.ring.head { // it has been retired
 		return nil
 	}
-	if o := tl.ring.at(last).Observer; o != nil {
-		return o.EventBehind(now)
+	for _, o := range tl.ring.at(last).Observers {
+		if e := o.EventBehind(now); e != nil {
+			return e
+		}
 	}
 	return nil
+}
+
+// RecordTime records a spare event in the stream and returns it, with a reference for the caller.
+// It returns nil if there is no spare event, or if the driver does not record it. The caller holds
+// mu.
+func (tl *Timeline) RecordTime() *Event {
+	e := tl.Device.Events.Spare()
+	if e == nil {
+		return nil
+	}
+	if tl.Device.Native.Record(e.Handle, tl.Stream) != nil {
+		e.Drop()
+		return nil
+	}
+	e.SinceRef = 0
+	return e
 }

@@ -31,8 +31,8 @@ func Now() Moment { return Moment(time.Since(moment0)) }
 func (d *Device) park(s *Submission) error {
 	if s.Mode != published {
 		s.Since = Now()
-		if s.Observer != nil {
-			s.Observer.Parks()
+		for _, o := range s.Observers {
+			o.Parks()
 		}
 	}
 	d.mu.Lock()

@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/trace"
 )
 
 // A smallRing is a tracer with hardly any room, whose records somebody takes now and then, so that most are dropped.
 type smallRing struct {
-	tracer *gpu.Tracer
+	tracer *trace.Tracer
 	named  []*gpu.Semaphore // whose names are to be told, as soon as there is room
 
 	mu     sync.Mutex // held while records are taken, which come in order
@@ -24,7 +25,7 @@ type smallRing struct {
 	names  map[string]bool     // that were told
 	taken  uint64              // records
 	wrong  []error             // the first ones
-	room   [4]gpu.TraceRecord  // where records are taken to
+	room   [4]trace.Record     // where records are taken to
 }
 
 // A labelled is what a record of a submission with a label says.
@@ -36,7 +37,7 @@ type labelled struct {
 func newSmallRing(t *testing.T, r *rand.Rand) *smallRing {
 	s := &smallRing{closed: map[*gpu.Device]bool{}, subs: map[uint64]bool{}, labels: map[string]labelled{}, names: map[string]bool{}}
 	var err error
-	s.tracer, err = gpu.NewTracer(gpu.TracerOptions{Records: 1 << r.IntN(4), Times: gpu.TraceTimes(r.IntN(3))})
+	s.tracer, err = trace.NewTracer(trace.TracerOptions{Records: 1 << r.IntN(4), Times: trace.Times(r.IntN(3))})
 	must(t, err)
 	return s
 }
@@ -87,17 +88,17 @@ func (s *smallRing) sample() (end func()) {
 }
 
 // look looks at a record.
-func (s *smallRing) look(r *gpu.TraceRecord) error {
+func (s *smallRing) look(r *trace.Record) error {
 	// What is submitted while the device is closed may find that later.
-	if r.Device != nil && s.closed[r.Device] && r.Kind != gpu.TraceCall && (r.Kind != gpu.TraceSubmission || r.Err == nil) {
+	if r.Device != nil && s.closed[r.Device] && r.Kind != trace.KindCall && (r.Kind != trace.KindSubmission || r.Err == nil) {
 		return fmt.Errorf("%v %d, %s %q, behind the record that its device was closed: submitted at %v, done at %v: %v", r.Kind, r.ID, r.Op, r.Label, r.Submitted, r.Done, r.Err)
 	}
 	switch r.Kind {
-	case gpu.TraceClosed:
+	case trace.KindClosed:
 		s.closed[r.Device] = true
-	case gpu.TraceName:
+	case trace.KindName:
 		s.names[r.Label] = true
-	case gpu.TraceSubmission:
+	case trace.KindSubmission:
 		if s.subs[r.ID] {
 			return fmt.Errorf("two records of submission %d", r.ID)
 		}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/puregpu/puregpu/internal/traceformat"
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
@@ -46,12 +45,12 @@ func newGraphTrace(t *testing.T, r *rand.Rand) *graphTrace {
 	}
 	g := &graphTrace{level: [...]string{"submissions", "commands", "none"}[times]}
 	var err error
-	g.trace, err = trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: gpu.TraceTimes(times)})
+	g.trace, err = trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: trace.Times(times)})
 	must(t, err)
 	return g
 }
 
-func (g *graphTrace) tracer() *gpu.Tracer {
+func (g *graphTrace) tracer() *trace.Tracer {
 	if g == nil {
 		return nil
 	}
@@ -137,7 +136,7 @@ func readGraph(data []byte) *tracedGraph {
 
 // checkSlices: what succeeded in a stream, or on the host, has one slice there, or the trace says that its times are missing. Without one are barriers that were passed on,
 // which needed no place in a stream: they count as issued when they were done.
-func (g *tracedGraph) checkSlices(t *testing.T, level string, stats gpu.TracerStats, left bool) {
+func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.TracerStats, left bool) {
 	untimed := uint64(0)
 	for id, x := range g.subs {
 		if x.seen.Untimed {
@@ -297,7 +296,7 @@ func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(con
 	return func(ctx context.Context, d driver.Driver, devices int, sound bool) error {
 		g := &graphTrace{}
 		// The room is enough for a scenario. The default takes 15 MB, and longer to make than the scenario runs.
-		tr, err := trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: gpu.CommandTimes, Records: 1 << 12})
+		tr, err := trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: trace.CommandTimes, Records: 1 << 12})
 		if err != nil {
 			return err
 		}

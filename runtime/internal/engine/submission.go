@@ -22,7 +22,6 @@ type Submission struct {
 	// open is the number of registered timepoints that are not released, plus one for each
 	// goroutine that prevents the submission from becoming ready.
 	open         atomic.Int32
-	Observer     Observer // nil if no trace or timing follows the submission
 	Mode         waitMode
 	gathered     bool // Deps is complete: it has the marks of all waits
 	afterBarrier bool // a wait is for a barrier's signal, which is given after the work in Deps is done
@@ -34,9 +33,12 @@ type Submission struct {
 	// the work is polled even if nobody waits for Signals.
 	Lends    bool
 	Delivers bool   // Rest.Deliver must be called before the signals are given
+	Timed    bool   // an Observer needs an event right behind the work
 	Seq      uint64 // number on the timeline, once issued
 	Op       work.Op
 	Action   Action // nil for a plain operation
+
+	Observers []Observer // mostly none
 
 	Waits   []sema.Point
 	Signals []sema.Point

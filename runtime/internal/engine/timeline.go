@@ -322,8 +322,10 @@ func (tl *Timeline) give(s *Submission) (Outcome, error) {
 	started, err := tl.start(s, seq)
 	if err == nil && tl.records(s, seq) {
 		err = tl.Device.Native.Record(s.event.Handle, tl.Stream)
-		if s.recorded = err == nil; s.recorded && s.Observer != nil {
-			s.Observer.Recorded(s.event)
+		if s.recorded = err == nil; s.recorded {
+			for _, o := range s.Observers {
+				o.Recorded(s.event)
+			}
 		}
 	}
 	if err != nil {
@@ -428,12 +430,12 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 			return started, err
 		}
 	}
-	if s.Observer != nil {
-		s.Observer.Begins(s, started)
+	for _, o := range s.Observers {
+		o.Begins(s, started)
 	}
 	some, err := s.start(tl, dst, src)
-	if s.Observer != nil {
-		s.Observer.Begun(s, some)
+	for _, o := range s.Observers {
+		o.Begun(s, some)
 	}
 	if err != nil && !some && started && s.Action != nil && s.Action.Retries(s, err) {
 		// The operation will be issued once more. But the stream has already received its waits,

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
 // Alignment is the alignment of all allocated memory that is not empty. Addresses are multiples of
@@ -80,12 +82,12 @@ func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
 		d.buffers.add(b)
 		return b, nil
 	}
-	began := d.began()
+	began := time.Now()
 	err := CanBe(size)
 	if err == nil {
 		err = d.collecting(kind, size, func() error { return d.Engine.Do(func() error { return b.allocate(kind) }) })
 	}
-	d.changed(Allocated, began, size, err)
+	d.happened(observe.Alloc, began, size, err)
 	if err != nil {
 		d.Engine.Check(err)
 		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.Engine.Info.Name, err)

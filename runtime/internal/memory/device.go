@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
 // A Device is the memory of one device: its buffers, its pools, and the pinned memory that
@@ -17,8 +18,9 @@ import (
 type Device struct {
 	Engine *engine.Device
 	Faces  *faces.Faces
-	Watch  Watcher // nil if nobody watches
 	Stage  Stage
+	// Observer is nil without a tracer. It is set while the device is being opened.
+	Observer observe.Device
 
 	buffers  books
 	pools    pools
@@ -27,41 +29,16 @@ type Device struct {
 	frees    parkedFrees
 }
 
-// A Watcher is told when memory is taken from the system or given back to it. Any goroutine may
-// call it, and it must not block.
-type Watcher interface {
-	// Now returns the time, to be passed to Changed as the time at which the call began.
-	Now() time.Duration
-	// Changed is called after the driver was asked for memory, or was given memory back.
-	Changed(c Change, began time.Duration, size uint64, err error)
-}
-
-// A Change is the way in which a device's memory has changed.
-type Change uint8
-
-const (
-	Allocated Change = iota // a buffer was allocated
-	Grown                   // a pool has taken memory from the system
-	Shrunk                  // a pool has given memory back
-)
-
 // Init sets up the memory of a device. stageSize is the size of a block of pinned memory.
-func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int, w Watcher) {
-	d.Engine, d.Faces, d.Watch = e, f, w
+func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int) {
+	d.Engine, d.Faces = e, f
 	d.Stage.dev, d.Stage.size = d, stageSize
 }
 
-// began returns when a call of the driver begins, for changed.
-func (d *Device) began() time.Duration {
-	if d.Watch == nil {
-		return 0
-	}
-	return d.Watch.Now()
-}
-
-func (d *Device) changed(c Change, began time.Duration, size uint64, err error) {
-	if d.Watch != nil {
-		d.Watch.Changed(c, began, size, err)
+// happened tells the observer, if there is one, of an event that began at began and ends now.
+func (d *Device) happened(what observe.Event, began time.Time, size uint64, err error) {
+	if d.Observer != nil {
+		d.Observer.Happened(what, began, "", size, err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/blockpool"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -668,25 +669,25 @@ func (p *pools) close() (errs []error) {
 	return errs
 }
 
-// noteReserved tells the watcher by how much a native pool has grown or shrunk since the last call.
+// noteReserved tells the observer by how much a native pool has grown or shrunk since the last call.
 // bytes is its reserved size now. The driver does not tell when the size changed.
 func (p *Pool) noteReserved(bytes uint64) {
 	d := p.dev
-	if d.Watch == nil || p.blocks != nil {
+	if d.Observer == nil || p.blocks != nil {
 		return
 	}
 	switch was := p.sampled.Swap(bytes); {
 	case bytes > was:
-		d.Watch.Changed(Grown, d.Watch.Now(), bytes-was, nil)
+		d.happened(observe.Grow, time.Now(), bytes-was, nil)
 	case bytes < was:
-		d.Watch.Changed(Shrunk, d.Watch.Now(), was-bytes, nil)
+		d.happened(observe.Shrink, time.Now(), was-bytes, nil)
 	}
 }
 
 // noteSize queries how much memory a native pool has reserved, and calls noteReserved. It runs on a
 // bound thread.
 func (p *Pool) noteSize() {
-	if p.dev.Watch != nil {
+	if p.dev.Observer != nil {
 		if bytes, err := p.dev.Faces.Pools.PoolAttr(p.native, driver.PoolReserved); err == nil {
 			p.noteReserved(bytes)
 		}
@@ -694,7 +695,7 @@ func (p *Pool) noteSize() {
 }
 
 // SamplePools returns how many bytes the device's pools have reserved and how many are allocated.
-// It tells the watcher how the driver's pools have changed. It blocks while it queries the driver.
+// It tells the observer how the driver's pools have changed. It blocks while it queries the driver.
 func (d *Device) SamplePools() (reserved, used uint64) {
 	d.pools.mu.Lock()
 	all := slices.Clone(d.pools.all)
@@ -706,7 +707,7 @@ func (d *Device) SamplePools() (reserved, used uint64) {
 		}
 		reserved, used = reserved+s.Reserved, used+s.Used
 		d.pools.mu.Lock()
-		if !p.closed.Load() { // its close tells the watcher that everything was given back
+		if !p.closed.Load() { // its close tells the observer that everything was given back
 			p.noteReserved(s.Reserved)
 		}
 		d.pools.mu.Unlock()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/blockpool"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
 // makePortable makes a pool of the runtime's own.
@@ -56,12 +58,12 @@ type slabs struct {
 func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	d := s.p.dev
 	var m driver.Mem
-	began := d.began()
+	began := time.Now()
 	err = d.Engine.OnBound(func() (err error) {
 		m, err = d.Engine.Native.Alloc(s.p.opt.Kind, size)
 		return err
 	})
-	d.changed(Grown, began, m.Size, err)
+	d.happened(observe.Grow, began, m.Size, err)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -85,12 +87,12 @@ func (s *slabs) Release(base, size uint64) error {
 		defer d.Engine.Leave()
 	}
 	asked := false
-	began := d.began()
+	began := time.Now()
 	err := d.Engine.OnThread(func() error {
 		asked = true
 		return d.Engine.Native.Free(m)
 	})
-	d.changed(Shrunk, began, m.Size, err)
+	d.happened(observe.Shrink, began, m.Size, err)
 	if !asked {
 		d.buffers.add(&Buffer{dev: d, mem: m, from: allocated})
 	}

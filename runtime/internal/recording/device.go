@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
 // A Device has what recordings need of a device.
@@ -29,13 +30,6 @@ type Device struct {
 
 // A Host is what the layer above does for recordings.
 type Host interface {
-	// TimesCommands reports whether the times of single commands are to be recorded. Then
-	// recordings of AutoMode make no graphs.
-	TimesCommands() bool
-	// Now returns the time, to be passed to GraphMade.
-	Now() time.Duration
-	// GraphMade is called after a graph was made, or could not be made.
-	GraphMade(began time.Duration, err error)
 	// EnterNative calls a function of the program with the device current on the thread.
 	EnterNative(fn func() error) error
 	// Elapsed returns the time between two events. It runs on a bound thread.
@@ -93,10 +87,19 @@ func (d *Device) remove(c *Recording) bool {
 
 // graph calls make, which makes a graph, on a bound thread.
 func (d *Device) graph(make func() error) error {
-	began := d.Host.Now()
+	began := time.Now()
 	err := d.Engine.OnBound(make)
-	d.Host.GraphMade(began, err)
+	if o := d.Memory.Observer; o != nil {
+		o.Happened(observe.Graph, began, "", 0, err)
+	}
 	return err
+}
+
+// timesCommands reports whether the tracer times the commands of recordings one by one. Then
+// recordings of AutoMode make no graphs.
+func (d *Device) timesCommands() bool {
+	o := d.Memory.Observer
+	return o != nil && o.TimesCommands()
 }
 
 // standIn returns memory of standInSize, which stays until the device is closed. It runs on a bound

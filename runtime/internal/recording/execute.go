@@ -8,6 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -231,29 +232,14 @@ func (Execute) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// A Replayer is told of each command that an execution makes the calls of.
-type Replayer interface {
-	// Begin is called before the calls of a command.
-	Begin(tl *engine.Timeline, i int, c Info)
-	// End is called after them. given says whether the stream has got any of them.
-	End(tl *engine.Timeline, kind work.Kind, i int, given bool)
-}
-
-// An Info describes a command.
-type Info struct {
-	Kind        work.Kind
-	Bytes       uint64
-	Kernel      string // the name, if the times of commands are recorded
-	Grid, Block [3]uint32
-}
-
-// info describes a command.
-func (c *Recording) info(cmd *command) Info {
-	x := Info{Kind: cmd.op.Kind, Bytes: cmd.op.Bytes()}
+// describe returns what an observer is told of a command.
+func (c *Recording) describe(i int) observe.Command {
+	cmd := c.cmds.at(i)
+	d := observe.Command{Index: i, Kind: cmd.op.Kind, Bytes: cmd.op.Bytes()}
 	if cmd.op.Kind == work.Dispatch {
-		x.Bytes, x.Kernel, x.Grid, x.Block = 0, c.kernels[cmd.launch.Function], cmd.launch.Grid, cmd.launch.Block
+		d.Grid, d.Block, d.Kernel, d.Bytes = cmd.launch.Grid, cmd.launch.Block, c.kernels[cmd.launch.Function], 0
 	}
-	return x
+	return d
 }
 
 // execute makes the native calls of a part of a recording.
@@ -265,14 +251,14 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 	if err := c.find(b, p.binds); err != nil {
 		return false, err
 	}
-	watcher := s.Rest.(interface{ Replayer() Replayer }).Replayer()
+	seen := observe.Of(s)
 	switch {
 	case x.graph && !c.crosses(x, p.binds):
 		started, err = c.launch(s, tl, p.part, &b.graphs[p.part])
 	case c.awaits:
-		started, err = tl.AwaitOthers(func() (bool, error) { return c.replay(watcher, tl, x, p.binds) })
+		started, err = tl.AwaitOthers(func() (bool, error) { return c.replay(seen, tl, x, p.binds) })
 	default:
-		started, err = c.replay(watcher, tl, x, p.binds)
+		started, err = c.replay(seen, tl, x, p.binds)
 	}
 	if started {
 		c.latest = b
@@ -437,7 +423,7 @@ func (c *Recording) extra(x *work.Extra, cmd *command) {
 }
 
 // replay makes the calls of a part one after the other.
-func (c *Recording) replay(w Replayer, tl *engine.Timeline, p *part, binds []memory.Range) (started bool, err error) {
+func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part, binds []memory.Range) (started bool, err error) {
 	d, h, foreign := tl.Device.Native, tl.Stream, len(c.foreign) > 0 || c.bindsForeign(binds)
 	var x work.Extra
 	for i := p.from; i < p.to; i++ {
@@ -450,12 +436,12 @@ func (c *Recording) replay(w Replayer, tl *engine.Timeline, p *part, binds []mem
 				}
 			}
 		}
-		if w != nil {
-			w.Begin(tl, i, c.info(cmd))
+		if seen != nil {
+			seen.CommandBegins(tl, c.describe(i))
 		}
 		some, err := cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
-		if w != nil {
-			w.End(tl, cmd.op.Kind, i, some)
+		if seen != nil {
+			seen.CommandBegun(tl, i, cmd.op.Kind, some)
 		}
 		if err != nil {
 			return started || some, c.failed(i, err)

@@ -154,7 +154,7 @@ func (c *Recording) Launch(l *Launch, after []Command) (at Command, wrong int, e
 		}
 		cmd.bound[i] = argRef{int32(b.Index), ref}
 	}
-	if c.dev.Host.TimesCommands() {
+	if c.dev.timesCommands() {
 		c.nameKernel(l.Launch.Function, l.Name)
 	}
 	if l.Nothing {

@@ -60,7 +60,7 @@ type Recording struct {
 	nested    []*Recording
 	stages    []*memory.Block
 	timers    int                        // how many timestamps there are
-	kernels   map[driver.Function]string // names, for a tracer that notes times of commands
+	kernels   map[driver.Function]string // names, if the tracer times commands
 	parts     []part
 	ptrs      []unsafe.Pointer // into args, one an argument
 	many      bool             // executions that overlap need blocks of their own
@@ -599,7 +599,7 @@ const worthGraph = 3
 
 // makesGraphs reports whether n commands become a graph.
 func (c *Recording) makesGraphs(n int) bool {
-	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worthGraph && !c.dev.Host.TimesCommands()
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worthGraph && !c.dev.timesCommands()
 }
 
 // noNode reports whether no node of a graph can do the work of a command.

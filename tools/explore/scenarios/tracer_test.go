@@ -9,14 +9,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/trace"
 )
 
 // TestTracer has somebody take records, of which there is little room, while work is submitted, parked, failed and retired, a device is lost or closed: what becomes of work is the same, and
 // each submission has at most one record, which says when it was over.
 func TestTracer(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		times := []gpu.TraceTimes{gpu.SubmissionTimes, gpu.CommandTimes, gpu.NoTimes}[x.Choose(3)]
-		tracer, r := traced(x, gpu.TracerOptions{Records: 4 << (2 * x.Choose(3)), Times: times})
+		times := []trace.Times{trace.SubmissionTimes, trace.CommandTimes, trace.NoTimes}[x.Choose(3)]
+		tracer, r := traced(x, trace.TracerOptions{Records: 4 << (2 * x.Choose(3)), Times: times})
 		d := r.devs[0]
 		b, s, gate := r.alloc(d, 8), r.sem(), r.sem()
 		c := r.recorded(d, b.All(), 2)
@@ -29,7 +30,7 @@ func TestTracer(t *testing.T) {
 		go func() {
 			defer close(taken)
 			seen := map[uint64]bool{}
-			records := make([]gpu.TraceRecord, 3)
+			records := make([]trace.Record, 3)
 			for ended := false; !ended; {
 				select {
 				case <-stop:
@@ -40,7 +41,7 @@ func TestTracer(t *testing.T) {
 				for n := tracer.Take(records); n > 0; n = tracer.Take(records) {
 					for i := range records[:n] {
 						z := &records[i]
-						if z.Kind != gpu.TraceSubmission {
+						if z.Kind != trace.KindSubmission {
 							continue
 						}
 						if seen[z.ID] {
@@ -81,13 +82,13 @@ func TestTracer(t *testing.T) {
 // counted as dropped, and a name for which there was no room is told later.
 func TestTracerFull(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		tracer, r := traced(x, gpu.TracerOptions{Records: 2 << x.Choose(2), Times: gpu.NoTimes})
+		tracer, r := traced(x, trace.TracerOptions{Records: 2 << x.Choose(2), Times: trace.NoTimes})
 		d := r.devs[0]
 		named := r.sem()
 		named.SetName("step")
 		submissions, others := map[uint64]bool{}, 0 // that were taken
 		told, closed := false, false
-		take := func(records []gpu.TraceRecord) bool { // by one at a time
+		take := func(records []trace.Record) bool { // by one at a time
 			n := tracer.Take(records)
 			for i := range records[:n] {
 				z := &records[i]
@@ -95,15 +96,15 @@ func TestTracerFull(t *testing.T) {
 					x.Errorf("a %v behind the record that the device was closed", z.Kind)
 				}
 				switch z.Kind {
-				case gpu.TraceSubmission:
+				case trace.KindSubmission:
 					if submissions[z.ID] || z.ID < 1 || z.ID > tracer.Stats().Submissions || z.Op == "" || z.Done <= 0 {
 						x.Errorf("the record of submission %d: %+v", z.ID, *z)
 					}
 					submissions[z.ID] = true
 					continue
-				case gpu.TraceName:
+				case trace.KindName:
 					told = told || z.Label == "step"
-				case gpu.TraceClosed:
+				case trace.KindClosed:
 					closed = true
 				}
 				others++
@@ -115,7 +116,7 @@ func TestTracerFull(t *testing.T) {
 			defer cancel()
 			r.must(gpu.WaitAll(ctx, p))
 		}
-		room := make([]gpu.TraceRecord, 2)
+		room := make([]trace.Record, 2)
 		made := 1 // that the device was opened
 		for i := range 2 {
 			r.do(func() {
@@ -169,8 +170,8 @@ func TestTracerFull(t *testing.T) {
 }
 
 // traced opens a device with a tracer.
-func traced(x *explore.T, o gpu.TracerOptions) (*gpu.Tracer, *rig) {
-	tracer, err := gpu.NewTracer(o)
+func traced(x *explore.T, o trace.TracerOptions) (*trace.Tracer, *rig) {
+	tracer, err := trace.NewTracer(o)
 	if err != nil {
 		x.Fatalf("%v", err)
 	}

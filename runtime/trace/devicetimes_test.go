@@ -1,4 +1,4 @@
-package gpu_test
+package trace_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/trace"
 )
 
 // TestTraceCalls: for its times a submission takes one event where the stream has work, which is the one that is behind it anyway if it is not brief, and two where
@@ -34,13 +35,13 @@ func TestTraceCalls(t *testing.T) {
 					o := gpu.Options{Queues: 2, Events: 4 * n}
 					switch level {
 					case "no times":
-						o.Tracer = newTracer(t, gpu.TracerOptions{Times: gpu.NoTimes})
+						o.Tracer = newTracer(t, trace.TracerOptions{Times: trace.NoTimes})
 					case "times":
-						o.Tracer = newTracer(t, gpu.TracerOptions{})
+						o.Tracer = newTracer(t, trace.TracerOptions{})
 					}
 					d, dev, sleep := sleeper(t, bothCaps()["cuda"], o)
 					b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
-					must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, gpu.GridFor(1, 1), sleepArgs{uint64(time.Second)}))
+					must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(time.Second)}))
 					calls := func() map[simdriver.Op]uint64 { return d.Counters().Calls }
 					before := calls()
 					for i := range uint64(n) {
@@ -48,7 +49,7 @@ func TestTraceCalls(t *testing.T) {
 						if x.fill {
 							must(t, q.Fill(o, b.All(), []byte{1}))
 						} else {
-							must(t, sleep.Dispatch(q, o, gpu.GridFor(1, 1), sleepArgs{1000}))
+							must(t, sleep.Dispatch(q, o, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: 1000}))
 						}
 						if x.wait {
 							must(t, s.Wait(context.Background(), i+2))
@@ -64,12 +65,12 @@ func TestTraceCalls(t *testing.T) {
 					}
 					within("records", calls()[simdriver.OpRecord]-before[simdriver.OpRecord], want)
 					if o.Tracer != nil {
-						list := submissions(taken(o.Tracer))
+						list := submissions(taken(o.Tracer.(*trace.Tracer)))
 						if len(list) != n+1 {
 							t.Errorf("%d records of %d submissions", len(list), n+1)
 						}
 						for _, r := range list {
-							if timed := r.Timed == gpu.DeviceTime; timed != (level == "times") {
+							if timed := r.Timed == trace.DeviceTime; timed != (level == "times") {
 								t.Fatalf("%+v", r)
 							}
 							if took := r.Ended - r.Begun; level == "times" && !x.fill && r.Waits != nil && took != 1000 {
@@ -94,7 +95,7 @@ func TestTraceIdle(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tracer := newTracer(t, gpu.TracerOptions{})
+				tracer := newTracer(t, trace.TracerOptions{})
 				d, dev, sleep := sleeper(t, caps, gpu.Options{Tracer: tracer})
 				s := semaphores(t, 1)[0]
 				records := d.Counters().Calls[simdriver.OpRecord]
@@ -103,7 +104,7 @@ func TestTraceIdle(t *testing.T) {
 				for i, pause := range pauses {
 					time.Sleep(pause)
 					at = append(at, time.Since(tracer.Start()))
-					must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, gpu.GridFor(1, 1), sleepArgs{3000}))
+					must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: 3000}))
 				}
 				must(t, s.Wait(context.Background(), uint64(len(pauses))))
 				if n := d.Counters().Calls[simdriver.OpRecord] - records; n != uint64(len(pauses))+3 {
@@ -118,7 +119,7 @@ func TestTraceIdle(t *testing.T) {
 				for i, r := range list {
 					begun := max(at[i], free)
 					free = begun + 3000
-					if r.Timed != gpu.DeviceTime || r.Begun < r.Issued || r.Ended > r.Done || r.Within > 10*time.Microsecond {
+					if r.Timed != trace.DeviceTime || r.Begun < r.Issued || r.Ended > r.Done || r.Within > 10*time.Microsecond {
 						t.Errorf("submission %d: %+v", i, r)
 					}
 					if (r.Begun-begun).Abs() > r.Within || (r.Ended-free).Abs() > r.Within || (r.Ended-r.Begun-3000).Abs() > time.Microsecond {
@@ -135,7 +136,7 @@ func TestTraceIdle(t *testing.T) {
 func TestTraceClockLate(t *testing.T) {
 	for _, ever := range []bool{true, false} {
 		d := newSim(t, simdriver.Config{})
-		tracer := newTracer(t, gpu.TracerOptions{})
+		tracer := newTracer(t, trace.TracerOptions{})
 		d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice, N: 1}) // the clock's
 		dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
 		no := d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice}) // nor has it one later
@@ -155,7 +156,7 @@ func TestTraceClockLate(t *testing.T) {
 			list = append(list, submissions(taken(tracer))...)
 		}
 		for _, r := range list {
-			if r.Untimed == ever || (r.Timed == gpu.DeviceTime) != ever {
+			if r.Untimed == ever || (r.Timed == trace.DeviceTime) != ever {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -172,7 +173,7 @@ func TestTraceClockWide(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newSim(t, simdriver.Config{Caps: &caps})
-				tracer := newTracer(t, gpu.TracerOptions{})
+				tracer := newTracer(t, trace.TracerOptions{})
 				d.SetLatency(simdriver.OpRecord, 2*time.Millisecond)
 				d.SetLatency(simdriver.OpQuery, time.Millisecond/10)
 				dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
@@ -190,7 +191,7 @@ func TestTraceClockWide(t *testing.T) {
 				must(t, dev.Close())
 				list := submissions(taken(tracer))
 				for _, r := range list {
-					if r.Timed != gpu.DeviceTime || (r.Begun-at).Abs() > r.Within || (r.Ended-at-took).Abs() > r.Within || r.Within < time.Millisecond || r.Ended-r.Begun != took {
+					if r.Timed != trace.DeviceTime || (r.Begun-at).Abs() > r.Within || (r.Ended-at-took).Abs() > r.Within || r.Within < time.Millisecond || r.Ended-r.Begun != took {
 						t.Errorf("at %v: %+v", at, r)
 					}
 					at += took
@@ -210,7 +211,7 @@ func TestTraceClockGivenUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newSim(t, simdriver.Config{Caps: &caps})
 				d.SetLatency(simdriver.OpRecord, 100*time.Millisecond)
-				must(t, openDevice(t, d, 0, gpu.Options{Tracer: newTracer(t, gpu.TracerOptions{})}).Close())
+				must(t, openDevice(t, d, 0, gpu.Options{Tracer: newTracer(t, trace.TracerOptions{})}).Close())
 			})
 		})
 	}
@@ -221,11 +222,11 @@ func TestTraceRefused(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tracer := newTracer(t, gpu.TracerOptions{})
+				tracer := newTracer(t, trace.TracerOptions{})
 				d, dev, sleep := sleeper(t, caps, gpu.Options{Tracer: tracer})
 				s, refused := semaphores(t, 1)[0], semaphores(t, 1)[0]
 				submit := func(o gpu.Order) {
-					must(t, sleep.Dispatch(dev.Queue(0), o, gpu.GridFor(1, 1), sleepArgs{uint64(time.Millisecond)}))
+					must(t, sleep.Dispatch(dev.Queue(0), o, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(time.Millisecond)}))
 				}
 				submit(gpu.Order{Signal: pts(s, 1)})
 				time.Sleep(50 * time.Microsecond)
@@ -246,7 +247,7 @@ func TestTraceRefused(t *testing.T) {
 					t.Errorf("%d records of %d submissions", len(list), n+2)
 				}
 				for _, r := range list {
-					if timed := r.Timed == gpu.DeviceTime && r.Ended-r.Begun == time.Millisecond; r.Untimed || timed != (r.Err == nil) {
+					if timed := r.Timed == trace.DeviceTime && r.Ended-r.Begun == time.Millisecond; r.Untimed || timed != (r.Err == nil) {
 						t.Errorf("%+v", r)
 					}
 				}
@@ -272,7 +273,7 @@ func fillAfter(before, after time.Duration) func(gpu.Native) error {
 // is in Early, and not between Begun and Ended. Where the stream has other work, the times are exact.
 func TestTraceNativeTimes(t *testing.T) {
 	const ms = time.Millisecond
-	for _, times := range []gpu.TraceTimes{gpu.SubmissionTimes, gpu.CommandTimes} {
+	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		for _, x := range []struct {
 			name                 string
 			front, before, after time.Duration // work in front of it in the stream; the function sleeps before and after it gives the stream work that takes 1 ms
@@ -286,7 +287,7 @@ func TestTraceNativeTimes(t *testing.T) {
 		} {
 			t.Run(x.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					tracer := newTracer(t, gpu.TracerOptions{Times: times})
+					tracer := newTracer(t, trace.TracerOptions{Times: times})
 					d, dev, sleep := sleeper(t, bothCaps()["cuda"], gpu.Options{Tracer: tracer})
 					d.SetLatency(simdriver.OpFill, ms)
 					b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
@@ -301,7 +302,7 @@ func TestTraceNativeTimes(t *testing.T) {
 						func(o gpu.Order) error { return dev.Queue(0).Execute(o, c) },
 					} {
 						if x.front > 0 {
-							must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{}, gpu.GridFor(1, 1), sleepArgs{uint64(x.front)}))
+							must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{}, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(x.front)}))
 						}
 						value++
 						must(t, submit(gpu.Order{Signal: pts(s, value)}))
@@ -311,11 +312,11 @@ func TestTraceNativeTimes(t *testing.T) {
 					must(t, dev.Close())
 					n := 0
 					for _, r := range taken(tracer) {
-						if r.Kind != gpu.TraceCommand && (r.Kind != gpu.TraceSubmission || r.Kernel != "") {
+						if r.Kind != trace.KindCommand && (r.Kind != trace.KindSubmission || r.Kernel != "") {
 							continue
 						}
 						n++
-						if took := r.Ended - r.Begun; r.Timed != gpu.DeviceTime || (took-x.took).Abs() > r.Within || (r.Early-x.early).Abs() > r.Within || r.Within > ms/2 {
+						if took := r.Ended - r.Begun; r.Timed != trace.DeviceTime || (took-x.took).Abs() > r.Within || (r.Early-x.early).Abs() > r.Within || r.Within > ms/2 {
 							t.Errorf("%v %s: it took %v, and began up to %v earlier, within %v; want %v and %v", r.Kind, r.Op, took, r.Early, r.Within, x.took, x.early)
 						}
 						if r.Begun-r.Early < r.Issued-r.Within {
@@ -336,10 +337,10 @@ func TestTraceNativeTimes(t *testing.T) {
 func TestTraceNativeCommand(t *testing.T) {
 	const ms = time.Millisecond
 	for _, front := range []time.Duration{ms, 20 * ms, 200 * ms} {
-		for _, times := range []gpu.TraceTimes{gpu.SubmissionTimes, gpu.CommandTimes} {
+		for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 			t.Run(front.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					tracer := newTracer(t, gpu.TracerOptions{Times: times})
+					tracer := newTracer(t, trace.TracerOptions{Times: times})
 					d, dev, _ := sleeper(t, bothCaps()["cuda"], gpu.Options{Tracer: tracer})
 					d.SetLatency(simdriver.OpFill, ms)
 					d.SetLatency(simdriver.OpCopy, front)
@@ -359,7 +360,7 @@ func TestTraceNativeCommand(t *testing.T) {
 					r := submissions(records)[0]
 					known := 0 * ms // that the device was at it, in front of Begun
 					for _, x := range records {
-						if x.Kind == gpu.TraceCommand {
+						if x.Kind == trace.KindCommand {
 							if x.Begun < r.Begun && x.Ended > r.Begun || x.Begun < r.Begun-r.Early || x.Ended > r.Ended {
 								t.Errorf("a command from %v to %v of an execution from %v, or %v earlier, to %v", x.Begun, x.Ended, r.Begun, r.Early, r.Ended)
 							}
@@ -369,7 +370,7 @@ func TestTraceNativeCommand(t *testing.T) {
 						}
 					}
 					want := ms + max(front-50*ms, 0)
-					if times == gpu.CommandTimes {
+					if times == trace.CommandTimes {
 						want = front + ms
 					}
 					if got := known + r.Ended - r.Begun; (got-want).Abs() > 3*r.Within || (r.Ended-(r.Begun-r.Early)-max(50*ms, front)-ms).Abs() > 3*r.Within || r.Within > ms/10 {
@@ -430,7 +431,7 @@ func TestTraceSlowHost(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tracer := newTracer(t, gpu.TracerOptions{Times: gpu.CommandTimes})
+				tracer := newTracer(t, trace.TracerOptions{Times: trace.CommandTimes})
 				sim := newSim(t, simdriver.Config{Latency: map[simdriver.Op]time.Duration{simdriver.OpFill: took, simdriver.OpCopy: x.front}})
 				d := &slowCalls{Driver: sim}
 				dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
@@ -468,7 +469,7 @@ func TestTraceSlowHost(t *testing.T) {
 					}
 					count++
 					is := r.Ended - r.Begun
-					if r.Timed != gpu.DeviceTime || (is-took).Abs() > r.Within || x.exact && (is-took).Abs() > 10 {
+					if r.Timed != trace.DeviceTime || (is-took).Abs() > r.Within || x.exact && (is-took).Abs() > 10 {
 						t.Errorf("%v: it took %v within %v, and not %v", r.Kind, is, r.Within, took)
 					}
 					if r.Early < x.early-took-10 || r.Early > x.early+10 {

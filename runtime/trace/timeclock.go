@@ -1,6 +1,7 @@
-package gpu
+package trace
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"time"
@@ -50,12 +51,11 @@ func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] 
 // compare compares the clocks, unless that was done recently. It reports whether times should be
 // queried now. It reports false while the first comparison has yet to succeed, which may take
 // several attempts on a busy host. It runs on a bound thread.
-func (c *deviceClock) compare(d *Device) bool {
-	t := d.opt.Tracer
-	if c.n > 0 && t.now()-c.last().host < compareEvery || d.native.Loss() != nil {
+func (c *deviceClock) compare(o *observer) bool {
+	if c.n > 0 && o.tracer.now()-c.last().host < compareEvery || o.core.Loss() != nil {
 		return true
 	}
-	if c.compareNow(d, t) || c.n > 0 {
+	if c.compareNow(o) || c.n > 0 {
 		return true
 	}
 	c.vain++
@@ -63,9 +63,9 @@ func (c *deviceClock) compare(d *Device) bool {
 }
 
 // compareNow adds a mark, and reports whether it could.
-func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
+func (c *deviceClock) compareNow(o *observer) bool {
 	if c.stream == 0 {
-		h, err := d.native.Native.NewStream()
+		h, err := o.core.Native.NewStream()
 		if err != nil {
 			return false
 		}
@@ -73,7 +73,7 @@ func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 	}
 	var best clockMark
 	for range compareTries {
-		m, ok := c.try(d, t)
+		m, ok := c.try(o)
 		if !ok {
 			break
 		}
@@ -92,37 +92,37 @@ func (c *deviceClock) compareNow(d *Device, t *Tracer) bool {
 	if c.spare == 0 {
 		c.spare = oldest.event
 	} else if oldest.event != 0 {
-		d.native.NotTaken(d.native.Native.DestroyEvent(oldest.event))
+		o.core.NotTaken(o.core.Native.DestroyEvent(oldest.event))
 	}
 	c.n++
 	best.number = c.n
 	*oldest = best
-	c.fit(d)
-	t.push(&TraceRecord{Kind: TraceClock, Device: d, Label: d.native.Driver.Name(), Submitted: best.host, Done: best.host, Within: best.within, Drift: c.drift})
+	c.fit(o)
+	o.tracer.push(&Record{Kind: KindClock, Device: o.dev, Label: o.core.Driver.Name(), Submitted: best.host, Done: best.host, Within: best.within, Drift: c.drift})
 	return true
 }
 
 // try records an event and polls it until it is reached. It returns the host times between which
 // that happened, as a mark.
-func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
+func (c *deviceClock) try(o *observer) (m clockMark, ok bool) {
 	if c.spare == 0 {
-		e, err := d.faces.Timers.NewTimer()
+		e, err := o.timers.NewTimer()
 		if err != nil {
 			return m, false
 		}
 		c.spare = e
 	}
 	// It may still be pending since the last try gave it up.
-	if done, err := d.native.Native.Query(c.spare); err != nil || !done {
+	if done, err := o.core.Native.Query(c.spare); err != nil || !done {
 		return m, false
 	}
-	from := t.now()
-	if d.native.Native.Record(c.spare, c.stream) != nil {
+	from := o.tracer.now()
+	if o.core.Native.Record(c.spare, c.stream) != nil {
 		return m, false
 	}
 	for i := 1; ; i++ {
-		done, err := d.native.Native.Query(c.spare)
-		to := t.now()
+		done, err := o.core.Native.Query(c.spare)
+		to := o.tracer.now()
 		switch {
 		case err != nil:
 			return m, false
@@ -139,7 +139,7 @@ func (c *deviceClock) try(d *Device, t *Tracer) (m clockMark, ok bool) {
 }
 
 // fit computes the drift from the pair of marks with the smallest error.
-func (c *deviceClock) fit(d *Device) {
+func (c *deviceClock) fit(o *observer) {
 	c.drift, c.unsure = 0, anyDrift
 	last := c.last()
 	for i := range c.marks {
@@ -147,7 +147,7 @@ func (c *deviceClock) fit(d *Device) {
 		if m.event == 0 || m == last {
 			continue
 		}
-		took, err := d.faces.Timers.Elapsed(m.event, last.event)
+		took, err := o.timers.Elapsed(m.event, last.event)
 		if err != nil || took <= 0 {
 			continue
 		}
@@ -170,13 +170,13 @@ func (c *deviceClock) fit(d *Device) {
 
 // at returns when a reached event was reached, on the host's clock, and its error margin. An event
 // that two submissions share is queried once.
-func (c *deviceClock) at(d *Device, e *engine.Event) (at, within time.Duration, ok bool) {
+func (c *deviceClock) at(o *observer, e *engine.Event) (at, within time.Duration, ok bool) {
 	if c.n == 0 {
 		return 0, 0, false
 	}
 	m := &c.marks[c.by]
 	if e.SinceRef != m.number {
-		since, err := d.faces.Timers.Elapsed(m.event, e.Handle)
+		since, err := o.timers.Elapsed(m.event, e.Handle)
 		if err != nil {
 			return 0, 0, false
 		}
@@ -184,4 +184,22 @@ func (c *deviceClock) at(d *Device, e *engine.Event) (at, within time.Duration, 
 	}
 	at = m.host + e.Since + time.Duration(float64(e.Since)*c.drift)
 	return at, m.within + eventUnit + time.Duration(float64(e.Since.Abs())*(c.unsure+elapsedUnit)), true
+}
+
+// destroy destroys the stream and the events.
+func (c *deviceClock) destroy(ctx context.Context, o *observer) {
+	insist := func(destroy func() error) { o.core.NotTaken(o.core.Insist(ctx, destroy)) }
+	if c.stream != 0 {
+		insist(func() error { return o.core.Native.DestroyStream(c.stream) })
+	}
+	events := []driver.Event{c.spare}
+	for i := range c.marks {
+		events = append(events, c.marks[i].event)
+	}
+	for _, e := range events {
+		if e != 0 {
+			insist(func() error { return o.core.Native.DestroyEvent(e) })
+		}
+	}
+	*c = deviceClock{}
 }

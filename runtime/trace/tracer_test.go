@@ -1,4 +1,4 @@
-package gpu_test
+package trace_test
 
 import (
 	"bytes"
@@ -23,19 +23,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/work"
+	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-func newTracer(t testing.TB, o gpu.TracerOptions) *gpu.Tracer {
+func newTracer(t testing.TB, o trace.TracerOptions) *trace.Tracer {
 	t.Helper()
-	tracer, err := gpu.NewTracer(o)
+	tracer, err := trace.NewTracer(o)
 	must(t, err)
 	return tracer
 }
 
 // taken takes all records.
-func taken(tracer *gpu.Tracer) (all []gpu.TraceRecord) {
+func taken(tracer *trace.Tracer) (all []trace.Record) {
 	for {
-		some := make([]gpu.TraceRecord, 64)
+		some := make([]trace.Record, 64)
 		n := tracer.Take(some)
 		all = append(all, some[:n]...)
 		if n < len(some) {
@@ -45,32 +46,8 @@ func taken(tracer *gpu.Tracer) (all []gpu.TraceRecord) {
 }
 
 // submissions returns the records of submissions.
-func submissions(records []gpu.TraceRecord) []gpu.TraceRecord {
-	return slices.DeleteFunc(slices.Clone(records), func(r gpu.TraceRecord) bool { return r.Kind != gpu.TraceSubmission })
-}
-
-// sleepers are kernels that take as many nanoseconds as they are given.
-var sleepers = map[string]simdriver.Kernel{"sleep": simdriver.MustKernel(func(_ *simdriver.Grid, ns uint64) { time.Sleep(time.Duration(ns)) })}
-
-type sleepArgs struct{ Nanoseconds uint64 }
-
-// sleeper opens a simulated device with such a kernel.
-func sleeper(t testing.TB, caps driver.Caps, o gpu.Options) (*simdriver.Driver, *gpu.Device, *gpu.TypedKernel[sleepArgs]) {
-	t.Helper()
-	d := simdriver.New(simdriver.Config{Kernels: sleepers, Strict: true, Caps: &caps})
-	t.Cleanup(func() {
-		for _, name := range d.Leaks() {
-			t.Errorf("left behind: %s", name)
-		}
-	})
-	dev := openDevice(t, d, 0, o)
-	x, err := dev.Load(simdriver.Image("sleep"))
-	must(t, err)
-	k, err := x.Kernel("sleep")
-	must(t, err)
-	kernel, err := gpu.Typed[sleepArgs](k)
-	must(t, err)
-	return d, dev, kernel
+func submissions(records []trace.Record) []trace.Record {
+	return slices.DeleteFunc(slices.Clone(records), func(r trace.Record) bool { return r.Kind != trace.KindSubmission })
 }
 
 // TestTraceTimes: records have the times that the device was at the work, within those of the host, whatever it waited for before.
@@ -78,12 +55,12 @@ func TestTraceTimes(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tracer := newTracer(t, gpu.TracerOptions{})
+				tracer := newTracer(t, trace.TracerOptions{})
 				_, dev, sleep := sleeper(t, caps, gpu.Options{Queues: 2, Tracer: tracer})
 				s := semaphores(t, 1)[0]
 				times := []time.Duration{5 * time.Microsecond, 3 * time.Millisecond, 100 * time.Microsecond, time.Second}
 				for i, d := range slices.Backward(times) { // the last first: all but one are parked
-					must(t, sleep.Dispatch(dev.Queue(i), gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, gpu.GridFor(1, 1), sleepArgs{uint64(d)}))
+					must(t, sleep.Dispatch(dev.Queue(i), gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(d)}))
 				}
 				must(t, s.Wait(context.Background(), uint64(len(times))))
 				must(t, dev.Close())
@@ -93,7 +70,7 @@ func TestTraceTimes(t *testing.T) {
 				}
 				for _, r := range list {
 					i := int(r.Waits[0].Value)
-					if r.Timed != gpu.DeviceTime || r.Untimed || r.Kernel != "sleep" || r.Signals[0].Value != uint64(i)+1 || r.Signals[0].Semaphore != r.Waits[0].Semaphore {
+					if r.Timed != trace.DeviceTime || r.Untimed || r.Kernel != "sleep" || r.Signals[0].Value != uint64(i)+1 || r.Signals[0].Semaphore != r.Waits[0].Semaphore {
 						t.Errorf("submission %d: %+v", i, r)
 					}
 					if took := r.Ended - r.Begun; took != times[i] {
@@ -118,7 +95,7 @@ func TestTraceRing(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		n /= 5
 	}
-	tracer := newTracer(t, gpu.TracerOptions{Records: room, Times: gpu.NoTimes})
+	tracer := newTracer(t, trace.TracerOptions{Records: room, Times: trace.NoTimes})
 	dev, err := gpu.Open(idleDriver{}, 0, gpu.Options{Tracer: tracer})
 	must(t, err)
 	b := allocate(t, dev, 64)
@@ -161,8 +138,8 @@ func TestTraceAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	tracer := newTracer(t, gpu.TracerOptions{Records: 64})
-	for name, tr := range map[string]*gpu.Tracer{"off": nil, "on": tracer} {
+	tracer := newTracer(t, trace.TracerOptions{Records: 64})
+	for name, tr := range map[string]*trace.Tracer{"off": nil, "on": tracer} {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tr})
 		b := allocate(t, dev, 64)
 		timing, err := dev.NewTiming()
@@ -204,7 +181,7 @@ func TestTraceWithoutEvents(t *testing.T) {
 		t.Run(string(op), func(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
 			d.Inject(simdriver.Fault{Op: op, Device: simdriver.AnyDevice})
-			tracer := newTracer(t, gpu.TracerOptions{})
+			tracer := newTracer(t, trace.TracerOptions{})
 			dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
 			b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 			for i := range uint64(10) {
@@ -217,7 +194,7 @@ func TestTraceWithoutEvents(t *testing.T) {
 			}
 			must(t, dev.Close())
 			for _, r := range submissions(taken(tracer)) {
-				if !r.Untimed || r.Timed != gpu.NoTime || r.Err != nil || r.Done == 0 {
+				if !r.Untimed || r.Timed != trace.NoTime || r.Err != nil || r.Done == 0 {
 					t.Errorf("%+v", r)
 				}
 			}
@@ -231,7 +208,7 @@ func TestTraceWithoutEvents(t *testing.T) {
 // TestTraceLoss: submissions that fail with their device are in the trace, with why, and so is the loss.
 func TestTraceLoss(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
-	tracer := newTracer(t, gpu.TracerOptions{})
+	tracer := newTracer(t, trace.TracerOptions{})
 	dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
 	b, s, never := allocate(t, dev, 64), semaphores(t, 1)[0], semaphores(t, 1)[0]
 	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
@@ -246,17 +223,17 @@ func TestTraceLoss(t *testing.T) {
 	all := taken(tracer)
 	lost := 0
 	for _, r := range all {
-		if r.Kind == gpu.TraceLost && errors.Is(r.Err, driver.ErrLost) {
+		if r.Kind == trace.KindLost && errors.Is(r.Err, driver.ErrLost) {
 			lost++
 		}
 	}
 	list := submissions(all) // those with device times come when these have been asked for
-	slices.SortFunc(list, func(a, b gpu.TraceRecord) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b trace.Record) int { return cmp.Compare(a.ID, b.ID) })
 	if lost != 1 || len(list) != 3 || list[0].Err != nil {
 		t.Errorf("%d losses, %d submissions", lost, len(list))
 	}
 	for _, r := range list[1:] {
-		if !errors.Is(r.Err, driver.ErrLost) || r.Timed != gpu.NoTime || r.Done < r.Submitted {
+		if !errors.Is(r.Err, driver.ErrLost) || r.Timed != trace.NoTime || r.Done < r.Submitted {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -265,7 +242,7 @@ func TestTraceLoss(t *testing.T) {
 // TestTracePools: what the driver's own pools reserve is in the trace as it has been noticed, and that all is given back in the end.
 func TestTracePools(t *testing.T) {
 	caps := simdriver.CUDACaps()
-	tracer := newTracer(t, gpu.TracerOptions{})
+	tracer := newTracer(t, trace.TracerOptions{})
 	dev := openDevice(t, newSim(t, simdriver.Config{Caps: &caps}), 0, gpu.Options{Tracer: tracer})
 	p, err := dev.NewPool(gpu.PoolOptions{})
 	must(t, err)
@@ -276,9 +253,9 @@ func TestTracePools(t *testing.T) {
 	changes := func() (grown, shrunk uint64) {
 		for _, r := range taken(tracer) {
 			switch r.Kind {
-			case gpu.TraceGrow:
+			case trace.KindGrow:
 				grown += r.Bytes
-			case gpu.TraceShrink:
+			case trace.KindShrink:
 				shrunk += r.Bytes
 			}
 		}
@@ -311,7 +288,7 @@ func TestTraceGo(t *testing.T) {
 	}
 	var out strings.Builder
 	must(t, rtrace.Start(&out))
-	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: newTracer(t, gpu.TracerOptions{})})
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: newTracer(t, trace.TracerOptions{})})
 	b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1), Label: "my own label"}, b.All(), []byte{1}))
 	must(t, s.Wait(minute(t), 1))
@@ -339,74 +316,9 @@ func TestTraceGo(t *testing.T) {
 	}
 }
 
-// TestTiming: a Timing tells how long the device took for the operation that it was given with.
-func TestTiming(t *testing.T) {
-	for kind, caps := range bothCaps() {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, dev, sleep := sleeper(t, caps, gpu.Options{})
-				timing, err := dev.NewTiming()
-				must(t, err)
-				s := semaphores(t, 1)[0]
-				if _, err := timing.Duration(); err == nil {
-					t.Error("it tells of nothing")
-				}
-				at := func(i uint64) gpu.Order { return gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1), Timing: timing} }
-				want := func(what string, i uint64, want time.Duration) {
-					t.Helper()
-					must(t, s.Wait(context.Background(), i))
-					if took, err := timing.Duration(); took != want || err != nil {
-						t.Errorf("%s took %v, %v; it was to take %v", what, took, err, want)
-					}
-				}
-				must(t, sleep.Dispatch(dev.Queue(0), at(0), gpu.GridFor(1, 1), sleepArgs{12345}))
-				want("a launch", 1, 12345)
-				c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
-				must(t, err)
-				for i := range 7 {
-					if i == 3 {
-						_, err := c.HostCall(func() error { time.Sleep(1000); return nil })
-						must(t, err)
-					}
-					_, err := sleep.Record(c, gpu.GridFor(1, 1), sleepArgs{100})
-					must(t, err)
-					_, err = c.Barrier()
-					must(t, err)
-				}
-				must(t, c.End())
-				must(t, dev.Queue(0).Execute(at(1), c))
-				must(t, s.Wait(context.Background(), 2))
-				if took, err := timing.Duration(); err != nil || took < 1700 {
-					t.Errorf("an execution in three parts took %v, %v", took, err)
-				}
-				must(t, dev.Queue(0).HostCall(at(2), func() error { time.Sleep(777); return nil }))
-				want("a host call", 3, 777)
-				must(t, dev.Queue(0).Barrier(at(3)))
-				must(t, s.Wait(context.Background(), 4))
-				if _, err := timing.Duration(); !errors.Is(err, driver.ErrUnsupported) {
-					t.Errorf("a barrier that needs no place in a stream: %v", err)
-				}
-				must(t, sleep.Dispatch(dev.Queue(0), at(4), gpu.GridFor(1, 1), sleepArgs{99}))
-				must(t, timing.Close()) // while it is in use
-				must(t, s.Wait(context.Background(), 5))
-				if _, err := timing.Duration(); !errors.Is(err, gpu.ErrClosed) {
-					t.Errorf("it has been closed: %v", err)
-				}
-				if err := dev.Queue(0).Barrier(at(5)); !errors.Is(err, gpu.ErrClosed) {
-					t.Errorf("it has been closed: %v", err)
-				}
-				if err := dev.Queue(0).Barrier(gpu.Order{Timing: new(gpu.Timing)}); !errors.Is(err, gpu.ErrArgument) {
-					t.Errorf("it was not made: %v", err)
-				}
-				must(t, c.Close())
-			})
-		})
-	}
-}
-
 // TestTraceNameDropped: the name of a semaphore that there was no room for is told when the semaphore is used again.
 func TestTraceNameDropped(t *testing.T) {
-	tracer := newTracer(t, gpu.TracerOptions{Records: 4, Times: gpu.NoTimes})
+	tracer := newTracer(t, trace.TracerOptions{Records: 4, Times: trace.NoTimes})
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
 	var s, named gpu.Semaphore
 	named.SetName("step")
@@ -418,38 +330,16 @@ func TestTraceNameDropped(t *testing.T) {
 	taken(tracer)
 	must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{named.At(2)}}))
 	must(t, named.Wait(context.Background(), 2))
-	if all := taken(tracer); !slices.ContainsFunc(all, func(r gpu.TraceRecord) bool { return r.Kind == gpu.TraceName && r.Label == "step" }) {
+	if all := taken(tracer); !slices.ContainsFunc(all, func(r trace.Record) bool { return r.Kind == trace.KindName && r.Label == "step" }) {
 		t.Errorf("%+v", all)
-	}
-}
-
-// TestTimingElsewhere: memory of a driver's pool is deallocated in a stream of its own device, so a Timing must be of that, whichever device's queue is asked.
-func TestTimingElsewhere(t *testing.T) {
-	d := newSim(t, simdriver.Config{Devices: 2})
-	near, far := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
-	own, err := near.NewTiming()
-	must(t, err)
-	other, err := far.NewTiming()
-	must(t, err)
-	s := semaphores(t, 2)
-	b := alloca(t, near.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, nil, 64)
-	o := gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1), Timing: other}
-	if err := far.Queue(0).Dealloca(o, b); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "GPU 0, whose stream deallocates it") {
-		t.Errorf("%v", err)
-	}
-	o.Timing = own
-	must(t, far.Queue(0).Dealloca(o, b))
-	must(t, s[1].Wait(minute(t), 1))
-	if took, err := own.Duration(); err != nil || took < 0 {
-		t.Errorf("%v, %v", took, err)
 	}
 }
 
 // TestTraceOver: a semaphore that outlives tracers keeps none of them, with its records, and remembers only those that are in use.
 func TestTraceOver(t *testing.T) {
 	var s gpu.Semaphore
-	use := func(v uint64) weak.Pointer[gpu.Tracer] {
-		tracer := newTracer(t, gpu.TracerOptions{Records: 16, Times: gpu.NoTimes})
+	use := func(v uint64) weak.Pointer[trace.Tracer] {
+		tracer := newTracer(t, trace.TracerOptions{Records: 16, Times: trace.NoTimes})
 		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer}) // which nobody else has
 		must(t, err)
 		must(t, dev.Queue(0).Barrier(gpu.Order{Signal: pts(&s, v)}))
@@ -461,11 +351,11 @@ func TestTraceOver(t *testing.T) {
 		old := use(v + 1)
 		eventually(t, "the tracer is forgotten", func() bool { runtime.GC(); return old.Value() == nil })
 	}
-	kept := newTracer(t, gpu.TracerOptions{Records: 16, Times: gpu.NoTimes})
+	kept := newTracer(t, trace.TracerOptions{Records: 16, Times: trace.NoTimes})
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: kept})
 	must(t, dev.Queue(0).Barrier(gpu.Order{Wait: pts(&s, 3)}))
 	must(t, s.Signal(4))
-	if all := taken(kept); !slices.ContainsFunc(all, func(r gpu.TraceRecord) bool { return r.Kind == gpu.TraceSignal && r.Signals[0].Value == 4 }) {
+	if all := taken(kept); !slices.ContainsFunc(all, func(r trace.Record) bool { return r.Kind == trace.KindSignal && r.Signals[0].Value == 4 }) {
 		t.Errorf("%+v", all)
 	}
 }
@@ -474,7 +364,7 @@ func TestTraceOver(t *testing.T) {
 func TestTraceFlushBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := make(chan struct{})
-		tracer := newTracer(t, gpu.TracerOptions{Flush: func() { <-written }})
+		tracer := newTracer(t, trace.TracerOptions{Flush: func() { <-written }})
 		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
 		must(t, err)
 		if err := dev.Close(); !errors.Is(err, driver.ErrBusy) || !strings.Contains(err.Error(), "Flush of its tracer") {
@@ -488,9 +378,9 @@ func TestTraceFlushBlocks(t *testing.T) {
 // TestTraceSampleClosed: the first record of a device is that it has been opened, and the last that it has been closed, though counters are noted meanwhile.
 func TestTraceSampleClosed(t *testing.T) {
 	for range 100 {
-		tracer := newTracer(t, gpu.TracerOptions{Times: gpu.NoTimes})
+		tracer := newTracer(t, trace.TracerOptions{Times: trace.NoTimes})
 		stop, stopped := make(chan struct{}), make(chan struct{})
-		var all []gpu.TraceRecord
+		var all []trace.Record
 		go func() {
 			defer close(stopped)
 			for {
@@ -509,54 +399,10 @@ func TestTraceSampleClosed(t *testing.T) {
 		close(stop)
 		<-stopped
 		all = append(all, taken(tracer)...)
-		if first, last := all[0].Kind, all[len(all)-1].Kind; first != gpu.TraceOpen || last != gpu.TraceClosed {
+		if first, last := all[0].Kind, all[len(all)-1].Kind; first != trace.KindOpen || last != trace.KindClosed {
 			t.Fatalf("records from %v to %v", first, last)
 		}
 	}
-}
-
-// TestTimingAlloca: a Timing that is given with an alloca or a dealloca is that operation's from then on, whatever way that goes.
-func TestTimingAlloca(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
-		dev := openDevice(t, d, 0, gpu.Options{})
-		f := newForeign(t, d, 0)
-		adopted := f.Adopt(t, dev)
-		timing, err := dev.NewTiming()
-		must(t, err)
-		slow := func(q *gpu.Queue) { // has the timing tell of something else
-			t.Helper()
-			s := semaphores(t, 1)[0]
-			must(t, q.HostCall(gpu.Order{Signal: pts(s, 1), Timing: timing}, func() error { time.Sleep(5 * time.Millisecond); return nil }))
-			must(t, s.Wait(minute(t), 1))
-		}
-		for _, q := range []*gpu.Queue{dev.Queue(0), adopted} {
-			s, behind := q.NewStream(), allocate(t, dev, 64)
-			check := func(what string) {
-				t.Helper()
-				must(t, s.Fill(behind.All(), []byte{1}))
-				must(t, s.Wait(minute(t)))
-				if took, err := timing.Duration(); err == nil && took >= 5*time.Millisecond {
-					t.Errorf("%s on %v took %v, as what was before it", what, q, took)
-				}
-			}
-			if q == adopted { // which does not allocate
-				slow(q)
-				must(t, q.Barrier(gpu.Order{Timing: timing}))
-				check("a barrier")
-				continue
-			}
-			slow(q)
-			b, err := q.Alloca(gpu.Order{Timing: timing}, nil, 64)
-			must(t, err)
-			check("alloca")
-			slow(q)
-			must(t, q.Dealloca(gpu.Order{Timing: timing}, b))
-			check("dealloca")
-		}
-		must(t, adopted.Close())
-		must(t, dev.Close())
-		f.End(t)
-	})
 }
 
 // TestTraceOperations: docs/trace-format.md has the operations that submissions can be, and no others.
@@ -584,19 +430,34 @@ func TestTraceOperations(t *testing.T) {
 
 // TestTracerArguments: what cannot be is an error.
 func TestTracerArguments(t *testing.T) {
-	for _, o := range []gpu.TracerOptions{{Records: -1}, {Records: 1 << 30}, {Times: 3}, {Times: -1}} {
-		if _, err := gpu.NewTracer(o); !errors.Is(err, gpu.ErrArgument) {
+	for _, o := range []trace.TracerOptions{{Records: -1}, {Records: 1 << 30}, {Times: 3}, {Times: -1}} {
+		if _, err := trace.NewTracer(o); !errors.Is(err, gpu.ErrArgument) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if _, err := gpu.Open(idleDriver{}, 0, gpu.Options{Tracer: new(gpu.Tracer)}); !errors.Is(err, gpu.ErrArgument) {
+	if _, err := gpu.Open(idleDriver{}, 0, gpu.Options{Tracer: new(trace.Tracer)}); !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("a tracer that was not made: %v", err)
 	}
 }
 
+// TestZeroTracer: a tracer that was not made records nothing.
+func TestZeroTracer(t *testing.T) {
+	var tracer trace.Tracer
+	tracer.Sample()
+	if n := tracer.Take(make([]trace.Record, 3)); n != 0 || !tracer.Start().IsZero() || tracer.Soon() != nil || tracer.Stats() != (trace.TracerStats{}) {
+		t.Errorf("%d records; %v, %+v", n, tracer.Start(), tracer.Stats())
+	}
+}
+
+// TestNilTracer: a nil tracer is none.
+func TestNilTracer(t *testing.T) {
+	var tracer *trace.Tracer
+	openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
+}
+
 // TestTraceLossByEvent loses a device that records no event behind work of which it has a part: the trace has the loss once.
 func TestTraceLossByEvent(t *testing.T) {
-	d, tr := newSim(t, simdriver.Config{}), newTracer(t, gpu.TracerOptions{})
+	d, tr := newSim(t, simdriver.Config{}), newTracer(t, trace.TracerOptions{})
 	dev, s := openDevice(t, d, 0, gpu.Options{Tracer: tr}), semaphores(t, 1)
 	b := allocate(t, dev, 1<<20)
 	fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
@@ -606,9 +467,9 @@ func TestTraceLossByEvent(t *testing.T) {
 	}
 	fault.Remove()
 	lost := 0
-	records := make([]gpu.TraceRecord, 1000)
+	records := make([]trace.Record, 1000)
 	for _, r := range records[:tr.Take(records)] {
-		if r.Kind == gpu.TraceLost && errors.Is(r.Err, driver.ErrLost) {
+		if r.Kind == trace.KindLost && errors.Is(r.Err, driver.ErrLost) {
 			lost++
 		}
 	}

@@ -1,20 +1,22 @@
-package gpu
+package trace
 
 import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // TestTracersForgotten: a semaphore remembers only the tracers that are in use.
 func TestTracersForgotten(t *testing.T) {
-	var s Semaphore
+	var s sema.Semaphore
 	meet := func() *Tracer {
 		tracer, err := NewTracer(TracerOptions{Records: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tracer.number(&s.sema)
+		tracer.number(&s)
 		return tracer
 	}
 	used := []*Tracer{meet()}
@@ -26,7 +28,7 @@ func TestTracersForgotten(t *testing.T) {
 		runtime.GC()
 		used = append(used, meet())
 		found := 0
-		for x := traced(s.sema.Notes.Load()); x != nil; x = x.next.Load() {
+		for x := (*s.Notes.Load()).(*numbered); x != nil; x = x.next.Load() {
 			found++
 		}
 		if found == len(used) {
@@ -37,8 +39,8 @@ func TestTracersForgotten(t *testing.T) {
 		}
 	}
 	for _, x := range used {
-		if n := x.semaphores.Load(); x.number(&s.sema) != 1 || n != 1 {
-			t.Errorf("of %d semaphores this is %d", n, x.number(&s.sema))
+		if n := x.semaphores.Load(); x.number(&s) != 1 || n != 1 {
+			t.Errorf("of %d semaphores this is %d", n, x.number(&s))
 		}
 	}
 }

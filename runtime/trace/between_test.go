@@ -1,4 +1,4 @@
-package gpu
+package trace
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package gpu
+package trace
 
 import (
 	"context"
@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
-	"github.com/puregpu/puregpu/runtime/internal/recording"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -29,16 +28,11 @@ import (
 
 // commandTimes are the events and times of one command of a recording.
 type commandTimes struct {
-	begin   *engine.Event // nil if none could be recorded
-	end     *engine.Event // nil if the stream got nothing of the command
-	given   hostTimes
-	command int
-	op      work.Kind
-	kernel  string
-	grid    [3]uint32
-	block   [3]uint32
-	bytes   uint64
-	times   betweenTimes
+	observe.Command
+	begin *engine.Event // nil if none could be recorded
+	end   *engine.Event // nil if the stream got nothing of the command
+	given hostTimes
+	times betweenTimes
 }
 
 // hostTimes say when the host gave a stream some work.
@@ -62,104 +56,72 @@ const (
 
 // deviceTimes are the spans and events that must be queried for a trace.
 type deviceTimes struct {
-	mu      sync.Mutex      // a leaf; protects done and doubt
+	mu      sync.Mutex      // a leaf; protects done, doubt and stopped
 	done    *span           // spans whose times must be queried, the latest first
 	doubt   []*engine.Event // events of refused work that the stream may not have passed yet
+	stopped bool            // nothing is queried any more
 	unasked atomic.Int32
 
-	askMu  sync.Mutex // serializes queries; protects clock and closed
-	clock  deviceClock
-	closed bool
+	askMu sync.Mutex // serializes queries; protects clock
+	clock deviceClock
 }
 
-// timesOf returns which times the device records.
-func (d *Device) timesOf() TraceTimes {
-	if d.opt.Tracer == nil || d.faces.Timers == nil {
-		return NoTimes
-	}
-	return d.opt.Tracer.opt.Times
-}
+// TimesCommands reports whether the commands of recordings are timed.
+func (o *observer) TimesCommands() bool { return o.times == CommandTimes }
 
-// prepareEvents sets how many events the device's pool has at first, and whether they are timing
-// events. With times there are more events, because an event stays in use until its time has been
-// queried. Times of commands take two events for each command. Driver calls that make more events
-// would delay the calls that issue commands, so all are made at once.
-func (d *Device) prepareEvents() {
-	first, timers := d.opt.Events, d.faces.Timers
-	switch d.timesOf() {
-	case NoTimes:
-		timers = nil
+// begin makes the device's events record times, and compares the clocks. With times there are more
+// events, because an event stays in use until its time has been queried. Times of commands take two
+// events for each command. Driver calls that make more events would delay the calls that issue
+// commands, so all are made at once.
+func (o *observer) begin() {
+	switch o.times {
 	case SubmissionTimes:
-		first = max(first, min(16*first, engine.MostInUse/8))
+		o.core.Events.RecordTimes(o.timers, 16, engine.MostInUse/8)
 	case CommandTimes:
-		first = max(first, min(512*first, engine.MostInUse/2))
+		o.core.Events.RecordTimes(o.timers, 512, engine.MostInUse/2)
+	default:
+		return
 	}
-	d.native.Events.Configure(first, d.opt.Events, timers)
+	o.clock.compare(o)
 }
 
-// finished adds a span whose times must be queried. If many are waiting, it wakes the reader.
-func (t *deviceTimes) finished(x *span) {
+// finished adds a span whose times must be queried. If many are waiting, it wakes the reader. It
+// returns false if nothing is queried any more.
+func (t *deviceTimes) finished(x *span) bool {
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return false
+	}
 	x.next, t.done = t.done, x
-	t.mu.Unlock()
 	if t.unasked.Add(1) == mostUnasked/2 {
 		wake.Nudge(x.tracer.soon)
 	}
+	return true
 }
 
-// Begins is called right before the native calls of a submission. It implements the engine's
-// observer.
+// Begins records the event in front of the work, unless the event behind the submission in front
+// serves.
 func (x *span) Begins(s *engine.Submission, waits bool) {
-	tl, kind := s.Timeline, s.Op.Kind
-	if x.timing != nil && x.edges&noBegin == 0 {
-		x.timing.record(tl, x.timing.before, notedBegin)
-	}
-	if x.tracer == nil {
-		return
-	}
+	tl := s.Timeline
 	x.rec.Issued = x.tracer.now()
 	x.given = hostTimes{issued: x.rec.Issued}
-	if deviceOf(tl.Device).timesOf() == NoTimes {
-		return
-	}
-	if deviceOf(tl.Device).times.unasked.Load() >= mostUnasked {
+	if x.times == NoTimes || x.unasked.Load() >= mostUnasked {
 		return
 	}
 	// These may take the host long.
-	calls := kind == work.Execute || kind == work.Collect || kind == work.Native
+	calls := x.kind == work.Execute || x.kind == work.Collect || x.kind == work.Native
 	if !waits && !calls && !tl.Adopted {
 		x.begin = tl.InFront(x.rec.Issued)
 	}
 	if x.shared = x.begin != nil; !x.shared {
-		x.begin = recordTime(tl)
+		x.begin = tl.RecordTime()
 	}
+	s.Timed = x.begin != nil
 }
 
-// recordTime records a spare event in the stream and returns it, or nil if there is none. The
-// caller holds the timeline's mu.
-func recordTime(tl *engine.Timeline) *engine.Event {
-	e := tl.Device.Events.Spare()
-	if e == nil {
-		return nil
-	}
-	if tl.Device.Native.Record(e.Handle, tl.Stream) != nil {
-		e.Drop()
-		return nil
-	}
-	e.SinceRef = 0
-	return e
-}
-
-// Begun is called right after the native calls of a submission. some reports whether the stream got
-// any work.
+// Begun notes when the stream had the work.
 func (x *span) Begun(s *engine.Submission, some bool) {
-	tl := s.Timeline
-	if x.timing != nil && some && x.edges&noEnd == 0 {
-		x.timing.record(tl, x.timing.behind, notedEnd)
-	}
-	if !some {
-		x.timing.note(notedNone)
-	}
 	if x.begin != nil {
 		x.given.all = x.tracer.now()
 		if x.given.first == 0 {
@@ -167,12 +129,10 @@ func (x *span) Begun(s *engine.Submission, some bool) {
 		}
 	}
 	if !some {
-		x.letGoEvents(&deviceOf(tl.Device).times, true)
+		x.letGoEvents(true)
+		s.Timed = false
 	}
 }
-
-// Timed reports whether the submission needs an event behind it for its times.
-func (x *span) Timed() bool { return x.begin != nil }
 
 // EventBehind returns the event behind the submission, with a reference for the caller. It returns
 // nil if the stream may have been idle since.
@@ -195,22 +155,18 @@ func (x *span) Recorded(e *engine.Event) {
 	x.given.closed = x.tracer.now()
 }
 
-// Begin is called before the native calls of a command of a recording, and records its first event.
-func (x *span) Begin(tl *engine.Timeline, i int, c recording.Info) {
-	if deviceOf(tl.Device).timesOf() != CommandTimes {
+// CommandBegins records the first event of a command of a recording.
+func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
+	if x.times != CommandTimes || c.Kind == work.Barrier || c.Kind == work.Nothing || c.Kind == work.Timestamp {
 		return
 	}
-	if c.Kind == work.Barrier || c.Kind == work.Nothing || c.Kind == work.Timestamp {
-		return
-	}
-	t := commandTimes{given: hostTimes{issued: x.tracer.now()}, begin: recordTime(tl), command: i, op: c.Kind, bytes: c.Bytes,
-		grid: c.Grid, block: c.Block, kernel: c.Kernel}
-	x.commands = append(x.commands, t)
+	issued := x.tracer.now()
+	x.commands = append(x.commands, commandTimes{Command: c, given: hostTimes{issued: issued}, begin: tl.RecordTime()})
 }
 
-// End is called after the native calls of a command of a recording. When a native function gives work
-// to the stream is unknown until the function returns.
-func (x *span) End(tl *engine.Timeline, kind work.Kind, i int, some bool) {
+// CommandBegun records the second event of a command of a recording. When a native function gives
+// work to the stream is unknown until the function returns.
+func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool) {
 	if x.begin == nil || !some {
 		return
 	}
@@ -220,9 +176,9 @@ func (x *span) End(tl *engine.Timeline, kind work.Kind, i int, some bool) {
 	if len(x.commands) == 0 {
 		return
 	}
-	if c := &x.commands[len(x.commands)-1]; c.command == i && c.begin != nil {
+	if c := &x.commands[len(x.commands)-1]; c.Index == index && c.begin != nil {
 		now := x.tracer.now()
-		c.end = recordTime(tl)
+		c.end = tl.RecordTime()
 		c.given.first, c.given.all, c.given.closed = now, now, x.tracer.now()
 	}
 }
@@ -230,14 +186,14 @@ func (x *span) End(tl *engine.Timeline, kind work.Kind, i int, some bool) {
 // letGoEvents releases the span's events. With loose, the stream got none of the work, so it may
 // not have passed the events yet. Then they go to doubt: an event must not be reused until it is
 // passed, since some devices cannot record a pending event again.
-func (x *span) letGoEvents(t *deviceTimes, loose bool) {
+func (x *span) letGoEvents(loose bool) {
 	drop := func(e *engine.Event, own bool) {
 		switch {
 		case e == nil:
 		case own && loose:
-			t.mu.Lock()
-			t.doubt = append(t.doubt, e)
-			t.mu.Unlock()
+			x.mu.Lock()
+			x.doubt = append(x.doubt, e)
+			x.mu.Unlock()
 		default:
 			e.Drop()
 		}
@@ -253,105 +209,116 @@ func (x *span) letGoEvents(t *deviceTimes, loose bool) {
 }
 
 // askTimes queries the device for the times of completed work. It waits for a bound thread.
-func (d *Device) askTimes() {
-	if d.timesOf() == NoTimes {
-		return
-	}
-	t := &d.times
-	t.mu.Lock()
-	idle := t.done == nil && len(t.doubt) == 0
-	t.mu.Unlock()
-	if !idle {
-		// A device that is closing calls ask itself.
-		d.native.Do(func() error { t.ask(d, true); return nil })
+func (o *observer) askTimes() {
+	if !o.idle() {
+		// A device that is closing calls Stopped itself.
+		o.core.Do(func() error {
+			o.askMu.Lock()
+			defer o.askMu.Unlock()
+			o.ask(false)
+			return nil
+		})
 	}
 }
 
+// idle reports whether nothing must be queried.
+func (t *deviceTimes) idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.done == nil && len(t.doubt) == 0
+}
+
 // ask makes records of the finished spans, once the device's clock has been compared with the
-// host's. goesOn is false when the device closes: then it does not compare the clocks again. It
-// runs on a bound thread.
-func (t *deviceTimes) ask(d *Device, goesOn bool) {
-	t.askMu.Lock()
-	defer t.askMu.Unlock()
-	if t.closed || goesOn && !t.clock.compare(d) {
+// host's. With last, it makes them in any case, and spans that finish later have no times. It runs
+// on a bound thread. The caller holds askMu.
+func (o *observer) ask(last bool) {
+	if !o.idle() && !o.clock.compare(o) && !last {
 		return
 	}
-	t.mu.Lock()
+	o.mu.Lock()
 	var first *span
-	for x := t.done; x != nil; {
+	for x := o.done; x != nil; {
 		next := x.next
 		x.next, first, x = first, x, next
 	}
-	doubt := t.doubt
-	t.done, t.doubt = nil, nil
-	t.mu.Unlock()
+	doubt := o.doubt
+	o.done, o.doubt, o.stopped = nil, nil, o.stopped || last
+	o.mu.Unlock()
 	for x := first; x != nil; {
 		next := x.next
 		x.next = nil
-		t.unasked.Add(-1)
-		t.tell(d, x)
+		o.unasked.Add(-1)
+		o.tell(x, true)
 		x = next
 	}
 	for i, e := range doubt {
-		if done, err := d.native.Native.Query(e.Handle); !done || err != nil {
-			t.mu.Lock()
-			t.doubt = append(t.doubt, doubt[i:]...)
-			t.mu.Unlock()
+		if done, err := o.core.Native.Query(e.Handle); !done || err != nil {
+			o.mu.Lock()
+			o.doubt = append(o.doubt, doubt[i:]...)
+			o.mu.Unlock()
 			break
 		}
 		e.Drop()
 	}
 }
 
-// tell makes the records of a span and releases it. If the span has an event behind the work, the
-// caller holds askMu.
-func (t *deviceTimes) tell(d *Device, x *span) {
-	r := &x.rec
-	if x.last == nil {
-		r.Untimed = d.timesOf() != NoTimes && r.Timed == NoTime && r.Issued > 0 && r.Err == nil
+// Stopped makes records of the remaining spans, and destroys what the clock has made.
+func (o *observer) Stopped(ctx context.Context) {
+	o.askMu.Lock()
+	defer o.askMu.Unlock()
+	o.ask(true)
+	o.clock.destroy(ctx, o)
+}
+
+// tell makes the records of a span and releases it. With ask, it queries the times, and the caller
+// holds askMu.
+func (o *observer) tell(x *span, ask bool) {
+	r, t := &x.rec, o.tracer
+	if ask {
+		r.Untimed = !o.place(x)
 	} else {
-		r.Untimed = !t.place(d, x)
+		r.Untimed = o.times != NoTimes && r.Timed == NoTime && r.Issued > 0 && r.Err == nil
 	}
 	if r.Untimed {
-		x.tracer.untimed.Add(1)
+		t.untimed.Add(1)
 	}
 	for i := range x.commands {
 		c := &x.commands[i]
-		if r.Timed != DeviceTime || !t.placeCommand(d, x, c) {
+		if r.Timed != DeviceTime || !o.placeCommand(x, c) {
 			r.UntimedCommands++
 		} else if c.times.begun < r.Begun && c.times.ended > r.Begun { // a command must lie entirely before or after Begun
 			r.Early += c.times.ended - r.Begun
 			r.Begun = c.times.ended
 		}
 	}
-	x.tracer.untimedCmd.Add(uint64(r.UntimedCommands))
-	x.tracer.push(r)
+	t.untimedCmd.Add(uint64(r.UntimedCommands))
+	t.push(r)
 	for i := range x.commands {
 		c := &x.commands[i]
-		y := TraceRecord{Kind: TraceCommand, ID: r.ID, Device: r.Device, Queue: r.Queue, Op: c.op.String(), Label: r.Label, Kernel: c.kernel, Bytes: c.bytes,
-			Grid: c.grid, Block: c.block, Part: r.Part, Command: c.command, Submitted: r.Submitted, Issued: c.given.issued, Done: r.Done}
+		y := Record{Kind: KindCommand, ID: r.ID, Device: r.Device, Queue: r.Queue, Op: c.Kind.String(), Label: r.Label, Kernel: c.Kernel, Bytes: c.Bytes,
+			Grid: c.Grid, Block: c.Block, Part: r.Part, Command: c.Index, Submitted: r.Submitted, Issued: c.given.issued, Done: r.Done}
 		if c.times.ok {
 			y.Timed, y.Begun, y.Ended, y.Within, y.Early = DeviceTime, c.times.begun, c.times.ended, c.times.within, c.times.early
 		} else {
 			y.Untimed = true
 		}
-		x.tracer.push(&y)
+		t.push(&y)
 	}
-	x.letGoEvents(t, false)
-	d.putSpan(x)
+	x.letGoEvents(false)
+	x.put()
 }
 
 // betweenTimes say when the device ran some work, on the host's clock.
 type betweenTimes struct {
-	begun, ended, within, early time.Duration // as in TraceRecord
+	begun, ended, within, early time.Duration // as in Record
 	ok                          bool
 }
 
 // between returns when the device ran the work between two events that the device has reached. With
 // shared, the event in front is the one behind other work.
-func (c *deviceClock) between(d *Device, front, behind *engine.Event, shared bool, h hostTimes) (b betweenTimes) {
-	begun, _, ok := c.at(d, front)
-	ended, within, ok2 := c.at(d, behind)
+func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared bool, h hostTimes) (b betweenTimes) {
+	begun, _, ok := c.at(o, front)
+	ended, within, ok2 := c.at(o, behind)
 	if !ok || !ok2 {
 		return b
 	}
@@ -396,9 +363,9 @@ func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) b
 // cannot have begun before the host began to issue it, nor ended after the host saw it done. If the
 // device times lie outside these bounds by no more than the clock comparison's margin, both are
 // moved.
-func (t *deviceTimes) place(d *Device, x *span) bool {
+func (o *observer) place(x *span) bool {
 	r := &x.rec
-	b := t.clock.between(d, x.begin, x.last, x.shared, x.given)
+	b := o.clock.between(o, x.begin, x.last, x.shared, x.given)
 	if !b.ok {
 		return false
 	}
@@ -409,7 +376,7 @@ func (t *deviceTimes) place(d *Device, x *span) bool {
 	}
 	r.Begun, r.Ended = b.begun, b.ended
 	if off > 0 {
-		d.opt.Tracer.clamped.Add(1)
+		o.tracer.clamped.Add(1)
 		r.Begun = max(min(b.begun, r.Done-took), r.Issued)
 		r.Ended = min(r.Begun+took, r.Done)
 	}
@@ -418,12 +385,12 @@ func (t *deviceTimes) place(d *Device, x *span) bool {
 }
 
 // placeCommand finds the times of a command of a placed span, and reports whether it found them.
-func (t *deviceTimes) placeCommand(d *Device, x *span, c *commandTimes) bool {
+func (o *observer) placeCommand(x *span, c *commandTimes) bool {
 	if c.begin == nil || c.end == nil {
 		return false
 	}
 	of, b := &x.rec, &c.times
-	if *b = t.clock.between(d, c.begin, c.end, false, c.given); !b.ok {
+	if *b = o.clock.between(o, c.begin, c.end, false, c.given); !b.ok {
 		return false
 	}
 	b.begun = min(max(b.begun+x.moved, of.Begun-of.Early), of.Ended)
@@ -431,26 +398,4 @@ func (t *deviceTimes) placeCommand(d *Device, x *span, c *commandTimes) bool {
 	b.early = min(b.early, b.begun-(of.Begun-of.Early))
 	b.within = max(b.within, of.Within)
 	return true
-}
-
-// close makes records of the remaining spans, and destroys the events of the clock. It runs on the
-// device's thread when nothing else uses the device.
-func (t *deviceTimes) close(ctx context.Context, d *Device) (errs []error) {
-	t.ask(d, false)
-	t.askMu.Lock()
-	defer t.askMu.Unlock()
-	t.closed = true
-	all := []driver.Event{t.clock.spare}
-	for i := range t.clock.marks {
-		all = append(all, t.clock.marks[i].event)
-	}
-	for _, h := range all {
-		if h != 0 {
-			if err := d.native.Insist(ctx, func() error { return d.native.Native.DestroyEvent(h) }); err != nil {
-				errs = append(errs, err)
-			}
-		}
-	}
-	t.clock = deviceClock{}
-	return errs
 }

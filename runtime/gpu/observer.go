@@ -1,0 +1,90 @@
+package gpu
+
+import (
+	"context"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A Tracer observes devices. It is a [trace.Tracer]; other packages cannot implement it.
+//
+// [trace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Tracer
+type Tracer interface {
+	// Observe returns the observer of a device that is being opened. It runs on the device's thread, before the device has events. pools returns the bytes that
+	// the device's pools have reserved and use, and blocks while it queries the driver.
+	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
+}
+
+// observe gives the device its observer, if the options name a tracer.
+func (d *Device) observe() (err error) {
+	if d.opt.Tracer != nil {
+		d.observer, err = d.opt.Tracer.Observe(d, &d.native, d.memory.SamplePools)
+		d.memory.Observer = d.observer
+	}
+	return err
+}
+
+// happened tells the observer, if there is one, of an event that began at began and ends now.
+func (d *Device) happened(what observe.Event, began time.Time, label string, bytes uint64, err error) {
+	if d.observer != nil {
+		d.observer.Happened(what, began, label, bytes, err)
+	}
+}
+
+// observed begins to observe a submission, for its Timing and for the device's observer. It returns
+// an error if the Timing cannot be used.
+func (r *record) observed(o *Order) error {
+	if o.Timing != nil {
+		if err := r.time(o); err != nil {
+			return err
+		}
+	}
+	if by := r.q.dev.observer; by != nil {
+		r.Observers = append(r.Observers, by.Submitted(&r.Submission, r.describe()))
+	}
+	return nil
+}
+
+// describe returns what an observer is told of a submission.
+func (r *record) describe() observe.Description {
+	d := observe.Description{Queue: r.q, Label: r.label, Bytes: r.Op.Bytes(), Part: r.recording.Number()}
+	switch r.Op.Kind {
+	case work.Dispatch:
+		d.Grid, d.Block, d.Bytes = r.launch.Grid, r.launch.Block, 0
+	case work.Alloca, work.Dealloca:
+		if b := r.memory.Buffer(); b != nil {
+			d.Bytes = b.Size()
+		}
+	}
+	if r.kernel != nil {
+		d.Kernel = r.kernel.name
+	}
+	if r.recording.Recording() != nil {
+		d.Commands, d.Graph = r.recording.Commands()
+	}
+	return d
+}
+
+// noteSignal tells the observer of a semaphore, if there is one, that the host has signalled it or
+// is about to fail it.
+func noteSignal(s *sema.Semaphore, value uint64, err error) {
+	if o := observe.OfSemaphore(s); o != nil {
+		o.Signalled(s, value, err)
+	}
+}
+
+// waits returns the observer of a wait for points, or nil.
+func waits(ctx context.Context, points []Point, all bool) observe.Wait {
+	for _, p := range points {
+		if o := observe.OfSemaphore(&p.Semaphore.sema); o != nil {
+			if w := o.Waits(ctx, all); w != nil {
+				return w
+			}
+		}
+	}
+	return nil
+}

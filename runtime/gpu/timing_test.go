@@ -1,0 +1,169 @@
+package gpu_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// sleepers are kernels that take as many nanoseconds as they are given.
+var sleepers = map[string]simdriver.Kernel{"sleep": simdriver.MustKernel(func(_ *simdriver.Grid, ns uint64) { time.Sleep(time.Duration(ns)) })}
+
+type sleepArgs struct{ Nanoseconds uint64 }
+
+// sleeper opens a simulated device with such a kernel.
+func sleeper(t testing.TB, caps driver.Caps, o gpu.Options) (*simdriver.Driver, *gpu.Device, *gpu.TypedKernel[sleepArgs]) {
+	t.Helper()
+	d := simdriver.New(simdriver.Config{Kernels: sleepers, Strict: true, Caps: &caps})
+	t.Cleanup(func() {
+		for _, name := range d.Leaks() {
+			t.Errorf("left behind: %s", name)
+		}
+	})
+	dev := openDevice(t, d, 0, o)
+	x, err := dev.Load(simdriver.Image("sleep"))
+	must(t, err)
+	k, err := x.Kernel("sleep")
+	must(t, err)
+	kernel, err := gpu.Typed[sleepArgs](k)
+	must(t, err)
+	return d, dev, kernel
+}
+
+// TestTiming: a Timing tells how long the device took for the operation that it was given with.
+func TestTiming(t *testing.T) {
+	for kind, caps := range bothCaps() {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, dev, sleep := sleeper(t, caps, gpu.Options{})
+				timing, err := dev.NewTiming()
+				must(t, err)
+				s := semaphores(t, 1)[0]
+				if _, err := timing.Duration(); err == nil {
+					t.Error("it tells of nothing")
+				}
+				at := func(i uint64) gpu.Order { return gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1), Timing: timing} }
+				want := func(what string, i uint64, want time.Duration) {
+					t.Helper()
+					must(t, s.Wait(context.Background(), i))
+					if took, err := timing.Duration(); took != want || err != nil {
+						t.Errorf("%s took %v, %v; it was to take %v", what, took, err, want)
+					}
+				}
+				must(t, sleep.Dispatch(dev.Queue(0), at(0), gpu.GridFor(1, 1), sleepArgs{12345}))
+				want("a launch", 1, 12345)
+				c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+				must(t, err)
+				for i := range 7 {
+					if i == 3 {
+						_, err := c.HostCall(func() error { time.Sleep(1000); return nil })
+						must(t, err)
+					}
+					_, err := sleep.Record(c, gpu.GridFor(1, 1), sleepArgs{100})
+					must(t, err)
+					_, err = c.Barrier()
+					must(t, err)
+				}
+				must(t, c.End())
+				must(t, dev.Queue(0).Execute(at(1), c))
+				must(t, s.Wait(context.Background(), 2))
+				if took, err := timing.Duration(); err != nil || took < 1700 {
+					t.Errorf("an execution in three parts took %v, %v", took, err)
+				}
+				must(t, dev.Queue(0).HostCall(at(2), func() error { time.Sleep(777); return nil }))
+				want("a host call", 3, 777)
+				must(t, dev.Queue(0).Barrier(at(3)))
+				must(t, s.Wait(context.Background(), 4))
+				if _, err := timing.Duration(); !errors.Is(err, driver.ErrUnsupported) {
+					t.Errorf("a barrier that needs no place in a stream: %v", err)
+				}
+				must(t, sleep.Dispatch(dev.Queue(0), at(4), gpu.GridFor(1, 1), sleepArgs{99}))
+				must(t, timing.Close()) // while it is in use
+				must(t, s.Wait(context.Background(), 5))
+				if _, err := timing.Duration(); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("it has been closed: %v", err)
+				}
+				if err := dev.Queue(0).Barrier(at(5)); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("it has been closed: %v", err)
+				}
+				if err := dev.Queue(0).Barrier(gpu.Order{Timing: new(gpu.Timing)}); !errors.Is(err, gpu.ErrArgument) {
+					t.Errorf("it was not made: %v", err)
+				}
+				must(t, c.Close())
+			})
+		})
+	}
+}
+
+// TestTimingElsewhere: memory of a driver's pool is deallocated in a stream of its own device, so a Timing must be of that, whichever device's queue is asked.
+func TestTimingElsewhere(t *testing.T) {
+	d := newSim(t, simdriver.Config{Devices: 2})
+	near, far := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+	own, err := near.NewTiming()
+	must(t, err)
+	other, err := far.NewTiming()
+	must(t, err)
+	s := semaphores(t, 2)
+	b := alloca(t, near.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, nil, 64)
+	o := gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1), Timing: other}
+	if err := far.Queue(0).Dealloca(o, b); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "GPU 0, whose stream deallocates it") {
+		t.Errorf("%v", err)
+	}
+	o.Timing = own
+	must(t, far.Queue(0).Dealloca(o, b))
+	must(t, s[1].Wait(minute(t), 1))
+	if took, err := own.Duration(); err != nil || took < 0 {
+		t.Errorf("%v, %v", took, err)
+	}
+}
+
+// TestTimingAlloca: a Timing that is given with an alloca or a dealloca is that operation's from then on, whatever way that goes.
+func TestTimingAlloca(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		f := newForeign(t, d, 0)
+		adopted := f.Adopt(t, dev)
+		timing, err := dev.NewTiming()
+		must(t, err)
+		slow := func(q *gpu.Queue) { // has the timing tell of something else
+			t.Helper()
+			s := semaphores(t, 1)[0]
+			must(t, q.HostCall(gpu.Order{Signal: pts(s, 1), Timing: timing}, func() error { time.Sleep(5 * time.Millisecond); return nil }))
+			must(t, s.Wait(minute(t), 1))
+		}
+		for _, q := range []*gpu.Queue{dev.Queue(0), adopted} {
+			s, behind := q.NewStream(), allocate(t, dev, 64)
+			check := func(what string) {
+				t.Helper()
+				must(t, s.Fill(behind.All(), []byte{1}))
+				must(t, s.Wait(minute(t)))
+				if took, err := timing.Duration(); err == nil && took >= 5*time.Millisecond {
+					t.Errorf("%s on %v took %v, as what was before it", what, q, took)
+				}
+			}
+			if q == adopted { // which does not allocate
+				slow(q)
+				must(t, q.Barrier(gpu.Order{Timing: timing}))
+				check("a barrier")
+				continue
+			}
+			slow(q)
+			b, err := q.Alloca(gpu.Order{Timing: timing}, nil, 64)
+			must(t, err)
+			check("alloca")
+			slow(q)
+			must(t, q.Dealloca(gpu.Order{Timing: timing}, b))
+			check("dealloca")
+		}
+		must(t, adopted.Close())
+		must(t, dev.Close())
+		f.End(t)
+	})
+}

@@ -1,0 +1,135 @@
+// Package observe is the wall between package gpu and a tracer. Package trace implements the
+// interfaces, and gpu.Options names the tracer. A device without a tracer has a nil Device, so
+// each hook of package gpu costs one comparison. The scheduler itself calls only the
+// [engine.Observer] that each [Submission] is.
+//
+// No method changes the order of work or its results. Unless it says otherwise, a method may be
+// called concurrently and with any locks but leaves held, and does not block.
+package observe
+
+import (
+	"context"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A Device observes a device.
+type Device interface {
+	// TimesCommands reports whether the commands of recordings are timed one by one. It always
+	// returns the same.
+	TimesCommands() bool
+
+	// Submitted returns the observer of a submission that is complete and is about to be submitted.
+	// The submitter calls it, without locks.
+	Submitted(s *engine.Submission, d Description) Submission
+
+	// Happened is told of an event other than a submission that began at began and ends now.
+	Happened(what Event, began time.Time, label string, bytes uint64, err error)
+
+	// Stopped is called on the device's thread when the device has no more work, or is lost, and
+	// before its objects are destroyed. It makes native calls and destroys what the observer has
+	// made. Submissions may still end afterwards, but the observer makes no more native calls.
+	Stopped(ctx context.Context)
+
+	// Closed is called at the end of gpu.Device.Close, or of a gpu.Open that fails, without locks.
+	// It may block, and call the program.
+	Closed()
+}
+
+// A Description says what a submission does.
+type Description struct {
+	Queue    any // the *gpu.Queue
+	Label    string
+	Kernel   string
+	Bytes    uint64
+	Grid     [3]uint32
+	Block    [3]uint32
+	Part     int  // of the recording
+	Commands int  // of the part
+	Graph    bool // the part is executed as a graph
+}
+
+// An Event is something that happens to a device and is not a submission.
+type Event uint8
+
+// The events.
+const (
+	Alloc   Event = iota // memory was allocated
+	Grow                 // a pool grew
+	Shrink               // a pool shrank
+	Load                 // code was loaded
+	Compile              // the program named by the label was compiled
+	Graph                // the graph of a recording was made
+	Lost                 // the device is lost; or, if the error is a gpu.ChannelError, a channel failed
+)
+
+// A Submission observes a submission.
+type Submission interface {
+	engine.Observer
+
+	// Calls returns the function to call instead of fn, which calls the program's function of a
+	// host call or of a notification. It is called without locks. The function returned for a
+	// notification is called after Ends.
+	Calls(fn func() error) func() error
+
+	// Collective says which group of collectives the submission is. Lane.Take calls it.
+	Collective(kernel, channel string, rank, ranks int)
+
+	// CommandBegins and CommandBegun are Begins and Begun for a command of a recording that is
+	// replayed as calls. They are called between those two.
+	CommandBegins(tl *engine.Timeline, c Command)
+	CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool)
+}
+
+// A Command is a command of a recording.
+type Command struct {
+	Index  int
+	Kind   work.Kind
+	Kernel string
+	Bytes  uint64
+	Grid   [3]uint32
+	Block  [3]uint32
+}
+
+// Of returns the observer of a submission, or nil. It is the last one: see gpu's record.note.
+func Of(s *engine.Submission) Submission {
+	if n := len(s.Observers); n > 0 {
+		x, _ := s.Observers[n-1].(Submission)
+		return x
+	}
+	return nil
+}
+
+// A Semaphore observes a semaphore, for all tracers whose devices use it. It is in the semaphore's
+// Notes. All methods are called without locks.
+type Semaphore interface {
+	// Signalled says that the host has signalled the semaphore, or with err, is about to fail it.
+	Signalled(s *sema.Semaphore, value uint64, err error)
+
+	// Renamed says that the semaphore has another name.
+	Renamed()
+
+	// Waits is called when a wait of the host begins. It returns nil if nobody observes any more.
+	Waits(ctx context.Context, all bool) Wait
+
+	// Calls returns the function to call instead of fn, which the program has given to OnReached.
+	Calls(p sema.Point, fn func(error)) func(error)
+}
+
+// OfSemaphore returns the observer of a semaphore, or nil.
+func OfSemaphore(s *sema.Semaphore) Semaphore {
+	if notes := s.Notes.Load(); notes != nil {
+		return (*notes).(Semaphore)
+	}
+	return nil
+}
+
+// A Wait observes a wait of the host. Package gpu calls Ended when the wait is over, and before it
+// For for each point. The points are passed one by one: a slice would move to the heap.
+type Wait interface {
+	For(p sema.Point)
+	Ended(err error)
+}

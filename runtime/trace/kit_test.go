@@ -1,0 +1,26 @@
+package trace_test
+
+import "github.com/puregpu/puregpu/runtime/internal/testkit"
+
+// Short names for what the tests of several packages share.
+
+const raceEnabled = testkit.RaceEnabled
+
+type (
+	idleDriver = testkit.IdleDriver
+	sleepArgs  = testkit.SleepArgs
+)
+
+var (
+	allocate   = testkit.Alloc
+	bytesOf    = testkit.Content
+	bothCaps   = testkit.BothCaps
+	eventually = testkit.Eventually
+	minute     = testkit.Minute
+	must       = testkit.Must
+	newSim     = testkit.NewSim
+	openDevice = testkit.OpenDevice
+	pts        = testkit.Points
+	semaphores = testkit.Semaphores
+	sleeper    = testkit.OpenSleeper
+)

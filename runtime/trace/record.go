@@ -1,0 +1,109 @@
+package trace
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A Kind is the subject of a [Record].
+type Kind uint8
+
+// The kinds of records.
+const (
+	KindSubmission Kind = iota // an operation, recorded when it is over
+	KindCommand                // a command of a recording; its record follows the submission's, with the same ID
+	KindWait                   // a wait by the host, for the points in Waits
+	KindSignal                 // the host signaled a semaphore, or with Err failed it
+	KindCall                   // a call of a program's function, except host calls
+	KindAlloc                  // memory was allocated: Bytes
+	KindGrow                   // a pool grew by Bytes
+	KindShrink                 // a pool shrank by Bytes
+	KindLoad                   // code was loaded: Bytes
+	KindCompile                // the program named in Label was compiled
+	KindGraph                  // the graph of a recording was made
+	KindName                   // the semaphore in Signals is called Label
+	KindClock                  // the clocks were compared: Done, Within, Drift
+	KindCounters               // ParkedNow, InFlight, and Bytes of buffers and pools
+	KindOpen                   // the device was opened; Label names its driver
+	// The device was lost (Err). If Err is a [gpu.ChannelError], a channel failed: Channel, Rank,
+	// Ranks.
+	KindLost
+	KindClosed // the device was closed
+	kinds
+)
+
+var kindNames = [kinds]string{"submission", "command", "wait", "signal", "call", "alloc", "grow", "shrink", "load", "compile", "graph",
+	"name", "clock", "counters", "open", "lost", "closed"}
+
+// String returns the kind's name: "submission".
+func (k Kind) String() string {
+	if k < kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// A TimeSource says where a record's Begun and Ended come from.
+type TimeSource uint8
+
+// The sources.
+const (
+	NoTime     TimeSource = iota // there are no times
+	HostTime                     // the host's clock, around a function that the host called
+	DeviceTime                   // the device's clock, in host time; Within is the error margin
+)
+
+// A Point is a value of a semaphore. The tracer numbers the semaphores.
+type Point struct {
+	Semaphore uint64 // from 1
+	Value     uint64
+}
+
+// A Record describes one event that a [Tracer] recorded. Kind says which fields are set. Times
+// count from [Tracer.Start]; 0 means that there is no time.
+type Record struct {
+	Kind            Kind
+	Timed           TimeSource
+	Untimed         bool   // device times were requested but are missing
+	UntimedCommands int    // how many commands of an execution lack their device times
+	ID              uint64 // of the submission: from 1, in the order of the calls
+	Device          *gpu.Device
+	Queue           *gpu.Queue // the queue, also a channel's
+
+	Op      string // for example "dispatch"
+	Label   string // the label of the [gpu.Order]
+	Kernel  string // the kernel's name; of a collective, its operation
+	Bytes   uint64 // how many bytes are written, allocated or loaded
+	Grid    [3]uint32
+	Block   [3]uint32
+	Part    int // which part of an execution, which may be several submissions; from 0
+	Command int // index of the command in its recording, from 0
+
+	Commands   int    // how many commands the executed part of a recording has
+	Graph      bool   // the part runs as a graph, so its commands have no times
+	Channel    string // the channel's name ([gpu.ChannelOptions])
+	Collective uint64 // the number of the group among those issued on the channel, from 1
+	Rank       int
+	Ranks      int // 0 unless this is a collective
+
+	Submitted time.Duration // the call began; for other kinds than submissions, the event began
+	Parked    time.Duration // it began to wait for a point that has no producer yet
+	Issued    time.Duration // the host began to give it to the device, or to call its function
+	Begun     time.Duration // the device or the function began it
+	Ended     time.Duration // the device or the function ended it
+	Done      time.Duration // the host saw it done, or it failed; for other kinds, the event ended
+
+	Within time.Duration // error margin of the device times
+	// The device may have begun the work up to Early before Begun: the device was idle while the
+	// host was still giving it this work.
+	Early time.Duration
+	Drift float64 // of the device's clock: seconds that it loses in a second
+	Err   error
+
+	Waits, Signals []Point
+
+	ParkedNow, InFlight int    // as in [gpu.Stats]
+	Reserved, Used      uint64 // bytes of pools
+}

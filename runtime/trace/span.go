@@ -1,0 +1,196 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"runtime/pprof"
+	rtrace "runtime/trace"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// An observer is what a tracer has of one device: an observe.Device.
+type observer struct {
+	tracer *Tracer
+	dev    *gpu.Device
+	core   *engine.Device
+	pools  func() (reserved, used uint64)
+	times  Times         // NoTimes if the driver cannot time
+	timers driver.Timers // nil with NoTimes
+	spans  sync.Pool     // of *span
+	deviceTimes
+}
+
+// Observe returns the observer of a device that is being opened, for package gpu.
+func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error) {
+	if t.slots == nil {
+		return nil, fmt.Errorf("trace: a tracer that was not made: make one with NewTracer: %w", gpu.ErrArgument)
+	}
+	o := &observer{tracer: t, dev: dev, core: core, pools: pools, times: NoTimes}
+	if core.Caps.Timers && t.opt.Times != NoTimes {
+		if timers, ok := core.Native.(driver.Timers); ok {
+			o.times, o.timers = t.opt.Times, timers
+		}
+	}
+	t.mu.Lock()
+	t.devices = append(t.devices, o)
+	t.push(&Record{Kind: KindOpen, Device: dev, Label: core.Driver.Name(), Done: t.now()})
+	t.mu.Unlock()
+	o.begin()
+	return o, nil
+}
+
+// push pushes a record of the device unless the device has been closed: no record of a device may
+// follow its KindClosed, except those of submissions that fail because of that.
+func (o *observer) push(r *Record) {
+	t := o.tracer
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slices.Contains(t.devices, o) {
+		r.Device = o.dev
+		t.push(r)
+	}
+}
+
+// Happened records an event.
+func (o *observer) Happened(what observe.Event, began time.Time, label string, bytes uint64, err error) {
+	t := o.tracer
+	r := Record{Kind: KindAlloc + Kind(what), Submitted: max(began.Sub(t.start), 1), Done: t.now(), Label: label, Bytes: bytes, Err: err}
+	if what == observe.Lost {
+		r.Kind = KindLost
+		if e, ok := err.(*gpu.ChannelError); ok {
+			r.Channel, r.Rank, r.Ranks = e.Name, e.Rank, e.Count
+		}
+	}
+	o.push(&r)
+}
+
+// Closed records that the device has been closed, removes it from the tracer, and calls the Flush
+// option.
+func (o *observer) Closed() {
+	t := o.tracer
+	t.mu.Lock()
+	t.devices = slices.DeleteFunc(t.devices, func(x *observer) bool { return x == o })
+	t.push(&Record{Kind: KindClosed, Device: o.dev, Done: t.now()})
+	t.mu.Unlock()
+	if t.opt.Flush != nil {
+		t.opt.Flush()
+	}
+}
+
+// A span collects what the tracer learns about one submission: an observe.Submission. The
+// submission has its span from the call until its record is released. Then the span becomes one
+// record. If its device times must still be queried, it becomes a record when the records are taken
+// (see devicetimes.go).
+type span struct {
+	*observer
+	rec  Record
+	kind work.Kind
+	// The work lies between the events begin and last. The span holds both. begin is nil if times
+	// are not recorded, or are missing.
+	begin    *engine.Event
+	last     *engine.Event // the submission's own event
+	shared   bool          // begin is the event of the submission in front
+	given    hostTimes     // when the host gave the work to the device
+	moved    time.Duration // by how much the device times were moved, to lie within the host's
+	commands []commandTimes
+	task     *rtrace.Task
+	next     *span // in the list of spans whose times must be queried
+}
+
+// Submitted begins a span.
+func (o *observer) Submitted(s *engine.Submission, d observe.Description) observe.Submission {
+	t := o.tracer
+	x, _ := o.spans.Get().(*span)
+	if x == nil {
+		x = &span{observer: o}
+	}
+	x.kind = s.Op.Kind
+	x.rec = Record{Kind: KindSubmission, ID: t.ids.Add(1), Device: o.dev, Queue: d.Queue.(*gpu.Queue), Op: x.kind.String(), Label: d.Label, Kernel: d.Kernel,
+		Bytes: d.Bytes, Grid: d.Grid, Block: d.Block, Part: d.Part, Commands: d.Commands, Graph: d.Graph,
+		Waits: t.points(x.rec.Waits[:0], s.Waits), Signals: t.points(x.rec.Signals[:0], s.Signals)}
+	if rtrace.IsEnabled() {
+		ctx, task := rtrace.NewTask(context.Background(), "gpu "+x.rec.Op)
+		x.task = task
+		rtrace.Log(ctx, "gpu", x.rec.Label)
+	}
+	x.rec.Submitted = t.now()
+	return x
+}
+
+// put puts the span into the pool for another submission.
+func (x *span) put() {
+	waits, signals := x.rec.Waits[:0], x.rec.Signals[:0]
+	clear(x.commands)
+	*x = span{observer: x.observer, commands: x.commands[:0]}
+	x.rec.Waits, x.rec.Signals = waits, signals
+	x.spans.Put(x)
+}
+
+// Collective says which group of a channel the submission is.
+func (x *span) Collective(kernel, channel string, rank, ranks int) {
+	x.rec.Kernel, x.rec.Channel, x.rec.Rank, x.rec.Ranks = kernel, channel, rank, ranks
+}
+
+// Parks records that the submission waits for a point without a producer.
+func (x *span) Parks() {
+	if x.rec.Parked == 0 {
+		x.rec.Parked = x.tracer.now()
+	}
+}
+
+// Fails records why the submission fails.
+func (x *span) Fails(err error) {
+	if x.rec.Err == nil {
+		x.rec.Err, x.rec.Done = err, x.tracer.now()
+	}
+}
+
+// Calls wraps a function of the program so that its call is recorded. The call of a notification
+// has a record of its own.
+func (x *span) Calls(fn func() error) func() error {
+	t, queue := x.tracer, x.rec.Queue
+	call := func(op, label string) (err error) {
+		pprof.Do(context.Background(), pprof.Labels("gpu_op", op, "gpu_queue", queue.String(), "gpu_label", label),
+			func(context.Context) { err = fn() })
+		return err
+	}
+	if x.kind != work.Notify {
+		return func() error {
+			x.rec.Timed, x.rec.Issued = HostTime, t.now()
+			x.rec.Begun = x.rec.Issued
+			defer func() { x.rec.Ended = t.now() }() // also if fn ends its goroutine
+			return call(x.rec.Op, x.rec.Label)
+		}
+	}
+	r := Record{Kind: KindCall, Op: "notified function", Label: x.rec.Label, Device: x.dev, Queue: queue, Timed: HostTime}
+	return func() error {
+		r.Submitted = t.now()
+		defer t.called(&r)
+		r.Err = call("notify", r.Label)
+		return r.Err
+	}
+}
+
+// Ends turns the span into a record: at once, or after the device times have been queried.
+func (x *span) Ends(s *engine.Submission) {
+	if x.task != nil {
+		x.task.End()
+	}
+	if x.rec.Done == 0 {
+		x.rec.Done = x.tracer.now()
+	}
+	if x.rec.Ranks > 0 {
+		x.rec.Collective = s.Seq
+	}
+	if x.last == nil || !x.finished(x) {
+		x.tell(x, false)
+	}
+}

@@ -1,0 +1,212 @@
+package trace
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// A Tracer records what devices do. [gpu.Options] gives a device its tracer. The tracer records
+// submissions with their times, waits and signals, the host's waits and function calls, memory,
+// code, and device loss. It keeps records in a ring from which one reader takes them
+// ([Tracer.Take]). If the ring is full, a new record is dropped and counted. A [Trace] writes the
+// records to a file. Devices whose work waits for each other should share a tracer, because the
+// tracer numbers the semaphores. All methods may be called concurrently.
+//
+// A tracer changes neither the order of work nor its results. While the standard library's
+// runtime/trace is enabled, each submission is also a task of it, and each wait a region.
+type Tracer struct {
+	opt        TracerOptions
+	start      time.Time
+	ids        atomic.Uint64 // submission numbers
+	semaphores atomic.Uint64
+	slots      []slot
+	head       atomic.Uint64 // the number of the next record to write
+	dropped    atomic.Uint64
+	untimed    atomic.Uint64
+	untimedCmd atomic.Uint64
+	clamped    atomic.Uint64
+
+	soon  chan struct{}
+	self  weak.Pointer[Tracer]
+	waits sync.Pool // of *hostWait
+
+	takeMu sync.Mutex    // serializes readers
+	tail   atomic.Uint64 // the number of the next record to read; changed under takeMu
+
+	mu      sync.Mutex // a leaf; protects devices
+	devices []*observer
+}
+
+// TracerOptions configure a [Tracer]. The zero value is the usual configuration.
+type TracerOptions struct {
+	// Records is the number of records for which the ring has room, rounded up to a power of two. 0
+	// means 16384. A record takes about 400 bytes.
+	Records int
+
+	// Times selects the work whose device times are recorded.
+	Times Times
+
+	// Flush, if not nil, is called when a device with this tracer has been closed, by the goroutine
+	// that closes it. It should take all records.
+	Flush func()
+}
+
+// Times selects the work for which a [Tracer] records when the device begins and ends it.
+type Times int
+
+const (
+	// SubmissionTimes records the times of each submission that gives a stream work. Each
+	// submission takes one timing event. It takes a second one if its stream was idle or has to
+	// wait. The events may keep kernels from overlapping.
+	SubmissionTimes Times = iota
+
+	// CommandTimes also records the times of each command of a recording. Recordings of AutoMode
+	// then run as calls instead of graphs. A recording of GraphMode has only the times of the whole
+	// graph, and [Record].Graph is set.
+	CommandTimes
+
+	// NoTimes records no device times. Records only say when the host had given the work to the
+	// device, and when the host saw it done.
+	NoTimes
+)
+
+// TracerStats count what a [Tracer] has recorded.
+type TracerStats struct {
+	Submissions uint64 // traced submissions; each one's record is or will be recorded or dropped
+	Records     uint64 // records kept, without dropped ones
+	Dropped     uint64 // records for which the ring had no room
+	Untimed     uint64 // submissions whose device times are missing
+	Clamped     uint64 // device times that were moved, within their margin, to fit the host's
+
+	UntimedCommands uint64 // commands whose device times are missing
+
+	Devices int // open devices with this tracer
+}
+
+type slot struct {
+	seq atomic.Uint64 // number of the record to write here; one more if it can be read
+	rec Record
+}
+
+// NewTracer makes a tracer. A zero Tracer has no room for records, and no device accepts it.
+func NewTracer(o TracerOptions) (*Tracer, error) {
+	switch {
+	case o.Records < 0 || o.Records > 1<<26:
+		return nil, fmt.Errorf("trace: %d records; there can be up to %d: %w", o.Records, 1<<26, gpu.ErrArgument)
+	case o.Times < SubmissionTimes || o.Times > NoTimes:
+		return nil, fmt.Errorf("trace: no times %d: %w", int(o.Times), gpu.ErrArgument)
+	case o.Records == 0:
+		o.Records = 1 << 14
+	}
+	t := &Tracer{opt: o, start: time.Now(), soon: make(chan struct{}, 1), slots: make([]slot, 1<<bits.Len(uint(max(o.Records, 2)-1)))}
+	for i := range t.slots {
+		t.slots[i].seq.Store(uint64(i))
+	}
+	t.self = weak.Make(t)
+	return t, nil
+}
+
+// Start returns the time from which the tracer's times count.
+func (t *Tracer) Start() time.Time { return t.start }
+
+func (t *Tracer) now() time.Duration { return max(time.Since(t.start), 1) }
+
+// Stats returns a snapshot of the tracer's counters.
+func (t *Tracer) Stats() TracerStats {
+	t.mu.Lock()
+	devices := len(t.devices)
+	t.mu.Unlock()
+	return TracerStats{Submissions: t.ids.Load(), Records: t.head.Load(), Dropped: t.dropped.Load(), Untimed: t.untimed.Load(), Clamped: t.clamped.Load(),
+		UntimedCommands: t.untimedCmd.Load(), Devices: devices}
+}
+
+// Take moves records to the slice, oldest first, and returns how many it moved. It reuses the Waits
+// and Signals slices of the records in the slice. First it queries the devices for the times of
+// completed work, which frees their timing events for new work. These driver calls run on the
+// runtime's own threads, and Take waits for them. To keep all records of a program, call Take every
+// few milliseconds.
+func (t *Tracer) Take(to []Record) int {
+	t.takeMu.Lock()
+	defer t.takeMu.Unlock()
+	for _, o := range t.open() {
+		o.askTimes()
+	}
+	if t.slots == nil {
+		return 0
+	}
+	for n := range to {
+		tail := t.tail.Load()
+		s := &t.slots[tail&uint64(len(t.slots)-1)]
+		if s.seq.Load() != tail+1 {
+			return n
+		}
+		to[n].copy(&s.rec)
+		s.rec.Err, s.rec.Device, s.rec.Queue = nil, nil, nil
+		s.seq.Store(tail + uint64(len(t.slots)))
+		t.tail.Store(tail + 1)
+	}
+	return len(to)
+}
+
+// Soon returns a channel that receives a value when the ring is at least half full. The reader
+// should then take records at once.
+func (t *Tracer) Soon() <-chan struct{} { return t.soon }
+
+// Sample records for each open device what it has in flight, parked and allocated. It also records
+// by how much the driver's pools have grown or shrunk since the last sample. It blocks while it
+// queries the driver about its pools.
+func (t *Tracer) Sample() {
+	for _, o := range t.open() {
+		s := o.dev.Stats()
+		r := Record{Kind: KindCounters, Done: t.now(), ParkedNow: s.Parked, InFlight: s.InFlight, Bytes: s.Bytes}
+		r.Reserved, r.Used = o.pools()
+		o.push(&r)
+	}
+}
+
+func (t *Tracer) open() []*observer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.devices)
+}
+
+// push adds a record, or drops it if the ring is full.
+func (t *Tracer) push(r *Record) {
+	if !t.put(r) {
+		t.dropped.Add(1)
+	}
+}
+
+// put adds a record, and reports false if the ring is full.
+func (t *Tracer) put(r *Record) bool {
+	for {
+		at := t.head.Load()
+		s := &t.slots[at&uint64(len(t.slots)-1)]
+		switch seq := s.seq.Load(); {
+		case seq < at:
+			return false
+		case seq == at && t.head.CompareAndSwap(at, at+1):
+			s.rec.copy(r)
+			s.seq.Store(at + 1)
+			if half := uint64(len(t.slots) / 2); at%min(half/4+1, 256) == 0 && at-t.tail.Load() >= half {
+				wake.Nudge(t.soon)
+			}
+			return true
+		}
+	}
+}
+
+// copy copies a record and reuses the slices that r has.
+func (r *Record) copy(from *Record) {
+	waits, signals := append(r.Waits[:0], from.Waits...), append(r.Signals[:0], from.Signals...)
+	*r = *from
+	r.Waits, r.Signals = waits, signals
+}
