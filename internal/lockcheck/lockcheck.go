@@ -77,8 +77,8 @@ type lock struct {
 }
 
 var (
-	mu   sync.Mutex             // protects the following
-	held = map[uintptr][]lock{} // by goroutine
+	mu   sync.Mutex            // protects the following
+	held = map[uint64][]lock{} // by goroutine
 	seen = map[string]bool{}
 	out  *os.File
 )
@@ -133,7 +133,7 @@ func left(mutex any) {
 }
 
 // drop removes a mutex from the list of a goroutine, and reports whether it was in the list.
-func drop(id uintptr, mutex any) bool {
+func drop(id uint64, mutex any) bool {
 	all := held[id]
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].mutex == mutex {

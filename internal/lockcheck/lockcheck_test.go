@@ -55,3 +55,17 @@ func TestOrders(t *testing.T) {
 		t.Errorf("written: %s; held: %v", got, held)
 	}
 }
+
+// TestGoroutine compares the number of many goroutines with what their stacks tell.
+func TestGoroutine(t *testing.T) {
+	if where == 0 && descriptor() != nil {
+		t.Error("the number is not found in a goroutine's descriptor, so locks takes long")
+	}
+	for range 100 {
+		done := make(chan bool)
+		go func() { done <- goroutine() == printedNumber() }()
+		if !<-done {
+			t.Error("another number than that of the stack")
+		}
+	}
+}

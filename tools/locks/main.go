@@ -5,7 +5,7 @@
 //
 // It runs in the root of the module. In the packages of the runtime it replaces each field of type
 // sync.Mutex or sync.RWMutex by one of internal/lockcheck (go test -overlay), so the product has no hook
-// for it. The default arguments run the short tests of runtime/gpu that are fit for that. It takes twenty
+// for it. The default arguments run the short tests of the core that are fit for that. It takes some
 // minutes.
 //
 // It prints each order in which mutexes were held that is not part of a longer one. The exit status is 1
@@ -42,10 +42,13 @@ var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engin
 	"engine.Timeline.retireMu", "engine.ring.mu", "engine.records.mu", "engine.EventPool.mu", "engine.loan.mu",
 	"engine.Device.mu", "engine.Uses.mu", "sema.Semaphore.mu", "sema.TimepointPool.mu"}
 
-// unfit are the tests that hold mutexes of the runtime, or submit in a call of the driver, where the runtime
-// holds some, and those that count allocations.
-const unfit = "^(TestDump|TestNearDeps|TestMishap)$|" +
-	"^(TestSharedEventGarbage|TestLargeArgumentsAligned|TestTraceRing)$|Allocs|Allocations|AllocatesNothing"
+// tested are the packages whose tests are run by default.
+var tested = []string{"./runtime/internal/engine", "./runtime/internal/sema", "./runtime/gpu"}
+
+// unfit are the tests that hold mutexes of the runtime themselves, or submit in a call of the driver, where
+// the runtime holds some, and those that count allocations.
+const unfit = "^(TestDump|TestParked|TestLostWhileFollowed|TestWaitForClosed|TestUseBeforeCheck|TestNearDeps|TestMishap)$|" +
+	"^(TestJoin|TestSharedEventGarbage|TestLargeArgumentsAligned|TestTraceRing)$|Allocs|Allocations|AllocatesNothing"
 
 // nested may be held twice: the mutex of a command buffer under that of one that executes it.
 var nested = []string{"gpu.CommandBuffer.mu"}
@@ -82,7 +85,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	test := flags.Args()
 	if len(test) == 0 {
-		test = []string{"-short", "-skip=" + unfit, "./runtime/gpu"}
+		test = append([]string{"-short", "-skip=" + unfit}, tested...)
 	}
 	tmp, err := os.MkdirTemp("", "locks")
 	if err != nil {
