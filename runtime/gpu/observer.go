@@ -14,8 +14,9 @@ import (
 //
 // [trace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Tracer
 type Tracer interface {
-	// Observe returns the observer of a device that is being opened. It runs on the device's thread, before the device has events. pools returns the bytes that
-	// the device's pools have reserved and use, and blocks while it queries the driver.
+	// Observe returns the observer of a device that is being opened. It runs on the device's thread,
+	// before the device has events. pools returns the bytes that the device's pools have reserved
+	// and use, and blocks while it queries the driver.
 	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
 }
 

@@ -1,5 +1,7 @@
-// Package trace writes what devices do to a file that Perfetto (https://ui.perfetto.dev), Chrome's tracing and tools/gputrace show: what
-// each queue was given, what waited for what, what each device ran and when, and what the host did meanwhile.
+// Package trace records what devices do. A [Tracer] keeps records in a ring, for programs that look
+// at them. A [Trace] writes them to a file that Perfetto (https://ui.perfetto.dev), Chrome's tracing
+// and tools/gputrace show: what each queue was given, what waited for what, what each device ran
+// and when, and what the host did meanwhile.
 //
 //	t, err := trace.Create("run.json", trace.Options{})
 //	dev, err := gpu.Open(driver, 0, gpu.Options{Tracer: t.Tracer()})
@@ -7,12 +9,13 @@
 //	dev.Close()
 //	err = t.Close()
 //
-// Programs that open drivers by package drivers need no such code: where the environment variable PUREGPU_TRACE names a file they are traced
-// ([FromEnv]). The file is written as a stream, and one of a program that died is good up to then. docs/trace-format.md says what stands in
-// it.
+// Programs that open drivers by package drivers need no such code: they are traced if the
+// environment variable PUREGPU_TRACE names a file ([FromEnv]). The file is written as a stream. If
+// the program dies, the file is good up to that point. docs/trace-format.md describes it.
 //
-// While runtime/trace of the standard library is enabled each submission is a task of that, and each wait a region. Functions that the runtime
-// calls, such as host calls, run with labels of runtime/pprof: gpu_op, gpu_queue, gpu_label.
+// While runtime/trace of the standard library is enabled, each submission is a task of it, and each
+// wait a region. Functions that the runtime calls, such as host calls, run with labels of
+// runtime/pprof: gpu_op, gpu_queue, gpu_label.
 package trace
 
 import (
@@ -31,7 +34,7 @@ import (
 
 // Options say what is traced. The zero value is the usual way.
 type Options struct {
-	// Times says of what device times are noted.
+	// Times selects the work whose device times are recorded.
 	Times Times
 
 	// Records is for how many records there is room until they are written; 0 means 32768, some 15 MB. What does not fit is missing, and
@@ -127,7 +130,7 @@ func Create(name string, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// Tracer returns what devices are to be given in [gpu.Options].
+// Tracer returns the tracer to name in [gpu.Options].
 func (t *Trace) Tracer() *Tracer { return t.tracer }
 
 // Driver returns a driver whose devices are traced, unless they are opened with another tracer. But for that it is the driver that it is

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -244,7 +243,11 @@ func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *Record) *track
 	t := x.queues[key]
 	if t == nil {
 		if len(x.queues) >= x.prune {
-			maps.DeleteFunc(x.queues, func(q weak.Pointer[gpu.Queue], _ *track) bool { return q.Value() == nil })
+			for q := range x.queues {
+				if q.Value() == nil {
+					delete(x.queues, q)
+				}
+			}
 			x.prune = len(x.queues) + remembered
 		}
 		t = x.track()

@@ -1,7 +1,7 @@
-// Package observe is the wall between package gpu and a tracer. Package trace implements the
-// interfaces, and gpu.Options names the tracer. A device without a tracer has a nil Device, so
-// each hook of package gpu costs one comparison. The scheduler itself calls only the
-// [engine.Observer] that each [Submission] is.
+// Package observe is the wall between package gpu and a tracer. Package trace implements its
+// interfaces. A gpu.Device without a tracer has a nil [Device], so each hook of package gpu costs
+// one comparison with nil. The scheduler calls a [Submission] as an [engine.Observer], and knows
+// nothing else of a tracer.
 //
 // No method changes the order of work or its results. Unless it says otherwise, a method may be
 // called concurrently and with any locks but leaves held, and does not block.
@@ -94,7 +94,8 @@ type Command struct {
 	Block  [3]uint32
 }
 
-// Of returns the observer of a submission, or nil. It is the last one: see gpu's record.note.
+// Of returns the observer of a submission, or nil. It is the last one in s.Observers, behind
+// that of a Timing.
 func Of(s *engine.Submission) Submission {
 	if n := len(s.Observers); n > 0 {
 		x, _ := s.Observers[n-1].(Submission)
@@ -106,7 +107,7 @@ func Of(s *engine.Submission) Submission {
 // A Semaphore observes a semaphore, for all tracers whose devices use it. It is in the semaphore's
 // Notes. All methods are called without locks.
 type Semaphore interface {
-	// Signalled says that the host has signalled the semaphore, or with err, is about to fail it.
+	// Signalled says that the host has signalled the semaphore, or, with err, is about to fail it.
 	Signalled(s *sema.Semaphore, value uint64, err error)
 
 	// Renamed says that the semaphore has another name.
@@ -127,8 +128,8 @@ func OfSemaphore(s *sema.Semaphore) Semaphore {
 	return nil
 }
 
-// A Wait observes a wait of the host. Package gpu calls Ended when the wait is over, and before it
-// For for each point. The points are passed one by one: a slice would move to the heap.
+// A Wait observes a wait of the host. When the wait is over, package gpu calls For for each point,
+// and then Ended. It passes the points one by one, because a slice would move to the heap.
 type Wait interface {
 	For(p sema.Point)
 	Ended(err error)
