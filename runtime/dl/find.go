@@ -1,14 +1,13 @@
 package dl
 
 import (
-	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
+	"github.com/puregpu/puregpu/internal/folders"
 	"github.com/puregpu/puregpu/internal/ownfolder"
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
@@ -57,9 +56,6 @@ func (s *Spec) explicit(opt *Options) (c candidate, ok bool) {
 	return candidate{}, false
 }
 
-// folders is the environment variable with folders in which every library is looked for.
-const folders = "PUREGPU_LIBRARY_PATH"
-
 // candidates returns the files to try, in order. An explicit one is the only one:
 // falling back from it silently would hide a mistake.
 func (s *Spec) candidates(opt *Options) []candidate {
@@ -73,10 +69,8 @@ func (s *Spec) candidates(opt *Options) []candidate {
 	for _, dir := range opt.Dirs {
 		cs = s.inFolder(cs, dir, "Options.Dirs")
 	}
-	for _, dir := range filepath.SplitList(secureenv.Get(folders)) {
-		if dir != "" {
-			cs = s.inFolder(cs, dir, "environment variable "+folders)
-		}
+	for _, dir := range folders.Expand(folders.Variable) {
+		cs = s.inFolder(cs, dir, "environment variable "+folders.Variable[1:])
 	}
 	cs = s.besideProgram(cs)
 	for _, name := range s.Names {
@@ -84,7 +78,7 @@ func (s *Spec) candidates(opt *Options) []candidate {
 	}
 	cs = s.cached(cs, "/")
 	for _, pattern := range s.Dirs {
-		for _, dir := range expand(pattern) {
+		for _, dir := range folders.Expand(pattern) {
 			cs = s.inDir(cs, dir, "directory "+pattern)
 		}
 	}
@@ -110,7 +104,7 @@ func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
 // inDir appends what the folders have that match a pattern, or that they have nothing.
 func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	n := len(cs)
-	for _, d := range glob(pattern) {
+	for _, d := range folders.Match(pattern) {
 		for _, name := range s.Names {
 			p := filepath.Join(d, name)
 			if _, err := os.Stat(p); err == nil {
@@ -149,75 +143,6 @@ func (s *Spec) besideProgram(cs []candidate) []candidate {
 		return append(cs[:n], candidate{path: dir, source: source, err: &loadError{kind: ErrNotLoadable, plain: "not used: " + err.Error()}})
 	}
 	return cs
-}
-
-// multiarch is what Debian and others call this platform in names of folders: $multiarch.
-var multiarch = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
-
-// expand replaces $VAR in a directory. It returns nothing if a variable is unset
-// or empty: "$ROCM_PATH/lib" must not become "/lib". A variable that is all of the directory may have several,
-// as PATH has.
-func expand(dir string) []string {
-	ok := true
-	expanded := os.Expand(dir, func(name string) string {
-		v := multiarch
-		if name != "multiarch" {
-			v = secureenv.Get(name)
-		}
-		if v == "" {
-			ok = false
-		}
-		return v
-	})
-	switch {
-	case !ok:
-		return nil
-	case strings.HasPrefix(dir, "$") && !strings.ContainsAny(dir, `/\`):
-		return slices.DeleteFunc(filepath.SplitList(expanded), func(d string) bool { return d == "" })
-	}
-	return []string{expanded}
-}
-
-// glob returns the directories that match pattern, highest version first.
-func glob(pattern string) []string {
-	if !strings.ContainsAny(pattern, "*?[") {
-		return []string{pattern}
-	}
-	dirs, err := filepath.Glob(pattern)
-	if err != nil {
-		return nil
-	}
-	slices.SortStableFunc(dirs, func(a, b string) int { return compareNatural(b, a) })
-	return dirs
-}
-
-// compareNatural compares strings so that runs of digits count as numbers.
-func compareNatural(a, b string) int {
-	for a != "" && b != "" {
-		x, y := digits(a), digits(b)
-		if x > 0 && y > 0 {
-			p, q := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
-			if c := cmp.Or(cmp.Compare(len(p), len(q)), cmp.Compare(p, q)); c != 0 {
-				return c
-			}
-			a, b = a[x:], b[y:]
-			continue
-		}
-		if c := cmp.Compare(a[0], b[0]); c != 0 {
-			return c
-		}
-		a, b = a[1:], b[1:]
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-// digits returns the length of the run of digits that s begins with.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
-		n++
-	}
-	return n
 }
 
 // load has the system loader open c, and says in plain words why it could not.
