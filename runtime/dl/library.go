@@ -165,7 +165,8 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 		*attempts = append(*attempts, a)
 		if opt.Logger != nil {
 			opt.Logger.LogAttrs(context.Background(), slog.LevelDebug, "open library", slog.String("library", spec.Name),
-				slog.String("path", a.Path), slog.String("source", a.Source), slog.Any("error", a.Err))
+				slog.String("path", a.Path), slog.String("source", a.Source), slog.String("file", a.File), slog.Int("version", int(a.Version)),
+				slog.Any("error", a.Err))
 		}
 		switch {
 		case err == nil:
