@@ -99,7 +99,7 @@ func (h Host) hidden() (say []string) {
 
 // absent says which parts of NVIDIA's driver are missing, or cannot be used.
 func (h Host) absent() (say []string) {
-	container := h.Container()
+	container, systemd := h.Container(), ""
 	switch {
 	case h.WSL():
 		if n := h.node("/dev/dxg"); n.Err != nil {
@@ -120,28 +120,36 @@ func (h Host) absent() (say []string) {
 		}
 		return []string{"NVIDIA's driver is not loaded in the kernel (no /proc/driver/nvidia/version): " + what}
 	}
-	fix := "nvidia-modprobe -u -c 0 makes the nodes and loads their modules"
-	if container != "" {
-		fix = "start the container with the GPU, such as by docker run --gpus all, or with --device %s"
-	}
 	paths := []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
 	gpus := h.glob("dev/nvidia[0-9]*")
 	if len(gpus) == 0 {
 		gpus = []string{"/dev/nvidia0"}
 	}
+	var whats []string
+	same := map[string][]string{} // nodes by what is wrong with them
 	for _, path := range append(paths, gpus...) {
 		n := h.node(path)
 		if n.Err == nil {
 			continue
 		}
-		how := fix
-		if strings.Contains(how, "%") {
-			how = fmt.Sprintf(how, path)
+		what := n.plain()
+		if same[what] == nil {
+			whats = append(whats, what)
 		}
+		same[what] = append(same[what], path)
 		if isEPERM(n.Err) && container != "" {
-			how += "; in a container that runs, a reload of systemd on the machine may have taken the rules away: start it anew"
+			systemd = "; if the container has had the GPU before, a reload of systemd on the machine took the rules away: start it anew"
 		}
-		say = append(say, path+": "+n.plain()+": "+how)
+	}
+	for _, what := range whats {
+		nodes, fix := same[what], "nvidia-modprobe -u -c 0 makes the nodes and loads their modules"
+		if container != "" {
+			fix = "start the container with the GPU, such as by docker run --gpus all, or with --device " + strings.Join(nodes, " --device ")
+		}
+		say = append(say, strings.Join(nodes, ", ")+": "+what+": "+fix)
+	}
+	if systemd != "" {
+		say[len(say)-1] += systemd
 	}
 	return say
 }
