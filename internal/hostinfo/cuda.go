@@ -54,6 +54,20 @@ func (h Host) CUDA(code int, library string) (say []string) {
 	return say
 }
 
+// NoLibrary says what helps where no library of NVIDIA's driver was found, and the kernel has the driver. Else it returns "".
+func (h Host) NoLibrary() string {
+	release := h.NVIDIA()
+	switch {
+	case !h.linux || release == "":
+		return ""
+	case h.Container() != "":
+		return fmt.Sprintf("the kernel has NVIDIA's driver %s, and the container has no library of it: start it with the GPU, such as by docker run --gpus all, "+
+			"with compute among NVIDIA_DRIVER_CAPABILITIES", release)
+	}
+	return fmt.Sprintf("the kernel has NVIDIA's driver %s, and no library of it was found: install the one of the same release (on Debian libcuda1), "+
+		"or name its folder in PUREGPU_LIBRARY_PATH", release)
+}
+
 func (h Host) kernelRelease() string {
 	if v := h.NVIDIA(); v != "" {
 		return ", " + v

@@ -34,6 +34,7 @@ var readSystem = func() System {
 	h := hostinfo.This()
 	s := System{Container: h.Container(), NVIDIA: h.NVIDIA(), AMD: h.AMD()}
 	s.Name, s.Kernel = h.System()
+	s.noLibrary = h.NoLibrary()
 	for _, n := range h.Nodes() {
 		s.Nodes = append(s.Nodes, n.String())
 	}
@@ -179,11 +180,8 @@ func advise(s *System, all []found) (say []string) {
 			say = append(say, p.name+": "+firstLine(f.err))
 		case !errors.Is(f.err, dl.ErrNotFound):
 			say = append(say, firstLine(f.err))
-		case p.pkg == "cuda" && s.NVIDIA != "" && s.Container != "":
-			say = append(say, fmt.Sprintf("The kernel has NVIDIA's driver %s, and the container has no library of it: start it with the GPU, such as by docker run --gpus all, "+
-				"with compute among NVIDIA_DRIVER_CAPABILITIES", s.NVIDIA))
-		case p.pkg == "cuda" && s.NVIDIA != "":
-			say = append(say, fmt.Sprintf("The kernel has NVIDIA's driver %s, and no library of it was found: install the one of the same release (on Debian libcuda1), or name it in %s", s.NVIDIA, p.env))
+		case p.pkg == "cuda" && s.noLibrary != "":
+			say = append(say, p.name+": "+s.noLibrary)
 		case p.use != "" && gpu && p.belongs(all):
 			say = append(say, fmt.Sprintf("%s is not there: %s", p.name, p.use))
 		}

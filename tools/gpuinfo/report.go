@@ -26,6 +26,8 @@ type System struct {
 	User      string   `json:"user,omitempty"`      // numbers of the user and the groups that gpuinfo runs as
 	Variables []string `json:"variables,omitempty"` // of the environment, as far as they matter here: "CUDA_VISIBLE_DEVICES=0"
 	Headers   string   `json:"headers,omitempty"`   // folder with the toolkit's headers for NVRTC
+
+	noLibrary string // what to do if the kernel has NVIDIA's driver, and no library is found
 }
 
 // A Program says how gpuinfo itself was built.

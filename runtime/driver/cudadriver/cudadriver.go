@@ -91,10 +91,12 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/internal/hostinfo"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -136,7 +138,11 @@ func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openN
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	lib, err := cuda.Open(opt)
 	if err != nil {
-		return nil, err // which says what was looked for and where
+		// The error says what was looked for and where.
+		if say := hostinfo.This().NoLibrary(); say != "" && opt.Path == "" && errors.Is(err, dl.ErrNotFound) {
+			err = fmt.Errorf("cuda: %s: %w", say, err)
+		}
+		return nil, err
 	}
 	return New(lib, opts...)
 }
