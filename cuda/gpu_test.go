@@ -3,6 +3,8 @@ package cuda
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -660,4 +662,44 @@ func TestGPUStackMoves(t *testing.T) {
 	wg.Wait()
 	close(stop)
 	collector.Wait()
+}
+
+// TestGPUSearch looks for the driver, in a process that has none yet, where a file of its name in front is another library: that is
+// passed over, and the system's driver taken.
+func TestGPUSearch(t *testing.T) {
+	const child = "PUREGPU_TEST_SEARCH"
+	if dir := os.Getenv(child); dir != "" {
+		l, err := Open(Options{Dirs: []string{dir}})
+		ok(t, "Open", err)
+		t.Log("\n" + l.Explain())
+		as := l.Attempts()
+		if len(as) < 2 || !errors.Is(as[0].Err, dl.ErrTooOld) || as[len(as)-1].Err != nil || l.Path() != as[len(as)-1].File || filepath.Dir(l.Path()) == dir {
+			t.Errorf("took %s after %v", l.Path(), as)
+		}
+		ok(t, "Init", l.Init(0))
+		return
+	}
+	if os.Getenv(spec.Env) != "" || runtime.GOOS != "linux" {
+		t.Skipf("%s names the driver, or this is not Linux", spec.Env)
+	}
+	openGPU(t)
+	var other []byte
+	for _, dir := range []string{"/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib"} {
+		if data, err := os.ReadFile(dir + "/libm.so.6"); err == nil {
+			other = data
+			break
+		}
+	}
+	if other == nil {
+		t.Skip("no libm.so.6 to copy")
+	}
+	dir := t.TempDir()
+	ok(t, "copy", os.WriteFile(filepath.Join(dir, "libcuda.so.1"), other, 0o777))
+	program, err := os.Executable()
+	ok(t, "find the program", err)
+	cmd := exec.Command(program, "-test.run=^TestGPUSearch$", "-test.v")
+	cmd.Env = append(os.Environ(), child+"="+dir)
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	ok(t, "search in a process of its own", err)
 }

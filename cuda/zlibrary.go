@@ -19,11 +19,16 @@ type Library struct {
 type Options = dl.Options
 
 // Open loads the library (CUDA driver) and resolves its functions. It tries opt.Path, else the file that
-// PUREGPU_CUDA_LIBRARY names, else on Linux libcuda.so.1 and libcuda.so by the system's own rules, then in
-// /usr/lib/wsl/lib, /usr/local/nvidia/lib64 and /usr/lib64/nvidia; on Windows nvcuda.dll by the system's own
-// rules. It does not call cuInit: do so with [Library.Init], whose error tells an absent device
-// ([ErrorNoDevice]), a stub library ([ErrorStubLibrary]) and a driver that does not fit the kernel's
-// ([ErrorSystemDriverMismatch]) apart.
+// PUREGPU_CUDA_LIBRARY names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, then on Linux
+// libcuda.so.1 and libcuda.so by the system's own rules, then in /usr/local/nvidia/lib64, /usr/local/nvidia/lib,
+// /usr/lib/wsl/lib, /usr/lib64/nvidia, /usr/lib/$multiarch/nvidia/current, /run/opengl-driver/lib,
+// $NIX_LD_LIBRARY_PATH, /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib,
+// /run/current-system/profile/lib, /usr/lib/$multiarch/GL/nvidia-*/lib, /var/lib/snapd/lib/gl,
+// /usr/lib/$multiarch/tegra, /usr/lib/$multiarch/nvgpu, /usr/lib/$multiarch/nvidia and $CONDA_PREFIX/lib; on
+// Windows nvcuda.dll by the system's own rules. Of several files it takes the first that is ready, as [dl.Spec]
+// has it. A driver is ready if cuInit works and there is a device. Call [Library.Init] all the same: its error
+// tells an absent device ([ErrorNoDevice]), a stub library ([ErrorStubLibrary]) and a driver that does not fit
+// the kernel's ([ErrorSystemDriverMismatch]) apart, and [Library.Diagnose] adds what to do.
 func Open(opt Options) (*Library, error) {
 	l := new(Library)
 	if err := l.Library.Open(&spec, l.fns[:], opt); err != nil {
@@ -35,7 +40,7 @@ func Open(opt Options) (*Library, error) {
 var spec = dl.Spec{
 	Name: "CUDA driver", Package: "cuda", Env: "PUREGPU_CUDA_LIBRARY",
 	Names: names, Dirs: dirs, Symbols: symbols[:], Sets: sets[:],
-	Format: FormatVersion, Floor: floor, Version: libraryVersion, Resolve: resolver,
+	Format: FormatVersion, Floor: floor, Version: libraryVersion, Resolve: resolver, Ready: ready,
 	Hint: "install NVIDIA's driver, release 460 (CUDA 11.2) or newer, or name its library in PUREGPU_CUDA_LIBRARY",
 }
 

@@ -59,7 +59,8 @@ func (p *pkg) emitLibrary() (*File, error) {
 
 // emitOpen writes the function that opens an implementation, and its specification.
 func (p *pkg) emitOpen(f *File, m *symbols.Implementation) {
-	text := fmt.Sprintf("%s loads the library (%s) and resolves its functions. It tries opt.Path, else the file that %s names, else %s.",
+	text := fmt.Sprintf("%s loads the library (%s) and resolves its functions. It tries opt.Path, else the file that %s names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, "+
+		"then %s. Of several files it takes the first that is ready, as [dl.Spec] has it.",
 		m.OpenName(), m.Name, m.Env, places(m))
 	if m.Doc != "" {
 		text += " " + m.Doc
@@ -80,7 +81,7 @@ func (p *pkg) emitOpen(f *File, m *symbols.Implementation) {
 		line(pair{"Names", Id(variable(m, "names"))}, pair{"Dirs", Id(variable(m, "dirs"))},
 			pair{"Symbols", Id("symbols").Index(Op(":"))}, pair{"Sets", Id("sets").Index(Op(":"))})
 		line(pair{"Format", Id("FormatVersion")}, pair{"Floor", Id("floor")}, pair{"Version", p.versionHook()},
-			pair{"Resolve", hook(p.desc.Hooks.Resolve)})
+			pair{"Resolve", hook(p.desc.Hooks.Resolve)}, pair{"Ready", hook(p.desc.Hooks.Ready)})
 		line(pair{"Hint", Lit(m.Hint)})
 		g.Line()
 	}).Line()

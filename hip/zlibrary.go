@@ -19,9 +19,12 @@ type Library struct {
 type Options = dl.Options
 
 // Open loads the library (HIP runtime) and resolves its functions. It tries opt.Path, else the file that
-// PUREGPU_HIP_LIBRARY names, else on Linux libamdhip64.so.7, libamdhip64.so.6, libamdhip64.so.5 and
-// libamdhip64.so by the system's own rules, then in $ROCM_PATH/lib, /opt/rocm/lib and /opt/rocm-*/lib; on
-// Windows amdhip64_7.dll, amdhip64_6.dll and amdhip64.dll by the system's own rules, then in $HIP_PATH/bin. An
+// PUREGPU_HIP_LIBRARY names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, then on Linux
+// libamdhip64.so.7, libamdhip64.so.6, libamdhip64.so.5 and libamdhip64.so by the system's own rules, then in
+// $ROCM_PATH/lib, /opt/rocm/lib, /opt/rocm-*/lib, $NIX_LD_LIBRARY_PATH, /run/current-system/sw/share/nix-ld/lib,
+// $GUIX_ENVIRONMENT/lib, /run/current-system/profile/lib and $CONDA_PREFIX/lib; on Windows amdhip64_7.dll,
+// amdhip64_6.dll and amdhip64.dll by the system's own rules, then in $HIP_PATH/bin. Of several files it takes
+// the first that is ready, as [dl.Spec] has it. The runtime is ready if hipInit works and there is a device. An
 // absent device is no error of Open's: [Library.GetDeviceCount] returns [ErrorNoDevice], and so does
 // [Library.Init], but for older releases, which call the device invalid ([ErrorInvalidDevice]).
 func Open(opt Options) (*Library, error) {
@@ -35,7 +38,7 @@ func Open(opt Options) (*Library, error) {
 var spec = dl.Spec{
 	Name: "HIP runtime", Package: "hip", Env: "PUREGPU_HIP_LIBRARY",
 	Names: names, Dirs: dirs, Symbols: symbols[:], Sets: sets[:],
-	Format: FormatVersion, Floor: floor, Version: askVersion,
+	Format: FormatVersion, Floor: floor, Version: askVersion, Ready: ready,
 	Hint: "install ROCm's HIP runtime, 5.2 or newer (package hip-runtime-amd, on Debian libamdhip64), or name its library in PUREGPU_HIP_LIBRARY",
 }
 

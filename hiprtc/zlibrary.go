@@ -18,10 +18,13 @@ type Library struct {
 type Options = dl.Options
 
 // Open loads the library (hipRTC) and resolves its functions. It tries opt.Path, else the file that
-// PUREGPU_HIPRTC_LIBRARY names, else on Linux libhiprtc.so.7, libhiprtc.so.6, libhiprtc.so.5, libhiprtc.so and
-// libamdhip64.so.5 by the system's own rules, then in $ROCM_PATH/lib, /opt/rocm/lib and /opt/rocm-*/lib; on
-// Windows hiprtc0700.dll, hiprtc0604.dll, hiprtc0602.dll and hiprtc0507.dll by the system's own rules, then in
-// $HIP_PATH/bin. hipRTC needs neither a GPU nor a driver. In Debian's builds of HIP 5 it is part of libamdhip64.
+// PUREGPU_HIPRTC_LIBRARY names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, then on
+// Linux libhiprtc.so.7, libhiprtc.so.6, libhiprtc.so.5, libhiprtc.so and libamdhip64.so.5 by the system's own
+// rules, then in $ROCM_PATH/lib, /opt/rocm/lib, /opt/rocm-*/lib, $NIX_LD_LIBRARY_PATH,
+// /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib, /run/current-system/profile/lib and
+// $CONDA_PREFIX/lib; on Windows hiprtc0700.dll, hiprtc0604.dll, hiprtc0602.dll and hiprtc0507.dll by the
+// system's own rules, then in $HIP_PATH/bin. Of several files it takes the first that is ready, as [dl.Spec] has
+// it. hipRTC needs neither a GPU nor a driver. In Debian's builds of HIP 5 it is part of libamdhip64.
 func Open(opt Options) (*Library, error) {
 	l := new(Library)
 	if err := l.Library.Open(&spec, l.fns[:], opt); err != nil {

@@ -18,11 +18,16 @@ type Library struct {
 type Options = dl.Options
 
 // Open loads the library (NVML) and resolves its functions. It tries opt.Path, else the file that
-// PUREGPU_NVML_LIBRARY names, else on Linux libnvidia-ml.so.1 and libnvidia-ml.so by the system's own rules,
-// then in /usr/lib/wsl/lib, /usr/local/nvidia/lib64 and /usr/lib64/nvidia; on Windows nvml.dll by the system's
-// own rules, then in $ProgramW6432/NVIDIA Corporation/NVSMI. It does not call nvmlInit: do so with
-// [Library.Init], whose error tells that the kernel's driver is not loaded ([ErrorDriverNotLoaded]) or is not of
-// the library's release ([ErrorLibRmVersionMismatch]).
+// PUREGPU_NVML_LIBRARY names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, then on Linux
+// libnvidia-ml.so.1 and libnvidia-ml.so by the system's own rules, then in /usr/local/nvidia/lib64,
+// /usr/local/nvidia/lib, /usr/lib/wsl/lib, /usr/lib64/nvidia, /usr/lib/$multiarch/nvidia/current,
+// /run/opengl-driver/lib, $NIX_LD_LIBRARY_PATH, /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib,
+// /run/current-system/profile/lib, /usr/lib/$multiarch/GL/nvidia-*/lib, /var/lib/snapd/lib/gl,
+// /usr/lib/$multiarch/tegra, /usr/lib/$multiarch/nvgpu, /usr/lib/$multiarch/nvidia and $CONDA_PREFIX/lib; on
+// Windows nvml.dll by the system's own rules, then in $ProgramW6432/NVIDIA Corporation/NVSMI. Of several files
+// it takes the first that is ready, as [dl.Spec] has it. NVML is ready if nvmlInit works and there is a device;
+// nvmlShutdown is called after that. Call [Library.Init] all the same: its error tells that the kernel's driver
+// is not loaded ([ErrorDriverNotLoaded]) or is not of the library's release ([ErrorLibRmVersionMismatch]).
 func Open(opt Options) (*Library, error) {
 	l := new(Library)
 	if err := l.Library.Open(&spec, l.fns[:], opt); err != nil {
@@ -34,7 +39,7 @@ func Open(opt Options) (*Library, error) {
 var spec = dl.Spec{
 	Name: "NVML", Package: "nvml", Env: "PUREGPU_NVML_LIBRARY",
 	Names: names, Dirs: dirs, Symbols: symbols[:], Sets: sets[:],
-	Format: FormatVersion, Floor: floor, Version: askVersion,
+	Format: FormatVersion, Floor: floor, Version: askVersion, Ready: ready,
 	Hint: "install NVIDIA's driver, release 455 or newer, which brings NVML, or name its library in PUREGPU_NVML_LIBRARY",
 }
 

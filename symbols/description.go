@@ -161,6 +161,7 @@ type Typedefs struct {
 type Hooks struct {
 	Version string `json:"version,omitempty"`
 	Resolve string `json:"resolve,omitempty"` // the library is asked for each function by its API name and since-version
+	Ready   string `json:"ready,omitempty"`   // whether the library can be used on the machine
 }
 
 // An Implementation is a library to be opened.
@@ -248,7 +249,7 @@ func (c *checker) description(d *Description) {
 	if d.Lends != nil {
 		c.lends(d.Lends)
 	}
-	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}} {
+	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}, {"ready", d.Hooks.Ready}} {
 		if h.name != "" && !isName(h.name) {
 			c.add("hooks", h.field, "%q is no name of a Go function", h.name)
 		}

@@ -51,3 +51,16 @@ func TempDir() string {
 // identities reports whether the program runs with another user's or group's rights. Windows has no such programs, and there all
 // numbers are -1.
 func identities() bool { return os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() }
+
+// Program returns the path of the program that runs, or "" if it is unknown, or the program has rights that its caller does not have: the
+// caller may have linked it into a folder of its own.
+func Program() string {
+	if elevated() {
+		return ""
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return path
+}

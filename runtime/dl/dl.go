@@ -5,9 +5,15 @@
 // it goes by, the functions it may have and in which set and version each of them
 // belongs. [Library.Open] finds the file, asks it for every function in one pass,
 // and fails only when a function of the required set is missing. A call of any
-// other missing function returns a [*SymbolError]. A library that has been opened
-// stays open until the process ends: GPU libraries start threads and register exit
-// handlers, and unloading them is not safe.
+// other missing function returns a [*SymbolError].
+//
+// A machine may have several files that go by a library's name, of which one works: a
+// container or WSL has a driver of its own, and another one comes with a distribution's
+// packages. So Open goes on until a file says that it is ready ([Spec].Ready), and tells of
+// each one what it answered ([Library.Attempts]). All this happens in the process itself.
+// A library that has been loaded stays so until the process ends, also one that is not
+// taken: GPU libraries start threads and register exit handlers, and unloading them is not
+// safe. The guide's page "Drivers and devices" has the places where Open looks, in order.
 //
 // There are two ways to make a call. [Call] is the fast one: the caller lays out the
 // arguments in a [Frame] whose pointers are ordinary Go pointers, nothing is
@@ -50,8 +56,10 @@ type Spec struct {
 	Names []string
 
 	// Dirs are directories in which to look for Names once the loader's own search
-	// has failed. $VAR is expanded, and an element that names an unset variable is
-	// passed over; * and ? match as in [path/filepath.Glob], highest version first.
+	// has found none that is ready. $VAR is expanded, and an element that names an unset
+	// variable is passed over; an element that is a variable alone may stand for several
+	// directories, as PATH does. $multiarch is x86_64-linux-gnu or aarch64-linux-gnu.
+	// * and ? match as in [path/filepath.Glob], highest version first.
 	Dirs []string
 
 	// Symbols are the functions. The index of a function here is what Slow and Addr
@@ -79,6 +87,17 @@ type Spec struct {
 	// nil for none. It runs during Open, after Version, under the same conditions.
 	// Resolve may be nil.
 	Resolve func(*Library) Resolver
+
+	// Ready asks a library that was found whether it can be used on this machine, such as
+	// whether it starts and has a device. It runs during Open, after Resolve, when Slow and
+	// Addr find every function. Open takes the first candidate that is ready. If none is it
+	// takes the best of those that have the required functions: the first whose error is not
+	// [ErrNoDevice], or the first. An error that is [ErrStub] makes Open reject the file.
+	// What is asked here the program asks again, so asking twice must be harmless.
+	//
+	// A file that [Options].Path or Env names is not asked: it is taken in any case. If Ready
+	// is nil, a library is ready if Version returns no error.
+	Ready func(*Library) error
 
 	// Hint says what to do when the library is absent or too old.
 	Hint string

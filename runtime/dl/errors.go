@@ -1,6 +1,7 @@
 package dl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -25,6 +26,10 @@ var (
 	// ErrStub: the file is a placeholder to link programs with, not the library. A
 	// Spec's Version function returns it; Open then counts the file as not loadable.
 	ErrStub = errors.New("stub library, only for linking")
+
+	// ErrNoDevice: the library works, and there is no device for it. A Spec's Ready function
+	// returns it; Open then goes on to other files, and takes this one if none is better.
+	ErrNoDevice = errors.New("no device")
 
 	// ErrTooOld: the library lacks functions of its required set, or is of a version
 	// below the oldest supported. It is in a [*TooOldError].
@@ -51,12 +56,17 @@ func (unsupported) Unwrap() error { return errors.ErrUnsupported }
 
 // An Attempt is one candidate that Open considered.
 type Attempt struct {
-	Path   string // file, or bare name for the system loader to find
-	Source string // why it was considered
-	Err    error  // what was wrong with it; nil if it was loaded
+	Path    string  // file, or bare name for the system loader to find
+	Source  string  // why it was considered
+	File    string  // file that was loaded; "" if none was, or the loader does not tell
+	Version Version // that the library told; 0 if it was not loaded or did not tell
+	Err     error   // what was wrong with it, or why it is not ready; nil if it was taken
 }
 
-func (a Attempt) String() string { return describeAttempts([]string{a.Path}, a.label(), a.result()) }
+func (a Attempt) String() string { return describeAttempts([]string{a.name()}, a.label(), a.result()) }
+
+// name returns the file, as exactly as it is known.
+func (a Attempt) name() string { return cmp.Or(a.File, a.Path) }
 
 // label returns what tells why the candidate was considered, or "" if its path does.
 func (a Attempt) label() string {
@@ -116,7 +126,7 @@ func (e *OpenError) Error() string {
 		label, result := rest[0].label(), rest[0].result()
 		var paths []string
 		for len(rest) > 0 && rest[0].label() == label && rest[0].result() == result {
-			paths, rest = append(paths, rest[0].Path), rest[1:]
+			paths, rest = append(paths, rest[0].name()), rest[1:]
 		}
 		b.WriteString("\n\t" + describeAttempts(paths, label, result))
 	}
@@ -190,6 +200,7 @@ type TooOldError struct {
 	Missing  []MissingSymbol // of the required set; none where only the version is too old
 	Required int             // size of the required set
 	Hint     string
+	Others   []Attempt // other files that were found and are no better
 
 	spec *Spec
 }
@@ -228,7 +239,22 @@ func (e *TooOldError) Error() string {
 	if e.Hint != "" {
 		b.WriteString("; " + e.Hint)
 	}
+	for _, a := range e.Others {
+		result := a.result()
+		if old, ok := errors.AsType[*TooOldError](a.Err); ok {
+			result = old.short()
+		}
+		b.WriteString("\n\t" + describeAttempts([]string{a.name()}, a.label(), result))
+	}
 	return b.String()
+}
+
+// short says the same of a file that has been named.
+func (e *TooOldError) short() string {
+	if e.Found == 0 {
+		return "too old, or another library"
+	}
+	return "too old: version " + e.spec.format(e.Found)
 }
 
 // Is reports whether target is [ErrTooOld].

@@ -26,20 +26,25 @@ func (l *Library) Explain() string {
 func (f *openFail) explain(b *strings.Builder) {
 	fmt.Fprintf(b, "library: %s, not open\n", f.spec.Name)
 	fmt.Fprintf(b, "error: %s\n", strings.ReplaceAll(f.err.Error(), "\n", "\n\t"))
-	if _, ok := f.err.(*OpenError); !ok {
-		explainAttempts(b, f.attempts)
-	}
 	if e, ok := f.err.(*TooOldError); ok {
 		explainMissing(b, f.spec, e.Missing)
 	}
 }
 
-func explainAttempts(b *strings.Builder, attempts []Attempt) {
-	if len(attempts) == 0 {
-		return
+// explainAttempts says what the library answered, and lists what was tried besides.
+func (lib *library) explainAttempts(b *strings.Builder) {
+	if err := lib.attempts[lib.taken].Err; err != nil && lib.spec.Ready != nil {
+		fmt.Fprintf(b, "not ready: %v\n", err)
 	}
-	b.WriteString("tried before:\n")
-	for _, a := range attempts {
+	explainAttempts(b, "tried before:\n", lib.attempts[:lib.taken])
+	explainAttempts(b, "tried after it:\n", lib.attempts[lib.taken+1:])
+}
+
+func explainAttempts(b *strings.Builder, head string, attempts []Attempt) {
+	for i, a := range attempts {
+		if i == 0 {
+			b.WriteString(head)
+		}
 		fmt.Fprintf(b, "\t%v\n", a)
 	}
 }
@@ -66,7 +71,7 @@ func (lib *library) explain(b *strings.Builder, heap bool) {
 		fmt.Fprintf(b, " -> %s", printable.Text(real))
 	}
 	fmt.Fprintf(b, "\nchosen: %s, as %s\n", printable.Text(lib.source), printable.Text(lib.asked))
-	explainAttempts(b, lib.attempts)
+	lib.explainAttempts(b)
 	fmt.Fprintf(b, "version: %s", spec.format(lib.version))
 	if lib.verErr != nil {
 		fmt.Fprintf(b, " (%v)", lib.verErr)

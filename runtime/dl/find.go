@@ -1,20 +1,37 @@
 package dl
 
 import (
-	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"runtime"
 	"strings"
 
+	"github.com/puregpu/puregpu/internal/folders"
+	"github.com/puregpu/puregpu/internal/ownfolder"
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
+
+// The search goes through places in this order, the same for every library:
+//
+//  1. [Options].Path. Nothing else is tried.
+//  2. The file in the library's own environment variable ([Spec].Env). Nothing else is tried.
+//  3. What the process has loaded already.
+//  4. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
+//  5. $ORIGIN/lib: the folder lib beside the program, if only its owner can write to it.
+//  6. The system loader's own search: LD_LIBRARY_PATH, the loader's cache, the system's folders.
+//  7. Caches of ldconfig that the loader of this process may not read; see [caches].
+//  8. The folders in [Spec].Dirs.
+//
+// Each file that is there is loaded and asked; see [Spec].Ready. The first that is ready is taken. In
+// a program with more rights than its caller, 2, 4 without the option, 5, and folders in 8 that
+// begin with a variable are left out.
 
 // A candidate is a file that may be the library.
 type candidate struct {
 	path   string
 	source string
+	named  bool  // the caller or the environment names this file: there is no other
 	loaded bool  // take it only if the process has it already
 	err    error // known beforehand: there is nothing to load
 }
@@ -29,11 +46,11 @@ func isBare(path string) bool {
 // explicit returns the one candidate that the caller or the environment asks for.
 func (s *Spec) explicit(opt *Options) (c candidate, ok bool) {
 	if opt.Path != "" {
-		return candidate{path: opt.Path, source: "Options.Path"}, true
+		return candidate{path: opt.Path, source: "Options.Path", named: true}, true
 	}
 	if s.Env != "" {
 		if p := secureenv.Get(s.Env); p != "" {
-			return candidate{path: p, source: "environment variable " + s.Env}, true
+			return candidate{path: p, source: "environment variable " + s.Env, named: true}, true
 		}
 	}
 	return candidate{}, false
@@ -49,87 +66,83 @@ func (s *Spec) candidates(opt *Options) []candidate {
 	for _, name := range s.Names {
 		cs = append(cs, candidate{path: name, source: "already in the process", loaded: true})
 	}
+	for _, dir := range opt.Dirs {
+		cs = s.inFolder(cs, dir, "Options.Dirs")
+	}
+	for _, dir := range folders.Expand(folders.Variable) {
+		cs = s.inFolder(cs, dir, "environment variable "+folders.Variable[1:])
+	}
+	cs = s.besideProgram(cs)
 	for _, name := range s.Names {
 		cs = append(cs, candidate{path: name, source: "system loader"})
 	}
+	cs = s.cached(cs, "/")
 	for _, pattern := range s.Dirs {
-		dir, ok := expand(pattern)
-		if !ok {
-			continue
-		}
-		n := len(cs)
-		for _, d := range glob(dir) {
-			for _, name := range s.Names {
-				p := filepath.Join(d, name)
-				if _, err := os.Stat(p); err == nil {
-					cs = append(cs, candidate{path: p, source: "directory " + pattern})
-				}
-			}
-		}
-		if len(cs) == n {
-			cs = append(cs, candidate{path: dir, source: "directory " + pattern, err: &loadError{
-				kind:  ErrNotFound,
-				plain: "no " + strings.Join(s.Names, " or ") + " there",
-			}})
+		for _, dir := range folders.Expand(pattern) {
+			cs = s.inDir(cs, dir, "directory "+pattern)
 		}
 	}
 	return cs
 }
 
-// expand replaces $VAR in a directory. It reports false if a variable is unset or
-// empty: "$ROCM_PATH/lib" must not become "/lib".
-func expand(dir string) (string, bool) {
-	ok := true
-	dir = os.Expand(dir, func(name string) string {
-		v := secureenv.Get(name)
-		if v == "" {
-			ok = false
+// inFolder appends what a folder has that a person has named: in the folder itself, or, if it is the
+// site-packages folder of Python, in those of NVIDIA's wheels.
+func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
+	n := len(cs)
+	cs = s.inDir(cs, dir, source)
+	if len(cs) != n+1 || cs[n].err == nil {
+		return cs
+	}
+	for _, d := range []string{"lib", "bin", "bin/x86_64"} {
+		if more := s.inDir(cs[:n:n], filepath.Join(dir, "nvidia", "*", d), source); more[n].err == nil {
+			return more
 		}
-		return v
-	})
-	return dir, ok
+	}
+	return cs
 }
 
-// glob returns the directories that match pattern, highest version first.
-func glob(pattern string) []string {
-	if !strings.ContainsAny(pattern, "*?[") {
-		return []string{pattern}
-	}
-	dirs, err := filepath.Glob(pattern)
-	if err != nil {
-		return nil
-	}
-	slices.SortStableFunc(dirs, func(a, b string) int { return compareNatural(b, a) })
-	return dirs
-}
-
-// compareNatural compares strings so that runs of digits count as numbers.
-func compareNatural(a, b string) int {
-	for a != "" && b != "" {
-		x, y := digits(a), digits(b)
-		if x > 0 && y > 0 {
-			p, q := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
-			if c := cmp.Or(cmp.Compare(len(p), len(q)), cmp.Compare(p, q)); c != 0 {
-				return c
+// inDir appends what the folders have that match a pattern, or that they have nothing.
+func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
+	n := len(cs)
+	for _, d := range folders.Match(pattern) {
+		for _, name := range s.Names {
+			p := filepath.Join(d, name)
+			if _, err := os.Stat(p); err == nil {
+				cs = append(cs, candidate{path: p, source: source})
 			}
-			a, b = a[x:], b[y:]
-			continue
 		}
-		if c := cmp.Compare(a[0], b[0]); c != 0 {
-			return c
-		}
-		a, b = a[1:], b[1:]
 	}
-	return cmp.Compare(len(a), len(b))
+	if len(cs) == n {
+		cs = append(cs, candidate{path: pattern, source: source, err: &loadError{
+			kind:  ErrNotFound,
+			plain: "no " + strings.Join(s.Names, " or ") + " there",
+		}})
+	}
+	return cs
 }
 
-// digits returns the length of the run of digits that s begins with.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
-		n++
+// besideProgram appends what the folder lib beside the program has. It is not used if others than its
+// owner can write there: the program may lie in a shared folder, such as /tmp, where anybody could have
+// made lib.
+func (s *Spec) besideProgram(cs []candidate) []candidate {
+	const source = "directory $ORIGIN/lib"
+	program := secureenv.Program()
+	if program == "" || runtime.GOOS == "windows" {
+		return cs
 	}
-	return n
+	dir := filepath.Join(filepath.Dir(program), "lib")
+	n := len(cs)
+	if cs = s.inDir(cs, dir, source); cs[n].err != nil {
+		return cs[:n] // few programs have one
+	}
+	fi, err := os.Stat(dir)
+	if err == nil {
+		err = ownfolder.Trusted(fi)
+	}
+	if err != nil {
+		return append(cs[:n], candidate{path: dir, source: source, err: &loadError{kind: ErrNotLoadable, plain: "not used: " + err.Error()}})
+	}
+	return cs
 }
 
 // load has the system loader open c, and says in plain words why it could not.

@@ -58,20 +58,6 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-func TestCompareNatural(t *testing.T) {
-	sorted := []string{"a", "a-2", "a-10", "a-10.2", "a-10.10", "b"}
-	for i, a := range sorted {
-		for j, b := range sorted {
-			if got := compareNatural(a, b); (got < 0) != (i < j) || (got > 0) != (i > j) {
-				t.Errorf("compareNatural(%q, %q) = %d", a, b, got)
-			}
-		}
-	}
-	if compareNatural("a-02", "a-2") != 0 {
-		t.Error("leading zeros count")
-	}
-}
-
 func TestIsBare(t *testing.T) {
 	for path, want := range map[string]bool{"libcuda.so.1": true, "./libcuda.so.1": false, "/lib/x.so": false, "lib/x.so": false, ".": false, "..": false} {
 		if got := isBare(path); got != want {

@@ -18,6 +18,12 @@ type Options struct {
 	// loader.
 	Path string
 
+	// Dirs are folders to look in before all other places, unless Path or the library's
+	// environment variable names a file. Each has the library itself, or is a site-packages folder of Python with NVIDIA's
+	// wheels in it, as in nvidia/nccl/lib. They may be patterns, as those of [Spec].Dirs, without
+	// variables. The environment variable PUREGPU_LIBRARY_PATH has more of them, as PATH has.
+	Dirs []string
+
 	// Logger gets a debug record for each candidate; nil for none.
 	Logger *slog.Logger
 }
@@ -52,11 +58,12 @@ type library struct {
 	path     string         // file loaded
 	asked    string         // what the loader was asked for
 	source   string         // why it was asked for that
-	attempts []Attempt      // candidates before it
+	attempts []Attempt      // candidates
+	taken    int            // which of them this one is
 	version  Version
 	verErr   error
 
-	// While it is being opened, look-ups go to the system loader.
+	// While its version is asked, look-ups go to the system loader.
 	ld     *loader
 	handle uintptr
 }
@@ -65,6 +72,10 @@ type library struct {
 // Each fast[i] gets the address of function i where [Call] can be used for it, and
 // becomes or stays 0 otherwise; fast must be as long as spec.Symbols, or empty, and
 // belongs to the Library from then on: read it with [Load].
+//
+// Of several files Open takes the first that is ready; see [Spec].Ready. If a file was loaded
+// and none is ready, that is no error: the program asks the library the same, and gets its error.
+// [Library.Attempts] has what each of the others answered.
 //
 // If nothing can be loaded the error is an [*OpenError], if the library lacks required
 // functions, or tells a version below spec.Floor, it is a [*TooOldError], and in a build
@@ -101,8 +112,7 @@ func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
 	return nil
 }
 
-// openLibrary goes through the candidates until one can be loaded. It appends to
-// attempts all that could not.
+// openLibrary goes through the candidates until one is ready. It appends to attempts what became of each.
 func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*library, error) {
 	if err := spec.check(fast); err != nil {
 		return nil, err
@@ -114,35 +124,85 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot open %s: %w", spec.Package, spec.Name, err)
 	}
+	var best *library // loaded and complete, and not ready
+	var bestErr error
+	var old *TooOldError
+	seen := map[uintptr]bool{}
 	for _, c := range spec.candidates(opt) {
 		handle, err := c.load(ld)
 		if err != nil && c.loaded {
 			continue // a mere probe
 		}
+		if err == nil && seen[handle] {
+			continue // the same file by another name
+		}
+		a := Attempt{Path: c.path, Source: c.source}
 		var lib *library
 		if err == nil {
+			seen[handle] = true
+			a.File = ld.file(handle)
 			lib, err = bind(spec, ld, handle, c)
 		}
-		a := Attempt{Path: c.path, Source: c.source, Err: err}
+		if lib != nil {
+			a.Version = lib.version
+		}
+		if err == nil && (lib.have[0] < lib.total[0] || lib.version != 0 && lib.version < spec.Floor) {
+			tooOld := lib.tooOld()
+			if old == nil {
+				old = tooOld
+			}
+			lib, err = nil, tooOld
+		}
+		if err == nil && !c.named {
+			if err = lib.ready(); errors.Is(err, ErrStub) {
+				lib, err = nil, &loadError{kind: ErrStub, plain: err.Error()}
+			}
+		}
+		a.Err = err
+		if lib != nil {
+			lib.taken = len(*attempts)
+		}
+		*attempts = append(*attempts, a)
 		if opt.Logger != nil {
 			opt.Logger.LogAttrs(context.Background(), slog.LevelDebug, "open library", slog.String("library", spec.Name),
-				slog.String("path", a.Path), slog.String("source", a.Source), slog.Any("error", a.Err))
+				slog.String("path", a.Path), slog.String("source", a.Source), slog.String("file", a.File), slog.Int("version", int(a.Version)),
+				slog.Any("error", a.Err))
 		}
-		if err != nil {
-			*attempts = append(*attempts, a)
-			continue
+		switch {
+		case err == nil:
+			lib.attempts = *attempts
+			return lib, nil
+		case lib != nil && (best == nil || errors.Is(bestErr, ErrNoDevice) && !errors.Is(err, ErrNoDevice)):
+			best, bestErr = lib, err
 		}
-		lib.attempts = *attempts
-		if lib.have[0] < lib.total[0] || lib.version != 0 && lib.version < spec.Floor {
-			return nil, lib.tooOld()
+	}
+	switch {
+	case best != nil:
+		best.attempts = *attempts
+		return best, nil
+	case old != nil:
+		for _, a := range *attempts {
+			if a.refused() && a.Err != error(old) {
+				old.Others = append(old.Others, a)
+			}
 		}
-		return lib, nil
+		return nil, old
 	}
 	hint := spec.Hint
 	if slices.ContainsFunc(*attempts, byMusl) {
 		hint = muslHint
 	}
 	return nil, &OpenError{Package: spec.Package, Name: spec.Name, Attempts: *attempts, Hint: hint}
+}
+
+// ready asks the library whether it can be used.
+func (lib *library) ready() error {
+	if lib.spec.Ready == nil {
+		return lib.verErr
+	}
+	var l Library // of its own, so that nobody sees the one being opened
+	l.open.Store(lib)
+	return lib.spec.Ready(&l)
 }
 
 // bind asks a loaded library for its version and its functions. It fails only if the
@@ -338,6 +398,16 @@ func (l *Library) Path() string {
 		return lib.path
 	}
 	return ""
+}
+
+// Attempts returns what became of each candidate, in the order in which they were tried: the library that is open is
+// the one without an error or, if none was ready, the one whose File is [Library.Path]. It returns nil if the library is not
+// open; then the error of Open has them.
+func (l *Library) Attempts() []Attempt {
+	if lib := l.open.Load(); lib != nil {
+		return slices.Clone(lib.attempts)
+	}
+	return nil
 }
 
 // Version returns the version that the library told, or 0 if it is unknown or the

@@ -174,8 +174,7 @@ func TestOpenBrokenDependency(t *testing.T) {
 func TestOpenStub(t *testing.T) {
 	first := true
 	l, err := open(t, Options{}, func(s *Spec) {
-		dir := filepath.Dir(fixture(t))
-		s.Names, s.Dirs = []string{"fixture.so"}, []string{dir, dir}
+		s.Names, s.Dirs = []string{"fixture.so"}, []string{filepath.Dir(copyOf(t, fixture(t))), filepath.Dir(fixture(t))}
 		version := s.Version
 		s.Version = func(l *Library) (Version, error) {
 			if first {
@@ -198,6 +197,20 @@ func TestOpenStub(t *testing.T) {
 	distinct(t, err, ErrNotLoadable)
 	isErr(t, err, ErrStub)
 	wantText(t, err.Error(), fixture(t), "fix: fixture found, but it cannot be loaded: FILE (Options.Path): stub library, only for linking; install the fixture")
+}
+
+// copyOf copies a library into a folder of its own: the loader knows the file for another one.
+func copyOf(t testing.TB, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), filepath.Base(file))
+	if err := os.WriteFile(path, data, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestOpenTooOld(t *testing.T) {

@@ -83,6 +83,9 @@ func (o options) withDevice(name string) (driver.Driver, error) {
 		return nil, err
 	}
 	if len(devices) == 0 {
+		if why, ok := d.(interface{ NoDevice() error }); ok {
+			return nil, why.NoDevice()
+		}
 		return nil, cuda.ErrorNoDevice // HIP does not open without a device
 	}
 	return d, nil

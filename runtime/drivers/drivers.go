@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
@@ -22,6 +23,7 @@ import (
 	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
@@ -58,6 +60,7 @@ type options struct {
 	nvml      nvml.Options
 	hiprtc    hiprtc.Options
 	sim       simdriver.Config
+	dirs      []string
 	pools     bool
 	noSim     bool
 	logger    *slog.Logger
@@ -86,6 +89,12 @@ func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt 
 
 // WithHIPRTC says how to find hipRTC, which the HIP driver opens when a program is compiled for the first time.
 func WithHIPRTC(opt hiprtc.Options) Option { return func(o *options) { o.hiprtc = opt } }
+
+// WithLibraryDirs has every library looked for in some folders before all other places, behind the folders of its own options:
+// [dl.Options].Dirs. One may be a site-packages folder of Python with NVIDIA's wheels.
+func WithLibraryDirs(dirs ...string) Option {
+	return func(o *options) { o.dirs = append(o.dirs, dirs...) }
+}
 
 // WithHIPPools has the HIP driver use HIP's own memory pools where it can, as [hipdriver.WithPools] says. Without it the runtime's
 // portable pools are used on HIP.
@@ -135,6 +144,9 @@ func traced(d driver.Driver, err error) (driver.Driver, error) {
 }
 
 func (o options) open(name string) (driver.Driver, error) {
+	for _, opt := range []*dl.Options{&o.cuda, &o.hip, &o.nccl, &o.rccl, &o.nvrtc, &o.nvjitlink, &o.nvml, &o.hiprtc} {
+		opt.Dirs = slices.Concat(opt.Dirs, o.dirs)
+	}
 	switch name {
 	case CUDA:
 		d, err := cudadriver.Open(o.cuda, cudadriver.WithNCCL(o.nccl), cudadriver.WithNVRTC(o.nvrtc), cudadriver.WithNVJitLink(o.nvjitlink), cudadriver.WithNVML(o.nvml))

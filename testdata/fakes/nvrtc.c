@@ -1,6 +1,7 @@
 // An NVRTC that compiles nothing. What it makes of a program is a text that says what it was given: machine code begins as an ELF file
 // does, PTX with .version. A source with the word wrong has an error in line 2, one with the word odd has a warning, and with neither
-// an option for virtual nor for real architectures it makes neither. With -dlto it makes the text alone, as LTO-IR.
+// an option for virtual nor for real architectures it makes neither. With -dlto it makes the text alone, as LTO-IR. A header in angle
+// brackets must be in a folder that an option -I names.
 //
 //	VERSION  the release, as 12040
 //	ARCHS    the architectures that it knows
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef VERSION
 #define VERSION 12040
@@ -78,6 +80,19 @@ int nvrtcCompileProgram(program *p, int n, const char **options)
 			snprintf(p->log, sizeof p->log, "nvrtc: error: unrecognized option %s found\n", options[i]);
 			return INVALID_OPTION;
 		}
+	}
+	for (const char *s = p->text; (s = strstr(s, "#include <"));) {
+		char name[256], path[1024];
+		int found = 0;
+		sscanf(s += 10, "%255[^>]", name);
+		for (int i = 0; i < n; i++) {
+			if (strncmp(options[i], "-I", 2)) continue;
+			snprintf(path, sizeof path, "%s/%s", options[i] + 2, name);
+			found |= access(path, R_OK) == 0;
+		}
+		if (found) continue;
+		snprintf(p->log, sizeof p->log, "%s(1): catastrophic error: could not open source file \"%s\" (no directories in search list)\n  #include <%s>\n                      ^\n\n", p->name, name, name);
+		return COMPILATION;
 	}
 	if (strstr(p->text, "odd"))
 		snprintf(p->log, sizeof p->log, "%s(1): warning #177-D: variable \"odd\" was declared but never referenced\n  int odd;\n      ^\n\n", p->name);

@@ -1,17 +1,24 @@
 // Command gpuinfo prints which GPU libraries and devices puregpu finds on this machine.
 //
-//	gpuinfo [-json | -explain] [-memory]
+//	gpuinfo [-json | -explain] [-memory] [-need]
 //	gpuinfo -version
 //
 // Of each library it says which file was loaded and why that one, its version, and which sets of functions are present,
 // partial or missing, each with the release that brought it; of each device its name and what it can do; and how the devices of
 // a library are linked, as a matrix. -memory also asks how much memory is free, for which each device makes a context. -json prints a
-// Report instead, whose fields are described in report.go; -explain prints, for a bug report, the versions of puregpu and
-// Go, every file that was tried and every function that is missing, and may be combined with -json. -version prints the
-// versions alone.
+// Report instead, whose fields are described in report.go. -version prints the versions of puregpu and Go alone.
 //
-// A machine without a GPU is no error. The exit status is 1 if a library or device is there and cannot be used, and 2 if
-// the command line is wrong.
+// -explain prints a page for a bug report: the system, the drivers in its kernel, device nodes and who may open them, the container, each file that
+// was tried for each library, with its version and what it answered, the parts of the toolkit, and what to do next. Beside numbers of
+// users it has no personal data but paths, among them those in variables of the environment. With -json the report has all of this besides, and
+// every function that is missing.
+//
+// The exit status is for scripts:
+//
+//	0  nothing is wrong; a machine without a GPU, or without a library, is no error
+//	1  a library or device is there and cannot be used
+//	2  the command line is wrong
+//	3  with -need: no GPU can be used, and nothing is wrong
 package main
 
 import (
@@ -33,7 +40,8 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 	flags := flag.NewFlagSet("gpuinfo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	asJSON := flags.Bool("json", false, "print JSON")
-	explain := flags.Bool("explain", false, "print what a bug report needs: versions, every file tried, every function missing")
+	explain := flags.Bool("explain", false, "print a page for a bug report: the system, every file that was tried, and what to do next")
+	need := flags.Bool("need", false, "exit with status 3 if no GPU can be used")
 	memory := flags.Bool("memory", false, "ask how much memory is free, for which each device makes a context")
 	onlyVersion := flags.Bool("version", false, "print the versions of puregpu and Go, and the platform")
 	switch err := flags.Parse(args); {
@@ -61,10 +69,16 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 		Libraries: []Library{},
 		Devices:   []Device{},
 	}
-	if *explain && !*asJSON {
-		fmt.Fprintf(stdout, "program: %v, C calls through %s\n\n", build, calls(dl.Fast))
+	if *explain {
+		system := readSystem()
+		report.System = &system
+		if !*asJSON {
+			fmt.Fprintf(stdout, "gpuinfo: %v, C calls through %s\n\n", build, calls(dl.Fast))
+			system.print(stdout)
+		}
 	}
 	status := 0
+	var all []found
 	for i := range probes {
 		p := &probes[i]
 		lib, devices, links, err := p.look(*explain, *memory)
@@ -74,15 +88,12 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 		if err != nil && !p.absence(err) {
 			status = 1
 		}
+		all = append(all, found{p, lib, devices, err})
 		switch {
 		case *asJSON:
 			continue
 		case *explain:
-			fmt.Fprint(stdout, lib.Explain)
-			if lib.Found && err != nil {
-				fmt.Fprintf(stdout, "devices: %v\n", err)
-			}
-			fmt.Fprintln(stdout)
+			lib.printPage(stdout, err, devices)
 			continue
 		case lib.Found:
 			lib.print(stdout)
@@ -104,6 +115,18 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 		if l.Error != "" {
 			status = 1
 		}
+	}
+	if *explain {
+		if report.System.Headers = headers(all); !*asJSON {
+			printHeaders(stdout, report.System.Headers)
+		}
+		report.Advice = advise(report.System, all)
+		if !*asJSON {
+			printAdvice(stdout, report.Advice)
+		}
+	}
+	if status == 0 && *need && !usable(all) {
+		status = 3
 	}
 	if *asJSON {
 		out, err := json.MarshalIndent(report, "", "\t")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/hip"
@@ -30,6 +31,8 @@ type opened interface {
 // A probe knows how to open a library and what to ask it.
 type probe struct {
 	name    string // "CUDA driver"
+	env     string // environment variable that names its file
+	use     string // what it is needed for, "" if for all
 	pkg     string
 	vendor  string // who makes the devices, "" if the library has none
 	format  func(dl.Version) string
@@ -43,27 +46,30 @@ type probe struct {
 // probes are the libraries there are.
 var probes = []probe{
 	{
-		name: "CUDA driver", pkg: "cuda", vendor: "NVIDIA", format: cuda.FormatVersion, absent: []error{cuda.ErrorNoDevice, cuda.ErrorStubLibrary},
-		open:    opener(cuda.Open),
-		module:  "nvidia",
-		devices: func(lib opened, memory bool) ([]Device, error) { return cudaDevices(lib.(*cuda.Library), memory) },
+		name: "CUDA driver", env: "PUREGPU_CUDA_LIBRARY", pkg: "cuda", vendor: "NVIDIA", format: cuda.FormatVersion, absent: []error{cuda.ErrorNoDevice, cuda.ErrorStubLibrary},
+		open:   opener(cuda.Open),
+		module: "nvidia",
+		devices: func(lib opened, memory bool) ([]Device, error) {
+			devices, err := cudaDevices(lib.(*cuda.Library), memory)
+			return devices, lib.(*cuda.Library).Diagnose(err)
+		},
 		links: func(lib opened, devices []Device) []Link {
 			return cudaLinks(lib.(*cuda.Library), len(devices), nvmlPaths(devices))
 		},
 	},
-	{name: "NCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.Open)},
-	{name: "NVML", pkg: "nvml", format: nvml.FormatVersion, open: opener(nvml.Open)},
-	{name: "NVRTC", pkg: "nvrtc", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
-	{name: "nvJitLink", pkg: "nvjitlink", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
+	{name: "NCCL", env: "PUREGPU_NCCL_LIBRARY", use: "collectives on NVIDIA's GPUs need it", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.Open)},
+	{name: "NVML", env: "PUREGPU_NVML_LIBRARY", use: "it tells how devices are linked", pkg: "nvml", format: nvml.FormatVersion, open: opener(nvml.Open)},
+	{name: "NVRTC", env: "PUREGPU_NVRTC_LIBRARY", use: "compiling at run time needs it", pkg: "nvrtc", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
+	{name: "nvJitLink", env: "PUREGPU_NVJITLINK_LIBRARY", use: "linking of sources at run time needs it", pkg: "nvjitlink", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
 	{
-		name: "HIP runtime", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
+		name: "HIP runtime", env: "PUREGPU_HIP_LIBRARY", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),
 		module:  "amdgpu",
 		devices: func(lib opened, memory bool) ([]Device, error) { return hipDevices(lib.(*hip.Library), memory) },
 		links:   func(lib opened, devices []Device) []Link { return hipLinks(lib.(*hip.Library), len(devices)) },
 	},
-	{name: "hipRTC", pkg: "hiprtc", format: hiprtc.FormatVersion, open: opener(hiprtc.Open)},
-	{name: "RCCL", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
+	{name: "hipRTC", env: "PUREGPU_HIPRTC_LIBRARY", use: "compiling at run time needs it", pkg: "hiprtc", format: hiprtc.FormatVersion, open: opener(hiprtc.Open)},
+	{name: "RCCL", env: "PUREGPU_RCCL_LIBRARY", use: "collectives on AMD's GPUs need it", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 }
 
 func opener[L opened](open func(dl.Options) (L, error)) func(dl.Options) (opened, error) {
@@ -82,10 +88,13 @@ func (p *probe) look(explain, memory bool) (r Library, devices []Device, links [
 	var seen attempts
 	lib, err := p.open(dl.Options{Logger: slog.New(&seen)})
 	for _, a := range seen.list {
-		if a.err != nil {
-			r.Attempts = append(r.Attempts, Attempt{Path: a.path, Source: a.source, Found: !errors.Is(a.err, dl.ErrNotFound), Error: a.err.Error()})
-		} else {
+		switch {
+		case a.err == nil:
 			r.Asked, r.Source = a.path, a.source
+		case err == nil && a.file != "" && a.file == lib.Path(): // none is ready
+			r.Asked, r.Source, r.NotReady = a.path, a.source, a.err.Error()
+		default:
+			r.Attempts = append(r.Attempts, Attempt{Path: a.path, Source: a.source, File: a.file, Version: a.told(p), Found: !errors.Is(a.err, dl.ErrNotFound), Error: firstLine(a.err)})
 		}
 	}
 	if err != nil {
@@ -132,8 +141,22 @@ type attempts struct {
 }
 
 type attempt struct {
-	path, source string
-	err          error
+	path, source, file string
+	version            dl.Version
+	err                error
+}
+
+// told returns the version as people write it, or "".
+func (a *attempt) told(p *probe) string {
+	if a.version == 0 {
+		return ""
+	}
+	return p.format(a.version)
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 func (a *attempts) Enabled(context.Context, slog.Level) bool { return true }
@@ -148,6 +171,10 @@ func (a *attempts) Handle(_ context.Context, r slog.Record) error {
 			x.path = at.Value.String()
 		case "source":
 			x.source = at.Value.String()
+		case "file":
+			x.file = at.Value.String()
+		case "version":
+			x.version = dl.Version(at.Value.Int64())
 		case "error":
 			x.err, _ = at.Value.Any().(error)
 		}

@@ -8,9 +8,26 @@ const schema = 1
 type Report struct {
 	Schema    int       `json:"schema"`
 	Program   Program   `json:"program"`
-	Libraries []Library `json:"libraries"`       // CUDA driver, NCCL, NVML, NVRTC, nvJitLink, HIP runtime, hipRTC, RCCL; those not found as well
-	Devices   []Device  `json:"devices"`         // of all libraries
-	Links     []Link    `json:"links,omitempty"` // between devices of one library, both ways
+	Libraries []Library `json:"libraries"`        // CUDA driver, NCCL, NVML, NVRTC, nvJitLink, HIP runtime, hipRTC, RCCL; those not found as well
+	Devices   []Device  `json:"devices"`          // of all libraries
+	Links     []Link    `json:"links,omitempty"`  // between devices of one library, both ways
+	System    *System   `json:"system,omitempty"` // with -explain
+	Advice    []string  `json:"advice,omitempty"` // what to do next, with -explain
+}
+
+// A System is what the operating system tells.
+type System struct {
+	Name      string   `json:"name"`                // "Debian GNU/Linux 12 (bookworm)"
+	Kernel    string   `json:"kernel,omitempty"`    // its release
+	Container string   `json:"container,omitempty"` // what gpuinfo runs in: "Docker, Kubernetes"
+	NVIDIA    string   `json:"nvidia,omitempty"`    // release of NVIDIA's driver in the kernel; absent if it is not loaded
+	AMD       string   `json:"amd,omitempty"`       // release of AMD's, or "loaded"
+	Nodes     []string `json:"nodes,omitempty"`     // device nodes: mode, owner, and whether gpuinfo may open them
+	User      string   `json:"user,omitempty"`      // numbers of the user and the groups that gpuinfo runs as
+	Variables []string `json:"variables,omitempty"` // of the environment, as far as they matter here: "CUDA_VISIBLE_DEVICES=0"
+	Headers   string   `json:"headers,omitempty"`   // folder with the toolkit's headers for NVRTC
+
+	noLibrary string // what to do if the kernel has NVIDIA's driver, and no library is found
 }
 
 // A Program says how gpuinfo itself was built.
@@ -36,19 +53,22 @@ type Library struct {
 	Source        string    `json:"source,omitempty"`        // why it was asked for that
 	Version       string    `json:"version,omitempty"`       // as people write it; absent if unknown
 	VersionNumber int       `json:"versionNumber,omitempty"` // as the library tells it; absent if unknown
-	Attempts      []Attempt `json:"attempts,omitempty"`      // candidates before the one loaded, or all
+	NotReady      string    `json:"notReady,omitempty"`      // what the file answered that was taken for want of a better one
+	Attempts      []Attempt `json:"attempts,omitempty"`      // the other candidates
 	Sets          []Set     `json:"sets,omitempty"`          // of functions; the first is required
 	Missing       []Missing `json:"missing,omitempty"`       // functions that the library lacks
 	DriverVersion string    `json:"driverVersion,omitempty"` // of the operating system's driver for its devices; absent if unknown
 	Explain       string    `json:"explain,omitempty"`       // text for a bug report, with -explain
 }
 
-// An Attempt is a candidate that could not be loaded.
+// An Attempt is a candidate that was not taken.
 type Attempt struct {
-	Path   string `json:"path"`
-	Source string `json:"source"`
-	Found  bool   `json:"found"` // the file is there, and was refused
-	Error  string `json:"error"`
+	Path    string `json:"path"`
+	Source  string `json:"source"`
+	File    string `json:"file,omitempty"`    // that was loaded
+	Version string `json:"version,omitempty"` // that it told
+	Found   bool   `json:"found"`             // the file is there, and was refused, or is not ready
+	Error   string `json:"error"`
 }
 
 // A Set is a group of functions that came together.

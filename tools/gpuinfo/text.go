@@ -13,7 +13,7 @@ import (
 // sentence says in plain words what err keeps from being used: "No CUDA driver: …. Install …."
 func (p *probe) sentence(lib *Library, err error) string {
 	if lib.Found && p.absence(err) {
-		return fmt.Sprintf("No %s device: the %s is there, but it sees no %s GPU (%v).", strings.ToUpper(p.pkg), p.name, p.vendor, err)
+		return fmt.Sprintf("No %s device: the %s is there, but it sees no %s GPU (%s).", strings.ToUpper(p.pkg), p.name, p.vendor, firstLine(err))
 	}
 	if lib.Found {
 		return fmt.Sprintf("No %s device can be used: %v.", strings.ToUpper(p.pkg), err)
@@ -49,7 +49,7 @@ func (lib *Library) print(w io.Writer) {
 	}
 	for _, a := range lib.Attempts {
 		if a.Found {
-			line(w, "passed over", fmt.Sprintf("%s (%s): %s", a.Path, a.Source, a.Error))
+			line(w, "passed over", a.String())
 		}
 	}
 	lacks := map[string][]string{}
@@ -72,6 +72,15 @@ func (lib *Library) print(w io.Writer) {
 			line(w, fmt.Sprintf("sets %s (%d)", status, len(sets)), strings.Join(sets, ", "))
 		}
 	}
+}
+
+// String returns what the candidate is and what became of it.
+func (a *Attempt) String() string {
+	s := fmt.Sprintf("%s (%s)", cmp.Or(a.File, a.Path), a.Source)
+	if a.Version != "" {
+		s += ", version " + a.Version
+	}
+	return s + ": " + a.Error
 }
 
 // some lists names, but not many.

@@ -18,11 +18,12 @@ type Library struct {
 type Options = dl.Options
 
 // Open loads the library (cuBLAS) and resolves its functions. It tries opt.Path, else the file that
-// PUREGPU_CUBLAS_LIBRARY names, else on Linux libcublas.so.13 and libcublas.so.12 by the system's own rules,
-// then in $CUDA_HOME/lib64, /usr/local/cuda/lib64 and /usr/local/cuda-*/lib64; on Windows cublas64_13.dll and
-// cublas64_12.dll by the system's own rules, then in $CUDA_PATH/bin and $CUDA_PATH/bin/x64. The functions of set
-// lt are in a second library, cuBLASLt, which the first one loads: Linux finds them through it, and Windows does
-// not.
+// PUREGPU_CUBLAS_LIBRARY names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, then on
+// Linux libcublas.so.13 and libcublas.so.12 by the system's own rules, then in $CUDA_HOME/lib64,
+// /usr/local/cuda/lib64 and /usr/local/cuda-*/lib64; on Windows cublas64_13.dll and cublas64_12.dll by the
+// system's own rules, then in $CUDA_PATH/bin and $CUDA_PATH/bin/x64. Of several files it takes the first that is
+// ready, as [dl.Spec] has it. The functions of set lt are in a second library, cuBLASLt, which the first one
+// loads: Linux finds them through it, and Windows does not.
 func Open(opt Options) (*Library, error) {
 	l := new(Library)
 	if err := l.Library.Open(&spec, l.fns[:], opt); err != nil {

@@ -2,10 +2,12 @@ package cudadriver
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/puregpu/puregpu/internal/cudaheaders"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/rtc"
@@ -107,12 +109,38 @@ func (c *compilerFor) Info() driver.CompilerInfo {
 // Compile returns a cubin where the target is a device's architecture, and PTX otherwise.
 func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
 	options := rtc.Options(src, "--gpu-architecture="+c.target, archOptions...)
-	code, err := rtc.Compile(c.lib, src, options, c.output)
+	code, err := c.compile(src, options, c.output)
 	if err != nil {
 		return driver.Code{}, wrap("compile", rtc.Error(c.Info(), src.Name, code.Log, err))
 	}
 	return code, nil
 }
+
+// compile is [rtc.Compile]. If a header is missing that is in no folder of the options, it looks for the header in the toolkit's folders, and
+// compiles again with the option -I for that folder, behind all others.
+func (c *compilerFor) compile(src *driver.Source, options []string, output func(nvrtc.Program) ([]byte, error)) (driver.Code, error) {
+	options = slices.Clone(options)
+	for {
+		code, err := rtc.Compile(c.lib, src, options, output)
+		m := missingHeader.FindStringSubmatch(code.Log)
+		if err == nil || m == nil {
+			return code, err
+		}
+		dir, tried := cudaheaders.Find(m[1], c.lib.Path())
+		if dir == "" {
+			code.Log += fmt.Sprintf("\n%s: note: %s is in none of %s: name its folder by the option -I, or put its text into Headers",
+				src.Name, m[1], strings.Join(tried, ", "))
+			return code, err
+		}
+		if slices.Contains(options, "-I"+dir) {
+			return code, err // one that this header wants, and that it does not find
+		}
+		options = append(options, "-I"+dir)
+	}
+}
+
+// missingHeader is what NVRTC says of a header that it does not find.
+var missingHeader = regexp.MustCompile(`(?:cannot|could not) open source file "([^"]+)"`)
 
 // archOptions say for which architecture to compile.
 var archOptions = []string{"-arch", "--gpu-architecture", "-gpu-architecture"}

@@ -60,6 +60,76 @@ func TestCompileTargets(t *testing.T) {
 	}
 }
 
+// TestHeaders compiles a source with headers of the toolkit, which are found in the folders of a toolkit, of Conda and of Python's wheels, those
+// that belong to the compiler first. If one is missing the error tells where it was looked for.
+func TestHeaders(t *testing.T) {
+	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "GUIX_ENVIRONMENT", "PUREGPU_LIBRARY_PATH"} {
+		t.Setenv(v, "")
+	}
+	root := t.TempDir()
+	put := func(path string) string {
+		path = filepath.Join(root, path)
+		ok(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		ok(t, os.WriteFile(path, nil, 0o666))
+		return filepath.Dir(path)
+	}
+	fake, err := os.ReadFile(withNVRTC(t))
+	ok(t, err)
+	source := &driver.Source{Name: "k.cu", Text: "#include <cuda_fp16.h>\n#include <nv/target>\n", Options: []string{"-I/nowhere"}}
+	for _, c := range []struct{ name, library, include, variable, value string }{
+		{"toolkit", "cuda-12.4/lib64/libnvrtc.so.12", "cuda-12.4/include", "", ""},
+		{"toolkit named by CUDA_HOME", "elsewhere/libnvrtc.so.12", "home/include", "CUDA_HOME", "home"},
+		{"Conda", "conda/lib/libnvrtc.so.12", "conda/targets/x86_64-linux/include", "", ""},
+		{"environment of Conda", "elsewhere/libnvrtc.so.12", "conda2/targets/x86_64-linux/include", "CONDA_PREFIX", "conda2"},
+		{"wheels", "site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "site-packages/nvidia/cuda_runtime/include", "", ""},
+		{"a wheel of 13", "site/nvidia/cu13/lib/libnvrtc.so.13", "site/nvidia/cu13/include", "", ""},
+		{"virtual environment", "elsewhere/libnvrtc.so.12", "venv/lib/python3.12/site-packages/nvidia/cuda_runtime/include", "VIRTUAL_ENV", "venv"},
+		{"folder that is named", "elsewhere/libnvrtc.so.12", "wheels/nvidia/cuda_runtime/include", "PUREGPU_LIBRARY_PATH", "wheels"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			library := filepath.Join(root, c.library)
+			if _, err := os.Stat(library); err != nil { // else it is loaded, and must not be written
+				put(c.library)
+				ok(t, os.WriteFile(library, fake, 0o777))
+			}
+			include, cccl := put(c.include+"/cuda_fp16.h"), filepath.Dir(put(c.include+"/cccl/nv/target"))
+			if c.variable != "" {
+				t.Setenv(c.variable, filepath.Join(root, c.value))
+			}
+			t.Setenv("PUREGPU_NVRTC_LIBRARY", library)
+			compiler, err := newFake(t, 13000).device().Compiler()
+			ok(t, err)
+			code, err := compiler.Compile(source)
+			ok(t, err)
+			if got, want := string(code.Image), "option -I/nowhere\noption -I"+include+"\noption -I"+cccl+"\n"; !strings.Contains(got, want) {
+				t.Errorf("compiled with\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+	t.Setenv("PUREGPU_NVRTC_LIBRARY", filepath.Join(root, "elsewhere/libnvrtc.so.12"))
+	t.Setenv("CUDA_HOME", "/nowhere/cuda")
+	compiler, err := newFake(t, 13000).device().Compiler()
+	ok(t, err)
+	_, err = compiler.Compile(&driver.Source{Name: "k.cu", Text: "#include <no/such.h>"})
+	if e, is := errors.AsType[*driver.CompileError](err); !is || !errors.Is(err, nvrtc.ErrorCompilation) {
+		t.Fatalf("%v", err)
+	} else if !strings.Contains(e.Error(), "note: no/such.h is in none of /nowhere/cuda/include, /usr/local/cuda/include, ") ||
+		!strings.HasSuffix(e.Error(), ", /usr/include: name its folder by the option -I, or put its text into Headers") {
+		t.Errorf("%v", e)
+	}
+}
+
+// TestLoadNewerPTX loads PTX that is newer than the driver.
+func TestLoadNewerPTX(t *testing.T) {
+	f := newFake(t, 12040)
+	d := f.device()
+	f.Set("cuLibraryLoadData", int(cuda.ErrorUnsupportedPTXVersion))
+	_, err := d.Load([]byte(".version 8.7\n.target sm_90\n.address_size 64\n"))
+	if !errors.Is(err, cuda.ErrorUnsupportedPTXVersion) || !strings.Contains(err.Error(), "PTX 8.7 needs a driver of release 570 (CUDA 12.8) or newer, and this one is of CUDA 12.4: ") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestRealNVRTC compiles with the NVRTC of this machine, which needs no GPU, and loads the code into a driver that is none.
 func TestRealNVRTC(t *testing.T) {
 	l, err := nvrtc.Open(nvrtc.Options{})

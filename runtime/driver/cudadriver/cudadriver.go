@@ -91,10 +91,12 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/internal/hostinfo"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -104,6 +106,7 @@ type Driver struct {
 	lib   *cuda.Library
 	ids   []cuda.Device
 	infos []driver.Info
+	none  error // why there is no device
 
 	hostPools hostPools
 	comms     *ncclcomm.Library
@@ -135,7 +138,11 @@ func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openN
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	lib, err := cuda.Open(opt)
 	if err != nil {
-		return nil, err // which says what was looked for and where
+		// The error says what was looked for and where.
+		if say := hostinfo.This().NoLibrary(); say != "" && opt.Path == "" && errors.Is(err, dl.ErrNotFound) {
+			err = fmt.Errorf("cuda: %s: %w", say, err)
+		}
+		return nil, err
 	}
 	return New(lib, opts...)
 }
@@ -153,13 +160,17 @@ func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 		}
 	}
 	if err := lib.Init(0); errors.Is(err, cuda.ErrorNoDevice) {
+		d.none = wrap("init", lib.Diagnose(err))
 		return d, nil
 	} else if err != nil {
-		return nil, wrap("init", err)
+		return nil, wrap("init", lib.Diagnose(err))
 	}
 	n, err := lib.DeviceGetCount()
 	if err != nil {
 		return nil, wrap("count devices", err)
+	}
+	if n == 0 {
+		d.none = wrap("init", lib.Diagnose(cuda.ErrorNoDevice))
 	}
 	for i := range int(n) {
 		id, err := lib.DeviceGet(int32(i))
@@ -180,6 +191,14 @@ func (d *Driver) Name() string { return name }
 
 // Devices returns what New read. The error is nil.
 func (d *Driver) Devices() ([]driver.Info, error) { return slices.Clone(d.infos), nil }
+
+// NoDevice returns why the driver has no device, with what to do, or nil if it has one. The error is [cuda.ErrorNoDevice].
+func (d *Driver) NoDevice() error {
+	if d.none == nil && len(d.infos) == 0 {
+		return cuda.ErrorNoDevice // of a zero Driver
+	}
+	return d.none
+}
 
 // Open takes a reference to the primary context of a device, makes the context if need be, and tries out whether threads
 // without it can submit.

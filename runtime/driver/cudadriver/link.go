@@ -47,7 +47,7 @@ func (c *linkerFor) Compile(src *driver.Source) (driver.Code, error) {
 	var logs []string
 	parts := make([][]byte, len(all))
 	for i := range all {
-		one, err := rtc.Compile(c.lib, &all[i], c.optionsFor(&all[i]), c.ltoir)
+		one, err := c.compile(&all[i], c.optionsFor(&all[i]), c.ltoir)
 		if err != nil {
 			return driver.Code{}, wrap("compile", rtc.Error(c.Info(), all[i].Name, one.Log, err))
 		}

@@ -53,6 +53,9 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 		if log := c.log(); log != "" {
 			err = fmt.Errorf("%w\n%s", err, log)
 		}
+		if errors.Is(err, cuda.ErrorUnsupportedPTXVersion) {
+			err = fmt.Errorf("%s: %w", newerPTX(image, d.info.Version), err)
+		}
 		if len(code.targets) > 0 {
 			err = fmt.Errorf("it has code for %s: %w", strings.Join(code.targets, ", "), err)
 		}

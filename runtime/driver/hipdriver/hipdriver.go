@@ -91,10 +91,12 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
@@ -143,7 +145,7 @@ func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	runtime.LockOSThread() // for the errors that HIP remembers
 	defer runtime.UnlockOSThread()
 	none := func(err error) error {
-		return failed(lib, "init", fmt.Errorf("the HIP runtime in %s, version %s, finds no AMD GPU: %w", lib.Path(), version(lib), err))
+		return failed(lib, "init", fmt.Errorf("the HIP runtime in %s, version %s, finds no AMD GPU: %w%s", lib.Path(), version(lib), err, others(lib)))
 	}
 	// Older releases call the device that is not there an invalid one.
 	if err := lib.Init(0); errors.Is(err, hip.ErrorNoDevice) || errors.Is(err, hip.ErrorInvalidDevice) {
@@ -171,6 +173,17 @@ func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 		d.infos, d.targets = append(d.infos, info), append(d.targets, target)
 	}
 	return d, nil
+}
+
+// others lists the other files that were found, each with what it answered.
+func others(lib *hip.Library) string {
+	var b strings.Builder
+	for _, a := range lib.Attempts() {
+		if a.Err != nil && !errors.Is(a.Err, dl.ErrNotFound) && a.File != lib.Path() {
+			b.WriteString("\n\t" + a.String())
+		}
+	}
+	return b.String()
 }
 
 func version(lib *hip.Library) string {

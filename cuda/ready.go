@@ -1,0 +1,66 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/internal/hostinfo"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// ready reports whether the driver starts and has a device. To start it twice is harmless.
+func ready(l *dl.Library) error {
+	n := new(int32)
+	err := check(l.Slow(fnInit, 0))
+	if err == nil {
+		if err = check(l.Slow(fnDeviceGetCount, uintptr(unsafe.Pointer(n)))); err != nil {
+			return fmt.Errorf("cuDeviceGetCount: %w", err)
+		}
+		if *n <= 0 {
+			return fmt.Errorf("%w: cuDeviceGetCount counts none", dl.ErrNoDevice)
+		}
+		return nil
+	}
+	switch err {
+	case ErrorNoDevice:
+		return fmt.Errorf("%w (cuInit: %w)", dl.ErrNoDevice, err)
+	case ErrorStubLibrary:
+		return fmt.Errorf("%w (cuInit: %w)", dl.ErrStub, err)
+	}
+	return fmt.Errorf("cuInit: %w", err)
+}
+
+// Diagnose adds to an error of [Library.Init], or to [ErrorNoDevice], what the machine tells of the
+// cause and what to do about it, and each file that was found with its answer. Other errors, and nil,
+// it returns as they are.
+func (l *Library) Diagnose(err error) error {
+	code, ok := errors.AsType[Result](err)
+	if !ok {
+		return err
+	}
+	var b strings.Builder
+	for _, s := range hostinfo.This().CUDA(int(code), l.Path()) {
+		b.WriteString("; " + s)
+	}
+	for _, a := range l.Attempts() {
+		switch {
+		case a.Err == nil:
+			a.Err = code
+		case errors.Is(a.Err, dl.ErrNotFound):
+			continue
+		}
+		b.WriteString("\n\t" + a.String())
+	}
+	return &diagnosis{err, b.String()}
+}
+
+// A diagnosis is an error with what is known of its cause.
+type diagnosis struct {
+	error
+	more string
+}
+
+func (d *diagnosis) Error() string { return d.error.Error() + d.more }
+func (d *diagnosis) Unwrap() error { return d.error }

@@ -1,0 +1,169 @@
+package hostinfo
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Codes of cuInit for which there is something to say.
+const (
+	notInitialized = 3
+	noDevice       = 100
+	invalidDevice  = 101
+	notReady       = 802
+	mismatch       = 803
+	noCompat       = 804
+	unknown        = 999
+)
+
+// CUDA says what helps where cuInit of a library returns a code, the most likely first. It returns nothing
+// for a code that speaks for itself, and on systems other than Linux.
+func (h Host) CUDA(code int, library string) (say []string) {
+	if !h.linux {
+		return nil
+	}
+	add := func(format string, args ...any) { say = append(say, fmt.Sprintf(format, args...)) }
+	switch code {
+	case notReady:
+		add("GPUs behind NVSwitch work once the Fabric Manager has set them up: systemctl status nvidia-fabricmanager says whether it runs, "+
+			"and nvidia-smi -q prints Fabric, State: Completed, when it is done; it must be of the driver's release%s", h.kernelRelease())
+	case mismatch:
+		add("the kernel's driver%s and the library%s must be of one release: restart the machine after an update of the driver, "+
+			"and let no image of a container bring a libcuda of its own", named(h.NVIDIA()), named(releaseOf(library)))
+	case noCompat:
+		add("the library%s in %s is one for forward compatibility (package cuda-compat), and the kernel's driver%s or this GPU does not take it: "+
+			"leave its folder out of LD_LIBRARY_PATH, or update the kernel's driver", named(releaseOf(library)), library, named(h.NVIDIA()))
+	case notInitialized:
+		add("CUDA does not start in a process that was forked from one that had started it, nor in one that is ending: start a program of its own")
+		say = append(say, h.absent()...)
+	case unknown:
+		say = h.absent()
+		if len(say) == 0 {
+			add("if the machine has slept, load the module again: rmmod nvidia_uvm, modprobe nvidia_uvm; else dmesg has what the kernel's driver says")
+		}
+	case noDevice, invalidDevice:
+		say = append(h.hidden(), h.absent()...)
+		if gpus := h.undivided(); len(say) == 0 && len(gpus) > 0 {
+			add("GPU %s has no instance of MIG: if its MIG mode is on (nvidia-smi --query-gpu=mig.mode.current --format=csv), "+
+				"make some by nvidia-smi mig -cgi and -C, or switch it off by nvidia-smi -mig 0", strings.Join(gpus, " and GPU "))
+		}
+	}
+	return say
+}
+
+// NoLibrary says what helps where no library of NVIDIA's driver was found, and the kernel has the driver. Else it returns "".
+func (h Host) NoLibrary() string {
+	release := h.NVIDIA()
+	switch {
+	case !h.linux || release == "":
+		return ""
+	case h.Container() != "":
+		return fmt.Sprintf("the kernel has NVIDIA's driver %s, and the container has no library of it: start it with the GPU, such as by docker run --gpus all, "+
+			"with compute among NVIDIA_DRIVER_CAPABILITIES", release)
+	}
+	return fmt.Sprintf("the kernel has NVIDIA's driver %s, and no library of it was found: install the one of the same release (on Debian libcuda1), "+
+		"or name its folder in PUREGPU_LIBRARY_PATH", release)
+}
+
+func (h Host) kernelRelease() string {
+	if v := h.NVIDIA(); v != "" {
+		return ", " + v
+	}
+	return ""
+}
+
+func named(release string) string {
+	if release == "" {
+		return ""
+	}
+	return ", " + release + ","
+}
+
+var inName = regexp.MustCompile(`\.so\.(\d+\.\d+(?:\.\d+)?)$`)
+
+// releaseOf reads the release of the driver off the name of its library, libcuda.so.550.54.15, to which links lead.
+func releaseOf(library string) string {
+	if real, err := filepath.EvalSymlinks(library); err == nil {
+		library = real
+	}
+	if m := inName.FindStringSubmatch(library); m != nil && len(m[1]) > len("1.1") {
+		return m[1]
+	}
+	return ""
+}
+
+// hidden says which variables keep devices from the program.
+func (h Host) hidden() (say []string) {
+	if v, set := h.env("CUDA_VISIBLE_DEVICES"); set {
+		switch {
+		case v == "" || strings.HasPrefix(v, "-"):
+			say = append(say, fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q, which hides all devices: unset it, or list some", v))
+		default:
+			say = append(say, fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q: no other device counts, nor any behind the first that is not there; nvidia-smi -L lists them", v))
+		}
+	}
+	if v, set := h.env("NVIDIA_VISIBLE_DEVICES"); set && slices.Contains([]string{"", "void", "none"}, v) && h.Container() != "" {
+		say = append(say, fmt.Sprintf("NVIDIA_VISIBLE_DEVICES is %q, with which a container gets no GPU: set it to all", v))
+	}
+	return say
+}
+
+// absent says which parts of NVIDIA's driver are missing, or cannot be used.
+func (h Host) absent() (say []string) {
+	container, systemd := h.Container(), ""
+	switch {
+	case h.WSL():
+		if n := h.node("/dev/dxg"); n.Err != nil {
+			say = append(say, "/dev/dxg: "+n.plain()+": update WSL (wsl --update) and NVIDIA's driver for Windows, and give the device to containers")
+		}
+		return say
+	case h.Tegra():
+		for _, path := range []string{"/dev/nvmap", "/dev/nvhost-gpu"} {
+			if n := h.node(path); n.Err != nil && !(path == "/dev/nvhost-gpu" && len(h.glob("dev/nvgpu/*/ctrl")) > 0) {
+				say = append(say, fmt.Sprintf("%s: %s: add the user to group video, and start containers with --runtime nvidia", path, n.plain()))
+			}
+		}
+		return say
+	case h.NVIDIA() == "":
+		what := "load it: modprobe nvidia; if that fails install NVIDIA's driver for this kernel"
+		if container != "" {
+			what = "load it on the machine that runs the container"
+		}
+		return []string{"NVIDIA's driver is not loaded in the kernel (no /proc/driver/nvidia/version): " + what}
+	}
+	paths := []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
+	gpus := h.glob("dev/nvidia[0-9]*")
+	if len(gpus) == 0 {
+		gpus = []string{"/dev/nvidia0"}
+	}
+	var whats []string
+	same := map[string][]string{} // nodes by what is wrong with them
+	for _, path := range append(paths, gpus...) {
+		n := h.node(path)
+		if n.Err == nil {
+			continue
+		}
+		what := n.plain()
+		if same[what] == nil {
+			whats = append(whats, what)
+		}
+		same[what] = append(same[what], path)
+		if isEPERM(n.Err) && container != "" {
+			systemd = "; if the container has had the GPU before, a reload of systemd on the machine took the rules away: start it anew"
+		}
+	}
+	for _, what := range whats {
+		nodes, fix := same[what], "nvidia-modprobe -u -c 0 makes the nodes and loads their modules"
+		if container != "" {
+			fix = "start the container with the GPU, such as by docker run --gpus all, or with --device " + strings.Join(nodes, " --device ")
+		}
+		say = append(say, strings.Join(nodes, ", ")+": "+what+": "+fix)
+	}
+	if systemd != "" {
+		say[len(say)-1] += systemd
+	}
+	return say
+}

@@ -1,0 +1,229 @@
+// Package hostinfo reads what the operating system tells of GPUs, their drivers and the container that
+// a program runs in, without any library of a GPU. It is for errors and reports: why a GPU that should
+// be there is not, and what to do. Systems other than Linux tell nothing here.
+package hostinfo
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/puregpu/puregpu/internal/regular"
+	"github.com/puregpu/puregpu/internal/secureenv"
+)
+
+// A Host is a machine, as a program on it sees it.
+type Host struct {
+	root  string // folder that stands for /
+	env   func(string) (string, bool)
+	try   func(path string) error // opens a device node
+	linux bool
+}
+
+// This is the machine that the program runs on.
+func This() Host {
+	return Host{root: "/", env: secureenv.Lookup, try: try, linux: runtime.GOOS == "linux"}
+}
+
+// read returns what a file has, or "". Files of /proc and /sys have no size, and those named here do not block.
+func (h Host) read(name string) string {
+	path := filepath.Join(h.root, name)
+	if _, err := regular.Stat(path); err != nil {
+		return ""
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(bytes.ReplaceAll(text, []byte{0}, []byte{'\n'})))
+}
+
+func (h Host) exists(name string) bool {
+	_, err := os.Stat(filepath.Join(h.root, name))
+	return err == nil
+}
+
+// glob returns the files that match a pattern, as the program sees them.
+func (h Host) glob(pattern string) []string {
+	files, _ := filepath.Glob(filepath.Join(h.root, pattern))
+	for i, f := range files {
+		if rel, err := filepath.Rel(h.root, f); err == nil {
+			files[i] = "/" + rel
+		}
+	}
+	return files
+}
+
+// System names the system, such as "Debian GNU/Linux 12 (bookworm)", and the release of its kernel.
+func (h Host) System() (name, kernel string) {
+	if !h.linux {
+		return runtime.GOOS, ""
+	}
+	name = "Linux"
+	for _, file := range []string{"etc/os-release", "usr/lib/os-release"} {
+		if text := h.read(file); text != "" {
+			s := bufio.NewScanner(strings.NewReader(text))
+			for s.Scan() {
+				if v, ok := strings.CutPrefix(s.Text(), "PRETTY_NAME="); ok {
+					name = strings.Trim(v, `"'`)
+				}
+			}
+			break
+		}
+	}
+	return name, h.read("proc/sys/kernel/osrelease")
+}
+
+// WSL reports whether this is Linux inside of Windows.
+func (h Host) WSL() bool {
+	return h.exists("dev/dxg") || strings.Contains(strings.ToLower(h.read("proc/sys/kernel/osrelease")), "microsoft")
+}
+
+// Tegra reports whether this is a board of NVIDIA's with the GPU in its processor, such as a Jetson.
+func (h Host) Tegra() bool {
+	return h.exists("etc/nv_tegra_release") || h.exists("dev/nvhost-gpu") || strings.Contains(h.read("sys/firmware/devicetree/base/compatible"), "nvidia,tegra")
+}
+
+// Container names what the program is kept apart by, such as "Docker, Kubernetes", or "" if nothing tells of that.
+func (h Host) Container() string {
+	var names []string
+	add := func(name string, is bool) {
+		if is && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	set := func(variable string) bool { v, _ := h.env(variable); return v != "" }
+	add("Docker", h.exists(".dockerenv"))
+	add("Podman", h.exists("run/.containerenv"))
+	add("Flatpak", h.exists(".flatpak-info"))
+	add("Apptainer", h.exists(".singularity.d"))
+	add("Snap", set("SNAP"))
+	add("Kubernetes", set("KUBERNETES_SERVICE_HOST"))
+	if v := h.read("run/systemd/container"); v != "" {
+		add(v, len(names) == 0)
+	}
+	if names == nil {
+		groups := h.read("proc/1/cgroup")
+		for _, g := range []struct{ in, name string }{{"docker", "Docker"}, {"kubepods", "Kubernetes"}, {"libpod", "Podman"}, {"lxc", "LXC"}, {"containerd", "containerd"}} {
+			add(g.name, strings.Contains(groups, g.in))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+var moduleVersion = regexp.MustCompile(`Kernel Module.*?\s(\d+\.\d+(?:\.\d+)*)\s`)
+
+// NVIDIA returns the release of NVIDIA's driver in the kernel, such as "550.54.15", or "" if it is not loaded.
+func (h Host) NVIDIA() string {
+	if m := moduleVersion.FindStringSubmatch(h.read("proc/driver/nvidia/version") + "\n"); m != nil {
+		return m[1]
+	}
+	return h.read("sys/module/nvidia/version")
+}
+
+// AMD says of AMD's driver in the kernel its release, or that it is loaded, or "".
+func (h Host) AMD() string {
+	if v := h.read("sys/module/amdgpu/version"); v != "" {
+		return v
+	}
+	if h.exists("sys/module/amdgpu") {
+		return "loaded"
+	}
+	return ""
+}
+
+// A Node is a file by which programs talk to a driver.
+type Node struct {
+	Path     string
+	Mode     fs.FileMode
+	UID, GID int   // -1 if unknown
+	Err      error // why it cannot be opened, or nil
+}
+
+func (n Node) String() string {
+	s := n.Path + ": "
+	if n.Mode != 0 {
+		s += fmt.Sprintf("%v, user %d, group %d, ", n.Mode, n.UID, n.GID)
+	}
+	if n.Err != nil {
+		return s + n.plain()
+	}
+	return s + "opens"
+}
+
+// Nodes returns the nodes of GPUs that are there, and those that are missing though others of their driver's are.
+func (h Host) Nodes() []Node {
+	var nodes []Node
+	for _, pattern := range []string{"dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-modeset", "dev/nvidia[0-9]*", "dev/nvidia-caps/*", "dev/dxg", "dev/nvmap",
+		"dev/nvhost-gpu", "dev/nvgpu/*/ctrl", "dev/kfd", "dev/dri/renderD*"} {
+		files := h.glob(pattern)
+		slices.SortFunc(files, func(a, b string) int { return cmpLength(a, b) })
+		for _, f := range files {
+			nodes = append(nodes, h.node(f))
+		}
+		if len(files) == 0 && h.NVIDIA() != "" && (pattern == "dev/nvidiactl" || pattern == "dev/nvidia-uvm") && !h.Tegra() {
+			nodes = append(nodes, Node{Path: "/" + pattern, UID: -1, GID: -1, Err: fs.ErrNotExist})
+		}
+	}
+	return nodes
+}
+
+func cmpLength(a, b string) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+// node looks at a node and opens it. Opening a GPU's own may start the GPU, as any use of a driver's library does.
+func (h Host) node(path string) Node {
+	n := Node{Path: path, UID: -1, GID: -1}
+	full := filepath.Join(h.root, path)
+	fi, err := os.Stat(full)
+	if err != nil {
+		n.Err = err
+		return n
+	}
+	n.Mode = fi.Mode()
+	n.UID, n.GID = owner(fi)
+	n.Err = h.try(full)
+	return n
+}
+
+// plain says what is wrong with a node.
+func (n Node) plain() string {
+	switch err := n.Err; {
+	case errors.Is(err, fs.ErrNotExist):
+		return "is not there"
+	case isEPERM(err):
+		return "opening it is forbidden whatever its mode says, as by the device rules of a container's cgroup"
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("this user may not open it: its mode is %v, of user %d and group %d", n.Mode, n.UID, n.GID)
+	case isENXIO(err):
+		return "no driver is behind it"
+	default:
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return fmt.Sprintf("opening it fails: %v", err)
+	}
+}
+
+// undivided returns the GPUs that can be divided by MIG and have no instance, by number.
+func (h Host) undivided() (gpus []string) {
+	for _, mig := range h.glob("proc/driver/nvidia/capabilities/gpu*/mig") {
+		if len(h.glob(mig+"/gi*")) == 0 {
+			gpus = append(gpus, strings.TrimPrefix(filepath.Base(filepath.Dir(mig)), "gpu"))
+		}
+	}
+	return gpus
+}

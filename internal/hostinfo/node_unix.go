@@ -1,0 +1,30 @@
+//go:build unix
+
+package hostinfo
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// try opens a device node for reading and writing, as drivers' libraries do, and closes it.
+func try(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func owner(fi fs.FileInfo) (uid, gid int) {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid), int(st.Gid)
+	}
+	return -1, -1
+}
+
+func isEPERM(err error) bool { return errors.Is(err, syscall.EPERM) }
+
+func isENXIO(err error) bool { return errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) }

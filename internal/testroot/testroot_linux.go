@@ -1,0 +1,196 @@
+// Package testroot runs programs of tests in a root folder of their own, in which a machine of another kind is set up: with other libraries, in
+// other folders, other device nodes, and other texts in /proc. What is not put there is not there, but for the C library.
+//
+// Such a folder needs the rights of root, or those of a user in a namespace of its own. Where neither can be had a test is skipped, and fails if
+// the environment variable CI is set: there it must run.
+package testroot
+
+import (
+	"debug/elf"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A Root is a folder that is / for a program.
+type Root struct {
+	t   testing.TB
+	dir string
+
+	// Program is where the test's own program is copied to.
+	Program string
+}
+
+// New makes a root folder with the C library and the test's own program.
+func New(t testing.TB) *Root {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := &Root{t: t, dir: dir, Program: "/opt/program/bin/program"}
+	for _, dir := range []string{"/dev", "/etc", "/proc/self", "/sys", "/tmp", "/usr/lib"} {
+		r.check(os.MkdirAll(r.path(dir), 0o755))
+	}
+	libc(r)
+	self, err := os.Executable()
+	r.check(err)
+	r.Copy(r.Program, self)
+	r.Link("/proc/self/exe", r.Program)
+	return r
+}
+
+// Unavailable skips the test, or has it fail in CI.
+func Unavailable(t testing.TB, why ...any) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(append([]any{"this must run in CI: "}, why...)...)
+	}
+	t.Skip(why...)
+}
+
+func (r *Root) check(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *Root) path(name string) string { return filepath.Join(r.dir, name) }
+
+// Write writes a file.
+func (r *Root) Write(name, text string) {
+	r.t.Helper()
+	r.check(os.MkdirAll(filepath.Dir(r.path(name)), 0o755))
+	r.check(os.WriteFile(r.path(name), []byte(text), 0o644))
+}
+
+// Copy copies a file of the machine.
+func (r *Root) Copy(name, from string) {
+	r.t.Helper()
+	r.check(os.MkdirAll(filepath.Dir(r.path(name)), 0o755))
+	data, err := os.ReadFile(from)
+	r.check(err)
+	r.check(os.WriteFile(r.path(name), data, 0o755))
+}
+
+// Link makes a symbolic link.
+func (r *Root) Link(name, to string) {
+	r.t.Helper()
+	r.check(os.MkdirAll(filepath.Dir(r.path(name)), 0o755))
+	r.check(os.Symlink(to, r.path(name)))
+}
+
+// Mode changes the mode of a file or folder.
+func (r *Root) Mode(name string, mode fs.FileMode) {
+	r.t.Helper()
+	r.check(os.Chmod(r.path(name), mode))
+}
+
+// Node makes a device node. It is of the null device, and opens.
+func (r *Root) Node(name string) {
+	r.t.Helper()
+	r.check(os.MkdirAll(filepath.Dir(r.path(name)), 0o755))
+	const null = 1<<8 | 3
+	err := syscall.Mknod(r.path(name), syscall.S_IFCHR|0o666, null)
+	if errors.Is(err, syscall.EPERM) {
+		Unavailable(r.t, "only root can make device nodes: ", err)
+	}
+	r.check(err)
+	r.Mode(name, 0o666)
+}
+
+// Run runs the test's program in the folder, as root, with nothing in its environment but what is given, and returns what it prints and its exit
+// status. As a user that is not 0 it runs with that user's rights.
+func (r *Root) Run(user int, env []string, args ...string) (said string, status int) {
+	r.t.Helper()
+	cmd := exec.Command(r.Program, args...)
+	cmd.Dir, cmd.Env = "/", env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: r.dir}
+	switch {
+	case os.Getuid() != 0:
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+		if user != 0 {
+			Unavailable(r.t, "only root can start a program as another user")
+		}
+	case user != 0:
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}
+	}
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+		return string(out), exit.ExitCode()
+	}
+	if errors.Is(err, syscall.ENOEXEC) {
+		r.t.Skip("needs to start itself, which under an emulator the system cannot do")
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EUSERS) {
+		Unavailable(r.t, "a root folder of its own cannot be had here: ", err)
+	}
+	if err != nil {
+		r.t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out), 0
+}
+
+// Host runs a command of the machine, with %s in its arguments for the folder.
+func (r *Root) Host(name string, args ...string) {
+	r.t.Helper()
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "%s", r.dir)
+	}
+	path, err := exec.LookPath(name)
+	for _, dir := range []string{"/sbin", "/usr/sbin"} {
+		if err != nil {
+			path, err = exec.LookPath(filepath.Join(dir, name))
+		}
+	}
+	if err != nil {
+		Unavailable(r.t, err)
+	}
+	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
+		r.t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+}
+
+// libc copies glibc and its loader to where they are on this machine.
+func libc(r *Root) {
+	r.t.Helper()
+	loader := map[string]string{"amd64": "/lib64/ld-linux-x86-64.so.2", "arm64": "/lib/ld-linux-aarch64.so.1"}[runtime.GOARCH]
+	if self, err := elf.Open("/proc/self/exe"); err == nil {
+		for _, p := range self.Progs {
+			if p.Type == elf.PT_INTERP {
+				name := make([]byte, p.Filesz)
+				if _, err := p.ReadAt(name, 0); err == nil {
+					loader = strings.TrimRight(string(name), "\x00")
+				}
+			}
+		}
+		self.Close()
+	}
+	r.Copy(loader, loader)
+	triplet := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
+	found := false
+	for _, dir := range []string{"/lib64", "/lib", "/usr/lib64", "/usr/lib", "/lib/" + triplet, "/usr/lib/" + triplet} {
+		for _, name := range []string{"libc.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libm.so.6"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				r.Copy(filepath.Join("/lib", triplet, name), filepath.Join(dir, name))
+				found = found || name == "libc.so.6"
+			}
+		}
+	}
+	if !found {
+		Unavailable(r.t, "no glibc on this machine")
+	}
+}

@@ -1,0 +1,28 @@
+package nvml
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// ready reports whether NVML starts and sees a device. NVML counts how often it is started: it is as before afterwards.
+func ready(l *dl.Library) error {
+	switch err := check(l.Slow(fnInit)); err {
+	case nil:
+	case ErrorDriverNotLoaded, ErrorGPUNotFound:
+		return fmt.Errorf("%w (nvmlInit: %w)", dl.ErrNoDevice, err)
+	default:
+		return fmt.Errorf("nvmlInit: %w", err)
+	}
+	defer l.Slow(fnShutdown)
+	n := new(uint32)
+	switch err := check(l.Slow(fnDeviceGetCount, uintptr(unsafe.Pointer(n)))); {
+	case err != nil:
+		return fmt.Errorf("nvmlDeviceGetCount: %w", err)
+	case *n == 0:
+		return fmt.Errorf("%w: nvmlDeviceGetCount counts none", dl.ErrNoDevice)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+//go:build linux && (amd64 || (arm64 && (!puregpu_static || cgo))) && !nogpu
+
+package dl
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// places makes folders with copies of the fixture, each of which is another library to the loader, and a spec that looks into them.
+func places(t *testing.T, n int, ready func(path string) error) (dirs []string, change func(*Spec)) {
+	t.Helper()
+	name := filepath.Base(fixture(t))
+	for range n {
+		dirs = append(dirs, filepath.Dir(copyOf(t, fixture(t))))
+	}
+	return dirs, func(s *Spec) {
+		s.Names, s.Dirs = []string{name}, dirs
+		s.Ready = func(l *Library) error {
+			if !l.HasSymbol("out2") || l.Addr(fAbsent) != 0 || l.Version() != 12050 {
+				t.Error("Ready is asked before the functions are found")
+			}
+			return ready(l.Path())
+		}
+	}
+}
+
+// answers returns a Ready that answers by the folder.
+func answers(dirs *[]string, errs ...error) func(string) error {
+	return func(path string) error {
+		for i, d := range *dirs {
+			if filepath.Dir(path) == d {
+				return errs[i]
+			}
+		}
+		return fmt.Errorf("%s is in no folder", path)
+	}
+}
+
+var errBroken = errors.New("error 999")
+
+// TestReady takes the first library that is ready, and else the best.
+func TestReady(t *testing.T) {
+	none := fmt.Errorf("%w (error 100)", ErrNoDevice)
+	for _, c := range []struct {
+		name  string
+		errs  []error
+		taken int
+		asked int // how many were tried
+	}{
+		{"the first", []error{nil, nil, nil}, 0, 1},
+		{"the second", []error{none, nil, nil}, 1, 2},
+		{"the last", []error{none, errBroken, nil}, 2, 3},
+		{"behind a stub", []error{fmt.Errorf("error 34: %w", ErrStub), none, nil}, 2, 3},
+		{"none: one that has more to say than that there is no device", []error{none, errBroken, none}, 1, 3},
+		{"none: the first", []error{none, none, none}, 0, 3},
+		{"none: the first of those that fail", []error{errBroken, none, errors.New("error 803")}, 0, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var dirs []string
+			dirs, change := places(t, 3, answers(&dirs, c.errs...))
+			l, err := open(t, Options{}, change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := filepath.Dir(l.Path()); got != dirs[c.taken] {
+				t.Errorf("took %s of %v", got, dirs)
+			}
+			if r, err := l.Slow(fResolved, 1); r != 1001 || err != nil {
+				t.Errorf("resolved = %d, %v", r, err)
+			}
+			as := l.Attempts()
+			as = as[len(as)-c.asked:] // before them is the system's loader
+			for i, a := range as {
+				if a.File != filepath.Join(dirs[i], filepath.Base(fixture(t))) || a.Source != "directory "+dirs[i] || (a.Err == nil) != (c.errs[i] == nil) ||
+					c.errs[i] != nil && !errors.Is(c.errs[i], ErrStub) && (a.Err != c.errs[i] || a.Version != 12050) {
+					t.Errorf("attempt %d: %+v", i, a)
+				}
+			}
+			if want := c.errs[c.taken]; want != nil && !strings.Contains(l.Explain(), "\nnot ready: "+want.Error()+"\n") {
+				t.Errorf("Explain:\n%s", l.Explain())
+			}
+			if c.taken < c.asked-1 && !strings.Contains(l.Explain(), "\ntried after it:\n\t"+dirs[c.taken+1]) {
+				t.Errorf("Explain:\n%s", l.Explain())
+			}
+		})
+	}
+	if got := new(Library).Attempts(); got != nil {
+		t.Errorf("attempts of a library that is not open: %v", got)
+	}
+}
+
+// TestReadyNamed takes a file that is named without asking it, and an alias of a file once.
+func TestReadyNamed(t *testing.T) {
+	var dirs []string
+	dirs, change := places(t, 2, func(string) error { return errBroken })
+	file := filepath.Join(dirs[1], filepath.Base(fixture(t)))
+	l, err := open(t, Options{Path: file}, func(s *Spec) {
+		change(s)
+		s.Ready = func(*Library) error { t.Error("asked"); return nil }
+	})
+	if err != nil || l.Path() != file || len(l.Attempts()) != 1 {
+		t.Errorf("%v, %s, %v", err, l.Path(), l.Attempts())
+	}
+	t.Setenv("PUREGPU_TEST_LIBRARY", file)
+	if l, err = open(t, Options{Dirs: dirs[:1]}, change); err != nil || l.Path() != file || len(l.Attempts()) != 1 {
+		t.Errorf("%v, %s, %v", err, l.Path(), l.Attempts())
+	}
+	t.Setenv("PUREGPU_TEST_LIBRARY", "")
+
+	alias := t.TempDir()
+	if err := os.Symlink(file, filepath.Join(alias, filepath.Base(file))); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	l, err = open(t, Options{}, func(s *Spec) {
+		change(s)
+		s.Dirs = []string{dirs[1], alias, dirs[1]}
+		s.Ready = func(*Library) error { asked++; return errBroken }
+	})
+	if err != nil || asked != 1 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+}
+
+// TestReadyByVersion: without Ready a library that does not tell its version is not ready.
+func TestReadyByVersion(t *testing.T) {
+	dirs, change := places(t, 2, nil)
+	l, err := open(t, Options{}, func(s *Spec) {
+		change(s)
+		version := s.Version
+		s.Ready, s.Version = nil, func(l *Library) (Version, error) {
+			if filepath.Dir(l.Path()) == dirs[0] {
+				return 0, errBroken
+			}
+			return version(l)
+		}
+	})
+	if err != nil || filepath.Dir(l.Path()) != dirs[1] {
+		t.Errorf("%v, %s of %v", err, l.Path(), dirs)
+	}
+}
+
+// TestTooOldAmongOthers passes over a library that is too old, and lists all that were found if there is no better one.
+func TestTooOldAmongOthers(t *testing.T) {
+	var dirs []string
+	old := func(s *Spec) { // the version says in which folder it is
+		version := s.Version
+		s.Floor, s.Version = 13000, func(l *Library) (Version, error) {
+			if filepath.Dir(l.Path()) == dirs[len(dirs)-1] {
+				return 13010, nil
+			}
+			return version(l)
+		}
+		s.Ready = nil
+	}
+	dirs, change := places(t, 3, nil)
+	l, err := open(t, Options{}, func(s *Spec) { change(s); old(s) })
+	if err != nil || filepath.Dir(l.Path()) != dirs[2] {
+		t.Errorf("%v, %s of %v", err, l.Path(), dirs)
+	}
+	dirs = append(dirs, "/nowhere")
+	_, err = open(t, Options{}, func(s *Spec) { change(s); old(s) })
+	distinct(t, err, ErrTooOld)
+	name := filepath.Base(fixture(t))
+	wantText(t, err.Error(), "", fmt.Sprintf("fix: fixture 12.5 (%s/%s) is too old; the oldest version supported is 13.0; install the fixture\n"+
+		"\t%[3]s/%[2]s: too old: version 12.5\n\t%[4]s/%[2]s: too old: version 12.5", dirs[0], name, dirs[1], dirs[2]))
+}
+
+// TestDirs looks into folders that are named before all others.
+func TestDirs(t *testing.T) {
+	dirs, change := places(t, 2, func(string) error { return nil })
+	name := filepath.Base(fixture(t))
+	site := t.TempDir()
+	wheel := filepath.Join(site, "nvidia", "fixture", "lib")
+	if err := os.MkdirAll(wheel, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(copyOf(t, fixture(t)), filepath.Join(wheel, name)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		dirs     []string
+		variable string
+		want     string
+		source   string
+	}{
+		{nil, "", dirs[0], "directory " + dirs[0]},
+		{[]string{"/nowhere", dirs[1]}, "", dirs[1], "Options.Dirs"},
+		{[]string{site}, dirs[1], wheel, "Options.Dirs"},
+		{[]string{filepath.Dir(dirs[1]) + "/*"}, "", dirs[1], "Options.Dirs"},
+		{[]string{"/nowhere"}, "::" + site + ":/nowhere", wheel, "environment variable PUREGPU_LIBRARY_PATH"},
+		{[]string{"/nowhere"}, "/nowhere", dirs[0], "directory " + dirs[0]},
+	} {
+		t.Setenv("PUREGPU_LIBRARY_PATH", c.variable)
+		l, err := open(t, Options{Dirs: c.dirs}, change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		as := l.Attempts()
+		if got := filepath.Dir(l.Path()); got != c.want || as[len(as)-1].Source != c.source {
+			t.Errorf("%q, %q: %s by %s, want %s by %s", c.dirs, c.variable, got, as[len(as)-1].Source, c.want, c.source)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package cudadriver
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// releases are CUDA's from 11.0 on: the newest version of PTX that each writes and its driver reads, and the driver's branch. Release 12.6
+// writes the PTX of 12.5.
+var releases = []struct{ ptx, cuda, driver int }{
+	{70, 110, 450}, {71, 111, 455}, {72, 112, 460}, {73, 113, 465}, {74, 114, 470}, {75, 115, 495}, {76, 116, 510}, {77, 117, 515},
+	{78, 118, 520}, {80, 120, 525}, {81, 121, 530}, {82, 122, 535}, {83, 123, 545}, {84, 124, 550}, {85, 125, 555}, {86, 127, 565},
+	{87, 128, 570}, {88, 129, 575}, {90, 130, 580}, {91, 131, 590}, {92, 132, 595}, {93, 133, 610},
+}
+
+var ptxVersion = regexp.MustCompile(`(?m)^\s*\.version\s+(\d)\.(\d)`)
+
+// newerPTX says which driver reads PTX that this one, of a CUDA release as 12040, does not.
+func newerPTX(image []byte, release int) string {
+	what, with := "the PTX", "of the compiler's CUDA release or newer"
+	if m := ptxVersion.FindSubmatch(image); m != nil {
+		what = fmt.Sprintf("PTX %s.%s", m[1], m[2])
+		n, _ := strconv.Atoi(string(m[1]) + string(m[2]))
+		for _, r := range releases {
+			if r.ptx == n {
+				with = fmt.Sprintf("of release %d (CUDA %d.%d) or newer", r.driver, r.cuda/10, r.cuda%10)
+			}
+		}
+	}
+	return fmt.Sprintf("%s needs a driver %s, and this one is of CUDA %s: update the driver, or compile with a release of CUDA that is no newer "+
+		"than it, or for the device's own architecture (a cubin)", what, with, cuda.FormatVersion(dl.Version(release)))
+}
