@@ -15,7 +15,7 @@ TAGS      := puregpu_syscalln nogpu
 # What of the tag puregpu_static is another than without it.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(compile|gpu|internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
+UNTAGGED  := puregpu/(runtime/(compile|gpu|health|internal/(blockpool|points|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
 SERIAL    := puregpu/(runtime/internal/(points|work)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
 
@@ -134,7 +134,7 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 .PHONY: test-arm64
 test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu (an hour and a quarter on two busy cores): for once a night
 	@echo "on two busy cores this takes an hour and a quarter; with more beside it, cases of the conformance suite, which have a minute each, end too early"
-	@for p in runtime/compile runtime/gpu runtime/gpu/... runtime/internal/... runtime/driver/... runtime/drivers runtime/metrics runtime/rendezvous cuda nccl nvml nvrtc nvjitlink hip hiprtc; do \
+	@for p in runtime/compile runtime/gpu runtime/gpu/... runtime/internal/... runtime/driver/... runtime/drivers runtime/health/... runtime/metrics runtime/rendezvous cuda nccl nvml nvrtc nvjitlink hip hiprtc; do \
 		echo ./$$p; done | sort -u | CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs tools/bundle/arm64.sh $(GO) test -count=1 -p 2 -timeout 2h -exec '$(QEMU)'
 
 .PHONY: test-windows

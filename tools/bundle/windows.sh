@@ -13,7 +13,7 @@ export CGO_ENABLED=0
 mkdir -p "$1"
 dir=$(cd "$1" && pwd)
 shift
-packages=${*:-runtime/dl runtime/driver/simdriver runtime/driver/cudadriver runtime/driver/hipdriver runtime/drivers internal/busyfile internal/traceformat tools/gputrace tools/kernelgen runtime/rendezvous runtime/metrics runtime/trace runtime/compile runtime/internal/diskcache runtime/internal/wake runtime/gpu}
+packages=${*:-runtime/dl runtime/driver/simdriver runtime/driver/cudadriver runtime/driver/hipdriver runtime/drivers internal/busyfile internal/traceformat tools/gputrace tools/kernelgen runtime/rendezvous runtime/health runtime/health/nvmlhealth runtime/metrics runtime/trace runtime/compile runtime/internal/diskcache runtime/internal/wake runtime/gpu}
 module=$PWD
 
 fail() {
