@@ -237,6 +237,10 @@ test-static: ## run static programs on other systems: none, musl, Debian 11 to 1
 test-alpine: ## the part of test-static with musl, as Alpine has it: programs start, with the tag puregpu_static and without, and say what a GPU needs
 	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static musl
 
+.PHONY: test-deploy
+test-deploy: ## follow the container recipes in the folder deploy, start programs there with a fake driver, and check the Kubernetes manifest (needs root and gcc, fetches 4 MB and Kubernetes' API types)
+	GO="$(GO)" tools/bundle/deploy.sh $(BUILD)/deploy
+
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
@@ -273,6 +277,7 @@ check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
 	cd testdata/callbench && $(GO) mod tidy -diff
 	cd examples/cublas && $(GO) mod tidy -diff
 	cd tools/gputrace/browsertest && $(GO) mod tidy -diff
+	cd deploy/deploytest && $(GO) mod tidy -diff
 
 .PHONY: fmt
 fmt: ## format the Go files
@@ -292,4 +297,4 @@ gpu-static: ## the same for static programs (build tag puregpu_static), a part o
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64
+	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/deploy $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64
