@@ -19,6 +19,9 @@ UNTAGGED  := puregpu/(runtime/(compile|gpu|health|internal/(blockpool|points|wor
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
 SERIAL    := puregpu/(runtime/internal/(points|work)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
 
+# The bindings, which call what the platform has.
+BINDINGS  := ./cuda ./nccl ./nvml ./nvrtc ./nvjitlink ./hip ./hiprtc
+
 # How long the tests of one package may take. Go's default of ten minutes is too short for the largest
 # ones on a busy machine. A test that hangs still ends.
 TIMEOUT   ?= 40m
@@ -132,10 +135,10 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	cd examples/cublas/cublas && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../../$(BUILD)/cublas-arm64.test -test.run ABI -test.v
 
 .PHONY: test-arm64
-test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu (an hour and a quarter on two busy cores): for once a night
+test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu (an hour and a quarter on two busy cores): for once a night; test-abi has package dl; SHORT=1 for the short form
 	@echo "on two busy cores this takes an hour and a quarter; with more beside it, cases of the conformance suite, which have a minute each, end too early"
-	@for p in runtime/compile runtime/gpu runtime/gpu/... runtime/internal/... runtime/driver/... runtime/drivers runtime/health/... runtime/metrics runtime/rendezvous cuda nccl nvml nvrtc nvjitlink hip hiprtc; do \
-		echo ./$$p; done | sort -u | CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs tools/bundle/arm64.sh $(GO) test -count=1 -p 2 -timeout 2h -exec '$(QEMU)'
+	@$(GO) list ./runtime/... $(BINDINGS) | grep -vE 'puregpu/runtime/(dl|examples)(/|$$)' | \
+		CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs tools/bundle/arm64.sh $(GO) test -count=1 -p 2 -timeout 2h $(if $(SHORT),-short) -exec '$(QEMU)'
 
 .PHONY: test-windows
 test-windows: ## prove every function's ABI, and test the loader, the simulated runtime and rendezvous, for windows/amd64 under Wine (160 MB to fetch; some 25 minutes on two busy cores); PACKAGES="runtime/gpu" for some
