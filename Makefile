@@ -15,13 +15,16 @@ TAGS      := puregpu_syscalln nogpu
 # What of the tag puregpu_static is another than without it.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(compile|gpu|trace|internal/(blockpool|engine|points|sema|testkit|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
+UNTAGGED  := puregpu/(runtime/(compile|gpu|health|trace|internal/(blockpool|engine|points|sema|testkit|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
 SERIAL    := puregpu/(runtime/internal/(points|work)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
 
 # The core: its tests are run with and without the race detector, and none is left out.
 CORE      := ./runtime/gpu ./runtime/internal/engine ./runtime/internal/sema
 NOTCORE   := $(GO) list ./... | grep -vE 'runtime/(gpu|internal/(engine|sema))$$'
+
+# The bindings, which call what the platform has.
+BINDINGS  := ./cuda ./nccl ./nvml ./nvrtc ./nvjitlink ./hip ./hiprtc
 
 # How long the tests of one package may take. Go's default of ten minutes is too short for the largest
 # ones on a busy machine. A test that hangs still ends.
@@ -137,10 +140,10 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	cd examples/cublas/cublas && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../../$(BUILD)/cublas-arm64.test -test.run ABI -test.v
 
 .PHONY: test-arm64
-test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu (an hour and a quarter on two busy cores): for once a night
+test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu (an hour and a quarter on two busy cores): for once a night; test-abi has package dl; SHORT=1 for the short form
 	@echo "on two busy cores this takes an hour and a quarter; with more beside it, cases of the conformance suite, which have a minute each, end too early"
-	@for p in runtime/compile runtime/gpu runtime/gpu/... runtime/internal/... runtime/driver/... runtime/drivers runtime/metrics runtime/rendezvous cuda nccl nvml nvrtc nvjitlink hip hiprtc; do \
-		echo ./$$p; done | sort -u | CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs tools/bundle/arm64.sh $(GO) test -count=1 -p 2 -timeout 2h -exec '$(QEMU)'
+	@$(GO) list ./runtime/... $(BINDINGS) | grep -vE 'puregpu/runtime/(dl|examples)(/|$$)' | \
+		CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs tools/bundle/arm64.sh $(GO) test -count=1 -p 2 -timeout 2h $(if $(SHORT),-short) -exec '$(QEMU)'
 
 .PHONY: test-windows
 test-windows: ## prove every function's ABI, and test the loader, the simulated runtime and rendezvous, for windows/amd64 under Wine (160 MB to fetch; some 25 minutes on two busy cores); PACKAGES="runtime/gpu" for some
@@ -242,6 +245,10 @@ test-static: ## run static programs on other systems: none, musl, Debian 11 to 1
 test-alpine: ## the part of test-static with musl, as Alpine has it: programs start, with the tag puregpu_static and without, and say what a GPU needs
 	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static musl
 
+.PHONY: test-deploy
+test-deploy: ## follow the container recipes in the folder deploy, start programs there with a fake driver, and check the Kubernetes manifest (needs root and gcc, fetches 4 MB and Kubernetes' API types)
+	GO="$(GO)" tools/bundle/deploy.sh $(BUILD)/deploy
+
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
@@ -278,6 +285,7 @@ check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
 	cd testdata/callbench && $(GO) mod tidy -diff
 	cd examples/cublas && $(GO) mod tidy -diff
 	cd tools/gputrace/browsertest && $(GO) mod tidy -diff
+	cd deploy/deploytest && $(GO) mod tidy -diff
 
 .PHONY: fmt
 fmt: ## format the Go files
@@ -297,4 +305,4 @@ gpu-static: ## the same for static programs (build tag puregpu_static), a part o
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64
+	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/deploy $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64

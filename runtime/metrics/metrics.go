@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/health"
 )
 
 // A Source is what is shown. Its fields are not to be changed once it is in use; its methods may be called concurrently. They take a
@@ -25,6 +26,7 @@ import (
 type Source struct {
 	Devices []*gpu.Device        // those that are nil are left out
 	Pools   map[string]*gpu.Pool // by the names under which they are shown; those that are nil are left out
+	Health  *health.Watcher      // of these or other devices, or nil; its series have the labels device and name, too
 }
 
 // contentType is that of OpenMetrics 1.0.
@@ -54,12 +56,14 @@ func (s *Source) String() string {
 	var v struct {
 		Devices []device
 		Pools   map[string]gpu.PoolStats `json:",omitempty"`
+		Health  []state                  `json:",omitempty"`
 	}
 	v.Devices = []device{}
 	for _, d := range s.devices() {
 		v.Devices = append(v.Devices, device{d.Info().Index, shown(d.Info().Name), d.Stats()})
 	}
 	v.Pools = s.pools()
+	v.Health = s.health()
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // numbers and names can always be written
@@ -98,6 +102,45 @@ func shown(name string) string {
 		}
 	}
 	return b.String()
+}
+
+// A state is the health of one device, as JSON shows it.
+type state struct {
+	Index       int
+	Name        string
+	XIDs        map[health.XID]uint64 `json:",omitempty"` // how often each was reported
+	Corrected   *uint64               `json:",omitempty"` // memory errors; nil where they are not told
+	Uncorrected *uint64               `json:",omitempty"`
+	Throttle    []string              `json:",omitempty"`
+	NoXIDs      string                `json:",omitempty"` // why there are no XIDs
+	Error       string                `json:",omitempty"` // why the source fails
+
+	clocks   bool // Throttle is told
+	throttle health.Throttle
+}
+
+// health asks the watcher, if there is one.
+func (s *Source) health() (all []state) {
+	if s.Health == nil {
+		return nil
+	}
+	for _, h := range s.Health.Status() {
+		v := state{Index: h.Device.Index, Name: shown(h.Device.Name), XIDs: h.XIDs, clocks: h.Clocks, throttle: h.Throttle}
+		if h.ECC {
+			v.Corrected, v.Uncorrected = &h.Corrected, &h.Uncorrected
+		}
+		for _, one := range h.Throttle.Reasons() {
+			v.Throttle = append(v.Throttle, one.String())
+		}
+		if h.NoXIDs != nil {
+			v.NoXIDs = h.NoXIDs.Error()
+		}
+		if h.Err != nil {
+			v.Error = h.Err.Error()
+		}
+		all = append(all, v)
+	}
+	return all
 }
 
 func (s *Source) devices() (all []*gpu.Device) {

@@ -21,6 +21,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/health"
 	"github.com/puregpu/puregpu/runtime/metrics"
 )
 
@@ -102,6 +103,72 @@ func scrape(t *testing.T, h http.Handler) map[string]uint64 {
 		samples[key] = value
 	}
 	return samples
+}
+
+// TestHealth has what a watcher knows told beside what devices hold.
+func TestHealth(t *testing.T) {
+	dev := open(t, 1)[0]
+	var f health.Fake
+	f.Set(0, health.Reading{ECC: true, Corrected: 7, Uncorrected: 1, Clocks: true, Throttle: health.PowerCap | health.HardwareThermal})
+	f.Fail(2, errors.New("no answer"))
+	infos := []driver.Info{dev.Info(), {Index: 1, Name: "no ECC"}, {Index: 2, Name: "gone"}}
+	w, err := health.Watch(&f, infos, health.Options{})
+	must(t, err)
+	defer w.Close()
+	events := make(chan health.Event, 10)
+	w.Notify(events)
+	for range 2 {
+		f.Report(0, 63)
+	}
+	f.Report(0, 79)
+	for seen := 0; seen < 3; {
+		if e := <-events; e.Kind == health.KindXID {
+			seen++
+		}
+	}
+	for began := time.Now(); w.Status()[2].Err == nil || w.Status()[0].ReadAt.IsZero(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > 30*time.Second {
+			t.Fatal("the devices are not read after 30 s")
+		}
+	}
+	s := &metrics.Source{Devices: []*gpu.Device{dev}, Health: w}
+	got := scrape(t, s)
+	name := `device="0",name="` + dev.Info().Name + `"`
+	for key, want := range map[string]uint64{
+		"puregpu_health_told{" + name + "}":                                1,
+		`puregpu_health_told{device="2",name="gone"}`:                      0,
+		"puregpu_xid_errors_total{" + name + `,xid="63"}`:                  2,
+		"puregpu_xid_errors_total{" + name + `,xid="79"}`:                  1,
+		"puregpu_ecc_errors_total{" + name + `,kind="corrected"}`:          7,
+		"puregpu_ecc_errors_total{" + name + `,kind="uncorrected"}`:        1,
+		"puregpu_clocks_held_down{" + name + `,reason="power cap"}`:        1,
+		"puregpu_clocks_held_down{" + name + `,reason="sync boost"}`:       0,
+		"puregpu_clocks_held_down{" + name + `,reason="hardware thermal"}`: 1,
+		"puregpu_device_lost{" + name + "}":                                0,
+	} {
+		if v, ok := got[key]; !ok || v != want {
+			t.Errorf("%s is %d (told: %v); want %d", key, v, ok, want)
+		}
+	}
+	for key := range got {
+		if strings.HasPrefix(key, "puregpu_ecc") && !strings.Contains(key, name) || strings.HasPrefix(key, "puregpu_clocks") && !strings.Contains(key, name) {
+			t.Errorf("%s is told of a device that does not tell it", key)
+		}
+	}
+	var v struct {
+		Health []struct {
+			Index     int
+			XIDs      map[string]uint64
+			Corrected *uint64
+			Throttle  []string
+			Error     string
+		}
+	}
+	must(t, json.Unmarshal([]byte(s.String()), &v))
+	if len(v.Health) != 3 || v.Health[0].XIDs["63"] != 2 || *v.Health[0].Corrected != 7 || fmt.Sprint(v.Health[0].Throttle) != "[power cap hardware thermal]" ||
+		v.Health[1].Corrected != nil || !strings.Contains(v.Health[2].Error, "no answer") {
+		t.Errorf("JSON: %s", s.String())
+	}
 }
 
 var labelPair = regexp.MustCompile(`^([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"(,|$)`)

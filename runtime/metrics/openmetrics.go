@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/health"
 )
 
 // A family is the samples of one name. Of a counter the samples' names end in _total.
@@ -52,15 +53,10 @@ func (s *Source) families() []family {
 		gpu.Stats
 	}
 	var devices []snapshot
-	opened := map[[2]string]int{}
+	label := labeller()
 	for _, d := range s.devices() {
 		i := d.Info()
-		id := [2]string{fmt.Sprint(i.Index), shown(i.Name)}
-		labels := []string{"device", id[0], "name", id[1]}
-		if opened[id]++; opened[id] > 1 { // no two samples may have the same labels
-			labels = append(labels, "opened", fmt.Sprint(opened[id]))
-		}
-		devices = append(devices, snapshot{labels, d.Stats()})
+		devices = append(devices, snapshot{label(i.Index, shown(i.Name)), d.Stats()})
 	}
 	pools := s.pools()
 	names := slices.Sorted(maps.Keys(pools))
@@ -92,7 +88,7 @@ func (s *Source) families() []family {
 		}
 	}
 	where := []string{"device", "host"}
-	return []family{
+	all := []family{
 		{"puregpu_device_lost", "gauge", "", "1 if the device is lost, and takes no more work; else 0.",
 			each("", nil, func(s *gpu.Stats) []uint64 {
 				if s.Lost {
@@ -121,5 +117,67 @@ func (s *Source) families() []family {
 		{"puregpu_pool_reserved_peak_bytes", "gauge", "bytes", "The most bytes that a memory pool has had from the system.", ofPools(func(p gpu.PoolStats) uint64 { return p.ReservedHigh })},
 		{"puregpu_pool_used_bytes", "gauge", "bytes", "Bytes of a memory pool in allocations.", ofPools(func(p gpu.PoolStats) uint64 { return p.Used })},
 		{"puregpu_pool_used_peak_bytes", "gauge", "bytes", "The most bytes of a memory pool that were in allocations.", ofPools(func(p gpu.PoolStats) uint64 { return p.UsedHigh })},
+	}
+	if s.Health != nil {
+		all = append(all, s.healthFamilies()...)
+	}
+	return all
+}
+
+// labeller returns a function that makes a device's labels. No two samples may have the same labels,
+// so a device that comes again has one label more.
+func labeller() func(index int, name string) []string {
+	opened := map[[2]string]int{}
+	return func(index int, name string) []string {
+		id := [2]string{fmt.Sprint(index), name}
+		labels := []string{"device", id[0], "name", id[1]}
+		if opened[id]++; opened[id] > 1 {
+			labels = append(labels, "opened", fmt.Sprint(opened[id]))
+		}
+		return labels
+	}
+}
+
+// healthFamilies takes one snapshot of the health of the devices that are watched.
+func (s *Source) healthFamilies() []family {
+	states, label := s.health(), labeller()
+	labels := make([][]string, len(states))
+	for i, v := range states {
+		labels[i] = label(v.Index, v.Name)
+	}
+	// each has the samples of each device.
+	each := func(of func(v *state, add func(value uint64, more ...string))) func(func(uint64, ...string)) {
+		return func(add func(uint64, ...string)) {
+			for i := range states {
+				of(&states[i], func(value uint64, more ...string) { add(value, append(slices.Clone(labels[i]), more...)...) })
+			}
+		}
+	}
+	bit := map[bool]uint64{true: 1}
+	return []family{
+		{"puregpu_health_told", "gauge", "", "1 if the source of health works for the device, else 0.",
+			each(func(v *state, add func(uint64, ...string)) { add(bit[v.Error == ""]) })},
+		{"puregpu_xid_errors", "counter", "", "XID errors that the system's driver reported since the device was watched, by number.",
+			each(func(v *state, add func(uint64, ...string)) {
+				for _, xid := range slices.Sorted(maps.Keys(v.XIDs)) {
+					add(v.XIDs[xid], "xid", fmt.Sprint(uint32(xid)))
+				}
+			})},
+		{"puregpu_ecc_errors", "counter", "", "Memory errors that ECC found since the system's driver was loaded.",
+			each(func(v *state, add func(uint64, ...string)) {
+				if v.Corrected != nil {
+					add(*v.Corrected, "kind", "corrected")
+					add(*v.Uncorrected, "kind", "uncorrected")
+				}
+			})},
+		{"puregpu_clocks_held_down", "gauge", "", "1 if this reason holds the clocks of the device down, else 0.",
+			each(func(v *state, add func(uint64, ...string)) {
+				if !v.clocks {
+					return
+				}
+				for reason := health.PowerCap; reason <= health.SyncBoost; reason <<= 1 {
+					add(bit[v.throttle&reason != 0], "reason", reason.String())
+				}
+			})},
 	}
 }

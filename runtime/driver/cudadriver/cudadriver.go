@@ -71,8 +71,15 @@
 //
 // [driver.Info].Version is what cuDriverGetVersion tells. MIG is set where the two forms of cuDeviceGetUuid differ: one tells the
 // instance's UUID, the other the GPU's. The NUMA node comes from the driver, from 12.2 on, or else from Linux. The driver tells how
-// fast a link is in comparison, and what works over it; whether it is NVLink NVML tells, which is opened and started when a link is asked for the first
-// time. That it is missing, or does not know the devices, is no failure: [driver.Link].Kind stays LinkUnknown.
+// fast a link is in comparison, and what works over it; whether it is NVLink NVML tells. That it is missing, or does not know the devices, is no failure: [driver.Link].Kind stays LinkUnknown.
+//
+// # Health
+//
+// NVML is opened and started when the first device is opened, in the background. From then on it
+// watches each open device for XID errors, on a goroutine that ends at most half a second after
+// Close. The error of a lost device names the last XID error, and wraps it as an XID of package
+// runtime/health. The first call that returns such an error waits up to 20 ms for it. Without NVML
+// there is only CUDA's own error.
 //
 // # Communicators
 //
@@ -131,7 +138,7 @@ func WithNVJitLink(opt nvjitlink.Options) Option {
 	return func(d *Driver) { d.nvjitlink = openNVJitLink(opt) }
 }
 
-// WithNVML says how to find NVML, which is opened when a link is asked for the first time.
+// WithNVML says how to find NVML, which is opened when the first device is opened.
 func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openNVML(opt) } }
 
 // Open loads the CUDA driver's library, which [cuda.Open] does, and goes on as [New].
@@ -211,5 +218,6 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 		return nil, err
 	}
 	dev.nvrtc, dev.nvjitlink, dev.nvml = d.nvrtc, d.nvjitlink, d.nvml
+	dev.watch.start(d.nvml, dev.info)
 	return dev, nil
 }

@@ -48,6 +48,7 @@ type device struct {
 	hasCarveout       bool // one of which is how much shared memory a processor has
 	hasEdges          bool // edges of a graph can be programmatic
 	closed            atomic.Bool
+	watch             watch
 }
 
 func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *hostPools, comms *ncclcomm.Library) (*device, error) {
@@ -251,6 +252,7 @@ func (d *device) Close() error {
 		// A second release would take the reference of somebody else in the process.
 		return wrap("close", fmt.Errorf("device %d (%s) was closed before", d.info.Index, d.info.Name))
 	}
+	d.watch.stop()
 	var leave error
 	if current, err := d.lib.CtxGetCurrent(); err != nil {
 		leave = err

@@ -27,7 +27,11 @@ func wrap(op string, err error) *driver.Error {
 
 // fail is wrap for what went wrong on the device. It is for the way of failure alone: its arguments are allocated.
 func (d *device) fail(op string, err error, format string, args ...any) error {
-	return wrap(op, fmt.Errorf("device %d (%s): %s: %w", d.info.Index, d.info.Name, fmt.Sprintf(format, args...), err))
+	e := wrap(op, fmt.Errorf("device %d (%s): %s: %w", d.info.Index, d.info.Name, fmt.Sprintf(format, args...), err))
+	if e.Lost {
+		e.Err = d.watch.of(e.Err)
+	}
+	return e
 }
 
 // unsupported is an error that is driver.ErrUnsupported too, and speaks for itself.

@@ -10,8 +10,11 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/health"
+	"github.com/puregpu/puregpu/runtime/health/nvmlhealth"
 )
 
 // TestGPURuntimeLost runs a kernel that writes where it must not, through the runtime, in a process of its own: a context
@@ -133,8 +136,24 @@ func TestGPURuntimeLost(t *testing.T) {
 			t.Errorf("flush: %v", err)
 		}
 	}
-	if _, err := dev.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
+	_, err = dev.Alloc(gpu.DeviceMem, 64)
+	if !errors.Is(err, driver.ErrLost) {
 		t.Errorf("alloc: %v", err)
+	}
+
+	// The loss names the XID error, where NVML tells of them.
+	t.Logf("the device is lost: %v", err)
+	if source, openErr := nvmlhealth.Open(nvml.Options{}); openErr != nil {
+		t.Logf("no XID error: %v", openErr)
+	} else if session, watchErr := source.Watch(dev.Info()); watchErr != nil {
+		t.Logf("no XID error: %v", watchErr)
+	} else {
+		if _, _, waitErr := session.Wait(0); errors.Is(waitErr, errors.ErrUnsupported) {
+			t.Logf("no XID error: %v", waitErr)
+		} else if xid, _ := errors.AsType[health.XID](err); xid != 31 {
+			t.Errorf("XID %d; an illegal address is XID 31", xid)
+		}
+		ok(t, session.Close())
 	}
 	if st := dev.Stats(); st.InFlight+st.Parked != 0 {
 		t.Errorf("left: %+v", st)

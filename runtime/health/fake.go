@@ -1,0 +1,140 @@
+package health
+
+import (
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Fake is a [Source] for tests and for simulated GPUs: it tells what the test says. Devices are
+// known by [driver.Info].Index. As with NVML, a session is told only of XID errors reported while it
+// watches. The zero value tells of healthy devices. Its methods may be called concurrently.
+type Fake struct {
+	mu       sync.Mutex // protects following fields
+	sessions map[*fakeSession]struct{}
+	devices  map[int]*fakeDevice
+}
+
+// fakeDevice is what a test has said of a device.
+type fakeDevice struct {
+	reading Reading
+	refused error // of Watch
+	noXIDs  error // of Wait, for good
+	failure error // of Wait and Read
+}
+
+type fakeSession struct {
+	f      *Fake
+	device int
+	queue  chan XID
+}
+
+// device returns what was said of a device. The caller holds f.mu.
+func (f *Fake) device(index int) *fakeDevice {
+	if f.devices == nil {
+		f.devices, f.sessions = map[int]*fakeDevice{}, map[*fakeSession]struct{}{}
+	}
+	d := f.devices[index]
+	if d == nil {
+		d = &fakeDevice{}
+		f.devices[index] = d
+	}
+	return d
+}
+
+// Report has a device report an XID error.
+func (f *Fake) Report(device int, xid XID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.device(device)
+	for s := range f.sessions {
+		if s.device == device {
+			select {
+			case s.queue <- xid:
+			default: // as NVML, it keeps a limited number
+			}
+		}
+	}
+}
+
+// Set says what Read returns of a device from now on.
+func (f *Fake) Set(device int, r Reading) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.device(device).reading = r
+}
+
+// Fail has the sessions of a device fail with err, until Fail is called with nil.
+func (f *Fake) Fail(device int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.device(device).failure = err
+}
+
+// Refuse has Watch fail for a device, until Refuse is called with nil.
+func (f *Fake) Refuse(device int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.device(device).refused = err
+}
+
+// WithoutXIDs has Wait fail with err, which is to be [errors.ErrUnsupported].
+func (f *Fake) WithoutXIDs(device int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.device(device).noXIDs = err
+}
+
+// Sessions returns how many sessions are open.
+func (f *Fake) Sessions() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.sessions)
+}
+
+// Watch implements [Source].
+func (f *Fake) Watch(info driver.Info) (Session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.device(info.Index).refused; err != nil {
+		return nil, err
+	}
+	s := &fakeSession{f: f, device: info.Index, queue: make(chan XID, 64)}
+	f.sessions[s] = struct{}{}
+	return s, nil
+}
+
+func (s *fakeSession) Wait(timeout time.Duration) (XID, bool, error) {
+	s.f.mu.Lock()
+	d := *s.f.device(s.device)
+	s.f.mu.Unlock()
+	if d.noXIDs != nil {
+		return 0, false, d.noXIDs
+	}
+	if d.failure != nil {
+		return 0, false, d.failure
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case xid := <-s.queue:
+		return xid, true, nil
+	case <-timer.C:
+		return 0, false, nil
+	}
+}
+
+func (s *fakeSession) Read() (Reading, error) {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	d := s.f.device(s.device)
+	return d.reading, d.failure
+}
+
+func (s *fakeSession) Close() error {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	delete(s.f.sessions, s)
+	return nil
+}

@@ -1,0 +1,166 @@
+// Package health tells what GPUs report of their own health: XID errors, memory errors that ECC
+// finds, and clocks that are held down.
+//
+// A [Watcher] watches devices and sends [Event] values to channels. It learns of them from a
+// [Source]. Package nvmlhealth below this one has the source for NVIDIA's GPUs, over NVML. [Fake]
+// is a source for tests and for simulated GPUs.
+//
+//	source, err := nvmlhealth.Open(nvml.Options{})
+//	w, err := health.Watch(source, []driver.Info{dev.Info()}, health.Options{})
+//	defer w.Close()
+//	events := make(chan health.Event, 16)
+//	w.Notify(events)
+//
+// A program needs no watcher to learn why a device is lost. Package cudadriver watches the devices
+// that it opens, and the error of a lost device names the last [XID].
+//
+// This package imports no binding, so a program that uses it alone loads no library.
+package health
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// A Source is a library that knows how devices are. Its method may be called concurrently.
+type Source interface {
+	// Watch begins to record what the device reports. Earlier events are not told. The error says
+	// why the device cannot be watched.
+	Watch(device driver.Info) (Session, error)
+}
+
+// A Session watches one device. Its methods are called by one goroutine at a time.
+type Session interface {
+	// Wait returns the next XID error, or false if none is reported before the timeout. An error that
+	// is [errors.ErrUnsupported] says that the source tells no XID errors of this device. Other
+	// errors may go away.
+	Wait(timeout time.Duration) (xid XID, ok bool, err error)
+	// Read returns the state of the device now. What the device does not tell is no error.
+	Read() (Reading, error)
+	// Close ends the recording.
+	Close() error
+}
+
+// A Reading is the state of a device at one time.
+type Reading struct {
+	ECC         bool   // the device counts memory errors
+	Corrected   uint64 // memory errors that ECC has corrected since the driver was loaded
+	Uncorrected uint64 // memory errors that ECC has found and could not correct, likewise
+
+	Clocks   bool     // the device tells why its clocks are held down
+	Throttle Throttle // the reasons that hold now
+}
+
+// A Throttle is a set of reasons for which a GPU runs slower than it could.
+type Throttle uint
+
+// The reasons.
+const (
+	PowerCap        Throttle = 1 << iota // the limit on its power
+	SoftwareThermal                      // the driver lowers the clocks because of the temperature
+	HardwareThermal                      // the hardware halves the clocks or more because of the temperature
+	PowerBrake                           // the system asks for less power, often because a supply fails
+	HardwareSlow                         // the hardware halves the clocks or more: temperature, power brake or power supply
+	SyncBoost                            // it keeps to the clocks of the other GPUs of its group
+)
+
+// Reasons returns the single reasons of the set.
+func (t Throttle) Reasons() (all []Throttle) {
+	for bit := PowerCap; bit <= SyncBoost; bit <<= 1 {
+		if t&bit != 0 {
+			all = append(all, bit)
+		}
+	}
+	return all
+}
+
+// String returns the reasons' names with commas between them, such as "power cap, sync boost", or
+// "none".
+func (t Throttle) String() string {
+	var names []string
+	for _, one := range t.Reasons() {
+		switch one {
+		case PowerCap:
+			names = append(names, "power cap")
+		case SoftwareThermal:
+			names = append(names, "software thermal")
+		case HardwareThermal:
+			names = append(names, "hardware thermal")
+		case PowerBrake:
+			names = append(names, "power brake")
+		case HardwareSlow:
+			names = append(names, "hardware slowdown")
+		case SyncBoost:
+			names = append(names, "sync boost")
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// A Kind says what an event is about.
+type Kind int
+
+// The kinds of events.
+const (
+	KindXID      Kind = iota // the system's driver reported an XID error
+	KindECC                  // ECC found memory errors
+	KindThrottle             // the reasons for which the clocks are held down have changed
+	KindSource               // the source has begun to fail, or works again
+)
+
+// String returns "XID", "ECC", "throttle" or "source".
+func (k Kind) String() string {
+	names := [...]string{KindXID: "XID", KindECC: "ECC", KindThrottle: "throttle", KindSource: "source"}
+	if k < 0 || int(k) >= len(names) {
+		return fmt.Sprintf("Kind(%d)", int(k))
+	}
+	return names[k]
+}
+
+// An Event is one report on one device.
+type Event struct {
+	Device driver.Info
+	Time   time.Time // when the watcher learned of it
+	Kind   Kind
+
+	XID         XID      // of KindXID
+	Corrected   uint64   // of KindECC: errors since the reading before
+	Uncorrected uint64   // likewise
+	Throttle    Throttle // of KindThrottle: the reasons that hold now, 0 if the clocks are free again
+	Err         error    // of KindSource: why the source fails, or nil if it works again
+}
+
+// String returns a line for a log, such as "device 0 (NVIDIA H200): XID 79: GPU has fallen off the bus".
+func (e Event) String() string {
+	s := describe(e.Device) + ": "
+	switch e.Kind {
+	case KindXID:
+		return s + e.XID.Error()
+	case KindECC:
+		return s + fmt.Sprintf("ECC found memory errors: %d corrected, %d uncorrected", e.Corrected, e.Uncorrected)
+	case KindThrottle:
+		if e.Throttle == 0 {
+			return s + "the clocks are no longer held down"
+		}
+		return s + "the clocks are held down: " + e.Throttle.String()
+	case KindSource:
+		if e.Err == nil {
+			return s + "health is told again"
+		}
+		return s + "health is not told: " + e.Err.Error()
+	}
+	return s + e.Kind.String()
+}
+
+// describe names a device in errors.
+func describe(info driver.Info) string { return fmt.Sprintf("device %d (%s)", info.Index, info.Name) }
+
+// unsupported reports whether an error says that something is not there at all.
+func unsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }

@@ -1,0 +1,332 @@
+package health
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// Options change how a [Watcher] works. The zero value is fine.
+type Options struct {
+	// Interval is the time between two readings of ECC counts and clocks, one second if it is 0. If it
+	// is negative there are no readings, only XID errors.
+	Interval time.Duration
+}
+
+const (
+	// slice is the longest wait in one call of a source, so that Close need not wait longer.
+	slice = 500 * time.Millisecond
+	// patience is how long Close waits for calls of a source that do not return.
+	patience = 5 * time.Second
+	// recent is the age up to which [Watcher.LastXID] takes an XID error for the one that is to come.
+	recent = 10 * time.Second
+)
+
+// A Watcher watches devices until it is closed. It has one goroutine for each device. All methods may
+// be called concurrently.
+type Watcher struct {
+	interval time.Duration
+	devices  []*watched
+	closing  chan struct{}
+	close    func() error
+
+	mu       sync.Mutex // protects following fields
+	channels []chan<- Event
+	dropped  uint64
+}
+
+// watched is one device of a watcher.
+type watched struct {
+	w       *Watcher
+	info    driver.Info
+	session Session
+	done    chan struct{}
+	ended   error // of the session's Close; read it when done is closed
+
+	mu      sync.Mutex // protects following fields
+	status  Status
+	arrived chan struct{} // closed at the next XID error
+}
+
+// A Status is what a watcher knows of a device.
+type Status struct {
+	Device driver.Info
+
+	XIDs     map[XID]uint64 // how often each was reported since the watcher began
+	LastXID  XID            // 0 if there was none
+	LastTime time.Time      // of LastXID
+	NoXIDs   error          // why the source tells no XID errors of this device, or nil
+
+	Reading           // the latest
+	ReadAt  time.Time // of the latest reading; zero before the first and without readings
+	Err     error     // why the source fails, or nil
+}
+
+// Watch begins to watch devices. If one of them cannot be watched, the error says which and why, and
+// none is watched. Close the watcher when it is no longer needed.
+func Watch(source Source, devices []driver.Info, opt Options) (*Watcher, error) {
+	if source == nil {
+		return nil, errors.New("health: no source: open one with nvmlhealth.Open, or use a health.Fake")
+	}
+	w := &Watcher{interval: opt.Interval, closing: make(chan struct{})}
+	if w.interval == 0 {
+		w.interval = time.Second
+	}
+	for _, info := range devices {
+		session, err := source.Watch(info)
+		if err != nil {
+			err = fmt.Errorf("health: watch %s: %w", describe(info), err)
+			for _, d := range w.devices {
+				err = errors.Join(err, d.session.Close())
+			}
+			return nil, err
+		}
+		w.devices = append(w.devices, &watched{w: w, info: info, session: session, done: make(chan struct{}),
+			status: Status{Device: info, XIDs: map[XID]uint64{}}, arrived: make(chan struct{})})
+	}
+	w.close = sync.OnceValue(w.end)
+	for _, d := range w.devices {
+		go d.run()
+	}
+	return w, nil
+}
+
+// Close ends the watching. It waits for calls of the source that are under way, at most half a second
+// where the source keeps to its timeouts. After five seconds it gives up, and the error names the
+// device.
+func (w *Watcher) Close() error { return w.close() }
+
+func (w *Watcher) end() error {
+	close(w.closing)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	var errs []error
+	for i, d := range w.devices {
+		select {
+		case <-d.done:
+			if d.ended != nil {
+				errs = append(errs, fmt.Errorf("health: close %s: %w", describe(d.info), d.ended))
+			}
+		case <-timer.C:
+			for _, d := range w.devices[i:] {
+				select {
+				case <-d.done:
+				default:
+					errs = append(errs, fmt.Errorf("health: close %s: a call of the source did not return within %v; its goroutine is left behind", describe(d.info), patience))
+				}
+			}
+			return errors.Join(errs...)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Notify has events sent to a channel, as [os/signal.Notify] does: the watcher does not wait for the
+// receiver, so give the channel a buffer. Events that find it full are dropped and counted. After
+// Close no event is sent.
+func (w *Watcher) Notify(c chan<- Event) {
+	if c == nil {
+		panic("health: Notify with a nil channel")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.channels, c) {
+		w.channels = append(w.channels, c)
+	}
+}
+
+// Stop ends what Notify began. When it returns, no more events are sent to the channel.
+func (w *Watcher) Stop(c chan<- Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.channels = slices.DeleteFunc(w.channels, func(have chan<- Event) bool { return have == c })
+}
+
+// Dropped returns how many events found a channel full.
+func (w *Watcher) Dropped() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dropped
+}
+
+// Status returns what is known of each device, in the order of Watch. It asks no library.
+func (w *Watcher) Status() []Status {
+	all := make([]Status, len(w.devices))
+	for i, d := range w.devices {
+		d.mu.Lock()
+		all[i] = d.status
+		all[i].XIDs = maps.Clone(d.status.XIDs)
+		d.mu.Unlock()
+	}
+	return all
+}
+
+// LastXID returns the last XID error of a device, by its index in the call of Watch, and when it was
+// reported. If none was reported in the last ten seconds, LastXID first waits up to patience for one:
+// a driver's call may return the error of a lost device just before the watcher hears of the XID
+// error. The XID is 0 if there was none.
+func (w *Watcher) LastXID(device int, patience time.Duration) (XID, time.Time) {
+	d := w.devices[device]
+	d.mu.Lock()
+	arrived, xid, at, none := d.arrived, d.status.LastXID, d.status.LastTime, d.status.NoXIDs
+	d.mu.Unlock()
+	if xid != 0 && time.Since(at) < recent || none != nil || patience <= 0 {
+		return xid, at
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-arrived:
+	case <-timer.C:
+	case <-w.closing:
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.status.LastXID, d.status.LastTime
+}
+
+// send gives an event to all channels.
+func (w *Watcher) send(e Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.closing:
+		return
+	default:
+	}
+	for _, c := range w.channels {
+		select {
+		case c <- e:
+		default:
+			w.dropped++
+		}
+	}
+}
+
+// run watches the device until the watcher is closed.
+func (d *watched) run() {
+	defer close(d.done)
+	defer func() { d.ended = d.session.Close() }()
+	var readAt time.Time
+	hasXIDs := true
+	for first := true; ; first = false {
+		var failure error
+		if d.w.interval > 0 && (first || time.Since(readAt) >= d.w.interval) {
+			readAt = time.Now()
+			failure = d.read(first)
+		}
+		asked := false
+		if hasXIDs {
+			xid, ok, err := d.session.Wait(d.untilNext(readAt))
+			switch {
+			case unsupported(err):
+				d.mu.Lock()
+				d.status.NoXIDs, hasXIDs = err, false
+				d.mu.Unlock()
+			case err != nil:
+				failure = errors.Join(failure, err)
+			default:
+				asked = true
+				if ok {
+					d.report(xid)
+				}
+			}
+		}
+		d.fails(failure)
+		wait := time.Duration(0)
+		if !asked || failure != nil { // Wait did not take its time
+			wait = d.untilNext(readAt)
+		}
+		if !d.pause(wait) {
+			return
+		}
+	}
+}
+
+// untilNext returns how long to wait before the next reading is due or a slice is over.
+func (d *watched) untilNext(readAt time.Time) time.Duration {
+	if d.w.interval <= 0 {
+		return slice
+	}
+	return min(slice, max(time.Millisecond, d.w.interval-time.Since(readAt)))
+}
+
+// pause waits, and reports false if the watcher is being closed.
+func (d *watched) pause(wait time.Duration) bool {
+	if wait == 0 {
+		select {
+		case <-d.w.closing:
+			return false
+		default:
+			return true
+		}
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-d.w.closing:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// report records an XID error and sends its event.
+func (d *watched) report(xid XID) {
+	now := time.Now()
+	d.mu.Lock()
+	d.status.XIDs[xid]++
+	d.status.LastXID, d.status.LastTime = xid, now
+	close(d.arrived)
+	d.arrived = make(chan struct{})
+	d.mu.Unlock()
+	d.w.send(Event{Device: d.info, Time: now, Kind: KindXID, XID: xid})
+}
+
+// read reads the device's state, and sends events of changes. The first reading is what others are
+// compared with: of it only clocks that are held down are an event.
+func (d *watched) read(first bool) error {
+	r, err := d.session.Read()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	d.mu.Lock()
+	before := d.status.Reading
+	first = first || d.status.ReadAt.IsZero()
+	d.status.Reading, d.status.ReadAt = r, now
+	d.mu.Unlock()
+	e := Event{Device: d.info, Time: now, Kind: KindECC}
+	if !first && r.ECC && before.ECC {
+		// A count that went down was set to zero in between.
+		if e.Corrected = r.Corrected - before.Corrected; r.Corrected < before.Corrected {
+			e.Corrected = r.Corrected
+		}
+		if e.Uncorrected = r.Uncorrected - before.Uncorrected; r.Uncorrected < before.Uncorrected {
+			e.Uncorrected = r.Uncorrected
+		}
+		if e.Corrected+e.Uncorrected > 0 {
+			d.w.send(e)
+		}
+	}
+	if r.Throttle != before.Throttle {
+		d.w.send(Event{Device: d.info, Time: now, Kind: KindThrottle, Throttle: r.Throttle})
+	}
+	return nil
+}
+
+// fails records whether the source works, and sends an event when that changes.
+func (d *watched) fails(err error) {
+	d.mu.Lock()
+	changed := (err == nil) != (d.status.Err == nil)
+	d.status.Err = err
+	d.mu.Unlock()
+	if changed {
+		d.w.send(Event{Device: d.info, Time: time.Now(), Kind: KindSource, Err: err})
+	}
+}
