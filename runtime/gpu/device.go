@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
@@ -24,6 +25,7 @@ type Device struct {
 	opt    Options
 	queues []*Queue // of the program
 	memory memory.Device
+	comm   comm.Device
 	warned sync.Once // see compiler.Once
 
 	// Each part is declared in the file of its subject.
@@ -71,6 +73,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	dev.native.Init(drv, d, (*deviceOwner)(dev))
 	dev.native.Adopter = dev.faces.Adopter
 	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize, watcherOf(dev))
+	dev.comm = comm.Device{Engine: &dev.native, Memory: &dev.memory, Owner: (*commOwner)(dev)}
 	dev.native.Waits.Spin, dev.native.Waits.Poll, dev.native.Waits.Processors = opt.Spin, opt.Poll, of
 	dev.prepareEvents()
 	if err := dev.native.Open(); err != nil {

@@ -236,10 +236,14 @@ func (q *Queue) executeStep(o Order, x step, bindings []memory.Range, l *lent) e
 	case p.host != nil:
 		op = work.HostCall
 	case p.ch != nil:
-		q, op = p.ch.q, work.Collect
+		q, op = queueOf(p.ch.in().Timeline()), work.Collect
 	}
 	s := q.get(op)
 	s.lent, s.Lends, s.part = l, l != nil, x.part
+	if p.ch != nil {
+		s.Action = recordedGroup{}
+		s.group.SetFirst(c.cmds.at(p.from).rare.group[0].Kind)
+	}
 	if p.host != nil {
 		s.fn, s.Mode = p.host, engine.UntilReached
 	} else if s.run = x.run; c.many && s.run == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
@@ -22,16 +23,19 @@ type record struct {
 	shared   *SharedEvent // to record or to wait for
 	fn       func() error // of a host call or a notification
 	memory   memory.Part
+	group    comm.Part
 	staging  memory.Staging
 	to, from *memory.Buffer // of a copy between devices; nil is pinned memory of the runtime
 	launchPart
 	nativePart
 	executePart
-	collectPart
 }
 
 // Memory returns the part of the record for package memory.
 func (r *record) Memory() *memory.Part { return &r.memory }
+
+// Group returns the part of the record for package comm.
+func (r *record) Group() *comm.Part { return &r.group }
 
 // newRecord makes a record for the queue. It also works for the zero Queue, which has no timeline.
 func (q *Queue) newRecord() *record {
@@ -48,7 +52,7 @@ var actions = [work.Transfer + 1]engine.Action{
 	work.Alloca:   memory.Alloc{},
 	work.Dealloca: memory.Free{},
 	work.Execute:  executeAction{},
-	work.Collect:  collectAction{},
+	work.Collect:  comm.Collect{},
 	work.Native:   nativeAction{},
 }
 
@@ -137,14 +141,14 @@ func (r *record) LetGo() {
 		r.shared.release()
 	}
 	r.staging.Release()
-	if r.lent != nil {
+	if r.lent != nil && (r.lent.shared || !r.group.Refused()) { // else the call returns the error
 		r.lent.over(1)
 	}
 	r.memory, r.to, r.from = memory.Part{}, nil, nil
 	r.launchPart.reset()
 	r.nativePart = nativePart{ptrs: r.ptrs}
 	r.executePart.reset()
-	r.collectPart.reset()
+	r.group.Reset()
 	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
 }
 

@@ -194,12 +194,16 @@ func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, err
 		return -1, err
 	}
 	defer c.leave()
-	if ch == nil || ch.dev != c.dev {
+	if ch == nil || ch.Device() != c.dev {
 		return -1, c.fail(work.Collect, errs.Argument("collective", "no channel, or one of another device"))
 	}
 	g := &groupRecorder{c: c}
-	for i, x := range ops {
-		if err := x.lower(ch, g); err != nil {
+	for i, x := range collectives(ops) {
+		lowered, err := x.Lower(ch.in(), nil)
+		for k := 0; k < len(lowered) && err == nil; k++ {
+			err = g.add(&lowered[k])
+		}
+		if err != nil {
 			return -1, c.fail(work.Collect, fmt.Errorf("operation %d: %w", i, err))
 		}
 	}
