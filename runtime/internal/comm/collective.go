@@ -101,12 +101,14 @@ func (x Collective) Lower(c *Channel, ops []RangeOp) ([]RangeOp, error) {
 	}
 	if x.peer >= 0 {
 		var err error
-		if ops, err = NewCollective(driver.Send, memory.Range{}, x.src, x.typ, Reduction{}, x.peer).lowerOne(c, ops); err != nil {
+		send := Collective{kind: driver.Send, src: x.src, typ: x.typ, peer: x.peer}
+		if ops, err = send.lowerOne(c, ops); err != nil {
 			return nil, err
 		}
 	}
 	if x.from >= 0 {
-		return NewCollective(driver.Recv, x.dst, memory.Range{}, x.typ, Reduction{}, x.from).lowerOne(c, ops)
+		receive := Collective{kind: driver.Recv, dst: x.dst, typ: x.typ, peer: x.from}
+		return receive.lowerOne(c, ops)
 	}
 	if _, err := x.dst.CheckRecorded(x.String(), c.dev.Memory); err != nil {
 		return nil, err

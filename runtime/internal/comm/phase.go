@@ -14,12 +14,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A phase is a phase of a channel's life. Only [Channel.move] changes it, along
-// leads.
+// A phase is a phase of a channel's life. Only Channel.move changes it, along leads.
 type phase int32
 
 const (
-	isMaking     phase = iota // being made; NewChannel has not returned
+	isMaking     phase = iota // being made; newChannel has not returned
 	isOpen                    // takes groups and issues them
 	isSuspended               // takes no groups; suspended as soon as it is idle
 	isClosing                 // takes nothing; operations in flight continue
@@ -34,8 +33,8 @@ const (
 	phases
 )
 
-// leads lists the phases that each phase may lead to. Only isOpen and isSuspended
-// can be entered twice.
+// leads lists the phases that each phase may lead to. Only isOpen and isSuspended can be entered
+// twice.
 var leads = [phases][]phase{
 	isMaking:     {isOpen, isClosing, isAborting, isEnded},
 	isOpen:       {isSuspended, isClosing, isShrinking, isAborting},
@@ -53,8 +52,8 @@ var leads = [phases][]phase{
 // errClosed is the error of a channel that is closed or closing.
 var errClosed = fmt.Errorf("gpu: channel: %w", errs.ErrClosed)
 
-// life holds a channel's phase and its failure. Fields that are not atomic are protected by
-// the channel's mu.
+// life holds a channel's phase and its failure. The channel's mu protects the fields that are not
+// atomic.
 type life struct {
 	state atomic.Int32 // the phase; changed under mu
 	// Each is closed when its phase begins, except those of phases that may be entered twice.
@@ -143,10 +142,9 @@ func (c *Channel) fail(err error) {
 	c.failAll()
 }
 
-// setFailure fails the channel by entering isAborting or isShrinking. It returns the
-// channel's failure. That is an earlier one if the channel has failed already, and then the phase
-// stays as it is. It is nil if the channel is closed. The caller must call failAll as soon as it
-// holds no locks.
+// setFailure fails the channel by entering isAborting or isShrinking. It returns the channel's
+// failure. If the channel has failed already, that is the earlier one, and the phase stays as it is.
+// If the channel is closed, it is nil. The caller must call failAll as soon as it holds no locks.
 func (c *Channel) setFailure(p phase, err error) error {
 	c.mu.Lock()
 	// mu also protects rank and count, which may be about to be set.

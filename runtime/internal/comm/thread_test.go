@@ -196,11 +196,11 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	const n = 100 // there are events for all, so nothing is starved
 	s := newSemaphore(t, 0)
 	for v := uint64(0); v < n; v += 2 {
-		err := c.Submit(context.Background(), gpu.Order{Wait: points(s, v), Signal: points(s, v + 1)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
+		err := c.Submit(context.Background(), gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
 		if err == nil && v%4 == 0 {
-			err = dev.Queue(0).Fill(gpu.Order{Wait: points(s, v + 1), Signal: points(s, v + 2)}, b.Range(16, 8), []byte{1})
+			err = dev.Queue(0).Fill(gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, b.Range(16, 8), []byte{1})
 		} else if err == nil {
-			err = c.Submit(context.Background(), gpu.Order{Wait: points(s, v + 1), Signal: points(s, v + 2)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
+			err = c.Submit(context.Background(), gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
 		}
 		if err != nil {
 			t.Fatal(err)
