@@ -2,16 +2,17 @@ package gpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
-	"github.com/puregpu/puregpu/runtime/internal/wake"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A ChannelID names a channel to be made. One rank makes the id with [Device.NewChannelID], and all
@@ -19,15 +20,9 @@ import (
 type ChannelID driver.UniqueID
 
 // ParseChannelID makes an id from its bytes.
-func ParseChannelID(b []byte) (id ChannelID, err error) {
-	if len(b) != len(id) {
-		return id, errs.Argument("channel id", "%d bytes; it has %d", len(b), len(id))
-	}
-	copy(id[:], b)
-	if id == (ChannelID{}) {
-		return id, errs.Argument("channel id", "all its bytes are zero")
-	}
-	return id, nil
+func ParseChannelID(b []byte) (ChannelID, error) {
+	id, err := comm.ParseID(b)
+	return ChannelID(id), err
 }
 
 // A Rendezvous tells a process its rank and passes ids from one rank to the others. Package
@@ -73,6 +68,19 @@ type ChannelOptions struct {
 	Timeout time.Duration
 }
 
+// in returns the options as the packages below know them.
+func (o ChannelOptions) in() comm.Options {
+	more := make([]driver.UniqueID, len(o.More))
+	for i, id := range o.More {
+		more[i] = driver.UniqueID(id)
+	}
+	in := comm.Options{ID: driver.UniqueID(o.ID), Rank: o.Rank, Count: o.Count, More: more, Plain: o.Plain, Name: o.Name, Timeout: o.Timeout}
+	if o.Rendezvous != nil {
+		in.Rendezvous = o.Rendezvous
+	}
+	return in
+}
+
 // A Channel is one rank's end of a communicator. A communicator consists of devices, in one process
 // or many, that move and reduce data among them over the hardware's interconnect. A channel is a
 // queue of its own that takes groups of collective operations: see [Channel.Submit] and
@@ -90,27 +98,10 @@ type ChannelOptions struct {
 // Work that waits for a group of a failed channel fails as well. If it has not been issued, it does
 // not run. If it has been issued, it runs, also in a [Stream]. The memory that the group and this
 // work wrote is undefined: restore or broadcast it before you go on.
-type Channel struct {
-	dev    *Device
-	comms  driver.Comms
-	comm   driver.Comm
-	limits driver.CommLimits // nil if the driver does not implement it
-	asked  driver.Comm       // the communicator to pass to limits
-	rank   int               // the thread sets it and count under mu before NewChannel returns
-	count  int
-	opt    ChannelOptions
-	q      *Queue
-	memory memories
+type Channel comm.Channel
 
-	// deriveMu protects comm: only one call at a time splits, shrinks, suspends or closes the
-	// channel.
-	deriveMu sync.Mutex
-	// mu protects comm, rank, count and fields of the two structs below. It is locked before
-	// ring.mu and before the driver's CommError is called.
-	mu sync.Mutex
-	channelThread
-	channelLife
-}
+// in returns the channel as the packages below know it.
+func (c *Channel) in() *comm.Channel { return (*comm.Channel)(c) }
 
 // A ChannelError is the error with which a channel failed.
 type ChannelError struct {
@@ -131,287 +122,109 @@ func (e *ChannelError) Error() string {
 
 func (e *ChannelError) Unwrap() error { return e.Err }
 
-// comms returns the driver's communicator interface.
-func (d *Device) comms(op string) (driver.Comms, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
+// communicators returns the device's part for communicators, or nil for a nil Device.
+func (d *Device) communicators() *comm.Device {
+	if d == nil {
+		return nil
 	}
-	if d.native.Caps.Comms {
-		if c, ok := d.native.Native.(driver.Comms); ok {
-			return c, nil
-		}
-	}
-	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.native.Info.Name, driver.ErrUnsupported)
+	return &d.comm
 }
 
 // NewChannelID makes an id. The ranks find each other through this process, which must keep running
 // until they have. The first call blocks while the library is loaded.
 func (d *Device) NewChannelID() (ChannelID, error) {
-	comms, err := d.comms("channel id")
-	if err != nil {
-		return ChannelID{}, err
-	}
-	if err := d.native.Stay(); err != nil {
-		return ChannelID{}, err
-	}
-	defer d.native.Leave()
-	var id driver.UniqueID
-	err = d.native.OnBound(func() (err error) {
-		id, err = comms.NewUniqueID()
-		return err
-	})
-	if err != nil {
-		return ChannelID{}, fmt.Errorf("gpu: channel id on %s: %w", d.native.Info.Name, err)
-	}
-	return ChannelID(id), nil
+	id, err := d.communicators().NewID()
+	return ChannelID(id), err
 }
 
 // NewChannel makes a rank's end of a channel. It waits until the other ranks have called it too, or
 // the context ends.
 func (d *Device) NewChannel(ctx context.Context, o ChannelOptions) (*Channel, error) {
-	if err := o.meet(ctx, d); err != nil {
-		return nil, err
-	}
-	return d.newChannel(ctx, o, nil, func(c driver.Comms) (driver.Comm, error) {
-		desc := driver.CommDesc{ID: driver.UniqueID(o.ID), Rank: o.Rank, Count: o.Count, Name: o.Name, Plain: o.Plain}
-		for _, id := range o.More {
-			desc.More = append(desc.More, driver.UniqueID(id))
-		}
-		return c.NewComm(desc)
-	})
+	c, err := d.communicators().New(ctx, o.in())
+	return (*Channel)(c), err
 }
 
-// meet checks the options. It gets a missing rank, count or id from the rendezvous.
-func (o *ChannelOptions) meet(ctx context.Context, d *Device) error {
-	if o.Rendezvous == nil && (o.lacksPlace() || o.ID == ChannelID{}) {
-		return errs.Argument("channel", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
+// NewChannels makes a channel with a rank for each device, in their order. Rank in the options is
+// the rank of the first device. If Rank is given and Count is 0, the count is the number of
+// devices, and an id is made if none is given. If Rank or Count is -1, the Rendezvous supplies the
+// place of the process. All processes must then have as many devices as this one. NewChannels
+// blocks until all ranks have joined or the context ends. If one channel cannot be made, none is.
+func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, error) {
+	devs := make([]*comm.Device, len(g.devs))
+	for i, d := range g.devs {
+		devs[i] = &d.comm
 	}
-	if ctx == nil {
-		return errs.Argument("channel", "no context")
-	}
-	if o.Timeout < 0 {
-		return errs.Argument("channel", "a timeout of %v", o.Timeout)
-	}
-	if i := slices.Index(o.More, ChannelID{}); i >= 0 {
-		return errs.Argument("channel", "further id %d is zero", i)
-	}
-	if err := o.findPlace(1); err != nil {
-		return err
-	}
-	if o.Count < 1 || o.Rank < 0 || o.Rank >= o.Count {
-		return errs.Argument("channel", "rank %d of %d", o.Rank, o.Count)
-	}
-	if o.ID != (ChannelID{}) {
-		return nil
-	}
-	if err := o.shareID(ctx, d); err != nil {
-		return fmt.Errorf("gpu: channel: rank %d of %d: %w", o.Rank, o.Count, err)
-	}
-	return nil
-}
-
-// lacksPlace reports whether the rank or the count is missing.
-func (o *ChannelOptions) lacksPlace() bool { return o.Rank == -1 || o.Count == -1 || o.Count == 0 }
-
-// findPlace gets a missing rank or count from the rendezvous, if there is one. Each process has n
-// ranks.
-func (o *ChannelOptions) findPlace(n int) error {
-	if o.Rendezvous == nil || !o.lacksPlace() {
-		return nil
-	}
-	rank, count, err := o.Rendezvous.Place()
-	if err != nil {
-		return fmt.Errorf("gpu: channel: %w", err)
-	}
-	if o.Rank == -1 {
-		o.Rank = rank * n
-	}
-	if o.Count == -1 || o.Count == 0 {
-		o.Count = count * n
-	}
-	return nil
-}
-
-// shareID gets the channel's id through the rendezvous. Rank 0 makes the id, or each rank if the
-// rendezvous requires that.
-func (o *ChannelOptions) shareID(ctx context.Context, d *Device) error {
-	var id []byte
-	every, ok := o.Rendezvous.(interface{ EachRankMakesID() bool })
-	if o.Rank == 0 || ok && every.EachRankMakesID() {
-		made, err := d.NewChannelID()
-		if err != nil {
-			return err
-		}
-		id = made[:]
-	}
-	id, err := o.Rendezvous.Share(ctx, o.Name, id)
-	if err == nil {
-		o.ID, err = ParseChannelID(id)
-	}
-	return err
-}
-
-// newChannel makes a channel. begin starts making its communicator, on the channel's thread.
-// newChannel returns nil if begin returns no communicator.
-func (d *Device) newChannel(ctx context.Context, o ChannelOptions, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
-	comms, err := d.comms("channel")
+	made, err := comm.NewChannels(ctx, devs, o.in())
 	if err != nil {
 		return nil, err
 	}
-	// Otherwise the channel's thread could call the driver after the device has been closed.
-	if err := d.native.Stay(); err != nil {
-		return nil, err
+	all := make([]*Channel, len(made))
+	for i, c := range made {
+		all[i] = (*Channel)(c)
 	}
-	defer d.native.Leave()
-	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
-		channelThread: channelThread{thread: wake.NewThread(&d.native.Waits)}}
-	c.channelLife.init()
-	c.q = newQueue(d, -1)
-	c.q.tl.Lane = (*channelLane)(c)
-	started := make(chan error, 1)
-	go c.run(started)
-	if err := <-started; err != nil {
-		<-c.entered[channelEnded]
-		return nil, fmt.Errorf("gpu: channel on %s: %w", d.native.Info.Name, err)
-	}
-	err = d.native.AddLane((*channelLane)(c), c.q.tl)
-	made := false
-	if err == nil {
-		made, err = c.make(ctx, parent, begin)
-	}
-	if made {
-		return c, nil
-	}
-	d.native.Check(err)
-	// The driver may have to abort the parent to abort this one.
-	if err != nil && parent != nil && c.handle() != 0 {
-		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
-	}
-	c.fail(errors.Join(err, ErrClosed))
-	late, cancel := context.WithTimeout(context.Background(), abortTime)
-	defer cancel()
-	if end := c.Shutdown(late); end != nil {
-		err = errors.Join(err, end)
-	}
-	if err != nil {
-		of := "rank"
-		if parent != nil {
-			of = "made of rank"
-		}
-		return nil, fmt.Errorf("gpu: channel on %s: %s %d of %d: %w", d.native.Info.Name, of, o.Rank, o.Count, err)
-	}
-	return nil, nil
-}
-
-// make makes the communicator. It returns false without an error if begin returns none. Meanwhile
-// the device may be closed. Closing the device closes the channel, which may destroy the
-// communicator at any time.
-func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (made bool, err error) {
-	var h driver.Comm
-	err = c.do(func() (err error) {
-		h, err = begin(c.comms)
-		c.mu.Lock()
-		c.comm = h
-		c.mu.Unlock()
-		return err
-	})
-	if err != nil || h == 0 {
-		return false, err
-	}
-	var pauses wake.Pauses
-	for {
-		ready := false
-		err := c.do(func() (err error) {
-			if err = c.failed(); err == nil { // else h may have been destroyed
-				ready, err = c.comms.CommReady(h)
-			}
-			return err
-		})
-		if f := c.failed(); f != nil {
-			return false, f
-		}
-		if ready && err == nil {
-			break
-		}
-		// The parent's failure ends this channel as well.
-		if parent != nil && parent.phase() != channelShrinking && parent.failed() != nil {
-			why := fmt.Errorf("the channel that it is made of: %w", parent.failed())
-			if err != nil {
-				why = fmt.Errorf("%w: %w", why, err)
-			}
-			return false, why
-		}
-		if err != nil {
-			return false, err
-		}
-		if ctx.Err() != nil {
-			return false, fmt.Errorf("%s: %w", c.missing(h), context.Cause(ctx))
-		}
-		pauses.Pause(ctx.Done())
-	}
-	err = c.do(func() error {
-		if err := c.failed(); err != nil {
-			return err
-		}
-		rank, count, err := c.comms.CommRank(h)
-		if err != nil {
-			return err
-		}
-		c.limits, _ = c.comms.(driver.CommLimits)
-		c.asked = h
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.rank, c.count = rank, count
-		if !c.move(channelOpen) {
-			return c.failed()
-		}
-		return nil
-	})
-	return err == nil, err
-}
-
-// missing describes what the creation of a communicator is waiting for.
-func (c *Channel) missing(h driver.Comm) string {
-	if m, ok := c.comms.(driver.CommMaking); ok {
-		if what := m.CommAwaits(h); what != "" {
-			return "it waits for " + what
-		}
-	}
-	return "the other ranks have not all come"
-}
-
-// isPlain returns an error if the channel is plain, so that no other channel can be derived from
-// it.
-func (c *Channel) isPlain(op string) error {
-	if !c.opt.Plain {
-		return nil
-	}
-	return fmt.Errorf("gpu: channel on %s: %s: it was joined plainly (ChannelOptions.Plain), for ranks of other programs, and lacks the communicators "+
-		"besides of which others are made (ncclCommSplit by all ranks): make the new channel under an id of its own: %w", c.dev.native.Info.Name, op, driver.ErrUnsupported)
+	return all, nil
 }
 
 // Rank returns the rank of this end.
-func (c *Channel) Rank() int { return c.rank }
+func (c *Channel) Rank() int { return c.in().Rank() }
 
 // Count returns how many ranks there are.
-func (c *Channel) Count() int { return c.count }
+func (c *Channel) Count() int { return c.in().Count() }
 
 // Device returns the device of this end.
-func (c *Channel) Device() *Device { return c.dev }
+func (c *Channel) Device() *Device {
+	if c.in().Timeline() == nil {
+		return nil
+	}
+	return deviceOf(c.in().Timeline().Device)
+}
+
+// Err returns the error with which the channel has failed, or nil.
+func (c *Channel) Err() error { return c.in().Err() }
 
 // Abort fails the channel. Operations in flight end and leave undefined data in the memory that
 // they write. All submitted operations fail with an error that is [ErrAborted] and wraps err, if
 // err is not nil. The other ranks have to notice by themselves. Abort does not wait for the device.
-func (c *Channel) Abort(err error) {
-	if c.dev == nil {
-		return
+func (c *Channel) Abort(err error) { c.in().Abort(err) }
+
+// Submit submits operations as one group. The operations of a group progress together. Operations
+// that depend on each other must be in one group: if two ranks send to and receive from each other,
+// a separate send would wait for the other rank's receive. The group's signals are reached when all
+// its operations are done.
+//
+// A channel issues groups in the order of their submission, also when a later group has less to
+// wait for, because that order must be the same on all ranks. The channel is aborted if the context
+// ends before the group is done, because what the other ranks do in the meantime is unknown.
+// [ChannelOptions.Timeout] has the same effect, and so does a failed wait, because this rank then
+// misses an operation of the others. An error means that nothing was submitted. If the channel has
+// failed or is suspended, or the device is lost or closed, the signals fail too.
+//
+// If the library is too old for an operation, or has no function for it, the error is
+// [driver.ErrUnsupported]. If that is found only later, the group fails alone, with the operations
+// that wait for it. Ranks with the same library all find this. If only some ranks do, the others
+// wait for them until a timeout.
+func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error {
+	tl := c.in().Timeline()
+	if tl == nil {
+		return errs.ErrZero
 	}
-	if err == nil {
-		err = ErrAborted
-	} else {
-		err = fmt.Errorf("%w: %w", ErrAborted, err)
+	q := queueOf(tl)
+	s := q.get(work.Collect)
+	if err := c.in().SetGroup(ctx, &s.Submission, collectives(ops)); err != nil {
+		s.drop()
+		return err
 	}
-	c.fail(err)
+	if s.group.IsEmpty() {
+		s.drop()
+		return q.dev.queues[0].Barrier(o)
+	}
+	return q.submit(s, o)
+}
+
+// collectives returns operations as the packages below know them. It does not copy them: the types
+// have the same layout.
+func collectives(ops []Collective) []comm.Collective {
+	return unsafe.Slice((*comm.Collective)(unsafe.Pointer(unsafe.SliceData(ops))), len(ops))
 }
 
 // Split divides the channel into new channels. Each consists of the ranks that pass the same color,
@@ -422,18 +235,8 @@ func (c *Channel) Abort(err error) {
 // cannot be made, or if the context ends when this rank has begun and others have not come: the
 // library can only end the creation of a part by aborting the whole.
 func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
-	if color < NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
-		return nil, errs.Argument("split", "color %d, key %d", color, key)
-	}
-	if ctx == nil {
-		return nil, errs.Argument("split", "no context")
-	}
-	if err := c.isPlain("split"); err != nil {
-		return nil, err
-	}
-	return c.derive(ctx, true, func(comms driver.Comms) (driver.Comm, error) {
-		return comms.SplitComm(c.comm, color, key)
-	})
+	made, err := c.in().Split(ctx, color, key)
+	return (*Channel)(made), err
 }
 
 // NoColor is the color of a rank that gets no channel from [Channel.Split].
@@ -451,130 +254,104 @@ const NoColor = driver.NoColor
 // it. A channel cannot be shrunk either while the library has a group that waits for a rank to join
 // for the first time. Then the channel is aborted when the context, or the group's timeout, ends.
 func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Channel, error) {
-	for _, r := range exclude {
-		if r < 0 || r >= c.count || r == c.rank {
-			return nil, errs.Argument("shrink", "excluding rank %d of %d on rank %d", r, c.count, c.rank)
-		}
-	}
-	if len(exclude) == 0 {
-		return nil, errs.Argument("shrink", "no ranks to exclude")
-	}
-	if ctx == nil { // checked before the channel fails
-		return nil, errs.Argument("shrink", "no context")
-	}
-	if err := c.isPlain("shrink"); err != nil {
-		return nil, err
-	}
-	if c.limits != nil {
-		if err := c.limits.CheckShrink(c.asked); err != nil {
-			return nil, fmt.Errorf("gpu: channel on %s: shrink: %w", c.dev.native.Info.Name, err)
-		}
-	}
-	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
-	if abort {
-		why := fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude)
-		if err := c.setFailure(channelShrinking, why); !errors.Is(err, why) {
-			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, or was closed: close it, and make a new one: %w", c.dev.native.Info.Name, c.failed())
-		}
-		c.failAll()
-	}
-	made, err := c.derive(ctx, !abort, shrink)
-	if abort && err != nil { // the driver may not have aborted the channel
-		c.fail(err)
-		c.awaitAbort(abortTime)
-	}
-	return made, err
+	made, err := c.in().Shrink(ctx, abort, exclude...)
+	return (*Channel)(made), err
 }
 
-// derive makes a channel from this one. With idle, it first waits until nothing is in flight.
-func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
-	c.deriveMu.Lock()
-	defer c.deriveMu.Unlock()
-	if idle {
-		if err := c.idle(ctx); err != nil {
-			return nil, fmt.Errorf("gpu: channel: made of rank %d of %d: %w", c.rank, c.count, err)
-		}
-	}
-	opt := c.opt
-	opt.Rank, opt.Count = c.rank, c.count
-	return c.dev.newChannel(ctx, opt, c, func(comms driver.Comms) (driver.Comm, error) {
-		return c.begin(ctx, func() (driver.Comm, error) { return begin(comms) })
-	})
+// ChannelStats is how much device memory a channel's communicator uses, in bytes, without
+// registered buffers.
+type ChannelStats = driver.CommStats
+
+// Stats returns how much memory the channel's communicator uses (C: ncclCommMemStats). It blocks
+// until the channel's thread has queried the library. The thread may be blocked in a group until
+// other ranks come. If the library cannot tell, the error is [driver.ErrUnsupported].
+func (c *Channel) Stats() (ChannelStats, error) { return c.in().Stats() }
+
+// Suspend releases device memory that the channel does not need until [Channel.Resume], and keeps
+// its connections (C: ncclCommSuspend). All ranks must call it. Suspend waits for earlier
+// operations of the channel, for the other ranks and, because the library does, for all work of the
+// device. It waits until the context ends. From the call on, the channel accepts no groups, memory
+// or windows: they fail with [ErrSuspended] or the driver's error. Executions of recordings with
+// groups fail too. Registered memory stays registered, and cannot be released meanwhile.
+//
+// If the context ends before this rank has begun, the channel is as it was. If the context ends
+// when others have not come, or the library fails, the channel fails. Closing a suspended channel
+// resumes it first, because the library could not release it completely otherwise. So all ranks
+// must then close or resume theirs. A channel that is aborted while it is suspended leaks some of
+// its memory until the process ends.
+//
+// NCCL supports this from 2.30.3 on, and only for channels made with [ChannelOptions.Plain], which
+// share their memory with no other communicator. Otherwise the error is [driver.ErrUnsupported],
+// and the channel remains usable.
+func (c *Channel) Suspend(ctx context.Context) error { return c.in().Suspend(ctx) }
+
+// Resume allocates the memory of a suspended channel again, after which the channel works as before
+// (C: ncclCommResume). All ranks must call it. It waits for them until the context ends. If the
+// context ends when others have not come, or there is not enough memory, the channel fails: free
+// memory before. If the channel is not suspended, the error is [ErrArgument].
+func (c *Channel) Resume(ctx context.Context) error { return c.in().Resume(ctx) }
+
+// Close closes the channel and what is registered with it. It waits up to ten seconds for
+// operations in flight and, if the library does, for the other ranks to close their ends.
+// Operations that have not been issued fail with [ErrClosed]. After ten seconds the communicator is
+// aborted, and the error is [ErrClosed]. Closing a failed channel is not an error by itself.
+// Device.Close closes the remaining channels. Closing again returns the same error.
+func (c *Channel) Close() error { return c.in().Close() }
+
+// Shutdown is Close with a context instead of the ten seconds. When the context ends, the
+// communicator is aborted, for which the library gets up to ten seconds. The error then wraps the
+// context's error. Close and Shutdown may be called concurrently and repeatedly. The context that
+// ends first bounds all of these calls, and they return the same error.
+func (c *Channel) Shutdown(ctx context.Context) error { return c.in().Shutdown(ctx) }
+
+// ChannelMemory is a buffer of kind [CommMem] that is registered with a channel, so that the
+// channel's operations need no copies. In one operation, either all ranks use registered memory or
+// none does. The registration ends with Close or with the channel.
+type ChannelMemory comm.Memory
+
+// Register registers a buffer with the channel for this rank alone. It blocks until the channel's
+// thread has done that. The thread may be blocked in a group until other ranks come.
+func (c *Channel) Register(b *Buffer) (*ChannelMemory, error) {
+	m, err := c.in().Register(b.in())
+	return (*ChannelMemory)(m), err
 }
 
-// begin runs fn, a call of the library, on the channel's thread, because only one goroutine at a
-// time may use a communicator. It serves to make a new communicator, to suspend and to resume. The
-// thread may be blocked, before or in fn, until other ranks come. If the context ends or the
-// channel fails first, begin gives up.
-func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
-	type result struct {
-		h   driver.Comm
-		err error
-	}
-	done := make(chan result, 1)
-	var taken atomic.Bool // either the thread takes fn, or this call takes it back
-	posted := c.post(func() {
-		if !taken.CompareAndSwap(false, true) {
-			return
-		}
-		if c.phase() >= channelAborting {
-			done <- result{0, c.failed()}
-			return
-		}
-		h, err := fn()
-		done <- result{h, err}
-	})
-	if !posted {
-		return 0, errChannelClosed
-	}
-	look := time.NewTicker(watchEvery)
-	defer look.Stop()
-	var why error
-	for why == nil {
-		select {
-		case r := <-done:
-			return r.h, r.err
-		case <-c.entered[channelClosing]:
-			why = ErrClosed
-		case <-c.entered[channelAborting]:
-			why = c.Err()
-		case <-ctx.Done():
-			why = context.Cause(ctx)
-		case <-look.C:
-			c.mu.Lock()
-			why = c.fault()
-			c.mu.Unlock()
-		}
-	}
-	if taken.CompareAndSwap(false, true) {
-		return 0, fmt.Errorf("the library had not begun it: %w", why)
-	}
-	why = fmt.Errorf("the library did not come to an end with it in time: %w", why)
-	c.fail(why)
-	c.awaitAbort(abortTime)
-	select {
-	case r := <-done: // a new communicator has been aborted as well, unless it was complete
-		if r.err != nil {
-			why = fmt.Errorf("%w: %w", why, r.err)
-		}
-		return r.h, why
-	case <-time.After(abortTime):
-		return 0, fmt.Errorf("the library did not return %v after the communicator was aborted: %w", abortTime, why)
-	}
+// NewWindow registers a buffer with the channel on all ranks at once. The buffers must have the
+// same size. With symmetric, the caller promises that operations use the same offsets on all ranks,
+// which enables more optimizations in the library. NewWindow waits for the other ranks. If the
+// context ends before they have come, the channel is aborted.
+func (c *Channel) NewWindow(ctx context.Context, b *Buffer, symmetric bool) (*ChannelMemory, error) {
+	m, err := c.in().NewWindow(ctx, b.in(), symmetric)
+	return (*ChannelMemory)(m), err
 }
 
-// idle waits until all submitted operations are done.
-func (c *Channel) idle(ctx context.Context) error {
-	var err error
-	ended := wake.Until(ctx, func() bool {
-		if err = c.failed(); err != nil || !c.busy() {
-			return true
-		}
-		c.q.tl.Poll(c.q.tl.Latest(), 1)
-		return false
-	})
-	if !ended {
-		return ctx.Err()
+// Close ends the registration; a window's on all ranks. It waits until the channel is idle, since
+// groups may use the memory, or until the channel fails. Closing again, or after the channel, does
+// nothing. If the channel has failed, or its library returns an error, the memory stays registered
+// until the channel is closed. If the buffer is closed before, its memory is freed then.
+func (m *ChannelMemory) Close() error { return (*comm.Memory)(m).Close() }
+
+// A commOwner is a device as its communicators see it: a comm.Owner.
+type commOwner Device
+
+// NewTimeline makes a queue for a channel.
+func (o *commOwner) NewTimeline() *engine.Timeline { return newQueue((*Device)(o), -1).tl }
+
+// ChannelError makes the error of a channel that fails.
+func (o *commOwner) ChannelError(name string, rank, count int, err error) error {
+	return &ChannelError{o.native.Info.Name, name, rank, count, err}
+}
+
+// ChannelFailed tells the tracer that a channel has failed.
+func (o *commOwner) ChannelFailed(err error) {
+	(*Device)(o).happened(observe.Lost, time.Now(), "", 0, err)
+}
+
+// FailOwed fails the semaphores of a group.
+func (o *commOwner) FailOwed(tl *engine.Timeline, err error, owed []*sema.Semaphore) {
+	all := make([]*Semaphore, len(owed))
+	for i, s := range owed {
+		all[i] = outer(s)
 	}
-	return err
+	FailAll(&SubmitError{Op: work.Collect.String(), Queue: queueOf(tl).mention(), Device: o.native.Info.Name, Err: err}, all...)
 }

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/closer"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
 // Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and AwaitUsers in
@@ -33,7 +36,7 @@ import (
 
 // deviceClosing is the part of a device for closing.
 type deviceClosing struct {
-	closer        closer
+	closer        closer.Closer
 	failedStreams failedStreams
 	// The program has received the error of an operation that failed because the device was lost.
 	lossReceived atomic.Bool
@@ -52,7 +55,7 @@ type deviceClosing struct {
 //
 // Closing again returns the same error. Its text is one line, about the gravest error; [errors.Is]
 // and [errors.As] find the others.
-func (d *Device) Close() error { return closeInTime(d.Shutdown) }
+func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 
 // Shutdown is Close with a context instead of the ten seconds. The device takes nothing new, and
 // parked work fails at once. Shutdown waits for work in flight and host calls until the context
@@ -68,9 +71,9 @@ func (d *Device) Shutdown(ctx context.Context) error {
 	if d == nil || d.native.Native == nil {
 		return nil
 	}
-	err, returned := d.closer.close(ctx, d.close, func() time.Duration {
+	err, returned := d.closer.Close(ctx, d.close, func() time.Duration {
 		if d.native.HasLanes() {
-			return 2*abortTime + 9*engine.GiveBackTime
+			return 2*comm.AbortTime + 9*engine.GiveBackTime
 		}
 		return 6 * engine.GiveBackTime
 	})
@@ -130,17 +133,17 @@ func (d *Device) close(ctx context.Context) error {
 	unended := engine.Unended{Began: time.Now()}
 	lanes := d.native.Stop(ctx, &unended, func() error { return d.closeError(&unended) })
 	d.native.AwaitUsers(ctx, &unended)
-	errs := []error{nil, lanes}
+	all := []error{nil, lanes}
 	if unended.Err != nil {
-		errs[0] = d.closeError(&unended)
+		all[0] = d.closeError(&unended)
 	}
-	errs = append(errs, d.native.GivenBack(ctx)...)
-	lossTold := slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, driver.ErrLost) })
-	errs = append(errs, d.failedStreams.err(d, lossTold || unended.Err != nil))
+	all = append(all, d.native.GivenBack(ctx)...)
+	lossTold := slices.ContainsFunc(all, func(err error) bool { return errors.Is(err, driver.ErrLost) })
+	all = append(all, d.failedStreams.err(d, lossTold || unended.Err != nil))
 	if d.observer != nil {
 		d.observer.Closed()
 	}
-	return summarize(errs)
+	return errs.Summarize(all)
 }
 
 // A giving gives back the native objects of a device, on the device's thread, and gathers the

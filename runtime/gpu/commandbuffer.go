@@ -7,8 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/internal/errs"
-	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -185,42 +183,6 @@ func bounds(buffers []BufferArg) []recording.Bound {
 func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
 	at, err := c.in().HostCall(fn)
 	return Command(at), err
-}
-
-// Collective records collective operations on a channel of the same device, behind all commands
-// that were recorded before them and before all later ones. Neighbouring ones on the same channel
-// make one group, as [Channel.Submit] does, also if several calls recorded them. Any other command
-// between them, or a barrier, ends the group. Groups go to the channel when the recording is
-// executed, in the order of the calls of [Queue.Execute]. If a group fails, the execution fails.
-// Commands behind the group that were issued run all the same, as far as the next host call, and
-// the memory that they wrote is undefined.
-func (c *CommandBuffer) Collective(ch *Channel, ops ...Collective) (Command, error) {
-	if err := c.in().Begin(work.Collect); err != nil {
-		return -1, err
-	}
-	defer c.in().Leave()
-	if ch == nil || ch.dev != c.device() {
-		return -1, c.in().Fail(work.Collect, errs.Argument("collective", "no channel, or one of another device"))
-	}
-	g := &groupRecorder{c: c.in()}
-	for i, x := range ops {
-		if err := x.lower(ch, g); err != nil {
-			return -1, c.in().Fail(work.Collect, fmt.Errorf("operation %d: %w", i, err))
-		}
-	}
-	at, err := c.in().Collect(ch, g.ops)
-	return Command(at), err
-}
-
-// A groupRecorder adds operations to a command.
-type groupRecorder struct {
-	c   *recording.Recording
-	ops []recording.Collective
-}
-
-func (g *groupRecorder) addGroupOp(_ *Channel, op groupOp, dst, src memory.Range) (err error) {
-	g.ops, err = g.c.AddCollective(g.ops, op.op, op.zero, dst, src)
-	return err
 }
 
 // Timestamp records the time at which the device gets there: behind all commands before the last

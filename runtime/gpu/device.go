@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
@@ -28,6 +29,7 @@ type Device struct {
 	queues     []*Queue // of the program
 	memory     memory.Device
 	recordings recording.Device
+	comm       comm.Device
 	warned     sync.Once // see compiler.Once
 
 	observer observe.Device // nil without a tracer
@@ -78,6 +80,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	dev.native.Adopter = dev.faces.Adopter
 	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize)
 	dev.recordings.Init(&dev.native, &dev.memory, &dev.faces, (*recordingHost)(dev))
+	dev.comm = comm.Device{Engine: &dev.native, Memory: &dev.memory, Owner: (*commOwner)(dev)}
 	dev.native.Waits.Spin, dev.native.Waits.Poll, dev.native.Waits.Processors = opt.Spin, opt.Poll, of
 	dev.native.Events.Configure(opt.Events)
 	if err := dev.native.Open(); err != nil {

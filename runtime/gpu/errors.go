@@ -1,13 +1,12 @@
 package gpu
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
@@ -29,10 +28,10 @@ var (
 	ErrUnallocated = errs.ErrUnallocated
 
 	// ErrAborted is the error of a channel that was aborted.
-	ErrAborted = errors.New("aborted")
+	ErrAborted = comm.ErrAborted
 
 	// ErrSuspended is the error of an operation submitted to a suspended channel.
-	ErrSuspended = errors.New("suspended")
+	ErrSuspended = comm.ErrSuspended
 
 	// ErrArgument is the error of an argument that can never be valid.
 	ErrArgument = errs.ErrArgument
@@ -71,30 +70,6 @@ func operation(op, kernel, label string) string {
 }
 
 func (e *SubmitError) Unwrap() error { return e.Err }
-
-// A summary is several errors, the most severe first. Its text is one line for the first error,
-// because the others often follow from it. Unwrap returns all.
-type summary []error
-
-// summarize combines errors into one, or returns nil if there are none.
-func summarize(errs []error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	switch len(errs) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
-	}
-	s := summary(errs)
-	return &s
-}
-
-func (s *summary) Error() string {
-	text, _, _ := strings.Cut((*s)[0].Error(), "\n")
-	return fmt.Sprintf("%s (and %d more, which errors.As finds)", text, len(*s)-1)
-}
-
-func (s *summary) Unwrap() []error { return *s }
 
 // A PanicError is a panic in a function of the program. A host call that panics fails with it. A
 // panic in a notification is logged.

@@ -151,11 +151,15 @@ func (q *Queue) executeStep(o Order, x recording.Step, bindings []memory.Range, 
 	op, call := work.Execute, x.Call()
 	if call != nil {
 		op = work.HostCall
-	} else if ch, ok := x.Lane().(*Channel); ok {
-		q, op = ch.q, work.Collect
+	} else if c := x.Lane(); c != nil {
+		q, op = queueOf(c.Timeline()), work.Collect
 	}
 	s := q.get(op)
 	s.lent, s.Lends = l, l != nil
+	if op == work.Collect {
+		s.Action = recordedGroup{}
+		s.group.SetFirst(x.FirstCollective())
+	}
 	if call != nil {
 		s.fn, s.Mode = call, engine.UntilReached
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/closer"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
@@ -176,62 +177,8 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	return all, nil
 }
 
-// NewChannels makes a channel with a rank for each device, in their order. Rank in the options is
-// the rank of the first device. If Rank is given and Count is 0, the count is the number of
-// devices, and an id is made if none is given. If Rank or Count is -1, the Rendezvous supplies the
-// place of the process. All processes must then have as many devices as this one. NewChannels
-// blocks until all ranks have joined or the context ends. If one channel cannot be made, none is.
-func (g *Group) NewChannels(ctx context.Context, o ChannelOptions) ([]*Channel, error) {
-	n := len(g.devs)
-	switch {
-	case ctx == nil:
-		return nil, errs.Argument("channels", "no context")
-	case n == 0:
-		return nil, errs.Argument("channels", "no devices")
-	case o.Count == 0 && o.Rank != -1:
-		o.Count = n
-		if o.ID == (ChannelID{}) && o.Rank == 0 {
-			id, err := g.devs[0].NewChannelID()
-			if err != nil {
-				return nil, err
-			}
-			o.ID = id
-		}
-	}
-	if err := o.findPlace(n); err != nil {
-		return nil, err
-	}
-	if o.Count > 0 && o.Rank > o.Count-n {
-		return nil, errs.Argument("channels", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
-	}
-	if err := o.meet(ctx, g.devs[0]); err != nil { // once for all channels
-		return nil, err
-	}
-	all := make([]*Channel, n)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	err := each(n, func(i int) (err error) {
-		mine := o
-		mine.Rank += i
-		if all[i], err = g.devs[i].NewChannel(ctx, mine); err != nil {
-			cancel(err) // the other channels would wait for this one
-		}
-		return err
-	})
-	if err != nil {
-		for _, c := range all {
-			if c != nil {
-				c.Abort(err)
-				c.Close()
-			}
-		}
-		return nil, err
-	}
-	return all, nil
-}
-
 // Close closes all devices at the same time, as [Device.Close] does.
-func (g *Group) Close() error { return closeInTime(g.Shutdown) }
+func (g *Group) Close() error { return closer.InTime(g.Shutdown) }
 
 // Shutdown closes all devices at the same time, as [Device.Shutdown] does.
 func (g *Group) Shutdown(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
@@ -27,12 +28,12 @@ type record struct {
 	shared   *SharedEvent // to record or to wait for
 	fn       func() error // of a host call or a notification
 	memory   memory.Part
+	group    comm.Part
 	staging  memory.Staging
 	to, from *memory.Buffer // of a copy between devices; nil is pinned memory of the runtime
 	launchPart
 	nativePart
 	recording recording.Part
-	collectPart
 }
 
 // Memory returns the part of the record for package memory.
@@ -40,6 +41,9 @@ func (r *record) Memory() *memory.Part { return &r.memory }
 
 // Recording returns the part of the record for package recording.
 func (r *record) Recording() *recording.Part { return &r.recording }
+
+// Group returns the part of the record for package comm.
+func (r *record) Group() *comm.Part { return &r.group }
 
 // newRecord makes a record for the queue. It also works for the zero Queue, which has no timeline.
 func (q *Queue) newRecord() *record {
@@ -56,7 +60,7 @@ var actions = [work.Transfer + 1]engine.Action{
 	work.Alloca:   memory.Alloc{},
 	work.Dealloca: memory.Free{},
 	work.Execute:  recording.Execute{},
-	work.Collect:  collectAction{},
+	work.Collect:  comm.Collect{},
 	work.Native:   nativeAction{},
 }
 
@@ -158,14 +162,14 @@ func (r *record) Release() {
 		r.shared.release()
 	}
 	r.staging.Release()
-	if r.lent != nil {
+	if r.lent != nil && (r.lent.shared || !r.group.Refused()) { // else the call returns the error
 		r.lent.over(1)
 	}
 	r.memory, r.to, r.from = memory.Part{}, nil, nil
 	r.launchPart.reset()
 	clear(r.uses)
 	r.nativePart = nativePart{uses: r.uses[:0], ptrs: r.ptrs}
-	r.collectPart.reset()
+	r.group.Reset()
 	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
 }
 

@@ -35,7 +35,8 @@ import (
 )
 
 // folders are those whose mutexes are watched.
-var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool"}
+var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool",
+	"runtime/internal/memory", "runtime/internal/comm", "runtime/internal/closer"}
 
 // scheduler are the mutexes of the scheduler, of which few may be held at a time.
 var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engine.Timeline.queryMu",

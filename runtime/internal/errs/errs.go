@@ -4,6 +4,8 @@ package errs
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
@@ -23,3 +25,27 @@ var ErrZero = fmt.Errorf("gpu: a zero value, which was neither opened nor made: 
 func Argument(op, format string, args ...any) error {
 	return fmt.Errorf("gpu: %s: %s: %w", op, fmt.Sprintf(format, args...), ErrArgument)
 }
+
+// A summary is several errors, the most severe first. Its text is one line for the first error,
+// because the others often follow from it. Unwrap returns all.
+type summary []error
+
+// Summarize combines errors into one, or returns nil if there are none.
+func Summarize(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	s := summary(errs)
+	return &s
+}
+
+func (s *summary) Error() string {
+	text, _, _ := strings.Cut((*s)[0].Error(), "\n")
+	return fmt.Sprintf("%s (and %d more, which errors.As finds)", text, len(*s)-1)
+}
+
+func (s *summary) Unwrap() []error { return *s }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
@@ -62,7 +63,12 @@ func (x Step) at() *part { return &x.c.parts[x.part] }
 func (x Step) Call() func() error { return x.at().host }
 
 // Lane returns the communicator whose group the step is, or nil.
-func (x Step) Lane() any { return x.at().lane }
+func (x Step) Lane() *comm.Channel { return x.at().lane }
+
+// FirstCollective returns the kind of the first operation of a group.
+func (x Step) FirstCollective() driver.CommOpKind {
+	return x.c.cmds.at(x.at().from).rare.group[0].Kind
+}
 
 // CheckBindings returns an error if the recording cannot be executed with the ranges.
 func (c *Recording) CheckBindings(bindings []memory.Range) error {
@@ -160,31 +166,23 @@ func (p *Part) SetRun(x Step) {
 	}
 }
 
-// TakeGroup appends the operations of a group of collectives that a submission issues.
-func (p *Part) TakeGroup(to []Collective) ([]Collective, error) {
+// TakeGroup adds the operations of a group of collectives, with the addresses of this execution, to
+// the part of the record that issues them.
+func (p *Part) TakeGroup(to *comm.Part) error {
 	c := p.recording
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.find(p.block(), p.binds); err != nil {
-		return to, err
+		return err
 	}
 	x := &c.parts[p.part]
 	for i := x.from; i < x.to; i++ {
 		for _, r := range c.cmds.at(i).rare.group {
-			r.Op.Dst, r.Op.Src = c.address(r.dst), c.address(r.src)
-			to = append(to, r)
+			r.Dst, r.Src = c.address(r.dst), c.address(r.src)
+			to.Add(r.Op)
 		}
 	}
-	return to, nil
-}
-
-// FirstCollective returns the first operation of a group of collectives, without addresses.
-func (p *Part) FirstCollective() (driver.CommOp, bool) {
-	c := p.recording
-	for _, g := range c.cmds.at(c.parts[p.part].from).rare.group {
-		return g.Op, true
-	}
-	return driver.CommOp{}, false
+	return nil
 }
 
 // Issued notes that the part was issued at a mark.

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
@@ -247,9 +248,8 @@ func (c *Recording) HostCall(fn func() error) (Command, error) {
 
 // A Collective is an operation of a communicator in a recording.
 type Collective struct {
-	Op       driver.CommOp
-	Zero     uint64 // bytes to fill with zeros, in place of Op
-	dst, src int32  // in refers, or -1
+	comm.Op
+	dst, src int32 // in refers, or -1
 }
 
 // rebase adds a number to the references.
@@ -262,28 +262,27 @@ func (x *Collective) rebase(by int32) {
 	}
 }
 
-// AddCollective adds an operation to a command that is to be recorded. A range without a buffer is
-// none. The caller has called Begin.
-func (c *Recording) AddCollective(to []Collective, op driver.CommOp, zero uint64, dst, src memory.Range) ([]Collective, error) {
-	x := Collective{op, zero, -1, -1}
+// AddCollective adds an operation to a command that is to be recorded. The caller has called Begin.
+func (c *Recording) AddCollective(to []Collective, op *comm.RangeOp) ([]Collective, error) {
+	x := Collective{op.Op, -1, -1}
 	align := uint64(max(op.Type.Size(), 1))
 	var err error
-	if dst.Buffer != nil {
-		if x.dst, err = c.referTo(work.Collect, dst, align); err != nil {
+	if op.To.Buffer != nil {
+		if x.dst, err = c.referTo(work.Collect, op.To, align); err != nil {
 			return nil, err
 		}
 	}
-	if src.Buffer != nil {
-		if x.src, err = c.refer(work.Collect, src, align); err != nil {
+	if op.From.Buffer != nil {
+		if x.src, err = c.refer(work.Collect, op.From, align); err != nil {
 			return nil, err
 		}
 	}
 	return append(to, x), nil
 }
 
-// Collect records operations of a communicator. Adjacent ones of the same lane are one group. The
+// Collect records operations of a communicator. Adjacent ones of one communicator are one group. The
 // caller has called Begin.
-func (c *Recording) Collect(lane any, group []Collective) (Command, error) {
+func (c *Recording) Collect(lane *comm.Channel, group []Collective) (Command, error) {
 	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.rare(rareCommand{lane: lane, group: group})}
 	if len(group) == 0 {
 		cmd.op.Kind = work.Nothing

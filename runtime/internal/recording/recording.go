@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
@@ -143,8 +144,8 @@ type rareCommand struct {
 	fn     func() error  // of a host call
 	timer  int           // of a timestamp, in timers of a block
 	native func(driver.Stream, []driver.Ptr) error
-	lane   any          // of collectives: the communicator
-	group  []Collective // of collectives
+	lane   *comm.Channel // of collectives
+	group  []Collective  // of collectives
 }
 
 // An argRef says that an argument of a command is an address, and which.
@@ -529,7 +530,7 @@ func (c *Recording) moves(cmd *command) bool {
 type part struct {
 	from, to int
 	host     func() error
-	lane     any // of a group of collectives: the communicator
+	lane     *comm.Channel // of a group of collectives
 	graph    bool
 	late     bool // addresses of fills and copies are known only when it is executed
 	native   bool // issuing it may call functions of Native
@@ -612,7 +613,7 @@ func (c *Recording) noNode(cmd *command) bool {
 
 // joins reports whether a command continues a group of a communicator. A collective that moves no data
 // continues any group.
-func (cmd *command) joins(lane any) bool {
+func (cmd *command) joins(lane *comm.Channel) bool {
 	return cmd.op.Kind == work.Collect && cmd.rare.lane == lane || cmd.op.Kind == work.Nothing && cmd.rare != nil && cmd.rare.lane != nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/memplan"
@@ -104,8 +105,8 @@ func (c *Recording) scratchSteps() []memplan.Step {
 		}
 	}
 	level := 0
-	var group any  // the lane of the collective in front
-	alone := false // the command in front is a host call
+	var group *comm.Channel // of the collective in front
+	alone := false          // the command in front is a host call
 	for i := range steps {
 		cmd := c.cmds.at(i)
 		goesOn := group != nil && cmd.joins(group) // such collectives run at once

@@ -1,4 +1,4 @@
-package gpu
+package comm
 
 import (
 	"cmp"
@@ -10,36 +10,33 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/closer"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
-	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Close closes the channel and what is registered with it. It waits up to ten seconds for
-// operations in flight and, if the library does, for the other ranks to close their ends.
-// Operations that have not been issued fail with [ErrClosed]. After ten seconds the communicator is
-// aborted, and the error is [ErrClosed]. Closing a failed channel is not an error by itself.
-// Device.Close closes the remaining channels. Closing again returns the same error.
-func (c *Channel) Close() error { return closeInTime(c.Shutdown) }
+// Close closes the channel and what is registered with it, as Shutdown does with a context of ten
+// seconds.
+func (c *Channel) Close() error { return closer.InTime(c.Shutdown) }
 
-// Shutdown is Close with a context instead of the ten seconds. When the context ends, the
-// communicator is aborted, for which the library gets up to ten seconds. The error then wraps the
-// context's error. Close and Shutdown may be called concurrently and repeatedly. The context that
-// ends first bounds all of these calls, and they return the same error.
+// Shutdown closes the channel and what is registered with it. It waits for operations in flight and
+// for the other ranks until the context ends, then aborts the communicator. A nil or zero Channel
+// is closed.
 func (c *Channel) Shutdown(ctx context.Context) error {
 	if c == nil || c.dev == nil {
 		return nil
 	}
-	err, returned := c.closer.close(ctx, c.close, func() time.Duration { return 2*abortTime + 3*engine.GiveBackTime })
+	err, returned := c.closer.Close(ctx, c.close, func() time.Duration { return 2*AbortTime + 3*engine.GiveBackTime })
 	if !returned {
-		err = fmt.Errorf("gpu: channel on %s: close: a call of the library does not return: %w: %w", c.dev.native.Info.Name, driver.ErrBusy, ctx.Err())
+		err = fmt.Errorf("gpu: channel on %s: close: a call of the library does not return: %w: %w", c.dev.Engine.Info.Name, driver.ErrBusy, ctx.Err())
 	}
 	return err
 }
 
 func (c *Channel) close(ctx context.Context) error {
-	if !c.to(channelClosing) {
-		c.fail(errChannelClosed) // it has failed already; if it was being shrunk, that ends now
+	if !c.to(isClosing) {
+		c.fail(errClosed) // it has failed already; if it was being shrunk, that ends now
 	}
 	c.deriveMu.Lock() // a later call that would derive a channel finds this one closing
 	defer c.deriveMu.Unlock()
@@ -48,26 +45,26 @@ func (c *Channel) close(ctx context.Context) error {
 			return false
 		}
 		// This includes operations that come back because they wait for another driver's device.
-		c.cancel(errChannelClosed)
+		c.cancel(errClosed)
 		c.signal()
-		c.q.tl.Poll(c.q.tl.Latest(), 1)
+		c.tl.Poll(c.tl.Latest(), 1)
 		return true
 	}
 	var unended error
 	within, cancel := engine.Lasting(ctx)
 	defer cancel()
-	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.native.Loss() != nil }) {
-		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", ErrClosed, ctx.Err())
+	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.Engine.Loss() != nil }) {
+		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", errs.ErrClosed, ctx.Err())
 	}
-	if lost := c.dev.native.Loss(); lost != nil {
+	if lost := c.dev.Engine.Loss(); lost != nil {
 		c.fail(lost)
 	} else if c.busy() {
-		c.fail(cmp.Or(unended, errChannelClosed))
+		c.fail(cmp.Or(unended, errClosed))
 	}
-	aborted := !c.to(channelDestroying)
-	over := c.awaitAbort(abortTime)
+	aborted := !c.to(isDestroying)
+	over := c.awaitAbort(AbortTime)
 	for !over && ctx.Err() == nil {
-		over = c.awaitAbort(abortTime)
+		over = c.awaitAbort(AbortTime)
 	}
 	done, back := make(chan error, 1), make(chan struct{})
 	c.post(func() { done <- c.destroy(aborted, back) })
@@ -77,20 +74,20 @@ func (c *Channel) close(ctx context.Context) error {
 	case <-back:
 	case <-within.Done():
 		if unended == nil && c.Err() == nil {
-			unended = fmt.Errorf("the other ranks did not close theirs in time: %w: %w", ErrClosed, ctx.Err())
+			unended = fmt.Errorf("the other ranks did not close theirs in time: %w: %w", errs.ErrClosed, ctx.Err())
 		}
-		c.fail(cmp.Or(unended, errChannelClosed))
-		if over && c.awaitAbort(abortTime) {
+		c.fail(cmp.Or(unended, errClosed))
+		if over && c.awaitAbort(AbortTime) {
 			select {
 			case <-back:
-			case <-time.After(abortTime):
+			case <-time.After(AbortTime):
 			}
 		}
 	}
 	err, abandoned := c.abandon(back)
 	if !abandoned {
 		err = <-done
-		late, cancel := context.WithTimeout(context.Background(), abortTime)
+		late, cancel := context.WithTimeout(context.Background(), AbortTime)
 		// All waiting operations come back as failed.
 		wake.Until(late, func() bool { return !busy() })
 		cancel()
@@ -98,26 +95,27 @@ func (c *Channel) close(ctx context.Context) error {
 		// call.
 		c.awaitAbort(engine.GiveBackTime)
 		c.mu.Lock()
-		c.finish(channelClosed)
-		<-c.entered[channelEnded] // the thread's last driver call precedes the device's close
+		c.finish(isClosed)
+		<-c.entered[isEnded] // the thread's last driver call precedes the device's close
 	}
 	if unended != nil {
-		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.native.Info.Name, unended), err)
+		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.Engine.Info.Name, unended), err)
 	}
 	return err
 }
 
 // finish enters a phase in which nothing is issued any more, and fails the operations that have not
-// been issued. Operations that still wait for something come to Channel.ready, since all waits have
+// been issued. Operations that still wait for something come to lane.Ready, since all waits have
 // been cancelled. The caller holds mu, and finish unlocks it.
-func (c *Channel) finish(p channelPhase) {
-	c.move(p)
+func (c *Channel) finish(in phase) {
+	c.move(in)
 	s := c.first
 	c.first, c.last, c.waiting = nil, nil, 0
-	var over []*record
+	var over []*engine.Submission
 	for s != nil {
-		next := s.behind
-		if s.behind = nil; s.arrived {
+		p := partOf(s)
+		next := p.behind
+		if p.behind = nil; p.arrived {
 			over = append(over, s)
 		}
 		s = next
@@ -125,7 +123,7 @@ func (c *Channel) finish(p channelPhase) {
 	c.mu.Unlock()
 	c.signal()
 	for _, s := range over {
-		c.dev.native.FailSubmission(&s.Submission, c.failed())
+		c.dev.Engine.FailSubmission(s, c.failed())
 	}
 }
 
@@ -140,14 +138,14 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	default:
 	}
 	what := "did not return %v after the communicator was aborted"
-	if c.phase() == channelAborting {
+	if c.phase() == isAborting {
 		what = "did not abort the communicator within %v"
 	}
 	owed := c.hand.owed
 	c.hand.owed = nil
-	c.finish(channelAbandoned)
-	FailAll(&SubmitError{Op: work.Collect.String(), Queue: c.q.mention(), Device: c.dev.native.Info.Name, Err: c.failed()}, owed...)
-	late := fmt.Errorf("gpu: channel: the library "+what+": %w", abortTime, ErrClosed)
+	c.finish(isAbandoned)
+	c.dev.Owner.FailOwed(c.tl, c.failed(), owed)
+	late := fmt.Errorf("gpu: channel: the library "+what+": %w", AbortTime, errs.ErrClosed)
 	return errors.Join(late, c.notAborted()), true
 }
 
@@ -155,7 +153,7 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 func (c *Channel) notAborted() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unaborted == nil || c.dev.native.Loss() != nil {
+	if c.unaborted == nil || c.dev.Engine.Loss() != nil {
 		return nil
 	}
 	return fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unaborted)
@@ -166,16 +164,16 @@ func (c *Channel) notAborted() error {
 // needs the library no more. If the library does not finish aborting the communicator, the
 // communicator and its registrations leak, and the stream is left to the device.
 func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
-	var errs []error
+	var failures []error
 	add := func(err error) {
-		if err != nil && c.dev.native.Loss() == nil { // on a lost device every call fails
-			errs = append(errs, err)
+		if err != nil && c.dev.Engine.Loss() == nil { // on a lost device every call fails
+			failures = append(failures, err)
 		}
 	}
 	c.awaitAbort(math.MaxInt64) // or until the thread is abandoned
 	c.returned()
 	c.mu.Lock()
-	left := c.inAbort && c.phase() == channelReturned
+	left := c.inAbort && c.phase() == isReturned
 	c.mu.Unlock()
 	if left {
 		return nil
@@ -192,7 +190,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	c.returned()
 	if had {
 		if aborted || err != nil { // else an abort that came meanwhile had nothing to abort
-			c.awaitAbort(abortTime)
+			c.awaitAbort(AbortTime)
 			add(c.notAborted())
 		}
 		if c.Err() == nil { // an aborted channel reports its own error
@@ -200,40 +198,40 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 		}
 	}
 	c.memory.over()
-	tl := c.q.tl
-	late, cancel := context.WithTimeout(context.Background(), abortTime)
+	tl := c.tl
+	late, cancel := context.WithTimeout(context.Background(), AbortTime)
 	defer cancel()
 	wake.Until(late, func() bool {
 		err = tl.Settle(late)
 		// A stream that does not end in time makes the device lost, too.
-		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.native.Loss() != nil
+		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.Engine.Loss() != nil
 	})
-	c.dev.native.Check(err)
+	c.dev.Engine.Check(err)
 	// leave leaves the stream to the device's Close, if the device knows of the channel.
 	leave := func() error {
-		if !slices.Contains(c.dev.native.ListLanes(), engine.Lane((*channelLane)(c))) {
-			add(c.dev.native.Native.DestroyStream(tl.Stream))
+		if !slices.Contains(c.dev.Engine.ListLanes(), engine.Lane((*lane)(c))) {
+			add(c.dev.Engine.Native.DestroyStream(tl.Stream))
 		}
-		return summarize(errs)
+		return errs.Summarize(failures)
 	}
 	if err != nil { // later work in other streams, of this device and others, may not end either
 		add(c.stuck(err))
 		return leave()
 	}
 	tl.At(tl.Latest()).Await(context.Background())
-	if c.dev.native.Loss() != nil {
+	if c.dev.Engine.Loss() != nil {
 		return leave()
 	}
 	tl.Trim()
 	tl.End()
-	c.dev.native.RemoveLane((*channelLane)(c), tl)
-	add(c.dev.native.Native.DestroyStream(tl.Stream))
-	return summarize(errs)
+	c.dev.Engine.RemoveLane((*lane)(c), tl)
+	add(c.dev.Engine.Native.DestroyStream(tl.Stream))
+	return errs.Summarize(failures)
 }
 
 // closeWithDevice closes a channel that is still open when its device is closed. It waits until the
 // channel's thread needs the driver no more.
 func (c *Channel) closeWithDevice(ctx context.Context) error {
-	err, _ := c.closer.close(ctx, c.close, func() time.Duration { return math.MaxInt64 })
+	err, _ := c.closer.Close(ctx, c.close, func() time.Duration { return math.MaxInt64 })
 	return err
 }

@@ -1,4 +1,4 @@
-package gpu
+package comm_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
@@ -18,7 +20,7 @@ func TestThreadSleeps(t *testing.T) {
 	checkLeaks(t)
 	before := runtime.GOMAXPROCS(16)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
-	g, err := OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), Options{})
+	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), gpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,29 +28,29 @@ func TestThreadSleeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), ChannelOptions{ID: id, Count: 2})
+	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{ID: id, Count: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := []*Semaphore{newSemaphore(t, 0), newSemaphore(t, 0)}
+	s := []*gpu.Semaphore{newSemaphore(t, 0), newSemaphore(t, 0)}
 	for v := uint64(1); v < 10; v++ {
 		for i, c := range chans {
-			for !c.thread.Rests() {
+			for !in(c).Thread().Rests() {
 				runtime.Gosched()
 			}
-			if c.ask(v) {
+			if in(c).Ask(v) {
 				t.Error("it asks the device while it sleeps")
 			}
-			b, err := c.Device().Alloc(DeviceMem, 64)
+			b, err := c.Device().Alloc(gpu.DeviceMem, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Submit(context.Background(), Order{Signal: []Point{{s[i], v}}}, AllReduce(b.All(), b.All(), Int8, Sum())); err != nil {
+			if err := c.Submit(context.Background(), gpu.Order{Signal: points(s[i], v)}, gpu.AllReduce(b.All(), b.All(), gpu.Int8, gpu.Sum())); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i, c := range chans {
-			for c.q.tl.Latest() < v || c.ask(v) && !c.q.tl.Passed(v) {
+			for in(c).Timeline().Latest() < v || in(c).Ask(v) && !in(c).Timeline().Passed(v) {
 				runtime.Gosched()
 			}
 			if err := s[i].Wait(within(t), v); err != nil {
@@ -67,7 +69,7 @@ type lossTracer struct {
 	lost []error
 }
 
-func (l *lossTracer) Observe(*Device, *engine.Device, func() (reserved, used uint64)) (observe.Device, error) {
+func (l *lossTracer) Observe(*gpu.Device, *engine.Device, func() (reserved, used uint64)) (observe.Device, error) {
 	return l, nil
 }
 
@@ -84,17 +86,17 @@ func (l *lossTracer) Closed()                 {}
 func TestTraceChannelLoss(t *testing.T) {
 	checkLeaks(t)
 	var tracer lossTracer
-	g, err := OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), Options{Tracer: &tracer})
+	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), gpu.Options{Tracer: &tracer})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), ChannelOptions{Name: "gradients"})
+	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{Name: "gradients"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans[1].fail(io.EOF)
-	chans[1].fail(io.ErrNoProgress)
-	chans[0].setFailure(channelAborting, ErrClosed)
+	in(chans[1]).Fail(io.EOF)
+	in(chans[1]).Fail(io.ErrNoProgress)
+	in(chans[0]).SetFailure(comm.IsAborting, gpu.ErrClosed)
 	for _, c := range chans {
 		c.Close()
 	}
@@ -104,20 +106,20 @@ func TestTraceChannelLoss(t *testing.T) {
 	if len(tracer.lost) != 1 {
 		t.Fatalf("losses: %v", tracer.lost)
 	}
-	if e, ok := tracer.lost[0].(*ChannelError); !ok || e.Name != "gradients" || e.Rank != 1 || e.Count != 2 || !errors.Is(e, io.EOF) {
+	if e, ok := tracer.lost[0].(*gpu.ChannelError); !ok || e.Name != "gradients" || e.Rank != 1 || e.Count != 2 || !errors.Is(e, io.EOF) {
 		t.Errorf("the loss is %+v", e)
 	}
 }
 
 // joined opens the devices of a simulated driver, with a channel over all.
-func joined(t *testing.T, c simdriver.Config) (*simdriver.Driver, *Group, []*Channel) {
+func joined(t *testing.T, c simdriver.Config) (*simdriver.Driver, *gpu.Group, []*gpu.Channel) {
 	t.Helper()
 	d := simdriver.New(c)
-	g, err := OpenGroup(d, Options{})
+	g, err := gpu.OpenGroup(d, gpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), ChannelOptions{})
+	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func joined(t *testing.T, c simdriver.Config) (*simdriver.Driver, *Group, []*Cha
 func TestCloseBeforeAbort(t *testing.T) {
 	checkLeaks(t)
 	d, g, chans := joined(t, simdriver.Config{})
-	chans[0].setFailure(channelAborting, io.EOF)
+	in(chans[0]).SetFailure(comm.IsAborting, io.EOF)
 	if err := chans[0].Close(); err != nil {
 		t.Error(err)
 	}
@@ -144,26 +146,26 @@ func TestCloseBeforeAbort(t *testing.T) {
 // the next group, until other ranks come.
 func TestWaitForGroup(t *testing.T) {
 	checkLeaks(t)
-	g, err := OpenGroup(simdriver.New(simdriver.Config{}), Options{})
+	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), ChannelOptions{})
+	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, s := chans[0], newSemaphore(t, 0)
-	b, err := c.Device().Alloc(DeviceMem, 64)
+	b, err := c.Device().Alloc(gpu.DeviceMem, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Submit(context.Background(), Order{Signal: []Point{{s, 1}}}, AllReduce(b.All(), b.All(), Int8, Sum())); err != nil {
+	if err := c.Submit(context.Background(), gpu.Order{Signal: points(s, 1)}, gpu.AllReduce(b.All(), b.All(), gpu.Int8, gpu.Sum())); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Wait(within(t), 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.q.tl.Locked(c.q.tl.At(1).Record); err != nil {
+	if err := in(c).Timeline().Locked(in(c).Timeline().At(1).Record); err != nil {
 		t.Error(err)
 	}
 	if err := g.Close(); err != nil {
@@ -175,45 +177,45 @@ func TestWaitForGroup(t *testing.T) {
 // them, are issued all the same: the channel's thread goes from one to the next by itself.
 func TestChainWithoutDeviceThread(t *testing.T) {
 	checkLeaks(t)
-	g, err := OpenGroup(simdriver.New(simdriver.Config{}), Options{Queues: 2, Events: 1024})
+	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{Queues: 2, Events: 1024})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), ChannelOptions{})
+	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := chans[0]
 	dev := c.Device()
-	b, err := dev.Alloc(DeviceMem, 64)
+	b, err := dev.Alloc(gpu.DeviceMem, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The function holds the timeline of the second queue. The device's thread waits for it to issue the fill.
 	begun, end := make(chan struct{}), make(chan struct{})
 	held, native := newSemaphore(t, 0), make(chan error, 1)
-	if err := dev.Queue(1).Fill(Order{Wait: []Point{{held, 1}}}, b.Range(0, 8), []byte{1}); err != nil {
+	if err := dev.Queue(1).Fill(gpu.Order{Wait: points(held, 1)}, b.Range(0, 8), []byte{1}); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		native <- dev.Queue(1).Native(Order{}, func(Native) error { close(begun); <-end; return nil })
+		native <- dev.Queue(1).Native(gpu.Order{}, func(gpu.Native) error { close(begun); <-end; return nil })
 	}()
 	<-begun
-	if err := dev.Queue(0).Fill(Order{Signal: []Point{{held, 1}}}, b.Range(8, 8), []byte{1}); err != nil {
+	if err := dev.Queue(0).Fill(gpu.Order{Signal: points(held, 1)}, b.Range(8, 8), []byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	for dev.native.Statistics().Issuing == 0 {
+	for in(c).Timeline().Device.Statistics().Issuing == 0 {
 		runtime.Gosched()
 	}
 
 	const n = 100 // there are events for all, so nothing is starved
 	s := newSemaphore(t, 0)
 	for v := uint64(0); v < n; v += 2 {
-		err := c.Submit(context.Background(), Order{Wait: []Point{{s, v}}, Signal: []Point{{s, v + 1}}}, AllReduce(b.Range(16, 8), b.Range(16, 8), Int8, Sum()))
+		err := c.Submit(context.Background(), gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
 		if err == nil && v%4 == 0 {
-			err = dev.Queue(0).Fill(Order{Wait: []Point{{s, v + 1}}, Signal: []Point{{s, v + 2}}}, b.Range(16, 8), []byte{1})
+			err = dev.Queue(0).Fill(gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, b.Range(16, 8), []byte{1})
 		} else if err == nil {
-			err = c.Submit(context.Background(), Order{Wait: []Point{{s, v + 1}}, Signal: []Point{{s, v + 2}}}, AllReduce(b.Range(16, 8), b.Range(16, 8), Int8, Sum()))
+			err = c.Submit(context.Background(), gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -236,16 +238,16 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 func TestOtherWorkOnChannelQueue(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{Strict: true})
-	g, err := OpenGroup(sim, Options{Events: 4})
+	g, err := gpu.OpenGroup(sim, gpu.Options{Events: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), ChannelOptions{})
+	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, s := chans[0], newSemaphore(t, 0)
-	b, err := c.Device().Alloc(DeviceMem, 64)
+	b, err := c.Device().Alloc(gpu.DeviceMem, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +256,7 @@ func TestOtherWorkOnChannelQueue(t *testing.T) {
 	}
 	const n = 300
 	for v := uint64(1); v <= n; v++ {
-		if err := c.q.Fill(Order{Signal: []Point{{s, v}}}, b.All(), []byte{1}); err != nil {
+		if err := in(c).Timeline().Queue.(*gpu.Queue).Fill(gpu.Order{Signal: points(s, v)}, b.All(), []byte{1}); err != nil {
 			t.Fatal(err)
 		}
 	}

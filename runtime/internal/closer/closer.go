@@ -1,4 +1,5 @@
-package gpu
+// Package closer closes things that may take long to close, such as devices and communicators.
+package closer
 
 import (
 	"context"
@@ -8,20 +9,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-const (
-	closeTime = 10 * time.Second // how long Close may take
-	abortTime = 5 * time.Second  // how much longer, to end the work of an aborted communicator
-)
+const closeTime = 10 * time.Second // how long Close may take
 
-// closeInTime calls shutdown with the context of Close.
-func closeInTime(shutdown func(context.Context) error) error {
+// InTime calls shutdown with the context of Close.
+func InTime(shutdown func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	return shutdown(ctx)
 }
 
-// A closer closes something once for all callers.
-type closer struct {
+// A Closer closes something once for all callers.
+type Closer struct {
 	// mu protects done and giveUp, which are set once. It is a leaf.
 	mu     sync.Mutex
 	done   chan struct{} // closed when err is set; nil until somebody closes
@@ -29,15 +27,15 @@ type closer struct {
 	err    error
 }
 
-// A closing is the context of the function that a closer calls. It ends with the first of the
+// A closing is the context of the function that a Closer calls. It ends with the first of the
 // callers' contexts, and has its error.
 type closing struct{ context.Context }
 
 func (c closing) Err() error { return context.Cause(c.Context) }
 
-// close calls fn once, on a goroutine of its own, waits for it, and returns its error. After the
+// Close calls fn once, on a goroutine of its own, waits for it, and returns its error. After the
 // context has ended it waits at most grace longer. It reports whether fn has returned.
-func (c *closer) close(ctx context.Context, fn func(context.Context) error, grace func() time.Duration) (err error, returned bool) {
+func (c *Closer) Close(ctx context.Context, fn func(context.Context) error, grace func() time.Duration) (err error, returned bool) {
 	if ctx == nil {
 		return errs.Argument("shutdown", "no context"), true
 	}

@@ -1,4 +1,4 @@
-package gpu
+package comm_test
 
 import (
 	"context"
@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 )
 
 // TestChannelPhases: each phase can be reached, and only those that may come twice can be come back to, for entered is closed once.
 func TestChannelPhases(t *testing.T) {
-	var reaches func(from, to channelPhase, seen map[channelPhase]bool) bool
-	reaches = func(from, to channelPhase, seen map[channelPhase]bool) bool {
-		for _, next := range channelLeads[from] {
+	var reaches func(from, to comm.Phase, seen map[comm.Phase]bool) bool
+	reaches = func(from, to comm.Phase, seen map[comm.Phase]bool) bool {
+		for _, next := range comm.Leads[from] {
 			if next == to {
 				return true
 			}
@@ -27,14 +29,14 @@ func TestChannelPhases(t *testing.T) {
 		}
 		return false
 	}
-	for p := range channelPhases {
-		if p != channelMaking && !reaches(channelMaking, p, map[channelPhase]bool{}) {
+	for p := range comm.Phases {
+		if p != comm.IsMaking && !reaches(comm.IsMaking, p, map[comm.Phase]bool{}) {
 			t.Errorf("phase %d is never reached", p)
 		}
-		if twice := p == channelOpen || p == channelSuspended; reaches(p, p, map[channelPhase]bool{}) != twice {
+		if twice := p == comm.IsOpen || p == comm.IsSuspended; reaches(p, p, map[comm.Phase]bool{}) != twice {
 			t.Errorf("phase %d comes twice: %v", p, !twice)
 		}
-		if p != channelEnded && !reaches(p, channelEnded, map[channelPhase]bool{}) {
+		if p != comm.IsEnded && !reaches(p, comm.IsEnded, map[comm.Phase]bool{}) {
 			t.Errorf("phase %d does not lead to the end", p)
 		}
 	}
@@ -52,15 +54,15 @@ func TestAbortOfClosed(t *testing.T) {
 	if err := c.Err(); err != nil {
 		t.Errorf("it has failed: %v", err)
 	}
-	if n := d.Counters().Devices[0].Calls[simdriver.OpAbortComm]; n != 0 || c.phase() != channelEnded {
-		t.Errorf("its communicator was aborted %d times; phase %d", n, c.phase())
+	if n := d.Counters().Devices[0].Calls[simdriver.OpAbortComm]; n != 0 || in(c).Phase() != comm.IsEnded {
+		t.Errorf("its communicator was aborted %d times; phase %d", n, in(c).Phase())
 	}
 	s := newSemaphore(t, 0)
-	b, err := c.Device().Alloc(DeviceMem, 64)
+	b, err := c.Device().Alloc(gpu.DeviceMem, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Submit(context.Background(), Order{Signal: []Point{{s, 1}}}, AllReduce(b.All(), b.All(), Int8, Sum())); !errors.Is(err, ErrClosed) {
+	if err := c.Submit(context.Background(), gpu.Order{Signal: points(s, 1)}, gpu.AllReduce(b.All(), b.All(), gpu.Int8, gpu.Sum())); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("submitted: %v", err)
 	}
 	if _, err := c.Shrink(within(t), true, 1); err == nil {
@@ -83,13 +85,13 @@ func TestCloseWhileShrunk(t *testing.T) {
 	for d.Counters().Devices[0].Calls[simdriver.OpShrinkComm] == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if p := c.phase(); p != channelShrinking {
+	if p := in(c).Phase(); p != comm.IsShrinking {
 		t.Errorf("phase %d", p)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := <-shrunk; !errors.Is(err, ErrAborted) {
+	if err := <-shrunk; !errors.Is(err, gpu.ErrAborted) {
 		t.Errorf("shrunk: %v", err)
 	}
 	if err := g.Close(); err != nil {

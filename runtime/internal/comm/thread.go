@@ -1,8 +1,7 @@
-package gpu
+package comm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -10,8 +9,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
-	"github.com/puregpu/puregpu/runtime/internal/observe"
-	"github.com/puregpu/puregpu/runtime/internal/recording"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -19,29 +17,28 @@ import (
 // of their submission. Any library call may block it until other ranks come or the communicator is
 // aborted.
 
-// channelThread is a channel's thread and the work that it has to issue. Fields that it shares are
+// issuing is a channel's thread and the work that it has to issue. Fields that it shares are
 // protected by the channel's mu.
-type channelThread struct {
-	thread   *wake.Thread
-	ops      []driver.CommOp        // used by the thread alone
-	recorded []recording.Collective // likewise
-	todo     []func()
-	first    *record // the first of the operations that are not issued, in order
-	last     *record
-	waiting  int           // how many of these have a context
-	sought   atomic.Uint64 // the thread polls the device for this number while it lingers
-	hand     groupInHand
-	timer    *time.Timer
-	ticking  bool
+type issuing struct {
+	thread  *wake.Thread
+	ops     []driver.CommOp // used by the thread alone
+	todo    []func()
+	first   *engine.Submission // the first of the operations that are not issued, in order
+	last    *engine.Submission
+	waiting int           // how many of these have a context
+	sought  atomic.Uint64 // the thread polls the device for this number while it lingers
+	hand    groupInHand
+	timer   *time.Timer
+	ticking bool
 }
 
 // groupInHand is the group that a channel's thread has taken off the list and has not finished. No
 // other group overtakes it.
 type groupInHand struct {
 	state handState
-	ctx   context.Context // of the group; nil if it cannot end
-	since time.Time       // when the group was first issued
-	owed  []*Semaphore    // the semaphores that the group signals, while it is being issued
+	ctx   context.Context   // of the group; nil if it cannot end
+	since time.Time         // when the group was first issued
+	owed  []*sema.Semaphore // the semaphores that the group signals, while it is being issued
 }
 
 // A handState is the state of the group in hand. Transitions: isEmpty to isIssuing; isIssuing to
@@ -55,33 +52,18 @@ const (
 	isBack                     // its wait is over, and it is the first of the list
 )
 
-// collectPart is the part of a submission's record for a group of collective operations.
-type collectPart struct {
-	group []groupOp
-	ctx   context.Context // nil if it cannot end
-	// The next submission of the same channel. The channel's mu protects it and arrived.
-	behind   *record
-	arrived  bool // nothing is left to wait for
-	issuedAt time.Time
-}
-
-func (p *collectPart) reset() {
-	clear(p.group)
-	*p = collectPart{group: p.group[:0]}
-}
-
 // run is the thread's main function.
 func (c *Channel) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer func() {
-		if c.phase() == channelReturned {
-			c.dev.native.Leave()
+		if c.phase() == isReturned {
+			c.dev.Engine.Leave()
 		}
-		c.to(channelEnded)
+		c.to(isEnded)
 	}()
-	err := c.dev.native.Native.Bind()
+	err := c.dev.Engine.Native.Bind()
 	if err == nil {
-		c.q.tl.Stream, err = c.dev.native.Native.NewStream()
+		c.tl.Stream, err = c.dev.Engine.Native.NewStream()
 	}
 	started <- err
 	if err != nil {
@@ -91,7 +73,7 @@ func (c *Channel) run(started chan<- error) {
 		did, ended := c.step()
 		switch worked = worked || did; {
 		case ended:
-			if c.dev.native.Native.Unbind() == nil {
+			if c.dev.Engine.Native.Unbind() == nil {
 				runtime.UnlockOSThread()
 			}
 			return
@@ -104,7 +86,7 @@ func (c *Channel) run(started chan<- error) {
 
 // askSought polls the device for waiters whose work is not done.
 func (c *Channel) askSought() bool {
-	tl := c.q.tl
+	tl := c.tl
 	seq := min(c.sought.Load(), tl.Latest())
 	if tl.Passed(seq) {
 		return false
@@ -130,13 +112,13 @@ func (c *Channel) step() (worked, ended bool) {
 	c.mu.Lock()
 	todo := c.todo
 	c.todo = nil
-	var s *record
-	if len(todo) == 0 && c.hand.state != isForeign && c.first != nil && c.first.arrived {
+	var s *engine.Submission
+	if len(todo) == 0 && c.hand.state != isForeign && c.first != nil && partOf(c.first).arrived {
 		s = c.first
 		c.pop()
 		c.hand = groupInHand{state: isIssuing, owed: c.hand.owed}
 	}
-	ended = len(todo) == 0 && s == nil && c.phase() >= channelClosed
+	ended = len(todo) == 0 && s == nil && c.phase() >= isClosed
 	c.mu.Unlock()
 	for _, fn := range todo {
 		fn()
@@ -157,9 +139,9 @@ func (c *Channel) step() (worked, ended bool) {
 // device is closed, it ends the thread, because nothing that the thread could use is left.
 func (c *Channel) returned() {
 	switch p := c.phase(); {
-	case p == channelAbandoned && c.dev.native.Stay() == nil:
-		c.to(channelReturned)
-	case p == channelAbandoned, p == channelReturned && c.dev.native.IsLeaving():
+	case p == isAbandoned && c.dev.Engine.Stay() == nil:
+		c.to(isReturned)
+	case p == isAbandoned, p == isReturned && c.dev.Engine.IsLeaving():
 		// The device is closing, and may not have waited for this thread. Locks that the thread
 		// holds stay locked, but nobody uses them any more.
 		runtime.Goexit()
@@ -168,59 +150,61 @@ func (c *Channel) returned() {
 
 // pop takes the first submission off the list. The caller holds mu.
 func (c *Channel) pop() {
-	s := c.first
-	c.first, s.behind = s.behind, nil
+	p := partOf(c.first)
+	c.first, p.behind = p.behind, nil
 	if c.first == nil {
 		c.last = nil
 	}
-	if s.ctx != nil {
+	if p.ctx != nil {
 		c.waiting--
 	}
 }
 
 // push puts a submission that pop has returned back to the front. The caller holds mu.
-func (c *Channel) push(s *record) {
-	if c.first, s.behind = s, c.first; s.behind == nil {
+func (c *Channel) push(s *engine.Submission) {
+	p := partOf(s)
+	if c.first, p.behind = s, c.first; p.behind == nil {
 		c.last = s
 	}
-	if s.ctx != nil {
+	if p.ctx != nil {
 		c.waiting++
 	}
 }
 
 // issue issues a group. If that fails, it fails the group and the channel. But if the library
 // refuses the group at the start, only the group and the operations that wait for it fail.
-func (c *Channel) issue(s *record) {
+func (c *Channel) issue(s *engine.Submission) {
 	err := c.failed()
 	if f := s.Err.Load(); f != nil {
 		if err == nil && !isRefusal(f.Err) {
-			c.setFailure(channelAborting, fmt.Errorf("a group was not issued, for what it waits for failed: %w", f.Err))
+			c.setFailure(isAborting, fmt.Errorf("a group was not issued, for what it waits for failed: %w", f.Err))
 			c.failAll()
 		}
 		err = f.Err
 	}
 	if err != nil {
-		c.dev.native.FailSubmission(&s.Submission, err)
+		c.dev.Engine.FailSubmission(s, err)
 		return
 	}
+	g := partOf(s)
 	if s.Mode != engine.UntilReached { // else the group is issued for the second time
-		s.issuedAt = time.Now()
+		g.issuedAt = time.Now()
 	}
 	c.mu.Lock()
-	c.hand.ctx, c.hand.since = s.ctx, s.issuedAt
+	c.hand.ctx, c.hand.since = g.ctx, g.issuedAt
 	for _, p := range s.Signals {
-		c.hand.owed = append(c.hand.owed, outer(p.Semaphore))
+		c.hand.owed = append(c.hand.owed, p.Semaphore)
 	}
 	c.tick()
 	c.mu.Unlock()
-	how, err := c.q.tl.IssueReady(&s.Submission)
+	how, err := c.tl.IssueReady(s)
 	c.mu.Lock()
 	clear(c.hand.owed)
 	c.hand.owed = c.hand.owed[:0]
 	switch {
 	case how != engine.Foreign:
 		c.hand.ctx, c.hand.since = nil, time.Time{}
-		if c.phase() >= channelShrinking { // the stream may have got the group after look last ran
+		if c.phase() >= isShrinking { // the stream may have got the group after look last ran
 			c.abortedAt = time.Now()
 			c.tick()
 		}
@@ -229,129 +213,9 @@ func (c *Channel) issue(s *record) {
 	}
 	c.mu.Unlock()
 	if how != engine.Foreign && how != engine.Issued && !isRefusal(err) {
-		c.setFailure(channelAborting, err) // does not abort a channel that is being shrunk
+		c.setFailure(isAborting, err) // does not abort a channel that is being shrunk
 	}
 	c.failAll() // the channel may have failed before this group was in the ring or among the parked
-}
-
-// A refusal is the error of a group that the library has refused because it lacks a feature. The
-// library has got nothing of the group, and the communicator is as it was. Ranks with the same
-// library refuse alike.
-type refusal struct{ error }
-
-func (e refusal) Unwrap() error { return e.error }
-
-// isRefusal reports whether err comes from a refusal.
-func isRefusal(err error) bool {
-	_, ok := errors.AsType[refusal](err)
-	return ok
-}
-
-// A channelLane is a channel as the engine sees it: it implements engine.Lane.
-type channelLane Channel
-
-// Halted returns why the channel takes no more work, and why its issued work fails.
-func (l *channelLane) Halted() (takes, issued error) { return (*Channel)(l).halted() }
-
-// Ask makes the thread poll the device. See Channel.ask.
-func (l *channelLane) PollFor(seq uint64) bool { return (*Channel)(l).ask(seq) }
-
-// Describe returns how errors mention the channel.
-func (l *channelLane) Describe() string { return (*Channel)(l).describe() }
-
-// Fail fails the channel and all of its operations.
-func (l *channelLane) Fail(err error) { (*Channel)(l).fail(err) }
-
-// CloseWithDevice closes the channel with its device.
-func (l *channelLane) CloseWithDevice(ctx context.Context) error {
-	return (*Channel)(l).closeWithDevice(ctx)
-}
-
-// Take appends a submission to the channel's list.
-func (l *channelLane) Take(sub *engine.Submission) error {
-	c := (*Channel)(l)
-	s := recordOf(sub)
-	if x := observe.Of(sub); x != nil {
-		x.Collective(s.groupName(), c.opt.Name, c.rank, c.count)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	err := c.failed()
-	if err == nil && c.phase() == channelSuspended {
-		err = errSuspended
-	}
-	if err != nil {
-		if s.lent != nil && !s.lent.shared {
-			s.lent = nil // the call itself returns the error to the caller
-		}
-		return err
-	}
-	for _, p := range s.Signals {
-		p.Semaphore.ExpectSoon()
-	}
-	if c.last == nil {
-		c.first = s
-	} else {
-		c.last.behind = s
-	}
-	c.last = s
-	if s.ctx != nil {
-		c.waiting++
-		c.tick()
-	}
-	return nil
-}
-
-// Ready tells the channel's thread that a submission has nothing left to wait for. It returns an
-// error if the thread issues nothing any more.
-func (l *channelLane) Ready(sub *engine.Submission) error {
-	c := (*Channel)(l)
-	s := recordOf(sub)
-	c.mu.Lock()
-	if c.phase() >= channelClosed {
-		c.mu.Unlock()
-		return c.failed()
-	}
-	if s.Mode == engine.UntilReached {
-		c.hand.state = isBack
-		c.push(s)
-	}
-	s.arrived = true
-	c.mu.Unlock()
-	c.signal()
-	return nil
-}
-
-// ThreadState returns what the channel's thread is doing.
-func (l *channelLane) ThreadState() engine.LaneThread {
-	c := (*Channel)(l)
-	switch {
-	case c.phase() == channelAbandoned:
-		return engine.LaneLost
-	case c.thread.Parked():
-		return engine.LaneAsleep
-	}
-	return engine.LaneAwake
-}
-
-// describe returns how errors mention the channel.
-func (c *Channel) describe() string {
-	if c.opt.Name == "" {
-		return "a channel"
-	}
-	return fmt.Sprintf("channel %q", c.opt.Name)
-}
-
-// EachReady calls fn for the groups that have nothing left to wait for and have not been issued.
-func (l *channelLane) EachReady(fn func(*engine.Submission)) {
-	c := (*Channel)(l)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := c.first; s != nil; s = s.behind {
-		if s.arrived {
-			fn(&s.Submission)
-		}
-	}
 }
 
 func (c *Channel) signal() {
@@ -361,7 +225,7 @@ func (c *Channel) signal() {
 // post queues a function to run on the thread. It reports false if the thread has ended.
 func (c *Channel) post(fn func()) bool {
 	c.mu.Lock()
-	if c.phase() >= channelClosed {
+	if c.phase() >= isClosed {
 		c.mu.Unlock()
 		return false
 	}
@@ -375,13 +239,13 @@ func (c *Channel) post(fn func()) bool {
 func (c *Channel) do(fn func() error) error {
 	done := make(chan error, 1)
 	if !c.post(func() { done <- fn() }) {
-		return errChannelClosed
+		return errClosed
 	}
 	select {
 	case err := <-done:
 		return err
-	case <-c.entered[channelAbandoned]:
-		return errChannelClosed
+	case <-c.entered[isAbandoned]:
+		return errClosed
 	}
 }
 
@@ -389,14 +253,14 @@ func (c *Channel) do(fn func() error) error {
 func (c *Channel) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.first != nil || c.hand.state != isEmpty || c.q.tl.Busy()
+	return c.first != nil || c.hand.state != isEmpty || c.tl.Busy()
 }
 
 // stuck makes the device lost, because the channel's stream does not end although the communicator
 // has been aborted. It returns the error.
 func (c *Channel) stuck(err error) error {
 	err = fmt.Errorf("gpu: channel: its stream does not end: %w", err)
-	c.dev.native.Lose(err)
+	c.dev.Engine.Lose(err)
 	return err
 }
 
@@ -405,7 +269,7 @@ const watchEvery = 10 * time.Millisecond
 
 // tick schedules look, until nothing is in flight. The caller holds mu.
 func (c *Channel) tick() {
-	if c.ticking || c.phase() >= channelClosed {
+	if c.ticking || c.phase() >= isClosed {
 		return
 	}
 	c.ticking = true
@@ -418,7 +282,7 @@ func (c *Channel) tick() {
 
 // look fails the channel if another rank has gone, or an operation takes too long.
 func (c *Channel) look() {
-	c.q.tl.Poll(c.q.tl.Latest(), 1)
+	c.tl.Poll(c.tl.Latest(), 1)
 	c.mu.Lock()
 	c.ticking = false
 	var err, stuck error
@@ -428,16 +292,16 @@ func (c *Channel) look() {
 		if err = c.fault(); err == nil {
 			err = c.overdue()
 		}
-		more = more || c.waiting > 0 || c.q.tl.Busy()
-	case channelShrinking: // the thread must return to shrink it
+		more = more || c.waiting > 0 || c.tl.Busy()
+	case isShrinking: // the thread must return to shrink it
 		if more {
 			err = c.late(c.hand.ctx, c.hand.since)
 			break
 		}
 		fallthrough
-	case channelAborting, channelAborted: // issued operations must end
-		if more = c.q.tl.Busy(); more && time.Since(c.abortedAt) > abortTime {
-			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", abortTime, context.DeadlineExceeded)
+	case isAborting, isAborted: // issued operations must end
+		if more = c.tl.Busy(); more && time.Since(c.abortedAt) > AbortTime {
+			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", AbortTime, context.DeadlineExceeded)
 		}
 	}
 	if err == nil && stuck == nil && more {
@@ -455,7 +319,7 @@ func (c *Channel) look() {
 // fault returns the error that the library reports for the communicator, or nil. The caller holds
 // mu.
 func (c *Channel) fault() error {
-	if p := c.phase(); p < channelOpen || p > channelClosing {
+	if p := c.phase(); p < isOpen || p > isClosing {
 		return nil
 	}
 	if err := c.comms.CommError(c.comm); err != nil {
@@ -480,19 +344,21 @@ func (c *Channel) late(ctx context.Context, issued time.Time) error {
 // overdue returns an error if any operation takes too long. The caller holds mu.
 func (c *Channel) overdue() error {
 	if c.waiting > 0 {
-		for s := c.first; s != nil; s = s.behind {
-			if err := c.late(s.ctx, time.Time{}); err != nil {
+		for s := c.first; s != nil; {
+			p := partOf(s)
+			if err := c.late(p.ctx, time.Time{}); err != nil {
 				return err
 			}
+			s = p.behind
 		}
 	}
 	if err := c.late(c.hand.ctx, c.hand.since); err != nil {
 		return err
 	}
 	var err error
-	c.q.tl.EachInFlight(func(s *engine.Submission) bool {
-		r := recordOf(s)
-		err = c.late(r.ctx, r.issuedAt)
+	c.tl.EachInFlight(func(s *engine.Submission) bool {
+		p := partOf(s)
+		err = c.late(p.ctx, p.issuedAt)
 		return err == nil
 	})
 	return err

@@ -1,4 +1,4 @@
-package gpu
+package comm_test
 
 import (
 	"errors"
@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
 // TestMemoryKeptByLibrary closes memory of a channel, and the buffer, while the library has that still: it is freed when the communicator
 // has been destroyed.
 func TestMemoryKeptByLibrary(t *testing.T) {
-	for what, end := range map[string]func(t *testing.T, d *simdriver.Driver, chans []*Channel, m *ChannelMemory){
-		"the channel has failed": func(t *testing.T, _ *simdriver.Driver, chans []*Channel, m *ChannelMemory) {
+	for what, end := range map[string]func(t *testing.T, d *simdriver.Driver, chans []*gpu.Channel, m *gpu.ChannelMemory){
+		"the channel has failed": func(t *testing.T, _ *simdriver.Driver, chans []*gpu.Channel, m *gpu.ChannelMemory) {
 			chans[0].Abort(nil)
 			if err := m.Close(); err != nil {
 				t.Error(err)
 			}
 		},
-		"the library returns an error": func(t *testing.T, d *simdriver.Driver, _ []*Channel, m *ChannelMemory) {
+		"the library returns an error": func(t *testing.T, d *simdriver.Driver, _ []*gpu.Channel, m *gpu.ChannelMemory) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpReleaseCommMemory, N: 1})
 			if err := m.Close(); !errors.Is(err, simdriver.ErrInjected) {
 				t.Error(err)
@@ -28,12 +29,12 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 				t.Errorf("again: %v", err)
 			}
 		},
-		"the channel is suspended, and is being closed": func(t *testing.T, _ *simdriver.Driver, chans []*Channel, m *ChannelMemory) {
+		"the channel is suspended, and is being closed": func(t *testing.T, _ *simdriver.Driver, chans []*gpu.Channel, m *gpu.ChannelMemory) {
 			if err := each(2, func(i int) error { return chans[i].Suspend(t.Context()) }); err != nil {
 				t.Error(err)
 			}
 			held := make(chan struct{})
-			chans[0].post(func() { <-held })
+			in(chans[0]).Post(func() { <-held })
 			closed := make(chan error, 1)
 			go func() { closed <- m.Close() }()
 			synctest.Wait()
@@ -48,15 +49,15 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := simdriver.New(simdriver.Config{Devices: 2, Strict: true})
-				g, err := OpenGroup(d, Options{})
+				g, err := gpu.OpenGroup(d, gpu.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				chans, err := g.NewChannels(t.Context(), ChannelOptions{Plain: true})
+				chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{Plain: true})
 				if err != nil {
 					t.Fatal(err)
 				}
-				b, err := g.Devices()[0].Alloc(CommMem, 64)
+				b, err := g.Devices()[0].Alloc(gpu.CommMem, 64)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,17 +91,17 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 func TestMemoryInUse(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			g, err := OpenGroup(simdriver.New(simdriver.Config{Devices: 2, Strict: true}), Options{})
+			g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2, Strict: true}), gpu.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			chans, err := g.NewChannels(t.Context(), ChannelOptions{})
+			chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			mem, told := make([]*Buffer, 2), make([]*ChannelMemory, 2)
+			mem, told := make([]*gpu.Buffer, 2), make([]*gpu.ChannelMemory, 2)
 			for i, d := range g.Devices() {
-				if mem[i], err = d.Alloc(CommMem, 64); err == nil {
+				if mem[i], err = d.Alloc(gpu.CommMem, 64); err == nil {
 					told[i], err = chans[i].Register(mem[i])
 				}
 				if err != nil {
@@ -108,7 +109,7 @@ func TestMemoryInUse(t *testing.T) {
 				}
 			}
 			reduce := func(i int) error {
-				return chans[i].Submit(t.Context(), Order{}, AllReduce(mem[i].All(), mem[i].All(), Uint8, Sum()))
+				return chans[i].Submit(t.Context(), gpu.Order{}, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum()))
 			}
 			if err := reduce(0); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,260 @@
+// Package comm has communicators: a rank's end of one is a [Channel], which package gpu shows to
+// programs under the same name.
+//
+// A channel is an [engine.Lane]: a queue with a stream and an OS thread of its own, which issues
+// groups of collective operations in the order of their submission.
+//
+//   - channel.go: the device's part, and making a channel
+//   - options.go: ids, ranks, the rendezvous, and the channels of several devices
+//   - phase.go: the phases of a channel's life, its failure, aborting
+//   - thread.go, lane.go: the thread, the list of groups, and the lane
+//   - collective.go: what an operation asks of the library
+//   - group.go: the part of a submission's record for a group, and the [engine.Action] that issues it
+//   - derive.go: splitting and shrinking; suspend.go; memory.go: registered memory; close.go
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// Package gpu documents these under the same names.
+var (
+	ErrAborted   = errors.New("aborted")
+	ErrSuspended = errors.New("suspended")
+)
+
+// AbortTime is how much longer than the closing context it may take to end the work of an aborted
+// communicator.
+const AbortTime = 5 * time.Second
+
+// A Device is the part of a device for communicators.
+type Device struct {
+	Engine *engine.Device
+	Memory *memory.Device
+	Owner  Owner
+}
+
+// An Owner is the device of the layers above. Its methods must not block.
+type Owner interface {
+	// NewTimeline makes the timeline of a channel. The Rest of its records is a [Record].
+	NewTimeline() *engine.Timeline
+
+	// ChannelError makes the error of a channel that fails with err. The caller holds the mu of the
+	// channel.
+	ChannelError(name string, rank, count int, err error) error
+
+	// ChannelFailed is called once a channel has failed, with the error that ChannelError made. It
+	// is not called if the channel was closed or the device is lost. The caller may hold the mu of
+	// the channel's timeline.
+	ChannelFailed(err error)
+
+	// FailOwed fails the semaphores that a group was to signal, because the library does not return
+	// from issuing it.
+	FailOwed(tl *engine.Timeline, err error, owed []*sema.Semaphore)
+}
+
+// Failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
+func (d *Device) Failed() error {
+	if d == nil || d.Engine == nil {
+		return errs.ErrZero
+	}
+	return d.Engine.Failed()
+}
+
+// A Channel is one rank's end of a communicator.
+type Channel struct {
+	dev    *Device
+	comms  driver.Comms
+	comm   driver.Comm
+	limits driver.CommLimits // nil if the driver does not implement it
+	asked  driver.Comm       // the communicator to pass to limits
+	rank   int               // the thread sets it and count under mu before New returns
+	count  int
+	opt    Options
+	tl     *engine.Timeline
+	memory memories
+
+	// deriveMu protects comm: only one call at a time splits, shrinks, suspends or closes the
+	// channel.
+	deriveMu sync.Mutex
+	// mu protects comm, rank, count and fields of the two structs below. It is locked before
+	// ring.mu and before the driver's CommError is called.
+	mu sync.Mutex
+	issuing
+	life
+}
+
+// comms returns the driver's communicator interface.
+func (d *Device) comms(op string) (driver.Comms, error) {
+	if err := d.Failed(); err != nil {
+		return nil, err
+	}
+	if d.Engine.Caps.Comms {
+		if c, ok := d.Engine.Native.(driver.Comms); ok {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.Engine.Info.Name, driver.ErrUnsupported)
+}
+
+// newChannel makes a channel. begin starts making its communicator, on the channel's thread.
+// newChannel returns nil if begin returns no communicator.
+func (d *Device) newChannel(ctx context.Context, o Options, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
+	comms, err := d.comms("channel")
+	if err != nil {
+		return nil, err
+	}
+	// Otherwise the channel's thread could call the driver after the device has been closed.
+	if err := d.Engine.Stay(); err != nil {
+		return nil, err
+	}
+	defer d.Engine.Leave()
+	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
+		issuing: issuing{thread: wake.NewThread(&d.Engine.Waits)}}
+	c.life.init()
+	c.tl = d.Owner.NewTimeline()
+	c.tl.Lane = (*lane)(c)
+	started := make(chan error, 1)
+	go c.run(started)
+	if err := <-started; err != nil {
+		<-c.entered[isEnded]
+		return nil, fmt.Errorf("gpu: channel on %s: %w", d.Engine.Info.Name, err)
+	}
+	err = d.Engine.AddLane((*lane)(c), c.tl)
+	made := false
+	if err == nil {
+		made, err = c.make(ctx, parent, begin)
+	}
+	if made {
+		return c, nil
+	}
+	d.Engine.Check(err)
+	// The driver may have to abort the parent to abort this one.
+	if err != nil && parent != nil && c.handle() != 0 {
+		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
+	}
+	c.fail(errors.Join(err, errs.ErrClosed))
+	late, cancel := context.WithTimeout(context.Background(), AbortTime)
+	defer cancel()
+	if end := c.Shutdown(late); end != nil {
+		err = errors.Join(err, end)
+	}
+	if err != nil {
+		of := "rank"
+		if parent != nil {
+			of = "made of rank"
+		}
+		return nil, fmt.Errorf("gpu: channel on %s: %s %d of %d: %w", d.Engine.Info.Name, of, o.Rank, o.Count, err)
+	}
+	return nil, nil
+}
+
+// make makes the communicator. It returns false without an error if begin returns none. Meanwhile
+// the device may be closed. Closing the device closes the channel, which may destroy the
+// communicator at any time.
+func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (made bool, err error) {
+	var h driver.Comm
+	err = c.do(func() (err error) {
+		h, err = begin(c.comms)
+		c.mu.Lock()
+		c.comm = h
+		c.mu.Unlock()
+		return err
+	})
+	if err != nil || h == 0 {
+		return false, err
+	}
+	var pauses wake.Pauses
+	for {
+		ready := false
+		err := c.do(func() (err error) {
+			if err = c.failed(); err == nil { // else h may have been destroyed
+				ready, err = c.comms.CommReady(h)
+			}
+			return err
+		})
+		if f := c.failed(); f != nil {
+			return false, f
+		}
+		if ready && err == nil {
+			break
+		}
+		// The parent's failure ends this channel as well.
+		if parent != nil && parent.phase() != isShrinking && parent.failed() != nil {
+			why := fmt.Errorf("the channel that it is made of: %w", parent.failed())
+			if err != nil {
+				why = fmt.Errorf("%w: %w", why, err)
+			}
+			return false, why
+		}
+		if err != nil {
+			return false, err
+		}
+		if ctx.Err() != nil {
+			return false, fmt.Errorf("%s: %w", c.missing(h), context.Cause(ctx))
+		}
+		pauses.Pause(ctx.Done())
+	}
+	err = c.do(func() error {
+		if err := c.failed(); err != nil {
+			return err
+		}
+		rank, count, err := c.comms.CommRank(h)
+		if err != nil {
+			return err
+		}
+		c.limits, _ = c.comms.(driver.CommLimits)
+		c.asked = h
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.rank, c.count = rank, count
+		if !c.move(isOpen) {
+			return c.failed()
+		}
+		return nil
+	})
+	return err == nil, err
+}
+
+// missing describes what the creation of a communicator is waiting for.
+func (c *Channel) missing(h driver.Comm) string {
+	if m, ok := c.comms.(driver.CommMaking); ok {
+		if what := m.CommAwaits(h); what != "" {
+			return "it waits for " + what
+		}
+	}
+	return "the other ranks have not all come"
+}
+
+// Timeline returns the timeline of the channel's groups, or nil for a zero Channel.
+func (c *Channel) Timeline() *engine.Timeline { return c.tl }
+
+// Rank returns the rank of this end.
+func (c *Channel) Rank() int { return c.rank }
+
+// Count returns how many ranks there are.
+func (c *Channel) Count() int { return c.count }
+
+// Abort fails the channel with an error that is ErrAborted and wraps err, if err is not nil.
+func (c *Channel) Abort(err error) {
+	if c.dev == nil {
+		return
+	}
+	if err == nil {
+		err = ErrAborted
+	} else {
+		err = fmt.Errorf("%w: %w", ErrAborted, err)
+	}
+	c.fail(err)
+}

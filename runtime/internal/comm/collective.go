@@ -1,0 +1,175 @@
+package comm
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+)
+
+// A Reduction says how the elements of all ranks are combined into one. The zero value is the sum.
+type Reduction struct {
+	op    driver.Reduction
+	scale float64
+}
+
+// NewReduction makes a reduction. factor is used by driver.PreMulSum alone.
+func NewReduction(op driver.Reduction, factor float64) Reduction { return Reduction{op, factor} }
+
+// A Collective is an operation on a channel, on ranges of buffers. Sizes are in bytes.
+type Collective struct {
+	kind      driver.CommOpKind
+	swaps     bool // a send and a receive
+	typ       driver.ElementType
+	reduction Reduction
+	dst, src  memory.Range
+	peer      int
+	from      int // in a send and receive: the sender; peer is the receiver
+}
+
+// NewCollective makes an operation. peer is the root, or the other rank of a send or a receive.
+// Operations that have no peer, no reduction or no dst or src get zero values for them.
+func NewCollective(kind driver.CommOpKind, dst, src memory.Range, t driver.ElementType, r Reduction, peer int) Collective {
+	return Collective{kind: kind, dst: dst, src: src, typ: t, reduction: r, peer: peer}
+}
+
+// NewSendReceive makes an operation that sends src to one rank and receives dst from another. With
+// to == -1 nothing is sent. With from == -1 dst is filled with zeros.
+func NewSendReceive(dst, src memory.Range, t driver.ElementType, to, from int) Collective {
+	return Collective{swaps: true, kind: driver.Send, dst: dst, src: src, typ: t, peer: to, from: from}
+}
+
+func (x Collective) String() string {
+	if x.swaps {
+		return "send and receive"
+	}
+	return x.kind.String()
+}
+
+// An Op is what an operation asks of the library.
+type Op struct {
+	driver.CommOp        // Dst and Src are set when the group is issued
+	Zero          uint64 // if not 0: fill so many bytes at Dst with zeros, and do nothing else
+}
+
+// A RangeOp is an Op with the ranges that it uses. A range may have no buffer, if it is not used.
+type RangeOp struct {
+	Op
+	To, From memory.Range
+}
+
+// times returns the sizes of dst and src in multiples of the operation's count. 0 means that the
+// range is ignored.
+func (x Collective) times(rank, n int) (dst, src int) {
+	root := 0
+	if rank == x.peer {
+		root = 1
+	}
+	switch x.kind {
+	case driver.AllGather:
+		return n, 1
+	case driver.ReduceScatter:
+		return 1, n
+	case driver.AllToAll:
+		return n, n
+	case driver.Broadcast:
+		return 1, root
+	case driver.Reduce:
+		return root, 1
+	case driver.Gather:
+		return root * n, 1
+	case driver.Scatter:
+		return 1, root * n
+	case driver.Send:
+		return 0, 1
+	case driver.Recv:
+		return 1, 0
+	}
+	return 1, 1
+}
+
+// Lower checks an operation, and appends what it asks of the library, at most two RangeOps.
+func (x Collective) Lower(c *Channel, ops []RangeOp) ([]RangeOp, error) {
+	if !x.swaps {
+		return x.lowerOne(c, ops)
+	}
+	for _, rank := range [...]int{x.peer, x.from} {
+		if rank < -1 || rank >= c.count {
+			return nil, errs.Argument(x.String(), "rank %d of %d", rank, c.count)
+		}
+	}
+	if x.peer >= 0 {
+		var err error
+		send := Collective{kind: driver.Send, src: x.src, typ: x.typ, peer: x.peer}
+		if ops, err = send.lowerOne(c, ops); err != nil {
+			return nil, err
+		}
+	}
+	if x.from >= 0 {
+		receive := Collective{kind: driver.Recv, dst: x.dst, typ: x.typ, peer: x.from}
+		return receive.lowerOne(c, ops)
+	}
+	if _, err := x.dst.CheckRecorded(x.String(), c.dev.Memory); err != nil {
+		return nil, err
+	}
+	if x.dst.Size == 0 {
+		return ops, nil
+	}
+	return append(ops, RangeOp{Op: Op{Zero: x.dst.Size}, To: x.dst}), nil
+}
+
+// lowerOne is Lower for an operation that is one of the library's.
+func (x Collective) lowerOne(c *Channel, ops []RangeOp) ([]RangeOp, error) {
+	name, size := x.String(), uint64(x.typ.Size())
+	switch {
+	case size == 0:
+		return nil, errs.Argument(name, "there is no type %d", int(x.typ))
+	case x.peer < 0 || x.peer >= c.count:
+		return nil, errs.Argument(name, "rank %d of %d", x.peer, c.count)
+	case x.kind.Reduces() && (x.typ == driver.Int16 || x.typ == driver.Uint16):
+		return nil, fmt.Errorf("gpu: %s: reduction of %v: %w", name, x.typ, driver.ErrUnsupported)
+	}
+	op := driver.CommOp{Kind: x.kind, Type: x.typ, Reduction: x.reduction.op, Peer: x.peer}
+	if x.kind.Reduces() && x.reduction.op == driver.PreMulSum {
+		op.Scale = encode(x.typ, x.reduction.scale)
+	}
+	dst, src := x.times(c.rank, c.count)
+	d, err := x.part(c, x.dst, dst)
+	if err != nil {
+		return nil, err
+	}
+	s, err := x.part(c, x.src, src)
+	switch {
+	case err != nil:
+		return nil, err
+	case dst == 0:
+		d, x.dst = s, memory.Range{}
+	case src == 0:
+		x.src = memory.Range{}
+	case d != s:
+		return nil, errs.Argument(name, "a destination of %d bytes does not go with a source of %d", x.dst.Size, x.src.Size)
+	}
+	op.Count = d / size
+	if c.limits != nil {
+		if err := c.limits.CheckOp(c.asked, op); err != nil {
+			return nil, fmt.Errorf("gpu: %s: %w", name, err)
+		}
+	}
+	return append(ops, RangeOp{Op{CommOp: op}, x.dst, x.src}), nil
+}
+
+// part returns the size of one part of a range that has times parts.
+func (x Collective) part(c *Channel, r memory.Range, times int) (uint64, error) {
+	if times == 0 {
+		return 0, nil
+	}
+	if _, err := r.CheckRecorded(x.String(), c.dev.Memory); err != nil {
+		return 0, err
+	}
+	part, size := r.Size/uint64(times), uint64(x.typ.Size())
+	if r.Size%uint64(times) != 0 || part%size != 0 {
+		return 0, errs.Argument(x.String(), "%d bytes are not %d times a number of elements of %d bytes", r.Size, times, size)
+	}
+	return part, nil
+}

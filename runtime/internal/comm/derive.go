@@ -1,0 +1,171 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/wake"
+)
+
+// isPlain returns an error if the channel is plain, so that no other channel can be derived from
+// it.
+func (c *Channel) isPlain(op string) error {
+	if !c.opt.Plain {
+		return nil
+	}
+	return fmt.Errorf("gpu: channel on %s: %s: it was joined plainly (ChannelOptions.Plain), for ranks of other programs, and lacks the communicators "+
+		"besides of which others are made (ncclCommSplit by all ranks): make the new channel under an id of its own: %w", c.dev.Engine.Info.Name, op, driver.ErrUnsupported)
+}
+
+// Split divides the channel into new channels, of the ranks that pass the same color each. It
+// returns nil without an error for driver.NoColor.
+func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
+	if color < driver.NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
+		return nil, errs.Argument("split", "color %d, key %d", color, key)
+	}
+	if ctx == nil {
+		return nil, errs.Argument("split", "no context")
+	}
+	if err := c.isPlain("split"); err != nil {
+		return nil, err
+	}
+	return c.derive(ctx, true, func(comms driver.Comms) (driver.Comm, error) {
+		return comms.SplitComm(c.comm, color, key)
+	})
+}
+
+// Shrink makes a channel of all ranks except the excluded ones. With abort, operations in flight are
+// aborted first, and this channel fails.
+func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Channel, error) {
+	for _, r := range exclude {
+		if r < 0 || r >= c.count || r == c.rank {
+			return nil, errs.Argument("shrink", "excluding rank %d of %d on rank %d", r, c.count, c.rank)
+		}
+	}
+	if len(exclude) == 0 {
+		return nil, errs.Argument("shrink", "no ranks to exclude")
+	}
+	if ctx == nil { // checked before the channel fails
+		return nil, errs.Argument("shrink", "no context")
+	}
+	if err := c.isPlain("shrink"); err != nil {
+		return nil, err
+	}
+	if c.limits != nil {
+		if err := c.limits.CheckShrink(c.asked); err != nil {
+			return nil, fmt.Errorf("gpu: channel on %s: shrink: %w", c.dev.Engine.Info.Name, err)
+		}
+	}
+	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
+	if abort {
+		why := fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude)
+		if err := c.setFailure(isShrinking, why); !errors.Is(err, why) {
+			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, or was closed: close it, and make a new one: %w", c.dev.Engine.Info.Name, c.failed())
+		}
+		c.failAll()
+	}
+	made, err := c.derive(ctx, !abort, shrink)
+	if abort && err != nil { // the driver may not have aborted the channel
+		c.fail(err)
+		c.awaitAbort(AbortTime)
+	}
+	return made, err
+}
+
+// derive makes a channel from this one. With idle, it first waits until nothing is in flight.
+func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
+	c.deriveMu.Lock()
+	defer c.deriveMu.Unlock()
+	if idle {
+		if err := c.idle(ctx); err != nil {
+			return nil, fmt.Errorf("gpu: channel: made of rank %d of %d: %w", c.rank, c.count, err)
+		}
+	}
+	opt := c.opt
+	opt.Rank, opt.Count = c.rank, c.count
+	return c.dev.newChannel(ctx, opt, c, func(comms driver.Comms) (driver.Comm, error) {
+		return c.begin(ctx, func() (driver.Comm, error) { return begin(comms) })
+	})
+}
+
+// begin runs fn, a call of the library, on the channel's thread, because only one goroutine at a
+// time may use a communicator. It serves to make a new communicator, to suspend and to resume. The
+// thread may be blocked, before or in fn, until other ranks come. If the context ends or the
+// channel fails first, begin gives up.
+func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
+	type result struct {
+		h   driver.Comm
+		err error
+	}
+	done := make(chan result, 1)
+	var taken atomic.Bool // either the thread takes fn, or this call takes it back
+	posted := c.post(func() {
+		if !taken.CompareAndSwap(false, true) {
+			return
+		}
+		if c.phase() >= isAborting {
+			done <- result{0, c.failed()}
+			return
+		}
+		h, err := fn()
+		done <- result{h, err}
+	})
+	if !posted {
+		return 0, errClosed
+	}
+	look := time.NewTicker(watchEvery)
+	defer look.Stop()
+	var why error
+	for why == nil {
+		select {
+		case r := <-done:
+			return r.h, r.err
+		case <-c.entered[isClosing]:
+			why = errs.ErrClosed
+		case <-c.entered[isAborting]:
+			why = c.Err()
+		case <-ctx.Done():
+			why = context.Cause(ctx)
+		case <-look.C:
+			c.mu.Lock()
+			why = c.fault()
+			c.mu.Unlock()
+		}
+	}
+	if taken.CompareAndSwap(false, true) {
+		return 0, fmt.Errorf("the library had not begun it: %w", why)
+	}
+	why = fmt.Errorf("the library did not come to an end with it in time: %w", why)
+	c.fail(why)
+	c.awaitAbort(AbortTime)
+	select {
+	case r := <-done: // a new communicator has been aborted as well, unless it was complete
+		if r.err != nil {
+			why = fmt.Errorf("%w: %w", why, r.err)
+		}
+		return r.h, why
+	case <-time.After(AbortTime):
+		return 0, fmt.Errorf("the library did not return %v after the communicator was aborted: %w", AbortTime, why)
+	}
+}
+
+// idle waits until all submitted operations are done.
+func (c *Channel) idle(ctx context.Context) error {
+	var err error
+	ended := wake.Until(ctx, func() bool {
+		if err = c.failed(); err != nil || !c.busy() {
+			return true
+		}
+		c.tl.Poll(c.tl.Latest(), 1)
+		return false
+	})
+	if !ended {
+		return ctx.Err()
+	}
+	return err
+}

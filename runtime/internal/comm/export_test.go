@@ -1,0 +1,32 @@
+package comm
+
+import "github.com/puregpu/puregpu/runtime/internal/wake"
+
+type Phase = phase
+
+const (
+	IsMaking    = isMaking
+	IsOpen      = isOpen
+	IsSuspended = isSuspended
+	IsShrinking = isShrinking
+	IsAborting  = isAborting
+	IsEnded     = isEnded
+	Phases      = phases
+)
+
+// Leads lists the phases that each phase may lead to.
+var Leads = leads
+
+func (c *Channel) Phase() Phase { return c.phase() }
+
+// Post queues a function to run on the channel's thread.
+func (c *Channel) Post(fn func()) bool { return c.post(fn) }
+
+// Thread returns the channel's thread.
+func (c *Channel) Thread() *wake.Thread { return c.thread }
+
+func (c *Channel) Ask(seq uint64) bool { return c.ask(seq) }
+
+func (c *Channel) Fail(err error) { c.fail(err) }
+
+func (c *Channel) SetFailure(p Phase, err error) error { return c.setFailure(p, err) }

@@ -1,0 +1,195 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+)
+
+// A Part is the part of a submission's record for a group of collective operations.
+type Part struct {
+	ops   []groupOp
+	first driver.CommOpKind // of a recorded group, whose ops are added when it is issued
+	ctx   context.Context   // nil if it cannot end
+	// The next submission of the same channel. The channel's mu protects it and arrived.
+	behind   *engine.Submission
+	arrived  bool // nothing is left to wait for
+	refused  bool // the channel has not taken the group
+	issuedAt time.Time
+}
+
+// A groupOp is an operation as submitted, before the addresses of its ranges are known.
+type groupOp struct {
+	Op
+	dst, src engine.Address
+}
+
+// A Record is the Rest of a submission of a channel's timeline.
+type Record interface{ Group() *Part }
+
+// partOf returns the part of a submission's record.
+func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Group() }
+
+// Reset empties the part.
+func (p *Part) Reset() {
+	clear(p.ops)
+	*p = Part{ops: p.ops[:0]}
+}
+
+// IsEmpty reports whether the group has no operations.
+func (p *Part) IsEmpty() bool { return len(p.ops) == 0 }
+
+// Refused reports whether the channel has not taken the group. The submitting call then returns the
+// error.
+func (p *Part) Refused() bool { return p.refused }
+
+// Add adds an operation whose addresses are known. Operations of a recorded group are added when
+// the group is issued.
+func (p *Part) Add(op Op) {
+	p.ops = append(p.ops, groupOp{op, engine.Address{Ptr: op.Dst}, engine.Address{Ptr: op.Src}})
+}
+
+// SetFirst says of which kind the first operation of a recorded group will be.
+func (p *Part) SetFirst(kind driver.CommOpKind) { p.first = kind }
+
+// name returns the name of the group's first operation.
+func (p *Part) name() string {
+	if len(p.ops) == 0 {
+		return p.first.String()
+	}
+	return p.ops[0].Kind.String()
+}
+
+// SetGroup makes a submission a group of operations, and holds the buffers that these use. If the
+// context ends before the group is done, the channel is aborted. The group may turn out to be
+// empty. If there is an error, the caller must recycle the record.
+func (c *Channel) SetGroup(ctx context.Context, s *engine.Submission, ops []Collective) error {
+	if ctx == nil {
+		return errs.Argument("collective", "no context")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for i := range ops {
+		if err := c.add(s, &ops[i]); err != nil {
+			if len(ops) > 1 {
+				err = fmt.Errorf("operation %d: %w", i, err)
+			}
+			return err
+		}
+	}
+	if ctx.Done() != nil {
+		partOf(s).ctx = ctx
+	}
+	return nil
+}
+
+// add adds an operation to a submission.
+func (c *Channel) add(s *engine.Submission, x *Collective) error {
+	var room [2]RangeOp
+	lowered, err := x.Lower(c, room[:0])
+	if err != nil {
+		return err
+	}
+	for i := range lowered {
+		op := &lowered[i]
+		g := groupOp{Op: op.Op}
+		if op.To.Buffer != nil {
+			if g.dst, err = op.To.CheckTo(op.Kind.String(), c.dev.Memory); err != nil {
+				return err
+			}
+			if err := c.hold(s, op.Kind, op.To.Buffer); err != nil {
+				return err
+			}
+		}
+		if op.From.Buffer != nil {
+			if g.src, err = op.From.Check(op.Kind.String(), c.dev.Memory); err != nil {
+				return err
+			}
+			if err := c.hold(s, op.Kind, op.From.Buffer); err != nil {
+				return err
+			}
+		}
+		p := partOf(s)
+		p.ops = append(p.ops, g)
+	}
+	return nil
+}
+
+// hold has a submission hold a buffer. If the channel takes no groups, it does nothing: the
+// submission will fail, whatever the state of its buffers.
+func (c *Channel) hold(s *engine.Submission, kind driver.CommOpKind, b *memory.Buffer) error {
+	if c.failed() != nil {
+		return nil
+	}
+	if err := b.Hold(); err != nil {
+		return fmt.Errorf("gpu: %v: %w", kind, err)
+	}
+	s.Holds = append(s.Holds, b.Holding())
+	return nil
+}
+
+// Collect gives a group of operations to the library. It is an engine.Action. An action for
+// recorded groups embeds it, and adds the operations in Issue.
+type Collect struct{ engine.SimpleAction }
+
+// HoldsUp reports that the stream waits for the other ranks.
+func (Collect) HoldsUp(*engine.Submission, *engine.Timeline) bool { return true }
+
+// Issue makes the native calls.
+func (Collect) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
+	return (*Channel)(tl.Lane.(*lane)).collect(partOf(s), tl)
+}
+
+// collect makes the native calls of a group.
+func (c *Channel) collect(p *Part, tl *engine.Timeline) (started bool, err error) {
+	c.ops = c.ops[:0]
+	for i := range p.ops {
+		g := &p.ops[i]
+		if g.Dst, err = g.dst.Resolve(); err == nil {
+			g.Src, err = g.src.Resolve()
+		}
+		if err != nil {
+			return started, err
+		}
+		if g.Zero == 0 {
+			c.ops = append(c.ops, g.CommOp)
+			continue
+		}
+		if err := tl.Device.Native.Fill(tl.Stream, g.Dst, 0, 1, g.Zero); err != nil {
+			return started, err
+		}
+		started = true
+	}
+	if len(c.ops) == 0 {
+		return started, nil
+	}
+	err = c.comms.Collect(tl.Stream, c.comm, c.ops)
+	c.returned()
+	switch {
+	case errors.Is(err, driver.ErrUnsupported):
+		return started, refusal{err}
+	case err != nil: // the stream may have got a part of it
+		return true, c.setFailure(isAborting, err)
+	}
+	return true, nil
+}
+
+// A refusal is the error of a group that the library has refused because it lacks a feature. The
+// library has got nothing of the group, and the communicator is as it was. Ranks with the same
+// library refuse alike.
+type refusal struct{ error }
+
+func (e refusal) Unwrap() error { return e.error }
+
+// isRefusal reports whether err comes from a refusal.
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[refusal](err)
+	return ok
+}

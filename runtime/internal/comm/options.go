@@ -1,0 +1,200 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+)
+
+// Options describe a channel to make. Package gpu documents the fields under the same names.
+type Options struct {
+	ID         driver.UniqueID
+	Rank       int
+	Count      int
+	More       []driver.UniqueID
+	Plain      bool
+	Rendezvous Rendezvous
+	Name       string
+	Timeout    time.Duration
+}
+
+// A Rendezvous tells a process its rank and passes ids from one rank to the others. Package gpu
+// documents it.
+type Rendezvous interface {
+	Place() (rank, count int, err error)
+	Share(ctx context.Context, name string, id []byte) ([]byte, error)
+}
+
+// ParseID makes an id from its bytes.
+func ParseID(b []byte) (id driver.UniqueID, err error) {
+	if len(b) != len(id) {
+		return id, errs.Argument("channel id", "%d bytes; it has %d", len(b), len(id))
+	}
+	copy(id[:], b)
+	if id == (driver.UniqueID{}) {
+		return id, errs.Argument("channel id", "all its bytes are zero")
+	}
+	return id, nil
+}
+
+// NewID makes an id. The first call blocks while the library is loaded.
+func (d *Device) NewID() (id driver.UniqueID, err error) {
+	comms, err := d.comms("channel id")
+	if err != nil {
+		return id, err
+	}
+	if err := d.Engine.Stay(); err != nil {
+		return id, err
+	}
+	defer d.Engine.Leave()
+	err = d.Engine.OnBound(func() (err error) {
+		id, err = comms.NewUniqueID()
+		return err
+	})
+	if err != nil {
+		return driver.UniqueID{}, fmt.Errorf("gpu: channel id on %s: %w", d.Engine.Info.Name, err)
+	}
+	return id, nil
+}
+
+// New makes a rank's end of a channel. It waits until the other ranks have called it too, or the
+// context ends.
+func (d *Device) New(ctx context.Context, o Options) (*Channel, error) {
+	if err := o.meet(ctx, d); err != nil {
+		return nil, err
+	}
+	return d.newChannel(ctx, o, nil, func(c driver.Comms) (driver.Comm, error) {
+		return c.NewComm(driver.CommDesc{ID: o.ID, Rank: o.Rank, Count: o.Count, Name: o.Name, Plain: o.Plain, More: o.More})
+	})
+}
+
+// NewChannels makes a channel with a rank for each device, in their order. The rank in the options
+// is that of the first device. If one channel cannot be made, none is.
+func NewChannels(ctx context.Context, devs []*Device, o Options) ([]*Channel, error) {
+	n := len(devs)
+	switch {
+	case ctx == nil:
+		return nil, errs.Argument("channels", "no context")
+	case n == 0:
+		return nil, errs.Argument("channels", "no devices")
+	case o.Count == 0 && o.Rank != -1:
+		o.Count = n
+		if o.ID == (driver.UniqueID{}) && o.Rank == 0 {
+			id, err := devs[0].NewID()
+			if err != nil {
+				return nil, err
+			}
+			o.ID = id
+		}
+	}
+	if err := o.findPlace(n); err != nil {
+		return nil, err
+	}
+	if o.Count > 0 && o.Rank > o.Count-n {
+		return nil, errs.Argument("channels", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
+	}
+	if err := o.meet(ctx, devs[0]); err != nil { // once for all channels
+		return nil, err
+	}
+	all, failures := make([]*Channel, n), make([]error, n)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var made sync.WaitGroup
+	for i, d := range devs {
+		made.Go(func() {
+			mine := o
+			mine.Rank += i
+			if all[i], failures[i] = d.New(ctx, mine); failures[i] != nil {
+				cancel(failures[i]) // the other channels would wait for this one
+			}
+		})
+	}
+	made.Wait()
+	err := errors.Join(failures...)
+	if err == nil {
+		return all, nil
+	}
+	for _, c := range all {
+		if c != nil {
+			c.Abort(err)
+			c.Close()
+		}
+	}
+	return nil, err
+}
+
+// meet checks the options. It gets a missing rank, count or id from the rendezvous.
+func (o *Options) meet(ctx context.Context, d *Device) error {
+	if o.Rendezvous == nil && (o.lacksPlace() || o.ID == driver.UniqueID{}) {
+		return errs.Argument("channel", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
+	}
+	if ctx == nil {
+		return errs.Argument("channel", "no context")
+	}
+	if o.Timeout < 0 {
+		return errs.Argument("channel", "a timeout of %v", o.Timeout)
+	}
+	if i := slices.Index(o.More, driver.UniqueID{}); i >= 0 {
+		return errs.Argument("channel", "further id %d is zero", i)
+	}
+	if err := o.findPlace(1); err != nil {
+		return err
+	}
+	if o.Count < 1 || o.Rank < 0 || o.Rank >= o.Count {
+		return errs.Argument("channel", "rank %d of %d", o.Rank, o.Count)
+	}
+	if o.ID != (driver.UniqueID{}) {
+		return nil
+	}
+	if err := o.shareID(ctx, d); err != nil {
+		return fmt.Errorf("gpu: channel: rank %d of %d: %w", o.Rank, o.Count, err)
+	}
+	return nil
+}
+
+// lacksPlace reports whether the rank or the count is missing.
+func (o *Options) lacksPlace() bool { return o.Rank == -1 || o.Count == -1 || o.Count == 0 }
+
+// findPlace gets a missing rank or count from the rendezvous, if there is one. Each process has n
+// ranks.
+func (o *Options) findPlace(n int) error {
+	if o.Rendezvous == nil || !o.lacksPlace() {
+		return nil
+	}
+	rank, count, err := o.Rendezvous.Place()
+	if err != nil {
+		return fmt.Errorf("gpu: channel: %w", err)
+	}
+	if o.Rank == -1 {
+		o.Rank = rank * n
+	}
+	if o.Count == -1 || o.Count == 0 {
+		o.Count = count * n
+	}
+	return nil
+}
+
+// shareID gets the channel's id through the rendezvous. Rank 0 makes the id, or each rank if the
+// rendezvous requires that.
+func (o *Options) shareID(ctx context.Context, d *Device) error {
+	var id []byte
+	every, ok := o.Rendezvous.(interface{ EachRankMakesID() bool })
+	if o.Rank == 0 || ok && every.EachRankMakesID() {
+		made, err := d.NewID()
+		if err != nil {
+			return err
+		}
+		id = made[:]
+	}
+	id, err := o.Rendezvous.Share(ctx, o.Name, id)
+	if err == nil {
+		o.ID, err = ParseID(id)
+	}
+	return err
+}

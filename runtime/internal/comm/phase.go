@@ -1,0 +1,243 @@
+package comm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/closer"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
+
+// A phase is a phase of a channel's life. Only Channel.move changes it, along leads.
+type phase int32
+
+const (
+	isMaking     phase = iota // being made; newChannel has not returned
+	isOpen                    // takes groups and issues them
+	isSuspended               // takes no groups; suspended as soon as it is idle
+	isClosing                 // takes nothing; operations in flight continue
+	isDestroying              // the communicator is being destroyed, and not polled for errors
+	isShrinking               // has failed; shrinking aborts the communicator
+	isAborting                // has failed; the communicator is being aborted
+	isAborted                 // the abort is over; the communicator may be destroyed
+	isClosed                  // nothing is left; the thread ends
+	isAbandoned               // the thread is blocked, or has ended, in a library call
+	isReturned                // that call returned; the device stays until the thread ends
+	isEnded                   // the thread has ended
+	phases
+)
+
+// leads lists the phases that each phase may lead to. Only isOpen and isSuspended can be entered
+// twice.
+var leads = [phases][]phase{
+	isMaking:     {isOpen, isClosing, isAborting, isEnded},
+	isOpen:       {isSuspended, isClosing, isShrinking, isAborting},
+	isSuspended:  {isOpen, isClosing, isShrinking, isAborting},
+	isClosing:    {isDestroying, isAborting},
+	isDestroying: {isAborting, isClosed},
+	isShrinking:  {isAborting},
+	isAborting:   {isAborted, isClosed, isAbandoned},
+	isAborted:    {isClosed, isAbandoned},
+	isClosed:     {isEnded},
+	isAbandoned:  {isReturned},
+	isReturned:   {isEnded},
+}
+
+// errClosed is the error of a channel that is closed or closing.
+var errClosed = fmt.Errorf("gpu: channel: %w", errs.ErrClosed)
+
+// life holds a channel's phase and its failure. The channel's mu protects the fields that are not
+// atomic.
+type life struct {
+	state atomic.Int32 // the phase; changed under mu
+	// Each is closed when its phase begins, except those of phases that may be entered twice.
+	entered [phases]chan struct{}
+	// Set before isShrinking or isAborting begins, and nowhere else.
+	failure atomic.Pointer[engine.Failure]
+	// When isShrinking or isAborting began, or when the thread returned after that.
+	abortedAt time.Time
+	inAbort   bool  // the library is aborting the communicator
+	unaborted error // why the communicator could not be aborted
+	closer    closer.Closer
+}
+
+func (l *life) init() {
+	for p := range l.entered {
+		l.entered[p] = make(chan struct{})
+	}
+}
+
+func (l *life) phase() phase { return phase(l.state.Load()) }
+
+func (l *life) leadsTo(p phase) bool {
+	return slices.Contains(leads[l.phase()], p)
+}
+
+// to is move for a caller that does not hold mu.
+func (c *Channel) to(p phase) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.move(p)
+}
+
+// move enters a phase. It reports false if the current phase does not lead there. The caller holds
+// mu.
+func (c *Channel) move(p phase) bool {
+	if !c.leadsTo(p) {
+		return false
+	}
+	c.state.Store(int32(p))
+	if p != isOpen && p != isSuspended {
+		close(c.entered[p])
+	}
+	switch p {
+	case isShrinking:
+		c.abortedAt = time.Now()
+		c.tick()
+	case isAborting:
+		c.abortedAt = time.Now()
+		c.tick()
+		go c.abort()
+	case isClosed, isAbandoned:
+		if c.timer != nil {
+			c.timer.Stop()
+		}
+	}
+	return true
+}
+
+// Err returns the error with which the channel has failed, or nil.
+func (c *Channel) Err() error {
+	if f := c.failure.Load(); f != nil {
+		return f.Err
+	}
+	return nil
+}
+
+// failed returns why the channel takes no more operations, or nil.
+func (c *Channel) failed() error {
+	if c.phase() < isClosing {
+		return c.dev.Failed()
+	}
+	if err := c.Err(); err != nil {
+		return err
+	}
+	return errClosed
+}
+
+// halted returns why the channel takes no more operations, and why its issued operations fail.
+func (c *Channel) halted() (takes, issued error) { return c.failed(), c.Err() }
+
+// fail fails the channel. The communicator is aborted, and all operations fail at once, issued or
+// not.
+func (c *Channel) fail(err error) {
+	c.setFailure(isAborting, err)
+	c.to(isAborting) // also if it is being shrunk
+	c.failAll()
+}
+
+// setFailure fails the channel by entering isAborting or isShrinking. It returns the channel's
+// failure. If the channel has failed already, that is the earlier one, and the phase stays as it is.
+// If the channel is closed, it is nil. The caller must call failAll as soon as it holds no locks.
+func (c *Channel) setFailure(p phase, err error) error {
+	c.mu.Lock()
+	// mu also protects rank and count, which may be about to be set.
+	e := c.dev.Owner.ChannelError(c.opt.Name, c.rank, c.count, err)
+	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &engine.Failure{Err: e})
+	if first {
+		c.move(p)
+	}
+	c.mu.Unlock()
+	// The loss of a device has a record of its own.
+	if first && !errors.Is(err, errs.ErrClosed) && c.dev.Engine.Loss() == nil {
+		c.dev.Owner.ChannelFailed(e)
+	}
+	return c.Err()
+}
+
+// failAll fails all operations of a failed channel. Operations in its stream keep what they use
+// until the stream has passed them.
+func (c *Channel) failAll() {
+	if err := c.Err(); err != nil {
+		sema.Release(c.tl.FailInFlight(err))
+		c.cancel(err)
+		c.signal()
+	}
+}
+
+// cancel makes waiting operations ready, as failed.
+func (c *Channel) cancel(err error) {
+	c.tl.CancelParked(err)
+}
+
+// abort aborts the communicator. It runs on a goroutine of its own, because the channel's thread
+// may be blocked in the library. If the driver can bind no other thread, it uses the channel's
+// thread.
+func (c *Channel) abort() {
+	defer c.to(isAborted)
+	if c.dev.Engine.Stay() != nil {
+		return // the device has given up on the channel
+	}
+	defer c.dev.Engine.Leave()
+	isBound := false
+	c.noteAbort(c.dev.Engine.Bound(func() error {
+		isBound = true
+		return c.abortComm()
+	}))
+	if !isBound {
+		c.post(func() { c.noteAbort(c.abortComm()) })
+	}
+}
+
+// abortComm aborts the communicator, if there is one. It runs on any bound thread.
+func (c *Channel) abortComm() error {
+	c.mu.Lock()
+	h := c.comm
+	c.inAbort = h != 0
+	c.mu.Unlock()
+	if h == 0 {
+		return nil
+	}
+	err := c.comms.AbortComm(h)
+	c.mu.Lock()
+	c.inAbort = false
+	c.mu.Unlock()
+	return err
+}
+
+// handle returns the communicator, or 0 if there is none. It is for callers other than the
+// channel's thread.
+func (c *Channel) handle() driver.Comm {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.comm
+}
+
+func (c *Channel) noteAbort(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unaborted = err
+}
+
+// awaitAbort waits until an abort under way is over or the thread is abandoned. It reports false if
+// neither happens within limit.
+func (c *Channel) awaitAbort(limit time.Duration) bool {
+	if c.phase() != isAborting {
+		return true
+	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-c.entered[isAborted]:
+	case <-c.entered[isAbandoned]:
+	case <-late.C:
+		return false
+	}
+	return true
+}
