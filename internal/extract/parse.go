@@ -122,7 +122,8 @@ var cTypes = map[string]bool{
 	"uint32_t": true, "int64_t": true, "uint64_t": true, "intptr_t": true, "uintptr_t": true, "ptrdiff_t": true, "bool": true,
 }
 
-// systemHeaders are C's own. What they declare beside types and macros of numbers no header of a library needs.
+// systemHeaders are C's own: their types. No header of a library needs what else they declare, except for the numbers,
+// which standIns adds.
 var systemHeaders = map[string]string{
 	"assert.h":      "",
 	"complex.h":     "#define complex _Complex\n",
@@ -134,8 +135,8 @@ var systemHeaders = map[string]string{
 	"limits.h":      limits,
 	"locale.h":      "",
 	"math.h":        "",
-	"setjmp.h":      "",
-	"signal.h":      "",
+	"setjmp.h":      "typedef struct __jmp_buf_tag jmp_buf[1], sigjmp_buf[1];\n",
+	"signal.h":      posix + "typedef struct __sigset_t sigset_t; typedef struct siginfo_t siginfo_t; typedef int sig_atomic_t; typedef void (*sighandler_t)(int); struct sigaction;\n",
 	"stdalign.h":    "#define alignas _Alignas\n#define alignof _Alignof\n",
 	"stdarg.h":      "typedef __builtin_va_list va_list;\n",
 	"stdbool.h":     "#define bool _Bool\n#define true 1\n#define false 0\n",
@@ -149,24 +150,46 @@ var systemHeaders = map[string]string{
 	"wchar.h":       stddef + "typedef unsigned int wint_t;\n",
 
 	// Of POSIX and of Linux.
-	"alloca.h":      "",
-	"dlfcn.h":       "",
-	"endian.h":      "",
-	"features.h":    cdefs,
-	"memory.h":      stddef,
-	"strings.h":     stddef,
-	"pthread.h":     posix,
-	"sched.h":       posix,
-	"fcntl.h":       posix,
-	"unistd.h":      posix,
-	"linux/types.h": stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef unsigned long long __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef long long __s64;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
-	"netinet/in.h":  posix + sockets,
-	"sys/cdefs.h":   cdefs,
-	"sys/socket.h":  posix + sockets,
-	"sys/stat.h":    posix + "struct stat;\n",
-	"sys/time.h":    posix + "struct timeval;\nstruct timezone;\n",
-	"sys/types.h":   posix,
-	"sys/uio.h":     posix + "struct iovec;\n",
+	"alloca.h":       "",
+	"arpa/inet.h":    posix + sockets,
+	"byteswap.h":     "",
+	"dirent.h":       posix + "typedef struct __dirstream DIR; struct dirent;\n",
+	"dlfcn.h":        "",
+	"endian.h":       "",
+	"err.h":          "",
+	"features.h":     cdefs,
+	"getopt.h":       "struct option;\n",
+	"glob.h":         "typedef struct glob_t glob_t;\n",
+	"grp.h":          posix + "struct group;\n",
+	"libgen.h":       "",
+	"memory.h":       stddef,
+	"strings.h":      stddef,
+	"pthread.h":      posix,
+	"sched.h":        posix,
+	"fcntl.h":        posix,
+	"unistd.h":       posix,
+	"linux/types.h":  stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef unsigned long long __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef long long __s64;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
+	"net/if.h":       posix + sockets + "struct ifreq; struct ifconf; struct if_nameindex;\n",
+	"netdb.h":        posix + sockets + "struct addrinfo; struct hostent; struct servent; struct protoent; struct netent;\n",
+	"netinet/in.h":   posix + sockets,
+	"netinet/tcp.h":  posix + sockets,
+	"poll.h":         "typedef unsigned long nfds_t; struct pollfd;\n",
+	"pwd.h":          posix + "struct passwd;\n",
+	"regex.h":        "typedef struct regex_t regex_t; typedef int regoff_t; typedef struct regmatch_t regmatch_t;\n",
+	"semaphore.h":    posix + "typedef struct sem_t sem_t;\n",
+	"sys/cdefs.h":    cdefs,
+	"sys/poll.h":     "typedef unsigned long nfds_t; struct pollfd;\n",
+	"sys/resource.h": posix + "typedef unsigned long rlim_t; struct rlimit; struct rusage;\n",
+	"sys/select.h":   posix + "typedef struct fd_set fd_set;\n",
+	"sys/socket.h":   posix + sockets,
+	"sys/stat.h":     posix + "struct stat;\n",
+	"sys/time.h":     posix + "typedef struct fd_set fd_set; struct timeval;\nstruct timezone;\n",
+	"sys/types.h":    posix,
+	"sys/uio.h":      posix + "struct iovec;\n",
+	"sys/un.h":       posix + sockets + "struct sockaddr_un;\n",
+	"sys/utsname.h":  "struct utsname;\n",
+	"termios.h":      "typedef unsigned char cc_t; typedef unsigned int speed_t, tcflag_t; struct termios;\n",
+	"wctype.h":       stddef + "typedef unsigned int wint_t;\n",
 }
 
 const posix = stdint + stddef + `
@@ -179,7 +202,7 @@ typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t
 struct timespec; struct timeval; struct sched_param;
 typedef struct pthread_mutex pthread_mutex_t; typedef struct pthread_cond pthread_cond_t; typedef struct pthread_attr pthread_attr_t;
 typedef int pthread_once_t; typedef unsigned int pthread_key_t;
-typedef struct pthread_rwlock pthread_rwlock_t; typedef struct pthread_spinlock pthread_spinlock_t;
+typedef struct pthread_rwlock pthread_rwlock_t; typedef struct pthread_spinlock pthread_spinlock_t; typedef struct pthread_barrier pthread_barrier_t;
 `
 
 const sockets = `
@@ -251,7 +274,7 @@ func parse(s source) (*header, error) {
 // all returns the headers, and the stand-ins in front of them.
 func (s *source) all(r *recovery) overlayFS {
 	files := fstest.MapFS{}
-	for _, set := range []map[string]string{systemHeaders, s.stubs} {
+	for _, set := range []map[string]string{standIns().headers, s.stubs} {
 		for name, text := range set {
 			files[name] = &fstest.MapFile{Data: []byte(text)}
 		}

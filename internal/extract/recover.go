@@ -54,7 +54,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
 	list := identifiers.FindAllString(string(code), -1)
-	isTypedef, isStruct := slices.Contains(list, "typedef"), false
+	isTypedef, isStruct := slices.Contains(list, "typedef") && list[len(list)-1] != "typedef", false // else a macro adds it
 	name, isFunction := "", false
 	if open := bytes.IndexByte(code, '('); open >= 0 && !isTypedef && !bytes.Contains(code[:open], []byte("{")) {
 		if before := identifiers.FindAllString(string(code[:open]), -1); len(before) > 0 {

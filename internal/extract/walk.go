@@ -25,6 +25,7 @@ type walker struct {
 	unnamed map[*body]string  // the same of types without a tag
 	stream  *stream
 	lay     *layouter
+	defined []string  // functions that the headers define, and not inline: no library exports them
 	behind  []cc.Type // tagged types that members point to, which may be defined there and nowhere else
 }
 
@@ -80,6 +81,9 @@ func (w *walker) walk(ast *cc.AST) error {
 				w.refuse(at, w.nameOf(t), err)
 			}
 		}
+	}
+	for _, name := range w.defined {
+		w.lay.bad[name] = errInline
 	}
 	w.out.funcs = slices.DeleteFunc(w.out.funcs, func(f function) bool { return w.lay.bad[f.API] != nil }) // by another declaration
 	return nil
@@ -141,6 +145,9 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 		}
 		if def := ed.FunctionDefinition; def != nil && !w.inline {
 			w.out.inlined = append(w.out.inlined, refusal{def.Declarator.Name(), lineOf(ed.Position()), errInline})
+			if !def.Declarator.IsInline() {
+				w.defined = append(w.defined, def.Declarator.Name())
+			}
 		}
 		defines := ed.FunctionDefinition != nil && w.inline
 		if !defines && (ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil) {
@@ -578,7 +585,7 @@ func (w *walker) spell(t cc.Type) string {
 		qualifier = "const "
 	}
 	if td := t.Typedef(); td != nil {
-		if _, system := systemHeaders[td.Position().Filename]; system && !cTypes[td.Name()] && arithmetic(t) != "" {
+		if _, system := standIns().headers[td.Position().Filename]; system && !cTypes[td.Name()] && arithmetic(t) != "" {
 			return qualifier + arithmetic(t) // such as ssize_t
 		}
 		if t.Kind() == cc.Void {
