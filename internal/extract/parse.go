@@ -136,7 +136,7 @@ var systemHeaders = map[string]string{
 	"locale.h":      "",
 	"math.h":        "",
 	"setjmp.h":      "typedef struct __jmp_buf_tag jmp_buf[1], sigjmp_buf[1];\n",
-	"signal.h":      posix + "typedef struct __sigset_t sigset_t; typedef struct siginfo_t siginfo_t; typedef int sig_atomic_t; typedef void (*sighandler_t)(int); struct sigaction;\n",
+	"signal.h":      posix + "typedef struct puregpu_sigset_t sigset_t; typedef struct puregpu_siginfo_t siginfo_t; typedef int sig_atomic_t; typedef void (*sighandler_t)(int); struct sigaction;\n",
 	"stdalign.h":    "#define alignas _Alignas\n#define alignof _Alignof\n",
 	"stdarg.h":      "typedef __builtin_va_list va_list;\n",
 	"stdbool.h":     "#define bool _Bool\n#define true 1\n#define false 0\n",
@@ -159,7 +159,7 @@ var systemHeaders = map[string]string{
 	"err.h":          "",
 	"features.h":     cdefs,
 	"getopt.h":       "struct option;\n",
-	"glob.h":         "typedef struct glob_t glob_t;\n",
+	"glob.h":         "typedef struct puregpu_glob_t glob_t;\n",
 	"grp.h":          posix + "struct group;\n",
 	"libgen.h":       "",
 	"memory.h":       stddef,
@@ -175,15 +175,15 @@ var systemHeaders = map[string]string{
 	"netinet/tcp.h":  posix + sockets,
 	"poll.h":         "typedef unsigned long nfds_t; struct pollfd;\n",
 	"pwd.h":          posix + "struct passwd;\n",
-	"regex.h":        "typedef struct regex_t regex_t; typedef int regoff_t; typedef struct regmatch_t regmatch_t;\n",
-	"semaphore.h":    posix + "typedef struct sem_t sem_t;\n",
+	"regex.h":        "typedef struct puregpu_regex_t regex_t; typedef int regoff_t; typedef struct puregpu_regmatch_t regmatch_t;\n",
+	"semaphore.h":    posix + "typedef struct puregpu_sem_t sem_t;\n",
 	"sys/cdefs.h":    cdefs,
 	"sys/poll.h":     "typedef unsigned long nfds_t; struct pollfd;\n",
 	"sys/resource.h": posix + "typedef unsigned long rlim_t; struct rlimit; struct rusage;\n",
-	"sys/select.h":   posix + "typedef struct fd_set fd_set;\n",
+	"sys/select.h":   posix + "typedef struct puregpu_fd_set fd_set;\n",
 	"sys/socket.h":   posix + sockets,
 	"sys/stat.h":     posix + "struct stat;\n",
-	"sys/time.h":     posix + "typedef struct fd_set fd_set; struct timeval;\nstruct timezone;\n",
+	"sys/time.h":     posix + "typedef struct puregpu_fd_set fd_set; struct timeval;\nstruct timezone;\n",
 	"sys/types.h":    posix,
 	"sys/uio.h":      posix + "struct iovec;\n",
 	"sys/un.h":       posix + sockets + "struct sockaddr_un;\n",
@@ -193,16 +193,16 @@ var systemHeaders = map[string]string{
 }
 
 const posix = stdint + stddef + `
-typedef long ssize_t, off_t, time_t, suseconds_t, blksize_t, blkcnt_t, clock_t;
+typedef long ssize_t, off_t, loff_t, off64_t, time_t, suseconds_t, blksize_t, blkcnt_t, clock_t;
 typedef int pid_t, key_t, clockid_t;
 typedef unsigned int uid_t, gid_t, mode_t, id_t, useconds_t;
 typedef unsigned long dev_t, ino_t, nlink_t, pthread_t;
 typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned int u_int; typedef unsigned long u_long;
 typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t; typedef uint64_t u_int64_t;
 struct timespec; struct timeval; struct sched_param;
-typedef struct pthread_mutex pthread_mutex_t; typedef struct pthread_cond pthread_cond_t; typedef struct pthread_attr pthread_attr_t;
+typedef struct puregpu_pthread_mutex_t pthread_mutex_t; typedef struct puregpu_pthread_cond_t pthread_cond_t; typedef struct puregpu_pthread_attr_t pthread_attr_t;
 typedef int pthread_once_t; typedef unsigned int pthread_key_t;
-typedef struct pthread_rwlock pthread_rwlock_t; typedef struct pthread_spinlock pthread_spinlock_t; typedef struct pthread_barrier pthread_barrier_t;
+typedef struct puregpu_pthread_rwlock_t pthread_rwlock_t; typedef struct puregpu_pthread_spinlock_t pthread_spinlock_t; typedef struct puregpu_pthread_barrier_t pthread_barrier_t;
 `
 
 const sockets = `

@@ -18,14 +18,21 @@ type system struct {
 	differs map[string]bool   // macros with another number on arm64
 }
 
+// features is the first header of the C library that a program includes: it counts whether _GNU_SOURCE is defined there.
+const (
+	featuresFile = "puregpu/features"
+	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n"
+)
+
 const numbersOf = "puregpu/numbers/" // of a header, in the name of a file
 
 // standIns returns the stand-ins for the C library. Each has the types that headers of libraries name, and all macros with a
 // number: a header that asks for one with #ifdef must get the answer that a compiler gives.
 var standIns = sync.OnceValue(func() *system {
 	s := &system{map[string]string{}, map[string]bool{}}
+	s.headers[featuresFile] = features
 	for name, text := range systemHeaders {
-		s.headers[name] = text
+		s.headers[name] = "#include <" + featuresFile + ">\n" + text
 	}
 	file := ""
 	for line := range strings.Lines(numbers) {
@@ -35,7 +42,7 @@ var standIns = sync.OnceValue(func() *system {
 		case ">":
 			text, ok := s.headers[f[1]]
 			if !ok {
-				text = posix
+				text = "#include <" + featuresFile + ">\n" + posix
 			}
 			for _, of := range f[2:] {
 				text += "#include <" + numbersOf + of + ">\n"
@@ -43,9 +50,14 @@ var standIns = sync.OnceValue(func() *system {
 			s.headers[f[1]] = text
 		default:
 			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			condition := "#ifndef " + name
+			value, gnu := strings.CutSuffix(value, " gnu")
+			if gnu {
+				condition = "#if defined PUREGPU_GNU && !defined " + name
+			}
 			value, differs := strings.CutSuffix(value, " !")
 			s.differs[name] = s.differs[name] || differs
-			s.headers[file] += fmt.Sprintf("#ifndef %s\n#define %s %s\n#endif\n", name, name, value)
+			s.headers[file] += fmt.Sprintf("%s\n#define %s %s\n#endif\n", condition, name, value)
 		}
 	}
 	return s

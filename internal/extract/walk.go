@@ -151,6 +151,9 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 		}
 		defines := ed.FunctionDefinition != nil && w.inline
 		if !defines && (ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil) {
+			if d := ed.Declaration; d != nil && d.InitDeclaratorList != nil {
+				w.refuseAll(ed, errors.New("has no type"))
+			}
 			continue
 		}
 		do(ed)
@@ -435,7 +438,7 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 		switch {
 		case t.IsIncomplete():
 			if structs := w.out.recovered.structs; w.out.opaque[name] == "" && (w.lay.bad[name] == nil || structs[name]) {
-				w.out.opaque[name] = tagOf(t)
+				w.out.opaque[name] = tagFor(t, name)
 			}
 			return nil
 		case written != "":
@@ -607,7 +610,7 @@ func (w *walker) spell(t cc.Type) string {
 				name = td.Name()
 			}
 			if name != "" && w.out.opaque[name] == "" {
-				w.out.opaque[name] = cmp.Or(tagOf(x.Elem()), name)
+				w.out.opaque[name] = tagFor(x.Elem(), name)
 			}
 		}
 		if st, ok := x.Elem().(*cc.StructType); ok && st.IsIncomplete() {
@@ -693,6 +696,14 @@ func tagOf(t cc.Type) string {
 		return tag.SrcStr()
 	}
 	return ""
+}
+
+// tagFor returns the tag of a type that goes by a name. Where a stand-in has made one up, the name stands for it.
+func tagFor(t cc.Type, name string) string {
+	if tag := tagOf(t); !strings.HasPrefix(tag, "puregpu_") {
+		return cmp.Or(tag, name)
+	}
+	return name
 }
 
 func tagToken(t cc.Type) (tag cc.Token) {

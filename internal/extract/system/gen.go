@@ -5,7 +5,7 @@
 //
 //	go run gen.go
 //
-// It needs gcc, aarch64-linux-gnu-gcc and the headers of glibc for both. A number that differs between amd64 and arm64
+// "gnu" is behind those that need _GNU_SOURCE. It needs gcc, aarch64-linux-gnu-gcc and the headers of glibc for both. A number that differs between amd64 and arm64
 // has an exclamation mark behind it, and no constant can come of it.
 package main
 
@@ -46,10 +46,10 @@ func run(cc, text string, args ...string) string {
 }
 
 // macros returns the macros behind a header, by the file that defines them.
-func macros(header string) map[string][]string {
+func macros(header string, flags ...string) map[string][]string {
 	out := map[string][]string{}
 	file := ""
-	for _, line := range strings.Split(run("gcc", "#include <"+header+">\n", "-E", "-dD"), "\n") {
+	for _, line := range strings.Split(run("gcc", "#include <"+header+">\n", append(flags, "-E", "-dD")...), "\n") {
 		if m := marker.FindStringSubmatch(line); m != nil {
 			file = m[1]
 		} else if m := macro.FindStringSubmatch(line); m != nil && strings.HasPrefix(file, "/usr") {
@@ -61,8 +61,9 @@ func macros(header string) map[string][]string {
 
 // values evaluates macros of a header: a literal of C for each that is a number.
 func values(cc, header string, names []string) map[string]string {
+	header = "#define _GNU_SOURCE\n#include <" + header + ">\n"
 	ask := func(names []string) (text string) {
-		text = "#include <" + header + ">\n"
+		text = header
 		for _, name := range names {
 			text += fmt.Sprintf("#line 1 %q\nenum { puregpu_%s = (_Bool)((%s) != 0) }; __typeof__(%s) puregpu_type_%s;\n", "at-"+name, name, name, name, name)
 		}
@@ -81,7 +82,7 @@ func values(cc, header string, names []string) map[string]string {
 		}
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return bad[name] })
 	}
-	text := "#include <" + header + ">\n"
+	text := header
 	for _, name := range names {
 		text += fmt.Sprintf("struct { long type; long long value; } const puregpu_%s = {_Generic((%s), int: 1, unsigned: 2, long: 3, unsigned long: 4, long long: 5, unsigned long long: 6, default: 0), (long long)(%s)};\n", name, name, name)
 	}
@@ -137,7 +138,8 @@ func main() {
 	sections := map[string]string{}
 	includes := map[string][]string{}
 	for _, h := range headers {
-		for file, names := range macros(h) {
+		always := macros(h)
+		for file, names := range macros(h, "-D_GNU_SOURCE") {
 			includes[h] = append(includes[h], file)
 			if _, done := sections[file]; done {
 				continue
@@ -145,13 +147,17 @@ func main() {
 			amd, arm := values("gcc", h, names), values("aarch64-linux-gnu-gcc", h, names)
 			text := ""
 			for _, name := range names {
-				switch {
-				case amd[name] == "":
-				case amd[name] == arm[name]:
-					text += name + " " + amd[name] + "\n"
-				default:
-					text += name + " " + amd[name] + " !\n"
+				if amd[name] == "" {
+					continue
 				}
+				text += name + " " + amd[name]
+				if amd[name] != arm[name] {
+					text += " !"
+				}
+				if !slices.Contains(always[file], name) {
+					text += " gnu"
+				}
+				text += "\n"
 			}
 			sections[file] = text
 		}
