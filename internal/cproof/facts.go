@@ -505,16 +505,27 @@ func (w *writer) constant(c *symbols.Constant) {
 
 // functions adds the facts of functions: with all of the type and symbol of each ABI, and with plain of what programs call by a plain name.
 func (w *writer) functions(all, plain bool) {
+	means := map[string]string{} // what a plain name means
+	for _, f := range w.t.Functions {
+		if f.Current {
+			means[f.API] = f.Symbol
+		}
+	}
+	var hidden []*symbols.Function // by a macro of their own name, which stands for another function
 	for i := range w.t.Functions {
 		f := &w.t.Functions[i]
-		if !all && !f.Current {
-			continue
+		switch {
+		case plain && f.Current:
+			w.function(f, f.API, f.Symbol)
+		case plain && all && means[f.Symbol] != "" && means[f.Symbol] != f.Symbol:
+			hidden = append(hidden, f)
+		case all || f.Current:
+			w.function(f, f.Symbol, "")
 		}
-		name, other := f.Symbol, ""
-		if plain && f.Current {
-			name, other = f.API, f.Symbol
-		}
-		w.function(f, name, other)
+	}
+	for _, f := range hidden {
+		w.add(&fact{record: "function " + f.Symbol, tries: []string{"#undef " + f.Symbol}})
+		w.function(f, f.Symbol, "")
 	}
 }
 
