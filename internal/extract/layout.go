@@ -3,8 +3,10 @@ package extract
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"modernc.org/cc/v4"
 )
@@ -293,14 +295,19 @@ func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 	return list
 }
 
+var sizeOfPointer = regexp.MustCompile(`^sizeof \( [\w ]+\* \)$`)
+
 // layoutAttributes reads the attributes packed and aligned.
 func layoutAttributes(list []attribute) (packed bool, aligned int64, err error) {
 	for _, a := range list {
 		switch {
 		case a.name == "packed" && len(a.args) == 0:
 			packed = true
-		case a.name == "aligned" && len(a.args) == 1:
-			n, err := strconv.ParseInt(a.args[0], 0, 32)
+		case a.name == "aligned" && (len(a.args) == 1 || sizeOfPointer.MatchString(strings.Join(a.args, " "))):
+			n, err := int64(8), error(nil)
+			if len(a.args) == 1 {
+				n, err = strconv.ParseInt(a.args[0], 0, 32)
+			}
 			if err != nil || n <= 0 || n&(n-1) != 0 || n > 4096 {
 				return packed, aligned, fmt.Errorf("has the alignment %s, which is not understood", a.args[0])
 			}

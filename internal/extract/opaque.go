@@ -55,16 +55,18 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 			case ct.Base == "va_list":
 				return "takes a va_list, which no Go value can be"
 			case opaque:
-				return ct.Base + ": is by value, and no header in files defines it"
+				return ct.Base + ": is by value, and no header in headers.files defines it"
 			default:
-				text := ct.Base + ": is of no header in files"
-				if file := h.elsewhere[ct.Base]; file != "" {
-					text += " (" + file + " declares it)"
+				file := h.elsewhere[ct.Base]
+				switch _, system := standIns().headers[file]; {
+				case system:
+					return fmt.Sprintf("%s: is a type of <%s>, of which no table knows the layout", ct.Base, file)
+				case file != "":
+					return fmt.Sprintf("%s: %s declares it, which is not in headers.files", ct.Base, file)
+				case len(d.Uses) > 0:
+					return ct.Base + ": no header in headers.files declares it, nor does " + strings.Join(d.Uses, " or ") + " lend it"
 				}
-				if len(d.Uses) > 0 {
-					return text + ", nor lent by " + strings.Join(d.Uses, " or ")
-				}
-				return text + ", nor lent by a library that is used"
+				return ct.Base + ": no header in headers.files declares it"
 			}
 		}
 		return ""

@@ -168,7 +168,7 @@ var systemHeaders = map[string]string{
 	"sched.h":        posix,
 	"fcntl.h":        posix,
 	"unistd.h":       posix,
-	"linux/types.h":  stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef unsigned long long __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef long long __s64;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
+	"linux/types.h":  stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef unsigned long long __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef long long __s64; typedef unsigned long __kernel_size_t; typedef long __kernel_ssize_t, __kernel_off_t, __kernel_time_t, __kernel_clock_t; typedef int __kernel_pid_t; typedef long long __kernel_loff_t;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
 	"net/if.h":       posix + sockets + "struct ifreq; struct ifconf; struct if_nameindex;\n",
 	"netdb.h":        posix + sockets + "struct addrinfo; struct hostent; struct servent; struct protoent; struct netent;\n",
 	"netinet/in.h":   posix + sockets,
@@ -193,10 +193,10 @@ var systemHeaders = map[string]string{
 }
 
 const posix = stdint + stddef + `
-typedef long ssize_t, off_t, loff_t, off64_t, time_t, suseconds_t, blksize_t, blkcnt_t, clock_t;
+typedef long ssize_t, off_t, loff_t, off64_t, time_t, suseconds_t, blkcnt_t, clock_t;
 typedef int pid_t, key_t, clockid_t;
 typedef unsigned int uid_t, gid_t, mode_t, id_t, useconds_t;
-typedef unsigned long dev_t, ino_t, nlink_t, pthread_t;
+typedef unsigned long dev_t, ino_t, pthread_t;
 typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned int u_int; typedef unsigned long u_long;
 typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t; typedef uint64_t u_int64_t;
 struct timespec; struct timeval; struct sched_param;

@@ -21,7 +21,7 @@ type system struct {
 // features is the first header of the C library that a program includes: it counts whether _GNU_SOURCE is defined there.
 const (
 	featuresFile = "puregpu/features"
-	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n"
+	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n" + cdefs
 )
 
 const numbersOf = "puregpu/numbers/" // of a header, in the name of a file

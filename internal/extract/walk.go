@@ -391,6 +391,9 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	written := ""
 	if td := spec.Typedef(); td != nil && td.Name() != name && d.Pointer == nil && d.DirectDeclarator.Case == cc.DirectDeclaratorIdent {
 		written = td.Name() // typedef Old New;
+		if systemNumber(td, spec) {
+			written = ""
+		}
 	}
 	switch t := d.Type().(type) {
 	case *cc.FunctionType:
@@ -588,7 +591,7 @@ func (w *walker) spell(t cc.Type) string {
 		qualifier = "const "
 	}
 	if td := t.Typedef(); td != nil {
-		if _, system := standIns().headers[td.Position().Filename]; system && !cTypes[td.Name()] && arithmetic(t) != "" {
+		if systemNumber(td, t) {
 			return qualifier + arithmetic(t) // such as ssize_t
 		}
 		if t.Kind() == cc.Void {
@@ -638,6 +641,12 @@ func (w *walker) spell(t cc.Type) string {
 		return qualifier + a
 	}
 	return "?"
+}
+
+// systemNumber reports whether a typedef is one of the C library's for a number, which no table names.
+func systemNumber(td *cc.Declarator, t cc.Type) bool {
+	_, system := standIns().headers[td.Position().Filename]
+	return system && !cTypes[td.Name()] && arithmetic(t) != ""
 }
 
 // spellArray writes the type of an array without its own name, the outermost dimension first.

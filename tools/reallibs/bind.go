@@ -57,7 +57,7 @@ var asked = []foreign{
 	{name: "cuFile", unit: "bind-cufile", include: []string{"cufile.h"}, uses: []string{"cuda"}},
 	debian("HSA", "hsa/hsa.h hsa/hsa_ext_amd.h").atLeast(95), debian("Level Zero", "level_zero/ze_api.h"), debian("Vulkan", "vulkan/vulkan_core.h", "vulkan/vk_platform.h", "vk_video/*.h"),
 	debian("OpenCL", "CL/cl.h", "CL/cl_platform.h", "CL/cl_version.h").after("#define CL_TARGET_OPENCL_VERSION 300"), debian("libibverbs", "infiniband/verbs.h", "infiniband/*.h"),
-	debian("hwloc", "hwloc.h", "hwloc/*.h"), debian("zlib", "zlib.h", "zconf.h").atLeast(95), debian("SQLite", "sqlite3.h"),
+	debian("hwloc", "hwloc.h", "hwloc/*.h", "hwloc/autogen/*.h"), debian("zlib", "zlib.h", "zconf.h").atLeast(95), debian("SQLite", "sqlite3.h"),
 }
 
 // foreigns are those, and some that nobody chose for the purpose.
@@ -80,6 +80,7 @@ type binding struct {
 	facts                     int
 	wrong                     []string
 	reasons                   map[string]int
+	list                      []string // of all refusals but those of functions that the headers define
 }
 
 // folders returns the folders of headers below a unit's root.
@@ -140,21 +141,20 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 	if err != nil {
 		return nil, err
 	}
-	lib, err := symbols.Decode("table", text, "overlay", overlay)
-	if err == nil {
-		err = lib.Describe("description", d)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the table is refused as a whole: %w", err)
-	}
-	more, err := gen.Unbindable(lib)
-	if err != nil {
-		return nil, fmt.Errorf("the table is refused as a whole: %w", err)
-	}
-	b := &binding{bound: len(lib.Funcs) - len(more), unsettled: len(lib.Unsettled()), reasons: map[string]int{}}
-	declared := map[string]bool{}
-	for _, fn := range lib.Funcs {
-		declared[fn.Symbol] = true
+	b := &binding{reasons: map[string]int{}}
+	var more []symbols.Refusal
+	if len(t.Functions) > 0 { // else there is nothing to generate
+		lib, err := symbols.Decode("table", text, "overlay", overlay)
+		if err == nil {
+			err = lib.Describe("description", d)
+		}
+		if err == nil {
+			more, err = gen.Unbindable(lib)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the table is refused as a whole: %w", err)
+		}
+		b.bound, b.unsettled = len(lib.Funcs)-len(more), len(lib.Unsettled())
 	}
 	for _, r := range slices.Concat([]symbols.Refusal(refused), more) {
 		switch {
@@ -167,6 +167,7 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 			b.others++
 		}
 		b.reasons[kindOf(r.Reason)]++
+		b.list = append(b.list, r.String())
 	}
 	report, err := cproof.Prove(ctx, t, cproof.Input{Compiler: cc, Description: d, Dirs: dirs})
 	if err != nil {
@@ -265,8 +266,8 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 			errs = append(errs, fmt.Errorf("%s: %d facts are otherwise to %s:\n\t%s", f.name, len(b.wrong), cc.Name, strings.Join(b.wrong[:min(len(b.wrong), 20)], "\n\t")))
 		}
 		if verbose {
-			for _, r := range reasons {
-				fmt.Fprintf(&details, "%s: %d times: %s\n", f.name, b.reasons[r], r)
+			for _, r := range b.list {
+				fmt.Fprintf(&details, "%s: %s\n", f.name, r)
 			}
 		}
 	}
