@@ -168,7 +168,7 @@ var pragmaWords = regexp.MustCompile(`\w+|[^\s\w]`)
 
 // harmlessPragmas say nothing of what is declared; those of a compiler are told apart by their second word.
 var harmlessPragmas = []string{
-	"once", "message", "warning", "region", "endregion", "comment", "STDC", "mark", "nv_diag_suppress", "nv_diag_default", "nv_diagnostic",
+	"once", "message", "warning", "region", "endregion", "comment", "STDC", "mark", "unroll", "GCC unroll", "GCC ivdep", "nv_diag_suppress", "nv_diag_default", "nv_diagnostic",
 	"nv_exec_check_disable", "hd_warning_disable", "GCC diagnostic", "GCC visibility", "GCC system_header", "GCC warning", "GCC poison",
 	"GCC dependency", "clang diagnostic", "clang system_header", "clang assume_nonnull", "clang deprecated",
 }

@@ -168,7 +168,7 @@ var systemHeaders = map[string]string{
 	"sched.h":        posix,
 	"fcntl.h":        posix,
 	"unistd.h":       posix,
-	"linux/types.h":  stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef unsigned long long __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef long long __s64; typedef unsigned long __kernel_size_t; typedef long __kernel_ssize_t, __kernel_off_t, __kernel_time_t, __kernel_clock_t; typedef int __kernel_pid_t; typedef long long __kernel_loff_t;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
+	"linux/types.h":  stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef unsigned long long __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef long long __s64; typedef unsigned long __kernel_size_t; typedef long __kernel_ssize_t, __kernel_off_t, __kernel_time_t, __kernel_clock_t; typedef int __kernel_pid_t; typedef long long __kernel_loff_t; typedef uint16_t __sum16; typedef uint32_t __wsum; typedef unsigned int __poll_t;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
 	"net/if.h":       posix + sockets + "struct ifreq; struct ifconf; struct if_nameindex;\n",
 	"netdb.h":        posix + sockets + "struct addrinfo; struct hostent; struct servent; struct protoent; struct netent;\n",
 	"netinet/in.h":   posix + sockets,
@@ -198,6 +198,7 @@ typedef int pid_t, key_t, clockid_t;
 typedef unsigned int uid_t, gid_t, mode_t, id_t, useconds_t;
 typedef unsigned long dev_t, ino_t, pthread_t;
 typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned int u_int; typedef unsigned long u_long;
+typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong; typedef char *caddr_t; typedef int daddr_t;
 typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t; typedef uint64_t u_int64_t;
 struct timespec; struct timeval; struct sched_param;
 typedef struct puregpu_pthread_mutex_t pthread_mutex_t; typedef struct puregpu_pthread_cond_t pthread_cond_t; typedef struct puregpu_pthread_attr_t pthread_attr_t;
@@ -336,6 +337,8 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 // harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
 var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
 
+var lineDirective = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*(?:line[ \t]|\d)[^\n]*$`)
+
 var pragmaOperator = regexp.MustCompile(`\b_Pragma\b`)
 
 // overlayFS looks a file up among the stand-ins first. It puts an empty line behind each: a literal that a backslash at the end of the
@@ -353,6 +356,9 @@ func (o overlayFS) Open(name string) (fs.File, error) {
 	}
 	if bytes.Contains(text, []byte("_Pragma")) {
 		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
+	}
+	if lineDirective.Match(text) { // the front end looks there for what a header includes, and a compiler does not
+		text = lineDirective.ReplaceAllFunc(text, blanks)
 	}
 	if bytes.Contains(text, []byte("[[")) {
 		text = harmlessBrackets.ReplaceAllFunc(text, blanks)

@@ -30,7 +30,8 @@ type foreign struct {
 	prelude []string
 	stubs   map[string]string
 	uses    []string
-	least   int // how many of 100 functions must be bound
+	folders []string // with headers, below usr/include
+	least   int      // how many of 100 functions must be bound
 }
 
 // CUDA's headers include one of a library that Debian has in another package, for C++ alone.
@@ -60,8 +61,8 @@ var asked = []foreign{
 	debian("hwloc", "hwloc.h", "hwloc/*.h", "hwloc/autogen/*.h"), debian("zlib", "zlib.h", "zconf.h").atLeast(95), debian("SQLite", "sqlite3.h"),
 }
 
-// foreigns are those, and some that nobody chose for the purpose.
-var foreigns = slices.Concat(asked, []foreign{
+// others are libraries that many programs use.
+var others = []foreign{
 	debian("ALSA", "alsa/asoundlib.h", "alsa/*.h"), debian("bzip2", "bzlib.h").after("#include <stdio.h>"), debian("cap", "sys/capability.h"), debian("cJSON", "cjson/cJSON.h"),
 	debian("cups", "cups/cups.h", "cups/*.h"), debian("curl", "curl/curl.h", "curl/*.h"), debian("drm", "xf86drm.h", "drm.h", "drm_mode.h"), debian("event", "event2/event.h", "event2/*.h"), debian("expat", "expat.h", "expat_*.h"),
 	debian("FFTW", "fftw3.h"), debian("FLAC", "FLAC/all.h", "FLAC/*.h"), debian("FreeType", "ft2build.h freetype/freetype.h", "freetype/*.h", "freetype/config/*.h"), debian("GMP", "gmp.h"), debian("Jansson", "jansson.h", "jansson_config.h"),
@@ -70,7 +71,31 @@ var foreigns = slices.Concat(asked, []foreign{
 	debian("PCI", "pci/pci.h", "pci/*.h"), debian("PCRE2", "pcre2.h").after("#define PCRE2_CODE_UNIT_WIDTH 8"), debian("PNG", "png.h", "png*.h"), debian("samplerate", "samplerate.h"), debian("seccomp", "seccomp.h"), debian("sndfile", "sndfile.h"), debian("sodium", "sodium.h", "sodium/*.h"),
 	debian("SSH2", "libssh2.h", "libssh2_*.h"), debian("TIFF", "tiffio.h", "tiff*.h"), debian("udev", "libudev.h"), debian("USB", "libusb-1.0/libusb.h"), debian("uv", "uv.h", "uv/*.h"), debian("Vorbis", "vorbis/codec.h", "vorbis/*.h"), debian("WebP", "webp/encode.h webp/decode.h", "webp/*.h"),
 	debian("X11", "X11/Xlib.h", "X11/*.h"), debian("xcb", "xcb/xcb.h", "xcb/*.h"), debian("XML 2", "libxml/parser.h", "libxml/*.h"), debian("YAML", "yaml.h"), debian("ZeroMQ", "zmq.h"), debian("Zstandard", "zstd.h"),
-})
+}
+
+// foreigns returns those, those that are asked for, and those that were drawn.
+func foreigns() ([]foreign, error) {
+	all := slices.Concat(asked, others)
+	list, err := drawnLibraries()
+	for _, d := range list {
+		all = append(all, foreign{name: d.Package, unit: drawnUnit, include: d.Include, folders: d.Folders})
+	}
+	return all, err
+}
+
+const drawnUnit = "bind-drawn"
+
+// fetchable returns the units that have the headers.
+func fetchable() ([]unit, error) {
+	list, err := drawnLibraries()
+	u := unit{name: drawnUnit, suites: []string{"bookworm"}, components: "main", bind: true}
+	for _, d := range list {
+		u.packages = append(u.packages, d.Packages...)
+	}
+	slices.Sort(u.packages)
+	u.packages = slices.Compact(u.packages)
+	return slices.Concat(bindUnits, headerUnits, []unit{u}), err
+}
 
 // A binding is what became of a library's headers.
 type binding struct {
@@ -208,8 +233,16 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 	if err != nil {
 		return err
 	}
+	foreigns, err := foreigns()
+	if err != nil {
+		return err
+	}
+	all, err := fetchable()
+	if err != nil {
+		return err
+	}
 	roots, absent := map[string]string{}, []string{}
-	for _, u := range slices.Concat(bindUnits, headerUnits) {
+	for _, u := range all {
 		if u.name != "bind-main" && !slices.ContainsFunc(foreigns, func(f foreign) bool { return f.unit == u.name && (len(names) == 0 || slices.Contains(names, f.name)) }) {
 			continue
 		}
@@ -237,6 +270,13 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 		}
 		tried++
 		dirs := folders(root)
+		for _, name := range f.folders {
+			for _, below := range []string{"usr/include", "usr/include/x86_64-linux-gnu"} {
+				if dir := filepath.Join(root, below, name); isFolder(dir) {
+					dirs = append(dirs, dir)
+				}
+			}
+		}
 		if f.unit != "bind-main" && roots["bind-main"] != "" { // which has what the system does
 			dirs = append(dirs, folders(roots["bind-main"])...)
 		}

@@ -63,7 +63,8 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	child := flags.String("probe", "", "open the given file as the `library`, and print as JSON what was found: for the program's own use")
 	headers := flags.Bool("headers", false, "prove the bindings against headers of releases instead")
 	bind := flags.Bool("bind", false, "bind libraries that are not the project's own, and have a C compiler compare")
-	verbose := flags.Bool("v", false, "with -bind, print all reasons for which something is refused")
+	redraw := flags.Bool("draw", false, "draw the libraries of drawn.json anew")
+	verbose := flags.Bool("v", false, "with -bind, print all that is refused")
 	only := flags.String("fetch", "", "fetch a unit, also one of those with tools for other scripts, and print the folder that it is unpacked in")
 	calls := flags.Bool("calls", false, "call a library, with headers in a folder, that is a recorder: for the program's own use")
 	flags.Parse(args) // which ends the program if it cannot
@@ -110,6 +111,9 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 			return err
 		}
 		return json.NewEncoder(w).Encode(f)
+	}
+	if *redraw {
+		return draw(ctx, w, *dir)
 	}
 	if *bind {
 		return bindAll(ctx, fetching, w, *dir, flags.Args(), *verbose, *write)
