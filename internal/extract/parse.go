@@ -62,6 +62,10 @@ typedef int int32_t; typedef unsigned int uint32_t;
 typedef long int64_t; typedef unsigned long uint64_t;
 typedef long intptr_t; typedef unsigned long uintptr_t;
 typedef long intmax_t; typedef unsigned long uintmax_t;
+typedef int8_t int_least8_t; typedef int16_t int_least16_t; typedef int32_t int_least32_t; typedef int64_t int_least64_t;
+typedef uint8_t uint_least8_t; typedef uint16_t uint_least16_t; typedef uint32_t uint_least32_t; typedef uint64_t uint_least64_t;
+typedef int8_t int_fast8_t; typedef long int_fast16_t, int_fast32_t, int_fast64_t;
+typedef uint8_t uint_fast8_t; typedef unsigned long uint_fast16_t, uint_fast32_t, uint_fast64_t;
 #define INT8_MIN (-128)
 #define INT8_MAX 127
 #define UINT8_MAX 255
@@ -204,6 +208,8 @@ struct timespec; struct timeval; struct sched_param;
 typedef struct puregpu_pthread_mutex_t pthread_mutex_t; typedef struct puregpu_pthread_cond_t pthread_cond_t; typedef struct puregpu_pthread_attr_t pthread_attr_t;
 typedef int pthread_once_t; typedef unsigned int pthread_key_t;
 typedef struct puregpu_pthread_rwlock_t pthread_rwlock_t; typedef struct puregpu_pthread_spinlock_t pthread_spinlock_t; typedef struct puregpu_pthread_barrier_t pthread_barrier_t;
+typedef struct puregpu_pthread_mutexattr_t pthread_mutexattr_t; typedef struct puregpu_pthread_condattr_t pthread_condattr_t;
+typedef struct puregpu_pthread_rwlockattr_t pthread_rwlockattr_t; typedef struct puregpu_pthread_barrierattr_t pthread_barrierattr_t;
 `
 
 const sockets = `

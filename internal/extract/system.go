@@ -21,7 +21,8 @@ type system struct {
 // features is the first header of the C library that a program includes: it counts whether _GNU_SOURCE is defined there.
 const (
 	featuresFile = "puregpu/features"
-	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n" + cdefs
+	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n" + cdefs + glibc
+	glibc        = "#ifndef __GLIBC_PREREQ\n#define __GLIBC_PREREQ(major, minor) ((__GLIBC__ << 16) + __GLIBC_MINOR__ >= ((major) << 16) + (minor))\n#endif\n"
 )
 
 const numbersOf = "puregpu/numbers/" // of a header, in the name of a file
@@ -45,7 +46,12 @@ var standIns = sync.OnceValue(func() *system {
 				text = "#include <" + featuresFile + ">\n" + posix
 			}
 			for _, of := range f[2:] {
-				text += "#include <" + numbersOf + of + ">\n"
+				include := "#include <" + numbersOf
+				if of, is := strings.CutSuffix(of, "+"); is { // by _GNU_SOURCE alone
+					text += "#ifdef PUREGPU_GNU\n" + include + of + ">\n#endif\n"
+					continue
+				}
+				text += include + of + ">\n"
 			}
 			s.headers[f[1]] = text
 		default:

@@ -492,7 +492,13 @@ func (w *walker) callback(name string, ft *cc.FunctionType, itself bool) error {
 
 // define records a complete struct, union or enum under a name.
 func (w *walker) define(name string, t cc.Type) error {
-	if w.seen[name] && name != "" || t.IsIncomplete() {
+	if w.seen[name] && name != "" {
+		return nil
+	}
+	if t.IsIncomplete() {
+		if w.bodyOf(t) != nil {
+			return errors.New("has a member of a type that no header defines")
+		}
 		return nil
 	}
 	switch x := t.(type) {

@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/puregpu/puregpu/gen"
@@ -31,6 +35,7 @@ type foreign struct {
 	stubs   map[string]string
 	uses    []string
 	folders []string // with headers, below usr/include
+	reached bool     // what these include is the library's too, but for the C library's
 	least   int      // how many of 100 functions must be bound
 }
 
@@ -78,7 +83,7 @@ func foreigns() ([]foreign, error) {
 	all := slices.Concat(asked, others)
 	list, err := drawnLibraries()
 	for _, d := range list {
-		all = append(all, foreign{name: d.Package, unit: drawnUnit, include: d.Include, folders: d.Folders})
+		all = append(all, foreign{name: d.Package, unit: drawnUnit, include: d.Include, folders: d.Folders, reached: true})
 	}
 	return all, err
 }
@@ -99,13 +104,31 @@ func fetchable() ([]unit, error) {
 
 // A binding is what became of a library's headers.
 type binding struct {
-	bound, refused, unsettled int // functions
-	inline                    int // functions that the headers define
-	others                    int // other declarations that are refused
-	facts                     int
-	wrong                     []string
-	reasons                   map[string]int
-	list                      []string // of all refusals but those of functions that the headers define
+	bound, unsettled int // functions, and those of them with a pointer that the overlay must settle
+	inline           int // functions that the headers define
+	others           int // other declarations that are refused
+	facts            int
+	wrong            []string
+	refused          map[string]int // functions by the kind of reason
+	list             []string       // all refusals but those of functions that the headers define
+}
+
+// count returns how many functions are refused.
+func (b *binding) count() (n int) {
+	for _, k := range b.refused {
+		n += k
+	}
+	return n
+}
+
+// why lists the kinds of reasons, the most frequent one first.
+func (b *binding) why() string {
+	kinds := slices.Collect(maps.Keys(b.refused))
+	slices.SortFunc(kinds, func(x, y string) int { return cmp.Or(b.refused[y]-b.refused[x], strings.Compare(x, y)) })
+	for i, k := range kinds {
+		kinds[i] = fmt.Sprintf("%s: %d", k, b.refused[k])
+	}
+	return strings.Join(kinds, ", ")
 }
 
 // folders returns the folders of headers below a unit's root.
@@ -126,6 +149,9 @@ func isFolder(dir string) bool {
 // bind reads a library's headers, refuses what bindgen does, and has a C compiler compare the rest.
 func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) (*binding, error) {
 	files := slices.Clone(f.include)
+	if f.reached {
+		files = f.included(ctx, cc, dirs)
+	}
 	for _, pattern := range f.keep {
 		for _, dir := range dirs {
 			found, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -166,7 +192,7 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 	if err != nil {
 		return nil, err
 	}
-	b := &binding{reasons: map[string]int{}}
+	b := &binding{refused: map[string]int{}}
 	var more []symbols.Refusal
 	if len(t.Functions) > 0 { // else there is nothing to generate
 		lib, err := symbols.Decode("table", text, "overlay", overlay)
@@ -187,11 +213,10 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 			b.inline++
 			continue
 		case function(r, dirs):
-			b.refused++
+			b.refused[kindOf(r.Reason)]++
 		default:
 			b.others++
 		}
-		b.reasons[kindOf(r.Reason)]++
 		b.list = append(b.list, r.String())
 	}
 	report, err := cproof.Prove(ctx, t, cproof.Input{Compiler: cc, Description: d, Dirs: dirs})
@@ -205,11 +230,42 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 	return b, nil
 }
 
-// kindOf returns a reason without what it is of.
+// included returns the headers that a library's include, and itself, without those of the C library.
+func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []string) []string {
+	args := cc.Flags("-M", "-x", "c", "-")
+	for _, dir := range dirs {
+		args = append(args, "-I"+dir)
+	}
+	cmd := exec.CommandContext(ctx, cc.Path, args...)
+	cmd.Stdin = strings.NewReader("#include <" + strings.Join(f.include, ">\n#include <") + ">\n")
+	out, _ := cmd.Output() // what fails here fails in the proof too
+	files := slices.Clone(f.include)
+	for _, file := range strings.Fields(string(out)) {
+		for _, dir := range dirs { // by each name that an #include may have
+			if name, ok := strings.CutPrefix(file, dir+"/"); ok && strings.Contains(dir, "/"+drawnUnit+"/") && !slices.Contains(files, name) {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+// kinds of reasons, by what a reason has.
+var kinds = []struct{ has, kind string }{
+	{`is a variadic function`, "variadic callback"}, {`variadic`, "variadic"}, {`va_list`, "va_list"},
+	{`can be results|^returns .*struct`, "struct as result"}, {`by value`, "struct by value"},
+	{`headers\.files|is a type of <`, "type of other headers"}, {`cannot be read`, "not readable"}, {`without a length`, "flexible array"},
+	{`packed|align|bit-field`, "layout"}, {`has an? .*attribute|pragma`, "attribute"}, {`no binding can express`, "no Go type"},
+}
+
+// kindOf says in few words of which kind a reason is.
 func kindOf(reason string) string {
-	reason = regexp.MustCompile(`\S*[/\\]\S*|"[^"]*"|\S*:\d+:\d+:?`).ReplaceAllString(reason, "")
-	words := strings.Fields(reason)
-	return strings.Join(words[max(0, len(words)-7):], " ")
+	for _, k := range kinds {
+		if regexp.MustCompile(k.has).MatchString(reason) {
+			return k.kind
+		}
+	}
+	return "other"
 }
 
 // function reports whether a header says of a refused name that it is a function's.
@@ -221,6 +277,23 @@ func function(r symbols.Refusal, dirs []string) bool {
 		}
 	}
 	return strings.Contains(r.Reason, "parameter") || strings.Contains(r.Reason, "returns")
+}
+
+// dirs returns the folders of headers: those of the library, and behind them those of the C library, which other units lack.
+func (f *foreign) dirs(roots map[string]string) []string {
+	root := roots[f.unit]
+	dirs := folders(root)
+	for _, name := range f.folders {
+		for _, below := range []string{"usr/include", "usr/include/x86_64-linux-gnu"} {
+			if dir := filepath.Join(root, below, name); isFolder(dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	if main := roots["bind-main"]; f.unit != "bind-main" && main != "" {
+		dirs = append(dirs, folders(main)...)
+	}
+	return dirs
 }
 
 // bindAll binds libraries whose headers Debian has, and prints a line of a table for each.
@@ -256,54 +329,50 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 		}
 		roots[u.name] = root
 	}
+	chosen := slices.DeleteFunc(slices.Clone(foreigns), func(f foreign) bool {
+		return roots[f.unit] == "" || len(names) > 0 && !slices.Contains(names, f.name)
+	})
+	bindings, failures := make([]*binding, len(chosen)), make([]error, len(chosen))
+	var group sync.WaitGroup
+	turns := make(chan bool, runtime.GOMAXPROCS(0))
+	for i, f := range chosen {
+		dirs := f.dirs(roots)
+		turns <- true
+		group.Go(func() {
+			bindings[i], failures[i] = f.bind(ctx, cc, dirs)
+			<-turns
+		})
+	}
+	group.Wait()
 	var errs []error
 	tab := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
-	fmt.Fprintln(tab, "| library\t| functions bound\t| refused\t| defined inline\t| other refusals\t| to settle\t| facts\t| disagree\t| most frequent reason\t|")
-	fmt.Fprintln(tab, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
-	var details, guide strings.Builder
-	guide.WriteString("\n| library | functions bound | refused | defined in the header | pointers to settle | facts that a compiler agrees with | disagree |\n|---|---|---|---|---|---|---|\n")
-	tried := 0
-	for _, f := range foreigns {
-		root := roots[f.unit]
-		if root == "" || len(names) > 0 && !slices.Contains(names, f.name) {
-			continue
+	row := func(end string, cells ...any) string {
+		text := ""
+		for _, c := range cells {
+			text += fmt.Sprintf("| %v%s", c, end)
 		}
-		tried++
-		dirs := folders(root)
-		for _, name := range f.folders {
-			for _, below := range []string{"usr/include", "usr/include/x86_64-linux-gnu"} {
-				if dir := filepath.Join(root, below, name); isFolder(dir) {
-					dirs = append(dirs, dir)
-				}
-			}
-		}
-		if f.unit != "bind-main" && roots["bind-main"] != "" { // which has what the system does
-			dirs = append(dirs, folders(roots["bind-main"])...)
-		}
-		b, err := f.bind(ctx, cc, dirs)
+		return text + "|\n"
+	}
+	heads := []any{"library", "functions bound", "refused", "why", "defined in the header", "other refusals", "with a pointer to settle", "facts", "that disagree"}
+	rules := slices.Repeat([]any{"---"}, len(heads))
+	guide := "\n" + row(" ", heads...) + row(" ", rules...)
+	io.WriteString(tab, row("\t", heads...)+row("\t", rules...))
+	var details strings.Builder
+	for i, f := range chosen {
+		b, err := bindings[i], failures[i]
 		if err != nil {
-			if _, no := errors.AsType[*cproof.HeadersError](err); no || slices.ContainsFunc(asked, func(a foreign) bool { return a.name == f.name }) {
-				errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
-			}
-			fmt.Fprintf(tab, "| %s\t| \t| all\t| \t| \t| \t| \t| \t| %.80s\t|\n", f.name, firstLine(err))
+			errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
+			io.WriteString(tab, row("\t", f.name, "", "all", fmt.Sprintf("%.80s", firstLine(err)), "", "", "", "", ""))
 			continue
 		}
-		reasons := []string{}
-		for r := range b.reasons {
-			reasons = append(reasons, r)
-		}
-		slices.SortFunc(reasons, func(x, y string) int { return cmp.Or(b.reasons[y]-b.reasons[x], strings.Compare(x, y)) })
-		most := ""
-		if len(reasons) > 0 {
-			most = fmt.Sprintf("%d: %s", b.reasons[reasons[0]], reasons[0])
-		}
-		fmt.Fprintf(tab, "| %s\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %s\t|\n", f.name, b.bound, b.refused, b.inline, b.others, b.unsettled, b.facts, len(b.wrong), most)
-		fmt.Fprintf(&guide, "| %s | %d | %d | %d | %d | %d | %d |\n", f.name, b.bound, b.refused, b.inline, b.unsettled, b.facts, len(b.wrong))
-		if n := b.bound + b.refused; n > 0 && b.bound*100 < f.least*n {
+		cells := []any{f.name, b.bound, b.count(), b.why(), b.inline, b.others, b.unsettled, b.facts, len(b.wrong)}
+		io.WriteString(tab, row("\t", cells...))
+		guide += row(" ", cells...)
+		if n := b.bound + b.count(); n > 0 && b.bound*100 < f.least*n {
 			errs = append(errs, fmt.Errorf("%s: %d of %d functions are bound, and not %d %%", f.name, b.bound, n, f.least))
 		}
 		if len(b.wrong) > 0 {
-			errs = append(errs, fmt.Errorf("%s: %d facts are otherwise to %s:\n\t%s", f.name, len(b.wrong), cc.Name, strings.Join(b.wrong[:min(len(b.wrong), 20)], "\n\t")))
+			errs = append(errs, fmt.Errorf("%s: %s disagrees with %d facts:\n\t%s", f.name, cc.Name, len(b.wrong), strings.Join(b.wrong[:min(len(b.wrong), 20)], "\n\t")))
 		}
 		if verbose {
 			for _, r := range b.list {
@@ -316,13 +385,16 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 	for _, a := range absent {
 		fmt.Fprintln(w, "could not be had:", a)
 	}
-	if tried == 0 {
+	switch {
+	case len(chosen) == 0:
 		errs = append(errs, errors.New("no headers could be had"))
+	case write && len(chosen) < len(foreigns):
+		errs = append(errs, fmt.Errorf("the guide's table is not written with %d libraries of %d", len(chosen), len(foreigns)))
 	}
 	if err := errors.Join(errs...); err != nil || !write {
 		return err
 	}
-	return writeGuide(guide.String())
+	return writeGuide(guide)
 }
 
 const (

@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-var headers = strings.Fields(`arpa/inet.h ctype.h dirent.h dlfcn.h err.h errno.h fcntl.h fenv.h float.h getopt.h glob.h
+var headers = strings.Fields(`arpa/inet.h ctype.h dirent.h dlfcn.h err.h errno.h fcntl.h features.h fenv.h float.h getopt.h glob.h
 	grp.h langinfo.h libgen.h limits.h linux/limits.h locale.h malloc.h math.h net/if.h netdb.h netinet/in.h netinet/tcp.h poll.h
 	pthread.h pwd.h regex.h sched.h semaphore.h setjmp.h signal.h spawn.h stdio.h stdlib.h string.h sys/file.h sys/ioctl.h
 	sys/ipc.h sys/mman.h sys/param.h sys/poll.h sys/resource.h sys/select.h sys/shm.h sys/socket.h sys/stat.h sys/statvfs.h
@@ -30,7 +30,7 @@ var headers = strings.Fields(`arpa/inet.h ctype.h dirent.h dlfcn.h err.h errno.h
 
 var (
 	marker = regexp.MustCompile(`^# \d+ "([^"]+)"`)
-	macro  = regexp.MustCompile(`^#define ([A-Za-z]\w*) (\S.*)$`)
+	macro  = regexp.MustCompile(`^#define ([A-Za-z]\w*|_[A-Z]\w*|__GLIBC__|__GLIBC_MINOR__|__GNU_LIBRARY__) (\S.*)$`)
 )
 
 func run(cc, text string, args ...string) string {
@@ -45,6 +45,13 @@ func run(cc, text string, args ...string) string {
 	return string(out)
 }
 
+// public reports whether a file is one of the headers, which nothing includes but by that name.
+func public(file string) bool {
+	return slices.ContainsFunc(headers, func(h string) bool {
+		return strings.HasSuffix(file, "/include/"+h) || strings.HasSuffix(file, "/x86_64-linux-gnu/"+h)
+	})
+}
+
 // macros returns the macros behind a header, by the file that defines them.
 func macros(header string, flags ...string) map[string][]string {
 	out := map[string][]string{}
@@ -52,7 +59,7 @@ func macros(header string, flags ...string) map[string][]string {
 	for _, line := range strings.Split(run("gcc", "#include <"+header+">\n", append(flags, "-E", "-dD")...), "\n") {
 		if m := marker.FindStringSubmatch(line); m != nil {
 			file = m[1]
-		} else if m := macro.FindStringSubmatch(line); m != nil && strings.HasPrefix(file, "/usr") {
+		} else if m := macro.FindStringSubmatch(line); m != nil && strings.HasPrefix(file, "/usr") && (!strings.HasSuffix(m[1], "_H") || public(file)) {
 			out[file] = append(out[file], m[1])
 		}
 	}
@@ -137,30 +144,38 @@ func main() {
 	log.SetFlags(0)
 	sections := map[string]string{}
 	includes := map[string][]string{}
+	always, perhaps := map[string][]string{}, map[string][]string{} // names by file, without and with _GNU_SOURCE
+	from := map[string]string{}                                     // a header that has the file
 	for _, h := range headers {
-		always := macros(h)
-		for file, names := range macros(h, "-D_GNU_SOURCE") {
+		plain, gnu := macros(h), macros(h, "-D_GNU_SOURCE")
+		for file, names := range plain {
+			always[file] = names
+		}
+		for file, names := range gnu {
+			perhaps[file], from[file] = names, h
+			if plain[file] == nil {
+				file += "+" // by _GNU_SOURCE alone
+			}
 			includes[h] = append(includes[h], file)
-			if _, done := sections[file]; done {
+		}
+	}
+	for file, names := range perhaps {
+		amd, arm := values("gcc", from[file], names), values("aarch64-linux-gnu-gcc", from[file], names)
+		text := ""
+		for _, name := range names {
+			if amd[name] == "" {
 				continue
 			}
-			amd, arm := values("gcc", h, names), values("aarch64-linux-gnu-gcc", h, names)
-			text := ""
-			for _, name := range names {
-				if amd[name] == "" {
-					continue
-				}
-				text += name + " " + amd[name]
-				if amd[name] != arm[name] {
-					text += " !"
-				}
-				if !slices.Contains(always[file], name) {
-					text += " gnu"
-				}
-				text += "\n"
+			text += name + " " + amd[name]
+			if amd[name] != arm[name] {
+				text += " !"
 			}
-			sections[file] = text
+			if !slices.Contains(always[file], name) {
+				text += " gnu"
+			}
+			text += "\n"
 		}
+		sections[file] = text
 	}
 	var out strings.Builder
 	short := regexp.MustCompile(`^/usr/(include|lib)/(x86_64-linux-gnu/)?(gcc/x86_64-linux-gnu/\d+/include/)?`)
@@ -172,7 +187,7 @@ func main() {
 	for _, h := range headers {
 		names := []string{}
 		for _, file := range slices.Sorted(slices.Values(includes[h])) {
-			if sections[file] != "" {
+			if sections[strings.TrimSuffix(file, "+")] != "" {
 				names = append(names, short.ReplaceAllString(file, ""))
 			}
 		}
