@@ -41,6 +41,8 @@ func handles(t *symbols.Table, opaque map[string]string) {
 	}
 }
 
+const whichIsRefused = ", which is refused: "
+
 // unknown makes handles, and removes what has types that are neither in the table nor lent. It returns a refusal of each.
 func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
 	t := &h.table
@@ -51,7 +53,11 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 			switch _, opaque := h.opaque[ct.Base]; {
 			case known || opaque && ct.Pointers > 0:
 			case h.bad[ct.Base] != nil:
-				return fmt.Sprintf("uses %s, which is refused: %v", ct.Base, h.bad[ct.Base])
+				reason := h.bad[ct.Base].Error()
+				if i := strings.LastIndex(reason, whichIsRefused); i >= 0 && strings.HasPrefix(reason, "uses ") { // the last reason will do
+					reason = reason[i+len(whichIsRefused):]
+				}
+				return "uses " + ct.Base + whichIsRefused + reason
 			case ct.Base == "va_list":
 				return "takes a va_list, which no Go value can be"
 			case opaque:

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
+	"strings"
 	"testing/fstest"
 
 	"modernc.org/cc/v4"
@@ -329,7 +329,11 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}}
 	r.apply(w.lay.bad)
 	w.out.recovered = r
-	w.out.refused = slices.Clone(r.refused)
+	for _, x := range r.refused {
+		if file, _, _ := strings.Cut(x.where, ":"); s.keep(file) {
+			w.out.refused = append(w.out.refused, x)
+		}
+	}
 	w.out.elsewhere = map[string]string{}
 	w.out.alias, w.out.opaque, w.out.where = map[string]string{}, map[string]string{}, map[string]string{}
 	if err := w.walk(ast); err != nil {
