@@ -25,6 +25,23 @@ const (
 	glibc        = "#ifndef __GLIBC_PREREQ\n#define __GLIBC_PREREQ(major, minor) ((__GLIBC__ << 16) + __GLIBC_MINOR__ >= ((major) << 16) + (minor))\n#endif\n"
 )
 
+// vectors are the types of a compiler's headers for vector instructions. What uses one is refused.
+const vectors = `
+#ifndef PUREGPU_VECTORS
+#define PUREGPU_VECTORS
+typedef int __m64 __attribute__((vector_size(8)));
+typedef float __m128 __attribute__((vector_size(16)));
+typedef long long __m128i __attribute__((vector_size(16)));
+typedef double __m128d __attribute__((vector_size(16)));
+typedef float __m256 __attribute__((vector_size(32)));
+typedef long long __m256i __attribute__((vector_size(32)));
+typedef double __m256d __attribute__((vector_size(32)));
+typedef float __m512 __attribute__((vector_size(64)));
+typedef long long __m512i __attribute__((vector_size(64)));
+typedef double __m512d __attribute__((vector_size(64)));
+#endif
+`
+
 const numbersOf = "puregpu/numbers/" // of a header, in the name of a file
 
 // standIns returns the stand-ins for the C library. Each has the types that headers of libraries name, and all macros with a
@@ -32,6 +49,10 @@ const numbersOf = "puregpu/numbers/" // of a header, in the name of a file
 var standIns = sync.OnceValue(func() *system {
 	s := &system{map[string]string{}, map[string]bool{}}
 	s.headers[featuresFile] = features
+	for _, name := range strings.Fields(`mmintrin.h xmmintrin.h emmintrin.h pmmintrin.h tmmintrin.h smmintrin.h nmmintrin.h wmmintrin.h
+		immintrin.h x86intrin.h cpuid.h arm_neon.h`) {
+		s.headers[name] = vectors
+	}
 	for name, text := range systemHeaders {
 		s.headers[name] = "#include <" + featuresFile + ">\n" + text
 	}
