@@ -394,7 +394,7 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	written := ""
 	if td := spec.Typedef(); td != nil && td.Name() != name && d.Pointer == nil && d.DirectDeclarator.Case == cc.DirectDeclaratorIdent {
 		written = td.Name() // typedef Old New;
-		if systemNumber(td, spec) {
+		if w.systemNumber(td, spec) {
 			written = ""
 		}
 	}
@@ -600,7 +600,7 @@ func (w *walker) spell(t cc.Type) string {
 		qualifier = "const "
 	}
 	if td := t.Typedef(); td != nil {
-		if systemNumber(td, t) {
+		if w.systemNumber(td, t) {
 			return qualifier + arithmetic(t) // such as ssize_t
 		}
 		if t.Kind() == cc.Void {
@@ -653,9 +653,9 @@ func (w *walker) spell(t cc.Type) string {
 }
 
 // systemNumber reports whether a typedef is one of the C library's for a number, which no table names.
-func systemNumber(td *cc.Declarator, t cc.Type) bool {
+func (w *walker) systemNumber(td *cc.Declarator, t cc.Type) bool {
 	_, system := standIns().headers[td.Position().Filename]
-	return system && !cTypes[td.Name()] && arithmetic(t) != ""
+	return system && !cTypes[td.Name()] && w.lay.bad[td.Name()] == nil && arithmetic(t) != ""
 }
 
 // spellArray writes the type of an array without its own name, the outermost dimension first.
