@@ -89,10 +89,7 @@ func (w *walker) walk(ast *cc.AST) error {
 	return nil
 }
 
-// DefinedInHeader is the reason for which functions are refused that a header defines.
-const DefinedInHeader = "is defined in the header, and no library exports it"
-
-var errInline = errors.New(DefinedInHeader)
+var errInline = errors.New("is defined in the header, and no library exports it")
 
 // refuseAll refuses all that a declaration gives names to. Structs among it are opaque from then on.
 func (w *walker) refuseAll(ed *cc.ExternalDeclaration, err error) {

@@ -268,7 +268,7 @@ func (b *binding) summary(lib *symbols.Library) {
 	inline, missing := map[string][]string{}, map[string]int{} // names, and how many declarations need it, by header
 	for _, r := range lib.Refused {
 		file, _, _ := strings.Cut(r.Where, ":")
-		if r.Reason == extract.DefinedInHeader {
+		if strings.HasPrefix(r.Reason, "is defined in the header") {
 			inline[file] = append(inline[file], r.Name)
 			continue
 		}
