@@ -408,7 +408,7 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	if p := s.states[x.last]; p.unknown != "" {
 		return fmt.Errorf("stands behind %s, which is not understood", p.unknown)
 	}
-	if err := typed(reflect.ValueOf(ed.Declaration)); err != nil {
+	if err := typed(ed.Declaration); err != nil {
 		return err
 	}
 	labels := 0

@@ -10,7 +10,9 @@ import (
 
 // typed returns an error if a parameter of a declaration has no type. The front end takes a name that it does not know for such
 // a parameter, and makes it an int.
-func typed(v reflect.Value) error {
+func typed(d *cc.Declaration) error { return typedIn(reflect.ValueOf(d)) }
+
+func typedIn(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -39,7 +41,7 @@ func typed(v reflect.Value) error {
 		v = v.Elem()
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				if err := typed(v.Field(i)); err != nil {
+				if err := typedIn(v.Field(i)); err != nil {
 					return err
 				}
 			}
