@@ -46,6 +46,7 @@ const whichIsRefused = ", which is refused: "
 // unknown makes handles, and removes what has types that are neither in the table nor lent. It returns a refusal of each.
 func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
 	t := &h.table
+	lent, _ := symbols.StandIns(d.Uses) // which parsing has asked for too
 	why := func(have map[string]bool, types []string) string {
 		for _, ctype := range types {
 			ct, err := symbols.ParseType(ctype)
@@ -64,7 +65,11 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 				return ct.Base + ": is by value, and no header in headers.files defines it"
 			default:
 				file := h.elsewhere[ct.Base]
-				switch _, system := standIns().headers[file]; {
+				_, system := standIns().headers[file]
+				if _, is := lent[file]; is {
+					file = ""
+				}
+				switch {
 				case system:
 					return fmt.Sprintf("%s: is a type of <%s>, of which no table knows the layout", ct.Base, file)
 				case file != "":

@@ -278,10 +278,18 @@ func (b *binding) summary(lib *symbols.Library) {
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(inline)) {
-		b.report(fmt.Sprintf("refused: %s: %d functions are defined in the header, and no library exports them: %s", file, len(inline[file]), strings.Join(inline[file], ", ")))
+		if list := inline[file]; len(list) > 1 {
+			b.report(fmt.Sprintf("refused: %s: %d functions are defined in the header, and no library exports them: %s", file, len(list), strings.Join(list, ", ")))
+			continue
+		}
+		b.report(fmt.Sprintf("refused: %s: %s is defined in the header, and no library exports it", file, inline[file][0]))
 	}
 	for _, file := range slices.Sorted(maps.Keys(missing)) {
-		b.report(fmt.Sprintf("%d declarations are refused for a type of another header: to bind them, write %q into headers.files", missing[file], file))
+		are := "declarations are"
+		if missing[file] == 1 {
+			are = "declaration is"
+		}
+		b.report(fmt.Sprintf("%d %s refused for a type of another header: to bind them, write %q into headers.files", missing[file], are, file))
 	}
 	b.report(fmt.Sprintf("%d functions are bound, %d declarations are refused", len(lib.Funcs), len(lib.Refused)))
 }
