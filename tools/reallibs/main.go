@@ -19,11 +19,13 @@
 //
 //	go run ./tools/reallibs -headers [-short] [NAME|LIBRARY=DIR...]
 //
-// With -bind it reads the headers of libraries that are not the project's own, as bindgen does, and has a C compiler compare all that bindgen would bind with what
-// it makes of the headers. It prints how many functions are bound, how many declarations are refused and for which reason most of them, and how many facts
-// are otherwise to the compiler, of which there must be none. Names choose libraries. With -write it puts the table into docs/guide/bindgen.md, if nothing is wrong.
+// With -bind it reads the headers of other libraries, as bindgen does. A C compiler then compares everything that bindgen
+// would bind with the headers. reallibs prints how many functions are bound, how many are refused and why, and how many facts
+// the compiler disagrees with: there must be none. Names choose libraries, -v prints each refusal, and -write puts the table
+// into docs/guide/bindgen.md. Thirty of the libraries were drawn at random: -draw draws them anew into drawn.json.
 //
-//	go run ./tools/reallibs -bind [-v] [NAME...]
+//	go run ./tools/reallibs -bind [-v] [-write] [NAME...]
+//	go run ./tools/reallibs -draw
 //
 // The system is left as it is: apt works with lists of its own below DIR. The packages come from where the system has Debian's from, or from
 // where DEBIAN_MIRROR says; what has left there, from Debian's archive or its snapshots.
