@@ -1,12 +1,9 @@
 package extract
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"regexp"
 	"slices"
 	"testing/fstest"
 
@@ -26,26 +23,6 @@ type source struct {
 	inline  bool // inline functions are functions too
 	windows bool // the library is one of Windows too
 }
-
-// The compiler's own macros that these headers look at, for LP64.
-const predefined = `
-#define __SIZE_TYPE__ unsigned long
-#define __PTRDIFF_TYPE__ long
-#define __WCHAR_TYPE__ int
-#define __INT8_TYPE__ signed char
-#define __UINT8_TYPE__ unsigned char
-#define __UINT16_TYPE__ unsigned short
-#define __UINT32_TYPE__ unsigned int
-#define __UINT64_TYPE__ unsigned long
-#define __INTPTR_TYPE__ long
-#define __UINTPTR_TYPE__ unsigned long
-#define __LP64__ 1
-#define _LP64 1
-#define __GNUC__ 12
-#define __x86_64__ 1
-#define __linux__ 1
-#define __STDC_VERSION__ 201112L
-`
 
 const stddef = `
 typedef __SIZE_TYPE__ size_t;
@@ -279,11 +256,11 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	}
 	cfg := &cc.Config{
 		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
-		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."},
+		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."}, HasBuiltin: hasName,
 	}
 	st := &stream{}
 	ast, err := translate(cfg, st, []cc.Source{
-		{Name: "<predefined>", Value: predefined + s.defines},
+		{Name: "<predefined>", Value: predefined() + s.defines},
 		{Name: "<builtin>", Value: cc.Builtin},
 		{Name: s.main, Value: string(text)},
 	})
@@ -308,31 +285,4 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	w.macros(ast)
 	w.out.bad = w.lay.bad
 	return &w.out, nil
-}
-
-// harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
-var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
-
-var pragmaOperator = regexp.MustCompile(`\b_Pragma\b`)
-
-// overlayFS looks a file up among the stand-ins first. It puts an empty line behind each: a literal that a backslash at the end of the
-// last line continues would have the front end search for its end without end.
-type overlayFS [2]fs.FS
-
-func (o overlayFS) Open(name string) (fs.File, error) {
-	name = path.Clean(name)
-	text, err := fs.ReadFile(o[0], name)
-	if err != nil {
-		text, err = fs.ReadFile(o[1], name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Contains(text, []byte("_Pragma")) {
-		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
-	}
-	if bytes.Contains(text, []byte("[[")) {
-		text = harmlessBrackets.ReplaceAllFunc(text, blanks)
-	}
-	return fstest.MapFS{name: {Data: append(text, "\n\n"...)}}.Open(name)
 }
