@@ -269,8 +269,9 @@ func (w *writer) variants(ctype string, most int) []string {
 		bases = []string{base, "const " + base}
 	}
 	inner := max(0, ct.Pointers-1)
-	if h := w.handles[ct.Base]; h != nil && ct.Pointers > 0 {
-		inner = ct.Pointers // the handle is a pointer, too
+	_, callback := w.callbacks[ct.Base]
+	if (w.handles[ct.Base] != nil || callback) && ct.Pointers > 0 {
+		inner = ct.Pointers // a handle and a callback are pointers, too
 	}
 	dims := ""
 	for _, n := range ct.Dims {
@@ -284,7 +285,7 @@ func (w *writer) variants(ctype string, most int) []string {
 			}
 			s := b
 			h := 0
-			if inner == ct.Pointers && inner > 0 { // the handle's own pointer
+			if inner == ct.Pointers && inner > 0 { // the base's own pointer
 				if mask&1 != 0 {
 					s += " const"
 				}

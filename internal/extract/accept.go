@@ -27,6 +27,7 @@ type stream struct {
 	renamed map[string]string   // by pragma redefine_extname
 	spans   []span              // external declarations, in order
 	ids     int                 // of attributes
+	marks   int                 // pragmas that say something of declarations
 }
 
 // A streamItem is a token, or a pragma in its place.
@@ -66,6 +67,8 @@ type attribute struct {
 	args []string
 	at   int // the token behind it
 	id   int // tells attributes apart
+
+	inside bool // in brackets of the declaration
 }
 
 func (s *stream) Write(token []byte) (int, error) {
@@ -101,7 +104,10 @@ func (s *stream) fold() {
 			i += 3
 		}
 		if x.pragma != nil {
-			now = now.after(x.pragma, s.renamed)
+			if next := now.after(x.pragma, s.renamed); next != now {
+				now = next
+				s.marks++
+			}
 			continue
 		}
 		if isAttribute(x.token) {
@@ -314,6 +320,9 @@ func (s *stream) align(ast *cc.AST) error {
 				at = end + 1
 				continue
 			}
+			if ed.Declaration != nil && ed.Declaration.Case == cc.DeclarationAssert {
+				end-- // its semicolon is not in the tree
+			}
 			if ed.FunctionDefinition == nil && end != last.Seq()-skew || s.tokens[end] != last.SrcStr() || !slices.Contains(s.tokens[at:end+1], first.SrcStr()) {
 				return lost
 			}
@@ -384,7 +393,7 @@ var otherKeywords = wordSet(`auto break case continue default do else for goto i
 	__float80 __ibm128 __seg_fs __seg_gs`)
 
 // harmlessAttributes change nothing of what a call passes or of how a type is laid out.
-var harmlessAttributes = wordSet(`deprecated unavailable visibility nonnull returns_nonnull pure const warn_unused_result nodiscard malloc alloc_size
+var harmlessAttributes = wordSet(`deprecated visibility nonnull returns_nonnull pure const warn_unused_result nodiscard malloc alloc_size
 	alloc_align assume_aligned format format_arg nothrow leaf noreturn unused maybe_unused used always_inline noinline gnu_inline artificial
 	sentinel cold hot warning error access may_alias designated_init flag_enum enum_extensibility externally_visible weak dllimport dllexport
 	sysv_abi no_instrument_function nodebug availability annotate fallthrough hidden device_builtin device_builtin_texture_type

@@ -272,22 +272,32 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 }
 
 // ownAttributes returns the attributes of a range of tokens that are not of a type that is defined in it. The token behind the
-// range ends the declaration.
+// range ends the declaration. Those in
+// brackets, as of a parameter, are marked.
 func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
+	depth := 0
 	for i := first; i <= end; i++ {
 		for _, a := range s.attrs[i] {
 			if !slices.ContainsFunc(s.bodies, func(x *body) bool {
 				return x.open > b.open && x.close < b.close && slices.ContainsFunc(x.attrs, func(y attribute) bool { return y.id == a.id })
 			}) {
+				a.inside = depth > 0
 				list = append(list, a)
 			}
 		}
-		switch {
-		case i == end:
-		case s.tokens[i] == "{":
+		if i == end {
+			break
+		}
+		switch t := s.tokens[i]; {
+		case t == "{":
 			i = s.group(i) - 1
-		case isAlignas(s.tokens[i]) && s.tokens[i+1] == "(":
-			list = append(list, attribute{name: "aligned", args: s.tokens[i+2 : s.group(i+1)-1], id: -1})
+		case t == "(" || t == "[":
+			depth++
+		case t == ")" || t == "]":
+			depth--
+		case isAlignas(t) && s.tokens[i+1] == "(":
+			list = append(list, attribute{name: "aligned", args: s.tokens[i+2 : s.group(i+1)-1], id: -1, inside: depth > 0})
+			i = s.group(i+1) - 1
 		}
 	}
 	return list
@@ -297,6 +307,8 @@ func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 func layoutAttributes(list []attribute) (packed bool, aligned int64, err error) {
 	for _, a := range list {
 		switch {
+		case a.inside && (a.name == "packed" || a.name == "aligned"):
+			return packed, aligned, fmt.Errorf("has the attribute %s in brackets, which is not understood there", a.name)
 		case a.name == "packed" && len(a.args) == 0:
 			packed = true
 		case a.name == "aligned" && len(a.args) == 1:

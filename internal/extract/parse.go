@@ -209,12 +209,15 @@ type function struct {
 
 // parse reads a header. It leaves out what the C front end cannot read.
 func parse(s source) (*header, error) {
-	var r recovery
+	r := recovery{marks: -1}
 	var first error
 	for {
 		h, err := parseOnce(s, &r)
 		if err == nil {
 			return h, nil
+		}
+		if errors.Is(err, errLostPragma) {
+			return nil, inFolder(s.files, fmt.Errorf("%w; %w", first, err))
 		}
 		if first == nil {
 			first = err
@@ -255,7 +258,7 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 		return nil, err
 	}
 	cfg := &cc.Config{
-		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
+		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, IgnoreStaticAssert: true,
 		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."}, HasBuiltin: hasName,
 	}
 	st := &stream{}
@@ -264,6 +267,12 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 		{Name: "<builtin>", Value: cc.Builtin},
 		{Name: s.main, Value: string(text)},
 	})
+	if r.marks < 0 {
+		r.marks = st.marks
+	}
+	if st.marks < r.marks {
+		return nil, errLostPragma
+	}
 	if errors.Is(err, errEndless) {
 		if c := cycle(all, s.main); c != "" {
 			err = fmt.Errorf("%s: %w", c, err)

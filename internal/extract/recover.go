@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -19,7 +20,11 @@ type recovery struct {
 	files   map[string][]byte // headers with blanks
 	refused []refusal
 	structs map[string]bool // those of the refused names that are structs or unions
+	marks   int             // pragmas of the whole header that say something of declarations, or -1
 }
+
+// errLostPragma is the error of a header of which a pragma was left out, by a macro that stood beside a declaration.
+var errLostPragma = errors.New("a pragma stands too near to leave the declaration out")
 
 // errorPlace matches the place of an error of the C front end.
 var errorPlace = regexp.MustCompile(`([^:\s]+):(\d+):\d+: (.*)`)

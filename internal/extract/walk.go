@@ -182,7 +182,7 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 		if b := w.bodyOf(spec); tag == "" && b != nil && w.unnamed[b] == "" {
 			w.unnamed[b] = d.Name()
 		}
-		if tag != "" && w.named[tag] == "" {
+		if tag != "" && w.named[tag] == "" && !spec.Attributes().IsConst() { // a const one names another type
 			w.named[tag] = d.Name()
 		}
 	}
@@ -292,7 +292,7 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 			name = "arg" + strconv.Itoa(i)
 		}
 		t := w.spell(p.Type())
-		if a := p.Type().Undecay(); a != p.Type() && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
+		if a := p.Type().Undecay(); a != p.Type() && a.Kind() == cc.Array && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
 			t = "const " + t // of an array type with a name, which C makes a pointer
 		}
 		if a := bareArray(p.Type()); a != nil {
@@ -583,6 +583,9 @@ func (w *walker) spell(t cc.Type) string {
 		}
 		if t.Kind() == cc.Void {
 			return qualifier + "void"
+		}
+		if t.Kind() == cc.Function { // const is then that of its result
+			return td.Name()
 		}
 		return qualifier + td.Name()
 	}
