@@ -509,5 +509,12 @@ func (s *stream) names(x span, ed *cc.ExternalDeclaration) (names []string) {
 			names = append(names, b.tag)
 		}
 	}
+	if len(names) == 0 { // an enumeration without a name goes by its first value
+		for _, b := range s.bodies {
+			if b.kind == "enum" && b.open > x.first && b.close <= x.last && b.open+1 < b.close {
+				return []string{s.tokens[b.open+1]}
+			}
+		}
+	}
 	return names
 }

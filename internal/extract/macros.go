@@ -69,6 +69,11 @@ func (w *walker) macros(ast *cc.AST) {
 			}
 			c.Type, c.Value = "pointer", n
 		}
+		n, _ := integer(m.Value())
+		if err := w.enums.check(expanded(ast, m, 0), n, nil); err != nil {
+			w.refuse(at, name, err)
+			continue
+		}
 		w.out.table.Constants = append(w.out.table.Constants, c)
 	}
 }

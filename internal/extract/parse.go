@@ -32,7 +32,7 @@ typedef __WCHAR_TYPE__ wchar_t;
 #define offsetof(type, member) __builtin_offsetof(type, member)
 `
 
-const stdint = `
+const stdint = `#include <features.h>
 typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t;
@@ -72,7 +72,7 @@ typedef long intmax_t; typedef unsigned long uintmax_t;
 #define UINTMAX_C(x) x ## UL
 `
 
-const limits = `
+const limits = `#include <features.h>
 #define CHAR_BIT 8
 #define SCHAR_MIN (-128)
 #define SCHAR_MAX 127
@@ -164,7 +164,47 @@ typedef unsigned int socklen_t; typedef unsigned short sa_family_t, in_port_t; t
 struct sockaddr; struct sockaddr_in; struct sockaddr_in6; struct sockaddr_storage; struct in_addr; struct in6_addr; struct msghdr; struct iovec;
 `
 
-const cdefs = `
+const cdefs = `#ifndef _FEATURES_H
+#define _FEATURES_H 1
+#define _SYS_CDEFS_H 1
+#define __GNU_LIBRARY__ 6
+#define __GLIBC__ 2
+#define __GLIBC_MINOR__ 36
+#define __WORDSIZE 64
+#define __TIMESIZE __WORDSIZE
+#define __USE_ATFILE 1
+#define __USE_ISOC11 1
+#define __USE_ISOC95 1
+#define __USE_ISOC99 1
+#define __USE_MISC 1
+#define __USE_POSIX 1
+#define __USE_POSIX199309 1
+#define __USE_POSIX199506 1
+#define __USE_POSIX2 1
+#define __USE_POSIX_IMPLICITLY 1
+#define __USE_XOPEN2K 1
+#define __USE_XOPEN2K8 1
+#ifdef _GNU_SOURCE
+#define __USE_GNU 1
+#endif
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE 1
+#endif
+#ifndef _ATFILE_SOURCE
+#define _ATFILE_SOURCE 1
+#endif
+#ifndef _POSIX_SOURCE
+#define _POSIX_SOURCE 1
+#endif
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#endif
+#define __GLIBC_PREREQ(maj, min) ((__GLIBC__ << 16) + __GLIBC_MINOR__ >= ((maj) << 16) + (min))
+#define __GNUC_PREREQ(maj, min) ((__GNUC__ << 16) + __GNUC_MINOR__ >= ((maj) << 16) + (min))
+#define __glibc_clang_prereq(maj, min) 0
+#define __glibc_has_attribute(attr) __has_attribute(attr)
+#define __glibc_has_builtin(name) __HAS_BUILTIN(name)
 #define __BEGIN_DECLS
 #define __END_DECLS
 #define __THROW

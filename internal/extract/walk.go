@@ -25,6 +25,7 @@ type walker struct {
 	unnamed map[*body]string  // the same of types without a tag
 	stream  *stream
 	lay     *layouter
+	enums   *enumeratorSet
 	behind  []cc.Type // tagged types that members point to, which may be defined there and nowhere else
 }
 
@@ -34,6 +35,7 @@ func (w *walker) walk(ast *cc.AST) error {
 		return err
 	}
 	refused := map[*cc.ExternalDeclaration]error{}
+	w.enums = enumeratorsOf(ast, w.stream)
 	n := 0
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
 		ed := l.ExternalDeclaration
@@ -42,7 +44,11 @@ func (w *walker) walk(ast *cc.AST) error {
 		}
 		x := w.stream.spans[n]
 		n++
-		if err := w.stream.accept(x, ed); err != nil {
+		err := w.stream.accept(x, ed)
+		if err == nil {
+			err = w.enums.checkDeclaration(w.stream, x)
+		}
+		if err != nil {
 			refused[ed] = err
 			for _, name := range w.stream.names(x, ed) {
 				w.lay.bad[name] = err
