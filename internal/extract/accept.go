@@ -17,6 +17,9 @@ import (
 // pragmaWord stands for _Pragma in all headers. In the stream it keeps its place; the front end expands it to nothing.
 const pragmaWord = "_PRAGMA"
 
+// volatileWords are left out of all that the front end reads.
+var volatileWords = wordSet("volatile __volatile __volatile__")
+
 // A stream is the preprocessed text of a translation unit, and what its pragmas say of each token.
 type stream struct {
 	raw     []streamItem        // as it comes; nil once it is folded
@@ -38,9 +41,15 @@ type streamItem struct {
 
 // pragmas is the state that pragmas leave behind.
 type pragmas struct {
-	pack    int   // largest alignment of a member; 0 if nothing is packed
-	stack   []int // pushed
+	pack    int      // largest alignment of a member; 0 if nothing is packed
+	stack   []pushed // by pack(push)
 	unknown string
+}
+
+// A pushed is what pack(push) puts on the stack, with the label that the pragma gave it, or "".
+type pushed struct {
+	pack  int
+	label string
 }
 
 // A span is an external declaration: tokens from first to last.
@@ -115,6 +124,9 @@ func (s *stream) fold() {
 				i = end
 				continue
 			}
+		}
+		if volatileWords[x.token] {
+			continue // no table has it, and the front end confuses it with const
 		}
 		s.tokens, s.states = append(s.tokens, x.token), append(s.states, now)
 	}
@@ -199,21 +211,41 @@ func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 	default:
 		return unknown()
 	}
-	for _, arg := range strings.Split(strings.Join(words[2:len(words)-1], ""), ",") {
-		switch arg {
-		case "push":
-			next.stack = append(slices.Clip(next.stack), next.pack)
-		case "pop":
-			if last := len(next.stack) - 1; last >= 0 {
-				next.pack, next.stack = next.stack[last], next.stack[:last]
-			}
-		case "", "0":
-			next.pack = 0
-		case "1", "2", "4", "8", "16":
-			next.pack, _ = strconv.Atoi(arg)
-		default:
+	args := strings.Split(strings.Join(words[2:len(words)-1], ""), ",")
+	does, label := args[0], ""
+	if does == "push" || does == "pop" {
+		args = args[1:]
+		if len(args) > 0 && isIdentifier(args[0]) {
+			label, args = args[0], args[1:]
+		}
+	}
+	switch {
+	case does == "push":
+		next.stack = append(slices.Clip(next.stack), pushed{next.pack, label})
+	case does == "pop" && len(args) > 0: // gcc ignores it, clang does not
+		return unknown()
+	case does == "pop":
+		last := len(next.stack) - 1
+		for label != "" && last >= 0 && next.stack[last].label != label {
+			last--
+		}
+		if last < 0 && label != "" {
 			return unknown()
 		}
+		if last >= 0 {
+			next.pack, next.stack = next.stack[last].pack, next.stack[:last]
+		}
+	}
+	switch {
+	case len(args) == 0:
+	case len(args) > 1:
+		return unknown()
+	case args[0] == "" && does != "push" || args[0] == "0":
+		next.pack = 0
+	case slices.Contains([]string{"1", "2", "4", "8", "16"}, args[0]):
+		next.pack, _ = strconv.Atoi(args[0])
+	default:
+		return unknown()
 	}
 	return &next
 }
@@ -381,8 +413,8 @@ func (s *stream) spanOf(ed *cc.ExternalDeclaration) (span, bool) {
 }
 
 // understood are the keywords whose meaning is in the types that the front end gives.
-var understood = wordSet(`void char short int long float double signed unsigned struct union enum const volatile restrict
-	typedef extern static inline register sizeof __const __volatile __volatile__ __restrict __restrict__ __signed __signed__
+var understood = wordSet(`void char short int long float double signed unsigned struct union enum const restrict
+	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
 // otherKeywords are all others that the front end or a compiler knows.

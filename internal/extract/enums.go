@@ -3,6 +3,7 @@ package extract
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,21 +22,24 @@ import (
 type enumeratorSet struct {
 	values map[string]enumerator
 	types  map[string]bool // names of enumerations
+	packed bool            // some enumeration has an attribute, by which it may be smaller than an int
 }
 
 type enumerator struct {
 	in    *body
 	value int64
 	wide  bool // not all values of its enumeration are ints
+	bad   bool // its declaration is refused
 }
 
 // enumeratorsOf finds the enumerators of a translation unit.
 func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
-	e := &enumeratorSet{map[string]enumerator{}, map[string]bool{}}
+	e := &enumeratorSet{values: map[string]enumerator{}, types: map[string]bool{}}
 	for _, b := range s.bodies {
 		if b.kind != "enum" {
 			continue
 		}
+		e.packed = e.packed || len(b.attrs) > 0
 		var names []string
 		wide := false
 		for i := b.open + 1; i < b.close; i++ {
@@ -82,6 +86,8 @@ func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	for _, t := range tokens {
 		x, ok := e.values[t]
 		switch {
+		case x.bad:
+			return fmt.Errorf("uses %s, which is refused", t)
 		case ok && (x.wide || x.in == in):
 			name, wide, negative = t, wide || x.wide, negative || x.value < 0
 		case t == "enum" || e.types[t]:
@@ -107,6 +113,9 @@ func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 				return wrong
 			}
 			bits = bits || n > math.MaxInt32 || strings.ContainsAny(t, "uUlL")
+			if e.packed && n > math.MaxInt8 && (slices.Contains(tokens, "enum") || slices.ContainsFunc(tokens, func(t string) bool { return e.types[t] })) {
+				return wrong
+			}
 		default:
 			if _, ok := e.values[t]; !ok {
 				return wrong
@@ -120,6 +129,16 @@ func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 		return wrong
 	}
 	return nil
+}
+
+// refuse notes that a declaration is refused, and with it the enumerators that it declares.
+func (e *enumeratorSet) refuse(s *stream, in span) {
+	for name, x := range e.values {
+		if x.in.open >= in.first && x.in.close <= in.last {
+			x.bad = true
+			e.values[name] = x
+		}
+	}
 }
 
 // checkDeclaration checks the lengths of arrays, the widths of bit-fields and the values of enumerators in a declaration.

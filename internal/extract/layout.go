@@ -273,7 +273,7 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 
 // ownAttributes returns the attributes of a range of tokens that are not of a type that is defined in it. The token behind the
 // range ends the declaration. Those in
-// brackets, as of a parameter, are marked.
+// brackets, as of a parameter, and those between two stars are marked.
 func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 	depth := 0
 	for i := first; i <= end; i++ {
@@ -281,7 +281,7 @@ func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 			if !slices.ContainsFunc(s.bodies, func(x *body) bool {
 				return x.open > b.open && x.close < b.close && slices.ContainsFunc(x.attrs, func(y attribute) bool { return y.id == a.id })
 			}) {
-				a.inside = depth > 0
+				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" && s.tokens[i] == "*" // of one pointer to another
 				list = append(list, a)
 			}
 		}
@@ -308,7 +308,7 @@ func layoutAttributes(list []attribute) (packed bool, aligned int64, err error) 
 	for _, a := range list {
 		switch {
 		case a.inside && (a.name == "packed" || a.name == "aligned"):
-			return packed, aligned, fmt.Errorf("has the attribute %s in brackets, which is not understood there", a.name)
+			return packed, aligned, fmt.Errorf("has the attribute %s in the middle of a declarator, which is not understood there", a.name)
 		case a.name == "packed" && len(a.args) == 0:
 			packed = true
 		case a.name == "aligned" && len(a.args) == 1:
@@ -352,9 +352,12 @@ func (l *layouter) enum(x *cc.EnumType) (*shape, error) {
 	if b == nil || b.kind != "enum" {
 		return nil, fmt.Errorf("enumerator %s is not found in its definition", list[0].Token.SrcStr())
 	}
-	packed, _, err := layoutAttributes(b.attrs)
+	packed, aligned, err := layoutAttributes(b.attrs)
 	if err != nil {
 		return nil, err
+	}
+	if aligned > 0 {
+		return nil, fmt.Errorf("is an aligned enumeration, which compilers read differently")
 	}
 	if b.fixed {
 		under := x.UnderlyingType()

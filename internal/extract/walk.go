@@ -53,6 +53,7 @@ func (w *walker) walk(ast *cc.AST) error {
 			for _, name := range w.stream.names(x, ed) {
 				w.lay.bad[name] = err
 			}
+			w.enums.refuse(w.stream, x)
 		}
 	}
 	w.every(ast, func(ed *cc.ExternalDeclaration) {
@@ -248,6 +249,10 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		case d.IsTypename():
 			err = w.typedef(d, spec)
 		case isFunc && !d.IsStatic() && !d.IsInline():
+			if td := spec.Typedef(); td != nil && w.lay.bad[td.Name()] != nil && d.DirectDeclarator.Case == cc.DirectDeclaratorIdent {
+				err = fmt.Errorf("uses %s, which is refused", td.Name())
+				break
+			}
 			label := w.stream.renamed[d.Name()]
 			if a := il.InitDeclarator.Asm; a != nil {
 				label = strings.Trim(a.Token3.SrcStr(), `"`)
@@ -414,10 +419,10 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 			}
 			return nil
 		}
-		switch {
+		switch e := t.Elem(); {
 		case written != "":
 			alias(written)
-		case t.Elem().Kind() == cc.Void:
+		case e.Kind() == cc.Void, e.Kind() == cc.Union && e.Typedef() == nil && w.nameOf(e) == "": // typedef union {...} *Name;
 			w.seen[name] = true
 			tab.Handles = append(tab.Handles, symbols.Handle{Name: name, Tag: "void"})
 		default:

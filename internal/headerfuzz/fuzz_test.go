@@ -21,8 +21,8 @@ var (
 	allFlag  = flag.Int("headers.faults", 1, "stop after so many faults")
 	small    = flag.Bool("headers.small", true, "leave out of a header what is not needed for the fault")
 	only     = flag.String("headers.only", "", "a `pattern` for the faults to look at")
-	count    = flag.Int("headers.count", 5, "how many headers to make without -headers.time")
-	size     = flag.Int("headers.units", 120, "declarations in a header")
+	count    = flag.Int("headers.count", 3, "how many headers to make without -headers.time")
+	size     = flag.Int("headers.units", 400, "declarations in a header")
 )
 
 var numbers = regexp.MustCompile(`\d+`)
@@ -57,7 +57,7 @@ func TestHeaders(t *testing.T) {
 	seen, kinds := map[string]bool{}, map[string]int{}
 	for ; headers < *count && *timeFlag == 0 || time.Since(began) < *timeFlag; seed++ {
 		c := checkers[seed%uint64(len(checkers))]
-		units := Units(rand.New(rand.NewPCG(seed, 0)), *size)
+		units := Units(rand.New(rand.NewPCG(seed, 0)), *size, c.Compiler.IsGCC())
 		r, err := c.Check(ctx, units)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -78,7 +78,7 @@ func TestHeaders(t *testing.T) {
 			if kinds[f.Kind]++; kinds[f.Kind] > 100 {
 				continue // enough to look at
 			}
-			minimal := r.Text(r.About(f, false))
+			minimal := r.Text(r.About(f, true))
 			if *small {
 				limit, cancel := context.WithTimeout(ctx, time.Minute)
 				minimal = c.Minimal(limit, r, f)
