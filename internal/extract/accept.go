@@ -20,6 +20,9 @@ const pragmaWord = "_PRAGMA"
 // volatileWords are left out of all that the front end reads.
 var volatileWords = wordSet("volatile __volatile __volatile__")
 
+// foreignFloats are types that the front end does not have. It reads float for them, and what is declared with them is refused.
+var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm128")
+
 // A stream is the preprocessed text of a translation unit, and what its pragmas say of each token.
 type stream struct {
 	raw     []streamItem        // as it comes; nil once it is folded
@@ -30,6 +33,7 @@ type stream struct {
 	renamed map[string]string   // by pragma redefine_extname
 	spans   []span              // external declarations, in order
 	ids     int                 // of attributes
+	foreign map[int]string      // types that the front end reads as float, by their tokens
 	marks   int                 // pragmas that say something of declarations
 }
 
@@ -101,7 +105,7 @@ func (s *stream) pragma(tokens []cc.Token) error {
 // fold applies the pragmas, those of _Pragma among them, and finds the bodies.
 func (s *stream) fold() {
 	now := &pragmas{}
-	s.renamed, s.attrs = map[string]string{}, map[int][]attribute{}
+	s.renamed, s.attrs, s.foreign = map[string]string{}, map[int][]attribute{}, map[int]string{}
 	for i := 0; i < len(s.raw); i++ {
 		x := s.raw[i]
 		if x.token == pragmaWord && i+3 < len(s.raw) && s.raw[i+1].token == "(" && s.raw[i+3].token == ")" {
@@ -127,6 +131,13 @@ func (s *stream) fold() {
 		}
 		if volatileWords[x.token] {
 			continue // no table has it, and the front end confuses it with const
+		}
+		if x.token == "__const__" {
+			x.token = "const"
+		}
+		if foreignFloats[x.token] {
+			s.foreign[len(s.tokens)] = x.token
+			x.token = "float"
 		}
 		s.tokens, s.states = append(s.tokens, x.token), append(s.states, now)
 	}
@@ -419,10 +430,10 @@ var understood = wordSet(`void char short int long float double signed unsigned 
 
 // otherKeywords are all others that the front end or a compiler knows.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
-	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float128x _Float16 __fp16 _Float32 _Float32x _Float64 _Float64x __auto_type __bf16
+	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
 	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread
 	__typeof __typeof__ typeof typeof_unqual asm __asm __asm__ __declspec constexpr thread_local _BitInt __ptr32 __ptr64 __unaligned __sptr __uptr
-	__float80 __ibm128 __seg_fs __seg_gs`)
+	__seg_fs __seg_gs`)
 
 // harmlessAttributes change nothing of what a call passes or of how a type is laid out.
 var harmlessAttributes = wordSet(`deprecated visibility nonnull returns_nonnull pure const warn_unused_result nodiscard malloc alloc_size
@@ -465,6 +476,8 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 			}
 		}
 		switch {
+		case s.foreign[i] != "":
+			return fmt.Errorf("has %s, which no binding can express", s.foreign[i])
 		case isAttribute(t):
 			return fmt.Errorf("has an attribute that cannot be read")
 		case isAlignas(t):

@@ -40,6 +40,9 @@ func (l *layouter) of(t cc.Type) (*shape, error) {
 	if td := t.Typedef(); td != nil && l.bad[td.Name()] != nil {
 		return nil, fmt.Errorf("uses %s, which is refused", td.Name())
 	}
+	if isVarArgs(t) {
+		return nil, fmt.Errorf("is a va_list, which no Go value can be")
+	}
 	switch x := t.(type) {
 	case *cc.StructType:
 		return l.aggregate(t, x.NumFields(), x.FieldByIndex, false)
@@ -61,6 +64,12 @@ func (l *layouter) of(t cc.Type) (*shape, error) {
 		return nil, fmt.Errorf("has the type %s, which no Go type has", t)
 	}
 	return &shape{size: t.Size(), align: int64(t.Align()), natural: int64(t.Align())}, nil
+}
+
+// isVarArgs reports whether a type is the va_list of C. The front end does not know its size.
+func isVarArgs(t cc.Type) bool {
+	td := t.Typedef()
+	return td != nil && (td.Name() == "va_list" || td.Name() == "__builtin_va_list" || td.Name() == "__gnuc_va_list")
 }
 
 // body finds where a struct or a union is defined, by the name of a member.
@@ -273,7 +282,7 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 
 // ownAttributes returns the attributes of a range of tokens that are not of a type that is defined in it. The token behind the
 // range ends the declaration. Those in
-// brackets, as of a parameter, and those between two stars are marked.
+// brackets, as of a parameter, and those of a pointer are marked.
 func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 	depth := 0
 	for i := first; i <= end; i++ {
@@ -281,7 +290,7 @@ func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 			if !slices.ContainsFunc(s.bodies, func(x *body) bool {
 				return x.open > b.open && x.close < b.close && slices.ContainsFunc(x.attrs, func(y attribute) bool { return y.id == a.id })
 			}) {
-				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" && s.tokens[i] == "*" // of one pointer to another
+				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" // of the pointer, and not of the member
 				list = append(list, a)
 			}
 		}

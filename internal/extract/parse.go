@@ -28,6 +28,7 @@ const stddef = `
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
 typedef __WCHAR_TYPE__ wchar_t;
+typedef struct { long long __max_align_ll; long double __max_align_ld; } max_align_t;
 #define NULL ((void*)0)
 #define offsetof(type, member) __builtin_offsetof(type, member)
 `
@@ -322,7 +323,7 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}
 	w := &walker{keep: s.keep, inline: s.inline, windows: s.windows, seen: map[string]bool{}, named: map[string]string{}, unnamed: map[*body]string{}, stream: st}
-	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}}
+	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}, odd: len(st.foreign) > 0}
 	r.apply(w.lay.bad)
 	w.out.recovered = r
 	w.out.refused = slices.Clone(r.refused)

@@ -26,6 +26,8 @@ type walker struct {
 	stream  *stream
 	lay     *layouter
 	enums   *enumeratorSet
+	consts  *consts
+	now     span // the declaration that is read
 	behind  []cc.Type // tagged types that members point to, which may be defined there and nowhere else
 }
 
@@ -35,7 +37,7 @@ func (w *walker) walk(ast *cc.AST) error {
 		return err
 	}
 	refused := map[*cc.ExternalDeclaration]error{}
-	w.enums = enumeratorsOf(ast, w.stream)
+	w.enums, w.consts = enumeratorsOf(ast, w.stream), constsOf(w.stream)
 	n := 0
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
 		ed := l.ExternalDeclaration
@@ -70,9 +72,13 @@ func (w *walker) walk(ast *cc.AST) error {
 	})
 	w.each(ast, w.nameTags)
 	w.each(ast, func(ed *cc.ExternalDeclaration) {
+		w.now, _ = w.stream.spanOf(ed)
 		err := refused[ed]
 		if err == nil && w.lay.odd && w.stream.measures(ed) {
 			err = fmt.Errorf("depends on the size of a type, and there are types that the C front end lays out wrongly")
+		}
+		if err == nil {
+			err = w.lengths(ed)
 		}
 		if err != nil {
 			w.refuseAll(ed, err)
@@ -82,6 +88,11 @@ func (w *walker) walk(ast *cc.AST) error {
 	})
 	for i := 0; i < len(w.behind); i++ { // which may add to them
 		t := w.behind[i]
+		for _, x := range w.stream.spans {
+			if at := w.stream.index(tagToken(t)); at >= x.first && at <= x.last {
+				w.now = x
+			}
+		}
 		if at := tagToken(t).Position(); w.keep(path.Clean(at.Filename)) && w.lay.bad[tagOf(t)] == nil {
 			if err := w.define(w.nameOf(t), t); err != nil {
 				w.refuse(at, w.nameOf(t), err)
@@ -89,6 +100,26 @@ func (w *walker) walk(ast *cc.AST) error {
 		}
 	}
 	w.out.funcs = slices.DeleteFunc(w.out.funcs, func(f function) bool { return w.lay.bad[f.API] != nil }) // by another declaration
+	return nil
+}
+
+// lengths returns an error if the length of an array depends on a type that is refused.
+func (w *walker) lengths(ed *cc.ExternalDeclaration) error {
+	x, ok := w.stream.spanOf(ed)
+	if !ok || ed.FunctionDefinition != nil {
+		return nil
+	}
+	depth := 0
+	for _, t := range w.stream.tokens[x.first : x.last+1] {
+		switch {
+		case t == "[":
+			depth++
+		case t == "]":
+			depth--
+		case depth > 0 && (w.lay.bad[t] != nil || strings.HasSuffix(t, "va_list")):
+			return fmt.Errorf("uses %s, which is refused", t)
+		}
+	}
 	return nil
 }
 
@@ -393,6 +424,9 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	if td := spec.Typedef(); td != nil && td.Name() != name && d.Pointer == nil && d.DirectDeclarator.Case == cc.DirectDeclaratorIdent {
 		written = td.Name() // typedef Old New;
 	}
+	if isVarArgs(spec) {
+		return fmt.Errorf("is made of a va_list, which no Go value can be")
+	}
 	switch t := d.Type().(type) {
 	case *cc.FunctionType:
 		return w.callback(name, t, true)
@@ -594,6 +628,13 @@ func (w *walker) spell(t cc.Type) string {
 		}
 		if t.Kind() == cc.Void {
 			return qualifier + "void"
+		}
+		isConst, known := w.consts.isConst(w.stream, w.now, td.Name(), qualifier != "")
+		if !known {
+			return "?"
+		}
+		if qualifier = ""; isConst {
+			qualifier = "const "
 		}
 		if t.Kind() == cc.Function { // const is then that of its result
 			return td.Name()

@@ -321,7 +321,10 @@ func (g *grammar) params(depth int) string {
 				p = pick(g, t+" *"+name, t+" "+name)
 			}
 		case 1:
-			p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]", "[static 2]", "[const]")
+			p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]")
+			if name != "" || g.one(60) { // the front end cannot read it without a name
+				p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]", "[static 2]", "[const]")
+			}
 		case 2, 3, 4:
 			p = g.target() + " *" + g.pointerQualifier() + name
 		case 5:
