@@ -27,7 +27,7 @@ type walker struct {
 	lay     *layouter
 	enums   *enumeratorSet
 	consts  *consts
-	now     span // the declaration that is read
+	now     span      // the declaration that is read
 	behind  []cc.Type // tagged types that members point to, which may be defined there and nowhere else
 }
 

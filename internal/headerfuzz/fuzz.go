@@ -161,7 +161,7 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 			break
 		}
 		n := dropPlaces(units, kept, lines, place.FindString(err.Error())) // the other errors come of the first
-		if n == 0 { // it does not say where: the last unit of the shortest beginning that it does not read
+		if n == 0 {                                                        // it does not say where: the last unit of the shortest beginning that it does not read
 			order := slices.Sorted(maps.Keys(kept))
 			low, high := 0, len(order)
 			for low+1 < high {
