@@ -119,7 +119,7 @@ type mode struct {
 var modes = []mode{
 	{},
 	{flags: []string{"-Dvolatile=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-D__volatile=", "-D__volatile__="}},
-	{flags: []string{"-Dvolatile=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-D__volatile=", "-D__volatile__=", "-Dconst=", "-D__const=", "-D__const__="}, bare: true},
+	{flags: []string{"-Dvolatile=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-D__volatile=", "-D__volatile__=", "-Dconst=", "-D__const="}, bare: true},
 }
 
 // Prove compiles what a table says of one release against that release's headers. The error is that of a compiler that could not be run or

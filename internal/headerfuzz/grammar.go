@@ -153,7 +153,7 @@ var plain = []string{"int", "unsigned", "unsigned int", "char", "unsigned char",
 	"float", "double", "size_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "bool", "_Bool", "intptr_t", "uintptr_t", "ptrdiff_t"}
 
 var strange = []string{"long unsigned int", "short unsigned", "int long long unsigned", "long double", "float _Complex", "double _Complex", "_Complex double", "__int128", "unsigned __int128", "_Atomic int", "_Atomic(short)", "__signed__ char", "signed", "long int",
-	"volatile int", "__volatile__ short", "int const", "const int", "__const int", "__const__ long", "wchar_t", "__typeof__(int)", "__typeof__(1 + 1L)", "__typeof__(sizeof(int))", "int volatile", "_Float128", "__float128",
+	"volatile int", "__volatile__ short", "int const", "const int", "__const int", "__const long", "wchar_t", "__typeof__(int)", "__typeof__(1 + 1L)", "__typeof__(sizeof(int))", "int volatile", "_Float128", "__float128",
 	"_Float16", "_Float32", "_Float64", "_Float32x", "intmax_t", "uintmax_t", "max_align_t", "__builtin_va_list", "__INT64_TYPE__", "__UINT8_TYPE__", "__SIZE_TYPE__"}
 
 // number returns a type of numbers.
