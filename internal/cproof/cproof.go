@@ -116,10 +116,13 @@ type mode struct {
 	bare  bool // without const
 }
 
+// plainer takes the qualifiers away that no table has. To gcc a function that does not return is a volatile one.
+var plainer = []string{"-Dvolatile=", "-D__volatile=", "-D__volatile__=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-Dnoreturn=__unused__", "-D__noreturn__=__unused__"}
+
 var modes = []mode{
 	{},
-	{flags: []string{"-Dvolatile=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-D__volatile=", "-D__volatile__="}},
-	{flags: []string{"-Dvolatile=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-D__volatile=", "-D__volatile__=", "-Dconst=", "-D__const="}, bare: true},
+	{flags: plainer},
+	{flags: append(slices.Clip(plainer), "-Dconst=", "-D__const="), bare: true},
 }
 
 // Prove compiles what a table says of one release against that release's headers. The error is that of a compiler that could not be run or

@@ -267,6 +267,9 @@ func (w *writer) variants(ctype string, most int) []string {
 	}
 	if w.handles[ct.Base] != nil { // const, in front or by a typedef, is the pointer's own or that of what nobody sees
 		bases = []string{base, "const " + base}
+		if ct.Const && ct.Pointers == 0 {
+			bases = append(bases, base+" const") // a result, of which clang compares it
+		}
 	}
 	inner := max(0, ct.Pointers-1)
 	_, callback := w.callbacks[ct.Base]
