@@ -70,7 +70,14 @@ func (w *walker) macros(ast *cc.AST) {
 			c.Type, c.Value = "pointer", n
 		}
 		n, _ := integer(m.Value())
-		if err := w.enums.check(expanded(ast, m, 0), n, nil); err != nil {
+		tokens := expanded(ast, m, 0)
+		err := w.enums.check(tokens, n, nil)
+		for _, t := range tokens {
+			if _, enumerator := w.enums.values[t]; err == nil && w.lay.bad[t] != nil && !enumerator {
+				err = fmt.Errorf("uses %s, which is refused", t)
+			}
+		}
+		if err != nil {
 			w.refuse(at, name, err)
 			continue
 		}

@@ -71,6 +71,9 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	if last := len(list) - 1; last >= 0 && (isTypedef || name == "") {
 		name = list[last]
 	}
+	if isTypedef { // of a pointer, an array or a function it is no struct
+		isStruct = structTypedef.Match(code)
+	}
 	for _, other := range r.refused {
 		if slices.Contains(list, other.name) && other.name != name {
 			reason = "it uses " + other.name + ", which is refused"
@@ -99,6 +102,9 @@ func (r *recovery) apply(bad map[string]error) {
 		bad[x.name] = x.err
 	}
 }
+
+// structTypedef matches a typedef whose one name stands for the struct or the union itself.
+var structTypedef = regexp.MustCompile(`(?s)^\s*(?:__extension__\s+)?typedef\s+(?:const\s+|volatile\s+)*(?:struct|union)\b(?:.*\}|[\w\s]*)\s*[\w\s]*\s\w+\s*;\s*$`)
 
 var (
 	comments    = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
