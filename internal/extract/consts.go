@@ -1,23 +1,27 @@
 package extract
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // The C front end keeps whether a type is const in a place that a typedef shares with its uses. If a header has
 //
 //	typedef const char *name;
 //	struct s { const name n; };
 //
-// then name is const to it from there on. So for a typedef that stands beside const somewhere, the tokens tell.
+// then name is const to it from there on. So for a typedef with qualifiers that stands beside const somewhere, the tokens tell.
 
 // consts tells which typedefs are const, and which stand beside const.
 type consts struct {
-	always map[string]bool // by their own declaration
-	beside map[string]bool
+	always    map[string]bool // by their own declaration
+	beside    map[string]bool
+	qualified map[string]bool // their declaration has a qualifier, or names one that has
 }
 
 // constsOf reads the tokens of a translation unit.
 func constsOf(s *stream) *consts {
-	c := &consts{map[string]bool{}, map[string]bool{}}
+	c := &consts{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for i, t := range s.tokens {
 		if isIdentifier(t) && s.besideConst(i) {
 			c.beside[t] = true
@@ -55,7 +59,7 @@ func (s *stream) besideConst(i int) bool {
 func (c *consts) typedef(s *stream, x span) {
 	depth, specifiers, isConst := 0, true, false // of the specifiers
 	pointer := false                             // the last qualifiers are those of a pointer
-	own := false
+	own, qualified := false, false
 	for i := x.first; i <= x.last; i++ {
 		switch t := s.tokens[i]; {
 		case t == "{":
@@ -72,14 +76,18 @@ func (c *consts) typedef(s *stream, x span) {
 			if depth == 0 {
 				pointer, own = false, false
 			}
+		case strings.Contains(t, "restrict") || isAlignas(t):
+			qualified = true
 		case isConstWord(t):
+			qualified = true
 			isConst, own = isConst || specifiers, own || pointer
-		case isIdentifier(t) && c.always[t] && specifiers && s.tokens[i+1] != ";" && s.tokens[i+1] != ",":
-			isConst = true
+		case isIdentifier(t) && c.qualified[t] && specifiers && s.tokens[i+1] != ";" && s.tokens[i+1] != ",":
+			isConst, qualified = isConst || c.always[t], true
 		case isIdentifier(t) && !understood[t] && depth <= 1 && (s.tokens[i+1] == ";" || s.tokens[i+1] == "," || s.tokens[i+1] == "[" || s.tokens[i+1] == "(" || s.tokens[i+1] == ")"):
 			if pointer && own || !pointer && isConst {
 				c.always[t] = true
 			}
+			c.qualified[t] = c.qualified[t] || qualified
 			specifiers = false
 		}
 	}
@@ -87,7 +95,7 @@ func (c *consts) typedef(s *stream, x span) {
 
 // isConst reports whether a typedef is const where a declaration uses it. It is not known if the declaration has it both ways.
 func (c *consts) isConst(s *stream, x span, name string, told bool) (yes, known bool) {
-	if !told || c.always[name] || !c.beside[name] {
+	if !told || c.always[name] || !c.qualified[name] || !c.beside[name] {
 		return told, true
 	}
 	some, all := false, true
