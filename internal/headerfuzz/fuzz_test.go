@@ -104,6 +104,41 @@ func TestHeaders(t *testing.T) {
 		headers, sum.Units, sum.Records, sum.Facts, sum.Refused, sum.Unparsed, sum.Invalid, len(seen))
 }
 
+// TestAccessors makes structs at random: the generated methods for bit-fields do what the compiler does.
+func TestAccessors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds Go programs")
+	}
+	ctx := t.Context()
+	seed, sum, began := max(*seedFlag, 1), 0, time.Now()
+	for n := 0; n < 1 && *timeFlag == 0 || time.Since(began) < *timeFlag; n++ {
+		for _, name := range []string{"gcc", "clang"} {
+			cc, err := cproof.Find(ctx, name)
+			if err != nil {
+				continue
+			}
+			c, err := NewChecker(cc, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := c.Check(ctx, Records(rand.New(rand.NewPCG(seed, 1)), 150))
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			fields, wrong, err := c.Accessors(ctx, r)
+			if err != nil {
+				t.Fatalf("seed %d, %s: %v", seed, cc.Name, err)
+			}
+			if len(wrong) > 0 {
+				t.Fatalf("seed %d, %s: %d lines differ, the first are\n%s", seed, cc.Name, len(wrong), strings.Join(wrong[:min(3, len(wrong))], "\n"))
+			}
+			sum += fields
+			seed++
+		}
+	}
+	t.Logf("%d bit-fields in %v", sum, time.Since(began).Round(time.Second))
+}
+
 func appendTo(file, text string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {

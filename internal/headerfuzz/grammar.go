@@ -92,12 +92,15 @@ func pick[T any](g *grammar, list ...T) T {
 
 func (g *grammar) name() string { g.n++; return fmt.Sprintf("fz%d", g.n) }
 
-func (g *grammar) unit() {
+func (g *grammar) unit() { g.unitOf(g.r.IntN(20)) }
+
+// unitOf makes a unit of one of 20 kinds.
+func (g *grammar) unitOf(what int) {
 	g.uses = nil
 	index := len(g.units)
 	before := len(g.types)
 	var text string
-	switch g.r.IntN(20) {
+	switch what {
 	case 0, 1, 2, 3, 4, 5:
 		text = g.structure()
 	case 6, 7:
