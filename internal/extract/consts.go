@@ -10,23 +10,17 @@ import (
 //	typedef const char *name;
 //	struct s { const name n; };
 //
-// then name is const to it from there on. So for a typedef with qualifiers that stands beside const somewhere, the tokens tell.
+// then name is const to it from there on. So for a typedef with qualifiers the tokens tell.
 
-// consts tells which typedefs are const, and which stand beside const.
+// consts tells which typedefs are const, and which may become const to the front end.
 type consts struct {
 	always    map[string]bool // by their own declaration
-	beside    map[string]bool
 	qualified map[string]bool // their declaration has a qualifier, or names one that has
 }
 
 // constsOf reads the tokens of a translation unit.
 func constsOf(s *stream) *consts {
-	c := &consts{map[string]bool{}, map[string]bool{}, map[string]bool{}}
-	for i, t := range s.tokens {
-		if isIdentifier(t) && s.besideConst(i) {
-			c.beside[t] = true
-		}
-	}
+	c := &consts{map[string]bool{}, map[string]bool{}}
 	for _, x := range s.spans {
 		if slices.Contains(s.tokens[x.first:x.last+1], "typedef") {
 			c.typedef(s, x)
@@ -95,7 +89,7 @@ func (c *consts) typedef(s *stream, x span) {
 
 // isConst reports whether a typedef is const where a declaration uses it. It is not known if the declaration has it both ways.
 func (c *consts) isConst(s *stream, x span, name string, told bool) (yes, known bool) {
-	if !told || c.always[name] || !c.qualified[name] || !c.beside[name] {
+	if !told || c.always[name] || !c.qualified[name] {
 		return told, true
 	}
 	some, all := false, true

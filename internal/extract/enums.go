@@ -22,6 +22,7 @@ import (
 type enumeratorSet struct {
 	values map[string]enumerator
 	types  map[string]bool // names of enumerations
+	others map[string]bool // names of types that are no numbers
 	packed bool            // some enumeration has an attribute, by which it may be smaller than an int
 }
 
@@ -34,7 +35,7 @@ type enumerator struct {
 
 // enumeratorsOf finds the enumerators of a translation unit.
 func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
-	e := &enumeratorSet{values: map[string]enumerator{}, types: map[string]bool{}}
+	e := &enumeratorSet{values: map[string]enumerator{}, types: map[string]bool{}, others: map[string]bool{}}
 	for _, b := range s.bodies {
 		if b.kind != "enum" {
 			continue
@@ -71,8 +72,13 @@ func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
 	}
 	for name, nodes := range ast.Scope.Nodes {
 		for _, n := range nodes {
-			if d, ok := n.(*cc.Declarator); ok && d.IsTypename() && d.Type().Kind() == cc.Enum {
-				e.types[name] = true
+			if d, ok := n.(*cc.Declarator); ok && d.IsTypename() {
+				switch d.Type().Kind() {
+				case cc.Enum:
+					e.types[name] = true
+				case cc.Struct, cc.Union, cc.Array, cc.Function:
+					e.others[name] = true
+				}
 			}
 		}
 	}

@@ -76,6 +76,9 @@ func (w *walker) macros(ast *cc.AST) {
 			if _, enumerator := w.enums.values[t]; err == nil && w.lay.bad[t] != nil && !enumerator {
 				err = fmt.Errorf("uses %s, which is refused", t)
 			}
+			if err == nil && (w.enums.others[t] || t == "struct" || t == "union") && !slices.Contains(tokens, "sizeof") && !slices.Contains(tokens, "*") {
+				err = fmt.Errorf("converts to %s, which no constant can be", t)
+			}
 		}
 		if err != nil {
 			w.refuse(at, name, err)

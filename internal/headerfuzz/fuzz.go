@@ -210,7 +210,7 @@ func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) 
 	} else if _, err := symbols.DecodeTable("table", text); err != nil {
 		loud = err.Error()
 	}
-	report.Wrong = append(report.Wrong, report.Absent...)
+	report.Wrong = append(slices.DeleteFunc(report.Wrong, func(f cproof.Fault) bool { return f.C == cproof.Unknown }), report.Absent...)
 	if loud != "" {
 		report.Wrong = slices.DeleteFunc(report.Wrong, func(f cproof.Fault) bool {
 			_, name, _ := strings.Cut(f.Record, " ")
