@@ -28,6 +28,7 @@ type walker struct {
 	enums   *enumeratorSet
 	consts  *consts
 	now     span      // the declaration that is read
+	unclear string    // a typedef in it of which it is not known whether it is const
 	behind  []cc.Type // tagged types that members point to, which may be defined there and nowhere else
 }
 
@@ -350,11 +351,20 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 			}
 		}
 		if strings.Contains(t, "?") {
-			return nil, fmt.Errorf("parameter %s: has the type %s, which no binding can express", name, p.Type())
+			return nil, fmt.Errorf("parameter %s: %w", name, w.inexpressible("has", p.Type()))
 		}
 		params = append(params, symbols.Param{Name: name, Type: t})
 	}
 	return params, nil
+}
+
+// inexpressible returns the error of a type that cannot be written.
+func (w *walker) inexpressible(verb string, t cc.Type) error {
+	if name := w.unclear; name != "" {
+		w.unclear = ""
+		return fmt.Errorf("%s %s, which stands beside const in one place of the declaration and not in another: the C front end confuses the two", verb, name)
+	}
+	return fmt.Errorf("%s the type %s, which no binding can express", verb, t)
 }
 
 // bareFunction returns the function type that a type without a name is a pointer to, and the stars in front of that pointer.
@@ -384,7 +394,7 @@ func (w *walker) result(of string, ft *cc.FunctionType) (string, error) {
 		}
 	}
 	if strings.Contains(result, "?") {
-		return "", fmt.Errorf("returns the type %s, which no binding can express", ft.Result())
+		return "", w.inexpressible("returns", ft.Result())
 	}
 	return result, nil
 }
@@ -607,7 +617,7 @@ func (w *walker) layout(name string, t cc.Type, union bool) error {
 			}
 		}
 		if strings.Contains(out.Type, "?") {
-			return fmt.Errorf("%s: has the type %s, which no binding can express", out.Name, f.Type())
+			return fmt.Errorf("%s: %w", out.Name, w.inexpressible("has", f.Type()))
 		}
 		out.Type += dims
 		s.Fields = append(s.Fields, out)
@@ -631,6 +641,7 @@ func (w *walker) spell(t cc.Type) string {
 		}
 		isConst, known := w.consts.isConst(w.stream, w.now, td.Name(), qualifier != "")
 		if !known {
+			w.unclear = td.Name()
 			return "?"
 		}
 		if qualifier = ""; isConst {

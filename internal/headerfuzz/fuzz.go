@@ -191,8 +191,20 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 		return nil, fmt.Errorf("%w\n%s", err, r.Header)
 	}
 	r.Facts = report.Right()
-	r.Faults = report.Wrong
+	r.Faults = append(report.Wrong, unguessed(t)...)
 	return r, nil
+}
+
+// unguessed returns the outputs that are not marked as guesses, though nothing in a random header says that they are outputs.
+func unguessed(t *symbols.Table) (faults []cproof.Fault) {
+	for _, f := range t.Functions {
+		for _, p := range f.Params {
+			if p.Dir == symbols.Out && !p.Guess {
+				faults = append(faults, cproof.Fault{Record: "function " + f.Symbol, Kind: "guess", Fact: "direction of " + p.Name, Table: "an output", C: "nothing of it"})
+			}
+		}
+	}
+	return faults
 }
 
 // compare proves a table against the header that it was made of. What the table's own check complains of is not silent, and left out.
