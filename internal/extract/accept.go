@@ -10,31 +10,31 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// The C front end reads more than it understands: it lays structs out as if nothing packed them, and knows no assembler names.
-// So a declaration is taken only if all of its tokens are of kinds that are understood here. A stream has the tokens, as the
-// preprocessor gives them. The front end does not see attributes at all: it rejects some, and takes none where some may be.
+// The C front end accepts more than it understands: it ignores packing, and does not know assembler names. So a declaration is
+// accepted only if this file understands each of its tokens. A stream holds the preprocessed tokens. The front end does not see
+// attributes at all, because it rejects some of them and some of their places.
 
-// pragmaWord stands for _Pragma in all headers. In the stream it keeps its place; the front end expands it to nothing.
+// pragmaWord replaces _Pragma in all headers. The stream sees it in its place. The front end expands it to nothing.
 const pragmaWord = "_PRAGMA"
 
-// volatileWords are left out of all that the front end reads.
+// volatileWords are removed from the text that the front end reads.
 var volatileWords = wordSet("volatile __volatile __volatile__")
 
-// foreignFloats are types that the front end does not have. It reads float for them, and what is declared with them is refused.
+// foreignFloats are types that the front end does not have. It reads float instead. Declarations with them are refused.
 var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm128")
 
-// A stream is the preprocessed text of a translation unit, and what its pragmas say of each token.
+// A stream is the preprocessed text of a translation unit, with the attributes and the pragma state of each token.
 type stream struct {
-	raw     []streamItem        // as it comes; nil once it is folded
+	raw     []streamItem        // unread items; nil after fold
 	tokens  []string            // without attributes
 	attrs   map[int][]attribute // in front of each token
 	states  []*pragmas          // of each token
-	bodies  []*body             // of structs, unions and enumerations, in the order of their opening braces
+	bodies  []*body             // of structs, unions and enumerations, by their opening braces
 	renamed map[string]string   // by pragma redefine_extname
 	spans   []span              // external declarations, in order
 	ids     int                 // of attributes
 	foreign map[int]string      // types that the front end reads as float, by their tokens
-	marks   int                 // pragmas that say something of declarations
+	marks   int                 // number of pragmas that change the state
 }
 
 // A streamItem is a token, or a pragma in its place.
@@ -43,14 +43,14 @@ type streamItem struct {
 	pragma []string
 }
 
-// pragmas is the state that pragmas leave behind.
+// pragmas is the state that pragmas set.
 type pragmas struct {
 	pack    int      // largest alignment of a member; 0 if nothing is packed
 	stack   []pushed // by pack(push)
 	unknown string
 }
 
-// A pushed is what pack(push) puts on the stack, with the label that the pragma gave it, or "".
+// A pushed is an entry that pack(push) puts on the stack. The label is "" if the pragma has none.
 type pushed struct {
 	pack  int
 	label string
@@ -62,7 +62,7 @@ type span struct {
 	lastSeq     int // what the front end counts the last token as
 }
 
-// A body is what stands in the braces of a struct, a union or an enumeration.
+// A body is the part of a struct, a union or an enumeration between its braces.
 type body struct {
 	kind        string // "struct", "union", "enum"
 	tag         string
@@ -102,7 +102,7 @@ func (s *stream) pragma(tokens []cc.Token) error {
 	return nil
 }
 
-// fold applies the pragmas, those of _Pragma among them, and finds the bodies.
+// fold applies the pragmas and the _Pragma operators, and finds the bodies.
 func (s *stream) fold() {
 	now := &pragmas{}
 	s.renamed, s.attrs, s.foreign = map[string]string{}, map[int][]attribute{}, map[int]string{}
@@ -130,7 +130,7 @@ func (s *stream) fold() {
 			}
 		}
 		if volatileWords[x.token] {
-			continue // no table has it, and the front end confuses it with const
+			continue // tables do not record it, and the front end confuses it with const
 		}
 		if x.token == "__const__" {
 			x.token = "const"
@@ -145,8 +145,8 @@ func (s *stream) fold() {
 	s.findBodies()
 }
 
-// foldAttributes reads __attribute__ (( ... )) from raw token i on, and returns its last token, or i if it cannot be read. Then
-// the front end cannot read it either.
+// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the last token, or i if the attribute cannot be read.
+// The front end cannot read it then, either.
 func (s *stream) foldAttributes(i int) int {
 	var words []string
 	depth, last := 0, i
@@ -194,14 +194,14 @@ func (s *stream) foldAttributes(i int) int {
 
 var pragmaWords = regexp.MustCompile(`\w+|[^\s\w]`)
 
-// harmlessPragmas say nothing of what is declared; those of a compiler are told apart by their second word.
+// harmlessPragmas do not change declarations. A compiler's own pragmas are listed with their second word.
 var harmlessPragmas = []string{
 	"once", "message", "warning", "region", "endregion", "comment", "STDC", "mark", "nv_diag_suppress", "nv_diag_default", "nv_diagnostic",
 	"nv_exec_check_disable", "hd_warning_disable", "GCC diagnostic", "GCC visibility", "GCC system_header", "GCC warning", "GCC poison",
 	"GCC dependency", "clang diagnostic", "clang system_header", "clang assume_nonnull", "clang deprecated",
 }
 
-// after returns the state behind a pragma.
+// after returns the state after a pragma.
 func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 	text := strings.Join(words, " ")
 	if slices.ContainsFunc(harmlessPragmas, func(s string) bool { return text == s || strings.HasPrefix(text, s+" ") }) {
@@ -233,7 +233,7 @@ func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 	switch {
 	case does == "push":
 		next.stack = append(slices.Clip(next.stack), pushed{next.pack, label})
-	case does == "pop" && len(args) > 0: // gcc ignores it, clang does not
+	case does == "pop" && len(args) > 0: // gcc ignores the pragma, clang does not
 		return unknown()
 	case does == "pop":
 		last := len(next.stack) - 1
@@ -264,7 +264,7 @@ func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 func isAttribute(token string) bool { return token == "__attribute__" || token == "__attribute" }
 func isAlignas(token string) bool   { return token == "_Alignas" }
 
-// group returns the token behind the brackets that open at i, or -1 if they do not close.
+// group returns the token after the brackets that open at i, or -1 if they do not close.
 func (s *stream) group(i int) int {
 	depth := 0
 	for ; i < len(s.tokens); i++ {
@@ -339,8 +339,8 @@ func (s *stream) bodyAt(token int) (in *body) {
 	return in
 }
 
-// align finds the tokens of each external declaration of a tree. The front end counts tokens as it reads them; it leaves a
-// declaration of its own out of the tree, and counts some of its own in each function's body.
+// align finds the tokens of each external declaration of a tree. The front end numbers tokens as it reads them. It adds a
+// declaration that is not in the tree, and numbers some tokens of its own in each function's body.
 func (s *stream) align(ast *cc.AST) error {
 	at, skew, again := 0, 1, false
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
@@ -359,7 +359,7 @@ func (s *stream) align(ast *cc.AST) error {
 			if again || ed.FunctionDefinition != nil {
 				skew = first.Seq() - at
 			}
-			if end < first.Seq()-skew { // one that is not in the tree
+			if end < first.Seq()-skew { // it is not in the tree
 				at = end + 1
 				continue
 			}
@@ -423,19 +423,19 @@ func (s *stream) spanOf(ed *cc.ExternalDeclaration) (span, bool) {
 	return s.spans[i], true
 }
 
-// understood are the keywords whose meaning is in the types that the front end gives.
+// understood are the keywords whose meaning the front end's types hold.
 var understood = wordSet(`void char short int long float double signed unsigned struct union enum const restrict
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are all others that the front end or a compiler knows.
+// otherKeywords are all other keywords of the front end and of compilers.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
 	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread
 	__typeof __typeof__ typeof typeof_unqual asm __asm __asm__ __declspec constexpr thread_local _BitInt __ptr32 __ptr64 __unaligned __sptr __uptr
 	__seg_fs __seg_gs`)
 
-// harmlessAttributes change nothing of what a call passes or of how a type is laid out.
+// harmlessAttributes change neither calls nor layouts.
 var harmlessAttributes = wordSet(`deprecated visibility nonnull returns_nonnull pure const warn_unused_result nodiscard malloc alloc_size
 	alloc_align assume_aligned format format_arg nothrow leaf noreturn unused maybe_unused used always_inline noinline gnu_inline artificial
 	sentinel cold hot warning error access may_alias designated_init flag_enum enum_extensibility externally_visible weak dllimport dllexport
@@ -450,10 +450,10 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-// accept returns an error if a declaration has anything that is not understood.
+// accept returns an error if a declaration has a token or an attribute that is not understood.
 func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	end := x.last + 1
-	if ed.FunctionDefinition != nil { // what it does is not looked at
+	if ed.FunctionDefinition != nil { // its body is not read
 		for end = x.first; end < x.last && !(s.tokens[end] == "{" && s.bodyAt(end+1) == s.bodyAt(x.first)); end++ {
 		}
 	}
@@ -497,7 +497,7 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood where it stands. Those of the bodies are for the layout.
+// acceptAttribute returns an error for an attribute that is not understood in its place. The layouter reads those of bodies.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil
@@ -538,7 +538,7 @@ func (s *stream) deprecated(ed *cc.ExternalDeclaration) bool {
 	return false
 }
 
-// names returns what a declaration gives names to.
+// names returns the names that a declaration declares.
 func (s *stream) names(x span, ed *cc.ExternalDeclaration) (names []string) {
 	if ed.FunctionDefinition != nil {
 		return []string{ed.FunctionDefinition.Declarator.Name()}

@@ -9,8 +9,8 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// A layouter lays structs and unions out as gcc and clang do on Linux, on amd64 and arm64 alike. What these do differently it
-// refuses. The C front end's own layouts are right only for what nothing packs or aligns, and that has no bit-fields.
+// A layouter lays out structs and unions as gcc and clang do on Linux, on both amd64 and arm64. It refuses a type that these lay
+// out differently. The C front end's own layouts are right only without packing, alignment and bit-fields.
 type layouter struct {
 	stream *stream
 	bad    map[string]error // names that are refused

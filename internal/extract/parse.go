@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A source is what one translation unit is made of: the headers themselves, stand-ins for the system headers they
-// include, and macros defined in front. Nothing is read from the machine and no compiler is run.
+// A source is the input of one translation unit: headers, stand-ins for system headers, and macros that are defined first.
+// The extractor reads nothing else from the machine and runs no compiler.
 type source struct {
 	main    string            // the header to parse
 	files   fs.FS             // headers
@@ -215,7 +215,7 @@ const cdefs = `#ifndef _FEATURES_H
 #define __P(args) args
 `
 
-// A header is a parsed translation unit: the parts that the caller asked to keep, in source order.
+// A header holds the records of a parsed translation unit, in source order.
 type header struct {
 	table symbols.Table // handles, scalars, aliases, enums, structs, callbacks, constants
 	funcs []function
@@ -248,7 +248,7 @@ type function struct {
 	where string // header and line
 }
 
-// parse reads a header. It leaves out what the C front end cannot read.
+// parse reads a header. It leaves out declarations that the C front end cannot read.
 func parse(s source) (*header, error) {
 	r := recovery{marks: -1}
 	var first error
@@ -285,7 +285,7 @@ func (s *source) all(r *recovery) overlayFS {
 
 func parseOnce(s source, r *recovery) (h *header, err error) {
 	defer func() {
-		if p := recover(); p != nil { // there are headers that the front end does not survive
+		if p := recover(); p != nil { // the front end panics on some headers
 			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
 		}
 	}()

@@ -12,24 +12,25 @@ import (
 	"strings"
 )
 
-// maxRecoveries is how many declarations of a translation unit are left out because the C front end cannot read them.
+// maxRecoveries limits how many declarations of a translation unit may be left out.
 const maxRecoveries = 200
 
-// A recovery leaves declarations out that the C front end cannot read: their text is blank, so that the rest can be read.
+// A recovery leaves out declarations that the C front end cannot read: it blanks their text, so that the rest can be read.
 type recovery struct {
 	files   map[string][]byte // headers with blanks
 	refused []refusal
-	structs map[string]bool // those of the refused names that are structs or unions
-	marks   int             // pragmas of the whole header that say something of declarations, or -1
+	structs map[string]bool // refused names that are structs or unions
+	marks   int             // as stream.marks of the whole header, or -1
 }
 
-// errLostPragma is the error of a header of which a pragma was left out, by a macro that stood beside a declaration.
+// errLostPragma is the error of a header if leaving out a declaration would leave out a pragma too. A macro beside the declaration
+// holds the pragma.
 var errLostPragma = errors.New("a pragma stands too near to leave the declaration out")
 
 // errorPlace matches the place of an error of the C front end.
 var errorPlace = regexp.MustCompile(`([^:\s]+):(\d+):\d+: (.*)`)
 
-// next leaves out the declaration that the first error is about. It returns false if there is none that can be left out.
+// next leaves out the declaration of the first error. It returns false if no declaration can be left out.
 func (r *recovery) next(files fs.FS, failure error) bool {
 	if len(r.refused) >= maxRecoveries {
 		return false

@@ -278,13 +278,11 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		d := il.InitDeclarator.Declarator
 		var err error
 		switch ft, isFunc := d.Type().(*cc.FunctionType); {
+		case w.refusedType(spec) != nil && (d.IsTypename() || isFunc):
+			err = w.refusedType(spec)
 		case d.IsTypename():
 			err = w.typedef(d, spec)
 		case isFunc && !d.IsStatic() && !d.IsInline():
-			if td := spec.Typedef(); td != nil && w.lay.bad[td.Name()] != nil && d.DirectDeclarator.Case == cc.DirectDeclaratorIdent {
-				err = fmt.Errorf("uses %s, which is refused", td.Name())
-				break
-			}
 			label := w.stream.renamed[d.Name()]
 			if a := il.InitDeclarator.Asm; a != nil {
 				label = strings.Trim(a.Token3.SrcStr(), `"`)
@@ -334,6 +332,10 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 		if name == "" {
 			name = "arg" + strconv.Itoa(i)
 		}
+		if array := p.Type().Undecay(); array != p.Type() && w.refusedType(array) != nil {
+			err := w.refusedType(array)
+			return nil, fmt.Errorf("parameter %s: %w", name, err)
+		}
 		t := w.spell(p.Type())
 		if a := p.Type().Undecay(); a != p.Type() && a.Kind() == cc.Array && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
 			t = "const " + t // of an array type with a name, which C makes a pointer
@@ -356,6 +358,14 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 		params = append(params, symbols.Param{Name: name, Type: t})
 	}
 	return params, nil
+}
+
+// refusedType returns an error if a type is a refused typedef of anything but a struct or a union, to which pointers may be opaque.
+func (w *walker) refusedType(t cc.Type) error {
+	if td := t.Typedef(); td != nil && t.Kind() != cc.Struct && t.Kind() != cc.Union && w.lay.bad[td.Name()] != nil {
+		return fmt.Errorf("uses %s, which is refused: %w", td.Name(), w.lay.bad[td.Name()])
+	}
+	return nil
 }
 
 // inexpressible returns the error of a type that cannot be written.

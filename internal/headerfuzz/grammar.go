@@ -31,10 +31,10 @@ var Files = map[string]string{
 // Head stands at the beginning of a random header.
 const Head = "#include <stdint.h>\n#include <stddef.h>\n#include <stdbool.h>\n#include <limits.h>\n#include \"fzattr.h\"\n"
 
-// A Unit is a part of a header that stands or falls as a whole: a declaration, or some that belong together.
+// A Unit is a part of a header that is kept or dropped as a whole: one declaration, or a few that belong together.
 type Unit struct {
 	Text string
-	Uses []int // units that it needs, by their indices
+	Uses []int // indices of the units that it needs
 }
 
 type kind int
@@ -63,7 +63,7 @@ type grammar struct {
 	types []named
 	n     int
 	uses  []int
-	wild  int     // one in so many places has something unusual
+	wild  int     // one place in so many is unusual
 	gcc   bool    // the header is for gcc alone
 	enums []named // enumerators
 }
@@ -71,7 +71,7 @@ type grammar struct {
 // group is how many units share their types. A type that is refused refuses all that use it, so a group is small.
 const group = 40
 
-// Units returns n random units. Those for gcc alone have what clang sees otherwise, such as the version of the compiler.
+// Units returns n random units. With gcc they may have text that clang rejects or reads otherwise, such as the compiler's version.
 func Units(r *rand.Rand, n int, gcc bool) []Unit {
 	g := &grammar{r: r, gcc: gcc}
 	for i := range n {
@@ -125,7 +125,7 @@ func (g *grammar) unitOf(what int) {
 	g.units = append(g.units, Unit{text, slices.Compact(g.uses)})
 }
 
-// around puts a unit into pragmas and conditions.
+// around may wrap a unit in pragmas and conditions.
 func (g *grammar) around(text string) string {
 	packed := []string{
 		"#pragma pack(push, %d)\n%s#pragma pack(pop)\n", "#pragma pack(push)\n#pragma pack(%d)\n%s#pragma pack(pop)\n", "#pragma pack(%d)\n%s#pragma pack()\n",
@@ -151,7 +151,7 @@ func (g *grammar) around(text string) string {
 	return text
 }
 
-// Numbers of C's own.
+// plain are C's own number types.
 var plain = []string{"int", "unsigned", "unsigned int", "char", "unsigned char", "signed char", "short", "unsigned short", "long", "unsigned long", "long long", "unsigned long long",
 	"float", "double", "size_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "bool", "_Bool", "intptr_t", "uintptr_t", "ptrdiff_t"}
 
@@ -159,7 +159,7 @@ var strange = []string{"long unsigned int", "short unsigned", "int long long uns
 	"volatile int", "__volatile__ short", "int const", "const int", "__const int", "__const long", "wchar_t", "__typeof__(int)", "__typeof__(1 + 1L)", "__typeof__(sizeof(int))", "int volatile", "_Float128", "__float128",
 	"_Float16", "_Float32", "_Float64", "_Float32x", "intmax_t", "uintmax_t", "max_align_t", "__builtin_va_list", "__INT64_TYPE__", "__UINT8_TYPE__", "__SIZE_TYPE__"}
 
-// number returns a type of numbers.
+// number returns a number type.
 func (g *grammar) number() string {
 	if g.odd() {
 		return pick(g, strange...)
@@ -182,7 +182,7 @@ func (g *grammar) known(kinds ...kind) string {
 	return ""
 }
 
-// value returns a type whose values have a size.
+// value returns a complete type.
 func (g *grammar) value() string {
 	if g.one(2) {
 		if t := g.known(number, enumeration, record, pointer, array); t != "" {
@@ -192,7 +192,7 @@ func (g *grammar) value() string {
 	return g.number()
 }
 
-// target returns a type that a pointer may lead to.
+// target returns a type that a pointer may point to.
 func (g *grammar) target() string {
 	switch g.r.IntN(6) {
 	case 0:
@@ -217,7 +217,7 @@ func (g *grammar) qualified(t string) string {
 	return t
 }
 
-// declare returns a declaration of a name, of whatever type.
+// declare returns a declaration of a name with a random type.
 func (g *grammar) declare(name string, depth int) string {
 	d, last := name, ""
 	for range pick(g, 0, 0, 0, 1, 1, 2, 3) {
@@ -363,7 +363,7 @@ func (g *grammar) attribute() string {
 		"__attribute__((aligned(16)))", "__attribute__((packed, aligned(4)))", "__attribute__((aligned(8)))", "__attribute__((__aligned__(32)))", "__attribute__((aligned(2)))") + " "
 }
 
-// member returns a member of a struct, a line or more.
+// member returns a member of a struct: one line or more.
 func (g *grammar) member(i, depth int) string {
 	name := fmt.Sprintf("m%d", i)
 	switch g.r.IntN(16) {
@@ -453,7 +453,7 @@ func (g *grammar) members(depth int, prefix string) string {
 func (g *grammar) structure() string {
 	n := g.name()
 	word := pick(g, "struct", "struct", "struct", "union")
-	if g.one(8) { // nobody says what it is
+	if g.one(8) { // incomplete
 		switch g.r.IntN(5) {
 		case 0:
 			g.types = append(g.types, named{n, pointer, 0})
@@ -651,7 +651,7 @@ func (g *grammar) function() string {
 	return fmt.Sprintf("%s%s %s%s(%s)%s;\n", lead, g.result(1), middle, n, g.params(1), g.functionAttribute())
 }
 
-// macro defines a constant, or something that looks like one.
+// macro defines a constant, or text that looks like one.
 func (g *grammar) macro() string {
 	n := strings.ToUpper(g.name())
 	text := pick(g, "1", "16", "0x10", "010", "-1", "(-3)", "0xffffffff", "0x80000000", "2147483648", "0xffffffffffffffff", "0xffffffffffffffffULL", "1u", "1L", "1ULL", "~0", "~0u", "~0ULL", "(1 << 4)", "(1 << 31)", "1u << 31", "'a'", "'\\n'", "'\\xff'", "'ab'", "L'a'",
