@@ -21,9 +21,10 @@ import (
 // An enumeratorSet tells what the names of a translation unit stand for.
 type enumeratorSet struct {
 	values map[string]enumerator
-	types  map[string]bool // names of enumerations
-	others map[string]bool // names of types that are no numbers
-	packed bool            // some enumeration has an attribute, by which it may be smaller than an int
+	types  map[string]bool  // names of enumerations
+	over   map[*body]string // enumerations that count beyond 63 bits, and the enumerator that does
+	others map[string]bool  // names of types that are no numbers
+	packed bool             // some enumeration has an attribute, by which it may be smaller than an int
 }
 
 type enumerator struct {
@@ -35,14 +36,14 @@ type enumerator struct {
 
 // enumeratorsOf finds the enumerators of a translation unit.
 func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
-	e := &enumeratorSet{values: map[string]enumerator{}, types: map[string]bool{}, others: map[string]bool{}}
+	e := &enumeratorSet{values: map[string]enumerator{}, types: map[string]bool{}, others: map[string]bool{}, over: map[*body]string{}}
 	for _, b := range s.bodies {
 		if b.kind != "enum" {
 			continue
 		}
 		e.packed = e.packed || len(b.attrs) > 0
 		var names []string
-		wide := false
+		wide, top := false, false // top: the next value is no int64
 		for i := b.open + 1; i < b.close; i++ {
 			switch t := s.tokens[i]; {
 			case t == "(" || t == "[" || t == "{":
@@ -59,6 +60,10 @@ func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
 						known = known && !(big && x.value < 0)
 					}
 				}
+				if top && (s.tokens[i+1] == "," || s.tokens[i+1] == "}") {
+					e.over[b] = t
+				}
+				top = !known || x.value == math.MaxInt64
 				wide = wide || !known || x.value != int64(int32(x.value))
 				e.values[t] = x
 				names = append(names, t)
@@ -171,6 +176,9 @@ func (e *enumeratorSet) checkDeclaration(s *stream, x span) error {
 	for _, b := range s.bodies {
 		if b.kind != "enum" || b.open < x.first || b.close > x.last {
 			continue
+		}
+		if name := e.over[b]; name != "" {
+			return fmt.Errorf("%s: follows a value of 63 bits or more, behind which the C front end does not count", name)
 		}
 		name, first := "", 0
 		for i := b.open + 1; i <= b.close; i++ {

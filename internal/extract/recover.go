@@ -97,6 +97,12 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	r.files[file] = slices.Concat(text[:d.first], rest[:begin], []byte(stand), rest[begin:], text[d.end:])
 }
 
+// stands reports whether a struct stands for a typedef that was left out and may be of any type.
+func (r *recovery) stands(name string) bool {
+	isStruct, refused := r.structs[name]
+	return refused && !isStruct
+}
+
 // apply marks the names as refused.
 func (r *recovery) apply(bad map[string]error) {
 	for _, x := range r.refused {

@@ -362,7 +362,7 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 
 // refusedType returns an error if a type is a refused typedef of anything but a struct or a union, to which pointers may be opaque.
 func (w *walker) refusedType(t cc.Type) error {
-	if td := t.Typedef(); td != nil && t.Kind() != cc.Struct && t.Kind() != cc.Union && w.lay.bad[td.Name()] != nil {
+	if td := t.Typedef(); td != nil && (t.Kind() != cc.Struct && t.Kind() != cc.Union || w.out.recovered.stands(td.Name())) && w.lay.bad[td.Name()] != nil {
 		return fmt.Errorf("uses %s, which is refused: %w", td.Name(), w.lay.bad[td.Name()])
 	}
 	return nil
