@@ -267,10 +267,14 @@ func (w *writer) variants(ctype string, most int) []string {
 	}
 	if w.handles[ct.Base] != nil { // const, in front or by a typedef, is the pointer's own or that of what nobody sees
 		bases = []string{base, "const " + base}
+		if ct.Const && ct.Pointers == 0 {
+			bases = append(bases, base+" const") // a result, of which clang compares it
+		}
 	}
 	inner := max(0, ct.Pointers-1)
-	if h := w.handles[ct.Base]; h != nil && ct.Pointers > 0 {
-		inner = ct.Pointers // the handle is a pointer, too
+	_, callback := w.callbacks[ct.Base]
+	if (w.handles[ct.Base] != nil || callback) && ct.Pointers > 0 {
+		inner = ct.Pointers // a handle and a callback are pointers, too
 	}
 	dims := ""
 	for _, n := range ct.Dims {
@@ -284,7 +288,7 @@ func (w *writer) variants(ctype string, most int) []string {
 			}
 			s := b
 			h := 0
-			if inner == ct.Pointers && inner > 0 { // the handle's own pointer
+			if inner == ct.Pointers && inner > 0 { // the base's own pointer
 				if mask&1 != 0 {
 					s += " const"
 				}

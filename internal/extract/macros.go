@@ -70,6 +70,21 @@ func (w *walker) macros(ast *cc.AST) {
 			w.refuse(at, name, errors.New(reason))
 			continue
 		}
+		n, _ := integer(m.Value())
+		tokens := expanded(ast, m, 0)
+		err := w.enums.check(tokens, n, nil)
+		for _, t := range tokens {
+			if _, enumerator := w.enums.values[t]; err == nil && w.lay.bad[t] != nil && !enumerator {
+				err = fmt.Errorf("uses %s, which is refused", t)
+			}
+			if err == nil && (w.enums.others[t] || t == "struct" || t == "union") && !slices.Contains(tokens, "sizeof") && !slices.Contains(tokens, "*") {
+				err = fmt.Errorf("converts to %s, which no constant can be", t)
+			}
+		}
+		if err != nil {
+			w.refuse(at, name, err)
+			continue
+		}
 		w.out.table.Constants = append(w.out.table.Constants, c)
 	}
 }

@@ -1,12 +1,9 @@
 package extract
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"regexp"
 	"strings"
 	"testing/fstest"
 
@@ -15,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A source is what one translation unit is made of: the headers themselves, stand-ins for the system headers they
-// include, and macros defined in front. Nothing is read from the machine and no compiler is run.
+// A source is the input of one translation unit: headers, stand-ins for system headers, and macros that are defined first.
+// The extractor reads nothing else from the machine and runs no compiler.
 type source struct {
 	main    string            // the header to parse
 	files   fs.FS             // headers
@@ -27,35 +24,16 @@ type source struct {
 	windows bool // the library is one of Windows too
 }
 
-// The compiler's own macros that these headers look at, for LP64.
-const predefined = `
-#define __SIZE_TYPE__ unsigned long
-#define __PTRDIFF_TYPE__ long
-#define __WCHAR_TYPE__ int
-#define __INT8_TYPE__ signed char
-#define __UINT8_TYPE__ unsigned char
-#define __UINT16_TYPE__ unsigned short
-#define __UINT32_TYPE__ unsigned int
-#define __UINT64_TYPE__ unsigned long
-#define __INTPTR_TYPE__ long
-#define __UINTPTR_TYPE__ unsigned long
-#define __LP64__ 1
-#define _LP64 1
-#define __GNUC__ 12
-#define __x86_64__ 1
-#define __linux__ 1
-#define __STDC_VERSION__ 201112L
-`
-
 const stddef = `
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
 typedef __WCHAR_TYPE__ wchar_t;
+typedef struct { long long __max_align_ll; long double __max_align_ld; } max_align_t;
 #define NULL ((void*)0)
 #define offsetof(type, member) __builtin_offsetof(type, member)
 `
 
-const stdint = `
+const stdint = `#include <features.h>
 typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t;
@@ -99,7 +77,7 @@ typedef uint8_t uint_fast8_t; typedef unsigned long uint_fast16_t, uint_fast32_t
 #define UINTMAX_C(x) x ## UL
 `
 
-const limits = `
+const limits = `#include <features.h>
 #define CHAR_BIT 8
 #define SCHAR_MIN (-128)
 #define SCHAR_MAX 127
@@ -217,7 +195,47 @@ typedef unsigned int socklen_t; typedef unsigned short sa_family_t, in_port_t; t
 struct sockaddr; struct sockaddr_in; struct sockaddr_in6; struct sockaddr_storage; struct in_addr; struct in6_addr; struct msghdr; struct iovec;
 `
 
-const cdefs = `
+const cdefs = `#ifndef _FEATURES_H
+#define _FEATURES_H 1
+#define _SYS_CDEFS_H 1
+#define __GNU_LIBRARY__ 6
+#define __GLIBC__ 2
+#define __GLIBC_MINOR__ 36
+#define __WORDSIZE 64
+#define __TIMESIZE __WORDSIZE
+#define __USE_ATFILE 1
+#define __USE_ISOC11 1
+#define __USE_ISOC95 1
+#define __USE_ISOC99 1
+#define __USE_MISC 1
+#define __USE_POSIX 1
+#define __USE_POSIX199309 1
+#define __USE_POSIX199506 1
+#define __USE_POSIX2 1
+#define __USE_POSIX_IMPLICITLY 1
+#define __USE_XOPEN2K 1
+#define __USE_XOPEN2K8 1
+#ifdef _GNU_SOURCE
+#define __USE_GNU 1
+#endif
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE 1
+#endif
+#ifndef _ATFILE_SOURCE
+#define _ATFILE_SOURCE 1
+#endif
+#ifndef _POSIX_SOURCE
+#define _POSIX_SOURCE 1
+#endif
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#endif
+#define __GLIBC_PREREQ(maj, min) ((__GLIBC__ << 16) + __GLIBC_MINOR__ >= ((maj) << 16) + (min))
+#define __GNUC_PREREQ(maj, min) ((__GNUC__ << 16) + __GNUC_MINOR__ >= ((maj) << 16) + (min))
+#define __glibc_clang_prereq(maj, min) 0
+#define __glibc_has_attribute(attr) __has_attribute(attr)
+#define __glibc_has_builtin(name) __HAS_BUILTIN(name)
 #define __BEGIN_DECLS
 #define __END_DECLS
 #define __THROW
@@ -227,7 +245,7 @@ const cdefs = `
 #define __P(args) args
 `
 
-// A header is a parsed translation unit: the parts that the caller asked to keep, in source order.
+// A header holds the records of a parsed translation unit, in source order.
 type header struct {
 	table symbols.Table // handles, scalars, aliases, enums, structs, callbacks, constants
 	funcs []function
@@ -260,14 +278,17 @@ type function struct {
 	where string // header and line
 }
 
-// parse reads a header. It leaves out what the C front end cannot read.
+// parse reads a header. It leaves out declarations that the C front end cannot read.
 func parse(s source) (*header, error) {
-	var r recovery
+	r := recovery{marks: -1}
 	var first error
 	for {
 		h, err := parseOnce(s, &r)
 		if err == nil {
 			return h, nil
+		}
+		if errors.Is(err, errLostPragma) {
+			return nil, inFolder(s.files, fmt.Errorf("%w; %w", first, err))
 		}
 		if first == nil {
 			first = err
@@ -294,7 +315,7 @@ func (s *source) all(r *recovery) overlayFS {
 
 func parseOnce(s source, r *recovery) (h *header, err error) {
 	defer func() {
-		if p := recover(); p != nil { // there are headers that the front end does not survive
+		if p := recover(); p != nil { // the front end panics on some headers
 			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
 		}
 	}()
@@ -308,15 +329,21 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 		return nil, err
 	}
 	cfg := &cc.Config{
-		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
-		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."},
+		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, IgnoreStaticAssert: true,
+		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."}, HasBuiltin: hasName,
 	}
 	st := &stream{}
 	ast, err := translate(cfg, st, []cc.Source{
-		{Name: "<predefined>", Value: predefined + s.defines},
+		{Name: "<predefined>", Value: predefined() + s.defines},
 		{Name: "<builtin>", Value: cc.Builtin},
 		{Name: s.main, Value: string(text)},
 	})
+	if r.marks < 0 {
+		r.marks = st.marks
+	}
+	if st.marks < r.marks {
+		return nil, errLostPragma
+	}
 	if errors.Is(err, errEndless) {
 		if c := cycle(all, s.main); c != "" {
 			err = fmt.Errorf("%s: %w", c, err)
@@ -326,7 +353,7 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}
 	w := &walker{keep: s.keep, inline: s.inline, windows: s.windows, seen: map[string]bool{}, named: map[string]string{}, unnamed: map[*body]string{}, stream: st}
-	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}}
+	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}, odd: len(st.foreign) > 0}
 	r.apply(w.lay.bad)
 	w.out.recovered = r
 	for _, x := range r.refused {
@@ -342,36 +369,4 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	w.macros(ast)
 	w.out.bad = w.lay.bad
 	return &w.out, nil
-}
-
-// harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
-var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
-
-var lineDirective = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*(?:line[ \t]|\d)[^\n]*$`)
-
-var pragmaOperator = regexp.MustCompile(`\b_Pragma\b`)
-
-// overlayFS looks a file up among the stand-ins first. It puts an empty line behind each: a literal that a backslash at the end of the
-// last line continues would have the front end search for its end without end.
-type overlayFS [2]fs.FS
-
-func (o overlayFS) Open(name string) (fs.File, error) {
-	name = path.Clean(name)
-	text, err := fs.ReadFile(o[0], name)
-	if err != nil {
-		text, err = fs.ReadFile(o[1], name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Contains(text, []byte("_Pragma")) {
-		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
-	}
-	if lineDirective.Match(text) { // the front end looks there for what a header includes, and a compiler does not
-		text = lineDirective.ReplaceAllFunc(text, blanks)
-	}
-	if bytes.Contains(text, []byte("[[")) {
-		text = harmlessBrackets.ReplaceAllFunc(text, blanks)
-	}
-	return fstest.MapFS{name: {Data: append(text, "\n\n"...)}}.Open(name)
 }
