@@ -234,8 +234,9 @@ real-headers-short: ## the same for HIP, whose headers are small to fetch and di
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers -short -within 5m
 
 .PHONY: bind-headers
-bind-headers: ## bind some sixty libraries whose headers Debian has, and compare with a C compiler what bindgen makes of them (60 MB to fetch); NAMES="zlib HSA" for some, WRITE=1 for the table in the guide
+bind-headers: ## bind some ninety libraries whose headers Debian has, and compare with a C compiler what bindgen makes of them (100 MB to fetch); NAMES="zlib HSA" for some, WRITE=1 for the table in the guide
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -bind -within 5m $(if $(WRITE),-write) $(NAMES)
+	$(if $(NAMES),,dir=$(CURDIR)/$(BUILD)/reallibs/headers-cuda-12.4/root/usr/include; test ! -d $$dir || { cd examples/cublas/cublas && $(GO) tool bindgen -check -headers $$dir cublas.json; })
 
 .PHONY: test-static
 test-static: ## run static programs on other systems: none, musl, Debian 11 to 13 (needs root, fetches 15 MB); STRESS=10m calls C as long on each
@@ -272,8 +273,8 @@ fuzz-extract: ## damage headers in every way for an hour, or TIME, and read them
 	PUREGPU_FUZZ_HEADERS=$(HEADERS) $(GO) test ./internal/extract -run '^$$' -fuzz FuzzDamaged -fuzztime $(or $(TIME),1h)
 
 .PHONY: fuzz-headers
-fuzz-headers: ## make C headers at random for a minute, or TIME, and compare what the extractor makes of them with gcc and clang; SEED=n repeats a run
-	CGO_ENABLED=0 $(GO) test ./internal/headerfuzz -count=1 -v -timeout 0 -run '^TestHeaders$$' -headers.time $(or $(TIME),60s) $(if $(SEED),-headers.seed $(SEED))
+fuzz-headers: ## make C headers at random for a minute, or TIME, and compare the extractor and the generated bit-field methods with gcc and clang (needs one of them); SEED=n repeats a run
+	CGO_ENABLED=0 $(GO) test ./internal/headerfuzz -count=1 -v -timeout 0 -run '^(TestHeaders|TestAccessors)$$' -headers.time $(or $(TIME),60s) $(if $(SEED),-headers.seed $(SEED))
 
 .PHONY: check-generated
 check-generated: ## fail if generate changes a file

@@ -141,6 +141,12 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	case retValue:
 		if f.value.kind == kindFloat || f.value.kind == kindDouble {
 			fmt.Fprintf(b, "\treturn (%s)(puregpu_echo.fail == 2 ? 0 : %d);\n", result, dltest.Code(f.sym.Symbol))
+		} else if f.value.kind == kindStruct {
+			word := fmt.Sprintf("puregpu_echo.fail == 2 ? 0 : %d", dltest.Code(f.sym.Symbol))
+			if len(p.structPointers(f.value.expr, 0)) > 0 {
+				word = fmt.Sprintf("(uintptr_t)(puregpu_arena + %d)", dltest.Code(f.sym.Symbol))
+			}
+			fmt.Fprintf(b, "\tuint64_t word = %s;\n\t%s result;\n\t__builtin_memcpy(&result, &word, sizeof result);\n\treturn result;\n", word, result)
 		} else if f.value.kind == kindPointer {
 			fmt.Fprintf(b, "\treturn (%s)(puregpu_arena + %d);\n", result, dltest.Code(f.sym.Symbol))
 		} else {

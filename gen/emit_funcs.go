@@ -287,7 +287,7 @@ func (p *pkg) slow(g *Group, fn function) {
 				g.Add(typ(fn.value.expr)).Call(Qual("math", "Float32frombits").Call(Uint32().Call(Id("res"))))
 			case kindDouble:
 				g.Add(typ(fn.value.expr)).Call(Qual("math", "Float64frombits").Call(Uint64().Call(Id("res"))))
-			case kindPointer:
+			case kindPointer, kindStruct:
 				g.Op("*").Parens(Op("*").Add(typ(fn.value.expr))).Call(Qual("unsafe", "Pointer").Call(Op("&").Id("res")))
 			default:
 				g.Add(typ(fn.value.expr)).Call(Id("res"))

@@ -67,8 +67,12 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		}
 		switch out.value.kind {
 		case kindInt, kindBool, kindPointer, kindFloat, kindDouble:
+		case kindStruct:
+			if err := w.resultStruct(f.Result, out.value.size); err != nil {
+				return out, unbindable("returns %s, %w", f.Result, err)
+			}
 		default:
-			return out, unbindable("returns %s, which is neither an error code, nothing, a string, a number, a handle nor a pointer", f.Result)
+			return out, unbindable("returns %s, which is neither an error code, nothing, a string, a number, a handle, a pointer nor a struct", f.Result)
 		}
 	}
 	words := 0
@@ -170,6 +174,17 @@ func (w *lowering) byValue(ctype string) error {
 		return fmt.Errorf("struct by value that has 8 bytes of padding")
 	}
 	return nil
+}
+
+// resultStruct returns an error for a struct that does not come back in one register of every machine.
+func (w *lowering) resultStruct(ctype string, size int) error {
+	switch {
+	case !inRegister(size):
+		return fmt.Errorf("a struct of %d bytes: only those of 1, 2, 4 or 8 bytes can be results", size)
+	case w.hasFloat(ctype):
+		return errors.New("a struct with a float")
+	}
+	return w.byValue(ctype)
 }
 
 // structOf returns the struct that a type is by value, or nil.

@@ -22,6 +22,9 @@ type Compiler struct {
 	clang bool
 }
 
+// IsGCC reports whether the compiler is gcc.
+func (c *Compiler) IsGCC() bool { return !c.clang }
+
 // Flags returns arguments with which the compiler tells all errors, each where a macro is used and not where it is defined, and then the given ones.
 func (c *Compiler) Flags(more ...string) []string {
 	if c.clang {

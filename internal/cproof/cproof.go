@@ -63,6 +63,10 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s: %s: the table says %s, the compiler %s%s", f.Record, f.Fact, f.Table, f.C, hint)
 }
 
+// Unknown is what a fault says of a type that differs from the table's by its qualifiers or in more: without qualifiers the headers
+// are no C.
+const Unknown = "another type, maybe by qualifiers alone: without these the header is no C"
+
 // A File is a header that was read.
 type File struct {
 	Name   string `json:"name"`
@@ -116,10 +120,13 @@ type mode struct {
 	bare  bool // without const
 }
 
+// plainer takes the qualifiers away that no table has. To gcc a function that does not return is a volatile one.
+var plainer = []string{"-Dvolatile=", "-D__volatile=", "-D__volatile__=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-Dnoreturn=__unused__", "-D__noreturn__=__unused__"}
+
 var modes = []mode{
 	{},
-	{flags: []string{"-Dvolatile=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-D__volatile__="}},
-	{flags: []string{"-Dvolatile=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-D__volatile__=", "-Dconst=", "-D__const="}, bare: true},
+	{flags: plainer},
+	{flags: append(slices.Clip(plainer), "-Dconst=", "-D__const="), bare: true},
 }
 
 // Prove compiles what a table says of one release against that release's headers. The error is that of a compiler that could not be run or
@@ -207,7 +214,7 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // without its qualifiers the header is no C
 			for _, f := range facts {
 				if f.check != nil {
-					p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, "another type"})
+					p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, Unknown})
 				}
 			}
 			break

@@ -267,10 +267,14 @@ func (w *writer) variants(ctype string, most int) []string {
 	}
 	if w.handles[ct.Base] != nil { // const, in front or by a typedef, is the pointer's own or that of what nobody sees
 		bases = []string{base, "const " + base}
+		if ct.Const && ct.Pointers == 0 {
+			bases = append(bases, base+" const") // a result, of which clang compares it
+		}
 	}
 	inner := max(0, ct.Pointers-1)
-	if h := w.handles[ct.Base]; h != nil && ct.Pointers > 0 {
-		inner = ct.Pointers // the handle is a pointer, too
+	_, callback := w.callbacks[ct.Base]
+	if (w.handles[ct.Base] != nil || callback) && ct.Pointers > 0 {
+		inner = ct.Pointers // a handle and a callback are pointers, too
 	}
 	dims := ""
 	for _, n := range ct.Dims {
@@ -284,7 +288,7 @@ func (w *writer) variants(ctype string, most int) []string {
 			}
 			s := b
 			h := 0
-			if inner == ct.Pointers && inner > 0 { // the handle's own pointer
+			if inner == ct.Pointers && inner > 0 { // the base's own pointer
 				if mask&1 != 0 {
 					s += " const"
 				}
@@ -505,16 +509,27 @@ func (w *writer) constant(c *symbols.Constant) {
 
 // functions adds the facts of functions: with all of the type and symbol of each ABI, and with plain of what programs call by a plain name.
 func (w *writer) functions(all, plain bool) {
+	means := map[string]string{} // what a plain name means
+	for _, f := range w.t.Functions {
+		if f.Current {
+			means[f.API] = f.Symbol
+		}
+	}
+	var hidden []*symbols.Function // by a macro of their own name, which stands for another function
 	for i := range w.t.Functions {
 		f := &w.t.Functions[i]
-		if !all && !f.Current {
-			continue
+		switch {
+		case plain && f.Current:
+			w.function(f, f.API, f.Symbol)
+		case plain && all && means[f.Symbol] != "" && means[f.Symbol] != f.Symbol:
+			hidden = append(hidden, f)
+		case all || f.Current:
+			w.function(f, f.Symbol, "")
 		}
-		name, other := f.Symbol, ""
-		if plain && f.Current {
-			name, other = f.API, f.Symbol
-		}
-		w.function(f, name, other)
+	}
+	for _, f := range hidden {
+		w.add(&fact{record: "function " + f.Symbol, tries: []string{"#undef " + f.Symbol}})
+		w.function(f, f.Symbol, "")
 	}
 }
 

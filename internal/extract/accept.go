@@ -10,23 +10,31 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// The C front end reads more than it understands: it lays structs out as if nothing packed them, and knows no assembler names.
-// So a declaration is taken only if all of its tokens are of kinds that are understood here. A stream has the tokens, as the
-// preprocessor gives them. The front end does not see attributes at all: it rejects some, and takes none where some may be.
+// The C front end accepts more than it understands: it ignores packing, and does not know assembler names. So a declaration is
+// accepted only if this file understands each of its tokens. A stream holds the preprocessed tokens. The front end does not see
+// attributes at all, because it rejects some of them and some of their places.
 
-// pragmaWord stands for _Pragma in all headers. In the stream it keeps its place; the front end expands it to nothing.
+// pragmaWord replaces _Pragma in all headers. The stream sees it in its place. The front end expands it to nothing.
 const pragmaWord = "_PRAGMA"
 
-// A stream is the preprocessed text of a translation unit, and what its pragmas say of each token.
+// volatileWords are removed from the text that the front end reads.
+var volatileWords = wordSet("volatile __volatile __volatile__")
+
+// foreignFloats are types that the front end does not have. It reads float instead. Declarations with them are refused.
+var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm128")
+
+// A stream is the preprocessed text of a translation unit, with the attributes and the pragma state of each token.
 type stream struct {
-	raw     []streamItem        // as it comes; nil once it is folded
+	raw     []streamItem        // unread items; nil after fold
 	tokens  []string            // without attributes
 	attrs   map[int][]attribute // in front of each token
 	states  []*pragmas          // of each token
-	bodies  []*body             // of structs, unions and enumerations, in the order of their opening braces
+	bodies  []*body             // of structs, unions and enumerations, by their opening braces
 	renamed map[string]string   // by pragma redefine_extname
 	spans   []span              // external declarations, in order
 	ids     int                 // of attributes
+	foreign map[int]string      // types that the front end reads as float, by their tokens
+	marks   int                 // number of pragmas that change the state
 }
 
 // A streamItem is a token, or a pragma in its place.
@@ -35,11 +43,17 @@ type streamItem struct {
 	pragma []string
 }
 
-// pragmas is the state that pragmas leave behind.
+// pragmas is the state that pragmas set.
 type pragmas struct {
-	pack    int   // largest alignment of a member; 0 if nothing is packed
-	stack   []int // pushed
+	pack    int      // largest alignment of a member; 0 if nothing is packed
+	stack   []pushed // by pack(push)
 	unknown string
+}
+
+// A pushed is an entry that pack(push) puts on the stack. The label is "" if the pragma has none.
+type pushed struct {
+	pack  int
+	label string
 }
 
 // A span is an external declaration: tokens from first to last.
@@ -48,7 +62,7 @@ type span struct {
 	lastSeq     int // what the front end counts the last token as
 }
 
-// A body is what stands in the braces of a struct, a union or an enumeration.
+// A body is the part of a struct, a union or an enumeration between its braces.
 type body struct {
 	kind        string // "struct", "union", "enum"
 	tag         string
@@ -66,6 +80,8 @@ type attribute struct {
 	args []string
 	at   int // the token behind it
 	id   int // tells attributes apart
+
+	inside bool // in brackets of the declaration
 }
 
 func (s *stream) Write(token []byte) (int, error) {
@@ -86,10 +102,10 @@ func (s *stream) pragma(tokens []cc.Token) error {
 	return nil
 }
 
-// fold applies the pragmas, those of _Pragma among them, and finds the bodies.
+// fold applies the pragmas and the _Pragma operators, and finds the bodies.
 func (s *stream) fold() {
 	now := &pragmas{}
-	s.renamed, s.attrs = map[string]string{}, map[int][]attribute{}
+	s.renamed, s.attrs, s.foreign = map[string]string{}, map[int][]attribute{}, map[int]string{}
 	for i := 0; i < len(s.raw); i++ {
 		x := s.raw[i]
 		if x.token == pragmaWord && i+3 < len(s.raw) && s.raw[i+1].token == "(" && s.raw[i+3].token == ")" {
@@ -101,7 +117,10 @@ func (s *stream) fold() {
 			i += 3
 		}
 		if x.pragma != nil {
-			now = now.after(x.pragma, s.renamed)
+			if next := now.after(x.pragma, s.renamed); next != now {
+				now = next
+				s.marks++
+			}
 			continue
 		}
 		if isAttribute(x.token) {
@@ -110,14 +129,24 @@ func (s *stream) fold() {
 				continue
 			}
 		}
+		if volatileWords[x.token] {
+			continue // tables do not record it, and the front end confuses it with const
+		}
+		if x.token == "__const__" {
+			x.token = "const"
+		}
+		if foreignFloats[x.token] {
+			s.foreign[len(s.tokens)] = x.token
+			x.token = "float"
+		}
 		s.tokens, s.states = append(s.tokens, x.token), append(s.states, now)
 	}
 	s.raw = nil
 	s.findBodies()
 }
 
-// foldAttributes reads __attribute__ (( ... )) from raw token i on, and returns its last token, or i if it cannot be read. Then
-// the front end cannot read it either.
+// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the last token, or i if the attribute cannot be read.
+// The front end cannot read it then, either.
 func (s *stream) foldAttributes(i int) int {
 	var words []string
 	depth, last := 0, i
@@ -165,14 +194,14 @@ func (s *stream) foldAttributes(i int) int {
 
 var pragmaWords = regexp.MustCompile(`\w+|[^\s\w]`)
 
-// harmlessPragmas say nothing of what is declared; those of a compiler are told apart by their second word.
+// harmlessPragmas do not change declarations. A compiler's own pragmas are listed with their second word.
 var harmlessPragmas = []string{
-	"once", "message", "warning", "region", "endregion", "comment", "STDC", "mark", "nv_diag_suppress", "nv_diag_default", "nv_diagnostic",
+	"once", "message", "warning", "region", "endregion", "comment", "STDC", "mark", "unroll", "GCC unroll", "GCC ivdep", "nv_diag_suppress", "nv_diag_default", "nv_diagnostic",
 	"nv_exec_check_disable", "hd_warning_disable", "GCC diagnostic", "GCC visibility", "GCC system_header", "GCC warning", "GCC poison",
 	"GCC dependency", "clang diagnostic", "clang system_header", "clang assume_nonnull", "clang deprecated",
 }
 
-// after returns the state behind a pragma.
+// after returns the state after a pragma.
 func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 	text := strings.Join(words, " ")
 	if slices.ContainsFunc(harmlessPragmas, func(s string) bool { return text == s || strings.HasPrefix(text, s+" ") }) {
@@ -193,21 +222,41 @@ func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 	default:
 		return unknown()
 	}
-	for _, arg := range strings.Split(strings.Join(words[2:len(words)-1], ""), ",") {
-		switch arg {
-		case "push":
-			next.stack = append(slices.Clip(next.stack), next.pack)
-		case "pop":
-			if last := len(next.stack) - 1; last >= 0 {
-				next.pack, next.stack = next.stack[last], next.stack[:last]
-			}
-		case "", "0":
-			next.pack = 0
-		case "1", "2", "4", "8", "16":
-			next.pack, _ = strconv.Atoi(arg)
-		default:
+	args := strings.Split(strings.Join(words[2:len(words)-1], ""), ",")
+	does, label := args[0], ""
+	if does == "push" || does == "pop" {
+		args = args[1:]
+		if len(args) > 0 && isIdentifier(args[0]) {
+			label, args = args[0], args[1:]
+		}
+	}
+	switch {
+	case does == "push":
+		next.stack = append(slices.Clip(next.stack), pushed{next.pack, label})
+	case does == "pop" && len(args) > 0: // gcc ignores the pragma, clang does not
+		return unknown()
+	case does == "pop":
+		last := len(next.stack) - 1
+		for label != "" && last >= 0 && next.stack[last].label != label {
+			last--
+		}
+		if last < 0 && label != "" {
 			return unknown()
 		}
+		if last >= 0 {
+			next.pack, next.stack = next.stack[last].pack, next.stack[:last]
+		}
+	}
+	switch {
+	case len(args) == 0:
+	case len(args) > 1:
+		return unknown()
+	case args[0] == "" && does != "push" || args[0] == "0":
+		next.pack = 0
+	case slices.Contains([]string{"1", "2", "4", "8", "16"}, args[0]):
+		next.pack, _ = strconv.Atoi(args[0])
+	default:
+		return unknown()
 	}
 	return &next
 }
@@ -215,7 +264,7 @@ func (p *pragmas) after(words []string, renamed map[string]string) *pragmas {
 func isAttribute(token string) bool { return token == "__attribute__" || token == "__attribute" }
 func isAlignas(token string) bool   { return token == "_Alignas" }
 
-// group returns the token behind the brackets that open at i, or -1 if they do not close.
+// group returns the token after the brackets that open at i, or -1 if they do not close.
 func (s *stream) group(i int) int {
 	depth := 0
 	for ; i < len(s.tokens); i++ {
@@ -290,8 +339,8 @@ func (s *stream) bodyAt(token int) (in *body) {
 	return in
 }
 
-// align finds the tokens of each external declaration of a tree. The front end counts tokens as it reads them; it leaves a
-// declaration of its own out of the tree, and counts some of its own in each function's body.
+// align finds the tokens of each external declaration of a tree. The front end numbers tokens as it reads them. It adds a
+// declaration that is not in the tree, and numbers some tokens of its own in each function's body.
 func (s *stream) align(ast *cc.AST) error {
 	at, skew, again := 0, 1, false
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
@@ -310,9 +359,12 @@ func (s *stream) align(ast *cc.AST) error {
 			if again || ed.FunctionDefinition != nil {
 				skew = first.Seq() - at
 			}
-			if end < first.Seq()-skew { // one that is not in the tree
+			if end < first.Seq()-skew { // it is not in the tree
 				at = end + 1
 				continue
+			}
+			if ed.Declaration != nil && ed.Declaration.Case == cc.DeclarationAssert {
+				end-- // its semicolon is not in the tree
 			}
 			if ed.FunctionDefinition == nil && end != last.Seq()-skew || s.tokens[end] != last.SrcStr() || !slices.Contains(s.tokens[at:end+1], first.SrcStr()) {
 				return lost
@@ -371,20 +423,20 @@ func (s *stream) spanOf(ed *cc.ExternalDeclaration) (span, bool) {
 	return s.spans[i], true
 }
 
-// understood are the keywords whose meaning is in the types that the front end gives.
-var understood = wordSet(`void char short int long float double signed unsigned struct union enum const volatile restrict
-	typedef extern static inline register sizeof __const __volatile __volatile__ __restrict __restrict__ __signed __signed__
+// understood are the keywords whose meaning the front end's types hold.
+var understood = wordSet(`void char short int long float double signed unsigned struct union enum const restrict
+	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are all others that the front end or a compiler knows.
+// otherKeywords are all other keywords of the front end and of compilers.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
-	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float128x _Float16 __fp16 _Float32 _Float32x _Float64 _Float64x __auto_type __bf16
+	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
 	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread
 	__typeof __typeof__ typeof typeof_unqual asm __asm __asm__ __declspec constexpr thread_local _BitInt __ptr32 __ptr64 __unaligned __sptr __uptr
-	__float80 __ibm128 __seg_fs __seg_gs`)
+	__seg_fs __seg_gs`)
 
-// harmlessAttributes change nothing of what a call passes or of how a type is laid out.
-var harmlessAttributes = wordSet(`deprecated unavailable visibility nonnull returns_nonnull pure const warn_unused_result nodiscard malloc alloc_size
+// harmlessAttributes change neither calls nor layouts.
+var harmlessAttributes = wordSet(`deprecated visibility nonnull returns_nonnull pure const warn_unused_result nodiscard malloc alloc_size
 	alloc_align assume_aligned format format_arg nothrow leaf noreturn unused maybe_unused used always_inline noinline gnu_inline artificial
 	sentinel cold hot warning error access may_alias designated_init flag_enum enum_extensibility externally_visible weak dllimport dllexport
 	sysv_abi no_instrument_function nodebug availability annotate fallthrough hidden device_builtin device_builtin_texture_type
@@ -398,15 +450,18 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-// accept returns an error if a declaration has anything that is not understood.
+// accept returns an error if a declaration has a token or an attribute that is not understood.
 func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	end := x.last + 1
-	if ed.FunctionDefinition != nil { // what it does is not looked at
+	if ed.FunctionDefinition != nil { // its body is not read
 		for end = x.first; end < x.last && !(s.tokens[end] == "{" && s.bodyAt(end+1) == s.bodyAt(x.first)); end++ {
 		}
 	}
 	if p := s.states[x.last]; p.unknown != "" {
 		return fmt.Errorf("stands behind %s, which is not understood", p.unknown)
+	}
+	if err := typed(ed.Declaration); err != nil {
+		return err
 	}
 	labels := 0
 	if ed.Declaration != nil {
@@ -424,6 +479,8 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 			}
 		}
 		switch {
+		case s.foreign[i] != "":
+			return fmt.Errorf("has %s, which no binding can express", s.foreign[i])
 		case isAttribute(t):
 			return fmt.Errorf("has an attribute that cannot be read")
 		case isAlignas(t):
@@ -443,7 +500,7 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood where it stands. Those of the bodies are for the layout.
+// acceptAttribute returns an error for an attribute that is not understood in its place. The layouter reads those of bodies.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil
@@ -484,7 +541,7 @@ func (s *stream) deprecated(ed *cc.ExternalDeclaration) bool {
 	return false
 }
 
-// names returns what a declaration gives names to.
+// names returns the names that a declaration declares.
 func (s *stream) names(x span, ed *cc.ExternalDeclaration) (names []string) {
 	if ed.FunctionDefinition != nil {
 		return []string{ed.FunctionDefinition.Declarator.Name()}
@@ -498,6 +555,13 @@ func (s *stream) names(x span, ed *cc.ExternalDeclaration) (names []string) {
 	for _, b := range s.bodies {
 		if b.tag != "" && b.open > x.first && b.close <= x.last && !slices.Contains(names, b.tag) {
 			names = append(names, b.tag)
+		}
+	}
+	if len(names) == 0 { // an enumeration without a name goes by its first value
+		for _, b := range s.bodies {
+			if b.kind == "enum" && b.open > x.first && b.close <= x.last && b.open+1 < b.close {
+				return []string{s.tokens[b.open+1]}
+			}
 		}
 	}
 	return names

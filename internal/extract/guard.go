@@ -48,7 +48,14 @@ func translate(cfg *cc.Config, st *stream, sources []cc.Source) (*cc.AST, error)
 		return nil, placed(cfg.FS, name, err)
 	}
 	st.fold()
-	sources = append([]cc.Source{{Name: "<pragmas>", Value: "#define " + pragmaWord + "(x)\n#define __attribute__(x)\n#define __attribute(x)\n"}}, sources...)
+	words := "#define __const__ const\n#define " + pragmaWord + "(x)\n#define __attribute__(x)\n#define __attribute(x)\n"
+	for _, word := range slices.Sorted(maps.Keys(volatileWords)) {
+		words += "#define " + word + "\n"
+	}
+	for _, word := range slices.Sorted(maps.Keys(foreignFloats)) {
+		words += "#define " + word + " float\n"
+	}
+	sources = append([]cc.Source{{Name: "<words>", Value: words}}, sources...)
 	end := cc.Source{Name: "end of " + name, Value: endOfInput}
 	ast, err := cc.Parse(cfg, append(slices.Clip(sources), end))
 	if err != nil {

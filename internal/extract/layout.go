@@ -3,14 +3,16 @@ package extract
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"modernc.org/cc/v4"
 )
 
-// A layouter lays structs and unions out as gcc and clang do on Linux, on amd64 and arm64 alike. What these do differently it
-// refuses. The C front end's own layouts are right only for what nothing packs or aligns, and that has no bit-fields.
+// A layouter lays out structs and unions as gcc and clang do on Linux, on both amd64 and arm64. It refuses a type that these lay
+// out differently. The C front end's own layouts are right only without packing, alignment and bit-fields.
 type layouter struct {
 	stream *stream
 	bad    map[string]error // names that are refused
@@ -40,6 +42,9 @@ func (l *layouter) of(t cc.Type) (*shape, error) {
 	if td := t.Typedef(); td != nil && l.bad[td.Name()] != nil {
 		return nil, fmt.Errorf("uses %s, which is refused", td.Name())
 	}
+	if isVarArgs(t) {
+		return nil, fmt.Errorf("is a va_list, which no Go value can be")
+	}
 	switch x := t.(type) {
 	case *cc.StructType:
 		return l.aggregate(t, x.NumFields(), x.FieldByIndex, false)
@@ -61,6 +66,12 @@ func (l *layouter) of(t cc.Type) (*shape, error) {
 		return nil, fmt.Errorf("has the type %s, which no Go type has", t)
 	}
 	return &shape{size: t.Size(), align: int64(t.Align()), natural: int64(t.Align())}, nil
+}
+
+// isVarArgs reports whether a type is the va_list of C. The front end does not know its size.
+func isVarArgs(t cc.Type) bool {
+	td := t.Typedef()
+	return td != nil && (td.Name() == "va_list" || td.Name() == "__builtin_va_list" || td.Name() == "__gnuc_va_list")
 }
 
 // body finds where a struct or a union is defined, by the name of a member.
@@ -272,35 +283,52 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 }
 
 // ownAttributes returns the attributes of a range of tokens that are not of a type that is defined in it. The token behind the
-// range ends the declaration.
+// range ends the declaration. Those in
+// brackets, as of a parameter, and those of a pointer are marked.
 func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
+	depth := 0
 	for i := first; i <= end; i++ {
 		for _, a := range s.attrs[i] {
 			if !slices.ContainsFunc(s.bodies, func(x *body) bool {
 				return x.open > b.open && x.close < b.close && slices.ContainsFunc(x.attrs, func(y attribute) bool { return y.id == a.id })
 			}) {
+				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" // of the pointer, and not of the member
 				list = append(list, a)
 			}
 		}
-		switch {
-		case i == end:
-		case s.tokens[i] == "{":
+		if i == end {
+			break
+		}
+		switch t := s.tokens[i]; {
+		case t == "{":
 			i = s.group(i) - 1
-		case isAlignas(s.tokens[i]) && s.tokens[i+1] == "(":
-			list = append(list, attribute{name: "aligned", args: s.tokens[i+2 : s.group(i+1)-1], id: -1})
+		case t == "(" || t == "[":
+			depth++
+		case t == ")" || t == "]":
+			depth--
+		case isAlignas(t) && s.tokens[i+1] == "(":
+			list = append(list, attribute{name: "aligned", args: s.tokens[i+2 : s.group(i+1)-1], id: -1, inside: depth > 0})
+			i = s.group(i+1) - 1
 		}
 	}
 	return list
 }
 
+var sizeOfPointer = regexp.MustCompile(`^sizeof \( [\w ]+\* \)$`)
+
 // layoutAttributes reads the attributes packed and aligned.
 func layoutAttributes(list []attribute) (packed bool, aligned int64, err error) {
 	for _, a := range list {
 		switch {
+		case a.inside && (a.name == "packed" || a.name == "aligned"):
+			return packed, aligned, fmt.Errorf("has the attribute %s in the middle of a declarator, which is not understood there", a.name)
 		case a.name == "packed" && len(a.args) == 0:
 			packed = true
-		case a.name == "aligned" && len(a.args) == 1:
-			n, err := strconv.ParseInt(a.args[0], 0, 32)
+		case a.name == "aligned" && (len(a.args) == 1 || sizeOfPointer.MatchString(strings.Join(a.args, " "))):
+			n, err := int64(8), error(nil)
+			if len(a.args) == 1 {
+				n, err = strconv.ParseInt(a.args[0], 0, 32)
+			}
 			if err != nil || n <= 0 || n&(n-1) != 0 || n > 4096 {
 				return packed, aligned, fmt.Errorf("has the alignment %s, which is not understood", a.args[0])
 			}
@@ -340,9 +368,12 @@ func (l *layouter) enum(x *cc.EnumType) (*shape, error) {
 	if b == nil || b.kind != "enum" {
 		return nil, fmt.Errorf("enumerator %s is not found in its definition", list[0].Token.SrcStr())
 	}
-	packed, _, err := layoutAttributes(b.attrs)
+	packed, aligned, err := layoutAttributes(b.attrs)
 	if err != nil {
 		return nil, err
+	}
+	if aligned > 0 {
+		return nil, fmt.Errorf("is an aligned enumeration, which compilers read differently")
 	}
 	if b.fixed {
 		under := x.UnderlyingType()

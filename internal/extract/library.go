@@ -443,6 +443,10 @@ func functions(h *header, omit []string) []symbols.Function {
 	for _, name := range slices.Sorted(maps.Keys(h.alias)) {
 		api[h.alias[name]] = name
 	}
+	declared := map[string]bool{}
+	for _, f := range h.funcs {
+		declared[f.Symbol] = true
+	}
 	var out []symbols.Function
 	seen := map[string]bool{}
 	for _, f := range h.funcs {
@@ -451,9 +455,9 @@ func functions(h *header, omit []string) []symbols.Function {
 		}
 		seen[f.Symbol] = true
 		g := f.Function
-		g.Current = true
+		g.Current = !declared[h.alias[g.API]] // a macro has the plain name mean another function
 		if name := api[g.Symbol]; name != "" {
-			g.API = name
+			g.API, g.Current = name, true
 		}
 		applyFacts(g.Params, f.doc)
 		out = append(out, g)

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -41,10 +42,6 @@ func (w *walker) macros(ast *cc.AST) {
 			}
 		}
 		at := m.Position()
-		if w.lay.odd && measuresMacro(ast, m, 0) {
-			w.refuse(at, name, fmt.Errorf("depends on the size of a type, and there are types that the C front end lays out wrongly"))
-			continue
-		}
 		if v, ok := m.Value().(cc.Float64Value); ok && (math.IsInf(float64(v), 0) || math.IsNaN(float64(v))) {
 			w.refuse(at, name, fmt.Errorf("is no finite number, as a constant of Go must be"))
 			continue
@@ -69,22 +66,66 @@ func (w *walker) macros(ast *cc.AST) {
 			}
 			c.Type, c.Value = "pointer", n
 		}
+		if reason := findIn(ast, m, map[*cc.Macro]bool{}, func(token string) string { return w.noConstant(ast, token) }); reason != "" {
+			w.refuse(at, name, errors.New(reason))
+			continue
+		}
+		n, _ := integer(m.Value())
+		tokens := expanded(ast, m, 0)
+		err := w.enums.check(tokens, n, nil)
+		for _, t := range tokens {
+			if _, enumerator := w.enums.values[t]; err == nil && w.lay.bad[t] != nil && !enumerator {
+				err = fmt.Errorf("uses %s, which is refused", t)
+			}
+			if err == nil && (w.enums.others[t] || t == "struct" || t == "union") && !slices.Contains(tokens, "sizeof") && !slices.Contains(tokens, "*") {
+				err = fmt.Errorf("converts to %s, which no constant can be", t)
+			}
+		}
+		if err != nil {
+			w.refuse(at, name, err)
+			continue
+		}
 		w.out.table.Constants = append(w.out.table.Constants, c)
 	}
 }
 
-// measuresMacro reports whether a macro takes the size of a type, itself or by another macro.
-func measuresMacro(ast *cc.AST, m *cc.Macro, depth int) bool {
+// findIn finds the first token of a macro, or of the macros that it names, of which a function says why. It returns that
+// reason, or "".
+func findIn(ast *cc.AST, m *cc.Macro, seen map[*cc.Macro]bool, why func(token string) string) string {
+	seen[m] = true
 	for _, t := range m.ReplacementList() {
-		switch s := t.SrcStr(); {
-		case s == "sizeof" || s == "_Alignof" || strings.HasPrefix(s, "__alignof") || s == "offsetof":
-			return true
-		case depth < 16 && ast.Macros[s] != nil && measuresMacro(ast, ast.Macros[s], depth+1):
-			return true
+		token := t.SrcStr()
+		if reason := why(token); reason != "" {
+			return reason
+		}
+		if to := ast.Macros[token]; to != nil && !seen[to] {
+			if reason := findIn(ast, to, seen, why); reason != "" {
+				return reason
+			}
 		}
 	}
-	return false
+	return ""
 }
+
+// noConstant says why a macro with this token is no constant, or "".
+func (w *walker) noConstant(ast *cc.AST, token string) string {
+	switch {
+	case w.lay.odd && (token == "sizeof" || token == "_Alignof" || strings.HasPrefix(token, "__alignof") || token == "offsetof"):
+		return "depends on the size of a type, and there are types that the C front end lays out wrongly"
+	case slices.Contains(elsewhere, token):
+		return "has " + token + ", which has another value wherever it is used"
+	case standIns().differs[token]:
+		return "has " + token + ", which has another value on arm64"
+	case w.windows && (slices.Contains(ofLong, token) || ast.Macros[token] != nil && strings.HasPrefix(path.Clean(ast.Macros[token].Position().Filename), numbersOf)):
+		return "has " + token + " of the C library, which may have another value on Windows"
+	}
+	return ""
+}
+
+var ofLong = []string{"LONG_MIN", "LONG_MAX", "ULONG_MAX"}
+
+// elsewhere are macros of the compiler that depend on the place or the time.
+var elsewhere = []string{"__LINE__", "__FILE__", "__FILE_NAME__", "__BASE_FILE__", "__COUNTER__", "__DATE__", "__TIME__", "__TIMESTAMP__", "__INCLUDE_LEVEL__"}
 
 // castToPointer reads ((CUstream)0x1) and ((void*)0x00): an address that is a constant, which C's constant
 // expressions do not cover.

@@ -41,9 +41,12 @@ func handles(t *symbols.Table, opaque map[string]string) {
 	}
 }
 
+const whichIsRefused = ", which is refused: "
+
 // unknown makes handles, and removes what has types that are neither in the table nor lent. It returns a refusal of each.
 func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
 	t := &h.table
+	lent, _ := symbols.StandIns(d.Uses) // which parsing has asked for too
 	why := func(have map[string]bool, types []string) string {
 		for _, ctype := range types {
 			ct, err := symbols.ParseType(ctype)
@@ -51,20 +54,30 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 			switch _, opaque := h.opaque[ct.Base]; {
 			case known || opaque && ct.Pointers > 0:
 			case h.bad[ct.Base] != nil:
-				return fmt.Sprintf("uses %s, which is refused: %v", ct.Base, h.bad[ct.Base])
+				reason := h.bad[ct.Base].Error()
+				if i := strings.LastIndex(reason, whichIsRefused); i >= 0 && strings.HasPrefix(reason, "uses ") { // the last reason will do
+					reason = reason[i+len(whichIsRefused):]
+				}
+				return "uses " + ct.Base + whichIsRefused + reason
 			case ct.Base == "va_list":
 				return "takes a va_list, which no Go value can be"
 			case opaque:
-				return ct.Base + ": is by value, and no header in files defines it"
+				return ct.Base + ": is by value, and no header in headers.files defines it"
 			default:
-				text := ct.Base + ": is of no header in files"
-				if file := h.elsewhere[ct.Base]; file != "" {
-					text += " (" + file + " declares it)"
+				file := h.elsewhere[ct.Base]
+				_, system := standIns().headers[file]
+				if _, is := lent[file]; is {
+					file = ""
 				}
-				if len(d.Uses) > 0 {
-					return text + ", nor lent by " + strings.Join(d.Uses, " or ")
+				switch {
+				case system:
+					return fmt.Sprintf("%s: is a type of <%s>, of which no table knows the layout", ct.Base, file)
+				case file != "":
+					return fmt.Sprintf("%s: %s declares it, which is not in headers.files", ct.Base, file)
+				case len(d.Uses) > 0:
+					return ct.Base + ": no header in headers.files declares it, nor does " + strings.Join(d.Uses, " or ") + " lend it"
 				}
-				return text + ", nor lent by a library that is used"
+				return ct.Base + ": no header in headers.files declares it"
 			}
 		}
 		return ""

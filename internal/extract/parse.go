@@ -1,13 +1,10 @@
 package extract
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"regexp"
-	"slices"
+	"strings"
 	"testing/fstest"
 
 	"modernc.org/cc/v4"
@@ -15,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A source is what one translation unit is made of: the headers themselves, stand-ins for the system headers they
-// include, and macros defined in front. Nothing is read from the machine and no compiler is run.
+// A source is the input of one translation unit: headers, stand-ins for system headers, and macros that are defined first.
+// The extractor reads nothing else from the machine and runs no compiler.
 type source struct {
 	main    string            // the header to parse
 	files   fs.FS             // headers
@@ -27,41 +24,26 @@ type source struct {
 	windows bool // the library is one of Windows too
 }
 
-// The compiler's own macros that these headers look at, for LP64.
-const predefined = `
-#define __SIZE_TYPE__ unsigned long
-#define __PTRDIFF_TYPE__ long
-#define __WCHAR_TYPE__ int
-#define __INT8_TYPE__ signed char
-#define __UINT8_TYPE__ unsigned char
-#define __UINT16_TYPE__ unsigned short
-#define __UINT32_TYPE__ unsigned int
-#define __UINT64_TYPE__ unsigned long
-#define __INTPTR_TYPE__ long
-#define __UINTPTR_TYPE__ unsigned long
-#define __LP64__ 1
-#define _LP64 1
-#define __GNUC__ 12
-#define __x86_64__ 1
-#define __linux__ 1
-#define __STDC_VERSION__ 201112L
-`
-
 const stddef = `
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
 typedef __WCHAR_TYPE__ wchar_t;
+typedef struct { long long __max_align_ll; long double __max_align_ld; } max_align_t;
 #define NULL ((void*)0)
 #define offsetof(type, member) __builtin_offsetof(type, member)
 `
 
-const stdint = `
+const stdint = `#include <features.h>
 typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t;
 typedef long int64_t; typedef unsigned long uint64_t;
 typedef long intptr_t; typedef unsigned long uintptr_t;
 typedef long intmax_t; typedef unsigned long uintmax_t;
+typedef int8_t int_least8_t; typedef int16_t int_least16_t; typedef int32_t int_least32_t; typedef int64_t int_least64_t;
+typedef uint8_t uint_least8_t; typedef uint16_t uint_least16_t; typedef uint32_t uint_least32_t; typedef uint64_t uint_least64_t;
+typedef int8_t int_fast8_t; typedef long int_fast16_t, int_fast32_t, int_fast64_t;
+typedef uint8_t uint_fast8_t; typedef unsigned long uint_fast16_t, uint_fast32_t, uint_fast64_t;
 #define INT8_MIN (-128)
 #define INT8_MAX 127
 #define UINT8_MAX 255
@@ -95,7 +77,7 @@ typedef long intmax_t; typedef unsigned long uintmax_t;
 #define UINTMAX_C(x) x ## UL
 `
 
-const limits = `
+const limits = `#include <features.h>
 #define CHAR_BIT 8
 #define SCHAR_MIN (-128)
 #define SCHAR_MAX 127
@@ -122,7 +104,8 @@ var cTypes = map[string]bool{
 	"uint32_t": true, "int64_t": true, "uint64_t": true, "intptr_t": true, "uintptr_t": true, "ptrdiff_t": true, "bool": true,
 }
 
-// systemHeaders are C's own. What they declare beside types and macros of numbers no header of a library needs.
+// systemHeaders are C's own: their types. No header of a library needs what else they declare, except for the numbers,
+// which standIns adds.
 var systemHeaders = map[string]string{
 	"assert.h":      "",
 	"complex.h":     "#define complex _Complex\n",
@@ -134,8 +117,8 @@ var systemHeaders = map[string]string{
 	"limits.h":      limits,
 	"locale.h":      "",
 	"math.h":        "",
-	"setjmp.h":      "",
-	"signal.h":      "",
+	"setjmp.h":      "typedef struct __jmp_buf_tag jmp_buf[1], sigjmp_buf[1];\n",
+	"signal.h":      posix + "typedef struct puregpu_sigset_t sigset_t; typedef struct puregpu_siginfo_t siginfo_t; typedef int sig_atomic_t; typedef void (*sighandler_t)(int); struct sigaction;\n",
 	"stdalign.h":    "#define alignas _Alignas\n#define alignof _Alignof\n",
 	"stdarg.h":      "typedef __builtin_va_list va_list;\n",
 	"stdbool.h":     "#define bool _Bool\n#define true 1\n#define false 0\n",
@@ -149,37 +132,62 @@ var systemHeaders = map[string]string{
 	"wchar.h":       stddef + "typedef unsigned int wint_t;\n",
 
 	// Of POSIX and of Linux.
-	"alloca.h":      "",
-	"dlfcn.h":       "",
-	"endian.h":      "",
-	"features.h":    cdefs,
-	"memory.h":      stddef,
-	"strings.h":     stddef,
-	"pthread.h":     posix,
-	"sched.h":       posix,
-	"fcntl.h":       posix,
-	"unistd.h":      posix,
-	"linux/types.h": stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef unsigned long long __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef long long __s64;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
-	"netinet/in.h":  posix + sockets,
-	"sys/cdefs.h":   cdefs,
-	"sys/socket.h":  posix + sockets,
-	"sys/stat.h":    posix + "struct stat;\n",
-	"sys/time.h":    posix + "struct timeval;\nstruct timezone;\n",
-	"sys/types.h":   posix,
-	"sys/uio.h":     posix + "struct iovec;\n",
+	"alloca.h":       "",
+	"arpa/inet.h":    posix + sockets,
+	"byteswap.h":     "",
+	"dirent.h":       posix + "typedef struct __dirstream DIR; struct dirent;\n",
+	"dlfcn.h":        "",
+	"endian.h":       "",
+	"err.h":          "",
+	"features.h":     cdefs,
+	"getopt.h":       "struct option;\n",
+	"glob.h":         "typedef struct puregpu_glob_t glob_t;\n",
+	"grp.h":          posix + "struct group;\n",
+	"libgen.h":       "",
+	"memory.h":       stddef,
+	"strings.h":      stddef,
+	"pthread.h":      posix,
+	"sched.h":        posix,
+	"fcntl.h":        posix,
+	"unistd.h":       posix,
+	"linux/types.h":  stdint + "typedef uint8_t __u8; typedef uint16_t __u16, __be16, __le16; typedef uint32_t __u32, __be32, __le32; typedef unsigned long long __u64, __be64, __le64;\ntypedef int8_t __s8; typedef int16_t __s16; typedef int32_t __s32; typedef long long __s64; typedef unsigned long __kernel_size_t; typedef long __kernel_ssize_t, __kernel_off_t, __kernel_time_t, __kernel_clock_t; typedef int __kernel_pid_t; typedef long long __kernel_loff_t; typedef uint16_t __sum16; typedef uint32_t __wsum; typedef unsigned int __poll_t;\n#define __aligned_u64 __u64 __attribute__((aligned(8)))\n#define __aligned_s64 __s64 __attribute__((aligned(8)))\n",
+	"net/if.h":       posix + sockets + "struct ifreq; struct ifconf; struct if_nameindex;\n",
+	"netdb.h":        posix + sockets + "struct addrinfo; struct hostent; struct servent; struct protoent; struct netent;\n",
+	"netinet/in.h":   posix + sockets,
+	"netinet/tcp.h":  posix + sockets,
+	"poll.h":         "typedef unsigned long nfds_t; struct pollfd;\n",
+	"pwd.h":          posix + "struct passwd;\n",
+	"regex.h":        "typedef struct puregpu_regex_t regex_t; typedef int regoff_t; typedef struct puregpu_regmatch_t regmatch_t;\n",
+	"semaphore.h":    posix + "typedef struct puregpu_sem_t sem_t;\n",
+	"sys/cdefs.h":    cdefs,
+	"sys/poll.h":     "typedef unsigned long nfds_t; struct pollfd;\n",
+	"sys/resource.h": posix + "typedef unsigned long rlim_t; struct rlimit; struct rusage;\n",
+	"sys/select.h":   posix + "typedef struct puregpu_fd_set fd_set;\n",
+	"sys/socket.h":   posix + sockets,
+	"sys/stat.h":     posix + "struct stat;\n",
+	"sys/time.h":     posix + "typedef struct puregpu_fd_set fd_set; struct timeval;\nstruct timezone;\n",
+	"sys/types.h":    posix,
+	"sys/uio.h":      posix + "struct iovec;\n",
+	"sys/un.h":       posix + sockets + "struct sockaddr_un;\n",
+	"sys/utsname.h":  "struct utsname;\n",
+	"termios.h":      "typedef unsigned char cc_t; typedef unsigned int speed_t, tcflag_t; struct termios;\n",
+	"wctype.h":       stddef + "typedef unsigned int wint_t;\n",
 }
 
 const posix = stdint + stddef + `
-typedef long ssize_t, off_t, time_t, suseconds_t, blksize_t, blkcnt_t, clock_t;
+typedef long ssize_t, off_t, loff_t, off64_t, time_t, suseconds_t, blkcnt_t, clock_t;
 typedef int pid_t, key_t, clockid_t;
 typedef unsigned int uid_t, gid_t, mode_t, id_t, useconds_t;
-typedef unsigned long dev_t, ino_t, nlink_t, pthread_t;
+typedef unsigned long dev_t, ino_t, pthread_t;
 typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned int u_int; typedef unsigned long u_long;
+typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong; typedef char *caddr_t; typedef int daddr_t;
 typedef uint8_t u_int8_t; typedef uint16_t u_int16_t; typedef uint32_t u_int32_t; typedef uint64_t u_int64_t;
 struct timespec; struct timeval; struct sched_param;
-typedef struct pthread_mutex pthread_mutex_t; typedef struct pthread_cond pthread_cond_t; typedef struct pthread_attr pthread_attr_t;
+typedef struct puregpu_pthread_mutex_t pthread_mutex_t; typedef struct puregpu_pthread_cond_t pthread_cond_t; typedef struct puregpu_pthread_attr_t pthread_attr_t;
 typedef int pthread_once_t; typedef unsigned int pthread_key_t;
-typedef struct pthread_rwlock pthread_rwlock_t; typedef struct pthread_spinlock pthread_spinlock_t;
+typedef struct puregpu_pthread_rwlock_t pthread_rwlock_t; typedef struct puregpu_pthread_spinlock_t pthread_spinlock_t; typedef struct puregpu_pthread_barrier_t pthread_barrier_t;
+typedef struct puregpu_pthread_mutexattr_t pthread_mutexattr_t; typedef struct puregpu_pthread_condattr_t pthread_condattr_t;
+typedef struct puregpu_pthread_rwlockattr_t pthread_rwlockattr_t; typedef struct puregpu_pthread_barrierattr_t pthread_barrierattr_t;
 `
 
 const sockets = `
@@ -187,7 +195,47 @@ typedef unsigned int socklen_t; typedef unsigned short sa_family_t, in_port_t; t
 struct sockaddr; struct sockaddr_in; struct sockaddr_in6; struct sockaddr_storage; struct in_addr; struct in6_addr; struct msghdr; struct iovec;
 `
 
-const cdefs = `
+const cdefs = `#ifndef _FEATURES_H
+#define _FEATURES_H 1
+#define _SYS_CDEFS_H 1
+#define __GNU_LIBRARY__ 6
+#define __GLIBC__ 2
+#define __GLIBC_MINOR__ 36
+#define __WORDSIZE 64
+#define __TIMESIZE __WORDSIZE
+#define __USE_ATFILE 1
+#define __USE_ISOC11 1
+#define __USE_ISOC95 1
+#define __USE_ISOC99 1
+#define __USE_MISC 1
+#define __USE_POSIX 1
+#define __USE_POSIX199309 1
+#define __USE_POSIX199506 1
+#define __USE_POSIX2 1
+#define __USE_POSIX_IMPLICITLY 1
+#define __USE_XOPEN2K 1
+#define __USE_XOPEN2K8 1
+#ifdef _GNU_SOURCE
+#define __USE_GNU 1
+#endif
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE 1
+#endif
+#ifndef _ATFILE_SOURCE
+#define _ATFILE_SOURCE 1
+#endif
+#ifndef _POSIX_SOURCE
+#define _POSIX_SOURCE 1
+#endif
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#endif
+#define __GLIBC_PREREQ(maj, min) ((__GLIBC__ << 16) + __GLIBC_MINOR__ >= ((maj) << 16) + (min))
+#define __GNUC_PREREQ(maj, min) ((__GNUC__ << 16) + __GNUC_MINOR__ >= ((maj) << 16) + (min))
+#define __glibc_clang_prereq(maj, min) 0
+#define __glibc_has_attribute(attr) __has_attribute(attr)
+#define __glibc_has_builtin(name) __HAS_BUILTIN(name)
 #define __BEGIN_DECLS
 #define __END_DECLS
 #define __THROW
@@ -197,7 +245,7 @@ const cdefs = `
 #define __P(args) args
 `
 
-// A header is a parsed translation unit: the parts that the caller asked to keep, in source order.
+// A header holds the records of a parsed translation unit, in source order.
 type header struct {
 	table symbols.Table // handles, scalars, aliases, enums, structs, callbacks, constants
 	funcs []function
@@ -230,14 +278,17 @@ type function struct {
 	where string // header and line
 }
 
-// parse reads a header. It leaves out what the C front end cannot read.
+// parse reads a header. It leaves out declarations that the C front end cannot read.
 func parse(s source) (*header, error) {
-	var r recovery
+	r := recovery{marks: -1}
 	var first error
 	for {
 		h, err := parseOnce(s, &r)
 		if err == nil {
 			return h, nil
+		}
+		if errors.Is(err, errLostPragma) {
+			return nil, inFolder(s.files, fmt.Errorf("%w; %w", first, err))
 		}
 		if first == nil {
 			first = err
@@ -251,7 +302,7 @@ func parse(s source) (*header, error) {
 // all returns the headers, and the stand-ins in front of them.
 func (s *source) all(r *recovery) overlayFS {
 	files := fstest.MapFS{}
-	for _, set := range []map[string]string{systemHeaders, s.stubs} {
+	for _, set := range []map[string]string{standIns().headers, s.stubs} {
 		for name, text := range set {
 			files[name] = &fstest.MapFile{Data: []byte(text)}
 		}
@@ -264,7 +315,7 @@ func (s *source) all(r *recovery) overlayFS {
 
 func parseOnce(s source, r *recovery) (h *header, err error) {
 	defer func() {
-		if p := recover(); p != nil { // there are headers that the front end does not survive
+		if p := recover(); p != nil { // the front end panics on some headers
 			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
 		}
 	}()
@@ -278,15 +329,21 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 		return nil, err
 	}
 	cfg := &cc.Config{
-		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, UnsignedEnums: true,
-		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."},
+		ABI: abi, FS: all, FSOnly: true, Header: true, EvalAllMacros: true, IgnoreStaticAssert: true,
+		IncludePaths: []string{"", "."}, SysIncludePaths: []string{"."}, HasBuiltin: hasName,
 	}
 	st := &stream{}
 	ast, err := translate(cfg, st, []cc.Source{
-		{Name: "<predefined>", Value: predefined + s.defines},
+		{Name: "<predefined>", Value: predefined() + s.defines},
 		{Name: "<builtin>", Value: cc.Builtin},
 		{Name: s.main, Value: string(text)},
 	})
+	if r.marks < 0 {
+		r.marks = st.marks
+	}
+	if st.marks < r.marks {
+		return nil, errLostPragma
+	}
 	if errors.Is(err, errEndless) {
 		if c := cycle(all, s.main); c != "" {
 			err = fmt.Errorf("%s: %w", c, err)
@@ -296,10 +353,14 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}
 	w := &walker{keep: s.keep, inline: s.inline, windows: s.windows, seen: map[string]bool{}, named: map[string]string{}, unnamed: map[*body]string{}, stream: st}
-	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}}
+	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}, odd: len(st.foreign) > 0}
 	r.apply(w.lay.bad)
 	w.out.recovered = r
-	w.out.refused = slices.Clone(r.refused)
+	for _, x := range r.refused {
+		if file, _, _ := strings.Cut(x.where, ":"); s.keep(file) {
+			w.out.refused = append(w.out.refused, x)
+		}
+	}
 	w.out.elsewhere = map[string]string{}
 	w.out.alias, w.out.opaque, w.out.where = map[string]string{}, map[string]string{}, map[string]string{}
 	if err := w.walk(ast); err != nil {
@@ -308,31 +369,4 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	w.macros(ast)
 	w.out.bad = w.lay.bad
 	return &w.out, nil
-}
-
-// harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
-var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
-
-var pragmaOperator = regexp.MustCompile(`\b_Pragma\b`)
-
-// overlayFS looks a file up among the stand-ins first. It puts an empty line behind each: a literal that a backslash at the end of the
-// last line continues would have the front end search for its end without end.
-type overlayFS [2]fs.FS
-
-func (o overlayFS) Open(name string) (fs.File, error) {
-	name = path.Clean(name)
-	text, err := fs.ReadFile(o[0], name)
-	if err != nil {
-		text, err = fs.ReadFile(o[1], name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Contains(text, []byte("_Pragma")) {
-		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
-	}
-	if bytes.Contains(text, []byte("[[")) {
-		text = harmlessBrackets.ReplaceAllFunc(text, blanks)
-	}
-	return fstest.MapFS{name: {Data: append(text, "\n\n"...)}}.Open(name)
 }

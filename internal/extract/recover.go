@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -11,20 +12,25 @@ import (
 	"strings"
 )
 
-// maxRecoveries is how many declarations of a translation unit are left out because the C front end cannot read them.
+// maxRecoveries limits how many declarations of a translation unit may be left out.
 const maxRecoveries = 200
 
-// A recovery leaves declarations out that the C front end cannot read: their text is blank, so that the rest can be read.
+// A recovery leaves out declarations that the C front end cannot read: it blanks their text, so that the rest can be read.
 type recovery struct {
 	files   map[string][]byte // headers with blanks
 	refused []refusal
-	structs map[string]bool // those of the refused names that are structs or unions
+	structs map[string]bool // refused names that are structs or unions
+	marks   int             // as stream.marks of the whole header, or -1
 }
+
+// errLostPragma is the error of a header if leaving out a declaration would leave out a pragma too. A macro beside the declaration
+// holds the pragma.
+var errLostPragma = errors.New("a pragma stands too near to leave the declaration out")
 
 // errorPlace matches the place of an error of the C front end.
 var errorPlace = regexp.MustCompile(`([^:\s]+):(\d+):\d+: (.*)`)
 
-// next leaves out the declaration that the first error is about. It returns false if there is none that can be left out.
+// next leaves out the declaration of the first error. It returns false if no declaration can be left out.
 func (r *recovery) next(files fs.FS, failure error) bool {
 	if len(r.refused) >= maxRecoveries {
 		return false
@@ -54,7 +60,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
 	list := identifiers.FindAllString(string(code), -1)
-	isTypedef, isStruct := slices.Contains(list, "typedef"), false
+	isTypedef, isStruct := slices.Contains(list, "typedef") && list[len(list)-1] != "typedef", false // else a macro adds it
 	name, isFunction := "", false
 	if open := bytes.IndexByte(code, '('); open >= 0 && !isTypedef && !bytes.Contains(code[:open], []byte("{")) {
 		if before := identifiers.FindAllString(string(code[:open]), -1); len(before) > 0 {
@@ -65,6 +71,9 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	}
 	if last := len(list) - 1; last >= 0 && (isTypedef || name == "") {
 		name = list[last]
+	}
+	if isTypedef { // of a pointer, an array or a function it is no struct
+		isStruct = structTypedef.Match(code)
 	}
 	for _, other := range r.refused {
 		if slices.Contains(list, other.name) && other.name != name {
@@ -88,12 +97,21 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	r.files[file] = slices.Concat(text[:d.first], rest[:begin], []byte(stand), rest[begin:], text[d.end:])
 }
 
+// stands reports whether a struct stands for a typedef that was left out and may be of any type.
+func (r *recovery) stands(name string) bool {
+	isStruct, refused := r.structs[name]
+	return refused && !isStruct
+}
+
 // apply marks the names as refused.
 func (r *recovery) apply(bad map[string]error) {
 	for _, x := range r.refused {
 		bad[x.name] = x.err
 	}
 }
+
+// structTypedef matches a typedef whose one name stands for the struct or the union itself.
+var structTypedef = regexp.MustCompile(`(?s)^\s*(?:__extension__\s+)?typedef\s+(?:const\s+|volatile\s+)*(?:struct|union)\b(?:.*\}|[\w\s]*)\s*[\w\s]*\s\w+\s*;\s*$`)
 
 var (
 	comments    = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)

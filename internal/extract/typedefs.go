@@ -325,9 +325,11 @@ func applyFacts(params []symbols.Param, doc comment) {
 		case ok && f.dir != "":
 			p.Dir = f.dir
 			p.Guess = f.many && f.dir == symbols.Out && base != "void" && !strings.HasSuffix(base, "char")
-		case !ok && base != "void" && !strings.HasSuffix(base, "char"):
-			p.Guess = true
-			p.Dir = symbols.Out // a pointer to a number or a handle that nothing is said of
+		case base != "void" && !strings.HasSuffix(base, "char"):
+			p.Guess = true // nothing is said of the pointer, or not how it is meant
+			if !ok {
+				p.Dir = symbols.Out
+			}
 		}
 		if p.Dir == symbols.In {
 			p.Dir = ""

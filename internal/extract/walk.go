@@ -25,6 +25,11 @@ type walker struct {
 	unnamed map[*body]string  // the same of types without a tag
 	stream  *stream
 	lay     *layouter
+	defined []string // functions that the headers define, and not inline: no library exports them
+	enums   *enumeratorSet
+	consts  *consts
+	now     span      // the declaration that is read
+	unclear string    // a typedef in it of which it is not known whether it is const
 	behind  []cc.Type // tagged types that members point to, which may be defined there and nowhere else
 }
 
@@ -34,6 +39,7 @@ func (w *walker) walk(ast *cc.AST) error {
 		return err
 	}
 	refused := map[*cc.ExternalDeclaration]error{}
+	w.enums, w.consts = enumeratorsOf(ast, w.stream), constsOf(w.stream)
 	n := 0
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
 		ed := l.ExternalDeclaration
@@ -42,11 +48,16 @@ func (w *walker) walk(ast *cc.AST) error {
 		}
 		x := w.stream.spans[n]
 		n++
-		if err := w.stream.accept(x, ed); err != nil {
+		err := w.stream.accept(x, ed)
+		if err == nil {
+			err = w.enums.checkDeclaration(w.stream, x)
+		}
+		if err != nil {
 			refused[ed] = err
 			for _, name := range w.stream.names(x, ed) {
 				w.lay.bad[name] = err
 			}
+			w.enums.refuse(w.stream, x)
 		}
 	}
 	w.every(ast, func(ed *cc.ExternalDeclaration) {
@@ -63,9 +74,13 @@ func (w *walker) walk(ast *cc.AST) error {
 	})
 	w.each(ast, w.nameTags)
 	w.each(ast, func(ed *cc.ExternalDeclaration) {
+		w.now, _ = w.stream.spanOf(ed)
 		err := refused[ed]
 		if err == nil && w.lay.odd && w.stream.measures(ed) {
 			err = fmt.Errorf("depends on the size of a type, and there are types that the C front end lays out wrongly")
+		}
+		if err == nil {
+			err = w.lengths(ed)
 		}
 		if err != nil {
 			w.refuseAll(ed, err)
@@ -75,13 +90,41 @@ func (w *walker) walk(ast *cc.AST) error {
 	})
 	for i := 0; i < len(w.behind); i++ { // which may add to them
 		t := w.behind[i]
+		for _, x := range w.stream.spans {
+			if at := w.stream.index(tagToken(t)); at >= x.first && at <= x.last {
+				w.now = x
+			}
+		}
 		if at := tagToken(t).Position(); w.keep(path.Clean(at.Filename)) && w.lay.bad[tagOf(t)] == nil {
 			if err := w.define(w.nameOf(t), t); err != nil {
 				w.refuse(at, w.nameOf(t), err)
 			}
 		}
 	}
+	for _, name := range w.defined {
+		w.lay.bad[name] = errInline
+	}
 	w.out.funcs = slices.DeleteFunc(w.out.funcs, func(f function) bool { return w.lay.bad[f.API] != nil }) // by another declaration
+	return nil
+}
+
+// lengths returns an error if the length of an array depends on a type that is refused.
+func (w *walker) lengths(ed *cc.ExternalDeclaration) error {
+	x, ok := w.stream.spanOf(ed)
+	if !ok || ed.FunctionDefinition != nil {
+		return nil
+	}
+	depth := 0
+	for _, t := range w.stream.tokens[x.first : x.last+1] {
+		switch {
+		case t == "[":
+			depth++
+		case t == "]":
+			depth--
+		case depth > 0 && (w.lay.bad[t] != nil || strings.HasSuffix(t, "va_list")):
+			return fmt.Errorf("uses %s, which is refused", t)
+		}
+	}
 	return nil
 }
 
@@ -141,9 +184,15 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 		}
 		if def := ed.FunctionDefinition; def != nil && !w.inline {
 			w.out.inlined = append(w.out.inlined, refusal{def.Declarator.Name(), lineOf(ed.Position()), errInline})
+			if !def.Declarator.IsInline() {
+				w.defined = append(w.defined, def.Declarator.Name())
+			}
 		}
 		defines := ed.FunctionDefinition != nil && w.inline
 		if !defines && (ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil) {
+			if d := ed.Declaration; d != nil && d.InitDeclaratorList != nil {
+				w.refuseAll(ed, errors.New("has no type"))
+			}
 			continue
 		}
 		do(ed)
@@ -182,7 +231,7 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 		if b := w.bodyOf(spec); tag == "" && b != nil && w.unnamed[b] == "" {
 			w.unnamed[b] = d.Name()
 		}
-		if tag != "" && w.named[tag] == "" {
+		if tag != "" && w.named[tag] == "" && !spec.Attributes().IsConst() { // a const one names another type
 			w.named[tag] = d.Name()
 		}
 	}
@@ -239,6 +288,8 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		d := il.InitDeclarator.Declarator
 		var err error
 		switch ft, isFunc := d.Type().(*cc.FunctionType); {
+		case w.refusedType(spec) != nil && (d.IsTypename() || isFunc):
+			err = w.refusedType(spec)
 		case d.IsTypename():
 			err = w.typedef(d, spec)
 		case isFunc && !d.IsStatic() && !d.IsInline():
@@ -291,8 +342,12 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 		if name == "" {
 			name = "arg" + strconv.Itoa(i)
 		}
+		if array := p.Type().Undecay(); array != p.Type() && w.refusedType(array) != nil {
+			err := w.refusedType(array)
+			return nil, fmt.Errorf("parameter %s: %w", name, err)
+		}
 		t := w.spell(p.Type())
-		if a := p.Type().Undecay(); a != p.Type() && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
+		if a := p.Type().Undecay(); a != p.Type() && a.Kind() == cc.Array && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
 			t = "const " + t // of an array type with a name, which C makes a pointer
 		}
 		if a := bareArray(p.Type()); a != nil {
@@ -308,11 +363,28 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 			}
 		}
 		if strings.Contains(t, "?") {
-			return nil, fmt.Errorf("parameter %s: has the type %s, which no binding can express", name, p.Type())
+			return nil, fmt.Errorf("parameter %s: %w", name, w.inexpressible("has", p.Type()))
 		}
 		params = append(params, symbols.Param{Name: name, Type: t})
 	}
 	return params, nil
+}
+
+// refusedType returns an error if a type is a refused typedef of anything but a struct or a union, to which pointers may be opaque.
+func (w *walker) refusedType(t cc.Type) error {
+	if td := t.Typedef(); td != nil && (t.Kind() != cc.Struct && t.Kind() != cc.Union || w.out.recovered.stands(td.Name())) && w.lay.bad[td.Name()] != nil {
+		return fmt.Errorf("uses %s, which is refused: %w", td.Name(), w.lay.bad[td.Name()])
+	}
+	return nil
+}
+
+// inexpressible returns the error of a type that cannot be written.
+func (w *walker) inexpressible(verb string, t cc.Type) error {
+	if name := w.unclear; name != "" {
+		w.unclear = ""
+		return fmt.Errorf("%s %s, which stands beside const in one place of the declaration and not in another: the C front end confuses the two", verb, name)
+	}
+	return fmt.Errorf("%s the type %s, which no binding can express", verb, t)
 }
 
 // bareFunction returns the function type that a type without a name is a pointer to, and the stars in front of that pointer.
@@ -342,7 +414,7 @@ func (w *walker) result(of string, ft *cc.FunctionType) (string, error) {
 		}
 	}
 	if strings.Contains(result, "?") {
-		return "", fmt.Errorf("returns the type %s, which no binding can express", ft.Result())
+		return "", w.inexpressible("returns", ft.Result())
 	}
 	return result, nil
 }
@@ -381,6 +453,12 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	written := ""
 	if td := spec.Typedef(); td != nil && td.Name() != name && d.Pointer == nil && d.DirectDeclarator.Case == cc.DirectDeclaratorIdent {
 		written = td.Name() // typedef Old New;
+		if w.systemNumber(td, spec) {
+			written = ""
+		}
+	}
+	if isVarArgs(spec) {
+		return fmt.Errorf("is made of a va_list, which no Go value can be")
 	}
 	switch t := d.Type().(type) {
 	case *cc.FunctionType:
@@ -408,10 +486,10 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 			}
 			return nil
 		}
-		switch {
+		switch e := t.Elem(); {
 		case written != "":
 			alias(written)
-		case t.Elem().Kind() == cc.Void:
+		case e.Kind() == cc.Void, e.Kind() == cc.Union && e.Typedef() == nil && w.nameOf(e) == "": // typedef union {...} *Name;
 			w.seen[name] = true
 			tab.Handles = append(tab.Handles, symbols.Handle{Name: name, Tag: "void"})
 		default:
@@ -428,7 +506,7 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 		switch {
 		case t.IsIncomplete():
 			if structs := w.out.recovered.structs; w.out.opaque[name] == "" && (w.lay.bad[name] == nil || structs[name]) {
-				w.out.opaque[name] = tagOf(t)
+				w.out.opaque[name] = tagFor(t, name)
 			}
 			return nil
 		case written != "":
@@ -479,7 +557,13 @@ func (w *walker) callback(name string, ft *cc.FunctionType, itself bool) error {
 
 // define records a complete struct, union or enum under a name.
 func (w *walker) define(name string, t cc.Type) error {
-	if w.seen[name] && name != "" || t.IsIncomplete() {
+	if w.seen[name] && name != "" {
+		return nil
+	}
+	if t.IsIncomplete() {
+		if w.bodyOf(t) != nil {
+			return errors.New("has a member of a type that no header defines")
+		}
 		return nil
 	}
 	switch x := t.(type) {
@@ -562,7 +646,7 @@ func (w *walker) layout(name string, t cc.Type, union bool) error {
 			}
 		}
 		if strings.Contains(out.Type, "?") {
-			return fmt.Errorf("%s: has the type %s, which no binding can express", out.Name, f.Type())
+			return fmt.Errorf("%s: %w", out.Name, w.inexpressible("has", f.Type()))
 		}
 		out.Type += dims
 		s.Fields = append(s.Fields, out)
@@ -578,11 +662,22 @@ func (w *walker) spell(t cc.Type) string {
 		qualifier = "const "
 	}
 	if td := t.Typedef(); td != nil {
-		if _, system := systemHeaders[td.Position().Filename]; system && !cTypes[td.Name()] && arithmetic(t) != "" {
+		if w.systemNumber(td, t) {
 			return qualifier + arithmetic(t) // such as ssize_t
 		}
 		if t.Kind() == cc.Void {
 			return qualifier + "void"
+		}
+		isConst, known := w.consts.isConst(w.stream, w.now, td.Name(), qualifier != "")
+		if !known {
+			w.unclear = td.Name()
+			return "?"
+		}
+		if qualifier = ""; isConst {
+			qualifier = "const "
+		}
+		if t.Kind() == cc.Function { // const is then that of its result
+			return td.Name()
 		}
 		return qualifier + td.Name()
 	}
@@ -600,7 +695,7 @@ func (w *walker) spell(t cc.Type) string {
 				name = td.Name()
 			}
 			if name != "" && w.out.opaque[name] == "" {
-				w.out.opaque[name] = cmp.Or(tagOf(x.Elem()), name)
+				w.out.opaque[name] = tagFor(x.Elem(), name)
 			}
 		}
 		if st, ok := x.Elem().(*cc.StructType); ok && st.IsIncomplete() {
@@ -628,6 +723,12 @@ func (w *walker) spell(t cc.Type) string {
 		return qualifier + a
 	}
 	return "?"
+}
+
+// systemNumber reports whether a typedef is one of the C library's for a number, which no table names.
+func (w *walker) systemNumber(td *cc.Declarator, t cc.Type) bool {
+	_, system := standIns().headers[td.Position().Filename]
+	return system && !cTypes[td.Name()] && w.lay.bad[td.Name()] == nil && arithmetic(t) != ""
 }
 
 // spellArray writes the type of an array without its own name, the outermost dimension first.
@@ -686,6 +787,14 @@ func tagOf(t cc.Type) string {
 		return tag.SrcStr()
 	}
 	return ""
+}
+
+// tagFor returns the tag of a type that goes by a name. Where a stand-in has made one up, the name stands for it.
+func tagFor(t cc.Type, name string) string {
+	if tag := tagOf(t); !strings.HasPrefix(tag, "puregpu_") {
+		return cmp.Or(tag, name)
+	}
+	return name
 }
 
 func tagToken(t cc.Type) (tag cc.Token) {

@@ -1,5 +1,5 @@
-// Package headerfuzz makes C headers at random and compares what the extractor makes of them with what a C compiler does: right or refused, never
-// wrong.
+// Package headerfuzz makes random C headers, extracts a symbol table from each, and compares the table with a C compiler. The
+// extractor may refuse a declaration. It must never bind one wrongly.
 package headerfuzz
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A Checker checks headers with a compiler, in a folder that it writes to.
+// A Checker compares headers with one compiler. It writes to its folder.
 type Checker struct {
 	Compiler *cproof.Compiler
 	Dir      string
 }
 
-// NewChecker writes what random headers include into a folder.
+// NewChecker returns a checker, and writes the files that random headers include to the folder.
 func NewChecker(cc *cproof.Compiler, dir string) (*Checker, error) {
 	for name, text := range Files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
@@ -38,12 +38,12 @@ func NewChecker(cc *cproof.Compiler, dir string) (*Checker, error) {
 	return &Checker{cc, dir}, nil
 }
 
-// A Result is what became of a header.
+// A Result says how many declarations of a header were compared, and what differed.
 type Result struct {
-	Header   string // what was compared, without what the compiler or the front end does not accept
-	Units    int    // how many were compared
-	Invalid  int    // units that are not C to the compiler
-	Unparsed int    // units that the front end takes for no C
+	Header   string // without the units that the compiler or the front end rejects
+	Units    int    // compared units
+	Invalid  int    // units that the compiler rejects
+	Unparsed int    // units that the front end rejects
 	Refused  int    // declarations that the extractor refuses
 	Records  int    // functions and types in the table
 	Facts    int
@@ -60,7 +60,8 @@ func description() *symbols.Description {
 	return &symbols.Description{Library: "fz", Headers: symbols.Headers{Files: []string{Main}, Release: symbols.Version{Major: 1}, Since: symbols.SinceOverlay}}
 }
 
-// extracted returns the table of a header, and how many declarations were refused. The table is nil where nothing could be read.
+// extracted returns the table of a header, and how many declarations the extractor refused. The table is nil if the front end
+// cannot read the header.
 func extracted(header string) (t *symbols.Table, refused int, err error) {
 	files := fstest.MapFS{Main: {Data: []byte(header)}}
 	for name, text := range Files {
@@ -73,7 +74,7 @@ func extracted(header string) (t *symbols.Table, refused int, err error) {
 	return t, refused, err
 }
 
-// text writes the units that are kept, and says to which of them each line belongs.
+// text joins the kept units to a header. It returns the unit of each line, too.
 func text(units []Unit, kept map[int]bool) (header string, lines []int) {
 	var b strings.Builder
 	b.WriteString(Head)
@@ -87,7 +88,7 @@ func text(units []Unit, kept map[int]bool) (header string, lines []int) {
 	return b.String(), lines
 }
 
-// drop removes a unit and all that need it.
+// drop removes a unit and all units that use it. It returns how many.
 func drop(units []Unit, kept map[int]bool, i int) (n int) {
 	if !kept[i] {
 		return 0
@@ -104,7 +105,7 @@ func drop(units []Unit, kept map[int]bool, i int) (n int) {
 
 var place = regexp.MustCompile(`(?m)` + regexp.QuoteMeta(Main) + `:(\d+):`)
 
-// dropPlaces removes the units in whose lines errors are.
+// dropPlaces removes the units at the places that an error message names.
 func dropPlaces(units []Unit, kept map[int]bool, lines []int, said string) (n int) {
 	for _, m := range place.FindAllStringSubmatch(said, -1) {
 		if line, _ := strconv.Atoi(m[1]); line > 0 && line <= len(lines) && lines[line-1] >= 0 {
@@ -116,7 +117,7 @@ func dropPlaces(units []Unit, kept map[int]bool, lines []int, said string) (n in
 
 var errorLine = regexp.MustCompile(`(?m)^.*error: .*$`)
 
-// accepts compiles a header alone. What it returns are the lines with errors.
+// accepts compiles a header alone. It returns the lines with errors, or "".
 func (c *Checker) accepts(ctx context.Context, header string) (string, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return "", err
@@ -130,7 +131,7 @@ func (c *Checker) accepts(ctx context.Context, header string) (string, error) {
 	return "", ctx.Err()
 }
 
-// Check compares what the extractor and the compiler make of random units.
+// Check compares the extractor with the compiler for some units.
 func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 	r := &Result{}
 	kept := map[int]bool{}
@@ -160,8 +161,8 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 			r.Header = header
 			break
 		}
-		n := dropPlaces(units, kept, lines, err.Error())
-		if n == 0 { // it does not say where: the last unit of the shortest beginning that it does not read
+		n := dropPlaces(units, kept, lines, place.FindString(err.Error())) // other errors follow from the first
+		if n == 0 {                                                        // The error names no place. Drop the last unit of the shortest prefix that cannot be read.
 			order := slices.Sorted(maps.Keys(kept))
 			low, high := 0, len(order)
 			for low+1 < high {
@@ -191,11 +192,23 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 		return nil, fmt.Errorf("%w\n%s", err, r.Header)
 	}
 	r.Facts = report.Right()
-	r.Faults = report.Wrong
+	r.Faults = append(report.Wrong, unguessed(t)...)
 	return r, nil
 }
 
-// compare proves a table against the header that it was made of. What the table's own check complains of is not silent, and left out.
+// unguessed returns a fault for each output that is not marked as a guess. No random header says which parameters are outputs.
+func unguessed(t *symbols.Table) (faults []cproof.Fault) {
+	for _, f := range t.Functions {
+		for _, p := range f.Params {
+			if p.Dir == symbols.Out && !p.Guess {
+				faults = append(faults, cproof.Fault{Record: "function " + f.Symbol, Kind: "guess", Fact: "direction of " + p.Name, Table: "an output", C: "nothing of it"})
+			}
+		}
+	}
+	return faults
+}
+
+// compare proves a table against its header. It leaves out records that the table's own check rejects: such a fault is not silent.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err
@@ -210,7 +223,7 @@ func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) 
 	} else if _, err := symbols.DecodeTable("table", text); err != nil {
 		loud = err.Error()
 	}
-	report.Wrong = append(report.Wrong, report.Absent...)
+	report.Wrong = append(slices.DeleteFunc(report.Wrong, func(f cproof.Fault) bool { return f.C == cproof.Unknown }), report.Absent...)
 	if loud != "" {
 		report.Wrong = slices.DeleteFunc(report.Wrong, func(f cproof.Fault) bool {
 			_, name, _ := strings.Cut(f.Record, " ")
@@ -223,7 +236,7 @@ func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) 
 
 var word = regexp.MustCompile(`\w+`)
 
-// has reports whether a header is C and has the same fault.
+// has reports whether the compiler accepts a header and the header has the same fault.
 func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 	t, _, _ := extracted(header)
 	if t == nil {
@@ -238,7 +251,7 @@ func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 
 var token = regexp.MustCompile(`(?m)^[ \t]*#.*\n|__attribute(?:__)?\s*\(\((?:[^()]|\([^()]*\))*\)\)|"[^"\n]*"|'[^'\n]*'|\w+|\n|[ \t]+|[^\w\s]`)
 
-// About returns the units of a result that a fault is in, and with closure those that they need.
+// About returns the units that a fault is about. With closure it adds the units that they use.
 func (r *Result) About(f cproof.Fault, closure bool) map[int]bool {
 	_, name, _ := strings.Cut(f.Record, " ")
 	number := regexp.MustCompile(`(?i)fz\d+`).FindString(name)
@@ -264,7 +277,7 @@ func (r *Result) About(f cproof.Fault, closure bool) map[int]bool {
 	return part
 }
 
-// Text returns units of a result.
+// Text joins some units of a result.
 func (r *Result) Text(part map[int]bool) string {
 	var b strings.Builder
 	for i, u := range r.units {
@@ -275,7 +288,7 @@ func (r *Result) Text(part map[int]bool) string {
 	return b.String()
 }
 
-// Minimal returns a header that has the same fault as a result has, and of which little can be left out.
+// Minimal returns a small header with the same fault.
 func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string {
 	part := r.About(f, true)
 	header, _ := text(r.units, part)
@@ -304,7 +317,7 @@ func (c *Checker) Minimal(ctx context.Context, r *Result, f cproof.Fault) string
 	return strings.TrimSpace(text) + "\n"
 }
 
-// reduce leaves out runs of parts, long ones first, until no one can be left out.
+// reduce removes runs of parts, long runs first, as long as the fault stays.
 func (c *Checker) reduce(ctx context.Context, parts []string, longest int, f cproof.Fault) []string {
 	for n := max(longest, 1); n >= 1 && ctx.Err() == nil; {
 		less := false

@@ -15,14 +15,14 @@ import (
 )
 
 var (
-	timeFlag = flag.Duration("headers.time", 0, "how long to make headers; 0 for a few")
+	timeFlag = flag.Duration("headers.time", 0, "how long to make headers; 0 for a few. Accessors take a quarter of it")
 	seedFlag = flag.Uint64("headers.seed", 0, "the first `seed`; 0 for one by the clock")
 	foundTo  = flag.String("headers.found", "", "append what is found to a `file`, and go on")
 	allFlag  = flag.Int("headers.faults", 1, "stop after so many faults")
 	small    = flag.Bool("headers.small", true, "leave out of a header what is not needed for the fault")
 	only     = flag.String("headers.only", "", "a `pattern` for the faults to look at")
-	count    = flag.Int("headers.count", 5, "how many headers to make without -headers.time")
-	size     = flag.Int("headers.units", 120, "declarations in a header")
+	count    = flag.Int("headers.count", 3, "how many headers to make without -headers.time")
+	size     = flag.Int("headers.units", 400, "declarations in a header")
 )
 
 var numbers = regexp.MustCompile(`\d+`)
@@ -57,7 +57,7 @@ func TestHeaders(t *testing.T) {
 	seen, kinds := map[string]bool{}, map[string]int{}
 	for ; headers < *count && *timeFlag == 0 || time.Since(began) < *timeFlag; seed++ {
 		c := checkers[seed%uint64(len(checkers))]
-		units := Units(rand.New(rand.NewPCG(seed, 0)), *size)
+		units := Units(rand.New(rand.NewPCG(seed, 0)), *size, c.Compiler.IsGCC())
 		r, err := c.Check(ctx, units)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -78,7 +78,7 @@ func TestHeaders(t *testing.T) {
 			if kinds[f.Kind]++; kinds[f.Kind] > 100 {
 				continue // enough to look at
 			}
-			minimal := r.Text(r.About(f, false))
+			minimal := r.Text(r.About(f, true))
 			if *small {
 				limit, cancel := context.WithTimeout(ctx, time.Minute)
 				minimal = c.Minimal(limit, r, f)
@@ -102,6 +102,41 @@ func TestHeaders(t *testing.T) {
 	}
 	t.Logf("%d headers, %d declarations: %d records proven by %d facts, %d refused, %d not parsed; %d were no C; %d faults",
 		headers, sum.Units, sum.Records, sum.Facts, sum.Refused, sum.Unparsed, sum.Invalid, len(seen))
+}
+
+// TestAccessors makes structs at random: the generated methods for bit-fields do what the compiler does.
+func TestAccessors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds Go programs")
+	}
+	ctx := t.Context()
+	seed, sum, began := max(*seedFlag, 1), 0, time.Now()
+	for n := 0; n < 1 || time.Since(began) < *timeFlag/4; n++ {
+		for _, name := range []string{"gcc", "clang"} {
+			cc, err := cproof.Find(ctx, name)
+			if err != nil {
+				continue
+			}
+			c, err := NewChecker(cc, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := c.Check(ctx, Records(rand.New(rand.NewPCG(seed, 1)), 150))
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			fields, wrong, err := c.Accessors(ctx, r)
+			if err != nil {
+				t.Fatalf("seed %d, %s: %v", seed, cc.Name, err)
+			}
+			if len(wrong) > 0 {
+				t.Fatalf("seed %d, %s: %d lines differ, the first are\n%s", seed, cc.Name, len(wrong), strings.Join(wrong[:min(3, len(wrong))], "\n"))
+			}
+			sum += fields
+			seed++
+		}
+	}
+	t.Logf("%d bit-fields in %v", sum, time.Since(began).Round(time.Second))
 }
 
 func appendTo(file, text string) error {

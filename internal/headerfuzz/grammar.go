@@ -31,10 +31,10 @@ var Files = map[string]string{
 // Head stands at the beginning of a random header.
 const Head = "#include <stdint.h>\n#include <stddef.h>\n#include <stdbool.h>\n#include <limits.h>\n#include \"fzattr.h\"\n"
 
-// A Unit is a part of a header that stands or falls as a whole: a declaration, or some that belong together.
+// A Unit is a part of a header that is kept or dropped as a whole: one declaration, or a few that belong together.
 type Unit struct {
 	Text string
-	Uses []int // units that it needs, by their indices
+	Uses []int // indices of the units that it needs
 }
 
 type kind int
@@ -63,13 +63,22 @@ type grammar struct {
 	types []named
 	n     int
 	uses  []int
-	wild  int // one in so many places has something unusual
+	wild  int     // one place in so many is unusual
+	gcc   bool    // the header is for gcc alone
+	enums []named // enumerators
 }
 
-// Units returns n random units.
-func Units(r *rand.Rand, n int) []Unit {
-	g := &grammar{r: r, wild: []int{6, 12, 25, 60, 1000}[r.IntN(5)]}
-	for range n {
+// group is how many units share their types. A type that is refused refuses all that use it, so a group is small.
+const group = 40
+
+// Units returns n random units. With gcc they may have text that clang rejects or reads otherwise, such as the compiler's version.
+func Units(r *rand.Rand, n int, gcc bool) []Unit {
+	g := &grammar{r: r, gcc: gcc}
+	for i := range n {
+		if i%group == 0 {
+			g.types, g.enums = nil, nil
+			g.wild = pick(g, 6, 12, 25, 60, 1000)
+		}
 		g.unit()
 	}
 	return g.units
@@ -83,12 +92,15 @@ func pick[T any](g *grammar, list ...T) T {
 
 func (g *grammar) name() string { g.n++; return fmt.Sprintf("fz%d", g.n) }
 
-func (g *grammar) unit() {
+func (g *grammar) unit() { g.unitOf(g.r.IntN(20)) }
+
+// unitOf makes a unit of one of 20 kinds.
+func (g *grammar) unitOf(what int) {
 	g.uses = nil
 	index := len(g.units)
 	before := len(g.types)
 	var text string
-	switch g.r.IntN(20) {
+	switch what {
 	case 0, 1, 2, 3, 4, 5:
 		text = g.structure()
 	case 6, 7:
@@ -103,12 +115,17 @@ func (g *grammar) unit() {
 	for i := before; i < len(g.types); i++ {
 		g.types[i].unit = index
 	}
+	for i := range g.enums {
+		if g.enums[i].unit < 0 {
+			g.enums[i].unit = index
+		}
+	}
 	text = g.around(text)
 	slices.Sort(g.uses)
 	g.units = append(g.units, Unit{text, slices.Compact(g.uses)})
 }
 
-// around puts a unit into pragmas and conditions.
+// around may wrap a unit in pragmas and conditions.
 func (g *grammar) around(text string) string {
 	packed := []string{
 		"#pragma pack(push, %d)\n%s#pragma pack(pop)\n", "#pragma pack(push)\n#pragma pack(%d)\n%s#pragma pack(pop)\n", "#pragma pack(%d)\n%s#pragma pack()\n",
@@ -134,15 +151,15 @@ func (g *grammar) around(text string) string {
 	return text
 }
 
-// Numbers of C's own.
+// plain are C's own number types.
 var plain = []string{"int", "unsigned", "unsigned int", "char", "unsigned char", "signed char", "short", "unsigned short", "long", "unsigned long", "long long", "unsigned long long",
 	"float", "double", "size_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "bool", "_Bool", "intptr_t", "uintptr_t", "ptrdiff_t"}
 
 var strange = []string{"long unsigned int", "short unsigned", "int long long unsigned", "long double", "float _Complex", "double _Complex", "_Complex double", "__int128", "unsigned __int128", "_Atomic int", "_Atomic(short)", "__signed__ char", "signed", "long int",
-	"volatile int", "__volatile__ short", "int const", "const int", "__const int", "__const__ long", "wchar_t", "__typeof__(int)", "__typeof__(1 + 1L)", "__typeof__(sizeof(int))", "int volatile", "_Float128", "__float128",
-	"_Float32", "_Float64", "intmax_t", "uintmax_t", "max_align_t", "__builtin_va_list", "__INT64_TYPE__", "__UINT8_TYPE__", "__SIZE_TYPE__"}
+	"volatile int", "__volatile__ short", "int const", "const int", "__const int", "__const long", "wchar_t", "__typeof__(int)", "__typeof__(1 + 1L)", "__typeof__(sizeof(int))", "int volatile", "_Float128", "__float128",
+	"_Float16", "_Float32", "_Float64", "_Float32x", "intmax_t", "uintmax_t", "max_align_t", "__builtin_va_list", "__INT64_TYPE__", "__UINT8_TYPE__", "__SIZE_TYPE__"}
 
-// number returns a type of numbers.
+// number returns a number type.
 func (g *grammar) number() string {
 	if g.odd() {
 		return pick(g, strange...)
@@ -165,7 +182,7 @@ func (g *grammar) known(kinds ...kind) string {
 	return ""
 }
 
-// value returns a type whose values have a size.
+// value returns a complete type.
 func (g *grammar) value() string {
 	if g.one(2) {
 		if t := g.known(number, enumeration, record, pointer, array); t != "" {
@@ -175,7 +192,7 @@ func (g *grammar) value() string {
 	return g.number()
 }
 
-// target returns a type that a pointer may lead to.
+// target returns a type that a pointer may point to.
 func (g *grammar) target() string {
 	switch g.r.IntN(6) {
 	case 0:
@@ -200,7 +217,7 @@ func (g *grammar) qualified(t string) string {
 	return t
 }
 
-// declare returns a declaration of a name, of whatever type.
+// declare returns a declaration of a name with a random type.
 func (g *grammar) declare(name string, depth int) string {
 	d, last := name, ""
 	for range pick(g, 0, 0, 0, 1, 1, 2, 3) {
@@ -236,7 +253,35 @@ func (g *grammar) pointerQualifier() string {
 	return ""
 }
 
+// enumerator returns an enumerator that an earlier unit has declared, or "".
+func (g *grammar) enumerator() string {
+	if len(g.enums) == 0 {
+		return ""
+	}
+	e := pick(g, g.enums...)
+	if e.unit < 0 {
+		return ""
+	}
+	g.uses = append(g.uses, e.unit)
+	return e.c
+}
+
+// computed returns an expression with an enumerator in it, or "".
+func (g *grammar) computed() string {
+	a, b := g.enumerator(), g.enumerator()
+	if a == "" || b == "" {
+		return ""
+	}
+	return fmt.Sprintf(pick(g, "%[1]s", "(%[1]s)", "%[1]s + 1", "%[1]s - 5", "%[1]s | 8", "~%[1]s", "-%[1]s", "(%[1]s | %[2]s)", "%[1]s & ~%[2]s", "%[1]s << 2", "%[1]s - 1 < 0", "%[1]s < -1", "%[1]s < 0u ? 3 : 4", "%[1]s - 5 < 0 ? 2 : 3", "%[1]s == %[2]s",
+		"%[1]s ? 2 : 5", "(%[1]s - 7) / 2", "%[1]s >> 1", "~%[1]s >> 1", "%[1]s * -1", "%[1]s %% 3", "sizeof(%[1]s)", "(char)%[1]s", "(long)%[1]s - 9", "(unsigned)%[1]s - 9", "%[1]s | 0x80000000", "%[1]s + 0x7fffffff", "!%[1]s", "%[1]s ^ %[2]s", "%[1]s + 1u > 0"), a, b)
+}
+
 func (g *grammar) length() string {
+	if g.one(12) {
+		if e := g.computed(); e != "" {
+			return e
+		}
+	}
 	if g.odd() {
 		return pick(g, "sizeof(int)", "0", "1 + 2", "(3)", "'\\3'", "CHAR_BIT", "sizeof(long) / 2", "1 ? 2 : 3", "0x4", "07", "-1 < 0u ? 5 : 6")
 	}
@@ -279,7 +324,10 @@ func (g *grammar) params(depth int) string {
 				p = pick(g, t+" *"+name, t+" "+name)
 			}
 		case 1:
-			p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]", "[static 2]", "[const]")
+			p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]")
+			if name != "" || g.one(60) { // the front end cannot read it without a name
+				p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]", "[static 2]", "[const]")
+			}
 		case 2, 3, 4:
 			p = g.target() + " *" + g.pointerQualifier() + name
 		case 5:
@@ -315,7 +363,7 @@ func (g *grammar) attribute() string {
 		"__attribute__((aligned(16)))", "__attribute__((packed, aligned(4)))", "__attribute__((aligned(8)))", "__attribute__((__aligned__(32)))", "__attribute__((aligned(2)))") + " "
 }
 
-// member returns a member of a struct, a line or more.
+// member returns a member of a struct: one line or more.
 func (g *grammar) member(i, depth int) string {
 	name := fmt.Sprintf("m%d", i)
 	switch g.r.IntN(16) {
@@ -405,7 +453,7 @@ func (g *grammar) members(depth int, prefix string) string {
 func (g *grammar) structure() string {
 	n := g.name()
 	word := pick(g, "struct", "struct", "struct", "union")
-	if g.one(8) { // nobody says what it is
+	if g.one(8) { // incomplete
 		switch g.r.IntN(5) {
 		case 0:
 			g.types = append(g.types, named{n, pointer, 0})
@@ -490,8 +538,13 @@ func (g *grammar) enumeration() string {
 			v = " = " + pick(g, "0x7fffffff", "0x80000000", "-2147483647 - 1", "0xffffffff", "0xffffffffffffffffULL", "1ULL << 40", "-1LL << 40", "1u << 31", "2147483648", "(int)0xffffffff", "~0", "~0u", "0x100000000", "-1L",
 				"(char)200", "'\\xff'", "sizeof(long)", "INT_MIN", "UINT_MAX", "LLONG_MAX", "-1 < 0u", "!1", "3 / 2 * 2", "-7 / 2", "-7 % 3", "1 ? 2 : 3", "(unsigned char)-1", "5 > 3", "0b101", "0x7fffffffffffffff", "1 << 31")
 		case last != "" && g.one(4):
-			v = " = " + last + pick(g, "", " + 1", " << 1", " | 8", " - 1")
+			v = " = " + last + pick(g, "", " + 1", " << 1", " | 8", " - 1", " | 0x80000000", " - 9 < 0u", " * 3", " ? 4 : 7")
+		case g.one(10):
+			if c := g.computed(); c != "" {
+				v = " = " + c
+			}
 		}
+		g.enums = append(g.enums, named{e, number, -1})
 		if g.odd() {
 			e, last = e+pick(g, " __attribute__((deprecated))", "", " __attribute__((unused))"), e
 		} else {
@@ -598,14 +651,27 @@ func (g *grammar) function() string {
 	return fmt.Sprintf("%s%s %s%s(%s)%s;\n", lead, g.result(1), middle, n, g.params(1), g.functionAttribute())
 }
 
-// macro defines a constant, or something that looks like one.
+// macro defines a constant, or text that looks like one.
 func (g *grammar) macro() string {
 	n := strings.ToUpper(g.name())
 	text := pick(g, "1", "16", "0x10", "010", "-1", "(-3)", "0xffffffff", "0x80000000", "2147483648", "0xffffffffffffffff", "0xffffffffffffffffULL", "1u", "1L", "1ULL", "~0", "~0u", "~0ULL", "(1 << 4)", "(1 << 31)", "1u << 31", "'a'", "'\\n'", "'\\xff'", "'ab'", "L'a'",
 		"'\\0'", "'\\377'", "1.5", "1.5f", "0.1f", "1e10", "0x1p-2", "1.0L", "(1.0/0.0)", "(0.0/0.0)", "1.0/3", "-2.5", "-0.0", "\"text\"", "\"a\" \"b\"", "\"a\\tb\\x41\\101\"", "\"nul\\0in\"", "L\"wide\"", "u8\"eight\"", "u\"x\"", "\"\"", "(\"paren\")", "sizeof(int)", "sizeof(long double)",
 		"(unsigned char)300", "((short)0x8000)", "(unsigned)-1", "-1UL", "1u - 2", "-1 < 0u", "!5", "3 / 2", "-7 / 2", "-7 % 3", "-8 >> 1", "1 ? 2 : 3", "(int)2.9", "INT_MAX", "INT_MIN", "UINT_MAX", "LLONG_MIN", "ULLONG_MAX", "SIZE_MAX", "INT64_MAX", "UINT8_MAX", "INT64_C(5)", "UINT64_C(0xffffffffffffffff)",
 		"(void *)0", "((void*)0x1)", "((void*)-1)", "NULL", "sizeof(\"abc\")", "true", "false", "(bool)2", "0b1010", "1000000000000", "4294967296", "0x7fffffffffffffff", "-9223372036854775807L", "(char)200", "__STDC__", "__STDC_VERSION__", "CHAR_MIN", "(float)0.1", "1e400", "1 == 1.0",
-		"__builtin_offsetof(struct { char a; int b; }, b)", "(long long)-1", "(uint8_t)-1", "(size_t)-1", "((uint64_t)1 << 63)", "'\\u00e9'", "__INT_MAX__", "__CHAR_BIT__", "__SIZEOF_POINTER__", "__BYTE_ORDER__", "linux", "0xFFFFFFFFu + 1", "1.e3", ".5", "08.5", "1i", "_Alignof(double)", "{1}", "+", "int", "extern", "__attribute__((packed))", "(-2147483647 - 1)", "5 // comment", "/* c */ 6", "7 /* c */", "(3)+(4)", "8 \\\n + 1", "WCHAR_MAX", "-'a'", "~'\\0'", "1L << 40", "-5 / 2u", "1 || 1/0", "0 && 1/0")
+		"__builtin_offsetof(struct { char a; int b; }, b)", "(long long)-1", "(uint8_t)-1", "(size_t)-1", "((uint64_t)1 << 63)", "L'\\u00e9'", "u'\\u00e9'", "U'x'", "'abc'", "'\\\\'", "'\\''", "'\"'", "'\\e'", "'\\0a'", "'\\x7f'", "'\\x80'", "L'\\xff'", "L'\\x1234'", "'\\101'", "'\\7'", "'\\1234'", "U'\\xff' < 0", "\"\\u00e9\"", "\"\\xe9\\x41\"", "u8\"\\u00e9\" \"x\"", "\"it's\"", "\"\\'\\\"\\\\\"", "\"?\\?\"", "\"\\e[0m\"", "\"\\1234\"", "__INT_MAX__", "__CHAR_BIT__", "__SIZEOF_POINTER__", "__BYTE_ORDER__", "linux", "0xFFFFFFFFu + 1", "1.e3", ".5", "08.5", "1i", "_Alignof(double)", "{1}", "+", "int", "extern", "__attribute__((packed))", "(-2147483647 - 1)", "5 // comment", "/* c */ 6", "7 /* c */", "(3)+(4)", "8 \\\n + 1", "WCHAR_MAX", "-'a'", "~'\\0'", "1L << 40", "-5 / 2u", "1 || 1/0", "0 && 1/0")
+	if g.gcc && g.one(20) {
+		text = pick(g, "'\\u00e9'", "'é'", "'\\xabc'", "'\\777'", "'abcde'", "'\\u20ac'")
+	}
+	if g.one(8) {
+		if c := g.computed(); c != "" {
+			text = c
+		}
+	}
+	if g.one(15) {
+		if t := g.known(enumeration, number); t != "" {
+			text = fmt.Sprintf(pick(g, "((%s)1)", "((%s)-1)", "(%s)300", "((%s)-1 < 0)", "sizeof(%s)", "(%s)~0 >> 1"), t)
+		}
+	}
 	switch {
 	case g.one(12):
 		return fmt.Sprintf("#define %s %s\n#undef %s\n#define %s %d\n", n, text, n, n, g.r.IntN(100))
@@ -614,9 +680,15 @@ func (g *grammar) macro() string {
 	case g.one(15):
 		return fmt.Sprintf("#define %s(x) ((x) + %s)\n#define %s_Y %s(4)\n", n, text, n, n)
 	case g.one(10): // a condition decides
-		cond := pick(g, "-1 > 0u", "'\\xff' < 0", "1 ? 0 : 1", "(2 || 3) != 1", "__LP64__", "defined(__LP64__)", "__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__", "defined(__BIG_ENDIAN__)", "__SIZEOF_LONG__ == 8", "__SIZEOF_POINTER__ == 8", "__CHAR_BIT__ == 8", "defined __unix__", "defined(linux)",
-			"__INT_MAX__ == 2147483647", "defined(__CHAR_UNSIGNED__)", "__has_attribute(packed)", "__has_include(<stdint.h>)", "__has_include(<nowhere.h>)", "__GNUC__ > 4", "defined(__SIZEOF_INT128__)", "__STDC_VERSION__ >= 201112L", "defined(__STRICT_ANSI__)", "defined(_WIN32)", "defined(__APPLE__)", "__STDC_HOSTED__",
+		cond := pick(g, "-1 > 0u", "'\\xff' < 0", "'ab' == 24930", "u'\\xffff' == 65535", "L'\\u00e9' == 233", "'\\'' == 39", "'\\e' == 27", "1 ? 0 : 1", "(2 || 3) != 1", "__LP64__", "defined(__LP64__)", "__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__", "defined(__BIG_ENDIAN__)", "__SIZEOF_LONG__ == 8", "__SIZEOF_POINTER__ == 8", "__CHAR_BIT__ == 8", "defined __unix__", "defined(linux)",
+			"__INT_MAX__ == 2147483647", "defined(__CHAR_UNSIGNED__)", "__has_attribute(packed)", "defined(__has_attribute) && __has_attribute(__packed__)", "__has_attribute(no_such_attribute)", "__has_include(<stdint.h>)", "__has_include(<nowhere.h>)", "__has_include(\"fzattr.h\")", "__has_include(<stdatomic.h>)", "__has_include(<threads.h>)", "__GNUC__ >= 4", "defined(__has_builtin)", "defined(__has_include)",
+			"__has_builtin(__builtin_expect)", "__has_builtin(__builtin_nothing)", "__has_attribute(deprecated) && __has_attribute(always_inline)", "defined(__SIZEOF_INT128__)", "__STDC_VERSION__ >= 201112L", "defined(__STRICT_ANSI__)", "defined(_WIN32)", "defined(__APPLE__)", "__STDC_HOSTED__",
 			"defined(__STDC_NO_ATOMICS__)", "0x7fffffffffffffff + 1 > 0", "-1 >> 1 == -1", "7 / 2 == 3", "true", "defined(__ELF__)", "__INTPTR_MAX__ == __INT64_MAX__", "__ORDER_LITTLE_ENDIAN__ == 1234", "defined(__amd64__)", "__FLT_MANT_DIG__ == 24", "defined(__GNUC_STDC_INLINE__)", "__GNUC_PREREQ(4, 1)", "UINTPTR_MAX == UINT64_MAX", "INT_MAX > 0", "defined(__linux__) && !defined(__ANDROID__)")
+		if g.gcc && g.one(3) {
+			cond = pick(g, "__GNUC__ > 4", "__GNUC_MINOR__ < 3", "defined(__clang__)", "__has_attribute(unavailable)", "__has_attribute(noescape)", "__has_attribute(availability)", "__has_attribute(gcc_struct)", "defined(__has_feature)", "defined(__has_extension)", "defined(__FLT128_DIG__)", "__GCC_IEC_559 > 1",
+				"defined(__GXX_ABI_VERSION) && __GXX_ABI_VERSION >= 1017", "__has_builtin(__builtin_bit_cast)", "__has_builtin(__builtin_has_attribute)", "__has_builtin(__builtin_memcpy)", "__has_builtin(__sync_fetch_and_add)", "defined(__has_c_attribute) && __has_c_attribute(deprecated) >= 201904", "__has_c_attribute(noreturn)", "defined(__HAVE_SPECULATION_SAFE_VALUE)",
+				"defined(__DECIMAL_BID_FORMAT__)", "__FLT_EVAL_METHOD_TS_18661_3__ == 0", "defined(__OPTIMIZE_SIZE__)", "defined(__FAST_MATH__)", "__FINITE_MATH_ONLY__ == 0", "__GNUC_PREREQ(12, 1)", "__GNUC_PREREQ(13, 0)")
+		}
 		s := g.name()
 		g.types = append(g.types, named{s, record, 0})
 		return fmt.Sprintf("#if %s\ntypedef struct { %s m0; char m1; } %s;\n#define %s 1\n#else\ntypedef struct { char m0; %s m1; } %s;\n#define %s 2\n#endif\n", cond, "long", s, n, "short", s, n)

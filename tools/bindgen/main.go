@@ -35,6 +35,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -256,13 +257,39 @@ func importPath(dir string) (string, error) {
 	}
 }
 
+// otherHeader matches the reason of what uses a type that another header declares.
+var otherHeader = regexp.MustCompile(`: (\S+) declares it, which is not in headers\.files$`)
+
 // summary reports what is refused, and how many functions are bound.
 func (b *binding) summary(lib *symbols.Library) {
-	for _, r := range lib.Refused {
-		b.report("refused: " + r.String())
-	}
 	if len(lib.Refused) == 0 {
 		return
+	}
+	inline, missing := map[string][]string{}, map[string]int{} // names, and how many declarations need it, by header
+	for _, r := range lib.Refused {
+		file, _, _ := strings.Cut(r.Where, ":")
+		if strings.HasPrefix(r.Reason, "is defined in the header") {
+			inline[file] = append(inline[file], r.Name)
+			continue
+		}
+		b.report("refused: " + r.String())
+		if m := otherHeader.FindStringSubmatch(r.Reason); m != nil {
+			missing[m[1]]++
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(inline)) {
+		if list := inline[file]; len(list) > 1 {
+			b.report(fmt.Sprintf("refused: %s: %d functions are defined in the header, and no library exports them: %s", file, len(list), strings.Join(list, ", ")))
+			continue
+		}
+		b.report(fmt.Sprintf("refused: %s: %s is defined in the header, and no library exports it", file, inline[file][0]))
+	}
+	for _, file := range slices.Sorted(maps.Keys(missing)) {
+		are := "declarations are"
+		if missing[file] == 1 {
+			are = "declaration is"
+		}
+		b.report(fmt.Sprintf("%d %s refused for a type of another header: to bind them, write %q into headers.files", missing[file], are, file))
 	}
 	b.report(fmt.Sprintf("%d functions are bound, %d declarations are refused", len(lib.Funcs), len(lib.Refused)))
 }

@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/puregpu/puregpu/gen"
@@ -30,7 +34,9 @@ type foreign struct {
 	prelude []string
 	stubs   map[string]string
 	uses    []string
-	least   int // how many of 100 functions must be bound
+	folders []string // with headers, below usr/include
+	reached bool     // what these include is the library's too, but for the C library's
+	least   int      // how many of 100 functions must be bound
 }
 
 // CUDA's headers include one of a library that Debian has in another package, for C++ alone.
@@ -57,11 +63,11 @@ var asked = []foreign{
 	{name: "cuFile", unit: "bind-cufile", include: []string{"cufile.h"}, uses: []string{"cuda"}},
 	debian("HSA", "hsa/hsa.h hsa/hsa_ext_amd.h").atLeast(95), debian("Level Zero", "level_zero/ze_api.h"), debian("Vulkan", "vulkan/vulkan_core.h", "vulkan/vk_platform.h", "vk_video/*.h"),
 	debian("OpenCL", "CL/cl.h", "CL/cl_platform.h", "CL/cl_version.h").after("#define CL_TARGET_OPENCL_VERSION 300"), debian("libibverbs", "infiniband/verbs.h", "infiniband/*.h"),
-	debian("hwloc", "hwloc.h", "hwloc/*.h"), debian("zlib", "zlib.h", "zconf.h").atLeast(95), debian("SQLite", "sqlite3.h"),
+	debian("hwloc", "hwloc.h", "hwloc/*.h", "hwloc/autogen/*.h"), debian("zlib", "zlib.h", "zconf.h").atLeast(95), debian("SQLite", "sqlite3.h"),
 }
 
-// foreigns are those, and some that nobody chose for the purpose.
-var foreigns = slices.Concat(asked, []foreign{
+// others are libraries that many programs use.
+var others = []foreign{
 	debian("ALSA", "alsa/asoundlib.h", "alsa/*.h"), debian("bzip2", "bzlib.h").after("#include <stdio.h>"), debian("cap", "sys/capability.h"), debian("cJSON", "cjson/cJSON.h"),
 	debian("cups", "cups/cups.h", "cups/*.h"), debian("curl", "curl/curl.h", "curl/*.h"), debian("drm", "xf86drm.h", "drm.h", "drm_mode.h"), debian("event", "event2/event.h", "event2/*.h"), debian("expat", "expat.h", "expat_*.h"),
 	debian("FFTW", "fftw3.h"), debian("FLAC", "FLAC/all.h", "FLAC/*.h"), debian("FreeType", "ft2build.h freetype/freetype.h", "freetype/*.h", "freetype/config/*.h"), debian("GMP", "gmp.h"), debian("Jansson", "jansson.h", "jansson_config.h"),
@@ -70,16 +76,59 @@ var foreigns = slices.Concat(asked, []foreign{
 	debian("PCI", "pci/pci.h", "pci/*.h"), debian("PCRE2", "pcre2.h").after("#define PCRE2_CODE_UNIT_WIDTH 8"), debian("PNG", "png.h", "png*.h"), debian("samplerate", "samplerate.h"), debian("seccomp", "seccomp.h"), debian("sndfile", "sndfile.h"), debian("sodium", "sodium.h", "sodium/*.h"),
 	debian("SSH2", "libssh2.h", "libssh2_*.h"), debian("TIFF", "tiffio.h", "tiff*.h"), debian("udev", "libudev.h"), debian("USB", "libusb-1.0/libusb.h"), debian("uv", "uv.h", "uv/*.h"), debian("Vorbis", "vorbis/codec.h", "vorbis/*.h"), debian("WebP", "webp/encode.h webp/decode.h", "webp/*.h"),
 	debian("X11", "X11/Xlib.h", "X11/*.h"), debian("xcb", "xcb/xcb.h", "xcb/*.h"), debian("XML 2", "libxml/parser.h", "libxml/*.h"), debian("YAML", "yaml.h"), debian("ZeroMQ", "zmq.h"), debian("Zstandard", "zstd.h"),
-})
+}
+
+// foreigns returns those, those that are asked for, and those that were drawn.
+func foreigns() ([]foreign, error) {
+	all := slices.Concat(asked, others)
+	list, err := drawnLibraries()
+	for _, d := range list {
+		all = append(all, foreign{name: d.Package, unit: drawnUnit, include: d.Include, folders: d.Folders, reached: true})
+	}
+	return all, err
+}
+
+const drawnUnit = "bind-drawn"
+
+// fetchable returns the units that have the headers.
+func fetchable() ([]unit, error) {
+	list, err := drawnLibraries()
+	u := unit{name: drawnUnit, suites: []string{"bookworm"}, components: "main", bind: true}
+	for _, d := range list {
+		u.packages = append(u.packages, d.Packages...)
+	}
+	slices.Sort(u.packages)
+	u.packages = slices.Compact(u.packages)
+	return slices.Concat(bindUnits, headerUnits, []unit{u}), err
+}
 
 // A binding is what became of a library's headers.
 type binding struct {
-	bound, refused, unsettled int // functions
-	inline                    int // functions that the headers define
-	others                    int // other declarations that are refused
-	facts                     int
-	wrong                     []string
-	reasons                   map[string]int
+	bound, unsettled int // functions, and those of them with a pointer that the overlay must settle
+	inline           int // functions that the headers define
+	others           int // other declarations that are refused
+	facts            int
+	wrong            []string
+	refused          map[string]int // functions by the kind of reason
+	list             []string       // all refusals but those of functions that the headers define
+}
+
+// count returns how many functions are refused.
+func (b *binding) count() (n int) {
+	for _, k := range b.refused {
+		n += k
+	}
+	return n
+}
+
+// why lists the kinds of reasons, the most frequent one first.
+func (b *binding) why() string {
+	kinds := slices.Collect(maps.Keys(b.refused))
+	slices.SortFunc(kinds, func(x, y string) int { return cmp.Or(b.refused[y]-b.refused[x], strings.Compare(x, y)) })
+	for i, k := range kinds {
+		kinds[i] = fmt.Sprintf("%s: %d", k, b.refused[k])
+	}
+	return strings.Join(kinds, ", ")
 }
 
 // folders returns the folders of headers below a unit's root.
@@ -100,6 +149,9 @@ func isFolder(dir string) bool {
 // bind reads a library's headers, refuses what bindgen does, and has a C compiler compare the rest.
 func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) (*binding, error) {
 	files := slices.Clone(f.include)
+	if f.reached {
+		files = f.included(ctx, cc, dirs)
+	}
 	for _, pattern := range f.keep {
 		for _, dir := range dirs {
 			found, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -140,21 +192,20 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 	if err != nil {
 		return nil, err
 	}
-	lib, err := symbols.Decode("table", text, "overlay", overlay)
-	if err == nil {
-		err = lib.Describe("description", d)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the table is refused as a whole: %w", err)
-	}
-	more, err := gen.Unbindable(lib)
-	if err != nil {
-		return nil, fmt.Errorf("the table is refused as a whole: %w", err)
-	}
-	b := &binding{bound: len(lib.Funcs) - len(more), unsettled: len(lib.Unsettled()), reasons: map[string]int{}}
-	declared := map[string]bool{}
-	for _, fn := range lib.Funcs {
-		declared[fn.Symbol] = true
+	b := &binding{refused: map[string]int{}}
+	var more []symbols.Refusal
+	if len(t.Functions) > 0 { // else there is nothing to generate
+		lib, err := symbols.Decode("table", text, "overlay", overlay)
+		if err == nil {
+			err = lib.Describe("description", d)
+		}
+		if err == nil {
+			more, err = gen.Unbindable(lib)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the table is refused as a whole: %w", err)
+		}
+		b.bound, b.unsettled = len(lib.Funcs)-len(more), len(lib.Unsettled())
 	}
 	for _, r := range slices.Concat([]symbols.Refusal(refused), more) {
 		switch {
@@ -162,11 +213,11 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 			b.inline++
 			continue
 		case function(r, dirs):
-			b.refused++
+			b.refused[kindOf(r.Reason)]++
 		default:
 			b.others++
 		}
-		b.reasons[kindOf(r.Reason)]++
+		b.list = append(b.list, r.String())
 	}
 	report, err := cproof.Prove(ctx, t, cproof.Input{Compiler: cc, Description: d, Dirs: dirs})
 	if err != nil {
@@ -179,11 +230,42 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 	return b, nil
 }
 
-// kindOf returns a reason without what it is of.
+// included returns the headers that a library's include, and itself, without those of the C library.
+func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []string) []string {
+	args := cc.Flags("-M", "-x", "c", "-")
+	for _, dir := range dirs {
+		args = append(args, "-I"+dir)
+	}
+	cmd := exec.CommandContext(ctx, cc.Path, args...)
+	cmd.Stdin = strings.NewReader("#include <" + strings.Join(f.include, ">\n#include <") + ">\n")
+	out, _ := cmd.Output() // what fails here fails in the proof too
+	files := slices.Clone(f.include)
+	for _, file := range strings.Fields(string(out)) {
+		for _, dir := range dirs { // by each name that an #include may have
+			if name, ok := strings.CutPrefix(file, dir+"/"); ok && strings.Contains(dir, "/"+drawnUnit+"/") && !slices.Contains(files, name) {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+// kinds of reasons, by what a reason has.
+var kinds = []struct{ has, kind string }{
+	{`is a variadic function`, "variadic callback"}, {`variadic`, "variadic"}, {`va_list`, "va_list"},
+	{`can be results|^returns .*struct`, "struct as result"}, {`by value`, "struct by value"},
+	{`headers\.files|is a type of <`, "type of other headers"}, {`cannot be read`, "not readable"}, {`without a length`, "flexible array"},
+	{`packed|align|bit-field`, "layout"}, {`has an? .*attribute|pragma`, "attribute"}, {`no binding can express`, "no Go type"},
+}
+
+// kindOf says in few words of which kind a reason is.
 func kindOf(reason string) string {
-	reason = regexp.MustCompile(`\S*[/\\]\S*|"[^"]*"|\S*:\d+:\d+:?`).ReplaceAllString(reason, "")
-	words := strings.Fields(reason)
-	return strings.Join(words[max(0, len(words)-7):], " ")
+	for _, k := range kinds {
+		if regexp.MustCompile(k.has).MatchString(reason) {
+			return k.kind
+		}
+	}
+	return "other"
 }
 
 // function reports whether a header says of a refused name that it is a function's.
@@ -197,6 +279,23 @@ func function(r symbols.Refusal, dirs []string) bool {
 	return strings.Contains(r.Reason, "parameter") || strings.Contains(r.Reason, "returns")
 }
 
+// dirs returns the folders of headers: those of the library, and behind them those of the C library, which other units lack.
+func (f *foreign) dirs(roots map[string]string) []string {
+	root := roots[f.unit]
+	dirs := folders(root)
+	for _, name := range f.folders {
+		for _, below := range []string{"usr/include", "usr/include/x86_64-linux-gnu"} {
+			if dir := filepath.Join(root, below, name); isFolder(dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	if main := roots["bind-main"]; f.unit != "bind-main" && main != "" {
+		dirs = append(dirs, folders(main)...)
+	}
+	return dirs
+}
+
 // bindAll binds libraries whose headers Debian has, and prints a line of a table for each.
 func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []string, verbose, write bool) error {
 	dir, err := filepath.Abs(dir)
@@ -207,8 +306,16 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 	if err != nil {
 		return err
 	}
+	foreigns, err := foreigns()
+	if err != nil {
+		return err
+	}
+	all, err := fetchable()
+	if err != nil {
+		return err
+	}
 	roots, absent := map[string]string{}, []string{}
-	for _, u := range slices.Concat(bindUnits, headerUnits) {
+	for _, u := range all {
 		if u.name != "bind-main" && !slices.ContainsFunc(foreigns, func(f foreign) bool { return f.unit == u.name && (len(names) == 0 || slices.Contains(names, f.name)) }) {
 			continue
 		}
@@ -222,51 +329,57 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 		}
 		roots[u.name] = root
 	}
+	chosen := slices.DeleteFunc(slices.Clone(foreigns), func(f foreign) bool {
+		return roots[f.unit] == "" || len(names) > 0 && !slices.Contains(names, f.name)
+	})
+	bindings, failures := make([]*binding, len(chosen)), make([]error, len(chosen))
+	var group sync.WaitGroup
+	turns := make(chan bool, runtime.GOMAXPROCS(0))
+	for i, f := range chosen {
+		dirs := f.dirs(roots)
+		turns <- true
+		group.Go(func() {
+			bindings[i], failures[i] = f.bind(ctx, cc, dirs)
+			<-turns
+		})
+	}
+	group.Wait()
 	var errs []error
 	tab := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
-	fmt.Fprintln(tab, "| library\t| functions bound\t| refused\t| defined inline\t| other refusals\t| to settle\t| facts\t| disagree\t| most frequent reason\t|")
-	fmt.Fprintln(tab, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
-	var details, guide strings.Builder
-	guide.WriteString("\n| library | functions bound | refused | defined in the header | pointers to settle | facts that a compiler agrees with | disagree |\n|---|---|---|---|---|---|---|\n")
-	tried := 0
-	for _, f := range foreigns {
-		root := roots[f.unit]
-		if root == "" || len(names) > 0 && !slices.Contains(names, f.name) {
-			continue
+	row := func(end string, cells ...any) string {
+		text := ""
+		for _, c := range cells {
+			text += fmt.Sprintf("| %v%s", c, end)
 		}
-		tried++
-		dirs := folders(root)
-		if f.unit != "bind-main" && roots["bind-main"] != "" { // which has what the system does
-			dirs = append(dirs, folders(roots["bind-main"])...)
-		}
-		b, err := f.bind(ctx, cc, dirs)
+		return text + "|\n"
+	}
+	heads := []any{"library", "functions bound", "refused", "why", "defined in the header", "other refusals", "with a pointer to settle", "facts", "that disagree"}
+	rules := slices.Repeat([]any{"---"}, len(heads))
+	guide := "\n" + row(" ", heads...) + row(" ", rules...)
+	io.WriteString(tab, row("\t", heads...)+row("\t", rules...))
+	var details strings.Builder
+	for i, f := range chosen {
+		b, err := bindings[i], failures[i]
 		if err != nil {
-			if _, no := errors.AsType[*cproof.HeadersError](err); no || slices.ContainsFunc(asked, func(a foreign) bool { return a.name == f.name }) {
+			if _, no := errors.AsType[*cproof.HeadersError](err); no || f.unit != drawnUnit {
 				errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
 			}
-			fmt.Fprintf(tab, "| %s\t| \t| all\t| \t| \t| \t| \t| \t| %.80s\t|\n", f.name, firstLine(err))
+			io.WriteString(tab, row("\t", f.name, "", "all", fmt.Sprintf("%.80s", firstLine(err)), "", "", "", "", ""))
+			guide += row(" ", f.name, 0, "all", "what the front end cannot read", "", "", "", "", 0)
 			continue
 		}
-		reasons := []string{}
-		for r := range b.reasons {
-			reasons = append(reasons, r)
-		}
-		slices.SortFunc(reasons, func(x, y string) int { return cmp.Or(b.reasons[y]-b.reasons[x], strings.Compare(x, y)) })
-		most := ""
-		if len(reasons) > 0 {
-			most = fmt.Sprintf("%d: %s", b.reasons[reasons[0]], reasons[0])
-		}
-		fmt.Fprintf(tab, "| %s\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %s\t|\n", f.name, b.bound, b.refused, b.inline, b.others, b.unsettled, b.facts, len(b.wrong), most)
-		fmt.Fprintf(&guide, "| %s | %d | %d | %d | %d | %d | %d |\n", f.name, b.bound, b.refused, b.inline, b.unsettled, b.facts, len(b.wrong))
-		if n := b.bound + b.refused; n > 0 && b.bound*100 < f.least*n {
+		cells := []any{f.name, b.bound, b.count(), b.why(), b.inline, b.others, b.unsettled, b.facts, len(b.wrong)}
+		io.WriteString(tab, row("\t", cells...))
+		guide += row(" ", cells...)
+		if n := b.bound + b.count(); n > 0 && b.bound*100 < f.least*n {
 			errs = append(errs, fmt.Errorf("%s: %d of %d functions are bound, and not %d %%", f.name, b.bound, n, f.least))
 		}
 		if len(b.wrong) > 0 {
-			errs = append(errs, fmt.Errorf("%s: %d facts are otherwise to %s:\n\t%s", f.name, len(b.wrong), cc.Name, strings.Join(b.wrong[:min(len(b.wrong), 20)], "\n\t")))
+			errs = append(errs, fmt.Errorf("%s: %s disagrees with %d facts:\n\t%s", f.name, cc.Name, len(b.wrong), strings.Join(b.wrong[:min(len(b.wrong), 20)], "\n\t")))
 		}
 		if verbose {
-			for _, r := range reasons {
-				fmt.Fprintf(&details, "%s: %d times: %s\n", f.name, b.reasons[r], r)
+			for _, r := range b.list {
+				fmt.Fprintf(&details, "%s: %s\n", f.name, r)
 			}
 		}
 	}
@@ -275,19 +388,22 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 	for _, a := range absent {
 		fmt.Fprintln(w, "could not be had:", a)
 	}
-	if tried == 0 {
+	switch {
+	case len(chosen) == 0:
 		errs = append(errs, errors.New("no headers could be had"))
+	case write && len(chosen) < len(foreigns):
+		errs = append(errs, fmt.Errorf("the guide's table is not written with %d libraries of %d", len(chosen), len(foreigns)))
 	}
 	if err := errors.Join(errs...); err != nil || !write {
 		return err
 	}
-	return writeGuide(guide.String())
+	return writeGuide(guide)
 }
 
 const (
 	guidePage  = "docs/guide/bindgen.md"
-	guideBegin = "<!-- what make bind-headers WRITE=1 has written -->\n"
-	guideEnd   = "\n<!-- until here -->\n"
+	guideBegin = "<!-- make bind-headers WRITE=1 writes this table -->\n"
+	guideEnd   = "\n<!-- end of the table -->\n"
 )
 
 // writeGuide puts the table into the guide.

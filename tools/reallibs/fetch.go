@@ -120,26 +120,7 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 			return nil, err
 		}
 	}
-	apt := func(args ...string) (string, error) {
-		settings := []string{"-qq"}
-		for _, s := range []string{
-			"Dir::Etc::sourcelist=" + dir + "/sources.list", "Dir::Etc::sourceparts=-", "Dir::Etc::preferencesparts=-", "Dir::State::Lists=" + dir + "/lists",
-			"Dir::State::status=" + dir + "/status", "Dir::Cache=" + dir + "/cache", "APT::Architecture=amd64", "APT::Architectures::=amd64",
-			"APT::Sandbox::User=root", "Debug::NoLocking=1", "Acquire::Languages=none", "Acquire::Retries=2", "Acquire::http::Timeout=60",
-		} {
-			settings = append(settings, "-o", s)
-		}
-		cmd := exec.CommandContext(ctx, "apt-get", append(settings, args...)...)
-		cmd.Dir = filepath.Join(dir, "cache/archives")
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
-		cmd.WaitDelay = time.Second // programs that apt-get has started have the pipe open longer than it
-		if err := cmd.Run(); err != nil {
-			return "", fmt.Errorf("apt-get %s: %w: %s", args[0], err, lastLines(said.String(), 3))
-		}
-		return said.String(), nil
-	}
+	apt := func(args ...string) (string, error) { return apt(ctx, dir, "apt-get", args...) }
 	if _, err := apt("update", "--error-on=any"); err != nil {
 		return nil, err
 	}
@@ -168,6 +149,28 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 	return filepath.Glob(filepath.Join(dir, "cache/archives/*.deb"))
 }
 
+// apt runs a program of apt with the lists, the cache and the state in a folder, and returns what it prints.
+func apt(ctx context.Context, dir, program string, args ...string) (string, error) {
+	settings := []string{"-qq"}
+	for _, s := range []string{
+		"Dir::Etc::sourcelist=" + dir + "/sources.list", "Dir::Etc::sourceparts=-", "Dir::Etc::preferencesparts=-", "Dir::State::Lists=" + dir + "/lists",
+		"Dir::State::status=" + dir + "/status", "Dir::Cache=" + dir + "/cache", "APT::Architecture=amd64", "APT::Architectures::=amd64",
+		"APT::Sandbox::User=root", "Debug::NoLocking=1", "Acquire::Languages=none", "Acquire::Retries=2", "Acquire::http::Timeout=60",
+	} {
+		settings = append(settings, "-o", s)
+	}
+	cmd := exec.CommandContext(ctx, program, append(settings, args...)...)
+	cmd.Dir = filepath.Join(dir, "cache/archives")
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.WaitDelay = time.Second // programs that apt-get has started have the pipe open longer than it
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", program, args[0], err, lastLines(said.String(), 3))
+	}
+	return said.String(), nil
+}
+
 // unpack unpacks packages, or only the headers in them, and removes their files.
 func unpack(ctx context.Context, debs []string, root string, headers bool) error {
 	if len(debs) == 0 {
@@ -179,7 +182,7 @@ func unpack(ctx context.Context, debs []string, root string, headers bool) error
 	for _, deb := range debs {
 		cmd := exec.CommandContext(ctx, "dpkg", "-x", deb, root)
 		if headers {
-			script := `set -e; mkdir -p "$2"; dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards './usr/include*'`
+			script := `set -e; mkdir -p "$2"; dpkg-deb -c "$1" | grep ' \./usr/include' >/dev/null || exit 0; dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards './usr/include*'`
 			cmd = exec.CommandContext(ctx, "sh", "-c", script, "sh", deb, root)
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {

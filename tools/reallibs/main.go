@@ -19,11 +19,13 @@
 //
 //	go run ./tools/reallibs -headers [-short] [NAME|LIBRARY=DIR...]
 //
-// With -bind it reads the headers of libraries that are not the project's own, as bindgen does, and has a C compiler compare all that bindgen would bind with what
-// it makes of the headers. It prints how many functions are bound, how many declarations are refused and for which reason most of them, and how many facts
-// are otherwise to the compiler, of which there must be none. Names choose libraries. With -write it puts the table into docs/guide/bindgen.md, if nothing is wrong.
+// With -bind it reads the headers of other libraries, as bindgen does. A C compiler then compares everything that bindgen
+// would bind with the headers. reallibs prints how many functions are bound, how many are refused and why, and how many facts
+// the compiler disagrees with: there must be none. Names choose libraries, -v prints each refusal, and -write puts the table
+// into docs/guide/bindgen.md. Thirty of the libraries were drawn at random: -draw draws them anew into drawn.json.
 //
-//	go run ./tools/reallibs -bind [-v] [NAME...]
+//	go run ./tools/reallibs -bind [-v] [-write] [NAME...]
+//	go run ./tools/reallibs -draw
 //
 // The system is left as it is: apt works with lists of its own below DIR. The packages come from where the system has Debian's from, or from
 // where DEBIAN_MIRROR says; what has left there, from Debian's archive or its snapshots.
@@ -63,7 +65,8 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	child := flags.String("probe", "", "open the given file as the `library`, and print as JSON what was found: for the program's own use")
 	headers := flags.Bool("headers", false, "prove the bindings against headers of releases instead")
 	bind := flags.Bool("bind", false, "bind libraries that are not the project's own, and have a C compiler compare")
-	verbose := flags.Bool("v", false, "with -bind, print all reasons for which something is refused")
+	redraw := flags.Bool("draw", false, "draw the libraries of drawn.json anew")
+	verbose := flags.Bool("v", false, "with -bind, print all that is refused")
 	only := flags.String("fetch", "", "fetch a unit, also one of those with tools for other scripts, and print the folder that it is unpacked in")
 	calls := flags.Bool("calls", false, "call a library, with headers in a folder, that is a recorder: for the program's own use")
 	flags.Parse(args) // which ends the program if it cannot
@@ -110,6 +113,9 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 			return err
 		}
 		return json.NewEncoder(w).Encode(f)
+	}
+	if *redraw {
+		return draw(ctx, w, *dir)
 	}
 	if *bind {
 		return bindAll(ctx, fetching, w, *dir, flags.Args(), *verbose, *write)

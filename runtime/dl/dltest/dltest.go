@@ -580,7 +580,18 @@ func compareResults(f *Function, results []reflect.Value, fail uint32, e echo) e
 	return nil
 }
 
-// returned is what a function of the echo returns whose result is a number, a handle or a pointer.
+// firstOf is the kind of what stands first in a type.
+func firstOf(t reflect.Type) reflect.Kind {
+	switch {
+	case t.Kind() == reflect.Struct && t.NumField() > 0:
+		return firstOf(t.Field(0).Type)
+	case t.Kind() == reflect.Array:
+		return firstOf(t.Elem())
+	}
+	return t.Kind()
+}
+
+// returned is what a function of the echo returns whose result is a number, a handle, a pointer or a small struct.
 func returned(t reflect.Type, code uint32, arena uintptr) reflect.Value {
 	v := reflect.New(t).Elem()
 	word := uint64(code)
@@ -590,8 +601,10 @@ func returned(t reflect.Type, code uint32, arena uintptr) reflect.Value {
 	case reflect.Float32, reflect.Float64:
 		v.SetFloat(float64(code))
 		return v
-	case reflect.Pointer, reflect.UnsafePointer:
-		word = uint64(arena) + uint64(code)
+	default:
+		if first := firstOf(t); first == reflect.Pointer || first == reflect.UnsafePointer {
+			word = uint64(arena) + uint64(code)
+		}
 	}
 	b := binary.LittleEndian.AppendUint64(nil, word)
 	copy(unsafe.Slice((*byte)(v.Addr().UnsafePointer()), t.Size()), b)

@@ -1,0 +1,103 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+)
+
+// The C front end keeps whether a type is const in a place that a typedef shares with its uses. If a header has
+//
+//	typedef const char *name;
+//	struct s { const name n; };
+//
+// then name is const to it from there on. So for a typedef with qualifiers the tokens tell.
+
+// consts tells which typedefs are const, and which may become const to the front end.
+type consts struct {
+	always    map[string]bool // by their own declaration
+	qualified map[string]bool // their declaration has a qualifier, or names one that has
+}
+
+// constsOf reads the tokens of a translation unit.
+func constsOf(s *stream) *consts {
+	c := &consts{map[string]bool{}, map[string]bool{}}
+	for _, x := range s.spans {
+		if slices.Contains(s.tokens[x.first:x.last+1], "typedef") {
+			c.typedef(s, x)
+		}
+	}
+	return c
+}
+
+func isConstWord(t string) bool { return t == "const" || t == "__const" }
+
+// besideConst reports whether the specifiers that a token is among have const.
+func (s *stream) besideConst(i int) bool {
+	specifier := func(j int) bool {
+		return j >= 0 && j < len(s.tokens) && (understood[s.tokens[j]] && s.tokens[j] != "sizeof" || isConstWord(s.tokens[j]))
+	}
+	for j := i - 1; specifier(j); j-- {
+		if isConstWord(s.tokens[j]) {
+			return true
+		}
+	}
+	for j := i + 1; specifier(j); j++ {
+		if isConstWord(s.tokens[j]) {
+			return true
+		}
+	}
+	return false
+}
+
+// typedef notes the names of a typedef that are const themselves.
+func (c *consts) typedef(s *stream, x span) {
+	depth, specifiers, isConst := 0, true, false // of the specifiers
+	pointer := false                             // the last qualifiers are those of a pointer
+	own, qualified := false, false
+	for i := x.first; i <= x.last; i++ {
+		switch t := s.tokens[i]; {
+		case t == "{":
+			if i = s.group(i) - 1; i < 0 {
+				return
+			}
+		case t == "(" || t == "[":
+			depth++
+		case t == ")" || t == "]":
+			depth--
+		case t == "*":
+			specifiers, pointer, own = false, true, false
+		case t == ",":
+			if depth == 0 {
+				pointer, own = false, false
+			}
+		case strings.Contains(t, "restrict") || isAlignas(t):
+			qualified = true
+		case isConstWord(t):
+			qualified = true
+			isConst, own = isConst || specifiers, own || pointer
+		case isIdentifier(t) && c.qualified[t] && specifiers && s.tokens[i+1] != ";" && s.tokens[i+1] != ",":
+			isConst, qualified = isConst || c.always[t], true
+		case isIdentifier(t) && !understood[t] && depth <= 1 && (s.tokens[i+1] == ";" || s.tokens[i+1] == "," || s.tokens[i+1] == "[" || s.tokens[i+1] == "(" || s.tokens[i+1] == ")"):
+			if pointer && own || !pointer && isConst {
+				c.always[t] = true
+			}
+			c.qualified[t] = c.qualified[t] || qualified
+			specifiers = false
+		}
+	}
+}
+
+// isConst reports whether a typedef is const where a declaration uses it. It is not known if the declaration has it both ways.
+func (c *consts) isConst(s *stream, x span, name string, told bool) (yes, known bool) {
+	if !told || c.always[name] || !c.qualified[name] {
+		return told, true
+	}
+	some, all := false, true
+	for i := x.first; i <= x.last; i++ {
+		if s.tokens[i] == name {
+			beside := s.besideConst(i)
+			some, all = some || beside, all && beside
+		}
+	}
+	return some, some == all
+}

@@ -1,0 +1,214 @@
+package extract
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"modernc.org/cc/v4"
+)
+
+// The C front end computes with the types of enumerators that it gives them, which are not always those of C:
+//
+//   - In its own enumeration an enumerator without an expression is of 64 bits. In C it is an int.
+//   - If one value of an enumeration is not an int, all its enumerators have a wider type. In C those that fit are ints.
+//   - An enumeration is an int. In C it is unsigned, if it has no negative value.
+//
+// So an expression with such an enumerator, or a conversion to an enumeration, is taken only if its value is the same either way.
+
+// An enumeratorSet tells what the names of a translation unit stand for.
+type enumeratorSet struct {
+	values map[string]enumerator
+	types  map[string]bool  // names of enumerations
+	over   map[*body]string // enumerations that count beyond 63 bits, and the enumerator that does
+	others map[string]bool  // names of types that are no numbers
+	packed bool             // some enumeration has an attribute, by which it may be smaller than an int
+}
+
+type enumerator struct {
+	in    *body
+	value int64
+	wide  bool // not all values of its enumeration are ints
+	bad   bool // its declaration is refused
+}
+
+// enumeratorsOf finds the enumerators of a translation unit.
+func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
+	e := &enumeratorSet{values: map[string]enumerator{}, types: map[string]bool{}, others: map[string]bool{}, over: map[*body]string{}}
+	for _, b := range s.bodies {
+		if b.kind != "enum" {
+			continue
+		}
+		e.packed = e.packed || len(b.attrs) > 0
+		var names []string
+		wide, top := false, false // top: the next value is no int64
+		for i := b.open + 1; i < b.close; i++ {
+			switch t := s.tokens[i]; {
+			case t == "(" || t == "[" || t == "{":
+				if i = s.group(i) - 1; i < 0 {
+					i = b.close
+				}
+			case (s.tokens[i-1] == "," || i == b.open+1) && isIdentifier(t):
+				x := enumerator{in: b}
+				known := false
+				for _, n := range ast.Scope.Nodes[t] {
+					if n, ok := n.(*cc.Enumerator); ok {
+						x.value, known = integer(n.Value())
+						_, big := n.Value().(cc.UInt64Value)
+						known = known && !(big && x.value < 0)
+					}
+				}
+				if top && (s.tokens[i+1] == "," || s.tokens[i+1] == "}") {
+					e.over[b] = t
+				}
+				top = !known || x.value == math.MaxInt64
+				wide = wide || !known || x.value != int64(int32(x.value))
+				e.values[t] = x
+				names = append(names, t)
+			}
+		}
+		for _, name := range names {
+			x := e.values[name]
+			x.wide = wide
+			e.values[name] = x
+		}
+	}
+	for name, nodes := range ast.Scope.Nodes {
+		for _, n := range nodes {
+			if d, ok := n.(*cc.Declarator); ok && d.IsTypename() {
+				switch d.Type().Kind() {
+				case cc.Enum:
+					e.types[name] = true
+				case cc.Struct, cc.Union, cc.Array, cc.Function:
+					e.others[name] = true
+				}
+			}
+		}
+	}
+	return e
+}
+
+// check returns an error if the front end may compute another value for an expression than C has. The enumeration that the
+// expression stands in is nil if there is none.
+func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
+	name, wide, negative := "", false, false
+	for _, t := range tokens {
+		x, ok := e.values[t]
+		switch {
+		case x.bad:
+			return fmt.Errorf("uses %s, which is refused", t)
+		case ok && (x.wide || x.in == in):
+			name, wide, negative = t, wide || x.wide, negative || x.value < 0
+		case t == "enum" || e.types[t]:
+			name, wide = t, true
+		}
+	}
+	if name == "" || len(tokens) == 1 {
+		return nil
+	}
+	wrong := fmt.Errorf("computes with %s, of which the C front end does not know the type", name)
+	sums, bits := false, false
+	for i, t := range tokens {
+		switch {
+		case i > 0 && tokens[i-1] == "enum": // its tag
+		case t == "(" || t == ")" || t == "|" || t == "&" || t == "enum" || e.types[t]:
+		case t == "+" || t == "<<":
+			sums = true
+		case (t == "-" || t == "~") && !wide:
+			sums = true
+		case t[0] >= '0' && t[0] <= '9':
+			n, err := strconv.ParseUint(strings.TrimRight(t, "uUlL"), 0, 64)
+			if err != nil {
+				return wrong
+			}
+			bits = bits || n > math.MaxInt32 || strings.ContainsAny(t, "uUlL")
+			if e.packed && n > math.MaxInt8 && (slices.Contains(tokens, "enum") || slices.ContainsFunc(tokens, func(t string) bool { return e.types[t] })) {
+				return wrong
+			}
+		default:
+			if _, ok := e.values[t]; !ok {
+				return wrong
+			}
+		}
+	}
+	switch {
+	case negative && (wide || bits), sums && bits:
+		return wrong
+	case sums && value != int64(int32(value)), sums && wide && value < 0:
+		return wrong
+	}
+	return nil
+}
+
+// refuse notes that a declaration is refused, and with it the enumerators that it declares.
+func (e *enumeratorSet) refuse(s *stream, in span) {
+	for name, x := range e.values {
+		if x.in.open >= in.first && x.in.close <= in.last {
+			x.bad = true
+			e.values[name] = x
+		}
+	}
+}
+
+// checkDeclaration checks the lengths of arrays, the widths of bit-fields and the values of enumerators in a declaration.
+func (e *enumeratorSet) checkDeclaration(s *stream, x span) error {
+	for i := x.first; i <= x.last; i++ {
+		end := i
+		in := s.bodyAt(i)
+		switch s.tokens[i] {
+		case "[":
+			if end = s.group(i) - 1; end < 0 {
+				return nil
+			}
+		case ":":
+			for in != nil && in.kind != "enum" && end < in.close && s.tokens[end] != ";" && s.tokens[end] != "," {
+				end++
+			}
+		}
+		if end > i+1 {
+			if err := e.check(s.tokens[i+1:end], 0, nil); err != nil {
+				return err
+			}
+		}
+	}
+	for _, b := range s.bodies {
+		if b.kind != "enum" || b.open < x.first || b.close > x.last {
+			continue
+		}
+		if name := e.over[b]; name != "" {
+			return fmt.Errorf("%s: follows a value of 63 bits or more, behind which the C front end does not count", name)
+		}
+		name, first := "", 0
+		for i := b.open + 1; i <= b.close; i++ {
+			switch t := s.tokens[i]; {
+			case t == "=" && first == 0:
+				name, first = s.tokens[i-1], i+1
+			case (t == "," || t == "}") && first > 0:
+				if err := e.check(s.tokens[first:i], e.values[name].value, b); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				first = 0
+			case t == "(" || t == "[" || t == "{":
+				if i = s.group(i) - 1; i < 0 {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// expanded returns the tokens of a macro and of the macros that it names.
+func expanded(ast *cc.AST, m *cc.Macro, depth int) (tokens []string) {
+	for _, t := range m.ReplacementList() {
+		s := strings.TrimSpace(t.SrcStr())
+		if to := ast.Macros[s]; to != nil && depth < 16 {
+			tokens = append(tokens, expanded(ast, to, depth+1)...)
+		} else if s != "" {
+			tokens = append(tokens, s)
+		}
+	}
+	return tokens
+}

@@ -1,0 +1,265 @@
+package extract
+
+import (
+	"bytes"
+	"io/fs"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing/fstest"
+	"unicode/utf8"
+)
+
+// An overlayFS looks a file up among the stand-ins first. It rewrites headers for the C front end. Lines keep their numbers.
+//
+// It puts an empty line behind each file: if a backslash at the end of the last line continues a literal, the front end searches
+// for the literal's end without end.
+type overlayFS [2]fs.FS
+
+func (o overlayFS) Open(name string) (fs.File, error) {
+	name = path.Clean(name)
+	text, err := fs.ReadFile(o[0], name)
+	if err != nil {
+		text, err = fs.ReadFile(o[1], name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fstest.MapFS{name: {Data: append(o.rewrite(text), "\n\n"...)}}.Open(name)
+}
+
+// harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
+var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
+
+var (
+	lineDirective   = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*(?:line[ \t]|\d)[^\n]*$`)
+	pragmaOperator  = regexp.MustCompile(`\b_Pragma\b`)
+	builtinOperator = regexp.MustCompile(`\b__has_builtin\b`)
+	includeOperator = regexp.MustCompile(`\b__has_include(?:_next)?[ \t]*\([ \t]*[<"]([^>"\n]*)[>"][ \t]*\)`)
+)
+
+// rewrite returns the text of a header with other words for what the C front end does not do as gcc does.
+func (o overlayFS) rewrite(text []byte) []byte {
+	if bytes.Contains(text, []byte("_Pragma")) {
+		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
+	}
+	if lineDirective.Match(text) { // the front end looks there for what a header includes, and a compiler does not
+		text = lineDirective.ReplaceAllFunc(text, blanks)
+	}
+	if bytes.Contains(text, []byte("[[")) {
+		text = harmlessBrackets.ReplaceAllFunc(text, blanks)
+	}
+	if bytes.Contains(text, []byte("__has_builtin")) {
+		text = builtinOperator.ReplaceAll(text, []byte(hasBuiltinWord))
+	}
+	if bytes.Contains(text, []byte("__has_include")) {
+		text = includeOperator.ReplaceAllFunc(text, func(use []byte) []byte {
+			if name := string(includeOperator.FindSubmatch(use)[1]); isSystemHeader(name) {
+				return append([]byte("1"), blanks(use[1:])...) // the system has it, though no stand-in may
+			}
+			return use
+		})
+	}
+	return plainLiterals(text)
+}
+
+// plainLiterals writes character constants that are more than one byte as numbers, with the values of gcc, and leaves out the prefix
+// of u8"text". A string with another prefix gets the prefix L: no table has its value.
+func plainLiterals(text []byte) []byte {
+	var out []byte
+	done := 0
+	for i := 0; i < len(text); {
+		n := bytes.IndexAny(text[i:], `/"'`)
+		if n < 0 {
+			break
+		}
+		i += n
+		switch {
+		case bytes.HasPrefix(text[i:], []byte("/*")):
+			n = bytes.Index(text[i+2:], []byte("*/"))
+			if n < 0 {
+				n = len(text) - i - 4
+			}
+			i += n + 4
+		case bytes.HasPrefix(text[i:], []byte("//")):
+			if n = bytes.IndexByte(text[i:], '\n'); n < 0 {
+				n = len(text) - i
+			}
+			i += n
+		case text[i] == '/':
+			i++
+		default:
+			end := literalEnd(text, i)
+			if end < 0 { // no literal, as in #error don't
+				i++
+				continue
+			}
+			first := i
+			for first > 0 && isWordByte(text[first-1]) {
+				first--
+			}
+			if new, ok := plainLiteral(string(text[first:i]), string(text[i:end])); ok {
+				out, done = append(append(out, text[done:first]...), new...), end
+			}
+			i = end
+		}
+	}
+	if done == 0 {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// literalEnd returns the end of the string or the character constant that begins at i, or -1 if it does not end on its line.
+func literalEnd(text []byte, i int) int {
+	for j := i + 1; j < len(text); j++ {
+		switch text[j] {
+		case '\n':
+			return -1
+		case '\\':
+			j++
+			if j < len(text) && text[j] == '\r' {
+				j++
+			}
+		case text[i]:
+			return j + 1
+		}
+	}
+	return -1
+}
+
+// plainLiteral rewrites one literal.
+func plainLiteral(prefix, quoted string) (string, bool) {
+	if quoted[0] == '"' {
+		switch prefix {
+		case "u8":
+			return "  " + quoted, true
+		case "u", "U":
+			return "L" + quoted, true
+		}
+		return "", false
+	}
+	body := quoted[1 : len(quoted)-1]
+	switch prefix {
+	case "", "L", "u", "U":
+	default:
+		return "", false
+	}
+	if plain := len(body) == 1 && body[0] < utf8.RuneSelf || len(body) == 2 && body[0] == '\\' && strings.Contains(`'"?\abfnrtv0`, body[1:]); plain && (prefix == "" || prefix == "L") {
+		return "", false
+	}
+	codes, ok := charCodes(body)
+	if !ok {
+		return "", false // an error to the front end, too
+	}
+	if prefix != "" { // the last character counts
+		n := codes[len(codes)-1].wide
+		switch prefix {
+		case "u":
+			if len(codes) > 1 || n > 0xffff {
+				return "", false
+			}
+			return strconv.Itoa(int(n)), true
+		case "U":
+			if len(codes) > 1 {
+				return "", false
+			}
+			return strconv.FormatUint(uint64(n), 10) + "U", true
+		}
+		return number(int32(n)), true
+	}
+	var all []byte
+	for _, c := range codes {
+		all = append(all, c.bytes...)
+	}
+	if len(all) == 1 {
+		return number(int32(int8(all[0]))), true
+	}
+	n := uint32(0)
+	for _, b := range all {
+		n = n<<8 | uint32(b)
+	}
+	return number(int32(n)), true
+}
+
+// number writes a number in one piece, as a character constant is.
+func number(n int32) string {
+	if n == -1<<31 {
+		return "(-2147483647-1)"
+	}
+	if n < 0 {
+		return "(" + strconv.Itoa(int(n)) + ")"
+	}
+	return strconv.Itoa(int(n))
+}
+
+// A charCode is one character or escape sequence: its bytes in UTF-8, and its value in a wide literal.
+type charCode struct {
+	bytes []byte
+	wide  uint32
+}
+
+// charCodes reads what stands between the quotes of a character constant.
+func charCodes(body string) (codes []charCode, ok bool) {
+	ofRune := func(r rune) charCode { return charCode{utf8.AppendRune(nil, r), uint32(r)} }
+	for body != "" {
+		if body[0] != '\\' {
+			r, n := utf8.DecodeRuneInString(body)
+			if r == utf8.RuneError {
+				return nil, false
+			}
+			codes, body = append(codes, ofRune(r)), body[n:]
+			continue
+		}
+		if len(body) < 2 {
+			return nil, false
+		}
+		digits := func(from, most, base int) (uint32, bool) {
+			n := from
+			for n < len(body) && n < from+most && strings.IndexByte("0123456789abcdef", body[n]|0x20) >= 0 && (base == 16 || body[n] >= '0' && body[n] < '8') {
+				n++
+			}
+			v, err := strconv.ParseUint(body[from:n], base, 32)
+			body = body[n:]
+			return uint32(v), err == nil
+		}
+		c := body[1]
+		switch {
+		case c == 'x':
+			v, ok := digits(2, 100, 16)
+			if !ok {
+				return nil, false
+			}
+			codes = append(codes, charCode{[]byte{byte(v)}, v})
+		case c >= '0' && c <= '7':
+			v, ok := digits(1, 3, 8)
+			if !ok {
+				return nil, false
+			}
+			codes = append(codes, charCode{[]byte{byte(v)}, v})
+		case c == 'u' || c == 'U':
+			n := map[byte]int{'u': 4, 'U': 8}[c]
+			if len(body) < 2+n {
+				return nil, false
+			}
+			v, ok := digits(2, n, 16)
+			if !ok || v > utf8.MaxRune {
+				return nil, false
+			}
+			codes = append(codes, ofRune(rune(v)))
+		default:
+			at := strings.IndexByte(`'"?\abfnrtveE`, c)
+			if at < 0 {
+				return nil, false
+			}
+			v := "'\"?\\\a\b\f\n\r\t\v\x1b\x1b"[at]
+			codes, body = append(codes, charCode{[]byte{v}, uint32(v)}), body[2:]
+		}
+	}
+	return codes, len(codes) > 0
+}
