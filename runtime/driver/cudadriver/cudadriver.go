@@ -76,10 +76,10 @@
 // # Health
 //
 // NVML is opened and started when the first device is opened, in the background. From then on it
-// watches each open device for XID errors, on a goroutine that ends at most half a second after
-// Close. The error of a lost device names the last XID error, and wraps it as an XID of package
-// runtime/health. The first call that returns such an error waits up to 20 ms for it. Without NVML
-// there is only CUDA's own error.
+// records the XID errors of each open device, without a goroutine. The error of a lost device names
+// the last XID error since the device was opened, and wraps it as an XID of package runtime/health.
+// The first call that returns such an error waits up to 20 ms for it. Without NVML there is only
+// CUDA's own error. Close waits until NVML has started, at most five seconds.
 //
 // # Communicators
 //
