@@ -17,6 +17,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/health/nvmlhealth"
 )
 
+// A lastOpened is a driver that remembers the device that was opened last.
+type lastOpened struct {
+	driver.Driver
+	dev driver.Device
+}
+
+func (d *lastOpened) Open(index int) (dev driver.Device, err error) {
+	d.dev, err = d.Driver.Open(index)
+	return d.dev, err
+}
+
 // TestGPURuntimeLost runs a kernel that writes where it must not, through the runtime, in a process of its own: a context
 // that is lost stays so as long as the process lives.
 func TestGPURuntimeLost(t *testing.T) {
@@ -38,8 +49,10 @@ func TestGPURuntimeLost(t *testing.T) {
 	}
 	drv, err := Open(cuda.Options{})
 	ok(t, err)
-	dev, err := gpu.Open(drv, 0, gpu.Options{Queues: 3})
+	opened := &lastOpened{Driver: drv}
+	dev, err := gpu.Open(opened, 0, gpu.Options{Queues: 3})
 	ok(t, err)
+	<-opened.dev.(*device).watch.ready // NVML, which starts in the background, records from now on
 	code, err := dev.Load([]byte(gpuPTX))
 	ok(t, err)
 	poke, err := code.Kernel("poke")
