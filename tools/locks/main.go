@@ -35,7 +35,7 @@ import (
 )
 
 // folders are those whose mutexes are watched.
-var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool",
+var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool", "runtime/internal/recording",
 	"runtime/internal/memory", "runtime/internal/comm", "runtime/internal/closer"}
 
 // scheduler are the mutexes of the scheduler, of which few may be held at a time.
@@ -52,7 +52,7 @@ const unfit = "^(TestDump|TestParked|TestLostWhileFollowed|TestWaitForClosed|Tes
 	"^(TestJoin|TestSharedEventGarbage|TestLargeArgumentsAligned|TestTraceRing)$|Allocs|Allocations|AllocatesNothing"
 
 // nested may be held twice: the mutex of a command buffer under that of one that executes it.
-var nested = []string{"gpu.CommandBuffer.mu"}
+var nested = []string{"recording.Recording.mu"}
 
 func main() {
 	err := run(os.Args[1:], os.Stdout, os.Stderr)
