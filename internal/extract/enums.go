@@ -22,6 +22,7 @@ import (
 type enumeratorSet struct {
 	values map[string]enumerator
 	types  map[string]bool  // names of enumerations
+	ints   map[string]bool  // those of them whose values are ints, so that they have 4 bytes
 	over   map[*body]string // enumerations that count beyond 63 bits, and the enumerator that does
 	others map[string]bool  // names of types that are no numbers
 	packed bool             // some enumeration has an attribute, by which it may be smaller than an int
@@ -36,7 +37,7 @@ type enumerator struct {
 
 // enumeratorsOf finds the enumerators of a translation unit.
 func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
-	e := &enumeratorSet{values: map[string]enumerator{}, types: map[string]bool{}, others: map[string]bool{}, over: map[*body]string{}}
+	e := &enumeratorSet{values: map[string]enumerator{}, types: map[string]bool{}, ints: map[string]bool{}, others: map[string]bool{}, over: map[*body]string{}}
 	for _, b := range s.bodies {
 		if b.kind != "enum" {
 			continue
@@ -81,6 +82,7 @@ func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
 				switch d.Type().Kind() {
 				case cc.Enum:
 					e.types[name] = true
+					e.ints[name] = hasInts(d.Type())
 				case cc.Struct, cc.Union, cc.Array, cc.Function:
 					e.others[name] = true
 				}
@@ -90,10 +92,42 @@ func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
 	return e
 }
 
+// hasInts reports whether all values of an enumeration are ints.
+func hasInts(t cc.Type) bool {
+	e, ok := t.(*cc.EnumType)
+	if !ok {
+		return false
+	}
+	for _, n := range e.Enumerators() {
+		if v, known := integer(n.Value()); !known || v != int64(int32(v)) {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutSizes returns an expression with a number in place of each sizeof of an enumeration of ints, whose size the front end knows.
+func (e *enumeratorSet) withoutSizes(tokens []string) []string {
+	if e.packed || !slices.Contains(tokens, "sizeof") {
+		return tokens
+	}
+	var out []string
+	for i := 0; i < len(tokens); i++ {
+		if i+3 < len(tokens) && tokens[i] == "sizeof" && tokens[i+1] == "(" && e.ints[tokens[i+2]] && tokens[i+3] == ")" {
+			out = append(out, "4UL")
+			i += 3
+			continue
+		}
+		out = append(out, tokens[i])
+	}
+	return out
+}
+
 // check returns an error if the front end may compute another value for an expression than C has. The enumeration that the
 // expression stands in is nil if there is none.
 func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	name, wide, negative := "", false, false
+	tokens = e.withoutSizes(tokens)
 	for _, t := range tokens {
 		x, ok := e.values[t]
 		switch {

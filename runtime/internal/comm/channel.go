@@ -34,8 +34,7 @@ var (
 	ErrSuspended = errors.New("suspended")
 )
 
-// AbortTime is how much longer than the closing context it may take to end the work of an aborted
-// communicator.
+// AbortTime is how long the library may take to abort a communicator and to return from its calls.
 const AbortTime = 5 * time.Second
 
 // A Device is the part of a device for communicators.

@@ -159,17 +159,17 @@ func (x Collective) lowerOne(c *Channel, ops []RangeOp) ([]RangeOp, error) {
 	return append(ops, RangeOp{Op{CommOp: op}, x.dst, x.src}), nil
 }
 
-// part returns the size of one part of a range that has times parts.
-func (x Collective) part(c *Channel, r memory.Range, times int) (uint64, error) {
-	if times == 0 {
+// part returns the size in bytes of one part of r, which consists of n equal parts.
+func (x Collective) part(c *Channel, r memory.Range, n int) (uint64, error) {
+	if n == 0 {
 		return 0, nil
 	}
 	if _, err := r.CheckRecorded(x.String(), c.dev.Memory); err != nil {
 		return 0, err
 	}
-	part, size := r.Size/uint64(times), uint64(x.typ.Size())
-	if r.Size%uint64(times) != 0 || part%size != 0 {
-		return 0, errs.Argument(x.String(), "%d bytes are not %d times a number of elements of %d bytes", r.Size, times, size)
+	part, size := r.Size/uint64(n), uint64(x.typ.Size())
+	if r.Size%uint64(n) != 0 || part%size != 0 {
+		return 0, errs.Argument(x.String(), "%d bytes are not %d times a number of elements of %d bytes", r.Size, n, size)
 	}
 	return part, nil
 }

@@ -20,7 +20,7 @@ type Memory struct {
 	window bool
 }
 
-// memories are the registrations of a channel.
+// memories is the set of buffers that are registered with a channel.
 type memories struct {
 	mu   sync.Mutex
 	live map[*Memory]struct{}

@@ -53,9 +53,9 @@ func (d *Device) lostBy(err error) *Failure {
 	return &Failure{fmt.Errorf("gpu: device %s: %w", d.Info.Name, err)}
 }
 
-// markLost marks the device as lost, so that it accepts no more work. It may be called with locks
-// held. It reports whether this call was the first. The caller must then call Check, after it has
-// released its locks, to fail the work.
+// markLost marks the device as lost, so that it accepts no more work. It reports whether this call
+// was the first to do so. It may be called with locks held, so it does not fail the work. In either
+// case the caller does that, with Check or failAll, when it holds no locks.
 func (d *Device) markLost(err error) (first bool) {
 	if first = d.lost.CompareAndSwap(nil, d.lostBy(err)); first {
 		d.Owner.IsLost(d.Failed())
@@ -79,8 +79,9 @@ func (d *Device) failAll() {
 	d.loseFollowers()
 }
 
-// Check is called with an error of the driver. If the error says that the device is lost, Check
-// marks the device as lost. If the device is lost, Check fails its work. The caller holds no locks.
+// Check handles an error of the driver. If the error says that the device is lost, Check marks the
+// device as lost. If the device is lost now, by this error or an earlier one, Check fails all of its
+// work. The caller holds no locks.
 func (d *Device) Check(err error) {
 	var e *driver.Error
 	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {

@@ -40,8 +40,9 @@ func (d *Device) Collect(mayBlock bool) {
 // collect retires the finished work of the timeline. If other goroutines are retiring some of it,
 // collect waits for them.
 func (tl *Timeline) collect() {
-	// If the last submission is not done, each round retires a part of the work. Locking queryMu
-	// waits for another goroutine that is polling. Its result may be older, so query again.
+	// One round may find only the oldest event complete. So go on until the last submission is done,
+	// or a round retires nothing. Locking queryMu may wait for another goroutine's poll, which may
+	// have queried before the latest work ended. So query here in any case.
 	seq := tl.issued.Load()
 	for again := true; again && !(Mark{tl, seq}).decided(); {
 		unmarked := tl.tryMark(seq)

@@ -27,8 +27,8 @@ func (d *Device) Statistics() Statistics {
 	return s
 }
 
-// addTo adds the counts of Submissions to s. Events that free Submissions keep are added to the
-// free events.
+// addTo adds the counts of this list's Submissions to s. An event that an unused Submission keeps
+// for its next use counts as a free event.
 func (r *records) addTo(s *Statistics) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,8 @@ type Statistics struct {
 	Host      ByteStats
 }
 
-// ByteStats count the bytes that buffers have allocated of one sort of memory. Imported memory and
-// memory that a pool over a buffer hands out do not count.
+// ByteStats count the bytes of one sort of memory that are allocated for buffers. Imported memory
+// and memory that a pool over a buffer hands out do not count.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // of Live

@@ -99,7 +99,8 @@ type Block struct {
 	ptr   driver.Ptr // on the device
 	n     int        // bytes in use
 	class int
-	// The borrower has one, and each submission that moves a piece of a larger transfer.
+	// References: one of the borrower, and one of each submission that moves a piece of a larger
+	// transfer.
 	refs atomic.Int32
 	next *Block
 }

@@ -119,8 +119,9 @@ func (p *Part) findBlock(s *engine.Submission) error {
 			return err
 		}
 	}
-	// Other work may signal the points by now that were waited for a moment ago, so the mark is a wait
-	// of its own. It mostly costs nothing.
+	// takeBlock may have relied on a wait of s whose point the block's last use was to signal. By now
+	// other work may have signalled that point, and the wait would order nothing. So the stream also
+	// waits for the last use itself. That mostly costs nothing, because the stream is ordered after it.
 	if m := r.block.last; !r.begun && m.Timeline != nil && m.Timeline != s.Timeline && !m.Passed() {
 		s.Deps.Add(m)
 	}

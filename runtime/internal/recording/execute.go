@@ -166,8 +166,8 @@ func (p *Part) SetRun(x Step) {
 	}
 }
 
-// TakeGroup adds the operations of a group of collectives, with the addresses of this execution, to
-// the part of the record that issues them.
+// TakeGroup adds the collectives of a submission, with the addresses of this execution, to the
+// submission's data for package comm.
 func (p *Part) TakeGroup(to *comm.Part) error {
 	c := p.recording
 	c.mu.Lock()

@@ -68,7 +68,7 @@ func (c *Recording) standIn(p *part) bool {
 	return true
 }
 
-// build makes the graph of a part with the addresses in present. Stand-ins are in place of addresses
+// build makes the graph of a part with the addresses in c.present. Stand-ins are in place of addresses
 // that are not known yet, if stands is set. It runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
@@ -279,7 +279,7 @@ func (c *Recording) makeGraph(b *block, part int, binds []memory.Range) error {
 	return nil
 }
 
-// remake makes the graph of a part for the addresses in present.
+// remake makes the graph of a part anew, with the addresses in c.present.
 func (c *Recording) remake(p *part, x *graphOf) error {
 	err := c.dev.graph(func() error { return c.build(p, x, false) })
 	if err != nil {

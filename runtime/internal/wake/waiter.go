@@ -69,14 +69,14 @@ func (w *Waiter) Again(p *Policy) bool {
 	return true
 }
 
-// yield calls Clock.Yield if that is due. On a goroutine that is locked to its thread, a yield
-// takes as long as many operations of a device. So if yields are slow and few processors are kept,
-// waiters keep their processors and yield only once in a Slice.
+// yield calls Clock.Yield if that is due. On a goroutine that is locked to its thread, one yield may
+// take more time than several operations of a device. So if yields are slow, and not too many other
+// waiters do the same (see Processors), a waiter keeps its processor: it yields only once in a
+// Slice.
 //
 // But a yield may also be slow because other goroutines run meanwhile, and the wait may depend on
-// them. If a wait on a kept processor ends right after a yield, that is probably so. Then waiters
-// yield after each poll again, and keep processors again only after keepAgainAfter more slow
-// yields.
+// them. This is the likely reason if a wait on a kept processor ends right after a yield. Then
+// waiters yield after each poll again, until keepAgainAfter more yields were slow.
 func (w *Waiter) yield(p *Policy, clock Clock, past time.Duration) {
 	if w.keeps == nil && p.keep.Load() == 1 && p.Processors.keep(briefKeep) {
 		w.keeps = p
