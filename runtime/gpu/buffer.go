@@ -6,6 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
 )
 
 // A MemKind is a kind of memory.
@@ -163,6 +164,15 @@ type Range struct {
 func (r Range) in() memory.Range {
 	return memory.Range{Buffer: r.Buffer.in(), Offset: r.Offset, Size: r.Size}
 }
+
+// These fail to compile if the types that are cast in ranges, bounds and commands differ in layout.
+var (
+	_ [unsafe.Offsetof(Range{}.Offset)]struct{}    = [unsafe.Offsetof(memory.Range{}.Offset)]struct{}{}
+	_ [unsafe.Offsetof(Range{}.Size)]struct{}      = [unsafe.Offsetof(memory.Range{}.Size)]struct{}{}
+	_ [unsafe.Offsetof(BufferArg{}.Range)]struct{} = [unsafe.Offsetof(recording.Bound{}.Range)]struct{}{}
+	_ [unsafe.Sizeof(BufferArg{})]struct{}         = [unsafe.Sizeof(recording.Bound{})]struct{}{}
+	_ [unsafe.Sizeof(Command(0))]struct{}          = [unsafe.Sizeof(recording.Command(0))]struct{}{}
+)
 
 // ranges returns ranges as the packages below know them. It does not copy them: the types have the
 // same layout.

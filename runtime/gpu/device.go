@@ -59,11 +59,11 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	if isNone(d) {
 		return nil, errs.Argument("open", "no driver")
 	}
+	if by, ok := d.(interface{ Tracer() Tracer }); ok && isNone(opt.Tracer) {
+		opt.Tracer = by.Tracer()
+	}
 	if isNone(opt.Tracer) {
 		opt.Tracer = nil
-		if by, ok := d.(interface{ Tracer() Tracer }); ok {
-			opt.Tracer = by.Tracer()
-		}
 	}
 	opt, err := opt.check()
 	if err != nil {

@@ -45,6 +45,13 @@ func (r *record) Recording() *recording.Part { return &r.recording }
 // Group returns the part of the record for package comm.
 func (r *record) Group() *comm.Part { return &r.group }
 
+// The packages below find their parts of a record by these methods.
+var _ interface {
+	Memory() *memory.Part
+	Recording() *recording.Part
+	comm.Record
+} = (*record)(nil)
+
 // newRecord makes a record for the queue. It also works for the zero Queue, which has no timeline.
 func (q *Queue) newRecord() *record {
 	r := &record{q: q}

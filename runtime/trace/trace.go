@@ -95,7 +95,7 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 	t := &Trace{to: w, records: make([]Record, 256), stop: make(chan struct{}), done: make(chan struct{})}
 	var err error
 	if t.tracer, err = NewTracer(TracerOptions{Records: o.Records, Times: o.Times, Flush: t.deviceClosed}); err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
+		return nil, err
 	}
 	t.w = newWriter(t.tracer, o)
 	if err := t.Flush(); err != nil {

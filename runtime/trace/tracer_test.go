@@ -477,3 +477,16 @@ func TestTraceLossByEvent(t *testing.T) {
 		t.Errorf("the trace has %d losses", lost)
 	}
 }
+
+// A noTracer is a driver that has no tracer to give.
+type noTracer struct{ driver.Driver }
+
+func (noTracer) Tracer() gpu.Tracer { return (*trace.Tracer)(nil) }
+
+// TestNilTracer opens a device whose driver gives a nil tracer: nothing traces it.
+func TestNilTracer(t *testing.T) {
+	dev, err := gpu.Open(noTracer{simdriver.New(simdriver.Config{})}, 0, gpu.Options{})
+	must(t, err)
+	must(t, dev.Queue(0).Barrier(gpu.Order{}))
+	must(t, dev.Close())
+}

@@ -90,7 +90,7 @@ func (c *Channel) registers(op string, b *memory.Buffer) error {
 	case b == nil || b.Device() != c.dev.Memory:
 		return errs.Argument(op, "no buffer, or one of another device")
 	case b.Kind() != driver.CommMem || b.Size() == 0:
-		return errs.Argument(op, "the buffer is not of kind driver.CommMem, or empty")
+		return errs.Argument(op, "the buffer is not of kind CommMem, or empty")
 	}
 	return nil
 }

@@ -424,6 +424,7 @@ func (c *Recording) extra(x *work.Extra, cmd *command) {
 func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part, binds []memory.Range) (started bool, err error) {
 	d, h, foreign := tl.Device.Native, tl.Stream, len(c.foreign) > 0 || c.bindsForeign(binds)
 	var x work.Extra
+	timed := seen != nil && c.dev.timesCommands()
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
 		if foreign || !cmd.op.Kind.Plain() {
@@ -434,7 +435,7 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 				}
 			}
 		}
-		if seen != nil {
+		if timed {
 			seen.CommandBegins(tl, c.describe(i))
 		}
 		some, err := cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
