@@ -483,8 +483,8 @@ type noTracer struct{ driver.Driver }
 
 func (noTracer) Tracer() gpu.Tracer { return (*trace.Tracer)(nil) }
 
-// TestNilTracer opens a device whose driver gives a nil tracer: nothing traces it.
-func TestNilTracer(t *testing.T) {
+// TestNilTracerOfDriver opens a device whose driver gives a nil tracer: nothing traces it.
+func TestNilTracerOfDriver(t *testing.T) {
 	dev, err := gpu.Open(noTracer{simdriver.New(simdriver.Config{})}, 0, gpu.Options{})
 	must(t, err)
 	must(t, dev.Queue(0).Barrier(gpu.Order{}))
