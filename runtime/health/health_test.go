@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,6 +174,68 @@ func TestFailingSource(t *testing.T) {
 		f.Report(1, 94)
 		time.Sleep(time.Second)
 		if e := next(t, c); e.XID != 94 {
+			t.Errorf("%v", e)
+		}
+		closeAll(t, w, &f)
+	})
+}
+
+// blind is a source whose readings fail from a moment on, while XID errors are told.
+type blind struct {
+	*health.Fake
+	from *atomic.Bool
+}
+
+func (b blind) Watch(info driver.Info) (health.Session, error) {
+	s, err := b.Fake.Watch(info)
+	return blindSession{s, b.from}, err
+}
+
+type blindSession struct {
+	health.Session
+	from *atomic.Bool
+}
+
+var errBlind = errors.New("no reading")
+
+func (s blindSession) Read() (health.Reading, error) {
+	if s.from.Load() {
+		return health.Reading{}, errBlind
+	}
+	return s.Session.Read()
+}
+
+// TestFailingReadings has readings that fail told once, also while none is due.
+func TestFailingReadings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f health.Fake
+		var from atomic.Bool
+		w, err := health.Watch(blind{&f, &from}, two[:1], health.Options{Interval: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := make(chan health.Event, 100)
+		w.Notify(c)
+		none(t, c)
+		from.Store(true)
+		time.Sleep(11 * time.Second)
+		if e := next(t, c); e.Kind != health.KindSource || !errors.Is(e.Err, errBlind) {
+			t.Errorf("%v", e)
+		}
+		for range 60 {
+			time.Sleep(time.Second)
+			none(t, c)
+			if s := w.Status()[0]; !errors.Is(s.Err, errBlind) {
+				t.Fatalf("status %+v", s)
+			}
+		}
+		f.Report(0, 63)
+		if e := next(t, c); e.XID != 63 {
+			t.Errorf("%v", e)
+		}
+		from.Store(false)
+		time.Sleep(11 * time.Second)
+		if e := next(t, c); e.Kind != health.KindSource || e.Err != nil {
 			t.Errorf("%v", e)
 		}
 		closeAll(t, w, &f)

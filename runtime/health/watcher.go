@@ -214,12 +214,13 @@ func (d *watched) run() {
 	defer func() { d.ended = d.session.Close() }()
 	var readAt time.Time
 	hasXIDs := true
+	var readErr error // of the latest reading, which holds until the next one
 	for first := true; ; first = false {
-		var failure error
 		if d.w.interval > 0 && (first || time.Since(readAt) >= d.w.interval) {
 			readAt = time.Now()
-			failure = d.read(first)
+			readErr = d.read(first)
 		}
+		var waitErr error
 		asked := false
 		if hasXIDs {
 			xid, ok, err := d.session.Wait(d.untilNext(readAt))
@@ -229,7 +230,7 @@ func (d *watched) run() {
 				d.status.NoXIDs, hasXIDs = err, false
 				d.mu.Unlock()
 			case err != nil:
-				failure = errors.Join(failure, err)
+				waitErr = err
 			default:
 				asked = true
 				if ok {
@@ -237,9 +238,9 @@ func (d *watched) run() {
 				}
 			}
 		}
-		d.fails(failure)
+		d.fails(errors.Join(readErr, waitErr))
 		wait := time.Duration(0)
-		if !asked || failure != nil { // Wait did not take its time
+		if !asked { // Wait did not take its time
 			wait = d.untilNext(readAt)
 		}
 		if !d.pause(wait) {
