@@ -292,6 +292,11 @@ func TestLastXID(t *testing.T) {
 				t.Errorf("XID %d after %v; want %d after %v", got, time.Since(began), want, took)
 			}
 		}
+		for _, index := range []int{-1, len(two)} {
+			if xid, at := w.LastXID(index, time.Second); xid != 0 || !at.IsZero() {
+				t.Errorf("XID %d at %v of device %d, which is not there", xid, at, index)
+			}
+		}
 		last(0, time.Second)
 		time.AfterFunc(time.Millisecond, func() { f.Report(0, 31) })
 		last(31, time.Millisecond)

@@ -169,8 +169,11 @@ func (w *Watcher) Status() []Status {
 // LastXID returns the last XID error of a device, by its index in the call of Watch, and when it was
 // reported. If none was reported in the last ten seconds, LastXID first waits up to patience for one:
 // a driver's call may return the error of a lost device just before the watcher hears of the XID
-// error. The XID is 0 if there was none.
+// error. The XID is 0 and the time is zero if there was none, or if no device has that index.
 func (w *Watcher) LastXID(device int, patience time.Duration) (XID, time.Time) {
+	if device < 0 || device >= len(w.devices) {
+		return 0, time.Time{}
+	}
 	d := w.devices[device]
 	d.mu.Lock()
 	arrived, xid, at, none := d.arrived, d.status.LastXID, d.status.LastTime, d.status.NoXIDs
