@@ -145,6 +145,37 @@ func TestReadings(t *testing.T) {
 	})
 }
 
+// TestUntoldClocks has clocks that are not told for a while compared with those that were told last.
+func TestUntoldClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f health.Fake
+		w, c := watch(t, &f, health.Options{})
+		none(t, c)
+		set := func(r health.Reading) {
+			f.Set(0, r)
+			time.Sleep(2 * time.Second)
+		}
+		held := health.Reading{Clocks: true, Throttle: health.PowerCap}
+		set(held)
+		if e := next(t, c); e.Kind != health.KindThrottle || e.Throttle != health.PowerCap {
+			t.Errorf("%v", e)
+		}
+		for range 2 {
+			set(health.Reading{})
+			none(t, c)
+			set(held)
+			none(t, c)
+		}
+		set(health.Reading{})
+		none(t, c)
+		set(health.Reading{Clocks: true})
+		if e := next(t, c); e.Kind != health.KindThrottle || e.Throttle != 0 {
+			t.Errorf("%v", e)
+		}
+		closeAll(t, w, &f)
+	})
+}
+
 // TestFailingSource has a source that fails told once, and again when it works.
 func TestFailingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,8 @@ type watched struct {
 	info    driver.Info
 	session Session
 	done    chan struct{}
-	ended   error // of the session's Close; read it when done is closed
+	ended   error    // of the session's Close; read it when done is closed
+	held    Throttle // of the latest reading that has Clocks; the device's goroutine alone uses it
 
 	mu      sync.Mutex // protects following fields
 	status  Status
@@ -318,7 +319,8 @@ func (d *watched) read(first bool) error {
 			d.w.send(e)
 		}
 	}
-	if r.Throttle != before.Throttle {
+	if r.Clocks && r.Throttle != d.held { // that clocks are not told does not mean that they are free
+		d.held = r.Throttle
 		d.w.send(Event{Device: d.info, Time: now, Kind: KindThrottle, Throttle: r.Throttle})
 	}
 	return nil
