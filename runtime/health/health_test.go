@@ -113,12 +113,40 @@ func TestXID(t *testing.T) {
 	})
 }
 
+// gated is a source that lets no reading through before it is open, so that none precedes Notify.
+type gated struct {
+	*health.Fake
+	open chan struct{}
+}
+
+func (g gated) Watch(info driver.Info) (health.Session, error) {
+	s, err := g.Fake.Watch(info)
+	return gatedSession{s, g.open}, err
+}
+
+type gatedSession struct {
+	health.Session
+	open chan struct{}
+}
+
+func (s gatedSession) Read() (health.Reading, error) {
+	<-s.open
+	return s.Session.Read()
+}
+
 // TestReadings has changes of counts and clocks told, and what was so before only as a status.
 func TestReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
 		f.Set(0, health.Reading{ECC: true, Corrected: 7, Clocks: true, Throttle: health.PowerCap})
-		w, c := watch(t, &f, health.Options{})
+		g := gated{&f, make(chan struct{})}
+		w, err := health.Watch(g, two, health.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := make(chan health.Event, 100)
+		w.Notify(c)
+		close(g.open)
 		if e := next(t, c); e.Kind != health.KindThrottle || e.String() != "device 0 (Simulated GPU 0): the clocks are held down: power cap" {
 			t.Errorf("%v", e)
 		}
