@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,12 +113,40 @@ func TestXID(t *testing.T) {
 	})
 }
 
+// gated is a source that lets no reading through before it is open, so that none precedes Notify.
+type gated struct {
+	*health.Fake
+	open chan struct{}
+}
+
+func (g gated) Watch(info driver.Info) (health.Session, error) {
+	s, err := g.Fake.Watch(info)
+	return gatedSession{s, g.open}, err
+}
+
+type gatedSession struct {
+	health.Session
+	open chan struct{}
+}
+
+func (s gatedSession) Read() (health.Reading, error) {
+	<-s.open
+	return s.Session.Read()
+}
+
 // TestReadings has changes of counts and clocks told, and what was so before only as a status.
 func TestReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
 		f.Set(0, health.Reading{ECC: true, Corrected: 7, Clocks: true, Throttle: health.PowerCap})
-		w, c := watch(t, &f, health.Options{})
+		g := gated{&f, make(chan struct{})}
+		w, err := health.Watch(g, two, health.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := make(chan health.Event, 100)
+		w.Notify(c)
+		close(g.open)
 		if e := next(t, c); e.Kind != health.KindThrottle || e.String() != "device 0 (Simulated GPU 0): the clocks are held down: power cap" {
 			t.Errorf("%v", e)
 		}
@@ -139,6 +168,37 @@ func TestReadings(t *testing.T) {
 		}
 		if s := w.Status()[0]; s.Corrected != 1 || s.Throttle != 0 || time.Since(s.ReadAt) > time.Second || s.Err != nil {
 			t.Errorf("status %+v", s)
+		}
+		closeAll(t, w, &f)
+	})
+}
+
+// TestUntoldClocks has clocks that are not told for a while compared with those that were told last.
+func TestUntoldClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f health.Fake
+		w, c := watch(t, &f, health.Options{})
+		none(t, c)
+		set := func(r health.Reading) {
+			f.Set(0, r)
+			time.Sleep(2 * time.Second)
+		}
+		held := health.Reading{Clocks: true, Throttle: health.PowerCap}
+		set(held)
+		if e := next(t, c); e.Kind != health.KindThrottle || e.Throttle != health.PowerCap {
+			t.Errorf("%v", e)
+		}
+		for range 2 {
+			set(health.Reading{})
+			none(t, c)
+			set(held)
+			none(t, c)
+		}
+		set(health.Reading{})
+		none(t, c)
+		set(health.Reading{Clocks: true})
+		if e := next(t, c); e.Kind != health.KindThrottle || e.Throttle != 0 {
+			t.Errorf("%v", e)
 		}
 		closeAll(t, w, &f)
 	})
@@ -173,6 +233,68 @@ func TestFailingSource(t *testing.T) {
 		f.Report(1, 94)
 		time.Sleep(time.Second)
 		if e := next(t, c); e.XID != 94 {
+			t.Errorf("%v", e)
+		}
+		closeAll(t, w, &f)
+	})
+}
+
+// blind is a source whose readings fail from a moment on, while XID errors are told.
+type blind struct {
+	*health.Fake
+	from *atomic.Bool
+}
+
+func (b blind) Watch(info driver.Info) (health.Session, error) {
+	s, err := b.Fake.Watch(info)
+	return blindSession{s, b.from}, err
+}
+
+type blindSession struct {
+	health.Session
+	from *atomic.Bool
+}
+
+var errBlind = errors.New("no reading")
+
+func (s blindSession) Read() (health.Reading, error) {
+	if s.from.Load() {
+		return health.Reading{}, errBlind
+	}
+	return s.Session.Read()
+}
+
+// TestFailingReadings has readings that fail told once, also while none is due.
+func TestFailingReadings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f health.Fake
+		var from atomic.Bool
+		w, err := health.Watch(blind{&f, &from}, two[:1], health.Options{Interval: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := make(chan health.Event, 100)
+		w.Notify(c)
+		none(t, c)
+		from.Store(true)
+		time.Sleep(11 * time.Second)
+		if e := next(t, c); e.Kind != health.KindSource || !errors.Is(e.Err, errBlind) {
+			t.Errorf("%v", e)
+		}
+		for range 60 {
+			time.Sleep(time.Second)
+			none(t, c)
+			if s := w.Status()[0]; !errors.Is(s.Err, errBlind) {
+				t.Fatalf("status %+v", s)
+			}
+		}
+		f.Report(0, 63)
+		if e := next(t, c); e.XID != 63 {
+			t.Errorf("%v", e)
+		}
+		from.Store(false)
+		time.Sleep(11 * time.Second)
+		if e := next(t, c); e.Kind != health.KindSource || e.Err != nil {
 			t.Errorf("%v", e)
 		}
 		closeAll(t, w, &f)
@@ -227,6 +349,11 @@ func TestLastXID(t *testing.T) {
 			began := time.Now()
 			if got, _ := w.LastXID(0, time.Second); got != want || time.Since(began) != took {
 				t.Errorf("XID %d after %v; want %d after %v", got, time.Since(began), want, took)
+			}
+		}
+		for _, index := range []int{-1, len(two)} {
+			if xid, at := w.LastXID(index, time.Second); xid != 0 || !at.IsZero() {
+				t.Errorf("XID %d at %v of device %d, which is not there", xid, at, index)
 			}
 		}
 		last(0, time.Second)

@@ -46,7 +46,8 @@ type watched struct {
 	info    driver.Info
 	session Session
 	done    chan struct{}
-	ended   error // of the session's Close; read it when done is closed
+	ended   error    // of the session's Close; read it when done is closed
+	held    Throttle // of the latest reading that has Clocks; the device's goroutine alone uses it
 
 	mu      sync.Mutex // protects following fields
 	status  Status
@@ -169,8 +170,11 @@ func (w *Watcher) Status() []Status {
 // LastXID returns the last XID error of a device, by its index in the call of Watch, and when it was
 // reported. If none was reported in the last ten seconds, LastXID first waits up to patience for one:
 // a driver's call may return the error of a lost device just before the watcher hears of the XID
-// error. The XID is 0 if there was none.
+// error. The XID is 0 and the time is zero if there was none, or if no device has that index.
 func (w *Watcher) LastXID(device int, patience time.Duration) (XID, time.Time) {
+	if device < 0 || device >= len(w.devices) {
+		return 0, time.Time{}
+	}
 	d := w.devices[device]
 	d.mu.Lock()
 	arrived, xid, at, none := d.arrived, d.status.LastXID, d.status.LastTime, d.status.NoXIDs
@@ -214,12 +218,13 @@ func (d *watched) run() {
 	defer func() { d.ended = d.session.Close() }()
 	var readAt time.Time
 	hasXIDs := true
+	var readErr error // of the latest reading, which holds until the next one
 	for first := true; ; first = false {
-		var failure error
 		if d.w.interval > 0 && (first || time.Since(readAt) >= d.w.interval) {
 			readAt = time.Now()
-			failure = d.read(first)
+			readErr = d.read(first)
 		}
+		var waitErr error
 		asked := false
 		if hasXIDs {
 			xid, ok, err := d.session.Wait(d.untilNext(readAt))
@@ -229,7 +234,7 @@ func (d *watched) run() {
 				d.status.NoXIDs, hasXIDs = err, false
 				d.mu.Unlock()
 			case err != nil:
-				failure = errors.Join(failure, err)
+				waitErr = err
 			default:
 				asked = true
 				if ok {
@@ -237,9 +242,9 @@ func (d *watched) run() {
 				}
 			}
 		}
-		d.fails(failure)
+		d.fails(errors.Join(readErr, waitErr))
 		wait := time.Duration(0)
-		if !asked || failure != nil { // Wait did not take its time
+		if !asked { // Wait did not take its time
 			wait = d.untilNext(readAt)
 		}
 		if !d.pause(wait) {
@@ -314,7 +319,8 @@ func (d *watched) read(first bool) error {
 			d.w.send(e)
 		}
 	}
-	if r.Throttle != before.Throttle {
+	if r.Clocks && r.Throttle != d.held { // that clocks are not told does not mean that they are free
+		d.held = r.Throttle
 		d.w.send(Event{Device: d.info, Time: now, Kind: KindThrottle, Throttle: r.Throttle})
 	}
 	return nil

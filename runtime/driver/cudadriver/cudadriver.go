@@ -78,8 +78,10 @@
 // NVML is opened and started when the first device is opened, in the background. From then on it
 // records the XID errors of each open device, without a goroutine. The error of a lost device names
 // the last XID error since the device was opened, and wraps it as an XID of package runtime/health.
-// The first call that returns such an error waits up to 20 ms for it. Without NVML there is only
-// CUDA's own error. Close waits until NVML has started, at most five seconds.
+// The first call that returns such an error waits up to 20 ms for it. An XID error that NVML had
+// already may be older than the loss: if no other one follows, the text says that its time is not
+// known. Without NVML there is only CUDA's own error. If NVML hangs, the first call waits 0.3 s for
+// it. Close waits until NVML has started and has freed what records, at most five seconds.
 //
 // # Communicators
 //

@@ -5,7 +5,10 @@ package cudadriver
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/internal/testlib"
@@ -42,11 +45,141 @@ func TestLostXID(t *testing.T) {
 			if xid != c.xid || has != (c.xid != 0) || !errors.Is(err, c.code) {
 				t.Errorf("%s: %v, with XID %d; want %d", name, err, xid, c.xid)
 			}
-			if c.xid == 79 && !strings.HasSuffix(err.Error(), "; the last that the GPU reported is XID 79: GPU has fallen off the bus (the device is lost)") || errors.Is(err, driver.ErrLost) != (name != "a failed call") {
+			if c.xid == 79 && !strings.HasSuffix(err.Error(), "; the last that the GPU reported, at a time that is not known, is XID 79: GPU has fallen off the bus (the device is lost)") || errors.Is(err, driver.ErrLost) != (name != "a failed call") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		f.Set("cuEventQuery", 0)
 		ok(t, d.Close())
+	}
+}
+
+// timed is a session that tells XID errors at their times, and hangs until the channels are closed.
+type timed struct {
+	health.Session
+	began     time.Time
+	xids      []health.XID
+	at        []time.Duration
+	ask, free chan struct{} // nil if it does not hang
+	freed     *atomic.Int32
+}
+
+func (s *timed) Wait(timeout time.Duration) (health.XID, bool, error) {
+	if s.ask != nil {
+		<-s.ask
+	}
+	if len(s.xids) > 0 {
+		if left := s.at[0] - time.Since(s.began); left <= timeout {
+			time.Sleep(left)
+			xid := s.xids[0]
+			s.xids, s.at = s.xids[1:], s.at[1:]
+			return xid, true, nil
+		}
+	}
+	time.Sleep(timeout)
+	return 0, false, nil
+}
+
+func (s *timed) Close() error {
+	if s.free != nil {
+		<-s.free
+	}
+	s.freed.Add(1)
+	return nil
+}
+
+func watchOf(s *timed) *watch {
+	w := &watch{ready: make(chan struct{}), session: s}
+	close(w.ready)
+	s.began, s.freed = time.Now(), new(atomic.Int32)
+	return w
+}
+
+// TestOldXID has the error of a lost device name the XID error that comes with the loss rather than
+// those from before.
+func TestOldXID(t *testing.T) {
+	const ms = time.Millisecond
+	long := make([]health.XID, 500) // more than anybody reads one by one
+	for i := range long {
+		long[i] = 31
+	}
+	for name, c := range map[string]struct {
+		xids []health.XID
+		at   []time.Duration
+		want string
+	}{
+		"none":       {nil, nil, ""},
+		"too late":   {[]health.XID{79}, []time.Duration{time.Minute}, ""},
+		"new":        {[]health.XID{79}, []time.Duration{10 * ms}, "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
+		"old":        {[]health.XID{79}, []time.Duration{0}, "; the last that the GPU reported, at a time that is not known, is XID 79: GPU has fallen off the bus"},
+		"old, new":   {[]health.XID{31, 43, 79}, []time.Duration{0, 0, 10 * ms}, "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
+		"many, new":  {append(long[:500:500], 79), append(make([]time.Duration, 500), 10*ms), "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
+		"new, newer": {[]health.XID{43, 79}, []time.Duration{10 * ms, 10 * ms}, "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := watchOf(&timed{xids: c.xids, at: c.at})
+			lost := errors.New("lost")
+			if err := w.of(lost); err.Error() != "lost"+c.want || !errors.Is(err, lost) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(w.session.(*timed).began); took > 25*ms {
+				t.Errorf("%s: the first error took %v", name, took)
+			}
+			w.stop()
+		})
+	}
+}
+
+// TestHungNVML has neither errors nor Close wait without a limit for calls of NVML that hang.
+func TestHungNVML(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := func(want time.Duration, what string, f func()) {
+			t.Helper()
+			began := time.Now()
+			f()
+			if took := time.Since(began); took != want {
+				t.Errorf("%s took %v, want %v", what, took, want)
+			}
+		}
+		s := &timed{ask: make(chan struct{}), free: make(chan struct{})}
+		w := watchOf(s)
+		lost := errors.New("lost")
+		of := func() {
+			if err := w.of(lost); err != lost {
+				t.Error(err)
+			}
+		}
+		took(askPatience, "the first error", of)
+		took(0, "the next error", of)
+		close(s.ask)
+		time.Sleep(time.Second)
+		took(startPatience, "Close", w.stop)
+		close(s.free)
+		synctest.Wait()
+		if n := s.freed.Load(); n != 1 {
+			t.Errorf("freed %d times", n)
+		}
+		never := &watch{ready: make(chan struct{})}
+		took(startPatience, "Close while NVML starts", never.stop)
+		close(never.ready)
+	})
+}
+
+// TestCloseWhileNVMLHangs has Close free nothing while a call is under way, and give up in time.
+func TestCloseWhileNVMLHangs(t *testing.T) {
+	t.Parallel()
+	s := &timed{ask: make(chan struct{})}
+	w := watchOf(s)
+	w.of(errors.New("lost"))
+	began := time.Now()
+	w.stop()
+	if took := time.Since(began); took < startPatience || took > 2*startPatience || s.freed.Load() != 0 {
+		t.Errorf("Close took %v, and freed %d times", took, s.freed.Load())
+	}
+	close(s.ask)
+	for end := time.Now().Add(10 * time.Second); s.freed.Load() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the set is not freed when the call has returned")
+		}
 	}
 }
