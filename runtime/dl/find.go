@@ -18,7 +18,8 @@ import (
 //  2. The file in the library's own environment variable ([Spec].Env). Nothing else is tried.
 //  3. What the process has loaded already.
 //  4. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
-//  5. $ORIGIN/lib: the folder lib beside the program, if only its owner can write to it.
+//  5. $ORIGIN/lib: the folder lib beside the program, if it is no link, and only its owner can write
+//     to it and to the file.
 //  6. The system loader's own search: LD_LIBRARY_PATH, the loader's cache, the system's folders.
 //  7. Caches of ldconfig that the loader of this process may not read; see [caches].
 //  8. The folders in [Spec].Dirs.
@@ -121,26 +122,33 @@ func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	return cs
 }
 
-// besideProgram appends what the folder lib beside the program has. It is not used if others than its
-// owner can write there: the program may lie in a shared folder, such as /tmp, where anybody could have
-// made lib.
+// besideProgram appends what the folder lib beside the program has. The program may lie in a shared
+// folder, such as /tmp, where anybody could have made lib.
 func (s *Spec) besideProgram(cs []candidate) []candidate {
 	const source = "directory $ORIGIN/lib"
 	program := secureenv.Program()
 	if program == "" || runtime.GOOS == "windows" {
 		return cs
 	}
-	dir := filepath.Join(filepath.Dir(program), "lib")
+	return s.trusted(cs, filepath.Join(filepath.Dir(program), "lib"), source)
+}
+
+// trusted appends what a folder has, if nobody but its owner or root can change the folder and the file.
+func (s *Spec) trusted(cs []candidate, dir, source string) []candidate {
 	n := len(cs)
 	if cs = s.inDir(cs, dir, source); cs[n].err != nil {
 		return cs[:n] // few programs have one
 	}
-	fi, err := os.Stat(dir)
-	if err == nil {
-		err = ownfolder.Trusted(fi)
+	refused := func(path string, err error) candidate {
+		return candidate{path: path, source: source, err: &loadError{kind: ErrNotLoadable, plain: "not used: " + plainIO(err)}}
 	}
-	if err != nil {
-		return append(cs[:n], candidate{path: dir, source: source, err: &loadError{kind: ErrNotLoadable, plain: "not used: " + err.Error()}})
+	if err := ownfolder.TrustedFolder(dir); err != nil {
+		return append(cs[:n], refused(dir, err))
+	}
+	for i, c := range cs[n:] {
+		if err := ownfolder.TrustedFile(c.path); err != nil {
+			cs[n+i] = refused(c.path, err)
+		}
 	}
 	return cs
 }
