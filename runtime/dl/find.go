@@ -68,6 +68,9 @@ func (s *Spec) candidates(opt *Options) []candidate {
 		cs = append(cs, candidate{path: name, source: "already in the process", loaded: true})
 	}
 	for _, dir := range opt.Dirs {
+		if dir == "" {
+			continue
+		}
 		cs = s.inFolder(cs, dir, "Options.Dirs")
 	}
 	for _, dir := range folders.Expand(folders.Variable) {
@@ -106,6 +109,10 @@ func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
 func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	n := len(cs)
 	for _, d := range folders.Match(pattern) {
+		d, err := filepath.Abs(d) // a bare name would be looked for in the system
+		if err != nil {
+			continue
+		}
 		for _, name := range s.Names {
 			p := filepath.Join(d, name)
 			if _, err := os.Stat(p); err == nil {

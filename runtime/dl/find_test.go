@@ -65,3 +65,27 @@ func TestIsBare(t *testing.T) {
 		}
 	}
 }
+
+// TestFolderIsNotBare: a file in a named folder has a path, or else the loader would look in the system.
+func TestFolderIsNotBare(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	if err := os.WriteFile("libx.so", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PUREGPU_LIBRARY_PATH", string(os.PathListSeparator)+".")
+	t.Setenv("DLTEST_DIRS", "."+string(os.PathListSeparator)+"./")
+	s := &Spec{Names: []string{"libx.so"}, Dirs: []string{".", "$DLTEST_DIRS"}}
+	folder := 0
+	for _, c := range s.candidates(&Options{Dirs: []string{"", ".", "./"}}) {
+		if c.source == "system loader" || c.source == "already in the process" {
+			continue
+		}
+		if folder++; c.err != nil || !filepath.IsAbs(c.path) {
+			t.Errorf("%s: %q, %v", c.source, c.path, c.err)
+		}
+	}
+	if folder != 6 {
+		t.Errorf("%d files in folders, want 6", folder)
+	}
+}
