@@ -16,8 +16,8 @@ import (
 //
 //  1. [Options].Path. Nothing else is tried.
 //  2. The file in the library's own environment variable ([Spec].Env). Nothing else is tried.
-//  3. What the process has loaded already.
-//  4. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
+//  3. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
+//  4. What the process has loaded already.
 //  5. $ORIGIN/lib: the folder lib beside the program, if it is no link, and only its owner can write
 //     to it and to the file.
 //  6. The system loader's own search: LD_LIBRARY_PATH, the loader's cache, the system's folders.
@@ -25,7 +25,7 @@ import (
 //  8. The folders in [Spec].Dirs.
 //
 // Each file that is there is loaded and asked; see [Spec].Ready. The first that is ready is taken. In
-// a program with more rights than its caller, 2, 4 without the option, 5, and folders in 8 that
+// a program with more rights than its caller, 2, 3 without the option, 5, and folders in 8 that
 // begin with a variable are left out.
 
 // A candidate is a file that may be the library.
@@ -64,9 +64,6 @@ func (s *Spec) candidates(opt *Options) []candidate {
 		return []candidate{c}
 	}
 	var cs []candidate
-	for _, name := range s.Names {
-		cs = append(cs, candidate{path: name, source: "already in the process", loaded: true})
-	}
 	for _, dir := range opt.Dirs {
 		if dir == "" {
 			continue
@@ -75,6 +72,9 @@ func (s *Spec) candidates(opt *Options) []candidate {
 	}
 	for _, dir := range folders.Expand(folders.Variable) {
 		cs = s.inFolder(cs, dir, "environment variable "+folders.Variable[1:])
+	}
+	for _, name := range s.Names {
+		cs = append(cs, candidate{path: name, source: "already in the process", loaded: true})
 	}
 	cs = s.besideProgram(cs)
 	for _, name := range s.Names {

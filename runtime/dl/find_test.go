@@ -49,6 +49,11 @@ func TestCandidates(t *testing.T) {
 	if got := paths(Options{}); !slices.Equal(got, want) {
 		t.Errorf("candidates\n got %q\nwant %q", got, want)
 	}
+	named := filepath.Join(root, "rocm-5.7")
+	t.Setenv("PUREGPU_LIBRARY_PATH", filepath.Join(root, "rocm-6.4"))
+	if got := paths(Options{Dirs: []string{named}}); !slices.Equal(got, append([]string{"rocm-5.7/libhip.so.6", "rocm-6.4/libhip.so.6"}, want...)) {
+		t.Errorf("candidates with named folders: %q", got)
+	}
 	t.Setenv("DLTEST_LIBRARY", "mine.so")
 	if got := paths(Options{}); !slices.Equal(got, []string{"mine.so"}) {
 		t.Errorf("candidates with the variable set: %q", got)
