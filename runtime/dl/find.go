@@ -68,7 +68,7 @@ func (s *Spec) candidates(opt *Options) []candidate {
 		if dir == "" {
 			continue
 		}
-		cs = s.inFolder(cs, dir, "Options.Dirs")
+		cs = s.inFolder(cs, folders.Named(dir), "Options.Dirs")
 	}
 	for _, dir := range folders.Expand(folders.Variable) {
 		cs = s.inFolder(cs, dir, "environment variable "+folders.Variable[1:])
@@ -121,7 +121,7 @@ func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 		}
 	}
 	if len(cs) == n {
-		cs = append(cs, candidate{path: pattern, source: source, err: &loadError{
+		cs = append(cs, candidate{path: folders.Unquote(pattern), source: source, err: &loadError{
 			kind:  ErrNotFound,
 			plain: "no " + strings.Join(s.Names, " or ") + " there",
 		}})
@@ -143,7 +143,7 @@ func (s *Spec) besideProgram(cs []candidate) []candidate {
 // trusted appends what a folder has, if nobody but its owner or root can change the folder and the file.
 func (s *Spec) trusted(cs []candidate, dir, source string) []candidate {
 	n := len(cs)
-	if cs = s.inDir(cs, dir, source); cs[n].err != nil {
+	if cs = s.inDir(cs, folders.Quote(dir), source); cs[n].err != nil {
 		return cs[:n] // few programs have one
 	}
 	refused := func(path string, err error) candidate {
