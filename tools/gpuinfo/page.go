@@ -116,7 +116,7 @@ func (lib *Library) printPage(w io.Writer, err error, devices []Device) {
 		}
 		line(w, "sets "+status, strings.Join(sets, ", "))
 	}
-	if lib.Found && err != nil {
+	if lib.Found && err != nil && err.Error() != lib.NotReady {
 		line(w, "devices", firstLine(err))
 	}
 	for _, d := range devices {
