@@ -39,7 +39,7 @@ func Folders(nvrtc string) []string {
 		}
 		for _, dir := range at {
 			for _, b := range beside {
-				for _, d := range folders.Match(filepath.Join(dir, b)) {
+				for _, d := range folders.Match(filepath.Join(folders.Quote(dir), b)) {
 					if fi, err := os.Stat(d); err == nil && fi.IsDir() { // the others would only say how the patterns are
 						add(d)
 					}

@@ -18,9 +18,11 @@ const Variable = "$PUREGPU_LIBRARY_PATH"
 // multiarch is what Debian and others call this platform in names of folders: $multiarch.
 var multiarch = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 
-// Expand replaces $VAR in a pattern. It returns nothing if a variable is unset or empty: "$ROCM_PATH/lib" must not become "/lib". A
-// variable that is all of the pattern may have several folders, as PATH has.
+// Expand replaces $VAR in a pattern by the value, which is no pattern itself. It returns nothing if a
+// variable is unset or empty: "$ROCM_PATH/lib" must not become "/lib". A variable that is all of the
+// pattern may have several folders, as PATH has, each of which is as [Named] returns it.
 func Expand(pattern string) []string {
+	list := strings.HasPrefix(pattern, "$") && !strings.ContainsAny(pattern, `/\`)
 	ok := true
 	expanded := os.Expand(pattern, func(name string) string {
 		v := multiarch
@@ -30,18 +32,53 @@ func Expand(pattern string) []string {
 		if v == "" {
 			ok = false
 		}
-		return v
+		if list {
+			return v
+		}
+		return Quote(v)
 	})
 	switch {
 	case !ok:
 		return nil
-	case strings.HasPrefix(pattern, "$") && !strings.ContainsAny(pattern, `/\\`):
-		return slices.DeleteFunc(filepath.SplitList(expanded), func(d string) bool { return d == "" })
+	case list:
+		var named []string
+		for _, d := range filepath.SplitList(expanded) {
+			if d != "" {
+				named = append(named, Named(d))
+			}
+		}
+		return named
 	}
 	return []string{expanded}
 }
 
-// Match returns the folders that match a pattern of [filepath.Glob], highest version first. A pattern without * and ? is itself.
+// Named returns the pattern for a folder that a person has named: of that folder alone, if it is
+// there, or else the name as a pattern.
+func Named(dir string) string {
+	if _, err := os.Stat(dir); err == nil {
+		return Quote(dir)
+	}
+	return dir
+}
+
+// Quote returns the pattern that only a path itself matches. On Windows a backslash separates, and
+// escapes nothing.
+func Quote(path string) string {
+	if filepath.Separator != '\\' {
+		path = strings.NewReplacer(`\`, `[\\]`, "[", "[[]").Replace(path)
+	} else {
+		path = strings.ReplaceAll(path, "[", "[[]")
+	}
+	return strings.NewReplacer("*", "[*]", "?", "[?]").Replace(path)
+}
+
+// Unquote returns a pattern as people write it, without what [Quote] added.
+func Unquote(pattern string) string {
+	return strings.NewReplacer("[*]", "*", "[?]", "?", "[[]", "[", `[\\]`, `\`).Replace(pattern)
+}
+
+// Match returns the folders that match a pattern of [filepath.Glob], highest version first. A pattern
+// without *, ? and [ is itself.
 func Match(pattern string) []string {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return []string{pattern}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -59,5 +60,40 @@ func TestMatch(t *testing.T) {
 	}
 	if got := Match("/no such/folder"); !slices.Equal(got, []string{"/no such/folder"}) {
 		t.Errorf("a plain folder: %q", got)
+	}
+}
+
+// TestQuoted: a folder that a person or a variable names may have characters of patterns.
+func TestQuoted(t *testing.T) {
+	root := t.TempDir()
+	names := []string{"env[1]", "env1"}
+	if runtime.GOOS != "windows" {
+		names = append(names, `a*?[\b]`, `a\b`)
+	}
+	for _, name := range names {
+		dir := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Join(dir, "lib"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PUREGPU_TEST_DIR", dir)
+		for _, pattern := range []string{"$PUREGPU_TEST_DIR", "$PUREGPU_TEST_DIR/lib", "$PUREGPU_TEST_DIR/l*b"} {
+			want := filepath.Clean(dir + strings.ReplaceAll(strings.TrimPrefix(pattern, "$PUREGPU_TEST_DIR"), "*", "i"))
+			expanded := Expand(pattern)
+			if len(expanded) != 1 {
+				t.Fatalf("%s: %q", pattern, expanded)
+			}
+			if got := Match(expanded[0]); !slices.Equal(got, []string{want}) {
+				t.Errorf("%s of %s: %q, want %q", pattern, dir, got, want)
+			}
+		}
+		if got := Match(Named(dir)); !slices.Equal(got, []string{dir}) {
+			t.Errorf("%s: %q", dir, got)
+		}
+		if got := Unquote(Quote(dir)); got != dir {
+			t.Errorf("unquoted: %q, want %q", got, dir)
+		}
+	}
+	if got := Match(Named(filepath.Join(root, "env[12]"))); !slices.Equal(got, []string{filepath.Join(root, "env1")}) {
+		t.Errorf("a pattern: %q", got)
 	}
 }

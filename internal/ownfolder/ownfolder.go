@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 )
 
 // ErrForeign is the error for a folder that does not belong to the user, or that others can write to.
@@ -26,6 +28,41 @@ func Check(fi fs.FileInfo) error {
 	return checkOwner(fi, false)
 }
 
-// Trusted returns nil if a file or a folder belongs to the user of the process or to root, and no other user may write to it. Its error
-// wraps [ErrForeign] and says what is wrong. On Windows it returns nil.
+// Trusted returns nil if a file or a folder belongs to the user of the process or to root, and no
+// other user may write to it. Its error wraps [ErrForeign] and says what is wrong. On Windows it
+// returns nil.
 func Trusted(fi fs.FileInfo) error { return checkOwner(fi, true) }
+
+// TrustedFolder returns nil if a path is a folder, no symbolic link, and [Trusted].
+func TrustedFolder(path string) error {
+	fi, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return err
+	case fi.Mode().Type() == fs.ModeSymlink:
+		return fmt.Errorf("it is a symbolic link, %w", ErrForeign)
+	case !fi.IsDir():
+		return fmt.Errorf("it is a file, %w", ErrForeign)
+	}
+	return Trusted(fi)
+}
+
+// TrustedFile returns nil if the file that a path leads to, through links, is [Trusted], and the
+// folder that has it.
+func TrustedFile(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	fi, err := os.Lstat(real)
+	if err == nil {
+		err = Trusted(fi)
+	}
+	if err != nil {
+		return err
+	}
+	if err := TrustedFolder(filepath.Dir(real)); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Dir(real), err)
+	}
+	return nil
+}

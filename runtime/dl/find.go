@@ -16,15 +16,16 @@ import (
 //
 //  1. [Options].Path. Nothing else is tried.
 //  2. The file in the library's own environment variable ([Spec].Env). Nothing else is tried.
-//  3. What the process has loaded already.
-//  4. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
-//  5. $ORIGIN/lib: the folder lib beside the program, if only its owner can write to it.
+//  3. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
+//  4. What the process has loaded already.
+//  5. $ORIGIN/lib: the folder lib beside the program, if it is no link, and only its owner can write
+//     to it and to the file.
 //  6. The system loader's own search: LD_LIBRARY_PATH, the loader's cache, the system's folders.
 //  7. Caches of ldconfig that the loader of this process may not read; see [caches].
 //  8. The folders in [Spec].Dirs.
 //
 // Each file that is there is loaded and asked; see [Spec].Ready. The first that is ready is taken. In
-// a program with more rights than its caller, 2, 4 without the option, 5, and folders in 8 that
+// a program with more rights than its caller, 2, 3 without the option, 5, and folders in 8 that
 // begin with a variable are left out.
 
 // A candidate is a file that may be the library.
@@ -63,14 +64,17 @@ func (s *Spec) candidates(opt *Options) []candidate {
 		return []candidate{c}
 	}
 	var cs []candidate
-	for _, name := range s.Names {
-		cs = append(cs, candidate{path: name, source: "already in the process", loaded: true})
-	}
 	for _, dir := range opt.Dirs {
-		cs = s.inFolder(cs, dir, "Options.Dirs")
+		if dir == "" {
+			continue
+		}
+		cs = s.inFolder(cs, folders.Named(dir), "Options.Dirs")
 	}
 	for _, dir := range folders.Expand(folders.Variable) {
 		cs = s.inFolder(cs, dir, "environment variable "+folders.Variable[1:])
+	}
+	for _, name := range s.Names {
+		cs = append(cs, candidate{path: name, source: "already in the process", loaded: true})
 	}
 	cs = s.besideProgram(cs)
 	for _, name := range s.Names {
@@ -105,6 +109,10 @@ func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
 func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	n := len(cs)
 	for _, d := range folders.Match(pattern) {
+		d, err := filepath.Abs(d) // a bare name would be looked for in the system
+		if err != nil {
+			continue
+		}
 		for _, name := range s.Names {
 			p := filepath.Join(d, name)
 			if _, err := os.Stat(p); err == nil {
@@ -113,7 +121,7 @@ func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 		}
 	}
 	if len(cs) == n {
-		cs = append(cs, candidate{path: pattern, source: source, err: &loadError{
+		cs = append(cs, candidate{path: folders.Unquote(pattern), source: source, err: &loadError{
 			kind:  ErrNotFound,
 			plain: "no " + strings.Join(s.Names, " or ") + " there",
 		}})
@@ -121,26 +129,33 @@ func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	return cs
 }
 
-// besideProgram appends what the folder lib beside the program has. It is not used if others than its
-// owner can write there: the program may lie in a shared folder, such as /tmp, where anybody could have
-// made lib.
+// besideProgram appends what the folder lib beside the program has. The program may lie in a shared
+// folder, such as /tmp, where anybody could have made lib.
 func (s *Spec) besideProgram(cs []candidate) []candidate {
 	const source = "directory $ORIGIN/lib"
 	program := secureenv.Program()
 	if program == "" || runtime.GOOS == "windows" {
 		return cs
 	}
-	dir := filepath.Join(filepath.Dir(program), "lib")
+	return s.trusted(cs, filepath.Join(filepath.Dir(program), "lib"), source)
+}
+
+// trusted appends what a folder has, if nobody but its owner or root can change the folder and the file.
+func (s *Spec) trusted(cs []candidate, dir, source string) []candidate {
 	n := len(cs)
-	if cs = s.inDir(cs, dir, source); cs[n].err != nil {
+	if cs = s.inDir(cs, folders.Quote(dir), source); cs[n].err != nil {
 		return cs[:n] // few programs have one
 	}
-	fi, err := os.Stat(dir)
-	if err == nil {
-		err = ownfolder.Trusted(fi)
+	refused := func(path string, err error) candidate {
+		return candidate{path: path, source: source, err: &loadError{kind: ErrNotLoadable, plain: "not used: " + plainIO(err)}}
 	}
-	if err != nil {
-		return append(cs[:n], candidate{path: dir, source: source, err: &loadError{kind: ErrNotLoadable, plain: "not used: " + err.Error()}})
+	if err := ownfolder.TrustedFolder(dir); err != nil {
+		return append(cs[:n], refused(dir, err))
+	}
+	for i, c := range cs[n:] {
+		if err := ownfolder.TrustedFile(c.path); err != nil {
+			cs[n+i] = refused(c.path, err)
+		}
 	}
 	return cs
 }

@@ -49,6 +49,11 @@ func TestCandidates(t *testing.T) {
 	if got := paths(Options{}); !slices.Equal(got, want) {
 		t.Errorf("candidates\n got %q\nwant %q", got, want)
 	}
+	named := filepath.Join(root, "rocm-5.7")
+	t.Setenv("PUREGPU_LIBRARY_PATH", filepath.Join(root, "rocm-6.4"))
+	if got := paths(Options{Dirs: []string{named}}); !slices.Equal(got, append([]string{"rocm-5.7/libhip.so.6", "rocm-6.4/libhip.so.6"}, want...)) {
+		t.Errorf("candidates with named folders: %q", got)
+	}
 	t.Setenv("DLTEST_LIBRARY", "mine.so")
 	if got := paths(Options{}); !slices.Equal(got, []string{"mine.so"}) {
 		t.Errorf("candidates with the variable set: %q", got)
@@ -63,5 +68,29 @@ func TestIsBare(t *testing.T) {
 		if got := isBare(path); got != want {
 			t.Errorf("isBare(%q) = %v", path, got)
 		}
+	}
+}
+
+// TestFolderIsNotBare: a file in a named folder has a path, or else the loader would look in the system.
+func TestFolderIsNotBare(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	if err := os.WriteFile("libx.so", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PUREGPU_LIBRARY_PATH", string(os.PathListSeparator)+".")
+	t.Setenv("DLTEST_DIRS", "."+string(os.PathListSeparator)+"./")
+	s := &Spec{Names: []string{"libx.so"}, Dirs: []string{".", "$DLTEST_DIRS"}}
+	folder := 0
+	for _, c := range s.candidates(&Options{Dirs: []string{"", ".", "./"}}) {
+		if c.source == "system loader" || c.source == "already in the process" {
+			continue
+		}
+		if folder++; c.err != nil || !filepath.IsAbs(c.path) {
+			t.Errorf("%s: %q, %v", c.source, c.path, c.err)
+		}
+	}
+	if folder != 6 {
+		t.Errorf("%d files in folders, want 6", folder)
 	}
 }

@@ -49,13 +49,14 @@ func (s *Spec) cached(cs []candidate, root string) []candidate {
 const (
 	cacheMagic = "glibc-ld.so.cache1.1"
 	cacheHead  = len(cacheMagic) + 28 // number of entries, length of the texts, and what is not read
-	cacheEntry = 24                   // flags, offsets of name and path, and what is not read
+	cacheEntry = 24                   // flags, offsets of name and path, what is not read, and the hardware needed
 )
 
 // cacheFlags are those of a library for glibc on a platform.
 var cacheFlags = map[string]uint32{"amd64": 0x0303, "arm64": 0x0a03}
 
-// lookUp returns the paths that a cache has for a name, in order.
+// lookUp returns the paths that a cache has for a name, in order. It passes over libraries for some
+// processors only, as in a folder glibc-hwcaps: this one may lack what they need.
 func lookUp(cache []byte, name, goarch string) (paths []string) {
 	at := bytes.Index(cache, []byte(cacheMagic))
 	if at < 0 || at > 0 && !bytes.HasPrefix(cache, []byte("ld.so-1.7.0")) || len(cache) < at+cacheHead {
@@ -75,7 +76,7 @@ func lookUp(cache []byte, name, goarch string) (paths []string) {
 	}
 	entries := cache[cacheHead:]
 	for n := order.Uint32(cache[len(cacheMagic):]); n > 0 && len(entries) >= cacheEntry; n-- {
-		if order.Uint32(entries) == cacheFlags[goarch] && text(order.Uint32(entries[4:])) == name {
+		if order.Uint32(entries) == cacheFlags[goarch] && order.Uint64(entries[16:]) == 0 && text(order.Uint32(entries[4:])) == name {
 			if p := text(order.Uint32(entries[8:])); strings.HasPrefix(p, "/") && !slices.Contains(paths, p) {
 				paths = append(paths, p)
 			}

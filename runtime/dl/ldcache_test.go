@@ -45,6 +45,11 @@ func TestLookUp(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	hwcap := slices.Clone(cache)
+	binary.LittleEndian.PutUint64(hwcap[cacheHead+16:], 1<<62) // of the first entry
+	if got, want := lookUp(hwcap, "libcuda.so.1", "amd64"), []string{want[1], want[0]}; !slices.Equal(got, want) {
+		t.Errorf("with a library for another processor: %q, want %q", got, want)
+	}
 	for n := range cache { // cut anywhere
 		for _, p := range lookUp(cache[:n], "libcuda.so.1", "amd64") {
 			if !slices.Contains(want, p) {

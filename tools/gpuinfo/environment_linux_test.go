@@ -436,6 +436,22 @@ func TestBestWithoutLibrary(t *testing.T) {
 	e.check(t, said, status)
 }
 
+// TestNamedFileIsMissing: that no library was found is not said where one file alone was looked for.
+func TestNamedFileIsMissing(t *testing.T) {
+	e := environment{
+		files: map[string]string{"/proc/driver/nvidia/version": loaded},
+		env:   []string{"PUREGPU_CUDA_LIBRARY=/no/such/libcuda.so.1"},
+		says:  []string{"/no/such/libcuda.so.1 (environment variable PUREGPU_CUDA_LIBRARY): no such file"},
+		not:   []string{"no library of it"},
+	}
+	r := e.build(t, nil)
+	said, status := r.Run(0, append(e.env, inside+"=best"))
+	e.check(t, said, status)
+	said, status = r.Run(0, append(e.env, inside+"=1"), "-explain")
+	e.says = []string{"What to do", "/no/such/libcuda.so.1 (environment variable PUREGPU_CUDA_LIBRARY): no such file"}
+	e.check(t, said, status)
+}
+
 // TestLibraryDirs opens a driver that is in folders which the program names; those for CUDA alone come first.
 func TestLibraryDirs(t *testing.T) {
 	e := environment{

@@ -16,7 +16,8 @@
 // The exit status is for scripts:
 //
 //	0  nothing is wrong; a machine without a GPU, or without a library, is no error
-//	1  a library or device is there and cannot be used
+//	1  a library or device is there and cannot be used, such as an NVML that does not start;
+//	   that a library finds no device is no error
 //	2  the command line is wrong
 //	3  with -need: no GPU can be used, and nothing is wrong
 package main

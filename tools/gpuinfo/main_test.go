@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/internal/version"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
@@ -216,6 +218,37 @@ func TestUsage(t *testing.T) {
 		var stdout bytes.Buffer
 		if code := run([]string{args}, &stdout, io.Discard, nil); code != want || stdout.Len() > 0 {
 			t.Errorf("%s: exit status %d, want %d; %q", args, code, want, &stdout)
+		}
+	}
+}
+
+// TestNotReady: a library without devices of its own that does not start is wrong, unless there is no device.
+func TestNotReady(t *testing.T) {
+	defer func(f func() System) { readSystem = f }(readSystem)
+	readSystem = func() System { return System{} }
+	const file = "/usr/lib/libnvidia-ml.so.1"
+	for _, test := range []struct {
+		err    error
+		status int
+		says   bool
+	}{
+		{fmt.Errorf("nvmlInit: %w", nvml.ErrorLibRmVersionMismatch), 1, true},
+		{fmt.Errorf("%w (nvmlInit: %w)", dl.ErrNoDevice, nvml.ErrorDriverNotLoaded), 0, false},
+	} {
+		p := []probe{{name: "NVML", pkg: "nvml", format: nvml.FormatVersion, open: func(opt dl.Options) (opened, error) {
+			opt.Logger.Debug("open library", "path", "libnvidia-ml.so.1", "source", "system loader", "file", file, "error", test.err)
+			return &fakeLibrary{path: file}, nil
+		}}}
+		for flag, want := range map[string]string{
+			"-memory":  "NVML is there and does not work: " + test.err.Error(),
+			"-explain": "What to do 1: NVML: " + test.err.Error(),
+			"-json":    `"error": "` + test.err.Error(),
+		} {
+			var stdout bytes.Buffer
+			status := run([]string{flag}, &stdout, io.Discard, p)
+			if status != test.status || strings.Contains(strings.Join(strings.Fields(stdout.String()), " "), want) != test.says {
+				t.Errorf("%s, %v: status %d, want %d and %q: %v, got\n%s", flag, test.err, status, test.status, want, test.says, &stdout)
+			}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/puregpu/puregpu/internal/cudaheaders"
 	"github.com/puregpu/puregpu/internal/hostinfo"
+	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
@@ -116,7 +117,7 @@ func (lib *Library) printPage(w io.Writer, err error, devices []Device) {
 		}
 		line(w, "sets "+status, strings.Join(sets, ", "))
 	}
-	if lib.Found && err != nil {
+	if lib.Found && err != nil && err.Error() != lib.NotReady {
 		line(w, "devices", firstLine(err))
 	}
 	for _, d := range devices {
@@ -179,6 +180,8 @@ func advise(s *System, all []found) (say []string) {
 		case lib.Found:
 			say = append(say, p.name+": "+firstLine(f.err))
 		case !errors.Is(f.err, dl.ErrNotFound):
+			say = append(say, firstLine(f.err))
+		case p.env != "" && secureenv.Get(p.env) != "": // the file that was named is not there
 			say = append(say, firstLine(f.err))
 		case p.pkg == "cuda" && s.noLibrary != "":
 			say = append(say, p.name+": "+s.noLibrary)

@@ -86,6 +86,7 @@ func opener[L opened](open func(dl.Options) (L, error)) func(dl.Options) (opened
 func (p *probe) look(explain, memory bool) (r Library, devices []Device, links []Link, err error) {
 	r = Library{Name: p.name, Package: p.pkg}
 	var seen attempts
+	var broken error // what keeps a library without devices from working
 	lib, err := p.open(dl.Options{Logger: slog.New(&seen)})
 	for _, a := range seen.list {
 		switch {
@@ -93,6 +94,9 @@ func (p *probe) look(explain, memory bool) (r Library, devices []Device, links [
 			r.Asked, r.Source = a.path, a.source
 		case err == nil && a.file != "" && a.file == lib.Path(): // none is ready
 			r.Asked, r.Source, r.NotReady = a.path, a.source, a.err.Error()
+			if p.devices == nil && !errors.Is(a.err, dl.ErrNoDevice) {
+				broken = a.err
+			}
 		default:
 			r.Attempts = append(r.Attempts, Attempt{Path: a.path, Source: a.source, File: a.file, Version: a.told(p), Found: !errors.Is(a.err, dl.ErrNotFound), Error: firstLine(a.err)})
 		}
@@ -122,6 +126,9 @@ func (p *probe) look(explain, memory bool) (r Library, devices []Device, links [
 		} else {
 			links = p.links(lib, devices)
 		}
+	}
+	if broken != nil {
+		err, r.Error = broken, broken.Error()
 	}
 	if explain {
 		r.Explain = lib.Explain()

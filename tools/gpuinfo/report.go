@@ -47,7 +47,7 @@ type Library struct {
 	Name          string    `json:"name"`                    // "CUDA driver"
 	Package       string    `json:"package"`                 // of puregpu: cuda, nccl, nvml, nvrtc, nvjitlink, hip or hiprtc
 	Found         bool      `json:"found"`                   // opened, with all required functions
-	Error         string    `json:"error,omitempty"`         // why it was not opened, or what is wrong with its devices
+	Error         string    `json:"error,omitempty"`         // why it was not opened, or what is wrong with it or its devices
 	Path          string    `json:"path,omitempty"`          // file loaded
 	Asked         string    `json:"asked,omitempty"`         // what the system loader was asked for
 	Source        string    `json:"source,omitempty"`        // why it was asked for that

@@ -12,6 +12,9 @@ import (
 
 // sentence says in plain words what err keeps from being used: "No CUDA driver: …. Install …."
 func (p *probe) sentence(lib *Library, err error) string {
+	if lib.Found && p.devices == nil {
+		return fmt.Sprintf("%s is there and does not work: %v.", p.name, err)
+	}
 	if lib.Found && p.absence(err) {
 		return fmt.Sprintf("No %s device: the %s is there, but it sees no %s GPU (%s).", strings.ToUpper(p.pkg), p.name, p.vendor, firstLine(err))
 	}

@@ -147,8 +147,10 @@ func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openN
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	lib, err := cuda.Open(opt)
 	if err != nil {
-		// The error says what was looked for and where.
-		if say := hostinfo.This().NoLibrary(); say != "" && opt.Path == "" && errors.Is(err, dl.ErrNotFound) {
+		// The error says what was looked for and where. A file that was named is the only one.
+		open, ok := errors.AsType[*dl.OpenError](err)
+		named := opt.Path != "" || ok && len(open.Attempts) == 1
+		if say := hostinfo.This().NoLibrary(); say != "" && !named && errors.Is(err, dl.ErrNotFound) {
 			err = fmt.Errorf("cuda: %s: %w", say, err)
 		}
 		return nil, err
