@@ -64,10 +64,7 @@ func (d *Device) Has(kind MemKind) bool {
 // used, which may take the driver up to a second, and tries again. If that fails, the error is
 // [driver.ErrOutOfMemory].
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	b, err := d.memory.Alloc(kind, size)
+	b, err := d.mem().Alloc(kind, size)
 	return (*Buffer)(b), err
 }
 
@@ -75,10 +72,7 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 // long as the buffer is used. When it is no longer used, freed is called, unless it is nil, on a
 // goroutine of its own.
 func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	b, err := d.memory.Import(ptr, size, freed)
+	b, err := d.mem().Import(ptr, size, freed)
 	return (*Buffer)(b), err
 }
 
@@ -89,10 +83,7 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 // when its buffer has been closed and the work that uses it is done. The driver may take up to a
 // second to unpin it first. If the device cannot pin memory, the error is [driver.ErrUnsupported].
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	b, err := d.memory.ImportHost(mem, freed, false)
+	b, err := d.mem().ImportHost(mem, freed, false)
 	return (*Buffer)(b), err
 }
 
@@ -100,10 +91,7 @@ func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 // write to it are refused. Kernels are not checked, and must not write to it. Most NVIDIA devices
 // accept memory that the program itself cannot write, such as a file that is mapped for reading.
 func (d *Device) ImportHostReadOnly(mem []byte, freed func()) (*Buffer, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	b, err := d.memory.ImportHost(mem, freed, true)
+	b, err := d.mem().ImportHost(mem, freed, true)
 	return (*Buffer)(b), err
 }
 

@@ -344,7 +344,7 @@ func (o *commOwner) ChannelError(name string, rank, count int, err error) error 
 
 // ChannelFailed tells the tracer that a channel has failed.
 func (o *commOwner) ChannelFailed(err error) {
-	(*Device)(o).happened(observe.Lost, time.Now(), "", 0, err)
+	observe.Tell(o.memory.Observer, observe.Lost, time.Now(), "", 0, err)
 }
 
 // FailOwed fails the semaphores of a group.

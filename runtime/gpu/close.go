@@ -140,8 +140,8 @@ func (d *Device) close(ctx context.Context) error {
 	all = append(all, d.native.GivenBack(ctx)...)
 	lossTold := slices.ContainsFunc(all, func(err error) bool { return errors.Is(err, driver.ErrLost) })
 	all = append(all, d.failedStreams.err(d, lossTold || unended.Err != nil))
-	if d.observer != nil {
-		d.observer.Closed()
+	if d.memory.Observer != nil {
+		d.memory.Observer.Closed()
 	}
 	return errs.Summarize(all)
 }
@@ -160,8 +160,8 @@ func (o *deviceOwner) Destroy() []error {
 	d := (*Device)(o)
 	ctx, cancel := context.WithTimeout(context.Background(), engine.GiveBackTime)
 	defer cancel()
-	if d.observer != nil {
-		d.observer.Stopped(ctx)
+	if d.memory.Observer != nil {
+		d.memory.Observer.Stopped(ctx)
 	}
 	g := giving{Device: d, ctx: ctx}
 	if lost, tell := d.native.LossToReturn(); lost != nil {

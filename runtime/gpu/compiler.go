@@ -52,7 +52,7 @@ type compiler struct {
 func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	began := time.Now()
 	code, err := c.Compiler.Compile(src)
-	c.dev.happened(observe.Compile, began, src.Name, 0, err)
+	observe.Tell(c.dev.memory.Observer, observe.Compile, began, src.Name, 0, err)
 	if err != nil {
 		c.dev.native.Check(err)
 	}

@@ -32,8 +32,6 @@ type Device struct {
 	comm       comm.Device
 	warned     sync.Once // see compiler.Once
 
-	observer observe.Device // nil without a tracer
-
 	// Each part is declared in the file of its subject.
 	deviceClosing
 
@@ -84,8 +82,8 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	dev.native.Waits.Spin, dev.native.Waits.Poll, dev.native.Waits.Processors = opt.Spin, opt.Poll, of
 	dev.native.Events.Configure(opt.Events)
 	if err := dev.native.Open(); err != nil {
-		if dev.observer != nil {
-			dev.observer.Closed()
+		if dev.memory.Observer != nil {
+			dev.memory.Observer.Closed()
 		}
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
@@ -114,7 +112,7 @@ func (o *deviceOwner) Start() error {
 
 // IsLost tells the tracer that the device is lost.
 func (o *deviceOwner) IsLost(err error) {
-	(*Device)(o).happened(observe.Lost, time.Now(), "", 0, err)
+	observe.Tell(o.memory.Observer, observe.Lost, time.Now(), "", 0, err)
 }
 
 // failed returns why the device takes no more work, or nil. A nil or zero Device takes none.

@@ -58,7 +58,7 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 		}
 		return err
 	})
-	d.happened(observe.Load, began, "", uint64(len(image)), err)
+	observe.Tell(d.memory.Observer, observe.Load, began, "", uint64(len(image)), err)
 	if err != nil {
 		d.native.Check(err)
 		return nil, fmt.Errorf("gpu: load %d bytes of code on %s: %w", len(image), d.native.Info.Name, err)

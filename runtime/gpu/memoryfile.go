@@ -44,10 +44,7 @@ func (b *Buffer) Export() (MemoryHandle, error) {
 // driver returns its own error if the handle is invalid, or if its process has freed the memory or
 // ended.
 func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	b, err := d.memory.ImportShared(memory.Handle(h), freed)
+	b, err := d.mem().ImportShared(memory.Handle(h), freed)
 	return (*Buffer)(b), err
 }
 
@@ -90,10 +87,7 @@ func (b *Buffer) ExportFile() (*os.File, error) {
 // The error is [driver.ErrUnsupported] if the device does not support imports, which only Linux
 // supports. It is the driver's own error if the file does not represent memory.
 func (d *Device) ImportSharedFile(f *os.File, size uint64, freed func()) (*Buffer, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	b, err := d.memory.ImportSharedFile(f, size, freed)
+	b, err := d.mem().ImportSharedFile(f, size, freed)
 	return (*Buffer)(b), err
 }
 
@@ -127,10 +121,7 @@ func (p *ImportedPool) in() *memory.ImportedPool { return (*memory.ImportedPool)
 // [driver.ErrSameProcess] if the driver finds that this process made the pool, and the driver's own
 // error if the file is not a pool.
 func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	p, err := d.memory.ImportPool(f)
+	p, err := d.mem().ImportPool(f)
 	return (*ImportedPool)(p), err
 }
 

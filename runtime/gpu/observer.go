@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"context"
-	"time"
 
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
@@ -23,17 +22,9 @@ type Tracer interface {
 // observe gives the device its observer, if the options name a tracer.
 func (d *Device) observe() (err error) {
 	if d.opt.Tracer != nil {
-		d.observer, err = d.opt.Tracer.Observe(d, &d.native, d.memory.SamplePools)
-		d.memory.Observer = d.observer
+		d.memory.Observer, err = d.opt.Tracer.Observe(d, &d.native, d.memory.SamplePools)
 	}
 	return err
-}
-
-// happened tells the observer, if there is one, of an event that began at began and ends now.
-func (d *Device) happened(what observe.Event, began time.Time, label string, bytes uint64, err error) {
-	if d.observer != nil {
-		d.observer.Happened(what, began, label, bytes, err)
-	}
 }
 
 // observed begins to observe a submission, for its Timing and for the device's observer. It returns
@@ -44,7 +35,7 @@ func (r *record) observed(o *Order) error {
 			return err
 		}
 	}
-	if by := r.q.dev.observer; by != nil {
+	if by := r.q.dev.memory.Observer; by != nil {
 		r.Observers = append(r.Observers, by.Submitted(&r.Submission, r.describe()))
 	}
 	return nil

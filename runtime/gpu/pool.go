@@ -61,20 +61,14 @@ type Reuse struct {
 // first call on it keeps the memory that it has, for them too. Closing the device gives unused
 // memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	p, err := d.memory.DefaultPool()
+	p, err := d.mem().DefaultPool()
 	return (*Pool)(p), err
 }
 
 // CurrentPool returns the pool that allocations use if they name none. It is the default pool until
 // [Device.SetCurrentPool] changes it.
 func (d *Device) CurrentPool() (*Pool, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	p, err := d.memory.CurrentPool()
+	p, err := d.mem().CurrentPool()
 	return (*Pool)(p), err
 }
 
@@ -98,10 +92,7 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 // [driver.ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the
 // device has completed nothing for ten seconds.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
-	if err := d.failed(); err != nil {
-		return nil, err
-	}
-	p, err := d.memory.NewPool(memory.PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
+	p, err := d.mem().NewPool(memory.PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
 		Zero: o.Zero, Portable: o.Portable, Over: o.Over.in(), Shareable: o.Shareable})
 	return (*Pool)(p), err
 }

@@ -78,7 +78,7 @@ func (q *Queue) submit(r *record, o Order) error {
 		r.drop()
 		return err
 	}
-	if !o.plain() || q.dev.observer != nil {
+	if !o.plain() || q.dev.memory.Observer != nil {
 		if err := r.note(&o); err != nil {
 			r.drop()
 			return err

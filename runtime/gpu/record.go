@@ -47,8 +47,8 @@ func (r *record) Group() *comm.Part { return &r.group }
 
 // The packages below find their parts of a record by these methods.
 var _ interface {
-	Memory() *memory.Part
-	Recording() *recording.Part
+	memory.Record
+	recording.Record
 	comm.Record
 } = (*record)(nil)
 

@@ -87,7 +87,7 @@ func (d *Device) Alloc(kind driver.MemKind, size uint64) (*Buffer, error) {
 	if err == nil {
 		err = d.collecting(kind, size, func() error { return d.Engine.Do(func() error { return b.allocate(kind) }) })
 	}
-	d.happened(observe.Alloc, began, size, err)
+	observe.Tell(d.Observer, observe.Alloc, began, "", size, err)
 	if err != nil {
 		d.Engine.Check(err)
 		return nil, fmt.Errorf("gpu: allocate %d bytes on %s: %w", size, d.Engine.Info.Name, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -33,13 +32,6 @@ type Device struct {
 func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int) {
 	d.Engine, d.Faces = e, f
 	d.Stage.dev, d.Stage.size = d, stageSize
-}
-
-// happened tells the observer, if there is one, of an event that began at began and ends now.
-func (d *Device) happened(what observe.Event, began time.Time, size uint64, err error) {
-	if d.Observer != nil {
-		d.Observer.Happened(what, began, "", size, err)
-	}
 }
 
 // Failed returns why the device takes no more work, or nil. A nil or zero Device takes none.

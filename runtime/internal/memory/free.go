@@ -24,8 +24,11 @@ type Part struct {
 // Buffer returns the buffer that is allocated or deallocated, or nil.
 func (p *Part) Buffer() *Buffer { return p.buffer }
 
-// partOf returns the Part of a submission. Records of the layers above have one.
-func partOf(s *engine.Submission) *Part { return s.Rest.(interface{ Memory() *Part }).Memory() }
+// A Record is the engine.Rest of a submission: it has a Part.
+type Record interface{ Memory() *Part }
+
+// partOf returns the Part of a submission.
+func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Memory() }
 
 var errInUse = errors.New("gpu: the memory is in use")
 

@@ -678,9 +678,9 @@ func (p *Pool) noteReserved(bytes uint64) {
 	}
 	switch was := p.sampled.Swap(bytes); {
 	case bytes > was:
-		d.happened(observe.Grow, time.Now(), bytes-was, nil)
+		observe.Tell(d.Observer, observe.Grow, time.Now(), "", bytes-was, nil)
 	case bytes < was:
-		d.happened(observe.Shrink, time.Now(), was-bytes, nil)
+		observe.Tell(d.Observer, observe.Shrink, time.Now(), "", was-bytes, nil)
 	}
 }
 

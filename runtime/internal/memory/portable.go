@@ -63,7 +63,7 @@ func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 		m, err = d.Engine.Native.Alloc(s.p.opt.Kind, size)
 		return err
 	})
-	d.happened(observe.Grow, began, m.Size, err)
+	observe.Tell(d.Observer, observe.Grow, began, "", m.Size, err)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -92,7 +92,7 @@ func (s *slabs) Release(base, size uint64) error {
 		asked = true
 		return d.Engine.Native.Free(m)
 	})
-	d.happened(observe.Shrink, began, m.Size, err)
+	observe.Tell(d.Observer, observe.Shrink, began, "", m.Size, err)
 	if !asked {
 		d.buffers.add(&Buffer{dev: d, mem: m, from: allocated})
 	}

@@ -39,6 +39,13 @@ type Device interface {
 	Closed()
 }
 
+// Tell tells an observer, unless it is nil, of an event that began at began and ends now.
+func Tell(d Device, what Event, began time.Time, label string, bytes uint64, err error) {
+	if d != nil {
+		d.Happened(what, began, label, bytes, err)
+	}
+}
+
 // A Description says what a submission does.
 type Description struct {
 	Queue    any // the *gpu.Queue

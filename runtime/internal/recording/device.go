@@ -89,9 +89,7 @@ func (d *Device) remove(c *Recording) bool {
 func (d *Device) graph(make func() error) error {
 	began := time.Now()
 	err := d.Engine.OnBound(make)
-	if o := d.Memory.Observer; o != nil {
-		o.Happened(observe.Graph, began, "", 0, err)
-	}
+	observe.Tell(d.Memory.Observer, observe.Graph, began, "", 0, err)
 	return err
 }
 

@@ -23,8 +23,11 @@ type Part struct {
 	run1      run
 }
 
-// partOf returns the Part of a submission. Records of the layers above have one.
-func partOf(s *engine.Submission) *Part { return s.Rest.(interface{ Recording() *Part }).Recording() }
+// A Record is the engine.Rest of a submission: it has a Part.
+type Record interface{ Recording() *Part }
+
+// partOf returns the Part of a submission.
+func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Recording() }
 
 // Release is called when the submission is over. It empties p.
 func (p *Part) Release() {
@@ -78,9 +81,6 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 // Bindings returns the number of bindings of a recording that has ended.
 func (c *Recording) Bindings() int { return len(c.slots) }
 
-// Executable returns how many parts the recording has, or why it cannot be executed.
-func (c *Recording) Executable() (parts int, err error) { return c.executable() }
-
 // AddSteps appends the steps of an execution of the command buffer.
 func (c *Recording) AddSteps(to []Step, parts int) []Step {
 	var r *run
@@ -93,9 +93,9 @@ func (c *Recording) AddSteps(to []Step, parts int) []Step {
 	return to
 }
 
-// executable returns how many parts a command buffer has, or why it cannot be executed. The parts stay
+// Executable returns how many parts the recording has, or why it cannot be executed. The parts stay
 // as they are from End on.
-func (c *Recording) executable() (parts int, err error) {
+func (c *Recording) Executable() (parts int, err error) {
 	c.mu.Lock()
 	ended, flaw, parts := c.ended, c.flaw, len(c.parts)
 	c.mu.Unlock()
