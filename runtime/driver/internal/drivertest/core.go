@@ -359,6 +359,20 @@ type HotTest struct {
 // errSink keeps the compiler from dropping what a test computes.
 var errSink error
 
+// fewestAllocs returns the smallest number of allocations of a call in three measurements.
+// [testing.AllocsPerRun] counts those of the whole process, so a goroutine that an earlier test
+// left to end in the background can add to one of them.
+func fewestAllocs(call func()) float64 {
+	n := testing.AllocsPerRun(100, call)
+	for range 2 {
+		if n == 0 {
+			break
+		}
+		n = min(n, testing.AllocsPerRun(100, call))
+	}
+	return n
+}
+
 // testAllocs goes through the interface, as the runtime does.
 func testAllocs(t *testing.T, a *API) {
 	if !dl.Fast {
@@ -423,7 +437,7 @@ func testAllocs(t *testing.T, a *API) {
 				}
 				for _, sets := range []bool{true, false} {
 					a.Hot.Sets(d, sets)
-					if n := testing.AllocsPerRun(100, func() { errSink = call() }); n != 0 || errSink != nil {
+					if n := fewestAllocs(func() { errSink = call() }); n != 0 || errSink != nil {
 						t.Errorf("release %d: %s allocates %v times, with %v", release, name, n, errSink)
 					}
 				}
