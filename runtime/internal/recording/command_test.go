@@ -1,4 +1,4 @@
-package gpu_test
+package recording_test
 
 import (
 	"errors"

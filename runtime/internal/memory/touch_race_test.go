@@ -1,6 +1,6 @@
 //go:build race
 
-package gpu_test
+package memory_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package gpu_test
+package memory_test
 
 import (
 	"errors"
