@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// BenchmarkAlloca allocates and deallocates, where the pool has what is asked for.
+// BenchmarkAlloca allocates and frees memory that the pool has ready.
 func BenchmarkAlloca(b *testing.B) {
 	for name, o := range map[string]gpu.PoolOptions{"driver's pool": {}, "portable pool": {Portable: true}} {
 		b.Run(name, func(b *testing.B) {

@@ -45,7 +45,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay executes a recording of 16 fills of which each is after the one before. The device does nothing at all.
+// BenchmarkReplay executes a recording of 16 fills, each after the one before. The device does
+// nothing at all.
 func BenchmarkReplay(b *testing.B) {
 	for name, c := range map[string]struct {
 		mode  gpu.Mode
