@@ -15,7 +15,6 @@ type (
 var (
 	alloca           = testkit.Alloca
 	allocate         = testkit.Alloc
-	allocated        = testkit.Allocated
 	bothCaps         = testkit.BothCaps
 	bytesOf          = testkit.Content
 	calls            = testkit.Calls
@@ -27,7 +26,6 @@ var (
 	ends             = testkit.Ends
 	errHostCall      = testkit.ErrHostCall
 	eventually       = testkit.Eventually
-	full             = testkit.Full
 	hipPoolCaps      = testkit.HIPPoolCaps
 	holds            = testkit.Holds
 	idle             = testkit.OpenIdle
@@ -50,6 +48,4 @@ var (
 	simKernels       = testkit.Kernels
 	soon             = testkit.Soon
 	sum              = testkit.Sum
-	unused           = testkit.Unused
-	whole            = testkit.WholePool
 )

@@ -1,4 +1,4 @@
-package gpu_test
+package memory_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// begins checks what is at the beginning of a buffer.
+// begins checks the first byte of a buffer.
 func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 	t.Helper()
 	got, s := make([]byte, 4), semaphores(t, 1)
@@ -23,7 +23,7 @@ func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 	}
 }
 
-// through waits until a queue has done what it has been given.
+// through waits until a queue has completed all its work.
 func through(t *testing.T, q *gpu.Queue) {
 	t.Helper()
 	s := semaphores(t, 1)[0]
@@ -31,7 +31,7 @@ func through(t *testing.T, q *gpu.Queue) {
 	must(t, s.Wait(minute(t), 1))
 }
 
-// TestPoolOrder uses the memory of a portable pool anew before the work is done that had it.
+// TestPoolOrder reuses memory of a portable pool before its previous work is complete.
 func TestPoolOrder(t *testing.T) {
 	t.Run("B90 memory that nobody used is deallocated elsewhere", func(t *testing.T) {
 		for _, lists := range []bool{false, true} {
@@ -168,7 +168,7 @@ func TestPoolOrder(t *testing.T) {
 	})
 }
 
-// TestPoolAborted deallocates memory that a group may still use which was aborted.
+// TestPoolAborted frees memory that a group of collectives may still use after it was aborted.
 func TestPoolAborted(t *testing.T) {
 	t.Run("B125 used by a group that was aborted", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
@@ -191,8 +191,8 @@ func TestPoolAborted(t *testing.T) {
 	})
 }
 
-// TestPoolBehindFailure allocates memory that is free behind work which fails, and which the alloca does not wait for: the alloca comes after it, and does
-// not fail.
+// TestPoolBehindFailure allocates memory that is free behind failed work. The allocation does
+// not wait for that work's signals. It runs after the work, and does not fail.
 func TestPoolBehindFailure(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})
@@ -220,7 +220,7 @@ func TestPoolBehindFailure(t *testing.T) {
 	begins(t, other, a, 2)
 }
 
-// TestPoolElsewhere deallocates memory of a driver's pool on a queue of another device.
+// TestPoolElsewhere frees memory of a driver's pool on a queue of another device.
 func TestPoolElsewhere(t *testing.T) {
 	setup := func(t *testing.T) (d *simdriver.Driver, q, other *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 		d = newSim(t, simdriver.Config{Devices: 2})

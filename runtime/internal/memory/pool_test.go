@@ -1,4 +1,4 @@
-package gpu_test
+package memory_test
 
 import (
 	"context"
@@ -353,7 +353,7 @@ func TestPoolLost(t *testing.T) {
 	})
 }
 
-// A busyDriver calls pools busy so many times before it destroys any.
+// A busyDriver refuses to destroy pools a number of times, because they are busy.
 type busyDriver struct {
 	*simdriver.Driver
 	pools atomic.Int32
@@ -385,8 +385,8 @@ func (v *busyDevice) DestroyPool(p driver.Pool) error {
 	return v.Pools.DestroyPool(p)
 }
 
-// TestPoolCloseBusy closes a pool while the driver calls it busy: it is destroyed all the same, without anything else having to
-// happen.
+// TestPoolCloseBusy closes a pool that the driver calls busy. The runtime tries again by itself
+// until the pool is destroyed.
 func TestPoolCloseBusy(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, sim *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
@@ -410,8 +410,9 @@ func TestPoolCloseBusy(t *testing.T) {
 	})
 }
 
-// TestPoolMadeAgain makes a pool for which there is no memory at first, and that the driver does not destroy then: the pool that is made in its
-// place is as any other, and the first is destroyed when the device is closed.
+// TestPoolMadeAgain makes a pool for which there is no memory at first, and whose first native
+// pool the driver does not destroy. NewPool makes a second native pool, which works like any
+// other. The first is destroyed when the device is closed.
 func TestPoolMadeAgain(t *testing.T) {
 	sim := newSim(t, simdriver.Config{})
 	d := &busyDriver{Driver: sim}
@@ -427,8 +428,8 @@ func TestPoolMadeAgain(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestPoolInitial allocates what a pool has reserved to begin with in another stream than the driver has it from, which is held: what the other queue
-// was given before is found done all the same.
+// TestPoolInitial makes a pool with an initial size and allocates all of it on queue 1, while
+// the stream of queue 0 is stalled. Earlier work of queue 1 is still seen done.
 func TestPoolInitial(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
@@ -444,8 +445,9 @@ func TestPoolInitial(t *testing.T) {
 	})
 }
 
-// TestPoolInitialUnused makes pools that reserve a quarter of their limit, on devices that take their time to free memory. What a new pool has
-// reserved is not in use: an allocation of the whole limit has it at once.
+// TestPoolInitialUnused makes pools that reserve a quarter of their limit, on devices that are
+// slow to free memory. The reserved memory of a new pool is unused: an allocation of the whole
+// limit succeeds at once.
 func TestPoolInitialUnused(t *testing.T) {
 	const most = 4 << 20
 	for kind, portable := range map[string]bool{"the driver's pool": false, "a portable pool": true} {
@@ -477,8 +479,9 @@ func TestPoolInitialUnused(t *testing.T) {
 	}
 }
 
-// TestPoolInitialStuck makes a pool with an initial size on a device that does nothing. NewPool waits, and ends with an error: in the end, and
-// when the device is closed or lost meanwhile. It leaves nothing behind, unless the device is closed before it goes on.
+// TestPoolInitialStuck makes a pool with an initial size on a stalled device. NewPool waits
+// until the device goes on. It fails after ten seconds, or when the device is closed or lost. It
+// leaks nothing, unless the device is closed while it is stalled.
 func TestPoolInitialStuck(t *testing.T) {
 	for name, then := range map[string]struct {
 		do   func(t *testing.T, d *simdriver.Driver, dev *gpu.Device)
@@ -528,7 +531,8 @@ func TestPoolInitialStuck(t *testing.T) {
 	}
 }
 
-// TestPoolClosedMeanwhile closes a pool while the driver is asked about it, or told: it is destroyed when that is over.
+// TestPoolClosedMeanwhile closes a pool during a driver call about it. The pool is destroyed
+// after that call.
 func TestPoolClosedMeanwhile(t *testing.T) {
 	for name, use := range map[string]func(*gpu.Pool) error{
 		"statistics": func(p *gpu.Pool) error { _, err := p.Stats(); return err },
@@ -561,7 +565,8 @@ func TestPoolClosedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPoolLimit makes pools with limits that are no multiple of the alignment, and allocates as much.
+// TestPoolLimit makes pools whose limits are no multiple of the alignment, and allocates all of
+// each.
 func TestPoolLimit(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run(kind, func(t *testing.T) {
@@ -576,7 +581,8 @@ func TestPoolLimit(t *testing.T) {
 	}
 }
 
-// TestPoolCounts counts what a device's buffers have allocated: not what was never allocated, nor what belongs to somebody else.
+// TestPoolCounts checks the counts of a device's buffers. Failed allocations and memory of other
+// owners do not count.
 func TestPoolCounts(t *testing.T) {
 	d := newSim(t, simdriver.Config{Memory: 1 << 20})
 	dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]

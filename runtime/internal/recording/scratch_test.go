@@ -1,4 +1,4 @@
-package gpu_test
+package recording_test
 
 import (
 	"bytes"
@@ -14,13 +14,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// passing records a copy of 64 bytes from one binding to another through scratch memory, with a host call in between unless that is nil.
+// passing records a copy of 64 bytes from one binding to another through scratch memory. Between
+// the copies is a host call, unless between is nil.
 func passing(t testing.TB, dev *gpu.Device, m gpu.Mode, between func() error) *gpu.CommandBuffer {
 	t.Helper()
 	return passingBehind(t, dev, m, nil, between)
 }
 
-// passingBehind is passing with a host call in front as well, unless that is nil.
+// passingBehind is passing with a host call in front, unless before is nil.
 func passingBehind(t testing.TB, dev *gpu.Device, m gpu.Mode, before, between func() error) *gpu.CommandBuffer {
 	t.Helper()
 	c := commandBuffer(t, dev, m)
@@ -43,7 +44,8 @@ func passingBehind(t testing.TB, dev *gpu.Device, m gpu.Mode, before, between fu
 	return c
 }
 
-// eachScratch runs a test with recordings of one part and of several, on simulated devices of all kinds, in a bubble.
+// eachScratch runs a test in a bubble on each capability set, with recordings of one part and of
+// several.
 func eachScratch(t *testing.T, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, record func(m gpu.Mode) *gpu.CommandBuffer)) {
 	call := func() error { return nil }
 	for what, calls := range map[string][2]func() error{"one part": {}, "three parts": {nil, call}, "a host call first": {call, nil}, "two host calls": {call, call}} {
@@ -57,7 +59,7 @@ func eachScratch(t *testing.T, test func(t *testing.T, d *simdriver.Driver, dev 
 	}
 }
 
-// filled allocates 64 bytes with a value.
+// filled allocates 64 bytes and fills them with a value.
 func filled(t testing.TB, dev *gpu.Device, v byte) *gpu.Buffer {
 	t.Helper()
 	b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
@@ -66,7 +68,7 @@ func filled(t testing.TB, dev *gpu.Device, v byte) *gpu.Buffer {
 	return b
 }
 
-// holding checks what a buffer has, when a point is reached.
+// holding checks the content of a buffer after some points.
 func holding(t testing.TB, what string, b *gpu.Buffer, want byte, after ...gpu.Point) {
 	t.Helper()
 	if got := bytesOf(t, b.Device().Queue(0), b, after...); got[0] != want || got[63] != want {
@@ -74,8 +76,8 @@ func holding(t testing.TB, what string, b *gpu.Buffer, want byte, after ...gpu.P
 	}
 }
 
-// TestScratchOrder executes a recording with scratch memory from several queues, in the other order than that in which the executions can
-// begin, and with failures among them.
+// TestScratchOrder executes a recording with scratch memory on several queues. The executions
+// begin in the reverse order of the calls, and some of them fail.
 func TestScratchOrder(t *testing.T) {
 	eachScratch(t, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, record func(m gpu.Mode) *gpu.CommandBuffer) {
 		for _, m := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode} {
@@ -113,8 +115,8 @@ func TestScratchOrder(t *testing.T) {
 	})
 }
 
-// TestScratchAfterBroken executes a recording with scratch memory again after an execution of which the driver has taken only a part, which
-// the device has still to do.
+// TestScratchAfterBroken executes a recording with scratch memory again after a failed
+// execution. The driver took a part of that execution, and the device has not completed it.
 func TestScratchAfterBroken(t *testing.T) {
 	for _, between := range []func() error{nil, func() error { return io.ErrShortWrite }} {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -151,7 +153,8 @@ func TestScratchAfterBroken(t *testing.T) {
 	}
 }
 
-// TestScratchClosed closes a recording with scratch memory while executions of it overlap, and loses the device while others do.
+// TestScratchClosed closes a recording with scratch memory while its executions overlap, and
+// loses the device while others do.
 func TestScratchClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
@@ -192,8 +195,8 @@ func TestScratchClosed(t *testing.T) {
 	})
 }
 
-// TestScratchAll executes lists of recordings with scratch memory at once, in each other's order, and one of them twice in a list. It uses one
-// queue, for the outputs are the same.
+// TestScratchAll executes lists of recordings with scratch memory at once, in different orders,
+// with one recording twice in a list. All run on one queue, because they write the same outputs.
 func TestScratchAll(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
@@ -238,8 +241,8 @@ func TestScratchAll(t *testing.T) {
 	})
 }
 
-// TestScratchCollectives executes a recording whose collectives use scratch memory on several ranks. Later executions can begin before
-// the first.
+// TestScratchCollectives executes a recording whose collectives use scratch memory on several
+// ranks. Later executions can begin before the first.
 func TestScratchCollectives(t *testing.T) {
 	for _, first := range []bool{false, true} { // whether the recording begins with a collective
 		const n = 3
@@ -327,7 +330,7 @@ func TestScratchCollectives(t *testing.T) {
 	}
 }
 
-// TestScratchFaults has what End makes refused: nothing stays behind.
+// TestScratchFaults has driver calls of End refused. Nothing leaks.
 func TestScratchFaults(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpAlloc, simdriver.OpInstantiate} {
 		t.Run(string(op), func(t *testing.T) {
@@ -352,8 +355,8 @@ func TestScratchFaults(t *testing.T) {
 	}
 }
 
-// TestScratchAfterRefusal executes a recording with scratch memory again after an execution whose last part was refused, while the device has
-// still to do the first.
+// TestScratchAfterRefusal executes a recording with scratch memory again after an execution
+// whose last part was refused, while its first part is in flight.
 func TestScratchAfterRefusal(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs {

@@ -1,4 +1,4 @@
-package gpu_test
+package recording_test
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestGraphConcurrency has kernels that end only when others have begun.
+// TestGraphConcurrency runs kernels that end only when others have begun.
 func TestGraphConcurrency(t *testing.T) {
 	t.Run("B103 what nothing orders runs at once, and what something orders does not", func(t *testing.T) {
 		left, right := make(chan struct{}), make(chan struct{})
@@ -60,7 +60,7 @@ func TestGraphConcurrency(t *testing.T) {
 	})
 }
 
-// TestGraphFaults fails calls that graphs make.
+// TestGraphFaults fails driver calls about graphs.
 func TestGraphFaults(t *testing.T) {
 	broken := errors.New("broken")
 	t.Run("B105 End says that a graph cannot be made", func(t *testing.T) {
@@ -220,8 +220,9 @@ func TestGraphFaults(t *testing.T) {
 	})
 }
 
-// TestTimestampsOverlap executes a recording with a timestamp while it is being executed. If the driver needs that, events are not
-// recorded again before the host has seen them done, also if earlier executions fail.
+// TestTimestampsOverlap executes a recording with a timestamp while an earlier execution is in
+// flight. The driver needs an event to be seen done before it is recorded again. The runtime
+// keeps to that, also if earlier executions fail.
 func TestTimestampsOverlap(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := newSim(t, simdriver.Config{Caps: &hip})
@@ -264,8 +265,8 @@ func TestTimestampsOverlap(t *testing.T) {
 	}
 }
 
-// TestBlockAfterFailure executes a recording with a timestamp again after an execution that has failed, and of which the device still has
-// something.
+// TestBlockAfterFailure executes a recording with a timestamp again after a failed execution
+// that the device has not completed.
 func TestBlockAfterFailure(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for what, collective := range map[string]bool{"a command that the driver refuses": false, "a channel that is closed": true} {
@@ -308,7 +309,8 @@ func TestBlockAfterFailure(t *testing.T) {
 	}
 }
 
-// TestNestedTimestamps nests a recording with a timestamp twice, and executes it beside.
+// TestNestedTimestamps nests a recording with a timestamp twice, and executes it alone at the
+// same time.
 func TestNestedTimestamps(t *testing.T) {
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
 		d := newSim(t, simdriver.Config{Caps: &caps})
@@ -369,7 +371,8 @@ func TestNestWhileExecuted(t *testing.T) {
 	must(t, s.Wait(minute(t), 100))
 }
 
-// TestNestErrors names the command that nested ones would have begun with.
+// TestNestErrors checks that an error of Nest or Execute names the command at which the nested
+// commands would begin.
 func TestNestErrors(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	b, c, child := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode), commandBuffer(t, dev, gpu.StreamMode)
@@ -387,7 +390,7 @@ func TestNestErrors(t *testing.T) {
 	must(t, c.End())
 }
 
-// TestHostCallHolds closes what a recording holds while a host call of it is under way.
+// TestHostCallHolds closes the buffer of a recording during a host call of the recording.
 func TestHostCallHolds(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -415,8 +418,8 @@ func TestHostCallHolds(t *testing.T) {
 	})
 }
 
-// TestExecuteClosing executes a recording of two parts while its device is being closed, or it itself: a call that fails may leave
-// nobody who waits.
+// TestExecuteClosing executes a recording of two parts while the recording or its device is
+// being closed. A failed call leaves nobody waiting.
 func TestExecuteClosing(t *testing.T) {
 	for round := range 200 {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
@@ -491,7 +494,7 @@ func TestExecuteLost(t *testing.T) {
 	})
 }
 
-// TestMemoryAllocs, of B142, allocates and executes without garbage.
+// TestMemoryAllocs checks B142: allocations and executions make no garbage.
 func TestMemoryAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -603,7 +606,8 @@ func TestMemoryAllocs(t *testing.T) {
 	}
 }
 
-// TestTimedBlocks executes a recording with timestamps more than once: none waits for another one, whatever the order of the calls.
+// TestTimedBlocks executes a recording with timestamps several times. No execution waits for
+// another, whatever the order of the calls.
 func TestTimedBlocks(t *testing.T) {
 	timed := func(t *testing.T, dev *gpu.Device, mode gpu.Mode, split bool) *gpu.CommandBuffer {
 		t.Helper()
@@ -620,7 +624,7 @@ func TestTimedBlocks(t *testing.T) {
 		must(t, c.End())
 		return c
 	}
-	// own is memory of an execution's own: nothing else orders executions where events may be recorded anew.
+	// own returns memory that only one execution uses, so that the memory does not order executions.
 	own := func(t *testing.T, dev *gpu.Device) gpu.Range { return allocate(t, dev, 64).All() }
 	for name, mode := range map[string]gpu.Mode{"stream": gpu.StreamMode, "graph": gpu.GraphMode} {
 		for how, split := range map[string]bool{"one part": false, "two parts": true} {

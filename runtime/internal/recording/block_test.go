@@ -1,4 +1,4 @@
-package gpu_test
+package recording_test
 
 import (
 	"errors"
@@ -12,13 +12,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// blockBytes is the size of a block of a recording of passing.
+// blockBytes is the size of a block of a recording made by passing.
 const blockBytes = 256
 
-// blockModes are the ways to run such a recording.
+// blockModes are the modes of such a recording.
 var blockModes = map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.AutoMode}
 
-// graphMode is a mode in which even a short recording is a graph, if the mode and the device are for graphs.
+// graphMode returns a mode that makes a graph even of a short recording, if the mode and the
+// device allow graphs. Otherwise it returns m.
 func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 	if caps.Graphs && m == gpu.AutoMode {
 		return gpu.GraphMode
@@ -26,8 +27,9 @@ func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 	return m
 }
 
-// eachBlock runs a test with a recording of passing, in all ways on devices of all kinds. blocks tells how many blocks there are
-// more than when it was first called; other memory must not come or go.
+// eachBlock runs a test with a recording made by passing, in each mode and on each capability
+// set. blocks returns how many blocks there are more than at its first call. Meanwhile the test
+// must not allocate or free other memory.
 func eachBlock(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int)) {
 	for name, m := range blockModes {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +49,8 @@ func eachBlock(t *testing.T, between func() error, test func(t *testing.T, d *si
 	}
 }
 
-// TestBlockOfOrder executes a recording 1,000 times in a row, on one queue and on two joined by waits, ahead of the device: all use one block.
+// TestBlockOfOrder executes a recording 1,000 times in a row, ahead of the device, on one queue
+// and then on two queues joined by waits. All executions use one block.
 func TestBlockOfOrder(t *testing.T) {
 	eachBlock(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
 		s, in, out := semaphores(t, 2), filled(t, dev, 7), allocate(t, dev, 64)
@@ -72,8 +75,8 @@ func TestBlockOfOrder(t *testing.T) {
 	})
 }
 
-// TestBlockOfParked executes a recording many times while the executions are parked: none has a block before it begins. If they begin one
-// after the other, or do not begin at all, one block is enough.
+// TestBlockOfParked executes a recording many times while the executions are parked. None has a
+// block before it begins. One block is enough if they begin one after the other, or not at all.
 func TestBlockOfParked(t *testing.T) {
 	var calls atomic.Int32
 	eachBlock(t, func() error {
@@ -102,8 +105,9 @@ func TestBlockOfParked(t *testing.T) {
 	})
 }
 
-// TestBlocksOfOverlap executes a recording on several queues at once: there are as many blocks as queues, and they are used again. If there
-// is no memory for one more block, only the execution that needs it fails.
+// TestBlocksOfOverlap executes a recording on several queues at once. There are as many blocks
+// as queues, and they are reused. If there is no memory for another block, only the execution
+// that needs it fails.
 func TestBlocksOfOverlap(t *testing.T) {
 	eachBlock(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
 		const queues = 3
@@ -150,7 +154,8 @@ func TestBlocksOfOverlap(t *testing.T) {
 	})
 }
 
-// TestBlocksOfCallers has a program go far ahead with executions that a host call divides: each that has begun has a block.
+// TestBlocksOfCallers executes a recording with a host call in its middle many times, far ahead
+// of the device. Each execution that has begun has a block.
 func TestBlocksOfCallers(t *testing.T) {
 	var held atomic.Pointer[chan struct{}]
 	eachBlock(t, func() error { <-*held.Load(); return nil }, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
@@ -174,8 +179,9 @@ func TestBlocksOfCallers(t *testing.T) {
 	})
 }
 
-// TestTimedBlock executes a recording with timestamps on two queues at once, where events may be recorded again: each execution has its own, and
-// Elapsed tells of the last.
+// TestTimedBlock executes a recording with timestamps on two queues at once, where the driver
+// can record an event again. Each execution has its own events, and Elapsed tells the time of
+// the last.
 func TestTimedBlock(t *testing.T) {
 	for name, m := range map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.GraphMode} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +219,8 @@ func TestTimedBlock(t *testing.T) {
 	}
 }
 
-// TestNativeBlocks executes a recording whose functions of Native use scratch memory on several queues at once, and behind a wait.
+// TestNativeBlocks executes a recording whose native functions use scratch memory, on several
+// queues at once and behind a wait.
 func TestNativeBlocks(t *testing.T) {
 	for name, m := range blockModes {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package gpu_test
+package recording_test
 
 import (
 	"testing"
@@ -45,7 +45,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay executes a recording of 16 fills of which each is after the one before. The device does nothing at all.
+// BenchmarkReplay executes a recording of 16 fills, each after the one before. The device does
+// nothing at all.
 func BenchmarkReplay(b *testing.B) {
 	for name, c := range map[string]struct {
 		mode  gpu.Mode
@@ -83,27 +84,6 @@ func BenchmarkReplay(b *testing.B) {
 				n++
 				signal[0] = gpu.Point{Semaphore: s, Value: n}
 				if err := dev.Queue(0).Execute(gpu.Order{Signal: signal[:]}, r, bindings[n%2]...); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkAlloca allocates and deallocates, where the pool has what is asked for.
-func BenchmarkAlloca(b *testing.B) {
-	for name, o := range map[string]gpu.PoolOptions{"driver's pool": {}, "portable pool": {Portable: true}} {
-		b.Run(name, func(b *testing.B) {
-			dev := idle(b)
-			p := newPool(b, dev, o)
-			q := dev.Queue(0)
-			b.ReportAllocs()
-			for b.Loop() {
-				m, err := q.Alloca(gpu.Order{}, p, 4096)
-				if err == nil {
-					err = q.Dealloca(gpu.Order{}, m)
-				}
-				if err != nil {
 					b.Fatal(err)
 				}
 			}

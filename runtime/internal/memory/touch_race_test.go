@@ -1,6 +1,6 @@
 //go:build race
 
-package gpu_test
+package memory_test
 
 import (
 	"errors"
@@ -22,7 +22,8 @@ func TestTouchReported(t *testing.T) {
 	s, ctx := dev.Queue(0).NewStream(), minute(t)
 	b := allocate(t, dev, 1024)
 	data, sum := make([]byte, 1024), byte(0)
-	must(t, s.Download(data[:64], b.Range(0, 64))) // from here on there is pinned memory, and the next one is issued in the call
+	// From here on there is pinned memory, so the call itself issues the next download.
+	must(t, s.Download(data[:64], b.Range(0, 64)))
 	must(t, s.Wait(ctx))
 	fail := func(submit func() error) error {
 		failed, err := gpu.NewSemaphore(0)

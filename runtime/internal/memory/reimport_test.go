@@ -1,4 +1,4 @@
-package gpu_test
+package memory_test
 
 import (
 	"strings"
@@ -10,8 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestImportAgain imports memory of the program again right after the buffer of it has been closed. It works if the use of that is over,
-// also if the host has not seen that yet, and however long the driver takes to let go of the memory.
+// TestImportAgain imports memory of the program again right after its buffer was closed. That
+// works if the work on the buffer is complete, even if the host has not seen that yet, and
+// however long the driver takes to unregister the memory.
 func TestImportAgain(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.HostRegister {
@@ -56,7 +57,7 @@ func TestImportAgain(t *testing.T) {
 				must(t, b.Close())
 			}
 		}
-		// What is in use is refused, with what to do.
+		// An import of memory in use is refused. The error says how to wait for it.
 		b, err := dev.ImportHost(mem, nil)
 		must(t, err)
 		if _, err := dev.ImportHost(mem[8:16], nil); err == nil || !strings.Contains(err.Error(), "a buffer has this memory that is not closed") {

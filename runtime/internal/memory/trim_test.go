@@ -1,4 +1,4 @@
-package gpu_test
+package memory_test
 
 import (
 	"errors"
@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestTrim has much in flight at a time, and what was made for that given back when it is over.
+// TestTrim has much work in flight, and checks that Trim then gives back the objects made for
+// it.
 func TestTrim(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n, events = 500, 16
@@ -58,7 +59,7 @@ func TestTrim(t *testing.T) {
 		for i := range uint64(50) { // and as before
 			burst(2, n+2*i)
 			wait(n + 2*i + 2)
-			synctest.Wait() // until the records are let go of, so that one burst has no need of more than another
+			synctest.Wait() // until the records are free, so that all bursts need the same
 		}
 		made := dev.Stats()
 		for i := range uint64(50) {

@@ -1,4 +1,4 @@
-package gpu_test
+package memory_test
 
 import (
 	"errors"
@@ -15,12 +15,13 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// These tests free memory of a pool while the device may still use it, allocate again, and look whether two owners have the memory at a time.
+// These tests free memory of a pool while the device may still use it, and allocate again. They
+// check that no memory has two owners at a time.
 
-// ownedSize is all that the pool has.
+// ownedSize is the size of the whole pool.
 const ownedSize = 1 << 16
 
-// An owned pool is one of a device with three queues, each of which can be held.
+// An ownedPool is a pool of a device with three queues. Tests stall the stream of each.
 type ownedPool struct {
 	d       *simdriver.Driver
 	dev     *gpu.Device
@@ -28,7 +29,7 @@ type ownedPool struct {
 	streams []driver.Stream // of the queues
 }
 
-// eachOwnedPool runs a test on pools of each kind that each capability set has.
+// eachOwnedPool runs a test on each kind of pool of each capability set.
 func eachOwnedPool(t *testing.T, name string, test func(t *testing.T, x ownedPool)) {
 	for _, portable := range []bool{false, true} {
 		kind := "the driver's pool"
@@ -54,8 +55,9 @@ func eachOwnedPool(t *testing.T, name string, test func(t *testing.T, x ownedPoo
 	}
 }
 
-// next has the queue with a number allocate the memory and fill it, and returns the buffer and the point behind the fill. It is an error if the
-// fill is done while the memory is still used. It returns nil if there is no memory, for the pool may keep it until then.
+// next allocates all memory on a queue and fills it. It returns the buffer and the point behind
+// the fill, or nil if the pool still keeps the memory. The test fails if the fill completes
+// while the previous work still uses the memory.
 func (x ownedPool) next(t *testing.T, queue int) (*gpu.Buffer, gpu.Point) {
 	t.Helper()
 	q, s := x.dev.Queue(queue), semaphores(t, 1)[0]
@@ -71,7 +73,7 @@ func (x ownedPool) next(t *testing.T, queue int) (*gpu.Buffer, gpu.Point) {
 	return b, gpu.Point{Semaphore: s, Value: 2}
 }
 
-// now returns how far a semaphore is when the devices have done what they can.
+// now returns the value of a semaphore when the devices can do no more.
 func now(s *gpu.Semaphore) (uint64, error) {
 	synctest.Wait()
 	s.Query() // some devices are only told to look
@@ -79,7 +81,7 @@ func now(s *gpu.Semaphore) (uint64, error) {
 	return s.Query()
 }
 
-// has2 checks that a buffer has what its owner wrote, and gives it back. It does nothing if there is no buffer.
+// has2 checks that a buffer has its owner's data, and frees it. It ignores a nil buffer.
 func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 	t.Helper()
 	if b == nil {
@@ -105,8 +107,8 @@ func (x ownedPool) unused(t *testing.T) {
 	}
 }
 
-// semaphoreUses are work of queue 0 with a buffer that signals s. They call end, which ends the semaphore, before or while the stream has
-// the work.
+// semaphoreUses submit work on queue 0 that uses a buffer and signals s. They call end, which
+// signals or fails s, before the stream has the work or while it has it.
 var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()){
 	"that is in flight": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
 		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
@@ -146,7 +148,8 @@ var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer
 	},
 }
 
-// TestOwnersSemaphore ends the semaphore of work on queue 0, and frees the memory that the work uses on queue 1.
+// TestOwnersSemaphore signals or fails the semaphore of work on queue 0 by hand, and frees the
+// work's memory on queue 1.
 func TestOwnersSemaphore(t *testing.T) {
 	for how, end := range map[string]func(*gpu.Semaphore){
 		"fails":  func(s *gpu.Semaphore) { s.Fail(io.EOF) },
@@ -169,8 +172,9 @@ func TestOwnersSemaphore(t *testing.T) {
 	}
 }
 
-// TestOwnersByAddress frees memory on queue 0 behind work that has it by its address alone, and so does not hold the buffer. Work on queue 2
-// that does hold it has had its semaphore failed, and ends first.
+// TestOwnersByAddress frees memory on queue 0 behind work that has only its address, and so does
+// not hold the buffer. Work on queue 2 holds the buffer. Its semaphore has been failed by hand,
+// and it ends first.
 func TestOwnersByAddress(t *testing.T) {
 	for home := range 2 {
 		eachOwnedPool(t, fmt.Sprintf("B125 memory allocated on queue %d", home), func(t *testing.T, x ownedPool) {
@@ -203,7 +207,8 @@ func TestOwnersByAddress(t *testing.T) {
 	}
 }
 
-// TestOwnersAdopted: an adopted queue gives out no memory of a pool, whose previous owner it would not come after.
+// TestOwnersAdopted allocates on an adopted queue, which is refused: the allocation would not
+// come after the previous owner's work.
 func TestOwnersAdopted(t *testing.T) {
 	eachOwnedPool(t, "B167 an allocation on an adopted queue", func(t *testing.T, x ownedPool) {
 		f := newForeign(t, x.d, 0)
@@ -222,8 +227,9 @@ func TestOwnersAdopted(t *testing.T) {
 	})
 }
 
-// TestOwnersUnrelated frees memory in order behind its last use. Other work behind that use has failed while the stream had it. The memory is
-// the queue's at once: a pool at its limit allocates it again.
+// TestOwnersUnrelated frees memory in order behind its last use. Other work behind that use
+// fails while it is in the stream. The queue can reuse the memory at once: a pool at its limit
+// allocates it again.
 func TestOwnersUnrelated(t *testing.T) {
 	for name, fail := range map[string]func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore){
 		"a program fails the semaphore of": func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore) {
@@ -260,8 +266,9 @@ func TestOwnersUnrelated(t *testing.T) {
 	}
 }
 
-// TestOwnersFree frees memory where another stream has to do it: on a queue of another device, and on another queue of a
-// driver whose pools keep memory by the stream. The free's Order.Free is signalled when the free is done, and not before.
+// TestOwnersFree frees memory where another stream must do it: on a queue of another device, or
+// on another queue if the driver's pools keep memory by stream. Order.Free is signalled when the
+// memory is free, and not before.
 func TestOwnersFree(t *testing.T) {
 	for name, other := range map[string]func(t *testing.T, x ownedPool) (q *gpu.Queue, end func()){
 		"another queue": func(t *testing.T, x ownedPool) (*gpu.Queue, func()) { return x.dev.Queue(0), func() {} },

@@ -1,4 +1,4 @@
-package gpu_test
+package memory_test
 
 import (
 	"bytes"
@@ -18,8 +18,9 @@ import (
 
 var seed = flag.Uint64("gpu.seed", 0, "seed of the random tests; 0 takes one")
 
-// TestPoolRandomFaults allocates, fills, executes, looks and deallocates, from pools of all kinds, while calls fail at random: what is reached is right, what is
-// not has failed, nothing is used when it is nobody's, and nothing is left behind.
+// TestPoolRandomFaults allocates, fills, executes, reads and frees memory of pools of all kinds,
+// while driver calls fail at random. If a signal is reached, the data is right. Otherwise the
+// semaphore has failed. No memory has two owners, and nothing leaks.
 func TestPoolRandomFaults(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -152,8 +153,8 @@ func poolFaults(t *testing.T, seed uint64) {
 	}
 }
 
-// nested records a copy of 4 bytes twice, which is another recording's: from what is bound last to the end of
-// what is bound first, and from there to its beginning.
+// nested records two executions of another recording, which copies 4 bytes. The first copies
+// from the last binding to the end of the first binding, the second from there to its beginning.
 func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 	record := func(m gpu.Mode) (c *gpu.CommandBuffer, x, y *gpu.Buffer) {
 		c = commandBuffer(t, dev, m)
@@ -175,11 +176,11 @@ func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 	return c
 }
 
-// TestFreeRefused has the driver fail to free memory once, by an error that says nothing about the device: what it was asked to free
-// is neither given out again nor freed again, and somebody is told.
+// TestFreeRefused has the driver fail once to free memory, with an error that says nothing about
+// the device. The memory is neither reused nor freed again, and a caller gets the error.
 func TestFreeRefused(t *testing.T) {
 	fault := simdriver.Fault{Op: simdriver.OpFree, Device: simdriver.AnyDevice, N: 1}
-	// use allocates from a pool until there is more than a slab's, and writes to it all.
+	// use allocates more than a slab from a pool, and fills all of it.
 	use := func(t *testing.T, p *gpu.Pool, q *gpu.Queue) {
 		t.Helper()
 		s := semaphores(t, 1)[0]
@@ -276,7 +277,8 @@ func TestFreeRefused(t *testing.T) {
 	}
 }
 
-// TestTrimWhileClosing closes a device while a pool is being trimmed, which may come to its frees at any time meanwhile.
+// TestTrimWhileClosing closes a device while a pool is being trimmed. The frees of Trim come at
+// any moment of Close.
 func TestTrimWhileClosing(t *testing.T) {
 	for i := range 60 {
 		d := newSim(t, simdriver.Config{})
@@ -308,7 +310,8 @@ func TestTrimWhileClosing(t *testing.T) {
 	}
 }
 
-// slowAccess is a driver whose AccessPool returns a second after it has done what it was asked to, if that is to give access.
+// slowAccess is a driver whose AccessPool returns a second after it has given access. It takes
+// access away at once.
 type slowAccess struct{ driver.Driver }
 
 type slowAccessDevice struct {
@@ -332,8 +335,9 @@ func (v slowAccessDevice) AccessPool(p driver.Pool, by driver.Device, allow bool
 	return err
 }
 
-// TestAccessTogether gives a device access to a pool, and takes it away while the driver is still at that: which of the two was last is the same for the
-// driver and for the runtime, which refuses what the device may not do.
+// TestAccessTogether gives a device access to a pool, and takes it away while the driver call
+// still runs. The driver and the runtime agree which of the two came last, and the runtime
+// refuses work without access.
 func TestAccessTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := slowAccess{newSim(t, simdriver.Config{Devices: 2})}
@@ -354,7 +358,8 @@ func TestAccessTogether(t *testing.T) {
 	})
 }
 
-// TestAccessFails has the driver refuse to give access to a pool, and to take it away: what the runtime lets the other device do is what the driver does.
+// TestAccessFails has the driver refuse to give access to a pool, and to take it away. The
+// runtime goes on to allow what the driver allows.
 func TestAccessFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev := openDevice(t, d, 0, gpu.Options{})

@@ -1,10 +1,12 @@
-package gpu
+package memory_test
 
 import (
 	"runtime"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
 func TestCloseWaitsForCalls(t *testing.T) {
@@ -12,20 +14,17 @@ func TestCloseWaitsForCalls(t *testing.T) {
 	cuda := simdriver.CUDACaps()
 	t.Run("B85 Close waits for calls that use pinned memory, and then there are none", func(t *testing.T) {
 		sim := simdriver.New(simdriver.Config{Caps: &cuda})
-		d, err := Open(sim, 0, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d.native.Stay() != nil {
+		d, err := gpu.Open(sim, 0, gpu.Options{})
+		must(t, err)
+		m := (*memory.Pool)(newPool(t, d, gpu.PoolOptions{Portable: true})).Device()
+		if m.Engine.Stay() != nil {
 			t.Fatal("too late")
 		}
-		b, err := d.memory.Stage.Get(100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b, err := m.Stage.Get(100)
+		must(t, err)
 		closed := make(chan error, 1)
 		go func() { closed <- d.Close() }()
-		for d.failed() == nil {
+		for m.Failed() == nil {
 			runtime.Gosched()
 		}
 		clear(b.Bytes())
@@ -33,11 +32,11 @@ func TestCloseWaitsForCalls(t *testing.T) {
 			t.Errorf("%d allocations; Close has returned: %v", n, len(closed) > 0)
 		}
 		b.Free()
-		d.native.Leave()
+		m.Engine.Leave()
 		if err := <-closed; err != nil {
 			t.Error(err)
 		}
-		if d.native.Stay() == nil {
+		if m.Engine.Stay() == nil {
 			t.Error("it may be used after that")
 		}
 		if n := sim.Counters().Devices[0].Allocations; n != 0 {

@@ -1,4 +1,4 @@
-package gpu_test
+package memory_test
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestImportHostReadOnly has the driver refuse to pin memory for reading: then it is pinned as other memory is, unless that cannot
-// be done either.
+// TestImportHostReadOnly has the driver refuse to pin memory for reading only. The runtime then
+// pins it for reading and writing, and ImportHostReadOnly fails only if that fails too.
 func TestImportHostReadOnly(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -174,7 +174,8 @@ func TestRegister(t *testing.T) {
 	})
 }
 
-// A watched driver looks on which threads its devices' streams and events are made and destroyed.
+// A watched driver checks which device is current when streams and events are made and
+// destroyed.
 type watched struct {
 	*simdriver.Driver
 	t    testing.TB
@@ -216,7 +217,8 @@ func (v *watchedDevice) DestroyStream(s driver.Stream) error {
 	return v.Device.DestroyStream(s)
 }
 
-// TestLentMemoryIsGivenBackUnasked closes lent memory while work uses it that nobody waits for: issued, parked, and of another device.
+// TestLentMemoryIsGivenBackUnasked closes lent memory that work still uses. Nobody waits for
+// that work. It is issued, parked, or of another device.
 func TestLentMemoryIsGivenBackUnasked(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

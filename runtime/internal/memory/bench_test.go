@@ -1,0 +1,28 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// BenchmarkAlloca allocates and frees memory that the pool has ready.
+func BenchmarkAlloca(b *testing.B) {
+	for name, o := range map[string]gpu.PoolOptions{"driver's pool": {}, "portable pool": {Portable: true}} {
+		b.Run(name, func(b *testing.B) {
+			dev := idle(b)
+			p := newPool(b, dev, o)
+			q := dev.Queue(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				m, err := q.Alloca(gpu.Order{}, p, 4096)
+				if err == nil {
+					err = q.Dealloca(gpu.Order{}, m)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

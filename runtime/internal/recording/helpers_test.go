@@ -1,0 +1,40 @@
+package recording_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
+
+// These tests use recordings through package gpu. Some look into them.
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Short names for what the tests of several packages share.
+
+const raceEnabled = testkit.RaceEnabled
+
+var (
+	allocate      = testkit.Alloc
+	bytesOf       = testkit.Content
+	calls         = testkit.Calls
+	commandBuffer = testkit.CommandBuffer
+	errHostCall   = testkit.ErrHostCall
+	eventually    = testkit.Eventually
+	idle          = testkit.OpenIdle
+	minute        = testkit.Minute
+	must          = testkit.Must
+	newPool       = testkit.NewPool
+	newSim        = testkit.NewSim
+	onEach        = testkit.OnEach
+	openChannels  = testkit.OpenChannels
+	openDevice    = testkit.OpenDevice
+	order         = testkit.Order
+	pts           = testkit.Points
+	recorded      = testkit.Recorded
+	semaphores    = testkit.Semaphores
+	soon          = testkit.Soon
+	sum           = testkit.Sum
+)
