@@ -13,9 +13,10 @@
 // before a file is changed. A second run changes nothing more.
 //
 // It prints what it cannot rewrite, as file:line: what, and on standard error how often it has
-// applied which rule. With -n it prints also each rewrite, and changes no file. Generated files stay
-// as they are. A package that does not type-check is rewritten as far as its types are known, and its
-// first error is printed. The exit status is 1 if something went wrong otherwise.
+// applied which rule. The lines are those before the rewrite; run it again for those afterwards.
+// With -n it prints also each rewrite, and changes no file. Generated files stay as they are. A
+// package that does not type-check is rewritten as far as its types are known, and its first error
+// is printed. The exit status is 1 if something else went wrong.
 package main
 
 import (

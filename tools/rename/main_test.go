@@ -34,10 +34,10 @@ func TestRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rewrite := func(dry bool) (reports string, texts map[string]string) {
+	rewrite := func(dry bool, builds ...string) (reports string, texts map[string]string) {
 		t.Helper()
 		var out bytes.Buffer
-		if err := run(&out, io.Discard, dry, []string{"GOOS=windows"}, []string{"./..."}); err != nil {
+		if err := run(&out, io.Discard, dry, builds, []string{"./..."}); err != nil {
 			t.Fatal(err)
 		}
 		texts = map[string]string{}
@@ -56,7 +56,7 @@ func TestRules(t *testing.T) {
 	if len(texts) > 0 || !strings.Contains(planned, "app/app.go:20: rewritten: Queue.Fill\n") {
 		t.Errorf("a dry run says\n%s\nand changes %d files", planned, len(texts))
 	}
-	reports, texts := rewrite(false)
+	reports, texts := rewrite(false, "GOOS=windows")
 	got := &txtar.Archive{Comment: []byte("What rename prints about rules.txtar, and the files it changes.\n"),
 		Files: []txtar.File{{Name: "reports", Data: []byte(reports)}}}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {

@@ -153,8 +153,11 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 		}
 		return
 	}
-	if len(c.Args) > 0 && r.form == moved && w.typeName(w.pkg.TypesInfo.TypeOf(c.Args[0])) == "" {
-		return // new already
+	if r.form == moved && through[w.typeName(w.pkg.TypesInfo.TypeOf(c.Args[0]))] == "" {
+		if w.pkg.TypesInfo.Types[c.Args[0]].IsNil() {
+			w.report(sel.Sel, "%s on nil", key)
+		}
+		return // otherwise new already
 	}
 	if r.form != moved && !w.visible(c.Pos()) {
 		w.report(sel.Sel, "%s: the name of package gpu means something else here", key)
