@@ -1,0 +1,774 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// A rewriter collects the edits of one file.
+type rewriter struct {
+	res   *result
+	pkg   *packages.Package
+	file  *ast.File
+	name  string
+	text  []byte
+	gpu   *types.Package // package gpu as this package sees it, or nil
+	local string         // the name under which the file imports package gpu, with a dot; "gpu." if it does not
+	edits []edit
+	need  map[string]string // packages to import: names by path
+
+	called map[*ast.Ident]bool // names of methods in calls, which are done
+	said   map[ast.Node]bool   // composite literals and fields that need no report
+}
+
+// An edit puts pieces of text in place of what stands between two offsets. A piece is a string, or a
+// node whose text, with the edits in it, moves here.
+type edit struct {
+	from, to int
+	pieces   []any
+	closes   bool // belongs to what ends here, not to what starts here
+}
+
+// newRewriter returns nil for a file that stays as it is.
+func newRewriter(res *result, p *packages.Package, f *ast.File, name string, text []byte) *rewriter {
+	if ast.IsGenerated(f) || p.Types == nil {
+		return nil
+	}
+	w := &rewriter{res: res, pkg: p, file: f, name: name, text: text, local: "gpu.", need: map[string]string{},
+		called: map[*ast.Ident]bool{}, said: map[ast.Node]bool{}}
+	for _, i := range p.Types.Imports() {
+		if i.Path() == gpuPath {
+			w.gpu = i
+		}
+	}
+	if p.PkgPath == gpuPath {
+		w.gpu = p.Types
+	}
+	if name, imported := w.importName(gpuPath); imported {
+		w.local = name
+	}
+	return w
+}
+
+// importName returns the name under which the file imports a package, with a dot, or "" for a dot
+// import.
+func (w *rewriter) importName(path string) (name string, imported bool) {
+	for _, i := range w.file.Imports {
+		if p, _ := strconv.Unquote(i.Path.Value); p != path || i.Name != nil && i.Name.Name == "_" {
+			continue
+		}
+		switch {
+		case i.Name == nil:
+			return path[strings.LastIndex(path, "/")+1:] + ".", true
+		case i.Name.Name == ".":
+			return "", true
+		}
+		return i.Name.Name + ".", true
+	}
+	return "", false
+}
+
+// walk visits the code. Package gpu itself is rewritten by hand.
+func (w *rewriter) walk() {
+	if w.pkg.PkgPath == gpuPath {
+		return
+	}
+	var stack []ast.Node
+	ast.Inspect(w.file, func(n ast.Node) bool {
+		if n == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			w.call(n, stack)
+		case *ast.CompositeLit:
+			w.literal(n)
+		case *ast.KeyValueExpr:
+			if key, ok := n.Key.(*ast.Ident); ok && !w.said[n] {
+				w.field(key)
+			}
+		case *ast.SelectorExpr:
+			w.field(n.Sel)
+		case *ast.InterfaceType:
+			w.iface(n)
+		case *ast.StructType:
+			w.embedded(n)
+		case *ast.FuncDecl:
+			w.example(n)
+		case *ast.Ident:
+			w.ident(n)
+		}
+		stack = append(stack, n)
+		return true
+	})
+}
+
+// call rewrites the call of a method that has a rule. stack has the nodes around it.
+func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
+	sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return
+	}
+	if len(c.Args) > 1 { // no conversion to the type Native, but the new function
+		w.called[sel.Sel] = sel.Sel.Name == "Native"
+	}
+	s := w.pkg.TypesInfo.Selections[sel]
+	if s == nil || s.Kind() != types.MethodVal {
+		return
+	}
+	fn := s.Obj().(*types.Func)
+	key := w.method(fn)
+	if key == "" && types.IsInterface(s.Recv()) && w.declaredBy(fn) != "" {
+		w.report(sel.Sel, "a call of an interface's method that is %s's", w.declaredBy(fn))
+		return
+	}
+	r, ok := rules[key]
+	if !ok || r.form == renamed {
+		return
+	}
+	w.called[sel.Sel] = true
+	if own := w.shadowed(s.Recv(), key); own != "" {
+		w.report(sel.Sel, "%s of an embedded field, behind a method %s", key, own)
+		return
+	}
+	// fixed is the number of arguments before the variadic ones.
+	sig := fn.Type().(*types.Signature)
+	fixed, most := sig.Params().Len(), sig.Params().Len()
+	if sig.Variadic() {
+		fixed, most = fixed-1, 1<<30
+	}
+	if len(c.Args) < fixed || len(c.Args) > most {
+		if r.form != moved { // one of these may be new already
+			w.report(sel.Sel, "%s has other arguments than expected", key)
+		}
+		return
+	}
+	if r.form == moved && through[w.typeName(w.pkg.TypesInfo.TypeOf(c.Args[0]))] == "" {
+		if w.pkg.TypesInfo.Types[c.Args[0]].IsNil() {
+			w.report(sel.Sel, "%s on nil", key)
+		}
+		return // otherwise new already
+	}
+	if r.form != moved && !w.visible(c.Pos()) {
+		w.report(sel.Sel, "%s: the name of package gpu means something else here", key)
+		return
+	}
+	from, end := w.at(c.Lparen)+1, w.at(c.Rparen)
+	begin := func(i int) int { // where argument i starts
+		if i < len(c.Args) {
+			return w.at(c.Args[i].Pos())
+		}
+		return end
+	}
+	op := w.local + r.op + "("
+	if r.op == "Native" {
+		op += `"", `
+	}
+	switch r.form {
+	case alloc:
+		if _, said := w.order(c.Args[0]); w.test() && len(said) == 0 {
+			w.replace(w.at(c.Pos()), from, w.use(testkitPath), testkitAlloc, "(", sel.X, ", ")
+			break
+		}
+		into := w.assigned(c, stack)
+		if into == "" {
+			w.report(sel.Sel, "%s: its result must go to a variable first", key)
+			return
+		}
+		said := w.takeSaid(c.Args[0])
+		w.rename(sel.Sel, "Submit")
+		w.open(begin(1), op, "&"+into, ", ")
+		w.close(end, append([]any{")"}, said...)...)
+	case queued:
+		said := w.takeSaid(c.Args[0])
+		w.rename(sel.Sel, "Submit")
+		if len(c.Args) == 1 {
+			w.close(w.at(c.Args[0].End()), append([]any{", " + op + ")"}, said...)...)
+		} else {
+			w.open(begin(1), op)
+			w.close(end, append([]any{")"}, said...)...)
+		}
+	case done:
+		w.rename(sel.Sel, "Do")
+		if len(c.Args) == 0 {
+			op += ")"
+		} else {
+			w.close(end, ")")
+		}
+		w.open(from, op)
+	case recorded:
+		if !w.record(c, sel.Sel, key, op, fixed, stack) {
+			return
+		}
+	case moved:
+		via := w.typeName(w.pkg.TypesInfo.TypeOf(c.Args[0]))
+		n := 1 // arguments that move
+		pieces := []any{paren(c.Args[0]), "." + through[via] + "("}
+		var said []any
+		if key == "TypedKernel.Dispatch" {
+			n, said = 2, w.takeSaid(c.Args[1])
+			pieces = append(pieces, c.Args[1], ", ")
+		}
+		w.open(w.at(c.Pos()), pieces...)
+		w.rename(sel.Sel, r.op)
+		w.replace(w.at(c.Args[0].Pos()), begin(n))
+		if n < fixed && key == "TypedKernel.Record" && len(c.Args) > fixed {
+			w.close(w.at(c.Args[fixed-1].End()), ")")
+		} else {
+			w.close(w.at(c.End()), append(said, ")")...)
+		}
+	}
+	if r.form != moved && r.form != alloc {
+		w.use(gpuPath)
+	}
+	w.done(c.Pos(), key)
+}
+
+// assigned rewrites the assignment of a call's two results, of which the first goes to a variable
+// through a pointer from now on. It returns that variable, or "" if the call stands elsewhere.
+func (w *rewriter) assigned(c *ast.CallExpr, stack []ast.Node) string {
+	a, ok := stack[len(stack)-1].(*ast.AssignStmt)
+	if !ok || len(a.Lhs) != 2 || len(stack) < 2 {
+		return ""
+	}
+	into := w.render(w.at(a.Lhs[0].Pos()), w.at(a.Lhs[0].End()))
+	before, token := "", " = "
+	switch v := a.Lhs[0].(type) {
+	case *ast.Ident:
+		if v.Name == "_" {
+			return ""
+		}
+		if w.pkg.TypesInfo.Defs[v] != nil {
+			before = "var " + into + " *" + w.local + "Buffer\n"
+		}
+	case *ast.IndexExpr:
+		if _, ok := w.pkg.TypesInfo.TypeOf(v.X).Underlying().(*types.Map); ok {
+			return ""
+		}
+	case *ast.SelectorExpr:
+	default:
+		return ""
+	}
+	if before != "" {
+		switch stack[len(stack)-2].(type) {
+		case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
+		default:
+			return "" // no place for the variable
+		}
+		for _, arg := range c.Args { // one of them may be another variable of that name
+			if mentions(arg, into) {
+				return ""
+			}
+		}
+	}
+	if err, ok := a.Lhs[1].(*ast.Ident); ok && w.pkg.TypesInfo.Defs[err] != nil {
+		token = " := "
+	}
+	w.replace(w.at(a.Pos()), w.at(a.Rhs[0].Pos()), before, a.Lhs[1], token)
+	return into
+}
+
+// mentions reports whether a name stands in an expression.
+func mentions(e ast.Expr, name string) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && id.Name == name
+		return true
+	})
+	return found
+}
+
+// shadowed returns the name of the method that takes an Op, if the receiver has another of that name.
+func (w *rewriter) shadowed(recv types.Type, key string) string {
+	owner, _, _ := strings.Cut(key, ".")
+	name := through[owner]
+	obj, _, _ := types.LookupFieldOrMethod(recv, true, w.pkg.Types, name)
+	if name == "" || obj == nil || obj.Pkg() != nil && obj.Pkg().Path() == gpuPath {
+		return ""
+	}
+	return name
+}
+
+// record rewrites the call of a command buffer's method.
+func (w *rewriter) record(c *ast.CallExpr, name *ast.Ident, key, op string, fixed int, stack []ast.Node) bool {
+	end := ")"
+	switch key {
+	case "CommandBuffer.Execute": // it returns an error only
+		parent := stack[len(stack)-1]
+		assign, _ := parent.(*ast.AssignStmt)
+		if _, ok := parent.(*ast.ExprStmt); !ok && (assign == nil || len(assign.Lhs) != 1) {
+			w.report(name, "%s: Add has two results", key)
+			return false
+		}
+		if assign != nil {
+			w.open(w.at(assign.Pos()), "_, ")
+		}
+		fixed = len(c.Args)
+		if c.Ellipsis.IsValid() {
+			end = "...)"
+		}
+	case "CommandBuffer.Native", "CommandBuffer.Nest":
+		list := c.Args[1]
+		lit, isLit := list.(*ast.CompositeLit)
+		switch id, _ := list.(*ast.Ident); {
+		case id != nil && id.Name == "nil", isLit && len(lit.Elts) == 0:
+			w.replace(w.at(c.Args[0].End()), w.at(list.End()))
+		case isLit && w.bare(lit):
+			w.replace(w.at(lit.Pos()), w.at(lit.Lbrace)+1)
+			w.replace(w.at(lit.Elts[len(lit.Elts)-1].End()), w.at(lit.End()))
+		default:
+			end = "...)"
+		}
+	}
+	w.rename(name, "Add")
+	if fixed == 0 {
+		w.open(w.at(c.Lparen)+1, op+")")
+		return true
+	}
+	w.open(w.at(c.Args[0].Pos()), op)
+	if key == "CommandBuffer.Execute" && c.Ellipsis.IsValid() {
+		w.replace(w.at(c.Ellipsis), w.at(c.Ellipsis)+3) // end has it
+	}
+	w.close(w.at(c.Args[fixed-1].End()), end)
+	return true
+}
+
+// bare reports whether the elements of a list literal can stand by themselves: none leaves out its
+// type.
+func (w *rewriter) bare(list *ast.CompositeLit) bool {
+	return !slices.ContainsFunc(list.Elts, func(e ast.Expr) bool {
+		lit, ok := e.(*ast.CompositeLit)
+		_, keyed := e.(*ast.KeyValueExpr)
+		return keyed || ok && lit.Type == nil
+	})
+}
+
+// order returns the literal of an Order, or nil, and which of its elements are Label and Timing.
+func (w *rewriter) order(e ast.Expr) (lit *ast.CompositeLit, said []*ast.KeyValueExpr) {
+	lit, ok := e.(*ast.CompositeLit)
+	if !ok || w.typeName(w.pkg.TypesInfo.TypeOf(lit)) != "Order" {
+		return nil, nil
+	}
+	for _, e := range lit.Elts {
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			if key, ok := kv.Key.(*ast.Ident); ok && (key.Name == "Label" || key.Name == "Timing") {
+				said = append(said, kv)
+			}
+		}
+	}
+	return lit, said
+}
+
+// takeSaid takes Label and Timing out of the literal of an Order. It returns the calls that say the
+// same of an Op.
+func (w *rewriter) takeSaid(e ast.Expr) (calls []any) {
+	lit, said := w.order(e)
+	if len(said) == 0 {
+		return nil
+	}
+	kept := len(lit.Elts) // elements up to the last that stays
+	for kept > 0 && slices.Contains(said, asKeyValue(lit.Elts[kept-1])) {
+		kept--
+	}
+	for i, e := range lit.Elts[:kept] {
+		if slices.Contains(said, asKeyValue(e)) {
+			w.replace(w.at(e.Pos()), w.at(lit.Elts[i+1].Pos()))
+		}
+	}
+	switch {
+	case kept == 0:
+		w.replace(w.at(lit.Lbrace)+1, w.at(lit.Rbrace))
+	case kept < len(lit.Elts):
+		w.replace(w.at(lit.Elts[kept-1].End()), w.at(lit.Elts[len(lit.Elts)-1].End()))
+	}
+	for _, kv := range said {
+		name := ".Label("
+		if kv.Key.(*ast.Ident).Name == "Timing" {
+			name = ".Timed("
+		}
+		calls = append(calls, name, kv.Value, ")")
+		w.said[kv] = true
+		w.done(kv.Pos(), "Order."+kv.Key.(*ast.Ident).Name)
+	}
+	return calls
+}
+
+func asKeyValue(e ast.Expr) *ast.KeyValueExpr {
+	kv, _ := e.(*ast.KeyValueExpr)
+	return kv
+}
+
+// literal reports literals of Dispatch.
+func (w *rewriter) literal(lit *ast.CompositeLit) {
+	if w.typeName(w.pkg.TypesInfo.TypeOf(lit)) == "Dispatch" {
+		w.report(lit, "a literal of Dispatch")
+	}
+}
+
+// field reports mentions of the fields of Order that are gone.
+func (w *rewriter) field(name *ast.Ident) {
+	v, ok := w.pkg.TypesInfo.Uses[name].(*types.Var)
+	if !ok || !v.IsField() || v.Pkg() == nil || v.Pkg().Path() != gpuPath || v.Name() != "Label" && v.Name() != "Timing" {
+		return
+	}
+	order, _ := v.Pkg().Scope().Lookup("Order").Type().Underlying().(*types.Struct)
+	for i := 0; order != nil && i < order.NumFields(); i++ {
+		if order.Field(i) == v {
+			w.report(name, "Order.%s", v.Name())
+		}
+	}
+}
+
+// iface reports the methods of an interface that are some of package gpu's.
+func (w *rewriter) iface(t *ast.InterfaceType) {
+	for _, m := range t.Methods.List {
+		for _, name := range m.Names {
+			if fn, ok := w.pkg.TypesInfo.Defs[name].(*types.Func); ok && w.declaredBy(fn) != "" {
+				w.report(name, "an interface's method that is %s's", w.declaredBy(fn))
+			}
+		}
+	}
+}
+
+// declaredBy returns the method of package gpu that a method of an interface stands for, or "".
+func (w *rewriter) declaredBy(fn *types.Func) string {
+	if w.gpu == nil {
+		return ""
+	}
+	for _, name := range []string{"Queue", "Stream", "CommandBuffer", "Buffer"} {
+		if _, ok := rules[name+"."+fn.Name()]; !ok {
+			continue
+		}
+		t, ok := w.gpu.Scope().Lookup(name).(*types.TypeName)
+		if !ok {
+			continue
+		}
+		m, _, _ := types.LookupFieldOrMethod(types.NewPointer(t.Type()), false, nil, fn.Name())
+		if m != nil && types.Identical(m.Type(), fn.Type()) {
+			return name
+		}
+	}
+	return ""
+}
+
+// embedded reports fields that would change their name.
+func (w *rewriter) embedded(t *ast.StructType) {
+	for _, f := range t.Fields.List {
+		name := w.typeName(w.pkg.TypesInfo.TypeOf(f.Type))
+		if r := rules[name]; len(f.Names) == 0 && r.op != "" {
+			w.report(f, "an embedded field that becomes %s", r.op)
+		}
+	}
+}
+
+var exampleName = regexp.MustCompile(`^Example([A-Z]\w*)_([A-Z]\w*?)(_[a-z]\w*)?$`)
+
+// example reports examples of methods that are gone.
+func (w *rewriter) example(f *ast.FuncDecl) {
+	if m := exampleName.FindStringSubmatch(f.Name.Name); m != nil && w.pkg.PkgPath == gpuPath+"_test" {
+		if r, ok := rules[m[1]+"."+m[2]]; ok && (r.form != moved || r.op != m[2]) {
+			w.report(f.Name, "an example of %s.%s", m[1], m[2])
+		}
+	}
+}
+
+// ident renames the use of a name, and reports methods that are used as values.
+func (w *rewriter) ident(id *ast.Ident) {
+	obj := w.pkg.TypesInfo.Uses[id]
+	if obj == nil || obj.Pkg() == nil || obj.Pkg().Path() != gpuPath {
+		return
+	}
+	key := ""
+	switch obj := obj.(type) {
+	case *types.Func:
+		if key = w.method(obj); key == "" && obj.Signature().Recv() == nil {
+			key = obj.Name()
+		}
+	case *types.TypeName:
+		if obj.Parent() == obj.Pkg().Scope() {
+			key = obj.Name()
+		}
+	}
+	if _, isFunc := obj.(*types.Func); isFunc && key == "Native" {
+		return // new already
+	}
+	switch r, ok := rules[key]; {
+	case !ok || w.called[id]:
+	case r.form == renamed:
+		w.rename(id, r.op)
+		w.done(id.Pos(), key)
+	default:
+		w.report(id, "%s as a value", key)
+	}
+}
+
+// comment links: what they have before the name, and the name.
+var linkPattern = regexp.MustCompile(`\[(\*?)((?:[\w.-]+/)*[a-z]\w*\.)?([A-Z]\w*(?:\.[A-Z]\w*)?)\]`)
+
+// comments rewrites doc links.
+func (w *rewriter) comments() {
+	inside := w.pkg.PkgPath == gpuPath || w.pkg.PkgPath == gpuPath+"_test"
+	if w.pkg.PkgPath == gpuPath && strings.HasSuffix(w.name, "_test.go") {
+		return
+	}
+	for _, group := range w.file.Comments {
+		for _, c := range group.List {
+			at := w.at(c.Pos())
+			raw := string(w.text[at:w.at(c.End())])
+			for _, m := range linkPattern.FindAllStringSubmatchIndex(raw, -1) {
+				prefix, name := "", raw[m[6]:m[7]]
+				if m[4] >= 0 {
+					prefix = raw[m[4]:m[5]]
+				}
+				if prefix != w.local && prefix != gpuPath+"." && (prefix != "" || !inside) || m[1] < len(raw) && raw[m[1]] == '(' {
+					continue
+				}
+				to, changes := newLink(name)
+				if !changes {
+					continue
+				}
+				pos := c.Pos() + token.Pos(m[6])
+				if to == "" {
+					w.reportAt(pos, "the link [%s%s]", prefix, name)
+					continue
+				}
+				w.replace(at+m[6], at+m[7], to)
+				w.done(pos, "doc link")
+			}
+		}
+	}
+}
+
+// newLink returns what a doc link becomes, or "" if a person must decide.
+func newLink(name string) (to string, changes bool) {
+	if to, ok := links[name]; ok {
+		return to, true
+	}
+	owner, member, isMember := strings.Cut(name, ".")
+	r, ok := rules[name]
+	switch {
+	case !ok && isMember && rules[owner].op != "": // of a type that has a new name
+		return rules[owner].op + "." + member, true
+	case !ok:
+		return "", false
+	case isMember && (r.form == renamed || r.form == moved):
+		return owner + "." + r.op, r.op != member
+	}
+	return r.op, true
+}
+
+// imports adds what the new code needs.
+func (w *rewriter) imports() {
+	for path := range w.need {
+		text := "\n" + strconv.Quote(path)
+		last := w.file.Name.End()
+		for _, d := range w.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.IMPORT {
+				break
+			}
+			for _, s := range g.Specs { // behind one of the same module, or the last
+				p, _ := strconv.Unquote(s.(*ast.ImportSpec).Path.Value)
+				if before := strings.HasPrefix(w.importAt(last), module); !before || strings.HasPrefix(p, module) {
+					last = s.End()
+				}
+			}
+			if !g.Lparen.IsValid() {
+				last = g.End()
+			}
+		}
+		if last == w.file.Name.End() || !w.grouped() {
+			text = "\nimport " + strconv.Quote(path)
+		}
+		w.close(w.at(last), text)
+	}
+}
+
+// importAt returns the path of the import that ends at a position, or "".
+func (w *rewriter) importAt(end token.Pos) string {
+	for _, i := range w.file.Imports {
+		if i.End() == end {
+			p, _ := strconv.Unquote(i.Path.Value)
+			return p
+		}
+	}
+	return ""
+}
+
+// grouped reports whether the file has its imports in parentheses.
+func (w *rewriter) grouped() bool {
+	g, ok := w.file.Decls[0].(*ast.GenDecl)
+	return ok && g.Tok == token.IMPORT && g.Lparen.IsValid()
+}
+
+// use returns the name of a package, with a dot, and has it imported.
+func (w *rewriter) use(path string) string {
+	name, imported := w.importName(path)
+	if !imported {
+		name = path[strings.LastIndex(path, "/")+1:] + "."
+		w.need[path] = name
+	}
+	return name
+}
+
+// test reports whether the file is a test that may import package testkit.
+func (w *rewriter) test() bool {
+	return strings.HasSuffix(w.name, "_test.go") && strings.HasPrefix(w.pkg.PkgPath, module+"/runtime/") && w.pkg.PkgPath != testkitPath
+}
+
+// visible reports whether the name of package gpu means that package at a position.
+func (w *rewriter) visible(pos token.Pos) bool {
+	name := strings.TrimSuffix(w.local, ".")
+	scope := w.pkg.TypesInfo.Scopes[w.file]
+	if name == "" || scope == nil {
+		return true
+	}
+	if inner := scope.Innermost(pos); inner != nil {
+		scope = inner
+	}
+	_, obj := scope.LookupParent(name, pos)
+	p, ok := obj.(*types.PkgName)
+	return obj == nil || ok && p.Imported().Path() == gpuPath
+}
+
+// method returns Type.Method for a method of package gpu, and TypedKernel.Method for that of a
+// generated kernel; otherwise "".
+func (w *rewriter) method(fn *types.Func) string {
+	recv := fn.Signature().Recv()
+	if recv == nil || types.IsInterface(recv.Type()) {
+		return ""
+	}
+	if name := w.typeName(recv.Type()); name != "" {
+		return name + "." + fn.Name()
+	}
+	if through, ok := map[string]string{"Launch": "Stream", "Dispatch": "Queue", "Record": "CommandBuffer"}[fn.Name()]; ok {
+		p := fn.Signature().Params()
+		if p.Len() > 1 && w.typeName(p.At(0).Type()) == through && generated(w.pkg.Fset.Position(fn.Pos()).Filename) {
+			return "TypedKernel." + fn.Name()
+		}
+	}
+	return ""
+}
+
+// typeName returns the name of a type of package gpu, or of what a pointer points to; otherwise "".
+func (w *rewriter) typeName(t types.Type) string {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	if n, ok := types.Unalias(t).(*types.Named); ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == gpuPath {
+		return n.Obj().Name()
+	}
+	return ""
+}
+
+// generated reports whether kernelgen has made a file.
+func generated(name string) bool {
+	text, err := os.ReadFile(name)
+	first, _, _ := strings.Cut(string(text), "\n")
+	return err == nil && strings.Contains(first, "kernelgen") && strings.Contains(first, "DO NOT EDIT")
+}
+
+// paren returns an expression that a selector can follow.
+func paren(e ast.Expr) any {
+	switch e.(type) {
+	case *ast.UnaryExpr, *ast.StarExpr, *ast.BinaryExpr:
+		return &ast.ParenExpr{X: e}
+	}
+	return e
+}
+
+func (w *rewriter) at(p token.Pos) int { return w.pkg.Fset.Position(p).Offset }
+
+// open puts pieces before what starts at an offset.
+func (w *rewriter) open(at int, pieces ...any) {
+	w.edits = append(w.edits, edit{at, at, pieces, false})
+}
+
+// close puts pieces behind what ends at an offset. Of two, the later stands first: it is the inner.
+func (w *rewriter) close(at int, pieces ...any) {
+	if len(pieces) > 0 {
+		w.edits = append(w.edits, edit{at, at, pieces, true})
+	}
+}
+
+// replace puts pieces in place of text.
+func (w *rewriter) replace(from, to int, pieces ...any) {
+	for _, g := range w.file.Comments {
+		if from <= w.at(g.Pos()) && w.at(g.End()) <= to {
+			w.report(g, "a comment here is lost")
+		}
+	}
+	w.edits = append(w.edits, edit{from, to, pieces, false})
+}
+
+func (w *rewriter) rename(id *ast.Ident, name string) {
+	w.replace(w.at(id.Pos()), w.at(id.End()), name)
+}
+
+// render returns the text between two offsets with the edits that lie in it.
+func (w *rewriter) render(from, to int) string {
+	var in, closing []edit
+	for _, e := range w.edits {
+		if from <= e.from && e.to <= to {
+			if e.from == from && e.to == to && e.pieces == nil && from < to {
+				continue // this text moves, and goes where it was
+			}
+			if e.closes {
+				closing = append(closing, e)
+			} else {
+				in = append(in, e)
+			}
+		}
+	}
+	slices.Reverse(closing)
+	in = append(closing, in...)
+	slices.SortStableFunc(in, func(a, b edit) int { return a.from - b.from })
+	var b strings.Builder
+	for _, e := range in {
+		if e.from < from {
+			continue // in text that has been replaced
+		}
+		b.Write(w.text[from:e.from])
+		for _, p := range e.pieces {
+			switch p := p.(type) {
+			case string:
+				b.WriteString(p)
+			case *ast.ParenExpr:
+				if !p.Lparen.IsValid() {
+					b.WriteString("(" + w.render(w.at(p.X.Pos()), w.at(p.X.End())) + ")")
+					continue
+				}
+				b.WriteString(w.render(w.at(p.Pos()), w.at(p.End())))
+			case ast.Node:
+				b.WriteString(w.render(w.at(p.Pos()), w.at(p.End())))
+			}
+		}
+		from = e.to
+	}
+	b.Write(w.text[from:to])
+	return b.String()
+}
+
+// done counts a rewrite.
+func (w *rewriter) done(pos token.Pos, key string) {
+	w.res.counts[key]++
+	w.res.changes = append(w.res.changes, report{w.name, w.pkg.Fset.Position(pos).Line, "rewritten: " + key})
+}
+
+func (w *rewriter) report(n ast.Node, format string, args ...any) {
+	w.reportAt(n.Pos(), format, args...)
+}
+
+func (w *rewriter) reportAt(pos token.Pos, format string, args ...any) {
+	w.res.left[report{w.name, w.pkg.Fset.Position(pos).Line, fmt.Sprintf(format, args...)}] = true
+}

@@ -1,0 +1,112 @@
+package main
+
+// A form says how a use of the old API is rewritten. In the examples x is the receiver.
+type form int
+
+const (
+	queued   form = iota // x.M(order, args...)  -> x.Submit(order, gpu.Op(args...))
+	done                 // x.M(args...)         -> x.Do(gpu.Op(args...))
+	recorded             // x.M(args, after...)  -> x.Add(gpu.Op(args), after...)
+	moved                // x.M(stream, args...) -> stream.Do(x.Op(args...)); so with a queue or a command buffer
+	alloc                // b, err := x.M(order, args...) -> var b *gpu.Buffer; err := x.Submit(order, gpu.Op(&b, args...))
+	renamed              // M                    -> Op
+)
+
+// A rule says how one name of the old API is rewritten.
+type rule struct {
+	form
+	op string
+}
+
+// rules has all names that change: methods as Type.Method, types and functions by themselves.
+var rules = map[string]rule{
+	"Queue.Alloca":      {alloc, "Alloc"},
+	"Queue.Barrier":     {queued, "Barrier"},
+	"Queue.Copy":        {queued, "Copy"},
+	"Queue.Dealloca":    {queued, "Free"},
+	"Queue.Dispatch":    {queued, "Dispatched"},
+	"Queue.Download":    {queued, "Download"},
+	"Queue.Execute":     {queued, "Execute"},
+	"Queue.ExecuteAll":  {queued, "ExecuteAll"},
+	"Queue.Fill":        {queued, "Fill"},
+	"Queue.HostCall":    {queued, "HostCall"},
+	"Queue.Native":      {queued, "Native"},
+	"Queue.Notify":      {queued, "Notify"},
+	"Queue.Prefetch":    {queued, "Prefetch"},
+	"Queue.Read":        {queued, "ReadFrom"},
+	"Queue.RecordEvent": {queued, "RecordEvent"},
+	"Queue.Upload":      {queued, "Upload"},
+	"Queue.UploadCopy":  {queued, "UploadCopy"},
+	"Queue.WaitEvent":   {queued, "WaitEvent"},
+	"Queue.WaitValue":   {queued, "WaitValue"},
+	"Queue.Write":       {queued, "WriteTo"},
+	"Queue.WriteValue":  {queued, "WriteValue"},
+
+	"Stream.Alloca":      {renamed, "Alloc"},
+	"Stream.Barrier":     {done, "Barrier"},
+	"Stream.Dealloca":    {renamed, "Free"},
+	"Stream.Dispatch":    {done, "Dispatched"},
+	"Stream.Execute":     {done, "Execute"},
+	"Stream.ExecuteAll":  {done, "ExecuteAll"},
+	"Stream.HostCall":    {done, "HostCall"},
+	"Stream.Native":      {done, "Native"},
+	"Stream.Notify":      {done, "Notify"},
+	"Stream.Prefetch":    {done, "Prefetch"},
+	"Stream.Read":        {done, "ReadFrom"},
+	"Stream.RecordEvent": {done, "RecordEvent"},
+	"Stream.UploadCopy":  {done, "UploadCopy"},
+	"Stream.WaitEvent":   {done, "WaitEvent"},
+	"Stream.WaitValue":   {done, "WaitValue"},
+	"Stream.Write":       {done, "WriteTo"},
+	"Stream.WriteValue":  {done, "WriteValue"},
+
+	"CommandBuffer.Alloca":     {renamed, "Scratch"},
+	"CommandBuffer.Barrier":    {recorded, "Barrier"},
+	"CommandBuffer.Copy":       {recorded, "Copy"},
+	"CommandBuffer.Dispatch":   {recorded, "Dispatched"},
+	"CommandBuffer.Execute":    {recorded, "Execute"},
+	"CommandBuffer.Fill":       {recorded, "Fill"},
+	"CommandBuffer.HostCall":   {recorded, "HostCall"},
+	"CommandBuffer.Native":     {recorded, "Native"},
+	"CommandBuffer.Nest":       {recorded, "Execute"},
+	"CommandBuffer.UploadCopy": {recorded, "UploadCopy"},
+	"CommandBuffer.WaitValue":  {recorded, "WaitValue"},
+	"CommandBuffer.WriteValue": {recorded, "WriteValue"},
+
+	"Slice.CopyFrom":   {moved, "CopyFrom"},
+	"Slice.Dealloca":   {moved, "Free"},
+	"Slice.Download":   {moved, "Download"},
+	"Slice.Fill":       {moved, "Fill"},
+	"Slice.Upload":     {moved, "Upload"},
+	"Slice.UploadCopy": {moved, "UploadCopy"},
+
+	// Those of generated kernels too.
+	"TypedKernel.Dispatch": {moved, "Launch"},
+	"TypedKernel.Launch":   {moved, "Launch"},
+	"TypedKernel.Record":   {moved, "Launch"},
+
+	"AllocaSlice":     {renamed, "AllocSliceIn"},
+	"Buffer.Dealloca": {renamed, "Free"},
+	"Executable":      {renamed, "Module"},
+	"Native":          {renamed, "NativeCall"},
+}
+
+// testkitAlloc is the function of package testkit for Queue.Alloca, with the queue as the first
+// argument: the runtime's own tests call it.
+const testkitAlloc = "AllocIn"
+
+// through is the method that takes an Op, by the type that has it.
+var through = map[string]string{"Queue": "Submit", "Stream": "Do", "CommandBuffer": "Add"}
+
+// links has the doc links that change otherwise than the rules say: what stands in the brackets, or
+// "" if a person must decide.
+var links = map[string]string{
+	"CommandBuffer.Dispatch": "",
+	"Native":                 "", // a type before, a function afterwards
+	"Order.Label":            "",
+	"Order.Timing":           "",
+	"Queue.Dispatch":         "",
+	"Stream.Alloca":          "Alloc",
+	"Stream.Dealloca":        "Free",
+	"Stream.Dispatch":        "",
+}
