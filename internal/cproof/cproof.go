@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -129,6 +130,25 @@ var modes = []mode{
 	{flags: append(slices.Clip(plainer), "-Dconst=", "-D__const="), bare: true},
 }
 
+// withoutConst takes the qualifier __const__ away. An attribute has that name, too. The C library's header asks whether the compiler
+// has the attribute, so it comes first.
+const withoutConst = "#if __has_include(<sys/cdefs.h>)\n#include <sys/cdefs.h>\n#endif\n#define __const__\n"
+
+var otherConst = regexp.MustCompile(`\b__const__\s*[\w*]|\*\s*__const__\b`)
+
+// hasOtherConst reports whether one of the headers in the folders has the qualifier __const__.
+func (p *prover) hasOtherConst() bool {
+	for file := range p.files {
+		if !slices.ContainsFunc(p.in.Dirs, func(dir string) bool { return strings.HasPrefix(file, dir) }) {
+			continue
+		}
+		if text, err := os.ReadFile(file); err == nil && otherConst.Match(text) {
+			return true
+		}
+	}
+	return false
+}
+
 // Prove compiles what a table says of one release against that release's headers. The error is that of a compiler that could not be run or
 // does not accept the headers; what the table has wrong is in the report.
 func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
@@ -195,7 +215,7 @@ type prover struct {
 
 // unit compiles the headers with some macros, and the facts behind them: all, or those of what plain names mean alone.
 func (p *prover) unit(ctx context.Context, defines string, all, plain bool) error {
-	head := p.head(defines)
+	head := p.head(defines, "")
 	names, err := p.names(ctx, head)
 	if err != nil {
 		return err
@@ -210,6 +230,9 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	w.functions(all, plain)
 	facts := w.facts
 	for _, m := range modes {
+		if m.bare && p.hasOtherConst() {
+			head = p.head(defines, withoutConst)
+		}
 		o, err := p.compile(ctx, head, facts, m.flags)
 		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // without its qualifiers the header is no C
 			for _, f := range facts {
@@ -255,14 +278,15 @@ func undeclared(said string) bool {
 	return strings.Contains(said, "undeclared") || strings.Contains(said, "unknown type name") || strings.Contains(said, "incomplete type")
 }
 
-// head returns the text in front of the facts.
-func (p *prover) head(defines string) string {
+// head returns the text in front of the facts. The last lines stand directly in front of the headers.
+func (p *prover) head(defines, last string) string {
 	h := &p.in.Description.Headers
 	var b strings.Builder
 	b.WriteString(defines)
 	for _, line := range h.Prelude {
 		b.WriteString(line + "\n")
 	}
+	b.WriteString(last)
 	for i, name := range h.Included() {
 		if i == 0 {
 			fmt.Fprintf(&b, "#include <%s>\n", name)

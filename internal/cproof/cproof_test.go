@@ -32,7 +32,7 @@ typedef struct vecPair {
   vecSide side;
   union { int64_t n; double f; };
   struct { char c; vecStatus s; } in[2];
-  const char *const *names;
+  const char *__const__ *names;
   int (*cb)(void *, size_t);
 } vecPair;
 typedef struct { unsigned low : 3, high : 7; int delta : 4; bool on; } vecBits;
