@@ -149,6 +149,19 @@ func (p *prover) hasOtherConst() bool {
 	return false
 }
 
+var constWords = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\b(?:const|__const|__const__)\b`)
+
+// expanded returns the text that the compiler makes of the headers, without const and without macros.
+func (p *prover) expanded(ctx context.Context, head string) (string, error) {
+	text, err := p.run(ctx, head, append(slices.Clip(plainer), "-E", "-P", "-fsyntax-only"))
+	return constWords.ReplaceAllStringFunc(text, func(word string) string {
+		if !strings.ContainsAny(word, `"'`) {
+			return ""
+		}
+		return word
+	}) + "\n", err
+}
+
 // Prove compiles what a table says of one release against that release's headers. The error is that of a compiler that could not be run or
 // does not accept the headers; what the table has wrong is in the report.
 func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
@@ -234,6 +247,13 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 			head = p.head(defines, withoutConst)
 		}
 		o, err := p.compile(ctx, head, facts, m.flags)
+		noMacros := false
+		if _, ok := errors.AsType[*HeadersError](err); ok && m.bare { // such as one that asks for the attribute const
+			if text, expandErr := p.expanded(ctx, head); expandErr == nil {
+				o, err = p.compile(ctx, text, facts, m.flags)
+				noMacros = true
+			}
+		}
 		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // without its qualifiers the header is no C
 			for _, f := range facts {
 				if f.check != nil {
@@ -260,6 +280,8 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 				p.report.Facts[f.kind]++
 			case f.qualified && !m.bare:
 				again = append(again, f)
+			case noMacros:
+				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, Unknown})
 			case f.chosen < 0 && undeclared(c):
 				p.report.Absent = append(p.report.Absent, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), "", c})
 			default:
