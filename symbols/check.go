@@ -25,7 +25,7 @@ func (c *checker) add(record, field, format string, args ...any) {
 
 func (c *checker) err() error { return errors.Join(c.errs...) }
 
-func checkTable(file string, t *Table) error {
+func (m Lenders) checkTable(file string, t *Table) error {
 	c := &checker{file: file}
 	if t.Library == "" {
 		c.add("table", "library", "is empty")
@@ -43,7 +43,7 @@ func checkTable(file string, t *Table) error {
 	}
 	types := c.types(t)
 	for _, b := range t.Borrowed {
-		if _, ok := Lend(b.Library, b.Name); !ok {
+		if _, ok := m.lend(b.Library, b.Name); !ok {
 			c.add("borrowed "+b.Name, "library", "no library %q lends a type of this name", b.Library)
 		}
 	}

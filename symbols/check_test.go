@@ -50,7 +50,7 @@ func small() (*Table, *Overlay) {
 
 func TestSmallTableAndOverlayPass(t *testing.T) {
 	table, overlay := small()
-	if err := checkTable("t", table); err != nil {
+	if err := Lenders(nil).checkTable("t", table); err != nil {
 		t.Error(err)
 	}
 	if err := checkOverlay("o", table, overlay); err != nil {
@@ -145,7 +145,7 @@ func TestTableChecks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			table, _ := small()
 			tt.spoil(table)
-			wantError(t, checkTable("t", table), tt.want)
+			wantError(t, Lenders(nil).checkTable("t", table), tt.want)
 		})
 	}
 }
@@ -213,7 +213,7 @@ func TestChecksStopAfterFiftyComplaints(t *testing.T) {
 	for range 1000 {
 		table.Functions = append(table.Functions, Function{})
 	}
-	if n := strings.Count(checkTable("t", table).Error(), "\n") + 1; n != 50 {
+	if n := strings.Count(Lenders(nil).checkTable("t", table).Error(), "\n") + 1; n != 50 {
 		t.Errorf("%d lines of complaints, want 50", n)
 	}
 }

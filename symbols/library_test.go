@@ -14,7 +14,7 @@ func decodeSmall(t *testing.T, change func(*Table, *Overlay)) *Library {
 	if change != nil {
 		change(table, overlay)
 	}
-	if err := checkTable("t", table); err != nil {
+	if err := Lenders(nil).checkTable("t", table); err != nil {
 		t.Fatal(err)
 	}
 	if err := checkOverlay("o", table, overlay); err != nil {

@@ -171,7 +171,7 @@ func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
 	}
 	defer os.RemoveAll(tmp)
 	p := &prover{in: in, t: t, cc: in.Compiler, tmp: tmp, report: &Report{Facts: map[string]int{}}, files: map[string]bool{}}
-	stubs, err := symbols.StandIns(in.Description.Uses)
+	stubs, err := in.Description.StandIns()
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ const whichIsRefused = ", which is refused: "
 // unknown makes handles, and removes what has types that are neither in the table nor lent. It returns a refusal of each.
 func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
 	t := &h.table
-	lent, _ := symbols.StandIns(d.Uses) // which parsing has asked for too
+	lent, _ := d.StandIns() // which parsing has asked for too
 	why := func(have map[string]bool, types []string) string {
 		for _, ctype := range types {
 			ct, err := symbols.ParseType(ctype)

@@ -143,10 +143,11 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := provideUsed(b.file, text); err != nil {
+	lenders := symbols.Lenders{}
+	if err := readUsed(lenders, b.file, text); err != nil {
 		return nil, nil, err
 	}
-	d, err := symbols.DecodeDescription(b.file, text)
+	d, err := lenders.DecodeDescription(b.file, text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,7 +167,7 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 		return nil, nil, err
 	}
 	decode := func() error {
-		if lib, err = symbols.Decode(b.table, table, b.overlay, overlay); err != nil {
+		if lib, err = lenders.Decode(b.table, table, b.overlay, overlay); err != nil {
 			return err
 		}
 		return lib.Describe(b.file, d)
@@ -190,8 +191,8 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	return lib, table, err
 }
 
-// provideUsed makes the libraries known whose descriptions a description uses, with their tables as they are on disk.
-func provideUsed(file string, text []byte) error {
+// readUsed adds the libraries whose descriptions a description uses, with their tables as they are on disk.
+func readUsed(lenders symbols.Lenders, file string, text []byte) error {
 	var d struct{ Uses []string }
 	if json.Unmarshal(text, &d) != nil {
 		return nil // its own check says what is wrong
@@ -209,14 +210,14 @@ func provideUsed(file string, text []byte) error {
 				return fmt.Errorf("%s uses %s, of which a package must be made first: %w", file, use, err)
 			}
 		}
-		if err := provideUsed(base+".json", files[0]); err != nil {
+		if err := readUsed(lenders, base+".json", files[0]); err != nil {
 			return err
 		}
-		used, err := symbols.DecodeDescription(base+".json", files[0])
+		used, err := lenders.DecodeDescription(base+".json", files[0])
 		if err != nil {
 			return err
 		}
-		lib, err := symbols.Decode(base+".table.json", files[1], base+".overlay.json", files[2])
+		lib, err := lenders.Decode(base+".table.json", files[1], base+".overlay.json", files[2])
 		if err == nil {
 			err = lib.Describe(base+".json", used)
 		}
@@ -227,7 +228,7 @@ func provideUsed(file string, text []byte) error {
 		if err != nil {
 			return err
 		}
-		if err := symbols.Provide(lib, path); err != nil {
+		if err := lenders.Add(lib, path); err != nil {
 			return err
 		}
 	}
@@ -391,7 +392,7 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	} else if err != nil {
 		return nil, err
 	}
-	if err := b.markAbsent(t); err != nil {
+	if err := b.markAbsent(d, t); err != nil {
 		return nil, err
 	}
 	return symbols.Encode(t)
@@ -399,14 +400,14 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 
 // markAbsent marks the functions that the library does not export: those of the file that -library names, or without it those that
 // the table on disk has marked.
-func (b *binding) markAbsent(t *symbols.Table) error {
+func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
 	absent := map[string]bool{}
 	if b.library == "" {
 		text, err := os.ReadFile(b.table)
 		if err != nil {
 			return nil // there is none yet
 		}
-		old, err := symbols.DecodeTable(b.table, text)
+		old, err := d.Lenders.DecodeTable(b.table, text)
 		if err != nil {
 			return nil // it is about to be written anew
 		}
