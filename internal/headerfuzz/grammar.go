@@ -483,6 +483,9 @@ func (g *grammar) structure() string {
 	first, last := g.attribute(), g.attribute()
 	head := word + first
 	end := pick(g, "", "", g.attribute())
+	if g.odd() {
+		end = " __attribute__((scalar_storage_order(\"big-endian\")))"
+	}
 	switch g.r.IntN(11) {
 	case 0, 1:
 		g.types = append(g.types, named{word + " " + n, record, 0})
@@ -491,7 +494,7 @@ func (g *grammar) structure() string {
 		g.types = append(g.types, named{n, record, 0})
 		return fmt.Sprintf("typedef %s %s%s %s%s;\n", head, body, last, n, end)
 	case 4:
-		g.types = append(g.types, named{n, record, 0})
+		g.types = append(g.types, named{n, record, 0}, named{word + " " + n + "_s", record, 0})
 		return fmt.Sprintf("typedef %s %s_s %s%s %s%s;\n", head, n, body, last, n, end)
 	case 5:
 		g.types = append(g.types, named{n, record, 0}, named{n + "p", pointer, 0})
