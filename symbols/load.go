@@ -77,10 +77,7 @@ func Read(fsys fs.FS, dir string) (*Library, error) {
 func (l *Library) Describe(file string, d *Description) error {
 	c := &checker{file: file}
 	c.fits(d, l.Table)
-	if len(d.Pointers) > 0 {
-		*l = *join(l.Table, l.Overlay, d.Pointers)
-	}
-	l.Description = d
+	*l = *join(l.Table, l.Overlay, d)
 	return c.err()
 }
 

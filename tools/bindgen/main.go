@@ -261,11 +261,8 @@ func importPath(dir string) (string, error) {
 // otherHeader matches the reason of what uses a type that another header declares.
 var otherHeader = regexp.MustCompile(`: (\S+) declares it, which is not in headers\.files$`)
 
-// summary reports what is refused, and how many functions are bound.
+// summary reports what is refused.
 func (b *binding) summary(lib *symbols.Library) {
-	if len(lib.Refused) == 0 {
-		return
-	}
 	inline, missing := map[string][]string{}, map[string]int{} // names, and how many declarations need it, by header
 	for _, r := range lib.Refused {
 		file, _, _ := strings.Cut(r.Where, ":")
@@ -286,13 +283,15 @@ func (b *binding) summary(lib *symbols.Library) {
 		b.report(fmt.Sprintf("refused: %s: %s is defined in the header, and no library exports it", file, inline[file][0]))
 	}
 	for _, file := range slices.Sorted(maps.Keys(missing)) {
-		are := "declarations are"
-		if missing[file] == 1 {
-			are = "declaration is"
-		}
-		b.report(fmt.Sprintf("%d %s refused for a type of another header: to bind them, write %q into headers.files", missing[file], are, file))
+		b.report(count(missing[file], "declaration is", "declarations are") + fmt.Sprintf(" refused for a type of another header: to bind them, write %q into headers.files", file))
 	}
-	b.report(fmt.Sprintf("%d functions are bound, %d declarations are refused", len(lib.Funcs), len(lib.Refused)))
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // generate returns all files that follow from a library, the table among them, by their names as seen from the folder.
@@ -305,6 +304,7 @@ func (b *binding) generate(headers string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.report(count(len(lib.Funcs), "function is", "functions are") + " bound, " + count(len(lib.Refused), "declaration is", "declarations are") + " refused")
 	files[filepath.Base(b.table)] = table
 	proof, err := b.prove(lib, table)
 	if err != nil {
@@ -329,8 +329,11 @@ func (b *binding) guess(headers string, stdout io.Writer) error {
 		f := &functions[i]
 		for _, a := range f.Args {
 			if a.Guess {
-				stubs = append(stubs, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + a.Name, Dir: "?", Reason: f.Declaration()}})
+				stubs = append(stubs, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + a.Name, Dir: "?", Reason: lib.Declaration(f)}})
 			}
+		}
+		if len(f.Asks) > 0 {
+			stubs = append(stubs, symbols.Stub{Section: "functions", Entry: symbols.FunctionNote{Name: f.Symbol, Callback: symbols.Unknown, Reason: lib.Declaration(f)}})
 		}
 	}
 	text, err := os.ReadFile(b.overlay)
@@ -343,7 +346,7 @@ func (b *binding) guess(headers string, stdout io.Writer) error {
 	if err := os.WriteFile(b.overlay, text, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write\n%s\n", len(stubs), b.overlay, symbols.HowMeant)
+	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write\n%s\nInstead of \"callback\": \"?\" write\n%s\n", len(stubs), b.overlay, symbols.HowMeant, symbols.HowCalled)
 	return nil
 }
 
