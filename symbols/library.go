@@ -171,7 +171,8 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 			g.Args = append(g.Args, a)
 		}
 		for _, a := range g.Args {
-			if !told && a.Dir != Out && isFunction(a.Type) {
+			result := a.Dir == Out && a.Len == "" && !a.Slice && a.Fixed == 0
+			if !told && !result && isFunction(a.Type) {
 				g.Asks = append(g.Asks, a.Name)
 			}
 		}

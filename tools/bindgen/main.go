@@ -72,7 +72,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	include := flags.String("include", "", "further `folders` to look for headers that these include, separated by commas")
 	library := flags.String("library", "", "shared library: functions that it does not export go into an optional set")
 	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
-	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant")
+	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant, and for each function that takes another one")
 	compiler := flags.String("cc", "", "the C `compiler` that proves the table, else gcc or clang")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
