@@ -389,7 +389,7 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}
-	w := &walker{keep: s.keep, inline: s.inline, windows: s.windows, seen: map[string]bool{}, named: map[string]string{}, unnamed: map[*body]string{}, apart: map[string]bool{}, stream: st}
+	w := &walker{keep: s.keep, inline: s.inline, windows: s.windows, seen: map[string]bool{}, named: map[string]string{}, unnamed: map[*body]string{}, apart: map[string]bool{}, badAt: map[string]string{}, stream: st}
 	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}, odd: len(st.foreign) > 0}
 	r.apply(w.lay.bad)
 	w.out.recovered = r

@@ -23,6 +23,7 @@ type walker struct {
 	seen    map[string]bool   // names already recorded
 	named   map[string]string // struct, union or enum tag to the name of its record
 	unnamed map[*body]string  // the same of types without a tag
+	badAt   map[string]string // where what is not understood is refused, by name
 	apart   map[string]bool   // typedefs that may be of another type than the struct, union or enumeration that they name
 	stream  *stream
 	lay     *layouter
@@ -57,6 +58,7 @@ func (w *walker) walk(ast *cc.AST) error {
 			refused[ed] = err
 			for _, name := range w.stream.names(x, ed) {
 				w.lay.bad[name] = err
+				w.badAt[name] = cmp.Or(w.badAt[name], lineOf(ed.Position()))
 			}
 			w.enums.refuse(w.stream, x)
 			if w.stream.alters(x) {
@@ -208,7 +210,7 @@ func (w *walker) refuse(at fmt.Stringer, name string, err error) {
 	if slices.ContainsFunc(w.out.refused, func(r refusal) bool { return r.name == name }) {
 		return
 	}
-	w.out.refused = append(w.out.refused, refusal{name, lineOf(at), err})
+	w.out.refused = append(w.out.refused, refusal{name, cmp.Or(w.badAt[name], lineOf(at)), err})
 }
 
 // lineOf writes a position without its column.
