@@ -274,7 +274,7 @@ fuzz-extract: ## damage headers in every way for an hour, or TIME, and read them
 
 .PHONY: fuzz-headers
 fuzz-headers: ## make C headers at random for a minute, or TIME, and compare the extractor and the generated bit-field methods with gcc and clang (needs one of them); SEED=n repeats a run
-	CGO_ENABLED=0 $(GO) test ./internal/headerfuzz -count=1 -v -timeout 0 -run '^(TestHeaders|TestAccessors)$$' -headers.time $(or $(TIME),60s) $(if $(SEED),-headers.seed $(SEED))
+	GOGC=400 CGO_ENABLED=0 $(GO) test ./internal/headerfuzz -count=1 -v -timeout 0 -run '^(TestHeaders|TestAccessors)$$' -headers.time $(or $(TIME),60s) $(if $(SEED),-headers.seed $(SEED))
 
 .PHONY: check-generated
 check-generated: ## fail if generate changes a file

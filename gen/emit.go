@@ -20,7 +20,7 @@ func (p *pkg) newFile(constraint string) *File {
 	}
 	f.ImportName(dlPath, "dl")
 	for name := range p.lenders {
-		f.ImportName(importPath(name), name)
+		f.ImportName(p.importPath(name), name)
 	}
 	return f
 }
@@ -34,18 +34,18 @@ func render(f *File) ([]byte, error) {
 }
 
 // typ writes a Go type; unsafe.Pointer and types of other libraries need an import.
-func typ(expr string) *Statement {
+func (p *pkg) typ(expr string) *Statement {
 	switch {
 	case expr == "unsafe.Pointer":
 		return Qual("unsafe", "Pointer")
 	case strings.HasPrefix(expr, "*"):
-		return Op("*").Add(typ(expr[1:]))
+		return Op("*").Add(p.typ(expr[1:]))
 	case strings.HasPrefix(expr, "["):
 		i := strings.IndexByte(expr, ']')
-		return Op(expr[:i+1]).Add(typ(expr[i+1:]))
+		return Op(expr[:i+1]).Add(p.typ(expr[i+1:]))
 	}
 	if pkg, name, ok := strings.Cut(expr, "."); ok {
-		return Qual(importPath(pkg), name)
+		return Qual(p.importPath(pkg), name)
 	}
 	return Id(expr)
 }
@@ -80,6 +80,6 @@ func wrap(s string, width int) []string {
 }
 
 // pointerTo writes (*T)(unsafe.Pointer(x)).
-func pointerTo(t string, x *Statement) *Statement {
-	return Parens(Op("*").Add(typ(t))).Call(Qual("unsafe", "Pointer").Call(x))
+func (p *pkg) pointerTo(t string, x *Statement) *Statement {
+	return Parens(Op("*").Add(p.typ(t))).Call(Qual("unsafe", "Pointer").Call(x))
 }

@@ -34,16 +34,16 @@ func (p *pkg) emitFunction(f *File, fn function) {
 		for _, a := range fn.params {
 			switch a.role {
 			case roleValue, roleStruct, rolePointer, roleString:
-				g.Id(a.name).Add(typ(a.typ.expr))
+				g.Id(a.name).Add(p.typ(a.typ.expr))
 			case roleSlice:
-				g.Id(a.name).Index().Add(typ(a.typ.expr))
+				g.Id(a.name).Index().Add(p.typ(a.typ.expr))
 			}
 		}
 	}).ParamsFunc(func(g *Group) {
 		for _, a := range fn.params {
 			switch a.role {
 			case roleOut, roleCountOut:
-				g.Id(a.name).Add(typ(a.typ.expr))
+				g.Id(a.name).Add(p.typ(a.typ.expr))
 			case roleOutStr, roleText:
 				g.Id(a.name).String()
 			}
@@ -52,7 +52,7 @@ func (p *pkg) emitFunction(f *File, fn function) {
 		case retString:
 			g.Id(fn.result).String()
 		case retValue:
-			g.Id(fn.result).Add(typ(fn.value.expr))
+			g.Id(fn.result).Add(p.typ(fn.value.expr))
 		}
 		g.Err().Error()
 	}).BlockFunc(func(g *Group) {
@@ -81,11 +81,11 @@ func (p *pkg) prepare(g *Group, fn function) {
 				maker = "OptionalCString"
 			}
 			g.List(Id(a.name+"C"), Err()).Op(":=").Qual(dlPath, maker).Call(Id(a.name))
-			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) { results(g, fn, nil); g.Err() }))
+			g.If(Err().Op("!=").Nil()).Block(ReturnFunc(func(g *Group) { p.results(g, fn, nil); g.Err() }))
 		case a.role == roleSlice && a.len >= 0 && fn.params[a.len].len != i:
 			first := fn.params[fn.params[a.len].len]
 			g.If(Id(a.name).Op("!=").Nil().Op("&&").Len(Id(a.name)).Op("!=").Len(Id(first.name))).Block(ReturnFunc(func(g *Group) {
-				results(g, fn, nil)
+				p.results(g, fn, nil)
 				g.Op("&").Qual(dlPath, "LengthError").Values(record(
 					pair{"Function", Lit(fn.sym.Symbol)},
 					pair{"A", Lit(first.name)}, pair{"LenA", Len(Id(first.name))},
@@ -97,7 +97,7 @@ func (p *pkg) prepare(g *Group, fn function) {
 }
 
 // results writes the values of the results, but for the error; value gives each, nil means the named result itself.
-func results(g *Group, fn function, value func(param) *Statement) {
+func (p *pkg) results(g *Group, fn function, value func(param) *Statement) {
 	for _, a := range fn.params {
 		switch a.role {
 		case roleOut, roleCountOut, roleOutStr, roleText:
@@ -118,7 +118,7 @@ func results(g *Group, fn function, value func(param) *Statement) {
 func (p *pkg) fastCall(g *Group, fn function) {
 	for _, a := range fn.params {
 		if a.role == roleCountOut {
-			g.Id(a.name).Op("=").Add(typ(a.typ.expr)).Call(Len(Id(fn.params[a.len].name)))
+			g.Id(a.name).Op("=").Add(p.typ(a.typ.expr)).Call(Len(Id(fn.params[a.len].name)))
 		}
 	}
 	// The words are taken first, and then the frame gets all of them in one assignment: so the compiler neither clears the
@@ -130,14 +130,14 @@ func (p *pkg) fastCall(g *Group, fn function) {
 			}
 		}).Op(":=").ListFunc(func(g *Group) {
 			for _, a := range fn.params {
-				g.Add(frameWord(fn, a))
+				g.Add(p.frameWord(fn, a))
 			}
 		})
 	}
 	g.Var().Id("frame").StructFunc(func(g *Group) {
 		g.Qual(dlPath, "Frame")
 		for i, a := range fn.params {
-			g.Id(fmt.Sprintf("a%d", i)).Add(wordType(a))
+			g.Id(fmt.Sprintf("a%d", i)).Add(p.wordType(a))
 		}
 	})
 	g.ListFunc(func(g *Group) {
@@ -158,7 +158,7 @@ func (p *pkg) fastCall(g *Group, fn function) {
 		Id("res").Op(":=").Id(result).Call(Qual(dlPath, "Call").Call(Lit(len(fn.params)), Qual("unsafe", "Pointer").Call(Op("&").Id("frame")))),
 		Id("res").Op("!=").Lit(0),
 	).Block(Err().Op("=").Id("res").Dot("asError").Call())
-	g.ReturnFunc(func(g *Group) { results(g, fn, nil); g.Err() })
+	g.ReturnFunc(func(g *Group) { p.results(g, fn, nil); g.Err() })
 }
 
 func (p *pkg) resultType() string {
@@ -171,19 +171,19 @@ func (p *pkg) resultType() string {
 }
 
 // wordType is the type of a frame's word: pointers stay pointers, so that the runtime sees them.
-func wordType(a param) *Statement {
+func (p *pkg) wordType(a param) *Statement {
 	switch a.role {
 	case rolePointer:
-		return typ(a.typ.expr)
+		return p.typ(a.typ.expr)
 	case roleString:
 		return Op("*").Byte()
 	case roleSlice, roleOut, roleCountOut:
-		return Op("*").Add(typ(a.typ.expr))
+		return Op("*").Add(p.typ(a.typ.expr))
 	}
 	return Uintptr()
 }
 
-func frameWord(fn function, a param) *Statement {
+func (p *pkg) frameWord(fn function, a param) *Statement {
 	switch a.role {
 	case rolePointer:
 		return Id(a.name)
@@ -194,11 +194,11 @@ func frameWord(fn function, a param) *Statement {
 	case roleOut, roleCountOut:
 		return Op("&").Id(a.name)
 	}
-	return plainWord(fn, a)
+	return p.plainWord(fn, a)
 }
 
 // plainWord writes a word that is no pointer.
-func plainWord(fn function, a param) *Statement {
+func (p *pkg) plainWord(fn function, a param) *Statement {
 	switch {
 	case a.role == roleCount && fn.params[a.len].role == roleText:
 		return Lit(fn.params[a.len].c.Text)
@@ -209,9 +209,9 @@ func plainWord(fn function, a param) *Statement {
 	case a.role == roleStruct: // of 8 bytes
 		return Op("*").Parens(Op("*").Uintptr()).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name)))
 	case a.typ.kind == kindFloat:
-		return Uintptr().Call(Qual("math", "Float32bits").Call(converted(a, "float32")))
+		return Uintptr().Call(Qual("math", "Float32bits").Call(p.converted(a, "float32")))
 	case a.typ.kind == kindDouble:
-		return Uintptr().Call(Qual("math", "Float64bits").Call(converted(a, "float64")))
+		return Uintptr().Call(Qual("math", "Float64bits").Call(p.converted(a, "float64")))
 	case a.typ.kind == kindBool: // a byte that is 0 or 1, as in C
 		return Uintptr().Call(Op("*").Parens(Op("*").Uint8()).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name))))
 	}
@@ -219,7 +219,7 @@ func plainWord(fn function, a param) *Statement {
 }
 
 // converted writes an argument as one of Go's own types, which its type is underneath.
-func converted(a param, to string) *Statement {
+func (p *pkg) converted(a param, to string) *Statement {
 	if a.typ.expr == to {
 		return Id(a.name)
 	}
@@ -233,7 +233,7 @@ func (p *pkg) slow(g *Group, fn function) {
 			for _, a := range fn.params {
 				switch a.role {
 				case roleOut, roleCountOut:
-					g.Id(a.name).Add(typ(a.typ.expr))
+					g.Id(a.name).Add(p.typ(a.typ.expr))
 				case roleOutStr:
 					g.Id(a.name).Qual("unsafe", "Pointer")
 				case roleText:
@@ -244,17 +244,17 @@ func (p *pkg) slow(g *Group, fn function) {
 	}
 	for _, a := range fn.params {
 		if a.role == roleCountOut {
-			g.Id("out").Dot(a.name).Op("=").Add(typ(a.typ.expr)).Call(Len(Id(fn.params[a.len].name)))
+			g.Id("out").Dot(a.name).Op("=").Add(p.typ(a.typ.expr)).Call(Len(Id(fn.params[a.len].name)))
 		}
 	}
 	g.List(Id("res"), Err()).Op(":=").Id("l").Dot("Slow").CallFunc(func(g *Group) {
 		g.Id(fn.index)
 		for _, a := range fn.params {
-			g.Add(slowWord(fn, a))
+			g.Add(p.slowWord(fn, a))
 		}
 	})
 	outputs := func(g *Group) {
-		results(g, fn, func(a param) *Statement {
+		p.results(g, fn, func(a param) *Statement {
 			field := Id("out").Dot(a.name)
 			switch a.role {
 			case roleOutStr:
@@ -284,13 +284,13 @@ func (p *pkg) slow(g *Group, fn function) {
 			case kindBool:
 				g.Uint8().Call(Id("res")).Op("!=").Lit(0)
 			case kindFloat:
-				g.Add(typ(fn.value.expr)).Call(Qual("math", "Float32frombits").Call(Uint32().Call(Id("res"))))
+				g.Add(p.typ(fn.value.expr)).Call(Qual("math", "Float32frombits").Call(Uint32().Call(Id("res"))))
 			case kindDouble:
-				g.Add(typ(fn.value.expr)).Call(Qual("math", "Float64frombits").Call(Uint64().Call(Id("res"))))
+				g.Add(p.typ(fn.value.expr)).Call(Qual("math", "Float64frombits").Call(Uint64().Call(Id("res"))))
 			case kindPointer, kindStruct:
-				g.Op("*").Parens(Op("*").Add(typ(fn.value.expr))).Call(Qual("unsafe", "Pointer").Call(Op("&").Id("res")))
+				g.Op("*").Parens(Op("*").Add(p.typ(fn.value.expr))).Call(Qual("unsafe", "Pointer").Call(Op("&").Id("res")))
 			default:
-				g.Add(typ(fn.value.expr)).Call(Id("res"))
+				g.Add(p.typ(fn.value.expr)).Call(Id("res"))
 			}
 			g.Err()
 		})
@@ -312,7 +312,7 @@ func hasOutputs(fn function) bool {
 
 // slowWord writes an argument of Slow. Pointers are converted within the call, which keeps what they point to alive and
 // on the heap.
-func slowWord(fn function, a param) *Statement {
+func (p *pkg) slowWord(fn function, a param) *Statement {
 	address := func(x *Statement) *Statement { return Uintptr().Call(Qual("unsafe", "Pointer").Call(x)) }
 	switch a.role {
 	case rolePointer:
@@ -331,7 +331,7 @@ func slowWord(fn function, a param) *Statement {
 			return address(Op("&").Id(a.name))
 		}
 	}
-	return plainWord(fn, a)
+	return p.plainWord(fn, a)
 }
 
 // functionDoc writes a method's documentation.

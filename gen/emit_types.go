@@ -31,7 +31,7 @@ func (p *pkg) emitTypes() *File {
 	}
 	for _, a := range p.aliases {
 		doc(g, fmt.Sprintf("%s is another name of [%s] (C: %s).", a.name, a.of, a.cname))
-		f.Type().Id(a.name).Op("=").Add(typ(a.of)).Line()
+		f.Type().Id(a.name).Op("=").Add(p.typ(a.of)).Line()
 	}
 	for _, c := range p.cbs {
 		p.typeDoc(g, c.name, c.cname, c.doc, "the address of a C function "+c.sig+", as dl.Callback makes one from a Go function")
@@ -71,29 +71,29 @@ func (p *pkg) emitStruct(f *File, s structure) {
 			switch {
 			case m.unit != "" && !units[m.unit]:
 				units[m.unit] = true
-				unit := typ(m.typ.expr)
+				unit := p.typ(m.typ.expr)
 				if m.bytes > 0 {
 					unit = Index(Lit(m.bytes)).Byte()
 				}
 				g.Id(m.unit).Add(unit).Comment("bit-fields; see the methods")
 			case m.unit != "":
 			default:
-				g.Id(m.name).Add(typ(m.typ.expr))
+				g.Id(m.name).Add(p.typ(m.typ.expr))
 			}
 		}
 	}).Line()
 	for _, m := range s.fields {
 		switch {
 		case m.unit != "" && m.bytes > 0:
-			emitByteField(f, s, m)
+			p.emitByteField(f, s, m)
 		case m.unit != "":
-			emitBitField(f, s, m)
+			p.emitBitField(f, s, m)
 		}
 	}
 }
 
 // emitByteField writes a getter and a setter of a bit-field that lies in bytes, whatever its type and its neighbours are.
-func emitByteField(f *File, s structure, m field) {
+func (p *pkg) emitByteField(f *File, s structure, m field) {
 	unit := Id("s").Dot(m.unit).Index(Op(":"))
 	get := Id("getBits").Call(unit, Lit(m.bit), Lit(m.bits))
 	var bits *Statement
@@ -103,14 +103,14 @@ func emitByteField(f *File, s structure, m field) {
 		bits = Uint64().Call(Id("n"))
 	case m.signed():
 		shift := 64 - m.bits
-		get = typ(m.typ.expr).Call(Int64().Call(get.Op("<<").Lit(shift)).Op(">>").Lit(shift))
+		get = p.typ(m.typ.expr).Call(Int64().Call(get.Op("<<").Lit(shift)).Op(">>").Lit(shift))
 	default:
-		get = typ(m.typ.expr).Call(get)
+		get = p.typ(m.typ.expr).Call(get)
 	}
 	f.Comment(fmt.Sprintf("// %s returns the bit-field %s, %d wide.", m.name, m.cname, m.bits))
-	f.Func().Params(Id("s").Op("*").Id(s.name)).Id(m.name).Params().Add(typ(m.typ.expr)).Block(Return(get)).Line()
+	f.Func().Params(Id("s").Op("*").Id(s.name)).Id(m.name).Params().Add(p.typ(m.typ.expr)).Block(Return(get)).Line()
 	f.Comment(fmt.Sprintf("// Set%s sets the bit-field %s to the low %d bits of v.", m.name, m.cname, m.bits))
-	f.Func().Params(Id("s").Op("*").Id(s.name)).Id("Set" + m.name).Params(Id("v").Add(typ(m.typ.expr))).BlockFunc(func(g *Group) {
+	f.Func().Params(Id("s").Op("*").Id(s.name)).Id("Set" + m.name).Params(Id("v").Add(p.typ(m.typ.expr))).BlockFunc(func(g *Group) {
 		if bits != nil {
 			g.Id("n").Op(":=").Lit(0)
 			g.If(Id("v")).Block(Id("n").Op("=").Lit(1))
@@ -147,15 +147,15 @@ func emitBitHelpers(f *File) {
 }
 
 // emitBitField writes a getter and a setter of one bit-field.
-func emitBitField(f *File, s structure, m field) {
+func (p *pkg) emitBitField(f *File, s structure, m field) {
 	mask := uint64(1)<<m.bits - 1
 	u := func() *Statement { return Id("s").Dot(m.unit) }
 	f.Comment(fmt.Sprintf("// %s returns the bit-field %s, %d wide.", m.name, m.cname, m.bits))
-	f.Func().Params(Id("s").Op("*").Id(s.name)).Id(m.name).Params().Add(typ(m.typ.expr)).Block(
+	f.Func().Params(Id("s").Op("*").Id(s.name)).Id(m.name).Params().Add(p.typ(m.typ.expr)).Block(
 		Return(u().Op(">>").Lit(m.bit).Op("&").Op(fmt.Sprintf("%#x", mask))),
 	).Line()
 	f.Comment(fmt.Sprintf("// Set%s sets the bit-field %s to the low %d bits of v.", m.name, m.cname, m.bits))
-	f.Func().Params(Id("s").Op("*").Id(s.name)).Id("Set" + m.name).Params(Id("v").Add(typ(m.typ.expr))).Block(
+	f.Func().Params(Id("s").Op("*").Id(s.name)).Id("Set" + m.name).Params(Id("v").Add(p.typ(m.typ.expr))).Block(
 		u().Op("=").Add(u()).Op("&^").Op("(").Op(fmt.Sprintf("%#x", mask)).Op("<<").Lit(m.bit).Op(")").Op("|").Op("(").Id("v").Op("&").Op(fmt.Sprintf("%#x", mask)).Op(")").Op("<<").Lit(m.bit),
 	).Line()
 }
@@ -171,12 +171,12 @@ func (p *pkg) emitUnion(f *File, s structure) {
 	).Line()
 	for _, m := range s.fields {
 		if m.bits > 0 {
-			emitByteField(f, s, m)
+			p.emitByteField(f, s, m)
 			continue
 		}
 		f.Comment(fmt.Sprintf("// %s is the member %s.", m.name, m.cname))
-		f.Func().Params(Id("u").Op("*").Id(s.name)).Id(m.name).Params().Op("*").Add(typ(m.typ.expr)).Block(
-			Return(pointerTo(m.typ.expr, Op("&").Id("u").Dot("data"))),
+		f.Func().Params(Id("u").Op("*").Id(s.name)).Id(m.name).Params().Op("*").Add(p.typ(m.typ.expr)).Block(
+			Return(p.pointerTo(m.typ.expr, Op("&").Id("u").Dot("data"))),
 		).Line()
 	}
 }

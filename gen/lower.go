@@ -35,36 +35,53 @@ func lower(lib *symbols.Library) (*pkg, error) {
 }
 
 // unsettled returns an error that lists all pointers of which nothing says how they are meant: what is guessed of a pointer
-// may have C write over Go's memory.
+// may have C write over Go's memory, and a function that C runs may move the stack that C writes to.
 func unsettled(lib *symbols.Library) error {
-	functions, params := lib.Unsettled(), 0
+	functions := lib.Unsettled()
+	var pointers, asking int
 	var list strings.Builder
 	types := map[string]int{}
-	for _, f := range functions {
-		list.WriteString("\n" + f.Declaration())
+	for i := range functions {
+		f := &functions[i]
+		list.WriteString("\n" + lib.Declaration(f))
 		for _, a := range f.Args {
 			if a.Guess {
-				params++
+				pointers++
 				types[a.Type]++
 				fmt.Fprintf(&list, "\n\t{\"name\": \"%s.%s\", \"dir\": \"?\", \"reason\": \"?\"}", f.Symbol, a.Name)
 			}
 		}
-	}
-	if params == 0 {
-		return nil
-	}
-	most := slices.MaxFunc(slices.Sorted(maps.Keys(types)), func(a, b string) int { return types[a] - types[b] })
-	d, memory := lib.Description, "DevicePtr"
-	for _, name := range []string{"cuda", "hip"} {
-		if slices.Contains(d.Uses, name) {
-			memory = name + ".DevicePtr"
+		if len(f.Asks) > 0 {
+			asking++
+			fmt.Fprintf(&list, "\n\tIt takes a function pointer (%s):\n\t{\"name\": %q, \"callback\": \"?\", \"reason\": \"?\"}", strings.Join(f.Asks, ", "), f.Symbol)
 		}
 	}
-	return fmt.Errorf(`gen: %s: the header does not say how %d pointers are meant (functions: %d), and nothing is generated before each is settled:
-by an entry in params of the overlay, which bindgen -guess writes with blanks, or by a rule for many in pointers of the description, such as
-	{"name": "*.*", "types": [%q], "type": %q, "reason": "every %s is device memory"}
+	if len(functions) == 0 {
+		return nil
+	}
+	text := "nothing is generated before all below is settled. bindgen -guess writes the entries with blanks into the overlay."
+	if pointers > 0 {
+		most := slices.MaxFunc(slices.Sorted(maps.Keys(types)), func(a, b string) int { return types[a] - types[b] })
+		text += fmt.Sprintf(`
+The header does not say how %s. Each goes into params of the overlay, or a rule for many into pointers of the description:
+	{"name": "*.*", "types": [%q], "dir": "?", "reason": "?"}
 Instead of "dir": "?" write
-%s%s`, d.Library, params, len(functions), most, memory, most, symbols.HowMeant, &list)
+%s`, count(pointers, "pointer is meant", "pointers are meant"), most, symbols.HowMeant)
+	}
+	if asking > 0 {
+		text += fmt.Sprintf(`
+No header says when a library runs a function that it is given: %s a function pointer. Each goes into functions of the overlay.
+Instead of "callback": "?" write
+%s`, count(asking, "function takes", "functions take"), symbols.HowCalled)
+	}
+	return fmt.Errorf("gen: %s: %s%s", lib.Description.Library, text, &list)
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // lowerTypes does all but the functions.

@@ -4,16 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/puregpu/puregpu/symbols"
 )
 
 // modulePath is where the packages of the embedded libraries are.
 const modulePath = "github.com/puregpu/puregpu/"
 
 // importPath returns the path of the package that has a library's types.
-func importPath(library string) string {
-	if lib, err := symbols.Load(library); err == nil && lib.Import != "" {
+func (p *pkg) importPath(library string) string {
+	if lib, err := p.desc.Lender(library); err == nil && lib.Import != "" {
 		return lib.Import
 	}
 	return modulePath + library
@@ -30,7 +28,7 @@ func (w *lowering) borrow() error {
 		}
 	}
 	for _, name := range uses {
-		lib, err := symbols.Load(name)
+		lib, err := w.desc.Lender(name)
 		if err != nil {
 			return err
 		}
@@ -39,7 +37,7 @@ func (w *lowering) borrow() error {
 		}
 	}
 	for _, b := range w.lib.Borrowed {
-		lent, ok := symbols.Lend(b.Library, b.Name)
+		lent, ok := w.desc.Lend(b.Library, b.Name)
 		if !ok {
 			return fmt.Errorf("gen: %s: library %s lends no %s", w.desc.Library, b.Library, b.Name)
 		}

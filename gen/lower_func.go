@@ -401,6 +401,12 @@ func (w *lowering) override(name string) (gotype, bool) {
 func (w *lowering) counts(f *function) error {
 	for i := range f.params {
 		a := f.params[i].c
+		if f.params[i].role == roleText && a.Len == "" {
+			size := w.lib.SizeOf(f.sym.Params, i)
+			if size != "" && !slices.ContainsFunc(f.sym.Args, func(b symbols.Arg) bool { return b.Len == size }) {
+				return fmt.Errorf(`parameter %s: %s may be its size, and C would write as many bytes over a buffer of %d: write "text": %[3]d, "len": %[2]q, or "fixed": %[3]d if %[2]s is something else`, a.Name, size, a.Text)
+			}
+		}
 		if a.Len == "" {
 			continue
 		}

@@ -2,6 +2,7 @@ package symbols
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -89,4 +90,32 @@ func (t *Table) defines(base string) bool {
 		}
 	}
 	return false
+}
+
+// SizeOf returns the name of the parameter that may be the size of a buffer, which is another parameter: an integer behind it, or one
+// that is called like a size. It returns "" if there is none.
+func (t *Table) SizeOf(params []Param, buffer int) string {
+	for i, p := range params {
+		if i != buffer && (i == buffer+1 || sizeName.MatchString(p.Name)) && t.isCount(p.Type) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+var sizeName = regexp.MustCompile(`(?i)^n$|^sz|len|size|cap|count|bytes|max|num|room|limit`)
+
+// isCount reports whether a type is an integer of 2 bytes or more.
+func (t *Table) isCount(ctype string) bool {
+	ct, err := t.resolve(ctype)
+	if err != nil || ct.Pointers > 0 || len(ct.Dims) > 0 {
+		return false
+	}
+	for _, s := range t.Scalars {
+		if s.Name == ct.Base {
+			ct.Base = s.Type
+		}
+	}
+	size, _, ok := Builtin(ct.Base)
+	return ok && size > 1 && !isFloat(ct.Base)
 }

@@ -25,7 +25,7 @@ func (c *checker) add(record, field, format string, args ...any) {
 
 func (c *checker) err() error { return errors.Join(c.errs...) }
 
-func checkTable(file string, t *Table) error {
+func (m Lenders) checkTable(file string, t *Table) error {
 	c := &checker{file: file}
 	if t.Library == "" {
 		c.add("table", "library", "is empty")
@@ -43,7 +43,7 @@ func checkTable(file string, t *Table) error {
 	}
 	types := c.types(t)
 	for _, b := range t.Borrowed {
-		if _, ok := Lend(b.Library, b.Name); !ok {
+		if _, ok := m.lend(b.Library, b.Name); !ok {
 			c.add("borrowed "+b.Name, "library", "no library %q lends a type of this name", b.Library)
 		}
 	}
@@ -427,6 +427,9 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 	for _, n := range o.Functions {
 		once("function", seen, n.Name)
 		c.reason("function "+n.Name, n.Reason)
+		if n.Callback == Unknown {
+			c.add("function "+n.Name, "callback", "is a blank: it must be true if the function may run what it is given before it returns, else false, or \"registers\": true in its place if later calls may run it")
+		}
 		if functions[n.Name] == nil {
 			c.add("function "+n.Name, "name", "the table has no such function; remove the entry or correct it")
 		}
@@ -585,9 +588,11 @@ func (c *checker) param(kind string, n ParamNote, functions map[string][]Functio
 	}
 	switch {
 	case !found && len(n.Types) > 0:
-		c.add(record, "name", "no ABI of %s has a parameter %s of type %s", fname, pname, strings.Join(n.Types, " or "))
+		c.add(record, "name", "no function matching %s has a parameter %s of type %s: delete the entry or mend the name", fname, pname, strings.Join(n.Types, " or "))
+	case !found && n.isPattern():
+		c.add(record, "name", "no function matching %s has a parameter %s: delete the entry or mend the name", fname, pname)
 	case !found:
-		c.add(record, "name", "no ABI of %s has a parameter %s", fname, pname)
+		c.add(record, "name", "%s has no parameter %s: delete the entry or mend the name", fname, pname)
 	}
 	if n.Fixed < 0 {
 		c.add(record, "fixed", "is negative")

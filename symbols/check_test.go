@@ -39,7 +39,7 @@ func small() (*Table, *Overlay) {
 			{Name: "core", Since: Version{1, 0, 0}, Doc: "all need it", Match: []string{"xInit"}},
 			{Name: "streams", Since: Version{1, 0, 0}, Doc: "queues of work", Match: []string{"xMake", "x[R]*"}},
 		},
-		Functions: []FunctionNote{{Name: "xInit", Callback: true, Reason: "calls the allocator"}},
+		Functions: []FunctionNote{{Name: "xInit", Callback: Yes, Reason: "calls the allocator"}},
 		Params:    []ParamNote{{Name: "xRead.buf", Len: "*n", Text: 64, Reason: "the header says nothing"}},
 		Types:     []TypeNote{{Name: "xResult", Kind: "result", Reason: "every function returns it"}},
 		Names:     []NameNote{{Name: "xLoose", Go: "Loose", Reason: "no prefix"}, {Name: "xPoint.a", Go: "X", Reason: "clearer"}},
@@ -50,7 +50,7 @@ func small() (*Table, *Overlay) {
 
 func TestSmallTableAndOverlayPass(t *testing.T) {
 	table, overlay := small()
-	if err := checkTable("t", table); err != nil {
+	if err := Lenders(nil).checkTable("t", table); err != nil {
 		t.Error(err)
 	}
 	if err := checkOverlay("o", table, overlay); err != nil {
@@ -145,7 +145,7 @@ func TestTableChecks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			table, _ := small()
 			tt.spoil(table)
-			wantError(t, checkTable("t", table), tt.want)
+			wantError(t, Lenders(nil).checkTable("t", table), tt.want)
 		})
 	}
 }
@@ -172,7 +172,7 @@ func TestOverlayChecks(t *testing.T) {
 		{"parameter without a reason", func(o *Overlay) { o.Params[0].Reason = "" }, "param xRead.buf: reason: is empty"},
 		{"parameter of no function", func(o *Overlay) { o.Params[0].Name = "xGone.buf" }, "param xGone.buf: name: must be function.parameter"},
 		{"parameter without a function", func(o *Overlay) { o.Params[0].Name = "buf" }, "param buf: name: must be function.parameter"},
-		{"parameter that is not there", func(o *Overlay) { o.Params[0].Name = "xRead.gone" }, "param xRead.gone: name: no ABI of xRead has a parameter gone"},
+		{"parameter that is not there", func(o *Overlay) { o.Params[0].Name = "xRead.gone" }, "param xRead.gone: name: xRead has no parameter gone: delete the entry or mend the name"},
 		{"direction that is none", func(o *Overlay) { o.Params[0].Dir = "up" }, `param xRead.buf: dir: "up" is not one of`},
 		{"length that is no parameter", func(o *Overlay) { o.Params[0].Len = "count" }, `param xRead.buf: len: xRead has no parameter "count"`},
 		{"length that is a star", func(o *Overlay) { o.Params[0].Len = "*" }, `param xRead.buf: len: xRead has no parameter ""`},
@@ -213,7 +213,7 @@ func TestChecksStopAfterFiftyComplaints(t *testing.T) {
 	for range 1000 {
 		table.Functions = append(table.Functions, Function{})
 	}
-	if n := strings.Count(checkTable("t", table).Error(), "\n") + 1; n != 50 {
+	if n := strings.Count(Lenders(nil).checkTable("t", table).Error(), "\n") + 1; n != 50 {
 		t.Errorf("%d lines of complaints, want 50", n)
 	}
 }

@@ -37,6 +37,8 @@ type Description struct {
 	// Implementations are the libraries that have this API, the one that the table is named after first. Its Open is called
 	// Open, that of another one Open with its Lib in capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
+
+	Lenders Lenders `json:"-"` // those among Uses that are not embedded
 }
 
 // Prefixes are cut off C names to make Go names, the first that fits.
@@ -198,7 +200,12 @@ var systems = []string{"linux", "windows"}
 
 // DecodeDescription reads a description and checks it. Its error names the file, the record and the field.
 func DecodeDescription(file string, text []byte) (*Description, error) {
-	d := &Description{}
+	return Lenders(nil).DecodeDescription(file, text)
+}
+
+// DecodeDescription is the function of that name, where the description may use the lenders.
+func (m Lenders) DecodeDescription(file string, text []byte) (*Description, error) {
+	d := &Description{Lenders: m}
 	if err := decode(file, text, d); err != nil {
 		return nil, err
 	}
@@ -242,7 +249,7 @@ func (c *checker) description(d *Description) {
 	c.numbering(&d.Version)
 	c.headers(&d.Headers)
 	for _, name := range d.Uses {
-		if l, err := Describe(name); name == d.Library || err != nil || l.Lends == nil {
+		if l, err := d.Lenders.describe(name); name == d.Library || err != nil || l.Lends == nil {
 			c.add("library", "uses", "there is no library %q that lends its types", name)
 		}
 	}

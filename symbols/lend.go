@@ -28,10 +28,58 @@ type Borrowed struct {
 	Library string `json:"library"` // an embedded library, which lends it
 }
 
-// Lend returns the type that an embedded library lends under a name. Without an entry of its own a type of the table goes by the
-// name that it has there.
-func Lend(library, name string) (Lent, bool) {
-	lib, err := Load(library)
+// Lenders are libraries beside the embedded ones whose types others use, by name.
+type Lenders map[string]*Library
+
+// Add adds a library. Import is the path of its Go package. It lends all its types, to headers that include its own.
+func (m Lenders) Add(l *Library, importPath string) error {
+	name := l.Description.Library
+	if slices.Contains(names(), name) {
+		return fmt.Errorf("symbols: there is an embedded library %s", name)
+	}
+	lent := *l
+	d := *l.Description
+	if d.Lends == nil {
+		d.Lends = &Lends{Headers: d.Headers.Files}
+	}
+	lent.Description, lent.Import = &d, importPath
+	m[name] = &lent
+	return nil
+}
+
+func (m Lenders) load(name string) (*Library, error) {
+	if l := m[name]; l != nil {
+		return l, nil
+	}
+	return Load(name)
+}
+
+func (m Lenders) describe(name string) (*Description, error) {
+	if l := m[name]; l != nil {
+		return l.Description, nil
+	}
+	return Describe(name)
+}
+
+// Lender returns a library that the description uses, or an embedded one.
+func (d *Description) Lender(name string) (*Library, error) {
+	if d == nil { // of a table alone
+		return Load(name)
+	}
+	return d.Lenders.load(name)
+}
+
+// Lend returns the type that a library lends under a name. Without an entry of its own a type of the table goes by the name that
+// it has there.
+func (d *Description) Lend(library, name string) (Lent, bool) {
+	if d == nil {
+		return Lenders(nil).lend(library, name)
+	}
+	return d.Lenders.lend(library, name)
+}
+
+func (m Lenders) lend(library, name string) (Lent, bool) {
+	lib, err := m.load(library)
 	if err != nil || lib.Description.Lends == nil {
 		return Lent{}, false
 	}
@@ -45,13 +93,20 @@ func Lend(library, name string) (Lent, bool) {
 
 // StandIns returns C text that stands for headers of embedded libraries, by the names that programs include them by.
 func StandIns(libraries []string) (map[string]string, error) {
+	return Lenders(nil).standIns(libraries)
+}
+
+// StandIns returns C text that stands for headers of the libraries that the description uses.
+func (d *Description) StandIns() (map[string]string, error) { return d.Lenders.standIns(d.Uses) }
+
+func (m Lenders) standIns(libraries []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, name := range libraries {
-		text, err := standIn(name)
+		text, err := m.standIn(name)
 		if err != nil {
 			return nil, err
 		}
-		d, err := Describe(name)
+		d, err := m.describe(name)
 		if err != nil {
 			return nil, err
 		}
@@ -62,8 +117,8 @@ func StandIns(libraries []string) (map[string]string, error) {
 	return out, nil
 }
 
-func standIn(library string) (string, error) {
-	lib, err := Load(library)
+func (m Lenders) standIn(library string) (string, error) {
+	lib, err := m.load(library)
 	if err != nil {
 		return "", err
 	}
@@ -94,14 +149,14 @@ func (c *cWriter) borrowed() error {
 	defer func() { c.lib, c.asserts = own, asserts }()
 	want := map[string][]Lent{} // by library
 	for _, b := range own.Borrowed {
-		lent, ok := Lend(b.Library, b.Name)
+		lent, ok := own.Description.Lend(b.Library, b.Name)
 		if !ok {
 			return fmt.Errorf("symbols: library %s lends no %s", b.Library, b.Name)
 		}
 		want[b.Library] = append(want[b.Library], lent)
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		lib, err := Load(name)
+		lib, err := own.Description.Lender(name)
 		if err != nil {
 			return err
 		}
@@ -148,8 +203,8 @@ func filter[T any](list []T, keep func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !keep(x) })
 }
 
-// Borrow adds to the table the types that it speaks of, does not have, and gets from one of the libraries.
-func (t *Table) Borrow(libraries []string) {
+// Borrow adds to the table the types that it speaks of, does not have, and gets from a library that its description uses.
+func (t *Table) Borrow(d *Description) {
 	have := t.TypeNames()
 	want := map[string]bool{}
 	t.EachType(func(_ string, ctype *string) {
@@ -158,8 +213,8 @@ func (t *Table) Borrow(libraries []string) {
 		}
 	})
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		for _, library := range libraries {
-			if _, ok := Lend(library, name); ok {
+		for _, library := range d.Uses {
+			if _, ok := d.Lend(library, name); ok {
 				t.Borrowed = append(t.Borrowed, Borrowed{name, library})
 				break
 			}

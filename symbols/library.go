@@ -33,11 +33,12 @@ type Set struct {
 // A Func is one ABI of a function with all that is known of it.
 type Func struct {
 	Function
-	Set       int    // index in Library.Sets
-	Doc       string // summary: a phrase that goes on after the name
-	Callback  bool   // may call back into the program before it returns
-	Registers bool   // registers a function that later calls may run before they return
-	Note      string // why it is flagged or skipped
+	Set       int      // index in Library.Sets
+	Doc       string   // summary: a phrase that goes on after the name
+	Callback  bool     // may call back into the program before it returns
+	Asks      []string // its function pointers, if the overlay says neither that it runs or keeps them nor that it does not
+	Registers bool     // registers a function that later calls may run before they return
+	Note      string   // why it is flagged or skipped
 	Args      []Arg
 }
 
@@ -86,8 +87,12 @@ func (l *Library) Lookup(cname string) []Func {
 }
 
 // join builds the functions from the table and the overlay; the overlay has been checked.
-func join(t *Table, o *Overlay, rules []ParamNote) *Library {
-	l := &Library{Table: t, Overlay: o, docs: map[string]string{}, types: map[string]TypeNote{}, names: map[string]NameNote{}}
+func join(t *Table, o *Overlay, d *Description) *Library {
+	var rules []ParamNote
+	if d != nil {
+		rules = d.Pointers
+	}
+	l := &Library{Table: t, Description: d, Overlay: o, docs: map[string]string{}, types: map[string]TypeNote{}, names: map[string]NameNote{}}
 	for _, d := range o.Docs {
 		l.docs[d.Name] = d.Text
 	}
@@ -117,14 +122,23 @@ func join(t *Table, o *Overlay, rules []ParamNote) *Library {
 	for _, r := range t.Refused {
 		refused[r.Name] = r.Reason
 	}
+	known := map[string]bool{}
+	isFunction := func(ctype string) bool {
+		if _, ok := known[ctype]; !ok {
+			known[ctype] = l.isFunction(ctype)
+		}
+		return known[ctype]
+	}
 	for _, f := range t.Functions {
 		g := Func{Function: f}
+		told := false
 		for _, name := range []string{f.API, f.Symbol} { // the symbol's own note has the last word
 			if n, ok := notes[name]; ok {
 				if !n.Since.IsZero() {
 					g.Since = n.Since
 				}
-				g.Callback, g.Registers, g.Note = n.Callback, n.Registers, n.Reason
+				g.Callback, g.Registers, g.Note = n.Callback == Yes, n.Registers, n.Reason
+				told = n.Callback != "" || n.Registers
 			}
 			if d := l.docs[name]; d != "" {
 				g.Doc = d
@@ -155,6 +169,12 @@ func join(t *Table, o *Overlay, rules []ParamNote) *Library {
 				a.apply(n)
 			}
 			g.Args = append(g.Args, a)
+		}
+		for _, a := range g.Args {
+			result := a.Dir == Out && a.Len == "" && !a.Slice && a.Fixed == 0
+			if !told && !result && isFunction(a.Type) {
+				g.Asks = append(g.Asks, a.Name)
+			}
 		}
 		for _, a := range g.Args { // a count that an array names is settled with it
 			for i := range g.Args {
@@ -250,24 +270,74 @@ func (n *ParamNote) matches(f *Function, p *Param) bool {
 	return (ofAPI || ofSymbol) && named && (len(n.Types) == 0 || slices.Contains(n.Types, p.Type))
 }
 
-// Declaration writes the function as C declares it, behind its place in the header if the table has it.
-func (f *Func) Declaration() string {
-	list := make([]string, len(f.Params))
-	for i, p := range f.Params {
-		list[i] = CDeclaration(p.Type, p.Name)
+// isFunction reports whether a type is a function pointer, or a pointer to one.
+func (l *Library) isFunction(ctype string) bool {
+	ct, err := l.resolve(ctype)
+	if err != nil {
+		return false
 	}
-	text := fmt.Sprintf("%s(%s)", CDeclaration(f.Result, f.API), strings.Join(list, ", "))
+	for _, b := range l.Borrowed {
+		if b.Name != ct.Base {
+			continue
+		}
+		lent, ok := l.Description.Lend(b.Library, b.Name)
+		lender, err := l.Description.Lender(b.Library)
+		return ok && err == nil && lender.isFunction(lent.Type)
+	}
+	return slices.ContainsFunc(l.Callbacks, func(c Callback) bool { return c.Name == ct.Base })
+}
+
+// Declaration writes a function as C declares it, behind its place in the header if the table has it.
+func (l *Library) Declaration(f *Func) string {
+	text := fmt.Sprintf("%s(%s)", l.declare(f.Result, f.API), l.declareAll(f.Params))
 	if f.Where != "" {
 		text = f.Where + ": " + text
 	}
 	return text
 }
 
+func (l *Library) declareAll(params []Param) string {
+	list := make([]string, len(params))
+	for i, p := range params {
+		list[i] = l.declare(p.Type, p.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// declare writes a declaration as the header has it: a handle that goes by its struct's name is a pointer there, and so is a callback
+// that goes by the name of its function's type. A callback without a name is written out.
+func (l *Library) declare(ctype, name string) string {
+	ct, err := ParseType(ctype)
+	if err != nil || len(ct.Dims) > 0 {
+		return CDeclaration(ctype, name)
+	}
+	for _, c := range l.Callbacks {
+		switch {
+		case c.Name != ct.Base:
+		case strings.Contains(c.Name, "."):
+			return fmt.Sprintf("%s(%s)", CDeclaration(c.Result, "(*"+strings.Repeat("*", ct.Pointers)+name+")"), l.declareAll(c.Params))
+		case c.Func:
+			return CDeclaration(pointerTo(ctype), name)
+		}
+	}
+	if slices.ContainsFunc(l.Handles, func(h Handle) bool { return h.Name == ct.Base && (h.Tag == h.Name || h.Struct) }) {
+		ctype = pointerTo(ctype)
+	}
+	return CDeclaration(ctype, name)
+}
+
+func pointerTo(ctype string) string {
+	if strings.HasSuffix(ctype, "*") {
+		return ctype + "*"
+	}
+	return ctype + " *"
+}
+
 // Unsettled returns the functions that have pointers of which neither the header, nor the description, nor the overlay says
-// how they are meant: those with Guess set.
+// how they are meant: those with Guess set. A function pointer is so if nothing says when it is run: those functions have Asks.
 func (l *Library) Unsettled() []Func {
 	return slices.DeleteFunc(slices.Clone(l.Funcs), func(f Func) bool {
-		return !slices.ContainsFunc(f.Args, func(a Arg) bool { return a.Guess })
+		return len(f.Asks) == 0 && !slices.ContainsFunc(f.Args, func(a Arg) bool { return a.Guess })
 	})
 }
 

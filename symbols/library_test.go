@@ -14,7 +14,7 @@ func decodeSmall(t *testing.T, change func(*Table, *Overlay)) *Library {
 	if change != nil {
 		change(table, overlay)
 	}
-	if err := checkTable("t", table); err != nil {
+	if err := Lenders(nil).checkTable("t", table); err != nil {
 		t.Fatal(err)
 	}
 	if err := checkOverlay("o", table, overlay); err != nil {
@@ -227,7 +227,7 @@ func TestNotesOfASymbolHaveTheLastWord(t *testing.T) {
 			ParamNote{Name: "xMake_v2.out", Null: &no, Reason: "this one"})
 		o.Docs = append(o.Docs, DocNote{Name: "xMake_v2", Text: "makes a stream with flags"})
 		o.Functions = append(o.Functions,
-			FunctionNote{Name: "xMake", Callback: true, Reason: "all ABIs"},
+			FunctionNote{Name: "xMake", Callback: Yes, Reason: "all ABIs"},
 			FunctionNote{Name: "xMake_v2", Registers: true, Reason: "this one"})
 	})
 	f := l.Lookup("xMake")

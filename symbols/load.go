@@ -36,9 +36,6 @@ var loaded sync.Map // by name a func() (*Library, error), which decodes on firs
 // Load returns an embedded library, such as "cuda". It decodes and checks its files on first use.
 // It is safe for concurrent use, and the result must not be changed.
 func Load(name string) (*Library, error) {
-	if l, ok := provided.Load(name); ok {
-		return l.(*Library), nil
-	}
 	if !slices.Contains(names(), name) {
 		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, names())
 	}
@@ -46,30 +43,8 @@ func Load(name string) (*Library, error) {
 	return f.(func() (*Library, error))()
 }
 
-var provided sync.Map // by name a *Library
-
-// Provide makes a library known beside the embedded ones for as long as the program runs, so that others can use its types.
-// Import is the path of its Go package. It lends all its types, to headers that include its own.
-func Provide(l *Library, importPath string) error {
-	name := l.Description.Library
-	if slices.Contains(names(), name) {
-		return fmt.Errorf("symbols: there is an embedded library %s", name)
-	}
-	lent := *l
-	d := *l.Description
-	if d.Lends == nil {
-		d.Lends = &Lends{Headers: d.Headers.Files}
-	}
-	lent.Description, lent.Import = &d, importPath
-	provided.Store(name, &lent)
-	return nil
-}
-
 // Describe returns the description of an embedded library alone, which needs no table.
 func Describe(name string) (*Description, error) {
-	if l, ok := provided.Load(name); ok {
-		return l.(*Library).Description, nil
-	}
 	if !slices.Contains(names(), name) {
 		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, names())
 	}
@@ -102,10 +77,7 @@ func Read(fsys fs.FS, dir string) (*Library, error) {
 func (l *Library) Describe(file string, d *Description) error {
 	c := &checker{file: file}
 	c.fits(d, l.Table)
-	if len(d.Pointers) > 0 {
-		*l = *join(l.Table, l.Overlay, d.Pointers)
-	}
-	l.Description = d
+	*l = *join(l.Table, l.Overlay, d)
 	return c.err()
 }
 
@@ -122,7 +94,12 @@ func ReadDescription(fsys fs.FS, dir string) (*Description, error) {
 // Decode reads a table and its overlay, checks them against each other, and joins them. The library has no
 // description. Its error is an [*Error], or a [errors.Join] of several, and names the file, the record and the field.
 func Decode(tableFile string, table []byte, overlayFile string, overlay []byte) (*Library, error) {
-	t, err := DecodeTable(tableFile, table)
+	return Lenders(nil).Decode(tableFile, table, overlayFile, overlay)
+}
+
+// Decode is the function of that name, where the table may have types of the lenders.
+func (m Lenders) Decode(tableFile string, table []byte, overlayFile string, overlay []byte) (*Library, error) {
+	t, err := m.DecodeTable(tableFile, table)
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +115,16 @@ func Decode(tableFile string, table []byte, overlayFile string, overlay []byte) 
 
 // DecodeTable reads a table alone and checks it.
 func DecodeTable(file string, text []byte) (*Table, error) {
+	return Lenders(nil).DecodeTable(file, text)
+}
+
+// DecodeTable is the function of that name, where the table may have types of the lenders.
+func (m Lenders) DecodeTable(file string, text []byte) (*Table, error) {
 	t := &Table{}
 	if err := decode(file, text, t); err != nil {
 		return nil, err
 	}
-	return t, checkTable(file, t)
+	return t, m.checkTable(file, t)
 }
 
 // An Error says what is wrong with a table or an overlay, and where.

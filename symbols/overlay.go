@@ -1,5 +1,11 @@
 package symbols
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // An Overlay is what the headers of a library cannot say, kept by hand. Every entry has its reason, and an entry that
 // names nothing in the table is an error, so that none outlives its cause.
 type Overlay struct {
@@ -26,10 +32,37 @@ type SetNote struct {
 type FunctionNote struct {
 	Name      string  `json:"name"`
 	Since     Version `json:"since,omitzero"`
-	Callback  bool    `json:"callback,omitempty"`  // may call back into the program before it returns
+	Callback  Answer  `json:"callback,omitempty"`  // may call back into the program before it returns
 	Registers bool    `json:"registers,omitempty"` // registers a function that any later call may run before it returns
 	Skip      bool    `json:"skip,omitempty"`      // not bound
 	Reason    string  `json:"reason"`
+}
+
+// An Answer is true, false, or "?", which somebody has to fill in. It is empty if an overlay does not give it.
+type Answer string
+
+// The answers.
+const (
+	Yes     Answer = "true"
+	No      Answer = "false"
+	Unknown Answer = "?"
+)
+
+// UnmarshalJSON reads an answer.
+func (a *Answer) UnmarshalJSON(text []byte) error {
+	*a = Answer(strings.Trim(string(text), `"`))
+	if (*a == Yes || *a == No) == (text[0] != '"') && (*a == Yes || *a == No || *a == Unknown) {
+		return nil
+	}
+	return fmt.Errorf("%s is neither true nor false", text)
+}
+
+// MarshalJSON writes an answer.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	if a == Yes || a == No {
+		return []byte(a), nil
+	}
+	return []byte(strconv.Quote(string(a))), nil
 }
 
 // A ParamNote says how a parameter, "function.parameter", is meant. The function is a symbol, or an API name for all ABIs
@@ -56,8 +89,14 @@ const HowMeant = `	"dir": "in"          one element, which the library reads
 	"len": "n"           an array that the parameter n counts; "*n" if n is a pointer
 	"slice": true        an array that no parameter counts
 	"fixed": 3           an array of three elements
+	"text": 16           a char * into which the library writes text of at most 16 bytes; with "len": "n" if n is told its size
 	"type": "DevicePtr"  device memory; "cuda.DevicePtr" if uses has cuda, "hip.DevicePtr" if it has hip
 	"type": "uintptr"    a handle, or what the library only hands back`
+
+// HowCalled lists what a note can say of a function that takes a function pointer, one way a line.
+const HowCalled = `	"callback": true     it may run the function before it returns
+	"registers": true    it keeps the function, and later calls may run it before they return
+	"callback": false    neither: no call runs it on the thread that makes the call`
 
 // A TypeNote says what a type is where its C declaration says too little.
 type TypeNote struct {

@@ -15,8 +15,9 @@ type Stub struct {
 }
 
 // WithStubs adds entries, one a line, at the end of their sections of an overlay, and makes the sections that are missing.
-// Entries of "sets" go before the last set. The rest of the overlay stays as it is.
+// Entries of "sets" go before the last set. Entries have spaces behind colons and commas if the overlay's have. The rest of the overlay stays as it is.
 func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
+	spaced := bytes.Contains(overlay, []byte(`": "`))
 	for _, s := range list {
 		var line bytes.Buffer
 		e := json.NewEncoder(&line)
@@ -24,7 +25,11 @@ func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
 		if err := e.Encode(s.Entry); err != nil {
 			return nil, err
 		}
-		entry := "  " + strings.TrimSpace(line.String())
+		entry := strings.TrimSpace(line.String())
+		if spaced {
+			entry = withSpaces(entry)
+		}
+		entry = "  " + entry
 		start := bytes.Index(overlay, []byte(`"`+s.Section+`": [`))
 		if start < 0 {
 			last := bytes.LastIndexByte(overlay, '}')
@@ -58,4 +63,23 @@ func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
 		overlay = slices.Concat(before, []byte(comma+"\n"+entry+"\n"), overlay[end:])
 	}
 	return overlay, nil
+}
+
+// withSpaces writes a space behind each colon and comma of a text in JSON that are not in a string.
+func withSpaces(text string) string {
+	var b strings.Builder
+	inside := false
+	for i := 0; i < len(text); i++ {
+		b.WriteByte(text[i])
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+			b.WriteByte(text[i])
+		case c == '"':
+			inside = !inside
+		case !inside && (c == ':' || c == ','):
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
 }

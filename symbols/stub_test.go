@@ -14,12 +14,18 @@ func TestWithStubs(t *testing.T) {
 		{"no section", "{\n\"sets\": []\n}\n", "{\n\"sets\": [],\n\"params\": [\n" + entry("a.b") + "\n]\n}\n"},
 		{"nothing", "{}\n", "{\n\"params\": [\n" + entry("a.b") + "\n]\n}\n"},
 		{"empty", "{\"params\": []}\n", "{\"params\": [\n" + entry("a.b") + "\n]}\n"},
-		{"one line", `{"params": [{"name": "x.y"}]}`, "{\"params\": [{\"name\": \"x.y\"},\n" + entry("a.b") + "\n]}"},
-		{"lines", "{\n\"params\": [\n  {\"name\": \"x.y\"}\n],\n\"docs\": []\n}\n", "{\n\"params\": [\n  {\"name\": \"x.y\"},\n" + entry("a.b") + "\n],\n\"docs\": []\n}\n"},
+		{"one line", `{"params": [{"name":"x.y"}]}`, "{\"params\": [{\"name\":\"x.y\"},\n" + entry("a.b") + "\n]}"},
+		{"lines", "{\n\"params\": [\n  {\"name\":\"x.y\"}\n],\n\"docs\": []\n}\n", "{\n\"params\": [\n  {\"name\":\"x.y\"},\n" + entry("a.b") + "\n],\n\"docs\": []\n}\n"},
 	} {
 		if got, err := WithStubs([]byte(x.old), []Stub{note("a.b")}); err != nil || string(got) != x.want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", x.name, err, got, x.want)
 		}
+	}
+	spaced := "{\"sets\": [{\"name\": \"core\"}]}"
+	want := "{\"sets\": [{\"name\": \"core\"}],\n\"functions\": [\n  {\"name\": \"f\", \"callback\": \"?\", \"reason\": \"a:\\\"b\\\",\"}\n]\n}"
+	stub := Stub{Section: "functions", Entry: FunctionNote{Name: "f", Callback: Unknown, Reason: `a:"b",`}}
+	if got, err := WithStubs([]byte(spaced), []Stub{stub}); err != nil || string(got) != want {
+		t.Errorf("with spaces: %v\n%s\nwant\n%s", err, got, want)
 	}
 	if _, err := WithStubs([]byte("no JSON"), []Stub{note("a.b")}); err == nil {
 		t.Error("no error for what is no overlay")
@@ -33,10 +39,10 @@ func TestRules(t *testing.T) {
 		param("a", "float *"), param("b", "float *"), param("c", "float *"), param("d", "int *"), {Name: "e", Type: "float"},
 	}}}}
 	overlay := &Overlay{Sets: []SetNote{{Name: "core", Match: []string{"*"}}}, Params: []ParamNote{{Name: "f.c", Len: "n"}}}
-	lib := join(table, overlay, []ParamNote{
+	lib := join(table, overlay, &Description{Pointers: []ParamNote{
 		{Name: "*.*", Types: []string{"float *", "float"}, Type: "DevicePtr"},
 		{Name: "f.b", Dir: InOut},
-	})
+	}})
 	args := lib.Funcs[0].Args
 	if a := args[0]; a.GoType != "DevicePtr" || a.Dir != "" || a.Guess {
 		t.Errorf("by type: %+v", a)

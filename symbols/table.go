@@ -51,8 +51,11 @@ type Header struct {
 
 // A Handle is an opaque pointer type: typedef struct Tag *Name.
 type Handle struct {
-	Name  string  `json:"name"`
-	Tag   string  `json:"tag"`
+	Name string `json:"name"`
+	Tag  string `json:"tag"`
+	// Struct is set if Name is that of the struct, whose tag is another, and C spells the handle as a pointer to it.
+	Struct bool `json:"struct,omitempty"`
+
 	Since Version `json:"since,omitzero"`
 	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
 	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")

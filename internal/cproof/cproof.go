@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -129,6 +130,38 @@ var modes = []mode{
 	{flags: append(slices.Clip(plainer), "-Dconst=", "-D__const="), bare: true},
 }
 
+// withoutConst takes the qualifier __const__ away. An attribute has that name, too. The C library's header asks whether the compiler
+// has the attribute, so it comes first.
+const withoutConst = "#if __has_include(<sys/cdefs.h>)\n#include <sys/cdefs.h>\n#endif\n#define __const__\n"
+
+var otherConst = regexp.MustCompile(`\b__const__\s*[\w*]|\*\s*__const__\b`)
+
+// hasOtherConst reports whether one of the headers in the folders has the qualifier __const__.
+func (p *prover) hasOtherConst() bool {
+	for file := range p.files {
+		if !slices.ContainsFunc(p.in.Dirs, func(dir string) bool { return strings.HasPrefix(file, dir) }) {
+			continue
+		}
+		if text, err := os.ReadFile(file); err == nil && otherConst.Match(text) {
+			return true
+		}
+	}
+	return false
+}
+
+var constWords = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\b(?:const|__const|__const__)\b`)
+
+// expanded returns the text that the compiler makes of the headers, without const and without macros.
+func (p *prover) expanded(ctx context.Context, head string) (string, error) {
+	text, err := p.run(ctx, head, append(slices.Clip(plainer), "-E", "-P", "-fsyntax-only"))
+	return constWords.ReplaceAllStringFunc(text, func(word string) string {
+		if !strings.ContainsAny(word, `"'`) {
+			return ""
+		}
+		return word
+	}) + "\n", err
+}
+
 // Prove compiles what a table says of one release against that release's headers. The error is that of a compiler that could not be run or
 // does not accept the headers; what the table has wrong is in the report.
 func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
@@ -138,7 +171,7 @@ func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
 	}
 	defer os.RemoveAll(tmp)
 	p := &prover{in: in, t: t, cc: in.Compiler, tmp: tmp, report: &Report{Facts: map[string]int{}}, files: map[string]bool{}}
-	stubs, err := symbols.StandIns(in.Description.Uses)
+	stubs, err := in.Description.StandIns()
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +228,7 @@ type prover struct {
 
 // unit compiles the headers with some macros, and the facts behind them: all, or those of what plain names mean alone.
 func (p *prover) unit(ctx context.Context, defines string, all, plain bool) error {
-	head := p.head(defines)
+	head := p.head(defines, "")
 	names, err := p.names(ctx, head)
 	if err != nil {
 		return err
@@ -210,7 +243,17 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	w.functions(all, plain)
 	facts := w.facts
 	for _, m := range modes {
+		if m.bare && p.hasOtherConst() {
+			head = p.head(defines, withoutConst)
+		}
 		o, err := p.compile(ctx, head, facts, m.flags)
+		noMacros := false
+		if _, ok := errors.AsType[*HeadersError](err); ok && m.bare { // such as one that asks for the attribute const
+			if text, expandErr := p.expanded(ctx, head); expandErr == nil {
+				o, err = p.compile(ctx, text, facts, m.flags)
+				noMacros = true
+			}
+		}
 		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // without its qualifiers the header is no C
 			for _, f := range facts {
 				if f.check != nil {
@@ -237,6 +280,8 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 				p.report.Facts[f.kind]++
 			case f.qualified && !m.bare:
 				again = append(again, f)
+			case noMacros:
+				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, Unknown})
 			case f.chosen < 0 && undeclared(c):
 				p.report.Absent = append(p.report.Absent, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), "", c})
 			default:
@@ -255,14 +300,15 @@ func undeclared(said string) bool {
 	return strings.Contains(said, "undeclared") || strings.Contains(said, "unknown type name") || strings.Contains(said, "incomplete type")
 }
 
-// head returns the text in front of the facts.
-func (p *prover) head(defines string) string {
+// head returns the text in front of the facts. The last lines stand directly in front of the headers.
+func (p *prover) head(defines, last string) string {
 	h := &p.in.Description.Headers
 	var b strings.Builder
 	b.WriteString(defines)
 	for _, line := range h.Prelude {
 		b.WriteString(line + "\n")
 	}
+	b.WriteString(last)
 	for i, name := range h.Included() {
 		if i == 0 {
 			fmt.Fprintf(&b, "#include <%s>\n", name)

@@ -32,7 +32,7 @@ typedef struct vecPair {
   vecSide side;
   union { int64_t n; double f; };
   struct { char c; vecStatus s; } in[2];
-  const char *const *names;
+  const char *__const__ *names;
   int (*cb)(void *, size_t);
 } vecPair;
 typedef struct { unsigned low : 3, high : 7; int delta : 4; bool on; } vecBits;
@@ -111,6 +111,23 @@ func TestRight(t *testing.T) {
 			if r.Facts[kind] == 0 {
 				t.Errorf("%s: no fact of kind %s", cc.Name, kind)
 			}
+		}
+	}
+}
+
+// TestHeaderThatAsksForConst proves a header that is no C if const is a macro without text.
+func TestHeaderThatAsksForConst(t *testing.T) {
+	tab, dir := table(t, "#if __has_attribute(const)\n#endif\nconst char *askName(const char *const *list, const int *n);\nstruct ask { const char *name; };\nint askUse(const struct ask *a);\n")
+	for _, cc := range compilers(t) {
+		r := prove(t, cc, tab, dir)
+		if err := r.Err(); err != nil || r.Facts["member type"] != 1 {
+			t.Errorf("%s: %v, %v", cc.Name, err, r.Facts)
+		}
+		wrong := *tab
+		wrong.Structs = slices.Clone(tab.Structs)
+		wrong.Structs[0].Fields = []symbols.Field{{Name: "name", Type: "int *", Size: 8}}
+		if err := prove(t, cc, &wrong, dir).Err(); err == nil || !strings.Contains(err.Error(), "struct ask: type of name") {
+			t.Errorf("%s: a wrong type: %v", cc.Name, err)
 		}
 	}
 }

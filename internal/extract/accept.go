@@ -510,16 +510,44 @@ func (s *stream) acceptAttribute(a attribute) error {
 		if in != nil && in.kind != "enum" { // of a member, or of its type
 			return nil
 		}
-		for _, b := range s.bodies {
-			if slices.ContainsFunc(b.attrs, func(x attribute) bool { return x.id == a.id }) && (a.name == "packed" || b.kind != "enum") {
-				return nil
-			}
+		if b := s.bodyOf(a); b != nil && (a.name == "packed" || b.kind != "enum") {
+			return nil
 		}
 	}
 	if in != nil && in.tag != "" {
 		return fmt.Errorf("has the attribute %s in %s %s, which is not understood there", a.name, in.kind, in.tag)
 	}
 	return fmt.Errorf("has the attribute %s, which is not understood there", a.name)
+}
+
+// bodyOf returns the body whose type has an attribute, or nil.
+func (s *stream) bodyOf(a attribute) *body {
+	i := slices.IndexFunc(s.bodies, func(b *body) bool {
+		return slices.ContainsFunc(b.attrs, func(x attribute) bool { return x.id == a.id })
+	})
+	if i < 0 {
+		return nil
+	}
+	return s.bodies[i]
+}
+
+// alters reports whether a refused declaration may give its typedefs another type than the struct that it names: something that
+// is not understood stands outside of the struct itself. Another alignment alone leaves the type of pointers to a struct that the
+// declaration defines.
+func (s *stream) alters(x span) bool {
+	defines := slices.ContainsFunc(s.bodies, func(b *body) bool { return b.open > x.first && b.close <= x.last })
+	for i := x.first; i <= x.last; i++ {
+		for _, a := range s.attrs[i] {
+			aligns := a.name == "packed" || a.name == "aligned"
+			if s.bodyAt(a.at-1) == nil && s.bodyOf(a) == nil && s.acceptAttribute(a) != nil && !(aligns && defines) {
+				return true
+			}
+		}
+		if s.bodyAt(i) == nil && otherKeywords[s.tokens[i]] {
+			return true
+		}
+	}
+	return false
 }
 
 // measures reports whether a declaration takes the size of a type, or the offset of a member.

@@ -84,7 +84,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		t.Handles = append(t.Handles, d.Headers.Handles...)
 		typeConstants(t, h.alias)
 		versionedStructs(t)
-		t.Borrow(d.Uses)
+		t.Borrow(d)
 		for _, r := range unknown(d, h, declared) {
 			refused.add(r)
 		}
@@ -397,7 +397,7 @@ var abiSuffix = regexp.MustCompile(`_v\d+$`)
 // sourceOf returns what is to be parsed, but for the main header.
 func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
 	h := &d.Headers
-	stubs, err := symbols.StandIns(d.Uses)
+	stubs, err := d.StandIns()
 	if err != nil {
 		return source{}, err
 	}

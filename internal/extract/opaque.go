@@ -37,7 +37,27 @@ func handles(t *symbols.Table, opaque map[string]string) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(made)) {
-		t.Handles = append(t.Handles, symbols.Handle{Name: name, Tag: opaque[name]})
+		t.Handles = append(t.Handles, symbols.Handle{Name: name, Tag: opaque[name], Struct: name != opaque[name]})
+	}
+}
+
+// buffers marks pointers to char that are not const, and of which the header says at most that the library writes there, if the
+// function is told a size: each may be a text, an array or one byte.
+func buffers(h *header) {
+	docs := map[string]comment{}
+	for _, f := range h.funcs {
+		docs[f.Symbol] = f.doc
+	}
+	for _, f := range h.table.Functions {
+		for i := range f.Params {
+			p := &f.Params[i]
+			ct, err := symbols.ParseType(p.Type)
+			in := docs[f.Symbol].params[p.Name].dir == symbols.In
+			if err == nil && !in && !ct.Const && ct.Pointers == 1 && strings.HasSuffix(ct.Base, "char") && h.table.SizeOf(f.Params, i) != "" {
+				p.Guess = true
+				p.Dir = cmp.Or(p.Dir, symbols.Out)
+			}
+		}
 	}
 }
 
@@ -46,7 +66,7 @@ const whichIsRefused = ", which is refused: "
 // unknown makes handles, and removes what has types that are neither in the table nor lent. It returns a refusal of each.
 func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
 	t := &h.table
-	lent, _ := symbols.StandIns(d.Uses) // which parsing has asked for too
+	lent, _ := d.StandIns() // which parsing has asked for too
 	why := func(have map[string]bool, types []string) string {
 		for _, ctype := range types {
 			ct, err := symbols.ParseType(ctype)
@@ -114,6 +134,7 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 		})
 	}
 	handles(t, h.opaque)
+	buffers(h)
 	orphans(t)
 	return refused
 }

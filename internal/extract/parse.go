@@ -98,6 +98,43 @@ const limits = `#include <features.h>
 #define ULLONG_MAX 18446744073709551615ULL
 `
 
+// floats and mathNumbers are the macros that are no integers. A header that asks for one with #ifdef must find it.
+const floats = `
+#define DBL_EPSILON __DBL_EPSILON__
+#define DBL_MAX __DBL_MAX__
+#define DBL_MIN __DBL_MIN__
+#define DBL_TRUE_MIN __DBL_DENORM_MIN__
+#define FLT_EPSILON __FLT_EPSILON__
+#define FLT_MAX __FLT_MAX__
+#define FLT_MIN __FLT_MIN__
+#define FLT_TRUE_MIN __FLT_DENORM_MIN__
+#define LDBL_EPSILON __LDBL_EPSILON__
+#define LDBL_MAX __LDBL_MAX__
+#define LDBL_MIN __LDBL_MIN__
+#define LDBL_TRUE_MIN __LDBL_DENORM_MIN__
+`
+
+const mathNumbers = `
+#define HUGE_VAL (__builtin_huge_val ())
+#define HUGE_VALF (__builtin_huge_valf ())
+#define HUGE_VALL (__builtin_huge_vall ())
+#define INFINITY (__builtin_inff ())
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_E 2.7182818284590452354
+#define M_LN10 2.30258509299404568402
+#define M_LN2 0.69314718055994530942
+#define M_LOG10E 0.43429448190325182765
+#define M_LOG2E 1.4426950408889634074
+#define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_SQRT1_2 0.70710678118654752440
+#define M_SQRT2 1.41421356237309504880
+#define NAN (__builtin_nanf (""))
+`
+
 // cTypes are the typedefs that come from C itself; a table names them as they are.
 var cTypes = map[string]bool{
 	"size_t": true, "int8_t": true, "uint8_t": true, "int16_t": true, "uint16_t": true, "int32_t": true,
@@ -112,11 +149,11 @@ var systemHeaders = map[string]string{
 	"ctype.h":       "",
 	"errno.h":       "",
 	"fenv.h":        "",
-	"float.h":       "",
+	"float.h":       floats,
 	"inttypes.h":    stdint,
 	"limits.h":      limits,
 	"locale.h":      "",
-	"math.h":        "",
+	"math.h":        mathNumbers,
 	"setjmp.h":      "typedef struct __jmp_buf_tag jmp_buf[1], sigjmp_buf[1];\n",
 	"signal.h":      posix + "typedef struct puregpu_sigset_t sigset_t; typedef struct puregpu_siginfo_t siginfo_t; typedef int sig_atomic_t; typedef void (*sighandler_t)(int); struct sigaction;\n",
 	"stdalign.h":    "#define alignas _Alignas\n#define alignof _Alignof\n",
@@ -352,7 +389,7 @@ func parseOnce(s source, r *recovery) (h *header, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.main, err)
 	}
-	w := &walker{keep: s.keep, inline: s.inline, windows: s.windows, seen: map[string]bool{}, named: map[string]string{}, unnamed: map[*body]string{}, stream: st}
+	w := &walker{keep: s.keep, inline: s.inline, windows: s.windows, seen: map[string]bool{}, named: map[string]string{}, unnamed: map[*body]string{}, apart: map[string]bool{}, badAt: map[string]string{}, stream: st}
 	w.lay = &layouter{stream: st, bad: map[string]error{}, shapes: map[*body]*shape{}, odd: len(st.foreign) > 0}
 	r.apply(w.lay.bad)
 	w.out.recovered = r

@@ -2,6 +2,8 @@ package extract
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
@@ -26,7 +28,42 @@ func (o overlayFS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fstest.MapFS{name: {Data: append(o.rewrite(text), "\n\n"...)}}.Open(name)
+	text = append(o.rewrite(text), "\n\n"...)
+	if own, err := fs.ReadFile(o[1], name); err == nil && isOnce(own) {
+		text = guarded(own, text)
+	}
+	return fstest.MapFS{name: {Data: text}}.Open(name)
+}
+
+var (
+	pragmaOnce   = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*pragma[ \t]+once\b`)
+	conditionals = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*(if|endif)`)
+)
+
+// isOnce reports whether a header has #pragma once outside of all conditions.
+func isOnce(text []byte) bool {
+	if !bytes.Contains(text, []byte("once")) {
+		return false
+	}
+	text = comments.ReplaceAllFunc(text, blanks)
+	at := pragmaOnce.FindIndex(text)
+	if at == nil {
+		return false
+	}
+	depth := 0
+	for _, m := range conditionals.FindAllSubmatch(text[:at[0]], -1) {
+		if depth++; string(m[1]) == "endif" {
+			depth -= 2
+		}
+	}
+	return depth == 0
+}
+
+// guarded does for a header what #pragma once does, which the front end ignores. Two headers of the same text are one header, as they
+// are to a compiler if one folder has two names.
+func guarded(header, text []byte) []byte {
+	guard := fmt.Sprintf("puregpu_once_%x", sha256.Sum256(header))
+	return fmt.Appendf(nil, "#ifndef %s\n#define %s\n#line 1\n%s#endif\n", guard, guard, text)
 }
 
 // harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.

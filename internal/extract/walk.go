@@ -23,6 +23,8 @@ type walker struct {
 	seen    map[string]bool   // names already recorded
 	named   map[string]string // struct, union or enum tag to the name of its record
 	unnamed map[*body]string  // the same of types without a tag
+	badAt   map[string]string // where what is not understood is refused, by name
+	apart   map[string]bool   // typedefs that may be of another type than the struct, union or enumeration that they name
 	stream  *stream
 	lay     *layouter
 	defined []string // functions that the headers define, and not inline: no library exports them
@@ -56,8 +58,12 @@ func (w *walker) walk(ast *cc.AST) error {
 			refused[ed] = err
 			for _, name := range w.stream.names(x, ed) {
 				w.lay.bad[name] = err
+				w.badAt[name] = cmp.Or(w.badAt[name], lineOf(ed.Position()))
 			}
 			w.enums.refuse(w.stream, x)
+			if w.stream.alters(x) {
+				w.setApart(ed)
+			}
 		}
 	}
 	w.every(ast, func(ed *cc.ExternalDeclaration) {
@@ -149,7 +155,7 @@ func (w *walker) refuseAll(ed *cc.ExternalDeclaration, err error) {
 		d := il.InitDeclarator.Declarator
 		switch t := d.Type().(type) {
 		case *cc.StructType, *cc.UnionType:
-			if d.IsTypename() {
+			if d.IsTypename() && !w.apart[d.Name()] {
 				w.out.opaque[d.Name()] = cmp.Or(tagOf(t), d.Name())
 			}
 		case *cc.FunctionType:
@@ -204,7 +210,7 @@ func (w *walker) refuse(at fmt.Stringer, name string, err error) {
 	if slices.ContainsFunc(w.out.refused, func(r refusal) bool { return r.name == name }) {
 		return
 	}
-	w.out.refused = append(w.out.refused, refusal{name, lineOf(at), err})
+	w.out.refused = append(w.out.refused, refusal{name, cmp.Or(w.badAt[name], lineOf(at)), err})
 }
 
 // lineOf writes a position without its column.
@@ -231,8 +237,20 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 		if b := w.bodyOf(spec); tag == "" && b != nil && w.unnamed[b] == "" {
 			w.unnamed[b] = d.Name()
 		}
-		if tag != "" && w.named[tag] == "" && !spec.Attributes().IsConst() { // a const one names another type
+		if tag != "" && w.named[tag] == "" && !w.apart[d.Name()] && !spec.Attributes().IsConst() { // a const one names another type
 			w.named[tag] = d.Name()
+		}
+	}
+}
+
+// setApart notes the typedefs of a declaration that alters the type that it names.
+func (w *walker) setApart(ed *cc.ExternalDeclaration) {
+	if ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil || tagOf(ed.Declaration.DeclarationSpecifiers.Type()) == "" {
+		return // a type without a tag has no other name
+	}
+	for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
+		if d := il.InitDeclarator.Declarator; d.IsTypename() {
+			w.apart[d.Name()] = true
 		}
 	}
 }
@@ -278,6 +296,11 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 					if spec.Kind() != cc.Enum {
 						w.out.opaque[name] = cmp.Or(tagOf(spec), name) // which it is to a table that leaves it out
 					}
+				}
+			}
+			for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
+				if name := il.InitDeclarator.Declarator.Name(); w.lay.bad[name] == nil {
+					w.lay.bad[name] = err
 				}
 			}
 			return
@@ -565,6 +588,9 @@ func (w *walker) define(name string, t cc.Type) error {
 			return errors.New("has a member of a type that no header defines")
 		}
 		return nil
+	}
+	if tag := tagOf(t); tag != "" && w.lay.bad[tag] != nil {
+		return w.lay.bad[tag]
 	}
 	switch x := t.(type) {
 	case *cc.EnumType:

@@ -115,7 +115,7 @@ func (c *Checker) Accessors(ctx context.Context, r *Result) (n int, wrong []stri
 		}
 	}
 	for name, text := range map[string][]byte{
-		filepath.Join(c.Dir, Main): []byte(r.Header), filepath.Join(dir, "main.c"): []byte(inC.String()), filepath.Join(dir, "main.go"): []byte(inGo.String()),
+		filepath.Join(c.Dir, Main): []byte(strings.ReplaceAll(r.Header, "__const__", "")), filepath.Join(dir, "main.c"): []byte(inC.String()), filepath.Join(dir, "main.go"): []byte(inGo.String()),
 		filepath.Join(dir, "go.mod"): []byte("module accessors\n\ngo 1.26\n"),
 	} {
 		if err := os.WriteFile(name, text, 0o666); err != nil {

@@ -156,7 +156,7 @@ var plain = []string{"int", "unsigned", "unsigned int", "char", "unsigned char",
 	"float", "double", "size_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "bool", "_Bool", "intptr_t", "uintptr_t", "ptrdiff_t"}
 
 var strange = []string{"long unsigned int", "short unsigned", "int long long unsigned", "long double", "float _Complex", "double _Complex", "_Complex double", "__int128", "unsigned __int128", "_Atomic int", "_Atomic(short)", "__signed__ char", "signed", "long int",
-	"volatile int", "__volatile__ short", "int const", "const int", "__const int", "__const long", "wchar_t", "__typeof__(int)", "__typeof__(1 + 1L)", "__typeof__(sizeof(int))", "int volatile", "_Float128", "__float128",
+	"volatile int", "__volatile__ short", "int const", "const int", "__const int", "__const long", "__const__ short", "wchar_t", "__typeof__(int)", "__typeof__(1 + 1L)", "__typeof__(sizeof(int))", "int volatile", "_Float128", "__float128",
 	"_Float16", "_Float32", "_Float64", "_Float32x", "intmax_t", "uintmax_t", "max_align_t", "__builtin_va_list", "__INT64_TYPE__", "__UINT8_TYPE__", "__SIZE_TYPE__"}
 
 // number returns a number type.
@@ -212,7 +212,7 @@ func (g *grammar) qualified(t string) string {
 	case g.one(5) && !strings.Contains(t, "const"):
 		return pick(g, "const "+t, "const "+t, t+" const")
 	case g.odd():
-		return pick(g, "volatile "+t, t+" volatile", "const volatile "+t, "__const "+t)
+		return pick(g, "volatile "+t, t+" volatile", "const volatile "+t, "__const "+t, "__const__ "+t)
 	}
 	return t
 }
@@ -248,7 +248,7 @@ func (g *grammar) pointerQualifier() string {
 	case g.one(12):
 		return "const "
 	case g.odd():
-		return pick(g, "restrict ", "__restrict ", "volatile ", "const restrict ", "__attribute__((aligned(16))) ", "_Nonnull ")
+		return pick(g, "restrict ", "__restrict ", "volatile ", "const restrict ", "__const__ ", "__attribute__((aligned(16))) ", "_Nonnull ")
 	}
 	return ""
 }
@@ -483,6 +483,9 @@ func (g *grammar) structure() string {
 	first, last := g.attribute(), g.attribute()
 	head := word + first
 	end := pick(g, "", "", g.attribute())
+	if g.odd() {
+		end = " __attribute__((scalar_storage_order(\"big-endian\")))"
+	}
 	switch g.r.IntN(11) {
 	case 0, 1:
 		g.types = append(g.types, named{word + " " + n, record, 0})
@@ -491,7 +494,7 @@ func (g *grammar) structure() string {
 		g.types = append(g.types, named{n, record, 0})
 		return fmt.Sprintf("typedef %s %s%s %s%s;\n", head, body, last, n, end)
 	case 4:
-		g.types = append(g.types, named{n, record, 0})
+		g.types = append(g.types, named{n, record, 0}, named{word + " " + n + "_s", record, 0})
 		return fmt.Sprintf("typedef %s %s_s %s%s %s%s;\n", head, n, body, last, n, end)
 	case 5:
 		g.types = append(g.types, named{n, record, 0}, named{n + "p", pointer, 0})
@@ -510,7 +513,7 @@ func (g *grammar) structure() string {
 		return fmt.Sprintf("typedef %s %s%s %s[%s];\n", head, body, last, n, g.length())
 	default:
 		g.types = append(g.types, named{n, record, 0})
-		return fmt.Sprintf("typedef %s%s %s%s %s;\n", pick(g, "", "const ", "volatile "), head, body, last, n)
+		return fmt.Sprintf("typedef %s%s %s%s %s;\n", pick(g, "", "const ", "volatile ", "__const__ ", "_Atomic "), head, body, last, n)
 	}
 }
 
@@ -590,6 +593,9 @@ func (g *grammar) typedef() string {
 		if t := g.known(functionType, record, enumeration, pointer, number, array, incomplete); t != "" {
 			k := g.types[slices.IndexFunc(g.types, func(x named) bool { return x.c == t })].kind
 			g.types = append(g.types, named{n, k, 0})
+			if g.odd() {
+				return fmt.Sprintf("typedef %s %s%s;\n", t, pick(g, "", "", "_Atomic ")+n, pick(g, g.attribute(), " __attribute__((scalar_storage_order(\"big-endian\")))", " __attribute__((aligned(32)))"))
+			}
 			return fmt.Sprintf(pick(g, "typedef %s %s;\n", "typedef %s %s;\n", "typedef const %s %s;\n", "%s typedef %s;\n"), t, n)
 		}
 	case 6:

@@ -4,7 +4,8 @@ import "fmt"
 
 // Callback returns the address of a C function that runs fn, a func whose parameters
 // are integers and pointers of at most 8 bytes and which returns nothing or one of
-// these.
+// these. On Linux parameters may be float32 and float64 too, but for builds with the tag
+// puregpu_static and without cgo.
 //
 // An address is never given back, and a process has about 2000 of them: make one for
 // each C signature when the program starts, and tell calls apart by their user-data

@@ -72,7 +72,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	include := flags.String("include", "", "further `folders` to look for headers that these include, separated by commas")
 	library := flags.String("library", "", "shared library: functions that it does not export go into an optional set")
 	check := flags.Bool("check", false, "write nothing, and fail if a file would change")
-	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant")
+	guess := flags.Bool("guess", false, "add an entry to the overlay for each pointer of which nothing says how it is meant, and for each function that takes another one")
 	compiler := flags.String("cc", "", "the C `compiler` that proves the table, else gcc or clang")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -143,10 +143,11 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := provideUsed(b.file, text); err != nil {
+	lenders := symbols.Lenders{}
+	if err := readUsed(lenders, b.file, text); err != nil {
 		return nil, nil, err
 	}
-	d, err := symbols.DecodeDescription(b.file, text)
+	d, err := lenders.DecodeDescription(b.file, text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,7 +167,7 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 		return nil, nil, err
 	}
 	decode := func() error {
-		if lib, err = symbols.Decode(b.table, table, b.overlay, overlay); err != nil {
+		if lib, err = lenders.Decode(b.table, table, b.overlay, overlay); err != nil {
 			return err
 		}
 		return lib.Describe(b.file, d)
@@ -190,8 +191,8 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	return lib, table, err
 }
 
-// provideUsed makes the libraries known whose descriptions a description uses, with their tables as they are on disk.
-func provideUsed(file string, text []byte) error {
+// readUsed adds the libraries whose descriptions a description uses, with their tables as they are on disk.
+func readUsed(lenders symbols.Lenders, file string, text []byte) error {
 	var d struct{ Uses []string }
 	if json.Unmarshal(text, &d) != nil {
 		return nil // its own check says what is wrong
@@ -209,14 +210,14 @@ func provideUsed(file string, text []byte) error {
 				return fmt.Errorf("%s uses %s, of which a package must be made first: %w", file, use, err)
 			}
 		}
-		if err := provideUsed(base+".json", files[0]); err != nil {
+		if err := readUsed(lenders, base+".json", files[0]); err != nil {
 			return err
 		}
-		used, err := symbols.DecodeDescription(base+".json", files[0])
+		used, err := lenders.DecodeDescription(base+".json", files[0])
 		if err != nil {
 			return err
 		}
-		lib, err := symbols.Decode(base+".table.json", files[1], base+".overlay.json", files[2])
+		lib, err := lenders.Decode(base+".table.json", files[1], base+".overlay.json", files[2])
 		if err == nil {
 			err = lib.Describe(base+".json", used)
 		}
@@ -227,7 +228,7 @@ func provideUsed(file string, text []byte) error {
 		if err != nil {
 			return err
 		}
-		if err := symbols.Provide(lib, path); err != nil {
+		if err := lenders.Add(lib, path); err != nil {
 			return err
 		}
 	}
@@ -260,11 +261,8 @@ func importPath(dir string) (string, error) {
 // otherHeader matches the reason of what uses a type that another header declares.
 var otherHeader = regexp.MustCompile(`: (\S+) declares it, which is not in headers\.files$`)
 
-// summary reports what is refused, and how many functions are bound.
+// summary reports what is refused.
 func (b *binding) summary(lib *symbols.Library) {
-	if len(lib.Refused) == 0 {
-		return
-	}
 	inline, missing := map[string][]string{}, map[string]int{} // names, and how many declarations need it, by header
 	for _, r := range lib.Refused {
 		file, _, _ := strings.Cut(r.Where, ":")
@@ -285,13 +283,15 @@ func (b *binding) summary(lib *symbols.Library) {
 		b.report(fmt.Sprintf("refused: %s: %s is defined in the header, and no library exports it", file, inline[file][0]))
 	}
 	for _, file := range slices.Sorted(maps.Keys(missing)) {
-		are := "declarations are"
-		if missing[file] == 1 {
-			are = "declaration is"
-		}
-		b.report(fmt.Sprintf("%d %s refused for a type of another header: to bind them, write %q into headers.files", missing[file], are, file))
+		b.report(count(missing[file], "declaration is", "declarations are") + fmt.Sprintf(" refused for a type of another header: to bind them, write %q into headers.files", file))
 	}
-	b.report(fmt.Sprintf("%d functions are bound, %d declarations are refused", len(lib.Funcs), len(lib.Refused)))
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // generate returns all files that follow from a library, the table among them, by their names as seen from the folder.
@@ -304,6 +304,7 @@ func (b *binding) generate(headers string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.report(count(len(lib.Funcs), "function is", "functions are") + " bound, " + count(len(lib.Refused), "declaration is", "declarations are") + " refused")
 	files[filepath.Base(b.table)] = table
 	proof, err := b.prove(lib, table)
 	if err != nil {
@@ -328,8 +329,11 @@ func (b *binding) guess(headers string, stdout io.Writer) error {
 		f := &functions[i]
 		for _, a := range f.Args {
 			if a.Guess {
-				stubs = append(stubs, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + a.Name, Dir: "?", Reason: f.Declaration()}})
+				stubs = append(stubs, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + a.Name, Dir: "?", Reason: lib.Declaration(f)}})
 			}
+		}
+		if len(f.Asks) > 0 {
+			stubs = append(stubs, symbols.Stub{Section: "functions", Entry: symbols.FunctionNote{Name: f.Symbol, Callback: symbols.Unknown, Reason: lib.Declaration(f)}})
 		}
 	}
 	text, err := os.ReadFile(b.overlay)
@@ -342,7 +346,7 @@ func (b *binding) guess(headers string, stdout io.Writer) error {
 	if err := os.WriteFile(b.overlay, text, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write\n%s\n", len(stubs), b.overlay, symbols.HowMeant)
+	fmt.Fprintf(stdout, "wrote %d entries into %s. Instead of \"dir\": \"?\" write\n%s\nInstead of \"callback\": \"?\" write\n%s\n", len(stubs), b.overlay, symbols.HowMeant, symbols.HowCalled)
 	return nil
 }
 
@@ -391,7 +395,7 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	} else if err != nil {
 		return nil, err
 	}
-	if err := b.markAbsent(t); err != nil {
+	if err := b.markAbsent(d, t); err != nil {
 		return nil, err
 	}
 	return symbols.Encode(t)
@@ -399,14 +403,14 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 
 // markAbsent marks the functions that the library does not export: those of the file that -library names, or without it those that
 // the table on disk has marked.
-func (b *binding) markAbsent(t *symbols.Table) error {
+func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
 	absent := map[string]bool{}
 	if b.library == "" {
 		text, err := os.ReadFile(b.table)
 		if err != nil {
 			return nil // there is none yet
 		}
-		old, err := symbols.DecodeTable(b.table, text)
+		old, err := d.Lenders.DecodeTable(b.table, text)
 		if err != nil {
 			return nil // it is about to be written anew
 		}

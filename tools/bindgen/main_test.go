@@ -205,7 +205,7 @@ func TestModule(t *testing.T) {
 	for _, name := range []string{"kit.table.json", "ztypes.go", "zfuncs.go"} {
 		compare(t, golden[name], []byte(first[name]))
 	}
-	if again := u.command("", "generate", "./..."); again != "" {
+	if again := u.command("", "generate", "./..."); again != "bindgen: note: 29 functions are bound, 0 declarations are refused\n" {
 		t.Errorf("generated again: %s", again)
 	}
 	// Who has the table needs no headers, whatever the folder is called and wherever it is.
@@ -355,6 +355,54 @@ func TestOdd(t *testing.T) {
 	}
 }
 
+// TestGuide makes the first package of the guide, and runs its program.
+func TestGuide(t *testing.T) {
+	page, err := os.ReadFile("../../docs/guide/bindgen.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n## A first package\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	files := &txtar.Archive{}
+	for _, m := range regexp.MustCompile("(?ms)^`([\\w./]+)`, [^`]*?:\n\n```\\w+\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		files.Files = append(files.Files, txtar.File{Name: m[1], Data: []byte(m[2])})
+	}
+	block := func(language string) string {
+		_, rest, _ := strings.Cut(text, "\n```"+language+"\n")
+		body, _, _ := strings.Cut(rest, "```\n")
+		return body
+	}
+	if len(files.Files) != 6 || block("sh") == "" {
+		t.Fatalf("the guide has %d files and the commands %q", len(files.Files), block("sh"))
+	}
+	needCompiler(t)
+	u := newUser(t, "example.com/try", files)
+	own, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(own), "\n") // what the tool needs, as go get adds it
+	mod, err := os.ReadFile(filepath.Join(u.dir, "go.mod"))
+	if err == nil {
+		_, replaced, _ := strings.Cut(string(mod), "\nrequire ")
+		err = os.WriteFile(filepath.Join(u.dir, "go.mod"), []byte("module example.com/try\n"+rest+"\nrequire "+replaced+"\ntool "+module+"/tools/bindgen\n"), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-ec", block("sh"))
+	cmd.Dir, cmd.Env = u.dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, &said)
+	}
+	if !strings.HasSuffix(string(out), "\n"+block("text")) || !strings.Contains(said.String(), "6 functions are bound, 0 declarations are refused") {
+		t.Errorf("it prints\n%s%s\nwant\n%s", out, &said, block("text"))
+	}
+}
+
 // TestUses makes a package that takes types of another one that bindgen has made.
 func TestUses(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/uses.txtar")
@@ -450,13 +498,13 @@ func TestGuess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"name":"libExec.odata","dir":"?","reason":"lib.h:6: libStatus libExec(libPlan plan, libComplex *idata, libComplex *odata)"}`; !strings.Contains(string(text), want) {
+	if want := `{"name": "libExec.odata", "dir": "?", "reason": "lib.h:6: libStatus libExec(libPlan plan, libComplex *idata, libComplex *odata)"}`; !strings.Contains(string(text), want) {
 		t.Errorf("the overlay has no %s:\n%s", want, text)
 	}
 	if err := run([]string{lib}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "libExec.odata: dir: is a blank") {
 		t.Errorf("with blanks: %v", err)
 	}
-	filled := strings.ReplaceAll(string(text), `"dir":"?"`, `"type":"DevicePtr"`)
+	filled := strings.ReplaceAll(string(text), `"dir": "?"`, `"type": "DevicePtr"`)
 	if err := os.WriteFile(overlay, []byte(filled), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -472,6 +520,60 @@ func TestGuess(t *testing.T) {
 	} {
 		if !strings.Contains(string(funcs), want) {
 			t.Errorf("no method %s", want)
+		}
+	}
+}
+
+// TestGuessCallbacks has bindgen write an entry for each function that takes a function pointer, if nothing says when it is run.
+func TestGuessCallbacks(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/refuse/callback.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, _ := split(a, "error")
+	dir := t.TempDir()
+	unpack(t, sources, dir)
+	lib, overlay := filepath.Join(dir, "lib.json"), filepath.Join(dir, "lib.overlay.json")
+	text, err := os.ReadFile(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dated := `,
+  {"name": "libDated", "since": "1.0", "reason": "says nothing of cb"}`
+	if err := os.WriteFile(overlay, []byte(strings.Replace(string(text), dated, "", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"-guess", lib}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = os.ReadFile(overlay); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"name": "libCount", "callback": "?", "reason": "lib.h:13: libStatus libCount(libDev *dev, libVisit cb, void *user, const libSet *set)"}`; !strings.Contains(string(text), want) {
+		t.Errorf("the overlay has no %s:\n%s", want, text)
+	}
+	filled := strings.ReplaceAll(string(text), `"dir": "?"`, `"dir": "out"`)
+	if err := os.WriteFile(overlay, []byte(filled), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{lib}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "function libCount: callback: is a blank") {
+		t.Errorf("with blanks: %v", err)
+	}
+	filled = strings.ReplaceAll(strings.Replace(filled, `"libCount", "callback": "?"`, `"libCount", "callback": true`, 1), `"callback": "?"`, `"callback": false`)
+	if err := os.WriteFile(overlay, []byte(filled), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{lib}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	funcs, err := os.ReadFile(filepath.Join(dir, "zfuncs.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for function, calls := range map[string]string{"Count": "Slow(", "Never": "Status("} {
+		_, body, _ := strings.Cut(string(funcs), "\nfunc (l *Library) "+function+"(")
+		if body, _, _ = strings.Cut(body, "\n}\n"); !strings.Contains(body, calls) || function == "Count" && strings.Contains(body, "Frame") {
+			t.Errorf("%s does not call %s:\n%s", function, calls, body)
 		}
 	}
 }
