@@ -10,8 +10,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// ready reports whether the driver starts and has a device. To start it twice is harmless.
+// ready reports whether the driver starts and has a device. Starting it twice is harmless. If
+// CUDA_VISIBLE_DEVICES hides all devices, no other file can have one, and the error is
+// [dl.ErrHidden].
 func ready(l *dl.Library) error {
+	none := func(how error) error {
+		if why := hostinfo.This().HidesAll(); why != "" {
+			return fmt.Errorf("%w: %s (%w)", dl.ErrHidden, why, how)
+		}
+		return fmt.Errorf("%w (%w)", dl.ErrNoDevice, how)
+	}
 	n := new(int32)
 	err := check(l.Slow(fnInit, 0))
 	if err == nil {
@@ -19,13 +27,13 @@ func ready(l *dl.Library) error {
 			return fmt.Errorf("cuDeviceGetCount: %w", err)
 		}
 		if *n <= 0 {
-			return fmt.Errorf("%w: cuDeviceGetCount counts none", dl.ErrNoDevice)
+			return none(errors.New("cuDeviceGetCount counts none"))
 		}
 		return nil
 	}
 	switch err {
 	case ErrorNoDevice:
-		return fmt.Errorf("%w (cuInit: %w)", dl.ErrNoDevice, err)
+		return none(fmt.Errorf("cuInit: %w", err))
 	case ErrorStubLibrary:
 		return fmt.Errorf("%w (cuInit: %w)", dl.ErrStub, err)
 	}

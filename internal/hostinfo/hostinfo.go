@@ -107,7 +107,9 @@ func (h Host) Container() string {
 	add("Apptainer", h.exists(".singularity.d"))
 	add("Snap", set("SNAP"))
 	add("Kubernetes", set("KUBERNETES_SERVICE_HOST"))
-	if v := h.read("run/systemd/container"); v != "" {
+	// systemd counts WSL among the containers, but WSL has a kernel of its own and needs no GPU
+	// passed to it.
+	if v := h.read("run/systemd/container"); v != "" && v != "wsl" {
 		add(v, len(names) == 0)
 	}
 	if names == nil {

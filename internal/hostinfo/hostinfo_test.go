@@ -66,6 +66,8 @@ func TestContainer(t *testing.T) {
 		{map[string]string{"run/.containerenv": ""}, nil, "Podman"},
 		{map[string]string{".singularity.d/env": ""}, nil, "Apptainer"},
 		{map[string]string{"run/systemd/container": "lxc"}, nil, "lxc"},
+		{map[string]string{"run/systemd/container": "wsl\n", "dev/dxg": ""}, nil, ""},
+		{map[string]string{"run/systemd/container": "wsl\n", "dev/dxg": "", ".dockerenv": ""}, nil, "Docker"},
 		{map[string]string{"proc/1/cgroup": "12:devices:/kubepods/besteffort/pod1"}, nil, "Kubernetes"},
 	} {
 		if got := machine(t, c.files, c.env, nil).Container(); got != c.want {

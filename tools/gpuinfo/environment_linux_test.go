@@ -316,14 +316,18 @@ var environments = []environment{
 		name:   "cuInit 100 and CUDA_VISIBLE_DEVICES",
 		files:  map[string]string{"/lib/TRIPLET/libcuda.so.1": "cuda 100", "/proc/driver/nvidia/version": loaded, "/dev/nvidiactl": "node", "/dev/nvidia-uvm": "node", "/dev/nvidia0": "node"},
 		env:    []string{"CUDA_VISIBLE_DEVICES=7"},
-		says:   []string{`CUDA_VISIBLE_DEVICES is "7": no other device counts, nor any behind the first that is not there; nvidia-smi -L lists them`},
+		says:   []string{`CUDA_VISIBLE_DEVICES is "7": CUDA uses only these devices, up to the first that does not exist; nvidia-smi -L lists all`},
 		status: 3,
 	},
 	{
-		name:   "cuInit 100 and no CUDA_VISIBLE_DEVICES left",
-		files:  map[string]string{"/lib/TRIPLET/libcuda.so.1": "cuda 100"},
-		env:    []string{"CUDA_VISIBLE_DEVICES="},
-		says:   []string{`CUDA_VISIBLE_DEVICES is "", which hides all devices: unset it, or list some`},
+		name:  "cuInit 100 and an empty CUDA_VISIBLE_DEVICES: the next libcuda, which is stale, is not asked",
+		files: map[string]string{"/lib/TRIPLET/libcuda.so.1": "cuda 100", "/usr/local/nvidia/lib64/libcuda.so.1": "cuda 803"},
+		env:   []string{"CUDA_VISIBLE_DEVICES="},
+		says: []string{
+			"taken: /lib/TRIPLET/libcuda.so.1 (system loader, as libcuda.so.1): all devices are hidden: ",
+			`1: CUDA driver: cuInit: cuda: CUDA_ERROR_NO_DEVICE (100)`, `; CUDA_VISIBLE_DEVICES is "", which hides all devices: unset it, or list some`,
+		},
+		not:    []string{"/usr/local/nvidia/lib64/libcuda.so.1", "for want of a better one"},
 		status: 3,
 	},
 	{
