@@ -1,7 +1,9 @@
 package hostinfo
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -172,6 +174,36 @@ func (h Host) absent() (say []string) {
 	}
 	if systemd != "" {
 		say[len(say)-1] += systemd
+	}
+	return append(say, h.closedInstances()...)
+}
+
+// closedInstances says which capability nodes keep the program from MIG's instances. It says nothing
+// if the program may use one of them.
+func (h Host) closedInstances() (say []string) {
+	for _, i := range h.instances() {
+		var bad []Node
+		for _, n := range i.nodes {
+			if n.Err != nil {
+				bad = append(bad, n)
+			}
+		}
+		if bad == nil {
+			return nil
+		}
+		for _, n := range bad {
+			fix := "give the user the right to read it"
+			switch {
+			case h.Container() != "":
+				fix = "start the container with the instance, such as by docker run --gpus device=UUID, with a UUID that nvidia-smi -L lists, or with --device " + n.Path
+			case errors.Is(n.Err, fs.ErrNotExist):
+				fix = "nvidia-modprobe -f " + n.access + " makes it"
+			}
+			s := fmt.Sprintf("%s, which CUDA needs for the MIG instance %s: %s: %s", n.Path, i.name, n.plain(), fix)
+			if !slices.Contains(say, s) {
+				say = append(say, s)
+			}
+		}
 	}
 	return say
 }

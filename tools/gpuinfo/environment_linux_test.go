@@ -339,6 +339,20 @@ var environments = []environment{
 		says:   []string{"GPU 0 has no instance of MIG: if its MIG mode is on (", "make some by nvidia-smi mig -cgi and -C, or switch it off by nvidia-smi -mig 0"},
 		status: 3,
 	},
+	{
+		name: "cuInit 100 in a container that lacks a capability node of MIG",
+		files: map[string]string{
+			"/lib/TRIPLET/libcuda.so.1": "cuda 100", "/.dockerenv": "", "/proc/driver/nvidia/version": loaded, "/dev/nvidiactl": "node", "/dev/nvidia-uvm": "node", "/dev/nvidia0": "node",
+			"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access":     "DeviceFileMinor: 12\nDeviceFileMode: 292\nDeviceFileModify: 1\n",
+			"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access": "DeviceFileMinor: 13\nDeviceFileMode: 292\nDeviceFileModify: 1\n", "/dev/nvidia-caps/nvidia-cap12": "node",
+		},
+		says: []string{
+			"device node: /dev/nvidia-caps/nvidia-cap12: ", "/dev/nvidia-caps/nvidia-cap13, which CUDA needs for the MIG instance gpu0/gi1/ci0: is not there: start the container with the instance, ",
+			"or with --device /dev/nvidia-caps/nvidia-cap13",
+		},
+		not:    []string{"nvidia-cap12, which"},
+		status: 3,
+	},
 }
 
 // TestEnvironments runs gpuinfo -explain on machines of many kinds, each a root folder with libraries made for it.
