@@ -172,6 +172,19 @@ var environments = []environment{
 		says:  []string{"taken: /usr/lib/TRIPLET/nvidia/libcuda.so.1 ("},
 	},
 	{
+		name: "server for arm64 (SBSA), with the toolkit's own folder",
+		files: map[string]string{
+			"/usr/lib/TRIPLET/libcuda.so.1": "cuda", "/usr/lib/TRIPLET/libnvidia-ml.so.1": "nvml", "/usr/local/cuda/targets/sbsa-linux/lib/libnvrtc.so.12": "nvrtc",
+			"/usr/local/cuda/targets/sbsa-linux/lib/libnccl.so.2": "nccl", "/usr/local/cuda/targets/sbsa-linux/include/cuda_fp16.h": "//",
+			"/proc/driver/nvidia/version": loaded, "/dev/nvidiactl": "node", "/dev/nvidia-uvm": "node", "/dev/nvidia0": "node",
+		},
+		says: []string{
+			"taken: /usr/lib/TRIPLET/libcuda.so.1 (system loader, ", "taken: /usr/local/cuda/targets/sbsa-linux/lib/libnccl.so.2 (directory /usr/local/cuda/targets/sbsa-linux/lib, ",
+			"taken: /usr/lib/TRIPLET/libnvidia-ml.so.1 (system loader, ", "taken: /usr/local/cuda/targets/sbsa-linux/lib/libnvrtc.so.12 (",
+			"cuda_fp16.h: /usr/local/cuda/targets/sbsa-linux/include\n", "A GPU can be used",
+		},
+	},
+	{
 		name: "toolkit, two releases of it",
 		files: map[string]string{
 			"/usr/local/cuda-12.4/lib64/libnvrtc.so.12": "nvrtc", "/usr/local/cuda-9.2/lib64/libnvrtc.so.12": "nvrtc", "/usr/local/cuda-12.4/include/cuda_fp16.h": "//",
