@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/internal/hostinfo"
+	"github.com/puregpu/puregpu/internal/tried"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
@@ -52,15 +53,7 @@ func (l *Library) Diagnose(err error) error {
 	for _, s := range hostinfo.This().CUDA(int(code), l.Path()) {
 		b.WriteString("; " + s)
 	}
-	for _, a := range l.Attempts() {
-		switch {
-		case a.Err == nil:
-			a.Err = code
-		case errors.Is(a.Err, dl.ErrNotFound):
-			continue
-		}
-		b.WriteString("\n\t" + a.String())
-	}
+	b.WriteString(tried.Lines(l.Attempts(), code))
 	return &diagnosis{err, b.String()}
 }
 

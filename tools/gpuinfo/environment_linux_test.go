@@ -14,7 +14,6 @@ import (
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/internal/testroot"
 	"github.com/puregpu/puregpu/runtime/drivers"
-	"github.com/puregpu/puregpu/symbols"
 )
 
 // inside has the test's program be gpuinfo.
@@ -39,22 +38,6 @@ func TestMain(m *testing.M) {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, probes))
 	}
 	os.Exit(m.Run())
-}
-
-// answering builds a library that starts, or not, as a file beside it says.
-func answering(t *testing.T, name string) string {
-	t.Helper()
-	tab, err := symbols.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lib := testlib.Fake{File: "lib" + name + ".so", Source: "answer.c", Defines: []string{"LIBRARY=" + strings.ToUpper(name)}}
-	for _, f := range tab.Funcs {
-		if !strings.HasPrefix(f.Symbol, "cuGetProcAddress") {
-			lib.Symbols = append(lib.Symbols, f.Symbol)
-		}
-	}
-	return lib.Build(t)
 }
 
 // triplet is what Debian calls this platform.
@@ -372,7 +355,7 @@ var environments = []environment{
 func TestEnvironments(t *testing.T) {
 	libraries := map[string]string{}
 	for _, name := range []string{"cuda", "nvml", "hip", "nccl", "nvrtc"} {
-		libraries[name] = answering(t, name)
+		libraries[name] = testlib.Answering(t, name).Build(t)
 	}
 	for _, e := range environments {
 		t.Run(e.name, func(t *testing.T) {
@@ -449,7 +432,7 @@ func TestBestTellsAll(t *testing.T) {
 			"\nhip: init: the HIP runtime in /opt/rocm/lib/libamdhip64.so.6, version 6.4.43484, finds no AMD GPU: ", "\n\t/opt/rocm-6.4/lib/libamdhip64.so.6", ": no device (hipInit: ",
 		},
 	}
-	r := e.build(t, map[string]string{"cuda": answering(t, "cuda"), "hip": answering(t, "hip")})
+	r := e.build(t, map[string]string{"cuda": testlib.Answering(t, "cuda").Build(t), "hip": testlib.Answering(t, "hip").Build(t)})
 	said, status := r.Run(0, []string{inside + "=best"})
 	e.check(t, said, status)
 }
@@ -489,7 +472,7 @@ func TestLibraryDirs(t *testing.T) {
 		files: map[string]string{"/mine/libcuda.so.1": "cuda 999", "/site/libcuda.so.1": "cuda 999", "/lib/TRIPLET/libcuda.so.1": "cuda 999"},
 		says:  []string{"\n\t/mine/libcuda.so.1 (Options.Dirs): cuInit: ", "\n\t/site/libcuda.so.1 (Options.Dirs): cuInit: ", "\n\t/lib/TRIPLET/libcuda.so.1 (system loader): cuInit: "},
 	}
-	r := e.build(t, map[string]string{"cuda": answering(t, "cuda")})
+	r := e.build(t, map[string]string{"cuda": testlib.Answering(t, "cuda").Build(t)})
 	said, status := r.Run(0, []string{inside + "=dirs"})
 	e.check(t, said, status)
 }
@@ -502,7 +485,7 @@ func TestElevated(t *testing.T) {
 		},
 		env: []string{"PUREGPU_CUDA_LIBRARY=/theirs/libcuda.so.1", "PUREGPU_LIBRARY_PATH=/theirs", "NIX_LD_LIBRARY_PATH=/theirs", "GUIX_ENVIRONMENT=/theirs", "CONDA_PREFIX=/theirs", "LD_LIBRARY_PATH=/theirs"},
 	}
-	r := e.build(t, map[string]string{"cuda": answering(t, "cuda")})
+	r := e.build(t, map[string]string{"cuda": testlib.Answering(t, "cuda").Build(t)})
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/internal/cudaheaders"
+	"github.com/puregpu/puregpu/internal/tried"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/rtc"
@@ -32,6 +33,9 @@ func openNVRTC(opt nvrtc.Options) func() (*nvrtcLibrary, error) {
 		lib, err := nvrtc.Open(opt)
 		if err != nil {
 			return nil, unsupported{err} // which says what was looked for and where, and what to install
+		}
+		if err := tried.NotReady(lib); err != nil {
+			return nil, err // each file that was found, with its answer
 		}
 		l := &nvrtcLibrary{Library: lib, build: rtc.Build(lib.Path())}
 		n, err := lib.GetNumSupportedArchs()
