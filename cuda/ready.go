@@ -7,11 +7,20 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/internal/hostinfo"
+	"github.com/puregpu/puregpu/internal/tried"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// ready reports whether the driver starts and has a device. To start it twice is harmless.
+// ready reports whether the driver starts and has a device. Starting it twice is harmless. If
+// CUDA_VISIBLE_DEVICES hides all devices, no other file can have one, and the error is
+// [dl.ErrHidden].
 func ready(l *dl.Library) error {
+	none := func(how error) error {
+		if why := hostinfo.This().HidesAll(); why != "" {
+			return fmt.Errorf("%w: %s (%w)", dl.ErrHidden, why, how)
+		}
+		return fmt.Errorf("%w (%w)", dl.ErrNoDevice, how)
+	}
 	n := new(int32)
 	err := check(l.Slow(fnInit, 0))
 	if err == nil {
@@ -19,13 +28,13 @@ func ready(l *dl.Library) error {
 			return fmt.Errorf("cuDeviceGetCount: %w", err)
 		}
 		if *n <= 0 {
-			return fmt.Errorf("%w: cuDeviceGetCount counts none", dl.ErrNoDevice)
+			return none(errors.New("cuDeviceGetCount counts none"))
 		}
 		return nil
 	}
 	switch err {
 	case ErrorNoDevice:
-		return fmt.Errorf("%w (cuInit: %w)", dl.ErrNoDevice, err)
+		return none(fmt.Errorf("cuInit: %w", err))
 	case ErrorStubLibrary:
 		return fmt.Errorf("%w (cuInit: %w)", dl.ErrStub, err)
 	}
@@ -44,15 +53,7 @@ func (l *Library) Diagnose(err error) error {
 	for _, s := range hostinfo.This().CUDA(int(code), l.Path()) {
 		b.WriteString("; " + s)
 	}
-	for _, a := range l.Attempts() {
-		switch {
-		case a.Err == nil:
-			a.Err = code
-		case errors.Is(a.Err, dl.ErrNotFound):
-			continue
-		}
-		b.WriteString("\n\t" + a.String())
-	}
+	b.WriteString(tried.Lines(l.Attempts(), code))
 	return &diagnosis{err, b.String()}
 }
 

@@ -11,6 +11,7 @@ import (
 )
 
 func TestReady(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "0")
 	for _, c := range []struct {
 		name    string
 		defines []string
@@ -18,7 +19,7 @@ func TestReady(t *testing.T) {
 		not     []error
 		says    string
 	}{
-		{"no devices counted", nil, []error{dl.ErrNoDevice}, []error{dl.ErrStub}, "no device: cuDeviceGetCount counts none"},
+		{"no devices counted", nil, []error{dl.ErrNoDevice}, []error{dl.ErrStub}, "no device (cuDeviceGetCount counts none)"},
 		{"no device", []string{"INIT_RESULT=100"}, []error{dl.ErrNoDevice, ErrorNoDevice}, []error{dl.ErrStub}, "no device (cuInit: cuda: CUDA_ERROR_NO_DEVICE (100): "},
 		{"stub", []string{"INIT_RESULT=34"}, []error{dl.ErrStub, ErrorStubLibrary}, []error{dl.ErrNoDevice}, "stub library, only for linking (cuInit: "},
 		{"failure", []string{"INIT_RESULT=802"}, []error{ErrorSystemNotReady}, []error{dl.ErrStub, dl.ErrNoDevice}, "cuInit: cuda: CUDA_ERROR_SYSTEM_NOT_READY (802): "},
@@ -37,6 +38,20 @@ func TestReady(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+}
+
+// TestReadyHidden: with CUDA_VISIBLE_DEVICES set and empty, no file can have a device.
+func TestReadyHidden(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "")
+	for _, defines := range [][]string{nil, {"INIT_RESULT=100"}} {
+		err := ready(&openFake(t, 13000, defines).Library)
+		if !errors.Is(err, dl.ErrHidden) || errors.Is(err, dl.ErrNoDevice) || !strings.HasPrefix(err.Error(), `all devices are hidden: CUDA_VISIBLE_DEVICES is "", `) {
+			t.Errorf("%q: %v", defines, err)
+		}
+	}
+	if err := ready(&openFake(t, 13000, []string{"INIT_RESULT=999"}).Library); errors.Is(err, dl.ErrHidden) || !errors.Is(err, ErrorUnknown) {
+		t.Errorf("%v", err)
 	}
 }
 

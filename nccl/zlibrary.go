@@ -21,11 +21,12 @@ type Options = dl.Options
 // Open loads the library (NCCL) and resolves its functions. It tries opt.Path, else the file that
 // PUREGPU_NCCL_LIBRARY names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, then on Linux
 // libnccl.so.2 and libnccl.so by the system's own rules, then in $NCCL_HOME/lib, $CUDA_HOME/lib64,
-// $CUDA_PATH/lib64, /usr/local/cuda/lib64, /usr/local/cuda-*/lib64, $NIX_LD_LIBRARY_PATH,
-// /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib, /run/current-system/profile/lib,
-// $CONDA_PREFIX/lib and $VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib; on Windows nccl.dll by the system's
-// own rules. Of several files it takes the first that is ready, as [dl.Spec] has it. Where NCCL is absent or too
-// old the error says so, and nothing else is affected: CUDA does not need it.
+// $CUDA_PATH/lib64, /usr/local/cuda/lib64, /usr/local/cuda/targets/sbsa-linux/lib, /usr/local/cuda-*/lib64,
+// $NIX_LD_LIBRARY_PATH, /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib,
+// /run/current-system/profile/lib, $CONDA_PREFIX/lib and $VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib; on
+// Windows nccl.dll by the system's own rules. Of several files it takes the first that is ready, as [dl.Spec]
+// has it. Where NCCL is absent or too old the error says so, and nothing else is affected: CUDA does not need
+// it.
 func Open(opt Options) (*Library, error) {
 	l := new(Library)
 	if err := l.Library.Open(&spec, l.fns[:], opt); err != nil {

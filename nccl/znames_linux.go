@@ -5,7 +5,7 @@ package nccl
 // What the loader is asked for, and the directories in which it is looked for after that.
 var (
 	names     = []string{"libnccl.so.2", "libnccl.so"}
-	dirs      = []string{"$NCCL_HOME/lib", "$CUDA_HOME/lib64", "$CUDA_PATH/lib64", "/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "$NIX_LD_LIBRARY_PATH", "/run/current-system/sw/share/nix-ld/lib", "$GUIX_ENVIRONMENT/lib", "/run/current-system/profile/lib", "$CONDA_PREFIX/lib", "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib"}
+	dirs      = []string{"$NCCL_HOME/lib", "$CUDA_HOME/lib64", "$CUDA_PATH/lib64", "/usr/local/cuda/lib64", "/usr/local/cuda/targets/sbsa-linux/lib", "/usr/local/cuda-*/lib64", "$NIX_LD_LIBRARY_PATH", "/run/current-system/sw/share/nix-ld/lib", "$GUIX_ENVIRONMENT/lib", "/run/current-system/profile/lib", "$CONDA_PREFIX/lib", "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib"}
 	rcclNames = []string{"librccl.so.1", "librccl.so"}
 	rcclDirs  = []string{"$ROCM_PATH/lib", "/opt/rocm/lib", "/opt/rocm-*/lib", "$NIX_LD_LIBRARY_PATH", "/run/current-system/sw/share/nix-ld/lib", "$GUIX_ENVIRONMENT/lib", "/run/current-system/profile/lib", "$CONDA_PREFIX/lib"}
 )

@@ -21,11 +21,12 @@ type Options = dl.Options
 // Open loads the library (nvJitLink) and resolves its functions. It tries opt.Path, else the file that
 // PUREGPU_NVJITLINK_LIBRARY names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, then on
 // Linux libnvJitLink.so.13, libnvJitLink.so.12 and libnvJitLink.so by the system's own rules, then in
-// $CUDA_HOME/lib64, $CUDA_PATH/lib64, /usr/local/cuda/lib64, /usr/local/cuda-*/lib64, $NIX_LD_LIBRARY_PATH,
-// /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib, /run/current-system/profile/lib,
-// $CONDA_PREFIX/lib and $VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib; on Windows nvJitLink_130_0.dll and
-// nvJitLink_120_0.dll by the system's own rules, then in $CUDA_PATH/bin and $CUDA_PATH/bin/x64. Of several files
-// it takes the first that is ready, as [dl.Spec] has it. nvJitLink needs neither a GPU nor a driver.
+// $CUDA_HOME/lib64, $CUDA_PATH/lib64, /usr/local/cuda/lib64, /usr/local/cuda/targets/sbsa-linux/lib,
+// /usr/local/cuda-*/lib64, $NIX_LD_LIBRARY_PATH, /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib,
+// /run/current-system/profile/lib, $CONDA_PREFIX/lib and $VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib; on
+// Windows nvJitLink_130_0.dll and nvJitLink_120_0.dll by the system's own rules, then in $CUDA_PATH/bin and
+// $CUDA_PATH/bin/x64. Of several files it takes the first that is ready, as [dl.Spec] has it. nvJitLink needs
+// neither a GPU nor a driver.
 func Open(opt Options) (*Library, error) {
 	l := new(Library)
 	if err := l.Library.Open(&spec, l.fns[:], opt); err != nil {

@@ -21,14 +21,14 @@ type Options = dl.Options
 // Open loads the library (NVRTC) and resolves its functions. It tries opt.Path, else the file that
 // PUREGPU_NVRTC_LIBRARY names, else opt.Dirs, the folders in PUREGPU_LIBRARY_PATH and $ORIGIN/lib, then on Linux
 // libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so.11.2 and libnvrtc.so by the system's own rules, then in
-// $CUDA_HOME/lib64, $CUDA_PATH/lib64, /usr/local/cuda/lib64, /usr/local/cuda-*/lib64, $NIX_LD_LIBRARY_PATH,
-// /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib, /run/current-system/profile/lib,
-// $CONDA_PREFIX/lib and $VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib; on Windows nvrtc64_130_0.dll,
-// nvrtc64_120_0.dll and nvrtc64_112_0.dll by the system's own rules, then in $CUDA_PATH/bin and
-// $CUDA_PATH/bin/x64. Of several files it takes the first that is ready, as [dl.Spec] has it. NVRTC needs
-// neither a GPU nor a driver. It loads a second library, libnvrtc-builtins of the same release, when it
-// compiles: where that one is absent compiling fails with [ErrorBuiltinOperationFailure], and the program's log
-// names the file.
+// $CUDA_HOME/lib64, $CUDA_PATH/lib64, /usr/local/cuda/lib64, /usr/local/cuda/targets/sbsa-linux/lib,
+// /usr/local/cuda-*/lib64, $NIX_LD_LIBRARY_PATH, /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib,
+// /run/current-system/profile/lib, $CONDA_PREFIX/lib and $VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib; on
+// Windows nvrtc64_130_0.dll, nvrtc64_120_0.dll and nvrtc64_112_0.dll by the system's own rules, then in
+// $CUDA_PATH/bin and $CUDA_PATH/bin/x64. Of several files it takes the first that is ready, as [dl.Spec] has it.
+// NVRTC needs neither a GPU nor a driver. It loads a second library, libnvrtc-builtins of the same release, when
+// it compiles: where that one is absent compiling fails with [ErrorBuiltinOperationFailure], and the program's
+// log names the file.
 func Open(opt Options) (*Library, error) {
 	l := new(Library)
 	if err := l.Library.Open(&spec, l.fns[:], opt); err != nil {

@@ -1,10 +1,17 @@
-// Package cudaheaders finds the headers of NVIDIA's CUDA toolkit, such as cuda_fp16.h, which NVRTC does not have in itself.
+// Package cudaheaders finds headers of NVIDIA's CUDA toolkit that are not built into NVRTC, such as
+// cuda_fp16.h.
+//
+// Debian puts CUDA's headers into /usr/include, among those of the C library. A kernel that includes
+// stdio.h by mistake must not get the host's. So a folder that also has the C library's headers is
+// used for headers that are CUDA's by their name, and for no others; see [Shared].
 package cudaheaders
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/puregpu/puregpu/internal/folders"
 	"github.com/puregpu/puregpu/internal/regular"
@@ -64,11 +71,38 @@ func Folders(nvrtc string) []string {
 	return all
 }
 
-// Find returns the first folder that has a header, or "" and the folders that were looked into.
+// own are the names of CUDA's headers, up to the first slash, as [path.Match] has them.
+var own = []string{
+	"cuda*", "cooperative_groups*", "cub", "thrust", "nv", "cuComplex.h", "curand*", "crt", "mma.h", "math_constants.h", "math_functions.h*",
+	"builtin_types.h", "channel_descriptor.h", "common_functions.h", "device_*", "driver_types.h", "fatbinary_section.h", "host_config.h",
+	"host_defines.h", "library_types.h", "nvfunctional", "sm_*", "surface_*", "texture_*", "vector_*",
+}
+
+// isOwn reports whether a header is CUDA's, by its name.
+func isOwn(header string) bool {
+	first, _, _ := strings.Cut(header, "/")
+	return slices.ContainsFunc(own, func(pattern string) bool {
+		ok, _ := path.Match(pattern, first)
+		return ok
+	})
+}
+
+// Shared reports whether a folder also has the C library's headers. An option -I for it makes all of
+// them visible, so a compiler of kernels needs that option only for a header of CUDA.
+func Shared(dir string) bool {
+	_, err := regular.Stat(filepath.Join(dir, "stdio.h"))
+	return err == nil
+}
+
+// Find returns the first folder that has a header, or "" and the folders that were looked into. It
+// returns a shared folder only for a header of CUDA.
 func Find(header, nvrtc string) (dir string, tried []string) {
 	for _, d := range Folders(nvrtc) {
 		if _, err := regular.Stat(filepath.Join(d, filepath.FromSlash(header))); err == nil {
-			return d, nil
+			if isOwn(header) || !Shared(d) {
+				return d, nil
+			}
+			d += " (which is searched for CUDA's headers only)"
 		}
 		if filepath.Base(d) != "cccl" {
 			tried = append(tried, d)

@@ -1,7 +1,9 @@
 package hostinfo
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -95,15 +97,23 @@ func releaseOf(library string) string {
 	return ""
 }
 
-// hidden says which variables keep devices from the program.
+// HidesAll says that CUDA_VISIBLE_DEVICES hides every device from CUDA, whatever devices there are.
+// If it does not, HidesAll returns "". A list that begins with a number or a UUID may hide all
+// devices too, but that depends on the machine.
+func (h Host) HidesAll() string {
+	v, set := h.env("CUDA_VISIBLE_DEVICES")
+	if set && (v == "" || strings.HasPrefix(v, "-") || v == "NoDevFiles") { // Slurm sets the last one
+		return fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q, which hides all devices: unset it, or list some", v)
+	}
+	return ""
+}
+
+// hidden says which variables hide devices from the program.
 func (h Host) hidden() (say []string) {
-	if v, set := h.env("CUDA_VISIBLE_DEVICES"); set {
-		switch {
-		case v == "" || strings.HasPrefix(v, "-"):
-			say = append(say, fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q, which hides all devices: unset it, or list some", v))
-		default:
-			say = append(say, fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q: no other device counts, nor any behind the first that is not there; nvidia-smi -L lists them", v))
-		}
+	if why := h.HidesAll(); why != "" {
+		say = append(say, why)
+	} else if v, set := h.env("CUDA_VISIBLE_DEVICES"); set {
+		say = append(say, fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q: CUDA uses only these devices, up to the first that does not exist; nvidia-smi -L lists all", v))
 	}
 	if v, set := h.env("NVIDIA_VISIBLE_DEVICES"); set && slices.Contains([]string{"", "void", "none"}, v) && h.Container() != "" {
 		say = append(say, fmt.Sprintf("NVIDIA_VISIBLE_DEVICES is %q, with which a container gets no GPU: set it to all", v))
@@ -164,6 +174,36 @@ func (h Host) absent() (say []string) {
 	}
 	if systemd != "" {
 		say[len(say)-1] += systemd
+	}
+	return append(say, h.closedInstances()...)
+}
+
+// closedInstances says which capability nodes keep the program from MIG's instances. It says nothing
+// if the program may use one of them.
+func (h Host) closedInstances() (say []string) {
+	for _, i := range h.instances() {
+		var bad []Node
+		for _, n := range i.nodes {
+			if n.Err != nil {
+				bad = append(bad, n)
+			}
+		}
+		if bad == nil {
+			return nil
+		}
+		for _, n := range bad {
+			fix := "give the user the right to read it"
+			switch {
+			case h.Container() != "":
+				fix = "start the container with the instance, such as by docker run --gpus device=UUID, with a UUID that nvidia-smi -L lists, or with --device " + n.Path
+			case errors.Is(n.Err, fs.ErrNotExist):
+				fix = "nvidia-modprobe -f " + n.access + " makes it"
+			}
+			s := fmt.Sprintf("%s, which CUDA needs for the MIG instance %s: %s: %s", n.Path, i.name, n.plain(), fix)
+			if !slices.Contains(say, s) {
+				say = append(say, s)
+			}
+		}
 	}
 	return say
 }

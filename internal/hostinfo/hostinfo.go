@@ -107,7 +107,9 @@ func (h Host) Container() string {
 	add("Apptainer", h.exists(".singularity.d"))
 	add("Snap", set("SNAP"))
 	add("Kubernetes", set("KUBERNETES_SERVICE_HOST"))
-	if v := h.read("run/systemd/container"); v != "" {
+	// systemd counts WSL among the containers, but WSL has a kernel of its own and needs no GPU
+	// passed to it.
+	if v := h.read("run/systemd/container"); v != "" && v != "wsl" {
 		add(v, len(names) == 0)
 	}
 	if names == nil {
@@ -146,6 +148,8 @@ type Node struct {
 	Mode     fs.FileMode
 	UID, GID int   // -1 if unknown
 	Err      error // why it cannot be opened, or nil
+
+	access string // of a node of /dev/nvidia-caps: the file of /proc that describes it
 }
 
 func (n Node) String() string {
@@ -218,7 +222,7 @@ func (n Node) plain() string {
 	}
 }
 
-// undivided returns the GPUs that can be divided by MIG and have no instance, by number.
+// undivided returns the numbers of the GPUs that MIG can divide and that have no instance.
 func (h Host) undivided() (gpus []string) {
 	for _, mig := range h.glob("proc/driver/nvidia/capabilities/gpu*/mig") {
 		if len(h.glob(mig+"/gi*")) == 0 {
@@ -227,3 +231,30 @@ func (h Host) undivided() (gpus []string) {
 	}
 	return gpus
 }
+
+// An instance is a compute instance of MIG. A program that uses it opens the capability nodes of the
+// compute instance and of the GPU instance around it.
+type instance struct {
+	name  string // "gpu0/gi1/ci0"
+	nodes []Node
+}
+
+// instances returns the compute instances of all GPUs.
+func (h Host) instances() (all []instance) {
+	const capabilities = "/proc/driver/nvidia/capabilities/"
+	for _, ci := range h.glob(capabilities + "gpu*/mig/gi*/ci*") {
+		i := instance{name: strings.Replace(strings.TrimPrefix(ci, capabilities), "/mig/", "/", 1)}
+		for _, access := range []string{filepath.Dir(ci) + "/access", ci + "/access"} {
+			if m := deviceMinor.FindStringSubmatch(h.read(access)); m != nil {
+				n := h.node("/dev/nvidia-caps/nvidia-cap" + m[1])
+				n.access = access
+				i.nodes = append(i.nodes, n)
+			}
+		}
+		all = append(all, i)
+	}
+	return all
+}
+
+// deviceMinor has the number of the node that stands for a capability.
+var deviceMinor = regexp.MustCompile(`(?m)^DeviceFileMinor:\s*(\d+)$`)

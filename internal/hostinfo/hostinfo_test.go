@@ -3,9 +3,12 @@
 package hostinfo
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +69,8 @@ func TestContainer(t *testing.T) {
 		{map[string]string{"run/.containerenv": ""}, nil, "Podman"},
 		{map[string]string{".singularity.d/env": ""}, nil, "Apptainer"},
 		{map[string]string{"run/systemd/container": "lxc"}, nil, "lxc"},
+		{map[string]string{"run/systemd/container": "wsl\n", "dev/dxg": ""}, nil, ""},
+		{map[string]string{"run/systemd/container": "wsl\n", "dev/dxg": "", ".dockerenv": ""}, nil, "Docker"},
 		{map[string]string{"proc/1/cgroup": "12:devices:/kubepods/besteffort/pod1"}, nil, "Kubernetes"},
 	} {
 		if got := machine(t, c.files, c.env, nil).Container(); got != c.want {
@@ -105,6 +110,18 @@ func TestCUDA(t *testing.T) {
 		{"WSL without the device", map[string]string{"proc/sys/kernel/osrelease": "5.15.146.1-microsoft-standard-WSL2"}, nil, nil, noDevice, []string{"/dev/dxg: is not there: update WSL"}},
 		{"Jetson, and not in group video", map[string]string{"etc/nv_tegra_release": "", "dev/nvmap": "", "dev/nvhost-gpu": ""}, nil, map[string]error{"/dev/nvmap": syscall.EACCES}, unknown,
 			[]string{"/dev/nvmap: this user may not open it", "if the machine"}[:1]},
+		{"no capability node of MIG", instances(nodes), nil, map[string]error{"/dev/nvidia-caps/nvidia-cap11": syscall.EACCES, "/dev/nvidia-caps/nvidia-cap21": syscall.EACCES}, noDevice,
+			[]string{
+				"/dev/nvidia-caps/nvidia-cap11, which CUDA needs for the MIG instance gpu0/gi1/ci0: this user may not open it: its mode is ",
+				"/dev/nvidia-caps/nvidia-cap20, which CUDA needs for the MIG instance gpu0/gi2/ci0: is not there: nvidia-modprobe -f /proc/driver/nvidia/capabilities/gpu0/mig/gi2/access makes it",
+				"/dev/nvidia-caps/nvidia-cap21, which CUDA needs for the MIG instance gpu0/gi2/ci0: this user may not",
+			}},
+		{"no capability node in a container", instances(with(".dockerenv")), nil, map[string]error{"/dev/nvidia-caps/nvidia-cap10": syscall.EPERM}, noDevice,
+			[]string{
+				"/dev/nvidia-caps/nvidia-cap10, which CUDA needs for the MIG instance gpu0/gi1/ci0: opening it is forbidden whatever its mode says, as by the device rules of a container's cgroup: start the container with the instance, such as by docker run --gpus device=UUID",
+				"/dev/nvidia-caps/nvidia-cap20, which",
+			}},
+		{"one instance of MIG that may be used", instances(nodes), nil, nil, noDevice, nil},
 		{"a code that speaks for itself", nodes, nil, nil, 2, nil},
 	} {
 		got := machine(t, c.files, c.env, c.errs).CUDA(c.code, "/usr/lib/libcuda.so.1")
@@ -120,6 +137,40 @@ func TestCUDA(t *testing.T) {
 	}
 	if got := (Host{}).CUDA(unknown, ""); got != nil {
 		t.Errorf("on another system: %q", got)
+	}
+}
+
+// instances adds two MIG instances to a machine. The first has nodes 10 and 11. The second has node 21, and lacks
+// node 20.
+func instances(files map[string]string) map[string]string {
+	all := map[string]string{"dev/nvidia-caps/nvidia-cap10": "", "dev/nvidia-caps/nvidia-cap11": "", "dev/nvidia-caps/nvidia-cap21": ""}
+	for path, text := range files {
+		all[path] = text
+	}
+	for path, minor := range map[string]int{"gi1": 10, "gi1/ci0": 11, "gi2": 20, "gi2/ci0": 21} {
+		all["proc/driver/nvidia/capabilities/gpu0/mig/"+path+"/access"] = fmt.Sprintf("DeviceFileMinor: %d\nDeviceFileMode: 292\nDeviceFileModify: 1\n", minor)
+	}
+	return all
+}
+
+// TestTry opens a capability node for reading only, which is all that its mode allows. A program that
+// is running stands for the node: Linux lets nobody write to it, not even root.
+func TestTry(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs a file that root cannot write to")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{"nvidia-cap1": nil, "nvidia1": syscall.ETXTBSY} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.Symlink(program, path); err != nil {
+			t.Fatal(err)
+		}
+		if err := try(path); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
 	}
 }
 

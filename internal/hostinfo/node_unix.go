@@ -6,12 +6,19 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 )
 
-// try opens a device node for reading and writing, as drivers' libraries do, and closes it.
+// try opens a device node as drivers' libraries do, and closes it: capability nodes for reading only,
+// all others for reading and writing.
 func try(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	mode := os.O_RDWR
+	if strings.HasPrefix(filepath.Base(path), "nvidia-cap") {
+		mode = os.O_RDONLY
+	}
+	f, err := os.OpenFile(path, mode|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/puregpu/puregpu/internal/tried"
 	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
@@ -51,7 +52,7 @@ func Open(opt nvml.Options) (*nvml.Library, error) {
 		return nil, err
 	}
 	if err := lib.Init(); err != nil {
-		return nil, fmt.Errorf("start NVML: %w", err)
+		return nil, fmt.Errorf("start NVML: %w", tried.With(err, lib))
 	}
 	return lib, nil
 }

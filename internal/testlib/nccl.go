@@ -2,11 +2,51 @@ package testlib
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/puregpu/puregpu/symbols"
 )
+
+// Answering describes the library of a table of symbols, made of testdata/fakes/answer.c. It has every
+// function. A file beside it, with .answer behind its name, says with which error it starts.
+func Answering(t testing.TB, table string) Fake {
+	t.Helper()
+	tab, err := symbols.Load(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := Fake{File: "lib" + table + ".so", Source: "answer.c", Defines: []string{"LIBRARY=" + strings.ToUpper(table)}}
+	for _, fn := range tab.Funcs {
+		if !strings.HasPrefix(fn.Symbol, "cuGetProcAddress") {
+			f.Symbols = append(f.Symbols, fn.Symbol)
+		}
+	}
+	return f
+}
+
+// Broken puts two libraries of a table into folders of their own, under a name, which answer with an
+// error code. It returns the folders.
+func Broken(t testing.TB, table, name string, code int) (dirs []string) {
+	t.Helper()
+	library, err := os.ReadFile(Answering(t, table).Build(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		for file, data := range map[string][]byte{path: library, path + ".answer": []byte(fmt.Sprint(code))} {
+			if err := os.WriteFile(file, data, 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
 
 // NVML describes the NVML of testdata/fakes/nvml.c, of 13.0.
 func NVML(t testing.TB, defines ...string) Fake {

@@ -92,7 +92,8 @@ type Spec struct {
 	// whether it starts and has a device. It runs during Open, after Resolve, when Slow and
 	// Addr find every function. Open takes the first candidate that is ready. If none is it
 	// takes the best of those that have the required functions: the first whose error is not
-	// [ErrNoDevice], or the first. An error that is [ErrStub] makes Open reject the file.
+	// [ErrNoDevice], or the first. An error that is [ErrStub] makes Open reject the file, and
+	// one that is [ErrHidden] makes Open take it and try no other.
 	// What is asked here the program asks again, so asking twice must be harmless.
 	//
 	// A file that [Options].Path or Env names is not asked: it is taken in any case. If Ready

@@ -31,6 +31,11 @@ var (
 	// returns it; Open then goes on to other files, and takes this one if none is better.
 	ErrNoDevice = errors.New("no device")
 
+	// ErrHidden: the library works, and the program's environment hides all devices from it. A
+	// Spec's Ready function returns it; Open then takes this file, because no other would show
+	// a device.
+	ErrHidden = errors.New("all devices are hidden")
+
 	// ErrTooOld: the library lacks functions of its required set, or is of a version
 	// below the oldest supported. It is in a [*TooOldError].
 	ErrTooOld = errors.New("library too old")

@@ -169,7 +169,7 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 				slog.Any("error", a.Err))
 		}
 		switch {
-		case err == nil:
+		case err == nil, lib != nil && errors.Is(err, ErrHidden):
 			lib.attempts = *attempts
 			return lib, nil
 		case lib != nil && (best == nil || errors.Is(bestErr, ErrNoDevice) && !errors.Is(err, ErrNoDevice)):

@@ -10,7 +10,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
-	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -209,7 +208,7 @@ func isSubmitError(err error) bool {
 // OfWork reports whether err is an error of work.
 func (*deviceOwner) OfWork(err error) bool { return isSubmitError(err) }
 
-// StreamFailed notes that the semaphore of a Stream fails.
-func (*deviceOwner) StreamFailed(s *engine.Submission, stream *sema.Semaphore, err error) {
-	recordOf(s).noteFailure(stream, err)
+// StreamFailed notes the failure of a Stream for Close.
+func (*deviceOwner) StreamFailed(s *engine.Submission, err error) {
+	recordOf(s).noteFailure(err)
 }

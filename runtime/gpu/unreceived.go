@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/internal/engine"
-	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
 // A failedStreams records the errors with which a device's streams have failed. Close returns the
@@ -76,9 +74,9 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 // noteFailure records that a stream has failed with err, the error of one of its operations. It
 // does not if the program caused that: it has failed a semaphore that the operation waited for, or
 // has closed the device, the queue or its lane.
-func (s *record) noteFailure(stream *sema.Semaphore, err error) {
+func (s *record) noteFailure(err error) {
 	e, ok := err.(*SubmitError)
-	if !ok || e.received == nil || !stream.Tag.CompareAndSwap(engine.IsStream, engine.IsStreamFailed) {
+	if !ok || e.received == nil {
 		return
 	}
 	for _, w := range s.Waits {

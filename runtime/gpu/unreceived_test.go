@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -187,4 +189,34 @@ func TestUnreceivedLoss(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUnreceivedRace has an operation of a stream fail while the stream refuses another. The program
+// receives the error with which the stream has failed, and Close does not return the other error.
+func TestUnreceivedRace(t *testing.T) {
+	d := simdriver.New(simdriver.Config{})
+	dev, err := gpu.Open(d, 0, gpu.Options{})
+	must(t, err)
+	q := dev.Queue(0)
+	byRefusal := 0
+	for range 3000 {
+		s, start := q.NewStream(), make(chan struct{})
+		done, err := gpu.NewSemaphore(0)
+		must(t, err)
+		must(t, q.HostCall(gpu.Order{Signal: []gpu.Point{{Semaphore: done, Value: 1}}}, func() error { <-start; return io.ErrUnexpectedEOF }))
+		must(t, s.After(gpu.Point{Semaphore: done, Value: 1}))
+		must(t, s.Barrier())
+		close(start)
+		for range rand.IntN(100) {
+			runtime.Gosched()
+		}
+		s.Fill(gpu.Range{}, nil)
+		if err := s.Wait(t.Context()); errors.Is(err, gpu.ErrArgument) {
+			byRefusal++
+		} else if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d of 3000 streams failed by the refusal", byRefusal)
+	must(t, dev.Close())
 }

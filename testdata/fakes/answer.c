@@ -1,6 +1,6 @@
-// A library of which only that is real by which a program asks whether it can be used. What it answers is in a file beside it, by the
-// library's name and .answer: 0, which it also is without the file, or an error code. The macro LIBRARY says which library it is: CUDA, NVML,
-// HIP, NCCL or NVRTC.
+// A library with only the functions by which a program asks whether it can be used. A file beside it,
+// with the library's name and .answer, has its answer: 0, as without the file, or an error code. The
+// macro LIBRARY says which library it is.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -11,6 +11,8 @@
 #define HIP 3
 #define NCCL 4
 #define NVRTC 5
+#define NVJITLINK 6
+#define HIPRTC 7
 
 static int answer(void)
 {
@@ -48,4 +50,8 @@ int hipGetDeviceCount(int *count) { *count = answer() == 0; return answer(); }
 int ncclGetVersion(int *version) { *version = 22803; return answer(); }
 #elif LIBRARY == NVRTC
 int nvrtcVersion(int *major, int *minor) { *major = 12, *minor = 4; return answer(); }
+#elif LIBRARY == NVJITLINK
+int nvJitLinkVersion(unsigned *major, unsigned *minor) { *major = 12, *minor = 4; return answer(); }
+#elif LIBRARY == HIPRTC
+int hiprtcVersion(int *major, int *minor) { *major = 6, *minor = 4; return answer(); }
 #endif

@@ -1,7 +1,7 @@
 // An NVRTC that compiles nothing. What it makes of a program is a text that says what it was given: machine code begins as an ELF file
 // does, PTX with .version. A source with the word wrong has an error in line 2, one with the word odd has a warning, and with neither
 // an option for virtual nor for real architectures it makes neither. With -dlto it makes the text alone, as LTO-IR. A header in angle
-// brackets must be in a folder that an option -I names.
+// brackets must be given by name, or be in a folder that an option -I names.
 //
 //	VERSION  the release, as 12040
 //	ARCHS    the architectures that it knows
@@ -22,8 +22,8 @@
 enum { OK, INVALID_INPUT = 3, INVALID_PROGRAM, INVALID_OPTION, COMPILATION, NO_NAMES_AFTER = 8, NO_NAMES_BEFORE, NOT_VALID };
 
 typedef struct {
-	char text[1 << 16], name[256], log[4096], code[1 << 16], names[16][256], lowered[16][272];
-	int numNames, compiled, real, virtual, lto;
+	char text[1 << 16], name[256], log[4096], code[1 << 16], names[16][256], lowered[16][272], headers[16][256];
+	int numHeaders, numNames, compiled, real, virtual, lto;
 } program;
 
 static int live;
@@ -42,8 +42,10 @@ int nvrtcCreateProgram(program **p, const char *src, const char *name, int n, co
 	snprintf(q->text, sizeof q->text, "%s", src);
 	snprintf(q->name, sizeof q->name, "%s", name);
 	size_t at = snprintf(q->code, sizeof q->code, "name %s\n", name);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		at += snprintf(q->code + at, sizeof q->code - at, "header %s: %s\n", names[i], headers[i]);
+		if (q->numHeaders < 16) snprintf(q->headers[q->numHeaders++], sizeof *q->headers, "%s", names[i]);
+	}
 	__atomic_fetch_add(&live, 1, __ATOMIC_SEQ_CST);
 	return OK;
 }
@@ -90,6 +92,8 @@ int nvrtcCompileProgram(program *p, int n, const char **options)
 			snprintf(path, sizeof path, "%s/%s", options[i] + 2, name);
 			found |= access(path, R_OK) == 0;
 		}
+		for (int i = 0; i < p->numHeaders; i++)
+			found |= strcmp(p->headers[i], name) == 0;
 		if (found) continue;
 		snprintf(p->log, sizeof p->log, "%s(1): catastrophic error: could not open source file \"%s\" (no directories in search list)\n  #include <%s>\n                      ^\n\n", p->name, name, name);
 		return COMPILATION;

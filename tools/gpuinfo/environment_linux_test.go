@@ -14,7 +14,6 @@ import (
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/internal/testroot"
 	"github.com/puregpu/puregpu/runtime/drivers"
-	"github.com/puregpu/puregpu/symbols"
 )
 
 // inside has the test's program be gpuinfo.
@@ -39,22 +38,6 @@ func TestMain(m *testing.M) {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, probes))
 	}
 	os.Exit(m.Run())
-}
-
-// answering builds a library that starts, or not, as a file beside it says.
-func answering(t *testing.T, name string) string {
-	t.Helper()
-	tab, err := symbols.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lib := testlib.Fake{File: "lib" + name + ".so", Source: "answer.c", Defines: []string{"LIBRARY=" + strings.ToUpper(name)}}
-	for _, f := range tab.Funcs {
-		if !strings.HasPrefix(f.Symbol, "cuGetProcAddress") {
-			lib.Symbols = append(lib.Symbols, f.Symbol)
-		}
-	}
-	return lib.Build(t)
 }
 
 // triplet is what Debian calls this platform.
@@ -170,6 +153,19 @@ var environments = []environment{
 		name:  "Jetson with JetPack 6",
 		files: map[string]string{"/usr/lib/TRIPLET/nvidia/libcuda.so.1": "cuda"},
 		says:  []string{"taken: /usr/lib/TRIPLET/nvidia/libcuda.so.1 ("},
+	},
+	{
+		name: "server for arm64 (SBSA), with the toolkit's own folder",
+		files: map[string]string{
+			"/usr/lib/TRIPLET/libcuda.so.1": "cuda", "/usr/lib/TRIPLET/libnvidia-ml.so.1": "nvml", "/usr/local/cuda/targets/sbsa-linux/lib/libnvrtc.so.12": "nvrtc",
+			"/usr/local/cuda/targets/sbsa-linux/lib/libnccl.so.2": "nccl", "/usr/local/cuda/targets/sbsa-linux/include/cuda_fp16.h": "//",
+			"/proc/driver/nvidia/version": loaded, "/dev/nvidiactl": "node", "/dev/nvidia-uvm": "node", "/dev/nvidia0": "node",
+		},
+		says: []string{
+			"taken: /usr/lib/TRIPLET/libcuda.so.1 (system loader, ", "taken: /usr/local/cuda/targets/sbsa-linux/lib/libnccl.so.2 (directory /usr/local/cuda/targets/sbsa-linux/lib, ",
+			"taken: /usr/lib/TRIPLET/libnvidia-ml.so.1 (system loader, ", "taken: /usr/local/cuda/targets/sbsa-linux/lib/libnvrtc.so.12 (",
+			"cuda_fp16.h: /usr/local/cuda/targets/sbsa-linux/include\n", "A GPU can be used",
+		},
 	},
 	{
 		name: "toolkit, two releases of it",
@@ -316,14 +312,18 @@ var environments = []environment{
 		name:   "cuInit 100 and CUDA_VISIBLE_DEVICES",
 		files:  map[string]string{"/lib/TRIPLET/libcuda.so.1": "cuda 100", "/proc/driver/nvidia/version": loaded, "/dev/nvidiactl": "node", "/dev/nvidia-uvm": "node", "/dev/nvidia0": "node"},
 		env:    []string{"CUDA_VISIBLE_DEVICES=7"},
-		says:   []string{`CUDA_VISIBLE_DEVICES is "7": no other device counts, nor any behind the first that is not there; nvidia-smi -L lists them`},
+		says:   []string{`CUDA_VISIBLE_DEVICES is "7": CUDA uses only these devices, up to the first that does not exist; nvidia-smi -L lists all`},
 		status: 3,
 	},
 	{
-		name:   "cuInit 100 and no CUDA_VISIBLE_DEVICES left",
-		files:  map[string]string{"/lib/TRIPLET/libcuda.so.1": "cuda 100"},
-		env:    []string{"CUDA_VISIBLE_DEVICES="},
-		says:   []string{`CUDA_VISIBLE_DEVICES is "", which hides all devices: unset it, or list some`},
+		name:  "cuInit 100 and an empty CUDA_VISIBLE_DEVICES: the next libcuda, which is stale, is not asked",
+		files: map[string]string{"/lib/TRIPLET/libcuda.so.1": "cuda 100", "/usr/local/nvidia/lib64/libcuda.so.1": "cuda 803"},
+		env:   []string{"CUDA_VISIBLE_DEVICES="},
+		says: []string{
+			"taken: /lib/TRIPLET/libcuda.so.1 (system loader, as libcuda.so.1): all devices are hidden: ",
+			`1: CUDA driver: cuInit: cuda: CUDA_ERROR_NO_DEVICE (100)`, `; CUDA_VISIBLE_DEVICES is "", which hides all devices: unset it, or list some`,
+		},
+		not:    []string{"/usr/local/nvidia/lib64/libcuda.so.1", "for want of a better one"},
 		status: 3,
 	},
 	{
@@ -335,13 +335,27 @@ var environments = []environment{
 		says:   []string{"GPU 0 has no instance of MIG: if its MIG mode is on (", "make some by nvidia-smi mig -cgi and -C, or switch it off by nvidia-smi -mig 0"},
 		status: 3,
 	},
+	{
+		name: "cuInit 100 in a container that lacks a capability node of MIG",
+		files: map[string]string{
+			"/lib/TRIPLET/libcuda.so.1": "cuda 100", "/.dockerenv": "", "/proc/driver/nvidia/version": loaded, "/dev/nvidiactl": "node", "/dev/nvidia-uvm": "node", "/dev/nvidia0": "node",
+			"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access":     "DeviceFileMinor: 12\nDeviceFileMode: 292\nDeviceFileModify: 1\n",
+			"/proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access": "DeviceFileMinor: 13\nDeviceFileMode: 292\nDeviceFileModify: 1\n", "/dev/nvidia-caps/nvidia-cap12": "node",
+		},
+		says: []string{
+			"device node: /dev/nvidia-caps/nvidia-cap12: ", "/dev/nvidia-caps/nvidia-cap13, which CUDA needs for the MIG instance gpu0/gi1/ci0: is not there: start the container with the instance, ",
+			"or with --device /dev/nvidia-caps/nvidia-cap13",
+		},
+		not:    []string{"nvidia-cap12, which"},
+		status: 3,
+	},
 }
 
 // TestEnvironments runs gpuinfo -explain on machines of many kinds, each a root folder with libraries made for it.
 func TestEnvironments(t *testing.T) {
 	libraries := map[string]string{}
 	for _, name := range []string{"cuda", "nvml", "hip", "nccl", "nvrtc"} {
-		libraries[name] = answering(t, name)
+		libraries[name] = testlib.Answering(t, name).Build(t)
 	}
 	for _, e := range environments {
 		t.Run(e.name, func(t *testing.T) {
@@ -418,7 +432,7 @@ func TestBestTellsAll(t *testing.T) {
 			"\nhip: init: the HIP runtime in /opt/rocm/lib/libamdhip64.so.6, version 6.4.43484, finds no AMD GPU: ", "\n\t/opt/rocm-6.4/lib/libamdhip64.so.6", ": no device (hipInit: ",
 		},
 	}
-	r := e.build(t, map[string]string{"cuda": answering(t, "cuda"), "hip": answering(t, "hip")})
+	r := e.build(t, map[string]string{"cuda": testlib.Answering(t, "cuda").Build(t), "hip": testlib.Answering(t, "hip").Build(t)})
 	said, status := r.Run(0, []string{inside + "=best"})
 	e.check(t, said, status)
 }
@@ -458,7 +472,7 @@ func TestLibraryDirs(t *testing.T) {
 		files: map[string]string{"/mine/libcuda.so.1": "cuda 999", "/site/libcuda.so.1": "cuda 999", "/lib/TRIPLET/libcuda.so.1": "cuda 999"},
 		says:  []string{"\n\t/mine/libcuda.so.1 (Options.Dirs): cuInit: ", "\n\t/site/libcuda.so.1 (Options.Dirs): cuInit: ", "\n\t/lib/TRIPLET/libcuda.so.1 (system loader): cuInit: "},
 	}
-	r := e.build(t, map[string]string{"cuda": answering(t, "cuda")})
+	r := e.build(t, map[string]string{"cuda": testlib.Answering(t, "cuda").Build(t)})
 	said, status := r.Run(0, []string{inside + "=dirs"})
 	e.check(t, said, status)
 }
@@ -471,7 +485,7 @@ func TestElevated(t *testing.T) {
 		},
 		env: []string{"PUREGPU_CUDA_LIBRARY=/theirs/libcuda.so.1", "PUREGPU_LIBRARY_PATH=/theirs", "NIX_LD_LIBRARY_PATH=/theirs", "GUIX_ENVIRONMENT=/theirs", "CONDA_PREFIX=/theirs", "LD_LIBRARY_PATH=/theirs"},
 	}
-	r := e.build(t, map[string]string{"cuda": answering(t, "cuda")})
+	r := e.build(t, map[string]string{"cuda": testlib.Answering(t, "cuda").Build(t)})
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -88,7 +88,10 @@ func (lib *Library) printPage(w io.Writer, err error, devices []Device) {
 	} else {
 		fmt.Fprintf(w, "%s %s\n", lib.Name, cmp.Or(lib.Version, "of unknown version"))
 		taken := fmt.Sprintf("%s (%s, as %s)", lib.Path, lib.Source, lib.Asked)
-		if lib.NotReady != "" {
+		switch {
+		case lib.hidden:
+			taken += ": " + lib.NotReady
+		case lib.NotReady != "":
 			taken += ", for want of a better one: " + lib.NotReady
 		}
 		line(w, "taken", taken)

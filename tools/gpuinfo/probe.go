@@ -94,6 +94,7 @@ func (p *probe) look(explain, memory bool) (r Library, devices []Device, links [
 			r.Asked, r.Source = a.path, a.source
 		case err == nil && a.file != "" && a.file == lib.Path(): // none is ready
 			r.Asked, r.Source, r.NotReady = a.path, a.source, a.err.Error()
+			r.hidden = errors.Is(a.err, dl.ErrHidden)
 			if p.devices == nil && !errors.Is(a.err, dl.ErrNoDevice) {
 				broken = a.err
 			}

@@ -53,12 +53,14 @@ type Library struct {
 	Source        string    `json:"source,omitempty"`        // why it was asked for that
 	Version       string    `json:"version,omitempty"`       // as people write it; absent if unknown
 	VersionNumber int       `json:"versionNumber,omitempty"` // as the library tells it; absent if unknown
-	NotReady      string    `json:"notReady,omitempty"`      // what the file answered that was taken for want of a better one
+	NotReady      string    `json:"notReady,omitempty"`      // why the file that was taken cannot be used now
 	Attempts      []Attempt `json:"attempts,omitempty"`      // the other candidates
 	Sets          []Set     `json:"sets,omitempty"`          // of functions; the first is required
 	Missing       []Missing `json:"missing,omitempty"`       // functions that the library lacks
 	DriverVersion string    `json:"driverVersion,omitempty"` // of the operating system's driver for its devices; absent if unknown
 	Explain       string    `json:"explain,omitempty"`       // text for a bug report, with -explain
+
+	hidden bool // the file that was taken works, and the environment hides its devices
 }
 
 // An Attempt is a candidate that was not taken.

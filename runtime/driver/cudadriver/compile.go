@@ -2,12 +2,14 @@ package cudadriver
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/puregpu/puregpu/internal/cudaheaders"
+	"github.com/puregpu/puregpu/internal/tried"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/rtc"
@@ -31,6 +33,9 @@ func openNVRTC(opt nvrtc.Options) func() (*nvrtcLibrary, error) {
 		lib, err := nvrtc.Open(opt)
 		if err != nil {
 			return nil, unsupported{err} // which says what was looked for and where, and what to install
+		}
+		if err := tried.NotReady(lib); err != nil {
+			return nil, err // each file that was found, with its answer
 		}
 		l := &nvrtcLibrary{Library: lib, build: rtc.Build(lib.Path())}
 		n, err := lib.GetNumSupportedArchs()
@@ -116,26 +121,44 @@ func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// compile is [rtc.Compile]. If a header is missing that is in no folder of the options, it looks for the header in the toolkit's folders, and
-// compiles again with the option -I for that folder, behind all others.
+// compile is [rtc.Compile]. If a header is in none of the options' folders, it looks for the header in
+// the toolkit's folders and compiles again with -I for the folder found, behind all other options.
+//
+// A folder that CUDA shares with the C library, such as /usr/include, must not supply stdio.h to the
+// program. So compile first gives the program an empty text for each of CUDA's headers in that folder.
+// If nothing else is missing, the last compilation has -I for the folder in their place.
 func (c *compilerFor) compile(src *driver.Source, options []string, output func(nvrtc.Program) ([]byte, error)) (driver.Code, error) {
 	options = slices.Clone(options)
+	with := *src // the source, with the empty texts
+	shared := ""
 	for {
-		code, err := rtc.Compile(c.lib, src, options, output)
+		code, err := rtc.Compile(c.lib, &with, options, output)
 		m := missingHeader.FindStringSubmatch(code.Log)
 		if err == nil || m == nil {
-			return code, err
+			if shared == "" {
+				return code, err
+			}
+			options, with, shared = append(options, "-I"+shared), *src, ""
+			continue
 		}
 		dir, tried := cudaheaders.Find(m[1], c.lib.Path())
-		if dir == "" {
+		_, again := with.Headers[m[1]]
+		switch {
+		case dir == "":
 			code.Log += fmt.Sprintf("\n%s: note: %s is in none of %s: name its folder by the option -I, or put its text into Headers",
 				src.Name, m[1], strings.Join(tried, ", "))
 			return code, err
+		case again, slices.Contains(options, "-I"+dir):
+			return code, err // a file that this header includes, and that is not found
+		case cudaheaders.Shared(dir):
+			shared, with.Headers = dir, maps.Clone(with.Headers)
+			if with.Headers == nil {
+				with.Headers = map[string]string{}
+			}
+			with.Headers[m[1]] = ""
+		default:
+			options = append(options, "-I"+dir)
 		}
-		if slices.Contains(options, "-I"+dir) {
-			return code, err // one that this header wants, and that it does not find
-		}
-		options = append(options, "-I"+dir)
 	}
 }
 

@@ -119,6 +119,49 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// TestSharedHeaders compiles with CUDA's headers in a folder that has the C library's too, as Debian has
+// them. Those of CUDA are found there, and stdio.h is not, whichever the source includes first.
+func TestSharedHeaders(t *testing.T) {
+	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "GUIX_ENVIRONMENT", "PUREGPU_LIBRARY_PATH"} {
+		t.Setenv(v, "")
+	}
+	root := t.TempDir()
+	library, include := filepath.Join(root, "usr/lib/x86_64-linux-gnu/libnvrtc.so.12"), filepath.Join(root, "usr/include")
+	fake, err := os.ReadFile(withNVRTC(t))
+	ok(t, err)
+	for path, text := range map[string][]byte{library: fake, include + "/stdio.h": nil, include + "/cuda_fp16.h": nil, include + "/nv/target": nil} {
+		ok(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		ok(t, os.WriteFile(path, text, 0o777))
+	}
+	t.Setenv("PUREGPU_NVRTC_LIBRARY", library)
+	compiler, err := newFake(t, 13000).device().Compiler()
+	ok(t, err)
+	source := &driver.Source{Name: "k.cu", Text: "#include <cuda_fp16.h>\n#include <mine.h>\n#include <nv/target>\n", Headers: map[string]string{"mine.h": "text"}}
+	code, err := compiler.Compile(source)
+	ok(t, err)
+	if got, want := string(code.Image), "header mine.h: text\noption --gpu-architecture=sm_90\noption -I"+include+"\n"; !strings.HasSuffix(got, want) || strings.Contains(got, "header cuda") {
+		t.Errorf("compiled with\n%s\nwant\n%s", got, want)
+	}
+	if len(source.Headers) != 1 {
+		t.Errorf("the caller's headers become %v", source.Headers)
+	}
+	for _, text := range []string{"#include <stdio.h>\n", "#include <stdio.h>\n#include <cuda_fp16.h>\n", "#include <cuda_fp16.h>\n#include <stdio.h>\n"} {
+		_, err := compiler.Compile(&driver.Source{Name: "k.cu", Text: text})
+		if !errors.Is(err, nvrtc.ErrorCompilation) || !strings.Contains(err.Error(), "note: stdio.h is in none of ") ||
+			!strings.Contains(err.Error(), include+" (which is searched for CUDA's headers only)") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	_, err = compiler.Compile(&driver.Source{Name: "k.cu", Text: "#include <stdio.h>\n", Options: []string{"-I" + include}})
+	if err != nil {
+		t.Errorf("with the option: %v", err)
+	}
+	_, err = compiler.Compile(&driver.Source{Name: "k.cu", Text: "#include <cuda_fp16.h>\nwrong\n"})
+	if !errors.Is(err, nvrtc.ErrorCompilation) || !strings.Contains(err.Error(), `identifier "wrong"`) {
+		t.Errorf("an error behind the header: %v", err)
+	}
+}
+
 // TestLoadNewerPTX loads PTX that is newer than the driver.
 func TestLoadNewerPTX(t *testing.T) {
 	f := newFake(t, 12040)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/puregpu/puregpu/internal/tried"
 	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvrtc"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -19,6 +20,9 @@ func openNVJitLink(opt nvjitlink.Options) func() (*nvjitlink.Library, error) {
 		lib, err := nvjitlink.Open(opt)
 		if err != nil {
 			return nil, unsupported{err} // which says what was looked for and where, and what to install
+		}
+		if err := tried.NotReady(lib); err != nil {
+			return nil, err // each file that was found, with its answer
 		}
 		return lib, nil
 	})

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/puregpu/puregpu/hiprtc"
+	"github.com/puregpu/puregpu/internal/tried"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/internal/rtc"
 )
@@ -20,6 +21,9 @@ func openHIPRTC(opt hiprtc.Options) func() (*hiprtc.Library, error) {
 		lib, err := hiprtc.Open(opt)
 		if err != nil {
 			return nil, unsupported{err} // which says what was looked for and where, and what to install
+		}
+		if err := tried.NotReady(lib); err != nil {
+			return nil, err // each file that was found, with its answer
 		}
 		return lib, nil
 	})

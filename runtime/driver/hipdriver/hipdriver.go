@@ -95,6 +95,7 @@ import (
 
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
+	"github.com/puregpu/puregpu/internal/tried"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -151,7 +152,7 @@ func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	if err := lib.Init(0); errors.Is(err, hip.ErrorNoDevice) || errors.Is(err, hip.ErrorInvalidDevice) {
 		return nil, none(hip.ErrorNoDevice)
 	} else if err != nil {
-		return nil, failed(lib, "init", err)
+		return nil, failed(lib, "init", tried.With(err, lib))
 	}
 	n, err := lib.GetDeviceCount()
 	if errors.Is(err, hip.ErrorNoDevice) || err == nil && n == 0 {

@@ -24,7 +24,7 @@ type stopping struct {
 	device  int
 	left    atomic.Int32 // gradients until then
 	stopped chan struct{}
-	goOn    chan struct{}
+	goOn    <-chan struct{}
 }
 
 func (s *stopping) Gradient(g *simdriver.Grid, n, k uint64, x, r, grad driver.Ptr) error {
@@ -47,7 +47,12 @@ func TestKill(t *testing.T) {
 	want := gpu.BytesOf(undisturbed[0].weights)
 	for killed := range processes {
 		t.Run(fmt.Sprintf("rank %d", killed), func(t *testing.T) {
-			k := &stopping{device: killed, stopped: make(chan struct{}), goOn: make(chan struct{})}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			// The end of its life also ends the kernel that has stopped. A device that stays busy while its
+			// process closes it leaves native objects behind.
+			life, end := context.WithCancelCause(ctx)
+			k := &stopping{device: killed, stopped: make(chan struct{}), goOn: life.Done()}
 			k.left.Store(saveEvery + 3)
 			d := simdriver.New(simdriver.Config{Devices: processes, Kernels: SimTrain(k)})
 			s := few
@@ -60,8 +65,6 @@ func TestKill(t *testing.T) {
 				}
 				return run(ctx, d, s, team, out)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
 			var states [processes][]state
 			var wg sync.WaitGroup
 			survive := func(p int) {
@@ -72,7 +75,6 @@ func TestKill(t *testing.T) {
 					}
 				})
 			}
-			life, end := context.WithCancelCause(ctx)
 			dead := make(chan error, 1)
 			for p := range processes {
 				if p != killed {
@@ -98,7 +100,6 @@ func TestKill(t *testing.T) {
 				t.Error(err)
 			}
 			end(kill)
-			close(k.goOn)
 			if err := <-dead; err == nil {
 				t.Error("the killed process has trained to the end")
 			}

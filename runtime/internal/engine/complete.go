@@ -56,10 +56,11 @@ func (d *Device) failSignals(s *Submission, err error) *sema.Timepoint {
 	}
 	var released sema.List
 	for _, p := range s.Signals {
-		if p.Semaphore.Tag.Load() == IsStream {
-			d.Owner.StreamFailed(s, p.Semaphore, err)
+		list, failed := p.Semaphore.TryFail(err)
+		released.Join(list)
+		if failed && p.Semaphore.Tag.Load() == IsStream {
+			d.Owner.StreamFailed(s, err)
 		}
-		released.Join(p.Semaphore.Fail(err))
 	}
 	clear(s.Signals)
 	s.Signals = s.Signals[:0]
@@ -113,8 +114,5 @@ func (d *Device) releaseHeld(s *Submission, held *holderRun) {
 	s.reset()
 }
 
-// Values of Semaphore.Tag. Semaphores that do not belong to a Stream have the tag 0.
-const (
-	IsStream       = 1 + iota // the semaphore belongs to a Stream
-	IsStreamFailed            // the semaphore belongs to a Stream that the Owner knows to have failed
-)
+// IsStream is the Tag of a semaphore that belongs to a Stream. Other semaphores have the tag 0.
+const IsStream = 1

@@ -75,8 +75,9 @@ type Owner interface {
 	// tells whether work has failed it or the program.
 	OfWork(err error) bool
 
-	// StreamFailed is called before the semaphore of a Stream fails with err, because s has failed.
-	StreamFailed(s *Submission, stream *sema.Semaphore, err error)
+	// StreamFailed is called when s has failed and its err is the first failure of a Stream. So it
+	// is called at most once for a Stream. Submissions that wait for the Stream are told afterwards.
+	StreamFailed(s *Submission, err error)
 
 	// Destroy destroys all native objects, streams first, and returns the errors. It runs once, on
 	// the pending-queue thread, as its last step. No lock is held, and no other call uses the

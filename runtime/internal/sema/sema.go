@@ -193,16 +193,28 @@ func (l *expected) reached(value uint64) *Timepoint {
 
 // Fail makes the semaphore fail with err and returns all its timepoints, which the caller must
 // release. If the semaphore has failed before, Fail changes nothing and returns nil.
-func (s *Semaphore) Fail(err error) *Timepoint { return s.fail(&failure{err}) }
+func (s *Semaphore) Fail(err error) *Timepoint {
+	released, _ := s.TryFail(err)
+	return released
+}
+
+// TryFail is Fail, and reports whether err is now the semaphore's failure. It is not if the semaphore
+// has failed before.
+func (s *Semaphore) TryFail(err error) (released *Timepoint, failed bool) {
+	return s.fail(&failure{err})
+}
 
 // Close is Fail with [ErrClosed], without an allocation.
-func (s *Semaphore) Close() *Timepoint { return s.fail(&closed) }
+func (s *Semaphore) Close() *Timepoint {
+	released, _ := s.fail(&closed)
+	return released
+}
 
-func (s *Semaphore) fail(why *failure) *Timepoint {
+func (s *Semaphore) fail(why *failure) (released *Timepoint, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.failure.CompareAndSwap(nil, why) {
-		return nil
+		return nil, false
 	}
 	for {
 		s.final = s.value.Load()
@@ -212,16 +224,16 @@ func (s *Semaphore) fail(why *failure) *Timepoint {
 	}
 	l := s.list
 	if l == nil {
-		return nil
+		return nil, true
 	}
 	l.signals.Clear()
 	l.joins = nil
-	released := l.reached(math.MaxUint64)
+	released = l.reached(math.MaxUint64)
 	s.updateFlags()
 	for t := released; t != nil; t = t.next {
 		t.err = why.err
 	}
-	return released
+	return released, true
 }
 
 // expect returns the list, to which the caller will add an entry. flag is hasSignals or hasWaiters,

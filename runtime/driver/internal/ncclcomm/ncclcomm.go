@@ -39,6 +39,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/puregpu/puregpu/internal/tried"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -64,6 +65,9 @@ func newLibrary(open func(nccl.Options) (*nccl.Library, error), opt nccl.Options
 		lib, err := open(opt)
 		if err != nil {
 			return nil, unsupported{err}
+		}
+		if err := tried.NotReady(lib); err != nil {
+			return nil, err // each file that was found, with its answer
 		}
 		return lib, nil
 	})}
