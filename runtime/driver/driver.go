@@ -112,6 +112,7 @@ type Caps struct {
 	ReadOnlyRegister bool // the device is a [ReadOnlyRegistrar]
 	ManagedPools     bool // pools can be of managed memory
 	PoolsByStream    bool // a pool's memory is freed in the stream that it was allocated in, as [Pools] says
+	ChecksOrder      bool // a graph fails if its nodes use the same memory without an order, as far as the driver can tell
 	ResizeNodes      bool // setting a graph's fill without stride, or copy, to another size works or is an error
 
 	MemInfo   bool // the device is a [MemInfo]

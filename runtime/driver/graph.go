@@ -36,6 +36,7 @@ type NodeOp struct {
 	Stride   uint64 // bytes from one element to the next; 0 is Width
 	Child    Graph
 	Event    Event
+	Name     string // what messages call the node, if Caps.ChecksOrder is set
 }
 
 // String says what the node does, and on what, for errors.

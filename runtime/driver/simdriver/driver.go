@@ -83,6 +83,7 @@ func New(c Config) *Driver {
 	if c.Caps != nil {
 		d.caps = *c.Caps
 	}
+	d.caps.ChecksOrder = d.caps.Graphs
 	if d.memory == 0 {
 		d.memory = defaultMemory
 	}

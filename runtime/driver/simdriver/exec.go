@@ -23,7 +23,8 @@ type exec struct {
 	plans []*plan // all of them
 	last  mark    // the last launch is complete here
 
-	run run
+	before [][]uint64 // by task, the tasks that come before it; nil if all are in one order
+	run    run
 }
 
 // A timing is a timer that an exec records.
@@ -70,11 +71,12 @@ func (v *device) Instantiate(h driver.Graph) (driver.Exec, error) {
 	x := &exec{dev: v, graph: h, nodes: make(map[driver.Node]*task)}
 	x.plan = &plan{exec: x}
 	x.plans = append(x.plans, x.plan)
-	for i, t := range x.add(nodes, nil) {
+	for i, t := range x.add(nodes, nil, "") {
 		x.nodes[nodes[i].id] = t
 	}
 	slices.SortFunc(x.timers, func(a, b timing) int { return cmp.Compare(a.handle, b.handle) })
 	x.arrange()
+	x.findOrder()
 	hx := v.d.execs.add(x)
 	if hx == 0 {
 		return 0, fail(codeInstantiate, errTooMany)
@@ -83,8 +85,8 @@ func (v *device) Instantiate(h driver.Graph) (driver.Exec, error) {
 }
 
 // add adds nodes of a graph, of which those that run after none run after entry, if that is not nil. It returns the tasks
-// that are complete when they are.
-func (x *exec) add(nodes []node, entry *task) []*task {
+// that are complete when they are. name is that of the node whose child they are.
+func (x *exec) add(nodes []node, entry *task, name string) []*task {
 	tasks := make([]*task, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]
@@ -96,10 +98,11 @@ func (x *exec) add(nodes []node, entry *task) []*task {
 			after = append(after, entry)
 		}
 		t := x.task(n, after)
+		t.name = cmp.Or(n.name, name)
 		tasks[i] = t
 		if len(n.child) > 0 {
 			// It begins with t and is complete with another task behind the nodes that no others run after.
-			inner := x.add(n.child, t)
+			inner := x.add(n.child, t, t.name)
 			open := make([]bool, len(inner))
 			for j := range n.child {
 				open[j] = true

@@ -25,6 +25,7 @@ type graph struct {
 // A node is one of a graph's. It does not change.
 type node struct {
 	id    driver.Node
+	name  string // of NodeOp
 	kind  driver.NodeKind
 	op    operation    // what it does, if that is something
 	event driver.Event // of a RecordNode
@@ -79,7 +80,7 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 	if err != nil {
 		return 0, err
 	}
-	n := node{kind: op.Kind, total: 1}
+	n := node{kind: op.Kind, name: op.Name, total: 1}
 	n.op.become(op, f)
 	switch op.Kind {
 	case driver.ChildNode:

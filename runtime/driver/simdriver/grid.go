@@ -24,6 +24,7 @@ type Grid struct {
 
 	dev    *device
 	module *module
+	task   *task // whose uses are noted; nil if none are
 	bad    atomic.Pointer[AccessError]
 }
 
@@ -93,7 +94,14 @@ func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
 // If the memory is not there, or p is not aligned for T, View fails with an [AccessError]; the device is lost with the
 // first such error when the function returns, whatever the function returns. T must be a type that [NewKernel] allows
 // for parameters.
-func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) {
+func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) { return view[T](g, p, n, false) }
+
+// ReadView is [View] for memory that the kernel only reads. It must not write to the slice. The
+// simulated GPU then finds commands that write the memory and are not ordered with the kernel: see
+// [OrderError].
+func ReadView[T any](g *Grid, p driver.Ptr, n int) ([]T, error) { return view[T](g, p, n, true) }
+
+func view[T any](g *Grid, p driver.Ptr, n int, reads bool) ([]T, error) {
 	t := reflect.TypeFor[T]()
 	if !plain(t) || t.Size() == 0 {
 		return nil, fmt.Errorf("simdriver: kernel %s: View of %v: %w: a GPU cannot have that type", g.Name, t, ErrInvalidValue)
@@ -116,6 +124,13 @@ func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) {
 		e.Align = align
 	} else {
 		b, e = v.launched(p, size)
+	}
+	if e == nil && g.task != nil {
+		if reads {
+			g.task.uses.read(g.task, p, size)
+		} else {
+			g.task.uses.view(g.task, p, b)
+		}
 	}
 	if e != nil {
 		e.Op, e.Kernel, e.Node, e.Device, e.Stream = OpLaunch, g.Name, g.Node, g.Device, g.Stream

@@ -36,6 +36,7 @@ type call struct {
 	in   []reflect.Value  // &grid, then the arguments
 	args []unsafe.Pointer // where the arguments are
 	next *call
+	task *task // whose uses are noted; nil if none are
 
 	blocks, threads [3]uint32
 	shared          uint32
@@ -186,7 +187,7 @@ func (s *stream) run(o *operation) (err error) {
 	}
 	c.grid = Grid{
 		Name: c.f.name, Device: s.dev.index, Stream: s.id, Node: o.node, Blocks: c.blocks, Threads: c.threads, Shared: c.shared,
-		Cluster: c.f.clusterOf(&c.attrs), Attrs: c.attrs, dev: s.dev, module: c.f.module,
+		Cluster: c.f.clusterOf(&c.attrs), Attrs: c.attrs, dev: s.dev, module: c.f.module, task: c.task,
 	}
 	if o.node != 0 { // a graph's kernels have the priority of the stream
 		c.grid.Attrs.Priority = 0

@@ -17,6 +17,8 @@ type task struct {
 	exec  *exec
 	index int
 	kind  driver.NodeKind
+	name  string // "" if it has none
+	uses  uses   // if exec.before is set
 	after []*task
 	inner []*task // of a child node's end: its nodes
 	next  []*task // those that run after this one, without the heirs
@@ -39,6 +41,8 @@ type run struct {
 	plan   *plan
 	record uint64 // number of the timers' records
 	err    atomic.Pointer[error]
+
+	views, accesses []access // of the tasks, for checkOrder
 
 	launch *operation // which it is; for Step
 	ready  []*task    // likewise
@@ -92,6 +96,8 @@ func (r *run) execute(s *stream, o *operation) (err error) {
 		r.all.Wait()
 		if e := r.err.Load(); e != nil {
 			err = *e
+		} else if !r.over() {
+			err = r.checkOrder(o.plan.exec)
 		}
 	}()
 	for _, t := range r.roots[1:] {
@@ -146,7 +152,7 @@ func (t *task) execute() {
 	if !t.active() || r.over() || t.sleep(o) && r.over() {
 		return
 	}
-	if err := r.perform(o); err != nil {
+	if err := r.perform(t, o); err != nil {
 		first := err
 		r.err.CompareAndSwap(nil, &first)
 		r.stream.lose(err) // at once, though others may go on for long
@@ -181,12 +187,21 @@ func (t *task) sleep(o *operation) bool {
 	return true
 }
 
-// perform does what o is for. An error loses the device.
-func (r *run) perform(o *operation) error {
+// perform does what o, the operation of a task, is for. An error loses the device.
+func (r *run) perform(t *task, o *operation) error {
 	s := r.stream
 	var err error
 	if o.code != codeRecord {
+		if t.exec.before != nil {
+			t.uses.begin()
+			if o.call != nil {
+				o.call.task = t
+			}
+		}
 		err = s.perform(o)
+		if t.exec.before != nil && err == nil {
+			t.uses.note(t, o)
+		}
 	}
 	s.tell(o, err)
 	if o.code == codeRecord {
@@ -218,12 +233,18 @@ func (r *run) step(s *stream, o *operation, rnd *rand.Rand) (done bool) {
 	t := r.ready[i]
 	r.ready[i] = r.ready[last]
 	r.ready = r.ready[:last]
-	if err := r.perform(&o.plan.ops[t.index]); err != nil {
+	if err := r.perform(t, &o.plan.ops[t.index]); err != nil {
 		o.fail = err
 		return true
 	}
 	r.pass(t)
-	return len(r.ready) == 0
+	if len(r.ready) > 0 {
+		return false
+	}
+	if err := r.checkOrder(o.plan.exec); err != nil {
+		o.fail = err
+	}
+	return true
 }
 
 // reach makes a task ready, or passes it if it does nothing.

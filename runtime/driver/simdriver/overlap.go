@@ -1,0 +1,275 @@
+package simdriver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+// An OrderError says that two nodes of a graph use the same memory, that at least one of them writes
+// it, and that nothing orders them. On a GPU the result would be undefined. The simulated GPU loses
+// the device with this error, like a GPU that finds an illegal access.
+//
+// It is found only where it is certain. The memory of fills and copies is known. A kernel reads the
+// memory of [ReadView], and writes the bytes of a [View] that differ afterwards. What else it does
+// with a View is unknown. If two kernels without an order have Views that overlap, it is unknown
+// which of them has written, unless [Config.Deterministic] runs them one after the other. Graphs of
+// more than 4096 nodes are not checked.
+type OrderError struct {
+	Nodes  [2]string // for example "command 3, launch of scale"
+	Device int       // the device that executed the graph
+	Addr   driver.Ptr
+	Size   uint64 // how many bytes both use
+}
+
+func (e *OrderError) Error() string {
+	return fmt.Sprintf("%s and %s of one graph on device %d both use %d bytes at %#x, one of them writes, and nothing orders them: "+
+		"record a barrier between them, name the first one where the second is recorded, or record in order", e.Nodes[0], e.Nodes[1], e.Device, e.Size, uint64(e.Addr))
+}
+
+// An access is memory that a node has used.
+type access struct {
+	task  *task
+	at    driver.Ptr
+	n     uint64
+	write bool
+	// A fill with a stride writes width bytes at each multiple of stride.
+	stride, width uint64
+}
+
+// end returns the address behind the memory.
+func (a *access) end() driver.Ptr { return a.at + driver.Ptr(a.n) }
+
+// interleaved reports whether two fills with a stride write different bytes, as the two halves of a
+// fill with a pattern of 8 bytes do.
+func (a *access) interleaved(b *access) bool {
+	if a.stride == 0 || a.stride != b.stride {
+		return false
+	}
+	if b.at < a.at {
+		a, b = b, a
+	}
+	apart := uint64(b.at-a.at) % a.stride
+	return apart >= a.width && a.stride-apart >= b.width
+}
+
+// uses notes what a node uses in one execution.
+type uses struct {
+	mu    sync.Mutex // protects the following fields: a kernel may call View concurrently
+	views []viewed
+	known []access // complete when the node is done, except for what is in views
+}
+
+// A viewed is memory of a View, and what was in it.
+type viewed struct {
+	access
+	memory []byte
+	before []byte
+}
+
+// maxKept is the number of bytes that a viewed keeps for the next execution.
+const maxKept = 64 << 10
+
+// maxRuns is the largest number of pieces of a View that may differ. With more, it is unknown what
+// the kernel has written.
+const maxRuns = 256
+
+// maxOrdered is the number of nodes above which the accesses of a graph are not compared: the order
+// of all pairs takes too much memory.
+const maxOrdered = 4096
+
+// findOrder finds which tasks come before which. It leaves before nil if any two tasks that do
+// something are in an order, so that no accesses need be compared.
+func (x *exec) findOrder() {
+	if len(x.tasks) > maxOrdered {
+		return
+	}
+	words := (len(x.tasks) + 63) / 64
+	before := make([][]uint64, len(x.tasks))
+	active, ordered := 0, true
+	for i, t := range x.tasks {
+		b := make([]uint64, words)
+		for _, a := range t.after {
+			b[a.index/64] |= 1 << (a.index % 64)
+			for w, bits := range before[a.index] {
+				b[w] |= bits
+			}
+		}
+		before[i] = b
+		if !t.active() {
+			continue
+		}
+		found := 0
+		for j, other := range x.tasks[:i] {
+			if other.active() && b[j/64]>>(j%64)&1 != 0 {
+				found++
+			}
+		}
+		ordered = ordered && found == active
+		active++
+	}
+	if !ordered {
+		x.before = before
+	}
+}
+
+// ordered reports whether one of two tasks comes before the other one.
+func (x *exec) ordered(a, b *task) bool {
+	if a.index > b.index {
+		a, b = b, a
+	}
+	return x.before[b.index][a.index/64]>>(a.index%64)&1 != 0
+}
+
+// begin forgets an earlier execution.
+func (u *uses) begin() { u.views, u.known = u.views[:0], u.known[:0] }
+
+// read notes memory that a kernel only reads.
+func (u *uses) read(t *task, at driver.Ptr, n uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.known = append(u.known, access{task: t, at: at, n: n})
+}
+
+// view notes memory that a kernel may read and write, unless it is noted already.
+func (u *uses) view(t *task, at driver.Ptr, memory []byte) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i := range u.views {
+		if v := &u.views[i]; at >= v.at && at+driver.Ptr(len(memory)) <= v.end() {
+			return
+		}
+	}
+	n := len(u.views)
+	u.views = slices.Grow(u.views, 1)[:n+1]
+	v := &u.views[n]
+	v.access, v.memory = access{task: t, at: at, n: uint64(len(memory)), write: true}, memory
+	v.before = slices.Grow(v.before[:0], len(memory))[:len(memory)]
+	copyUnseen(v.before, memory)
+}
+
+// note notes what an operation has used.
+func (u *uses) note(t *task, o *operation) {
+	switch o.code {
+	case codeFill:
+		n := o.n * uint64(o.width)
+		if o.stride > 0 {
+			n = (o.n-1)*o.stride + uint64(o.width)
+		}
+		u.known = append(u.known, access{task: t, at: o.dst, n: n, write: true, stride: o.stride, width: uint64(o.width)})
+	case codeCopy:
+		u.known = append(u.known, access{task: t, at: o.dst, n: o.n, write: true}, access{task: t, at: o.src, n: o.n})
+	case codeLaunch:
+		for i := range u.views {
+			v := &u.views[i]
+			u.known = v.addRuns(u.known)
+			if v.memory = nil; cap(v.before) > maxKept {
+				v.before = nil
+			}
+		}
+	}
+}
+
+// addRuns appends the pieces of a View that differ, if they are not too many. The race detector must
+// not see that they are read: other nodes may write other parts of the memory.
+//
+//go:norace
+func (v *viewed) addRuns(to []access) []access {
+	if equalUnseen(v.memory, v.before) {
+		return to
+	}
+	all := to
+	for i := 0; i < len(v.memory); i++ {
+		if v.memory[i] == v.before[i] {
+			continue
+		}
+		from := i
+		for i < len(v.memory) && v.memory[i] != v.before[i] {
+			i++
+		}
+		if len(all)-len(to) == maxRuns {
+			return to
+		}
+		all = append(all, access{task: v.task, at: v.at + driver.Ptr(from), n: uint64(i - from), write: true})
+	}
+	return all
+}
+
+// checkOrder returns an OrderError if two tasks of the run that nothing orders used the same memory.
+func (r *run) checkOrder(x *exec) error {
+	if x.before == nil {
+		return nil
+	}
+	views, all := r.views[:0], r.accesses[:0]
+	defer func() { r.views, r.accesses = views, all }()
+	for _, t := range x.tasks {
+		for i := range t.uses.views {
+			views = append(views, t.uses.views[i].access)
+		}
+	}
+	for _, t := range x.tasks {
+		if x.dev.d.manual || len(t.uses.views) == 0 || !x.meets(t, views) {
+			all = append(all, t.uses.known...)
+			continue
+		}
+		for _, a := range t.uses.known { // of what it has written nothing is certain
+			if !a.write {
+				all = append(all, a)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b access) int { return cmp.Compare(a.at, b.at) })
+	var longest uint64
+	for i := range all {
+		longest = max(longest, all[i].n)
+	}
+	for i := range all {
+		a := &all[i]
+		if !a.write {
+			continue
+		}
+		from, _ := slices.BinarySearchFunc(all, a.at-min(a.at, driver.Ptr(longest)), func(b access, at driver.Ptr) int { return cmp.Compare(b.at, at) })
+		for j := from; j < len(all) && all[j].at < a.end(); j++ {
+			b := &all[j]
+			if b.end() <= a.at || a.task == b.task || a.interleaved(b) || x.ordered(a.task, b.task) {
+				continue
+			}
+			first, second := a.task, b.task
+			if first.index > second.index {
+				first, second = second, first
+			}
+			at := max(a.at, b.at)
+			return &OrderError{Nodes: [2]string{r.describe(first), r.describe(second)}, Device: x.dev.index, Addr: at, Size: uint64(min(a.end(), b.end()) - at)}
+		}
+	}
+	return nil
+}
+
+// meets reports whether a View of a task overlaps one of another task that nothing orders.
+func (x *exec) meets(t *task, views []access) bool {
+	for i := range t.uses.views {
+		a := &t.uses.views[i].access
+		for j := range views {
+			if b := &views[j]; a.at < b.end() && b.at < a.end() && a.task != b.task && !x.ordered(a.task, b.task) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// describe returns what a task is called in messages.
+func (r *run) describe(t *task) string {
+	o := &r.plan.ops[t.index]
+	what := string(ops[o.code])
+	if o.call != nil {
+		what = "launch of " + o.call.f.name
+	}
+	if t.name != "" {
+		return t.name + ", " + what
+	}
+	return fmt.Sprintf("node %#x, %s", uint64(o.node), what)
+}
