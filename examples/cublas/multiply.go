@@ -42,8 +42,8 @@ func newMultiplier(dev *gpu.Device, lib *cublas.Library) (*multiplier, error) {
 	return &multiplier{dev: dev, lib: lib, work: work, stream: dev.Queue(0).NewStream()}, nil
 }
 
-// prepare makes the handles, on the device that is current in a function of Native, and has them use its stream.
-func (x *multiplier) prepare(n gpu.Native) (err error) {
+// prepare makes the handles on the first call, and makes them use the stream of the call. The device is current in a function of gpu.Native.
+func (x *multiplier) prepare(n gpu.NativeCall) (err error) {
 	if x.handle == 0 {
 		x.device, _ = cudadriver.NativeOf(n.Device)
 		if x.handle, err = x.lib.Create(); err != nil {
@@ -68,7 +68,7 @@ func (x *multiplier) prepare(n gpu.Native) (err error) {
 	return nil
 }
 
-// close destroys the handles, which waits for the device: not in a function of Native, but with the device made current here.
+// close destroys the handles. That waits for the device, so it cannot be done in a function of gpu.Native: close makes the device current itself.
 func (x *multiplier) close() error {
 	if x.handle == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (x *multiplier) close() error {
 var one, zero float32 = 1, 0
 
 // gemm computes c = a·b of matrices in rows: for cuBLAS, which has them in columns, their transposes, so b is first.
-func (x *multiplier) gemm(n gpu.Native, side int32, c, a, b cuda.DevicePtr) error {
+func (x *multiplier) gemm(n gpu.NativeCall, side int32, c, a, b cuda.DevicePtr) error {
 	if err := x.prepare(n); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (x *multiplier) gemm(n gpu.Native, side int32, c, a, b cuda.DevicePtr) erro
 }
 
 // matmul computes the same by cuBLASLt, with the algorithm that it thinks best.
-func (x *multiplier) matmul(n gpu.Native, side uint64, c, a, b cuda.DevicePtr) (err error) {
+func (x *multiplier) matmul(n gpu.NativeCall, side uint64, c, a, b cuda.DevicePtr) (err error) {
 	if err := x.prepare(n); err != nil {
 		return err
 	}
@@ -179,24 +179,26 @@ func (x *multiplier) check(ctx context.Context) error {
 		name   string
 		narrow bool // bfloat16, else float32
 		count  int  // matrices that are multiplied
-		call   func(g gpu.Native, at arguments, lists [3]cuda.DevicePtr) error
+		call   func(g gpu.NativeCall, at arguments, lists [3]cuda.DevicePtr) error
 	}{
-		{"GemmEx", true, 1, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error { return x.gemm(g, n, at.c, at.a, at.b) }},
-		{"LtMatmul", true, 1, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error { return x.matmul(g, n, at.c, at.a, at.b) }},
-		{"Sgemm", false, 1, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error {
+		{"GemmEx", true, 1, func(g gpu.NativeCall, at arguments, _ [3]cuda.DevicePtr) error { return x.gemm(g, n, at.c, at.a, at.b) }},
+		{"LtMatmul", true, 1, func(g gpu.NativeCall, at arguments, _ [3]cuda.DevicePtr) error {
+			return x.matmul(g, n, at.c, at.a, at.b)
+		}},
+		{"Sgemm", false, 1, func(g gpu.NativeCall, at arguments, _ [3]cuda.DevicePtr) error {
 			return x.lib.Sgemm(x.handle, cublas.OpN, cublas.OpN, n, n, n, &one, at.b, n, at.a, n, &zero, at.c, n)
 		}},
-		{"SgemmStridedBatched", false, batch, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error {
+		{"SgemmStridedBatched", false, batch, func(g gpu.NativeCall, at arguments, _ [3]cuda.DevicePtr) error {
 			return x.lib.SgemmStridedBatched(x.handle, cublas.OpN, cublas.OpN, n, n, n, &one, at.b, n, n*n, at.a, n, n*n, &zero, at.c, n, n*n, batch)
 		}},
-		{"SgemmBatched", false, batch, func(g gpu.Native, _ arguments, lists [3]cuda.DevicePtr) error {
+		{"SgemmBatched", false, batch, func(g gpu.NativeCall, _ arguments, lists [3]cuda.DevicePtr) error {
 			return x.lib.SgemmBatched(x.handle, cublas.OpN, cublas.OpN, n, n, n, &one, lists[2], n, lists[1], n, &zero, lists[0], n, batch)
 		}},
-		{"GemmStridedBatchedEx", true, batch, func(g gpu.Native, at arguments, _ [3]cuda.DevicePtr) error {
+		{"GemmStridedBatchedEx", true, batch, func(g gpu.NativeCall, at arguments, _ [3]cuda.DevicePtr) error {
 			return x.lib.GemmStridedBatchedEx(x.handle, cublas.OpN, cublas.OpN, n, n, n, unsafe.Pointer(&one), at.b, bf, n, n*n, at.a, bf, n, n*n,
 				unsafe.Pointer(&zero), at.c, bf, n, n*n, batch, cublas.Compute32f, cublas.GemmDefault)
 		}},
-		{"GemmBatchedEx", true, batch, func(g gpu.Native, _ arguments, lists [3]cuda.DevicePtr) error {
+		{"GemmBatchedEx", true, batch, func(g gpu.NativeCall, _ arguments, lists [3]cuda.DevicePtr) error {
 			return x.lib.GemmBatchedEx(x.handle, cublas.OpN, cublas.OpN, n, n, n, unsafe.Pointer(&one), lists[2], bf, n, lists[1], bf, n,
 				unsafe.Pointer(&zero), lists[0], bf, n, batch, cublas.Compute32f, cublas.GemmDefault)
 		}},
@@ -217,21 +219,23 @@ func (x *multiplier) check(ctx context.Context) error {
 				lists = binary.LittleEndian.AppendUint64(lists, uint64(mem.Ptr())+i*size+k*matrix)
 			}
 		}
-		s := x.stream
-		s.Fill(mem.Range(0, size), []byte{0xff})
-		s.Upload(mem.Range(size, 2*size), slices.Concat(encode(a), encode(b)))
-		s.Upload(mem.Range(3*size, uint64(len(lists))), lists)
-		s.Native(func(g gpu.Native) error {
+		call := func(g gpu.NativeCall) error {
 			if err := x.prepare(g); err != nil {
 				return err
 			}
 			base := cuda.DevicePtr(g.Ptrs[0])
 			list := base + cuda.DevicePtr(3*size)
 			return way.call(g, arguments{base, base + cuda.DevicePtr(size), base + cuda.DevicePtr(2*size)}, [3]cuda.DevicePtr{list, list + 8*batch, list + 16*batch})
-		}, mem.All(), x.work.All())
+		}
 		got := make([]byte, way.count*int(matrix))
-		s.Download(got, mem.Range(0, uint64(len(got))))
-		if err := s.Wait(ctx); err != nil {
+		x.stream.Do(
+			gpu.Fill(mem.Range(0, size), []byte{0xff}),
+			gpu.Upload(mem.Range(size, 2*size), slices.Concat(encode(a), encode(b))),
+			gpu.Upload(mem.Range(3*size, uint64(len(lists))), lists),
+			gpu.Native(way.name, call, mem.All(), x.work.All()),
+			gpu.Download(got, mem.Range(0, uint64(len(got)))),
+		)
+		if err := x.stream.Wait(ctx); err != nil {
 			return fmt.Errorf("%s: %w", way.name, err)
 		}
 		if expected := encode(want[:way.count*n*n]); !slices.Equal(got, expected) {
@@ -247,11 +251,10 @@ func (x *multiplier) check(ctx context.Context) error {
 
 // A product is c = a·b of large matrices in device memory.
 type product struct {
-	x          *multiplier
-	side       int32
-	mem        *gpu.Buffer
-	a, b, c    gpu.Range
-	everything []gpu.Range
+	x       *multiplier
+	side    int32
+	mem     *gpu.Buffer
+	a, b, c gpu.Range
 }
 
 func (x *multiplier) newProduct(ctx context.Context, side int, a, b []byte) (*product, error) {
@@ -261,30 +264,34 @@ func (x *multiplier) newProduct(ctx context.Context, side int, a, b []byte) (*pr
 		return nil, err
 	}
 	p := &product{x: x, side: int32(side), mem: mem, a: mem.Range(0, size), b: mem.Range(size, size), c: mem.Range(2*size, size)}
-	p.everything = []gpu.Range{p.c, p.a, p.b, x.work.All()}
-	x.stream.Upload(p.a, a)
-	x.stream.Upload(p.b, b)
+	x.stream.Do(gpu.Upload(p.a, a), gpu.Upload(p.b, b))
 	return p, x.stream.Wait(ctx)
 }
 
-// multiply is a function of Native.
-func (p *product) multiply(n gpu.Native) error {
-	return p.x.gemm(n, p.side, cuda.DevicePtr(n.Ptrs[0]), cuda.DevicePtr(n.Ptrs[1]), cuda.DevicePtr(n.Ptrs[2]))
+// multiply returns the operation that computes the product n times.
+func (p *product) multiply(n int) gpu.Op {
+	return gpu.Native("gemm", func(g gpu.NativeCall) error {
+		for range n {
+			err := p.x.gemm(g, p.side, cuda.DevicePtr(g.Ptrs[0]), cuda.DevicePtr(g.Ptrs[1]), cuda.DevicePtr(g.Ptrs[2]))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, p.c, p.a, p.b, p.x.work.All())
 }
 
 func (p *product) result(ctx context.Context) ([]byte, error) {
 	c := make([]byte, p.c.Size)
-	s := p.x.stream
-	s.Native(p.multiply, p.everything...)
-	s.Download(c, p.c)
-	return c, s.Wait(ctx)
+	p.x.stream.Do(p.multiply(1), gpu.Download(c, p.c))
+	return c, p.x.stream.Wait(ctx)
 }
 
 // queue times operations of a queue, one for each product.
 func (p *product) queue(ctx context.Context, n int) (ns float64, err error) {
 	return timed(n, func() error {
 		for range n {
-			p.x.stream.Native(p.multiply, p.everything...)
+			p.x.stream.Do(p.multiply(1))
 		}
 		return p.x.stream.Wait(ctx)
 	})
@@ -293,14 +300,7 @@ func (p *product) queue(ctx context.Context, n int) (ns float64, err error) {
 // loop times calls of cuBLAS in one operation.
 func (p *product) loop(ctx context.Context, n int) (ns float64, err error) {
 	return timed(n, func() error {
-		p.x.stream.Native(func(g gpu.Native) error {
-			for range n {
-				if err := p.multiply(g); err != nil {
-					return err
-				}
-			}
-			return nil
-		}, p.everything...)
+		p.x.stream.Do(p.multiply(n))
 		return p.x.stream.Wait(ctx)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -36,11 +35,11 @@ func load(t testing.TB, kernels map[string]simdriver.Kernel, o gpu.Options) (*gp
 
 func slice(t testing.TB, s *gpu.Stream, values []float32) gpu.Slice[float32] {
 	t.Helper()
-	x, err := gpu.AllocaSlice[float32](s, nil, len(values))
+	x, err := gpu.AllocSliceIn[float32](s, nil, len(values))
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.UploadCopy(s, values)
+	s.Do(x.UploadCopy(values))
 	t.Cleanup(func() { x.Close() })
 	return x
 }
@@ -61,7 +60,7 @@ func TestTwins(t *testing.T) {
 	check := func(name string, out gpu.Slice[float32], want func(i int) float64) {
 		t.Helper()
 		got := make([]float32, out.Len())
-		out.Download(s, got)
+		s.Do(out.Download(got))
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -74,11 +73,11 @@ func TestTwins(t *testing.T) {
 	const rows, columns, inner = 33, 70, 19
 	x, y := some(rows*columns, 0), some(rows*columns, 5)
 	xs, ys, out := slice(t, s, x), slice(t, s, y), slice(t, s, make([]float32, rows*columns))
-	code.VectorAdd.Launch(s, gpu.GridFor(out.Len(), 256), uint32(out.Len()), xs, ys, out)
+	s.Do(code.VectorAdd.Launch(gpu.GridFor(out.Len(), 256), uint32(out.Len()), xs, ys, out))
 	check("vector_add", out, func(i int) float64 { return float64(x[i] + y[i]) })
 
 	grid := gpu.Grid{Blocks: [3]uint32{rows, 1, 1}, Threads: [3]uint32{64, 1, 1}, SharedMem: 64 * 4}
-	code.Softmax.Launch(s, grid, columns, 2, xs, out)
+	s.Do(code.Softmax.Launch(grid, columns, 2, xs, out))
 	check("softmax", out, func(i int) float64 {
 		sum := 0.
 		for _, v := range x[i/columns*columns:][:columns] {
@@ -92,11 +91,11 @@ func TestTwins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer factor.Close()
-	factor.UploadCopy(s, []float32{0.5})
+	s.Do(factor.UploadCopy([]float32{0.5}))
 	a, b := some(rows*inner, 1), some(inner*columns, 2)
 	as, bs := slice(t, s, a), slice(t, s, b)
 	grid = gpu.Grid{Blocks: [3]uint32{(columns + 15) / 16, (rows + 15) / 16, 1}, Threads: [3]uint32{16, 16, 1}}
-	code.Matmul.Launch(s, grid, rows, columns, inner, as, bs, out)
+	s.Do(code.Matmul.Launch(grid, rows, columns, inner, as, bs, out))
 	check("matmul", out, func(i int) float64 {
 		sum := 0.
 		for j := range inner {
@@ -111,7 +110,7 @@ func TestLeftOut(t *testing.T) {
 	dev, code := load(t, SimKernels(struct{ NoKernelsTwins }{}), gpu.Options{})
 	s := dev.Queue(0).NewStream()
 	x := slice(t, s, some(8, 0))
-	code.VectorAdd.Launch(s, gpu.GridFor(8, 8), 8, x, x, x)
+	s.Do(code.VectorAdd.Launch(gpu.GridFor(8, 8), 8, x, x, x))
 	err := s.Wait(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "kernel vector_add of kernels.cu has no twin: implement KernelsTwins.VectorAdd") {
 		t.Errorf("the error is %v", err)
@@ -125,18 +124,15 @@ var quiet = map[string]simdriver.Kernel{
 	"matmul":     simdriver.MustKernel(func(*simdriver.Grid, int32, int32, int32, driver.Ptr, driver.Ptr, driver.Ptr) {}),
 }
 
-// launches are a launch as Dispatch has it, and as the generated function has it.
+// launches are a launch whose Op is used again, and one that the generated function makes each time.
 func launches(t testing.TB) (s *gpu.Stream, all map[string]func() error) {
 	dev, code := load(t, quiet, gpu.Options{Spin: -1, Poll: time.Minute})
 	s = dev.Queue(0).NewStream()
 	x := slice(t, s, some(1000, 0))
-	n := uint32(1000)
-	d := gpu.Dispatch{Kernel: code.VectorAdd.Kernel(), Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{256, 1, 1},
-		Args:    []unsafe.Pointer{unsafe.Pointer(&n), nil, nil, nil},
-		Buffers: []gpu.BufferArg{{Index: 1, Range: x.Range()}, {Index: 2, Range: x.Range()}, {Index: 3, Range: x.Range()}}}
+	op := gpu.Launch(code.VectorAdd.Kernel(), gpu.GridFor(1000, 256), uint32(1000), x, x, x)
 	return s, map[string]func() error{
-		"Dispatch":  func() error { return s.Dispatch(d) },
-		"generated": func() error { return code.VectorAdd.Launch(s, gpu.GridFor(1000, 256), 1000, x, x, x) },
+		"again":     func() error { return s.Do(op) },
+		"generated": func() error { return s.Do(code.VectorAdd.Launch(gpu.GridFor(1000, 256), 1000, x, x, x)) },
 	}
 }
 
@@ -176,7 +172,7 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 
 func BenchmarkLaunch(b *testing.B) {
 	s, all := launches(b)
-	for _, name := range []string{"Dispatch", "generated"} {
+	for _, name := range []string{"again", "generated"} {
 		launch := all[name]
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -22,7 +22,7 @@ type KernelsCode struct {
 	Softmax   Softmax
 	Matmul    Matmul
 
-	exe *gpu.Executable
+	exe *gpu.Module
 }
 
 // LoadKernels loads the kernels of kernels.cu on a device, and checks their parameters against the
@@ -82,7 +82,7 @@ func (c *KernelsCode) Factor() (gpu.Slice[float32], error) {
 	return s, nil
 }
 
-// VectorAdd launches the kernel vector_add of kernels.cu. In C it is:
+// VectorAdd is the kernel vector_add of kernels.cu, a value that may be copied. In C it is:
 //
 //	void vector_add(unsigned n, const float *x, const float *y, float *out)
 type VectorAdd struct {
@@ -95,30 +95,17 @@ type vectorAddArgs struct {
 	x, y, out gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k *VectorAdd) Launch(stream *gpu.Stream, grid gpu.Grid, n uint32, x, y, out gpu.Slice[float32]) error {
-	return k.typed.Launch(stream, grid, vectorAddArgs{n, x, y, out})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k *VectorAdd) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, n uint32, x, y, out gpu.Slice[float32]) error {
-	return k.typed.Dispatch(queue, order, grid, vectorAddArgs{n, x, y, out})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k *VectorAdd) Record(commands *gpu.CommandBuffer, grid gpu.Grid, n uint32, x, y, out gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
-	return k.typed.Record(commands, grid, vectorAddArgs{n, x, y, out}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k VectorAdd) Launch(grid gpu.Grid, n uint32, x, y, out gpu.Slice[float32]) gpu.Op {
+	return k.typed.Launch(grid, vectorAddArgs{n, x, y, out})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k *VectorAdd) Kernel() *gpu.Kernel {
+func (k VectorAdd) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// Softmax launches the kernel softmax of kernels.cu. In C it is:
+// Softmax is the kernel softmax of kernels.cu, a value that may be copied. In C it is:
 //
 //	void softmax(unsigned columns, float scale, const float *x, float *out)
 type Softmax struct {
@@ -132,30 +119,17 @@ type softmaxArgs struct {
 	x, out  gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k *Softmax) Launch(stream *gpu.Stream, grid gpu.Grid, columns uint32, scale float32, x, out gpu.Slice[float32]) error {
-	return k.typed.Launch(stream, grid, softmaxArgs{columns, scale, x, out})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k *Softmax) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, columns uint32, scale float32, x, out gpu.Slice[float32]) error {
-	return k.typed.Dispatch(queue, order, grid, softmaxArgs{columns, scale, x, out})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k *Softmax) Record(commands *gpu.CommandBuffer, grid gpu.Grid, columns uint32, scale float32, x, out gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
-	return k.typed.Record(commands, grid, softmaxArgs{columns, scale, x, out}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k Softmax) Launch(grid gpu.Grid, columns uint32, scale float32, x, out gpu.Slice[float32]) gpu.Op {
+	return k.typed.Launch(grid, softmaxArgs{columns, scale, x, out})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k *Softmax) Kernel() *gpu.Kernel {
+func (k Softmax) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// Matmul launches the kernel matmul of kernels.cu. In C it is:
+// Matmul is the kernel matmul of kernels.cu, a value that may be copied. In C it is:
 //
 //	void matmul(int m, int n, int k, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c)
 type Matmul struct {
@@ -168,26 +142,13 @@ type matmulArgs struct {
 	a, b, c gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k_ *Matmul) Launch(stream *gpu.Stream, grid gpu.Grid, m, n, k int32, a, b, c gpu.Slice[float32]) error {
-	return k_.typed.Launch(stream, grid, matmulArgs{m, n, k, a, b, c})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k_ *Matmul) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, m, n, k int32, a, b, c gpu.Slice[float32]) error {
-	return k_.typed.Dispatch(queue, order, grid, matmulArgs{m, n, k, a, b, c})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k_ *Matmul) Record(commands *gpu.CommandBuffer, grid gpu.Grid, m, n, k int32, a, b, c gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
-	return k_.typed.Record(commands, grid, matmulArgs{m, n, k, a, b, c}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k_ Matmul) Launch(grid gpu.Grid, m, n, k int32, a, b, c gpu.Slice[float32]) gpu.Op {
+	return k_.typed.Launch(grid, matmulArgs{m, n, k, a, b, c})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k_ *Matmul) Kernel() *gpu.Kernel {
+func (k_ Matmul) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 

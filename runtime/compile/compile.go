@@ -59,13 +59,13 @@ type Cache struct {
 }
 
 // Compile compiles a source for a device with the zero [Cache], and loads it. See [Cache.Compile].
-func Compile(dev *gpu.Device, src Source) (*gpu.Executable, Info, error) {
+func Compile(dev *gpu.Device, src Source) (*gpu.Module, Info, error) {
 	return Cache{}.Compile(dev, src)
 }
 
 // CompileAll compiles a source for several devices with the zero [Cache], and loads it. See
 // [Cache.CompileAll].
-func CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Executable, []Info, error) {
+func CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info, error) {
 	return Cache{}.CompileAll(devs, src)
 }
 
@@ -83,7 +83,7 @@ func CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Executable, []Info, erro
 //	if e, ok := errors.AsType[*driver.CompileError](err); ok {
 //		for _, m := range e.Messages { … m.File, m.Line, m.Text … }
 //	}
-func (c Cache) Compile(dev *gpu.Device, src Source) (*gpu.Executable, Info, error) {
+func (c Cache) Compile(dev *gpu.Device, src Source) (*gpu.Module, Info, error) {
 	all, infos, err := c.CompileAll([]*gpu.Device{dev}, src)
 	if err != nil {
 		return nil, Info{}, err
@@ -94,7 +94,7 @@ func (c Cache) Compile(dev *gpu.Device, src Source) (*gpu.Executable, Info, erro
 // CompileAll is [Cache.Compile] for several devices, such as those of a [gpu.Group]. It compiles
 // once for all devices that take the same code. The executables and what is known of them are in
 // the order of the devices. If there is an error, nothing stays loaded.
-func (c Cache) CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Executable, []Info, error) {
+func (c Cache) CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info, error) {
 	src, err := src.check()
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +122,7 @@ func (c Cache) CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Executable, []
 	if err := each(len(programs), func(i int) error { return programs[i].make(c, src) }); err != nil {
 		return nil, nil, err
 	}
-	all, infos := make([]*gpu.Executable, len(devs)), make([]Info, len(devs))
+	all, infos := make([]*gpu.Module, len(devs)), make([]Info, len(devs))
 	err = each(len(devs), func(i int) (err error) {
 		infos[i] = of[i].info
 		if all[i], err = devs[i].LoadCode(of[i].code); err != nil {

@@ -477,7 +477,7 @@ func TestCompileHoldsNothing(t *testing.T) {
 	must(t, err)
 	s, err := gpu.NewSemaphore(0)
 	must(t, err)
-	must(t, dev.Queue(0).Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}}}, b.All(), []byte{1}))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	must(t, s.Wait(ctx, 1))

@@ -27,8 +27,8 @@ type Source struct {
 	// for what only that one has, "--offload-arch=gfx90a:xnack-".
 	Options []string
 
-	// Names are expressions for the C++ kernels and variables that [gpu.Executable.Kernel] and
-	// [gpu.Executable.Global] will be asked for: "scale<float>", "math::norm<4>", "&table". An
+	// Names are expressions for the C++ kernels and variables that [gpu.Module.Kernel] and
+	// [gpu.Module.Global] will be asked for: "scale<float>", "math::norm<4>", "&table". An
 	// instance of a template is compiled only if it is among them. Whatever is extern "C" is found
 	// by its name in any case.
 	Names []string

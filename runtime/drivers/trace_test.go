@@ -43,7 +43,7 @@ func TestTraced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := dev.Queue(0).HostCall(gpu.Order{Label: "traced"}, func() error { return nil }); err != nil {
+		if err := dev.Queue(0).Submit(gpu.Order{}, gpu.HostCall(func() error { return nil }).Label("traced")); err != nil {
 			t.Error(err)
 		}
 		if err := dev.Close(); err != nil {

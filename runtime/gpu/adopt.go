@@ -18,7 +18,7 @@ import (
 // differences. [Device.Queue] and [Device.Pick] do not return it. Other code may put long or
 // blocking work into the stream, and the queue's work behind it waits as long. So use another queue
 // for work that must not wait for that. The queue cannot allocate or deallocate pool memory: that
-// is [driver.ErrUnsupported]. Use one of the device's own queues for it, and order the two by
+// is [ErrUnsupported]. Use one of the device's own queues for it, and order the two by
 // semaphores. When a lost device is closed, or Close gives up, the queue's work counts as over, for
 // [Order].Free too. But the stream may still be running it, since the device cannot end the stream.
 //
@@ -28,7 +28,7 @@ import (
 // of the device's own queues are refused too. While the stream is being captured, operations fail
 // with [driver.ErrBusy] when they are issued, and do not become part of the graph. Do not begin a
 // capture while an operation is being issued. AdoptQueue blocks while the driver does. If the
-// driver does not support it ([driver.Caps].Adopt), the error is [driver.ErrUnsupported].
+// driver does not support it ([driver.Caps].Adopt), the error is [ErrUnsupported].
 func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 	const op = "adopt a stream"
 	switch err := d.failed(); {

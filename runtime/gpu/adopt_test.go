@@ -24,8 +24,8 @@ func TestAdoptedLost(t *testing.T) {
 		f := newForeign(t, d, 0)
 		q, b, c, s := f.Adopt(t, dev), allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)
 		must(t, d.StallDevice(0))
-		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-		must(t, q.Fill(order(s[1], 1, s[0], 2), b.All(), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, q.Submit(order(s[1], 1, s[0], 2), gpu.Fill(b.All(), []byte{1})))
 		must(t, s[0].WaitIssued(minute(t), 1))
 		must(t, d.LoseDevice(0, io.ErrUnexpectedEOF))
 		for v := range uint64(2) {
@@ -33,14 +33,14 @@ func TestAdoptedLost(t *testing.T) {
 				t.Errorf("Wait = %v", err)
 			}
 		}
-		if err := q.Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, driver.ErrLost) {
+		if err := q.Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("after the loss: %v", err)
 		}
 		must(t, q.Close())
 		if _, err := dev.AdoptQueue(f.Stream); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("AdoptQueue after the loss: %v", err)
 		}
-		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, c.All(), []byte{1}))
+		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(c.All(), []byte{1})))
 		must(t, s[2].Wait(minute(t), 1))
 		must(t, other.Close())
 		dev.Close()
@@ -55,8 +55,8 @@ func TestAdoptedStuck(t *testing.T) {
 		f := newForeign(t, d, 1)
 		q, b, c, s := f.Adopt(t, dev), allocate(t, first, 64), allocate(t, dev, 64), semaphores(t, 1)[0]
 		must(t, d.StallDevice(0))
-		must(t, first.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
-		must(t, q.Fill(order(s, 1, s, 2), c.All(), []byte{1}))
+		must(t, first.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, q.Submit(order(s, 1, s, 2), gpu.Fill(c.All(), []byte{1})))
 		must(t, s.WaitIssued(minute(t), 2))
 		must(t, d.LoseDevice(0, nil))
 		if err := s.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) {
@@ -79,10 +79,10 @@ func TestAdoptedHeld(t *testing.T) {
 		f := newForeign(t, d, 0)
 		q, b, s := f.Adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
 		must(t, d.StallStream(f.Stream))
-		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 2)}, b.All(), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[0].WaitIssued(minute(t), 2))
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{2}))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{2})))
 		must(t, s[1].Wait(minute(t), 1))
 		if picked, err := dev.Pick(0); err != nil || picked == q {
 			t.Errorf("%v is picked, %v", picked, err)
@@ -121,7 +121,7 @@ func TestAdoptedClosed(t *testing.T) {
 			if i >= n/2 {
 				o.Wait = pts(gate, 1)
 			}
-			must(t, q.Fill(o, b.All(), []byte{1}))
+			must(t, q.Submit(o, gpu.Fill(b.All(), []byte{1})))
 		}
 		must(t, q.Close())
 		must(t, gate.Signal(1))
@@ -169,14 +169,14 @@ func TestAdoptedSignals(t *testing.T) {
 				}
 				return err
 			})
-			must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, b.Range(8, 8), []byte{1}))
-			must(t, q.Copy(gpu.Order{Signal: pts(s, 2)}, b.Range(16, 8), b.Range(8, 8)))
+			must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.Range(8, 8), []byte{1})))
+			must(t, q.Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Copy(b.Range(16, 8), b.Range(8, 8))))
 			must(t, s.WaitIssued(minute(t), 2))
 			f.Give(t, func() error { return f.StreamWait(f.Stream, gate) })
-			must(t, dev.Queue(1).Copy(order(s, 2, s, 3), b.Range(24, 8), b.Range(16, 8)))
+			must(t, dev.Queue(1).Submit(order(s, 2, s, 3), gpu.Copy(b.Range(24, 8), b.Range(16, 8))))
 			must(t, s.Wait(minute(t), 3))
 			must(t, d.ResumeStream(held.Stream))
-			must(t, q.Fill(gpu.Order{Signal: pts(s, 4)}, b.Range(8, 8), []byte{2}))
+			must(t, q.Submit(gpu.Order{Signal: pts(s, 4)}, gpu.Fill(b.Range(8, 8), []byte{2})))
 			must(t, s.Wait(minute(t), 4))
 			f.Give(t, func() error { return f.DestroyEvent(gate) })
 		}
@@ -199,12 +199,12 @@ func TestAdoptFaults(t *testing.T) {
 		}
 		q, b, s := f.Adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
 		d.Inject(simdriver.Fault{Op: simdriver.OpCapturing, N: 1})
-		must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
 		var failed *gpu.SubmitError
 		if err := s[0].Wait(minute(t), 1); !errors.As(err, &failed) || failed.Queue != q.String()[:len(failed.Queue)] || !errors.Is(err, simdriver.ErrInjected) {
 			t.Errorf("Wait = %v", err)
 		}
-		must(t, q.Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[1].Wait(minute(t), 1))
 		e, err := dev.NewEvent()
 		must(t, err)
@@ -228,8 +228,8 @@ func TestEventClosedWhileWaitedFor(t *testing.T) {
 		b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 		must(t, d.StallStream(f.Stream))
 		must(t, d.StallDevice(0))
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
-		must(t, dev.Queue(0).RecordEvent(order(s, 1, s, 2), e))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, dev.Queue(0).Submit(order(s, 1, s, 2), gpu.RecordEvent(e)))
 		must(t, s.WaitIssued(minute(t), 2))
 		f.Give(t, func() error { return f.StreamWait(f.Stream, e.Native()) })
 		must(t, d.ResumeDevice(0))
@@ -250,9 +250,9 @@ func TestValueGivenUp(t *testing.T) {
 		word, err := dev.Alloc(gpu.HostMem, 8)
 		must(t, err)
 		s := semaphores(t, 3)
-		must(t, dev.Queue(0).WaitValue(gpu.Order{Signal: pts(s[0], 1)}, word.All(), 1))
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2), Free: pts(s[2], 1)}, word.All(), []byte{1}))
-		must(t, dev.Queue(1).WriteValue(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, word.All(), 1)) // which comes behind it
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.WaitValue(word.All(), 1)))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2), Free: pts(s[2], 1)}, gpu.Fill(word.All(), []byte{1})))
+		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, gpu.WriteValue(word.All(), 1))) // which comes behind it
 		began := time.Now()
 		var late *gpu.CloseError
 		if err := dev.Close(); !errors.As(err, &late) || late.Submissions != 3 {
@@ -283,8 +283,8 @@ func TestValueFaults(t *testing.T) {
 		must(t, err)
 		q := dev.Queue(0)
 		for op, submit := range map[simdriver.Op]func(o gpu.Order) error{
-			simdriver.OpWriteValue: func(o gpu.Order) error { return q.WriteValue(o, word.All(), 3) },
-			simdriver.OpWaitValue:  func(o gpu.Order) error { return q.WaitValue(o, word.All(), 0) },
+			simdriver.OpWriteValue: func(o gpu.Order) error { return q.Submit(o, gpu.WriteValue(word.All(), 3)) },
+			simdriver.OpWaitValue:  func(o gpu.Order) error { return q.Submit(o, gpu.WaitValue(word.All(), 0)) },
 		} {
 			s := semaphores(t, 1)[0]
 			d.Inject(simdriver.Fault{Op: op, N: 1})
@@ -295,10 +295,10 @@ func TestValueFaults(t *testing.T) {
 			}
 		}
 		s := semaphores(t, 1)[0]
-		must(t, q.WriteValue(gpu.Order{Signal: pts(s, 1)}, word.All(), 3))
+		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WriteValue(word.All(), 3)))
 		must(t, s.Wait(minute(t), 1))
 		d.Inject(simdriver.Fault{Op: simdriver.OpWaitValue, N: 1, AtExecution: true})
-		must(t, q.WaitValue(order(s, 1, s, 2), word.All(), 9))
+		must(t, q.Submit(order(s, 1, s, 2), gpu.WaitValue(word.All(), 9)))
 		if err := s.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrInjected) {
 			t.Errorf("Wait = %v", err)
 		}
@@ -328,9 +328,9 @@ func TestAdoptedAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fill := func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) }
-	write := func(o gpu.Order) error { return q.WriteValue(o, word.All(), number) }
-	own := func(o gpu.Order) error { return dev.Queue(0).WaitValue(o, word.All(), number+1) }
+	fill := func(o gpu.Order) error { return q.Submit(o, gpu.Fill(b.All(), []byte{1})) }
+	write := func(o gpu.Order) error { return q.Submit(o, gpu.WriteValue(word.All(), number)) }
+	own := func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.WaitValue(word.All(), number+1)) }
 	turn := func() {
 		number += 2
 		step(fill)

@@ -8,11 +8,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // TestExtremes calls everything with sizes, offsets, values and numbers from one end to the other, on memory in all its states.
@@ -36,7 +36,7 @@ func TestExtremes(t *testing.T) {
 					b := alloca(t, q, gpu.Order{}, p, 512)
 					buffers(b)
 					gone := alloca(t, q, gpu.Order{}, p, 512)
-					must(t, gone.Dealloca(gpu.Order{}))
+					must(t, gone.Free(gpu.Order{}))
 					shut := alloca(t, q, gpu.Order{}, p, 512)
 					shut.Close()
 					buffers(gone, shut)
@@ -95,12 +95,12 @@ func TestExtremes(t *testing.T) {
 					switch name := typ.Elem().Name() + "." + method; {
 					case method == "Close" || method == "Shutdown" || method == "End" || method == "Abort" || method == "Shrink":
 						continue
-					case name == "Buffer.Dealloca" && of != left: // the memory stays for others
+					case name == "Buffer.Free" && of != left: // the memory stays for others
 						continue
 					default:
 						t.Run(name, func(t *testing.T) {
 							r := rand.New(rand.NewPCG(3, uint64(i)))
-							for range 300 {
+							for range max(300, rounds(typ.Method(i).Type)) {
 								signalled = signalled[:0]
 								if errs := w.try(t, name, reflect.ValueOf(of).Method(i), r); len(errs) > 0 {
 									continue
@@ -156,42 +156,52 @@ func (m *mistake) waiting(wait uint64, values ...uint64) gpu.Order {
 
 // queueOperations are all operations of a queue.
 var queueOperations = map[string]func(m *mistake, o gpu.Order) error{
-	"barrier":            func(m *mistake, o gpu.Order) error { return m.q.Barrier(o) },
-	"fill":               func(m *mistake, o gpu.Order) error { return m.q.Fill(o, m.b.All(), []byte{1}) },
-	"fill of nothing":    func(m *mistake, o gpu.Order) error { return m.q.Fill(o, m.b.Range(0, 0), []byte{1}) },
-	"copy":               func(m *mistake, o gpu.Order) error { return m.q.Copy(o, m.b.Range(0, 8), m.b.Range(8, 8)) },
-	"update":             func(m *mistake, o gpu.Order) error { return m.q.UploadCopy(o, m.b.Range(0, 3), []byte{1, 2, 3}) },
-	"upload":             func(m *mistake, o gpu.Order) error { return m.q.Upload(o, m.b.All(), make([]byte, m.b.Size())) },
-	"download":           func(m *mistake, o gpu.Order) error { return m.q.Download(o, make([]byte, 8), m.b.Range(0, 8)) },
-	"download in pieces": func(m *mistake, o gpu.Order) error { return m.q.Download(o, make([]byte, m.b.Size()), m.b.All()) },
+	"barrier":         func(m *mistake, o gpu.Order) error { return m.q.Submit(o, gpu.Barrier()) },
+	"fill":            func(m *mistake, o gpu.Order) error { return m.q.Submit(o, gpu.Fill(m.b.All(), []byte{1})) },
+	"fill of nothing": func(m *mistake, o gpu.Order) error { return m.q.Submit(o, gpu.Fill(m.b.Range(0, 0), []byte{1})) },
+	"copy":            func(m *mistake, o gpu.Order) error { return m.q.Submit(o, gpu.Copy(m.b.Range(0, 8), m.b.Range(8, 8))) },
+	"update": func(m *mistake, o gpu.Order) error {
+		return m.q.Submit(o, gpu.UploadCopy(m.b.Range(0, 3), []byte{1, 2, 3}))
+	},
+	"upload": func(m *mistake, o gpu.Order) error {
+		return m.q.Submit(o, gpu.Upload(m.b.All(), make([]byte, m.b.Size())))
+	},
+	"download": func(m *mistake, o gpu.Order) error {
+		return m.q.Submit(o, gpu.Download(make([]byte, 8), m.b.Range(0, 8)))
+	},
+	"download in pieces": func(m *mistake, o gpu.Order) error {
+		return m.q.Submit(o, gpu.Download(make([]byte, m.b.Size()), m.b.All()))
+	},
 	"read": func(m *mistake, o gpu.Order) error {
-		return m.q.Read(o, m.b.Range(0, 4), strings.NewReader("four"), 0)
+		return m.q.Submit(o, gpu.ReadFrom(m.b.Range(0, 4), strings.NewReader("four"), 0))
 	},
-	"write": func(m *mistake, o gpu.Order) error { return m.q.Write(o, noWriter{}, 0, m.b.Range(0, 4)) },
+	"write": func(m *mistake, o gpu.Order) error { return m.q.Submit(o, gpu.WriteTo(noWriter{}, 0, m.b.Range(0, 4))) },
 	"host call": func(m *mistake, o gpu.Order) error {
-		return m.q.HostCall(o, func() error { m.t.Error("called"); return nil })
+		return m.q.Submit(o, gpu.HostCall(func() error { m.t.Error("called"); return nil }))
 	},
-	"notify":  func(m *mistake, o gpu.Order) error { return m.q.Notify(o, func() { m.t.Error("notified") }) },
-	"execute": func(m *mistake, o gpu.Order) error { return m.q.Execute(o, m.code) },
-	"alloca": func(m *mistake, o gpu.Order) error {
-		b, err := m.q.Alloca(o, m.pool, 64)
+	"notify": func(m *mistake, o gpu.Order) error {
+		return m.q.Submit(o, gpu.Notify(func() { m.t.Error("notified") }))
+	},
+	"execute": func(m *mistake, o gpu.Order) error { return m.q.Submit(o, gpu.Execute(m.code)) },
+	"alloc": func(m *mistake, o gpu.Order) error {
+		b, err := testkit.AllocIn(m.q, o, m.pool, 64)
 		if (b == nil) != (err != nil) {
 			m.t.Errorf("buffer %v, %v", b, err)
 		}
 		return err
 	},
-	"alloca of nothing": func(m *mistake, o gpu.Order) error {
-		b, err := m.q.Alloca(o, m.pool, 0)
+	"alloc of nothing": func(m *mistake, o gpu.Order) error {
+		b, err := testkit.AllocIn(m.q, o, m.pool, 0)
 		if (b == nil) != (err != nil) {
 			m.t.Errorf("buffer %v, %v", b, err)
 		}
 		return err
 	},
-	"dealloca": func(m *mistake, o gpu.Order) error {
+	"free": func(m *mistake, o gpu.Order) error {
 		b := alloca(m.t, m.q, gpu.Order{}, m.pool, 64)
-		err := m.q.Dealloca(o, b)
+		err := m.q.Submit(o, gpu.Free(b))
 		done := semaphores(m.t, 1)[0]
-		must(m.t, m.q.Dealloca(gpu.Order{Signal: pts(done, 1)}, b)) // for it is there still
+		must(m.t, m.q.Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Free(b))) // for it is there still
 		must(m.t, done.Wait(soon(m.t), 1))
 		return err
 	},
@@ -283,11 +293,11 @@ var wrongCalls = map[string]struct {
 		return err
 	}, gpu.ErrArgument},
 	"Fail, Close of no semaphore":        {func(m *mistake) error { (*gpu.Semaphore)(nil).Fail(nil); return (*gpu.Semaphore)(nil).Close() }, nil},
-	"a fill of all of a binding":         {func(m *mistake) error { _, err := m.open.Fill(m.bind.All(), []byte{1}); return err }, gpu.ErrArgument},
-	"a copy of all of a binding":         {func(m *mistake) error { _, err := m.open.Copy(m.bind.All(), m.bind.All()); return err }, gpu.ErrArgument},
-	"a copy to all of a binding":         {func(m *mistake) error { _, err := m.open.Copy(m.bind.All(), m.b.All()); return err }, gpu.ErrArgument},
-	"an update of all of a binding":      {func(m *mistake) error { _, err := m.open.UploadCopy(m.bind.All(), []byte{1}); return err }, gpu.ErrArgument},
-	"a binding outside of its recording": {func(m *mistake) error { return m.q.Fill(m.signals(), m.bind.All(), []byte{1}) }, gpu.ErrArgument},
+	"a fill of all of a binding":         {func(m *mistake) error { _, err := m.open.Add(gpu.Fill(m.bind.All(), []byte{1})); return err }, gpu.ErrArgument},
+	"a copy of all of a binding":         {func(m *mistake) error { _, err := m.open.Add(gpu.Copy(m.bind.All(), m.bind.All())); return err }, gpu.ErrArgument},
+	"a copy to all of a binding":         {func(m *mistake) error { _, err := m.open.Add(gpu.Copy(m.bind.All(), m.b.All())); return err }, gpu.ErrArgument},
+	"an update of all of a binding":      {func(m *mistake) error { _, err := m.open.Add(gpu.UploadCopy(m.bind.All(), []byte{1})); return err }, gpu.ErrArgument},
+	"a binding outside of its recording": {func(m *mistake) error { return m.q.Submit(m.signals(), gpu.Fill(m.bind.All(), []byte{1})) }, gpu.ErrArgument},
 }
 
 // late returns an error if something can be taken back.
@@ -304,9 +314,9 @@ func TestMistakes(t *testing.T) {
 		m := &mistake{t: t, dev: openDevice(t, d, 0, gpu.Options{StageSize: 512}), s: semaphores(t, 1)[0]}
 		m.q, m.b, m.pool = m.dev.Queue(0), allocate(t, m.dev, 2048), newPool(t, m.dev, gpu.PoolOptions{})
 		m.code, m.open = commandBuffer(t, m.dev, gpu.AutoMode), commandBuffer(t, m.dev, gpu.AutoMode)
-		recorded(t)(m.code.Fill(m.b.All(), []byte{7}))
-		recorded(t)(m.code.HostCall(func() error { t.Error("called"); return nil }))
-		recorded(t)(m.code.Fill(m.b.All(), []byte{8}))
+		recorded(t)(m.code.Add(gpu.Fill(m.b.All(), []byte{7})))
+		recorded(t)(m.code.Add(gpu.HostCall(func() error { t.Error("called"); return nil })))
+		recorded(t)(m.code.Add(gpu.Fill(m.b.All(), []byte{8})))
 		must(t, m.code.End())
 		var err error
 		m.bind, err = m.open.Binding()
@@ -343,11 +353,11 @@ func TestMistakes(t *testing.T) {
 				t.Fatal("something has been written")
 			}
 		}
-		must(t, m.q.Fill(order(m.s, 5, m.s, 6), m.b.All(), []byte{1})) // which is the usual chain
+		must(t, m.q.Submit(order(m.s, 5, m.s, 6), gpu.Fill(m.b.All(), []byte{1}))) // which is the usual chain
 		must(t, m.s.Wait(soon(t), 6))
 		failed, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
 		failed.Fail(context.Canceled) // of that nothing is known to be backward, and the other signal is reached
-		must(t, m.q.Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: failed, Value: 1}, {Semaphore: x, Value: 1}}}, m.b.All(), []byte{1}))
+		must(t, m.q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: failed, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(m.b.All(), []byte{1})))
 		must(t, x.Wait(soon(t), 1))
 	})
 }
@@ -368,7 +378,7 @@ func TestClosedBuffer(t *testing.T) {
 				t.Errorf("an open buffer: %#x, %d bytes", b.Ptr(), len(b.Bytes()))
 			}
 			v, _ := after.Query()
-			must(t, q.Fill(order(s[0], 1, after, v+1), b.All(), []byte{7}))
+			must(t, q.Submit(order(s[0], 1, after, v+1), gpu.Fill(b.All(), []byte{7})))
 			must(t, b.Close())
 			if b.Ptr() != 0 || b.Bytes() != nil {
 				t.Errorf("a closed buffer: %#x, %d bytes", b.Ptr(), len(b.Bytes()))
@@ -409,15 +419,14 @@ func TestAllOfBinding(t *testing.T) {
 				in[i], err = c.Binding()
 				must(t, err)
 			}
-			out, n := allocate(t, dev, 64), uint64(16)
-			recorded(t)(child.Dispatch(gpu.Dispatch{Kernel: words, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16}, Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil}, Sizes: []int{8, 8, 8},
-				Buffers: []gpu.BufferArg{{Index: 1, Range: out.All()}, {Index: 2, Range: in[0].All()}}}))
+			out := allocate(t, dev, 64)
+			recorded(t)(child.Add(gpu.Launch(words, gpu.GridFor(16, 16), uint64(16), out, in[0])))
 			must(t, child.End())
-			must(t, c.Execute(child, in[1].All()))
+			recorded(t)(c.Add(gpu.Execute(child, in[1].All())))
 			must(t, c.End())
 			src := allocate(t, dev, 256)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, src.Range(64, 64), []byte{9}))
-			must(t, dev.Queue(0).Execute(order(s, 1, s, 2), c, src.Range(64, 64)))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(src.Range(64, 64), []byte{9})))
+			must(t, dev.Queue(0).Submit(order(s, 1, s, 2), gpu.Execute(c, src.Range(64, 64))))
 			if got := bytesOf(t, dev.Queue(0), out, gpu.Point{Semaphore: s, Value: 2}); got[0] != 9 || got[63] != 9 {
 				t.Errorf("got %v", got)
 			}

@@ -65,13 +65,13 @@ func TestBehindFailedCollective(t *testing.T) {
 				var s *gpu.Stream
 				dev, chans := start(t, d, func(c *gpu.Channel, b *gpu.Buffer) {
 					s = c.Device().Queue(0).NewStream()
-					must(t, s.Submit(func(o gpu.Order) error { return c.Submit(context.Background(), o, sum(b)) }))
+					must(t, s.Do(c.Group(sum(b))))
 				})
 				issued, waiting := allocate(t, dev, 64), allocate(t, dev, 64)
 				must(t, s.Fill(issued.All(), []byte{1}))
 				p := s.Point()
 				must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
-				must(t, s.HostCall(func() error { t.Error("a host call behind the all-reduce runs"); return nil }))
+				must(t, s.Do(gpu.HostCall(func() error { t.Error("a host call behind the all-reduce runs"); return nil })))
 				must(t, s.Fill(waiting.All(), []byte{1})) // parked behind the host call
 				fail(t, d, chans)
 				err := s.Wait(soon(t))
@@ -97,17 +97,17 @@ func TestBehindFailedCollective(t *testing.T) {
 				issued, far, waiting := allocate(t, dev, 64), allocate(t, dev, 64), allocate(t, dev, 64)
 				gate, x := semaphores(t, 1)[0], semaphores(t, 4)
 				q := dev.Queue(0)
-				must(t, q.Fill(order(reduced, 1, x[0], 1), issued.All(), []byte{1}))
-				must(t, q.Fill(order(x[0], 1, x[1], 1), far.All(), []byte{1}))
+				must(t, q.Submit(order(reduced, 1, x[0], 1), gpu.Fill(issued.All(), []byte{1})))
+				must(t, q.Submit(order(x[0], 1, x[1], 1), gpu.Fill(far.All(), []byte{1})))
 				must(t, x[1].WaitIssued(soon(t), 1))
-				must(t, q.Fill(gpu.Order{Wait: []gpu.Point{x[1].At(1), gate.At(1)}, Signal: pts(x[2], 1)}, waiting.All(), []byte{1}))
+				must(t, q.Submit(gpu.Order{Wait: []gpu.Point{x[1].At(1), gate.At(1)}, Signal: pts(x[2], 1)}, gpu.Fill(waiting.All(), []byte{1})))
 				fail(t, d, chans)
 				ended(t, "the all-reduce", reduced.Wait(soon(t), 1))
 				ended(t, "work behind it", x[0].Wait(soon(t), 1))
 				ended(t, "work behind that", x[1].Wait(soon(t), 1))
 				must(t, gate.Signal(1)) // the other wait of the parked work
 				ended(t, "parked work", x[2].Wait(soon(t), 1))
-				must(t, q.Fill(order(x[1], 1, x[3], 1), waiting.All(), []byte{2}))
+				must(t, q.Submit(order(x[1], 1, x[3], 1), gpu.Fill(waiting.All(), []byte{2})))
 				ended(t, "work that is submitted after the failure", x[3].Wait(soon(t), 1))
 				synctest.Wait()
 				holds(t, "memory of work that was issued", dev, issued, 1)
@@ -128,12 +128,12 @@ func TestBehindFailedCollective(t *testing.T) {
 					must(t, err)
 					t.Cleanup(func() { r.Close() })
 					recorded := func(_ gpu.Command, err error) { t.Helper(); must(t, err) }
-					recorded(r.Collective(c, sum(b)))
-					recorded(r.Fill(issued.All(), []byte{1}))
-					recorded(r.HostCall(func() error { t.Error("a recorded host call behind the all-reduce runs"); return nil }))
-					recorded(r.Fill(waiting.All(), []byte{1}))
+					recorded(r.Add(c.Group(sum(b))))
+					recorded(r.Add(gpu.Fill(issued.All(), []byte{1})))
+					recorded(r.Add(gpu.HostCall(func() error { t.Error("a recorded host call behind the all-reduce runs"); return nil })))
+					recorded(r.Add(gpu.Fill(waiting.All(), []byte{1})))
 					must(t, r.End())
-					must(t, c.Device().Queue(0).Execute(gpu.Order{Signal: pts(done, 1)}, r))
+					must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Execute(r)))
 				})
 				synctest.Wait()
 				fail(t, d, chans)
@@ -157,15 +157,15 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 		g, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
 		dev := g.Devices()[0]
 		s, b := dev.Queue(0).NewStream(), allocate(t, dev, 64)
-		old, err := s.Alloca(nil, 64)
+		old, err := s.Alloc(nil, 64)
 		must(t, err)
 		must(t, s.Wait(soon(t)))
-		must(t, s.Submit(func(o gpu.Order) error { return chans[0].Submit(context.Background(), o, sum(b)) }))
-		must(t, s.Dealloca(old))
-		made, err := s.Alloca(nil, 64)
+		must(t, s.Do(chans[0].Group(sum(b))))
+		must(t, s.Free(old))
+		made, err := s.Alloc(nil, 64)
 		must(t, err)
 		called := make(chan struct{}, 1)
-		must(t, s.Native(func(gpu.Native) error { called <- struct{}{}; return nil }))
+		must(t, s.Do(gpu.Native("", func(gpu.NativeCall) error { called <- struct{}{}; return nil })))
 		p := s.Point()
 		must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
 		chans[0].Abort(nil)
@@ -173,11 +173,11 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 			t.Errorf("the stream: %v", err)
 		}
 		<-called
-		if err := dev.Queue(0).Fill(gpu.Order{}, old.All(), []byte{1}); !errors.Is(err, gpu.ErrUnallocated) {
+		if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(old.All(), []byte{1})); !errors.Is(err, gpu.ErrUnallocated) {
 			t.Errorf("memory whose dealloca was issued: %v", err)
 		}
 		done := semaphores(t, 1)[0]
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(done, 1)}, made.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Fill(made.All(), []byte{1})))
 		must(t, done.Wait(soon(t), 1))
 		must(t, made.Close()) // gives it back: the failed stream does not
 	})
@@ -191,8 +191,8 @@ func TestWaitFailsWhileAnotherIsOpen(t *testing.T) {
 		b, why := allocate(t, dev, 64), errors.New("why")
 		q, issued, never, x := dev.Queue(0), s[0], s[1], s[2]
 		must(t, d.StallDevice(0))
-		must(t, q.Fill(gpu.Order{Signal: pts(issued, 1)}, b.All(), []byte{1}))
-		must(t, q.Fill(gpu.Order{Wait: []gpu.Point{issued.At(1), never.At(1)}, Signal: pts(x, 1)}, b.All(), []byte{2}))
+		must(t, q.Submit(gpu.Order{Signal: pts(issued, 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, q.Submit(gpu.Order{Wait: []gpu.Point{issued.At(1), never.At(1)}, Signal: pts(x, 1)}, gpu.Fill(b.All(), []byte{2})))
 		issued.Fail(why)
 		if err := x.Wait(soon(t), 1); !errors.Is(err, why) {
 			t.Errorf("the parked work: %v; want %v", err, why)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
@@ -14,12 +15,12 @@ func BenchmarkNative(b *testing.B) {
 	buf, s := allocate(b, dev, 4096), semaphores(b, 1)[0]
 	var wait, signal [1]gpu.Point
 	v := uint64(0)
-	nothing := func(gpu.Native) error { return nil }
+	nothing := func(gpu.NativeCall) error { return nil }
 	b.ReportAllocs()
 	for b.Loop() {
 		wait[0], signal[0] = s.At(v), s.At(v+1)
 		v++
-		must(b, dev.Queue(0).Native(gpu.Order{Wait: wait[:], Signal: signal[:]}, nothing, buf.Range(0, 1024), buf.Range(1024, 1024), buf.Range(2048, 2048)))
+		must(b, dev.Queue(0).Submit(gpu.Order{Wait: wait[:], Signal: signal[:]}, gpu.Native("", nothing, buf.Range(0, 1024), buf.Range(1024, 1024), buf.Range(2048, 2048))))
 	}
 }
 
@@ -47,7 +48,7 @@ func BenchmarkChain(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				wait[0], signal[0] = gpu.Point{Semaphore: s, Value: n}, gpu.Point{Semaphore: s, Value: n + 1}
-				if err := dev.Queue(int(n)%c.queues).Fill(gpu.Order{Wait: wait[:], Signal: signal[:]}, buf.All(), pattern); err != nil {
+				if err := dev.Queue(int(n)%c.queues).Submit(gpu.Order{Wait: wait[:], Signal: signal[:]}, gpu.Fill(buf.All(), pattern)); err != nil {
 					b.Fatal(err)
 				}
 				n++
@@ -73,7 +74,7 @@ func BenchmarkTracedChain(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				wait[0], signal[0] = s.At(n), s.At(n+1)
-				must(b, dev.Queue(0).Fill(gpu.Order{Wait: wait[:], Signal: signal[:]}, buf.All(), pattern))
+				must(b, dev.Queue(0).Submit(gpu.Order{Wait: wait[:], Signal: signal[:]}, gpu.Fill(buf.All(), pattern)))
 				if n++; taken && n%256 == 0 {
 					tracer.Take(records)
 				}
@@ -126,14 +127,14 @@ func BenchmarkPoolChain(b *testing.B) {
 	pattern := []byte{1, 2, 3, 4}
 	b.ReportAllocs()
 	for b.Loop() {
-		m, err := q.Alloca(next(), pool, 1<<20)
+		m, err := testkit.AllocIn(q, next(), pool, 1<<20)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := q.Fill(next(), m.Range(0, 4096), pattern); err != nil {
+		if err := q.Submit(next(), gpu.Fill(m.Range(0, 4096), pattern)); err != nil {
 			b.Fatal(err)
 		}
-		if err := q.Dealloca(next(), m); err != nil {
+		if err := q.Submit(next(), gpu.Free(m)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -164,7 +165,7 @@ func BenchmarkParked(b *testing.B) {
 	}
 	for b.Loop() {
 		wait[0], signal[0] = gpu.Point{Semaphore: host, Value: v}, gpu.Point{Semaphore: done[i], Value: v}
-		if err := dev.Queue(0).Fill(gpu.Order{Wait: wait[:], Signal: signal[:]}, buf.All(), pattern); err != nil {
+		if err := dev.Queue(0).Submit(gpu.Order{Wait: wait[:], Signal: signal[:]}, gpu.Fill(buf.All(), pattern)); err != nil {
 			b.Fatal(err)
 		}
 		if i++; i == n {
@@ -182,9 +183,9 @@ func BenchmarkPoolPair(b *testing.B) {
 	must(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		m, err := q.Alloca(gpu.Order{}, pool, 1<<20)
+		m, err := testkit.AllocIn(q, gpu.Order{}, pool, 1<<20)
 		if err == nil {
-			err = q.Dealloca(gpu.Order{}, m)
+			err = q.Submit(gpu.Order{}, gpu.Free(m))
 		}
 		if err != nil {
 			b.Fatal(err)
@@ -202,7 +203,7 @@ func BenchmarkPoolHit(b *testing.B) {
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
-		if bufs[n], err = q.Alloca(gpu.Order{}, pool, 1<<20); err != nil {
+		if bufs[n], err = testkit.AllocIn(q, gpu.Order{}, pool, 1<<20); err != nil {
 			b.Fatal(err)
 		}
 		if n++; n < len(bufs) {
@@ -210,7 +211,7 @@ func BenchmarkPoolHit(b *testing.B) {
 		}
 		b.StopTimer()
 		for _, m := range bufs {
-			must(b, q.Dealloca(gpu.Order{}, m))
+			must(b, q.Submit(gpu.Order{}, gpu.Free(m)))
 		}
 		b.StartTimer()
 		n = 0

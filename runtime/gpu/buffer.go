@@ -43,7 +43,7 @@ type Buffer memory.Buffer
 func (b *Buffer) in() *memory.Buffer { return (*memory.Buffer)(b) }
 
 // Has reports whether the device supports a kind of memory. If not, Alloc returns
-// [driver.ErrUnsupported]. For CommMem it reports whether the driver supports communicators. Only
+// [ErrUnsupported]. For CommMem it reports whether the driver supports communicators. Only
 // Alloc finds out whether their library is installed.
 func (d *Device) Has(kind MemKind) bool {
 	switch kind {
@@ -62,7 +62,7 @@ func (d *Device) Has(kind MemKind) bool {
 // Alloc allocates a buffer of a kind of memory. It blocks while the driver does. A size of zero is
 // legal. If the device has no memory left, Alloc first frees closed buffers that are no longer
 // used, which may take the driver up to a second, and tries again. If that fails, the error is
-// [driver.ErrOutOfMemory].
+// [ErrOutOfMemory].
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	b, err := d.mem().Alloc(kind, size)
 	return (*Buffer)(b), err
@@ -81,7 +81,7 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 // memory must stay allocated, at the same address, until the buffer is no longer used. Then freed
 // is called, unless it is nil, on a goroutine of its own. The same memory may be imported again
 // when its buffer has been closed and the work that uses it is done. The driver may take up to a
-// second to unpin it first. If the device cannot pin memory, the error is [driver.ErrUnsupported].
+// second to unpin it first. If the device cannot pin memory, the error is [ErrUnsupported].
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	b, err := d.mem().ImportHost(mem, freed, false)
 	return (*Buffer)(b), err
@@ -153,13 +153,11 @@ func (r Range) in() memory.Range {
 	return memory.Range{Buffer: r.Buffer.in(), Offset: r.Offset, Size: r.Size}
 }
 
-// These fail to compile if the types that are cast in ranges, bounds and commands differ in layout.
+// These fail to compile if the types that are cast in ranges and commands differ in layout.
 var (
-	_ [unsafe.Offsetof(Range{}.Offset)]struct{}    = [unsafe.Offsetof(memory.Range{}.Offset)]struct{}{}
-	_ [unsafe.Offsetof(Range{}.Size)]struct{}      = [unsafe.Offsetof(memory.Range{}.Size)]struct{}{}
-	_ [unsafe.Offsetof(BufferArg{}.Range)]struct{} = [unsafe.Offsetof(recording.Bound{}.Range)]struct{}{}
-	_ [unsafe.Sizeof(BufferArg{})]struct{}         = [unsafe.Sizeof(recording.Bound{})]struct{}{}
-	_ [unsafe.Sizeof(Command(0))]struct{}          = [unsafe.Sizeof(recording.Command(0))]struct{}{}
+	_ [unsafe.Offsetof(Range{}.Offset)]struct{} = [unsafe.Offsetof(memory.Range{}.Offset)]struct{}{}
+	_ [unsafe.Offsetof(Range{}.Size)]struct{}   = [unsafe.Offsetof(memory.Range{}.Size)]struct{}{}
+	_ [unsafe.Sizeof(Command(0))]struct{}       = [unsafe.Sizeof(recording.Command(0))]struct{}{}
 )
 
 // ranges returns ranges as the packages below know them. It does not copy them: the types have the

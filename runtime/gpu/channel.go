@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -51,7 +52,7 @@ type ChannelOptions struct {
 	// Plain joins with a single call of the library (C: ncclCommInitRankConfig), as other programs
 	// do. So other ranks may belong to PyTorch or a C program, for example. All ranks that use this
 	// package must then set Plain. A plain channel can be aborted and suspended, but not split or
-	// shrunk: that is [driver.ErrUnsupported]. Without Plain, the ranks together make more of the
+	// shrunk: that is [ErrUnsupported]. Without Plain, the ranks together make more of the
 	// library's communicators, for use by Split. Ranks of other programs would not take part, so
 	// this rank would wait for them in vain.
 	Plain bool
@@ -83,9 +84,8 @@ func (o ChannelOptions) in() comm.Options {
 
 // A Channel is one rank's end of a communicator. A communicator consists of devices, in one process
 // or many, that move and reduce data among them over the hardware's interconnect. A channel is a
-// queue of its own that takes groups of collective operations: see [Channel.Submit] and
-// [CommandBuffer.Collective]. It has its own stream and OS thread, so only semaphores order its
-// work relative to other queues.
+// queue of its own that takes groups of collective operations: see [Channel.Group]. It has its own
+// stream and OS thread, so only semaphores order its work relative to other queues.
 //
 // The ranks of a channel must submit the same operations in the same order with the same sizes.
 // Violations cannot always be detected: the operation then hangs until a timeout. Ranks that take
@@ -187,38 +187,88 @@ func (c *Channel) Err() error { return c.in().Err() }
 // err is not nil. The other ranks have to notice by themselves. Abort does not wait for the device.
 func (c *Channel) Abort(err error) { c.in().Abort(err) }
 
-// Submit submits operations as one group. The operations of a group progress together. Operations
-// that depend on each other must be in one group: if two ranks send to and receive from each other,
-// a separate send would wait for the other rank's receive. The group's signals are reached when all
-// its operations are done.
+// Group returns an Op that does operations as one group. The operations of a group progress
+// together. Operations that depend on each other must be in one group: if two ranks send to and
+// receive from each other, a separate send would wait for the other rank's receive. The group's
+// signals are reached when all its operations are done. The Op may be submitted to any queue or
+// stream of the channel's device.
 //
 // A channel issues groups in the order of their submission, also when a later group has less to
-// wait for, because that order must be the same on all ranks. The channel is aborted if the context
-// ends before the group is done, because what the other ranks do in the meantime is unknown.
-// [ChannelOptions.Timeout] has the same effect, and so does a failed wait, because this rank then
-// misses an operation of the others. An error means that nothing was submitted. If the channel has
-// failed or is suspended, or the device is lost or closed, the signals fail too.
+// wait for, because that order must be the same on all ranks. [ChannelOptions.Timeout] limits how
+// long a group may take, and aborts the channel. So does a failed wait, because this rank then
+// misses an operation of the others. If the channel has failed or is suspended, or the device is
+// lost or closed, the signals fail and the call returns the error.
 //
 // If the library is too old for an operation, or has no function for it, the error is
-// [driver.ErrUnsupported]. If that is found only later, the group fails alone, with the operations
-// that wait for it. Ranks with the same library all find this. If only some ranks do, the others
-// wait for them until a timeout.
+// [ErrUnsupported]. If that is found only later, the group fails alone, with the operations that
+// wait for it. Ranks with the same library all find this. If only some ranks do, the others wait
+// for them until a timeout.
+//
+// In a recording, the operations come behind all commands that were recorded before them and before
+// all later ones. Neighbouring groups of one channel make one group. Any other command between
+// them, or a barrier, ends the group. Groups go to the channel when the recording is executed, in
+// the order of the executions. If a group fails, the execution fails. Commands behind the group
+// that were issued run all the same, as far as the next host call, and the memory that they wrote
+// is undefined.
+func (c *Channel) Group(ops ...Collective) Op {
+	return Op{kind: collectiveOp, obj: &collectiveGroup{c, nil, slices.Clone(ops)}}
+}
+
+// GroupContext is [Channel.Group] with a context. If the context ends before the group is done, the
+// channel is aborted, because what the other ranks do in the meantime is unknown. A recording
+// refuses it.
+func (c *Channel) GroupContext(ctx context.Context, ops ...Collective) Op {
+	if ctx == nil {
+		return BadOp(errs.Argument("collective", "no context"))
+	}
+	return Op{kind: collectiveOp, obj: &collectiveGroup{c, ctx, slices.Clone(ops)}}
+}
+
+// A collectiveGroup is what an Op of a channel does.
+type collectiveGroup struct {
+	channel *Channel
+	ctx     context.Context // nil if there is none
+	ops     []Collective
+}
+
+// Submit submits the Op of [Channel.GroupContext].
 func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error {
 	tl := c.in().Timeline()
-	if tl == nil {
-		return errs.ErrZero
+	switch {
+	case tl == nil:
+		return errs.Argument("collective", "a nil or zero Channel")
+	case ctx == nil:
+		return errs.Argument("collective", "no context")
 	}
-	q := queueOf(tl)
-	s := q.get(work.Collect)
-	if err := c.in().SetGroup(ctx, &s.Submission, collectives(ops)); err != nil {
+	return queueOf(tl).collect(&o, c, ctx, ops)
+}
+
+// collect submits a group. ctx is nil if there is none.
+func (q *Queue) collect(o *Order, ch *Channel, ctx context.Context, ops []Collective) error {
+	c := ch.in()
+	switch {
+	case c.Timeline() == nil:
+		return errs.Argument("collective", "a nil or zero Channel")
+	case ch.Device() != q.dev:
+		return errs.Argument("collective", "the channel is of device %s, and the queue of %s", ch.Device().native.Info.Name, q.dev.native.Info.Name)
+	}
+	lane := queueOf(c.Timeline())
+	s := lane.get(work.Collect)
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if err := c.SetGroup(ctx, &s.Submission, collectives(ops)); err != nil {
 		s.drop()
 		return err
 	}
 	if s.group.IsEmpty() {
 		s.drop()
-		return q.dev.queues[0].Barrier(o)
+		if q.tl.Lane != nil {
+			q = q.dev.queues[0]
+		}
+		return q.submit(q.get(work.Barrier), o)
 	}
-	return q.submit(s, o)
+	return lane.submit(s, o)
 }
 
 // collectives returns operations as the packages below know them. It does not copy them: the types
@@ -264,7 +314,7 @@ type ChannelStats = driver.CommStats
 
 // Stats returns how much memory the channel's communicator uses (C: ncclCommMemStats). It blocks
 // until the channel's thread has queried the library. The thread may be blocked in a group until
-// other ranks come. If the library cannot tell, the error is [driver.ErrUnsupported].
+// other ranks come. If the library cannot tell, the error is [ErrUnsupported].
 func (c *Channel) Stats() (ChannelStats, error) { return c.in().Stats() }
 
 // Suspend releases device memory that the channel does not need until [Channel.Resume], and keeps
@@ -281,7 +331,7 @@ func (c *Channel) Stats() (ChannelStats, error) { return c.in().Stats() }
 // its memory until the process ends.
 //
 // NCCL supports this from 2.30.3 on, and only for channels made with [ChannelOptions.Plain], which
-// share their memory with no other communicator. Otherwise the error is [driver.ErrUnsupported],
+// share their memory with no other communicator. Otherwise the error is [ErrUnsupported],
 // and the channel remains usable.
 func (c *Channel) Suspend(ctx context.Context) error { return c.in().Suspend(ctx) }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // TestCollectives runs the suite's part over communicators that connect when they first must, and that are destroyed together.
@@ -252,14 +253,14 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 			all := b.All()
 			sum := gpu.AllReduce(all, all, gpu.Float32, gpu.Sum())
 			at := sem()
-			note(dev.Queue(0).Fill(gpu.Order{Signal: pts(at, 1)}, all, []byte{1}))
+			note(dev.Queue(0).Submit(gpu.Order{Signal: pts(at, 1)}, gpu.Fill(all, []byte{1})))
 			note(c.Submit(ctx, order(at, 1, at, 2), sum, gpu.SendReceive(all, all, gpu.Uint8, -1, -1)))
 			if cb, err := dev.NewCommandBuffer(gpu.CommandOptions{}); note(err) {
-				cb.Collective(c, sum)
-				cb.Copy(b.Range(0, 4), b.Range(8, 4))
-				cb.Collective(c, sum)
+				cb.Add(c.Group(sum))
+				cb.Add(gpu.Copy(b.Range(0, 4), b.Range(8, 4)))
+				cb.Add(c.Group(sum))
 				if note(cb.End()) {
-					note(dev.Queue(0).Execute(order(at, 2, at, 3), cb))
+					note(dev.Queue(0).Submit(order(at, 2, at, 3), gpu.Execute(cb)))
 				} else {
 					at.Fail(errors.New("no recording"))
 				}
@@ -374,7 +375,7 @@ func TestRandomChannels(t *testing.T) {
 						o.Wait = pts(host, uint64(k+1))
 					case waits[k] == 2 && k > 0:
 						link, _ := gpu.NewSemaphore(0)
-						g.Devices()[i].Queue(k).Fill(gpu.Order{Wait: pts(done[i][k-1], 1), Signal: pts(link, 1)}, b.Range(0, 4), []byte{byte(k)})
+						g.Devices()[i].Queue(k).Submit(gpu.Order{Wait: pts(done[i][k-1], 1), Signal: pts(link, 1)}, gpu.Fill(b.Range(0, 4), []byte{byte(k)}))
 						o.Wait = pts(link, 1)
 					}
 					ch.Submit(context.Background(), o, gpu.AllReduce(b.Range(64, 64), b.Range(64, 64), gpu.Int32, gpu.Max()))
@@ -448,13 +449,13 @@ func TestPoolOfChannelMemory(t *testing.T) {
 		pool, err := dev.NewPool(gpu.PoolOptions{Over: slab})
 		must(t, err)
 		q, s := dev.Queue(0), done[i]
-		b, err := q.Alloca(gpu.Order{Signal: pts(s, 1)}, pool, 64)
+		b, err := testkit.AllocIn(q, gpu.Order{Signal: pts(s, 1)}, pool, 64)
 		must(t, err)
 		got[i] = make([]byte, 64)
-		must(t, q.Fill(order(s, 1, s, 2), b.All(), []byte{byte(i + 1)}))
+		must(t, q.Submit(order(s, 1, s, 2), gpu.Fill(b.All(), []byte{byte(i + 1)})))
 		must(t, c.Submit(t.Context(), order(s, 2, s, 3), gpu.AllReduce(b.All(), b.All(), gpu.Uint8, gpu.Sum())))
-		must(t, q.Download(order(s, 3, s, 4), got[i], b.All()))
-		must(t, q.Dealloca(order(s, 4, s, 5), b))
+		must(t, q.Submit(order(s, 3, s, 4), gpu.Download(got[i], b.All())))
+		must(t, q.Submit(order(s, 4, s, 5), gpu.Free(b)))
 	}
 	for i, s := range done {
 		must(t, s.Wait(minute(t), 5))

@@ -140,7 +140,7 @@ func TestForeignDeadline(t *testing.T) {
 			dev := openDevice(t, other, 0, gpu.Options{})
 			must(t, other.StallDevice(0))
 			at, s := semaphores(t, 1)[0], semaphores(t, 2)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(at, 1)}, allocate(t, dev, 64).All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(at, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 			b := allocate(t, g.Devices()[0], 64)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -575,7 +575,7 @@ func TestRefusedOperation(t *testing.T) {
 	gone := refuse()
 	for i, s := range reduceAll(t, chans, bufs) {
 		after, behind := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		must(t, g.Devices()[i].Queue(0).Fill(order(s, 1, after, 1), bufs[i].All(), []byte{1}))
+		must(t, g.Devices()[i].Queue(0).Submit(order(s, 1, after, 1), gpu.Fill(bufs[i].All(), []byte{1})))
 		must(t, chans[i].Submit(context.Background(), order(after, 1, behind, 1), sum(bufs[i])))
 		unsupported("the group", s)
 		unsupported("a fill behind it", after)
@@ -593,12 +593,12 @@ func TestRefusedOperation(t *testing.T) {
 	gone = refuse()
 	for i, c := range chans {
 		cb := commandBuffer(t, g.Devices()[i], gpu.AutoMode)
-		recorded(t)(cb.Collective(c, sum(bufs[i])))
-		recorded(t)(cb.Copy(bufs[i].Range(0, 4), bufs[i].Range(8, 4)))
-		recorded(t)(cb.Collective(c, sum(bufs[i])))
+		recorded(t)(cb.Add(c.Group(sum(bufs[i]))))
+		recorded(t)(cb.Add(gpu.Copy(bufs[i].Range(0, 4), bufs[i].Range(8, 4))))
+		recorded(t)(cb.Add(c.Group(sum(bufs[i]))))
 		must(t, cb.End())
 		s := semaphores(t, 1)[0]
-		must(t, g.Devices()[i].Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, cb))
+		must(t, g.Devices()[i].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(cb)))
 		unsupported("an execution", s)
 		must(t, cb.Close())
 	}
@@ -638,7 +638,7 @@ func TestOldLibrary(t *testing.T) {
 		t.Errorf("submitted: %v", err)
 	}
 	cb := commandBuffer(t, g.Devices()[0], gpu.AutoMode)
-	if _, err := cb.Collective(chans[0], average); !errors.Is(err, driver.ErrUnsupported) {
+	if _, err := cb.Add(chans[0].Group(average)); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("recorded: %v", err)
 	}
 	must(t, cb.Close())
@@ -684,22 +684,22 @@ func TestEmptyCollective(t *testing.T) {
 					empty[0] = gpu.SendReceive(b.Range(0, 0), b.Range(0, 0), gpu.Uint8, -1, -1)
 				}
 				cb, child := commandBuffer(t, dev, gpu.AutoMode), commandBuffer(t, dev, gpu.AutoMode)
-				recorded(t)(child.Collective(c, empty...))
+				recorded(t)(child.Add(c.Group(empty...)))
 				must(t, child.End())
-				recorded(t)(cb.Collective(c, empty...))
-				recorded(t)(cb.Collective(c, gpu.Send(b.Range(0, 32), gpu.Uint8, 1-i)))
+				recorded(t)(cb.Add(c.Group(empty...)))
+				recorded(t)(cb.Add(c.Group(gpu.Send(b.Range(0, 32), gpu.Uint8, 1-i))))
 				if nested {
-					must(t, cb.Execute(child))
+					recorded(t)(cb.Add(gpu.Execute(child)))
 				} else {
-					recorded(t)(cb.Collective(c, empty...))
+					recorded(t)(cb.Add(c.Group(empty...)))
 				}
-				recorded(t)(cb.Collective(c, gpu.Receive(b.Range(32, 32), gpu.Uint8, 1-i)))
-				recorded(t)(cb.Collective(c, empty...))
+				recorded(t)(cb.Add(c.Group(gpu.Receive(b.Range(32, 32), gpu.Uint8, 1-i))))
+				recorded(t)(cb.Add(c.Group(empty...)))
 				must(t, cb.End())
-				must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(done[i], 1)}, cb))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(done[i], 1)}, gpu.Execute(cb)))
 				must(t, cb.Close())
 				alone := semaphores(t, 1)[0]
-				must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(alone, 1)}, child))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(alone, 1)}, gpu.Execute(child)))
 				must(t, alone.Wait(minute(t), 1))
 				must(t, child.Close())
 			}
@@ -872,7 +872,7 @@ func TestLostUnderChannel(t *testing.T) {
 			must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, sum(b)))
 			inFlight(t, dev, 1)
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1})) // so much that an event comes behind it
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1}))) // so much that an event comes behind it
 			fault.Remove()
 			for i, s := range s {
 				if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
@@ -901,7 +901,7 @@ func TestAbortWithoutEnd(t *testing.T) {
 		must(t, d.StallStream(streams[len(streams)-1]))
 		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
 		synctest.Wait()
-		must(t, q.Fill(order(s[0], 1, s[1], 1), x.All(), []byte{1}))
+		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(x.All(), []byte{1})))
 		chans[0].Abort(nil)
 		if err := s[0].Wait(t.Context(), 1); !errors.Is(err, gpu.ErrAborted) {
 			t.Errorf("the group: %v", err)
@@ -909,7 +909,7 @@ func TestAbortWithoutEnd(t *testing.T) {
 		if err := s[1].Wait(t.Context(), 1); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
 			t.Errorf("what comes after it: %v", err)
 		}
-		if err := q.Fill(gpu.Order{Signal: pts(s[2], 1)}, x.All(), []byte{1}); !errors.Is(err, driver.ErrLost) {
+		if err := q.Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(x.All(), []byte{1})); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("what comes later: %v", err)
 		}
 		chans[0].Close()
@@ -969,7 +969,7 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 					for range n { // more and more, which take new events
 						v++
-						must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], v)}, x.All(), []byte{1}))
+						must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], v)}, gpu.Fill(x.All(), []byte{1})))
 					}
 					must(t, s[1].Wait(minute(t), v))
 				}
@@ -991,7 +991,7 @@ func TestShrunkWithoutEnd(t *testing.T) {
 		must(t, d.StallStream(streams[len(streams)-1]))
 		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
 		synctest.Wait()
-		must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), x.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(x.All(), []byte{1})))
 		start := time.Now()
 		shrunk := make(chan error, 2)
 		for _, i := range []int{0, 2} {
@@ -1183,7 +1183,7 @@ func TestRegisterLate(t *testing.T) {
 					t.Errorf("%d buffers were freed", n)
 				}
 				s := semaphores(t, 1)[0]
-				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, mem.All(), []byte{1}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(mem.All(), []byte{1})))
 				must(t, s.Wait(t.Context(), 1))
 				must(t, mem.Close())
 				synctest.Wait()

@@ -69,7 +69,7 @@ func TestSuspend(t *testing.T) {
 	told, err := c.Register(mem)
 	must(t, err)
 	cb := commandBuffer(t, dev, gpu.AutoMode)
-	recorded(t)(cb.Collective(c, sum(mem)))
+	recorded(t)(cb.Add(c.Group(sum(mem))))
 	must(t, cb.End())
 	free := func() uint64 {
 		t.Helper()
@@ -101,7 +101,7 @@ func TestSuspend(t *testing.T) {
 		if !errors.Is(window, simdriver.ErrSuspended) || !errors.Is(register, simdriver.ErrSuspended) {
 			t.Errorf("window: %v, register: %v", window, register)
 		}
-		dev.Queue(0).Execute(gpu.Order{Signal: pts(s[1], 1)}, cb)
+		dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(cb))
 		for i, s := range s {
 			if err := s.Wait(minute(t), 1); !errors.Is(err, gpu.ErrSuspended) {
 				t.Errorf("signal %d: %v", i, err)

@@ -19,8 +19,8 @@ import (
 
 // Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and AwaitUsers in
 // engine/close.go). In step 5 its owner gives everything back (deviceOwner.Destroy). Steps 3 and 4
-// wait until the context of Shutdown ends. If it ends soon, each of their waits still gets half a second.
-// Close waits for step 5 up to one second after the context has ended.
+// wait until the context of Shutdown ends. If it ends soon, each of their waits still gets half a
+// second. Close waits for step 5 up to one second after the context has ended.
 //
 //  1. The device takes nothing new, and issues what is ready. Its lanes are closed.
 //  2. It issues nothing. Parked submissions fail.
@@ -44,7 +44,7 @@ type deviceClosing struct {
 
 // Close closes the device. Parked work fails with [ErrClosed]. Close waits up to ten seconds for
 // work in flight and for running host calls, and then gives everything native back. A transfer in
-// pieces ends with the pieces in flight, and fails. Buffers and executables of the device are
+// pieces ends with the pieces in flight, and fails. Buffers and modules of the device are
 // freed. Semaphores live on.
 //
 // If work has not ended in time, the device is given up: waits for that work fail, and Close
@@ -91,7 +91,7 @@ func (d *Device) Shutdown(ctx context.Context) error {
 
 // A CloseError says what had not ended when [Device.Close] or [Device.Shutdown] gave up waiting. It
 // is [ErrClosed] and the context's error. Waits for the submissions in flight fail with it and with
-// [driver.ErrLost]. It may also mean that other devices' work still used memory or events of this
+// [ErrLost]. It may also mean that other devices' work still used memory or events of this
 // device. These are left to the driver then.
 type CloseError struct {
 	Device      string

@@ -2,11 +2,11 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
 	"time"
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -25,20 +25,23 @@ const (
 type Command int
 
 // A CommandBuffer is a recording of work that is submitted as a whole, any number of times: see
-// [Queue.Execute]. Make one, record, call End, execute.
+// [Execute]. Make one, record, call End, execute.
 //
 // Commands between two barriers may run at once. A barrier comes after all commands that were
 // recorded before it. A command may also name others that it comes after, besides the last barrier.
 // Leading, trailing and repeated barriers change nothing.
 //
-// A recording keeps its contents. The calls copy the data of updates and the arguments of kernels.
-// The command buffer holds buffers and kernels until it is closed and no execution is in flight. A
-// range of a [CommandBuffer.Binding] stands for memory that is named when the recording is
-// executed. A range of [CommandBuffer.Alloca] stands for memory of the recording's own.
+// [CommandBuffer.Add] copies the data of uploads and the arguments of kernels. The command buffer
+// holds buffers and kernels until it is closed and no execution is in flight. A range of a
+// [CommandBuffer.Binding] stands for memory that is named when the recording is executed. A range
+// of [CommandBuffer.Scratch] is memory of the recording's own.
 //
 // A method that returns an error changes nothing. The error names the command by number and
 // operation. All methods may be called concurrently, but then the order of the commands is not
 // defined.
+//
+// If commands of a graph certainly use the same memory without an order, the simulated GPU fails the
+// execution with an error that names both. Other devices do not check this.
 type CommandBuffer recording.Recording
 
 // in returns the command buffer as the packages below know it.
@@ -53,15 +56,19 @@ func commands(all []Command) []recording.Command {
 // CommandOptions say how a command buffer runs. With the zero value the runtime decides.
 type CommandOptions struct {
 	Mode Mode
+
+	// InOrder puts each command behind the one recorded before it, so that no command needs a list
+	// of commands or a [Barrier].
+	InOrder bool
 }
 
 // NewCommandBuffer makes an empty command buffer. GraphMode on a device without graphs is
-// [driver.ErrUnsupported].
+// [ErrUnsupported].
 func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	c, err := d.recordings.New(recording.Mode(o.Mode))
+	c, err := d.recordings.New(recording.Mode(o.Mode), o.InOrder)
 	return (*CommandBuffer)(c), err
 }
 
@@ -74,121 +81,106 @@ func (c *CommandBuffer) Binding() (*Buffer, error) {
 	return (*Buffer)(b), err
 }
 
-// Alloca returns a buffer for what the commands leave for each other: scratch memory, of size bytes, at a multiple of [Alignment]. It is
-// the recording's from the first command that uses it to the last, in whatever order they run; before, behind, and between executions the
-// bytes are other buffers'. So nothing is in it at first, and it needs no dealloca. A size of zero is legal.
+// BindingSlice adds a binding of n elements to a command buffer. An execution must bind at least as
+// many. See [CommandBuffer.Binding].
+func BindingSlice[T any](c *CommandBuffer, n int) (Slice[T], error) {
+	size, err := sizeOf[T]("bind", n)
+	if err != nil {
+		return Slice[T]{}, err
+	}
+	b, err := c.Binding()
+	if err != nil {
+		return Slice[T]{}, err
+	}
+	return SliceOf[T](b.Range(0, size))
+}
+
+// Scratch returns a buffer of scratch memory, which commands use to pass data to later commands. It
+// has size bytes, which may be 0, at a multiple of [Alignment]. Its contents are undefined before
+// the first command that uses it and after the last one. It need not be freed.
 //
-// [CommandBuffer.End] places all buffers of Alloca in one block of [DeviceMem] of
+// [CommandBuffer.End] places all scratch buffers in one block of [DeviceMem] of
 // [CommandBuffer.ScratchSize] bytes, or in memory of the program ([CommandBuffer.SetScratch]). Two
 // buffers share bytes if every command that uses the first comes before every command that uses the
 // second. Barriers, host calls, collectives and lists of commands give that order. The order of the
-// recording calls does not count.
+// calls of Add does not count.
 //
-// Executions that overlap have a block each. [Queue.Execute] makes a block when it needs one. The
-// command buffer keeps its blocks until it is closed. To have one block only, order the executions: on
-// one queue, in a [Stream], or by waits.
+// Executions that overlap have a block each. [Execute] makes a block when it needs one. The command
+// buffer keeps its blocks until it is closed. To have one block only, order the executions: on one
+// queue, in a [Stream], or by waits.
 //
-// The buffer is for commands of this recording, and for bindings of what is recorded with [CommandBuffer.Execute] and [CommandBuffer.Nest];
-// anything else refuses it. A recording that is nested has its scratch memory in the other's block, each time anew. The call does not
-// block, allocates no memory of the device, and is safe for concurrent use.
-func (c *CommandBuffer) Alloca(size uint64) (*Buffer, error) {
-	b, err := c.in().Alloca(size)
+// Only commands of this recording can use the buffer, and it can be bound to a recording that is
+// nested in this one. A nested recording has its own scratch buffers in this recording's block. The
+// call does not block and allocates no device memory.
+func (c *CommandBuffer) Scratch(size uint64) (*Buffer, error) {
+	b, err := c.in().Scratch(size)
 	return (*Buffer)(b), err
 }
 
-// ScratchSize returns how many bytes the buffers of [CommandBuffer.Alloca] take together, as they are used by the commands that have been
-// recorded. It does not block, but takes as long as [CommandBuffer.End] does to find places for them; after End the size is known. It is
-// safe for concurrent use.
+// ScratchSize returns how many bytes the scratch buffers take together, for the commands that have
+// been recorded so far. Before End it takes as long as placing the buffers. After End the size is
+// known.
 func (c *CommandBuffer) ScratchSize() (uint64, error) {
 	return c.in().ScratchSize()
 }
 
-// SetScratch has the buffers of [CommandBuffer.Alloca] be parts of a range, which several recordings may share, instead of blocks of the
-// command buffer's own. The range is used as any other that is recorded: it must have [CommandBuffer.ScratchSize] bytes when the recording
-// ends, else [CommandBuffer.End] fails with [ErrRange]; it may be memory of a pool, or of a [CommandBuffer.Binding]; and it is for the
-// program to order executions that use it, also in recordings that this one is nested in. Its address is a multiple of [Alignment]. The
-// buffer is held until the command buffer is closed and no execution is under way. The call does not block, and is safe for concurrent use.
+// SetScratch places the scratch buffers in a range instead of in blocks of the command buffer's
+// own. Several recordings may share the range. It must begin at a multiple of [Alignment] and have
+// [CommandBuffer.ScratchSize] bytes when the recording ends; otherwise [CommandBuffer.End] fails
+// with [ErrRange]. It may be memory of a pool or of a [CommandBuffer.Binding]. The program must
+// order the executions that use it, including those of recordings in which this one is nested. The
+// buffer is held until the command buffer is closed and no execution is in flight.
 func (c *CommandBuffer) SetScratch(r Range) error {
 	return c.in().SetScratch(r.in())
 }
 
-// Barrier orders all later commands behind all earlier ones.
-func (c *CommandBuffer) Barrier() (Command, error) {
-	at, err := c.in().Barrier()
-	return Command(at), err
-}
-
-// Fill records the operation of [Queue.Fill].
-func (c *CommandBuffer) Fill(dst Range, pattern []byte, after ...Command) (Command, error) {
-	at, err := c.in().Fill(dst.in(), pattern, commands(after))
-	return Command(at), err
-}
-
-// Copy records the operation of [Queue.Copy].
-func (c *CommandBuffer) Copy(dst, src Range, after ...Command) (Command, error) {
-	at, err := c.in().Copy(dst.in(), src.in(), commands(after))
-	return Command(at), err
-}
-
-// UploadCopy records the operation of [Queue.UploadCopy]. The call copies the data to pinned memory
-// that the command buffer keeps.
-func (c *CommandBuffer) UploadCopy(dst Range, data []byte, after ...Command) (Command, error) {
-	at, err := c.in().UploadCopy(dst.in(), data, commands(after))
-	return Command(at), err
-}
-
-// Dispatch records the operation of [Queue.Dispatch].
-func (c *CommandBuffer) Dispatch(d Dispatch, after ...Command) (Command, error) {
-	if err := c.in().Begin(work.Dispatch); err != nil {
-		return -1, err
+// add is Add for the packages below.
+func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) {
+	if c == nil {
+		return -1, errs.ErrZero
 	}
-	defer c.in().Leave()
-	g, layout, err := d.check(c.device())
-	if err != nil {
-		return -1, c.in().Fail(work.Dispatch, err)
+	r, behind := c.in(), commands(after)
+	if op.timing != nil {
+		return r.Refuse(fmt.Errorf("gpu: %s: a Timing cannot be recorded; Timestamp measures in a recording: %w", op.String(), ErrArgument))
 	}
-	if d.Kernel.info.Params == nil { // then they are the caller's
-		layout = slices.Clone(layout)
+	switch op.kind {
+	case barrierOp:
+		return r.Barrier(behind)
+	case fillOp:
+		return r.Fill(op.args[0].in(), op.args[1].Offset, op.args[1].Size, behind)
+	case copyOp:
+		return r.Copy(op.args[0].in(), op.args[1].in(), behind)
+	case uploadOp, uploadCopyOp:
+		return r.UploadCopy(op.args[0].in(), op.bytes(), behind)
+	case launchOp:
+		return c.addLaunch(op, behind)
+	case executeOp:
+		return r.Nest(op.obj.(*CommandBuffer).in(), ranges(op.all()), behind)
+	case hostCallOp:
+		return r.HostCall(op.obj.(func() error), behind)
+	case nativeOp:
+		return c.addNative(op, behind)
+	case writeValueOp:
+		return r.Value(work.ValueWrite, op.args[0].in(), op.args[1].Offset, behind)
+	case waitValueOp:
+		return r.Value(work.ValueWait, op.args[0].in(), op.args[1].Offset, behind)
+	case collectiveOp:
+		return c.addCollective(op.obj.(*collectiveGroup), behind)
+	case wrongOp:
+		return r.Refuse(op.obj.(error))
+	case zeroOp:
+		return r.Refuse(errZeroOp)
 	}
-	return c.recordLaunch(&g, &boundKernel{kernel: d.Kernel, layout: layout}, d.Args, d.Buffers, after)
+	return r.Refuse(fmt.Errorf("gpu: %s cannot be recorded: submit it to a queue: %w", op.String(), ErrArgument))
 }
 
 // device returns the device of a command buffer that is being recorded.
 func (c *CommandBuffer) device() *Device { return deviceOf(c.in().Device().Engine) }
 
-// recordLaunch records a launch that has been checked, and copies its arguments that are not
-// buffers. The caller has called Begin.
-func (c *CommandBuffer) recordLaunch(g *Grid, k *boundKernel, args []unsafe.Pointer, buffers []BufferArg, after []Command) (Command, error) {
-	if g.Begun != nil {
-		return -1, c.in().Fail(work.Dispatch, fmt.Errorf("an event when kernel %s has begun, which no recording has: %w; launch it in a queue", k.kernel.name, driver.ErrUnsupported))
-	}
-	l := recording.Launch{Code: (*codeUse)(k.kernel.exe), Name: k.kernel.name, Launch: g.launch(k.kernel), Layout: k.layout, Values: args,
-		Buffers: bounds(buffers), Nothing: g.nothing()}
-	at, wrong, err := c.in().Launch(&l, commands(after))
-	if wrong >= 0 {
-		return -1, k.refused(wrong, err)
-	}
-	return Command(at), err
-}
-
-// bounds returns buffers as the packages below know them. It does not copy them: the types have the
-// same layout.
-func bounds(buffers []BufferArg) []recording.Bound {
-	return unsafe.Slice((*recording.Bound)(unsafe.Pointer(unsafe.SliceData(buffers))), len(buffers))
-}
-
-// HostCall records a function that is called on a goroutine, behind all commands that were recorded
-// before it and before all later ones. An error, or a panic, fails the execution, and later
-// commands do not run. Executions in flight at the same time may call it at the same time.
-func (c *CommandBuffer) HostCall(fn func() error) (Command, error) {
-	at, err := c.in().HostCall(fn)
-	return Command(at), err
-}
-
 // Timestamp records the time at which the device gets there: behind all commands before the last
 // barrier, and behind the commands named. [CommandBuffer.Elapsed] tells the time between two
 // timestamps. [CommandBuffer.End] makes the event. Executions that overlap have events of their
-// own, in blocks (see [Queue.Execute]). If the driver does not let an event be recorded again while
+// own, in blocks (see [Execute]). If the driver does not let an event be recorded again while
 // it is outstanding (Caps.RerecordEvents), each execution in flight has its own.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	at, err := c.in().Timestamp(commands(after))
@@ -202,26 +194,12 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 	return c.in().Elapsed(recording.Command(from), recording.Command(to))
 }
 
-// Execute records all commands of another command buffer, which has ended, with ranges for its
-// bindings. The ranges may be of bindings of this command buffer. The child's barriers are barriers
-// here too.
-func (c *CommandBuffer) Execute(child *CommandBuffer, bindings ...Range) error {
-	return c.in().Execute(child.in(), ranges(bindings))
-}
-
-// Nest is Execute, but the child's commands come after the commands in after, and after the last
-// barrier. The returned command stands for all commands of the child: a command that comes after it
-// comes after each of them.
-func (c *CommandBuffer) Nest(child *CommandBuffer, bindings []Range, after ...Command) (Command, error) {
-	at, err := c.in().Nest(child.in(), ranges(bindings), commands(after))
-	return Command(at), err
-}
-
-// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs, events
-// for timestamps, and memory for buffers of [CommandBuffer.Alloca]. If one of these cannot be made, End
-// returns the error, and so does each execution. One kind of graph is made by the first execution: a
-// graph with a fill or a copy of more than 64 KiB in memory that is bound or allocated later, if the
-// driver cannot enlarge such a node. That holds for patterns of 8 bytes, and in HIP.
+// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs,
+// events for timestamps, and memory for buffers of [CommandBuffer.Scratch]. If one of these cannot
+// be made, End returns the error, and so does each execution. One kind of graph is made by the
+// first execution: a graph with a fill or a copy of more than 64 KiB in memory that is bound or
+// allocated later, if the driver cannot enlarge such a node. That holds for patterns of 8 bytes,
+// and in HIP.
 func (c *CommandBuffer) End() error {
 	return c.in().End()
 }

@@ -10,11 +10,11 @@ import (
 
 // Compiler returns the compiler for the device: NVRTC on CUDA, hipRTC on HIP. The first call opens
 // the compiler's library and blocks meanwhile. A driver without a compiler, and one whose library
-// is missing, return an error that is [driver.ErrUnsupported] and says what to install.
+// is missing, return an error that is [ErrUnsupported] and says what to install.
 //
 // [Device.LoadCode] loads what the compiler makes. The compiler needs nothing of the device: it may
 // be used while the device works, and, except for opening a linker, after it has been closed. It
-// implements [driver.Linkers]; a compiler that cannot link returns [driver.ErrUnsupported] there.
+// implements [driver.Linkers]; a compiler that cannot link returns [ErrUnsupported] there.
 //
 // Package [github.com/puregpu/puregpu/runtime/compile] compiles and loads in one call, and keeps
 // code on disk.

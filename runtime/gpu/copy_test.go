@@ -18,8 +18,8 @@ func TestCopyOverlap(t *testing.T) {
 	}{{0, 16, 16, true}, {16, 0, 16, true}, {0, 0, 0, true}, {0, 0, 16, false}, {0, 15, 16, false}, {15, 0, 16, false}, {0, 1, 63, false}} {
 		dst, src := b.Range(x.dst, x.size), b.Range(x.src, x.size)
 		c := commandBuffer(t, dev, gpu.StreamMode)
-		_, recorded := c.Copy(dst, src)
-		for name, err := range map[string]error{"queue": dev.Queue(0).Copy(gpu.Order{}, dst, src), "stream": dev.Queue(0).NewStream().Copy(dst, src), "recording": recorded} {
+		_, recorded := c.Add(gpu.Copy(dst, src))
+		for name, err := range map[string]error{"queue": dev.Queue(0).Submit(gpu.Order{}, gpu.Copy(dst, src)), "stream": dev.Queue(0).NewStream().Copy(dst, src), "recording": recorded} {
 			if x.ok && err != nil || !x.ok && !errors.Is(err, gpu.ErrArgument) {
 				t.Errorf("%s: %+v: %v", name, x, err)
 			}

@@ -35,8 +35,8 @@ type Device struct {
 	// Each part is declared in the file of its subject.
 	deviceClosing
 
-	mu      sync.Mutex               // protects the following fields; a leaf
-	code    map[*Executable]struct{} // loaded
+	mu      sync.Mutex           // protects the following fields; a leaf
+	code    map[*Module]struct{} // loaded
 	shared  map[*SharedEvent]struct{}
 	timings map[*Timing]struct{}
 }
@@ -73,7 +73,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	caps := drv.Caps()
 	dev := &Device{opt: opt, faces: faces.Of(drv, &caps),
-		code: map[*Executable]struct{}{}, shared: map[*SharedEvent]struct{}{}, timings: map[*Timing]struct{}{}}
+		code: map[*Module]struct{}{}, shared: map[*SharedEvent]struct{}{}, timings: map[*Timing]struct{}{}}
 	dev.native.Init(drv, d, (*deviceOwner)(dev))
 	dev.native.Adopter = dev.faces.Adopter
 	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize)
@@ -226,7 +226,7 @@ type Stats struct {
 	Timepoints ObjectStats
 	Records    ObjectStats // of submissions
 	// Parked counts submissions that are not issued yet: a wait has no producer, a host call waits
-	// until its waits are reached, or a dealloca waits for uses of its memory.
+	// until its waits are reached, or a Free waits for uses of its memory.
 	Parked    int
 	InFlight  int    // submissions issued and not known to be done
 	Buffers   int    // live
@@ -235,7 +235,7 @@ type Stats struct {
 	Device    ByteStats
 	Host      ByteStats
 	Staging   StagingStats
-	Lost      bool // the device is lost ([driver.ErrLost]) and takes no more work
+	Lost      bool // the device is lost ([ErrLost]) and takes no more work
 }
 
 // StagingStats count the bytes of pinned memory that transfers between the device and ordinary

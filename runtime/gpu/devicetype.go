@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// notOnDevice returns why a kernel cannot have values of a type, and where in it the reason is found: at, or a field or element of
-// that. It returns no reason if the type means the same to the host and to a kernel: scalars of a fixed size, and arrays and structs
-// of these, which C lays out as Go does.
+// notOnDevice returns why a kernel cannot have values of a type, and where in it the reason is
+// found: at, or a field or element of that. It returns no reason if the type means the same to the
+// host and to a kernel: scalars of a fixed size, and arrays and structs of these, which C lays out
+// as Go does.
 func notOnDevice(t reflect.Type, at string) (where string, of reflect.Type, why string) {
 	switch t.Kind() {
 	case reflect.Bool,

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -49,10 +48,10 @@ func TestNames(t *testing.T) {
 		q.SetName("decode")
 		must(t, s.Signal(5))
 		says(t, errorText{s.Signal(4)}, `semaphore "tokens"`, "signal 4", "at 5")
-		says(t, errorText{q.Fill(gpu.Order{Signal: pts(s, 4)}, b.All(), []byte{1})}, `fill on queue "decode" of `+name, `semaphore "tokens"`, "signal 4", "at 5")
-		says(t, errorText{q.Fill(order(s, 7, s, 7), b.All(), []byte{1})}, `semaphore "tokens"`, "signal 7", "waits")
+		says(t, errorText{q.Submit(gpu.Order{Signal: pts(s, 4)}, gpu.Fill(b.All(), []byte{1}))}, `fill on queue "decode" of `+name, `semaphore "tokens"`, "signal 4", "at 5")
+		says(t, errorText{q.Submit(order(s, 7, s, 7), gpu.Fill(b.All(), []byte{1}))}, `semaphore "tokens"`, "signal 7", "waits")
 		d.StallDevice(0)
-		must(t, q.Fill(gpu.Order{Signal: pts(s, 6)}, b.All(), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(s, 6)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s.Signal(6))
 		d.ResumeDevice(0)
 		err := s.Wait(soon(t), 7) // found out when the work is over
@@ -76,36 +75,32 @@ func TestNamesWork(t *testing.T) {
 		name, on := dev.Info().Name, " on queue 0 of "+dev.Info().Name
 		x, k := kernelOf(t, dev, "nothing")
 		b := allocate(t, dev, 8)
-		launch := gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(new(uint64))}, Sizes: []int{8}}
+		launch := gpu.Launch(k, gpu.Grid{}, uint64(0))
 		host, a, c := named(t, "host"), named(t, "a"), named(t, "c")
-		labelled := func(o gpu.Order, label string) gpu.Order {
-			o.Label = label
-			return o
-		}
-		must(t, dev.Queue(0).Dispatch(labelled(order(host, 1, a, 1), "layer 3"), launch))
-		must(t, dev.Queue(0).Dispatch(order(host, 1, a, 2), launch))
-		must(t, dev.Queue(0).Fill(labelled(order(a, 9, c, 1), "clear"), b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(order(host, 1, a, 1), launch.Label("layer 3")))
+		must(t, dev.Queue(0).Submit(order(host, 1, a, 2), launch))
+		must(t, dev.Queue(0).Submit(order(a, 9, c, 1), gpu.Fill(b.All(), []byte{1}).Label("clear")))
 		must(t, x.Close()) // what is submitted holds it
 		list := dev.Parked()
-		for i, want := range []string{`dispatch of nothing ("layer 3")` + on, "dispatch of nothing" + on, `fill ("clear")` + on} {
+		for i, want := range []string{`launch of nothing ("layer 3")` + on, "launch of nothing" + on, `fill ("clear")` + on} {
 			says(t, list[i], want+", parked")
 		}
-		if p := list[0]; p.Op != "dispatch" || p.Kernel != "nothing" || p.Label != "layer 3" || list[2].Kernel != "" {
+		if p := list[0]; p.Op != "launch" || p.Kernel != "nothing" || p.Label != "layer 3" || list[2].Kernel != "" {
 			t.Errorf("%+v", list)
 		}
 		d.StallDevice(0)
 		must(t, host.Signal(1))
 		inFlight(t, dev, 2)
-		must(t, dev.Queue(1).HostCall(order(a, 1, c, 2), func() error { return nil }))
-		if list := dev.Parked(); len(list) != 2 || len(list[1].Waits) != 1 || list[1].Waits[0].Producer != `dispatch of nothing ("layer 3")`+on+", in flight" {
+		must(t, dev.Queue(1).Submit(order(a, 1, c, 2), gpu.HostCall(func() error { return nil })))
+		if list := dev.Parked(); len(list) != 2 || len(list[1].Waits) != 1 || list[1].Waits[0].Producer != `launch of nothing ("layer 3")`+on+", in flight" {
 			t.Errorf("%v", list)
 		}
 		must(t, d.LoseDevice(0, io.ErrUnexpectedEOF))
 		d.ResumeDevice(0)
 		err := a.Wait(soon(t), 2)
-		says(t, errorText{err}, `gpu: dispatch of nothing ("layer 3") on queue 0 of `+name+": ")
+		says(t, errorText{err}, `gpu: launch of nothing ("layer 3") on queue 0 of `+name+": ")
 		var failed *gpu.SubmitError
-		if !errors.As(err, &failed) || failed.Op != "dispatch" || failed.Kernel != "nothing" || failed.Label != "layer 3" {
+		if !errors.As(err, &failed) || failed.Op != "launch" || failed.Kernel != "nothing" || failed.Label != "layer 3" {
 			t.Errorf("%#v", failed)
 		}
 	})
@@ -127,18 +122,18 @@ func TestParked(t *testing.T) {
 			t.Errorf("nothing is parked, and listed is %v", list)
 		}
 		d.StallDevice(0)
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(flight, 2)}, b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(flight, 2)}, gpu.Fill(b.All(), []byte{1})))
 		inFlight(t, dev, 1)
 		leave := make(chan struct{})
-		must(t, dev.Queue(0).HostCall(gpu.Order{Signal: pts(in, 1)}, func() error { <-leave; return nil }))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(in, 1)}, gpu.HostCall(func() error { <-leave; return nil })))
 		o := order(host, 3, mid, 9)
-		must(t, dev.Queue(1).Fill(o, b.All(), []byte{2}))
+		must(t, dev.Queue(1).Submit(o, gpu.Fill(b.All(), []byte{2})))
 		time.Sleep(time.Second)
 		o = order(mid, 8, end, 1)
 		o.Wait = append(o.Wait, gpu.Point{Semaphore: in, Value: 1}, gpu.Point{Semaphore: flight, Value: 1})
-		must(t, dev.Queue(0).HostCall(o, func() error { return nil }))
-		must(t, dev.Queue(0).Copy(gpu.Order{Wait: []gpu.Point{{Semaphore: flight, Value: 1}, {Semaphore: far, Value: 1}}}, b.Range(0, 8), b.Range(8, 8)))
-		must(t, other.Queue(0).Barrier(order(stuck, 1, far, 1)))
+		must(t, dev.Queue(0).Submit(o, gpu.HostCall(func() error { return nil })))
+		must(t, dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: flight, Value: 1}, {Semaphore: far, Value: 1}}}, gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
+		must(t, other.Queue(0).Submit(order(stuck, 1, far, 1), gpu.Barrier()))
 		time.Sleep(time.Second)
 
 		list := dev.Parked()
@@ -190,7 +185,7 @@ func TestWaitEndedSays(t *testing.T) {
 		leave(why)
 		d.StallDevice(0)
 		must(t, s.Signal(5))
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s, 7)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s, 7)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		inFlight(t, dev, 1)
 		err := s.Wait(short, 6)
 		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -233,15 +228,15 @@ func TestStagingStats(t *testing.T) {
 		}
 		is("at first", gpu.StagingStats{})
 		d.StallDevice(0)
-		must(t, q.UploadCopy(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 1000), make([]byte, 1000)))
-		must(t, q.Download(gpu.Order{Signal: pts(s, 2)}, make([]byte, 4096), b.All()))
+		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.UploadCopy(b.Range(0, 1000), make([]byte, 1000))))
+		must(t, q.Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Download(make([]byte, 4096), b.All())))
 		synctest.Wait() // there is none for the download at first
 		is("in flight", gpu.StagingStats{Held: 8192, Used: 1024 + 4096, Peak: 1024 + 4096})
 		d.ResumeDevice(0)
 		must(t, s.Wait(soon(t), 2))
 		is("over", gpu.StagingStats{Held: 8192, Peak: 1024 + 4096})
 		c := commandBuffer(t, dev, gpu.AutoMode)
-		recorded(t)(c.UploadCopy(b.Range(0, 300), make([]byte, 300)))
+		recorded(t)(c.Add(gpu.UploadCopy(b.Range(0, 300), make([]byte, 300))))
 		is("recorded", gpu.StagingStats{Held: 12288, Used: 512, Peak: 1024 + 4096}) // in blocks of another size
 		must(t, c.Close())
 		must(t, dev.Close())

@@ -1,85 +1,121 @@
-// Package gpu runs work on GPUs: DAGs of it, submitted from any goroutine, in any order, far ahead.
+// Package gpu runs work on GPUs. Programs submit it from any goroutine, in any order, and far ahead
+// of the device.
 //
-// A [Semaphore] is a timeline, a value that only grows. Every operation of a [Queue] has a list of points to wait for and a
-// list of points to signal, and returns at once: it may wait for a point that nobody has promised to signal yet. An
-// operation whose waits are issued or reached goes to the device in the caller's own call; any other is parked, and issued
-// when the last of its waits is: by the device's own thread, or, if it is the first that a signal of the host releases, by
-// that signal. Waits between operations of one device never involve the host, and waits that the order of the work already
-// gives cost nothing.
+// # The names to begin with
 //
-// A [Stream] is for work that comes one after the other: the operations of a queue without lists, and one error for all.
+//	dev, err := gpu.Open(driver, 0, gpu.Options{})     // a Device
+//	stream := dev.Queue(0).NewStream()                 // a Stream: work in order
+//	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
+//	module, err := dev.Load(image)                     // a Module: PTX, cubin, …
+//	kernel, err := module.Kernel("scale")              // a Kernel
+//	err = stream.Do(
+//		x.Upload(data),
+//		gpu.Launch(kernel, gpu.GridFor(n, 256), x, float32(2), uint32(n)),
+//		x.Download(data),
+//	)
+//	err = stream.Wait(ctx)
 //
-// A [Slice] is memory with a type, and a [TypedKernel] is a kernel whose arguments are a struct, which [Typed] checks. Neither costs
-// more than the [Range] and the [Dispatch] that it stands for.
+// [Open] opens a [Device]. A [Stream] does operations in order and has one error for all of them. A
+// [Slice] is device memory with a type, a [Buffer] is memory in bytes, and a [Range] is a part of
+// one. A [Module] is loaded code, a [Kernel] is an entry point of it, and a [Grid] is the shape of
+// a launch. Code that tools/kernelgen generates loads modules and checks arguments when it is
+// compiled.
 //
-// A [Pool] gives out memory in the same order, for [Queue.Alloca] and [Queue.Dealloca]. A [CommandBuffer] is work recorded
-// once and executed often, as a graph where the device has graphs. A [Group] is several devices. A [Channel] is a rank's end of
-// a communicator, by which devices of one process or of many reduce and exchange data.
+// An [Op] says what to do. [Fill], [Copy], [Upload], [Download], [Launch], [Execute], [HostCall]
+// and other functions make Ops, and so do methods of Slice and of generated kernels. Three things
+// take them: [Stream.Do], [Queue.Submit] and [CommandBuffer.Add].
 //
-// Memory and events are shared with other processes of the machine: see [Buffer.Export] and [SharedEvent]. Streams and events that others
-// make by the driver's own API are taken in by [Device.AdoptQueue] and [Device.AdoptEvent], and [Queue.WriteValue] and [Queue.WaitValue] hand on
-// numbers in memory.
+// # Beyond one stream
+//
+// A [Queue] does operations in any order that semaphores allow. A [Semaphore] is a timeline, a
+// value that only grows. A [Point] is a value of a semaphore. Every operation of a queue has an
+// [Order]: a list of points to wait for and a list of points to signal. It returns at once, and may
+// wait for a point that nothing has promised to signal yet. If all its waits are issued or reached,
+// the call itself gives the operation to the device. Otherwise the operation is parked, and issued
+// when the last of its waits is. Waits between operations of one device never involve the host, and
+// waits that the order of the work already gives cost nothing. [Stream.Point] and [Stream.After]
+// connect streams with each other and with queues.
+//
+// A [Pool] gives out memory in the order of the work: see [Alloc] and [Free]. A [CommandBuffer] is
+// work that is recorded once and executed often, as a graph where the device has graphs. A [Group]
+// is several devices. A [Channel] is one rank's end of a communicator, through which devices of one
+// process or of many reduce and exchange data.
+//
+// Memory and events can be shared with other processes of the machine: see [Buffer.Export] and
+// [SharedEvent]. [Device.AdoptQueue] and [Device.AdoptEvent] take over streams and events that
+// other code made with the driver's own API. [Native] calls other libraries, and [WriteValue] and
+// [WaitValue] exchange numbers in memory with other code.
 //
 // # Errors
 //
 // There are three classes.
 //
-// A mistake of the caller's is returned by the call, as [ErrArgument], [ErrRange] or [ErrClosed], and nothing has changed: the
-// points that the operation would have signalled are as they were, and may be signalled by another one.
+// The call returns the caller's mistakes as [ErrArgument], [ErrRange] or [ErrClosed]. Nothing has
+// changed then: the points that the operation would have signalled are as they were, and another
+// operation may signal them.
 //
-// What goes wrong with a submission later, in the driver or on the device, in a host call or a file, fails the semaphores that
-// it would have signalled, with a [SubmitError], and with them whatever waits for those, on all devices, by the same error.
-// The queue, the device and all other work go on. The memory that the submission was to write may have anything in it.
+// A later failure, in the driver, on the device, in a host call or a file, fails the semaphores
+// that the operation would have signalled, with a [SubmitError]. Everything that waits for these
+// fails with the same error, on all devices. The queue, the device and all other work go on. The
+// memory that the operation was to write is undefined.
 //
-// Work that waits for failed work does not run if it has not been issued yet. Work that was issued runs: a device cannot be stopped. Its
-// signals fail with the same error, and the memory that it wrote is undefined. That happens behind a collective that fails. The optimizer's
-// step that was submitted behind an all-reduce, for example, is applied to the weights although the gradients were not reduced. So restore
-// or broadcast the program's state after a failure: see the example allreduce.
+// Work that waits for failed work does not run if it has not been issued yet. Work that was issued
+// runs, because a device cannot be stopped. Its signals fail with the same error, and the memory
+// that it wrote is undefined. This happens behind a collective that fails: the optimizer's step
+// that was submitted behind an all-reduce, for example, is applied to the weights although the
+// gradients were not reduced. So restore or broadcast the program's state after a failure: see the
+// example allreduce.
 //
-// When a device is lost everything submitted to it fails, what it has and what comes, with an error that is [driver.ErrLost]:
-// parked work at once, and each call with the error too. Its memory is gone. Only Close is left to be called; it returns. Semaphores
-// that have not failed go on. Other devices go on too, with one exception. If a stream of another device waits for unfinished work of the
-// lost one, that device is lost too, at once, with an error that names the first. This may be any
-// device whose work the program orders behind another one's, of a [Group] or not. CUDA does not open a lost device again in the same process.
+// When a device is lost, everything that it has and everything submitted later fails with an error
+// that is [ErrLost]. Parked work fails at once. The device's memory is gone, and only Close is
+// useful. Semaphores that have not failed go on. Other devices go on too, with one exception: if a
+// stream of another device waits for unfinished work of the lost one, that device is lost too, at
+// once, with an error that names the first. CUDA does not open a lost device again in the same
+// process.
 //
-// A channel fails as a whole, with a [ChannelError], because its ranks can go on only together: when a rank dies, when a group of
-// operations fails, takes too long or misses a wait, or when somebody aborts it. The device and all else goes on, also work that was
-// issued behind the channel's.
+// A channel fails as a whole, with a [ChannelError], because its ranks can go on only together:
+// when a rank dies, when a group of operations fails, takes too long or misses a wait, or when the
+// program aborts it. The device goes on, and so does work that was issued behind the channel's.
 //
-// A semaphore that has failed stays so. Work goes on with a new one.
+// A semaphore that has failed stays failed. Work goes on with a new one.
 //
-// # Zero values
+// # Nil and zero values
 //
-// A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions], [CommandOptions], [Range] or [Grid] means what is
-// said there. A zero [Device], [Queue], [Stream], [Buffer], [Slice], [Pool], [CommandBuffer], [Executable], [Kernel], [TypedKernel], [Channel],
-// [ChannelMemory] or [SharedEvent] was neither opened nor made: what it is asked for or given to is [ErrArgument], what it tells is zero or nil, and to close it, or none, does
-// nothing. A zero [Group] has no devices.
+// A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions],
+// [CommandOptions], [Range] or [Grid] means what is said there. A zero [Group] has no devices.
+// Every other zero value was neither opened nor made. Operations on it, and operations that use it,
+// return [ErrArgument]. Its facts are zero or nil. Closing it does nothing.
 //
-// A nil pointer, a nil context or a nil function that is given to a call is [ErrArgument], unless the call says what it means, and nothing panics:
-// a point of no semaphore, a range of no buffer, a driver that is a pointer to none. Of a nil [Buffer] and a nil [Semaphore] all methods may be called,
-// and are those of a zero value or [ErrArgument], so that what a failed call has returned may be passed on; Close and Shutdown of nil do nothing. Any other method of a nil
-// pointer panics, as is usual in Go.
+// A nil pointer, context or function that is given to a call is [ErrArgument], unless the call says
+// what it means. Nothing panics: not a point without a semaphore, nor a range without a buffer. All
+// methods of a nil [Buffer] and a nil [Semaphore] may be called, so that what a failed call has
+// returned may be passed on. Close and Shutdown of nil do nothing. Other methods of a nil pointer
+// panic, as is usual in Go.
 //
 // # Ownership
 //
-// What a submission names it holds: buffers, kernels and pinned memory may be closed right after the call, and are given back
-// when the work is found done. A device finds that out when somebody waits or asks, and now and then while work is submitted;
-// [Queue.Flush] asks. Lists, patterns, arguments and data of updates are copied by the call. Device.Close gives back all that
-// is left; buffers, executables and kernels of a closed device may still be closed, and do nothing.
+// A submission holds what it names: buffers, kernels and pinned memory may be closed right after
+// the call, and are released when the work is known to be done. A device finds that out when the
+// program waits or asks, and now and then while work is submitted; [Queue.Flush] asks. Lists,
+// patterns and arguments are copied by the call. Device.Close releases all that is left. Buffers,
+// modules and kernels of a closed device may still be closed, which does nothing.
 //
 // # Blocking
 //
-// Waits block, for as long as their context lets them. Close and Shutdown of devices, groups and channels block until what is in flight
-// has ended, Close for up to ten seconds, and Shutdown until its context ends; their error says what did not end in
-// that time ([CloseError]), and what the driver did not take back. What makes or frees native objects blocks for as long as the driver does: opening,
-// allocating, importing, loading. Submitting blocks only while it makes something that later calls use again: pinned
-// memory for UploadCopy, memory of a pool that grows, a graph, or a block of a recording ([Queue.Execute]). An allocation
-// that finds no memory waits up to a second for unused memory. A caller that submits far faster than
-// events are made waits for those before it. Nothing else blocks.
+// Waits block as long as their context lets them. Close and Shutdown of devices, groups and
+// channels block until the work in flight has ended: Close for up to ten seconds, Shutdown until
+// its context ends. Their error says what did not end in time, and what the driver did not take
+// back ([CloseError]). Calls that make or free native objects block as long as the driver does:
+// opening, allocating, importing, loading. Submitting blocks only while it makes something that
+// later calls use again: pinned memory for [UploadCopy], memory of a pool that grows, a graph, or a
+// block of a recording ([Execute]). An allocation that finds no memory waits up to a second for
+// unused memory. A caller that submits far faster than events are made waits for those before it.
+// Nothing else blocks.
 //
 // # Threads
 //
-// Everything here is safe for concurrent use, and no method leaves a trace on the calling thread: the current device or
-// context of the caller stays what it is. Functions of the program are called without locks, and may call anything here but,
-// from host calls and notifications, Close and Shutdown of their own device, which waits for them.
+// Everything here is safe for concurrent use. No method changes the calling thread's current device
+// or context. Functions of the program are called without locks, and may call anything here, with
+// one exception: host calls and notifications must not call Close and Shutdown of their own device,
+// which waits for them.
 package gpu

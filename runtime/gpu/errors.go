@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
@@ -33,6 +34,16 @@ var (
 	// ErrSuspended is the error of an operation submitted to a suspended channel.
 	ErrSuspended = comm.ErrSuspended
 
+	// ErrLost is the error of a device that takes no more work, after a fault of a kernel for
+	// example.
+	ErrLost = driver.ErrLost
+
+	// ErrOutOfMemory is the error of an allocation for which there is no memory.
+	ErrOutOfMemory = driver.ErrOutOfMemory
+
+	// ErrUnsupported is the error of something that the device, its driver or a library cannot do.
+	ErrUnsupported = driver.ErrUnsupported
+
 	// ErrArgument is the error of an argument that can never be valid.
 	ErrArgument = errs.ErrArgument
 )
@@ -45,7 +56,7 @@ var errNoSemaphore = fmt.Errorf("gpu: no semaphore: %w", ErrArgument)
 type SubmitError struct {
 	Op     string // the operation, for example "fill"
 	Kernel string // the name of the launched kernel; "" for other operations
-	Label  string // the label of the [Order]
+	Label  string // the label of the Op
 	Queue  string // for example "queue 1", or the queue's name
 	Device string
 	Err    error
@@ -58,7 +69,7 @@ func (e *SubmitError) Error() string {
 	return fmt.Sprintf("gpu: %s on %s of %s: %s", operation(e.Op, e.Kernel, e.Label), e.Queue, e.Device, why)
 }
 
-// operation returns the name of an operation for messages: `dispatch of saxpy ("layer 3")`.
+// operation returns the name of an operation for messages: `launch of saxpy ("layer 3")`.
 func operation(op, kernel, label string) string {
 	if kernel != "" {
 		op += " of " + kernel

@@ -65,13 +65,13 @@ func ExampleDevice_AdoptQueue() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	check(
-		q.Fill(gpu.Order{Signal: at(s, 1)}, mem.All(), []byte{1}),
+		q.Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1})),
 		s.WaitIssued(ctx, 1), // from now on the library's work comes behind it
 	)
 	lib.call(func() { check(lib.Fill(lib.stream, mem.Ptr(), 2, 1, 4)) })
 	out := make([]byte, 8)
 	check(
-		q.Download(gpu.Order{Signal: at(s, 2)}, out, mem.All()), // behind the library's
+		q.Submit(gpu.Order{Signal: at(s, 2)}, gpu.Download(out, mem.All())), // behind the library's
 		s.Wait(ctx, 2),
 		q.Close(), // the stream is the library's alone again
 	)
@@ -98,8 +98,8 @@ func ExampleDevice_AdoptEvent() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	check(
-		dev.Queue(0).Fill(gpu.Order{Signal: at(s, 1)}, mem.All(), []byte{1}),
-		dev.Queue(0).RecordEvent(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, ours), // the point s at 1, as an event
+		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1})),
+		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.RecordEvent(ours)), // the point s at 1, as an event
 		s.WaitIssued(ctx, 2),
 	)
 	lib.call(func() {
@@ -111,8 +111,8 @@ func ExampleDevice_AdoptEvent() {
 	})
 	out := make([]byte, 8)
 	check(
-		dev.Queue(1).WaitEvent(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, theirs), // the event, as the point s at 3
-		dev.Queue(0).Download(gpu.Order{Wait: at(s, 3), Signal: at(s, 4)}, out, mem.All()),
+		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, gpu.WaitEvent(theirs)), // the event, as the point s at 3
+		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 3), Signal: at(s, 4)}, gpu.Download(out, mem.All())),
 		s.Wait(ctx, 4),
 		ours.Close(), theirs.Close(),
 	)
@@ -120,8 +120,8 @@ func ExampleDevice_AdoptEvent() {
 	// Output: [2 2 2 2 1 1 1 1]
 }
 
-// The host and a queue hand a number to each other in the host's memory. The queue's stream waits for the host, and has its work long before.
-func ExampleQueue_WaitValue() {
+// The host and a stream take turns. A number in host memory says whose turn it is. The stream has all its work before the host begins.
+func ExampleWaitValue() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	check(err)
 	defer dev.Close()
@@ -133,11 +133,11 @@ func ExampleQueue_WaitValue() {
 	s, sum := dev.Queue(0).NewStream(), make([]byte, 8)
 	turn := words.Range(0, 8)
 	for i := range uint64(3) {
-		check(
-			s.WaitValue(turn, 2*i+1), // which the host writes
-			s.Download(sum[i:i+1], words.Range(8+i, 1)),
-			s.WriteValue(turn, 2*i+2), // behind the download: the host's turn
-		)
+		check(s.Do(
+			gpu.WaitValue(turn, 2*i+1), // the host writes this number
+			gpu.Download(sum[i:i+1], words.Range(8+i, 1)),
+			gpu.WriteValue(turn, 2*i+2), // now it is the host's turn
+		))
 	}
 	for i := range uint64(3) {
 		input[i] = byte(10 * i)

@@ -29,9 +29,9 @@ func ExampleChannel_Submit() {
 		check(err)
 		got[i], points = make([]byte, 8), append(points, gpu.Point{Semaphore: s, Value: 3})
 		check(
-			q.Fill(gpu.Order{Signal: at(s, 1)}, b.All(), []byte{byte(i + 1), 0, 0, 0}),
+			q.Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(b.All(), []byte{byte(i + 1), 0, 0, 0})),
 			c.Submit(ctx, gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.AllReduce(b.All(), b.All(), gpu.Uint32, gpu.Sum())),
-			q.Download(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, got[i], b.All()),
+			q.Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, gpu.Download(got[i], b.All())),
 		)
 	}
 	check(gpu.WaitAll(ctx, points...))
@@ -46,7 +46,7 @@ func ExampleChannel_Submit() {
 }
 
 // A step of training, recorded: gradients are reduced as one group, and what comes behind it sees the sums.
-func ExampleCommandBuffer_Collective() {
+func ExampleChannel_Group() {
 	ctx := context.Background()
 	dev := simulated()
 	defer dev.Close()
@@ -58,18 +58,18 @@ func ExampleCommandBuffer_Collective() {
 	check(err)
 	step, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	check(err)
-	_, err = step.Fill(grads.All(), []byte{0, 0, 128, 63}) // 1.0
+	_, err = step.Add(gpu.Fill(grads.All(), []byte{0, 0, 128, 63})) // 1.0
 	check(err)
-	_, err = step.Collective(c,
+	_, err = step.Add(c.Group(
 		gpu.AllReduce(grads.Range(0, 8), grads.Range(0, 8), gpu.Float32, gpu.Avg()),
-		gpu.AllReduce(grads.Range(8, 8), grads.Range(8, 8), gpu.Float32, gpu.PreMulSum(0.5)))
+		gpu.AllReduce(grads.Range(8, 8), grads.Range(8, 8), gpu.Float32, gpu.PreMulSum(0.5))))
 	check(err, step.End())
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	got := make([]byte, 16)
 	check(
-		dev.Queue(0).Execute(gpu.Order{Signal: at(s, 1)}, step),
-		dev.Queue(0).Download(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, got, grads.All()),
+		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Execute(step)),
+		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.Download(got, grads.All())),
 		s.Wait(ctx, 2),
 	)
 	fmt.Println(got)

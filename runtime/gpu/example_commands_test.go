@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Work is recorded once, and executed with one memory and then with another.
+// A recording is executed with one memory and then with another.
 func ExampleCommandBuffer() {
 	dev := simulated()
 	defer dev.Close()
@@ -24,11 +24,9 @@ func ExampleCommandBuffer() {
 	check(err)
 	out, err := c.Binding()
 	check(err)
-	n := uint64(3)
-	copied, err := c.Copy(out.Range(0, 12), in.Range(0, 12))
+	copied, err := c.Add(gpu.Copy(out.Range(0, 12), in.Range(0, 12)))
 	check(err)
-	_, err = c.Dispatch(gpu.Dispatch{Kernel: double, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{3},
-		Args: []unsafe.Pointer{unsafe.Pointer(&n), nil}, Sizes: []int{8, 8}, Buffers: []gpu.BufferArg{{Index: 1, Range: out.Range(0, 12)}}}, copied)
+	_, err = c.Add(gpu.Launch(double, gpu.GridFor(3, 256), uint64(3), out.Range(0, 12)), copied)
 	check(err, c.End())
 
 	s, err := gpu.NewSemaphore(0)
@@ -39,7 +37,7 @@ func ExampleCommandBuffer() {
 	check(err)
 	copy(unsafe.Slice((*float32)(unsafe.Pointer(&from.Bytes()[0])), 6), []float32{1, 2, 3, 4, 5, 6})
 	for i := range uint64(2) {
-		check(dev.Queue(int(i)).Execute(gpu.Order{Wait: at(s, i), Signal: at(s, i+1)}, c, from.Range(12*i, 12), to.Range(12*i, 12)))
+		check(dev.Queue(int(i)).Submit(gpu.Order{Wait: at(s, i), Signal: at(s, i+1)}, gpu.Execute(c, from.Range(12*i, 12), to.Range(12*i, 12))))
 	}
 	check(s.Wait(context.Background(), 2))
 	fmt.Println(unsafe.Slice((*float32)(unsafe.Pointer(&to.Bytes()[0])), 6))
@@ -47,39 +45,38 @@ func ExampleCommandBuffer() {
 	// [2 4 6 8 10 12]
 }
 
-// A layer is recorded once, and put into a larger recording several times, each behind what it needs.
-func ExampleCommandBuffer_Nest() {
+// A layer is recorded once and executed several times in a larger recording. Each time it comes after the command that it needs.
+func ExampleExecute_nested() {
 	dev := simulated()
 	defer dev.Close()
 	layer, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	check(err)
 	x, err := layer.Binding()
 	check(err)
-	_, err = layer.Copy(x.Range(4, 4), x.Range(0, 4))
+	_, err = layer.Add(gpu.Copy(x.Range(4, 4), x.Range(0, 4)))
 	check(err, layer.End())
 
 	mem, err := dev.Alloc(gpu.HostMem, 12)
 	check(err)
 	model, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
 	check(err)
-	in, err := model.Fill(mem.Range(0, 4), []byte("go! "))
+	in, err := model.Add(gpu.Fill(mem.Range(0, 4), []byte("go! ")))
 	check(err)
-	first, err := model.Nest(layer, []gpu.Range{mem.Range(0, 8)}, in)
+	first, err := model.Add(gpu.Execute(layer, mem.Range(0, 8)), in)
 	check(err)
-	_, err = model.Nest(layer, []gpu.Range{mem.Range(4, 8)}, first)
+	_, err = model.Add(gpu.Execute(layer, mem.Range(4, 8)), first)
 	check(err, model.End())
 
-	s, err := gpu.NewSemaphore(0)
-	check(err)
-	check(dev.Queue(0).Execute(gpu.Order{Signal: at(s, 1)}, model), s.Wait(context.Background(), 1))
+	s := dev.Queue(0).NewStream()
+	check(s.Do(gpu.Execute(model)), s.Wait(context.Background()))
 	fmt.Printf("%s\n", mem.Bytes())
 	// Output:
 	// go! go! go!
 }
 
-// What the commands of a network leave for each other is in scratch memory, which is part of the recording: of three buffers only two are in
-// memory at a time.
-func ExampleCommandBuffer_Alloca() {
+// The commands of a network pass data to each other in scratch memory of the recording. Two of the three buffers share bytes, because their
+// uses never overlap.
+func ExampleCommandBuffer_Scratch() {
 	dev := simulated()
 	defer dev.Close()
 	c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
@@ -90,15 +87,15 @@ func ExampleCommandBuffer_Alloca() {
 	check(err)
 	x := in.Range(0, 1024)
 	for range 3 {
-		b, err := c.Alloca(1024)
+		b, err := c.Scratch(1024)
 		check(err)
-		_, err = c.Copy(b.All(), x)
+		_, err = c.Add(gpu.Copy(b.All(), x))
 		check(err)
-		_, err = c.Barrier()
+		_, err = c.Add(gpu.Barrier())
 		check(err)
 		x = b.All()
 	}
-	_, err = c.Copy(out.Range(0, 1024), x)
+	_, err = c.Add(gpu.Copy(out.Range(0, 1024), x))
 	check(err, c.End())
 	n, err := c.ScratchSize()
 	check(err)
@@ -110,14 +107,14 @@ func ExampleCommandBuffer_Alloca() {
 	to, err := dev.Alloc(gpu.HostMem, 1024)
 	check(err)
 	copy(from.Bytes(), "passed on")
-	check(s.Execute(c, from.All(), to.All()), s.Wait(context.Background()))
+	check(s.Do(gpu.Execute(c, from.All(), to.All())), s.Wait(context.Background()))
 	fmt.Printf("%s\n", to.Bytes()[:9])
 	// Output:
 	// 2048
 	// passed on
 }
 
-// Recordings for several sizes of a batch share one piece of memory. The stream orders their executions, as the program has to.
+// Recordings for several batch sizes share one scratch memory. The stream orders their executions.
 func ExampleCommandBuffer_SetScratch() {
 	dev := simulated()
 	defer dev.Close()
@@ -128,11 +125,11 @@ func ExampleCommandBuffer_SetScratch() {
 	for batch := range uint64(4) {
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 		check(err)
-		b, err := c.Alloca(4096 * (batch + 1))
+		b, err := c.Scratch(4096 * (batch + 1))
 		check(err)
-		filled, err := c.Fill(b.All(), []byte{byte(batch)})
+		filled, err := c.Add(gpu.Fill(b.All(), []byte{byte(batch)}))
 		check(err)
-		_, err = c.Copy(out.Range(batch, 1), b.Range(0, 1), filled)
+		_, err = c.Add(gpu.Copy(out.Range(batch, 1), b.Range(0, 1)), filled)
 		check(err)
 		n, err := c.ScratchSize() // as far as it is recorded
 		check(err)
@@ -143,7 +140,7 @@ func ExampleCommandBuffer_SetScratch() {
 	check(err)
 	s := dev.Queue(0).NewStream()
 	for _, c := range all {
-		check(c.SetScratch(scratch.All()), c.End(), s.Execute(c))
+		check(c.SetScratch(scratch.All()), c.End(), s.Do(gpu.Execute(c)))
 	}
 	check(s.Wait(context.Background()))
 	fmt.Println(need, out.Bytes())

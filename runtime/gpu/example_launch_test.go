@@ -41,11 +41,11 @@ func ExampleLaunchAttrs() {
 	together.Attrs.Cooperative = true
 	for _, grid := range []gpu.Grid{clusters, together} {
 		got := make([]uint32, 2)
-		check(blocks.Launch(s, grid, args{out}), out.Download(s, got), s.Wait(context.Background()))
+		check(s.Do(blocks.Launch(grid, args{out}), out.Download(got)), s.Wait(context.Background()))
 		fmt.Printf("%d blocks in clusters of %d\n", got[0], got[1])
 	}
 	together.Blocks[0]++
-	fmt.Println(blocks.Launch(s, together, args{out}) != nil, out.Close())
+	fmt.Println(s.Do(blocks.Launch(together, args{out})) != nil, out.Close())
 	// Output:
 	// 16 blocks in clusters of 4
 	// 128 blocks in clusters of 1

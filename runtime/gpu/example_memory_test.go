@@ -7,55 +7,50 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Memory that is there for a while, in the order of the work: nobody waits, not even the host.
-func ExampleQueue_Alloca() {
+// A stream allocates memory, uses it and frees it. The host waits only at the end. Ops that use the buffer can only be made after Alloc.
+func ExampleAlloc() {
 	dev := simulated()
 	defer dev.Close()
-	s, err := gpu.NewSemaphore(0)
-	check(err)
-	q, got := dev.Queue(0), make([]byte, 6)
-	tmp, err := q.Alloca(gpu.Order{Signal: at(s, 1)}, nil, 1<<20) // of the current pool
-	check(err)
-	check(
-		q.Fill(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, tmp.All(), []byte{1, 2, 3, 4}),
-		dev.Queue(1).Download(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, got, tmp.Range(2, 6)),
-		q.Dealloca(gpu.Order{Wait: at(s, 3), Signal: at(s, 4)}, tmp),
-	)
-	check(s.Wait(context.Background(), 4))
+	s, got := dev.Queue(0).NewStream(), make([]byte, 6)
+	var tmp *gpu.Buffer
+	check(s.Do(gpu.Alloc(&tmp, nil, 1<<20))) // of the current pool
+	check(s.Do(
+		gpu.Fill(tmp.All(), []byte{1, 2, 3, 4}),
+		gpu.Download(got, tmp.Range(2, 6)),
+		gpu.Free(tmp),
+	), s.Wait(context.Background()))
 	fmt.Println(got)
-	fmt.Println(q.Fill(gpu.Order{}, tmp.All(), []byte{1}))
+	fmt.Println(s.Fill(tmp.All(), []byte{1}))
 	// Output:
 	// [3 4 1 2 3 4]
 	// gpu: fill: the memory has been deallocated: memory not allocated
 }
 
-// A pool of a program's own hands out parts of a buffer, and says what it has.
+// A pool takes at most 1 MiB and reports how much of it is in use.
 func ExamplePool() {
 	dev := simulated()
 	defer dev.Close()
 	p, err := dev.NewPool(gpu.PoolOptions{MaxSize: 1 << 20, Portable: true})
 	check(err)
-	s, err := gpu.NewSemaphore(0)
-	check(err)
-	mem, err := dev.Queue(0).Alloca(gpu.Order{Signal: at(s, 1)}, p, 4096)
-	check(err)
-	check(s.Wait(context.Background(), 1))
+	s := dev.Queue(0).NewStream()
+	mem, err := s.Alloc(p, 4096)
+	check(err, s.Wait(context.Background()))
 	st, err := p.Stats()
 	check(err)
 	fmt.Println(st.Used, st.Reserved <= 1<<20)
-	check(mem.Dealloca(gpu.Order{Signal: at(s, 2)}), s.Wait(context.Background(), 2), p.Trim(0))
+	check(s.Free(mem), s.Wait(context.Background()), p.Trim(0))
 	st, err = p.Stats()
 	check(err, p.Close())
 	fmt.Printf("%+v\n", st.Used)
-	_, err = dev.Queue(0).Alloca(gpu.Order{}, p, 1)
+	_, err = s.Alloc(p, 1)
 	fmt.Println(err)
 	// Output:
 	// 4096 true
 	// 0
-	// gpu: alloca: pool: closed
+	// gpu: alloc: pool: closed
 }
 
-// A model's weights go to the device from where they are, which may be a file that is mapped for reading.
+// The device copies a model's weights from read-only memory of the program, for example from a mapped file.
 func ExampleDevice_ImportHostReadOnly() {
 	dev := simulated()
 	defer dev.Close()
@@ -64,24 +59,21 @@ func ExampleDevice_ImportHostReadOnly() {
 	check(err)
 	mem, err := dev.Alloc(gpu.DeviceMem, weights.Size())
 	check(err)
-	s, err := gpu.NewSemaphore(0)
-	check(err)
-	got := make([]byte, weights.Size())
+	s, got := dev.Queue(0).NewStream(), make([]byte, weights.Size())
 	check(
-		dev.Queue(0).Copy(gpu.Order{Signal: at(s, 1)}, mem.All(), weights.All()),
-		dev.Queue(1).Download(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, got, mem.All()),
-		weights.Close(), // it stays until it has been copied
-		s.Wait(context.Background(), 2),
+		s.Do(gpu.Copy(mem.All(), weights.All()), gpu.Download(got, mem.All())),
+		weights.Close(), // the memory stays until it has been copied
+		s.Wait(context.Background()),
 	)
 	fmt.Printf("%s\n", got)
-	fmt.Println(dev.Queue(0).Fill(gpu.Order{}, weights.All(), []byte{0}))
+	fmt.Println(s.Fill(weights.All(), []byte{0}))
 	// Output:
 	// weights
 	// gpu: fill: the buffer was imported for reading only: invalid argument
 }
 
-// Managed memory has one address for host and device, and is brought to where it is used next before it is.
-func ExampleQueue_Prefetch() {
+// Managed memory has one address for the host and the device. Prefetch moves it to its next user beforehand.
+func ExamplePrefetch() {
 	dev := simulated()
 	defer dev.Close()
 	if !dev.Has(gpu.ManagedMem) {
@@ -90,15 +82,12 @@ func ExampleQueue_Prefetch() {
 	b, err := dev.Alloc(gpu.ManagedMem, 4)
 	check(err)
 	copy(b.Bytes(), "go, ")
-	s, err := gpu.NewSemaphore(0)
-	check(err)
-	q := dev.Queue(0)
-	check(
-		q.Prefetch(gpu.Order{Signal: at(s, 1)}, b.All(), gpu.DeviceMem),
-		q.Fill(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, b.Range(2, 2), []byte("!")),
-		q.Prefetch(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, b.All(), gpu.HostMem),
-		s.Wait(context.Background(), 3),
-	)
+	s := dev.Queue(0).NewStream()
+	check(s.Do(
+		gpu.Prefetch(b.All(), gpu.DeviceMem),
+		gpu.Fill(b.Range(2, 2), []byte("!")),
+		gpu.Prefetch(b.All(), gpu.HostMem),
+	), s.Wait(context.Background()))
 	fmt.Printf("%s\n", b.Bytes())
 	// Output:
 	// go!!

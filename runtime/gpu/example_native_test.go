@@ -7,31 +7,28 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A function of the program gives a stream of the driver's work, between an upload and a download. On CUDA it would call a library with
-// cudadriver.Stream(n.Stream); on the simulated GPU it calls the device.
-func ExampleQueue_Native() {
+// A function of the program gives work to the driver's stream, between an upload and a download. On CUDA it would call a library with
+// cudadriver.Stream(n.Stream). On the simulated GPU it calls the device.
+func ExampleNative() {
 	dev := simulated()
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.DeviceMem, 8)
 	check(err)
-	s, err := gpu.NewSemaphore(0)
-	check(err)
-	spread := func(n gpu.Native) error {
+	spread := func(n gpu.NativeCall) error {
 		return n.Device.Copy(n.Stream, n.Ptrs[1], n.Ptrs[0], 4)
 	}
-	out, q := make([]byte, 8), dev.Queue(0)
-	check(
-		q.UploadCopy(gpu.Order{Signal: []gpu.Point{s.At(1)}}, mem.Range(0, 4), []byte("work")),
-		q.Native(gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{s.At(2)}}, spread, mem.Range(0, 4), mem.Range(4, 4)),
-		q.Download(gpu.Order{Wait: []gpu.Point{s.At(2)}, Signal: []gpu.Point{s.At(3)}}, out, mem.All()),
-		s.Wait(context.Background(), 3),
-	)
+	s, out := dev.Queue(0).NewStream(), make([]byte, 8)
+	check(s.Do(
+		gpu.Upload(mem.Range(0, 4), []byte("work")),
+		gpu.Native("spread", spread, mem.Range(0, 4), mem.Range(4, 4)),
+		gpu.Download(out, mem.All()),
+	), s.Wait(context.Background()))
 	fmt.Printf("%s\n", out)
 	// Output: workwork
 }
 
-// A graph has what the function gives to a stream; it is captured anew where the binding is somewhere else.
-func ExampleCommandBuffer_Native() {
+// A graph contains the work that the function gives to the stream. The function is called again when the binding has moved.
+func ExampleNative_recorded() {
 	dev := simulated()
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.DeviceMem, 8)
@@ -41,21 +38,19 @@ func ExampleCommandBuffer_Native() {
 	to, err := c.Binding()
 	check(err)
 	calls := 0
-	_, err = c.Native(func(n gpu.Native) error {
+	_, err = c.Add(gpu.Native("digits", func(n gpu.NativeCall) error {
 		calls++
 		return n.Device.Fill(n.Stream, n.Ptrs[0], '0'+uint32(calls), 1, 4)
-	}, []gpu.Range{to.Range(0, 4)})
+	}, to.Range(0, 4)))
 	check(err, c.End())
 	out := make([]byte, 8)
 	s := dev.Queue(0).NewStream()
-	check(
-		s.Execute(c, mem.Range(0, 4)),
-		s.Execute(c, mem.Range(0, 4)), // where it was
-		s.Execute(c, mem.Range(4, 4)),
-		s.Download(out, mem.All()),
-		s.Wait(context.Background()),
-		c.Close(),
-	)
+	check(s.Do(
+		gpu.Execute(c, mem.Range(0, 4)),
+		gpu.Execute(c, mem.Range(0, 4)), // the same place: no call
+		gpu.Execute(c, mem.Range(4, 4)),
+		gpu.Download(out, mem.All()),
+	), s.Wait(context.Background()), c.Close())
 	fmt.Printf("%s, and %d calls\n", out, calls)
 	// Output: 11112222, and 2 calls
 }

@@ -26,8 +26,8 @@ func ExampleSharedEvent() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	check(
-		writer.Queue(0).Fill(gpu.Order{Signal: at(s, 1)}, mem.All(), []byte{1, 2, 3, 4}),
-		writer.Queue(0).RecordEvent(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, written),
+		writer.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1, 2, 3, 4})),
+		writer.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.RecordEvent(written)),
 		s.WaitIssued(ctx, 2), // now the other process may wait for the event
 	)
 	memory, err := mem.Export()
@@ -40,7 +40,7 @@ func ExampleSharedEvent() {
 	ready, err := reader.ImportSharedEvent(event, nil)
 	check(err)
 	t, got := reader.Queue(0).NewStream(), make([]byte, 4)
-	check(t.WaitEvent(ready), t.Download(got, far.All()), t.Wait(ctx))
+	check(t.Do(gpu.WaitEvent(ready), gpu.Download(got, far.All())), t.Wait(ctx))
 	fmt.Println(got)
 	_, err = writer.ImportShared(memory, nil)
 	fmt.Println(err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -50,8 +49,8 @@ func ExampleSemaphore() {
 	check(err)
 	got := make([]byte, 8)
 	check( // the last step first
-		dev.Queue(1).Download(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, got, mem.All()),
-		dev.Queue(0).Fill(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, mem.All(), []byte{1, 2}),
+		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, gpu.Download(got, mem.All())),
+		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.Fill(mem.All(), []byte{1, 2})),
 	)
 	fmt.Println(s.Query())
 	check(s.Signal(1)) // the host begins
@@ -64,7 +63,7 @@ func ExampleSemaphore() {
 	// [1 2 1 2 1 2 1 2]
 }
 
-// Operations of a stream come one after the other. Their errors are all found in that of Wait.
+// A stream runs operations one after the other. Wait returns the first error of all of them.
 func ExampleStream() {
 	dev := simulated()
 	defer dev.Close()
@@ -72,9 +71,11 @@ func ExampleStream() {
 	check(err)
 	got := make([]byte, 8)
 	s := dev.Queue(0).NewStream()
-	s.Fill(mem.All(), []byte{1})
-	s.UploadCopy(mem.Range(2, 2), []byte{7, 8})
-	s.Download(got, mem.All())
+	s.Do(
+		gpu.Fill(mem.All(), []byte{1}),
+		gpu.Upload(mem.Range(2, 2), []byte{7, 8}),
+		gpu.Download(got, mem.All()),
+	)
 	check(s.Wait(context.Background()))
 	fmt.Println(got)
 
@@ -87,7 +88,7 @@ func ExampleStream() {
 	// true [1 1 7 8 1 1 1 1]
 }
 
-// Two pieces of work that may run at once, and one that comes after both.
+// Two launches may run at once, and a download comes after both.
 func ExampleQueue() {
 	dev := simulated()
 	defer dev.Close()
@@ -105,17 +106,12 @@ func ExampleQueue() {
 	check(err)
 
 	in, out := []float32{1, 2, 3, 4}, make([]float32, 4)
-	raw := func(x []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x)) }
-	n := uint64(2)
-	half := func(o gpu.Order, q int, ptr driver.Ptr) error {
-		return dev.Queue(q).Dispatch(o, gpu.Dispatch{Kernel: double, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{2},
-			Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&ptr)}, Sizes: []int{8, 8}})
-	}
+	half := func(r gpu.Range) gpu.Op { return gpu.Launch(double, gpu.GridFor(2, 256), uint64(2), r) }
 	check(
-		dev.Queue(0).UploadCopy(gpu.Order{Signal: at(s, 1)}, mem.All(), raw(in)),
-		half(gpu.Order{Wait: at(s, 1), Signal: at(left, 1)}, 0, mem.Ptr()),
-		half(gpu.Order{Wait: at(s, 1), Signal: at(right, 1)}, 1, mem.Ptr()+8),
-		dev.Queue(0).Download(gpu.Order{Wait: append(at(left, 1), at(right, 1)...), Signal: at(s, 2)}, raw(out), mem.All()),
+		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Upload(mem.All(), gpu.BytesOf(in))),
+		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(left, 1)}, half(mem.Range(0, 8))),
+		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 1), Signal: at(right, 1)}, half(mem.Range(8, 8))),
+		dev.Queue(0).Submit(gpu.Order{Wait: append(at(left, 1), at(right, 1)...), Signal: at(s, 2)}, gpu.Download(gpu.BytesOf(out), mem.All())),
 		s.Wait(context.Background(), 2),
 	)
 	fmt.Println(out)
@@ -140,27 +136,26 @@ func ExampleSemaphore_Link() {
 	// 100 out of paper
 }
 
-// A host call takes part in the order of the work.
-func ExampleQueue_HostCall() {
+// A host call runs in the order of the stream. The error of the function fails the stream.
+func ExampleHostCall() {
 	dev := simulated()
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.HostMem, 4)
 	check(err)
-	s, err := gpu.NewSemaphore(0)
-	check(err)
-	check(
-		dev.Queue(0).Fill(gpu.Order{Signal: at(s, 1)}, mem.All(), []byte{7}),
-		dev.Queue(0).HostCall(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, func() error {
+	s := dev.Queue(0).NewStream()
+	check(s.Do(
+		gpu.Fill(mem.All(), []byte{7}),
+		gpu.HostCall(func() error {
 			fmt.Println("the host sees", mem.Bytes())
 			return errors.New("and does not like it")
-		}),
-	)
-	err = s.Wait(context.Background(), 2)
+		}).Label("check"),
+	))
+	err = s.Wait(context.Background())
 	var failed *gpu.SubmitError
-	fmt.Println(errors.As(err, &failed), failed.Op, failed.Err)
+	fmt.Println(errors.As(err, &failed), failed.Op, failed.Label, failed.Err)
 	// Output:
 	// the host sees [7 7 7 7]
-	// true host call and does not like it
+	// true host call check and does not like it
 }
 
 // The device works on the program's own memory.
@@ -174,7 +169,7 @@ func ExampleDevice_ImportHost() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	check(
-		dev.Queue(0).Fill(gpu.Order{Signal: at(s, 1)}, mem.Range(0, 3), []byte("*")),
+		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.Range(0, 3), []byte("*"))),
 		mem.Close(), // it stays pinned until the device is done
 		s.Wait(context.Background(), 1),
 	)
@@ -195,7 +190,7 @@ func ExampleOrder_free() {
 	free, err := gpu.NewSemaphore(0)
 	check(err)
 	slice := make([]byte, 4)
-	check(dev.Queue(0).Download(gpu.Order{Signal: at(s, 1), Free: at(free, 1)}, slice, mem.All()))
+	check(dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1), Free: at(free, 1)}, gpu.Download(slice, mem.All())))
 	s.Fail(errors.New("too late"))
 	fmt.Println(s.Wait(context.Background(), 1))
 	check(free.Wait(context.Background(), 1))
@@ -206,26 +201,19 @@ func ExampleOrder_free() {
 	// mine
 }
 
-// Files are read and written in the order of the work, by goroutines, through pinned memory.
-func ExampleQueue_Read() {
+// A stream reads and writes files. Goroutines move the data through pinned memory.
+func ExampleReadFrom() {
 	dev := simulated()
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.DeviceMem, 5)
 	check(err)
-	s, err := gpu.NewSemaphore(0)
-	check(err)
+	s := dev.Queue(0).NewStream()
 	in, out := bytes.NewReader([]byte("hello, device")), &memoryFile{data: []byte("it says .....!")}
-	check(
-		dev.Queue(0).Read(gpu.Order{Signal: at(s, 1)}, mem.All(), in, 0),
-		dev.Queue(0).Write(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, out, 8, mem.All()),
-		s.Wait(context.Background(), 2),
-	)
+	check(s.Do(gpu.ReadFrom(mem.All(), in, 0), gpu.WriteTo(out, 8, mem.All())), s.Wait(context.Background()))
 	fmt.Printf("%s\n", out.data)
 
-	short, err := gpu.NewSemaphore(0)
-	check(err)
-	check(dev.Queue(0).Read(gpu.Order{Signal: at(short, 1)}, mem.All(), in, 10))
-	fmt.Println(short.Wait(context.Background(), 1))
+	check(s.Do(gpu.ReadFrom(mem.All(), in, 10))) // the file has only 13 bytes
+	fmt.Println(s.Wait(context.Background()))
 	// Output:
 	// it says hello!
 	// gpu: transfer on queue 0 of Simulated GPU 0: read: 5 bytes at 10: unexpected EOF

@@ -25,16 +25,13 @@ func ExampleTiming() {
 		panic(err)
 	}
 	defer timing.Close()
-	done, err := gpu.NewSemaphore(0)
-	if err != nil {
-		panic(err)
-	}
-	for i := range uint64(3) {
-		o := gpu.Order{Wait: []gpu.Point{done.At(i)}, Signal: []gpu.Point{done.At(i + 1)}, Timing: timing}
-		if err := dev.Queue(0).Fill(o, buf.All(), []byte{byte(i)}); err != nil {
+	s := dev.Queue(0).NewStream()
+	clear := gpu.Fill(buf.All(), []byte{0}).Timed(timing)
+	for range 3 {
+		if err := s.Do(clear); err != nil {
 			panic(err)
 		}
-		if err := done.Wait(context.Background(), i+1); err != nil {
+		if err := s.Wait(context.Background()); err != nil {
 			panic(err)
 		}
 		took, err := timing.Duration()

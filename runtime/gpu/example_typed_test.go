@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A kernel's arguments are a struct, and its memory is typed. On a real GPU only the code that is loaded is another.
+// A kernel's arguments are a struct, and its memory is typed. Only the loaded code is different on a real GPU.
 func ExampleTyped() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {
@@ -38,20 +38,22 @@ func ExampleTyped() {
 
 	in, out := []float32{1, 2, 3}, make([]float32, 3)
 	s := dev.Queue(0).NewStream()
-	x, err := gpu.AllocaSlice[float32](s, nil, len(in)) // of the device's current pool
+	x, err := gpu.AllocSliceIn[float32](s, nil, len(in)) // of the device's current pool
 	if err != nil {
 		log.Fatal(err)
 	}
-	y, err := gpu.AllocaSlice[float32](s, nil, len(in))
+	y, err := gpu.AllocSliceIn[float32](s, nil, len(in))
 	if err != nil {
 		log.Fatal(err)
 	}
-	x.UploadCopy(s, in) // whatever goes wrong, Wait tells
-	y.Fill(s, 0.5)
-	saxpy.Launch(s, gpu.GridFor(len(in), 256), args{uint64(len(in)), 10, x, y})
-	y.Download(s, out)
-	x.Dealloca(s)
-	y.Dealloca(s)
+	s.Do( // Wait returns the first error
+		x.Upload(in),
+		y.Fill(0.5),
+		saxpy.Launch(gpu.GridFor(len(in), 256), args{uint64(len(in)), 10, x, y}),
+		y.Download(out),
+		x.Free(),
+		y.Free(),
+	)
 	if err := s.Wait(context.Background()); err != nil {
 		log.Fatal(err)
 	}
@@ -70,7 +72,7 @@ var simSaxpy = simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32,
 	return errors.Join(errX, errY)
 })
 
-// Fields that are not what the kernel takes are told when it is bound.
+// Typed refuses fields that do not match the kernel's parameters.
 func ExampleTyped_fields() {
 	dev := simulated()
 	defer dev.Close()
@@ -93,8 +95,8 @@ func ExampleTyped_fields() {
 	// gpu: bind double: field N has 4 bytes, and parameter 0 of the kernel has 8: its parameters have [8 8]: invalid argument
 }
 
-// Typed launches are recorded as they are submitted, also with memory that is named only when the recording is executed.
-func ExampleTypedKernel_Record() {
+// Typed launches are recorded, with a binding for memory that is named when the recording is executed.
+func ExampleTypedKernel_Launch() {
 	dev := simulated()
 	defer dev.Close()
 	code, err := dev.Load(simdriver.Image("double"))
@@ -115,35 +117,33 @@ func ExampleTypedKernel_Record() {
 	xs, err := gpu.SliceOf[float32](data.Range(0, 16))
 	check(err)
 	grid := gpu.GridFor(2, 256)
-	_, err = double.Record(c, grid, args{2, xs.Slice(0, 2)})
+	_, err = c.Add(double.Launch(grid, args{2, xs.Slice(0, 2)}))
 	check(err)
-	_, err = double.Record(c, grid, args{2, xs.Slice(2, 4)}) // may run at the same time
+	_, err = c.Add(double.Launch(grid, args{2, xs.Slice(2, 4)})) // may run at the same time
 	check(err, c.End())
 
 	mem, err := gpu.AllocSlice[float32](dev, gpu.HostMem, 4)
 	check(err)
 	copy(mem.Host(), []float32{1, 2, 3, 4})
 	s := dev.Queue(0).NewStream()
-	check(s.Execute(c, mem.Range()), s.Execute(c, mem.Range()), s.Wait(context.Background()))
+	execute := gpu.Execute(c, mem.Range())
+	check(s.Do(execute, execute), s.Wait(context.Background())) // an Op may be used again
 	fmt.Println(mem.Host())
 	// Output:
 	// [4 8 12 16]
 }
 
-// Operations of a queue take bytes.
+// Upload and Download take bytes.
 func ExampleBytesOf() {
 	dev := simulated()
 	defer dev.Close()
 	xs, err := gpu.AllocSlice[uint16](dev, gpu.DeviceMem, 3)
 	check(err)
-	s, err := gpu.NewSemaphore(0)
-	check(err)
-	q, got := dev.Queue(0), make([]uint16, 2)
-	check(
-		q.UploadCopy(gpu.Order{Signal: at(s, 1)}, xs.Range(), gpu.BytesOf([]uint16{256, 257, 258})),
-		q.Download(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.BytesOf(got), xs.Slice(1, 3).Range()),
-		s.Wait(context.Background(), 2),
-	)
+	s, got := dev.Queue(0).NewStream(), make([]uint16, 2)
+	check(s.Do(
+		gpu.Upload(xs.Range(), gpu.BytesOf([]uint16{256, 257, 258})),
+		gpu.Download(gpu.BytesOf(got), xs.Slice(1, 3).Range()),
+	), s.Wait(context.Background()))
 	fmt.Println(got)
 	// Output:
 	// [257 258]

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
@@ -10,24 +11,34 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Execute runs a command buffer that has ended, with ranges for its bindings, in order. The ranges
-// are copied by the call. A recording may be executed again, with the same or other bindings, while
-// executions are in flight: each uses its own bindings.
+// Execute returns an Op that runs a command buffer that has ended, with ranges for its bindings, in
+// order. The ranges are copied. A recording may be executed again, with the same or other bindings,
+// while executions are in flight: each uses its own bindings.
 //
 // There must be as many ranges as the recording has bindings. Each is as large as the commands use,
 // and aligned as they need it. The buffers stay until the execution is over. Memory of pools, bound
 // or recorded, must have been allocated when the execution is issued, else its signals fail with
 // [ErrUnallocated].
 //
-// Execute blocks while a graph is made: the first time, if [CommandBuffer.End] could not make it,
-// and when the driver cannot change one, for other kinds of memory for example. It also blocks
-// while a block is made. A recording with scratch memory of its own ([CommandBuffer.Alloca]), or
+// An execution blocks while a graph is made: the first time, if [CommandBuffer.End] could not make
+// it, and when the driver cannot change one, for other kinds of memory for example. It also blocks
+// while a block is made. A recording with scratch memory of its own ([CommandBuffer.Scratch]), or
 // with timestamps, keeps blocks. A block has scratch memory, events and graphs, for one execution
 // at a time. End makes the first block. An execution takes a block that is no longer in use, or one
-// whose last use comes before the execution, by its queue or its waits. If there is none, Execute
-// makes one more. If there is no memory for it, the signals fail with [driver.ErrOutOfMemory].
-func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
-	if c == nil || q.dev == nil || c.in().Device() != &q.dev.recordings {
+// whose last use comes before the execution, by its queue or its waits. If there is none, it makes
+// one more. If there is no memory for it, the signals fail with [ErrOutOfMemory].
+//
+// In a recording, Execute records all commands of the other command buffer. The ranges may be of
+// bindings of the recording. The barriers of the other are barriers here too. The command stands
+// for all commands of the other: a command that comes after it comes after each of them.
+func Execute(c *CommandBuffer, bindings ...Range) (op Op) {
+	op.kind, op.obj = executeOp, c
+	op.setRanges(bindings)
+	return op
+}
+
+func (q *Queue) execute(o *Order, c *CommandBuffer, bindings []memory.Range) error {
+	if c == nil || c.in().Device() != &q.dev.recordings {
 		return errs.Argument("execute", "no command buffer, or one of another device")
 	}
 	if q.dev.failed() != nil { // then the submission fails, even if Close has closed the recording
@@ -40,35 +51,36 @@ func (q *Queue) Execute(o Order, c *CommandBuffer, bindings ...Range) error {
 		}
 		return err
 	}
-	if err := c.in().CheckBindings(ranges(bindings)); err != nil {
+	if err := c.in().CheckBindings(bindings); err != nil {
 		return err
 	}
 	var one [1]recording.Step
-	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), ranges(bindings))
+	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), bindings)
 }
 
-// ExecuteAll runs command buffers that have ended one after the other, as one operation. The first
-// begins when the waits are reached, each other one when the one before it is over, and the signals
-// come when the last one is over. If one fails, the signals fail, and later ones that have not been
-// issued do not run. A command buffer may be listed more than once. With no command buffers the
-// operation is a barrier.
+// ExecuteAll returns an Op that runs command buffers that have ended one after the other, as one
+// operation. The first begins when the waits are reached, each other one when the one before it is
+// over, and the signals come when the last one is over. If one fails, the signals fail, and later
+// ones that have not been issued do not run. A command buffer may be listed more than once. With no
+// command buffers the operation is a barrier.
 //
-// The command buffers have no bindings: wrap one that has some in another one, with
-// [CommandBuffer.Execute]. If one cannot be executed, none is. ExecuteAll blocks as [Queue.Execute]
-// does.
-func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
+// The command buffers have no bindings: wrap one that has some in another one, with [Execute]. If
+// one cannot be executed, none is. ExecuteAll blocks as [Execute] does. A recording refuses it.
+func ExecuteAll(all ...*CommandBuffer) Op {
+	return Op{kind: executeAllOp, obj: slices.Clone(all)}
+}
+
+func (q *Queue) executeAll(o *Order, all []*CommandBuffer) error {
 	for i, c := range all {
-		if c == nil || q.dev == nil || c.in().Device() != &q.dev.recordings {
+		if c == nil || c.in().Device() != &q.dev.recordings {
 			return errs.Argument("execute", "command buffer %d is none, or one of another device", i)
 		}
 	}
 	switch {
-	case q.dev == nil:
-		return errs.ErrZero
 	case q.dev.failed() != nil: // as above
 		return q.submit(q.get(work.Execute), o)
 	case len(all) == 0:
-		return q.Barrier(o)
+		return q.submit(q.get(work.Barrier), o)
 	}
 	var steps []recording.Step
 	for i, c := range all {
@@ -87,7 +99,7 @@ func (q *Queue) ExecuteAll(o Order, all ...*CommandBuffer) error {
 }
 
 // executeSteps submits steps, each behind the one before it.
-func (q *Queue) executeSteps(o Order, steps []recording.Step, bindings []memory.Range) error {
+func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range) error {
 	if len(steps) == 1 {
 		return q.executeStep(o, steps[0], bindings, nil)
 	}
@@ -104,7 +116,7 @@ func (q *Queue) executeSteps(o Order, steps []recording.Step, bindings []memory.
 	}
 	first, last := recording.Timed(steps)
 	for n, x := range steps {
-		each := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}, Label: o.Label, Timing: o.Timing, edges: noBegin | noEnd}
+		each := Order{Wait: []Point{{link, uint64(n)}}, Signal: []Point{{link, uint64(n) + 1}}, label: o.label, timing: o.timing, edges: noBegin | noEnd}
 		if n == 0 {
 			each.Wait = o.Wait
 		}
@@ -117,7 +129,7 @@ func (q *Queue) executeSteps(o Order, steps []recording.Step, bindings []memory.
 		if n == last {
 			each.edges &^= noEnd
 		}
-		err := q.executeStep(each, x, bindings, l)
+		err := q.executeStep(&each, x, bindings, l)
 		if err == nil {
 			continue
 		}
@@ -139,7 +151,7 @@ func (q *Queue) executeSteps(o Order, steps []recording.Step, bindings []memory.
 }
 
 // signalled returns the semaphores of an order's signals.
-func signalled(o Order) (all []*Semaphore) {
+func signalled(o *Order) (all []*Semaphore) {
 	for _, p := range o.Signal {
 		all = append(all, p.Semaphore)
 	}
@@ -147,7 +159,7 @@ func signalled(o Order) (all []*Semaphore) {
 }
 
 // executeStep submits a step. l is told when it is over, unless l is nil.
-func (q *Queue) executeStep(o Order, x recording.Step, bindings []memory.Range, l *lent) error {
+func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range, l *lent) error {
 	op, call := work.Execute, x.Call()
 	if call != nil {
 		op = work.HostCall
@@ -156,6 +168,9 @@ func (q *Queue) executeStep(o Order, x recording.Step, bindings []memory.Range, 
 	}
 	s := q.get(op)
 	s.lent, s.Lends = l, l != nil
+	if label := x.Label(); label != "" && op != work.Execute {
+		o.label = label
+	}
 	if op == work.Collect {
 		s.Action = recordedGroup{}
 		s.group.SetFirst(x.FirstCollective())

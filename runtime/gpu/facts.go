@@ -11,7 +11,7 @@ import (
 // all. Memory that any program on the machine has allocated is not free, and neither is memory that
 // pools keep reserved. [Device.Trim] and [Pool.Trim] give reserved memory back. An allocation of
 // exactly the free size may still fail. MemInfo blocks while the driver answers (cuMemGetInfo,
-// hipMemGetInfo). If the driver does not tell, the error is [driver.ErrUnsupported].
+// hipMemGetInfo). If the driver does not tell, the error is [ErrUnsupported].
 func (d *Device) MemInfo() (free, total uint64, err error) {
 	if err := d.failed(); err != nil {
 		return 0, 0, err
@@ -31,7 +31,7 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 // (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount).
 // CUDA does not report the kind of link. NVML does if it is installed: NVLink, or the part of PCI
 // Express on the path. Devices of different drivers have no link. It blocks while the driver
-// answers. If the driver does not tell, the error is [driver.ErrUnsupported].
+// answers. If the driver does not tell, the error is [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.failed(); err != nil {
 		return l, err
@@ -72,7 +72,7 @@ func (d *Device) PriorityRange() (least, greatest int) {
 // launched. Clusters are not considered. It blocks while the driver answers
 // (cuOccupancyMaxActiveBlocksPerMultiprocessor,
 // hipModuleOccupancyMaxActiveBlocksPerMultiprocessor). No threads, or negative numbers, are
-// [ErrArgument]. If the driver does not tell, the error is [driver.ErrUnsupported].
+// [ErrArgument]. If the driver does not tell, the error is [ErrUnsupported].
 func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 	if threads <= 0 || shared < 0 {
 		return 0, errs.Argument("occupancy", "a block of %d threads with %d bytes of shared memory", threads, shared)

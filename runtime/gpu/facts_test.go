@@ -134,7 +134,7 @@ func TestFactsFail(t *testing.T) {
 				t.Errorf("%s of a device that is lost: %v", op, err)
 			}
 		}
-		if err := dev.Queue(0).Barrier(gpu.Order{}); caps.MemInfo && !errors.Is(err, driver.ErrLost) {
+		if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Barrier()); caps.MemInfo && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("then: %v", err)
 		}
 	})

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // A tape is bytes that say what to do. Behind its end there are zeros.
@@ -172,25 +172,23 @@ func (f *fuzz) near(q *gpu.Queue, n int) int {
 	return f.n(n)
 }
 
-// dispatch returns a launch for a queue, or for none that is known.
-func (f *fuzz) dispatch(q *gpu.Queue) gpu.Dispatch {
+// launch returns a launch for a queue, or for none that is known.
+func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 	n := uint64(f.n(40))
-	d := gpu.Dispatch{Kernel: f.kernels[f.near(q, len(f.kernels))], Grid: [3]uint32{1 + uint32(f.n(3)), 1, uint32(1 - f.n(8)/7)}, Block: [3]uint32{uint32(f.n(64)), 1, uint32(f.n(3))},
-		Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil}, Sizes: []int{8, 8, 8}}
-	for i := range 2 {
-		d.Buffers = append(d.Buffers, gpu.BufferArg{Index: 1 + i, Range: f.sized(n * 4)})
-	}
+	k := f.kernels[f.near(q, len(f.kernels))]
+	g := gpu.Grid{Blocks: [3]uint32{1 + uint32(f.n(3)), 1, uint32(1 - f.n(8)/7)}, Threads: [3]uint32{uint32(f.n(64)), 1, uint32(f.n(3))}}
+	args := []any{n, f.sized(n * 4), f.sized(n * 4)}
 	switch f.n(16) {
 	case 15:
-		d.Sizes = []int{f.n(9) - 1, 8, 8}[:f.n(4)]
+		args = args[:f.n(4)]
 	case 14:
-		d.Args = d.Args[:f.n(3)]
+		args[f.n(3)] = make([]byte, f.n(10))
 	case 13:
-		d.Buffers[0].Index = f.n(5) - 1
+		args[f.n(3)] = nil
 	case 12:
-		d.SharedMem, d.Grid[1], d.Block[0] = uint32(f.number()), uint32(f.number()), uint32(f.number())
+		g.SharedMem, g.Blocks[1], g.Threads[0] = uint32(f.number()), uint32(f.number()), uint32(f.number())
 	}
-	return d
+	return gpu.Launch(k, g, args...)
 }
 
 // submit makes an operation on a queue. What is accepted signals done besides.
@@ -201,9 +199,9 @@ func (f *fuzz) submit() {
 	var err error
 	switch f.n(19) {
 	case 0:
-		what, err = "barrier", q.Barrier(o)
+		what, err = "barrier", q.Submit(o, gpu.Barrier())
 	case 1:
-		what, err = "host call", q.HostCall(o, f.fn())
+		what, err = "host call", q.Submit(o, gpu.HostCall(f.fn()))
 	case 2:
 		var fn func()
 		if call := f.fn(); call != nil {
@@ -212,46 +210,46 @@ func (f *fuzz) submit() {
 				call()
 			}
 		}
-		what, err = "notify", q.Notify(o, fn)
+		what, err = "notify", q.Submit(o, gpu.Notify(fn))
 	case 3:
-		what, err = "fill", q.Fill(o, f.ranges(), make([]byte, 1<<f.n(5)))
+		what, err = "fill", q.Submit(o, gpu.Fill(f.ranges(), make([]byte, 1<<f.n(5))))
 	case 4:
 		n := f.number()
-		what, err = "copy", q.Copy(o, f.sized(n), f.sized(n))
+		what, err = "copy", q.Submit(o, gpu.Copy(f.sized(n), f.sized(n)))
 	case 5:
 		data := f.bytes()
-		what, err = "update", q.UploadCopy(o, f.sized(uint64(len(data))), data)
+		what, err = "update", q.Submit(o, gpu.UploadCopy(f.sized(uint64(len(data))), data))
 	case 6:
 		data := f.bytes()
-		what, err = "upload", q.Upload(o, f.sized(uint64(len(data))), data)
+		what, err = "upload", q.Submit(o, gpu.Upload(f.sized(uint64(len(data))), data))
 	case 7:
 		data := f.bytes()
-		what, err = "download", q.Download(o, data, f.sized(uint64(len(data))))
+		what, err = "download", q.Submit(o, gpu.Download(data, f.sized(uint64(len(data)))))
 	case 8:
-		what, err = "read", q.Read(o, f.ranges(), bytes.NewReader(make([]byte, 5000)), int64(f.number()))
+		what, err = "read", q.Submit(o, gpu.ReadFrom(f.ranges(), bytes.NewReader(make([]byte, 5000)), int64(f.number())))
 	case 9:
-		what, err = "write", q.Write(o, noWriter{}, int64(f.number()), f.ranges())
+		what, err = "write", q.Submit(o, gpu.WriteTo(noWriter{}, int64(f.number()), f.ranges()))
 	case 10:
-		what, err = "prefetch", q.Prefetch(o, f.ranges(), gpu.MemKind(f.n(8)-1))
+		what, err = "prefetch", q.Submit(o, gpu.Prefetch(f.ranges(), gpu.MemKind(f.n(8)-1)))
 	case 11, 12:
 		var b *gpu.Buffer
-		what = "alloca"
-		if b, err = q.Alloca(o, f.pools[f.near(q, len(f.pools))], f.number()); err == nil {
+		what = "alloc"
+		if b, err = testkit.AllocIn(q, o, f.pools[f.near(q, len(f.pools))], f.number()); err == nil {
 			f.buffers = append(f.buffers, b)
 		}
 	case 13:
-		what, err = "alloca without lists", nil
-		if b, err := q.Alloca(gpu.Order{}, f.pools[f.near(q, len(f.pools))], f.number()); err == nil {
+		what, err = "alloc without lists", nil
+		if b, err := testkit.AllocIn(q, gpu.Order{}, f.pools[f.near(q, len(f.pools))], f.number()); err == nil {
 			f.buffers = append(f.buffers, b)
 		}
 		done.Signal(1)
 	case 14:
-		what, err = "dealloca", q.Dealloca(o, f.buffer())
+		what, err = "free", q.Submit(o, gpu.Free(f.buffer()))
 	case 15:
-		what, err = "dealloca without lists", q.Dealloca(gpu.Order{}, f.buffer())
+		what, err = "free without lists", q.Submit(gpu.Order{}, gpu.Free(f.buffer()))
 		done.Signal(1)
 	case 16:
-		what, err = "dispatch", q.Dispatch(o, f.dispatch(q))
+		what, err = "launch", q.Submit(o, f.launch(q))
 	case 17:
 		c, n := f.recordings[f.near(q, len(f.recordings))], f.n(3)
 		if f.n(4) != 3 && c != nil {
@@ -262,7 +260,7 @@ func (f *fuzz) submit() {
 		for range n {
 			bound = append(bound, f.ranges())
 		}
-		what, err = "execute", q.Execute(o, c, bound...)
+		what, err = "execute", q.Submit(o, gpu.Execute(c, bound...))
 	case 18:
 		what = "collective"
 		err = f.channel.Submit(context.Background(), o, gpu.AllReduce(f.ranges(), f.ranges(), gpu.ElementType(f.n(12)-1), gpu.Sum()))
@@ -282,19 +280,19 @@ func (f *fuzz) record() {
 	}
 	switch f.n(12) {
 	case 0:
-		c.Barrier()
+		c.Add(gpu.Barrier())
 	case 1:
-		c.Fill(f.ranges(), make([]byte, 1<<f.n(5)), f.after()...)
+		c.Add(gpu.Fill(f.ranges(), make([]byte, 1<<f.n(5))), f.after()...)
 	case 2:
 		n := f.number()
-		c.Copy(f.sized(n), f.sized(n), f.after()...)
+		c.Add(gpu.Copy(f.sized(n), f.sized(n)), f.after()...)
 	case 3:
 		data := f.bytes()
-		c.UploadCopy(f.sized(uint64(len(data))), data, f.after()...)
+		c.Add(gpu.UploadCopy(f.sized(uint64(len(data))), data), f.after()...)
 	case 4:
-		c.Dispatch(f.dispatch(f.queue()), f.after()...)
+		c.Add(f.launch(f.queue()), f.after()...)
 	case 5:
-		c.HostCall(f.fn())
+		c.Add(gpu.HostCall(f.fn()))
 	case 6:
 		c.Timestamp(f.after()...)
 	case 7:
@@ -303,9 +301,9 @@ func (f *fuzz) record() {
 			f.buffers = append(f.buffers, b)
 		}
 	case 8:
-		c.Nest(one(f, f.recordings), []gpu.Range{f.ranges(), f.ranges()}[:f.n(3)], f.after()...)
+		c.Add(gpu.Execute(one(f, f.recordings), []gpu.Range{f.ranges(), f.ranges()}[:f.n(3)]...), f.after()...)
 	case 9:
-		c.Collective(f.channel, gpu.AllReduce(f.ranges(), f.ranges(), gpu.Float32, gpu.Sum()))
+		c.Add(f.channel.Group(gpu.AllReduce(f.ranges(), f.ranges(), gpu.Float32, gpu.Sum())))
 	case 10:
 		c.End()
 	case 11:

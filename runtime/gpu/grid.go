@@ -18,14 +18,14 @@ type Grid struct {
 	Attrs     LaunchAttrs // the zero value is a usual launch
 
 	// Begun is an event that the launch records when all its blocks have begun; nil is none. Its
-	// purpose is to let work that waits for the event ([Queue.WaitEvent]) run beside the kernel
+	// purpose is to let work that waits for the event ([WaitEvent]) run beside the kernel
 	// without taking the kernel's place. The event must be from [Device.NewEvent], or from
 	// [Device.AdoptEvent] if it is no timing event, on the kernel's device. If the device has no
 	// such events ([driver.Caps].LaunchEvents), or in a recording, the error is
-	// [driver.ErrUnsupported]. The event does not say that the kernel has written anything. The
+	// [ErrUnsupported]. The event does not say that the kernel has written anything. The
 	// device treats it as a hint: the wait may last until the kernel has ended. The record is
 	// issued with the launch ([Semaphore.WaitIssued]). The launch holds the event, and a launch of
-	// nothing records it, as [Queue.RecordEvent] does.
+	// nothing records it, as [RecordEvent] does.
 	Begun *SharedEvent
 
 	none bool  // made for no elements: with Blocks[0] == 0 it launches nothing
@@ -34,9 +34,8 @@ type Grid struct {
 
 // GridFor returns a one-dimensional grid with a thread for each of n elements, in blocks of the
 // given number of threads. The last block may have threads without an element, so kernels must
-// compare their index with n. For no elements nothing is launched, and the launch signals. But a
-// [Dispatch] with these Blocks launches one block. A negative n, no threads, or too many blocks
-// make the launch fail with [ErrArgument].
+// compare their index with n. For no elements nothing is launched, and the launch signals. A
+// negative n, no threads, or too many blocks make the launch fail with [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
 		return flawed(errs.Argument("grid", "%d elements in blocks of %d threads", n, threads))
@@ -53,8 +52,7 @@ func GridFor(n, threads int) Grid {
 
 // flawed returns a grid that every launch refuses.
 func flawed(err error) Grid {
-	// A Dispatch with these dimensions fails, too.
-	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32}
+	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32} // fails even if flaw is lost
 	return Grid{Blocks: all, Threads: all, flaw: err}
 }
 
@@ -71,22 +69,22 @@ func (g *Grid) check(k *Kernel) error {
 			g.Blocks[i] = max(g.Blocks[i], 1)
 		}
 		if n := info.MaxBlock[i]; n > 0 && uint64(b) > uint64(n) {
-			return errs.Argument("dispatch", "a block of %v threads; the device takes %v", g.Threads, info.MaxBlock)
+			return errs.Argument("launch", "a block of %v threads; the device takes %v", g.Threads, info.MaxBlock)
 		}
 		if n := info.MaxGrid[i]; n > 0 && uint64(g.Blocks[i]) > uint64(n) {
-			return errs.Argument("dispatch", "a grid of %v blocks; the device takes %v", g.Blocks, info.MaxGrid)
+			return errs.Argument("launch", "a grid of %v blocks; the device takes %v", g.Blocks, info.MaxGrid)
 		}
 		if n := f.Cluster[i]; n > 1 && g.Blocks[i]%uint32(n) != 0 {
-			return errs.Argument("dispatch", "a grid of %v blocks; kernel %s has clusters of %v", g.Blocks, k.name, f.Cluster)
+			return errs.Argument("launch", "a grid of %v blocks; kernel %s has clusters of %v", g.Blocks, k.name, f.Cluster)
 		}
 	}
 	if n := k.maxShared(); uint64(f.SharedMem)+uint64(g.SharedMem) > n {
-		return errs.Argument("dispatch", "%d bytes of dynamic shared memory and %d of kernel %s's own; the device has %d for a block",
+		return errs.Argument("launch", "%d bytes of dynamic shared memory and %d of kernel %s's own; the device has %d for a block",
 			g.SharedMem, f.SharedMem, k.name, n)
 	}
 	most := k.maxThreads()
 	if n := uint64(g.Threads[0]) * uint64(g.Threads[1]) * uint64(g.Threads[2]); n > uint64(most) && most > 0 {
-		return errs.Argument("dispatch", "%d threads in a block; kernel %s takes %d", n, k.name, most)
+		return errs.Argument("launch", "%d threads in a block; kernel %s takes %d", n, k.name, most)
 	}
 	if g.Attrs != (LaunchAttrs{}) {
 		if err := g.checkAttrs(k); err != nil {

@@ -131,10 +131,10 @@ func (g *Group) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	return pickAfter(g.queues, affinity, waits)
 }
 
-// Load loads code on all devices at the same time. The executables are in the order of the devices.
+// Load loads code on all devices at the same time. The modules are in the order of the devices.
 // If one cannot be loaded, none is.
-func (g *Group) Load(image []byte) ([]*Executable, error) {
-	all := make([]*Executable, len(g.devs))
+func (g *Group) Load(image []byte) ([]*Module, error) {
+	all := make([]*Module, len(g.devs))
 	err := each(len(all), func(i int) (err error) {
 		all[i], err = g.devs[i].Load(image)
 		return err

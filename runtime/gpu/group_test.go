@@ -6,7 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -53,9 +52,9 @@ func TestOpenGroup(t *testing.T) {
 			t.Error(err)
 		}
 		s := semaphores(t, 2)
-		must(t, a.Queue(0).Barrier(gpu.Order{Signal: pts(s[0], 1)})) // it stays open
+		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Barrier())) // it stays open
 		must(t, s[0].Wait(minute(t), 1))
-		if err := b.Queue(0).Barrier(gpu.Order{Signal: pts(s[1], 1)}); !errors.Is(err, driver.ErrLost) {
+		if err := b.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Barrier()); !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
 	})
@@ -67,8 +66,8 @@ func TestOpenGroup(t *testing.T) {
 		pools, err := g.NewPools(gpu.PoolOptions{})
 		must(t, err)
 		a, b, s := allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64), semaphores(t, 1)[0]
-		must(t, g.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{5}))
-		must(t, g.Queue(1).Copy(order(s, 1, s, 2), b.All(), a.All()))
+		must(t, g.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{5})))
+		must(t, g.Queue(1).Submit(order(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
 		if got := bytesOf(t, g.Queue(1), b, pts(s, 2)...); got[63] != 5 {
 			t.Errorf("%v came through", got)
 		}
@@ -102,12 +101,10 @@ func TestPeersOfGroups(t *testing.T) {
 			must(t, err)
 			k, err := x.Kernel("words")
 			must(t, err)
-			n, s := uint64(16), semaphores(t, 2)
+			s := semaphores(t, 2)
 			dst, src := allocate(t, b, 64), allocate(t, a, 64)
-			must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, src.All(), []byte{9}))
-			must(t, a.Queue(0).Dispatch(order(s[0], 1, s[1], 1), gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16, 1, 1},
-				Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil}, Sizes: []int{8, 8, 8},
-				Buffers: []gpu.BufferArg{{Index: 1, Range: dst.All()}, {Index: 2, Range: src.All()}}}))
+			must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(src.All(), []byte{9})))
+			must(t, a.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Launch(k, gpu.GridFor(16, 16), uint64(16), dst, src)))
 			err = s[1].Wait(minute(t), 1)
 			var access *simdriver.AccessError
 			switch {
@@ -208,7 +205,7 @@ func TestAcross(t *testing.T) {
 					}
 					i := bad.d.Inject(f)
 					s := semaphores(t, 2)
-					must(t, x.v.Queue(0).Copy(gpu.Order{Signal: pts(s[0], 1)}, dst.b.All(), src.b.All()))
+					must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Copy(dst.b.All(), src.b.All())))
 					err := s[0].Wait(minute(t), 1)
 					asked := name == "an event" // by who waits, who asks again
 					if err == nil && i.Hits() > 0 && !asked {
@@ -217,7 +214,7 @@ func TestAcross(t *testing.T) {
 					if lost := errors.Is(err, driver.ErrLost); i.Hits() > 0 && lost != f.Lost {
 						t.Errorf("here %t, up %t: %v", here, up, err)
 					}
-					must(t, good.v.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, good.b.All(), []byte{1})) // the other one works
+					must(t, good.v.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(good.b.All(), []byte{1}))) // the other one works
 					must(t, s[1].Wait(minute(t), 1))
 				}
 			}
@@ -237,7 +234,7 @@ func TestAcross(t *testing.T) {
 					held = other
 				}
 				held.d.StallDevice(0)
-				must(t, x.v.Queue(0).Copy(gpu.Order{Signal: pts(s, 1)}, y.b.All(), x.b.All()))
+				must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Copy(y.b.All(), x.b.All())))
 				eventually(t, "the copy is under way", func() bool {
 					return held.v.Stats().InFlight > 0 || x.v.Stats().InFlight > 0
 				})
@@ -258,12 +255,12 @@ func TestAcross(t *testing.T) {
 	eachCaps(t, "B87 both ways at once, again and again", func(t *testing.T, caps driver.Caps) {
 		x, y := setup(t, caps)
 		s := semaphores(t, 2)
-		must(t, x.v.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, x.b.All(), []byte{1}))
-		must(t, y.v.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, y.b.All(), []byte{2}))
+		must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(x.b.All(), []byte{1})))
+		must(t, y.v.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(y.b.All(), []byte{2})))
 		a, b := allocate(t, x.v, size), allocate(t, y.v, size)
 		for v := uint64(1); v < 20; v++ {
-			must(t, x.v.Queue(0).Copy(order(s[0], v, s[0], v+1), b.All(), x.b.All()))
-			must(t, y.v.Queue(0).Copy(order(s[1], v, s[1], v+1), a.All(), y.b.All()))
+			must(t, x.v.Queue(0).Submit(order(s[0], v, s[0], v+1), gpu.Copy(b.All(), x.b.All())))
+			must(t, y.v.Queue(0).Submit(order(s[1], v, s[1], v+1), gpu.Copy(a.All(), y.b.All())))
 		}
 		if got := bytesOf(t, x.v.Queue(0), a, pts(s[1], 20)...); !bytes.Equal(got, bytes.Repeat([]byte{2}, size)) {
 			t.Errorf("%v", got[:8])

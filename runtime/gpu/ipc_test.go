@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // onProcesses runs a test on a device of each of two drivers of one machine, which stand for processes, with each capability set.
@@ -86,9 +87,9 @@ func TestImportShared(t *testing.T) {
 			t.Errorf("%d bytes of %d buffers are counted", st.Bytes, st.Buffers)
 		}
 		s := semaphores(t, 1)[0]
-		must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, own.All(), []byte{1}))
+		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		must(t, s.Wait(minute(t), 1)) // the host tells
-		must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, o.Range(16, 16), []byte{2}))
+		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(o.Range(16, 16), []byte{2})))
 		must(t, s.Wait(minute(t), 2))
 		want := bytes.Repeat([]byte{1}, 1024)
 		copy(want[512+16:], bytes.Repeat([]byte{2}, 16))
@@ -98,7 +99,7 @@ func TestImportShared(t *testing.T) {
 
 		// The driver gets it back when its last use is over.
 		host := semaphores(t, 1)[0]
-		must(t, b.Queue(0).Fill(order(host, 1, host, 2), o.All(), []byte{3}))
+		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(o.All(), []byte{3})))
 		must(t, o.Close())
 		synctest.Wait()
 		if n := calls(ds[1], 0, simdriver.OpCloseMem); n != 0 {
@@ -168,7 +169,7 @@ func TestImportSharedErrors(t *testing.T) {
 		empty := allocate(t, a, 0)
 		lent, err := a.Import(own.Ptr(), 64, nil)
 		must(t, err)
-		pooled, err := a.Queue(0).Alloca(gpu.Order{}, nil, 64)
+		pooled, err := testkit.AllocIn(a.Queue(0), gpu.Order{}, nil, 64)
 		must(t, err)
 		for what, b := range map[string]*gpu.Buffer{"the host's": hostMem, "no bytes": empty, "somebody's": lent, "a pool's": pooled} {
 			if _, err := b.Export(); !errors.Is(err, gpu.ErrArgument) {
@@ -207,14 +208,14 @@ func TestSharedEvent(t *testing.T) {
 		must(t, ds[0].StallDevice(0)) // whoever waits for a device waits for ever
 		must(t, ds[1].StallDevice(0))
 		for i := range uint64(rounds) {
-			must(t, a.Queue(0).Fill(order(sa, 3*i, sa, 3*i+1), mem.All(), []byte{byte(i + 1)}))
-			must(t, a.Queue(0).RecordEvent(order(sa, 3*i+1, sa, 3*i+2), there))
+			must(t, a.Queue(0).Submit(order(sa, 3*i, sa, 3*i+1), gpu.Fill(mem.All(), []byte{byte(i + 1)})))
+			must(t, a.Queue(0).Submit(order(sa, 3*i+1, sa, 3*i+2), gpu.RecordEvent(there)))
 			must(t, sa.WaitIssued(minute(t), 3*i+2))
-			must(t, b.Queue(1).WaitEvent(order(sb, 3*i, sb, 3*i+1), thereIn))
-			must(t, b.Queue(1).Copy(order(sb, 3*i+1, sb, 3*i+2), local.Range(i, 1), far.Range(i, 1)))
-			must(t, b.Queue(0).RecordEvent(order(sb, 3*i+2, sb, 3*i+3), back))
+			must(t, b.Queue(1).Submit(order(sb, 3*i, sb, 3*i+1), gpu.WaitEvent(thereIn)))
+			must(t, b.Queue(1).Submit(order(sb, 3*i+1, sb, 3*i+2), gpu.Copy(local.Range(i, 1), far.Range(i, 1))))
+			must(t, b.Queue(0).Submit(order(sb, 3*i+2, sb, 3*i+3), gpu.RecordEvent(back)))
 			must(t, sb.WaitIssued(minute(t), 3*i+3))
-			must(t, a.Queue(1).WaitEvent(order(sa, 3*i+2, sa, 3*i+3), backIn))
+			must(t, a.Queue(1).Submit(order(sa, 3*i+2, sa, 3*i+3), gpu.WaitEvent(backIn)))
 			must(t, sa.WaitIssued(minute(t), 3*i+3))
 		}
 		must(t, ds[0].ResumeDevice(0))
@@ -246,16 +247,16 @@ func TestSharedEventParked(t *testing.T) {
 		e, in := sharedEvent(t, a, b)
 		host := semaphores(t, 1)[0]
 		reader, writer := b.Queue(0).NewStream(), a.Queue(0).NewStream()
-		must(t, reader.WaitEvent(in)) // nobody has recorded it
+		must(t, reader.Do(gpu.WaitEvent(in))) // nobody has recorded it
 		must(t, reader.Wait(minute(t)))
 		got := make([]byte, 64)
 		must(t, reader.After(host.At(1)))
-		must(t, reader.WaitEvent(in)) // it is parked
+		must(t, reader.Do(gpu.WaitEvent(in))) // it is parked
 		parked := reader.Point()
 		must(t, reader.Download(got, far.All()))
 		must(t, ds[0].StallDevice(0))
 		must(t, writer.Fill(mem.All(), []byte{7}))
-		must(t, writer.RecordEvent(e))
+		must(t, writer.Do(gpu.RecordEvent(e)))
 		recorded := writer.Point()
 		must(t, recorded.Semaphore.WaitIssued(minute(t), recorded.Value))
 		if err := parked.Semaphore.WaitIssued(in0(t), parked.Value); !errors.Is(err, context.DeadlineExceeded) {
@@ -309,10 +310,10 @@ func TestSharedEventErrors(t *testing.T) {
 			"another driver's":        {foreign, gpu.ErrArgument},
 			"no event":                {none, simdriver.ErrInvalidHandle},
 			"exported twice":          {again, simdriver.ErrInvalidHandle},
-			"another device's record": {b.Queue(0).RecordEvent(gpu.Order{Signal: pts(s, 1)}, e), gpu.ErrArgument},
-			"another device's wait":   {b.Queue(0).WaitEvent(gpu.Order{Signal: pts(s, 1)}, e), gpu.ErrArgument},
-			"nil":                     {b.Queue(0).WaitEvent(gpu.Order{Signal: pts(s, 1)}, nil), gpu.ErrArgument},
-			"zero":                    {b.Queue(0).RecordEvent(gpu.Order{Signal: pts(s, 1)}, new(gpu.SharedEvent)), gpu.ErrArgument},
+			"another device's record": {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.RecordEvent(e)), gpu.ErrArgument},
+			"another device's wait":   {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitEvent(e)), gpu.ErrArgument},
+			"nil":                     {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitEvent(nil)), gpu.ErrArgument},
+			"zero":                    {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.RecordEvent(new(gpu.SharedEvent))), gpu.ErrArgument},
 		} {
 			if !errors.Is(c.err, c.want) {
 				t.Errorf("%s: %v", what, c.err)
@@ -320,9 +321,9 @@ func TestSharedEventErrors(t *testing.T) {
 		}
 		// What is under way goes on with an event that is closed.
 		host := semaphores(t, 1)[0]
-		must(t, b.Queue(0).WaitEvent(order(host, 1, s, 1), other))
+		must(t, b.Queue(0).Submit(order(host, 1, s, 1), gpu.WaitEvent(other)))
 		must(t, other.Close())
-		if err := b.Queue(0).WaitEvent(gpu.Order{Signal: pts(s, 2)}, other); !errors.Is(err, gpu.ErrClosed) {
+		if err := b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.WaitEvent(other)); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("a closed event: %v", err)
 		}
 		if _, err := other.Export(); !errors.Is(err, gpu.ErrClosed) {
@@ -337,16 +338,16 @@ func TestSharedEventErrors(t *testing.T) {
 		must(t, err)
 		must(t, e.Close())
 		synctest.Wait()
-		must(t, b.Queue(0).WaitEvent(gpu.Order{Signal: pts(s, 2)}, late))
+		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.WaitEvent(late)))
 		var failed *gpu.SubmitError
 		if err := s.Wait(minute(t), 2); !errors.As(err, &failed) || failed.Op != "event wait" || !errors.Is(err, simdriver.ErrInvalidHandle) {
 			t.Errorf("an event that is no more: %v", err)
 		}
-		must(t, b.Queue(0).Fill(gpu.Order{}, allocate(t, b, 8).All(), []byte{1}))
+		must(t, b.Queue(0).Submit(gpu.Order{}, gpu.Fill(allocate(t, b, 8).All(), []byte{1})))
 
 		must(t, b.Close())
 		sem := semaphores(t, 1)[0]
-		if err := b.Queue(0).WaitEvent(gpu.Order{Signal: pts(sem, 1)}, late); !errors.Is(err, gpu.ErrClosed) || !errors.Is(sem.Wait(minute(t), 1), gpu.ErrClosed) {
+		if err := b.Queue(0).Submit(gpu.Order{Signal: pts(sem, 1)}, gpu.WaitEvent(late)); !errors.Is(err, gpu.ErrClosed) || !errors.Is(sem.Wait(minute(t), 1), gpu.ErrClosed) {
 			t.Errorf("a closed device: %v", err)
 		}
 	})
@@ -364,14 +365,14 @@ func TestOtherProcessKilled(t *testing.T) {
 		far, back := imported(t, b, mem)
 		e, in := sharedEvent(t, a, b)
 		sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(sa, 1)}, mem.All(), []byte{1}))
+		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 1)}, gpu.Fill(mem.All(), []byte{1})))
 		must(t, sa.Wait(minute(t), 1))
 		must(t, ds[0].StallDevice(0))
-		must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(sa, 2)}, mem.All(), []byte{2}))
-		must(t, a.Queue(0).RecordEvent(gpu.Order{Wait: pts(sa, 2), Signal: pts(sa, 3)}, e))
+		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 2)}, gpu.Fill(mem.All(), []byte{2})))
+		must(t, a.Queue(0).Submit(gpu.Order{Wait: pts(sa, 2), Signal: pts(sa, 3)}, gpu.RecordEvent(e)))
 		must(t, sa.WaitIssued(minute(t), 3))
-		must(t, b.Queue(0).WaitEvent(gpu.Order{Signal: pts(sb, 1)}, in))
-		must(t, b.Queue(0).Fill(gpu.Order{Wait: pts(sb, 1), Signal: pts(sb, 2)}, far.All(), []byte{3}))
+		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.WaitEvent(in)))
+		must(t, b.Queue(0).Submit(gpu.Order{Wait: pts(sb, 1), Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{3})))
 		ds[0].Kill()
 		if err := sa.Wait(minute(t), 3); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
 			t.Errorf("the process that was killed: %v", err)
@@ -452,7 +453,7 @@ func TestWaitIssued(t *testing.T) {
 		b := allocate(t, dev, 8)
 		host, s := semaphores(t, 1)[0], semaphores(t, 1)[0]
 		must(t, d.StallDevice(0))
-		must(t, dev.Queue(0).Fill(order(host, 1, s, 5), b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(order(host, 1, s, 5), gpu.Fill(b.All(), []byte{1})))
 		issued := make(chan error, 2)
 		for _, v := range []uint64{3, 5} {
 			go func() { issued <- s.WaitIssued(minute(t), v) }()
@@ -631,10 +632,10 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	for round := range byte(3) { // a fault makes a stream fail, and what it does then does nothing
 		for i, s := range streams {
 			s.Fill(bufs[i].Range(uint64(round), 1), []byte{10*byte(i) + round + 1})
-			s.RecordEvent(events[i])
+			s.Do(gpu.RecordEvent(events[i]))
 			p := s.Point()
 			if p.Semaphore.WaitIssued(ctx, p.Value) == nil {
-				streams[1-i].WaitEvent(opened[1-i])
+				streams[1-i].Do(gpu.WaitEvent(opened[1-i]))
 				streams[1-i].Copy(bufs[1-i].Range(32+uint64(round), 1), imported[1-i].Range(uint64(round), 1))
 			}
 		}
@@ -688,10 +689,10 @@ func TestSharedEventGarbage(t *testing.T) {
 	e, in := sharedEvent(t, devs[0], devs[1])
 	from, to, ctx := devs[0].Queue(0).NewStream(), devs[1].Queue(0).NewStream(), minute(t)
 	turn := func() {
-		must(t, from.RecordEvent(e))
+		must(t, from.Do(gpu.RecordEvent(e)))
 		p := from.Point()
 		must(t, p.Semaphore.WaitIssued(ctx, p.Value))
-		must(t, to.WaitEvent(in))
+		must(t, to.Do(gpu.WaitEvent(in)))
 		for end := to.Point(); ; runtime.Gosched() {
 			if got, err := end.Semaphore.Query(); err != nil || got >= end.Value {
 				break

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -67,25 +66,25 @@ func largeArguments[A any](t *testing.T, kernel string, words int, arguments fun
 				t.Errorf("%s: the kernel sees %v, want %v", way, got[:18], want[:18])
 			}
 		}
-		check("a stream", func(a A) { must(t, k.Launch(s, grid, a)) })
+		check("a stream", func(a A) { must(t, s.Do(k.Launch(grid, a))) })
 		check("a queue, parked", func(a A) {
 			must(t, s.After(host.At(1)))
-			must(t, s.Submit(func(o gpu.Order) error { return k.Dispatch(dev.Queue(0), o, grid, a) }))
+			must(t, s.Submit(func(o gpu.Order) error { return dev.Queue(0).Submit(o, k.Launch(grid, a)) }))
 			must(t, host.Signal(1))
 		})
 		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode} {
 			check("a recording, nested behind others", func(a A) {
 				first, inner := commandBuffer(t, dev, mode), commandBuffer(t, dev, mode)
 				other, _ := arguments(out.Range(), 100)
-				recorded(t)(k.Record(first, grid, other, recorded(t)(k.Record(first, grid, other))))
-				recorded(t)(first.Barrier())
-				recorded(t)(k.Record(inner, grid, other))
-				recorded(t)(inner.Barrier())
-				recorded(t)(k.Record(inner, grid, a))
+				recorded(t)(first.Add(k.Launch(grid, other), recorded(t)(first.Add(k.Launch(grid, other)))))
+				recorded(t)(first.Add(gpu.Barrier()))
+				recorded(t)(inner.Add(k.Launch(grid, other)))
+				recorded(t)(inner.Add(gpu.Barrier()))
+				recorded(t)(inner.Add(k.Launch(grid, a)))
 				must(t, inner.End())
-				must(t, first.Execute(inner))
+				recorded(t)(first.Add(gpu.Execute(inner)))
 				must(t, first.End())
-				must(t, s.Execute(first))
+				must(t, s.Do(gpu.Execute(first)))
 				must(t, inner.Close())
 				must(t, first.Close())
 			})
@@ -118,7 +117,8 @@ func (d aligningDevice) Launch(s driver.Stream, l *driver.Launch) error {
 	return d.Device.Launch(s, l)
 }
 
-// TestLargeArgumentsAligned has arguments of 128 bytes aligned as CUDA wants them, wherever they lie, and allocates nothing for that.
+// TestLargeArgumentsAligned has arguments of 128 bytes aligned as CUDA wants them, wherever they lie. To launch an Op allocates nothing for
+// that. To make one allocates, because such an argument has no room in an Op.
 func TestLargeArgumentsAligned(t *testing.T) {
 	d := newSim(t, simdriver.Config{Caps: &driver.Caps{KernelParams: true}})
 	dev := openDevice(t, aligningDriver{d, t}, 0, gpu.Options{Spin: -1, Poll: time.Minute})
@@ -127,8 +127,9 @@ func TestLargeArgumentsAligned(t *testing.T) {
 	must(t, err)
 	b := allocate(t, dev, 18*8)
 	s, args := dev.Queue(0).NewStream(), tensorArgs{Out: b.All()}
+	op := typed.Launch(gpu.GridFor(1, 1), args) // it has a copy of the large argument
 	launch := func() {
-		must(t, typed.Launch(s, gpu.GridFor(1, 1), args))
+		must(t, s.Do(op))
 		for end := s.Point(); ; runtime.Gosched() {
 			if got, err := end.Semaphore.Query(); err != nil || got >= end.Value {
 				break
@@ -144,35 +145,33 @@ func TestLargeArgumentsAligned(t *testing.T) {
 	host := semaphores(t, 1)[0]
 	must(t, s.After(host.At(1)))
 	for range 64 { // parked, and so each in a place of its own
-		must(t, typed.Launch(s, gpu.GridFor(1, 1), args))
+		must(t, s.Do(typed.Launch(gpu.GridFor(1, 1), args)))
 	}
 	must(t, host.Signal(1))
 	must(t, s.Wait(soon(t)))
 	before := calls(d, 0, simdriver.OpLaunch)
 	c := commandBuffer(t, dev, gpu.StreamMode)
-	n, small, last := b.Ptr(), uint8(1), uint32(2)
 	for i := range 20 {
-		recorded(t)(c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1},
-			Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&small), unsafe.Pointer(&args.Map), unsafe.Pointer(&last)}}))
+		recorded(t)(c.Add(gpu.Launch(k, gpu.Grid{}, b.Ptr(), uint8(1), args.Map, uint32(2))))
 		if i%3 == 0 {
-			recorded(t)(typed.Record(c, gpu.GridFor(1, 1), args))
+			recorded(t)(c.Add(typed.Launch(gpu.GridFor(1, 1), args)))
 		}
 	}
 	must(t, c.End())
 	for range 16 { // each in memory of its own
 		c := commandBuffer(t, dev, gpu.StreamMode)
-		recorded(t)(typed.Record(c, gpu.GridFor(1, 1), args))
+		recorded(t)(c.Add(typed.Launch(gpu.GridFor(1, 1), args)))
 		must(t, c.End())
-		must(t, s.Execute(c))
+		must(t, s.Do(gpu.Execute(c)))
 		must(t, c.Close())
 	}
 	outer := commandBuffer(t, dev, gpu.StreamMode)
 	for range 3 {
-		recorded(t)(typed.Record(outer, gpu.GridFor(1, 1), args))
-		must(t, outer.Execute(c))
+		recorded(t)(outer.Add(typed.Launch(gpu.GridFor(1, 1), args)))
+		recorded(t)(outer.Add(gpu.Execute(c)))
 	}
 	must(t, outer.End())
-	must(t, s.Execute(outer))
+	must(t, s.Do(gpu.Execute(outer)))
 	must(t, s.Wait(soon(t)))
 	if n, want := calls(d, 0, simdriver.OpLaunch)-before, uint64(16+3*(1+20+7)); n != want {
 		t.Errorf("%d launches, want %d", n, want)

@@ -2,122 +2,193 @@ package gpu
 
 import (
 	"fmt"
+	"reflect"
+	"strconv"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// LaunchAttrs are optional attributes of a launch: clusters, a cooperative launch, an early start
-// before the previous launch has ended, a priority, and a carve-out of shared memory. The zero
-// value is a usual launch.
-//
-// If the device lacks a feature, the call that launches or records returns [driver.ErrUnsupported].
-// Impossible values are [ErrArgument]: for example a grid that is not a multiple of its clusters,
-// or a cooperative grid with more blocks than the device runs at once ([Kernel.Occupancy]). Some
-// limits only the driver knows, such as clusters of blocks with much shared memory, or cooperative
-// clusters. Then the signals fail with the driver's error. A zero dimension of Cluster means one.
-// Three zeros mean no clusters, or those with which the kernel was compiled.
-//
-// A dependent launch begins early only if a kernel is directly in front of it. Two launches of a
-// queue have an event between them, which may prevent that. Launches of a [CommandBuffer] have
-// none, in either mode. In a graph, a launch can begin early only if it comes after exactly one
-// other launch and nothing else.
-//
-// Recorded launches that are cooperative, or in clusters, are part of the graph if
-// [driver.Caps].NodeAttrs is set. Otherwise they run between the graphs of the commands before and
-// behind them. A launch in a graph has the priority of the queue that executes it.
-type LaunchAttrs = driver.LaunchAttrs
-
-// A residency is the number of blocks of a given size that the device runs at once.
-type residency struct {
-	threads   int
-	sharedMem uint32
-	blocks    int
+// Launch returns an Op that launches a kernel. The arguments are those of [Typed]: scalars of a
+// fixed size, arrays and structs of these, a [driver.Ptr], and a *[Buffer], a [Range] or a [Slice]
+// for an address. Their number and sizes must be those of the kernel's parameters, which are
+// checked if the driver knows them. A []byte has the bytes of an argument that is passed by value
+// and whose type is known only when the program runs. An untyped constant is an int or a float64:
+// write uint32(n), float32(2). Launch looks up the types of the arguments at each call, and
+// allocates. [Typed] and generated code do that once.
+func Launch(k *Kernel, g Grid, args ...any) (op Op) {
+	if k == nil || k.exe == nil {
+		return BadOp(errNoKernel)
+	}
+	name := "launch " + k.name
+	b := &boundKernel{kernel: k, params: make([]param, len(args)), layout: make(work.Layout, len(args))}
+	op.kind, op.obj, op.grid = launchOp, b, g
+	to := op.room(len(args))
+	for i, arg := range args {
+		p := &b.params[i]
+		p.name = strconv.Itoa(i)
+		if arg == nil {
+			return BadOp(errs.Argument(name, "argument %d is nil", i))
+		}
+		if raw, ok := arg.([]byte); ok && len(raw) > 0 {
+			p.size, b.layout[i] = len(raw), len(raw)
+			op.setArg(&to[i], p, unsafe.Pointer(&raw[0]))
+			continue
+		}
+		v := reflect.ValueOf(arg)
+		where, of, why := p.setType(v.Type())
+		if why != "" {
+			return BadOp(errs.Argument(name, "argument %s (%v): %s", where, of, why))
+		}
+		in := reflect.New(v.Type())
+		in.Elem().Set(v)
+		op.setArg(&to[i], p, in.UnsafePointer())
+		b.layout[i] = p.size
+	}
+	if err := b.checkSizes(name, "argument", fmt.Sprintf("%d arguments", len(args))); err != nil {
+		return BadOp(err)
+	}
+	return op
 }
 
-// holds returns how many blocks of the kernel the device runs at once, which is the largest grid of
-// a cooperative launch. It reports false if the driver does not tell. It remembers the last answer,
-// so that repeated launches of one shape query the driver only once.
-func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
-	if r := k.resident.Load(); r != nil && r.threads == threads && r.sharedMem == sharedMem {
-		return r.blocks, true
+var errNoKernel = errs.Argument("launch", "a nil or zero kernel")
+
+// launch makes op a launch with a struct of arguments.
+func (b *boundKernel) launch(op *Op, g *Grid, args unsafe.Pointer) {
+	op.kind, op.obj, op.grid = launchOp, b, *g
+	to := op.room(len(b.params))
+	for i := range b.params {
+		p := &b.params[i]
+		op.setArg(&to[i], p, unsafe.Add(args, p.offset))
 	}
-	n, err := k.Occupancy(threads, int(sharedMem))
-	if err != nil {
-		return 0, false
-	}
-	r := &residency{threads, sharedMem, n * k.exe.dev.native.Info.Processors}
-	k.resident.Store(r)
-	return r.blocks, true
 }
 
-// checkAttrs checks the attributes of a launch whose grid is otherwise valid. It replaces zero
-// cluster dimensions by one, and clamps the priority to the device's range.
-func (g *Grid) checkAttrs(k *Kernel) error {
-	a, d := &g.Attrs, k.exe.dev
-	lacks := func(what, instead string) error {
-		return fmt.Errorf("gpu: dispatch: kernel %s: %s has no %s: %w; %s", k.name, d.native.Info.Name, what, driver.ErrUnsupported, instead)
+// room returns the Op's place for n arguments.
+func (op *Op) room(n int) []Range {
+	if op.n = int32(n); n > opArgs {
+		op.more = &opMore{ranges: make([]Range, n)}
+		return op.more.ranges
 	}
+	return op.args[:n]
+}
+
+// inlineArg is the size of the largest argument that is kept in an element of Op.args.
+const inlineArg = int(unsafe.Sizeof(Range{}.Offset) + unsafe.Sizeof(Range{}.Size))
+
+// setArg stores an argument, whose Go value is at from.
+func (op *Op) setArg(to *Range, p *param, from unsafe.Pointer) {
 	switch {
-	case a.Cooperative && !d.native.Caps.Cooperative:
-		return lacks("cooperative launches", "cut the kernel where its blocks wait for each other")
-	case a.Cluster != [3]uint32{} && !d.native.Caps.Clusters:
-		return lacks("clusters", "launch a kernel whose blocks do without each other's shared memory")
-	case a.Dependent && !d.native.Caps.DependentLaunch:
-		return lacks("dependent launches", "launch without")
-	case a.Carveout > 100:
-		return errs.Argument("dispatch", "a carve-out of %d percent for kernel %s", a.Carveout, k.name)
+	case p.kind == bufferAddr:
+		to.Buffer = *(**Buffer)(from) // only the address is needed, so the size stays 0
+	case p.kind == rangeAddr:
+		*to = *(*Range)(from)
+	case p.size <= inlineArg:
+		work.SetArg(unsafe.Pointer(&to.Offset), from, p.size)
+	default:
+		if op.more == nil {
+			op.more = new(opMore)
+		}
+		at := len(op.more.wide)
+		op.more.wide = append(op.more.wide, make([]uint64, (p.size+7)/8)...)
+		work.SetArg(unsafe.Pointer(&op.more.wide[at]), from, p.size)
+		to.Offset = uint64(at)
 	}
-	if a.Cluster != [3]uint32{} {
-		if err := g.checkCluster(k); err != nil {
+}
+
+// arg returns where the value of an argument is that is not a buffer.
+func (op *Op) arg(a *Range, p *param) unsafe.Pointer {
+	if p.size > inlineArg {
+		return unsafe.Pointer(&op.more.wide[a.Offset])
+	}
+	return unsafe.Pointer(&a.Offset)
+}
+
+// check makes the checks that do not need the arguments, and replaces zero dimensions of the grid
+// by one.
+func (b *boundKernel) check(d *Device, g *Grid) error {
+	switch {
+	case b.kernel == nil:
+		return errNoKernel
+	case b.kernel.exe.dev != d:
+		return errs.Argument("launch", "kernel %s is of another device", b.kernel.name)
+	}
+	return g.check(b.kernel)
+}
+
+// refused adds the name of the argument to an error.
+func (b *boundKernel) refused(i int, err error) error {
+	return fmt.Errorf("argument %s of %s: %w", b.params[i].name, b.kernel.name, err)
+}
+
+func (q *Queue) launch(o *Order, op *Op) error {
+	b, g := op.obj.(*boundKernel), op.grid
+	if err := b.check(q.dev, &g); err != nil {
+		return err
+	}
+	s := q.get(work.Launch)
+	s.setLayout(b.layout)
+	ended := q.dev.failed() != nil
+	args := op.all()
+	for i := range b.params {
+		if p := &b.params[i]; p.kind == byValue {
+			work.SetArg(s.launch.Args[i], op.arg(&args[i], p), p.size)
+			continue
+		}
+		if err := s.setBuffer(i, args[i].in(), ended); err != nil {
+			s.drop()
+			return b.refused(i, err)
+		}
+	}
+	if !ended {
+		if err := s.holdCode(b.kernel, g.Begun); err != nil {
 			return err
 		}
 	}
-	a.Priority = d.native.Caps.ClampPriority(a.Priority)
-	if a.Cooperative && !g.nothing() {
-		threads := int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2])
-		blocks := uint64(g.Blocks[0]) * uint64(g.Blocks[1]) * uint64(g.Blocks[2])
-		// If the driver does not answer, for example on a lost device, the launch itself returns
-		// the error.
-		if n, ok := k.holds(threads, g.SharedMem); ok && blocks > uint64(n) {
-			return errs.Argument("dispatch", "a cooperative grid of %d blocks of %d threads and %d bytes of dynamic shared memory; of kernel %s %s runs %d at once",
-				blocks, threads, g.SharedMem, k.name, d.native.Info.Name, n)
+	ptrs := s.launch.Args
+	s.launch = g.launch(b.kernel)
+	s.launch.Args = ptrs
+	if s.shared != nil {
+		s.launch.Begun = s.shared.h
+	}
+	if g.nothing() {
+		if s.Op.Kind = work.Barrier; s.shared != nil {
+			s.Op.Kind = work.EventRecord
 		}
 	}
-	return nil
+	return q.submit(s, o)
 }
 
-// checkBegun checks the launch's event.
-func (g *Grid) checkBegun(k *Kernel) error {
-	e, d := g.Begun, k.exe.dev
-	switch {
-	case !d.native.Caps.LaunchEvents:
-		return fmt.Errorf("gpu: dispatch: kernel %s: %s records no event when a launch has begun: %w; record one behind the launch", k.name, d.native.Info.Name, driver.ErrUnsupported)
-	case e.dev == nil:
-		return errs.Argument("dispatch", "an event for kernel %s that was neither made nor adopted", k.name)
-	case e.dev != d:
-		return errs.Argument("dispatch", "the event for kernel %s is of device %s, and the kernel of %s", k.name, e.dev.native.Info.Name, d.native.Info.Name)
-	case e.from == forProcesses:
-		return errs.Argument("dispatch", "the event for kernel %s is one of several processes, which no launch records: make one with NewEvent", k.name)
+// addLaunch records a launch.
+func (c *CommandBuffer) addLaunch(op *Op, after []recording.Command) (recording.Command, error) {
+	b, g, r := op.obj.(*boundKernel), op.grid, c.in()
+	if err := r.Begin(work.Launch); err != nil {
+		return -1, err
 	}
-	return nil
-}
-
-// checkCluster checks the launch's clusters.
-func (g *Grid) checkCluster(k *Kernel) error {
-	c, f := &g.Attrs.Cluster, &k.info
-	blocks := uint64(1)
-	for i := range c {
-		c[i] = max(c[i], 1)
-		if g.Blocks[i]%c[i] != 0 {
-			return errs.Argument("dispatch", "a grid of %v blocks for kernel %s, which is no multiple of clusters of %v", g.Blocks, k.name, *c)
-		}
-		if own := f.Cluster[i]; own > 0 && uint64(own) != uint64(c[i]) {
-			return errs.Argument("dispatch", "clusters of %v blocks; kernel %s was compiled for %v", *c, k.name, f.Cluster)
-		}
-		if blocks *= uint64(c[i]); f.MaxCluster > 0 && blocks > uint64(f.MaxCluster) {
-			return errs.Argument("dispatch", "clusters of %v blocks; of kernel %s they can have %d", *c, k.name, f.MaxCluster)
+	defer r.Leave()
+	if err := b.check(c.device(), &g); err != nil {
+		return -1, r.Fail(work.Launch, err)
+	}
+	if g.Begun != nil {
+		return -1, r.Fail(work.Launch, fmt.Errorf("an event when kernel %s has begun, which no recording has: %w; launch it in a queue", b.kernel.name, driver.ErrUnsupported))
+	}
+	words := b.layout.Append(nil, nil)
+	values := b.layout.Point(make([]unsafe.Pointer, 0, len(b.params)), words)
+	args, buffers := op.all(), []recording.Bound(nil)
+	for i := range b.params {
+		if p := &b.params[i]; p.kind == byValue {
+			work.SetArg(values[i], op.arg(&args[i], p), p.size)
+		} else {
+			buffers = append(buffers, recording.Bound{Index: i, Range: args[i].in()})
 		}
 	}
-	return nil
+	l := recording.Launch{Code: (*codeUse)(b.kernel.exe), Name: b.kernel.name, Launch: g.launch(b.kernel), Layout: b.layout,
+		Buffers: buffers, Nothing: g.nothing()}
+	at, wrong, err := r.Launch(&l, words, after)
+	if wrong >= 0 {
+		return -1, b.refused(wrong, err)
+	}
+	return at, err
 }

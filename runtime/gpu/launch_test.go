@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -31,14 +30,13 @@ func TestLaunchAttrs(t *testing.T) {
 				c.Cluster = [3]uint32{1, 1, 1}
 			}
 			g := gpu.Grid{Blocks: [3]uint32{4, 2, 2}, Threads: [3]uint32{32}, Attrs: c.Attrs}
-			dispatch := gpu.Dispatch{Kernel: k, Grid: g.Blocks, Block: g.Threads, Attrs: c.Attrs, Args: []unsafe.Pointer{nil}, Sizes: []int{8},
-				Buffers: []gpu.BufferArg{{Index: 0, Range: out.Range()}}}
+			op := gpu.Launch(k, g, out)
 			ways := map[string]func(s *gpu.Stream) error{
 				"a queue": func(s *gpu.Stream) error {
-					return s.Submit(func(o gpu.Order) error { return dev.Queue(0).Dispatch(o, dispatch) })
+					return s.Submit(func(o gpu.Order) error { return dev.Queue(0).Submit(o, op) })
 				},
-				"a stream": func(s *gpu.Stream) error { return s.Dispatch(dispatch) },
-				"a struct": func(s *gpu.Stream) error { return typed.Launch(s, g, args{out}) },
+				"a stream": func(s *gpu.Stream) error { return s.Do(op) },
+				"a struct": func(s *gpu.Stream) error { return s.Do(typed.Launch(g, args{out})) },
 			}
 			modes := []gpu.Mode{gpu.StreamMode, gpu.AutoMode}
 			if caps.Graphs {
@@ -46,8 +44,8 @@ func TestLaunchAttrs(t *testing.T) {
 			}
 			for _, mode := range modes {
 				for how, record := range map[string]func(c *gpu.CommandBuffer) error{
-					"":                func(c *gpu.CommandBuffer) error { _, err := c.Dispatch(dispatch); return err },
-					", with a struct": func(c *gpu.CommandBuffer) error { _, err := typed.Record(c, g, args{out}); return err },
+					"":                func(c *gpu.CommandBuffer) error { _, err := c.Add(op); return err },
+					", with a struct": func(c *gpu.CommandBuffer) error { _, err := c.Add(typed.Launch(g, args{out})); return err },
 				} {
 					ways[fmt.Sprintf("a command buffer of mode %d%s", mode, how)] = func(s *gpu.Stream) error {
 						c := commandBuffer(t, dev, mode)
@@ -56,13 +54,13 @@ func TestLaunchAttrs(t *testing.T) {
 							return err
 						}
 						must(t, c.End())
-						return s.Execute(c)
+						return s.Do(gpu.Execute(c))
 					}
 				}
 			}
 			for way, launch := range ways {
 				s, host := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
-				must(t, out.Fill(s, launched{}))
+				must(t, s.Do(out.Fill(launched{})))
 				must(t, s.After(host.At(1)))
 				err := launch(s)
 				if !testkit.CanLaunch(caps, c.Attrs) {
@@ -119,16 +117,14 @@ func TestLaunchAttrsRefused(t *testing.T) {
 		{k, gpu.Grid{Blocks: [3]uint32{129, 1, 1}, Threads: [3]uint32{256}, Attrs: gpu.LaunchAttrs{Cooperative: true}}, "a cooperative grid of 129 blocks of 256 threads and 0 bytes of dynamic shared memory; of kernel nothing Simulated GPU 0 runs 128 at once"},
 		{k, gpu.Grid{Blocks: [3]uint32{5, 5, 2}, SharedMem: 40 << 10, Attrs: gpu.LaunchAttrs{Cooperative: true}}, "a cooperative grid of 50 blocks of 1 threads"},
 	} {
-		n := uint64(1)
-		err := dev.Queue(0).Dispatch(order(never, 1, never, 2), gpu.Dispatch{Kernel: c.kernel, Grid: c.grid.Blocks, Block: c.grid.Threads, SharedMem: c.grid.SharedMem,
-			Attrs: c.grid.Attrs, Args: []unsafe.Pointer{unsafe.Pointer(&n)}})
+		err := dev.Queue(0).Submit(order(never, 1, never, 2), gpu.Launch(c.kernel, c.grid, uint64(1)))
 		if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v, want it to say %s", c.grid, err, c.says)
 		}
 		typed, err := gpu.Typed[struct{ N uint64 }](c.kernel)
 		must(t, err)
 		b := commandBuffer(t, dev, gpu.GraphMode)
-		if _, err := typed.Record(b, c.grid, struct{ N uint64 }{}); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), c.says) {
+		if _, err := b.Add(typed.Launch(c.grid, struct{ N uint64 }{})); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v, recorded: %v, want it to say %s", c.grid, err, c.says)
 		}
 		must(t, b.Close())
@@ -142,7 +138,7 @@ func TestLaunchAttrsRefused(t *testing.T) {
 	s := dev.Queue(0).NewStream()
 	typed, err := gpu.Typed[struct{ N uint64 }](k)
 	must(t, err)
-	must(t, typed.Launch(s, empty, struct{ N uint64 }{}))
+	must(t, s.Do(typed.Launch(empty, struct{ N uint64 }{})))
 	must(t, s.Wait(soon(t)))
 	if calls(d, 0, simdriver.OpLaunch) != 0 {
 		t.Error("a grid without blocks is launched")
@@ -171,13 +167,13 @@ func TestLaunchesBetweenGraphs(t *testing.T) {
 				if last >= 0 {
 					after = append(after, last)
 				}
-				last, err = typed.Record(c, g, saxpySlices{4, float32(i + 1), xs, ys}, after...)
+				last, err = c.Add(typed.Launch(g, saxpySlices{4, float32(i + 1), xs, ys}), after...)
 				must(t, err)
 			}
 			must(t, c.End())
 			launches, graphs := calls(d, 0, simdriver.OpLaunch), calls(d, 0, simdriver.OpLaunchGraph)
-			must(t, ys.Fill(s, 0))
-			must(t, s.Execute(c))
+			must(t, s.Do(ys.Fill(0)))
+			must(t, s.Do(gpu.Execute(c)))
 			if got := elementsOf(t, s, ys); !slices.Equal(got, []float32{45, 90, 135, 180}) {
 				t.Errorf("mode %d: %v", mode, got)
 			}
@@ -206,15 +202,15 @@ func TestAttrsOfMovedNodes(t *testing.T) {
 	c := commandBuffer(t, dev, gpu.GraphMode)
 	b, err := c.Binding()
 	must(t, err)
-	_, err = typed.Record(c, gpu.Grid{Blocks: [3]uint32{4, 1, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{2}}}, struct{ Out gpu.Range }{b.All()})
+	_, err = c.Add(typed.Launch(gpu.Grid{Blocks: [3]uint32{4, 1, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{2}}}, struct{ Out gpu.Range }{b.All()}))
 	must(t, err)
 	must(t, c.End())
 	s := dev.Queue(0).NewStream()
 	out, err := gpu.AllocSlice[launched](dev, gpu.DeviceMem, 5)
 	must(t, err)
-	must(t, out.Fill(s, launched{}))
+	must(t, s.Do(out.Fill(launched{})))
 	for i := range 5 {
-		must(t, s.Execute(c, out.Slice(i, i+1).Range()))
+		must(t, s.Do(gpu.Execute(c, out.Slice(i, i+1).Range())))
 	}
 	for i, got := range elementsOf(t, s, out) {
 		if want := (launched{Times: 1, Cluster: [3]uint32{2, 1, 1}}); got != want {
@@ -236,7 +232,7 @@ func TestCooperativeFits(t *testing.T) {
 		asked := calls(d, 0, simdriver.OpOccupancy)
 		g := gpu.Grid{Blocks: [3]uint32{100, 1, 1}, Threads: [3]uint32{256}, Attrs: gpu.LaunchAttrs{Cooperative: true}}
 		for range 10 {
-			must(t, typed.Launch(s, g, struct{ N uint64 }{}))
+			must(t, s.Do(typed.Launch(g, struct{ N uint64 }{})))
 		}
 		must(t, s.Wait(soon(t)))
 		if n := calls(d, 0, simdriver.OpOccupancy) - asked; n != 1 {
@@ -244,10 +240,10 @@ func TestCooperativeFits(t *testing.T) {
 		}
 		d.Inject(simdriver.Fault{Op: simdriver.OpOccupancy})
 		g.Threads[0] = 128
-		must(t, typed.Launch(s, g, struct{ N uint64 }{}))
+		must(t, s.Do(typed.Launch(g, struct{ N uint64 }{})))
 		must(t, s.Wait(soon(t)))
 		g.Blocks[0], g.Threads[0] = 1000, 64
-		must(t, typed.Launch(s, g, struct{ N uint64 }{}))
+		must(t, s.Do(typed.Launch(g, struct{ N uint64 }{})))
 		if err := s.Wait(soon(t)); !errors.Is(err, simdriver.ErrInvalidValue) {
 			t.Errorf("a cooperative grid that does not fit: %v", err)
 		}
@@ -267,15 +263,15 @@ func TestLaunchEvents(t *testing.T) {
 		g.Begun = e
 		s := dev.Queue(0).NewStream()
 		if !caps.LaunchEvents {
-			err := typed.Launch(s, g, struct{ N uint64 }{})
+			err := s.Do(typed.Launch(g, struct{ N uint64 }{}))
 			if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Simulated GPU 0 records no event when a launch has begun") {
 				t.Errorf("without: %v", err)
 			}
 		} else {
 			d.StallDevice(0)
-			must(t, typed.Launch(s, g, struct{ N uint64 }{}))
+			must(t, s.Do(typed.Launch(g, struct{ N uint64 }{})))
 			w := dev.Queue(1).NewStream()
-			must(t, w.WaitEvent(e))
+			must(t, w.Do(gpu.WaitEvent(e)))
 			synctest.Wait()
 			if v, err := w.Point().Semaphore.Query(); v != 0 || err != nil {
 				t.Errorf("the wait is over before the launch begins: %d, %v", v, err)
@@ -287,19 +283,19 @@ func TestLaunchEvents(t *testing.T) {
 			// A launch that a wait fails records nothing; one that the driver refuses fails what it signals.
 			never, failed := semaphores(t, 1)[0], dev.Queue(0).NewStream()
 			must(t, failed.After(never.At(1)))
-			must(t, typed.Launch(failed, g, struct{ N uint64 }{}))
+			must(t, failed.Do(typed.Launch(g, struct{ N uint64 }{})))
 			never.Fail(io.ErrNoProgress)
 			if err := failed.Wait(soon(t)); !errors.Is(err, io.ErrNoProgress) {
 				t.Errorf("behind a wait that fails: %v", err)
 			}
 			d.Inject(simdriver.Fault{Op: simdriver.OpLaunch})
 			failed = dev.Queue(0).NewStream()
-			must(t, typed.Launch(failed, g, struct{ N uint64 }{}))
+			must(t, failed.Do(typed.Launch(g, struct{ N uint64 }{})))
 			if err := failed.Wait(soon(t)); !errors.Is(err, simdriver.ErrInjected) {
 				t.Errorf("a launch that is refused: %v", err)
 			}
 			g.Begun = foreign
-			if err := typed.Dispatch(dev.Queue(0), gpu.Order{}, g, struct{ N uint64 }{}); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "is of device Simulated GPU 1") {
+			if err := dev.Queue(0).Submit(gpu.Order{}, typed.Launch(g, struct{ N uint64 }{})); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "is of device Simulated GPU 1") {
 				t.Errorf("an event of another device: %v", err)
 			}
 		}
@@ -327,7 +323,7 @@ func TestQueuePriorities(t *testing.T) {
 					if i < len(given) {
 						want = min(max(given[i], most), least)
 					}
-					must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+					must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 					if got := <-seen; got != want || q.Priority() != want {
 						t.Errorf("queue %d has priority %d, and its stream %d; want %d", i, q.Priority(), got, want)
 					}

@@ -11,7 +11,7 @@ import (
 // by cudaIpcOpenMemHandle. Export blocks while the driver does. Two sorts of memory can be
 // exported: memory of kind [DeviceMem] that [Device.Alloc] made, and memory of a pool with
 // [PoolOptions].Shareable (see [Pool.Export]). Other memory is [ErrArgument]. If the device does
-// not support it, the error is [driver.ErrUnsupported]. To export a part, add to the handle's
+// not support it, the error is [ErrUnsupported]. To export a part, add to the handle's
 // Offset and lower its Size.
 //
 // This buffer keeps the memory. Leave it open until all importing processes have closed their
@@ -40,7 +40,7 @@ func (b *Buffer) Export() (MemoryHandle, error) {
 // The error is [driver.ErrSameProcess] if this process itself exported the memory, which no driver
 // can import: use the original buffer. It is [ErrRange] if the handle's range is not in the
 // allocation, as far as the driver tells its size. It is [ErrArgument] for a handle of another
-// driver, or of zero bytes, and [driver.ErrUnsupported] if the device does not support imports. The
+// driver, or of zero bytes, and [ErrUnsupported] if the device does not support imports. The
 // driver returns its own error if the handle is invalid, or if its process has freed the memory or
 // ended.
 func (d *Device) ImportShared(h MemoryHandle, freed func()) (*Buffer, error) {
@@ -84,7 +84,7 @@ func (b *Buffer) ExportFile() (*os.File, error) {
 // process. freed is called, unless it is nil, on a goroutine of its own, when the buffer has been
 // closed, its last use is over, and the driver has released this process's mapping.
 //
-// The error is [driver.ErrUnsupported] if the device does not support imports, which only Linux
+// The error is [ErrUnsupported] if the device does not support imports, which only Linux
 // supports. It is the driver's own error if the file does not represent memory.
 func (d *Device) ImportSharedFile(f *os.File, size uint64, freed func()) (*Buffer, error) {
 	b, err := d.mem().ImportSharedFile(f, size, freed)
@@ -117,7 +117,7 @@ func (p *ImportedPool) in() *memory.ImportedPool { return (*memory.ImportedPool)
 // cuMemPoolImportFromShareableHandle). The process exported it with [Pool.Export], or with CUDA as
 // a POSIX file descriptor. The caller keeps the file and may close it afterwards. ImportPool blocks
 // while the driver does. The pool may be on another device if the hardware supports that. The error
-// is [driver.ErrUnsupported] if the device cannot import pools, which only Linux supports. It is
+// is [ErrUnsupported] if the device cannot import pools, which only Linux supports. It is
 // [driver.ErrSameProcess] if the driver finds that this process made the pool, and the driver's own
 // error if the file is not a pool.
 func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {

@@ -70,9 +70,9 @@ func TestSharedFile(t *testing.T) {
 			t.Errorf("%d bytes of %d buffers are counted", st.Bytes, st.Buffers)
 		}
 		s := semaphores(t, 1)[0]
-		must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, own.All(), []byte{1}))
+		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		must(t, s.Wait(minute(t), 1)) // the host tells
-		must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, part.Range(8, 8), []byte{2}))
+		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(part.Range(8, 8), []byte{2})))
 		must(t, s.Wait(minute(t), 2))
 		want := bytes.Repeat([]byte{1}, 1000)
 		copy(want[8:], bytes.Repeat([]byte{2}, 8))
@@ -101,7 +101,7 @@ func TestSharedFile(t *testing.T) {
 		// The driver gets it back when its last use is over.
 		host := semaphores(t, 1)[0]
 		must(t, part.Close())
-		must(t, b.Queue(0).Fill(order(host, 1, host, 2), far.All(), []byte{3}))
+		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(far.All(), []byte{3})))
 		must(t, far.Close())
 		synctest.Wait()
 		if n := calls(ds[1], 0, simdriver.OpFree); n != 2 {
@@ -191,12 +191,12 @@ func TestSharedFileKilled(t *testing.T) {
 				gone, left := devs[killed], devs[1-killed]
 				mine, theirs := bufs[1-killed], bufs[killed]
 				s, lost := semaphores(t, 1)[0], semaphores(t, 1)[0]
-				must(t, left.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, mine.All(), []byte{1}))
+				must(t, left.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(mine.All(), []byte{1})))
 				must(t, s.Wait(minute(t), 1))
 				must(t, ds[0].StallDevice(0))
 				must(t, ds[1].StallDevice(0))
-				must(t, gone.Queue(0).Fill(gpu.Order{Signal: pts(lost, 1)}, theirs.All(), []byte{2})) // which it never comes to
-				must(t, left.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, mine.Range(0, 8), []byte{3}))
+				must(t, gone.Queue(0).Submit(gpu.Order{Signal: pts(lost, 1)}, gpu.Fill(theirs.All(), []byte{2}))) // which it never comes to
+				must(t, left.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(mine.Range(0, 8), []byte{3})))
 				ds[killed].Kill()
 				if err := lost.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
 					t.Errorf("the process that was killed: %v", err)

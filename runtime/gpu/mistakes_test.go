@@ -35,29 +35,35 @@ func TestMistakeErrors(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"upload to a reversed slice", func(s stream) error { return x.Slice(5, 2).Upload(s, host[:3]) }, gpu.ErrRange, notThere},
-		{"upload of much to a reversed slice", func(s stream) error { return x.Slice(5, 2).Upload(s, host) }, gpu.ErrRange, notThere},
-		{"upload of a copy to a slice that is too long", func(s stream) error { return x.Slice(2, 9).UploadCopy(s, host[:7]) }, gpu.ErrRange, notThere},
-		{"download of a reversed slice", func(s stream) error { return x.Slice(5, 2).Download(s, host[:3]) }, gpu.ErrRange, notThere},
-		{"fill of a negative slice", func(s stream) error { return x.Slice(-1, 2).Fill(s, 1) }, gpu.ErrRange, notThere},
-		{"copy from a reversed slice", func(s stream) error { return x.CopyFrom(s, x.Slice(5, 2)) }, gpu.ErrRange, notThere},
-		{"copy to a reversed slice", func(s stream) error { return x.Slice(5, 2).CopyFrom(s, x) }, gpu.ErrRange, notThere},
-		{"slice of a reversed slice", func(s stream) error { return x.Slice(5, 2).Slice(0, 1).Fill(s, 1) }, gpu.ErrRange, notThere},
+		{"upload to a reversed slice", func(s stream) error { return s.Do(x.Slice(5, 2).Upload(host[:3])) }, gpu.ErrRange, notThere},
+		{"upload of much to a reversed slice", func(s stream) error { return s.Do(x.Slice(5, 2).Upload(host)) }, gpu.ErrRange, notThere},
+		{"upload of a copy to a slice that is too long", func(s stream) error { return s.Do(x.Slice(2, 9).UploadCopy(host[:7])) }, gpu.ErrRange, notThere},
+		{"download of a reversed slice", func(s stream) error { return s.Do(x.Slice(5, 2).Download(host[:3])) }, gpu.ErrRange, notThere},
+		{"fill of a negative slice", func(s stream) error { return s.Do(x.Slice(-1, 2).Fill(1)) }, gpu.ErrRange, notThere},
+		{"copy from a reversed slice", func(s stream) error { return s.Do(x.CopyFrom(x.Slice(5, 2))) }, gpu.ErrRange, notThere},
+		{"copy to a reversed slice", func(s stream) error { return s.Do(x.Slice(5, 2).CopyFrom(x)) }, gpu.ErrRange, notThere},
+		{"slice of a reversed slice", func(s stream) error { return s.Do(x.Slice(5, 2).Slice(0, 1).Fill(1)) }, gpu.ErrRange, notThere},
 		{"recorded copy from a reversed slice", func(stream) error {
-			return record(func(c *gpu.CommandBuffer) error { _, err := c.Copy(b.Range(0, 12), x.Slice(5, 2).Range()); return err })
+			return record(func(c *gpu.CommandBuffer) error {
+				_, err := c.Add(gpu.Copy(b.Range(0, 12), x.Slice(5, 2).Range()))
+				return err
+			})
 		}, gpu.ErrRange, notThere},
 		{"recorded upload to a reversed slice", func(stream) error {
 			return record(func(c *gpu.CommandBuffer) error {
-				_, err := c.UploadCopy(x.Slice(5, 2).Range(), make([]byte, 12))
+				_, err := c.Add(gpu.UploadCopy(x.Slice(5, 2).Range(), make([]byte, 12)))
 				return err
 			})
 		}, gpu.ErrRange, notThere},
 		{"recorded fill of a reversed slice", func(stream) error {
-			return record(func(c *gpu.CommandBuffer) error { _, err := c.Fill(x.Slice(5, 2).Range(), make([]byte, 4)); return err })
+			return record(func(c *gpu.CommandBuffer) error {
+				_, err := c.Add(gpu.Fill(x.Slice(5, 2).Range(), make([]byte, 4)))
+				return err
+			})
 		}, gpu.ErrRange, notThere},
-		{"upload to no slice", func(s stream) error { return none.Upload(s, host[:1]) }, gpu.ErrArgument, "upload: no buffer"},
-		{"copy from no slice", func(s stream) error { return x.CopyFrom(s, none) }, gpu.ErrArgument, "copy: no buffer"},
-		{"copy to no slice", func(s stream) error { return none.CopyFrom(s, x) }, gpu.ErrArgument, "copy: no buffer"},
+		{"upload to no slice", func(s stream) error { return s.Do(none.Upload(host[:1])) }, gpu.ErrArgument, "upload: no buffer"},
+		{"copy from no slice", func(s stream) error { return s.Do(x.CopyFrom(none)) }, gpu.ErrArgument, "copy: no buffer"},
+		{"copy to no slice", func(s stream) error { return s.Do(none.CopyFrom(x)) }, gpu.ErrArgument, "copy: no buffer"},
 		{"upload behind the end", func(s stream) error { return s.Upload(b.Range(60, 8), make([]byte, 64)) }, gpu.ErrRange, "8 bytes at 60 of a buffer of 64"},
 		{"copy behind the end", func(s stream) error { return s.Copy(b.Range(0, 80), b.Range(40, 9)) }, gpu.ErrRange, "80 bytes at 0 of a buffer of 64"},
 		{"upload of less", func(s stream) error { return s.Upload(b.All(), make([]byte, 3)) }, gpu.ErrArgument, "3 bytes of data for a range of 64"},
@@ -80,7 +86,7 @@ func TestMistakeErrors(t *testing.T) {
 	duration := func() error { _, err := timing.Duration(); return err }
 	want("a timing before it is used", duration(), gpu.ErrArgument, "given with no operation")
 	host1, s := semaphores(t, 1)[0], semaphores(t, 1)[0]
-	must(t, q.Fill(gpu.Order{Wait: pts(host1, 1), Signal: pts(s, 1), Timing: timing}, b.All(), []byte{1}))
+	must(t, q.Submit(gpu.Order{Wait: pts(host1, 1), Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1}).Timed(timing)))
 	want("a timing of a parked operation", duration(), gpu.ErrArgument, "not done")
 	must(t, d.StallDevice(0))
 	must(t, host1.Signal(1))
@@ -89,7 +95,7 @@ func TestMistakeErrors(t *testing.T) {
 	must(t, d.ResumeDevice(0))
 	must(t, s.Wait(ctx, 1))
 	must(t, duration())
-	must(t, q.Fill(gpu.Order{Wait: pts(host1, 2), Signal: pts(s, 2), Timing: timing}, b.All(), []byte{1}))
+	must(t, q.Submit(gpu.Order{Wait: pts(host1, 2), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1}).Timed(timing)))
 	want("a timing that is used again", duration(), gpu.ErrArgument, "not done")
 	host1.Fail(errors.New("given up"))
 	if err := s.Wait(ctx, 2); err == nil {
@@ -109,7 +115,7 @@ func TestMistakeErrors(t *testing.T) {
 	want("elapsed time before an execution", elapsed(), gpu.ErrArgument, "given no execution")
 	must(t, d.StallDevice(0))
 	st := q.NewStream()
-	must(t, st.Execute(c))
+	must(t, st.Do(gpu.Execute(c)))
 	want("elapsed time of an execution in flight", elapsed(), gpu.ErrArgument, "not done")
 	must(t, d.ResumeDevice(0))
 	must(t, st.Wait(ctx))
@@ -145,9 +151,9 @@ func TestTimingOfHostCalls(t *testing.T) {
 				must(t, err)
 				for _, c := range []*gpu.CommandBuffer{all, one} {
 					if p == 'h' {
-						_, err = c.HostCall(func() error { time.Sleep(50); return nil })
+						_, err = c.Add(gpu.HostCall(func() error { time.Sleep(50); return nil }))
 					} else {
-						_, err = sleep.Record(c, gpu.GridFor(1, 1), testkit.SleepArgs{Nanoseconds: 1000})
+						_, err = c.Add(sleep.Launch(gpu.GridFor(1, 1), testkit.SleepArgs{Nanoseconds: 1000}))
 					}
 					must(t, err)
 				}
@@ -155,12 +161,9 @@ func TestTimingOfHostCalls(t *testing.T) {
 				list = append(list, one)
 			}
 			must(t, all.End())
-			for how, execute := range map[string]func(o gpu.Order) error{
-				"one recording": func(o gpu.Order) error { return dev.Queue(0).Execute(o, all) },
-				"several":       func(o gpu.Order) error { return dev.Queue(0).ExecuteAll(o, list...) },
-			} {
+			for how, op := range map[string]gpu.Op{"one recording": gpu.Execute(all), "several": gpu.ExecuteAll(list...)} {
 				s := semaphores(t, 1)[0]
-				must(t, execute(gpu.Order{Signal: pts(s, 1), Timing: timing}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, op.Timed(timing)))
 				must(t, s.Wait(minute(t), 1))
 				took, err := timing.Duration()
 				exact := strings.Count(x.parts, "d") <= 1 // else a host call between begins when the host has seen what it waits for

@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// SetName gives the queue a name, by which errors and [Device.Parked] mention it. An empty name takes it away.
+// SetName gives the queue a name, by which errors and [Device.Parked] mention it. An empty name
+// takes it away.
 func (q *Queue) SetName(name string) { q.name.Store(&name) }
 
 // String returns how the queue is mentioned: queue "name" of its device, or queue 0, by its number.

@@ -9,41 +9,54 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Native is the argument of a function given to [Queue.Native]: the driver's device, which is
+// A NativeCall is the argument of a function given to [Native]: the driver's device, which is
 // current on the thread, and one of its streams. Packages cudadriver and hipdriver convert these to
 // handles of CUDA and HIP (NativeOf, Stream). On the simulated GPU they are used as they are.
-type Native struct {
+type NativeCall struct {
 	Device driver.Device
 	Stream driver.Stream
 	Ptrs   []driver.Ptr // addresses of the ranges, in order; valid until the function returns
 }
 
-// Native calls a function that gives the queue's stream work, through the driver's own API or a
-// library such as cuBLAS. The work that the function gives to the stream is the operation: it runs
-// after the waits, and the signals come after it. The ranges in uses are the memory that it uses.
-// They are held until the operation is done. Memory of pools must have been allocated when the
-// function is called.
+// Native returns an Op that calls a function that gives a stream work, through the driver's own API
+// or a library such as cuBLAS. The work that the function gives to the stream is the operation: it
+// runs after the waits, and the signals come after it. name is the Op's label. The ranges in uses
+// are the memory that it uses. They are held until the operation is done. Memory of pools must have
+// been allocated when the function is called.
 //
-// The function is called once. Native calls it if all waits have been issued; otherwise a goroutine
-// of the runtime does. It is not called if a wait fails before. The function must only give work to
-// the stream, and return soon: work of this queue waits for it, other work does not. It must not
-// use this package, except for functions that return facts. It must not wait for the stream, begin
-// or end a capture, or end its goroutine. If it returns an error, the signals fail with it. If it
-// panics, they fail with a [PanicError]. Work that it had given to the stream by then still runs,
-// and its memory is held until that work is over.
+// The function is called once. Do or Submit calls it if all waits have been issued; otherwise a
+// goroutine of the runtime does. It is not called if a wait fails before. The function must only
+// give work to the stream, and return soon: work of this queue waits for it, other work does not.
+// It must not use this package, except for functions that return facts. It must not use the Stream
+// that it runs in, wait for the native stream, begin or end a capture, or end its goroutine. If it
+// returns an error, the signals fail with it. If it panics, they fail with a [PanicError]. Work
+// that it had given to the stream by then still runs, and its memory is held until that work is
+// over.
 //
-// The call copies its lists, allocates nothing by itself, and is safe for concurrent use. If the
-// driver gives no access to its streams (Caps.Native), the error is [driver.ErrUnsupported].
-func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
-	switch {
-	case fn == nil:
-		return errs.Argument("native", "no function")
-	case q == nil || q.dev == nil:
-		return errs.ErrZero
-	case q.dev.faces.Natives == nil:
+// In a recording that becomes a graph, if the driver can capture a stream's work (Caps.Capture),
+// the function is called when the graph is made. That is in End if the addresses of all ranges are
+// known by then. An execution calls it again if a range has moved since the previous execution, or
+// if the execution makes a block ([Execute]). The function must then give the stream the same work
+// except for addresses and values; otherwise the graph is made again. Without capture, each
+// execution calls the function. A recording calls it only once at a time, but recordings in which
+// this one is nested call it too. During a capture the function must not make a call that waits.
+//
+// If the driver gives no access to its streams (Caps.Native), the error is [ErrUnsupported].
+func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
+	if fn == nil {
+		return BadOp(errs.Argument("native", "no function"))
+	}
+	op.kind, op.obj, op.label = nativeOp, fn, name
+	op.setRanges(uses)
+	return op
+}
+
+func (q *Queue) native(o *Order, fn func(NativeCall) error, uses []Range) error {
+	if q.dev.faces.Natives == nil {
 		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.native.Driver.Name(), driver.ErrUnsupported)
 	}
 	s := q.get(work.Native)
@@ -72,18 +85,9 @@ func (q *Queue) Native(o Order, fn func(Native) error, uses ...Range) error {
 	return q.submit(s, o)
 }
 
-// Native is [Queue.Native] in the stream's order. The function must not use the stream.
-func (s *Stream) Native(fn func(Native) error, uses ...Range) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Native(o, fn, uses...))
-}
-
 // nativePart is the part of a submission's record for a native function.
 type nativePart struct {
-	native func(Native) error
+	native func(NativeCall) error
 	uses   []memory.Range
 	ptrs   []driver.Ptr // addresses of the ranges in uses
 }
@@ -114,7 +118,7 @@ func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 		}
 		s.ptrs = append(s.ptrs, ptr)
 	}
-	err = s.q.dev.enterNative(func() error { return s.native(Native{tl.Device.Native, tl.Stream, s.ptrs}) })
+	err = s.q.dev.enterNative(func() error { return s.native(NativeCall{tl.Device.Native, tl.Stream, s.ptrs}) })
 	return !errors.Is(err, errNotEntered), err
 }
 
@@ -141,22 +145,15 @@ func (d *Device) enterNative(fn func() error) (err error) {
 	return err
 }
 
-// Native records the operation of [Queue.Native]. If the recording becomes a graph, and the driver
-// can capture a stream's work (Caps.Capture), the function is called when the graph is made. That
-// is in End if the addresses of all ranges are known by then. An execution calls it again if a
-// range has moved since the previous execution, or if the execution makes a block
-// ([Queue.Execute]). The function must then give the stream the same work except for addresses and
-// values; otherwise the graph is made again. Without capture, each execution calls the function. A
-// recording calls it only once at a time, but recordings in which this one is nested call it too.
-// During a capture the function must not make a call that waits. The slice of ranges is copied.
-func (c *CommandBuffer) Native(fn func(Native) error, uses []Range, after ...Command) (Command, error) {
+// addNative records a call of a native function.
+func (c *CommandBuffer) addNative(op *Op, after []recording.Command) (recording.Command, error) {
+	fn := op.obj.(func(NativeCall) error)
 	var call func(driver.Stream, []driver.Ptr) error
-	if fn != nil && c != nil && c.in().Device() != nil {
+	if c.in().Device() != nil {
 		d := c.device()
 		call = func(h driver.Stream, ptrs []driver.Ptr) error {
-			return d.enterNative(func() error { return fn(Native{d.native.Native, h, ptrs}) })
+			return d.enterNative(func() error { return fn(NativeCall{d.native.Native, h, ptrs}) })
 		}
 	}
-	at, err := c.in().Native(call, ranges(uses), commands(after))
-	return Command(at), err
+	return c.in().Native(call, ranges(op.all()), after)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // filler returns a function of Native that fills n bytes where its first range is.
-func filler(with byte, n uint64) func(gpu.Native) error {
-	return func(n2 gpu.Native) error { return n2.Device.Fill(n2.Stream, n2.Ptrs[0], uint32(with), 1, n) }
+func filler(with byte, n uint64) func(gpu.NativeCall) error {
+	return func(n2 gpu.NativeCall) error { return n2.Device.Fill(n2.Stream, n2.Ptrs[0], uint32(with), 1, n) }
 }
 
 // TestNative has a function of the program work in the order of two queues, at once and parked, on memory of a pool as well.
@@ -29,9 +29,9 @@ func TestNative(t *testing.T) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 2)
 		q, other := dev.Queue(0), dev.Queue(1)
 		m := alloca(t, q, order(s[0], 1, s[1], 1), nil, 64)
-		must(t, q.Fill(order(s[1], 1, s[1], 2), m.All(), []byte{1}))
-		must(t, other.Native(order(s[1], 2, s[1], 3), filler(2, 16), m.Range(8, 16), m.All()))
-		must(t, q.Copy(order(s[1], 3, s[1], 4), m.Range(32, 16), m.Range(8, 16)))
+		must(t, q.Submit(order(s[1], 1, s[1], 2), gpu.Fill(m.All(), []byte{1})))
+		must(t, other.Submit(order(s[1], 2, s[1], 3), gpu.Native("", filler(2, 16), m.Range(8, 16), m.All())))
+		must(t, q.Submit(order(s[1], 3, s[1], 4), gpu.Copy(m.Range(32, 16), m.Range(8, 16))))
 		must(t, s[0].Signal(1))
 		must(t, s[1].Wait(in(t, time.Minute), 4))
 		got := bytesOf(t, q, m)
@@ -42,9 +42,9 @@ func TestNative(t *testing.T) {
 		}
 		st := q.NewStream()
 		must(t, st.Fill(m.All(), []byte{3}))
-		must(t, st.Native(filler(4, 8), m.All()))
+		must(t, st.Do(gpu.Native("", filler(4, 8), m.All())))
 		must(t, st.Copy(m.Range(8, 8), m.Range(0, 8)))
-		must(t, st.Dealloca(m))
+		must(t, st.Free(m))
 		must(t, st.Wait(in(t, time.Minute)))
 		must(t, dev.Close())
 	})
@@ -63,9 +63,9 @@ func TestNativeFails(t *testing.T) {
 		mem, err := dev.ImportHost(make([]byte, 4096), func() { freed = true })
 		must(t, err)
 		must(t, d.StallDevice(0))
-		must(t, q.Native(gpu.Order{Signal: pts(s[0], 1)}, func(n gpu.Native) error {
+		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Native("", func(n gpu.NativeCall) error {
 			return errors.Join(n.Device.Fill(n.Stream, n.Ptrs[0], 7, 1, 64), io.ErrUnexpectedEOF)
-		}, mem.All()))
+		}, mem.All())))
 		if err := s[0].Wait(in(t, time.Minute), 1); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("Wait = %v", err)
 		}
@@ -75,23 +75,23 @@ func TestNativeFails(t *testing.T) {
 			t.Error("the memory was let go of while the stream has work on it")
 		}
 		must(t, d.ResumeDevice(0))
-		must(t, q.Native(gpu.Order{Signal: pts(s[1], 1)}, func(gpu.Native) error { panic("no") }, b.All()))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Native("", func(gpu.NativeCall) error { panic("no") }, b.All())))
 		var p *gpu.PanicError
 		if err := s[1].Wait(in(t, time.Minute), 1); !errors.As(err, &p) {
 			t.Errorf("Wait = %v", err)
 		}
 		called := false
 		s[2].Fail(io.EOF)
-		must(t, q.Native(order(s[2], 1, s[3], 1), func(gpu.Native) error { called = true; return nil }))
+		must(t, q.Submit(order(s[2], 1, s[3], 1), gpu.Native("", func(gpu.NativeCall) error { called = true; return nil })))
 		if err := s[3].Wait(in(t, time.Minute), 1); !errors.Is(err, io.EOF) || called {
 			t.Errorf("Wait = %v, called %v", err, called)
 		}
 		d.Inject(simdriver.Fault{Op: simdriver.OpEnter, N: 1, Err: io.ErrClosedPipe})
-		must(t, q.Native(gpu.Order{Signal: pts(s[4], 1)}, func(gpu.Native) error { called = true; return nil }))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[4], 1)}, gpu.Native("", func(gpu.NativeCall) error { called = true; return nil })))
 		if err := s[4].Wait(in(t, time.Minute), 1); !errors.Is(err, io.ErrClosedPipe) || called {
 			t.Errorf("Wait = %v, called %v", err, called)
 		}
-		must(t, q.Native(gpu.Order{Signal: pts(s[5], 1)}, filler(1, 64), b.All()))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Native("", filler(1, 64), b.All())))
 		must(t, s[5].Wait(in(t, time.Minute), 1))
 		synctest.Wait()
 		if !freed {
@@ -107,15 +107,15 @@ func TestNativeRefused(t *testing.T) {
 	dev := openDevice(t, d, 0, gpu.Options{})
 	b, gone := allocate(t, dev, 64), allocate(t, dev, 64)
 	must(t, gone.Close())
-	nothing := func(gpu.Native) error { return nil }
+	nothing := func(gpu.NativeCall) error { return nil }
 	for name, err := range map[string]error{
-		"no function":         dev.Queue(0).Native(gpu.Order{}, nil),
-		"no semaphore":        dev.Queue(0).Native(gpu.Order{Wait: []gpu.Point{{}}}, nothing),
-		"no queue":            (*gpu.Queue)(nil).Native(gpu.Order{}, nothing),
-		"zero queue":          new(gpu.Queue).Native(gpu.Order{}, nothing),
-		"no buffer":           dev.Queue(0).Native(gpu.Order{}, nothing, gpu.Range{}),
-		"outside of a buffer": dev.Queue(0).Native(gpu.Order{}, nothing, b.All(), b.Range(60, 8)),
-		"closed buffer":       dev.Queue(0).Native(gpu.Order{}, nothing, gone.All()),
+		"no function":         dev.Queue(0).Submit(gpu.Order{}, gpu.Native("", nil)),
+		"no semaphore":        dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{}}}, gpu.Native("", nothing)),
+		"no queue":            (*gpu.Queue)(nil).Submit(gpu.Order{}, gpu.Native("", nothing)),
+		"zero queue":          new(gpu.Queue).Submit(gpu.Order{}, gpu.Native("", nothing)),
+		"no buffer":           dev.Queue(0).Submit(gpu.Order{}, gpu.Native("", nothing, gpu.Range{})),
+		"outside of a buffer": dev.Queue(0).Submit(gpu.Order{}, gpu.Native("", nothing, b.All(), b.Range(60, 8))),
+		"closed buffer":       dev.Queue(0).Submit(gpu.Order{}, gpu.Native("", nothing, gone.All())),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "gpu: ") {
 			t.Errorf("%s: %v", name, err)
@@ -125,7 +125,7 @@ func TestNativeRefused(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.Native = false
 	dev = openDevice(t, newSim(t, simdriver.Config{Caps: &caps}), 0, gpu.Options{})
-	if err := dev.Queue(0).Native(gpu.Order{}, nothing); !errors.Is(err, driver.ErrUnsupported) {
+	if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Native("", nothing)); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("without access to streams: %v", err)
 	}
 	must(t, dev.Close())
@@ -145,21 +145,21 @@ func TestNativeHolds(t *testing.T) {
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 4)
 			b, executed := allocate(t, dev, 64), uint64(0)
 			var slow, over atomic.Bool
-			fn := func(n gpu.Native) error {
+			fn := func(n gpu.NativeCall) error {
 				if slow.Load() {
 					time.Sleep(time.Second)
 					over.Store(true)
 				}
 				return n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 8)
 			}
-			run := func(o gpu.Order, at gpu.Range) error { return dev.Queue(0).Native(o, fn, at) }
+			run := func(o gpu.Order, at gpu.Range) error { return dev.Queue(0).Submit(o, gpu.Native("", fn, at)) }
 			if mode >= 0 {
 				c := commandBuffer(t, dev, mode)
 				to, err := c.Binding()
 				must(t, err)
-				recorded(t)(c.Native(fn, []gpu.Range{to.Range(0, 8)}))
+				recorded(t)(c.Add(gpu.Native("", fn, to.Range(0, 8))))
 				must(t, c.End())
-				run = func(o gpu.Order, at gpu.Range) error { return dev.Queue(0).Execute(o, c, at) }
+				run = func(o gpu.Order, at gpu.Range) error { return dev.Queue(0).Submit(o, gpu.Execute(c, at)) }
 				executed++ // its graph is made now, and set later
 				must(t, run(gpu.Order{Signal: pts(s[1], executed)}, b.Range(0, 8)))
 				must(t, s[1].Wait(in(t, time.Minute), executed))
@@ -167,7 +167,7 @@ func TestNativeHolds(t *testing.T) {
 			slow.Store(true)
 			must(t, run(order(s[0], 1, s[1], executed+1), b.Range(8, 8)))
 			for _, done := range s[2:] { // the signal issues one of them itself, and the device's thread the other
-				must(t, dev.Queue(1).Fill(order(s[0], 1, done, 1), b.Range(32, 8), []byte{1}))
+				must(t, dev.Queue(1).Submit(order(s[0], 1, done, 1), gpu.Fill(b.Range(32, 8), []byte{1})))
 			}
 			start := time.Now()
 			must(t, s[0].Signal(1))
@@ -200,7 +200,7 @@ func TestNativeAllocs(t *testing.T) {
 	if n := testing.AllocsPerRun(200, func() {
 		v++
 		signal[0].Value = v
-		must(t, dev.Queue(0).Native(gpu.Order{Signal: signal}, fn, b.All()))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: signal}, gpu.Native("", fn, b.All())))
 		must(t, s.Wait(ctx, v))
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -223,22 +223,22 @@ func TestNativeRecorded(t *testing.T) {
 				to, err := c.Binding()
 				must(t, err)
 				calls, with := 0, byte(5)
-				twice := func(n gpu.Native) error {
+				twice := func(n gpu.NativeCall) error {
 					calls++
 					return errors.Join(n.Device.Fill(n.Stream, n.Ptrs[1], uint32(with), 1, 16), n.Device.Copy(n.Stream, n.Ptrs[0], n.Ptrs[1], 8))
 				}
 				rec := recorded(t)
-				rec(c.Fill(fixed.All(), []byte{1}))
-				rec(c.Barrier())
-				a := rec(c.Native(twice, []gpu.Range{fixed.Range(8, 8), to.Range(16, 16)}))
-				b := rec(c.Native(func(n gpu.Native) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 6, 1, 8) }, []gpu.Range{fixed.Range(32, 8)}))
-				rec(c.Copy(to.Range(0, 8), fixed.Range(8, 8), a, b))
-				rec(c.Copy(to.Range(8, 8), fixed.Range(32, 8), a, b))
+				rec(c.Add(gpu.Fill(fixed.All(), []byte{1})))
+				rec(c.Add(gpu.Barrier()))
+				a := rec(c.Add(gpu.Native("", twice, fixed.Range(8, 8), to.Range(16, 16))))
+				b := rec(c.Add(gpu.Native("", func(n gpu.NativeCall) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 6, 1, 8) }, fixed.Range(32, 8))))
+				rec(c.Add(gpu.Copy(to.Range(0, 8), fixed.Range(8, 8)), a, b))
+				rec(c.Add(gpu.Copy(to.Range(8, 8), fixed.Range(32, 8)), a, b))
 				must(t, c.End())
 				captures := mode != gpu.StreamMode && caps.Graphs
 				x, y, s := allocate(t, dev, 32), allocate(t, dev, 64), semaphores(t, 1)[0]
 				for i, r := range []gpu.Range{x.All(), x.All(), y.Range(32, 32), x.All()} {
-					must(t, q.Execute(gpu.Order{Signal: pts(s, uint64(i+1))}, c, r))
+					must(t, q.Submit(gpu.Order{Signal: pts(s, uint64(i+1))}, gpu.Execute(c, r)))
 					must(t, s.Wait(in(t, time.Minute), uint64(i+1)))
 					got := bytesOf(t, q, r.Buffer)[r.Offset:]
 					if got[0] != 5 || got[8] != 6 || got[16] != 5 || got[31] != 5 {
@@ -249,9 +249,9 @@ func TestNativeRecorded(t *testing.T) {
 					t.Errorf("the function was called %d times; want %d", calls, want)
 				}
 				parent := commandBuffer(t, dev, mode)
-				must(t, parent.Execute(c, y.Range(0, 32)))
+				recorded(t)(parent.Add(gpu.Execute(c, y.Range(0, 32))))
 				must(t, parent.End())
-				must(t, q.Execute(gpu.Order{Signal: pts(s, 5)}, parent))
+				must(t, q.Submit(gpu.Order{Signal: pts(s, 5)}, gpu.Execute(parent)))
 				must(t, s.Wait(in(t, time.Minute), 5))
 				if got := bytesOf(t, q, y); got[0] != 5 || got[31] != 5 {
 					t.Errorf("nested: %v", got)
@@ -273,20 +273,20 @@ func TestNativeCapture(t *testing.T) {
 		}
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 4)
 		q, x, y := dev.Queue(0), allocate(t, dev, 64), allocate(t, dev, 64)
-		make := func(fn func(gpu.Native) error, uses ...gpu.Range) *gpu.CommandBuffer {
+		make := func(fn func(gpu.NativeCall) error, uses ...gpu.Range) *gpu.CommandBuffer {
 			c := commandBuffer(t, dev, gpu.GraphMode)
 			to, err := c.Binding()
 			must(t, err)
 			if uses == nil {
 				uses = []gpu.Range{to.Range(0, 64)}
 			} else {
-				recorded(t)(c.Fill(to.Range(0, 64), []byte{1}))
+				recorded(t)(c.Add(gpu.Fill(to.Range(0, 64), []byte{1})))
 			}
-			recorded(t)(c.Native(fn, uses))
+			recorded(t)(c.Add(gpu.Native("", fn, uses...)))
 			return c
 		}
 		n := uint64(0)
-		grows := make(func(v gpu.Native) error {
+		grows := make(func(v gpu.NativeCall) error {
 			n += 8
 			for i := range n / 8 {
 				if err := v.Device.Fill(v.Stream, v.Ptrs[0]+driver.Ptr(8*i), 9, 1, 8); err != nil {
@@ -297,33 +297,33 @@ func TestNativeCapture(t *testing.T) {
 		})
 		must(t, grows.End())
 		for i, b := range []*gpu.Buffer{x, y, x} {
-			must(t, q.Execute(gpu.Order{Signal: pts(s[0], uint64(i+1))}, grows, b.All()))
+			must(t, q.Submit(gpu.Order{Signal: pts(s[0], uint64(i+1))}, gpu.Execute(grows, b.All())))
 			must(t, s[0].Wait(in(t, time.Minute), uint64(i+1)))
 		}
 		if got := bytesOf(t, q, x); got[23] != 9 {
 			t.Errorf("%d calls, and %v", n/8, got)
 		}
-		fails := make(func(gpu.Native) error { return io.EOF }, x.All())
+		fails := make(func(gpu.NativeCall) error { return io.EOF }, x.All())
 		if err := fails.End(); !errors.Is(err, io.EOF) {
 			t.Errorf("End = %v", err)
 		}
-		waits := make(func(v gpu.Native) error {
+		waits := make(func(v gpu.NativeCall) error {
 			_, err := v.Device.(driver.Timers).Elapsed(0, 0)
 			return err
 		})
 		must(t, waits.End())
-		must(t, q.Execute(gpu.Order{Signal: pts(s[1], 1)}, waits, x.All()))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(waits, x.All())))
 		if err := s[1].Wait(in(t, time.Minute), 1); err == nil {
 			t.Error("an execution of what cannot be captured has succeeded")
 		}
 		d.Inject(simdriver.Fault{Op: simdriver.OpEndCapture, N: 1, Err: io.ErrShortWrite})
 		once := make(filler(3, 64))
 		must(t, once.End())
-		must(t, q.Execute(gpu.Order{Signal: pts(s[2], 1)}, once, x.All()))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(once, x.All())))
 		if err := s[2].Wait(in(t, time.Minute), 1); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("Wait = %v", err)
 		}
-		must(t, q.Execute(gpu.Order{Signal: pts(s[3], 1)}, once, x.All()))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Execute(once, x.All())))
 		must(t, s[3].Wait(in(t, time.Minute), 1))
 		if got := bytesOf(t, q, x); got[63] != 3 {
 			t.Errorf("%v", got)

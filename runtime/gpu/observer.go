@@ -13,9 +13,9 @@ import (
 //
 // [trace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Tracer
 type Tracer interface {
-	// Observe returns the observer of a device that is being opened. It runs on the device's thread,
-	// before the device has events. pools returns the bytes that the device's pools have reserved
-	// and use, and blocks while it queries the driver.
+	// Observe returns the observer of a device that is being opened. It runs on the device's
+	// thread, before the device has events. pools returns the bytes that the device's pools have
+	// reserved and use, and blocks while it queries the driver.
 	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
 }
 
@@ -30,7 +30,7 @@ func (d *Device) observe() (err error) {
 // observed begins to observe a submission, for its Timing and for the device's observer. It returns
 // an error if the Timing cannot be used.
 func (r *record) observed(o *Order) error {
-	if o.Timing != nil {
+	if o.timing != nil {
 		if err := r.time(o); err != nil {
 			return err
 		}
@@ -45,9 +45,9 @@ func (r *record) observed(o *Order) error {
 func (r *record) describe() observe.Description {
 	d := observe.Description{Queue: r.q, Label: r.label, Bytes: r.Op.Bytes(), Part: r.recording.Number()}
 	switch r.Op.Kind {
-	case work.Dispatch:
+	case work.Launch:
 		d.Grid, d.Block, d.Bytes = r.launch.Grid, r.launch.Block, 0
-	case work.Alloca, work.Dealloca:
+	case work.Alloc, work.Free:
 		if b := r.memory.Buffer(); b != nil {
 			d.Bytes = b.Size()
 		}

@@ -21,23 +21,18 @@ type Order struct {
 	Signal []Point
 	Free   []Point
 
-	// Label says in errors, traces and profiles what the operation is for; "" says nothing. An
-	// operation of a Stream gets a label, and a Timing, through [Stream.Submit].
-	Label string
-
-	// Timing, if it is not nil, receives how long the device takes.
-	Timing *Timing
-
-	edges timingEdges
+	label  string  // of the Op
+	timing *Timing // of the Op
+	edges  timingEdges
 }
 
 // plain reports whether the order has waits and signals only.
-func (o *Order) plain() bool { return len(o.Free) == 0 && o.Label == "" && o.Timing == nil }
+func (o *Order) plain() bool { return len(o.Free) == 0 && o.label == "" && o.timing == nil }
 
 // untold reports whether only the call can report a failure of the operation: it allocates or frees
 // memory, and has no lists and no Timing.
 func (o *Order) untold(kind work.Kind) bool {
-	return (kind == work.Alloca || kind == work.Dealloca) && len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.Timing == nil
+	return (kind == work.Alloc || kind == work.Free) && len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.timing == nil
 }
 
 // check returns an error if a signal is known not to raise its semaphore. The value has been

@@ -10,7 +10,7 @@ import (
 // KeepAll is the threshold of a pool that gives no memory back by itself.
 const KeepAll = math.MaxUint64
 
-// A Pool is memory that queues allocate and free in the order of their work: see [Queue.Alloca].
+// A Pool is memory that queues allocate and free in the order of their work: see [Alloc].
 // All methods may be called concurrently.
 //
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's: it is used
@@ -83,13 +83,13 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 
 // NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
 // this kind of memory, and portable otherwise. A pool of managed memory is either the driver's or
-// over a buffer of managed memory. If neither is possible, the error is [driver.ErrUnsupported].
+// over a buffer of managed memory. If neither is possible, the error is [ErrUnsupported].
 //
 // A buffer given as Over must have room for at least one allocation of [Alignment] bytes. It stays
 // until the pool is closed and all its memory has been freed.
 //
 // NewPool blocks while the driver makes the pool and reserves its initial size.
-// [driver.ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the
+// [ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the
 // device has completed nothing for ten seconds.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	p, err := d.mem().NewPool(memory.PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
@@ -147,7 +147,7 @@ func (p *Pool) Reuse() (Reuse, error) {
 
 // SetReuse sets when freed memory of one stream may be reused in another. A portable pool always
 // reuses it in all three cases. If [driver.Caps].PoolsByStream is set, the driver's pools never
-// reuse memory by events. The error of other settings is [driver.ErrUnsupported].
+// reuse memory by events. The error of other settings is [ErrUnsupported].
 func (p *Pool) SetReuse(r Reuse) error {
 	return p.in().SetReuse(memory.Reuse(r))
 }
@@ -164,7 +164,7 @@ func (p *Pool) Trim(keep uint64) error {
 // accesses memory that it cannot use, and is lost.
 //
 // Access to a portable pool covers all memory of the pool's device, as in a [Group], and cannot be
-// ended: trying is [driver.ErrUnsupported]. The error is the same if the hardware does not support
+// ended: trying is [ErrUnsupported]. The error is the same if the hardware does not support
 // the access.
 func (p *Pool) Access(by *Device, allow bool) error {
 	return p.in().Access(by.mem(), allow)

@@ -50,7 +50,7 @@ func TestPoolSharing(t *testing.T) {
 		s := semaphores(t, 1)[0]
 		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // so that the other lies behind something
 		own := alloca(t, a.Queue(0), gpu.Order{}, p, 1024)
-		must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, own.All(), []byte{1}))
+		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		h, err := own.Export()
 		must(t, err)
 		data, err := h.MarshalBinary() // which is what is sent
@@ -67,7 +67,7 @@ func TestPoolSharing(t *testing.T) {
 		whole, err := q.Import(h, nil)
 		must(t, err)
 		must(t, s.Wait(minute(t), 1)) // the host tells
-		must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, o.Range(0, 16), []byte{2}))
+		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(o.Range(0, 16), []byte{2})))
 		must(t, s.Wait(minute(t), 2))
 		if got := bytesOf(t, a.Queue(0), own); got[255] != 1 || got[256] != 2 || got[271] != 2 || got[272] != 1 {
 			t.Errorf("%v", got[250:280])
@@ -81,7 +81,7 @@ func TestPoolSharing(t *testing.T) {
 		if _, err := q.Import(h, nil); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("import of a closed pool: %v", err)
 		}
-		must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(s, 3)}, o.All(), []byte{3}))
+		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 3)}, gpu.Fill(o.All(), []byte{3})))
 		must(t, o.Close())
 		must(t, whole.Close())
 		must(t, s.Wait(minute(t), 3))
@@ -90,7 +90,7 @@ func TestPoolSharing(t *testing.T) {
 		if n := calls(ds[1], 0, simdriver.OpClosePoolMem); n != 2 {
 			t.Errorf("closed %d times", n)
 		}
-		must(t, own.Dealloca(gpu.Order{}))
+		must(t, own.Free(gpu.Order{}))
 		must(t, first.Close())
 	})
 }
@@ -203,7 +203,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	for round := range byte(2) {
 		for _, x := range sides {
 			var err error
-			if x.own, err = x.stream.Alloca(x.pool, 64); err != nil {
+			if x.own, err = x.stream.Alloc(x.pool, 64); err != nil {
 				return failed(sound, err)
 			}
 			x.stream.Fill(x.own.All(), []byte{round})
@@ -245,7 +245,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 				synctest.Wait() // as in the end
 			}
 			y.stream.Download(got, y.own.Range(0, 4))
-			y.stream.Dealloca(y.own)
+			y.stream.Free(y.own)
 			err2 := y.stream.Wait(ctx)
 			if err := endsIn(ctx, sound, errors.Join(err, err2)); err != nil {
 				return err
@@ -279,7 +279,7 @@ func TestPoolProcessKilled(t *testing.T) {
 		p, q = sharedPool(t, devs[0], devs[1])
 		s := semaphores(t, 1)[0]
 		own = alloca(t, devs[0].Queue(0), gpu.Order{}, p, 64)
-		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, own.All(), []byte{1}))
+		must(t, devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		must(t, s.Wait(minute(t), 1))
 		h, err := own.Export()
 		must(t, err)
@@ -301,8 +301,8 @@ func TestPoolProcessKilled(t *testing.T) {
 			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, ds[0].StallDevice(0))
 			must(t, ds[1].StallDevice(0))
-			must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(sa, 1)}, own.All(), []byte{2})) // which it never comes to
-			must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(sb, 1)}, far.Range(0, 8), []byte{3}))
+			must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 1)}, gpu.Fill(own.All(), []byte{2}))) // which it never comes to
+			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.Fill(far.Range(0, 8), []byte{3})))
 			ds[0].Kill()
 			if err := sa.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
 				t.Errorf("the process that was killed: %v", err)
@@ -322,7 +322,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			if _, err := b.ImportPool(file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "gone with its process") {
 				t.Errorf("import of its pool: %v", err)
 			}
-			must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(sb, 2)}, far.All(), []byte{4})) // nobody waits for it
+			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{4}))) // nobody waits for it
 			must(t, far.Close())
 			<-back
 			must(t, q.Close())
@@ -338,8 +338,8 @@ func TestPoolProcessKilled(t *testing.T) {
 			p, q, own, far, h, back := shared(t, devs)
 			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, ds[1].StallDevice(0))
-			must(t, b.Queue(0).Fill(gpu.Order{Signal: pts(sb, 1)}, far.All(), []byte{3})) // which it never comes to
-			must(t, b.Queue(1).Fill(order(sa, 2, sb, 2), far.All(), []byte{4}))
+			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.Fill(far.All(), []byte{3}))) // which it never comes to
+			must(t, b.Queue(1).Submit(order(sa, 2, sb, 2), gpu.Fill(far.All(), []byte{4})))
 			ds[1].Kill()
 			if err := sb.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
 				t.Errorf("the process that was killed: %v", err)
@@ -347,11 +347,11 @@ func TestPoolProcessKilled(t *testing.T) {
 			if _, err := q.Import(h, nil); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("an import on a lost device: %v", err)
 			}
-			must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(sa, 1)}, own.Range(0, 8), []byte{2}))
+			must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 1)}, gpu.Fill(own.Range(0, 8), []byte{2})))
 			if got := bytesOf(t, a.Queue(1), own, sa.At(1)); got[7] != 2 || got[8] != 1 {
 				t.Errorf("the memory has %v", got)
 			}
-			must(t, a.Queue(0).Dealloca(gpu.Order{Wait: pts(sa, 1), Signal: pts(sa, 2)}, own))
+			must(t, a.Queue(0).Submit(gpu.Order{Wait: pts(sa, 1), Signal: pts(sa, 2)}, gpu.Free(own)))
 			must(t, sa.Wait(minute(t), 2))
 			must(t, p.Trim(0))
 			if st, err := p.Stats(); err != nil || st.Used != 0 {
@@ -375,11 +375,11 @@ func TestPoolProcessKilled(t *testing.T) {
 			e, in := sharedEvent(t, a, b)
 			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, ds[0].StallDevice(0))
-			must(t, a.Queue(0).Fill(gpu.Order{Signal: pts(sa, 1)}, own.All(), []byte{2}))
-			must(t, a.Queue(0).RecordEvent(order(sa, 1, sa, 2), e))
+			must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 1)}, gpu.Fill(own.All(), []byte{2})))
+			must(t, a.Queue(0).Submit(order(sa, 1, sa, 2), gpu.RecordEvent(e)))
 			must(t, sa.WaitIssued(minute(t), 2))
-			must(t, b.Queue(0).WaitEvent(gpu.Order{Signal: pts(sb, 1)}, in))
-			must(t, b.Queue(0).Fill(order(sb, 1, sb, 2), far.All(), []byte{3}))
+			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.WaitEvent(in)))
+			must(t, b.Queue(0).Submit(order(sb, 1, sb, 2), gpu.Fill(far.All(), []byte{3})))
 			ds[0].Kill()
 			why := errors.New("the other process has gone")
 			sb.Fail(why)

@@ -63,11 +63,11 @@ func recordOf(s *engine.Submission) *record { return s.Rest.(*record) }
 
 // actions are the actions by kind of operation.
 var actions = [work.Transfer + 1]engine.Action{
-	work.Alloca:   memory.Alloc{},
-	work.Dealloca: memory.Free{},
-	work.Execute:  recording.Execute{},
-	work.Collect:  comm.Collect{},
-	work.Native:   nativeAction{},
+	work.Alloc:   memory.Alloc{},
+	work.Free:    memory.Free{},
+	work.Execute: recording.Execute{},
+	work.Collect: comm.Collect{},
+	work.Native:  nativeAction{},
 }
 
 // get takes a free record, or makes one. The zero Queue, which takes no work, gets a new one.
@@ -109,8 +109,8 @@ func (r *record) keep(b *memory.Buffer) {
 	r.Holds = append(r.Holds, b.Holding())
 }
 
-// between says which buffers the operation writes to and reads from; nil is none, or memory of the runtime.
-// It matters if one is another device's.
+// between says which buffers the operation writes to and reads from; nil is none, or memory of the
+// runtime. It matters if one is another device's.
 func (r *record) between(dst, src *memory.Buffer) {
 	if dst != nil && dst.Device() != r.q.dev.mem() || src != nil && src.Device() != r.q.dev.mem() {
 		r.to, r.from, r.Across, r.UsesRest = dst, src, true, true

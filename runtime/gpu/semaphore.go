@@ -163,7 +163,7 @@ func (s *Semaphore) fail(err error) *sema.Timepoint {
 // Close destroys the semaphore. Pending waits fail with [ErrClosed]. Closing twice is fine, and so
 // is never closing, since a semaphore holds only memory. Work in flight that was to signal it
 // continues. Pool memory that such work uses is freed when the work is over, even if it is
-// deallocated before: see [Queue.Dealloca].
+// deallocated before: see [Free].
 func (s *Semaphore) Close() error {
 	if s != nil && s.sema.Failed() == nil {
 		sema.ReleaseFromHost(s.sema.Close())
@@ -259,7 +259,7 @@ func waitError(ctx context.Context, points []sema.Point, err error) error {
 // one. It also returns when the value is reached, the semaphore fails, or the context ends. The
 // errors are those of [Semaphore.Wait]. It does not say when the work is done. Use it before an
 // action that requires issued work, such as telling another process that an event is recorded
-// ([Queue.RecordEvent]).
+// ([RecordEvent]).
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	switch {
 	case s == nil:

@@ -14,7 +14,7 @@ import (
 // A SharedEvent is a native event that other code uses as well: other processes of the machine, or
 // code of this process that uses the driver's own API. It orders their work and the runtime's
 // without blocking the host. Both the runtime and the other code may record the event and wait for
-// it. The runtime does so with [Queue.RecordEvent] and [Queue.WaitEvent]. Points of semaphores are
+// it. The runtime does so with [RecordEvent] and [WaitEvent]. Points of semaphores are
 // for the runtime alone. To export a point, record an event behind it. To import the other code's
 // record, submit an operation that waits for the event and signals a point.
 //
@@ -63,7 +63,7 @@ const (
 
 // NewSharedEvent makes an event for other processes (C: cuEventCreate with CU_EVENT_INTERPROCESS).
 // It blocks while the driver does. If the device does not support this, the error is
-// [driver.ErrUnsupported]. HIP does not, because its events of this kind are unreliable.
+// [ErrUnsupported]. HIP does not, because its events of this kind are unreliable.
 func (d *Device) NewSharedEvent() (*SharedEvent, error) {
 	const op = "make a shared event"
 	if err := d.canShareEvents(op); err != nil {
@@ -115,7 +115,7 @@ func (d *Device) NewEvent() (*SharedEvent, error) {
 // been closed and its last use is over. Then freed is called, unless it is nil, on a goroutine of
 // its own. A zero event is [ErrArgument]. Whether the number is an event cannot be checked. If the
 // driver gives no access to its objects ([driver.Caps].Native), the error is
-// [driver.ErrUnsupported].
+// [ErrUnsupported].
 func (d *Device) AdoptEvent(event driver.Event, freed func()) (*SharedEvent, error) {
 	const op = "adopt an event"
 	switch err := d.failed(); {
@@ -255,33 +255,26 @@ func (e *SharedEvent) over() {
 	}
 }
 
-// RecordEvent records a shared event of the queue's device. The record is behind the operation's
-// waits and behind everything that the queue's native stream was given before. Waits for the event
-// that are issued later, by any code, wait for all of this. To learn when the record is issued,
-// call [Semaphore.WaitIssued] for a point that the operation signals. The signals are reached when
-// the record is complete.
-func (q *Queue) RecordEvent(o Order, e *SharedEvent) error {
-	return q.withEvent(o, e, work.EventRecord)
-}
+// RecordEvent returns an Op that records a shared event of the queue's device. The record is behind
+// the operation's waits and behind everything that the queue's native stream was given before.
+// Waits for the event that are issued later, by any code, wait for all of this. To learn when the
+// record is issued, call [Semaphore.WaitIssued] for a point that the operation signals. The signals
+// are reached when the record is complete. A recording refuses it.
+func RecordEvent(e *SharedEvent) Op { return Op{kind: recordEventOp, obj: e} }
 
-// WaitEvent waits for the last record of a shared event of the queue's device. This is the last
-// record at the time when the operation is issued. The call issues the operation if all its waits
-// have been issued; otherwise the runtime issues it later. To learn when, call
+// WaitEvent returns an Op that waits for the last record of a shared event of the queue's device.
+// This is the last record at the time when the operation is issued. The call issues the operation
+// if all its waits have been issued; otherwise the runtime issues it later. To learn when, call
 // [Semaphore.WaitIssued] for a point that it signals. Work after the operation runs after the work
 // behind which the event was recorded, and so does all later work of the queue's native stream. As
-// with [Queue.WaitValue], resources that are released meanwhile are given back when the wait is
-// over. If the other process was killed before its work was done, the wait may never end. The
-// device's other queues then continue. Close gives up the wait ([CloseError]) and leaves the
-// device's resources to the driver.
-func (q *Queue) WaitEvent(o Order, e *SharedEvent) error {
-	return q.withEvent(o, e, work.EventWait)
-}
+// with [WaitValue], resources that are released meanwhile are given back when the wait is over. If
+// the other process was killed before its work was done, the wait may never end. The device's other
+// queues then continue. Close gives up the wait ([CloseError]) and leaves the device's resources to
+// the driver. A recording refuses it.
+func WaitEvent(e *SharedEvent) Op { return Op{kind: waitEventOp, obj: e} }
 
-func (q *Queue) withEvent(o Order, e *SharedEvent, kind work.Kind) error {
-	switch {
-	case q.dev == nil:
-		return errs.ErrZero
-	case e != nil && e.dev != nil && e.dev != q.dev:
+func (q *Queue) withEvent(o *Order, e *SharedEvent, kind work.Kind) error {
+	if e != nil && e.dev != nil && e.dev != q.dev {
 		return errs.Argument(kind.String(), "the event is of device %s, and the queue of %s", e.dev.native.Info.Name, q.dev.native.Info.Name)
 	}
 	err := e.hold()
@@ -294,22 +287,4 @@ func (q *Queue) withEvent(o Order, e *SharedEvent, kind work.Kind) error {
 		s.shared = e
 	}
 	return q.submit(s, o)
-}
-
-// RecordEvent is [Queue.RecordEvent].
-func (s *Stream) RecordEvent(e *SharedEvent) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.RecordEvent(o, e))
-}
-
-// WaitEvent is [Queue.WaitEvent].
-func (s *Stream) WaitEvent(e *SharedEvent) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.WaitEvent(o, e))
 }

@@ -14,7 +14,7 @@ import (
 
 // A Slice is a typed range of device memory: elements of type T in a buffer. It is a small value
 // that can be copied and compared. It holds no reference: the memory belongs to its buffer, which
-// [Slice.Close] closes or [Slice.Dealloca] deallocates.
+// [Slice.Close] closes or [Slice.Free] frees.
 //
 // T must mean the same to the host and to kernels: it is a number of a fixed size, or an array or
 // struct of such numbers. The zero Slice has no buffer: using it is [ErrArgument].
@@ -41,14 +41,14 @@ func AllocSlice[T any](d *Device, kind MemKind, n int) (Slice[T], error) {
 	return Slice[T]{r: Range{b, 0, size}}, nil
 }
 
-// AllocaSlice allocates memory for n elements from a pool in the order of a stream's work, as
-// [Stream.Alloca] does. If p is nil, it uses the device's current pool.
-func AllocaSlice[T any](s *Stream, p *Pool, n int) (Slice[T], error) {
-	size, err := sizeOf[T]("alloca", n)
+// AllocSliceIn allocates memory for n elements from a pool in the order of a stream's work, as
+// [Stream.Alloc] does. If p is nil, it uses the device's current pool.
+func AllocSliceIn[T any](s *Stream, p *Pool, n int) (Slice[T], error) {
+	size, err := sizeOf[T]("alloc", n)
 	if err != nil {
-		return Slice[T]{}, s.refuse(err)
+		return Slice[T]{}, s.Do(BadOp(err))
 	}
-	b, err := s.Alloca(p, size)
+	b, err := s.Alloc(p, size)
 	if err != nil {
 		return Slice[T]{}, err
 	}
@@ -57,7 +57,7 @@ func AllocaSlice[T any](s *Stream, p *Pool, n int) (Slice[T], error) {
 
 // SliceOf returns a range of a buffer as elements. The range must lie inside the buffer, hold a
 // whole number of elements, and begin at an address aligned for T. The buffer may be from a pool,
-// or from [CommandBuffer.Binding] or [CommandBuffer.Alloca].
+// or from [CommandBuffer.Binding] or [CommandBuffer.Scratch].
 func SliceOf[T any](r Range) (Slice[T], error) {
 	size, err := sizeOf[T]("slice", 1)
 	if err != nil {
@@ -152,29 +152,29 @@ func (s Slice[T]) Host() []T {
 // Close closes the buffer, even if the slice is only a part of it: see [Buffer.Close].
 func (s Slice[T]) Close() error { return s.r.Buffer.Close() }
 
-// Dealloca deallocates the buffer, even if the slice is only a part of it, in the order of a
-// stream's work: see [Stream.Dealloca].
-func (s Slice[T]) Dealloca(st *Stream) error { return st.Dealloca(s.r.Buffer) }
+// Free returns the Op [Free] of the buffer, even if the slice is only a part of it.
+func (s Slice[T]) Free() Op { return Free(s.r.Buffer) }
 
-// UploadCopy writes elements from the host. src must have as many as the slice. The call copies
-// them. See [Stream.UploadCopy].
-func (s Slice[T]) UploadCopy(st *Stream, src []T) error { return st.UploadCopy(s.r, BytesOf(src)) }
+// Upload returns the Op that writes elements from the host. src must have as many as the slice.
+// Leave src alone until the operation is done: see [Upload].
+func (s Slice[T]) Upload(src []T) Op { return Upload(s.r, BytesOf(src)) }
 
-// Upload writes elements from the host. src must have as many as the slice. Leave src alone until
-// the operation is done. See [Stream.Upload].
-func (s Slice[T]) Upload(st *Stream, src []T) error { return st.Upload(s.r, BytesOf(src)) }
+// UploadCopy is [Slice.Upload], but src may change as soon as Do, Submit or Add has returned: see
+// [UploadCopy].
+func (s Slice[T]) UploadCopy(src []T) Op { return UploadCopy(s.r, BytesOf(src)) }
 
-// Download reads the elements into host memory. dst must have as many as the slice. Leave dst alone
-// until the operation is done. See [Stream.Download].
-func (s Slice[T]) Download(st *Stream, dst []T) error { return st.Download(BytesOf(dst), s.r) }
+// Download returns the Op that reads the elements into host memory. dst must have as many as the
+// slice. Leave dst alone until the operation is done: see [Download].
+func (s Slice[T]) Download(dst []T) Op { return Download(BytesOf(dst), s.r) }
 
-// CopyFrom copies elements from src, which must have as many as the slice. See [Stream.Copy].
-func (s Slice[T]) CopyFrom(st *Stream, src Slice[T]) error { return st.Copy(s.r, src.r) }
+// CopyFrom returns the Op that copies elements from src, which must have as many as the slice: see
+// [Copy].
+func (s Slice[T]) CopyFrom(src Slice[T]) Op { return Copy(s.r, src.r) }
 
-// Fill sets each element to v. Devices repeat patterns of 1, 2, 4 or 8 bytes. A larger element must
-// itself be a repetition of such a pattern, as zero is; otherwise the error is [ErrArgument]. See
-// [Stream.Fill].
-func (s Slice[T]) Fill(st *Stream, v T) error {
+// Fill returns the Op that sets each element to v. Devices repeat patterns of 1, 2, 4 or 8 bytes. A
+// larger element must itself be a repetition of such a pattern, as zero is; otherwise the error is
+// [ErrArgument]. See [Fill].
+func (s Slice[T]) Fill(v T) Op {
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v))
 	n := len(all)
 	if n > 8 || n&(n-1) != 0 {
@@ -182,9 +182,9 @@ func (s Slice[T]) Fill(st *Stream, v T) error {
 		}
 	}
 	if n == 0 {
-		return st.refuse(errs.Argument("fill", "a %T of %d bytes; it can have 1, 2, 4 or 8, or repeat such a pattern", v, len(all)))
+		return BadOp(errs.Argument("fill", "a %T of %d bytes; it can have 1, 2, 4 or 8, or repeat such a pattern", v, len(all)))
 	}
-	return st.Fill(s.r, all[:n])
+	return Fill(s.r, all[:n])
 }
 
 // repeats reports whether the bytes are a repetition of the first n bytes.

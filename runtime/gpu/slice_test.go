@@ -21,10 +21,10 @@ func TestSlice(t *testing.T) {
 			xs := sliceOf[int16](t, s, 1, 2, 3, 4, 5, 6)
 			ys, err := gpu.AllocSlice[int16](dev, gpu.HostMem, 6)
 			must(t, err)
-			must(t, ys.CopyFrom(s, xs))
-			must(t, ys.Slice(0, 2).Fill(s, -7))
-			must(t, ys.Slice(1, 5).Slice(1, 3).Upload(s, []int16{8, 9}))
-			must(t, ys.Slice(6, 6).UploadCopy(s, nil))
+			must(t, s.Do(ys.CopyFrom(xs)))
+			must(t, s.Do(ys.Slice(0, 2).Fill(-7)))
+			must(t, s.Do(ys.Slice(1, 5).Slice(1, 3).Upload([]int16{8, 9})))
+			must(t, s.Do(ys.Slice(6, 6).UploadCopy(nil)))
 			want := []int16{-7, -7, 8, 9, 5, 6}
 			if got := elementsOf(t, s, ys); !slices.Equal(got, want) || !slices.Equal(ys.Host(), want) {
 				t.Errorf("%v, and the host sees %v; want %v", got, ys.Host(), want)
@@ -43,16 +43,16 @@ func TestSlice(t *testing.T) {
 				B [5]uint16
 			}
 			wide := sliceOf(t, s, triple{1, [5]uint16{}}, triple{}, triple{2, [5]uint16{}})
-			must(t, wide.Slice(0, 1).Fill(s, triple{}))
-			must(t, wide.Slice(1, 2).Fill(s, triple{3, [5]uint16{3, 3, 3, 3, 3}}))
+			must(t, s.Do(wide.Slice(0, 1).Fill(triple{})))
+			must(t, s.Do(wide.Slice(1, 2).Fill(triple{3, [5]uint16{3, 3, 3, 3, 3}})))
 			if got := elementsOf(t, s, wide); !slices.Equal(got, []triple{{}, {3, [5]uint16{3, 3, 3, 3, 3}}, {2, [5]uint16{}}}) {
 				t.Errorf("%v", got)
 			}
-			if err := dev.Queue(0).NewStream().Submit(func(gpu.Order) error { return wide.Fill(dev.Queue(0).NewStream(), triple{A: 1}) }); !errors.Is(err, gpu.ErrArgument) {
+			if err := dev.Queue(0).NewStream().Submit(func(gpu.Order) error { return dev.Queue(0).NewStream().Do(wide.Fill(triple{A: 1})) }); !errors.Is(err, gpu.ErrArgument) {
 				t.Errorf("an element that is no repetition: %v", err)
 			}
 			quad := sliceOf(t, s, [2]float32{1, 2}, [2]float32{})
-			must(t, quad.Fill(s, [2]float32{3, 4}))
+			must(t, s.Do(quad.Fill([2]float32{3, 4})))
 			if got := elementsOf(t, s, quad); got[1] != [2]float32{3, 4} {
 				t.Errorf("%v", got)
 			}
@@ -67,23 +67,23 @@ func TestSlice(t *testing.T) {
 				do   func(s *gpu.Stream) error
 				kind error
 			}{
-				"update with too few":                {func(s *gpu.Stream) error { return xs.UploadCopy(s, make([]float32, 3)) }, gpu.ErrArgument},
-				"upload with too many":               {func(s *gpu.Stream) error { return xs.Upload(s, make([]float32, 5)) }, gpu.ErrArgument},
-				"download to none":                   {func(s *gpu.Stream) error { return xs.Download(s, nil) }, gpu.ErrArgument},
-				"a copy of a part":                   {func(s *gpu.Stream) error { return xs.CopyFrom(s, xs.Slice(0, 3)) }, gpu.ErrArgument},
-				"a zero slice":                       {func(s *gpu.Stream) error { return gpu.Slice[float32]{}.Fill(s, 1) }, gpu.ErrArgument},
-				"a part of a zero slice":             {func(s *gpu.Stream) error { return gpu.Slice[float32]{}.Slice(0, 1).Fill(s, 1) }, gpu.ErrArgument},
-				"memory from a pool that has gone":   {func(s *gpu.Stream) error { return gpu.Slice[float32]{}.Dealloca(s) }, gpu.ErrArgument},
-				"a negative number":                  {func(s *gpu.Stream) error { _, err := gpu.AllocaSlice[float32](s, nil, -1); return err }, gpu.ErrArgument},
-				"too large a number":                 {func(s *gpu.Stream) error { _, err := gpu.AllocaSlice[float32](s, nil, math.MaxInt/2); return err }, driver.ErrOutOfMemory},
-				"elements that a device cannot have": {func(s *gpu.Stream) error { _, err := gpu.AllocaSlice[string](s, nil, 1); return err }, gpu.ErrArgument},
-				"a part that ends too late":          {func(s *gpu.Stream) error { return xs.Slice(2, 5).Fill(s, 1) }, gpu.ErrRange},
-				"a part of a part, likewise":         {func(s *gpu.Stream) error { return xs.Slice(0, 2).Slice(0, 3).Fill(s, 1) }, gpu.ErrRange},
-				"a part that begins too early":       {func(s *gpu.Stream) error { return xs.Slice(-1, 1).Fill(s, 1) }, gpu.ErrRange},
-				"a part backwards":                   {func(s *gpu.Stream) error { return xs.Slice(3, 2).Fill(s, 1) }, gpu.ErrRange},
-				"nothing of what is outside":         {func(s *gpu.Stream) error { return xs.Slice(3, 9).Slice(0, 0).Fill(s, 1) }, gpu.ErrRange},
-				"an update of what is outside":       {func(s *gpu.Stream) error { return xs.Slice(3, 9).UploadCopy(s, nil) }, gpu.ErrRange},
-				"a copy of what is outside":          {func(s *gpu.Stream) error { return xs.Slice(3, 9).CopyFrom(s, xs.Slice(4, 9)) }, gpu.ErrRange},
+				"update with too few":                {func(s *gpu.Stream) error { return s.Do(xs.UploadCopy(make([]float32, 3))) }, gpu.ErrArgument},
+				"upload with too many":               {func(s *gpu.Stream) error { return s.Do(xs.Upload(make([]float32, 5))) }, gpu.ErrArgument},
+				"download to none":                   {func(s *gpu.Stream) error { return s.Do(xs.Download(nil)) }, gpu.ErrArgument},
+				"a copy of a part":                   {func(s *gpu.Stream) error { return s.Do(xs.CopyFrom(xs.Slice(0, 3))) }, gpu.ErrArgument},
+				"a zero slice":                       {func(s *gpu.Stream) error { return s.Do(gpu.Slice[float32]{}.Fill(1)) }, gpu.ErrArgument},
+				"a part of a zero slice":             {func(s *gpu.Stream) error { return s.Do(gpu.Slice[float32]{}.Slice(0, 1).Fill(1)) }, gpu.ErrArgument},
+				"memory from a pool that has gone":   {func(s *gpu.Stream) error { return s.Do(gpu.Slice[float32]{}.Free()) }, gpu.ErrArgument},
+				"a negative number":                  {func(s *gpu.Stream) error { _, err := gpu.AllocSliceIn[float32](s, nil, -1); return err }, gpu.ErrArgument},
+				"too large a number":                 {func(s *gpu.Stream) error { _, err := gpu.AllocSliceIn[float32](s, nil, math.MaxInt/2); return err }, driver.ErrOutOfMemory},
+				"elements that a device cannot have": {func(s *gpu.Stream) error { _, err := gpu.AllocSliceIn[string](s, nil, 1); return err }, gpu.ErrArgument},
+				"a part that ends too late":          {func(s *gpu.Stream) error { return s.Do(xs.Slice(2, 5).Fill(1)) }, gpu.ErrRange},
+				"a part of a part, likewise":         {func(s *gpu.Stream) error { return s.Do(xs.Slice(0, 2).Slice(0, 3).Fill(1)) }, gpu.ErrRange},
+				"a part that begins too early":       {func(s *gpu.Stream) error { return s.Do(xs.Slice(-1, 1).Fill(1)) }, gpu.ErrRange},
+				"a part backwards":                   {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 2).Fill(1)) }, gpu.ErrRange},
+				"nothing of what is outside":         {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 9).Slice(0, 0).Fill(1)) }, gpu.ErrRange},
+				"an update of what is outside":       {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 9).UploadCopy(nil)) }, gpu.ErrRange},
+				"a copy of what is outside":          {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 9).CopyFrom(xs.Slice(4, 9))) }, gpu.ErrRange},
 			} {
 				s := dev.Queue(0).NewStream()
 				err := c.do(s)
@@ -101,7 +101,7 @@ func TestSlice(t *testing.T) {
 				t.Errorf("elements outside: %d, %v", out.Len(), out.Host())
 			}
 			must(t, xs.Slice(1, 2).Close())
-			if err := xs.Fill(dev.Queue(0).NewStream(), 1); !errors.Is(err, gpu.ErrClosed) {
+			if err := dev.Queue(0).NewStream().Do(xs.Fill(1)); !errors.Is(err, gpu.ErrClosed) {
 				t.Errorf("memory that has been closed: %v", err)
 			}
 			must(t, gpu.Slice[float32]{}.Close())

@@ -3,7 +3,6 @@ package gpu
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -34,7 +33,7 @@ type Stream struct {
 
 	mu      sync.Mutex
 	n       uint64   // operations submitted so far
-	waits   []Point  // of the next operation: the previous one, and points from After
+	order   Order    // of the next operation, which waits for the previous one and points from After
 	signal  [1]Point // the signal of the operation being submitted
 	ordered *Order   // lists for Submit; nil while in use
 }
@@ -43,49 +42,53 @@ type Stream struct {
 func (q *Queue) NewStream() *Stream {
 	s := &Stream{q: q}
 	s.sem.sema.Tag.Store(engine.IsStream)
-	s.waits = []Point{{Semaphore: &s.sem}}
 	s.signal[0].Semaphore = &s.sem
+	s.order = Order{Wait: []Point{{Semaphore: &s.sem}}, Signal: s.signal[:]}
 	return s
 }
 
 // Queue returns the queue that the stream submits to.
 func (s *Stream) Queue() *Queue { return s.q }
 
-// begin locks the stream and returns the Order of its next operation. The caller submits the
-// operation and then calls end. If begin returns an error, nothing is locked.
-func (s *Stream) begin() (Order, error) {
+// begin locks the stream for operations, unless it returns an error. The caller submits each with
+// the Order of next, and then calls end.
+func (s *Stream) begin() error {
 	if s == nil || s.q == nil || s.q.dev == nil {
-		return Order{}, errs.ErrZero
+		return errs.Argument("do", "a nil or zero Stream")
 	}
 	if err := s.sem.sema.Failed(); err != nil {
-		return Order{}, received(err)
+		return received(err)
 	}
 	s.mu.Lock()
-	s.waits[0].Value = s.n
-	s.n++
-	s.signal[0].Value = s.n
-	return Order{Wait: s.waits, Signal: s.signal[:]}, nil
+	return nil
 }
 
-// end unlocks the stream after an operation has been submitted or, with an error, refused.
-func (s *Stream) end(err error) error {
-	if len(s.waits) > 1 {
-		clear(s.waits[1:])
-		s.waits = s.waits[:1]
+// next returns the Order of the next operation, which waits for the one before it and for the
+// points given to After since.
+func (s *Stream) next() *Order {
+	s.order.Wait[0].Value = s.n
+	s.n++
+	s.signal[0].Value = s.n
+	return &s.order
+}
+
+// clearWaits forgets the points given to After, for which an operation waits now.
+func (s *Stream) clearWaits() {
+	if o := &s.order; len(o.Wait) > 1 {
+		clear(o.Wait[1:])
+		o.Wait = o.Wait[:1]
 	}
+}
+
+// end unlocks the stream after operations have been submitted or, with an error, refused.
+func (s *Stream) end(err error) error {
+	s.clearWaits()
+	s.order.label, s.order.timing = "", nil
 	s.mu.Unlock()
 	if err != nil {
 		return s.refused(err)
 	}
 	return nil
-}
-
-// refuse fails the stream as if it had submitted an operation that a queue refused with err.
-func (s *Stream) refuse(err error) error {
-	if _, err := s.begin(); err != nil {
-		return err
-	}
-	return s.end(err)
 }
 
 // refused fails the stream, and returns the error with which it has failed.
@@ -154,7 +157,7 @@ func (s *Stream) After(points ...Point) error {
 			return s.refused(errs.Argument("after", "the stream waits for its own operation %d of %d, which would come after this one", p.Value, s.n))
 		}
 	}
-	s.waits = append(s.waits, points...)
+	s.order.Wait = append(s.order.Wait, points...)
 	s.mu.Unlock()
 	return nil
 }
@@ -165,18 +168,18 @@ func (s *Stream) After(points ...Point) error {
 // streams and queues that were issued after waiting for this stream.
 func (s *Stream) Fail(err error) { s.sem.Fail(err) }
 
-// Submit adds an operation that takes an [Order] to the stream, such as a collective of a [Channel]
-// or an operation of another queue. Submit calls the function once. The function submits one
-// operation with the order, to which it may add points. It must not keep the lists. If it returns
-// an error, the stream fails. If it submits nothing and returns nil, the stream waits forever.
+// Submit adds an operation that takes an [Order] to the stream, such as one of another queue, or
+// one with points in Free. Submit calls the function once. The function submits one operation with
+// the order, to which it may add points. It must not keep the lists. If it returns an error, the
+// stream fails. If it submits nothing and returns nil, the stream waits forever.
 func (s *Stream) Submit(submit func(Order) error) (err error) {
 	if submit == nil {
 		return s.refused(errs.Argument("submit", "no function"))
 	}
-	o, err := s.begin()
-	if err != nil {
+	if err := s.begin(); err != nil {
 		return err
 	}
+	o := s.next()
 	lists := s.ordered
 	s.ordered = nil
 	if lists == nil {
@@ -201,152 +204,38 @@ func (s *Stream) Submit(submit func(Order) error) (err error) {
 
 var errNotSubmitted = errors.New("gpu: submit: the function panicked, or ended its goroutine")
 
-// Barrier is an operation without work. Later operations, and [Stream.Point], then wait for the
-// points given to [Stream.After].
-func (s *Stream) Barrier() error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Barrier(o))
-}
+// Fill does the Op [Fill].
+func (s *Stream) Fill(dst Range, pattern []byte) error { return s.Do(Fill(dst, pattern)) }
 
-// Fill is [Queue.Fill].
-func (s *Stream) Fill(dst Range, pattern []byte) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Fill(o, dst, pattern))
-}
+// Copy does the Op [Copy].
+func (s *Stream) Copy(dst, src Range) error { return s.Do(Copy(dst, src)) }
 
-// Copy is [Queue.Copy].
-func (s *Stream) Copy(dst, src Range) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Copy(o, dst, src))
-}
+// Upload does the Op [Upload]. Leave the data alone until the operation is done.
+func (s *Stream) Upload(dst Range, data []byte) error { return s.Do(Upload(dst, data)) }
 
-// Prefetch is [Queue.Prefetch].
-func (s *Stream) Prefetch(r Range, to MemKind) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Prefetch(o, r, to))
-}
-
-// UploadCopy is [Queue.UploadCopy]. The call copies the data.
+// UploadCopy does the Op [UploadCopy]. The call copies the data.
 func (s *Stream) UploadCopy(dst Range, data []byte) error {
-	o, err := s.begin()
-	if err != nil {
+	if err := s.begin(); err != nil {
 		return err
 	}
-	return s.end(s.q.UploadCopy(o, dst, data))
+	return s.end(s.q.uploadCopy(s.next(), dst, data)) // an Op would move the data to the heap
 }
 
-// Upload is [Queue.Upload]. Leave the data alone until the operation is done.
-func (s *Stream) Upload(dst Range, data []byte) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Upload(o, dst, data))
-}
+// Download does the Op [Download]. Leave dst alone until the operation is done.
+func (s *Stream) Download(dst []byte, src Range) error { return s.Do(Download(dst, src)) }
 
-// Download is [Queue.Download]. Leave the memory alone until the operation is done.
-func (s *Stream) Download(dst []byte, src Range) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Download(o, dst, src))
-}
-
-// Read is [Queue.Read].
-func (s *Stream) Read(dst Range, from io.ReaderAt, offset int64) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Read(o, dst, from, offset))
-}
-
-// Write is [Queue.Write].
-func (s *Stream) Write(to io.WriterAt, offset int64, src Range) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Write(o, to, offset, src))
-}
-
-// Dispatch is [Queue.Dispatch].
-func (s *Stream) Dispatch(d Dispatch) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Dispatch(o, d))
-}
-
-// HostCall is [Queue.HostCall].
-func (s *Stream) HostCall(fn func() error) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.HostCall(o, fn))
-}
-
-// Notify is [Queue.Notify].
-func (s *Stream) Notify(fn func()) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Notify(o, fn))
-}
-
-// Alloca is [Queue.Alloca]. All later operations of the stream may use the memory, and so may work
-// that waits for the stream's [Stream.Point].
-func (s *Stream) Alloca(p *Pool, size uint64) (*Buffer, error) {
-	o, err := s.begin()
-	if err != nil {
+// Alloc does the Op [Alloc], and returns the buffer. All later operations of the stream may use the
+// memory, and so may work that waits for the stream's [Stream.Point].
+func (s *Stream) Alloc(p *Pool, size uint64) (b *Buffer, err error) {
+	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	b, err := s.q.Alloca(o, p, size)
+	b, err = s.q.alloc(s.next(), p, size) // an Op would move b to the heap
 	if err := s.end(err); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-// Dealloca is [Queue.Dealloca]. All earlier operations of the stream may have used the memory.
-func (s *Stream) Dealloca(b *Buffer) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Dealloca(o, b))
-}
-
-// Execute is [Queue.Execute].
-func (s *Stream) Execute(c *CommandBuffer, bindings ...Range) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.Execute(o, c, bindings...))
-}
-
-// ExecuteAll is [Queue.ExecuteAll].
-func (s *Stream) ExecuteAll(all ...*CommandBuffer) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.ExecuteAll(o, all...))
-}
+// Free does the Op [Free]. All earlier operations of the stream may have used the memory.
+func (s *Stream) Free(b *Buffer) error { return s.Do(Free(b)) }

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -22,14 +21,14 @@ func TestStream(t *testing.T) {
 			s, calls := dev.Queue(0).NewStream(), ""
 			got := make([]byte, 8)
 			must(t, s.After(host.At(1)))
-			must(t, s.UploadCopy(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
-			must(t, s.HostCall(func() error { calls += "host call "; return nil }))
+			must(t, s.Do(gpu.UploadCopy(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
+			must(t, s.Do(gpu.HostCall(func() error { calls += "host call "; return nil })))
 			must(t, s.Fill(a.Range(0, 4), []byte{9}))
 			must(t, s.Copy(b.All(), a.All()))
 			must(t, s.Fill(a.All(), []byte{0}))
 			must(t, s.Upload(b.Range(7, 1), []byte{10}))
-			must(t, s.Read(b.Range(6, 1), bytes.NewReader([]byte{0, 11}), 1))
-			must(t, s.Notify(func() {}))
+			must(t, s.Do(gpu.ReadFrom(b.Range(6, 1), bytes.NewReader([]byte{0, 11}), 1)))
+			must(t, s.Do(gpu.Notify(func() {})))
 			must(t, s.Download(got, b.All()))
 			end := s.Point()
 			if n, err := end.Semaphore.Query(); n != 0 || err != nil {
@@ -56,7 +55,7 @@ func TestStream(t *testing.T) {
 				if !errors.Is(refused, gpu.ErrRange) {
 					t.Fatal(refused)
 				}
-				for _, err := range []error{s.Fill(b.All(), []byte{3}), s.HostCall(func() error { t.Error("called"); return nil }), s.After(), s.Wait(soon(t))} {
+				for _, err := range []error{s.Fill(b.All(), []byte{3}), s.Do(gpu.HostCall(func() error { t.Error("called"); return nil })), s.After(), s.Wait(soon(t))} {
 					if err != refused {
 						t.Fatalf("%v; want the error of the call that was refused: %v", err, refused)
 					}
@@ -78,7 +77,7 @@ func TestStream(t *testing.T) {
 			b, s := allocate(t, dev, 8), dev.Queue(0).NewStream()
 			failure := errors.New("the file is gone")
 			submitted := make(chan struct{})
-			must(t, s.HostCall(func() error { <-submitted; return failure }))
+			must(t, s.Do(gpu.HostCall(func() error { <-submitted; return failure })))
 			must(t, s.Fill(b.All(), []byte{1})) // submitted before the failure is known
 			must(t, s.Fill(b.All(), []byte{1}))
 			close(submitted)
@@ -90,7 +89,7 @@ func TestStream(t *testing.T) {
 			if again := s.Fill(b.All(), []byte{1}); again != err {
 				t.Errorf("%v; want %v", again, err)
 			}
-			if _, again := s.Alloca(nil, 8); again != err {
+			if _, again := s.Alloc(nil, 8); again != err {
 				t.Errorf("%v; want %v", again, err)
 			}
 			if got := bytesOf(t, dev.Queue(0), b); got[0] != 0 {
@@ -104,15 +103,15 @@ func TestStream(t *testing.T) {
 			b, done := allocate(t, dev, 8), semaphores(t, 1)[0]
 			one, two, three := dev.Queue(0).NewStream(), dev.Queue(1).NewStream(), other.Queue(0).NewStream()
 			must(t, two.After(gpu.Point{Semaphore: done, Value: 1}))
-			must(t, two.Barrier())
+			must(t, two.Do(gpu.Barrier()))
 			must(t, three.After(two.Point()))
 			got := make([]byte, 8)
 			must(t, one.Fill(b.All(), []byte{5}))
 			must(t, one.Submit(func(o gpu.Order) error { // on another queue, and with a signal of one's own
 				o.Signal = append(o.Signal, done.At(1))
-				return dev.Queue(1).Fill(o, b.Range(0, 4), []byte{6})
+				return dev.Queue(1).Submit(o, gpu.Fill(b.Range(0, 4), []byte{6}))
 			}))
-			must(t, three.HostCall(func() error { return two.Download(got, b.All()) }))
+			must(t, three.Do(gpu.HostCall(func() error { return two.Download(got, b.All()) })))
 			must(t, three.Wait(soon(t)))
 			must(t, two.Wait(soon(t)))
 			if want := []byte{6, 6, 6, 6, 5, 5, 5, 5}; !bytes.Equal(got, want) {
@@ -121,7 +120,7 @@ func TestStream(t *testing.T) {
 			failure := errors.New("enough")
 			must(t, three.After(one.Point()))
 			one.Fail(failure)
-			if err := three.Barrier(); err != nil && !errors.Is(err, failure) {
+			if err := three.Do(gpu.Barrier()); err != nil && !errors.Is(err, failure) {
 				t.Error(err)
 			}
 			if err := three.Wait(soon(t)); !errors.Is(err, failure) {
@@ -140,11 +139,11 @@ func TestStream(t *testing.T) {
 			s, got := dev.Queue(0).NewStream(), make([]byte, 4)
 			must(t, s.After(host.At(1)))
 			for i := range byte(8) { // more than the limit, were they there at the same time
-				b, err := s.Alloca(p, 1<<19)
+				b, err := s.Alloc(p, 1<<19)
 				must(t, err)
 				must(t, s.Fill(b.All(), []byte{i}))
 				must(t, s.Download(got, b.Range(1<<18, 4)))
-				must(t, s.Dealloca(b))
+				must(t, s.Free(b))
 			}
 			must(t, host.Signal(1))
 			must(t, s.Wait(soon(t)))
@@ -188,7 +187,7 @@ func TestStream(t *testing.T) {
 			}
 			s = q.NewStream() // what comes later may be submitted before
 			must(t, s.Submit(func(o gpu.Order) error {
-				return errors.Join(s.Barrier(), q.Barrier(o))
+				return errors.Join(s.Do(gpu.Barrier()), q.Submit(o, gpu.Barrier()))
 			}))
 			must(t, s.Wait(soon(t)))
 		})
@@ -202,14 +201,14 @@ func TestStream(t *testing.T) {
 			"the stream's own end": func(s *gpu.Stream) gpu.Point { p := s.Point(); p.Value++; return p },
 		} {
 			s := q.NewStream()
-			if err := s.After(p(s)); !errors.Is(err, gpu.ErrArgument) || s.Barrier() != err || s.Wait(soon(t)) != err {
+			if err := s.After(p(s)); !errors.Is(err, gpu.ErrArgument) || s.Do(gpu.Barrier()) != err || s.Wait(soon(t)) != err {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		s := q.NewStream()
-		must(t, s.Barrier())
+		must(t, s.Do(gpu.Barrier()))
 		must(t, s.After(s.Point()))
-		must(t, s.Barrier())
+		must(t, s.Do(gpu.Barrier()))
 		must(t, s.Wait(soon(t)))
 	})
 	t.Run("B77 B145 Fail stops what has not been issued, and nothing else", func(t *testing.T) {
@@ -223,7 +222,7 @@ func TestStream(t *testing.T) {
 			must(t, other.Fill(far.All(), []byte{1}))
 			p := other.Point()
 			must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
-			must(t, s.HostCall(func() error { t.Error("a host call runs behind the failure"); return nil }))
+			must(t, s.Do(gpu.HostCall(func() error { t.Error("a host call runs behind the failure"); return nil })))
 			must(t, s.Fill(waiting.All(), []byte{1}))
 			s.Fail(failure)
 			must(t, d.ResumeDevice(0))
@@ -270,7 +269,7 @@ func TestStream(t *testing.T) {
 			for range 8 {
 				go func() {
 					for range 50 {
-						if err := s.HostCall(func() error { n++; return nil }); err != nil { // one at a time, as the race detector sees
+						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil { // one at a time, as the race detector sees
 							ended <- err
 							return
 						}
@@ -303,21 +302,19 @@ func TestStreamAllocs(t *testing.T) {
 		must(t, err)
 		other, end := dev.Queue(1).NewStream(), uint64(0)
 		s := dev.Queue(0).NewStream()
-		n, all := uint64(1), gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}}
-		all.Args = append(all.Args, unsafe.Pointer(&n))
-		all.Sizes = []int{8}
+		launch := gpu.Launch(k, gpu.Grid{}, uint64(1))
 		run := func() {
 			end++
 			err := errors.Join(
 				s.After(host.At(end)), // parked until the end
 				s.Fill(b.All(), []byte{1, 2, 3, 4}),
-				s.UploadCopy(b.All(), data),
+				s.Do(gpu.UploadCopy(b.All(), data)),
 				s.Copy(b.Range(0, 32), b.Range(32, 32)),
-				s.Dispatch(all),
-				s.Submit(func(o gpu.Order) error { return dev.Queue(1).Barrier(o) }),
+				s.Do(launch),
+				s.Submit(func(o gpu.Order) error { return dev.Queue(1).Submit(o, gpu.Barrier()) }),
 				s.Download(data, b.All()),
 				other.After(s.Point()),
-				other.Barrier(),
+				other.Do(gpu.Barrier()),
 				host.Signal(end),
 			)
 			if err != nil {
@@ -351,7 +348,7 @@ func BenchmarkStream(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			wait[0], signal[0] = s.At(n), s.At(n+1)
-			must(b, dev.Queue(0).Fill(gpu.Order{Wait: wait[:], Signal: signal[:]}, buf.All(), pattern))
+			must(b, dev.Queue(0).Submit(gpu.Order{Wait: wait[:], Signal: signal[:]}, gpu.Fill(buf.All(), pattern)))
 			n++
 		}
 		must(b, s.Wait(context.Background(), n))
@@ -364,4 +361,18 @@ func BenchmarkStream(b *testing.B) {
 		}
 		must(b, s.Wait(context.Background()))
 	})
+}
+
+// TestNilChannel uses a channel that there is not: the error says so, and the stream is not locked.
+func TestNilChannel(t *testing.T) {
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
+	for _, c := range []*gpu.Channel{nil, new(gpu.Channel)} {
+		s := dev.Queue(0).NewStream()
+		if err := s.Do(c.Group()); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%v", err)
+		}
+		if err := s.Wait(minute(t)); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%v", err)
+		}
+	}
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Timing measures how long the device takes for an operation. Name it in the operation's [Order].
-// The measured time lies between two timing events, one in front of the operation's work and one
-// behind it. It therefore excludes the operation's waits. A Timing can be reused: each operation
-// resets it. Do not submit it again before the signals of its previous operation have been reached.
-// Using it allocates nothing. The events may keep kernels from overlapping. The time also covers
-// starting the kernel and recording the second event. So a kernel's Timing is longer than a
-// profiler's figure for the kernel alone, by 1.4 microseconds on an H200 and 2.7 on an H100.
+// A Timing measures how long the device takes for an operation. Give it to an operation with
+// [Op.Timed]. The measured time lies between two timing events, one in front of the operation's
+// work and one behind it. It therefore excludes the operation's waits. A Timing can be reused: each
+// operation resets it. Do not submit it again before the signals of its previous operation have
+// been reached. Using it allocates nothing. The events may keep kernels from overlapping. The time
+// also covers starting the kernel and recording the second event. So a kernel's Timing is longer
+// than a profiler's figure for the kernel alone, by 1.4 microseconds on an H200 and 2.7 on an H100.
 //
 // If the stream has no other work, a Timing includes the time that the host takes to give the
-// device the operation. For [Queue.Native] this is all the time that the function takes.
+// device the operation. For [Native] this is all the time that the function takes.
 //
 // Make one with [Device.NewTiming]. All methods may be called concurrently.
 type Timing struct {
@@ -56,7 +56,7 @@ const (
 
 // NewTiming makes a Timing for operations of the device's queues and channels. It blocks while the
 // driver makes two events. If the driver's events have no times ([driver.Caps].Timers) the error is
-// [driver.ErrUnsupported].
+// [ErrUnsupported].
 func (d *Device) NewTiming() (*Timing, error) {
 	const op = "make a timing"
 	if err := d.failed(); err != nil {
@@ -115,10 +115,10 @@ func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
 
 // time has the Timing of an order measure the submission.
 func (r *record) time(o *Order) error {
-	if err := o.Timing.begin(r.q.dev, o.edges); err != nil {
+	if err := o.timing.begin(r.q.dev, o.edges); err != nil {
 		return fmt.Errorf("gpu: %s on %v: %w", r.Op.Kind, r.q, err)
 	}
-	r.timing, r.edges = o.Timing.self, o.edges // self: using o.Timing would move the caller's lists to the heap
+	r.timing, r.edges = o.timing.self, o.edges // self: using o.timing would move the caller's lists to the heap
 	r.Observers = append(r.Observers, (*timedRecord)(r))
 	if r.Op.Kind == work.Barrier || r.Op.Kind == work.Notify {
 		r.timing.note(notedNone) // overwritten if the barrier takes a place in its stream
@@ -165,7 +165,7 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 // Duration returns how long the device took for the last operation that named the Timing. The
 // operation's signals must have been reached. Before that, if the operation failed, or if there was
 // none, the error is [ErrArgument]. If the operation gave no stream work, as a barrier may not, or
-// the driver did not record an event, the error is [driver.ErrUnsupported].
+// the driver did not record an event, the error is [ErrUnsupported].
 //
 // For a host call it is the time that the function took. For a recording it is the time from the
 // first work of a stream to the last, including the host calls between them. For a recording of
@@ -221,7 +221,7 @@ func (d *Device) elapsed(from, to driver.Event) (time.Duration, error) {
 }
 
 var (
-	errNotGiven    = errs.Argument("timing", "it has been given with no operation: name it in an Order")
+	errNotGiven    = errs.Argument("timing", "it has been given with no operation: give it to one with Op.Timed")
 	errTimedEarly  = errs.Argument("timing", "the operation is not done: wait for a signal of it first")
 	errTimedFailed = errs.Argument("timing", "the operation has failed: its signals say why")
 	errUntimed     = fmt.Errorf("gpu: timing: the operation gave no stream work, or the driver did not record its events: %w", driver.ErrUnsupported)

@@ -49,7 +49,7 @@ func TestTiming(t *testing.T) {
 				if _, err := timing.Duration(); err == nil {
 					t.Error("it tells of nothing")
 				}
-				at := func(i uint64) gpu.Order { return gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1), Timing: timing} }
+				at := func(i uint64) gpu.Order { return order(s, i, s, i+1) }
 				want := func(what string, i uint64, want time.Duration) {
 					t.Helper()
 					must(t, s.Wait(context.Background(), i))
@@ -57,43 +57,43 @@ func TestTiming(t *testing.T) {
 						t.Errorf("%s took %v, %v; it was to take %v", what, took, err, want)
 					}
 				}
-				must(t, sleep.Dispatch(dev.Queue(0), at(0), gpu.GridFor(1, 1), sleepArgs{12345}))
+				must(t, dev.Queue(0).Submit(at(0), sleep.Launch(gpu.GridFor(1, 1), sleepArgs{12345}).Timed(timing)))
 				want("a launch", 1, 12345)
 				c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 				must(t, err)
 				for i := range 7 {
 					if i == 3 {
-						_, err := c.HostCall(func() error { time.Sleep(1000); return nil })
+						_, err := c.Add(gpu.HostCall(func() error { time.Sleep(1000); return nil }))
 						must(t, err)
 					}
-					_, err := sleep.Record(c, gpu.GridFor(1, 1), sleepArgs{100})
+					_, err := c.Add(sleep.Launch(gpu.GridFor(1, 1), sleepArgs{100}))
 					must(t, err)
-					_, err = c.Barrier()
+					_, err = c.Add(gpu.Barrier())
 					must(t, err)
 				}
 				must(t, c.End())
-				must(t, dev.Queue(0).Execute(at(1), c))
+				must(t, dev.Queue(0).Submit(at(1), gpu.Execute(c).Timed(timing)))
 				must(t, s.Wait(context.Background(), 2))
 				if took, err := timing.Duration(); err != nil || took < 1700 {
 					t.Errorf("an execution in three parts took %v, %v", took, err)
 				}
-				must(t, dev.Queue(0).HostCall(at(2), func() error { time.Sleep(777); return nil }))
+				must(t, dev.Queue(0).Submit(at(2), gpu.HostCall(func() error { time.Sleep(777); return nil }).Timed(timing)))
 				want("a host call", 3, 777)
-				must(t, dev.Queue(0).Barrier(at(3)))
+				must(t, dev.Queue(0).Submit(at(3), gpu.Barrier().Timed(timing)))
 				must(t, s.Wait(context.Background(), 4))
 				if _, err := timing.Duration(); !errors.Is(err, driver.ErrUnsupported) {
 					t.Errorf("a barrier that needs no place in a stream: %v", err)
 				}
-				must(t, sleep.Dispatch(dev.Queue(0), at(4), gpu.GridFor(1, 1), sleepArgs{99}))
+				must(t, dev.Queue(0).Submit(at(4), sleep.Launch(gpu.GridFor(1, 1), sleepArgs{99}).Timed(timing)))
 				must(t, timing.Close()) // while it is in use
 				must(t, s.Wait(context.Background(), 5))
 				if _, err := timing.Duration(); !errors.Is(err, gpu.ErrClosed) {
 					t.Errorf("it has been closed: %v", err)
 				}
-				if err := dev.Queue(0).Barrier(at(5)); !errors.Is(err, gpu.ErrClosed) {
+				if err := dev.Queue(0).Submit(at(5), gpu.Barrier().Timed(timing)); !errors.Is(err, gpu.ErrClosed) {
 					t.Errorf("it has been closed: %v", err)
 				}
-				if err := dev.Queue(0).Barrier(gpu.Order{Timing: new(gpu.Timing)}); !errors.Is(err, gpu.ErrArgument) {
+				if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Barrier().Timed(new(gpu.Timing))); !errors.Is(err, gpu.ErrArgument) {
 					t.Errorf("it was not made: %v", err)
 				}
 				must(t, c.Close())
@@ -102,7 +102,7 @@ func TestTiming(t *testing.T) {
 	}
 }
 
-// TestTimingElsewhere: memory of a driver's pool is deallocated in a stream of its own device, so a Timing must be of that, whichever device's queue is asked.
+// TestTimingElsewhere: memory of a driver's pool is freed in a stream of its own device, so a Timing must be of that, whichever device's queue is asked.
 func TestTimingElsewhere(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	near, far := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -112,20 +112,19 @@ func TestTimingElsewhere(t *testing.T) {
 	must(t, err)
 	s := semaphores(t, 2)
 	b := alloca(t, near.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, nil, 64)
-	o := gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1), Timing: other}
-	if err := far.Queue(0).Dealloca(o, b); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "GPU 0, whose stream deallocates it") {
+	o := order(s[0], 1, s[1], 1)
+	if err := far.Queue(0).Submit(o, gpu.Free(b).Timed(other)); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "GPU 0, whose stream deallocates it") {
 		t.Errorf("%v", err)
 	}
-	o.Timing = own
-	must(t, far.Queue(0).Dealloca(o, b))
+	must(t, far.Queue(0).Submit(o, gpu.Free(b).Timed(own)))
 	must(t, s[1].Wait(minute(t), 1))
 	if took, err := own.Duration(); err != nil || took < 0 {
 		t.Errorf("%v, %v", took, err)
 	}
 }
 
-// TestTimingAlloca: a Timing that is given with an alloca or a dealloca is that operation's from then on, whatever way that goes.
-func TestTimingAlloca(t *testing.T) {
+// TestTimingAlloc: a Timing that is given with an allocation or a free is that operation's from then on, whatever way that goes.
+func TestTimingAlloc(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
 		f := newForeign(t, d, 0)
@@ -135,7 +134,7 @@ func TestTimingAlloca(t *testing.T) {
 		slow := func(q *gpu.Queue) { // has the timing tell of something else
 			t.Helper()
 			s := semaphores(t, 1)[0]
-			must(t, q.HostCall(gpu.Order{Signal: pts(s, 1), Timing: timing}, func() error { time.Sleep(5 * time.Millisecond); return nil }))
+			must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.HostCall(func() error { time.Sleep(5 * time.Millisecond); return nil }).Timed(timing)))
 			must(t, s.Wait(minute(t), 1))
 		}
 		for _, q := range []*gpu.Queue{dev.Queue(0), adopted} {
@@ -150,17 +149,17 @@ func TestTimingAlloca(t *testing.T) {
 			}
 			if q == adopted { // which does not allocate
 				slow(q)
-				must(t, q.Barrier(gpu.Order{Timing: timing}))
+				must(t, q.Submit(gpu.Order{}, gpu.Barrier().Timed(timing)))
 				check("a barrier")
 				continue
 			}
 			slow(q)
-			b, err := q.Alloca(gpu.Order{Timing: timing}, nil, 64)
-			must(t, err)
-			check("alloca")
+			var b *gpu.Buffer
+			must(t, q.Submit(gpu.Order{}, gpu.Alloc(&b, nil, 64).Timed(timing)))
+			check("alloc")
 			slow(q)
-			must(t, q.Dealloca(gpu.Order{Timing: timing}, b))
-			check("dealloca")
+			must(t, q.Submit(gpu.Order{}, gpu.Free(b).Timed(timing)))
+			check("free")
 		}
 		must(t, adopted.Close())
 		must(t, dev.Close())

@@ -4,70 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/puregpu/puregpu/runtime/internal/engine"
-	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Upload writes host data to a range. Unlike [Queue.UploadCopy] it may read the data later: leave
-// the data alone until a signal of the operation is reached. Large data goes through pinned memory
-// in pieces, so it takes no more pinned memory than small data. A goroutine that begins when the
-// waits are reached moves the pieces.
-func (q *Queue) Upload(o Order, dst Range, data []byte) error {
-	if q.dev == nil || len(data) <= q.dev.opt.StageSize {
-		return q.UploadCopy(o, dst, data)
-	}
-	if _, err := dst.checkTo("upload", q); err != nil {
-		return err
-	}
-	if dst.Size != uint64(len(data)) {
-		return errs.Argument("upload", "%d bytes of data for a range of %d", len(data), dst.Size)
-	}
-	return q.transfer(o, "upload", dst.in(), nil, true, func(_ *lent, piece []byte, at int64) error {
-		memory.Land(piece, data[at:])
-		return nil
-	})
-}
-
-// Read reads into a range from a file, or from another io.ReaderAt, beginning at offset. It reads
-// on a goroutine when the waits are reached. A read error fails the signals, and so does an early
-// end of the file.
-func (q *Queue) Read(o Order, dst Range, from io.ReaderAt, offset int64) error {
-	if from == nil || offset < 0 {
-		return errs.Argument("read", "nothing to read from, or a negative offset")
-	}
-	return q.transfer(o, "read", dst.in(), nil, true, func(_ *lent, piece []byte, at int64) error {
-		n, err := from.ReadAt(piece, offset+at)
-		switch {
-		case n == len(piece):
-			return nil
-		case err == nil || err == io.EOF:
-			err = io.ErrUnexpectedEOF
-		}
-		return fmt.Errorf("%d bytes at %d: %w", len(piece), offset+at, err)
-	})
-}
-
-// Write writes a range to a file, or to another io.WriterAt, beginning at offset. It writes on a
-// goroutine when the waits are reached. A write error fails the signals, and the file may then have
-// a part of the data.
-func (q *Queue) Write(o Order, to io.WriterAt, offset int64, src Range) error {
-	if to == nil || offset < 0 {
-		return errs.Argument("write", "nothing to write to, or a negative offset")
-	}
-	return q.transfer(o, "write", src.in(), nil, false, func(_ *lent, piece []byte, at int64) error {
-		if _, err := to.WriteAt(piece, offset+at); err != nil {
-			return fmt.Errorf("%d bytes at %d: %w", len(piece), offset+at, err)
-		}
-		return nil
-	})
-}
-
 // copyAcross copies between devices of two drivers. One of them is the queue's.
-func (q *Queue) copyAcross(o Order, dst, src memory.Range) error {
+func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 	up := dst.Buffer.Device().Engine.Driver == q.dev.native.Driver
 	mine, other := src, dst
 	if up {
@@ -108,7 +52,7 @@ type pieceFunc func(free *lent, piece []byte, at int64) error
 // transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
 // downloads it otherwise. The submission holds the range's buffer, and also the buffer also unless
 // it is nil.
-func (q *Queue) transfer(o Order, op string, r memory.Range, also *memory.Buffer, up bool, do pieceFunc) error {
+func (q *Queue) transfer(o *Order, op string, r memory.Range, also *memory.Buffer, up bool, do pieceFunc) error {
 	check := r.Check
 	if up {
 		check = r.CheckTo
@@ -250,7 +194,7 @@ func (x *pieces) submit(i int) (err error) {
 		s.drop()
 		return err
 	}
-	err = q.submit(s, Order{Signal: []Point{{x.done, uint64(i) + 1}}, Label: "piece"})
+	err = q.submit(s, &Order{Signal: []Point{{x.done, uint64(i) + 1}}, label: "piece"})
 	if err == nil {
 		x.issued++
 	}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 )
 
-// Trim gives back what the device keeps for later submissions and does not use now, as after many that were in flight at a time: events,
-// but for as many as [Options].Events says, pinned memory for transfers, and records. [Device.Stats] counts them. It may be called at any
-// time, and blocks while the driver takes them, which may wait for the device's work. Memory of pools is for [Pool.Trim].
+// Trim gives back what the device keeps for later submissions and does not use now, as after many
+// that were in flight at a time: events, but for as many as [Options].Events says, pinned memory
+// for transfers, and records. [Device.Stats] counts them. It may be called at any time, and blocks
+// while the driver takes them, which may wait for the device's work. Memory of pools is for
+// [Pool.Trim].
 func (d *Device) Trim() error {
 	if err := d.failed(); err != nil {
 		return err

@@ -2,7 +2,6 @@ package gpu_test
 
 import (
 	"testing"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -22,8 +21,8 @@ func (d *kernelDevice) Function(driver.Module, string) (driver.Function, driver.
 }
 func (d *kernelDevice) Launch(driver.Stream, *driver.Launch) error { return nil }
 
-// BenchmarkLaunch launches saxpy, each time after the time before: with a Dispatch and with a struct of arguments, in a queue and in a
-// stream, and 16 times in a recording. The device does nothing at all.
+// BenchmarkLaunch launches saxpy, each time after the time before: with an Op that is used again and with a struct of arguments, in a
+// queue and in a stream, and 16 times in a recording. The device does nothing at all.
 func BenchmarkLaunch(b *testing.B) {
 	dev, err := gpu.Open(kernelDriver{}, 0, gpu.Options{})
 	must(b, err)
@@ -37,10 +36,7 @@ func BenchmarkLaunch(b *testing.B) {
 	xs, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 1000)
 	must(b, err)
 	q, s := dev.Queue(0), dev.Queue(1).NewStream()
-	n, a := uint64(1000), float32(2)
-	d := gpu.Dispatch{Kernel: k, Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{256, 1, 1},
-		Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&a), nil, nil}, Sizes: []int{8, 4, 8, 8},
-		Buffers: []gpu.BufferArg{{Index: 2, Range: xs.Range()}, {Index: 3, Range: xs.Range()}}}
+	op := gpu.Launch(k, gpu.GridFor(1000, 256), uint64(1000), float32(2), xs, xs)
 	done, v := semaphores(b, 1)[0], uint64(0)
 	var wait, signal [1]gpu.Point
 	next := func() gpu.Order {
@@ -54,7 +50,7 @@ func BenchmarkLaunch(b *testing.B) {
 	ys, err := gpu.SliceOf[float32](bound.Range(0, 4000))
 	must(b, err)
 	for range 16 {
-		recorded(b)(typed.Record(r, gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, ys}))
+		recorded(b)(r.Add(typed.Launch(gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, ys})))
 	}
 	must(b, r.End())
 	binding := []gpu.Range{xs.Range()}
@@ -62,15 +58,15 @@ func BenchmarkLaunch(b *testing.B) {
 		name   string
 		launch func() error
 	}{
-		{"queue, dispatch", func() error { return q.Dispatch(next(), d) }},
+		{"queue, the same Op", func() error { return q.Submit(next(), op) }},
 		{"queue, struct", func() error {
-			return typed.Dispatch(q, next(), gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, xs})
+			return q.Submit(next(), typed.Launch(gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, xs}))
 		}},
-		{"stream, dispatch", func() error { return s.Dispatch(d) }},
+		{"stream, the same Op", func() error { return s.Do(op) }},
 		{"stream, struct", func() error {
-			return typed.Launch(s, gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, xs})
+			return s.Do(typed.Launch(gpu.GridFor(1000, 256), saxpySlices{1000, 2, xs, xs}))
 		}},
-		{"stream, recording", func() error { return s.Execute(r, binding...) }},
+		{"stream, recording", func() error { return s.Do(gpu.Execute(r, binding...)) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

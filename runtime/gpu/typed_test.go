@@ -29,7 +29,7 @@ type saxpyArgs[X, Y any] struct {
 type saxpySlices = saxpyArgs[gpu.Slice[float32], gpu.Slice[float32]]
 
 // kernelOf loads a kernel.
-func kernelOf(t testing.TB, dev *gpu.Device, name string) (*gpu.Executable, *gpu.Kernel) {
+func kernelOf(t testing.TB, dev *gpu.Device, name string) (*gpu.Module, *gpu.Kernel) {
 	t.Helper()
 	x, err := dev.Load(simdriver.Image(name))
 	must(t, err)
@@ -39,7 +39,7 @@ func kernelOf(t testing.TB, dev *gpu.Device, name string) (*gpu.Executable, *gpu
 }
 
 // bind loads a kernel and binds it.
-func bind[A any](t testing.TB, dev *gpu.Device, name string) (*gpu.Executable, *gpu.TypedKernel[A]) {
+func bind[A any](t testing.TB, dev *gpu.Device, name string) (*gpu.Module, *gpu.TypedKernel[A]) {
 	t.Helper()
 	x, k := kernelOf(t, dev, name)
 	typed, err := gpu.Typed[A](k)
@@ -52,7 +52,7 @@ func sliceOf[T any](t testing.TB, s *gpu.Stream, elements ...T) gpu.Slice[T] {
 	t.Helper()
 	xs, err := gpu.AllocSlice[T](s.Queue().Device(), gpu.DeviceMem, len(elements))
 	must(t, err)
-	must(t, xs.UploadCopy(s, elements))
+	must(t, s.Do(xs.UploadCopy(elements)))
 	return xs
 }
 
@@ -60,7 +60,7 @@ func sliceOf[T any](t testing.TB, s *gpu.Stream, elements ...T) gpu.Slice[T] {
 func elementsOf[T any](t testing.TB, s *gpu.Stream, xs gpu.Slice[T]) []T {
 	t.Helper()
 	got := make([]T, xs.Len())
-	must(t, xs.Download(s, got))
+	must(t, s.Do(xs.Download(got)))
 	must(t, s.Wait(soon(t)))
 	return got
 }
@@ -75,15 +75,15 @@ func TestTypedKernel(t *testing.T) {
 			grid := gpu.GridFor(3, 2)
 			slices1, err := gpu.Typed[saxpySlices](k)
 			must(t, err)
-			must(t, slices1.Launch(s, grid, saxpySlices{3, 2, xs.Slice(1, 4), ys})) // 14 26 38 40
+			must(t, s.Do(slices1.Launch(grid, saxpySlices{3, 2, xs.Slice(1, 4), ys}))) // 14 26 38 40
 			ranges, err := gpu.Typed[saxpyArgs[gpu.Range, *gpu.Buffer]](k)
 			must(t, err)
 			must(t, s.Submit(func(o gpu.Order) error {
-				return ranges.Dispatch(dev.Queue(1), o, grid, saxpyArgs[gpu.Range, *gpu.Buffer]{3, 1, xs.Slice(0, 3).Range(), ys.Range().Buffer})
+				return dev.Queue(1).Submit(o, ranges.Launch(grid, saxpyArgs[gpu.Range, *gpu.Buffer]{3, 1, xs.Slice(0, 3).Range(), ys.Range().Buffer}))
 			})) // 15 28 41 40
 			pointers, err := gpu.Typed[saxpyArgs[driver.Ptr, gpu.Slice[float32]]](k)
 			must(t, err)
-			must(t, pointers.Launch(s, gpu.GridFor(1, 1), saxpyArgs[driver.Ptr, gpu.Slice[float32]]{1, 1, xs.Range().Buffer.Ptr() + 12, ys.Slice(3, 4)}))
+			must(t, s.Do(pointers.Launch(gpu.GridFor(1, 1), saxpyArgs[driver.Ptr, gpu.Slice[float32]]{1, 1, xs.Range().Buffer.Ptr() + 12, ys.Slice(3, 4)})))
 			if got := elementsOf(t, s, ys); !slices.Equal(got, []float32{15, 28, 41, 44}) {
 				t.Errorf("%v", got)
 			}
@@ -93,16 +93,16 @@ func TestTypedKernel(t *testing.T) {
 				must(t, err)
 				in, err := gpu.SliceOf[float32](b.Range(0, 8))
 				must(t, err)
-				first, err := slices1.Record(c, gpu.GridFor(2, 32), saxpySlices{2, 1, in, ys.Slice(0, 2)})
+				first, err := c.Add(slices1.Launch(gpu.GridFor(2, 32), saxpySlices{2, 1, in, ys.Slice(0, 2)}))
 				must(t, err)
-				second, err := slices1.Record(c, gpu.GridFor(1, 32), saxpySlices{1, 10, xs, ys.Slice(1, 2)}, first)
+				second, err := c.Add(slices1.Launch(gpu.GridFor(1, 32), saxpySlices{1, 10, xs, ys.Slice(1, 2)}), first)
 				must(t, err)
-				if third, err := pointers.Record(c, gpu.GridFor(0, 32), saxpyArgs[driver.Ptr, gpu.Slice[float32]]{Y: ys}, second); third != 2 || err != nil {
+				if third, err := c.Add(pointers.Launch(gpu.GridFor(0, 32), saxpyArgs[driver.Ptr, gpu.Slice[float32]]{Y: ys}), second); third != 2 || err != nil {
 					t.Errorf("command %d, %v", third, err)
 				}
 				must(t, c.End())
-				must(t, ys.UploadCopy(s, []float32{0, 0, 0, 0}))
-				must(t, s.Execute(c, xs.Slice(2, 4).Range()))
+				must(t, s.Do(ys.UploadCopy([]float32{0, 0, 0, 0})))
+				must(t, s.Do(gpu.Execute(c, xs.Slice(2, 4).Range())))
 				if got := elementsOf(t, s, ys); !slices.Equal(got, []float32{3, 14, 0, 0}) {
 					t.Errorf("recorded: %v", got)
 				}
@@ -128,9 +128,9 @@ func TestTypedKernel(t *testing.T) {
 			host := semaphores(t, 1)[0]
 			must(t, s.After(host.At(1)))
 			a := args{out, 0, 255, [3]float32{1, 2, 3}, kernelPair{-4, 1 << 40}, 5 - 6i, true}
-			must(t, k.Launch(s, gpu.GridFor(1, 1), a))
+			must(t, s.Do(k.Launch(gpu.GridFor(1, 1), a)))
 			c := commandBuffer(t, dev, gpu.AutoMode)
-			if _, err := k.Record(c, gpu.GridFor(1, 1), a); err != nil {
+			if _, err := c.Add(k.Launch(gpu.GridFor(1, 1), a)); err != nil {
 				t.Error(err)
 			}
 			a = args{} // the launch has its own
@@ -140,8 +140,8 @@ func TestTypedKernel(t *testing.T) {
 				t.Errorf("%v; want %v", got, want)
 			}
 			must(t, c.End())
-			must(t, out.Fill(s, 0))
-			must(t, s.Execute(c))
+			must(t, s.Do(out.Fill(0)))
+			must(t, s.Do(gpu.Execute(c)))
 			if got := elementsOf(t, s, out); !slices.Equal(got, want) {
 				t.Errorf("recorded: %v; want %v", got, want)
 			}
@@ -153,18 +153,18 @@ func TestTypedKernel(t *testing.T) {
 			s, host := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
 			_, k := bind[saxpySlices](t, dev, "saxpy")
 			must(t, s.After(host.At(1)))
-			xs, err := gpu.AllocaSlice[float32](s, nil, 4)
+			xs, err := gpu.AllocSliceIn[float32](s, nil, 4)
 			must(t, err)
-			ys, err := gpu.AllocaSlice[float32](s, nil, 2)
+			ys, err := gpu.AllocSliceIn[float32](s, nil, 2)
 			must(t, err)
-			must(t, xs.Fill(s, 1))
-			must(t, ys.Fill(s, 5))
-			must(t, xs.Slice(2, 3).Fill(s, 3))
-			must(t, k.Launch(s, gpu.GridFor(2, 256), saxpySlices{2, 2, xs.Slice(1, 3), ys}))
+			must(t, s.Do(xs.Fill(1)))
+			must(t, s.Do(ys.Fill(5)))
+			must(t, s.Do(xs.Slice(2, 3).Fill(3)))
+			must(t, s.Do(k.Launch(gpu.GridFor(2, 256), saxpySlices{2, 2, xs.Slice(1, 3), ys})))
 			got := make([]float32, 2)
-			must(t, ys.Download(s, got))
-			must(t, xs.Dealloca(s))
-			must(t, ys.Dealloca(s))
+			must(t, s.Do(ys.Download(got)))
+			must(t, s.Do(xs.Free()))
+			must(t, s.Do(ys.Free()))
 			if p := xs.Range().Buffer.Ptr(); p != 0 {
 				t.Errorf("the memory is at %#x before it is allocated", p)
 			}
@@ -173,9 +173,9 @@ func TestTypedKernel(t *testing.T) {
 			if !slices.Equal(got, []float32{7, 11}) {
 				t.Errorf("%v", got)
 			}
-			err = k.Launch(s, gpu.GridFor(2, 256), saxpySlices{2, 2, xs, ys})
-			if !errors.Is(err, gpu.ErrUnallocated) || !strings.Contains(err.Error(), "field X of the arguments of saxpy") {
-				t.Errorf("memory that has been deallocated: %v", err)
+			err = s.Do(k.Launch(gpu.GridFor(2, 256), saxpySlices{2, 2, xs, ys}))
+			if !errors.Is(err, gpu.ErrUnallocated) || !strings.Contains(err.Error(), "argument X of saxpy") {
+				t.Errorf("memory that has been freed: %v", err)
 			}
 		})
 	})
@@ -188,21 +188,21 @@ func TestTypedKernel(t *testing.T) {
 			xs, ys := sliceOf[float32](t, s, 1, 2), sliceOf[float32](t, s, 3, 4)
 			must(t, s.After(host.At(1)))
 			args := saxpySlices{2, 1, xs, ys}
-			must(t, k.Launch(s, gpu.GridFor(2, 2), args))
+			must(t, s.Do(k.Launch(gpu.GridFor(2, 2), args)))
 			got := make([]float32, 2)
-			must(t, ys.Download(s, got))
+			must(t, s.Do(ys.Download(got)))
 			must(t, xs.Close())
 			c := commandBuffer(t, dev, gpu.AutoMode)
-			_, recorded := k.Record(c, gpu.GridFor(2, 2), args)
-			for way, err := range map[string]error{"dispatch": k.Dispatch(q, gpu.Order{}, gpu.GridFor(2, 2), args), "record": recorded} {
+			_, recorded := c.Add(k.Launch(gpu.GridFor(2, 2), args))
+			for way, err := range map[string]error{"queue": q.Submit(gpu.Order{}, k.Launch(gpu.GridFor(2, 2), args)), "recording": recorded} {
 				if !errors.Is(err, gpu.ErrClosed) {
 					t.Errorf("%s with a buffer that has been closed: %v", way, err)
 				}
 			}
 			must(t, x.Close())
 			args.X = ys
-			_, recorded = k.Record(c, gpu.GridFor(2, 2), args)
-			for way, err := range map[string]error{"dispatch": k.Dispatch(q, gpu.Order{}, gpu.GridFor(2, 2), args), "record": recorded} {
+			_, recorded = c.Add(k.Launch(gpu.GridFor(2, 2), args))
+			for way, err := range map[string]error{"queue": q.Submit(gpu.Order{}, k.Launch(gpu.GridFor(2, 2), args)), "recording": recorded} {
 				if !errors.Is(err, gpu.ErrClosed) {
 					t.Errorf("%s of code that has been closed: %v", way, err)
 				}
@@ -239,65 +239,67 @@ func TestTypedKernel(t *testing.T) {
 				says   string
 			}{
 				"no buffer": {func(q *gpu.Queue, o gpu.Order) error {
-					return k.Dispatch(q, o, grid, saxpySlices{2, 1, xs, gpu.Slice[float32]{}})
+					return q.Submit(o, k.Launch(grid, saxpySlices{2, 1, xs, gpu.Slice[float32]{}}))
 				},
 					func(c *gpu.CommandBuffer) (gpu.Command, error) {
-						return k.Record(c, grid, saxpySlices{2, 1, xs, gpu.Slice[float32]{}})
-					}, gpu.ErrArgument, "field Y of the arguments of saxpy: "},
+						return c.Add(k.Launch(grid, saxpySlices{2, 1, xs, gpu.Slice[float32]{}}))
+					}, gpu.ErrArgument, "argument Y of saxpy: "},
 				"a nil buffer": {func(q *gpu.Queue, o gpu.Order) error {
-					return pointed.Dispatch(q, o, grid, saxpyArgs[*gpu.Buffer, gpu.Range]{Y: ys.Range()})
+					return q.Submit(o, pointed.Launch(grid, saxpyArgs[*gpu.Buffer, gpu.Range]{Y: ys.Range()}))
 				}, func(c *gpu.CommandBuffer) (gpu.Command, error) {
-					return pointed.Record(c, grid, saxpyArgs[*gpu.Buffer, gpu.Range]{Y: ys.Range()})
-				}, gpu.ErrArgument, "field X of the arguments of saxpy: "},
+					return c.Add(pointed.Launch(grid, saxpyArgs[*gpu.Buffer, gpu.Range]{Y: ys.Range()}))
+				}, gpu.ErrArgument, "argument X of saxpy: "},
 				"elements outside": {func(q *gpu.Queue, o gpu.Order) error {
-					return k.Dispatch(q, o, grid, saxpySlices{2, 1, xs.Slice(1, 3), ys})
+					return q.Submit(o, k.Launch(grid, saxpySlices{2, 1, xs.Slice(1, 3), ys}))
 				},
 					func(c *gpu.CommandBuffer) (gpu.Command, error) {
-						return k.Record(c, grid, saxpySlices{2, 1, xs.Slice(1, 3), ys})
-					}, gpu.ErrRange, "field X of the arguments of saxpy: "},
-				"memory of another driver": {func(q *gpu.Queue, o gpu.Order) error { return k.Dispatch(q, o, grid, saxpySlices{2, 1, xs, strange}) },
+						return c.Add(k.Launch(grid, saxpySlices{2, 1, xs.Slice(1, 3), ys}))
+					}, gpu.ErrRange, "argument X of saxpy: "},
+				"memory of another driver": {func(q *gpu.Queue, o gpu.Order) error {
+					return q.Submit(o, k.Launch(grid, saxpySlices{2, 1, xs, strange}))
+				},
 					func(c *gpu.CommandBuffer) (gpu.Command, error) {
-						return k.Record(c, grid, saxpySlices{2, 1, xs, strange})
-					}, gpu.ErrArgument, "field Y of the arguments of saxpy: "},
-				"a binding of something else": {func(q *gpu.Queue, o gpu.Order) error { return k.Dispatch(q, o, grid, saxpySlices{2, 1, bound, ys}) },
+						return c.Add(k.Launch(grid, saxpySlices{2, 1, xs, strange}))
+					}, gpu.ErrArgument, "argument Y of saxpy: "},
+				"a binding of something else": {func(q *gpu.Queue, o gpu.Order) error {
+					return q.Submit(o, k.Launch(grid, saxpySlices{2, 1, bound, ys}))
+				},
 					func(c *gpu.CommandBuffer) (gpu.Command, error) {
-						return k.Record(c, grid, saxpySlices{2, 1, bound, ys})
-					}, gpu.ErrArgument, "field X of the arguments of saxpy: "},
-				"elements below zero": {func(q *gpu.Queue, o gpu.Order) error { return k.Dispatch(q, o, gpu.GridFor(-1, 64), good) },
-					func(c *gpu.CommandBuffer) (gpu.Command, error) { return k.Record(c, gpu.GridFor(-1, 64), good) }, gpu.ErrArgument, "-1 elements"},
-				"too many threads": {func(q *gpu.Queue, o gpu.Order) error { return k.Dispatch(q, o, gpu.GridFor(1, 1<<20), good) },
-					func(c *gpu.CommandBuffer) (gpu.Command, error) { return k.Record(c, gpu.GridFor(1, 1<<20), good) }, gpu.ErrArgument, "1048576"},
+						return c.Add(k.Launch(grid, saxpySlices{2, 1, bound, ys}))
+					}, gpu.ErrArgument, "argument X of saxpy: "},
+				"elements below zero": {func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, k.Launch(gpu.GridFor(-1, 64), good)) },
+					func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(k.Launch(gpu.GridFor(-1, 64), good)) }, gpu.ErrArgument, "-1 elements"},
+				"too many threads": {func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, k.Launch(gpu.GridFor(1, 1<<20), good)) },
+					func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(k.Launch(gpu.GridFor(1, 1<<20), good)) }, gpu.ErrArgument, "1048576"},
 				"too much shared memory": {func(q *gpu.Queue, o gpu.Order) error {
-					return k.Dispatch(q, o, gpu.Grid{Blocks: [3]uint32{1, 1, 1}, SharedMem: math.MaxUint32}, good)
+					return q.Submit(o, k.Launch(gpu.Grid{Blocks: [3]uint32{1, 1, 1}, SharedMem: math.MaxUint32}, good))
 				}, func(c *gpu.CommandBuffer) (gpu.Command, error) {
-					return k.Record(c, gpu.Grid{Blocks: [3]uint32{1, 1, 1}, SharedMem: math.MaxUint32}, good)
+					return c.Add(k.Launch(gpu.Grid{Blocks: [3]uint32{1, 1, 1}, SharedMem: math.MaxUint32}, good))
 				}, gpu.ErrArgument, "shared memory"},
-				"another device": {func(q *gpu.Queue, o gpu.Order) error { return k.Dispatch(other.Queue(0), o, grid, good) },
+				"another device": {func(q *gpu.Queue, o gpu.Order) error { return other.Queue(0).Submit(o, k.Launch(grid, good)) },
 					func(*gpu.CommandBuffer) (gpu.Command, error) {
-						return k.Record(commandBuffer(t, other, gpu.AutoMode), grid, good)
+						return commandBuffer(t, other, gpu.AutoMode).Add(k.Launch(grid, good))
 					}, gpu.ErrArgument, "kernel saxpy is of another device"},
 				"a zero kernel": {func(q *gpu.Queue, o gpu.Order) error {
-					return new(gpu.TypedKernel[saxpySlices]).Dispatch(q, o, grid, good)
+					return q.Submit(o, new(gpu.TypedKernel[saxpySlices]).Launch(grid, good))
 				},
 					func(c *gpu.CommandBuffer) (gpu.Command, error) {
-						return new(gpu.TypedKernel[saxpySlices]).Record(c, grid, good)
-					}, gpu.ErrArgument, "zero value"},
+						return c.Add(new(gpu.TypedKernel[saxpySlices]).Launch(grid, good))
+					}, gpu.ErrArgument, "zero kernel"},
 				"no kernel": {func(q *gpu.Queue, o gpu.Order) error {
-					return (*gpu.TypedKernel[saxpySlices])(nil).Dispatch(q, o, grid, good)
+					return q.Submit(o, (*gpu.TypedKernel[saxpySlices])(nil).Launch(grid, good))
 				},
 					func(c *gpu.CommandBuffer) (gpu.Command, error) {
-						return (*gpu.TypedKernel[saxpySlices])(nil).Record(c, grid, good)
+						return c.Add((*gpu.TypedKernel[saxpySlices])(nil).Launch(grid, good))
 					}, gpu.ErrArgument, ""},
-				"nothing to launch in": {func(q *gpu.Queue, o gpu.Order) error { return k.Dispatch(nil, o, grid, good) },
-					func(c *gpu.CommandBuffer) (gpu.Command, error) { return k.Record(nil, grid, good) }, gpu.ErrArgument, "no "},
 			} {
 				sem := semaphores(t, 1)[0]
 				recorded := commandBuffer(t, dev, gpu.AutoMode)
 				_, err := c.record(recorded)
 				stream := q.NewStream()
 				for way, err := range map[string]error{
-					"dispatch": c.launch(q, gpu.Order{Signal: pts(sem, 1)}), "record": err,
-					"launch": stream.Submit(func(o gpu.Order) error { return c.launch(q, o) }),
+					"queue": c.launch(q, gpu.Order{Signal: pts(sem, 1)}), "recording": err,
+					"stream": stream.Submit(func(o gpu.Order) error { return c.launch(q, o) }),
 				} {
 					if !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.says) {
 						t.Errorf("%s, %s: %v; want %v, which says %q", name, way, err, c.kind, c.says)
@@ -309,13 +311,19 @@ func TestTypedKernel(t *testing.T) {
 				must(t, recorded.End())
 			}
 			stream := q.NewStream()
-			if err := (*gpu.TypedKernel[saxpySlices])(nil).Launch(stream, grid, good); !errors.Is(err, gpu.ErrArgument) || stream.Wait(soon(t)) != err {
+			if err := stream.Do((*gpu.TypedKernel[saxpySlices])(nil).Launch(grid, good)); !errors.Is(err, gpu.ErrArgument) || stream.Wait(soon(t)) != err {
 				t.Errorf("no kernel, in a stream: %v", err)
 			}
-			if err := k.Launch(nil, grid, good); !errors.Is(err, gpu.ErrArgument) {
+			if err := (*gpu.Stream)(nil).Do(k.Launch(grid, good)); !errors.Is(err, gpu.ErrArgument) {
 				t.Errorf("no stream: %v", err)
 			}
-			must(t, k.Dispatch(q, gpu.Order{}, grid, good))
+			if err := (*gpu.Queue)(nil).Submit(gpu.Order{}, k.Launch(grid, good)); !errors.Is(err, gpu.ErrArgument) {
+				t.Errorf("no queue: %v", err)
+			}
+			if _, err := (*gpu.CommandBuffer)(nil).Add(k.Launch(grid, good)); !errors.Is(err, gpu.ErrArgument) {
+				t.Errorf("no recording: %v", err)
+			}
+			must(t, q.Submit(gpu.Order{}, k.Launch(grid, good)))
 			must(t, setup.Wait(soon(t)))
 		})
 	})
@@ -329,11 +337,11 @@ func TestTypedKernel(t *testing.T) {
 			ys := sliceOf[float32](t, s, 1)
 			must(t, xs.Close())
 			d.LoseDevice(0, errors.New("it is gone"))
-			ys.Fill(s, 1)
+			s.Do(ys.Fill(1))
 			if err := s.Wait(soon(t)); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the stream: %v", err)
 			}
-			if err := k.Dispatch(dev.Queue(0), gpu.Order{Signal: pts(sem, 1)}, gpu.GridFor(2, 2), saxpySlices{2, 1, xs, xs}); !errors.Is(err, driver.ErrLost) {
+			if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(sem, 1)}, k.Launch(gpu.GridFor(2, 2), saxpySlices{2, 1, xs, xs})); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("%v", err)
 			}
 			if err := sem.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
@@ -453,18 +461,18 @@ func TestGridFor(t *testing.T) {
 		s := dev.Queue(0).NewStream()
 		_, k := bind[saxpySlices](t, dev, "saxpy")
 		ys := sliceOf[float32](t, s, 1)
-		must(t, k.Launch(s, gpu.GridFor(0, 256), saxpySlices{1, 1, ys, ys}))
+		must(t, s.Do(k.Launch(gpu.GridFor(0, 256), saxpySlices{1, 1, ys, ys})))
 		if got := elementsOf(t, s, ys); got[0] != 1 {
 			t.Errorf("no elements launch something: %v", got)
 		}
 		more := gpu.GridFor(0, 256)
 		more.Blocks[0] = 1
-		must(t, k.Launch(s, more, saxpySlices{1, 1, ys, ys}))
+		must(t, s.Do(k.Launch(more, saxpySlices{1, 1, ys, ys})))
 		if got := elementsOf(t, s, ys); got[0] != 2 {
 			t.Errorf("a grid for no elements that was given a block does not launch it: %v", got)
 		}
 		for _, c := range [][2]int{{-1, 256}, {math.MinInt, 1}, {1, 0}, {1, -1}, {1, math.MaxInt}, {math.MaxInt, 1}, {1 << 32, 1}, {math.MaxInt, math.MaxInt}} {
-			err := k.Dispatch(dev.Queue(0), gpu.Order{}, gpu.GridFor(c[0], c[1]), saxpySlices{1, 1, ys, ys})
+			err := dev.Queue(0).Submit(gpu.Order{}, k.Launch(gpu.GridFor(c[0], c[1]), saxpySlices{1, 1, ys, ys}))
 			if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), fmt.Sprintf("%d elements in blocks of %d threads", c[0], c[1])) {
 				t.Errorf("GridFor(%d, %d): %v", c[0], c[1], err)
 			}
@@ -489,28 +497,28 @@ func TestTypedAllocs(t *testing.T) {
 		var wait, signal [1]gpu.Point
 		for name, f := range map[string]func() gpu.Point{
 			"launch": func() gpu.Point {
-				must(t, k.Launch(s, gpu.GridFor(2, 256), saxpySlices{2, 1, xs.Slice(0, 1), ys}))
+				must(t, s.Do(k.Launch(gpu.GridFor(2, 256), saxpySlices{2, 1, xs.Slice(0, 1), ys})))
 				return s.Point()
 			},
 			"launch with attributes": func() gpu.Point {
 				g := gpu.GridFor(2, 256)
 				g.Attrs = gpu.LaunchAttrs{Cooperative: set.Caps.Cooperative, Dependent: set.Caps.DependentLaunch, Priority: -1, Carveout: 50}
-				must(t, k.Launch(s, g, saxpySlices{2, 1, xs.Slice(0, 1), ys}))
+				must(t, s.Do(k.Launch(g, saxpySlices{2, 1, xs.Slice(0, 1), ys})))
 				return s.Point()
 			},
-			"dispatch": func() gpu.Point {
+			"launch in a queue": func() gpu.Point {
 				wait[0], signal[0] = sem.At(v), sem.At(v+1)
 				v++
-				must(t, others.Dispatch(dev.Queue(1), gpu.Order{Wait: wait[:], Signal: signal[:]}, gpu.GridFor(2, 2),
-					saxpyArgs[*gpu.Buffer, gpu.Range]{2, 1, xs.Range().Buffer, ys.Range()}))
+				must(t, dev.Queue(1).Submit(gpu.Order{Wait: wait[:], Signal: signal[:]}, others.Launch(gpu.GridFor(2, 2),
+					saxpyArgs[*gpu.Buffer, gpu.Range]{2, 1, xs.Range().Buffer, ys.Range()})))
 				return sem.At(v)
 			},
 			"transfers": func() gpu.Point {
-				must(t, xs.UploadCopy(s, host))
-				must(t, ys.Upload(s, host))
-				must(t, xs.CopyFrom(s, ys))
-				must(t, xs.Fill(s, 5))
-				must(t, xs.Download(s, host))
+				must(t, s.Do(xs.UploadCopy(host)))
+				must(t, s.Do(ys.Upload(host)))
+				must(t, s.Do(xs.CopyFrom(ys)))
+				must(t, s.Do(xs.Fill(5)))
+				must(t, s.Do(xs.Download(host)))
 				return s.Point()
 			},
 			"a slice": func() gpu.Point {
@@ -537,7 +545,8 @@ func TestTypedAllocs(t *testing.T) {
 	}
 }
 
-// TestArgumentSizes gives a Dispatch sizes that are not those of the parameters: wherever the driver tells these, each way in refuses it.
+// TestArgumentSizes gives a launch arguments whose sizes are not those of the parameters: wherever the driver tells these, each way in
+// refuses it.
 func TestArgumentSizes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.KernelParams {
@@ -546,16 +555,19 @@ func TestArgumentSizes(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{})
 		b := allocate(t, dev, 64)
 		_, k := kernelOf(t, dev, "saxpy")
-		n, a, p := uint64(1), float32(1), b.Ptr()
-		for name, sizes := range map[string][]int{"a number too large": {8, 8, 8, 8}, "an address too small": {8, 4, 4, 8}, "one too few": {8, 4, 8}} {
-			for form, x := range map[string]gpu.Dispatch{
-				"addresses": {Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&a), unsafe.Pointer(&p), unsafe.Pointer(&p)}},
-				"buffers": {Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&a), nil, nil},
-					Buffers: []gpu.BufferArg{{Index: 2, Range: b.All()}, {Index: 3, Range: b.All()}}},
+		for form, p := range map[string]any{"an address": b.Ptr(), "a buffer": b, "a range": b.All(), "bytes": make([]byte, 8)} {
+			for name, args := range map[string][]any{
+				"a number too large":   {uint64(1), float64(1), p, p},
+				"a number too small":   {uint32(1), float32(1), p, p},
+				"an address too small": {uint64(1), float32(1), uint32(1), p},
+				"bytes too few":        {uint64(1), float32(1), p, make([]byte, 7)},
+				"one too few":          {uint64(1), float32(1), p},
+				"one too many":         {uint64(1), float32(1), p, p, p},
+				"none":                 {},
 			} {
-				x.Kernel, x.Grid, x.Sizes = k, [3]uint32{1, 1, 1}, sizes
-				_, recorded := commandBuffer(t, dev, gpu.AutoMode).Dispatch(x)
-				for way, err := range map[string]error{"queue": dev.Queue(0).Dispatch(gpu.Order{}, x), "stream": dev.Queue(0).NewStream().Dispatch(x), "recording": recorded} {
+				op := gpu.Launch(k, gpu.Grid{}, args...)
+				_, recorded := commandBuffer(t, dev, gpu.AutoMode).Add(op)
+				for way, err := range map[string]error{"queue": dev.Queue(0).Submit(gpu.Order{}, op), "stream": dev.Queue(0).NewStream().Do(op), "recording": recorded} {
 					if !errors.Is(err, gpu.ErrArgument) {
 						t.Errorf("%s, %s, %s: %v", name, form, way, err)
 					}

@@ -20,8 +20,8 @@ import (
 func TestUnreceived(t *testing.T) {
 	fails := func(t *testing.T, s *gpu.Stream) {
 		t.Helper()
-		must(t, s.HostCall(func() error { time.Sleep(1); return io.ErrUnexpectedEOF }))
-		must(t, s.Barrier())
+		must(t, s.Do(gpu.HostCall(func() error { time.Sleep(1); return io.ErrUnexpectedEOF })))
+		must(t, s.Do(gpu.Barrier()))
 		time.Sleep(time.Second) // of the bubble
 	}
 	for _, x := range []struct {
@@ -52,7 +52,7 @@ func TestUnreceived(t *testing.T) {
 			}
 		}, "at least 256"},
 		{"B196 it fails while the device is closed", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
-			must(t, dev.Queue(0).NewStream().HostCall(func() error { time.Sleep(time.Second); return io.ErrUnexpectedEOF }))
+			must(t, dev.Queue(0).NewStream().Do(gpu.HostCall(func() error { time.Sleep(time.Second); return io.ErrUnexpectedEOF })))
 			time.Sleep(time.Millisecond)
 		}, "1"},
 		{"B196 another stream waits for it, for which nobody does", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
@@ -60,7 +60,7 @@ func TestUnreceived(t *testing.T) {
 			must(t, b.After(a.Point()))
 			fails(t, a)
 			must(t, b.After(a.Point()))
-			must(t, b.Barrier())
+			must(t, b.Do(gpu.Barrier()))
 			time.Sleep(time.Second)
 		}, "2"},
 		{"B196 one of two is waited for", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
@@ -79,7 +79,7 @@ func TestUnreceived(t *testing.T) {
 		{"B196 a later call returns the error", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
 			s := dev.Queue(0).NewStream()
 			fails(t, s)
-			if err := s.Barrier(); !errors.Is(err, io.ErrUnexpectedEOF) {
+			if err := s.Do(gpu.Barrier()); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Error(err)
 			}
 		}, ""},
@@ -95,40 +95,40 @@ func TestUnreceived(t *testing.T) {
 		}, ""},
 		{"B196 the error arrives by a stream that comes after it", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
 			a, b := dev.Queue(0).NewStream(), dev.Queue(0).NewStream()
-			must(t, a.HostCall(func() error { return io.ErrUnexpectedEOF }))
+			must(t, a.Do(gpu.HostCall(func() error { return io.ErrUnexpectedEOF })))
 			must(t, b.After(a.Point()))
-			must(t, b.Barrier())
+			must(t, b.Do(gpu.Barrier()))
 			b.Wait(t.Context())
 		}, ""},
 		{"B196 the error arrives by a queue", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
 			a, s := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
-			must(t, a.HostCall(func() error { return io.ErrUnexpectedEOF }))
-			must(t, dev.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{a.Point()}, Signal: pts(s, 1)}))
+			must(t, a.Do(gpu.HostCall(func() error { return io.ErrUnexpectedEOF })))
+			must(t, dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{a.Point()}, Signal: pts(s, 1)}, gpu.Barrier()))
 			s.Wait(t.Context(), 1)
 		}, ""},
 		{"B196 the call is refused", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
-			if err := dev.Queue(0).NewStream().HostCall(nil); err == nil {
+			if err := dev.Queue(0).NewStream().Do(gpu.HostCall(nil)); err == nil {
 				t.Error("it is not refused")
 			}
 		}, ""},
 		{"B196 the program fails the stream", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
 			s, never := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
 			must(t, s.After(never.At(1)))
-			must(t, s.Barrier())
+			must(t, s.Do(gpu.Barrier()))
 			s.Fail(context.Canceled)
 		}, ""},
 		{"B196 the program fails what the stream waits for", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
 			s, never := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
 			must(t, s.After(never.At(1)))
-			must(t, s.Barrier())
-			must(t, s.Barrier())
+			must(t, s.Do(gpu.Barrier()))
+			must(t, s.Do(gpu.Barrier()))
 			never.Fail(context.Canceled)
 			time.Sleep(time.Second)
 		}, ""},
 		{"B196 the device is closed with parked work", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
 			s, never := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
 			must(t, s.After(never.At(1)))
-			must(t, s.Barrier())
+			must(t, s.Do(gpu.Barrier()))
 		}, ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestUnreceivedLoss(t *testing.T) {
 			}
 		}, false},
 		"B196 who submits hears of the loss": {func(t *testing.T, dev *gpu.Device, s *gpu.Stream) {
-			if err := dev.Queue(0).Barrier(gpu.Order{}); !errors.Is(err, driver.ErrLost) {
+			if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Barrier()); !errors.Is(err, driver.ErrLost) {
 				t.Error(err)
 			}
 		}, false},
@@ -203,9 +203,9 @@ func TestUnreceivedRace(t *testing.T) {
 		s, start := q.NewStream(), make(chan struct{})
 		done, err := gpu.NewSemaphore(0)
 		must(t, err)
-		must(t, q.HostCall(gpu.Order{Signal: []gpu.Point{{Semaphore: done, Value: 1}}}, func() error { <-start; return io.ErrUnexpectedEOF }))
+		must(t, q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: done, Value: 1}}}, gpu.HostCall(func() error { <-start; return io.ErrUnexpectedEOF })))
 		must(t, s.After(gpu.Point{Semaphore: done, Value: 1}))
-		must(t, s.Barrier())
+		must(t, s.Do(gpu.Barrier()))
 		close(start)
 		for range rand.IntN(100) {
 			runtime.Gosched()

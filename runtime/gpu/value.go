@@ -9,26 +9,31 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// WriteValue writes a 64-bit number below 1<<63 to a range of 8 bytes at an address that is a
-// multiple of 8 (C: cuStreamWriteValue64). A reader that finds the number also finds everything
-// that the queue's stream wrote before. The reader may be the host with an atomic load, another
-// stream with [Queue.WaitValue], a kernel, or another process that shares the memory. So the number
-// passes a point to code that does not use semaphores.
+// WriteValue returns an Op that writes a 64-bit number below 1<<63 to a range of 8 bytes at an
+// address that is a multiple of 8 (C: cuStreamWriteValue64). A reader that finds the number also
+// finds everything that the queue's stream wrote before. The reader may be the host with an atomic
+// load, another stream with [WaitValue], a kernel, or another process that shares the memory. So
+// the number passes a point to code that does not use semaphores.
 //
 // The memory may be device memory, [HostMem], imported, shared, or from a portable pool. It may be
-// another device's if [Queue.Fill] could fill it. Managed memory and memory of a driver's pool are
+// another device's if [Fill] could fill it. Managed memory and memory of a driver's pool are
 // [ErrArgument], because CUDA supports no values there. Other sizes, addresses and values are
 // [ErrArgument] too. WriteValue does not block. If the device does not support values
-// ([driver.Caps].Values), the error is [driver.ErrUnsupported].
-func (q *Queue) WriteValue(o Order, r Range, value uint64) error {
-	return q.onValue(o, work.ValueWrite, r.in(), value)
+// ([driver.Caps].Values), the error is [ErrUnsupported].
+//
+// In a recording the value is the same in each execution, and the operation never becomes a node of
+// a graph. It runs after everything that was recorded before it, and before everything recorded
+// later.
+func WriteValue(r Range, value uint64) (op Op) {
+	op.kind, op.args[0], op.args[1].Offset = writeValueOp, r, value
+	return op
 }
 
-// WaitValue waits until the number in a range is at least value (C: cuStreamWaitValue64 with
-// CU_STREAM_WAIT_VALUE_GEQ). Later work of the queue's stream runs after that, and sees everything
-// that was written before the number. The range, the value and the errors are those of
-// [Queue.WriteValue]. The writer must write the number as a whole, the host with an atomic store,
-// and never write 1<<63 or more.
+// WaitValue returns an Op that waits until the number in a range is at least value (C:
+// cuStreamWaitValue64 with CU_STREAM_WAIT_VALUE_GEQ). Later work of the queue's stream runs after
+// that, and sees everything that was written before the number. The range, the value and the errors
+// are those of [WriteValue]. The writer must write the number as a whole, the host with an atomic
+// store, and never write 1<<63 or more.
 //
 // The stream waits, not the host. Nothing behind the operation in the queue's stream begins before,
 // whether it is ordered after the operation or not. So use a separate queue for such waits, and
@@ -41,11 +46,13 @@ func (q *Queue) WriteValue(o Order, r Range, value uint64) error {
 // the wait in its stream hangs. To recover, fail the semaphore that the wait signals
 // ([Semaphore.Fail]) and write the number, or close the device. Close gives up after ten seconds
 // ([CloseError]).
-func (q *Queue) WaitValue(o Order, r Range, value uint64) error {
-	return q.onValue(o, work.ValueWait, r.in(), value)
+// In a recording its order is that of [WriteValue].
+func WaitValue(r Range, value uint64) (op Op) {
+	op.kind, op.args[0], op.args[1].Offset = waitValueOp, r, value
+	return op
 }
 
-func (q *Queue) onValue(o Order, kind work.Kind, r memory.Range, value uint64) error {
+func (q *Queue) onValue(o *Order, kind work.Kind, r memory.Range, value uint64) error {
 	op := kind.String()
 	at, err := r.Check(op, q.dev.mem())
 	if err == nil {
@@ -67,37 +74,4 @@ func (q *Queue) onValue(o Order, kind work.Kind, r memory.Range, value uint64) e
 	s.Op.SetValue(kind, value)
 	s.Dst = at
 	return q.submitWith(s, o, r.Buffer, nil)
-}
-
-// WriteValue is [Queue.WriteValue].
-func (s *Stream) WriteValue(r Range, value uint64) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.WriteValue(o, r, value))
-}
-
-// WaitValue is [Queue.WaitValue].
-func (s *Stream) WaitValue(r Range, value uint64) error {
-	o, err := s.begin()
-	if err != nil {
-		return err
-	}
-	return s.end(s.q.WaitValue(o, r, value))
-}
-
-// WriteValue records the operation of [Queue.WriteValue], with the same value in each execution. It
-// never becomes a node of a graph. It runs after everything that was recorded before it, and before
-// everything recorded later.
-func (c *CommandBuffer) WriteValue(r Range, value uint64, after ...Command) (Command, error) {
-	at, err := c.in().Value(work.ValueWrite, r.in(), value, commands(after))
-	return Command(at), err
-}
-
-// WaitValue records the operation of [Queue.WaitValue]. Its order is that of
-// [CommandBuffer.WriteValue].
-func (c *CommandBuffer) WaitValue(r Range, value uint64, after ...Command) (Command, error) {
-	at, err := c.in().Value(work.ValueWait, r.in(), value, commands(after))
-	return Command(at), err
 }

@@ -8,12 +8,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +57,7 @@ func newWorld(t *testing.T) world {
 	nothing[gpu.Kernel](w)
 	nothing[gpu.SharedEvent](w)
 	nothing[gpu.ImportedPool](w)
+	nothing[gpu.Timing](w)
 	just(w, (*os.File)(nil))
 	just(w, (*gpu.Semaphore)(nil))
 	give(w, func() *gpu.Semaphore { return new(gpu.Semaphore) })
@@ -72,6 +75,9 @@ func newWorld(t *testing.T) world {
 	just(w, float32(0), 1)
 	just(w, false, true)
 	just(w, "", "nothing")
+	just[any](w, nil, 1, uint64(1), float32(1), "nothing", []byte{}, []byte{1}, [3]uint32{1}, (*gpu.Buffer)(nil), new(gpu.Buffer), gpu.Range{}, gpu.Slice[float32]{}, driver.Ptr(1))
+	give(w, func() **gpu.Buffer { return nil })
+	give(w, func() **gpu.Buffer { return new(*gpu.Buffer) })
 	just(w, []string(nil), []string{"nothing"})
 	just(w, map[string]string(nil), map[string]string{"": ""}, map[string]string{"nothing": "at all"})
 	just(w, []float32(nil), []float32{1}, make([]float32, 5000))
@@ -79,7 +85,7 @@ func newWorld(t *testing.T) world {
 	just(w, (func())(nil), func() {})
 	just(w, (func() error)(nil), func() error { return nil }, func() error { return io.EOF })
 	just(w, (func(error))(nil), func(error) {})
-	just(w, (func(gpu.Native) error)(nil), func(gpu.Native) error { return nil }, func(gpu.Native) error { return io.EOF }, func(gpu.Native) error { panic("no") })
+	just(w, (func(gpu.NativeCall) error)(nil), func(gpu.NativeCall) error { return nil }, func(gpu.NativeCall) error { return io.EOF }, func(gpu.NativeCall) error { panic("no") })
 	just(w, io.ReaderAt(nil), io.ReaderAt(strings.NewReader("12345678")))
 	just(w, io.WriterAt(nil), io.WriterAt(noWriter{}))
 	just(w, (func(gpu.Order) error)(nil), func(gpu.Order) error { return nil })
@@ -101,11 +107,65 @@ func newWorld(t *testing.T) world {
 		give(w, func() gpu.Point { return gpu.Point{Semaphore: new(gpu.Semaphore), Value: v} })
 	}
 	give(w, func() gpu.Order { return gpu.Order{} })
-	give(w, func() gpu.Order { return gpu.Order{Timing: new(gpu.Timing)} })
 	give(w, func() gpu.Order { return gpu.Order{Signal: pts(new(gpu.Semaphore), 1)} })
 	give(w, func() gpu.Order { return gpu.Order{Wait: make([]gpu.Point, 1), Signal: pts(new(gpu.Semaphore), 1)} })
 	give(w, func() gpu.Order { return gpu.Order{Signal: pts(new(gpu.Semaphore), math.MaxUint64)} })
 	return w
+}
+
+// makers are the functions that make Ops. In place of a value of type Op, a call gets what one of them makes of other values.
+var makers = map[string]any{
+	"Op": func() gpu.Op { return gpu.Op{} }, "BadOp": gpu.BadOp, "Barrier": gpu.Barrier, "Fill": gpu.Fill, "Copy": gpu.Copy, "Prefetch": gpu.Prefetch,
+	"Upload": gpu.Upload, "UploadCopy": gpu.UploadCopy, "Download": gpu.Download, "ReadFrom": gpu.ReadFrom, "WriteTo": gpu.WriteTo,
+	"Launch": gpu.Launch, "Execute": gpu.Execute, "ExecuteAll": gpu.ExecuteAll, "Alloc": gpu.Alloc, "Free": gpu.Free,
+	"HostCall": gpu.HostCall, "Notify": gpu.Notify, "Native": gpu.Native, "WriteValue": gpu.WriteValue, "WaitValue": gpu.WaitValue,
+	"RecordEvent": gpu.RecordEvent, "WaitEvent": gpu.WaitEvent,
+}
+
+// pickOp makes an Op, sometimes with a label or a Timing.
+func (w world) pickOp(t *testing.T, r *rand.Rand) reflect.Value {
+	names := slices.Sorted(maps.Keys(makers))
+	make := reflect.ValueOf(makers[names[r.IntN(len(names))]])
+	op := make.Call(w.args(t, make.Type(), r))[0].Interface().(gpu.Op)
+	switch r.IntN(8) {
+	case 0:
+		op = op.Label("it")
+	case 1:
+		op = op.Timed(new(gpu.Timing))
+	}
+	return reflect.ValueOf(op)
+}
+
+// args chooses values for the parameters of a function.
+func (w world) args(t *testing.T, typ reflect.Type, r *rand.Rand) (args []reflect.Value) {
+	for i := range typ.NumIn() {
+		if typ.IsVariadic() && i == typ.NumIn()-1 {
+			for range r.IntN(3) {
+				args = append(args, w.pick(t, typ.In(i).Elem(), r))
+			}
+			break
+		}
+		args = append(args, w.pick(t, typ.In(i), r))
+	}
+	return args
+}
+
+// takesOps reports whether a function takes Ops, of which there are many.
+func takesOps(typ reflect.Type) bool {
+	for i := range typ.NumIn() {
+		if p := typ.In(i); p == reflect.TypeFor[gpu.Op]() && i > 0 || p == reflect.TypeFor[[]gpu.Op]() {
+			return true
+		}
+	}
+	return false
+}
+
+// rounds is how often a function is tried.
+func rounds(typ reflect.Type) int {
+	if takesOps(typ) {
+		return 4000
+	}
+	return 200
 }
 
 // nothing gives no value of a type, and a zero one.
@@ -126,6 +186,9 @@ func (w world) pick(t *testing.T, typ reflect.Type, r *rand.Rand) reflect.Value 
 			v.Set(x)
 		}
 		return v
+	}
+	if typ == reflect.TypeFor[gpu.Op]() {
+		return w.pickOp(t, r)
 	}
 	v := reflect.New(typ).Elem()
 	switch typ.Kind() {
@@ -161,17 +224,7 @@ const patience = 20 * time.Second
 // try calls a function with values that the world chooses, and returns its errors. It ends the test if the call does not return.
 func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (errs []error) {
 	t.Helper()
-	var args []reflect.Value
-	typ := fn.Type()
-	for i := range typ.NumIn() {
-		if typ.IsVariadic() && i == typ.NumIn()-1 {
-			for range r.IntN(3) {
-				args = append(args, w.pick(t, typ.In(i).Elem(), r))
-			}
-			break
-		}
-		args = append(args, w.pick(t, typ.In(i), r))
-	}
+	args := w.args(t, fn.Type(), r)
 	text := func() string {
 		var list []string
 		for _, a := range args {
@@ -198,7 +251,7 @@ func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (e
 				var own *driver.Error
 				var path *os.PathError
 				native := strings.Contains(name, ".Load") || strings.Contains(name, ".Import") || strings.Contains(name, ".NewChannel") || strings.Contains(name, ".Adopt") ||
-					strings.HasPrefix(name, "Executable.")
+					strings.HasPrefix(name, "Module.")
 				if !documented(err) && !errors.As(err, &path) && !(native && errors.As(err, &own)) {
 					t.Errorf("%s: an error that is not documented: %v", text(), err)
 				}
@@ -277,7 +330,7 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.Buffer), false},
 		{new(gpu.Pool), false},
 		{new(gpu.CommandBuffer), false},
-		{new(gpu.Executable), false},
+		{new(gpu.Module), false},
 		{new(gpu.Kernel), false},
 		{new(gpu.Channel), false},
 		{new(gpu.ChannelMemory), false},
@@ -289,6 +342,7 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.Semaphore), true},
 		{new(gpu.Group), true}, // of no devices
 		{new(gpu.Collective), true},
+		{new(gpu.Op), true},
 		{new(gpu.ParkedOperation), true},
 		{new(gpu.ParkedWait), true},
 	} {
@@ -300,7 +354,7 @@ func TestZeroValues(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, uint64(i)))
 				none := typ == reflect.TypeFor[*gpu.Buffer]() || typ == reflect.TypeFor[*gpu.Semaphore]() || typ.Method(i).Name == "Close" && name != "Slice[float32].Close" || typ.Method(i).Name == "Shutdown"
-				for n := range 200 {
+				for n := range rounds(typ.Method(i).Type) {
 					zero := reflect.New(typ.Elem())
 					if n%2 == 1 && none {
 						zero = reflect.Zero(typ)
@@ -334,10 +388,12 @@ func TestZeroValues(t *testing.T) {
 	for name := range left {
 		t.Errorf("type %s is not tried", name)
 	}
-	for name, fn := range map[string]any{"AllocSlice": gpu.AllocSlice[float32], "AllocaSlice": gpu.AllocaSlice[float32],
-		"Bind": gpu.Typed[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
+	functions := map[string]any{"AllocSlice": gpu.AllocSlice[float32], "AllocSliceIn": gpu.AllocSliceIn[float32],
+		"Typed": gpu.Typed[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
 		"OpenGroup": gpu.OpenGroup, "ParseChannelID": gpu.ParseChannelID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
-		"WaitAny": gpu.WaitAny} {
+		"WaitAny": gpu.WaitAny}
+	maps.Copy(functions, makers)
+	for name, fn := range functions {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			for range 200 {
@@ -374,7 +430,7 @@ func TestZeroValues(t *testing.T) {
 				}
 				t.Run(name, func(t *testing.T) {
 					r := rand.New(rand.NewPCG(1, uint64(i)))
-					for range 200 {
+					for range rounds(typ.Method(i).Type) {
 						w.try(t, name, reflect.ValueOf(of).Method(i), r)
 					}
 				})

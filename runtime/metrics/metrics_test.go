@@ -209,7 +209,7 @@ func TestOpenMetrics(t *testing.T) {
 	must(t, closed.Close())
 	gate, err := gpu.NewSemaphore(0)
 	must(t, err)
-	must(t, devs[1].Queue(0).Fill(gpu.Order{Wait: []gpu.Point{gate.At(1)}}, b.All(), []byte{1}))
+	must(t, devs[1].Queue(0).Submit(gpu.Order{Wait: []gpu.Point{gate.At(1)}}, gpu.Fill(b.All(), []byte{1})))
 	s := &metrics.Source{Devices: []*gpu.Device{devs[0], nil, devs[1]}, Pools: map[string]*gpu.Pool{"a \"b\" \\\n\xff": p, "closed": closed}}
 	devs[0].Queue(0).Flush()
 	got := scrape(t, s)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -295,7 +296,7 @@ func (o *observer) tell(x *span, ask bool) {
 	t.push(r)
 	for i := range x.commands {
 		c := &x.commands[i]
-		y := Record{Kind: KindCommand, ID: r.ID, Device: r.Device, Queue: r.Queue, Op: c.Kind.String(), Label: r.Label, Kernel: c.Kernel, Bytes: c.Bytes,
+		y := Record{Kind: KindCommand, ID: r.ID, Device: r.Device, Queue: r.Queue, Op: c.Kind.String(), Label: cmp.Or(c.Label, r.Label), Kernel: c.Kernel, Bytes: c.Bytes,
 			Grid: c.Grid, Block: c.Block, Part: r.Part, Command: c.Index, Submitted: r.Submitted, Issued: c.given.issued, Done: r.Done}
 		if c.times.ok {
 			y.Timed, y.Begun, y.Ended, y.Within, y.Early = DeviceTime, c.times.begun, c.times.ended, c.times.within, c.times.early

@@ -41,15 +41,15 @@ func TestTraceCalls(t *testing.T) {
 					}
 					d, dev, sleep := sleeper(t, bothCaps()["cuda"], o)
 					b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
-					must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(time.Second)}))
+					must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, sleep.Launch(gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(time.Second)})))
 					calls := func() map[simdriver.Op]uint64 { return d.Counters().Calls }
 					before := calls()
 					for i := range uint64(n) {
 						q, o := dev.Queue(int(i)%x.queues), gpu.Order{Wait: pts(s, i+1), Signal: pts(s, i+2)}
 						if x.fill {
-							must(t, q.Fill(o, b.All(), []byte{1}))
+							must(t, q.Submit(o, gpu.Fill(b.All(), []byte{1})))
 						} else {
-							must(t, sleep.Dispatch(q, o, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: 1000}))
+							must(t, q.Submit(o, sleep.Launch(gpu.GridFor(1, 1), sleepArgs{Nanoseconds: 1000})))
 						}
 						if x.wait {
 							must(t, s.Wait(context.Background(), i+2))
@@ -104,7 +104,7 @@ func TestTraceIdle(t *testing.T) {
 				for i, pause := range pauses {
 					time.Sleep(pause)
 					at = append(at, time.Since(tracer.Start()))
-					must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: 3000}))
+					must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, sleep.Launch(gpu.GridFor(1, 1), sleepArgs{Nanoseconds: 3000})))
 				}
 				must(t, s.Wait(context.Background(), uint64(len(pauses))))
 				if n := d.Counters().Calls[simdriver.OpRecord] - records; n != uint64(len(pauses))+3 {
@@ -142,7 +142,7 @@ func TestTraceClockLate(t *testing.T) {
 		no := d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice}) // nor has it one later
 		b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 		for i := range uint64(10) {
-			must(t, dev.Queue(0).Fill(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, b.All(), []byte{byte(i)}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{byte(i)})))
 		}
 		must(t, s.Wait(minute(t), 10))
 		list := submissions(taken(tracer))
@@ -184,7 +184,7 @@ func TestTraceClockWide(t *testing.T) {
 				b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 				at := time.Since(tracer.Start())
 				for i := range uint64(10) {
-					must(t, dev.Queue(0).Fill(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, b.All(), []byte{byte(i)}))
+					must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{byte(i)})))
 				}
 				must(t, s.Wait(minute(t), 10))
 				must(t, b.Close())
@@ -226,7 +226,7 @@ func TestTraceRefused(t *testing.T) {
 				d, dev, sleep := sleeper(t, caps, gpu.Options{Tracer: tracer})
 				s, refused := semaphores(t, 1)[0], semaphores(t, 1)[0]
 				submit := func(o gpu.Order) {
-					must(t, sleep.Dispatch(dev.Queue(0), o, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(time.Millisecond)}))
+					must(t, dev.Queue(0).Submit(o, sleep.Launch(gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(time.Millisecond)})))
 				}
 				submit(gpu.Order{Signal: pts(s, 1)})
 				time.Sleep(50 * time.Microsecond)
@@ -261,8 +261,8 @@ func TestTraceRefused(t *testing.T) {
 }
 
 // fillAfter returns a function for native work that sleeps, gives the stream a fill of a byte, and sleeps again.
-func fillAfter(before, after time.Duration) func(gpu.Native) error {
-	return func(n gpu.Native) error {
+func fillAfter(before, after time.Duration) func(gpu.NativeCall) error {
+	return func(n gpu.NativeCall) error {
 		time.Sleep(before)
 		defer time.Sleep(after)
 		return n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 1)
@@ -293,16 +293,18 @@ func TestTraceNativeTimes(t *testing.T) {
 					b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 					c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 					must(t, err)
-					_, err = c.Native(fillAfter(x.before, x.after), []gpu.Range{b.All()})
+					_, err = c.Add(gpu.Native("", fillAfter(x.before, x.after), b.All()))
 					must(t, err)
 					must(t, c.End())
 					value := uint64(0)
 					for _, submit := range []func(o gpu.Order) error{
-						func(o gpu.Order) error { return dev.Queue(0).Native(o, fillAfter(x.before, x.after), b.All()) },
-						func(o gpu.Order) error { return dev.Queue(0).Execute(o, c) },
+						func(o gpu.Order) error {
+							return dev.Queue(0).Submit(o, gpu.Native("", fillAfter(x.before, x.after), b.All()))
+						},
+						func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Execute(c)) },
 					} {
 						if x.front > 0 {
-							must(t, sleep.Dispatch(dev.Queue(0), gpu.Order{}, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(x.front)}))
+							must(t, dev.Queue(0).Submit(gpu.Order{}, sleep.Launch(gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(x.front)})))
 						}
 						value++
 						must(t, submit(gpu.Order{Signal: pts(s, value)}))
@@ -347,12 +349,12 @@ func TestTraceNativeCommand(t *testing.T) {
 					b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 					c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 					must(t, err)
-					first, err := c.Copy(b.Range(0, 8), b.Range(8, 8))
+					first, err := c.Add(gpu.Copy(b.Range(0, 8), b.Range(8, 8)))
 					must(t, err)
-					_, err = c.Native(fillAfter(50*ms, 0), []gpu.Range{b.All()}, first)
+					_, err = c.Add(gpu.Native("", fillAfter(50*ms, 0), b.All()), first)
 					must(t, err)
 					must(t, c.End())
-					must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+					must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)))
 					must(t, s.Wait(context.Background(), 1))
 					must(t, c.Close())
 					must(t, dev.Close())
@@ -439,7 +441,7 @@ func TestTraceSlowHost(t *testing.T) {
 				c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 				must(t, err)
 				for range n {
-					_, err := c.Fill(b.All(), []byte{1})
+					_, err := c.Add(gpu.Fill(b.All(), []byte{1}))
 					must(t, err)
 				}
 				must(t, c.End())
@@ -449,14 +451,14 @@ func TestTraceSlowHost(t *testing.T) {
 				q := dev.Queue(0)
 				front := func() {
 					if x.front > 0 {
-						must(t, q.Copy(gpu.Order{}, b.Range(0, 8), b.Range(8, 8)))
+						must(t, q.Submit(gpu.Order{}, gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 					}
 				}
 				front()
-				must(t, q.Execute(gpu.Order{Signal: pts(s, 1)}, c))
+				must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)))
 				must(t, s.Wait(context.Background(), 1))
 				front()
-				must(t, q.Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{2}))
+				must(t, q.Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{2})))
 				must(t, s.Wait(context.Background(), 2))
 				d.fill.Store(0)
 				d.record.Store(0)

@@ -39,7 +39,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	err = dev.Queue(0).Fill(gpu.Order{Signal: []gpu.Point{done.At(1)}, Label: "clear the weights"}, buf.All(), []byte{0})
+	err = dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{done.At(1)}}, gpu.Fill(buf.All(), []byte{0}).Label("clear the weights"))
 	if err == nil {
 		err = done.Wait(context.Background(), 1)
 	}

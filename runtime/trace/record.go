@@ -72,7 +72,7 @@ type Record struct {
 	Device          *gpu.Device
 	Queue           *gpu.Queue // the queue, also a channel's
 
-	Op      string // for example "dispatch"
+	Op      string // for example "launch"
 	Label   string // the label of the [gpu.Order]
 	Kernel  string // the kernel's name; of a collective, its operation
 	Bytes   uint64 // how many bytes are written, allocated or loaded

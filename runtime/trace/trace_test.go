@@ -88,25 +88,25 @@ func TestTrace(t *testing.T) {
 	s, err := gpu.NewSemaphore(0)
 	must(t, err)
 	s.SetName("steps")
-	at := func(wait, signal uint64, label string) gpu.Order {
-		return gpu.Order{Wait: []gpu.Point{s.At(wait)}, Signal: []gpu.Point{s.At(signal)}, Label: label}
+	at := func(wait, signal uint64) gpu.Order {
+		return gpu.Order{Wait: []gpu.Point{s.At(wait)}, Signal: []gpu.Point{s.At(signal)}}
 	}
-	must(t, dev.Queue(1).Copy(at(2, 3, "late"), b.Range(0, 1<<19), b.Range(1<<19, 1<<19))) // parked
-	must(t, dev.Queue(0).Fill(at(0, 1, "zero"), b.All(), []byte{0}))
-	must(t, dev.Queue(0).Dispatch(at(1, 2, ""), gpu.Dispatch{Kernel: k, Grid: [3]uint32{4, 2, 1}, Block: [3]uint32{32, 1, 1}, Args: args(uint64(7))}))
-	must(t, dev.Queue(0).HostCall(at(3, 4, "on the host"), func() error { return nil }))
+	must(t, dev.Queue(1).Submit(at(2, 3), gpu.Copy(b.Range(0, 1<<19), b.Range(1<<19, 1<<19)).Label("late"))) // parked
+	must(t, dev.Queue(0).Submit(at(0, 1), gpu.Fill(b.All(), []byte{0}).Label("zero")))
+	must(t, dev.Queue(0).Submit(at(1, 2), gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{4, 2}, Threads: [3]uint32{32}}, uint64(7))))
+	must(t, dev.Queue(0).Submit(at(3, 4), gpu.HostCall(func() error { return nil }).Label("on the host")))
 	c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	must(t, err)
 	for range 5 {
-		_, err := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Args: args(uint64(7))})
+		_, err := c.Add(gpu.Launch(k, gpu.Grid{}, uint64(7)))
 		must(t, err)
 	}
 	must(t, c.End())
-	must(t, dev.Queue(0).Execute(at(4, 5, "step"), c))
+	must(t, dev.Queue(0).Submit(at(4, 5), gpu.Execute(c).Label("step")))
 	broken := errors.New("broken")
 	failing, err := gpu.NewSemaphore(0)
 	must(t, err)
-	must(t, dev.Queue(0).HostCall(gpu.Order{Signal: []gpu.Point{failing.At(1)}}, func() error { return broken }))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{failing.At(1)}}, gpu.HostCall(func() error { return broken })))
 	failing.Wait(context.Background(), 1)
 	called := make(chan struct{})
 	s.OnReached(6, func(error) { close(called) })
@@ -127,7 +127,7 @@ func TestTrace(t *testing.T) {
 	for _, e := range subs {
 		byLabel[e.Args.Label+"/"+e.Args.Op] = e
 	}
-	launch := byLabel["/dispatch"]
+	launch := byLabel["/launch"]
 	if launch.Args.Kernel != "nothing" || launch.Args.Grid != [3]uint32{4, 2, 1} || launch.Args.Block != [3]uint32{32, 1, 1} ||
 		len(launch.Args.Waits) != 1 || launch.Args.Waits[0].Value != 1 || launch.Args.Waits[0].Name != "steps" {
 		t.Errorf("the launch: %+v", launch.Args)
@@ -220,7 +220,7 @@ func busy(t *testing.T, file string) {
 	s, err := gpu.NewSemaphore(0)
 	must(t, err)
 	for i := uint64(0); ; i++ {
-		must(t, dev.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{s.At(i)}, Signal: []gpu.Point{s.At(i + 1)}}, b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{s.At(i)}, Signal: []gpu.Point{s.At(i + 1)}}, gpu.Fill(b.All(), []byte{1})))
 		if i%64 == 0 {
 			must(t, s.Wait(context.Background(), i+1))
 		}
@@ -325,7 +325,7 @@ func TestFileEndsLate(t *testing.T) {
 	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
 	must(t, err)
 	var s gpu.Semaphore
-	must(t, dev.Queue(0).HostCall(gpu.Order{Signal: []gpu.Point{s.At(1)}}, func() error { return nil }))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1)}}, gpu.HostCall(func() error { return nil })))
 	must(t, s.Wait(context.Background(), 1))
 	must(t, dev.Close())
 	for v := range uint64(3) {
@@ -349,18 +349,18 @@ func TestLongEvents(t *testing.T) {
 	must(t, err)
 	var done gpu.Semaphore
 	many := make([]gpu.Semaphore, 30_000)
-	o := gpu.Order{Signal: []gpu.Point{done.At(1)}, Label: strings.Repeat("</script>\xff\"\n", 200_000)}
+	o, label := gpu.Order{Signal: []gpu.Point{done.At(1)}}, strings.Repeat("</script>\xff\"\n", 200_000)
 	for i := range many {
 		many[i].SetName("request " + strconv.Itoa(i))
 		must(t, many[i].Signal(1))
 		o.Wait = append(o.Wait, many[i].At(1))
 	}
-	must(t, dev.Queue(0).HostCall(o, func() error { return nil }))
+	must(t, dev.Queue(0).Submit(o, gpu.HostCall(func() error { return nil }).Label(label)))
 	must(t, done.Wait(context.Background(), 1))
 	must(t, dev.Close())
 	must(t, tr.Close())
 	for _, e := range of(check(t, f.b.Bytes()), traceformat.CatSubmission, traceformat.AsyncBegin) {
-		if len(e.Args.Waits) != len(many) || e.Args.Label != strings.ToValidUTF8(o.Label, "\ufffd") {
+		if len(e.Args.Waits) != len(many) || e.Args.Label != strings.ToValidUTF8(label, "\ufffd") {
 			t.Errorf("%d waits, and a label of %d bytes", len(e.Args.Waits), len(e.Args.Label))
 		}
 	}
@@ -378,7 +378,7 @@ func TestReopened(t *testing.T) {
 			devs[k], err = gpu.Open(d, 0, gpu.Options{})
 			must(t, err)
 			s := devs[k].Queue(0).NewStream()
-			must(t, s.HostCall(func() error { return nil }))
+			must(t, s.Do(gpu.HostCall(func() error { return nil })))
 			must(t, s.Wait(context.Background()))
 		}
 		for _, dev := range devs {
@@ -405,12 +405,12 @@ func TestFileEndsDropped(t *testing.T) {
 	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
 	must(t, err)
 	s := dev.Queue(0).NewStream()
-	must(t, s.HostCall(func() error { return nil }))
+	must(t, s.Do(gpu.HostCall(func() error { return nil })))
 	must(t, s.Wait(context.Background()))
 	<-busy.entered // the logger keeps the writer in a call, which takes no records until the device has been closed
 	var never gpu.Semaphore
 	for range 50 {
-		must(t, dev.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{never.At(1)}}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{never.At(1)}}, gpu.Barrier()))
 	}
 	must(t, dev.Close())
 	data, err := os.ReadFile(file)
@@ -451,7 +451,7 @@ func TestSlow(t *testing.T) {
 	must(t, err)
 	for _, d := range []time.Duration{0, 20 * time.Millisecond} {
 		s := dev.Queue(0).NewStream()
-		must(t, s.HostCall(func() error { time.Sleep(d); return nil }))
+		must(t, s.Do(gpu.HostCall(func() error { time.Sleep(d); return nil })))
 		must(t, s.Wait(context.Background()))
 	}
 	must(t, dev.Close())
@@ -477,11 +477,11 @@ func TestGraphsHaveNoCommandTimes(t *testing.T) {
 			c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
 			must(t, err)
 			for j := range 20 {
-				_, err := c.Fill(b.Range(uint64(j), 1), []byte{1})
+				_, err := c.Add(gpu.Fill(b.Range(uint64(j), 1), []byte{1}))
 				must(t, err)
 			}
 			must(t, c.End())
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: []gpu.Point{done.At(uint64(i) + 1)}}, c))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{done.At(uint64(i) + 1)}}, gpu.Execute(c)))
 			must(t, done.Wait(context.Background(), uint64(i)+1))
 			must(t, c.Close())
 		}
@@ -584,7 +584,7 @@ func TestBusyProgram(t *testing.T) {
 	must(t, err)
 	dev, err := gpu.Open(tr.Driver(simdriver.New(simdriver.Config{})), 0, gpu.Options{})
 	must(t, err)
-	must(t, dev.Queue(0).HostCall(gpu.Order{Signal: []gpu.Point{s.At(1), first.At(1)}}, func() error { return nil }))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1), first.At(1)}}, gpu.HostCall(func() error { return nil })))
 	must(t, s.Wait(context.Background(), 1))
 	must(t, first.Wait(context.Background(), 1))
 	busy.Store(true)

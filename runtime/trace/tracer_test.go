@@ -22,6 +22,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 	"github.com/puregpu/puregpu/runtime/trace"
 )
@@ -60,7 +61,7 @@ func TestTraceTimes(t *testing.T) {
 				s := semaphores(t, 1)[0]
 				times := []time.Duration{5 * time.Microsecond, 3 * time.Millisecond, 100 * time.Microsecond, time.Second}
 				for i, d := range slices.Backward(times) { // the last first: all but one are parked
-					must(t, sleep.Dispatch(dev.Queue(i), gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(d)}))
+					must(t, dev.Queue(i).Submit(gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, sleep.Launch(gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(d)})))
 				}
 				must(t, s.Wait(context.Background(), uint64(len(times))))
 				must(t, dev.Close())
@@ -104,7 +105,7 @@ func TestTraceRing(t *testing.T) {
 	submit := func(from, to uint64) {
 		for i := from; i < to; i++ {
 			wait[0], signal[0] = s.At(i), s.At(i+1)
-			must(t, dev.Queue(0).Fill(gpu.Order{Wait: wait[:], Signal: signal[:], Label: "a fill"}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Wait: wait[:], Signal: signal[:]}, gpu.Fill(b.All(), []byte{1}).Label("a fill")))
 		}
 	}
 	submit(0, 1000)
@@ -148,11 +149,11 @@ func TestTraceAllocs(t *testing.T) {
 		v := uint64(0)
 		one := func() {
 			wait, signal := [1]gpu.Point{s.At(v)}, [1]gpu.Point{s.At(v + 1)}
-			o := gpu.Order{Wait: wait[:], Signal: signal[:], Label: "fill"}
+			op := gpu.Fill(b.All(), []byte{1}).Label("fill")
 			if v++; v%2 == 0 {
-				o.Timing = timing
+				op = op.Timed(timing)
 			}
-			if err := dev.Queue(0).Fill(o, b.All(), []byte{1}); err != nil {
+			if err := dev.Queue(0).Submit(gpu.Order{Wait: wait[:], Signal: signal[:]}, op); err != nil {
 				t.Fatal(err)
 			}
 			for now, _ := s.Query(); now < v; now, _ = s.Query() {
@@ -185,7 +186,7 @@ func TestTraceWithoutEvents(t *testing.T) {
 			dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
 			b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 			for i := range uint64(10) {
-				must(t, dev.Queue(0).Fill(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, b.All(), []byte{byte(i)}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{byte(i)})))
 				taken(tracer)
 			}
 			must(t, s.Wait(minute(t), 10))
@@ -211,11 +212,11 @@ func TestTraceLoss(t *testing.T) {
 	tracer := newTracer(t, trace.TracerOptions{})
 	dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
 	b, s, never := allocate(t, dev, 64), semaphores(t, 1)[0], semaphores(t, 1)[0]
-	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 	must(t, s.Wait(minute(t), 1))
-	must(t, dev.Queue(0).Fill(gpu.Order{Wait: pts(never, 1), Signal: pts(s, 2), Label: "parked"}, b.All(), []byte{1}))
+	must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(never, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1}).Label("parked")))
 	d.LoseDevice(0, io.ErrClosedPipe)
-	must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1})) // which finds the loss
+	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // which finds the loss
 	if err := s.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("%v", err)
 	}
@@ -261,7 +262,7 @@ func TestTracePools(t *testing.T) {
 		}
 		return grown, shrunk
 	}
-	b, err := dev.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 1<<20)
+	b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 1<<20)
 	must(t, err)
 	must(t, s.Wait(minute(t), 1))
 	for range 2 { // the second time nothing has changed
@@ -272,7 +273,7 @@ func TestTracePools(t *testing.T) {
 	if grown, shrunk := changes(); grown != stats.Reserved || grown < 1<<20 || shrunk != 0 {
 		t.Errorf("it has grown by %d and shrunk by %d bytes, and %d are reserved", grown, shrunk, stats.Reserved)
 	}
-	must(t, dev.Queue(0).Dealloca(gpu.Order{Signal: pts(s, 2)}, b))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Free(b)))
 	must(t, s.Wait(minute(t), 2))
 	must(t, p.Close())
 	must(t, dev.Close())
@@ -290,7 +291,7 @@ func TestTraceGo(t *testing.T) {
 	must(t, rtrace.Start(&out))
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: newTracer(t, trace.TracerOptions{})})
 	b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
-	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1), Label: "my own label"}, b.All(), []byte{1}))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1}).Label("my own label")))
 	must(t, s.Wait(minute(t), 1))
 	must(t, dev.Close())
 	rtrace.Stop()
@@ -323,12 +324,12 @@ func TestTraceNameDropped(t *testing.T) {
 	var s, named gpu.Semaphore
 	named.SetName("step")
 	for v := range uint64(4) {
-		must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{s.At(v + 1)}}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(v + 1)}}, gpu.Barrier()))
 	}
-	must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{named.At(1)}}))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{named.At(1)}}, gpu.Barrier()))
 	must(t, named.Wait(context.Background(), 1))
 	taken(tracer)
-	must(t, dev.Queue(0).Barrier(gpu.Order{Signal: []gpu.Point{named.At(2)}}))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{named.At(2)}}, gpu.Barrier()))
 	must(t, named.Wait(context.Background(), 2))
 	if all := taken(tracer); !slices.ContainsFunc(all, func(r trace.Record) bool { return r.Kind == trace.KindName && r.Label == "step" }) {
 		t.Errorf("%+v", all)
@@ -342,7 +343,7 @@ func TestTraceOver(t *testing.T) {
 		tracer := newTracer(t, trace.TracerOptions{Records: 16, Times: trace.NoTimes})
 		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer}) // which nobody else has
 		must(t, err)
-		must(t, dev.Queue(0).Barrier(gpu.Order{Signal: pts(&s, v)}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(&s, v)}, gpu.Barrier()))
 		must(t, s.Wait(minute(t), v))
 		must(t, dev.Close())
 		return weak.Make(tracer)
@@ -353,7 +354,7 @@ func TestTraceOver(t *testing.T) {
 	}
 	kept := newTracer(t, trace.TracerOptions{Records: 16, Times: trace.NoTimes})
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: kept})
-	must(t, dev.Queue(0).Barrier(gpu.Order{Wait: pts(&s, 3)}))
+	must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(&s, 3)}, gpu.Barrier()))
 	must(t, s.Signal(4))
 	if all := taken(kept); !slices.ContainsFunc(all, func(r trace.Record) bool { return r.Kind == trace.KindSignal && r.Signals[0].Value == 4 }) {
 		t.Errorf("%+v", all)
@@ -461,7 +462,7 @@ func TestTraceLossByEvent(t *testing.T) {
 	dev, s := openDevice(t, d, 0, gpu.Options{Tracer: tr}), semaphores(t, 1)
 	b := allocate(t, dev, 1<<20)
 	fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
-	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
 	if err := s[0].Wait(minute(t), 1); err == nil {
 		t.Error("it has not failed")
 	}
@@ -487,6 +488,6 @@ func (noTracer) Tracer() gpu.Tracer { return (*trace.Tracer)(nil) }
 func TestNilTracerOfDriver(t *testing.T) {
 	dev, err := gpu.Open(noTracer{simdriver.New(simdriver.Config{})}, 0, gpu.Options{})
 	must(t, err)
-	must(t, dev.Queue(0).Barrier(gpu.Order{}))
+	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Barrier()))
 	must(t, dev.Close())
 }

@@ -62,14 +62,14 @@ func TestRecordsOutOfOrder(t *testing.T) {
 	for _, e := range written(t,
 		Record{ID: 2, Op: "copy", Submitted: 2 * us, Issued: 3 * us, Begun: 20 * us, Ended: 100 * us, Done: 110 * us},
 		Record{ID: 1, Op: "execute", Submitted: us, Issued: 2 * us, Begun: 4 * us, Ended: 18 * us, Done: 50 * us},
-		Record{Kind: KindCommand, ID: 1, Op: "dispatch", Begun: 5 * us, Ended: 17 * us},
+		Record{Kind: KindCommand, ID: 1, Op: "launch", Begun: 5 * us, Ended: 17 * us},
 		Record{ID: 3, Op: "fill", Submitted: 3 * us, Issued: 4 * us, Begun: 90 * us, Ended: 120 * us, Done: 130 * us},
 	) {
 		if e.Phase == traceformat.Complete {
 			found[e.Args.Op] = e
 		}
 	}
-	for op, want := range map[string][2]traceformat.Time{"copy": {20_000, 100_000}, "execute": {50_000, 50_000}, "dispatch": {50_000, 50_000}, "fill": {100_000, 130_000}} {
+	for op, want := range map[string][2]traceformat.Time{"copy": {20_000, 100_000}, "execute": {50_000, 50_000}, "launch": {50_000, 50_000}, "fill": {100_000, 130_000}} {
 		if e, ok := found[op]; !ok || e.Time != want[0] || e.Time+e.Dur != want[1] {
 			t.Errorf("%s: a slice from %d to %d, and there is one: %v; want %d", op, e.Time, e.Time+e.Dur, ok, want)
 		}

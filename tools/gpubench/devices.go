@@ -173,7 +173,7 @@ func deviceCopy(e *env, size uint64) (sides, error) {
 		return sides{}, errors.Join(err, p.close())
 	}
 	r.v++
-	if err := errors.Join(r.q.Fill(r.order(nil, 0, r.sem, r.v), src.All(), pattern), r.sem.Wait(e.ctx, r.v)); err != nil {
+	if err := errors.Join(r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Fill(src.All(), pattern)), r.sem.Wait(e.ctx, r.v)); err != nil {
 		return sides{}, errors.Join(err, p.close())
 	}
 	return sides{
@@ -194,7 +194,7 @@ func deviceCopy(e *env, size uint64) (sides, error) {
 		pure: func(f []float64) error {
 			start := time.Now()
 			r.v++
-			if err := r.q.Copy(r.order(nil, 0, r.sem, r.v), dst.All(), src.All()); err != nil {
+			if err := r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Copy(dst.All(), src.All())); err != nil {
 				return err
 			}
 			err := r.sem.Wait(e.ctx, r.v)
@@ -211,7 +211,7 @@ func deviceLoad(e *env, kernels int) (sides, error) {
 	if err != nil {
 		return sides{}, err
 	}
-	timed := func(f []float64, load func(image []byte) ([]*gpu.Executable, error)) error {
+	timed := func(f []float64, load func(image []byte) ([]*gpu.Module, error)) error {
 		image := module(kernels)
 		start := time.Now()
 		all, err := load(image)
@@ -223,12 +223,12 @@ func deviceLoad(e *env, kernels int) (sides, error) {
 	}
 	return sides{
 		raw: func(f []float64) error {
-			return timed(f, func(image []byte) ([]*gpu.Executable, error) {
+			return timed(f, func(image []byte) ([]*gpu.Module, error) {
 				x, err := group.Devices()[0].Load(image)
 				if err != nil {
 					return nil, err
 				}
-				return []*gpu.Executable{x}, nil
+				return []*gpu.Module{x}, nil
 			})
 		},
 		pure:  func(f []float64) error { return timed(f, group.Load) },

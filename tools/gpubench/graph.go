@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/testdata/kernels"
@@ -130,7 +129,7 @@ func execute(e *env, x execution) (s sides, err error) {
 	s.pure = func(f []float64) error {
 		return parts(f, submitting, total, func() error {
 			r.v++
-			return r.q.Execute(r.order(nil, 0, r.sem, r.v), c, sets[r.v%2]...)
+			return r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Execute(c, sets[r.v%2]...))
 		}, func() error { return r.sem.Wait(e.ctx, r.v) })
 	}
 	return s, nil
@@ -141,7 +140,7 @@ const argSize = 64
 
 // record makes a command buffer.
 func record(r *rig, x execution) (*gpu.CommandBuffer, error) {
-	d, err := emptyDispatch(r)
+	k, err := emptyKernel(r)
 	if err != nil {
 		return nil, err
 	}
@@ -149,34 +148,39 @@ func record(r *rig, x execution) (*gpu.CommandBuffer, error) {
 	if err != nil {
 		return nil, err
 	}
+	args := emptyArgs{r.all}
 	for range x.kernels {
 		if x.bound {
 			b, err := c.Binding()
 			if err != nil {
 				return nil, err
 			}
-			d.Buffers[0].Range = gpu.Range{Buffer: b, Size: argSize}
+			args.p = gpu.Range{Buffer: b, Size: argSize}
 		}
-		if _, err := c.Barrier(); err != nil {
+		if _, err := c.Add(gpu.Barrier()); err != nil {
 			return nil, err
 		}
-		if _, err := c.Dispatch(d); err != nil {
+		if _, err := c.Add(k.Launch(gpu.Grid{}, args)); err != nil {
 			return nil, err
 		}
 	}
 	return c, c.End()
 }
 
-// emptyDispatch is a launch of the empty kernel with a buffer.
-func emptyDispatch(r *rig) (d gpu.Dispatch, err error) {
+// emptyArgs are the arguments of the empty kernel.
+type emptyArgs struct{ p gpu.Range }
+
+// emptyKernel loads the empty kernel.
+func emptyKernel(r *rig) (*gpu.TypedKernel[emptyArgs], error) {
 	code, err := r.dev.Load(kernels.Empty)
 	if err != nil {
-		return d, err
+		return nil, err
 	}
-	one := [3]uint32{1, 1, 1}
-	d = gpu.Dispatch{Grid: one, Block: one, Args: make([]unsafe.Pointer, 1), Sizes: []int{8}, Buffers: []gpu.BufferArg{{Range: r.all}}}
-	d.Kernel, err = code.Kernel("empty")
-	return d, err
+	k, err := code.Kernel("empty")
+	if err != nil {
+		return nil, err
+	}
+	return gpu.Typed[emptyArgs](k)
 }
 
 // parts submits something and waits for it, as often as there is room for times, and stores the median times that
@@ -208,7 +212,7 @@ func recordBench() bench {
 			if err != nil {
 				return s, err
 			}
-			d, err := emptyDispatch(r)
+			k, err := emptyKernel(r)
 			if err != nil {
 				return s, errors.Join(err, r.close())
 			}
@@ -220,7 +224,7 @@ func recordBench() bench {
 					}
 					start := time.Now()
 					for range n {
-						if _, err := c.Dispatch(d); err != nil {
+						if _, err := c.Add(k.Launch(gpu.Grid{}, emptyArgs{r.all})); err != nil {
 							return err
 						}
 					}

@@ -49,7 +49,7 @@ func kernelBenches() []bench {
 					pure: func(f []float64) (err error) {
 						f[0], err = typical(times, func() error {
 							x.r.v++
-							if err := x.r.q.Dispatch(x.r.order(nil, 0, x.r.sem, x.r.v), x.d); err != nil {
+							if err := x.r.q.Submit(x.r.order(nil, 0, x.r.sem, x.r.v), x.op()); err != nil {
 								return err
 							}
 							return x.r.sem.Wait(e.ctx, x.r.v)
@@ -76,7 +76,7 @@ func launches(e *env, n int, events bool) (sides, error) {
 			})
 		},
 		pure: func(f []float64) error {
-			return x.r.ahead(e, f, n, func(o gpu.Order) error { return x.r.q.Dispatch(o, x.d) })
+			return x.r.ahead(e, f, n, func(o gpu.Order) error { return x.r.q.Submit(o, x.op()) })
 		},
 		close: x.close,
 	}, nil
@@ -86,7 +86,8 @@ func launches(e *env, n int, events bool) (sides, error) {
 type launcher struct {
 	e      *env
 	r      *rig
-	d      gpu.Dispatch
+	k      *gpu.TypedKernel[indexArgs]
+	args   indexArgs
 	mod    cuda.Module
 	fn     cuda.Function
 	params []unsafe.Pointer
@@ -94,6 +95,16 @@ type launcher struct {
 	c      *loop // nil without -c
 	launch uintptr
 }
+
+// indexArgs are the arguments of the kernel.
+type indexArgs struct {
+	n           uint64
+	first, step uint32
+	out         gpu.Range
+}
+
+// op makes a launch.
+func (x *launcher) op() gpu.Op { return x.k.Launch(gpu.Grid{}, x.args) }
 
 // newLauncher loads the kernel on both sides, with the same arguments: for no element, so that it ends at once.
 func newLauncher(e *env) (x *launcher, err error) {
@@ -130,11 +141,14 @@ func (x *launcher) open() (err error) {
 		out         uint64
 	}{out: uint64(x.r.all.Buffer.Ptr())}
 	x.params = []unsafe.Pointer{unsafe.Pointer(&args.n), unsafe.Pointer(&args.first), unsafe.Pointer(&args.step), unsafe.Pointer(&args.out)}
-	one := [3]uint32{1, 1, 1}
-	x.d = gpu.Dispatch{Grid: one, Block: one, Args: append(x.params[:3:3], nil), Sizes: []int{8, 4, 4, 8}, Buffers: []gpu.BufferArg{{Index: 3, Range: x.r.all}}}
-	if x.d.Kernel, err = code.Kernel("index"); err != nil {
+	k, err := code.Kernel("index")
+	if err != nil {
 		return err
 	}
+	if x.k, err = gpu.Typed[indexArgs](k); err != nil {
+		return err
+	}
+	x.args.out = x.r.all
 	return x.e.thread.do(func() error {
 		if x.mod, err = x.e.lib.ModuleLoadData(unsafe.Pointer(&kernels.Basic[0])); err == nil {
 			x.fn, err = x.e.lib.ModuleGetFunction(x.mod, "index")

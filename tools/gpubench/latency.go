@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
 
 // latencyBenches time one submission after the other, each of which the host waits for.
 func latencyBenches() []bench {
@@ -12,7 +16,7 @@ func latencyBenches() []bench {
 			open: func(e *env) (sides, error) {
 				return latency(e, n, func() error { return nil }, func(r *rig) error {
 					r.v++
-					if err := r.q.Barrier(r.order(nil, 0, r.sem, r.v)); err != nil {
+					if err := r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Barrier()); err != nil {
 						return err
 					}
 					return r.sem.Wait(e.ctx, r.v)

@@ -99,7 +99,7 @@ type producer struct {
 	of    [2]*cublas.Multiplier // of the raw side, and of the queue
 	uses  [3]gpu.Range
 	mark  int // the event that the raw side has recorded last
-	multi func(gpu.Native) error
+	multi func(gpu.NativeCall) error
 }
 
 // newProducer makes the multipliers each where its side's device is current.
@@ -141,7 +141,7 @@ func newProducer(e *env, side int) (x *producer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	x.multi = func(n gpu.Native) (err error) {
+	x.multi = func(n gpu.NativeCall) (err error) {
 		if x.of[1] == nil {
 			if x.of[1], err = lib.NewMultiplier(side, cuda.DevicePtr(work.Ptr()+room), room); err != nil {
 				return err
@@ -151,7 +151,7 @@ func newProducer(e *env, side int) (x *producer, err error) {
 	}
 	// What is in the matrices changes nothing in how long it takes, but for numbers that are none.
 	r.v++
-	err = r.q.Fill(r.order(nil, 0, r.sem, r.v), matrices.All(), []byte{0, 0, 0x80, 0x3f})
+	err = r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Fill(matrices.All(), []byte{0, 0, 0x80, 0x3f}))
 	if err == nil {
 		r.v++
 		err = x.pure(r.order(r.sem, r.v-1, r.sem, r.v))
@@ -164,7 +164,7 @@ func newProducer(e *env, side int) (x *producer, err error) {
 
 // pure is the product in the order of the queue.
 func (x *producer) pure(o gpu.Order) error {
-	return x.r.q.Native(o, x.multi, x.uses[0], x.uses[1], x.uses[2])
+	return x.r.q.Submit(o, gpu.Native("", x.multi, x.uses[0], x.uses[1], x.uses[2]))
 }
 
 // raw is the same on a stream, with or without an event behind it.
@@ -190,7 +190,7 @@ func (x *producer) close() error {
 	}
 	if m := x.of[1]; m != nil {
 		x.r.v++
-		errs = append(errs, x.r.q.Native(x.r.order(nil, 0, x.r.sem, x.r.v), func(gpu.Native) error { return m.Close() }), x.r.sem.Wait(x.e.ctx, x.r.v))
+		errs = append(errs, x.r.q.Submit(x.r.order(nil, 0, x.r.sem, x.r.v), gpu.Native("", func(gpu.NativeCall) error { return m.Close() })), x.r.sem.Wait(x.e.ctx, x.r.v))
 	}
 	return errors.Join(append(errs, x.r.close())...)
 }

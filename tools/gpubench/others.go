@@ -180,19 +180,19 @@ func besidePython(e *env, library, work string) (raw func([]float64) error, end 
 func streamWork(r *rig, st *gpu.Stream, work string) (func() error, error) {
 	switch work {
 	case "launch":
-		d, err := emptyDispatch(r)
-		return func() error { return st.Dispatch(d) }, err
+		k, err := emptyKernel(r)
+		return func() error { return st.Do(k.Launch(gpu.Grid{}, emptyArgs{r.all})) }, err
 	case "fill":
 		return func() error { return st.Fill(r.all, pattern) }, nil
 	}
 	return func() error {
-		b, err := st.Alloca(nil, allocSize)
+		b, err := st.Alloc(nil, allocSize)
 		if err != nil {
 			return err
 		}
 		if err := st.Fill(b.Range(0, fillSize), pattern); err != nil {
 			return err
 		}
-		return st.Dealloca(b)
+		return st.Free(b)
 	}, nil
 }

@@ -87,13 +87,13 @@ func poolHits(e *env) (sides, error) {
 		for range turns {
 			start := time.Now()
 			for i := range bufs {
-				if bufs[i], err = r.q.Alloca(gpu.Order{}, pool, allocSize); err != nil {
+				if err = r.q.Submit(gpu.Order{}, gpu.Alloc(&bufs[i], pool, allocSize)); err != nil {
 					return err
 				}
 			}
 			taken := time.Now()
 			for _, b := range bufs {
-				if err := r.q.Dealloca(gpu.Order{}, b); err != nil {
+				if err := r.q.Submit(gpu.Order{}, gpu.Free(b)); err != nil {
 					return err
 				}
 			}
@@ -112,11 +112,12 @@ func poolHits(e *env) (sides, error) {
 func (r *rig) pairs(e *env, f []float64) error {
 	start := time.Now()
 	for range allocs {
-		b, err := r.q.Alloca(gpu.Order{}, nil, allocSize)
+		var b *gpu.Buffer
+		err := r.q.Submit(gpu.Order{}, gpu.Alloc(&b, nil, allocSize))
 		if err != nil {
 			return err
 		}
-		if err := r.q.Dealloca(gpu.Order{}, b); err != nil {
+		if err := r.q.Submit(gpu.Order{}, gpu.Free(b)); err != nil {
 			return err
 		}
 	}
@@ -184,14 +185,15 @@ func (r *rig) poolChain(e *env, f []float64) error {
 	next := func() gpu.Order { r.v++; return r.order(r.sem, r.v-1, r.sem, r.v) }
 	return ahead(f, allocs, func() error {
 		for range allocs {
-			b, err := r.q.Alloca(next(), nil, allocSize)
+			var b *gpu.Buffer
+			err := r.q.Submit(next(), gpu.Alloc(&b, nil, allocSize))
 			if err != nil {
 				return err
 			}
-			if err := r.q.Fill(next(), b.Range(0, fillSize), pattern); err != nil {
+			if err := r.q.Submit(next(), gpu.Fill(b.Range(0, fillSize), pattern)); err != nil {
 				return err
 			}
-			if err := r.q.Dealloca(next(), b); err != nil {
+			if err := r.q.Submit(next(), gpu.Free(b)); err != nil {
 				return err
 			}
 		}

@@ -67,7 +67,7 @@ func (r *rig) order(wait *gpu.Semaphore, from uint64, signal *gpu.Semaphore, to 
 
 // fill submits a fill.
 func (r *rig) fill(q *gpu.Queue, wait *gpu.Semaphore, from uint64, signal *gpu.Semaphore, to uint64) error {
-	return q.Fill(r.order(wait, from, signal, to), r.all, pattern)
+	return q.Submit(r.order(wait, from, signal, to), gpu.Fill(r.all, pattern))
 }
 
 // roundTrip submits a fill and waits for it.

@@ -14,24 +14,20 @@ func streamBenches() (all []bench) {
 		make func(*rig) (queue func(gpu.Order) error, stream func(*gpu.Stream) error, err error)
 	}{
 		{"fills", func(r *rig) (func(gpu.Order) error, func(*gpu.Stream) error, error) {
-			return func(o gpu.Order) error { return r.q.Fill(o, r.all, pattern) },
+			return func(o gpu.Order) error { return r.q.Submit(o, gpu.Fill(r.all, pattern)) },
 				func(s *gpu.Stream) error { return s.Fill(r.all, pattern) }, nil
 		}},
 		{"launches", func(r *rig) (func(gpu.Order) error, func(*gpu.Stream) error, error) {
-			d, err := emptyDispatch(r)
-			return func(o gpu.Order) error { return r.q.Dispatch(o, d) },
-				func(s *gpu.Stream) error { return s.Dispatch(d) }, err
+			k, err := emptyKernel(r)
+			op := k.Launch(gpu.Grid{}, emptyArgs{r.all})
+			return func(o gpu.Order) error { return r.q.Submit(o, op) },
+				func(s *gpu.Stream) error { return s.Do(op) }, err
 		}},
 		{"launches with typed arguments", func(r *rig) (func(gpu.Order) error, func(*gpu.Stream) error, error) {
-			d, err := emptyDispatch(r)
-			if err != nil {
-				return nil, nil, err
-			}
-			type args struct{ p gpu.Range }
-			k, err := gpu.Typed[args](d.Kernel)
-			g := gpu.Grid{Blocks: d.Grid, Threads: d.Block}
-			return func(o gpu.Order) error { return r.q.Dispatch(o, d) },
-				func(s *gpu.Stream) error { return k.Launch(s, g, args{r.all}) }, err
+			k, err := emptyKernel(r)
+			op := k.Launch(gpu.Grid{}, emptyArgs{r.all})
+			return func(o gpu.Order) error { return r.q.Submit(o, op) },
+				func(s *gpu.Stream) error { return s.Do(k.Launch(gpu.Grid{}, emptyArgs{r.all})) }, err
 		}},
 	} {
 		all = append(all, bench{

@@ -30,11 +30,11 @@ func traceBenches() (all []bench) {
 		raw  func(api) error
 	}{
 		{"fills", func(r *rig) (func(gpu.Order) error, error) {
-			return func(o gpu.Order) error { return r.q.Fill(o, r.all, pattern) }, nil
+			return func(o gpu.Order) error { return r.q.Submit(o, gpu.Fill(r.all, pattern)) }, nil
 		}, func(a api) error { return a.fill(0) }},
 		{"launches", func(r *rig) (func(gpu.Order) error, error) {
-			d, err := emptyDispatch(r)
-			return func(o gpu.Order) error { return r.q.Dispatch(o, d) }, err
+			k, err := emptyKernel(r)
+			return func(o gpu.Order) error { return r.q.Submit(o, k.Launch(gpu.Grid{}, emptyArgs{r.all})) }, err
 		}, func(a api) error { return a.launch(0) }},
 	} {
 		b := bench{rounds: 31, open: func(e *env) (sides, error) { return traceSides(e, x.make, x.raw) }}

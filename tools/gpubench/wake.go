@@ -162,7 +162,7 @@ func lockedBench() bench {
 				func() error { return r.roundTrip(e) },
 				func() error {
 					r.v++
-					if err := r.q.Fill(r.order(nil, 0, r.sem, r.v), d.long, pattern); err != nil {
+					if err := r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Fill(d.long, pattern)); err != nil {
 						return err
 					}
 					return r.sem.Wait(e.ctx, r.v)
@@ -221,11 +221,11 @@ func (d *done) wakeUp(fills uint64) (time.Duration, error) {
 		return 0, err
 	}
 	for i := range fills {
-		if err := r.q.Fill(r.order(first, i, first, i+1), d.long, pattern); err != nil {
+		if err := r.q.Submit(r.order(first, i, first, i+1), gpu.Fill(d.long, pattern)); err != nil {
 			return 0, err
 		}
 	}
-	if err := r.q.Fill(r.order(first, fills, r.sem, r.v), d.word.All(), binary.NativeEndian.AppendUint32(nil, d.n)); err != nil {
+	if err := r.q.Submit(r.order(first, fills, r.sem, r.v), gpu.Fill(d.word.All(), binary.NativeEndian.AppendUint32(nil, d.n))); err != nil {
 		return 0, err
 	}
 	woken := make(chan waking, 1)

@@ -169,7 +169,7 @@ func (w *worker) zeros(ctx context.Context, size uint64) (list []*gpu.Buffer, er
 		list = append(list, b)
 	}
 	err = w.onAll(func(i int, r *rank, o gpu.Order) error {
-		return r.c.Device().Queue(0).Fill(o, list[i].All(), []byte{0})
+		return r.c.Device().Queue(0).Submit(o, gpu.Fill(list[i].All(), []byte{0}))
 	})
 	if err == nil {
 		err = w.wait(ctx)
@@ -313,7 +313,7 @@ func (w *worker) small(ctx context.Context, o order) (a answer, err error) {
 			return a, err
 		}
 		defer c.Close()
-		if _, err := c.Collective(r.c, ops[i]...); err != nil {
+		if _, err := c.Add(r.c.Group(ops[i]...)); err != nil {
 			return a, err
 		}
 		if err := c.End(); err != nil {
@@ -338,7 +338,9 @@ func (w *worker) small(ctx context.Context, o order) (a answer, err error) {
 		return w.wait(ctx)
 	}
 	asOne := func() error {
-		err := w.onAll(func(i int, r *rank, at gpu.Order) error { return r.c.Device().Queue(0).Execute(at, recorded[i]) })
+		err := w.onAll(func(i int, r *rank, at gpu.Order) error {
+			return r.c.Device().Queue(0).Submit(at, gpu.Execute(recorded[i]))
+		})
 		if err != nil {
 			return err
 		}

@@ -99,9 +99,9 @@ func (m *module) emitCode(f *File) {
 		}
 		g.Line()
 		if len(m.images) == 1 {
-			g.Id("exe").Op("*").Qual(gpuPath, "Executable")
+			g.Id("exe").Op("*").Qual(gpuPath, "Module")
 		} else {
-			g.Id("exes").Index(Lit(len(m.images))).Op("*").Qual(gpuPath, "Executable")
+			g.Id("exes").Index(Lit(len(m.images))).Op("*").Qual(gpuPath, "Module")
 		}
 	})
 	f.Line()
@@ -188,7 +188,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 	if t != nil {
 		what = fmt.Sprintf("Triton compiled it from the function below. Its launches have blocks of %d threads and %d bytes of dynamic shared memory.", t.Threads, t.Shared)
 	}
-	comment(f, "%s launches the kernel %s of %s. %s", name, k.name, m.from, what)
+	comment(f, "%s is the kernel %s of %s, a value that may be copied. %s", name, k.name, m.from, what)
 	f.Comment("//")
 	f.Comment("//\t" + strings.Join(strings.Fields(plain(k.doc)), " "))
 	f.Type().Id(name).Struct(
@@ -208,101 +208,54 @@ func (m *module) emitKernel(f *File, k *kernel) {
 		}
 	})
 	f.Line()
-	recv := k.own("k")
-	stream, queue, order, grid, commands, after := k.own("stream"), k.own("queue"), k.own("order"), k.own("grid"), k.own("commands"), k.own("after")
-	var gridType *Statement = Qual(gpuPath, "Grid")
+	recv, grid := k.own("k"), k.own("grid")
+	gridType := Qual(gpuPath, "Grid")
 	if t != nil {
 		grid, gridType = k.own("blocks"), Index(Lit(3)).Uint32()
+		m.emitTritonGrid(f, k, recv, grid)
 	}
-	method := func() *Statement { return f.Func().Params(Id(recv).Op("*").Id(name)) }
-	// values writes the arguments as a struct.
-	values := func(filled *Statement) *Statement {
-		return Id(k.args()).ValuesFunc(func(g *Group) {
+	allocated := k.own("scratch")
+	about := "Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added."
+	if scratch {
+		about += fmt.Sprintf(" %s has [%s.ScratchSize] bytes or more. Nothing else uses them meanwhile.", allocated, name)
+	}
+	comment(f, "%s", about)
+	f.Func().Params(Id(recv).Id(name)).Id("Launch").ParamsFunc(func(g *Group) {
+		g.Id(grid).Add(gridType)
+		declare(g, k.params, goType.code)
+		if scratch {
+			g.Id(allocated).Qual(gpuPath, "Range")
+		}
+	}).Qual(gpuPath, "Op").BlockFunc(func(g *Group) {
+		if scratch {
+			size := k.own("size")
+			g.Id(size).Op(":=").Id(recv).Dot("ScratchSize").Call(Id(grid))
+			g.If(Id(allocated).Dot("Size").Op("<").Id(size)).Block(
+				Return(Qual(gpuPath, "BadOp").Call(Qual("fmt", "Errorf").Call(
+					Lit(fmt.Sprintf("launch of %s: %%d bytes of scratch memory, and it needs %%d: %%w", k.name)), Id(allocated).Dot("Size"), Id(size), Qual(gpuPath, "ErrRange")))),
+			)
+			g.Id(allocated).Dot("Size").Op("=").Id(size)
+		}
+		shape := Id(grid)
+		if t != nil {
+			shape = Id(recv).Dot("Grid").Call(Id(grid))
+		}
+		g.Return(Id(recv).Dot("typed").Dot("Launch").Call(shape, Id(k.args()).ValuesFunc(func(g *Group) {
 			for _, p := range k.params {
 				g.Id(p.name)
 			}
 			for i := range k.filled {
 				if i == 0 && scratch {
-					g.Add(filled)
+					g.Id(allocated)
 				} else {
 					g.Lit(0)
 				}
 			}
-		})
-	}
-	theGrid := func() *Statement {
-		if t != nil {
-			return Id(recv).Dot("Grid").Call(Id(grid))
-		}
-		return Id(grid)
-	}
-	if t != nil {
-		m.emitTritonGrid(f, k, recv, grid)
-	}
-	allocated := k.own("scratch")
-	size := k.own("size")
-	sizeIs := func() *Statement {
-		return Id(size).Op(":=").Id(recv).Dot("ScratchSize").Call(Id(grid))
-	}
-	err := k.own("err")
-
-	launch := Id(recv).Dot("typed").Dot("Launch")
-	comment(f, "Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the kernel.")
-	fn := method().Id("Launch").ParamsFunc(func(g *Group) {
-		g.Id(stream).Op("*").Qual(gpuPath, "Stream")
-		g.Id(grid).Add(gridType.Clone())
-		declare(g, k.params, goType.code)
-	}).Error()
-	if scratch {
-		fn.Block(
-			sizeIs(),
-			List(Id(allocated), Id(err)).Op(":=").Id(stream).Dot("Alloca").Call(Nil(), Id(size)),
-			If(Id(err).Op("!=").Nil()).Block(Return(Id(err))),
-			Id(err).Op("=").Add(launch).Call(Id(stream), theGrid(), values(Id(allocated).Dot("Range").Call(Lit(0), Id(size)))),
-			Return(Qual("errors", "Join").Call(Id(err), Id(stream).Dot("Dealloca").Call(Id(allocated)))),
-		)
-	} else {
-		fn.Block(Return(launch.Call(Id(stream), theGrid(), values(nil))))
-	}
-	f.Line()
-	if scratch {
-		comment(f, "Dispatch launches the kernel in a queue, after the waits of order. The scratch memory has [%s.ScratchSize] bytes, and nothing else uses it meanwhile.", name)
-	} else {
-		comment(f, "Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the kernel.")
-	}
-	method().Id("Dispatch").ParamsFunc(func(g *Group) {
-		g.Id(queue).Op("*").Qual(gpuPath, "Queue")
-		g.Id(order).Qual(gpuPath, "Order")
-		g.Id(grid).Add(gridType.Clone())
-		declare(g, k.params, goType.code)
-		if scratch {
-			g.Id(allocated).Qual(gpuPath, "Range")
-		}
-	}).Error().Block(Return(Id(recv).Dot("typed").Dot("Dispatch").Call(Id(queue), Id(order), theGrid(), values(Id(allocated)))))
-	f.Line()
-	comment(f, "Record adds a launch to a command buffer, to run after the given commands. Arguments may be bindings of the command buffer.")
-	fn = method().Id("Record").ParamsFunc(func(g *Group) {
-		g.Id(commands).Op("*").Qual(gpuPath, "CommandBuffer")
-		g.Id(grid).Add(gridType.Clone())
-		declare(g, k.params, goType.code)
-		g.Id(after).Op("...").Qual(gpuPath, "Command")
-	}).Params(Qual(gpuPath, "Command"), Error())
-	record := func(filled *Statement) *Statement {
-		return Return(Id(recv).Dot("typed").Dot("Record").Call(Id(commands), theGrid(), values(filled), Id(after).Op("...")))
-	}
-	if scratch {
-		fn.Block(
-			sizeIs(),
-			List(Id(allocated), Id(err)).Op(":=").Id(commands).Dot("Alloca").Call(Id(size)),
-			If(Id(err).Op("!=").Nil()).Block(Return(Lit(-1), Id(err))),
-			record(Id(allocated).Dot("Range").Call(Lit(0), Id(size))),
-		)
-	} else {
-		fn.Block(record(nil))
-	}
+		})))
+	})
 	f.Line()
 	comment(f, "Kernel returns the kernel. Its Info tells what it takes and uses.")
-	method().Id("Kernel").Params().Op("*").Qual(gpuPath, "Kernel").Block(Return(Id(recv).Dot("kernel")))
+	f.Func().Params(Id(recv).Id(name)).Id("Kernel").Params().Op("*").Qual(gpuPath, "Kernel").Block(Return(Id(recv).Dot("kernel")))
 	f.Line()
 }
 
@@ -310,7 +263,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	t := k.triton
 	comment(f, "Grid returns the grid for this number of programs along each dimension, as tl.program_id counts them. Zero means one.")
-	f.Func().Params(Id(recv).Op("*").Id(k.goName)).Id("Grid").Params(Id(blocks).Index(Lit(3)).Uint32()).Qual(gpuPath, "Grid").BlockFunc(func(g *Group) {
+	f.Func().Params(Id(recv).Id(k.goName)).Id("Grid").Params(Id(blocks).Index(Lit(3)).Uint32()).Qual(gpuPath, "Grid").BlockFunc(func(g *Group) {
 		clustered := t.Cluster != [3]int{1, 1, 1}
 		if clustered {
 			for i, n := range t.Cluster {
@@ -333,7 +286,7 @@ func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	f.Line()
 	if t.GlobalScratch > 0 {
 		comment(f, "ScratchSize returns how many bytes of scratch memory a launch of this number of programs needs.")
-		f.Func().Params(Id(recv).Op("*").Id(k.goName)).Id("ScratchSize").Params(Id(blocks).Index(Lit(3)).Uint32()).Uint64().BlockFunc(func(g *Group) {
+		f.Func().Params(Id(recv).Id(k.goName)).Id("ScratchSize").Params(Id(blocks).Index(Lit(3)).Uint32()).Uint64().BlockFunc(func(g *Group) {
 			along := func(i int) *Statement { return Uint64().Call(Max(Id(blocks).Index(Lit(i)), Lit(1))) }
 			g.Return(along(0).Op("*").Add(along(1)).Op("*").Add(along(2)).Op("*").Lit(int(t.GlobalScratch) * t.Cluster[0] * t.Cluster[1] * t.Cluster[2]))
 		})

@@ -1,5 +1,6 @@
-// Command kernelgen makes Go functions of GPU kernels: it compiles a source, embeds the code, and writes a package's file in which each
-// kernel is a type whose launch has the kernel's parameters as arguments, and for which a simulated GPU can have a twin in Go.
+// Command kernelgen makes Go functions from GPU kernels. It compiles a source, embeds the code, and writes a Go file with a type for each
+// kernel. The type's method Launch takes the kernel's parameters as arguments and returns a gpu.Op, for streams, queues and recordings. A
+// simulated GPU can run a Go function, a twin, in place of the kernel.
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/kernelgen [flags] FILE...
 //

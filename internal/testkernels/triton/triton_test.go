@@ -50,19 +50,19 @@ func TestTwin(t *testing.T) {
 	s := dev.Queue(0).NewStream()
 	var mem [3]gpu.Slice[float32]
 	for i := range mem {
-		if mem[i], err = gpu.AllocaSlice[float32](s, nil, 3); err != nil {
+		if mem[i], err = gpu.AllocSliceIn[float32](s, nil, 3); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mem[0].UploadCopy(s, []float32{1, 2, 3})
-	mem[1].UploadCopy(s, []float32{10, 20, 30})
-	code.TritonAdd.Launch(s, [3]uint32{1, 1, 1}, mem[0], mem[1], mem[2], 3)
+	s.Do(mem[0].UploadCopy([]float32{1, 2, 3}))
+	s.Do(mem[1].UploadCopy([]float32{10, 20, 30}))
+	s.Do(code.TritonAdd.Launch([3]uint32{1, 1, 1}, mem[0], mem[1], mem[2], 3))
 	got := make([]float32, 3)
-	mem[2].Download(s, got)
+	s.Do(mem[2].Download(got))
 	if err := s.Wait(t.Context()); err != nil || !slices.Equal(got, []float32{11, 22, 33}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	code.TritonSoftmax.Launch(s, [3]uint32{1, 1, 1}, mem[0], mem[2], 3, 2)
+	s.Do(code.TritonSoftmax.Launch([3]uint32{1, 1, 1}, mem[0], mem[2], 3, 2))
 	if err := s.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "triton_softmax") {
 		t.Errorf("a kernel without a twin: %v", err)
 	}

@@ -27,7 +27,7 @@ type TritonCode struct {
 	TritonSoftmax TritonSoftmax
 	TritonMatmul  TritonMatmul
 
-	exes [3]*gpu.Executable
+	exes [3]*gpu.Module
 }
 
 // LoadTriton loads the kernels of triton_add.json and triton_softmax.json and triton_matmul.json on
@@ -79,9 +79,9 @@ func (c *TritonCode) Close() error {
 	return errors.Join(c.exes[0].Close(), c.exes[1].Close(), c.exes[2].Close())
 }
 
-// TritonAdd launches the kernel triton_add of triton_add.json and triton_softmax.json and
-// triton_matmul.json. Triton compiled it from the function below. Its launches have blocks of 128
-// threads and 0 bytes of dynamic shared memory.
+// TritonAdd is the kernel triton_add of triton_add.json and triton_softmax.json and
+// triton_matmul.json, a value that may be copied. Triton compiled it from the function below. Its
+// launches have blocks of 128 threads and 0 bytes of dynamic shared memory.
 //
 //	triton_add(x_ptr !tt.ptr<f32>, y_ptr !tt.ptr<f32>, out_ptr !tt.ptr<f32>, n i32)
 type TritonAdd struct {
@@ -98,7 +98,7 @@ type tritonAddArgs struct {
 
 // Grid returns the grid for this number of programs along each dimension, as tl.program_id counts
 // them. Zero means one.
-func (k *TritonAdd) Grid(blocks [3]uint32) gpu.Grid {
+func (k TritonAdd) Grid(blocks [3]uint32) gpu.Grid {
 	grid := gpu.Grid{
 		Blocks:    blocks,
 		SharedMem: 0,
@@ -107,32 +107,19 @@ func (k *TritonAdd) Grid(blocks [3]uint32) gpu.Grid {
 	return grid
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k *TritonAdd) Launch(stream *gpu.Stream, blocks [3]uint32, x_ptr, y_ptr, out_ptr gpu.Slice[float32], n int32) error {
-	return k.typed.Launch(stream, k.Grid(blocks), tritonAddArgs{x_ptr, y_ptr, out_ptr, n, 0, 0})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k *TritonAdd) Dispatch(queue *gpu.Queue, order gpu.Order, blocks [3]uint32, x_ptr, y_ptr, out_ptr gpu.Slice[float32], n int32) error {
-	return k.typed.Dispatch(queue, order, k.Grid(blocks), tritonAddArgs{x_ptr, y_ptr, out_ptr, n, 0, 0})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k *TritonAdd) Record(commands *gpu.CommandBuffer, blocks [3]uint32, x_ptr, y_ptr, out_ptr gpu.Slice[float32], n int32, after ...gpu.Command) (gpu.Command, error) {
-	return k.typed.Record(commands, k.Grid(blocks), tritonAddArgs{x_ptr, y_ptr, out_ptr, n, 0, 0}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k TritonAdd) Launch(blocks [3]uint32, x_ptr, y_ptr, out_ptr gpu.Slice[float32], n int32) gpu.Op {
+	return k.typed.Launch(k.Grid(blocks), tritonAddArgs{x_ptr, y_ptr, out_ptr, n, 0, 0})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k *TritonAdd) Kernel() *gpu.Kernel {
+func (k TritonAdd) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// TritonSoftmax launches the kernel triton_softmax of triton_add.json and triton_softmax.json and
-// triton_matmul.json. Triton compiled it from the function below. Its launches have blocks of 256
-// threads and 32 bytes of dynamic shared memory.
+// TritonSoftmax is the kernel triton_softmax of triton_add.json and triton_softmax.json and
+// triton_matmul.json, a value that may be copied. Triton compiled it from the function below. Its
+// launches have blocks of 256 threads and 32 bytes of dynamic shared memory.
 //
 //	triton_softmax(x_ptr !tt.ptr<f32>, out_ptr !tt.ptr<f32>, columns i32, scale f32)
 type TritonSoftmax struct {
@@ -150,7 +137,7 @@ type tritonSoftmaxArgs struct {
 
 // Grid returns the grid for this number of programs along each dimension, as tl.program_id counts
 // them. Zero means one.
-func (k *TritonSoftmax) Grid(blocks [3]uint32) gpu.Grid {
+func (k TritonSoftmax) Grid(blocks [3]uint32) gpu.Grid {
 	grid := gpu.Grid{
 		Blocks:    blocks,
 		SharedMem: 32,
@@ -159,32 +146,19 @@ func (k *TritonSoftmax) Grid(blocks [3]uint32) gpu.Grid {
 	return grid
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k *TritonSoftmax) Launch(stream *gpu.Stream, blocks [3]uint32, x_ptr, out_ptr gpu.Slice[float32], columns int32, scale float32) error {
-	return k.typed.Launch(stream, k.Grid(blocks), tritonSoftmaxArgs{x_ptr, out_ptr, columns, scale, 0, 0})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k *TritonSoftmax) Dispatch(queue *gpu.Queue, order gpu.Order, blocks [3]uint32, x_ptr, out_ptr gpu.Slice[float32], columns int32, scale float32) error {
-	return k.typed.Dispatch(queue, order, k.Grid(blocks), tritonSoftmaxArgs{x_ptr, out_ptr, columns, scale, 0, 0})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k *TritonSoftmax) Record(commands *gpu.CommandBuffer, blocks [3]uint32, x_ptr, out_ptr gpu.Slice[float32], columns int32, scale float32, after ...gpu.Command) (gpu.Command, error) {
-	return k.typed.Record(commands, k.Grid(blocks), tritonSoftmaxArgs{x_ptr, out_ptr, columns, scale, 0, 0}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k TritonSoftmax) Launch(blocks [3]uint32, x_ptr, out_ptr gpu.Slice[float32], columns int32, scale float32) gpu.Op {
+	return k.typed.Launch(k.Grid(blocks), tritonSoftmaxArgs{x_ptr, out_ptr, columns, scale, 0, 0})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k *TritonSoftmax) Kernel() *gpu.Kernel {
+func (k TritonSoftmax) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// TritonMatmul launches the kernel triton_matmul of triton_add.json and triton_softmax.json and
-// triton_matmul.json. Triton compiled it from the function below. Its launches have blocks of 128
-// threads and 24576 bytes of dynamic shared memory.
+// TritonMatmul is the kernel triton_matmul of triton_add.json and triton_softmax.json and
+// triton_matmul.json, a value that may be copied. Triton compiled it from the function below. Its
+// launches have blocks of 128 threads and 24576 bytes of dynamic shared memory.
 //
 //	triton_matmul(a_ptr !tt.ptr<f16>, b_ptr !tt.ptr<f16>, c_ptr !tt.ptr<f32>, m i32, n i32, k i32)
 type TritonMatmul struct {
@@ -202,7 +176,7 @@ type tritonMatmulArgs struct {
 
 // Grid returns the grid for this number of programs along each dimension, as tl.program_id counts
 // them. Zero means one.
-func (k_ *TritonMatmul) Grid(blocks [3]uint32) gpu.Grid {
+func (k_ TritonMatmul) Grid(blocks [3]uint32) gpu.Grid {
 	grid := gpu.Grid{
 		Blocks:    blocks,
 		SharedMem: 24576,
@@ -211,26 +185,13 @@ func (k_ *TritonMatmul) Grid(blocks [3]uint32) gpu.Grid {
 	return grid
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k_ *TritonMatmul) Launch(stream *gpu.Stream, blocks [3]uint32, a_ptr, b_ptr gpu.Slice[uint16], c_ptr gpu.Slice[float32], m, n, k int32) error {
-	return k_.typed.Launch(stream, k_.Grid(blocks), tritonMatmulArgs{a_ptr, b_ptr, c_ptr, m, n, k, 0, 0})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k_ *TritonMatmul) Dispatch(queue *gpu.Queue, order gpu.Order, blocks [3]uint32, a_ptr, b_ptr gpu.Slice[uint16], c_ptr gpu.Slice[float32], m, n, k int32) error {
-	return k_.typed.Dispatch(queue, order, k_.Grid(blocks), tritonMatmulArgs{a_ptr, b_ptr, c_ptr, m, n, k, 0, 0})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k_ *TritonMatmul) Record(commands *gpu.CommandBuffer, blocks [3]uint32, a_ptr, b_ptr gpu.Slice[uint16], c_ptr gpu.Slice[float32], m, n, k int32, after ...gpu.Command) (gpu.Command, error) {
-	return k_.typed.Record(commands, k_.Grid(blocks), tritonMatmulArgs{a_ptr, b_ptr, c_ptr, m, n, k, 0, 0}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k_ TritonMatmul) Launch(blocks [3]uint32, a_ptr, b_ptr gpu.Slice[uint16], c_ptr gpu.Slice[float32], m, n, k int32) gpu.Op {
+	return k_.typed.Launch(k_.Grid(blocks), tritonMatmulArgs{a_ptr, b_ptr, c_ptr, m, n, k, 0, 0})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k_ *TritonMatmul) Kernel() *gpu.Kernel {
+func (k_ TritonMatmul) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 

@@ -80,11 +80,11 @@ func TestGPUAdopted(t *testing.T) {
 		s := x.sem()
 		began := time.Now()
 		for i := range uint64(rounds) { // all ahead of the device
-			ok(t, q.Fill(order(s, 2*i, s, 2*i+1), b.All(), []byte{0xff}))
+			ok(t, q.Submit(order(s, 2*i, s, 2*i+1), gpu.Fill(b.All(), []byte{0xff})))
 			ok(t, s.WaitIssued(t.Context(), 2*i+1))
 			x.launch(h, b.Ptr(), words/2, uint32(1000*i))
-			ok(t, q.Copy(gpu.Order{}, host.Range(8*i, 4), b.Range(2*words-4, 4)))               // the kernel's last word
-			ok(t, q.Copy(order(s, 2*i+1, s, 2*i+2), host.Range(8*i+4, 4), b.Range(2*words, 4))) // the fill's
+			ok(t, q.Submit(gpu.Order{}, gpu.Copy(host.Range(8*i, 4), b.Range(2*words-4, 4))))               // the kernel's last word
+			ok(t, q.Submit(order(s, 2*i+1, s, 2*i+2), gpu.Copy(host.Range(8*i+4, 4), b.Range(2*words, 4)))) // the fill's
 		}
 		ok(t, s.Wait(t.Context(), 2*rounds))
 		t.Logf("%s: %v a round", name, time.Since(began)/rounds)
@@ -95,7 +95,7 @@ func TestGPUAdopted(t *testing.T) {
 			}
 		}
 		// What the stream has goes on when the queue is closed, and so does the stream.
-		ok(t, q.Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 2*rounds + 1}}}, b.All(), []byte{0}))
+		ok(t, q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 2*rounds + 1}}}, gpu.Fill(b.All(), []byte{0})))
 		ok(t, q.Close())
 		ok(t, s.Wait(t.Context(), 2*rounds+1))
 		x.launch(h, b.Ptr(), words, 7)
@@ -131,7 +131,7 @@ func TestGPUAdoptRefused(t *testing.T) {
 	ok(t, err)
 	s := x.sem()
 	ok(t, x.lib.StreamBeginCapture(h, cuda.StreamCaptureModeRelaxed))
-	ok(t, q.Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}}}, b.All(), []byte{1}))
+	ok(t, q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 	if err := s.Wait(t.Context(), 1); !errors.Is(err, driver.ErrBusy) || !strings.Contains(err.Error(), "captures") {
 		t.Errorf("while the stream is captured: %v", err)
 	}
@@ -140,7 +140,7 @@ func TestGPUAdoptRefused(t *testing.T) {
 	ok(t, err)
 	ok(t, x.lib.GraphDestroy(g))
 	s = x.sem()
-	ok(t, q.Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}}}, b.All(), []byte{1}))
+	ok(t, q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 	ok(t, s.Wait(t.Context(), 1))
 	ok(t, errors.Join(q.Close(), b.Close()))
 }
@@ -165,14 +165,14 @@ func TestGPUEventsOfOthers(t *testing.T) {
 	began := time.Now()
 	for i := range uint64(rounds) {
 		q := x.dev.Queue(int(i))
-		ok(t, q.Fill(order(s, 4*i, s, 4*i+1), b.All(), []byte{0}))
-		ok(t, q.RecordEvent(order(s, 4*i+1, s, 4*i+2), ours))
+		ok(t, q.Submit(order(s, 4*i, s, 4*i+1), gpu.Fill(b.All(), []byte{0})))
+		ok(t, q.Submit(order(s, 4*i+1, s, 4*i+2), gpu.RecordEvent(ours)))
 		ok(t, s.WaitIssued(t.Context(), 4*i+2))
 		ok(t, x.lib.StreamWaitEvent(h, Event(ours.Native()), 0))
 		x.launch(h, b.Ptr(), words, uint32(i))
 		ok(t, x.lib.EventRecord(native, h))
-		ok(t, x.dev.Queue(int(i)+1).WaitEvent(order(s, 4*i+2, s, 4*i+3), theirs))
-		ok(t, x.dev.Queue(int(i)+2).Copy(order(s, 4*i+3, s, 4*i+4), host.Range(4*i, 4), b.Range(4*words-4, 4)))
+		ok(t, x.dev.Queue(int(i)+1).Submit(order(s, 4*i+2, s, 4*i+3), gpu.WaitEvent(theirs)))
+		ok(t, x.dev.Queue(int(i)+2).Submit(order(s, 4*i+3, s, 4*i+4), gpu.Copy(host.Range(4*i, 4), b.Range(4*words-4, 4))))
 		ok(t, s.WaitIssued(t.Context(), 4*i+4)) // before the event is recorded anew
 	}
 	ok(t, s.Wait(t.Context(), 4*rounds))
@@ -213,10 +213,10 @@ func TestGPUValues(t *testing.T) {
 	t.Run("host and queue", func(t *testing.T) {
 		b, seen, s := word(gpu.HostMem), word(gpu.HostMem), x.dev.Queue(0).NewStream()
 		submit := func(i uint64) {
-			ok(t, s.WaitValue(b.All(), 2*i+1))
+			ok(t, s.Do(gpu.WaitValue(b.All(), 2*i+1)))
 			ok(t, s.Fill(data.All(), []byte{byte(i), byte(i >> 8), 0, 0, 0, 0, 0, 0}))
 			ok(t, s.Copy(seen.All(), data.All()))
-			ok(t, s.WriteValue(b.All(), 2*i+2))
+			ok(t, s.Do(gpu.WriteValue(b.All(), 2*i+2)))
 		}
 		for i := range uint64(ahead) {
 			submit(i)
@@ -246,10 +246,10 @@ func TestGPUValues(t *testing.T) {
 			b, r, s := word(kind), x.dev.Queue(0).NewStream(), x.dev.Queue(1).NewStream()
 			began := time.Now()
 			for i := range uint64(turns) {
-				ok(t, r.WriteValue(b.All(), 2*i+1))
-				ok(t, s.WaitValue(b.All(), 2*i+1))
-				ok(t, s.WriteValue(b.All(), 2*i+2))
-				ok(t, r.WaitValue(b.All(), 2*i+2))
+				ok(t, r.Do(gpu.WriteValue(b.All(), 2*i+1)))
+				ok(t, s.Do(gpu.WaitValue(b.All(), 2*i+1)))
+				ok(t, s.Do(gpu.WriteValue(b.All(), 2*i+2)))
+				ok(t, r.Do(gpu.WaitValue(b.All(), 2*i+2)))
 				if i%1000 == 999 {
 					ok(t, r.Wait(t.Context()))
 				}
@@ -264,10 +264,10 @@ func TestGPUValues(t *testing.T) {
 		b, r := word(gpu.DeviceMem), x.dev.Queue(0).NewStream()
 		began := time.Now()
 		for i := range uint64(turns) {
-			ok(t, r.WriteValue(b.All(), 2*i+1))
+			ok(t, r.Do(gpu.WriteValue(b.All(), 2*i+1)))
 			ok(t, x.lib.StreamWaitValue64(h, cuda.DevicePtr(b.Ptr()), 2*i+1, cuda.StreamWaitValueGeq))
 			ok(t, x.lib.StreamWriteValue64(h, cuda.DevicePtr(b.Ptr()), 2*i+2, cuda.StreamWriteValueDefault))
-			ok(t, r.WaitValue(b.All(), 2*i+2))
+			ok(t, r.Do(gpu.WaitValue(b.All(), 2*i+2)))
 			if i%1000 == 999 {
 				ok(t, r.Wait(t.Context()))
 			}
@@ -313,7 +313,7 @@ func TestGPUValueNever(t *testing.T) {
 	own, err := dev.Alloc(gpu.DeviceMem, 64)
 	ok(t, err)
 	s, u := dev.Queue(0).NewStream(), dev.Queue(1).NewStream()
-	ok(t, s.WaitValue(word.All(), 1))
+	ok(t, s.Do(gpu.WaitValue(word.All(), 1)))
 	ok(t, s.Fill(own.All(), []byte{1}))
 	ok(t, u.Fill(own.All(), []byte{2})) // another queue goes on
 	ok(t, u.Wait(t.Context()))

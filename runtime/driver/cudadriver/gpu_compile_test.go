@@ -83,7 +83,7 @@ func TestGPUCompile(t *testing.T) {
 }
 
 // launchScales launches the kernels of scaleSource and checks what they write.
-func launchScales(t *testing.T, dev *gpu.Device, x *gpu.Executable) {
+func launchScales(t *testing.T, dev *gpu.Device, x *gpu.Module) {
 	t.Helper()
 	const n = 1000
 	s := dev.Queue(0).NewStream()
@@ -111,10 +111,10 @@ func launchScales(t *testing.T, dev *gpu.Device, x *gpu.Executable) {
 	ok(t, err)
 	b, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
 	ok(t, err)
-	a.Upload(s, in)
-	b.UploadCopy(s, out)
-	saxpy.Launch(s, gpu.GridFor(n, 256), args{n, 2, a, b})
-	b.Download(s, out)
+	s.Do(a.Upload(in))
+	s.Do(b.UploadCopy(out))
+	s.Do(saxpy.Launch(gpu.GridFor(n, 256), args{n, 2, a, b}))
+	s.Do(b.Download(out))
 	ok(t, s.Wait(context.Background()))
 	for i, v := range out {
 		if want := 2*float32(i) + 1; v != want {
@@ -126,7 +126,7 @@ func launchScales(t *testing.T, dev *gpu.Device, x *gpu.Executable) {
 	}
 }
 
-func launchScale[T float32 | float64](t *testing.T, dev *gpu.Device, s *gpu.Stream, x *gpu.Executable, name string, n int) {
+func launchScale[T float32 | float64](t *testing.T, dev *gpu.Device, s *gpu.Stream, x *gpu.Module, name string, n int) {
 	t.Helper()
 	k, err := x.Kernel(name)
 	ok(t, err)
@@ -143,9 +143,9 @@ func launchScale[T float32 | float64](t *testing.T, dev *gpu.Device, s *gpu.Stre
 	}
 	buf, err := gpu.AllocSlice[T](dev, gpu.DeviceMem, n)
 	ok(t, err)
-	buf.UploadCopy(s, data)
-	scale.Launch(s, gpu.GridFor(n, 128), args{buf, 10, int32(n)})
-	buf.Download(s, data)
+	s.Do(buf.UploadCopy(data))
+	s.Do(scale.Launch(gpu.GridFor(n, 128), args{buf, 10, int32(n)}))
+	s.Do(buf.Download(data))
 	ok(t, s.Wait(context.Background()))
 	for i, v := range data {
 		if want := T(3*i+10) + T(i%4+1); v != want {
@@ -211,7 +211,7 @@ func TestGPUCompileLTO(t *testing.T) {
 }
 
 // launchLinked launches scale<float> of linkSource and checks what it writes.
-func launchLinked(t *testing.T, dev *gpu.Device, x *gpu.Executable) {
+func launchLinked(t *testing.T, dev *gpu.Device, x *gpu.Module) {
 	t.Helper()
 	const n = 1000
 	k, err := x.Kernel("scale<float>")
@@ -229,9 +229,9 @@ func launchLinked(t *testing.T, dev *gpu.Device, x *gpu.Executable) {
 	buf, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
 	ok(t, err)
 	s := dev.Queue(0).NewStream()
-	buf.UploadCopy(s, data)
-	scale.Launch(s, gpu.GridFor(n, 128), args{buf, n})
-	buf.Download(s, data)
+	s.Do(buf.UploadCopy(data))
+	s.Do(scale.Launch(gpu.GridFor(n, 128), args{buf, n}))
+	s.Do(buf.Download(data))
 	ok(t, s.Wait(context.Background()))
 	for i, v := range data {
 		if want := float32(i) * float32(2*i+1); v != want {

@@ -95,7 +95,7 @@ func withForeign(t *testing.T, python, with, library string) {
 	for i := range 2 * n {
 		binary.LittleEndian.PutUint32(data[4*i:], uint32(given(0, i)))
 	}
-	ok(t, s.UploadCopy(src.All(), data))
+	ok(t, s.Do(gpu.UploadCopy(src.All(), data)))
 	mine, theirs := src.Range(0, 4*n), dst.Range(0, 4*n)
 	sum := func(i int) int { return given(0, i) + given(1, i) }
 	none := func(int) int { return 0 }
@@ -124,7 +124,7 @@ func withForeign(t *testing.T, python, with, library string) {
 		}
 		got := make([]byte, 8*n)
 		ok(t, s.Fill(dst.All(), []byte{0}))
-		ok(t, s.Submit(func(o gpu.Order) error { return c.Submit(ctx, o, x.op) }))
+		ok(t, s.Do(c.GroupContext(ctx, x.op)))
 		ok(t, s.Download(got, dst.All()))
 		if err := s.Wait(ctx); err != nil {
 			t.Fatalf("%s: %v", x.name, err)

@@ -291,7 +291,6 @@ func TestGPURecordedOverlap(t *testing.T) {
 	spin, err := code.Kernel("spin")
 	ok(t, err)
 	const each = 10 * time.Millisecond
-	ns, one := uint64(each), [3]uint32{1, 1, 1}
 	measure := func(kernels int) time.Duration {
 		t.Helper()
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
@@ -301,7 +300,7 @@ func TestGPURecordedOverlap(t *testing.T) {
 		ok(t, err)
 		var all []gpu.Command
 		for range kernels {
-			at, err := c.Dispatch(gpu.Dispatch{Kernel: spin, Grid: one, Block: one, Args: []unsafe.Pointer{unsafe.Pointer(&ns)}, Sizes: []int{8}}, from)
+			at, err := c.Add(gpu.Launch(spin, gpu.Grid{}, uint64(each)), from)
 			ok(t, err)
 			all = append(all, at)
 		}
@@ -311,7 +310,7 @@ func TestGPURecordedOverlap(t *testing.T) {
 		s, err := gpu.NewSemaphore(0)
 		ok(t, err)
 		for i := range uint64(2) { // of which the first has to get things ready
-			ok(t, dev.Queue(0).Execute(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: i + 1}}}, c))
+			ok(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: i + 1}}}, gpu.Execute(c)))
 			ok(t, s.Wait(t.Context(), i+1))
 		}
 		took, err := c.Elapsed(from, to)

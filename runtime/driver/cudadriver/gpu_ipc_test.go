@@ -234,7 +234,7 @@ func (x *exchange) whole(v int, seen gpu.Range) error {
 	for i := range len(data) / 4 {
 		binary.LittleEndian.PutUint32(data[4*i:], first+uint32(i))
 	}
-	x.s.UploadCopy(x.own.All(), data)
+	x.s.Do(gpu.UploadCopy(x.own.All(), data))
 	if err := x.pass(v, seen); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (x *exchange) whole(v int, seen gpu.Range) error {
 
 // pass has what own holds go there and come back, an element of it to seen.
 func (x *exchange) pass(v int, seen gpu.Range) error {
-	x.s.RecordEvent(x.there)
+	x.s.Do(gpu.RecordEvent(x.there))
 	if err := x.issued(); err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (x *exchange) pass(v int, seen gpu.Range) error {
 	if err := x.hear("turned"); err != nil { // it has copied what we have filled to what it has exported, and recorded
 		return err
 	}
-	x.s.WaitEvent(x.ready)
+	x.s.Do(gpu.WaitEvent(x.ready))
 	x.s.Copy(seen, x.far.Range(uint64(4*v)%x.theirs.Size, 4))
 	return x.issued()
 }
@@ -382,7 +382,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	ok(t, err)
 	told := make(chan error, 1)
 	go func() { told <- news.Wait(ctx, 1) }()
-	ok(t, dev.Queue(1).Fill(order(news, 1, behind, 1), own.All(), []byte{0}))
+	ok(t, dev.Queue(1).Submit(order(news, 1, behind, 1), gpu.Fill(own.All(), []byte{0})))
 
 	last, turn := 1+rand.IntN(100), 0
 	for err == nil {

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/internal/kernelobject"
 	"github.com/puregpu/puregpu/internal/testkernels"
 	"github.com/puregpu/puregpu/internal/testkernels/triton"
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -103,7 +103,7 @@ func upload[T any](t *testing.T, g *generated, values []T) gpu.Slice[T] {
 	x, err := gpu.AllocSlice[T](g.dev, gpu.DeviceMem, len(values))
 	ok(t, err)
 	t.Cleanup(func() { ok(t, x.Close()) })
-	x.UploadCopy(g.s, values)
+	g.s.Do(x.UploadCopy(values))
 	return x
 }
 
@@ -111,7 +111,7 @@ func upload[T any](t *testing.T, g *generated, values []T) gpu.Slice[T] {
 func (g *generated) compare(t *testing.T, out gpu.Slice[float32], name string, host func(i int) float64, share float64) {
 	t.Helper()
 	got := make([]float32, out.Len())
-	out.Download(g.s, got)
+	g.s.Do(out.Download(got))
 	ok(t, g.s.Wait(t.Context()))
 	want := func(i int) float64 { return host(i) }
 	by := "the host"
@@ -146,21 +146,21 @@ func (g *generated) cuda(t *testing.T) {
 	xs, ys := upload(t, g, x), upload(t, g, y)
 	out := upload(t, g, make([]float32, len(x)))
 
-	ok(t, code.VectorAdd.Launch(g.s, gpu.GridFor(len(x), 256), uint32(len(x)), xs, ys, out))
+	ok(t, g.s.Do(code.VectorAdd.Launch(gpu.GridFor(len(x), 256), uint32(len(x)), xs, ys, out)))
 	g.compare(t, out, "add.f32", func(i int) float64 { return float64(x[i] + y[i]) }, 0)
 
 	grid := gpu.Grid{Blocks: [3]uint32{genRows, 1, 1}, Threads: [3]uint32{256, 1, 1}, SharedMem: 256 * 4}
-	ok(t, code.Softmax.Launch(g.s, grid, genColumns, 2, xs, out))
+	ok(t, g.s.Do(code.Softmax.Launch(grid, genColumns, 2, xs, out)))
 	g.compare(t, out, "softmax.f32", softmaxOf(x), 1e-5)
 
 	factor, err := code.Factor()
 	ok(t, err)
 	defer factor.Close()
-	factor.UploadCopy(g.s, []float32{0.5})
+	g.s.Do(factor.UploadCopy([]float32{0.5}))
 	a, b := g.input(t, "a.f32", genM*genK), g.input(t, "b.f32", genK*genN)
 	c := upload(t, g, make([]float32, genM*genN))
 	grid = gpu.Grid{Blocks: [3]uint32{(genN + 15) / 16, (genM + 15) / 16, 1}, Threads: [3]uint32{16, 16, 1}}
-	ok(t, code.Matmul.Launch(g.s, grid, genM, genN, genK, upload(t, g, a), upload(t, g, b), c))
+	ok(t, g.s.Do(code.Matmul.Launch(grid, genM, genN, genK, upload(t, g, a), upload(t, g, b), c)))
 	g.compare(t, c, "matmul.f32", func(i int) float64 {
 		sum := 0.
 		for j := range genK {
@@ -216,15 +216,15 @@ func (g *generated) triton(t *testing.T) {
 	for _, ext := range []string{".ptx", ".cubin"} {
 		out := upload(t, g, make([]float32, len(x)))
 		n, columns, scale := int32(len(x)), int32(genColumns), float32(2)
-		g.launch(t, found, "triton_add", ext, [3]uint32{uint32(len(x)+1023) / 1024, 1, 1}, xs, ys, out.Range(), &n)
+		g.launch(t, found, "triton_add", ext, [3]uint32{uint32(len(x)+1023) / 1024, 1, 1}, xs, ys, out.Range(), n)
 		g.compare(t, out, "add.f32", nil, 0)
-		g.launch(t, found, "triton_softmax", ext, [3]uint32{genRows, 1, 1}, xs, out.Range(), &columns, &scale)
+		g.launch(t, found, "triton_softmax", ext, [3]uint32{genRows, 1, 1}, xs, out.Range(), columns, scale)
 		g.compare(t, out, "softmax.f32", nil, 1e-5)
 		a := upload(t, g, fromFile[uint16](t, filepath.Join(g.dir, "a.f16"), genM*genK)).Range()
 		b := upload(t, g, fromFile[uint16](t, filepath.Join(g.dir, "b.f16"), genK*genN)).Range()
 		c := upload(t, g, make([]float32, genM*genN))
 		m, n, k := int32(genM), int32(genN), int32(genK)
-		g.launch(t, found, "triton_matmul", ext, [3]uint32{(genN + 63) / 64, (genM + 63) / 64, 1}, a, b, c.Range(), &m, &n, &k)
+		g.launch(t, found, "triton_matmul", ext, [3]uint32{(genN + 63) / 64, (genM + 63) / 64, 1}, a, b, c.Range(), m, n, k)
 		g.compare(t, c, "matmul16.f32", nil, 1e-4)
 	}
 }
@@ -243,14 +243,14 @@ func (g *generated) tritonFunctions(t *testing.T) {
 	x, y := g.input(t, "x.f32", genRows*genColumns), g.input(t, "y.f32", genRows*genColumns)
 	xs, ys, out := upload(t, g, x), upload(t, g, y), upload(t, g, make([]float32, len(x)))
 
-	ok(t, code.TritonAdd.Launch(g.s, [3]uint32{uint32(len(x)+1023) / 1024, 1, 1}, xs, ys, out, int32(len(x))))
+	ok(t, g.s.Do(code.TritonAdd.Launch([3]uint32{uint32(len(x)+1023) / 1024, 1, 1}, xs, ys, out, int32(len(x)))))
 	g.compare(t, out, "add.f32", nil, 0)
-	ok(t, code.TritonSoftmax.Launch(g.s, [3]uint32{genRows, 1, 1}, xs, out, genColumns, 2))
+	ok(t, g.s.Do(code.TritonSoftmax.Launch([3]uint32{genRows, 1, 1}, xs, out, genColumns, 2)))
 	g.compare(t, out, "softmax.f32", nil, 1e-5)
 	a := upload(t, g, fromFile[uint16](t, filepath.Join(g.dir, "a.f16"), genM*genK))
 	b := upload(t, g, fromFile[uint16](t, filepath.Join(g.dir, "b.f16"), genK*genN))
 	c := upload(t, g, make([]float32, genM*genN))
-	ok(t, code.TritonMatmul.Launch(g.s, [3]uint32{(genN + 63) / 64, (genM + 63) / 64, 1}, a, b, c, genM, genN, genK))
+	ok(t, g.s.Do(code.TritonMatmul.Launch([3]uint32{(genN + 63) / 64, (genM + 63) / 64, 1}, a, b, c, genM, genN, genK)))
 	g.compare(t, c, "matmul16.f32", nil, 1e-4)
 }
 
@@ -293,22 +293,10 @@ func (g *generated) launch(t *testing.T, found map[string]string, name, ext stri
 	if told := k.Info().Params; told != nil && fmt.Sprint(told) != fmt.Sprint(params.Sizes()) {
 		t.Errorf("%s%s: the driver tells parameters of %v bytes", name, ext, told)
 	}
-	d := gpu.Dispatch{Kernel: k, Grid: blocks, Block: [3]uint32{uint32(m.Threads), 1, 1}, SharedMem: uint32(m.Shared), Sizes: params.Sizes()}
-	none := uint64(0) // for memory that Triton adds and this kernel has no need of
-	for i, x := range args {
-		switch x := x.(type) {
-		case gpu.Range:
-			d.Args = append(d.Args, nil)
-			d.Buffers = append(d.Buffers, gpu.BufferArg{Index: i, Range: x})
-		case *int32:
-			d.Args = append(d.Args, unsafe.Pointer(x))
-		case *float32:
-			d.Args = append(d.Args, unsafe.Pointer(x))
-		}
-	}
 	for range extra {
-		d.Args = append(d.Args, unsafe.Pointer(&none))
+		args = append(args, driver.Ptr(0)) // memory that Triton adds and this kernel does not need
 	}
-	ok(t, g.s.Dispatch(d))
+	grid := gpu.Grid{Blocks: blocks, Threads: [3]uint32{uint32(m.Threads)}, SharedMem: uint32(m.Shared)}
+	ok(t, g.s.Do(gpu.Launch(k, grid, args...)))
 	ok(t, g.s.Wait(t.Context()))
 }

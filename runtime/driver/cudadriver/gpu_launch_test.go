@@ -106,12 +106,12 @@ func TestGPUTensorMap(t *testing.T) {
 		numbers[i] = uint32(i)
 	}
 	s := dev.Queue(0).NewStream()
-	ok(t, in.UploadCopy(s, numbers))
+	ok(t, s.Do(in.UploadCopy(numbers)))
 	grid := gpu.Grid{Blocks: [3]uint32{1, 1, 1}, Threads: [3]uint32{box * box}}
 	check := func(what string, first uint32) {
 		t.Helper()
 		got := make([]uint32, box*box)
-		ok(t, out.Download(s, got))
+		ok(t, s.Do(out.Download(got)))
 		ok(t, s.Wait(t.Context()))
 		for i, v := range got {
 			if want := first + uint32((4+i/box)*width+8+i%box); v != want {
@@ -120,16 +120,16 @@ func TestGPUTensorMap(t *testing.T) {
 		}
 	}
 	for first := range uint32(40) { // in records whose memory begins here and there
-		ok(t, k.Launch(s, grid, args{first, *m, out}))
+		ok(t, s.Do(k.Launch(grid, args{first, *m, out})))
 	}
 	check("a stream", 39)
 	for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
 		ok(t, err)
-		_, err = k.Record(c, grid, args{100, *m, out})
+		_, err = c.Add(k.Launch(grid, args{100, *m, out}))
 		ok(t, err)
 		ok(t, c.End())
-		ok(t, s.Execute(c))
+		ok(t, s.Do(gpu.Execute(c)))
 		check("a recording", 100)
 		ok(t, c.Close())
 	}

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nvml"
@@ -72,8 +71,7 @@ func TestGPURuntimeLost(t *testing.T) {
 
 	// The device works.
 	before, write := sem(), func(o gpu.Order, at driver.Ptr) error {
-		return dev.Queue(0).Dispatch(o, gpu.Dispatch{Kernel: poke, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
-			Args: []unsafe.Pointer{unsafe.Pointer(&at)}, Sizes: []int{8}})
+		return dev.Queue(0).Submit(o, gpu.Launch(poke, gpu.Grid{}, at))
 	}
 	ok(t, write(gpu.Order{Signal: at(before, 1)}, b.Ptr()))
 	ok(t, before.Wait(ctx, 1))
@@ -86,17 +84,21 @@ func TestGPURuntimeLost(t *testing.T) {
 	ok(t, write(gpu.Order{Wait: at(gate, 1), Signal: at(faulty, 1)}, 0))
 	last := faulty
 	for i, submit := range []func(o gpu.Order) error{
-		func(o gpu.Order) error { return dev.Queue(0).Fill(o, b.All(), []byte{1}) },
-		func(o gpu.Order) error { return dev.Queue(1).Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
-		func(o gpu.Order) error { return dev.Queue(2).Barrier(o) },
-		func(o gpu.Order) error { return dev.Queue(0).Copy(o, b.Range(0, 64), b.Range(64, 64)) },
-		func(o gpu.Order) error { return dev.Queue(1).UploadCopy(o, b.Range(0, 64), make([]byte, 64)) },
-		func(o gpu.Order) error { return dev.Queue(2).Download(o, make([]byte, 64), b.Range(0, 64)) },
+		func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Fill(b.All(), []byte{1})) },
 		func(o gpu.Order) error {
-			return dev.Queue(0).HostCall(o, func() error { t.Error("a host call behind the fault runs"); return nil })
+			return dev.Queue(1).Submit(o, gpu.Fill(b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+		},
+		func(o gpu.Order) error { return dev.Queue(2).Submit(o, gpu.Barrier()) },
+		func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Copy(b.Range(0, 64), b.Range(64, 64))) },
+		func(o gpu.Order) error {
+			return dev.Queue(1).Submit(o, gpu.UploadCopy(b.Range(0, 64), make([]byte, 64)))
+		},
+		func(o gpu.Order) error { return dev.Queue(2).Submit(o, gpu.Download(make([]byte, 64), b.Range(0, 64))) },
+		func(o gpu.Order) error {
+			return dev.Queue(0).Submit(o, gpu.HostCall(func() error { t.Error("a host call behind the fault runs"); return nil }))
 		},
 		func(o gpu.Order) error {
-			return dev.Queue(1).Notify(o, func() { t.Error("a notification behind the fault runs") })
+			return dev.Queue(1).Submit(o, gpu.Notify(func() { t.Error("a notification behind the fault runs") }))
 		},
 	} {
 		next := sem()
@@ -106,7 +108,7 @@ func TestGPURuntimeLost(t *testing.T) {
 		last = next
 	}
 	parked := sem() // for something that never comes
-	ok(t, dev.Queue(1).Fill(gpu.Order{Wait: at(never, 1), Signal: at(parked, 1)}, b.All(), []byte{1}))
+	ok(t, dev.Queue(1).Submit(gpu.Order{Wait: at(never, 1), Signal: at(parked, 1)}, gpu.Fill(b.All(), []byte{1})))
 	linked := sem()
 	faulty.Link(1, linked, 1)
 	waiters := make(chan error, 2*len(sems))
@@ -139,7 +141,7 @@ func TestGPURuntimeLost(t *testing.T) {
 	// What comes later fails, on every queue, and so do its signals.
 	for i := range dev.Queues() {
 		s := sem()
-		if err := dev.Queue(i).Fill(gpu.Order{Signal: at(s, 1)}, b.All(), []byte{1}); !errors.Is(err, driver.ErrLost) {
+		if err := dev.Queue(i).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("a submission on queue %d: %v", i, err)
 		}
 		if err := s.Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {

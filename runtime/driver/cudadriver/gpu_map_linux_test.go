@@ -51,8 +51,8 @@ func TestGPUMappedFile(t *testing.T) {
 	got := make([]byte, n)
 	q := dev.Queue(0)
 	at := func(v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
-	ok(t, q.Copy(gpu.Order{Signal: at(1)}, to.All(), weights.All()))
-	ok(t, q.Download(gpu.Order{Wait: at(1), Signal: at(2)}, got, to.All()))
+	ok(t, q.Submit(gpu.Order{Signal: at(1)}, gpu.Copy(to.All(), weights.All())))
+	ok(t, q.Submit(gpu.Order{Wait: at(1), Signal: at(2)}, gpu.Download(got, to.All())))
 	ok(t, weights.Close())
 	ok(t, s.Wait(t.Context(), 2))
 	if !bytes.Equal(got, want) {

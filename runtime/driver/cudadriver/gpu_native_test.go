@@ -211,16 +211,16 @@ func (x *blas) multiplier() (m *cublas.Multiplier) {
 	work, err := x.dev.Alloc(gpu.DeviceMem, size)
 	ok(x, err)
 	s, scratch := x.dev.Queue(0).NewStream(), x.buffer(1)
-	ok(x, s.Native(func(n gpu.Native) (err error) {
+	ok(x, s.Do(gpu.Native("", func(n gpu.NativeCall) (err error) {
 		if m, err = x.lib.NewMultiplier(side, cuda.DevicePtr(work.Ptr()), size); err != nil {
 			return err
 		}
 		return m.Multiply(Stream(n.Stream), cuda.DevicePtr(n.Ptrs[0]), cuda.DevicePtr(n.Ptrs[1]), cuda.DevicePtr(n.Ptrs[1]))
-	}, scratch.All(), x.right.All()))
+	}, scratch.All(), x.right.All())))
 	ok(x, s.Wait(x.Context()))
 	ok(x, scratch.Close())
 	x.Cleanup(func() {
-		ok(x, s.Native(func(gpu.Native) error { return m.Close() }))
+		ok(x, s.Do(gpu.Native("", func(gpu.NativeCall) error { return m.Close() })))
 		ok(x, s.Wait(context.Background())) // the test's has ended
 		ok(x, work.Close())
 	})
@@ -228,18 +228,16 @@ func (x *blas) multiplier() (m *cublas.Multiplier) {
 }
 
 // product is a function of Native that has the first range be the product of the other two.
-func (x *blas) product(m *cublas.Multiplier) func(gpu.Native) error {
-	return func(n gpu.Native) error {
+func (x *blas) product(m *cublas.Multiplier) func(gpu.NativeCall) error {
+	return func(n gpu.NativeCall) error {
 		x.calls.Add(1)
 		return m.Multiply(Stream(n.Stream), cuda.DevicePtr(n.Ptrs[0]), cuda.DevicePtr(n.Ptrs[1]), cuda.DevicePtr(n.Ptrs[2]))
 	}
 }
 
 // add is a launch that adds twice a matrix to another one.
-func (x *blas) add(to, from gpu.Range) gpu.Dispatch {
-	return gpu.Dispatch{Kernel: x.saxpy, Grid: [3]uint32{side * side / 64, 1, 1}, Block: [3]uint32{64, 1, 1}, Sizes: []int{8, 4, 8, 8},
-		Args:    []unsafe.Pointer{arg(uint64(side * side)), arg(float32(2)), nil, nil},
-		Buffers: []gpu.BufferArg{{Index: 2, Range: from}, {Index: 3, Range: to}}}
+func (x *blas) add(to, from gpu.Range) gpu.Op {
+	return gpu.Launch(x.saxpy, gpu.GridFor(side*side, 64), uint64(side*side), float32(2), from, to)
 }
 
 // same compares a matrix that was downloaded.
@@ -262,7 +260,7 @@ func TestGPUCuBLAS(t *testing.T) {
 	s, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	q := [2]*gpu.Queue{x.dev.Queue(0), x.dev.Queue(1)}
-	by := [2]func(gpu.Native) error{x.product(x.multiplier()), x.product(x.multiplier())} // a handle a queue
+	by := [2]func(gpu.NativeCall) error{x.product(x.multiplier()), x.product(x.multiplier())} // a handle a queue
 	a, c, d := x.buffer(1), x.buffer(1), x.buffer(1)
 	x.calls.Store(0)
 	in, got := make([]matrix, rounds), make([][]byte, rounds)
@@ -274,11 +272,11 @@ func TestGPUCuBLAS(t *testing.T) {
 		}
 		got[i] = make([]byte, matrixSize)
 		steps := []func(o gpu.Order) error{
-			func(o gpu.Order) error { return q[0].Upload(o, a.All(), m.bytes()) },
-			func(o gpu.Order) error { return q[1].Native(o, by[1], c.All(), a.All(), x.right.All()) },
-			func(o gpu.Order) error { return q[0].Dispatch(o, x.add(c.All(), a.All())) },
-			func(o gpu.Order) error { return q[0].Native(o, by[0], d.All(), c.All(), x.right.All()) },
-			func(o gpu.Order) error { return q[1].Download(o, got[i], d.All()) },
+			func(o gpu.Order) error { return q[0].Submit(o, gpu.Upload(a.All(), m.bytes())) },
+			func(o gpu.Order) error { return q[1].Submit(o, gpu.Native("", by[1], c.All(), a.All(), x.right.All())) },
+			func(o gpu.Order) error { return q[0].Submit(o, x.add(c.All(), a.All())) },
+			func(o gpu.Order) error { return q[0].Submit(o, gpu.Native("", by[0], d.All(), c.All(), x.right.All())) },
+			func(o gpu.Order) error { return q[1].Submit(o, gpu.Download(got[i], d.All())) },
 		}
 		for k := range steps {
 			o := gpu.Order{Wait: []gpu.Point{s.At(v + uint64(k))}, Signal: []gpu.Point{s.At(v + uint64(k) + 1)}}
@@ -346,11 +344,11 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 			middle := x.buffer(1)
 			first, second := x.multiplier(), x.multiplier() // a handle a command: each has memory of its own to compute in
 			from, to := in.Range(0, matrixSize), out.Range(0, matrixSize)
-			one, err := c.Native(x.product(first), []gpu.Range{middle.All(), from, x.right.All()})
+			one, err := c.Add(gpu.Native("", x.product(first), middle.All(), from, x.right.All()))
 			ok(t, err)
-			two, err := c.Dispatch(x.add(middle.All(), from), one)
+			two, err := c.Add(x.add(middle.All(), from), one)
 			ok(t, err)
-			_, err = c.Native(x.product(second), []gpu.Range{to, middle.All(), x.right.All()}, two)
+			_, err = c.Add(gpu.Native("", x.product(second), to, middle.All(), x.right.All()), two)
 			ok(t, err)
 			ok(t, c.End())
 
@@ -372,7 +370,7 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 				i, slot := v*v%inputs, v%outputs // each has another output than the one before
 				all[slot] = int(i)
 				o := gpu.Order{Wait: []gpu.Point{s.At(v)}, Signal: []gpu.Point{s.At(v + 1)}}
-				ok(t, x.dev.Queue(int(v%2)).Execute(o, c, a.Range(i*matrixSize, matrixSize), d.Range(slot*matrixSize, matrixSize)))
+				ok(t, x.dev.Queue(int(v%2)).Submit(o, gpu.Execute(c, a.Range(i*matrixSize, matrixSize), d.Range(slot*matrixSize, matrixSize))))
 				if slot == outputs-1 {
 					down := x.dev.Queue(0).NewStream()
 					ok(t, down.After(s.At(v+1)))

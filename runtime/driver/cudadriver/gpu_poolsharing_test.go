@@ -63,9 +63,9 @@ func TestGPUPoolSharing(t *testing.T) {
 	}
 	s := dev.Queue(0).NewStream()
 	for i := range 10 {
-		front, err := s.Alloca(pool, 4096*uint64(i+1)) // so that the addresses differ
+		front, err := s.Alloc(pool, 4096*uint64(i+1)) // so that the addresses differ
 		ok(t, err)
-		b, err := s.Alloca(pool, size)
+		b, err := s.Alloc(pool, size)
 		ok(t, err)
 		ok(t, s.Fill(b.All(), []byte{byte(i), 0, 0, 0}))
 		ok(t, s.Wait(ctx)) // the allocation is done
@@ -84,7 +84,7 @@ func TestGPUPoolSharing(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Fatalf("round %d: the other process has not written what it was to write", i)
 		}
-		ok(t, errors.Join(s.Dealloca(b), s.Dealloca(front), s.Wait(ctx)))
+		ok(t, errors.Join(s.Free(b), s.Free(front), s.Wait(ctx)))
 	}
 	stdin.Close()
 	hear("left")

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -47,17 +46,14 @@ func TestGPUProfilerTimes(t *testing.T) {
 	ok(t, err)
 	defer timing.Close()
 	s := dev.Queue(0).NewStream()
-	launch := func(ns *uint64, o gpu.Order) {
-		ok(t, dev.Queue(0).Dispatch(o, gpu.Dispatch{Kernel: spin, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(ns)}, Sizes: []int{8}}))
-	}
+	launch := func(took time.Duration) gpu.Op { return gpu.Launch(spin, gpu.Grid{}, uint64(took)) }
 	ours := make([][]time.Duration, len(lengths))
 	for i, length := range lengths {
-		ns, busy := uint64(length), uint64(100_000)
 		for range each {
 			if !profiled { // behind work that is under way, so that nothing waits for the host
-				ok(t, s.Submit(func(o gpu.Order) error { launch(&busy, o); return nil }))
+				ok(t, s.Do(launch(100*time.Microsecond)))
 			}
-			ok(t, s.Submit(func(o gpu.Order) error { o.Timing = timing; launch(&ns, o); return nil }))
+			ok(t, s.Do(launch(length).Timed(timing)))
 			ok(t, s.Wait(context.Background()))
 			took, err := timing.Duration()
 			ok(t, err)

@@ -61,8 +61,8 @@ func TestGPUScratch(t *testing.T) {
 	const widest = 1024
 	w, b, in := random(widest*widest), random(widest), random(inputs*batch*ends)
 
-	// record records the layers with buffers from alloca between them. In front of each a copy of what is left aside begins its output.
-	record := func(t *testing.T, mode gpu.Mode, alloca func(c *gpu.CommandBuffer, n uint64) *gpu.Buffer) *gpu.CommandBuffer {
+	// record records the layers with buffers from alloc between them. In front of each a copy of what is left aside begins its output.
+	record := func(t *testing.T, mode gpu.Mode, alloc func(c *gpu.CommandBuffer, n uint64) *gpu.Buffer) *gpu.CommandBuffer {
 		t.Helper()
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
 		ok(t, err)
@@ -76,23 +76,16 @@ func TestGPUScratch(t *testing.T) {
 			n := width(l)
 			y := to.Range(0, size)
 			if l < layers-1 {
-				y = alloca(c, 4*batch*n).All()
+				y = alloc(c, 4*batch*n).All()
 			} else {
 				n = ends
 			}
-			batches := uint64(batch)
-			at, err := c.Dispatch(gpu.Dispatch{Kernel: dense, Grid: [3]uint32{uint32(n+63) / 64, batch, 1}, Block: [3]uint32{64, 1, 1},
-				Args:  []unsafe.Pointer{arg(was), arg(n), arg(batches), nil, nil, nil, nil},
-				Sizes: []int{8, 8, 8, 8, 8, 8, 8},
-				Buffers: []gpu.BufferArg{{Index: 3, Range: w.Range(0, 4*was*n)}, {Index: 4, Range: b.Range(0, 4*n)}, {Index: 5, Range: x},
-					{Index: 6, Range: y}}}, last...)
+			grid := gpu.Grid{Blocks: [3]uint32{uint32(n+63) / 64, batch}, Threads: [3]uint32{64}}
+			at, err := c.Add(gpu.Launch(dense, grid, was, n, uint64(batch), w.Range(0, 4*was*n), b.Range(0, 4*n), x, y), last...)
 			ok(t, err)
 			last = []gpu.Command{at}
 			if n == ends && l < layers-1 {
-				elements, one := uint64(batch*ends), float32(1)
-				at, err := c.Dispatch(gpu.Dispatch{Kernel: saxpy, Grid: [3]uint32{uint32(elements+63) / 64, 1, 1}, Block: [3]uint32{64, 1, 1},
-					Args: []unsafe.Pointer{arg(elements), arg(one), nil, nil}, Sizes: []int{8, 4, 8, 8},
-					Buffers: []gpu.BufferArg{{Index: 2, Range: aside}, {Index: 3, Range: y}}}, last...)
+				at, err := c.Add(gpu.Launch(saxpy, gpu.GridFor(batch*ends, 64), uint64(batch*ends), float32(1), aside, y), last...)
 				ok(t, err)
 				last, aside = []gpu.Command{at}, y
 			}
@@ -113,7 +106,7 @@ func TestGPUScratch(t *testing.T) {
 	ok(t, err)
 	s, want := dev.Queue(0).NewStream(), make([]byte, inputs*size)
 	for i := range uint64(inputs) {
-		ok(t, s.Execute(plain, in.Range(i*size, size), outs.Range(i*size, size)))
+		ok(t, s.Do(gpu.Execute(plain, in.Range(i*size, size), outs.Range(i*size, size))))
 	}
 	ok(t, s.Download(want, outs.All()))
 	ok(t, s.Wait(t.Context()))
@@ -123,7 +116,7 @@ func TestGPUScratch(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.GraphMode, gpu.StreamMode} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
 			c := record(t, mode, func(c *gpu.CommandBuffer, n uint64) *gpu.Buffer {
-				b, err := c.Alloca(n)
+				b, err := c.Scratch(n)
 				ok(t, err)
 				return b
 			})
@@ -143,7 +136,7 @@ func TestGPUScratch(t *testing.T) {
 				i, slot := v*v%inputs, v%slots
 				s, err := gpu.NewSemaphore(0)
 				ok(t, err)
-				ok(t, dev.Queue(int(v%3)).Execute(gpu.Order{Signal: []gpu.Point{s.At(1)}}, c, in.Range(i*size, size), outs.Range(slot*size, size)))
+				ok(t, dev.Queue(int(v%3)).Submit(gpu.Order{Signal: []gpu.Point{s.At(1)}}, gpu.Execute(c, in.Range(i*size, size), outs.Range(slot*size, size))))
 				if points = append(points, s.At(1)); slot < slots-1 {
 					continue
 				}

@@ -45,9 +45,7 @@ func TestGPUTraceTimes(t *testing.T) {
 	defer d.Unload(mod)
 	fn, _, err := d.Function(mod, "spin")
 	ok(t, err)
-	spin := func(k *gpu.Kernel, ns *uint64) gpu.Dispatch {
-		return gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(ns)}, Sizes: []int{8}}
-	}
+	spin := func(dev int, ns uint64) gpu.Op { return gpu.Launch(kernels[dev], gpu.Grid{}, ns) }
 	timing, err := devs[0].NewTiming()
 	ok(t, err)
 	ctx := context.Background()
@@ -55,11 +53,10 @@ func TestGPUTraceTimes(t *testing.T) {
 	sem, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	v := uint64(0)
-	behind := func(dev int, o gpu.Order, ns *uint64) { // a kernel behind work that is under way
+	behind := func(dev int, op gpu.Op) { // a kernel behind work in flight
 		q := devs[dev].Queue(0)
-		ok(t, q.Dispatch(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}, Label: "busy"}, spin(kernels[dev], &busy)))
-		o.Wait, o.Signal = []gpu.Point{sem.At(v + 1)}, []gpu.Point{sem.At(v + 2)}
-		ok(t, q.Dispatch(o, spin(kernels[dev], ns)))
+		ok(t, q.Submit(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}}, spin(dev, busy).Label("busy")))
+		ok(t, q.Submit(gpu.Order{Wait: []gpu.Point{sem.At(v + 1)}, Signal: []gpu.Point{sem.At(v + 2)}}, op))
 		v += 2
 		ok(t, sem.Wait(ctx, v))
 	}
@@ -69,7 +66,7 @@ func TestGPUTraceTimes(t *testing.T) {
 		label := "spin of " + took.String()
 		for range 51 {
 			args := []unsafe.Pointer{unsafe.Pointer(&busy)}
-			ok(t, devs[0].Queue(0).Native(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}}, func(n gpu.Native) error {
+			ok(t, devs[0].Queue(0).Submit(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}}, gpu.Native("", func(n gpu.NativeCall) error {
 				l := driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: args}
 				if err := n.Device.Launch(n.Stream, &l); err != nil {
 					return err
@@ -82,17 +79,17 @@ func TestGPUTraceTimes(t *testing.T) {
 					return err
 				}
 				return n.Device.Record(e[1], n.Stream)
-			}))
+			})))
 			v++
 			ok(t, sem.Wait(ctx, v))
 			between, err := d.Elapsed(e[0], e[1])
 			ok(t, err)
 			raw = append(raw, between)
-			behind(0, gpu.Order{Timing: timing}, &ns)
+			behind(0, spin(0, ns).Timed(timing))
 			between, err = timing.Duration()
 			ok(t, err)
 			timed = append(timed, between)
-			behind(1, gpu.Order{Label: label}, &ns)
+			behind(1, spin(1, ns).Label(label))
 		}
 		var traced, within []time.Duration
 		records := make([]trace.Record, 1024)
@@ -125,7 +122,7 @@ func TestGPUTraceTimes(t *testing.T) {
 	// Short kernels one after the other, of which the stream may run dry unseen: none begins before the one in front of it has ended.
 	short := uint64(2000)
 	for range 1000 {
-		ok(t, devs[1].Queue(0).Dispatch(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}}, spin(kernels[1], &short)))
+		ok(t, devs[1].Queue(0).Submit(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}}, spin(1, short)))
 		v++
 	}
 	ok(t, sem.Wait(ctx, v))
@@ -180,17 +177,17 @@ func TestGPUTraceHost(t *testing.T) {
 	sem, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	records := make([]trace.Record, 1<<14)
-	next := func(label string) gpu.Order {
+	next := func() gpu.Order {
 		v++
-		return gpu.Order{Signal: []gpu.Point{sem.At(v)}, Label: label}
+		return gpu.Order{Signal: []gpu.Point{sem.At(v)}}
 	}
 
 	ns := uint64(time.Millisecond)
 	for range 3 { // the first also loads the kernel
-		ok(t, q.Native(next("native"), func(n gpu.Native) error {
+		ok(t, q.Submit(next(), gpu.Native("native", func(n gpu.NativeCall) error {
 			time.Sleep(50 * time.Millisecond)
 			return n.Device.Launch(n.Stream, &driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&ns)}})
-		}))
+		})))
 		ok(t, sem.Wait(ctx, v))
 	}
 	for _, r := range records[:tracer.Take(records)] {
@@ -204,13 +201,13 @@ func TestGPUTraceHost(t *testing.T) {
 	c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	ok(t, err)
 	for range n {
-		_, err := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&ns)}, Sizes: []int{8}})
+		_, err := c.Add(gpu.Launch(k, gpu.Grid{}, ns))
 		ok(t, err)
 	}
 	ok(t, c.End())
 	defer c.Close()
 	for range steps {
-		ok(t, q.Execute(next("step"), c))
+		ok(t, q.Submit(next(), gpu.Execute(c).Label("step")))
 		ok(t, sem.Wait(ctx, v))
 	}
 	var took []time.Duration
@@ -253,7 +250,7 @@ func TestGPUTraceHost(t *testing.T) {
 	busy := uint64(time.Millisecond)
 	own, longest := 0, time.Duration(0)
 	for range steps {
-		ok(t, q.Native(next("raw"), func(n gpu.Native) error {
+		ok(t, q.Submit(next(), gpu.Native("raw", func(n gpu.NativeCall) error {
 			for i := range events {
 				arg := &ns
 				if i == 0 {
@@ -265,7 +262,7 @@ func TestGPUTraceHost(t *testing.T) {
 				}
 			}
 			return nil
-		}))
+		})))
 		ok(t, sem.Wait(ctx, v))
 		for i := range n {
 			is, err := d.Elapsed(events[i], events[i+1])

@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // TestRuntimeAllocatesNothing submits through the runtime, down to the calls of a library that does its work at once.
@@ -32,20 +32,21 @@ func TestRuntimeAllocatesNothing(t *testing.T) {
 	host, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	v, wait, signal, data := uint64(0), make([]gpu.Point, 2), make([]gpu.Point, 1), make([]byte, 64)
-	var args []unsafe.Pointer
-	for range empty.Info().Params {
-		args = append(args, unsafe.Pointer(new(uint64)))
+	var args []any
+	for _, size := range empty.Info().Params {
+		args = append(args, make([]byte, size))
 	}
+	launch := gpu.Launch(empty, gpu.Grid{}, args...)
 	for name, f := range map[string]func(q *gpu.Queue, o gpu.Order) error{
-		"fill":      func(q *gpu.Queue, o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) },
-		"fill of 8": func(q *gpu.Queue, o gpu.Order) error { return q.Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
-		"copy":      func(q *gpu.Queue, o gpu.Order) error { return q.Copy(o, b.Range(0, 32), b.Range(32, 32)) },
-		"update":    func(q *gpu.Queue, o gpu.Order) error { return q.UploadCopy(o, b.All(), data) },
-		"download":  func(q *gpu.Queue, o gpu.Order) error { return q.Download(o, data, b.All()) },
-		"barrier":   func(q *gpu.Queue, o gpu.Order) error { return q.Barrier(o) },
-		"dispatch": func(q *gpu.Queue, o gpu.Order) error {
-			return q.Dispatch(o, gpu.Dispatch{Kernel: empty, Grid: [3]uint32{1, 1, 1}, Args: args})
+		"fill": func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, gpu.Fill(b.All(), []byte{1})) },
+		"fill of 8": func(q *gpu.Queue, o gpu.Order) error {
+			return q.Submit(o, gpu.Fill(b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
 		},
+		"copy":     func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, gpu.Copy(b.Range(0, 32), b.Range(32, 32))) },
+		"update":   func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, gpu.UploadCopy(b.All(), data)) },
+		"download": func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, gpu.Download(data, b.All())) },
+		"barrier":  func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, gpu.Barrier()) },
+		"launch":   func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, launch) },
 	} {
 		for parked, how := range map[bool]string{false: "issued at once", true: "parked, and released by a signal"} {
 			run := func() {
@@ -98,7 +99,7 @@ func TestRuntimeBetweenPools(t *testing.T) {
 		devs[i], err = gpu.Open(drv, i, gpu.Options{})
 		ok(t, err)
 		defer devs[i].Close()
-		bufs[i], err = devs[i].Queue(0).Alloca(gpu.Order{}, nil, 64)
+		bufs[i], err = testkit.AllocIn(devs[i].Queue(0), gpu.Order{}, nil, 64)
 		ok(t, err)
 	}
 	s, err := gpu.NewSemaphore(0)
@@ -113,29 +114,29 @@ func TestRuntimeBetweenPools(t *testing.T) {
 		mine, there := bufs[i], bufs[1-i]
 		q, got := d.Queue(0), make([]byte, 64)
 		data := bytes.Repeat([]byte{byte(i + 1)}, 64)
-		ok(t, q.UploadCopy(next(), there.All(), data))
-		ok(t, q.Copy(next(), mine.All(), there.All()))
-		ok(t, q.Fill(next(), mine.Range(0, 4), []byte{9}))
+		ok(t, q.Submit(next(), gpu.UploadCopy(there.All(), data)))
+		ok(t, q.Submit(next(), gpu.Copy(mine.All(), there.All())))
+		ok(t, q.Submit(next(), gpu.Fill(mine.Range(0, 4), []byte{9})))
 		for _, m := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
 			c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
 			ok(t, err)
 			b, err := c.Binding()
 			ok(t, err)
 			for _, r := range []func() (gpu.Command, error){
-				func() (gpu.Command, error) { return c.Copy(there.Range(0, 8), mine.Range(0, 8)) },
-				func() (gpu.Command, error) { return c.UploadCopy(there.Range(8, 4), []byte{5, 6, 7, 8}) },
-				func() (gpu.Command, error) { return c.Copy(b.Range(8, 4), mine.Range(0, 4)) },
+				func() (gpu.Command, error) { return c.Add(gpu.Copy(there.Range(0, 8), mine.Range(0, 8))) },
+				func() (gpu.Command, error) { return c.Add(gpu.UploadCopy(there.Range(8, 4), []byte{5, 6, 7, 8})) },
+				func() (gpu.Command, error) { return c.Add(gpu.Copy(b.Range(8, 4), mine.Range(0, 4))) },
 			} {
 				_, err := r()
 				ok(t, err)
 			}
 			ok(t, c.End())
 			for _, bound := range []*gpu.Buffer{mine, there, mine} {
-				ok(t, q.Execute(next(), c, bound.Range(48, 16)))
+				ok(t, q.Submit(next(), gpu.Execute(c, bound.Range(48, 16))))
 			}
 			ok(t, c.Close())
 		}
-		ok(t, q.Download(next(), got, there.All()))
+		ok(t, q.Submit(next(), gpu.Download(got, there.All())))
 		if err := s.Wait(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}

@@ -219,7 +219,7 @@ func TestRebindKeepsGraph(t *testing.T) {
 				}
 				x, err := c.Binding()
 				if err == nil {
-					_, err = c.Fill(x.Range(0, 64), []byte{1})
+					_, err = c.Add(gpu.Fill(x.Range(0, 64), []byte{1}))
 				}
 				s, sem := gpu.NewSemaphore(0)
 				execs := made(t, ctl, 1)
@@ -232,7 +232,7 @@ func TestRebindKeepsGraph(t *testing.T) {
 				execs = made(t, ctl, 1)
 				const n = 100
 				for i := range uint64(n) {
-					if err := d.Queue(int(i%2)).Execute(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: i + 1}}}, c, b.Range(64*i, 64)); err != nil {
+					if err := d.Queue(int(i%2)).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: i + 1}}}, gpu.Execute(c, b.Range(64*i, 64))); err != nil {
 						t.Fatal(err)
 					}
 					if err := s.Wait(t.Context(), i+1); err != nil {

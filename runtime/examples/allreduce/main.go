@@ -1,20 +1,25 @@
-// Allreduce trains a linear model on several devices at the same time, data parallel: each has samples of its own and all have the same
-// weights. In each step each device computes a gradient from its samples, an all-reduce on a channel averages the gradients over all
-// devices, and each takes the step with the average. Ten steps are submitted at once, to a stream a device. Then the host downloads the
-// weights, which is where the training goes on after a failure. In the end each device's weights are compared with the host's.
+// Allreduce trains a linear model on several devices at the same time, data parallel: each device
+// has its own samples, and all have the same weights. In each step each device computes a gradient
+// from its samples, an all-reduce on a channel averages the gradients over all devices, and each
+// device applies the average. Each device has a stream. The program submits ten steps at once, and
+// then downloads the weights: after a failure the training continues from these. At the end it
+// compares each device's weights with the host's.
 //
-// A rank may die in the middle. The other ranks' all-reduces fail, but the steps that were submitted behind them run all the same: each
-// rank applies a gradient that is not reduced, and the ranks' weights differ. So the survivors throw away what their devices have. They
-// make a new channel, together with the rank that the launcher starts in place of the dead one. All ranks tell each other how far they
-// are, and the one that is furthest on broadcasts its last state. For this the launcher has to start a dead process again, and only that.
+// A rank may die in the middle. Then the other ranks' all-reduces fail, but steps that were issued
+// behind them still run: each rank applies a gradient that is not reduced, and the ranks' weights
+// differ. So the survivors discard the data on their devices. They make a new channel, together with
+// the rank that the launcher starts in place of the dead one. The ranks exchange how many steps they
+// have done, and the rank with the most broadcasts its last state. For this the launcher must start
+// a dead process again, and no other.
 //
-// By itself it uses all devices that this process has; the simulated GPU, where there is no other, has 4. Started by torchrun,
-// mpirun, srun or as a Kubernetes job it is one process of several, with a device each:
+// Started alone it uses all devices of the machine, or 4 simulated ones if the machine has none.
+// Started by torchrun, mpirun, srun or as a Kubernetes job it is one process of several, with a
+// device each:
 //
 //	torchrun --nproc-per-node 8 --no-python allreduce
 //	srun -n 16 --gpus-per-task 1 allreduce -id-folder /shared/me
 //
-// And so it is where the flags say which one, as on two machines with one device each:
+// Flags can also say which process it is, for example on two machines with one device each:
 //
 //	allreduce -rank 0 -count 2 -address node1:4000
 //	allreduce -rank 1 -count 2 -address node1:4000
@@ -37,7 +42,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/rendezvous"
 )
 
-// simulated is how many devices the simulated GPU has if more are not asked for.
+// simulated is the smallest number of simulated devices.
 const simulated = 4
 
 func main() {
@@ -62,7 +67,7 @@ func main() {
 	}
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	samples     int
 	devices     int
@@ -82,13 +87,13 @@ func (s *settings) flags(f *flag.FlagSet) {
 	f.StringVar(&s.address, "address", "", "`host:port` to pass the channel's id at, of process 0 (default: by MASTER_ADDR and MASTER_PORT)")
 }
 
-// A team is the processes that this one is of.
+// A team is a set of processes that train together.
 type team struct {
 	place rendezvous.Place
 	meet  gpu.Rendezvous
 }
 
-// team finds out which one of several processes this is. If it is alone there is no team.
+// team returns the team of this process, and its place there. It is nil for a single process.
 func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	if s.devices < 0 || s.samples < 1 {
 		return nil, fmt.Errorf("-devices %d -samples %d: nothing to do", s.devices, s.samples)
@@ -116,7 +121,8 @@ func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	return t, nil
 }
 
-// devices returns which devices this process takes, of all that the driver has.
+// devices returns the indices of the devices that this process uses. all is how many the driver has,
+// and each is how many a process uses.
 func (t *team) devices(all, each int) []int {
 	if t == nil {
 		if each == 0 {
@@ -126,10 +132,10 @@ func (t *team) devices(all, each int) []int {
 	}
 	local := t.place.LocalRank
 	if local < 0 {
-		local = t.place.Rank // of the only machine, or one of equal ones
+		local = t.place.Rank // one machine, or equal machines
 	}
 	each = max(each, 1)
-	return upTo(local%max(all/each, 1)*each, each) // a launcher may show each process its own device alone, as the first
+	return upTo(local%max(all/each, 1)*each, each) // a launcher may show each process only its own device
 }
 
 // upTo returns n numbers beginning with first.
@@ -141,14 +147,14 @@ func upTo(first, n int) []int {
 	return all
 }
 
-// tries is how often the training is begun anew after a failure.
+// tries is how often training is attempted, including the first time.
 const tries = 5
 
-// run opens devices and trains. When a channel fails it makes new ones and goes on from the last state that the host has. It returns the
-// state of each rank of this process.
+// run opens devices and trains. When a channel fails, it makes new ones and continues from the last
+// state that the host has. It returns the state of each rank of this process.
 //
-// What the devices have after a failure is of no use. The steps behind a failed all-reduce run all the same, with gradients that
-// each rank has for itself, so the ranks' weights differ.
+// The weights on the devices cannot be used after a failure. The steps behind a failed all-reduce
+// still run, with gradients that are not reduced, so the ranks' weights differ.
 func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer) (states []state, err error) {
 	infos, err := d.Devices()
 	if err != nil {
@@ -158,7 +164,7 @@ func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, g.Close()) }() // what was allocated goes with it, and the channels do
+	defer func() { err = errors.Join(err, g.Close()) }() // also frees the memory and closes the channels
 	o := gpu.ChannelOptions{Name: "allreduce", Timeout: s.timeout}
 	if t != nil {
 		o.Rank, o.Rendezvous = -1, t.meet
@@ -176,7 +182,8 @@ func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer)
 	}
 }
 
-// attempt makes a channel for each device, waits for all ranks, also for those that take the place of dead ones, and trains.
+// attempt makes a channel for each device, waits for all ranks, including those that replace dead
+// ones, and trains.
 func attempt(ctx context.Context, g *gpu.Group, o gpu.ChannelOptions, n int, states []state, w io.Writer) error {
 	channels, err := g.NewChannels(ctx, o)
 	if err != nil {
@@ -184,7 +191,7 @@ func attempt(ctx context.Context, g *gpu.Group, o gpu.ChannelOptions, n int, sta
 	}
 	if err := train(ctx, channels, n, states); err != nil {
 		for _, c := range channels {
-			c.Abort(err) // else those of this process that have not failed yet would wait for the others
+			c.Abort(err) // or channels of this process that have not failed would wait for the others
 		}
 		for _, c := range channels {
 			err = errors.Join(err, c.Close())

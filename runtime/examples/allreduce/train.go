@@ -14,14 +14,17 @@ import (
 const (
 	features  = 64
 	steps     = 30
-	saveEvery = 10 // steps, after which the host has the weights
+	saveEvery = 10 // steps between downloads of the weights
 	rate      = 1
-	tolerance = 1e-3 // how far a weight may be from the host's, which adds up in another order and with more digits
+	// tolerance is the largest difference of a weight from the host's. The host sums in another
+	// order and with more digits.
+	tolerance = 1e-3
 )
 
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name train kernel.cu kernel.ptx
 
-// samples makes a rank's samples: n rows of features, and the target of each. The weights to be found are 0, 1, 2, 3, 0, and so on.
+// samples makes a rank's samples: n rows of features, and a target for each row. The weights to
+// find are 0, 1, 2, 3, 0, and so on.
 func samples(rank, n int) (x, targets []float32) {
 	r := rand.New(rand.NewPCG(uint64(rank), 1))
 	x, targets = make([]float32, n*features), make([]float32, n)
@@ -35,14 +38,16 @@ func samples(rank, n int) (x, targets []float32) {
 	return x, targets
 }
 
-// A state is what training goes on from: the weights after some steps. The host keeps one for each rank of this process.
+// A state is the weights after some steps. Training continues from it after a failure. The host
+// keeps one for each rank of this process.
 type state struct {
 	steps   int64
 	weights []float32
 }
 
-// train trains until all steps are done, with n samples on each rank. It begins with the state that agree finds. After each part of
-// the training it puts the new state of each rank into states. After an error states has what the last complete part left.
+// train trains until all steps are done, with n samples on each rank. It begins with the state that
+// agree finds. After each part of the training it stores the new state of each rank in states. If
+// it returns an error, states has the states after the last complete part.
 func train(ctx context.Context, channels []*gpu.Channel, n int, states []state) error {
 	ranks := make([]*rank, len(channels))
 	defer func() {
@@ -69,7 +74,7 @@ func train(ctx context.Context, channels []*gpu.Channel, n int, states []state) 
 		}
 		for i, r := range ranks {
 			if err := r.wait(ctx); err != nil {
-				return err // and states[i] stays: what the device has now is undefined
+				return err // keep states[i]: the device's weights are undefined now
 			}
 			states[i] = next[i]
 		}
@@ -77,15 +82,18 @@ func train(ctx context.Context, channels []*gpu.Channel, n int, states []state) 
 	return nil
 }
 
-// agree gives all ranks the state of the rank that is furthest on, on the device and in states. When a rank has died the others have
-// different states: some have seen the last part succeed, and others have not. A rank that is new has none.
+// agree finds the rank that has done the most steps, and gives its state to all ranks, on the
+// device and in states. After a rank has died the others may have different states: some have seen
+// the last part succeed, and others have not. A new rank has no state.
 func agree(ctx context.Context, ranks []*rank, states []state) error {
-	at := make([][]int64, len(ranks)) // for each rank here how many steps each of all ranks has done
+	at := make([][]int64, len(ranks)) // for each rank of this process, the steps of all ranks
 	for i, r := range ranks {
 		at[i] = make([]int64, r.c.Count())
-		r.mine.Upload(r.s, []int64{states[i].steps})
-		r.collect(ctx, gpu.AllGather(r.all.Range(), r.mine.Range(), gpu.Int64))
-		r.all.Download(r.s, at[i])
+		r.s.Do(
+			r.mine.Upload([]int64{states[i].steps}),
+			r.c.GroupContext(ctx, gpu.AllGather(r.all.Range(), r.mine.Range(), gpu.Int64)),
+			r.all.Download(at[i]),
+		)
 	}
 	for _, r := range ranks {
 		if err := r.wait(ctx); err != nil {
@@ -97,11 +105,11 @@ func agree(ctx context.Context, ranks []*rank, states []state) error {
 		furthest := slices.Max(at[i])
 		root := slices.Index(at[i], furthest) // the same on all ranks
 		if len(states[i].weights) > 0 {
-			r.w.Upload(r.s, states[i].weights)
+			r.s.Do(r.w.Upload(states[i].weights))
 		} else {
-			r.w.Fill(r.s, 0)
+			r.s.Do(r.w.Fill(0))
 		}
-		r.collect(ctx, gpu.Broadcast(r.w.Range(), r.w.Range(), gpu.Float32, root))
+		r.s.Do(r.c.GroupContext(ctx, gpu.Broadcast(r.w.Range(), r.w.Range(), gpu.Float32, root)))
 		next[i] = state{furthest, r.download()}
 	}
 	for i, r := range ranks {
@@ -113,13 +121,13 @@ func agree(ctx context.Context, ranks []*rank, states []state) error {
 	return nil
 }
 
-// A rank is a device's part in the training. All its memory is new: work of an earlier try may still run behind its failed collective,
-// and write memory of that try.
+// A rank is a device's part in the training. All its memory is new, because work of an earlier try
+// may still run behind its failed collective, and write to the memory of that try.
 type rank struct {
 	c             *gpu.Channel
 	n             int
 	code          *TrainCode
-	s             *gpu.Stream // it keeps the first error
+	s             *gpu.Stream // keeps the first error
 	x, t, r, g, w gpu.Slice[float32]
 	mine, all     gpu.Slice[int64] // steps done: of this rank, and of all
 	free          []func() error
@@ -152,8 +160,7 @@ func newRank(c *gpu.Channel, n int) (r *rank, err error) {
 		return r, err
 	}
 	x, t := samples(c.Rank(), n)
-	r.x.Upload(r.s, x)
-	r.t.Upload(r.s, t)
+	r.s.Do(r.x.Upload(x), r.t.Upload(t))
 	return r, nil
 }
 
@@ -166,7 +173,7 @@ func alloc[T any](r *rank, n int) (gpu.Slice[T], error) {
 	return m, err
 }
 
-// close gives back what the rank has, when the device is done with it.
+// close frees the rank's code and memory when the device no longer uses them.
 func (r *rank) close() {
 	if r != nil {
 		for _, free := range r.free {
@@ -178,24 +185,21 @@ func (r *rank) close() {
 // step submits some steps.
 func (r *rank) step(ctx context.Context, n int64) {
 	for range n {
-		r.code.Residual.Launch(r.s, gpu.GridFor(r.n, 256), uint64(r.n), features, r.x, r.w, r.t, r.r)
-		r.code.Gradient.Launch(r.s, gpu.GridFor(features, 64), uint64(r.n), features, r.x, r.r, r.g)
-		r.collect(ctx, gpu.AllReduce(r.g.Range(), r.g.Range(), gpu.Float32, gpu.Avg()))
-		// This launch is in the device's stream before the all-reduce is done. If the all-reduce fails it runs all the same, with a
-		// gradient that is not reduced.
-		r.code.Step.Launch(r.s, gpu.GridFor(features, 64), features, rate, r.g, r.w)
+		r.s.Do(
+			r.code.Residual.Launch(gpu.GridFor(r.n, 256), uint64(r.n), features, r.x, r.w, r.t, r.r),
+			r.code.Gradient.Launch(gpu.GridFor(features, 64), uint64(r.n), features, r.x, r.r, r.g),
+			r.c.GroupContext(ctx, gpu.AllReduce(r.g.Range(), r.g.Range(), gpu.Float32, gpu.Avg())),
+			// The device has this launch before the all-reduce is done. If the all-reduce fails,
+			// the launch still runs, with a gradient that is not reduced.
+			r.code.Step.Launch(gpu.GridFor(features, 64), features, rate, r.g, r.w),
+		)
 	}
 }
 
-// collect makes a collective the stream's next operation.
-func (r *rank) collect(ctx context.Context, op gpu.Collective) {
-	r.s.Submit(func(o gpu.Order) error { return r.c.Submit(ctx, o, op) })
-}
-
-// download returns a slice that has the weights when the stream is done, if it does not fail.
+// download returns a slice that has the weights when the stream is done, unless the stream fails.
 func (r *rank) download() []float32 {
 	w := make([]float32, features)
-	r.w.Download(r.s, w)
+	r.s.Do(r.w.Download(w))
 	return w
 }
 
@@ -207,7 +211,7 @@ func (r *rank) wait(ctx context.Context) error {
 	return nil
 }
 
-// check compares a rank's weights with the host's, and says that they are right.
+// check compares a rank's weights with the host's, and reports success to out.
 func check(c *gpu.Channel, weights []float32, want []float64, n int, out io.Writer) error {
 	name := c.Device().Info().Name
 	for j, got := range weights {
@@ -219,7 +223,7 @@ func check(c *gpu.Channel, weights []float32, want []float64, n int, out io.Writ
 	return nil
 }
 
-// hostWeights returns the weights that training with the samples of all ranks comes to.
+// hostWeights computes, on the host, the weights after training with the samples of all ranks.
 func hostWeights(ranks, n int) []float64 {
 	w := make([]float64, features)
 	xs, ts := make([][]float32, ranks), make([][]float32, ranks)

@@ -21,7 +21,7 @@ type TrainCode struct {
 	Gradient Gradient
 	Step     Step
 
-	exe *gpu.Executable
+	exe *gpu.Module
 }
 
 // LoadTrain loads the kernels of kernel.cu and kernel.ptx on a device, and checks their parameters
@@ -67,7 +67,8 @@ func (c *TrainCode) Close() error {
 	return c.exe.Close()
 }
 
-// Residual launches the kernel residual of kernel.cu and kernel.ptx. In C it is:
+// Residual is the kernel residual of kernel.cu and kernel.ptx, a value that may be copied. In C it
+// is:
 //
 //	void residual(unsigned long long n, unsigned long long k, const float *x, const float *w, const float *t, float *r)
 type Residual struct {
@@ -80,30 +81,18 @@ type residualArgs struct {
 	x, w, t, r gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k_ *Residual) Launch(stream *gpu.Stream, grid gpu.Grid, n, k uint64, x, w, t, r gpu.Slice[float32]) error {
-	return k_.typed.Launch(stream, grid, residualArgs{n, k, x, w, t, r})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k_ *Residual) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, n, k uint64, x, w, t, r gpu.Slice[float32]) error {
-	return k_.typed.Dispatch(queue, order, grid, residualArgs{n, k, x, w, t, r})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k_ *Residual) Record(commands *gpu.CommandBuffer, grid gpu.Grid, n, k uint64, x, w, t, r gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
-	return k_.typed.Record(commands, grid, residualArgs{n, k, x, w, t, r}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k_ Residual) Launch(grid gpu.Grid, n, k uint64, x, w, t, r gpu.Slice[float32]) gpu.Op {
+	return k_.typed.Launch(grid, residualArgs{n, k, x, w, t, r})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k_ *Residual) Kernel() *gpu.Kernel {
+func (k_ Residual) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 
-// Gradient launches the kernel gradient of kernel.cu and kernel.ptx. In C it is:
+// Gradient is the kernel gradient of kernel.cu and kernel.ptx, a value that may be copied. In C it
+// is:
 //
 //	void gradient(unsigned long long n, unsigned long long k, const float *x, const float *r, float *g)
 type Gradient struct {
@@ -116,30 +105,17 @@ type gradientArgs struct {
 	x, r, g gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k_ *Gradient) Launch(stream *gpu.Stream, grid gpu.Grid, n, k uint64, x, r, g gpu.Slice[float32]) error {
-	return k_.typed.Launch(stream, grid, gradientArgs{n, k, x, r, g})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k_ *Gradient) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, n, k uint64, x, r, g gpu.Slice[float32]) error {
-	return k_.typed.Dispatch(queue, order, grid, gradientArgs{n, k, x, r, g})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k_ *Gradient) Record(commands *gpu.CommandBuffer, grid gpu.Grid, n, k uint64, x, r, g gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
-	return k_.typed.Record(commands, grid, gradientArgs{n, k, x, r, g}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k_ Gradient) Launch(grid gpu.Grid, n, k uint64, x, r, g gpu.Slice[float32]) gpu.Op {
+	return k_.typed.Launch(grid, gradientArgs{n, k, x, r, g})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k_ *Gradient) Kernel() *gpu.Kernel {
+func (k_ Gradient) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 
-// Step launches the kernel step of kernel.cu and kernel.ptx. In C it is:
+// Step is the kernel step of kernel.cu and kernel.ptx, a value that may be copied. In C it is:
 //
 //	void step(unsigned long long k, float rate, const float *g, float *w)
 type Step struct {
@@ -153,26 +129,13 @@ type stepArgs struct {
 	g, w gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k_ *Step) Launch(stream *gpu.Stream, grid gpu.Grid, k uint64, rate float32, g, w gpu.Slice[float32]) error {
-	return k_.typed.Launch(stream, grid, stepArgs{k, rate, g, w})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k_ *Step) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, k uint64, rate float32, g, w gpu.Slice[float32]) error {
-	return k_.typed.Dispatch(queue, order, grid, stepArgs{k, rate, g, w})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k_ *Step) Record(commands *gpu.CommandBuffer, grid gpu.Grid, k uint64, rate float32, g, w gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
-	return k_.typed.Record(commands, grid, stepArgs{k, rate, g, w}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k_ Step) Launch(grid gpu.Grid, k uint64, rate float32, g, w gpu.Slice[float32]) gpu.Op {
+	return k_.typed.Launch(grid, stepArgs{k, rate, g, w})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k_ *Step) Kernel() *gpu.Kernel {
+func (k_ Step) Kernel() *gpu.Kernel {
 	return k_.kernel
 }
 

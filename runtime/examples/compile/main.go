@@ -1,4 +1,5 @@
-// Compile compiles a template of CUDA C++ for the GPU that there is, as it runs, and computes y = a*x + y with two instances of it.
+// Compile compiles a template of CUDA C++ at run time for the GPU of the machine, and computes
+// y = a*x + y with two instances of it.
 package main
 
 import (
@@ -41,15 +42,15 @@ func run() (err error) {
 		Name:    "kernel.cu",
 		Text:    text,
 		Headers: map[string]string{"axpy.h": axpy},
-		Names:   []string{"saxpy<float>", "saxpy<double>"}, // each instance has to be asked for
+		Names:   []string{"saxpy<float>", "saxpy<double>"}, // each instance must be named
 	})
 	if e, ok := errors.AsType[*driver.CompileError](err); ok {
 		for _, m := range e.Messages {
 			fmt.Println(m) // kernel.cu(7): error: …
 		}
 	}
-	if errors.Is(err, driver.ErrUnsupported) {
-		fmt.Println("compile: not run:", err) // which says what is missing
+	if errors.Is(err, gpu.ErrUnsupported) {
+		fmt.Println("compile: not run:", err) // the error says what is missing
 		return nil
 	}
 	if err != nil {
@@ -69,7 +70,7 @@ func run() (err error) {
 }
 
 // saxpy runs an instance of the kernel.
-func saxpy[T float32 | float64](dev *gpu.Device, code *gpu.Executable, name string, a T, x, y []T) ([]T, error) {
+func saxpy[T float32 | float64](dev *gpu.Device, code *gpu.Module, name string, a T, x, y []T) ([]T, error) {
 	type args struct { // the kernel's parameters, in order
 		n    uint64
 		a    T
@@ -83,14 +84,16 @@ func saxpy[T float32 | float64](dev *gpu.Device, code *gpu.Executable, name stri
 	if err != nil {
 		return nil, err
 	}
-	s := dev.Queue(0).NewStream() // its operations come one after the other, and Wait has the error of any
-	xs, _ := gpu.AllocaSlice[T](s, nil, len(x))
-	ys, _ := gpu.AllocaSlice[T](s, nil, len(y))
-	xs.Upload(s, x)
-	ys.Upload(s, y)
-	saxpy.Launch(s, gpu.GridFor(len(x), 256), args{uint64(len(x)), a, xs, ys})
-	ys.Download(s, y)
-	xs.Dealloca(s)
-	ys.Dealloca(s)
+	s := dev.Queue(0).NewStream() // runs operations in order; Wait returns the first error
+	xs, _ := gpu.AllocSliceIn[T](s, nil, len(x))
+	ys, _ := gpu.AllocSliceIn[T](s, nil, len(y))
+	s.Do(
+		xs.Upload(x),
+		ys.Upload(y),
+		saxpy.Launch(gpu.GridFor(len(x), 256), args{uint64(len(x)), a, xs, ys}),
+		ys.Download(y),
+		xs.Free(),
+		ys.Free(),
+	)
 	return y, s.Wait(context.Background())
 }

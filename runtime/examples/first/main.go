@@ -1,4 +1,4 @@
-// First computes y = a*x + y on the GPU that there is, or on a simulated one.
+// First computes y = a*x + y on a GPU, or on a simulated one if the machine has none.
 package main
 
 import (
@@ -17,18 +17,20 @@ func main() {
 	check(err)
 	dev, err := gpu.Open(driver, 0, gpu.Options{})
 	check(err)
-	defer dev.Close() // with what was loaded and allocated
+	defer dev.Close() // also frees the code and the memory
 	code, err := LoadSaxpy(dev)
 	check(err)
 
 	x, y := []float32{1, 2, 3, 4}, []float32{10, 20, 30, 40}
-	s := dev.Queue(0).NewStream()                     // its operations come one after the other,
-	xs, _ := gpu.AllocaSlice[float32](s, nil, len(x)) // and an error of one is that of all which follow
-	ys, _ := gpu.AllocaSlice[float32](s, nil, len(y))
-	xs.Upload(s, x)
-	ys.Upload(s, y)
-	code.Saxpy.Launch(s, gpu.GridFor(len(x), 256), uint64(len(x)), 2, xs, ys)
-	ys.Download(s, y)
+	s := dev.Queue(0).NewStream() // runs operations in order; Wait returns the first error
+	xs, _ := gpu.AllocSliceIn[float32](s, nil, len(x))
+	ys, _ := gpu.AllocSliceIn[float32](s, nil, len(y))
+	s.Do(
+		xs.Upload(x),
+		ys.Upload(y),
+		code.Saxpy.Launch(gpu.GridFor(len(x), 256), uint64(len(x)), 2, xs, ys),
+		ys.Download(y),
+	)
 	check(s.Wait(context.Background()))
 	fmt.Println(y, "on", dev.Info().Name) // [12 24 36 48]
 }

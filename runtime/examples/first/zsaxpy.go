@@ -19,7 +19,7 @@ var saxpyImage []byte
 type SaxpyCode struct {
 	Saxpy Saxpy
 
-	exe *gpu.Executable
+	exe *gpu.Module
 }
 
 // LoadSaxpy loads the kernels of kernel.cu and kernel.ptx on a device, and checks their parameters
@@ -53,7 +53,7 @@ func (c *SaxpyCode) Close() error {
 	return c.exe.Close()
 }
 
-// Saxpy launches the kernel saxpy of kernel.cu and kernel.ptx. In C it is:
+// Saxpy is the kernel saxpy of kernel.cu and kernel.ptx, a value that may be copied. In C it is:
 //
 //	void saxpy(unsigned long long n, float a, const float *x, float *y)
 type Saxpy struct {
@@ -67,26 +67,13 @@ type saxpyArgs struct {
 	x, y gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k *Saxpy) Launch(stream *gpu.Stream, grid gpu.Grid, n uint64, a float32, x, y gpu.Slice[float32]) error {
-	return k.typed.Launch(stream, grid, saxpyArgs{n, a, x, y})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k *Saxpy) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, n uint64, a float32, x, y gpu.Slice[float32]) error {
-	return k.typed.Dispatch(queue, order, grid, saxpyArgs{n, a, x, y})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k *Saxpy) Record(commands *gpu.CommandBuffer, grid gpu.Grid, n uint64, a float32, x, y gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
-	return k.typed.Record(commands, grid, saxpyArgs{n, a, x, y}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k Saxpy) Launch(grid gpu.Grid, n uint64, a float32, x, y gpu.Slice[float32]) gpu.Op {
+	return k.typed.Launch(grid, saxpyArgs{n, a, x, y})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k *Saxpy) Kernel() *gpu.Kernel {
+func (k Saxpy) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 

@@ -1,7 +1,9 @@
-// Mlp runs a network of 12 layers forward on a GPU, for several batches, and compares what comes out with the same on the host. The
-// layers are recorded once, in a command buffer whose input and output are bindings, and executed for each batch with buffers of its
-// own, by one launch of a graph where the device has graphs. What the layers leave for each other is scratch memory of the recording. All
-// other memory is from a pool, and is allocated and deallocated in the order of the work.
+// Mlp runs several batches through a network of 12 layers on a GPU, and compares the outputs with
+// the host's. The layers are recorded once, in a command buffer whose input and output are
+// bindings. The program executes the recording for each batch, with that batch's buffers. If the
+// device has graphs, an execution is one launch of a graph. Layers pass data to each other in
+// scratch memory of the recording. All other memory is from a pool, and is allocated and freed in
+// the order of the work.
 package main
 
 import (
@@ -30,8 +32,9 @@ const (
 	weights     = width * width // of a layer
 	biases      = width
 
-	// tolerance is how far an output may be from the host's, as a share of the host's largest: the two add up in the same
-	// order, but the device rounds once where the host rounds twice.
+	// tolerance is the largest difference of an output from the host's, as a share of the host's
+	// largest output. Both sum in the same order, but the device rounds once where the host rounds
+	// twice.
 	tolerance = 1e-5
 )
 
@@ -55,7 +58,7 @@ func mlp(ctx context.Context, d driver.Driver, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dev.Close()) }() // what was loaded and allocated goes with it
+	defer func() { err = errors.Join(err, dev.Close()) }() // also frees the code and the memory
 	n := newNetwork()
 	inputs := newInputs(executions)
 	outputs, err := forward(ctx, dev, n, inputs)
@@ -71,21 +74,15 @@ func mlp(ctx context.Context, d driver.Driver, w io.Writer) (err error) {
 	return nil
 }
 
-// forward has the device run each input through the network. It submits everything at once, and waits for the end alone.
+// forward runs each input through the network on the device. It submits everything at once, and
+// waits only for the end.
 func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float32) (outputs [][]float32, err error) {
 	pool, err := dev.NewPool(gpu.PoolOptions{})
 	if err != nil {
 		return nil, err
 	}
 	s := dev.Queue(0).NewStream()
-	alloca := func(n int) gpu.Slice[float32] {
-		x, e := gpu.AllocaSlice[float32](s, pool, n)
-		if e != nil {
-			err = e // which is the same for all that follow
-		}
-		return x
-	}
-	params := alloca(layers * (weights + biases))
+	params, err := gpu.AllocSliceIn[float32](s, pool, layers*(weights+biases))
 	if err != nil {
 		return nil, err
 	}
@@ -94,23 +91,27 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 		return nil, err
 	}
 	defer c.Close()
-	params.UploadCopy(s, n.params)
+	s.Do(params.UploadCopy(n.params))
 	for _, input := range inputs {
-		x, y := alloca(activations), alloca(activations)
+		x, _ := gpu.AllocSliceIn[float32](s, pool, activations) // if it fails, so does Wait
+		y, _ := gpu.AllocSliceIn[float32](s, pool, activations)
 		output := make([]float32, activations)
 		outputs = append(outputs, output)
-		x.UploadCopy(s, input)
-		s.Execute(c, x.Range(), y.Range())
-		y.Download(s, output)
-		x.Dealloca(s)
-		y.Dealloca(s)
+		s.Do(
+			x.UploadCopy(input),
+			gpu.Execute(c, x.Range(), y.Range()),
+			y.Download(output),
+			x.Free(),
+			y.Free(),
+		)
 	}
-	params.Dealloca(s)
+	s.Do(params.Free())
 	return outputs, s.Wait(ctx)
 }
 
-// record records the layers. The first reads binding 0, the last writes binding 1, and between them each has an output of its own, of which
-// two are in memory at a time. A barrier puts each layer behind the one before.
+// record records the layers. The first reads binding 0, and the last writes binding 1. Each layer
+// between them writes scratch memory, of which two parts are in use at a time. A barrier orders
+// each layer after the previous one.
 func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, error) {
 	code, err := LoadDense(dev)
 	if err != nil {
@@ -130,18 +131,18 @@ func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, err
 	for l := range layers {
 		y := out
 		if l < layers-1 {
-			if y, err = floats(c.Alloca(4 * activations)); err != nil {
+			if y, err = floats(c.Scratch(4 * activations)); err != nil {
 				return nil, err
 			}
 		}
 		if l > 0 {
-			if _, err := c.Barrier(); err != nil {
+			if _, err := c.Add(gpu.Barrier()); err != nil {
 				return nil, err
 			}
 		}
 		at := l * (weights + biases)
 		w, b := params.Slice(at, at+weights), params.Slice(at+weights, at+weights+biases)
-		if _, err := code.Dense.Record(c, grid, width, width, batch, w, b, x, y); err != nil {
+		if _, err := c.Add(code.Dense.Launch(grid, width, width, batch, w, b, x, y)); err != nil {
 			return nil, err
 		}
 		x = y
@@ -149,7 +150,7 @@ func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, err
 	return c, c.End()
 }
 
-// floats returns what goes from one layer to the next in a buffer of a recording.
+// floats returns a buffer of a recording as the data that one layer passes to the next.
 func floats(b *gpu.Buffer, err error) (gpu.Slice[float32], error) {
 	if err != nil {
 		return gpu.Slice[float32]{}, err

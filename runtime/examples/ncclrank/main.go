@@ -1,5 +1,6 @@
-// Ncclrank has NCCL sum up a million floats on the first CUDA device, as the only rank of a communicator, with the packages cuda and
-// nccl alone, and checks every one. Several ranks differ in that one of them passes the id to the others.
+// Ncclrank sums a million floats with NCCL on the first CUDA device, as the only rank of a
+// communicator, and checks each result. It uses only the packages cuda and nccl. With several ranks
+// one of them would pass the id to the others.
 package main
 
 import (
@@ -44,7 +45,7 @@ func run() (err error) {
 		return fmt.Errorf("get the device's name: %w", err)
 	}
 
-	// NCCL makes a communicator for the device that is current on the calling thread: stay on this one.
+	// NCCL makes a communicator for the current device of the calling thread: stay on this thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ctx, err := gpu.DevicePrimaryCtxRetain(dev)
@@ -65,8 +66,8 @@ func run() (err error) {
 	return nil
 }
 
-// reduce has n floats of the current device summed up over all ranks of a communicator, and checks what comes out. As there is one rank
-// that is what went in.
+// reduce sums n floats of the current device over all ranks of a communicator, and checks the
+// result. With one rank the result equals the input.
 func reduce(gpu *cuda.Library, lib *nccl.Library, n int) (err error) {
 	id, err := lib.GetUniqueID()
 	if err != nil {
@@ -120,7 +121,7 @@ func reduce(gpu *cuda.Library, lib *nccl.Library, n int) (err error) {
 	return nil
 }
 
-// explain adds what NCCL itself has to say of its latest failure.
+// explain adds NCCL's own text about its latest failure.
 func explain(lib *nccl.Library, comm nccl.Comm, err error) error {
 	if text, e := lib.GetLastError(comm); e == nil && text != "" {
 		return fmt.Errorf("%w (%s)", err, text)

@@ -1,6 +1,7 @@
-// Pipeline sends batches through a GPU in three stages that run at the same time: while it computes with one batch, the next is
-// uploaded and the results of the one before are downloaded. Each stage has a queue of its own. Everything is submitted at once; which
-// operation comes after which is said by semaphores alone, and the host takes no part in it until it waits for the last batch.
+// Pipeline sends batches through a GPU in three stages that run at the same time. While the GPU
+// computes one batch, the next one is uploaded and the results of the previous one are downloaded.
+// Each stage has its own queue. The program submits everything at once. Semaphores alone order the
+// operations, and the host does nothing until it waits for the last batch.
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 	}
 	in := newBatches()
 	out, err := pipeline(ctx, dev, in, 2, 1)
-	if err = errors.Join(err, dev.Close()); err != nil { // what was loaded and allocated goes with the device
+	if err = errors.Join(err, dev.Close()); err != nil { // also frees the code and the memory
 		log.Fatal(err)
 	}
 	for i := range in {
@@ -49,7 +50,8 @@ func main() {
 	fmt.Printf("pipeline: %d batches of %d floats on %s: ok\n", batches, size, dev.Info().Name)
 }
 
-// newBatches makes batches of small whole numbers, with which floats are exact, so that the host comes to the same results.
+// newBatches makes batches of small whole numbers. Floats are exact with these, so the host
+// computes the same results.
 func newBatches() [][]float32 {
 	all := make([][]float32, batches)
 	for i := range all {
@@ -61,14 +63,14 @@ func newBatches() [][]float32 {
 	return all
 }
 
-// pipeline returns a*x + b for all x of all batches, which have the same size.
+// pipeline returns a*x + b for each x of each batch. All batches have the same size.
 func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32) (out [][]float32, err error) {
 	code, err := LoadScale(dev)
 	if err != nil {
 		return nil, err
 	}
 	n := len(in[0])
-	var xs, ys [2]gpu.Slice[float32] // batches use them by turns
+	var xs, ys [2]gpu.Slice[float32] // batches take turns
 	for i := range 2 {
 		var err1, err2 error
 		xs[i], err1 = gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
@@ -78,7 +80,8 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 		}
 	}
 
-	// A semaphore for each stage, which is at i+2 when batch i is through: at 1 to begin with, as if two batches had been before.
+	// Each stage has a semaphore. Its value is i+2 when batch i has passed the stage. It begins at
+	// 1, as if two earlier batches had passed.
 	var stages [3]*gpu.Semaphore
 	for i := range stages {
 		if stages[i], err = gpu.NewSemaphore(1); err != nil {
@@ -90,23 +93,25 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 		v := uint64(i)
 		x, y := xs[i%2], ys[i%2]
 		out = append(out, make([]float32, n))
-		// The upload comes after the one before, and after the kernel that read batch i-2 from the same memory.
-		err1 := dev.Queue(0).Upload(gpu.Order{
+		// The upload comes after the previous upload, and after the kernel that read batch i-2 from
+		// the same memory.
+		err1 := dev.Queue(0).Submit(gpu.Order{
 			Wait:   []gpu.Point{up.At(v + 1), comp.At(v)},
 			Signal: []gpu.Point{up.At(v + 2)},
-		}, x.Range(), gpu.BytesOf(in[i]))
-		// The kernel comes after the upload, the kernel before, and the download of batch i-2 from the memory that it writes.
-		err2 := code.Scale.Dispatch(dev.Queue(1), gpu.Order{
+		}, x.Upload(in[i]))
+		// The kernel comes after the upload, after the previous kernel, and after the download of
+		// batch i-2 from the memory that the kernel writes.
+		err2 := dev.Queue(1).Submit(gpu.Order{
 			Wait:   []gpu.Point{up.At(v + 2), comp.At(v + 1), down.At(v)},
 			Signal: []gpu.Point{comp.At(v + 2)},
-		}, gpu.GridFor(n, 256), uint64(n), a, b, x, y)
-		// The download comes after the kernel and the download before.
-		err3 := dev.Queue(2).Download(gpu.Order{
+		}, code.Scale.Launch(gpu.GridFor(n, 256), uint64(n), a, b, x, y))
+		// The download comes after the kernel and after the previous download.
+		err3 := dev.Queue(2).Submit(gpu.Order{
 			Wait:   []gpu.Point{comp.At(v + 2), down.At(v + 1)},
 			Signal: []gpu.Point{down.At(v + 2)},
-		}, gpu.BytesOf(out[i]), y.Range())
+		}, y.Download(out[i]))
 		if err := errors.Join(err1, err2, err3); err != nil {
-			gpu.FailAll(err, up, comp, down) // else what was submitted waits for what was not
+			gpu.FailAll(err, up, comp, down) // or the submitted work waits forever
 			return nil, err
 		}
 	}

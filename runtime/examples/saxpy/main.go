@@ -1,5 +1,5 @@
-// Saxpy computes y = a*x + y for a million floats on the first CUDA device with package cuda alone, which is the CUDA driver API, and
-// checks every one of them.
+// Saxpy computes y = a*x + y for a million floats on the first CUDA device, and checks each result.
+// It uses only package cuda, the CUDA driver API.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// run makes the first device current, has it compute, and checks the result.
+// run makes the first device current, computes on it, and checks the result.
 func run() (err error) {
 	lib, err := cuda.Open(cuda.Options{})
 	if err != nil {
@@ -55,7 +55,7 @@ func run() (err error) {
 	}
 	defer func() { err = errors.Join(err, lib.CtxSetCurrent(0)) }()
 
-	// Small whole numbers make every step exact, so that the device's result equals the host's to the bit.
+	// With small whole numbers every step is exact, so the device's result must equal the host's.
 	const a = 3
 	x, y := make([]float32, 1<<20), make([]float32, 1<<20)
 	for i := range x {
@@ -104,14 +104,14 @@ func saxpy(lib *cuda.Library, a float32, x, y []float32) (err error) {
 		return fmt.Errorf("copy y to the device: %w", err)
 	}
 
-	// Each argument is passed by its address; the driver copies them before LaunchKernel returns.
+	// Each argument is passed by its address. LaunchKernel copies the arguments before it returns.
 	args := []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&a), unsafe.Pointer(&dx), unsafe.Pointer(&dy)}
 	const block = 256
 	grid := uint32((n + block - 1) / block)
 	if err := lib.LaunchKernel(kernel, grid, 1, 1, block, 1, 1, 0, 0, args, nil); err != nil {
 		return fmt.Errorf("launch saxpy: %w", err)
 	}
-	// The copy waits for the kernel, for both are on the default stream, and brings its errors.
+	// The copy waits for the kernel, because both are on the default stream, and returns its errors.
 	if err := lib.MemcpyDtoH(unsafe.Pointer(&y[0]), dy, size); err != nil {
 		return fmt.Errorf("run saxpy and copy y back: %w", err)
 	}

@@ -1,12 +1,14 @@
-// Serve answers HTTP requests with what a small network makes of their numbers, on the GPU that there is, or on a simulated one:
+// Serve answers HTTP requests: it runs the numbers of a request through a small network, on a GPU,
+// or on a simulated one if the machine has none:
 //
 //	curl -d '{"input": [1, 2, ...]}' localhost:8080/infer
 //
-// Each request is a stream of its own, with memory from a pool, and ends with its context: by its deadline, or when the client goes
-// away. As many requests are under way as -requests says; others are refused with status 503. When the device is lost all
-// are, and /ready says why. An interrupt ends the server in good order.
+// Each request has its own stream, with memory from a pool. It ends with its context: at its
+// deadline, or when the client goes away. The flag -requests limits how many requests are in
+// progress. The server refuses others with status 503. If the device is lost it refuses all, and
+// /ready says why. An interrupt shuts the server down in good order.
 //
-// With -selftest it sends itself requests, compares the answers with the host's, and ends.
+// With -selftest the server sends itself requests, compares the answers with the host's, and ends.
 package main
 
 import (
@@ -24,14 +26,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// sizes are how many inputs and outputs the network's layers have.
+// sizes are the numbers of inputs and outputs of the network's layers.
 var sizes = []int{64, 128, 64, 10}
 
 func main() {
 	addr := flag.String("addr", "localhost:8080", "`host:port` to listen at")
-	requests := flag.Int("requests", 256, "`number` of requests under way at most")
+	requests := flag.Int("requests", 256, "largest `number` of requests in progress")
 	timeout := flag.Duration("timeout", 5*time.Second, "`time` for a request")
-	grace := flag.Duration("grace", 10*time.Second, "`time` for requests that are under way when the server ends")
+	grace := flag.Duration("grace", 10*time.Second, "`time` for requests in progress when the server ends")
 	test := flag.Bool("selftest", false, "send requests to a server at a port of its own, check the answers, and end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

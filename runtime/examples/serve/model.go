@@ -13,7 +13,7 @@ import (
 // A model is a network in the memory of a device. It may be used concurrently.
 type model struct {
 	dev    *gpu.Device
-	pool   *gpu.Pool // of what requests hold
+	pool   *gpu.Pool // for the memory of requests
 	code   *DenseCode
 	layers []onDevice
 }
@@ -49,8 +49,7 @@ func newModel(ctx context.Context, d driver.Driver, o gpu.Options, layers []laye
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, err
 		}
-		w.Upload(s, l.w)
-		b.Upload(s, l.b)
+		s.Do(w.Upload(l.w), b.Upload(l.b))
 		m.layers = append(m.layers, onDevice{uint64(l.in), uint64(l.out), w, b})
 	}
 	return m, s.Wait(ctx)
@@ -58,27 +57,29 @@ func newModel(ctx context.Context, d driver.Driver, o gpu.Options, layers []laye
 
 func (m *model) inputs() int { return int(m.layers[0].in) }
 
-// infer runs one input through the network. If the context ends first it returns at once: what the device has not begun it does not
-// begin then, and memory goes back to the pool behind what it has.
+// infer runs one input through the network. If the context ends first, infer returns at once. Work
+// that the device has not begun is then dropped, and the memory goes back to the pool when the work
+// that it has begun is done.
 func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
 	q, err := m.dev.Pick(0)
 	if err != nil {
 		return nil, err
 	}
-	s := q.NewStream() // it keeps the first error, which Wait returns
-	x, _ := gpu.AllocaSlice[float32](s, m.pool, len(input))
-	defer x.Close() // deallocates what no Dealloca has, because the stream failed
-	x.UploadCopy(s, input)
+	s := q.NewStream() // Wait returns its first error
+	x, _ := gpu.AllocSliceIn[float32](s, m.pool, len(input))
+	defer x.Close() // frees the memory if the stream fails before Free
+	s.Do(x.UploadCopy(input))
 	for _, l := range m.layers {
-		y, _ := gpu.AllocaSlice[float32](s, m.pool, int(l.out))
+		y, _ := gpu.AllocSliceIn[float32](s, m.pool, int(l.out))
 		defer y.Close()
-		m.code.Dense.Launch(s, gpu.GridFor(y.Len(), 64), l.in, l.out, 1, l.w, l.b, x, y)
-		x.Dealloca(s)
+		s.Do(
+			m.code.Dense.Launch(gpu.GridFor(y.Len(), 64), l.in, l.out, 1, l.w, l.b, x, y),
+			x.Free(),
+		)
 		x = y
 	}
-	output := make([]float32, x.Len()) // the device may write to it later, if the context ends
-	x.Download(s, output)
-	x.Dealloca(s)
+	output := make([]float32, x.Len()) // if the context ends, the device may still write to it
+	s.Do(x.Download(output), x.Free())
 	if err := s.Wait(ctx); err != nil {
 		s.Fail(err)
 		return nil, err
@@ -86,8 +87,8 @@ func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
 	return output, nil
 }
 
-// ready returns why the device takes no work, or nil.
+// ready returns nil, or an error that says why the device takes no work.
 func (m *model) ready() error { return m.dev.Queue(0).Flush() }
 
-// close closes the device, and what is there with it.
+// close closes the device, and frees everything on it.
 func (m *model) close(ctx context.Context) error { return m.dev.Shutdown(ctx) }

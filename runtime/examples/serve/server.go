@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -18,10 +17,11 @@ import (
 type server struct {
 	model   *model
 	timeout time.Duration // of a request
-	slots   chan struct{} // has one for each request that is under way
+	slots   chan struct{} // one element for each request in progress
 }
 
-// newServer makes a server that has so many requests under way at most, and refuses others.
+// newServer makes a server that handles up to the given number of requests at once, and refuses
+// more.
 func newServer(m *model, requests int, timeout time.Duration) *server {
 	return &server{model: m, timeout: timeout, slots: make(chan struct{}, requests)}
 }
@@ -80,11 +80,11 @@ func (s *server) infer(w http.ResponseWriter, r *http.Request) {
 // fail answers a request that has failed.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
-	case r.Context().Err() != nil: // the client has gone: for logs, a status that no standard has
+	case r.Context().Err() != nil: // the client has gone: a status for logs, which no standard has
 		w.WriteHeader(499)
 	case errors.Is(err, context.DeadlineExceeded):
 		http.Error(w, fmt.Sprintf("no answer within %v", s.timeout), http.StatusGatewayTimeout)
-	case errors.Is(err, driver.ErrLost), errors.Is(err, gpu.ErrClosed), errors.Is(err, driver.ErrOutOfMemory):
+	case errors.Is(err, gpu.ErrLost), errors.Is(err, gpu.ErrClosed), errors.Is(err, gpu.ErrOutOfMemory):
 		slog.Error("the device cannot answer", "error", err)
 		http.Error(w, "the device cannot answer", http.StatusServiceUnavailable)
 	default:
@@ -102,10 +102,10 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// serve serves until the context ends. Then it takes no more requests, gives those that are under way the time grace, and closes the
-// model.
+// serve serves until the context ends. Then it accepts no more requests, gives those in progress
+// the time grace, and closes the model.
 func (s *server) serve(ctx context.Context, l net.Listener, grace time.Duration) error {
-	// A request takes a slot while it is read, so reading it has a deadline too.
+	// A request holds a slot while it is read, so reading has a deadline too.
 	hs := &http.Server{Handler: s.handler(), ReadTimeout: s.timeout, IdleTimeout: 2 * time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- hs.Serve(l) }()
@@ -117,7 +117,7 @@ func (s *server) serve(ctx context.Context, l net.Listener, grace time.Duration)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	if late := hs.Shutdown(ctx); late != nil {
-		err = errors.Join(err, late, hs.Close()) // which ends the contexts of requests
+		err = errors.Join(err, late, hs.Close()) // Close ends the contexts of requests
 	}
 	return errors.Join(err, s.model.close(ctx))
 }

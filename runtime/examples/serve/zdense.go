@@ -19,7 +19,7 @@ var denseImage []byte
 type DenseCode struct {
 	Dense Dense
 
-	exe *gpu.Executable
+	exe *gpu.Module
 }
 
 // LoadDense loads the kernels of kernel.cu and kernel.ptx on a device, and checks their parameters
@@ -53,7 +53,7 @@ func (c *DenseCode) Close() error {
 	return c.exe.Close()
 }
 
-// Dense launches the kernel dense of kernel.cu and kernel.ptx. In C it is:
+// Dense is the kernel dense of kernel.cu and kernel.ptx, a value that may be copied. In C it is:
 //
 //	void dense(unsigned long long in, unsigned long long out, unsigned long long batch, const float *w, const float *b, const float *x, float *y)
 type Dense struct {
@@ -66,26 +66,13 @@ type denseArgs struct {
 	w, b, x, y     gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k *Dense) Launch(stream *gpu.Stream, grid gpu.Grid, in, out, batch uint64, w, b, x, y gpu.Slice[float32]) error {
-	return k.typed.Launch(stream, grid, denseArgs{in, out, batch, w, b, x, y})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k *Dense) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, in, out, batch uint64, w, b, x, y gpu.Slice[float32]) error {
-	return k.typed.Dispatch(queue, order, grid, denseArgs{in, out, batch, w, b, x, y})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k *Dense) Record(commands *gpu.CommandBuffer, grid gpu.Grid, in, out, batch uint64, w, b, x, y gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
-	return k.typed.Record(commands, grid, denseArgs{in, out, batch, w, b, x, y}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k Dense) Launch(grid gpu.Grid, in, out, batch uint64, w, b, x, y gpu.Slice[float32]) gpu.Op {
+	return k.typed.Launch(grid, denseArgs{in, out, batch, w, b, x, y})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k *Dense) Kernel() *gpu.Kernel {
+func (k Dense) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 

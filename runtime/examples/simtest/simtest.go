@@ -1,13 +1,13 @@
-// Package simtest is a piece of a program that uses a GPU, and shows in its test how such a piece is tested on machines without one: on
-// the simulated GPU, which computes with Go functions in place of kernels, fails where it is told to, and takes the time that it
-// is told to, which testing/synctest lets pass at once.
+// Package simtest is a piece of a program that uses a GPU. Its test shows how to test such a piece
+// on machines without a GPU: on the simulated GPU. It runs Go functions in place of kernels, fails
+// where the test says, and takes the time that the test says, which testing/synctest lets pass at
+// once.
 package simtest
 
 import (
 	"context"
 	"errors"
 
-	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -19,7 +19,7 @@ type Scaler struct {
 	code *ScaleCode
 }
 
-// New loads the kernel. What it loads is closed with the device.
+// New loads the kernel. Closing the device unloads it.
 func New(dev *gpu.Device) (*Scaler, error) {
 	code, err := LoadScale(dev)
 	if err != nil {
@@ -28,8 +28,8 @@ func New(dev *gpu.Device) (*Scaler, error) {
 	return &Scaler{dev, code}, nil
 }
 
-// Scale returns a*x + b for each x. If the device has too little memory for all at once it takes them in two parts, and so on. It waits
-// until the context ends.
+// Scale returns a*x + b for each x. If the device has too little memory for all at once, Scale
+// processes them in two parts, and so on. It blocks until the result is there or the context ends.
 func (s *Scaler) Scale(ctx context.Context, a, b float32, xs []float32) ([]float32, error) {
 	ys := make([]float32, len(xs))
 	err := s.part(ctx, a, b, xs, ys)
@@ -41,7 +41,7 @@ func (s *Scaler) Scale(ctx context.Context, a, b float32, xs []float32) ([]float
 
 func (s *Scaler) part(ctx context.Context, a, b float32, xs, ys []float32) error {
 	err := s.once(ctx, a, b, xs, ys)
-	if n := len(xs) / 2; n > 0 && errors.Is(err, driver.ErrOutOfMemory) {
+	if n := len(xs) / 2; n > 0 && errors.Is(err, gpu.ErrOutOfMemory) {
 		if err := s.part(ctx, a, b, xs[:n], ys[:n]); err != nil {
 			return err
 		}
@@ -51,18 +51,20 @@ func (s *Scaler) part(ctx context.Context, a, b float32, xs, ys []float32) error
 }
 
 func (s *Scaler) once(ctx context.Context, a, b float32, xs, ys []float32) error {
-	st := s.dev.Queue(0).NewStream() // it keeps the first error
-	mem, err := gpu.AllocaSlice[float32](st, nil, len(xs))
+	st := s.dev.Queue(0).NewStream() // keeps the first error
+	mem, err := gpu.AllocSliceIn[float32](st, nil, len(xs))
 	if err != nil {
 		return err
 	}
-	defer mem.Close() // if the stream fails before Dealloca
-	mem.Upload(st, xs)
-	s.code.Scale.Launch(st, gpu.GridFor(len(xs), 256), uint64(len(xs)), a, b, mem, mem)
-	mem.Download(st, ys)
-	mem.Dealloca(st)
+	defer mem.Close() // frees the memory if the stream fails before Free
+	st.Do(
+		mem.Upload(xs),
+		s.code.Scale.Launch(gpu.GridFor(len(xs), 256), uint64(len(xs)), a, b, mem, mem),
+		mem.Download(ys),
+		mem.Free(),
+	)
 	if err := st.Wait(ctx); err != nil {
-		st.Fail(err) // what has not begun does not begin
+		st.Fail(err) // drops work that has not begun
 		return err
 	}
 	return nil

@@ -19,7 +19,7 @@ var scaleImage []byte
 type ScaleCode struct {
 	Scale Scale
 
-	exe *gpu.Executable
+	exe *gpu.Module
 }
 
 // LoadScale loads the kernels of kernel.cu and kernel.ptx on a device, and checks their parameters
@@ -53,7 +53,7 @@ func (c *ScaleCode) Close() error {
 	return c.exe.Close()
 }
 
-// Scale launches the kernel scale of kernel.cu and kernel.ptx. In C it is:
+// Scale is the kernel scale of kernel.cu and kernel.ptx, a value that may be copied. In C it is:
 //
 //	void scale(unsigned long long n, float a, float b, const float *x, float *y)
 type Scale struct {
@@ -67,26 +67,13 @@ type scaleArgs struct {
 	x, y gpu.Slice[float32]
 }
 
-// Launch launches the kernel in a stream, behind what is in the stream. It does not wait for the
-// kernel.
-func (k *Scale) Launch(stream *gpu.Stream, grid gpu.Grid, n uint64, a, b float32, x, y gpu.Slice[float32]) error {
-	return k.typed.Launch(stream, grid, scaleArgs{n, a, b, x, y})
-}
-
-// Dispatch launches the kernel in a queue, after the waits of order. It does not wait for the
-// kernel.
-func (k *Scale) Dispatch(queue *gpu.Queue, order gpu.Order, grid gpu.Grid, n uint64, a, b float32, x, y gpu.Slice[float32]) error {
-	return k.typed.Dispatch(queue, order, grid, scaleArgs{n, a, b, x, y})
-}
-
-// Record adds a launch to a command buffer, to run after the given commands. Arguments may be
-// bindings of the command buffer.
-func (k *Scale) Record(commands *gpu.CommandBuffer, grid gpu.Grid, n uint64, a, b float32, x, y gpu.Slice[float32], after ...gpu.Command) (gpu.Command, error) {
-	return k.typed.Record(commands, grid, scaleArgs{n, a, b, x, y}, after...)
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k Scale) Launch(grid gpu.Grid, n uint64, a, b float32, x, y gpu.Slice[float32]) gpu.Op {
+	return k.typed.Launch(grid, scaleArgs{n, a, b, x, y})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k *Scale) Kernel() *gpu.Kernel {
+func (k Scale) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"strings"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -15,7 +14,7 @@ import (
 func (e *env) natively(d *gpu.Device, fn func(v driver.Device) error) {
 	e.Helper()
 	s := e.sem()
-	e.must(d.Queue(3).Native(signal(s, 1), func(n gpu.Native) error { return fn(n.Device) }))
+	e.must(d.Queue(3).Submit(signal(s, 1), gpu.Native("", func(n gpu.NativeCall) error { return fn(n.Device) })))
 	e.wait(s, 1)
 }
 
@@ -62,8 +61,10 @@ var adopted = []test{
 			submit(between(s, v, s, v+1), b.Range(8*last, 8), b.Range(8*last-8, 8))
 			v++
 		}
-		on := func(q *gpu.Queue) { step(func(o gpu.Order, to, from gpu.Range) { e.must(q.Copy(o, to, from)) }) }
-		e.must(e.q(1).Fill(between(s, v, s, v+1), b.Range(0, 8), []byte{9}))
+		on := func(q *gpu.Queue) {
+			step(func(o gpu.Order, to, from gpu.Range) { e.must(q.Submit(o, gpu.Copy(to, from))) })
+		}
+		e.must(e.q(1).Submit(between(s, v, s, v+1), gpu.Fill(b.Range(0, 8), []byte{9})))
 		v++
 		for last < n-4 {
 			on(q)
@@ -80,13 +81,13 @@ var adopted = []test{
 			other, err := e.devs[0].AdoptQueue(h)
 			e.must(err)
 			t := e.sem()
-			e.must(q.Fill(gpu.Order{}, b.All(), []byte{3}))
-			e.must(other.Copy(signal(t, 1), b.Range(8, 8), b.Range(0, 8)))
+			e.must(q.Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{3})))
+			e.must(other.Submit(signal(t, 1), gpu.Copy(b.Range(8, 8), b.Range(0, 8))))
 			e.must(t.WaitIssued(e.ctx, 1))
 			e.must(other.Close())
 			e.wait(t, 1)
 			e.same("what another queue on the stream has copied", e.read(b)[8:16], pattern([]byte{3}, 8))
-			e.must(q.Fill(signal(t, 2), b.All(), []byte{4}))
+			e.must(q.Submit(signal(t, 2), gpu.Fill(b.All(), []byte{4})))
 			e.wait(t, 2)
 		}
 		e.must(q.Flush())
@@ -104,18 +105,18 @@ var adopted = []test{
 			}
 			c.end()
 			for range n { // in two streams in turn
-				e.must(s.Execute(c.CommandBuffer, b.Range(0, 32)))
-				e.must(s.Submit(func(o gpu.Order) error { return e.q(0).Execute(o, c.CommandBuffer, b.Range(0, 32)) }))
+				e.must(s.Do(gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
+				e.must(s.Submit(func(o gpu.Order) error { return e.q(0).Submit(o, gpu.Execute(c.CommandBuffer, b.Range(0, 32))) }))
 			}
 		}
 		called := false
-		e.must(s.HostCall(func() error { called = true; return nil }))
+		e.must(s.Do(gpu.HostCall(func() error { called = true; return nil })))
 		e.must(s.Fill(b.Range(32, 32), []byte{5}))
-		e.must(s.Native(filling(8, 8), b.Range(56, 8)))
-		e.must(s.UploadCopy(b.Range(48, 8), bytes.Repeat([]byte{7}, 8)))
+		e.must(s.Do(gpu.Native("", filling(8, 8), b.Range(56, 8))))
+		e.must(s.Do(gpu.UploadCopy(b.Range(48, 8), bytes.Repeat([]byte{7}, 8))))
 		e.must(s.Upload(word.All(), bytes.Repeat([]byte{6}, 8)))
 		e.must(s.Copy(b.Range(40, 8), word.All()))
-		e.must(s.Barrier())
+		e.must(s.Do(gpu.Barrier()))
 		e.must(s.Download(got, b.All()))
 		e.must(s.Wait(e.ctx))
 		var want []byte
@@ -127,11 +128,9 @@ var adopted = []test{
 			e.Error("a host call was not made")
 		}
 		out := e.buffer(4 * 64)
-		x := gpu.Dispatch{Kernel: e.kernel(kernels.Basic, "index"), Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Sizes: []int{8, 4, 4, 8},
-			Args:    []unsafe.Pointer{arg(uint64(64)), arg(uint32(3)), arg(uint32(1)), nil},
-			Buffers: []gpu.BufferArg{{Index: 3, Range: out.All()}}}
+		launch := gpu.Launch(e.kernel(kernels.Basic, "index"), gpu.GridFor(64, 64), uint64(64), uint32(3), uint32(1), out)
 		done := e.sem()
-		e.must(q.Dispatch(signal(done, 1), x))
+		e.must(q.Submit(signal(done, 1), launch))
 		for i, w := range e.words(out, gpu.Point{Semaphore: done, Value: 1}) {
 			if w != 3+uint32(i) {
 				e.Fatalf("word %d is %d", i, w)
@@ -142,10 +141,10 @@ var adopted = []test{
 		e.pairs(func(x, y *gpu.Device) {
 			q, _ := e.adopt(x)
 			a, b, host, s := e.bufferOn(x, 64), e.bufferOn(y, 64), e.sem(), e.sem()
-			e.must(y.Queue(0).Copy(between(s, 2, s, 3), b.All(), a.All()))
-			e.must(q.Copy(between(s, 1, s, 2), a.Range(32, 32), a.Range(0, 32)))
-			e.must(q.Fill(between(host, 1, s, 1), a.All(), []byte{6}))
-			e.must(q.Fill(between(s, 3, s, 4), a.All(), []byte{7}))
+			e.must(y.Queue(0).Submit(between(s, 2, s, 3), gpu.Copy(b.All(), a.All())))
+			e.must(q.Submit(between(s, 1, s, 2), gpu.Copy(a.Range(32, 32), a.Range(0, 32))))
+			e.must(q.Submit(between(host, 1, s, 1), gpu.Fill(a.All(), []byte{6})))
+			e.must(q.Submit(between(s, 3, s, 4), gpu.Fill(a.All(), []byte{7})))
 			if n := x.Stats().Parked; n != 3 {
 				e.Errorf("%d operations are parked, want 3", n)
 			}
@@ -160,24 +159,24 @@ var adopted = []test{
 		b, host, s, parked := e.buffer(64), e.sem(), e.sem(), e.sem()
 		e.settled(e.devs[0])
 		resume := e.h.Stall(0)
-		e.must(q.Fill(signal(s, 1), b.All(), []byte{1}))
-		e.must(q.Copy(signal(s, 2), b.Range(0, 8), b.Range(8, 8)))
+		e.must(q.Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
+		e.must(q.Submit(signal(s, 2), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 		e.must(s.WaitIssued(e.ctx, 2))
-		e.must(q.Fill(between(host, 1, parked, 1), b.All(), []byte{2}))
-		e.must(q.HostCall(between(host, 1, parked, 2), func() error { e.Error("a host call is made"); return nil }))
+		e.must(q.Submit(between(host, 1, parked, 1), gpu.Fill(b.All(), []byte{2})))
+		e.must(q.Submit(between(host, 1, parked, 2), gpu.HostCall(func() error { e.Error("a host call is made"); return nil })))
 		e.must(q.Close())
 		e.must(q.Close())
 		e.failed(parked, 1, gpu.ErrClosed)
-		for name, submit := range map[string]func(o gpu.Order) error{
-			"fill":      func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{3}) },
-			"barrier":   q.Barrier,
-			"host call": func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) },
-			"upload":    func(o gpu.Order) error { return q.Upload(o, b.All(), make([]byte, 64)) },
-			"download":  func(o gpu.Order) error { return q.Download(o, make([]byte, 64), b.All()) },
-			"dealloca":  func(o gpu.Order) error { return q.Dealloca(o, b) },
+		for name, op := range map[string]gpu.Op{
+			"fill":      gpu.Fill(b.All(), []byte{3}),
+			"barrier":   gpu.Barrier(),
+			"host call": gpu.HostCall(func() error { return nil }),
+			"upload":    gpu.Upload(b.All(), make([]byte, 64)),
+			"download":  gpu.Download(make([]byte, 64), b.All()),
+			"free":      gpu.Free(b),
 		} {
 			late := e.sem()
-			if err := submit(signal(late, 1)); !errors.Is(err, gpu.ErrClosed) || !strings.Contains(err.Error(), "native stream 0x") {
+			if err := q.Submit(signal(late, 1), op); !errors.Is(err, gpu.ErrClosed) || !strings.Contains(err.Error(), "native stream 0x") {
 				e.Errorf("%s on a queue that was closed: %v", name, err)
 			}
 			e.failed(late, 1, gpu.ErrClosed)
@@ -189,7 +188,7 @@ var adopted = []test{
 		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, b.Ptr(), 9, 1, 64) }) // the stream is there
 		again, err := e.devs[0].AdoptQueue(h)
 		e.must(err)
-		e.must(again.Copy(signal(s, 3), b.Range(0, 8), b.Range(8, 8)))
+		e.must(again.Submit(signal(s, 3), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 		e.holds(b, 9, gpu.Point{Semaphore: s, Value: 3})
 		e.must(again.Close())
 		e.must(again.Close())
@@ -211,11 +210,11 @@ var adopted = []test{
 		}
 		e.must(err)
 		b, s, host := e.bufferOn(d, 64), e.sem(), e.sem()
-		e.must(q.Fill(signal(s, 1), b.All(), []byte{1}))
-		e.must(q.Fill(between(host, 1, s, 2), b.All(), []byte{1}))
+		e.must(q.Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
+		e.must(q.Submit(between(host, 1, s, 2), gpu.Fill(b.All(), []byte{1})))
 		e.must(d.Close())
 		e.failed(s, 2, gpu.ErrClosed)
-		if err := q.Fill(signal(e.sem(), 1), b.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+		if err := q.Submit(signal(e.sem(), 1), gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("after the device was closed: %v", err)
 		}
 		e.must(q.Close())
@@ -237,11 +236,12 @@ var adopted = []test{
 		for i := range uint64(200) {
 			q, err := d.AdoptQueue(h)
 			e.must(err)
-			e.must(q.Fill(between(s, 4*i, s, 4*i+1), b.All(), []byte{1}))
-			m, err := e.q(1).Alloca(between(s, 4*i+1, s, 4*i+2), p, 512)
+			e.must(q.Submit(between(s, 4*i, s, 4*i+1), gpu.Fill(b.All(), []byte{1})))
+			var m *gpu.Buffer
+			err = e.q(1).Submit(between(s, 4*i+1, s, 4*i+2), gpu.Alloc(&m, p, 512))
 			e.must(err)
-			e.must(e.q(1).Dealloca(between(s, 4*i+2, s, 4*i+3), m))
-			e.must(e.q(1).Fill(between(s, 4*i+3, s, 4*i+4), b.All(), []byte{1}))
+			e.must(e.q(1).Submit(between(s, 4*i+2, s, 4*i+3), gpu.Free(m)))
+			e.must(e.q(1).Submit(between(s, 4*i+3, s, 4*i+4), gpu.Fill(b.All(), []byte{1})))
 			e.must(s.WaitIssued(e.ctx, 4*i+4))
 			e.must(q.Close())
 			if i%8 == 7 {
@@ -265,7 +265,7 @@ var adopted = []test{
 		q, _ := e.adopt(d)
 		var own driver.Stream
 		s := e.sem()
-		e.must(d.Queue(2).Native(signal(s, 1), func(v gpu.Native) error { own = v.Stream; return nil }))
+		e.must(d.Queue(2).Submit(signal(s, 1), gpu.Native("", func(v gpu.NativeCall) error { own = v.Stream; return nil })))
 		e.wait(s, 1)
 		for _, bad := range []driver.Stream{0, own} {
 			if _, err := d.AdoptQueue(bad); !errors.Is(err, gpu.ErrArgument) {
@@ -278,7 +278,7 @@ var adopted = []test{
 			}
 		}
 		b := e.buffer(8)
-		e.must(q.Fill(signal(s, 2), b.All(), []byte{1}))
+		e.must(q.Submit(signal(s, 2), gpu.Fill(b.All(), []byte{1})))
 		e.holds(b, 1, gpu.Point{Semaphore: s, Value: 2})
 	}},
 	{name: "B166 streams of another device cannot be adopted", devices: 2, run: func(e *env) {
@@ -304,14 +304,14 @@ var adopted = []test{
 		}
 		b, host := e.buffer(64), e.sem()
 		done := e.sem()
-		e.must(q.Fill(signal(done, 1), b.All(), []byte{1}))
+		e.must(q.Submit(signal(done, 1), gpu.Fill(b.All(), []byte{1})))
 		e.wait(done, 1)
 		parked := e.sem()
-		e.must(q.Fill(between(host, 1, parked, 1), b.All(), []byte{8}))
+		e.must(q.Submit(between(host, 1, parked, 1), gpu.Fill(b.All(), []byte{8})))
 		e.natively(d, func(v driver.Device) error { return v.(driver.Capturer).BeginCapture(h) })
 		for range 2 {
 			s := e.sem()
-			e.must(q.Fill(signal(s, 1), b.All(), []byte{9}))
+			e.must(q.Submit(signal(s, 1), gpu.Fill(b.All(), []byte{9})))
 			var se *gpu.SubmitError
 			if err := e.failed(s, 1, driver.ErrBusy); !errors.As(err, &se) || !strings.Contains(err.Error(), "captures") {
 				e.Error(err)
@@ -326,7 +326,7 @@ var adopted = []test{
 			g, end = v.(driver.Capturer).EndCapture(h)
 			return errors.Join(err, end)
 		})
-		e.must(q.Fill(signal(done, 2), b.All(), []byte{3}))
+		e.must(q.Submit(signal(done, 2), gpu.Fill(b.All(), []byte{3})))
 		e.holds(b, 3, gpu.Point{Semaphore: done, Value: 2})
 		var x driver.Exec
 		e.natively(d, func(v driver.Device) (err error) {
@@ -335,7 +335,7 @@ var adopted = []test{
 			}
 			return errors.Join(err, graphs.DestroyGraph(g))
 		})
-		e.must(q.Fill(signal(done, 3), b.Range(60, 4), []byte{4})) // behind the graph
+		e.must(q.Submit(signal(done, 3), gpu.Fill(b.Range(60, 4), []byte{4}))) // behind the graph
 		e.same("what the graph leaves", e.read(b, gpu.Point{Semaphore: done, Value: 3}),
 			append(append(pattern([]byte{2}, 32), pattern([]byte{3}, 28)...), 4, 4, 4, 4))
 		e.natively(d, func(driver.Device) error { return graphs.DestroyExec(x) })
@@ -344,27 +344,27 @@ var adopted = []test{
 		q, _ := e.adopt(e.devs[0])
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, got := e.sem(), e.sem(), make([]byte, 64)
-			b := e.alloca(1, between(host, 1, s, 1), p, 4096) // which is nowhere yet
-			e.must(q.Fill(between(s, 1, s, 2), b.Range(64, 64), []byte{5}))
-			e.must(e.q(2).Download(between(s, 2, s, 3), got, b.Range(64, 64)))
-			e.must(e.q(1).Dealloca(between(s, 3, s, 4), b))
+			b := e.alloc(1, between(host, 1, s, 1), p, 4096) // which is nowhere yet
+			e.must(q.Submit(between(s, 1, s, 2), gpu.Fill(b.Range(64, 64), []byte{5})))
+			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Download(got, b.Range(64, 64))))
+			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Free(b)))
 			e.must(host.Signal(1))
 			e.wait(s, 4)
 			e.same("what was filled", got, pattern([]byte{5}, 64))
 
-			own := e.alloca(1, signal(s, 5), p, 512)
+			own := e.alloc(1, signal(s, 5), p, 512)
 			for what, call := range map[string]func() error{
-				"an allocation":            func() error { _, err := q.Alloca(gpu.Order{}, p, 512); return err },
-				"an allocation with lists": func() error { _, err := q.Alloca(between(s, 5, s, 6), p, 512); return err },
-				"a deallocation":           func() error { return q.Dealloca(between(s, 5, s, 6), own) },
-				"a stream's allocation":    func() error { _, err := q.NewStream().Alloca(p, 512); return err },
-				"a stream's deallocation":  func() error { return q.NewStream().Dealloca(own) },
+				"an allocation":            func() error { return q.Submit(gpu.Order{}, gpu.Alloc(new(*gpu.Buffer), p, 512)) },
+				"an allocation with lists": func() error { return q.Submit(between(s, 5, s, 6), gpu.Alloc(new(*gpu.Buffer), p, 512)) },
+				"a deallocation":           func() error { return q.Submit(between(s, 5, s, 6), gpu.Free(own)) },
+				"a stream's allocation":    func() error { _, err := q.NewStream().Alloc(p, 512); return err },
+				"a stream's deallocation":  func() error { return q.NewStream().Free(own) },
 			} {
 				if err := call(); !errors.Is(err, driver.ErrUnsupported) {
 					e.Errorf("%s: %v", what, err)
 				}
 			}
-			e.must(e.q(1).Dealloca(between(s, 5, s, 6), own))
+			e.must(e.q(1).Submit(between(s, 5, s, 6), gpu.Free(own)))
 			e.wait(s, 6)
 			e.unused(p)
 		})
@@ -377,8 +377,8 @@ var adopted = []test{
 		q, s := e.q(0), e.sem()
 		b, c := e.buffer(64), e.buffer(64)
 		for i := range uint64(100) {
-			e.must(q.Fill(between(s, 3*i, s, 3*i+1), b.All(), []byte{byte(i)}))
-			e.must(q.RecordEvent(between(s, 3*i+1, s, 3*i+2), own))
+			e.must(q.Submit(between(s, 3*i, s, 3*i+1), gpu.Fill(b.All(), []byte{byte(i)})))
+			e.must(q.Submit(between(s, 3*i+1, s, 3*i+2), gpu.RecordEvent(own)))
 			e.must(s.WaitIssued(e.ctx, 3*i+2))
 			e.natively(d, func(v driver.Device) error {
 				return errors.Join(v.StreamWait(h, own.Native()), v.Copy(h, c.Ptr(), b.Ptr(), 64))
@@ -410,14 +410,14 @@ var adopted = []test{
 			e.natively(d, func(v driver.Device) error {
 				return errors.Join(v.Fill(h, b.Ptr(), uint32(i+1), 1, 64), v.Record(native, h))
 			})
-			e.must(e.q(int(i)).WaitEvent(between(s, 2*i, s, 2*i+1), theirs)) // what others have done is a point
-			e.must(e.q(int(i)+1).Copy(between(s, 2*i+1, s, 2*i+2), b.Range(0, 8), b.Range(8, 8)))
+			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), gpu.WaitEvent(theirs))) // what others have done is a point
+			e.must(e.q(int(i)+1).Submit(between(s, 2*i+1, s, 2*i+2), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 			e.wait(s, 2*i+2)
 		}
 		e.holds(b, 100)
 		e.must(theirs.Close())
 		<-freed
-		if err := e.q(0).WaitEvent(signal(s, 1000), theirs); !errors.Is(err, gpu.ErrClosed) {
+		if err := e.q(0).Submit(signal(s, 1000), gpu.WaitEvent(theirs)); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("an event that was closed: %v", err)
 		}
 		e.natively(d, func(v driver.Device) error { // which is still there
@@ -439,8 +439,8 @@ var adopted = []test{
 		e.must(err)
 		b, s := e.buffer(64), e.sem()
 		resume := e.h.Stall(0)
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
-		e.must(e.q(0).RecordEvent(between(s, 1, s, 2), theirs))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
+		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.RecordEvent(theirs)))
 		e.must(theirs.Close())
 		e.must(e.q(0).Flush())
 		if len(freed) > 0 {

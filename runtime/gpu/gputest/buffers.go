@@ -30,7 +30,7 @@ var memories = []struct {
 func (e *env) hostPool(portable bool, size uint64) *gpu.Buffer {
 	e.Helper()
 	p, s := e.pool(gpu.PoolOptions{Kind: gpu.HostMem, Portable: portable}), e.sem()
-	b := e.alloca(0, signal(s, 1), p, size)
+	b := e.alloc(0, signal(s, 1), p, size)
 	e.wait(s, 1)
 	return b
 }
@@ -68,7 +68,7 @@ var buffers = []test{
 		b := e.buffer(64)
 		e.must(b.Close())
 		e.must(b.Close())
-		if err := e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+		if err := e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("Fill = %v", err)
 		}
 	}},
@@ -80,7 +80,7 @@ var buffers = []test{
 		if st := d.Stats(); st.Buffers != 1 || st.Device.Live != 1<<16 {
 			e.Errorf("%+v", st)
 		}
-		e.must(e.q(0).Fill(between(host, 1, s, 1), b.All(), []byte{1}))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(b.All(), []byte{1})))
 		e.must(b.Close())
 		if st := d.Stats(); st.Buffers != 1 {
 			e.Errorf("freed while it is needed: %+v", st)
@@ -96,12 +96,12 @@ var buffers = []test{
 		b, err := e.devs[0].Alloc(gpu.DeviceMem, 0)
 		e.must(err)
 		s := e.sem()
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
-		e.must(e.q(0).Copy(between(s, 1, s, 2), b.All(), b.All()))
-		e.must(e.q(0).UploadCopy(between(s, 2, s, 3), b.All(), nil))
-		e.must(e.q(0).Download(between(s, 3, s, 4), nil, b.All()))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
+		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), b.All())))
+		e.must(e.q(0).Submit(between(s, 2, s, 3), gpu.UploadCopy(b.All(), nil)))
+		e.must(e.q(0).Submit(between(s, 3, s, 4), gpu.Download(nil, b.All())))
 		e.wait(s, 4)
-		if err := e.q(0).Fill(gpu.Order{}, b.Range(0, 1), []byte{1}); !errors.Is(err, gpu.ErrRange) {
+		if err := e.q(0).Submit(gpu.Order{}, gpu.Fill(b.Range(0, 1), []byte{1})); !errors.Is(err, gpu.ErrRange) {
 			e.Errorf("Fill = %v", err)
 		}
 		e.must(b.Close())
@@ -114,8 +114,8 @@ var buffers = []test{
 		for i := range b.Bytes() {
 			b.Bytes()[i] = byte(i)
 		}
-		e.must(e.q(0).Copy(signal(s, 1), dev.All(), b.All()))
-		e.must(e.q(1).Fill(between(s, 1, s, 2), b.All(), []byte{0xaa}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Copy(dev.All(), b.All())))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{0xaa})))
 		e.wait(s, 2)
 		for i, x := range e.read(dev) {
 			if x != byte(i) {
@@ -134,7 +134,7 @@ var buffers = []test{
 		e.must(err)
 		defer b.Close()
 		s := e.sem()
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{0x55}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{0x55})))
 		e.wait(s, 1)
 		if x := b.Bytes(); len(x) != 256 || x[7] != 0x55 {
 			e.Errorf("the host sees %d bytes", len(x))
@@ -145,7 +145,7 @@ var buffers = []test{
 		b, err := e.devs[0].Import(own.Ptr()+16, 32, nil)
 		e.must(err)
 		s := e.sem()
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{9}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{9})))
 		e.wait(s, 1)
 		e.must(b.Close())
 		got := e.read(own)
@@ -169,9 +169,9 @@ var buffers = []test{
 				e.Errorf("%d bytes of kind %d", b.Size(), b.Kind())
 			}
 			dev, s := e.buffer(5000), e.sem()
-			e.must(e.q(0).Copy(signal(s, 1), dev.All(), b.All()))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Copy(dev.All(), b.All())))
 			e.same("what the device got", e.read(dev, gpu.Point{Semaphore: s, Value: 1}), mem)
-			e.must(e.q(1).Fill(between(s, 1, s, 2), b.Range(1, 4998), []byte{0x5a}))
+			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Fill(b.Range(1, 4998), []byte{0x5a})))
 			e.wait(s, 2)
 			if own[0] != mem[0] || own[1] != 0x5a || own[4998] != 0x5a || own[4999] != mem[4999] {
 				e.Error("the host does not see what the device wrote")
@@ -203,7 +203,7 @@ var buffers = []test{
 		}
 		e.must(err)
 		host, s := e.sem(), e.sem()
-		e.must(e.q(0).Fill(between(host, 1, s, 1), b.All(), []byte{1}))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(b.All(), []byte{1})))
 		e.must(b.Close())
 		if st := d.Stats(); st.Buffers != 1 || len(freed) > 0 {
 			e.Errorf("let go of while it is needed: %+v", st)
@@ -214,7 +214,7 @@ var buffers = []test{
 		e.same("the memory", mem, bytes.Repeat([]byte{1}, 256))
 		left, err := d.ImportHost(mem, func() { freed <- struct{}{} })
 		e.must(err)
-		e.must(e.q(0).Fill(between(s, 1, s, 2), left.All(), []byte{2}))
+		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(left.All(), []byte{2})))
 		e.must(d.Close()) // which lets go of it, when it is used no more
 		<-freed
 		e.same("the memory", mem, bytes.Repeat([]byte{2}, 256))
@@ -229,7 +229,7 @@ var buffers = []test{
 			b, err := e.devs[0].ImportHost(mem, func() { freed <- struct{}{} })
 			e.must(err)
 			s := e.sem()
-			e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 			e.wait(s, 1)
 			if b.Size() != 0 || b.Bytes() != nil {
 				e.Errorf("%d bytes", b.Size())
@@ -244,7 +244,7 @@ var buffers = []test{
 		freed := make(chan struct{}, 2)
 		b, err := d.Import(own.Ptr(), 64, func() { freed <- struct{}{} })
 		e.must(err)
-		e.must(e.q(0).Fill(between(host, 1, s, 1), b.All(), []byte{3}))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(b.All(), []byte{3})))
 		e.must(b.Close())
 		e.must(host.Signal(1))
 		e.wait(s, 1)
@@ -267,9 +267,9 @@ var buffers = []test{
 			b, err := e.devs[0].Alloc(kind, 0)
 			e.must(err)
 			s := e.sem()
-			e.must(e.q(0).Upload(signal(s, 1), b.All(), nil))
-			e.must(e.q(1).Read(between(s, 1, s, 2), b.All(), &memory{}, 5))
-			e.must(e.q(2).Write(between(s, 2, s, 3), &memory{}, 5, b.All()))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Upload(b.All(), nil)))
+			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.ReadFrom(b.All(), &memory{}, 5)))
+			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.WriteTo(&memory{}, 5, b.All())))
 			e.wait(s, 3)
 			if b.Kind() != kind || b.Bytes() != nil {
 				e.Errorf("kind %d", b.Kind())
@@ -296,7 +296,7 @@ var buffers = []test{
 					e.Errorf("%d bytes of kind %d at %#x, of which the host sees %d; want %d of %d", b.Size(), b.Kind(), b.Ptr(), len(b.Bytes()), n, kind)
 				}
 				s := e.sem()
-				e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{0x5a}))
+				e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{0x5a})))
 				e.holds(b, 0x5a, gpu.Point{Semaphore: s, Value: 1})
 				e.must(b.Close())
 			}
@@ -313,9 +313,9 @@ var buffers = []test{
 				for _, r := range parts(b) {
 					v++
 					got, file := make([]byte, r.Size), &memory{data: make([]byte, n)}
-					e.must(e.q(0).Copy(between(host, v, s[0], v), dev.Range(r.Offset, r.Size), r))
-					e.must(e.q(1).Download(between(host, v, s[1], v), got, r))
-					e.must(e.q(2).Write(between(host, v, s[2], v), file, int64(r.Offset), r))
+					e.must(e.q(0).Submit(between(host, v, s[0], v), gpu.Copy(dev.Range(r.Offset, r.Size), r)))
+					e.must(e.q(1).Submit(between(host, v, s[1], v), gpu.Download(got, r)))
+					e.must(e.q(2).Submit(between(host, v, s[2], v), gpu.WriteTo(file, int64(r.Offset), r)))
 					data := all[:r.Size]
 					copy(b.Bytes()[r.Offset:], data)
 					copy(want[r.Offset:], data)
@@ -336,13 +336,13 @@ var buffers = []test{
 			const n = 2*4096 + 100
 			b, dev, host, s, v := alloc(n), e.buffer(n), e.sem(), e.sem(), uint64(0)
 			data := random(n, 2)
-			e.must(e.q(0).UploadCopy(signal(s, 1), dev.All(), data))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(dev.All(), data)))
 			e.wait(s, 1)
 			fill := func(o gpu.Order, r gpu.Range, p []byte) []byte {
 				if w := uint64(len(p)); r.Offset%w+r.Size%w != 0 {
 					p = p[:1]
 				}
-				e.must(e.q(0).Fill(o, r, p))
+				e.must(e.q(0).Submit(o, gpu.Fill(r, p)))
 				return pattern(p, r.Size)
 			}
 			for name, write := range map[string]func(o gpu.Order, r gpu.Range) []byte{
@@ -351,15 +351,24 @@ var buffers = []test{
 				"a fill of 2 bytes": func(o gpu.Order, r gpu.Range) []byte { return fill(o, r, []byte{1, 2}) },
 				"a fill of 4 bytes": func(o gpu.Order, r gpu.Range) []byte { return fill(o, r, []byte{1, 2, 3, 4}) },
 				"a fill of 8 bytes": func(o gpu.Order, r gpu.Range) []byte { return fill(o, r, []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
-				"a copy":            func(o gpu.Order, r gpu.Range) []byte { e.must(e.q(1).Copy(o, r, dev.Range(0, r.Size))); return data },
-				"an update":         func(o gpu.Order, r gpu.Range) []byte { e.must(e.q(2).UploadCopy(o, r, data[:r.Size])); return data },
-				"an upload":         func(o gpu.Order, r gpu.Range) []byte { e.must(e.q(3).Upload(o, r, data[:r.Size])); return data },
+				"a copy": func(o gpu.Order, r gpu.Range) []byte {
+					e.must(e.q(1).Submit(o, gpu.Copy(r, dev.Range(0, r.Size))))
+					return data
+				},
+				"an update": func(o gpu.Order, r gpu.Range) []byte {
+					e.must(e.q(2).Submit(o, gpu.UploadCopy(r, data[:r.Size])))
+					return data
+				},
+				"an upload": func(o gpu.Order, r gpu.Range) []byte {
+					e.must(e.q(3).Submit(o, gpu.Upload(r, data[:r.Size])))
+					return data
+				},
 				"a read from a file": func(o gpu.Order, r gpu.Range) []byte {
-					e.must(e.q(0).Read(o, r, bytes.NewReader(data), 0))
+					e.must(e.q(0).Submit(o, gpu.ReadFrom(r, bytes.NewReader(data), 0)))
 					return data
 				},
 				"a part of the file's": func(o gpu.Order, r gpu.Range) []byte {
-					e.must(e.q(1).Read(o, r, bytes.NewReader(append([]byte{1, 2, 3}, data...)), 3))
+					e.must(e.q(1).Submit(o, gpu.ReadFrom(r, bytes.NewReader(append([]byte{1, 2, 3}, data...)), 3)))
 					return data
 				},
 			} {
@@ -397,9 +406,9 @@ var buffers = []test{
 				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} { // of one kind of memory, and of two
 					v++
 					input, own := random(n, v), random(n, 100+v)
-					e.must(e.q(int(v)).Execute(between(host, 2*v, s, v), c.CommandBuffer, bound[0].All(), bound[1].All()))
+					e.must(e.q(int(v)).Submit(between(host, 2*v, s, v), gpu.Execute(c.CommandBuffer, bound[0].All(), bound[1].All())))
 					if bound[0] == near {
-						e.must(e.q(0).UploadCopy(signal(host, 2*v-1), near.All(), input))
+						e.must(e.q(0).Submit(signal(host, 2*v-1), gpu.UploadCopy(near.All(), input)))
 						e.wait(host, 2*v-1)
 					} else {
 						copy(bound[0].Bytes(), input)
@@ -448,17 +457,17 @@ var buffers = []test{
 			check(e, b, func(o gpu.Order) error {
 				s := e.sem()
 				return errors.Join(
-					e.q(0).Dispatch(gpu.Order{Wait: o.Wait, Signal: points(s, 1)}, indexOf(index, n, 9, 4, b.Range(0, 4*n))),
-					e.q(1).Dispatch(gpu.Order{Wait: points(s, 1), Signal: o.Signal}, wordsOf(words, n, dev.All(), b.Range(4*n, 4*n))))
+					e.q(0).Submit(gpu.Order{Wait: o.Wait, Signal: points(s, 1)}, indexOf(index, n, 9, 4, b.Range(0, 4*n))),
+					e.q(1).Submit(gpu.Order{Wait: points(s, 1), Signal: o.Signal}, wordsOf(words, n, dev.All(), b.Range(4*n, 4*n))))
 			})
 			e.same("what the device read", e.read(dev), b.Bytes()[4*n:])
 			e.eachMode(func(e *env, m gpu.Mode) {
 				to, c := e.buffer(4*n), e.commands(m)
 				x := c.binding()
-				c.dispatch(indexOf(index, n, 9, 4, x.Range(0, 4*n)))
-				c.dispatch(wordsOf(words, n, to.All(), b.Range(4*n, 4*n)))
+				c.add(indexOf(index, n, 9, 4, x.Range(0, 4*n)))
+				c.add(wordsOf(words, n, to.All(), b.Range(4*n, 4*n)))
 				c.end()
-				check(e, b, func(o gpu.Order) error { return e.q(2).Execute(o, c.CommandBuffer, b.All()) })
+				check(e, b, func(o gpu.Order) error { return e.q(2).Submit(o, gpu.Execute(c.CommandBuffer, b.All())) })
 				e.same("what the device read", e.read(to), b.Bytes()[4*n:])
 			})
 		})
@@ -492,7 +501,7 @@ var buffers = []test{
 			s := e.sems(len(all))
 			for i, b := range all {
 				want[i] = random(size, uint64(i))
-				e.must(e.q(i).UploadCopy(signal(s[i], 1), b.All(), want[i]))
+				e.must(e.q(i).Submit(signal(s[i], 1), gpu.UploadCopy(b.All(), want[i])))
 				e.wait(s[i], 1)
 			}
 		}
@@ -507,7 +516,7 @@ var buffers = []test{
 		begin()
 		s, v := e.sem(), uint64(0)
 		copies(func(dst, src gpu.Range) {
-			e.must(e.q(int(v)).Copy(between(s, v, s, v+1), dst, src))
+			e.must(e.q(int(v)).Submit(between(s, v, s, v+1), gpu.Copy(dst, src)))
 			v++
 		})
 		e.wait(s, v)

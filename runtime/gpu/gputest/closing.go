@@ -5,7 +5,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/testdata/kernels"
@@ -15,29 +14,30 @@ var closing = []test{
 	{name: "B84 after Close submissions fail, and so do their signals", run: func(e *env) {
 		d, q := e.devs[0], e.q(0)
 		b, allocated := e.buffer(64), e.sem()
-		mine, err := q.Alloca(signal(allocated, 1), nil, 64)
+		var mine *gpu.Buffer
+		err := q.Submit(signal(allocated, 1), gpu.Alloc(&mine, nil, 64))
 		e.must(err)
 		e.wait(allocated, 1)
 		e.must(d.Close())
 		e.must(d.Close())
-		for name, submit := range map[string]func(o gpu.Order) error{
-			"barrier":   q.Barrier,
-			"fill":      func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) },
-			"update":    func(o gpu.Order) error { return q.UploadCopy(o, b.All(), make([]byte, 64)) },
-			"download":  func(o gpu.Order) error { return q.Download(o, make([]byte, 64), b.All()) },
-			"host call": func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) },
-			"notify":    func(o gpu.Order) error { return q.Notify(o, func() { e.Error("called") }) },
-			"copy":      func(o gpu.Order) error { return q.Copy(o, b.Range(0, 8), b.Range(8, 8)) },
-			"upload":    func(o gpu.Order) error { return q.Upload(o, b.All(), make([]byte, 64)) },
-			"read":      func(o gpu.Order) error { return q.Read(o, b.All(), &memory{}, 0) },
-			"write":     func(o gpu.Order) error { return q.Write(o, &memory{}, 0, b.All()) },
-			"nothing":   func(o gpu.Order) error { return q.Fill(o, b.Range(0, 0), []byte{1}) },
-			"to a pool": func(o gpu.Order) error { return q.Copy(o, mine.All(), b.All()) },
-			"of a pool": func(o gpu.Order) error { return q.Download(o, make([]byte, 64), mine.All()) },
-			"dealloca":  func(o gpu.Order) error { return q.Dealloca(o, mine) },
+		for name, op := range map[string]gpu.Op{
+			"barrier":   gpu.Barrier(),
+			"fill":      gpu.Fill(b.All(), []byte{1}),
+			"update":    gpu.UploadCopy(b.All(), make([]byte, 64)),
+			"download":  gpu.Download(make([]byte, 64), b.All()),
+			"host call": gpu.HostCall(func() error { return nil }),
+			"notify":    gpu.Notify(func() { e.Error("called") }),
+			"copy":      gpu.Copy(b.Range(0, 8), b.Range(8, 8)),
+			"upload":    gpu.Upload(b.All(), make([]byte, 64)),
+			"read":      gpu.ReadFrom(b.All(), &memory{}, 0),
+			"write":     gpu.WriteTo(&memory{}, 0, b.All()),
+			"nothing":   gpu.Fill(b.Range(0, 0), []byte{1}),
+			"to a pool": gpu.Copy(mine.All(), b.All()),
+			"of a pool": gpu.Download(make([]byte, 64), mine.All()),
+			"free":      gpu.Free(mine),
 		} {
 			s := e.sem()
-			if err := submit(signal(s, 1)); !errors.Is(err, gpu.ErrClosed) {
+			if err := q.Submit(signal(s, 1), op); !errors.Is(err, gpu.ErrClosed) {
 				e.Errorf("%s: %v", name, err)
 			}
 			e.failed(s, 1, gpu.ErrClosed)
@@ -67,9 +67,8 @@ var closing = []test{
 		e.must(err)
 		b, s := e.buffer(64), e.sem()
 		e.must(d.Close())
-		if err := d.Queue(0).Dispatch(signal(s, 1), gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16},
-			Args: []unsafe.Pointer{arg(uint64(16)), arg(b.Ptr()), arg(b.Ptr())}, Sizes: []int{8, 8, 8}}); !errors.Is(err, gpu.ErrClosed) {
-			e.Errorf("dispatch: %v", err)
+		if err := d.Queue(0).Submit(signal(s, 1), gpu.Launch(k, gpu.GridFor(16, 16), uint64(16), b.Ptr(), b.Ptr())); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("launch: %v", err)
 		}
 		e.failed(s, 1, gpu.ErrClosed)
 		if _, err := x.Kernel("words"); !errors.Is(err, gpu.ErrClosed) {
@@ -92,12 +91,12 @@ var closing = []test{
 	{name: "B85 Close waits for a host call that runs", run: func(e *env) {
 		d, s, parked := e.devs[0], e.sem(), e.sem()
 		begun, cont := make(chan struct{}), make(chan struct{})
-		e.must(e.q(0).HostCall(signal(s, 1), func() error {
+		e.must(e.q(0).Submit(signal(s, 1), gpu.HostCall(func() error {
 			close(begun)
 			<-cont
 			return nil
-		}))
-		e.must(e.q(0).HostCall(between(s, 1, parked, 1), func() error { e.Error("called"); return nil }))
+		})))
+		e.must(e.q(0).Submit(between(s, 1, parked, 1), gpu.HostCall(func() error { e.Error("called"); return nil })))
 		<-begun
 		closed := make(chan error, 1)
 		go func() { closed <- d.Close() }()
@@ -122,8 +121,8 @@ var closing = []test{
 			}
 			return len(p), nil
 		}
-		e.must(e.q(0).Read(signal(s[0], 1), a.All(), reader(pass), 0))
-		e.must(e.q(1).Write(signal(s[1], 1), writer(pass), 0, b.All()))
+		e.must(e.q(0).Submit(signal(s[0], 1), gpu.ReadFrom(a.All(), reader(pass), 0)))
+		e.must(e.q(1).Submit(signal(s[1], 1), gpu.WriteTo(writer(pass), 0, b.All())))
 		<-begun
 		<-begun
 		closed := make(chan error, 1)
@@ -140,9 +139,9 @@ var closing = []test{
 		b, never, s := e.buffer(64), e.sem(), e.sems(n)
 		var chain []*gpu.Semaphore
 		for i := range s {
-			e.must(e.q(i).Fill(between(never, uint64(i+1), s[i], 1), b.All(), []byte{1}))
+			e.must(e.q(i).Submit(between(never, uint64(i+1), s[i], 1), gpu.Fill(b.All(), []byte{1})))
 			x := e.sem()
-			e.must(e.q(i+1).Fill(between(s[i], 1, x, 1), b.All(), []byte{1}))
+			e.must(e.q(i+1).Submit(between(s[i], 1, x, 1), gpu.Fill(b.All(), []byte{1})))
 			chain = append(chain, x)
 		}
 		got := make(chan error, 1)
@@ -162,7 +161,7 @@ var closing = []test{
 	{name: "B85 Close waits for what the device is at", run: func(e *env) {
 		b, s := e.buffer(1<<16), e.sem()
 		for i := range uint64(50) {
-			e.must(e.q(int(i)).Fill(gpu.Order{Wait: points(s, i), Signal: points(s, i+1)}, b.All(), []byte{byte(i)}))
+			e.must(e.q(int(i)).Submit(gpu.Order{Wait: points(s, i), Signal: points(s, i+1)}, gpu.Fill(b.All(), []byte{byte(i)})))
 		}
 		e.must(e.devs[0].Close())
 		e.at(s, 50)
@@ -170,7 +169,7 @@ var closing = []test{
 	{name: "B85 Close from many goroutines at once", run: func(e *env) {
 		b, s := e.buffer(64), e.sem()
 		for v := range uint64(20) {
-			e.must(e.q(int(v)).Fill(signal(s, v+1), b.Range(v%4, 1), []byte{1}))
+			e.must(e.q(int(v)).Submit(signal(s, v+1), gpu.Fill(b.Range(v%4, 1), []byte{1})))
 		}
 		var wg sync.WaitGroup
 		for range 4 {
@@ -186,10 +185,10 @@ var closing = []test{
 	{name: "B85 Close with barriers behind work, and barriers that wait", stall: true, run: func(e *env) {
 		b, s, x := e.buffer(64), e.sem(), e.sem()
 		resume := e.h.Stall(0)
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 		for v := range uint64(100) {
-			e.must(e.q(int(v)).Barrier(between(s, v+1, s, v+2)))
-			e.must(e.q(int(v)).Barrier(between(s, 1000, x, v+1)))
+			e.must(e.q(int(v)).Submit(between(s, v+1, s, v+2), gpu.Barrier()))
+			e.must(e.q(int(v)).Submit(between(s, 1000, x, v+1), gpu.Barrier()))
 		}
 		got := make(chan error, 2)
 		go func() { got <- s.Wait(e.ctx, 101) }()
@@ -206,7 +205,7 @@ var closing = []test{
 	}},
 	{name: "B86 semaphores outlive the device", run: func(e *env) {
 		b, s := e.buffer(64), e.sem()
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 		e.must(e.devs[0].Close())
 		e.wait(s, 1)
 		e.at(s, 1)
@@ -226,7 +225,7 @@ var closing = []test{
 					if v%3 == 0 {
 						o.Wait = points(host, v)
 					}
-					if err := e.q(g).Fill(o, b.Range(uint64(g), 1), []byte{byte(v)}); err != nil {
+					if err := e.q(g).Submit(o, gpu.Fill(b.Range(uint64(g), 1), []byte{byte(v)})); err != nil {
 						if !errors.Is(err, gpu.ErrClosed) {
 							e.Error(err)
 						}
@@ -245,7 +244,7 @@ var closing = []test{
 			})
 		}
 		s := e.sem()
-		e.must(e.q(0).Fill(signal(s, 1), b.Range(4, 1), []byte{1}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.Range(4, 1), []byte{1})))
 		e.wait(s, 1)
 		e.must(e.devs[0].Close())
 		stop.Store(true)

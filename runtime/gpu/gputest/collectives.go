@@ -91,7 +91,7 @@ func (t *team) memory(rank int, data []byte) *gpu.Buffer {
 func (t *team) put(rank int, b *gpu.Buffer, data []byte) {
 	t.Helper()
 	s := t.sem()
-	t.must(t.devs[rank].Queue(0).UploadCopy(signal(s, 1), b.Range(0, uint64(len(data))), data))
+	t.must(t.devs[rank].Queue(0).Submit(signal(s, 1), gpu.UploadCopy(b.Range(0, uint64(len(data))), data)))
 	t.wait(s, 1)
 }
 
@@ -100,7 +100,7 @@ func (t *team) get(rank int, b *gpu.Buffer) []byte {
 	t.Helper()
 	data := make([]byte, b.Size())
 	s := t.sem()
-	t.must(t.devs[rank].Queue(1).Download(signal(s, 1), data, b.All()))
+	t.must(t.devs[rank].Queue(1).Submit(signal(s, 1), gpu.Download(data, b.All())))
 	t.wait(s, 1)
 	return data
 }
@@ -678,9 +678,9 @@ var collectives = []test{
 				for i, ch := range t.chans {
 					q := t.devs[i].Queue(int(round))
 					v := 3 * round
-					t.must(q.Fill(between(s[i], v, s[i], v+1), b[i].All(), element(gpu.Float32, float64(round+1))))
+					t.must(q.Submit(between(s[i], v, s[i], v+1), gpu.Fill(b[i].All(), element(gpu.Float32, float64(round+1)))))
 					t.must(ch.Submit(t.ctx, between(s[i], v+1, s[i], v+2), gpu.AllReduce(b[i].All(), b[i].All(), gpu.Float32, gpu.Sum())))
-					t.must(q.Copy(between(s[i], v+2, s[i], v+3), c[i].All(), b[i].All()))
+					t.must(q.Submit(between(s[i], v+2, s[i], v+3), gpu.Copy(c[i].All(), b[i].All())))
 				}
 			}
 			for i := range n {
@@ -737,11 +737,11 @@ var collectives = []test{
 			s := t.alone(0, t.ctx)
 			after, other := t.sem(), t.sem()
 			b := t.memory(0, make([]byte, 64))
-			t.must(t.devs[0].Queue(0).Fill(between(s, 1, after, 1), b.All(), []byte{1}))
+			t.must(t.devs[0].Queue(0).Submit(between(s, 1, after, 1), gpu.Fill(b.All(), []byte{1})))
 			t.chans[0].Abort(nil)
 			t.ends("the group", s, gpu.ErrAborted)
 			t.ends("what waits for it", after, gpu.ErrAborted)
-			t.must(t.devs[0].Queue(0).Fill(signal(other, 1), b.All(), []byte{2}))
+			t.must(t.devs[0].Queue(0).Submit(signal(other, 1), gpu.Fill(b.All(), []byte{2})))
 			t.wait(other, 1) // the queue goes on
 			b.Close()
 		})
@@ -760,8 +760,8 @@ var collectives = []test{
 			t.must(s.Fill(issued.All(), []byte{1}))
 			p := s.Point()
 			t.must(p.Semaphore.WaitIssued(t.ctx, p.Value))
-			t.must(q.Fill(gpu.Order{Wait: []gpu.Point{p, gate.At(1)}, Signal: points(parked, 1)}, waiting.All(), []byte{1}))
-			t.must(s.HostCall(func() error { t.Error("a host call behind the collective runs"); return nil }))
+			t.must(q.Submit(gpu.Order{Wait: []gpu.Point{p, gate.At(1)}, Signal: points(parked, 1)}, gpu.Fill(waiting.All(), []byte{1})))
+			t.must(s.Do(gpu.HostCall(func() error { t.Error("a host call behind the collective runs"); return nil })))
 			t.must(s.Fill(waiting.All(), []byte{1}))
 			cancel()
 			err := s.Wait(t.ctx)
@@ -771,9 +771,9 @@ var collectives = []test{
 			}
 			t.must(gate.Signal(1))
 			t.ends("parked work", parked, context.Canceled)
-			t.must(q.Fill(gpu.Order{Wait: []gpu.Point{p}, Signal: points(late, 1)}, waiting.All(), []byte{1}))
+			t.must(q.Submit(gpu.Order{Wait: []gpu.Point{p}, Signal: points(late, 1)}, gpu.Fill(waiting.All(), []byte{1})))
 			t.ends("work that is submitted after the failure", late, context.Canceled)
-			t.must(q.Fill(signal(other, 1), b.All(), []byte{2}))
+			t.must(q.Submit(signal(other, 1), gpu.Fill(b.All(), []byte{2})))
 			t.wait(other, 1) // the queue goes on
 			t.same("memory of work that was not issued", t.get(0, waiting), make([]byte, 64))
 			for i, c := range t.chans {
@@ -984,16 +984,16 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 			t.must(err)
 		}
 		sum := func(i uint64) gpu.Collective { return gpu.AllReduce(at(i), at(i), gpu.Int32, gpu.Sum()) }
-		record(c.Fill(at(0), element(gpu.Int32, 5)))
-		record(c.Barrier())
-		record(c.Collective(t.chans[i], sum(0), sum(1))) // two, and
-		record(c.Collective(t.chans[i]))                 // and none
-		record(c.Collective(t.chans[i], sum(2)))         // and one make a group of three
-		record(c.Barrier())
-		record(c.Collective(t.chans[i], sum(3)))
-		record(c.Copy(at(4), at(3)))
-		record(c.HostCall(func() error { return nil }))
-		record(c.Collective(t.chans[i], sum(4)))
+		record(c.Add(gpu.Fill(at(0), element(gpu.Int32, 5))))
+		record(c.Add(gpu.Barrier()))
+		record(c.Add(t.chans[i].Group(sum(0), sum(1)))) // two, and
+		record(c.Add(t.chans[i].Group()))               // and none
+		record(c.Add(t.chans[i].Group(sum(2))))         // and one make a group of three
+		record(c.Add(gpu.Barrier()))
+		record(c.Add(t.chans[i].Group(sum(3))))
+		record(c.Add(gpu.Copy(at(4), at(3))))
+		record(c.Add(gpu.HostCall(func() error { return nil })))
+		record(c.Add(t.chans[i].Group(sum(4))))
 		t.must(c.End())
 	}
 	for round := range 2 {
@@ -1004,7 +1004,7 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 			if t.h.Calls != nil {
 				calls = append(calls, t.h.Calls(i, "collect"))
 			}
-			t.must(t.devs[i].Queue(0).Execute(signal(done[i], 1), cbs[i], b[i].All()))
+			t.must(t.devs[i].Queue(0).Submit(signal(done[i], 1), gpu.Execute(cbs[i], b[i].All())))
 		}
 		f := float64(n)
 		for i := range n {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -57,27 +56,27 @@ func (r *recorder) got(at gpu.Command, err error) gpu.Command {
 
 func (r *recorder) fill(dst gpu.Range, pattern []byte, after ...gpu.Command) gpu.Command {
 	r.e.Helper()
-	return r.got(r.Fill(dst, pattern, after...))
+	return r.add(gpu.Fill(dst, pattern), after...)
 }
 
 func (r *recorder) copy(dst, src gpu.Range, after ...gpu.Command) gpu.Command {
 	r.e.Helper()
-	return r.got(r.Copy(dst, src, after...))
+	return r.add(gpu.Copy(dst, src), after...)
 }
 
 func (r *recorder) update(dst gpu.Range, data []byte, after ...gpu.Command) gpu.Command {
 	r.e.Helper()
-	return r.got(r.UploadCopy(dst, data, after...))
+	return r.add(gpu.UploadCopy(dst, data), after...)
 }
 
-func (r *recorder) dispatch(d gpu.Dispatch, after ...gpu.Command) gpu.Command {
+func (r *recorder) add(op gpu.Op, after ...gpu.Command) gpu.Command {
 	r.e.Helper()
-	return r.got(r.Dispatch(d, after...))
+	return r.got(r.Add(op, after...))
 }
 
 func (r *recorder) barrier() {
 	r.e.Helper()
-	r.got(r.Barrier())
+	r.add(gpu.Barrier())
 }
 
 func (r *recorder) binding() *gpu.Buffer {
@@ -96,28 +95,25 @@ func (r *recorder) end() {
 func (r *recorder) execute(q int, bindings ...gpu.Range) {
 	r.e.Helper()
 	s := r.e.sem()
-	r.e.must(r.e.q(q).Execute(signal(s, 1), r.CommandBuffer, bindings...))
+	r.e.must(r.e.q(q).Submit(signal(s, 1), gpu.Execute(r.CommandBuffer, bindings...)))
 	r.e.wait(s, 1)
 }
 
 // pattern repeats a pattern.
 func pattern(p []byte, n uint64) []byte { return bytes.Repeat(p, int(n)/len(p)) }
 
-// indexOf and wordsOf return dispatches of kernels of kernels.Basic, one thread an element.
-func indexOf(k *gpu.Kernel, n uint64, first, step uint32, out gpu.Range) gpu.Dispatch {
-	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{uint32(n+63) / 64, 1, 1}, Block: [3]uint32{64, 1, 1},
-		Args: []unsafe.Pointer{arg(n), arg(first), arg(step), nil}, Sizes: []int{8, 4, 4, 8}, Buffers: []gpu.BufferArg{{Index: 3, Range: out}}}
+// indexOf and wordsOf return launches of kernels of kernels.Basic, one thread an element.
+func indexOf(k *gpu.Kernel, n uint64, first, step uint32, out gpu.Range) gpu.Op {
+	return gpu.Launch(k, gpu.GridFor(int(n), 64), n, first, step, out)
 }
 
-func wordsOf(k *gpu.Kernel, n uint64, dst, src gpu.Range) gpu.Dispatch {
-	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{uint32(n+63) / 64, 1, 1}, Block: [3]uint32{64, 1, 1},
-		Args: []unsafe.Pointer{arg(n), nil, nil}, Sizes: []int{8, 8, 8}, Buffers: []gpu.BufferArg{{Index: 2, Range: src}, {Index: 1, Range: dst}}}
+func wordsOf(k *gpu.Kernel, n uint64, dst, src gpu.Range) gpu.Op {
+	return gpu.Launch(k, gpu.GridFor(int(n), 64), n, dst, src)
 }
 
-// saxpyOf returns a dispatch of the kernel of kernels.Saxpy, which adds a times x to y.
-func saxpyOf(k *gpu.Kernel, n uint64, a float32, x, y gpu.Range) gpu.Dispatch {
-	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{uint32(n+63) / 64, 1, 1}, Block: [3]uint32{64, 1, 1},
-		Args: []unsafe.Pointer{arg(n), arg(a), nil, nil}, Sizes: []int{8, 4, 8, 8}, Buffers: []gpu.BufferArg{{Index: 2, Range: x}, {Index: 3, Range: y}}}
+// saxpyOf returns a launch of the kernel of kernels.Saxpy, which adds a times x to y.
+func saxpyOf(k *gpu.Kernel, n uint64, a float32, x, y gpu.Range) gpu.Op {
+	return gpu.Launch(k, gpu.GridFor(int(n), 64), n, a, x, y)
 }
 
 // floats returns numbers as they are in memory.
@@ -136,9 +132,9 @@ var commandBuffers = []test{
 				e.Error("it has buffers")
 			}
 			c.end()
-			e.must(e.q(0).Execute(between(host, 1, s, 1), c.CommandBuffer))
-			e.must(e.q(0).Execute(between(s, 1, s, 2), c.CommandBuffer))
-			e.must(e.q(1).Execute(gpu.Order{}, c.CommandBuffer))
+			e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Execute(c.CommandBuffer)))
+			e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Execute(c.CommandBuffer)))
+			e.must(e.q(1).Submit(gpu.Order{}, gpu.Execute(c.CommandBuffer)))
 			e.at(s, 0)
 			e.must(host.Signal(1))
 			e.wait(s, 2)
@@ -297,8 +293,8 @@ var commandBuffers = []test{
 			c.end()
 			s := e.sem()
 			for i := range uint64(16) {
-				e.must(e.q(0).Fill(between(s, 2*i, s, 2*i+1), b.All(), []byte{0xff}))
-				e.must(e.q(0).Execute(between(s, 2*i+1, s, 2*i+2), c.CommandBuffer))
+				e.must(e.q(0).Submit(between(s, 2*i, s, 2*i+1), gpu.Fill(b.All(), []byte{0xff})))
+				e.must(e.q(0).Submit(between(s, 2*i+1, s, 2*i+2), gpu.Execute(c.CommandBuffer)))
 			}
 			for i, w := range e.words(b, gpu.Point{Semaphore: s, Value: 32}) {
 				if w != 0x03020100|uint32(byte(i)) {
@@ -332,14 +328,14 @@ var commandBuffers = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, slots, chain, s := e.buffer(64), e.buffer(64*n), e.buffer(64*(n+1)), e.sems(2)
 			data := random(64, 1)
-			e.must(e.q(0).UploadCopy(signal(s[1], 1), chain.Range(0, 64), data))
+			e.must(e.q(0).Submit(signal(s[1], 1), gpu.UploadCopy(chain.Range(0, 64), data)))
 			run := func(i uint64, s *gpu.Semaphore, v uint64, record func(c *recorder)) {
 				c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m})
 				e.must(err)
 				r := &recorder{c, e}
 				record(r)
 				r.end()
-				e.must(e.q(int(i)).Execute(between(s, v, s, v+1), c))
+				e.must(e.q(int(i)).Submit(between(s, v, s, v+1), gpu.Execute(c)))
 				e.must(c.Close())
 			}
 			for i := range uint64(n) { // nobody waits for any
@@ -357,23 +353,20 @@ var commandBuffers = []test{
 			e.same("what was copied", e.read(chain, gpu.Point{Semaphore: s[1], Value: n + 1}), pattern(data, 64*(n+1)))
 		})
 	}},
-	{name: "B107 constants and bindings of dispatches", kernels: true, run: func(e *env) {
+	{name: "B107 constants and bindings of launches", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 1000
 			index, words, ids := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "words"), e.kernel(kernels.Basic, "ids")
 			a, b, x, c := e.buffer(4*n), e.buffer(4*n+64), e.buffer(30*16), e.commands(m)
-			count, first := uint64(n), uint32(100)
-			d := indexOf(index, n, 0, 3, a.All())
-			d.Args[0], d.Args[1] = unsafe.Pointer(&count), unsafe.Pointer(&first)
-			c.dispatch(d)
-			count, first = 0, 0
-			clear(d.Args)
-			clear(d.Sizes)
-			clear(d.Buffers)
-			c.got(bind[indexArgs](e, index).Record(c.CommandBuffer, gpu.GridFor(0, 256), indexArgs{N: 9, Out: a.All()}))
-			c.dispatch(gpu.Dispatch{Kernel: ids, Grid: [3]uint32{5, 3, 2}, Block: [3]uint32{4, 2, 3}, Args: []unsafe.Pointer{arg(x.Ptr())}, Sizes: []int{8}})
+			first := gpu.BytesOf([]uint32{100})
+			args := []any{uint64(n), first, uint32(3), a.All()}
+			c.add(gpu.Launch(index, gpu.GridFor(n, 64), args...))
+			clear(first)
+			clear(args)
+			c.add(bind[indexArgs](e, index).Launch(gpu.GridFor(0, 256), indexArgs{N: 9, Out: a.All()}))
+			c.add(gpu.Launch(ids, gpu.Grid{Blocks: [3]uint32{5, 3, 2}, Threads: [3]uint32{4, 2, 3}}, x.Ptr()))
 			c.barrier()
-			c.dispatch(wordsOf(words, n, b.Range(64, 4*n), a.All()))
+			c.add(wordsOf(words, n, b.Range(64, 4*n), a.All()))
 			c.end()
 			for range 2 {
 				c.execute(1)
@@ -392,7 +385,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B107 pipelines of dispatches", kernels: true, run: func(e *env) {
+	{name: "B107 pipelines of launches", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 4096
 			words := e.kernel(kernels.Basic, "words")
@@ -405,18 +398,18 @@ var commandBuffers = []test{
 			last := c.copy(bufs[0].All(), in.Range(0, 4*n))
 			for i := range 8 {
 				if i%2 == 0 {
-					last = c.dispatch(wordsOf(words, n, bufs[i+1].All(), bufs[i].All()), last)
+					last = c.add(wordsOf(words, n, bufs[i+1].All(), bufs[i].All()), last)
 				} else {
 					c.barrier()
-					last = c.dispatch(wordsOf(words, n, bufs[i+1].All(), bufs[i].All()))
+					last = c.add(wordsOf(words, n, bufs[i+1].All(), bufs[i].All()))
 				}
 			}
 			c.end()
 			for i := range uint64(3) {
 				input, s := e.buffer(4*n), e.sem()
 				data := random(4*n, i)
-				e.must(e.q(0).UploadCopy(signal(s, 1), input.All(), data))
-				e.must(e.q(1).Execute(between(s, 1, s, 2), c.CommandBuffer, input.All()))
+				e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(input.All(), data)))
+				e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Execute(c.CommandBuffer, input.All())))
 				e.same("what comes out", e.read(bufs[8], gpu.Point{Semaphore: s, Value: 2}), data)
 			}
 		})
@@ -432,7 +425,7 @@ var commandBuffers = []test{
 			c.end()
 			from, to, s, host := e.buffer(256*n), e.buffer(256*n), e.sems(4), e.sem()
 			data := random(256*n, 8)
-			e.must(e.q(0).UploadCopy(signal(host, 1), from.All(), data))
+			e.must(e.q(0).Submit(signal(host, 1), gpu.UploadCopy(from.All(), data)))
 			e.wait(host, 1)
 			want := slices.Clone(data)
 			for i := range uint64(n) {
@@ -444,7 +437,7 @@ var commandBuffers = []test{
 				if i >= 4 {
 					o.Wait = append(o.Wait, gpu.Point{Semaphore: s[q], Value: i - 3})
 				}
-				e.must(e.q(q).Execute(o, c.CommandBuffer, bindings...))
+				e.must(e.q(q).Submit(o, gpu.Execute(c.CommandBuffer, bindings...)))
 				clear(bindings)
 			}
 			e.must(host.Signal(2))
@@ -454,15 +447,15 @@ var commandBuffers = []test{
 			e.same("what was copied", e.read(to), want)
 		})
 	}},
-	{name: "B102 B107 the same dispatch with other bindings, from many goroutines", kernels: true, run: func(e *env) {
+	{name: "B102 B107 the same launch with other bindings, from many goroutines", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const rounds, n = 32, 64
 			index, words := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "words")
 			c, fixed := e.commands(m), e.buffer(4*n)
 			dst := c.binding()
-			i := c.dispatch(indexOf(index, n, 5, 2, dst.Range(0, 4*n)))
-			c.dispatch(wordsOf(words, n, dst.Range(4*n, 4*n), dst.Range(0, 4*n)), i)
-			c.dispatch(wordsOf(words, n, dst.Range(8*n, 4*n), fixed.All()))
+			i := c.add(indexOf(index, n, 5, 2, dst.Range(0, 4*n)))
+			c.add(wordsOf(words, n, dst.Range(4*n, 4*n), dst.Range(0, 4*n)), i)
+			c.add(wordsOf(words, n, dst.Range(8*n, 4*n), fixed.All()))
 			c.end()
 			to := e.buffer(4 * rounds * 12 * n)
 			var wg sync.WaitGroup
@@ -472,7 +465,7 @@ var commandBuffers = []test{
 				wg.Go(func() {
 					for i := range uint64(rounds) {
 						at := (g*rounds + i) * 12 * n
-						if err := e.q(int(g+i/8)).Execute(between(s[g], i, s[g], i+1), c.CommandBuffer, to.Range(at, 12*n)); err != nil {
+						if err := e.q(int(g+i/8)).Submit(between(s[g], i, s[g], i+1), gpu.Execute(c.CommandBuffer, to.Range(at, 12*n))); err != nil {
 							errs[g] = err
 							return
 						}
@@ -495,7 +488,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B59 B102 B107 dispatches with what is bound and what is not, after the caller has let go of it", kernels: true, run: func(e *env) {
+	{name: "B59 B102 B107 launches with what is bound and what is not, after the caller has let go of it", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 100
 			x, err := e.devs[0].Load(kernels.Basic)
@@ -504,25 +497,25 @@ var commandBuffers = []test{
 			e.must(err)
 			fixed, out, got, c := e.buffer(4*n), e.buffer(8*n), e.buffer(16*n), e.commands(m)
 			dst, src := c.binding(), c.binding()
-			c.dispatch(wordsOf(words, n, dst.Range(0, 4*n), fixed.All()))
-			c.dispatch(wordsOf(words, n, out.Range(0, 4*n), src.Range(0, 4*n)))
-			c.dispatch(wordsOf(words, n, dst.Range(4*n, 4*n), src.Range(4*n, 4*n)))
-			c.dispatch(wordsOf(words, n, out.Range(4*n, 4*n), fixed.All()))
+			c.add(wordsOf(words, n, dst.Range(0, 4*n), fixed.All()))
+			c.add(wordsOf(words, n, out.Range(0, 4*n), src.Range(0, 4*n)))
+			c.add(wordsOf(words, n, dst.Range(4*n, 4*n), src.Range(4*n, 4*n)))
+			c.add(wordsOf(words, n, out.Range(4*n, 4*n), fixed.All()))
 			c.end()
 			e.must(x.Close())
 			for i := range uint64(3) {
 				to, from, host, s := e.buffer(8*n+64), e.buffer(8*n+64), e.sem(), e.sem()
 				data, in := random(4*n, i), random(8*n, 10+i)
-				e.must(e.q(0).UploadCopy(signal(s, 1), fixed.All(), data))
-				e.must(e.q(0).UploadCopy(between(s, 1, s, 2), from.Range(32, 8*n), in))
+				e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(fixed.All(), data)))
+				e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.UploadCopy(from.Range(32, 8*n), in)))
 				bindings := []gpu.Range{to.Range(16*i, 8*n), from.Range(32, 8*n)}
 				order := gpu.Order{Wait: []gpu.Point{{Semaphore: host, Value: 1}, {Semaphore: s, Value: 2}}, Signal: points(s, 3)}
-				e.must(e.q(1).Execute(order, c.CommandBuffer, bindings...))
+				e.must(e.q(1).Submit(order, gpu.Execute(c.CommandBuffer, bindings...)))
 				clear(bindings)
 				clear(order.Wait)
 				clear(order.Signal)
-				e.must(e.q(2).Copy(between(s, 3, s, 4), got.Range(0, 8*n), to.Range(16*i, 8*n)))
-				e.must(e.q(2).Copy(between(s, 4, s, 5), got.Range(8*n, 8*n), out.All()))
+				e.must(e.q(2).Submit(between(s, 3, s, 4), gpu.Copy(got.Range(0, 8*n), to.Range(16*i, 8*n))))
+				e.must(e.q(2).Submit(between(s, 4, s, 5), gpu.Copy(got.Range(8*n, 8*n), out.All())))
 				e.must(to.Close())
 				e.must(from.Close())
 				if i == 2 {
@@ -534,14 +527,14 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B102 B107 several dispatches, again and again, on what those before have left", kernels: true, run: func(e *env) {
+	{name: "B102 B107 several launches, again and again, on what those before have left", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n, rounds = 100, 8
 			k, c := e.kernel(kernels.Saxpy, "saxpy"), e.commands(m)
 			x, y := c.binding(), c.binding()
-			f := c.dispatch(saxpyOf(k, n, 1, x.Range(0, 4*n), y.Range(0, 4*n)))
-			g := c.dispatch(saxpyOf(k, n, 2, y.Range(0, 4*n), x.Range(0, 4*n)), f)
-			c.dispatch(saxpyOf(k, n, -1, x.Range(0, 4*n), y.Range(0, 4*n)), g)
+			f := c.add(saxpyOf(k, n, 1, x.Range(0, 4*n), y.Range(0, 4*n)))
+			g := c.add(saxpyOf(k, n, 2, y.Range(0, 4*n), x.Range(0, 4*n)), f)
+			c.add(saxpyOf(k, n, -1, x.Range(0, 4*n), y.Range(0, 4*n)), g)
 			c.end()
 			b, s, v := e.buffer(3*4*n), e.sem(), uint64(1)
 			var model [3][n]float32
@@ -550,10 +543,10 @@ var commandBuffers = []test{
 					model[i][j] = float32(i*j + 1)
 				}
 			}
-			e.must(e.q(0).UploadCopy(signal(s, 1), b.All(), floats(slices.Concat(model[0][:], model[1][:], model[2][:])...)))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(b.All(), floats(slices.Concat(model[0][:], model[1][:], model[2][:])...))))
 			for i := range uint64(rounds) {
 				p, q := i%3, (i+1+i/3%2)%3
-				e.must(e.q(int(i)).Execute(between(s, v, s, v+1), c.CommandBuffer, b.Range(4*n*p, 4*n), b.Range(4*n*q, 4*n)))
+				e.must(e.q(int(i)).Submit(between(s, v, s, v+1), gpu.Execute(c.CommandBuffer, b.Range(4*n*p, 4*n), b.Range(4*n*q, 4*n))))
 				v++
 				for j := range n {
 					x, y := &model[p][j], &model[q][j]
@@ -571,11 +564,8 @@ var commandBuffers = []test{
 			index, ids := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "ids")
 			b, grid, c := e.buffer(4*n), [3]uint32{32, 16, 8}, e.commands(m)
 			x := c.binding()
-			d := indexOf(index, n, 3, 5, b.All())
-			d.Grid[0], d.Block[0] = n/8, 8
-			c.dispatch(d)
-			c.dispatch(gpu.Dispatch{Kernel: ids, Grid: grid, Block: [3]uint32{2, 1, 1}, Args: []unsafe.Pointer{nil}, Sizes: []int{8},
-				Buffers: []gpu.BufferArg{{Index: 0, Range: x.Range(0, 32*16*8*16)}}})
+			c.add(gpu.Launch(index, gpu.GridFor(n, 8), uint64(n), uint32(3), uint32(5), b))
+			c.add(gpu.Launch(ids, gpu.Grid{Blocks: grid, Threads: [3]uint32{2, 1, 1}}, x.Range(0, 32*16*8*16)))
 			c.end()
 			out := e.buffer(32 * 16 * 8 * 16)
 			c.execute(0, out.All())
@@ -604,7 +594,7 @@ var commandBuffers = []test{
 			fill.fill(b.Range(0, 4), []byte{7})
 			fill.fill(b.Range(12, 4), []byte{8})
 			calls := 0
-			call.got(call.HostCall(func() error { calls++; return nil }))
+			call.got(call.Add(gpu.HostCall(func() error { calls++; return nil })))
 			call.fill(b.Range(24, 1), []byte{9})
 			all := []*gpu.CommandBuffer{fill.CommandBuffer, swap.CommandBuffer, call.CommandBuffer, fill.CommandBuffer, swap.CommandBuffer, swap.CommandBuffer, call.CommandBuffer}
 			for _, c := range []*recorder{swap, fill, call} {
@@ -612,8 +602,8 @@ var commandBuffers = []test{
 			}
 			o := between(host, 1, s, 1)
 			o.Free = points(free, 1)
-			e.must(e.q(0).ExecuteAll(o, all...))
-			e.must(e.q(1).ExecuteAll(between(s, 1, s, 2)))
+			e.must(e.q(0).Submit(o, gpu.ExecuteAll(all...)))
+			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.ExecuteAll()))
 			for _, c := range all {
 				e.must(c.Close())
 			}
@@ -650,12 +640,12 @@ var commandBuffers = []test{
 			b, s, x := e.buffer(64), e.sem(), e.sem()
 			first, fails, last := e.commands(m), e.commands(m), e.commands(m)
 			first.fill(b.Range(0, 1), []byte{1})
-			fails.got(fails.HostCall(func() error { return io.EOF }))
+			fails.got(fails.Add(gpu.HostCall(func() error { return io.EOF })))
 			last.fill(b.Range(1, 1), []byte{1})
 			for _, c := range []*recorder{first, fails, last} {
 				c.end()
 			}
-			e.must(e.q(0).ExecuteAll(signal(s, 1), first.CommandBuffer, fails.CommandBuffer, last.CommandBuffer))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.ExecuteAll(first.CommandBuffer, fails.CommandBuffer, last.CommandBuffer)))
 			e.failed(s, 1, io.EOF)
 			want := make([]byte, 64)
 			want[0] = 1
@@ -675,11 +665,11 @@ var commandBuffers = []test{
 				"one with bindings": {bound.CommandBuffer, gpu.ErrArgument},
 				"one that is gone":  {gone.CommandBuffer, gpu.ErrClosed},
 			} {
-				if err := e.q(0).ExecuteAll(signal(x, 1), last.CommandBuffer, c.of); !errors.Is(err, c.kind) {
+				if err := e.q(0).Submit(signal(x, 1), gpu.ExecuteAll(last.CommandBuffer, c.of)); !errors.Is(err, c.kind) {
 					e.Errorf("%s: %v", name, err)
 				}
 			}
-			if err := e.q(0).ExecuteAll(gpu.Order{Signal: []gpu.Point{{}}}, first.CommandBuffer, last.CommandBuffer); !errors.Is(err, gpu.ErrArgument) {
+			if err := e.q(0).Submit(gpu.Order{Signal: []gpu.Point{{}}}, gpu.ExecuteAll(first.CommandBuffer, last.CommandBuffer)); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("no semaphore: %v", err)
 			}
 			e.must(x.Signal(1)) // nobody has taken the point
@@ -687,12 +677,12 @@ var commandBuffers = []test{
 			open.end()
 
 			st := e.q(0).NewStream()
-			e.must(st.ExecuteAll(last.CommandBuffer, first.CommandBuffer))
-			e.must(st.ExecuteAll())
+			e.must(st.Do(gpu.ExecuteAll(last.CommandBuffer, first.CommandBuffer)))
+			e.must(st.Do(gpu.ExecuteAll()))
 			e.must(st.Wait(e.ctx))
 			want[1] = 1
 			e.same("the memory", e.read(b), want)
-			if err := st.ExecuteAll(nil); !errors.Is(err, gpu.ErrArgument) || !errors.Is(st.Wait(e.ctx), gpu.ErrArgument) {
+			if err := st.Do(gpu.ExecuteAll(nil)); !errors.Is(err, gpu.ErrArgument) || !errors.Is(st.Wait(e.ctx), gpu.ErrArgument) {
 				e.Errorf("a stream: %v", err)
 			}
 		})
@@ -709,24 +699,27 @@ var commandBuffers = []test{
 			inner.update(x.Range(0, 2), []byte{0xaa, 0xbb})
 			outer, fixed := e.commands(m), e.buffer(32)
 			b := outer.binding()
-			if err := outer.Execute(inner.CommandBuffer, b.Range(0, 16), fixed.All()); !errors.Is(err, gpu.ErrArgument) {
+			if _, err := outer.Add(gpu.Execute(inner.CommandBuffer, b.Range(0, 16), fixed.All())); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("Execute of what has not ended = %v", err)
 			}
 			inner.end()
 			outer.fill(fixed.All(), []byte{9})
 			outer.barrier()
-			e.must(outer.Execute(inner.CommandBuffer, b.Range(16, 16), fixed.All()))
+			outer.add(gpu.Execute(inner.CommandBuffer, b.Range(16, 16), fixed.All()))
 			outer.barrier()
-			e.must(outer.Execute(inner.CommandBuffer, b.Range(32, 16), b.Range(48, 20)))
-			for name, c := range map[string]struct{ err, kind error }{
-				"no recording":          {outer.Execute(nil), gpu.ErrArgument},
-				"itself":                {outer.Execute(outer.CommandBuffer, b.All()), gpu.ErrArgument},
-				"one binding":           {outer.Execute(inner.CommandBuffer, b.Range(0, 16)), gpu.ErrArgument},
-				"a small binding":       {outer.Execute(inner.CommandBuffer, b.Range(0, 16), fixed.Range(0, 19)), gpu.ErrRange},
-				"another one's binding": {outer.Execute(inner.CommandBuffer, x.Range(0, 16), fixed.All()), gpu.ErrArgument},
+			outer.add(gpu.Execute(inner.CommandBuffer, b.Range(32, 16), b.Range(48, 20)))
+			for name, c := range map[string]struct {
+				op   gpu.Op
+				kind error
+			}{
+				"no recording":          {gpu.Execute(nil), gpu.ErrArgument},
+				"itself":                {gpu.Execute(outer.CommandBuffer, b.All()), gpu.ErrArgument},
+				"one binding":           {gpu.Execute(inner.CommandBuffer, b.Range(0, 16)), gpu.ErrArgument},
+				"a small binding":       {gpu.Execute(inner.CommandBuffer, b.Range(0, 16), fixed.Range(0, 19)), gpu.ErrRange},
+				"another one's binding": {gpu.Execute(inner.CommandBuffer, x.Range(0, 16), fixed.All()), gpu.ErrArgument},
 			} {
-				if !errors.Is(c.err, c.kind) {
-					e.Errorf("%s: %v", name, c.err)
+				if _, err := outer.Add(c.op); !errors.Is(err, c.kind) {
+					e.Errorf("%s: %v", name, err)
 				}
 			}
 			outer.end()
@@ -747,7 +740,7 @@ var commandBuffers = []test{
 				copy(want[4:], p)
 				e.same("the fixed one", e.read(fixed), want)
 			}
-			if err := e.q(0).Execute(gpu.Order{}, outer.CommandBuffer, fixed.All()); !errors.Is(err, gpu.ErrRange) {
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(outer.CommandBuffer, fixed.All())); !errors.Is(err, gpu.ErrRange) {
 				e.Errorf("what the inner one needs is not asked for: %v", err)
 			}
 		})
@@ -762,14 +755,14 @@ var commandBuffers = []test{
 			look := func() error { saw = append(saw, mem.Bytes()[3]); return nil }
 			f := c.fill(b.All(), []byte{1})
 			c.copy(mem.All(), b.All(), f)
-			h := c.got(c.HostCall(look))
-			c.got(c.HostCall(look))
+			h := c.add(gpu.HostCall(look))
+			c.add(gpu.HostCall(look))
 			c.fill(mem.All(), []byte{2}, h, f)
-			c.got(c.HostCall(look))
-			c.got(c.HostCall(func() error { mem.Bytes()[3] = 77; return nil }))
+			c.add(gpu.HostCall(look))
+			c.add(gpu.HostCall(func() error { mem.Bytes()[3] = 77; return nil }))
 			c.copy(b.All(), mem.All())
 			c.end()
-			e.must(e.q(0).Execute(between(host, 1, s, 1), c.CommandBuffer))
+			e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Execute(c.CommandBuffer)))
 			e.at(s, 0)
 			if saw != nil {
 				e.Error("called too early")
@@ -787,16 +780,16 @@ var commandBuffers = []test{
 			for _, panics := range []bool{false, true} {
 				b, c, s, x := e.buffer(16), e.commands(m), e.sem(), e.sem()
 				c.fill(b.Range(0, 8), []byte{1})
-				c.got(c.HostCall(func() error {
+				c.got(c.Add(gpu.HostCall(func() error {
 					if panics {
 						panic("it is " + io.ErrNoProgress.Error())
 					}
 					return io.ErrNoProgress
-				}))
+				})))
 				c.fill(b.Range(8, 8), []byte{1})
-				c.got(c.HostCall(func() error { e.Error("called after a failure"); return nil }))
+				c.add(gpu.HostCall(func() error { e.Error("called after a failure"); return nil }))
 				c.end()
-				e.must(e.q(0).Execute(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 5}}}, c.CommandBuffer))
+				e.must(e.q(0).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 5}}}, gpu.Execute(c.CommandBuffer)))
 				for i, s := range []*gpu.Semaphore{s, x} {
 					if err := s.Wait(e.ctx, 1); err == nil || !strings.Contains(err.Error(), io.ErrNoProgress.Error()) || !panics && !errors.Is(err, io.ErrNoProgress) {
 						e.Errorf("signal %d: %v", i, err)
@@ -804,7 +797,7 @@ var commandBuffers = []test{
 				}
 				e.same("the buffer", e.read(b), []byte{1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0})
 				bad, y := e.sem(), e.sem()
-				e.must(e.q(0).Execute(between(bad, 1, y, 1), c.CommandBuffer))
+				e.must(e.q(0).Submit(between(bad, 1, y, 1), gpu.Execute(c.CommandBuffer)))
 				bad.Fail(io.EOF)
 				e.failed(y, 1, io.EOF)
 			}
@@ -846,7 +839,7 @@ var commandBuffers = []test{
 			}
 			// Asked while an execution waits to be issued.
 			host, s := e.sem(), e.sem()
-			e.must(e.q(0).Execute(between(host, 1, s, 1), c.CommandBuffer))
+			e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Execute(c.CommandBuffer)))
 			e.must(host.Signal(1))
 			for range 20 {
 				c.Elapsed(from, to)
@@ -861,7 +854,7 @@ var commandBuffers = []test{
 	{name: "B96 memory that is allocated after it has been recorded", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			host, s, other := e.sem(), e.sem(), e.sem()
-			b, out := e.alloca(0, between(host, 1, s, 1), nil, 1024), e.buffer(1024)
+			b, out := e.alloc(0, between(host, 1, s, 1), nil, 1024), e.buffer(1024)
 			c := e.commands(m)
 			in := c.binding()
 			f := c.fill(b.All(), []byte{4})
@@ -873,12 +866,12 @@ var commandBuffers = []test{
 			c.copy(out.Range(200, 8), b.Range(200, 8))
 			c.copy(in.Range(8, 8), b.Range(96, 8))
 			c.end()
-			indirect := e.alloca(1, between(host, 1, other, 1), nil, 64)
+			indirect := e.alloc(1, between(host, 1, other, 1), nil, 64)
 			early := e.sem()
-			e.must(e.q(2).Execute(signal(early, 1), c.CommandBuffer, indirect.Range(16, 16)))
+			e.must(e.q(2).Submit(signal(early, 1), gpu.Execute(c.CommandBuffer, indirect.Range(16, 16))))
 			e.failed(early, 1, gpu.ErrUnallocated)
-			e.must(e.q(1).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: other, Value: 1}}, Signal: points(s, 3)}, indirect.All(), []byte{9}))
-			e.must(e.q(0).Execute(between(s, 3, s, 4), c.CommandBuffer, indirect.Range(16, 16)))
+			e.must(e.q(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: other, Value: 1}}, Signal: points(s, 3)}, gpu.Fill(indirect.All(), []byte{9})))
+			e.must(e.q(0).Submit(between(s, 3, s, 4), gpu.Execute(c.CommandBuffer, indirect.Range(16, 16))))
 			e.must(host.Signal(1))
 			e.wait(s, 4)
 			want := pattern([]byte{4}, 1024)
@@ -886,21 +879,21 @@ var commandBuffers = []test{
 			copy(want[200:], pattern([]byte{9}, 8))
 			e.same("what was copied", e.read(out), want)
 			e.same("what was bound", e.read(indirect)[16:40], []byte{9, 9, 9, 9, 9, 9, 9, 9, 4, 4, 4, 4, 1, 2, 3, 4, 9, 9, 9, 9, 9, 9, 9, 9})
-			e.must(e.q(0).Dealloca(signal(s, 5), indirect))
+			e.must(e.q(0).Submit(signal(s, 5), gpu.Free(indirect)))
 			e.wait(s, 5)
-			if err := e.q(0).Execute(gpu.Order{}, c.CommandBuffer, indirect.Range(16, 16)); !errors.Is(err, gpu.ErrUnallocated) {
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(c.CommandBuffer, indirect.Range(16, 16))); !errors.Is(err, gpu.ErrUnallocated) {
 				e.Errorf("Execute with what is deallocated = %v", err)
 			}
-			e.must(b.Dealloca(signal(s, 6)))
+			e.must(b.Free(signal(s, 6)))
 			x := e.sem()
-			e.must(e.q(0).Execute(signal(x, 1), c.CommandBuffer, out.Range(0, 16)))
+			e.must(e.q(0).Submit(signal(x, 1), gpu.Execute(c.CommandBuffer, out.Range(0, 16))))
 			e.failed(x, 1, gpu.ErrUnallocated)
 		})
 	}},
 	{name: "B96 memory of a pool in recordings", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			s := e.sem()
-			b, out := e.alloca(0, signal(s, 1), nil, 4096), e.buffer(4096)
+			b, out := e.alloc(0, signal(s, 1), nil, 4096), e.buffer(4096)
 			e.wait(s, 1)
 			c := e.commands(m)
 			for i, p := range [][]byte{{1}, {2, 3}, {4, 5, 6, 7}, {1, 2, 3, 4, 5, 6, 7, 8}} {
@@ -915,7 +908,7 @@ var commandBuffers = []test{
 			copy(want[1000:], random(100, 1))
 			c.execute(1)
 			e.same("what came out", e.read(out), want)
-			e.must(b.Dealloca(gpu.Order{}))
+			e.must(b.Free(gpu.Order{}))
 		})
 	}},
 	{name: "B90 allocate, execute, deallocate, in a pipeline", run: func(e *env) {
@@ -928,12 +921,12 @@ var commandBuffers = []test{
 			for _, portable := range []bool{false, true} {
 				const n = 24
 				p, s, host, to := e.pool(gpu.PoolOptions{Portable: portable}), e.sem(), e.sem(), e.buffer(64*n)
-				e.must(e.q(0).Barrier(between(host, 1, s, 1)))
+				e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Barrier()))
 				v := uint64(1)
 				for i := range uint64(n) {
-					b := e.alloca(int(i), between(s, v, s, v+1), p, 1024)
-					e.must(e.q(int(i+1)).Execute(between(s, v+1, s, v+2), c.CommandBuffer, b.All(), to.Range(64*i, 64)))
-					e.must(b.Dealloca(between(s, v+2, s, v+3)))
+					b := e.alloc(int(i), between(s, v, s, v+1), p, 1024)
+					e.must(e.q(int(i+1)).Submit(between(s, v+1, s, v+2), gpu.Execute(c.CommandBuffer, b.All(), to.Range(64*i, 64))))
+					e.must(b.Free(between(s, v+2, s, v+3)))
 					v += 3
 				}
 				e.must(host.Signal(1))
@@ -943,11 +936,11 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B96 B103 update, fill and dispatch one after the other, in memory that is allocated later", kernels: true, run: func(e *env) {
+	{name: "B96 B103 update, fill and launch one after the other, in memory that is allocated later", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 300
 			k, host, s := e.kernel(kernels.Saxpy, "saxpy"), e.sem(), e.sem()
-			x, y := e.alloca(0, between(host, 1, s, 1), nil, 4*n), e.alloca(1, between(s, 1, s, 2), nil, 4*n)
+			x, y := e.alloc(0, between(host, 1, s, 1), nil, 4*n), e.alloc(1, between(s, 1, s, 2), nil, 4*n)
 			in, want := make([]float32, n), make([]float32, n)
 			for i := range in {
 				in[i] = float32(i)
@@ -958,42 +951,42 @@ var commandBuffers = []test{
 			u := c.update(x.All(), floats(in...))
 			c.fill(y.All(), floats(1))
 			c.barrier()
-			f := c.dispatch(saxpyOf(k, n, 2, x.All(), y.All()), u)
-			g := c.dispatch(saxpyOf(k, n, 0.5, y.All(), x.All()), f)
+			f := c.add(saxpyOf(k, n, 2, x.All(), y.All()), u)
+			g := c.add(saxpyOf(k, n, 0.5, y.All(), x.All()), f)
 			c.copy(to.Range(0, 4*n), x.All(), g)
 			c.end()
-			e.must(e.q(2).Execute(between(s, 2, s, 3), c.CommandBuffer, out.All()))
+			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Execute(c.CommandBuffer, out.All())))
 			e.must(host.Signal(1))
 			e.same("what came out", e.read(out, gpu.Point{Semaphore: s, Value: 3}), floats(want...))
 			again := e.buffer(4 * n)
 			c.execute(3, again.All())
 			e.same("what came out of it again", e.read(again), floats(want...))
-			e.must(x.Dealloca(signal(s, 4)))
-			e.must(y.Dealloca(signal(s, 5)))
+			e.must(x.Free(signal(s, 4)))
+			e.must(y.Free(signal(s, 5)))
 			e.wait(s, 5)
 		})
 	}},
-	{name: "B90 B107 allocate, dispatch, deallocate, one after the other and in a pipeline", kernels: true, run: func(e *env) {
+	{name: "B90 B107 allocate, launch, deallocate, one after the other and in a pipeline", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const rounds, n = 16, 256
 			words, c := e.kernel(kernels.Basic, "words"), e.commands(m)
 			tmp, in, out := c.binding(), c.binding(), c.binding()
-			f := c.dispatch(wordsOf(words, n, tmp.Range(0, 4*n), in.Range(0, 4*n)))
-			c.dispatch(wordsOf(words, n, out.Range(0, 4*n), tmp.Range(0, 4*n)), f)
+			f := c.add(wordsOf(words, n, tmp.Range(0, 4*n), in.Range(0, 4*n)))
+			c.add(wordsOf(words, n, out.Range(0, 4*n), tmp.Range(0, 4*n)), f)
 			c.end()
 			data := random(4*rounds*n, 6)
 			for _, portable := range []bool{false, true} {
 				for _, pipeline := range []bool{false, true} {
 					p, s, host, from, to := e.pool(gpu.PoolOptions{Portable: portable}), e.sem(), e.sem(), e.buffer(4*rounds*n), e.buffer(4*rounds*n)
-					e.must(e.q(0).UploadCopy(between(host, 1, s, 1), from.All(), data))
+					e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.UploadCopy(from.All(), data)))
 					if !pipeline {
 						e.must(host.Signal(1))
 					}
 					v := uint64(1)
 					for i := range uint64(rounds) {
-						b := e.alloca(int(i), between(s, v, s, v+1), p, 4*n)
-						e.must(e.q(int(i+1)).Execute(between(s, v+1, s, v+2), c.CommandBuffer, b.All(), from.Range(4*n*i, 4*n), to.Range(4*n*i, 4*n)))
-						e.must(b.Dealloca(between(s, v+2, s, v+3)))
+						b := e.alloc(int(i), between(s, v, s, v+1), p, 4*n)
+						e.must(e.q(int(i+1)).Submit(between(s, v+1, s, v+2), gpu.Execute(c.CommandBuffer, b.All(), from.Range(4*n*i, 4*n), to.Range(4*n*i, 4*n))))
+						e.must(b.Free(between(s, v+2, s, v+3)))
 						v += 3
 						if !pipeline {
 							e.wait(s, v)
@@ -1016,80 +1009,81 @@ var commandBuffers = []test{
 			mine, theirs := c.binding(), other.binding()
 			c.fill(a.All(), []byte{1})
 			huge := mine.Range(1<<62, 64)
-			bad := func(d gpu.Dispatch, after ...gpu.Command) error {
-				_, err := c.Dispatch(d, after...)
-				return err
-			}
-			x := func(_ gpu.Command, err error) error { return err }
-			over := func(change func(d *gpu.Dispatch)) error {
-				d := wordsOf(k, 16, a.All(), huge)
-				change(&d)
-				return bad(d)
+			over := func(change func(g *gpu.Grid)) gpu.Op {
+				g := gpu.GridFor(16, 64)
+				change(&g)
+				return gpu.Launch(k, g, uint64(16), a, huge)
 			}
 			info := e.devs[0].Info()
 			for name, r := range map[string]struct {
-				err, kind error
-				op        string
+				op    gpu.Op
+				kind  error
+				named string
+				after []gpu.Command
 			}{
-				"dispatch, threads": {over(func(d *gpu.Dispatch) { d.Block = [3]uint32{64, 64, 64} }), gpu.ErrArgument, "dispatch"},
-				"dispatch, grid":    {over(func(d *gpu.Dispatch) { d.Grid[1] = uint32(info.MaxGrid[1]) + 1 }), gpu.ErrArgument, "dispatch"},
-				"dispatch, shared memory": {over(func(d *gpu.Dispatch) { d.SharedMem = uint32(max(info.SharedOptIn, info.SharedMem)) + 1 }),
-					gpu.ErrArgument, "dispatch"},
-				"execute, nothing":       {c.Execute(nil), gpu.ErrArgument, "execute"},
-				"execute, itself":        {c.Execute(c.CommandBuffer), gpu.ErrArgument, "execute"},
-				"execute, not ended":     {c.Execute(other.CommandBuffer, a.All()), gpu.ErrArgument, "execute"},
-				"fill, no pattern":       {x(c.Fill(a.All(), nil)), gpu.ErrArgument, "fill"},
-				"fill, 3 bytes":          {x(c.Fill(a.All(), []byte{1, 2, 3})), gpu.ErrArgument, "fill"},
-				"fill, size":             {x(c.Fill(a.Range(0, 6), []byte{1, 2, 3, 4})), gpu.ErrArgument, "fill"},
-				"fill, offset":           {x(c.Fill(a.Range(2, 8), []byte{1, 2, 3, 4})), gpu.ErrArgument, "fill"},
-				"fill, bound, offset":    {x(c.Fill(mine.Range(2, 8), []byte{1, 2, 3, 4})), gpu.ErrArgument, "fill"},
-				"fill, range":            {x(c.Fill(a.Range(60, 8), []byte{1})), gpu.ErrRange, "fill"},
-				"fill, no buffer":        {x(c.Fill(gpu.Range{}, []byte{1})), gpu.ErrArgument, "fill"},
-				"fill, closed":           {x(c.Fill(gone.All(), []byte{1})), gpu.ErrClosed, "fill"},
-				"fill, another one's":    {x(c.Fill(theirs.Range(0, 8), []byte{1})), gpu.ErrArgument, "fill"},
-				"fill, after":            {x(c.Fill(mine.Range(1<<50, 8), []byte{1}, 7)), gpu.ErrArgument, "fill"},
-				"copy, sizes":            {x(c.Copy(a.Range(0, 8), a.Range(8, 9))), gpu.ErrArgument, "copy"},
-				"copy, range":            {x(c.Copy(huge, a.Range(63, 64))), gpu.ErrRange, "copy"},
-				"copy, closed":           {x(c.Copy(huge, gone.All())), gpu.ErrClosed, "copy"},
-				"copy, after":            {x(c.Copy(huge, a.All(), -1)), gpu.ErrArgument, "copy"},
-				"update, size":           {x(c.UploadCopy(a.All(), make([]byte, 63))), gpu.ErrArgument, "upload"},
-				"update, range":          {x(c.UploadCopy(a.Range(1, 64), make([]byte, 64))), gpu.ErrRange, "upload"},
-				"update, after":          {x(c.UploadCopy(huge, make([]byte, 64), 1)), gpu.ErrArgument, "upload"},
-				"dispatch, no kernel":    {bad(gpu.Dispatch{}), gpu.ErrArgument, "dispatch"},
-				"dispatch, arguments":    {bad(gpu.Dispatch{Kernel: k, Sizes: []int{8}}), gpu.ErrArgument, "dispatch"},
-				"dispatch, range":        {bad(wordsOf(k, 16, huge, a.Range(1, 64))), gpu.ErrRange, "dispatch"},
-				"dispatch, closed":       {bad(wordsOf(k, 16, gone.All(), huge)), gpu.ErrClosed, "dispatch"},
-				"dispatch, after":        {bad(wordsOf(k, 16, a.All(), huge), 1), gpu.ErrArgument, "dispatch"},
-				"host call, no function": {x(c.HostCall(nil)), gpu.ErrArgument, "host call"},
+				"launch, threads": {over(func(g *gpu.Grid) { g.Threads = [3]uint32{64, 64, 64} }), gpu.ErrArgument, "launch", nil},
+				"launch, grid":    {over(func(g *gpu.Grid) { g.Blocks[1] = uint32(info.MaxGrid[1]) + 1 }), gpu.ErrArgument, "launch", nil},
+				"launch, shared memory": {over(func(g *gpu.Grid) { g.SharedMem = uint32(max(info.SharedOptIn, info.SharedMem)) + 1 }),
+					gpu.ErrArgument, "launch", nil},
+				"execute, nothing":       {gpu.Execute(nil), gpu.ErrArgument, "execute", nil},
+				"execute, itself":        {gpu.Execute(c.CommandBuffer), gpu.ErrArgument, "execute", nil},
+				"execute, not ended":     {gpu.Execute(other.CommandBuffer, a.All()), gpu.ErrArgument, "execute", nil},
+				"fill, no pattern":       {gpu.Fill(a.All(), nil), gpu.ErrArgument, "fill", nil},
+				"fill, 3 bytes":          {gpu.Fill(a.All(), []byte{1, 2, 3}), gpu.ErrArgument, "fill", nil},
+				"fill, size":             {gpu.Fill(a.Range(0, 6), []byte{1, 2, 3, 4}), gpu.ErrArgument, "fill", nil},
+				"fill, offset":           {gpu.Fill(a.Range(2, 8), []byte{1, 2, 3, 4}), gpu.ErrArgument, "fill", nil},
+				"fill, bound, offset":    {gpu.Fill(mine.Range(2, 8), []byte{1, 2, 3, 4}), gpu.ErrArgument, "fill", nil},
+				"fill, range":            {gpu.Fill(a.Range(60, 8), []byte{1}), gpu.ErrRange, "fill", nil},
+				"fill, no buffer":        {gpu.Fill(gpu.Range{}, []byte{1}), gpu.ErrArgument, "fill", nil},
+				"fill, closed":           {gpu.Fill(gone.All(), []byte{1}), gpu.ErrClosed, "fill", nil},
+				"fill, another one's":    {gpu.Fill(theirs.Range(0, 8), []byte{1}), gpu.ErrArgument, "fill", nil},
+				"fill, after":            {gpu.Fill(mine.Range(1<<50, 8), []byte{1}), gpu.ErrArgument, "fill", []gpu.Command{7}},
+				"copy, sizes":            {gpu.Copy(a.Range(0, 8), a.Range(8, 9)), gpu.ErrArgument, "copy", nil},
+				"copy, range":            {gpu.Copy(huge, a.Range(63, 64)), gpu.ErrRange, "copy", nil},
+				"copy, closed":           {gpu.Copy(huge, gone.All()), gpu.ErrClosed, "copy", nil},
+				"copy, after":            {gpu.Copy(huge, a.All()), gpu.ErrArgument, "copy", []gpu.Command{-1}},
+				"update, size":           {gpu.UploadCopy(a.All(), make([]byte, 63)), gpu.ErrArgument, "upload", nil},
+				"update, range":          {gpu.UploadCopy(a.Range(1, 64), make([]byte, 64)), gpu.ErrRange, "upload", nil},
+				"update, after":          {gpu.UploadCopy(huge, make([]byte, 64)), gpu.ErrArgument, "upload", []gpu.Command{1}},
+				"launch, no kernel":      {gpu.Launch(nil, gpu.Grid{}), gpu.ErrArgument, "launch", nil},
+				"launch, arguments":      {gpu.Launch(k, gpu.Grid{}, uint64(16), nil, a), gpu.ErrArgument, "launch", nil},
+				"launch, range":          {wordsOf(k, 16, huge, a.Range(1, 64)), gpu.ErrRange, "launch", nil},
+				"launch, closed":         {wordsOf(k, 16, gone.All(), huge), gpu.ErrClosed, "launch", nil},
+				"launch, after":          {wordsOf(k, 16, a.All(), huge), gpu.ErrArgument, "launch", []gpu.Command{1}},
+				"host call, no function": {gpu.HostCall(nil), gpu.ErrArgument, "host call", nil},
 			} {
-				if !errors.Is(r.err, r.kind) {
-					e.Errorf("%s: %v; want %v", name, r.err, r.kind)
-				} else if msg := r.err.Error(); !strings.Contains(msg, "command 1, "+r.op) {
-					e.Errorf("%s: %v", name, r.err)
+				_, err := c.Add(r.op, r.after...)
+				if !errors.Is(err, r.kind) {
+					e.Errorf("%s: %v; want %v", name, err, r.kind)
+				} else if msg := err.Error(); !strings.Contains(msg, "command 1, "+r.named) && !strings.Contains(msg, "command 1: gpu: "+r.named) {
+					e.Errorf("%s: %v", name, err)
 				}
 			}
-			if err := e.q(0).Execute(gpu.Order{}, c.CommandBuffer, a.All()); !errors.Is(err, gpu.ErrArgument) {
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(c.CommandBuffer, a.All())); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("Execute before End = %v", err)
 			}
 			if n := c.fill(mine.Range(4, 4), []byte{2, 2, 2, 2}); n != 1 {
 				e.Errorf("command %d", n)
 			}
 			c.end()
-			_, late := c.Binding()
-			for name, err := range map[string]error{
-				"End":        c.End(),
-				"Fill":       x(c.Fill(a.All(), []byte{1})),
-				"Copy":       x(c.Copy(a.All(), a.All())),
-				"UploadCopy": x(c.UploadCopy(a.Range(0, 1), []byte{1})),
-				"Dispatch":   bad(wordsOf(k, 16, a.All(), a.All())),
-				"HostCall":   x(c.HostCall(func() error { return nil })),
-				"Barrier":    x(c.Barrier()),
-				"Timestamp":  x(c.Timestamp()),
-				"Execute":    c.Execute(other.CommandBuffer),
-				"Binding":    late,
-			} {
+			_, noBinding := c.Binding()
+			_, noTime := c.Timestamp()
+			for name, err := range map[string]error{"End": c.End(), "Binding": noBinding, "Timestamp": noTime} {
 				if !errors.Is(err, gpu.ErrArgument) {
 					e.Errorf("%s after End = %v", name, err)
+				}
+			}
+			for _, op := range []gpu.Op{
+				gpu.Fill(a.All(), []byte{1}),
+				gpu.Copy(a.All(), a.All()),
+				gpu.UploadCopy(a.Range(0, 1), []byte{1}),
+				wordsOf(k, 16, a.All(), a.All()),
+				gpu.HostCall(func() error { return nil }),
+				gpu.Barrier(),
+				gpu.Execute(other.CommandBuffer),
+			} {
+				if _, err := c.Add(op); !errors.Is(err, gpu.ErrArgument) {
+					e.Errorf("%v after End = %v", op, err)
 				}
 			}
 			s := e.sem()
@@ -1107,14 +1101,14 @@ var commandBuffers = []test{
 				"a binding of its own":  {[]gpu.Range{mine.Range(0, 8)}, gpu.ErrArgument},
 				"another one's binding": {[]gpu.Range{theirs.Range(0, 8)}, gpu.ErrArgument},
 			} {
-				if err := e.q(0).Execute(signal(s, 1), c.CommandBuffer, r.bindings...); !errors.Is(err, r.kind) {
+				if err := e.q(0).Submit(signal(s, 1), gpu.Execute(c.CommandBuffer, r.bindings...)); !errors.Is(err, r.kind) {
 					e.Errorf("%s: %v; want %v", name, err, r.kind)
 				}
 			}
 			for name, err := range map[string]error{
-				"fill":     e.q(0).Fill(gpu.Order{}, mine.Range(0, 8), []byte{1}),
-				"no order": e.q(0).Execute(gpu.Order{Wait: []gpu.Point{{}}}, c.CommandBuffer, a.All()),
-				"nothing":  e.q(0).Execute(gpu.Order{}, nil),
+				"fill":     e.q(0).Submit(gpu.Order{}, gpu.Fill(mine.Range(0, 8), []byte{1})),
+				"no order": e.q(0).Submit(gpu.Order{Wait: []gpu.Point{{}}}, gpu.Execute(c.CommandBuffer, a.All())),
+				"nothing":  e.q(0).Submit(gpu.Order{}, gpu.Execute(nil)),
 			} {
 				if !errors.Is(err, gpu.ErrArgument) {
 					e.Errorf("%s: %v", name, err)
@@ -1125,11 +1119,11 @@ var commandBuffers = []test{
 			c.execute(0, to.All())
 			e.same("what was bound", e.read(to), []byte{0, 0, 0, 0, 2, 2, 2, 2})
 			e.must(c.Close())
-			if err := e.q(0).Execute(gpu.Order{}, c.CommandBuffer, a.All()); !errors.Is(err, gpu.ErrClosed) {
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(c.CommandBuffer, a.All())); !errors.Is(err, gpu.ErrClosed) {
 				e.Errorf("Execute after Close = %v", err)
 			}
 			e.must(other.Close())
-			if _, err := other.Fill(a.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+			if _, err := other.Add(gpu.Fill(a.All(), []byte{1})); !errors.Is(err, gpu.ErrClosed) {
 				e.Errorf("Fill after Close = %v", err)
 			}
 			if err := other.End(); !errors.Is(err, gpu.ErrClosed) {
@@ -1145,7 +1139,7 @@ var commandBuffers = []test{
 		}
 		c := e.commands(gpu.AutoMode)
 		c.end()
-		if err := e.devs[1].Queue(0).Execute(gpu.Order{}, c.CommandBuffer); !errors.Is(err, gpu.ErrArgument) {
+		if err := e.devs[1].Queue(0).Submit(gpu.Order{}, gpu.Execute(c.CommandBuffer)); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("Execute on another device = %v", err)
 		}
 	}},
@@ -1166,13 +1160,13 @@ var commandBuffers = []test{
 				e.must(err)
 				r := &recorder{c, e}
 				b := r.binding()
-				i := r.dispatch(indexOf(k, 64, 7, 0, own.All()))
+				i := r.add(indexOf(k, 64, 7, 0, own.All()))
 				f := r.fill(b.Range(0, 256), []byte{3})
 				r.copy(out.Range(0, 256), own.All(), i)
 				r.copy(out.Range(256, 256), b.Range(0, 256), f)
 				r.end()
-				e.must(e.q(0).Execute(between(host, 1, s, 1), c, bound.All()))
-				e.must(e.q(1).Execute(between(s, 1, s, 2), c, bound.All()))
+				e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Execute(c, bound.All())))
+				e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Execute(c, bound.All())))
 				closers := []func() error{x.Close, own.Close, bound.Close, c.Close}
 				r2 := rand.New(rand.NewPCG(uint64(order), 1))
 				r2.Shuffle(len(closers), func(i, j int) { closers[i], closers[j] = closers[j], closers[i] })
@@ -1228,7 +1222,7 @@ var commandBuffers = []test{
 				r.barrier()
 			}
 			if m != gpu.StreamMode {
-				r.got(c.HostCall(func() error { return nil }))
+				r.got(c.Add(gpu.HostCall(func() error { return nil })))
 				r.fill(b.All(), []byte{1})
 			}
 			r.end()
@@ -1238,14 +1232,14 @@ var commandBuffers = []test{
 		unended := e.commands(gpu.AutoMode)
 		unended.update(b.All(), make([]byte, 64))
 		outer := e.commands(gpu.AutoMode)
-		e.must(outer.Execute(all[0].CommandBuffer, b.All()))
+		outer.add(gpu.Execute(all[0].CommandBuffer, b.All()))
 		outer.end()
 		for i, r := range all {
-			e.must(e.q(i).Execute(signal(s[i], 1), r.CommandBuffer, bufs[i].All()))
-			e.must(e.q(i).Execute(between(host, 1, s[4+i], 1), r.CommandBuffer, bufs[i].All()))
+			e.must(e.q(i).Submit(signal(s[i], 1), gpu.Execute(r.CommandBuffer, bufs[i].All())))
+			e.must(e.q(i).Submit(between(host, 1, s[4+i], 1), gpu.Execute(r.CommandBuffer, bufs[i].All())))
 		}
 		e.must(all[0].Close())
-		e.must(e.q(0).Execute(signal(s[3], 1), outer.CommandBuffer))
+		e.must(e.q(0).Submit(signal(s[3], 1), gpu.Execute(outer.CommandBuffer)))
 		e.must(d.Close())
 		for i := range all {
 			e.failed(s[4+i], 1, gpu.ErrClosed)
@@ -1255,11 +1249,11 @@ var commandBuffers = []test{
 		}
 		for _, r := range append(all[1:], outer, unended) {
 			x := e.sem()
-			if err := e.q(0).Execute(signal(x, 1), r.CommandBuffer, b.All()); !errors.Is(err, gpu.ErrClosed) {
+			if err := e.q(0).Submit(signal(x, 1), gpu.Execute(r.CommandBuffer, b.All())); !errors.Is(err, gpu.ErrClosed) {
 				e.Errorf("Execute = %v", err)
 			}
 			e.failed(x, 1, gpu.ErrClosed)
-			if _, err := r.Fill(b.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+			if _, err := r.Add(gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrClosed) {
 				e.Errorf("Fill = %v", err)
 			}
 			e.must(r.Close())
@@ -1286,17 +1280,17 @@ var commandBuffers = []test{
 			r.end()
 			if i == 0 { // through another one
 				outer := e.commands(m)
-				e.must(outer.Execute(r.CommandBuffer, bound.All()))
+				outer.add(gpu.Execute(r.CommandBuffer, bound.All()))
 				outer.end()
-				e.must(e.q(3).Execute(signal(s[3], 1), outer.CommandBuffer))
+				e.must(e.q(3).Submit(signal(s[3], 1), gpu.Execute(outer.CommandBuffer)))
 			}
 			all = append(all, r)
-			e.must(e.q(3).Execute(signal(s[i], 1), r.CommandBuffer, bound.All()))
+			e.must(e.q(3).Submit(signal(s[i], 1), gpu.Execute(r.CommandBuffer, bound.All())))
 		}
 		e.until("all are issued", func() bool { st := d.Stats(); return st.InFlight > len(all) && st.Parked == 0 }) // some in parts
 		closed := make(chan error, 1)
 		go func() { closed <- other.Close() }()
-		e.until("the device is being closed", func() bool { return errors.Is(other.Queue(0).Barrier(gpu.Order{}), gpu.ErrClosed) })
+		e.until("the device is being closed", func() bool { return errors.Is(other.Queue(0).Submit(gpu.Order{}, gpu.Barrier()), gpu.ErrClosed) })
 		resume()
 		e.wait(s[3], 1)
 		for i := range all {
@@ -1304,9 +1298,9 @@ var commandBuffers = []test{
 		}
 		e.must(<-closed)
 		for i, r := range all {
-			e.must(e.q(i).Execute(signal(x[i], 1), r.CommandBuffer, own.All()))
+			e.must(e.q(i).Submit(signal(x[i], 1), gpu.Execute(r.CommandBuffer, own.All())))
 			e.failed(x[i], 1, gpu.ErrClosed)
-			if err := e.q(i).Execute(gpu.Order{}, r.CommandBuffer, bound.All()); !errors.Is(err, gpu.ErrClosed) {
+			if err := e.q(i).Submit(gpu.Order{}, gpu.Execute(r.CommandBuffer, bound.All())); !errors.Is(err, gpu.ErrClosed) {
 				e.Errorf("Execute = %v", err)
 			}
 		}
@@ -1328,10 +1322,10 @@ var commandBuffers = []test{
 						}
 						x, err := c.Binding()
 						for j := range uint64(8) {
-							_, err2 := c.UploadCopy(x.Range(8*j, 8), bytes.Repeat([]byte{byte(g<<4 | i)}, 8))
+							_, err2 := c.Add(gpu.UploadCopy(x.Range(8*j, 8), bytes.Repeat([]byte{byte(g<<4 | i)}, 8)))
 							err = errors.Join(err, err2)
 						}
-						err = errors.Join(err, c.End(), e.q(int(g)).Execute(between(done[g], i, done[g], i+1), c, b.Range(4096*g, 64)), c.Close())
+						err = errors.Join(err, c.End(), e.q(int(g)).Submit(between(done[g], i, done[g], i+1), gpu.Execute(c, b.Range(4096*g, 64))), c.Close())
 						if err != nil {
 							errs[g] = err
 							return
@@ -1359,7 +1353,7 @@ var commandBuffers = []test{
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					for err := error(nil); err == nil; {
-						_, err = c.UploadCopy(b.All(), make([]byte, 1<<12))
+						_, err = c.Add(gpu.UploadCopy(b.All(), make([]byte, 1<<12)))
 					}
 				})
 				wg.Go(func() {

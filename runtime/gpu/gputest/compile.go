@@ -29,7 +29,7 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 var noCache = compile.Cache{Size: -1}
 
 // compile compiles a source on the first device. It ends the test where there is no compiler.
-func (e *env) compile(source compile.Source) (*gpu.Executable, error) {
+func (e *env) compile(source compile.Source) (*gpu.Module, error) {
 	e.Helper()
 	x, info, err := noCache.Compile(e.devs[0], source)
 	if errors.Is(err, driver.ErrUnsupported) {
@@ -59,11 +59,10 @@ var compiling = []test{
 			hx[i], hy[i] = float32(i), 1
 		}
 		bx, by, s := e.buffer(4*n), e.buffer(4*n), e.sem()
-		e.must(e.q(0).UploadCopy(signal(s, 1), bx.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hx[0])), 4*n)))
-		e.must(e.q(0).UploadCopy(between(s, 1, s, 2), by.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n)))
-		e.must(e.q(0).Dispatch(between(s, 2, s, 3), gpu.Dispatch{Kernel: k, Grid: [3]uint32{(n + 255) / 256, 1, 1}, Block: [3]uint32{256},
-			Args: []unsafe.Pointer{arg(uint64(n)), arg(float32(2)), arg(bx.Ptr()), arg(by.Ptr())}, Sizes: []int{8, 4, 8, 8}}))
-		e.must(e.q(0).Download(between(s, 3, s, 4), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n), by.All()))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(bx.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hx[0])), 4*n))))
+		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.UploadCopy(by.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n))))
+		e.must(e.q(0).Submit(between(s, 2, s, 3), gpu.Launch(k, gpu.GridFor(n, 256), uint64(n), float32(2), bx.Ptr(), by.Ptr())))
+		e.must(e.q(0).Submit(between(s, 3, s, 4), gpu.Download(unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n), by.All())))
 		e.wait(s, 4)
 		for i, v := range hy {
 			if want := 2*float32(i) + 1; v != want {

@@ -3,13 +3,16 @@ package gputest
 import (
 	"bytes"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -24,7 +27,7 @@ type stand struct {
 	count int         // how many the two are: 1 or 2
 	group *gpu.Group  // of the two
 	b, c  *gpu.Buffer // of the device, and of the other one
-	x     *gpu.Executable
+	x     *gpu.Module
 	k     *gpu.Kernel // "words", or nil
 	p     *gpu.Pool
 	ch    *gpu.Channel // of one rank, or nil
@@ -65,21 +68,26 @@ func (x *stand) submit(f func(o gpu.Order) error) {
 	x.keeps("the signal of the host", func() { x.must(host.Signal(1)) })
 	x.keeps("the wait", func() { x.wait(s, 2) })
 	x.keeps("the call that parks", func() { x.must(f(between(host, 2, s, 3))) })
-	x.keeps("the signal of another device", func() { x.must(x.other.Queue(0).Fill(signal(host, 2), x.c.Range(0, 4), []byte{1})) })
+	x.keeps("the signal of another device", func() { x.must(x.other.Queue(0).Submit(signal(host, 2), gpu.Fill(x.c.Range(0, 4), []byte{1}))) })
 	x.keeps("the wait", func() { x.wait(s, 3) })
 }
 
-// dispatch is a launch of the kernel, if there is one.
-func (x *stand) dispatch() gpu.Dispatch {
-	n := uint64(8)
-	return gpu.Dispatch{Kernel: x.k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{8, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil}, Sizes: []int{8, 8, 8},
-		Buffers: []gpu.BufferArg{{Index: 1, Range: x.b.Range(0, 32)}, {Index: 2, Range: x.b.Range(32, 32)}}}
+// does tries an Op of a queue.
+func (x *stand) does(op gpu.Op) {
+	x.Helper()
+	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, op) })
 }
 
-// alloca allocates and waits for that.
-func (x *stand) alloca() *gpu.Buffer {
+// launch is a launch of the kernel, if there is one.
+func (x *stand) launch(g gpu.Grid) gpu.Op {
+	return gpu.Launch(x.k, g, uint64(8), x.b.Range(0, 32), x.b.Range(32, 32))
+}
+
+// alloc allocates and waits for that.
+func (x *stand) alloc() *gpu.Buffer {
 	s := x.sem()
-	b, err := x.d.Queue(0).Alloca(signal(s, 1), x.p, 64)
+	var b *gpu.Buffer
+	err := x.d.Queue(0).Submit(signal(s, 1), gpu.Alloc(&b, x.p, 64))
 	x.must(err)
 	x.wait(s, 1)
 	return b
@@ -104,12 +112,18 @@ func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error))
 			x.must(err)
 		})
 	})
-	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Execute(o, c) })
+	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, gpu.Execute(c)) })
 	x.keeps("CommandBuffer.Close", func() { x.must(c.Close()) })
 }
 
+// records tries an Op in a recording.
+func (x *stand) records(op gpu.Op) {
+	x.Helper()
+	x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(op) })
+}
+
 // native is a function that gives a stream work, and leaves another device current.
-func (x *stand) native(n gpu.Native) error {
+func (x *stand) native(n gpu.NativeCall) error {
 	err := n.Device.Fill(n.Stream, n.Ptrs[0], 7, 1, 4)
 	x.h.SetCurrent(x.count - 1)
 	return err
@@ -170,7 +184,7 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.Helper()
 	var h driver.Stream
 	s := x.d.Queue(0).NewStream()
-	if !x.may(s.Native(func(n gpu.Native) (err error) { h, err = n.Device.NewStream(); return err })) {
+	if !x.may(s.Do(gpu.Native("", func(n gpu.NativeCall) (err error) { h, err = n.Device.NewStream(); return err }))) {
 		return
 	}
 	x.must(s.Wait(x.ctx))
@@ -178,7 +192,7 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 		f(q)
 		x.must(q.Close())
 	}
-	x.must(s.Native(func(n gpu.Native) error { return n.Device.DestroyStream(h) }))
+	x.must(s.Do(gpu.Native("", func(n gpu.NativeCall) error { return n.Device.DestroyStream(h) })))
 	x.must(s.Wait(x.ctx))
 }
 
@@ -241,7 +255,7 @@ func (x *stand) rest() {
 }
 
 // ofCurrent are the types all of whose methods are operations.
-var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Executable)(nil),
+var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Module)(nil),
 	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil), (*gpu.ImportedPool)(nil), (*gpu.Timing)(nil)}
 
 // operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
@@ -263,8 +277,8 @@ var operations = []struct {
 			x.must(err)
 			b, err := d.Alloc(gpu.DeviceMem, 64)
 			x.must(err)
-			x.must(d.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1})) // in flight, perhaps
-			x.must(d.Queue(0).Fill(gpu.Order{Wait: points(x.sem(), 1)}, b.All(), []byte{1}))
+			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // in flight, perhaps
+			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
 			x.keeps("Close", func() { x.must(d.Close()) })
 			x.keeps("Close again", func() { x.must(d.Close()) })
 		}
@@ -275,8 +289,8 @@ var operations = []struct {
 			x.must(err)
 			b, err := d.Alloc(gpu.DeviceMem, 64)
 			x.must(err)
-			x.must(d.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1})) // in flight, perhaps
-			x.must(d.Queue(0).Fill(gpu.Order{Wait: points(x.sem(), 1)}, b.All(), []byte{1}))
+			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // in flight, perhaps
+			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
 			x.keeps("Shutdown", func() { x.must(d.Shutdown(x.ctx)) })
 			x.keeps("Shutdown again", func() { x.must(d.Shutdown(x.ctx)) })
 		}
@@ -299,7 +313,7 @@ var operations = []struct {
 	{"Device.PickAfter", func(x *stand) { x.d.PickAfter(0, gpu.Point{Semaphore: x.sem(), Value: 1}) }},
 	{"Device.Stats", func(x *stand) { x.d.Stats() }},
 	{"Device.Parked", func(x *stand) {
-		x.must(x.d.Queue(0).Barrier(gpu.Order{Wait: points(x.sem(), 1)}))
+		x.must(x.d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Barrier()))
 		x.keeps("Parked", func() { x.d.Parked() })
 	}},
 	{"Device.Alloc", func(x *stand) {
@@ -342,7 +356,7 @@ var operations = []struct {
 			freed := make(chan struct{})
 			in, err := x.d.ImportSharedFile(file, 64, func() { close(freed) })
 			x.must(err)
-			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Fill(o, in.All(), []byte{1}) })
+			x.does(gpu.Fill(in.All(), []byte{1}))
 			x.keeps("Close", func() { x.must(in.Close()) })
 			<-freed
 			if _, err := x.d.ImportSharedFile(nil, 64, nil); !errors.Is(err, gpu.ErrArgument) {
@@ -370,7 +384,7 @@ var operations = []struct {
 	{"Device.NewEvent", func(x *stand) {
 		e, err := x.d.NewEvent()
 		x.must(err)
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).RecordEvent(o, e) })
+		x.does(gpu.RecordEvent(e))
 		x.must(e.Close())
 	}},
 	{"Device.NewTiming", func(x *stand) {
@@ -380,10 +394,7 @@ var operations = []struct {
 	}},
 	{"Timing.Duration", func(x *stand) {
 		if t, err := x.d.NewTiming(); x.may(err) {
-			x.submit(func(o gpu.Order) error {
-				o.Timing = t
-				return x.d.Queue(0).Fill(o, x.b.All(), []byte{1})
-			})
+			x.does(gpu.Fill(x.b.All(), []byte{1}).Timed(t))
 			x.keeps("Duration", func() {
 				if took, err := t.Duration(); err != nil || took < 0 || took > time.Minute {
 					x.Errorf("a fill took %v, %v", took, err)
@@ -402,7 +413,7 @@ var operations = []struct {
 		x.must(err)
 		freed := make(chan struct{})
 		if theirs, err := x.d.AdoptEvent(e.Native(), func() { close(freed) }); x.may(err) {
-			x.submit(func(o gpu.Order) error { return x.d.Queue(0).WaitEvent(o, theirs) })
+			x.does(gpu.WaitEvent(theirs))
 			x.keeps("Close", func() { x.must(theirs.Close()) })
 			<-freed
 		}
@@ -411,8 +422,8 @@ var operations = []struct {
 	{"Device.AdoptQueue", func(x *stand) { x.onStream(func(*gpu.Queue) {}) }},
 	{"Queue.Close", func(x *stand) {
 		x.onStream(func(q *gpu.Queue) {
-			x.submit(func(o gpu.Order) error { return q.Fill(o, x.b.All(), []byte{1}) })
-			x.must(q.Fill(gpu.Order{Wait: points(x.sem(), 1)}, x.b.All(), []byte{1}))
+			x.submit(func(o gpu.Order) error { return q.Submit(o, gpu.Fill(x.b.All(), []byte{1})) })
+			x.must(q.Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(x.b.All(), []byte{1})))
 			x.keeps("Close", func() { x.must(q.Close()) })
 		})
 	}},
@@ -502,6 +513,17 @@ var operations = []struct {
 			x.submit(func(o gpu.Order) error { return x.ch.Submit(x.ctx, o, x.sum()) })
 		})
 	}},
+	{"Channel.Group", func(x *stand) {
+		x.onChannel(func() {
+			x.submit(func(o gpu.Order) error { return x.ch.Device().Queue(1).Submit(o, x.ch.Group(x.sum())) })
+			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(x.ch.Group(x.sum())) })
+		})
+	}},
+	{"Channel.GroupContext", func(x *stand) {
+		x.onChannel(func() {
+			x.submit(func(o gpu.Order) error { return x.ch.Device().Queue(1).Submit(o, x.ch.GroupContext(x.ctx, x.sum())) })
+		})
+	}},
 	{"Channel.Split", func(x *stand) {
 		x.onChannel(func() {
 			c, err := x.ch.Split(x.ctx, 0, 0)
@@ -560,96 +582,107 @@ var operations = []struct {
 	{"Queue.Priority", func(x *stand) { x.d.Queue(0).Priority() }},
 	{"Queue.SetName", func(x *stand) { x.d.Queue(0).SetName("") }},
 	{"Queue.String", func(x *stand) { _ = x.d.Queue(0).String() }},
-	{"Queue.Barrier", func(x *stand) { x.submit(func(o gpu.Order) error { return x.d.Queue(0).Barrier(o) }) }},
-	{"Queue.HostCall", func(x *stand) {
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).HostCall(o, func() error { return nil }) })
+	{"Queue.Submit", func(x *stand) { // of what it refuses; the Ops below are done by it
+		x.keeps("the call", func() {
+			if err := x.d.Queue(0).Submit(gpu.Order{}, gpu.Op{}); !errors.Is(err, gpu.ErrArgument) {
+				x.Errorf("a zero Op: %v", err)
+			}
+		})
 	}},
-	{"Queue.Notify", func(x *stand) { x.submit(func(o gpu.Order) error { return x.d.Queue(0).Notify(o, func() {}) }) }},
+	{"BadOp", func(x *stand) {
+		wrong := errors.New("wrong")
+		x.keeps("the call", func() {
+			if err := x.d.Queue(0).Submit(gpu.Order{}, gpu.BadOp(wrong)); err != wrong {
+				x.Errorf("a wrong Op: %v", err)
+			}
+		})
+	}},
+	{"Barrier", func(x *stand) { x.does(gpu.Barrier()) }},
+	{"HostCall", func(x *stand) {
+		x.does(gpu.HostCall(func() error { return nil }))
+	}},
+	{"Notify", func(x *stand) {
+		x.does(gpu.Notify(func() {}))
+	}},
 	{"Queue.Flush", func(x *stand) {
-		x.must(x.d.Queue(0).Fill(gpu.Order{}, x.b.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(gpu.Order{}, gpu.Fill(x.b.All(), []byte{1})))
 		x.must(x.d.Queue(0).Flush())
 	}},
-	{"Queue.Fill", func(x *stand) {
+	{"Fill", func(x *stand) {
 		for _, pattern := range [][]byte{{1}, {1, 2}, {1, 2, 3, 4}, {1, 2, 3, 4, 5, 6, 7, 8}} {
-			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Fill(o, x.b.All(), pattern) })
+			x.does(gpu.Fill(x.b.All(), pattern))
 		}
 		for range 200 { // so that what is done is looked for on the way
-			x.must(x.d.Queue(1).Fill(gpu.Order{}, x.b.Range(0, 4), []byte{1}))
+			x.must(x.d.Queue(1).Submit(gpu.Order{}, gpu.Fill(x.b.Range(0, 4), []byte{1})))
 		}
 	}},
-	{"Queue.Copy", func(x *stand) {
+	{"Copy", func(x *stand) {
 		for _, from := range []gpu.Range{x.b.Range(0, 32), x.c.Range(0, 32)} {
-			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Copy(o, x.b.Range(32, 32), from) })
+			x.does(gpu.Copy(x.b.Range(32, 32), from))
 		}
 		b := x.bufferOn(x.stranger(gpu.Options{}), 32)
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Copy(o, b.All(), x.b.Range(32, 32)) })
+		x.does(gpu.Copy(b.All(), x.b.Range(32, 32)))
 	}},
-	{"Queue.Prefetch", func(x *stand) {
+	{"Prefetch", func(x *stand) {
 		b, err := x.d.Alloc(gpu.ManagedMem, 64)
-		if !x.may(err) || !x.may(x.d.Queue(0).Prefetch(gpu.Order{}, b.All(), gpu.HostMem)) {
+		if !x.may(err) || !x.may(x.d.Queue(0).Submit(gpu.Order{}, gpu.Prefetch(b.All(), gpu.HostMem))) {
 			return
 		}
 		for _, to := range []gpu.MemKind{gpu.DeviceMem, gpu.HostMem} {
-			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Prefetch(o, b.All(), to) })
+			x.does(gpu.Prefetch(b.All(), to))
 		}
 		x.must(b.Close())
 	}},
-	{"Queue.UploadCopy", func(x *stand) {
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).UploadCopy(o, x.b.All(), make([]byte, 64)) })
+	{"UploadCopy", func(x *stand) {
+		x.does(gpu.UploadCopy(x.b.All(), make([]byte, 64)))
 	}},
-	{"Queue.Upload", func(x *stand) {
+	{"Upload", func(x *stand) {
 		b := x.bufferOn(x.d, 3<<20)
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Upload(o, b.All(), make([]byte, 3<<20)) })
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Upload(o, x.b.All(), make([]byte, 64)) })
+		x.does(gpu.Upload(b.All(), make([]byte, 3<<20)))
+		x.does(gpu.Upload(x.b.All(), make([]byte, 64)))
 	}},
-	{"Queue.Download", func(x *stand) {
+	{"Download", func(x *stand) {
 		b := x.bufferOn(x.d, 3<<20)
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Download(o, make([]byte, 3<<20), b.All()) })
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Download(o, make([]byte, 64), x.b.All()) })
+		x.does(gpu.Download(make([]byte, 3<<20), b.All()))
+		x.does(gpu.Download(make([]byte, 64), x.b.All()))
 	}},
-	{"Queue.Read", func(x *stand) {
-		x.submit(func(o gpu.Order) error {
-			return x.d.Queue(0).Read(o, x.b.All(), &memory{data: make([]byte, 64)}, 0)
-		})
+	{"ReadFrom", func(x *stand) {
+		x.does(gpu.ReadFrom(x.b.All(), &memory{data: make([]byte, 64)}, 0))
 	}},
-	{"Queue.Write", func(x *stand) {
-		x.submit(func(o gpu.Order) error {
-			return x.d.Queue(0).Write(o, &memory{data: make([]byte, 64)}, 0, x.b.All())
-		})
+	{"WriteTo", func(x *stand) {
+		x.does(gpu.WriteTo(&memory{data: make([]byte, 64)}, 0, x.b.All()))
 	}},
-	{"Queue.Dispatch", func(x *stand) {
+	{"Launch", func(x *stand) {
 		if x.k != nil {
-			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dispatch(o, x.dispatch()) })
+			x.does(x.launch(gpu.GridFor(8, 8)))
 		}
 	}},
 	{"a cooperative launch", func(x *stand) { // for which the driver is asked what fits
 		if x.k == nil {
 			return
 		}
-		d := x.dispatch()
-		d.Attrs.Cooperative = true
 		for threads := range uint32(3) {
-			d.Block = [3]uint32{6 + threads}
-			if x.may(x.d.Queue(0).Dispatch(gpu.Order{}, d)) {
-				x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dispatch(o, d) })
+			launch := x.launch(gpu.Grid{Threads: [3]uint32{6 + threads}, Attrs: gpu.LaunchAttrs{Cooperative: true}})
+			if x.may(x.d.Queue(0).Submit(gpu.Order{}, launch)) {
+				x.does(launch)
 			}
 		}
 	}},
-	{"Queue.Native", func(x *stand) {
-		if x.may(x.d.Queue(0).Native(gpu.Order{}, x.native, x.b.All())) {
-			x.submit(func(o gpu.Order) error { return x.d.Queue(0).Native(o, x.native, x.b.All(), x.c.All()) })
+	{"Native", func(x *stand) {
+		if x.may(x.d.Queue(0).Submit(gpu.Order{}, gpu.Native("", x.native, x.b.All()))) {
+			x.does(gpu.Native("", x.native, x.b.All(), x.c.All()))
 			s := x.d.Queue(0).NewStream()
-			x.keeps("Stream.Native", func() { x.must(s.Native(x.native, x.b.All())) })
+			x.keeps("Stream.Do", func() { x.must(s.Do(gpu.Native("", x.native, x.b.All()))) })
 			x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
 		}
 	}},
-	{"Queue.WriteValue", func(x *stand) {
-		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).WriteValue(o, r, 1) })
+	{"WriteValue", func(x *stand) {
+		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, gpu.WriteValue(r, 1)) })
 	}},
-	{"Queue.WaitValue", func(x *stand) {
-		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).WaitValue(o, r, 0) })
+	{"WaitValue", func(x *stand) {
+		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, gpu.WaitValue(r, 0)) })
 	}},
-	{"AllocSlice, AllocaSlice, Typed", func(x *stand) {
+	{"AllocSlice, AllocSliceIn, Typed", func(x *stand) {
 		if x.k == nil {
 			return
 		}
@@ -663,12 +696,12 @@ var operations = []struct {
 			x.must(err)
 			from, err := gpu.AllocSlice[uint32](x.d, gpu.DeviceMem, 4)
 			x.must(err)
-			to, err := gpu.AllocaSlice[uint32](s, x.p, 4)
+			to, err := gpu.AllocSliceIn[uint32](s, x.p, 4)
 			x.must(err)
-			x.must(from.Fill(s, 5))
-			x.must(k.Launch(s, gpu.GridFor(4, 4), words{4, to, from}))
-			x.must(to.Download(s, got))
-			x.must(to.Dealloca(s))
+			x.must(s.Do(from.Fill(5)))
+			x.must(s.Do(k.Launch(gpu.GridFor(4, 4), words{4, to, from})))
+			x.must(s.Do(to.Download(got)))
+			x.must(s.Do(to.Free()))
 			x.must(from.Close())
 		})
 		x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
@@ -676,16 +709,17 @@ var operations = []struct {
 			x.Errorf("the launch leaves %v", got)
 		}
 	}},
-	{"Queue.Alloca", func(x *stand) {
+	{"Alloc", func(x *stand) {
 		for _, size := range []uint64{64, 8 << 20} { // for which a pool has to grow
 			var all []*gpu.Buffer
 			x.submit(func(o gpu.Order) error {
-				b, err := x.d.Queue(0).Alloca(o, x.p, size)
+				var b *gpu.Buffer
+				err := x.d.Queue(0).Submit(o, gpu.Alloc(&b, x.p, size))
 				all = append(all, b)
 				return err
 			})
 			for _, b := range all {
-				x.must(b.Dealloca(gpu.Order{}))
+				x.must(b.Free(gpu.Order{}))
 			}
 		}
 	}},
@@ -695,13 +729,13 @@ var operations = []struct {
 			s := x.d.Queue(0).NewStream()
 			x.keeps("the calls", func() {
 				x.must(s.After(host.At(v)))
-				b, err := s.Alloca(x.p, 4096)
+				b, err := s.Alloc(x.p, 4096)
 				x.must(err)
 				x.must(s.Fill(b.All(), []byte{byte(v + 1)}))
-				x.must(s.Submit(func(o gpu.Order) error { return x.d.Queue(1).Fill(o, b.Range(0, 4), []byte{9}) }))
-				x.must(s.HostCall(func() error { return nil }))
+				x.must(s.Submit(func(o gpu.Order) error { return x.d.Queue(1).Submit(o, gpu.Fill(b.Range(0, 4), []byte{9})) }))
+				x.must(s.Do(gpu.HostCall(func() error { return nil })))
 				x.must(s.Download(got, b.Range(0, 8)))
-				x.must(s.Dealloca(b))
+				x.must(s.Free(b))
 			})
 			if v > 0 {
 				x.keeps("the signal", func() { x.must(host.Signal(v)) })
@@ -712,32 +746,32 @@ var operations = []struct {
 			}
 		}
 	}},
-	{"Queue.Dealloca", func(x *stand) {
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Dealloca(o, x.alloca()) })
+	{"Free", func(x *stand) {
+		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, gpu.Free(x.alloc())) })
 	}},
-	{"Queue.ExecuteAll", func(x *stand) {
+	{"ExecuteAll", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {
-			_, err := c.Fill(x.b.Range(0, 8), []byte{1})
+			_, err := c.Add(gpu.Fill(x.b.Range(0, 8), []byte{1}))
 			x.must(err)
 		})
-		x.submit(func(o gpu.Order) error { return x.d.Queue(0).ExecuteAll(o, c, c) })
+		x.does(gpu.ExecuteAll(c, c))
 		x.must(c.Close())
 	}},
-	{"Queue.Execute", func(x *stand) {
+	{"Execute", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {
 			b, err := c.Binding()
 			x.must(err)
-			fill, err := c.Fill(b.Range(0, 4), []byte{1})
+			fill, err := c.Add(gpu.Fill(b.Range(0, 4), []byte{1}))
 			x.must(err)
 			if x.k != nil {
-				_, err = c.Dispatch(x.dispatch(), fill)
+				_, err = c.Add(x.launch(gpu.GridFor(8, 8)), fill)
 				x.must(err)
 			}
 		})
 		i := uint64(0)
 		x.submit(func(o gpu.Order) error { // somewhere else each time, for which nodes of a graph are set
 			i += 4
-			return x.d.Queue(0).Execute(o, c, x.b.Range(i, 8))
+			return x.d.Queue(0).Submit(o, gpu.Execute(c, x.b.Range(i, 8)))
 		})
 		x.must(c.Close())
 	}},
@@ -767,10 +801,10 @@ var operations = []struct {
 		b, err := x.d.Alloc(gpu.DeviceMem, 64)
 		x.must(err)
 		x.keeps("Close", func() { x.must(b.Close()) })
-		b = x.alloca()
+		b = x.alloc()
 		x.keeps("Close of memory from a pool", func() { x.must(b.Close()) })
 	}},
-	{"Buffer.Dealloca", func(x *stand) { x.submit(func(o gpu.Order) error { return x.alloca().Dealloca(o) }) }},
+	{"Buffer.Free", func(x *stand) { x.submit(func(o gpu.Order) error { return x.alloc().Free(o) }) }},
 
 	{"Pool.Device", func(x *stand) { x.p.Device() }},
 	{"Pool.Options", func(x *stand) { x.p.Options() }},
@@ -816,7 +850,8 @@ var operations = []struct {
 	{"ImportedPool.Import", func(x *stand) {
 		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
 			s := x.sem()
-			b, err := x.d.Queue(0).Alloca(signal(s, 1), p, 64)
+			var b *gpu.Buffer
+			err := x.d.Queue(0).Submit(signal(s, 1), gpu.Alloc(&b, p, 64))
 			x.must(err)
 			x.wait(s, 1)
 			h, err := b.Export()
@@ -834,19 +869,30 @@ var operations = []struct {
 		for _, portable := range []bool{false, true} {
 			p, err := x.d.NewPool(gpu.PoolOptions{Portable: portable})
 			x.must(err)
-			b, err := x.d.Queue(0).Alloca(gpu.Order{}, p, 64)
+			var b *gpu.Buffer
+			err = x.d.Queue(0).Submit(gpu.Order{}, gpu.Alloc(&b, p, 64))
 			x.must(err)
 			x.keeps("Close", func() { x.must(p.Close()) })
-			x.must(b.Dealloca(gpu.Order{}))
+			x.must(b.Free(gpu.Order{}))
 		}
 	}},
 
-	{"CommandBuffer.Alloca", func(x *stand) {
+	{"CommandBuffer.Add", func(x *stand) { // of what it refuses; the Ops below are recorded by it
+		c := x.recording(func(c *gpu.CommandBuffer) {
+			x.keeps("Add", func() {
+				if _, err := c.Add(gpu.Notify(func() {})); !errors.Is(err, gpu.ErrArgument) {
+					x.Errorf("a notification: %v", err)
+				}
+			})
+		})
+		x.must(c.Close())
+	}},
+	{"CommandBuffer.Scratch", func(x *stand) {
 		x.recorded(func(c *gpu.CommandBuffer) (at gpu.Command, err error) {
 			var b *gpu.Buffer
-			x.keeps("Alloca", func() { b, err = c.Alloca(64) })
+			x.keeps("Scratch", func() { b, err = c.Scratch(64) })
 			x.must(err)
-			return c.Copy(b.All(), x.b.All())
+			return c.Add(gpu.Copy(b.All(), x.b.All()))
 		})
 	}},
 	{"CommandBuffer.ScratchSize", func(x *stand) {
@@ -864,7 +910,9 @@ var operations = []struct {
 		})
 		x.must(c.Close())
 	}},
-	{"CommandBuffer.Barrier", func(x *stand) { x.recorded((*gpu.CommandBuffer).Barrier) }},
+	{"Barrier, recorded", func(x *stand) {
+		x.records(gpu.Barrier())
+	}},
 	{"CommandBuffer.Binding", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {
 			x.keeps("Binding", func() {
@@ -874,38 +922,36 @@ var operations = []struct {
 		})
 		x.must(c.Close())
 	}},
-	{"CommandBuffer.Fill", func(x *stand) {
-		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Fill(x.b.All(), []byte{1, 2}) })
+	{"Fill, recorded", func(x *stand) {
+		x.records(gpu.Fill(x.b.All(), []byte{1, 2}))
 	}},
-	{"CommandBuffer.Copy", func(x *stand) {
-		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) {
-			return c.Copy(x.b.Range(0, 32), x.b.Range(32, 32))
-		})
+	{"Copy, recorded", func(x *stand) {
+		x.records(gpu.Copy(x.b.Range(0, 32), x.b.Range(32, 32)))
 	}},
-	{"CommandBuffer.UploadCopy", func(x *stand) {
-		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.UploadCopy(x.b.All(), make([]byte, 64)) })
+	{"UploadCopy, recorded", func(x *stand) {
+		x.records(gpu.UploadCopy(x.b.All(), make([]byte, 64)))
 	}},
-	{"CommandBuffer.Dispatch", func(x *stand) {
+	{"Launch, recorded", func(x *stand) {
 		if x.k != nil {
-			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Dispatch(x.dispatch()) })
+			x.records(x.launch(gpu.GridFor(8, 8)))
 		}
 	}},
-	{"CommandBuffer.WriteValue", func(x *stand) {
-		if x.d.Queue(0).WriteValue(gpu.Order{}, x.b.Range(0, 8), 1) == nil {
-			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.WriteValue(x.b.Range(0, 8), 1) })
+	{"WriteValue, recorded", func(x *stand) {
+		if x.d.Queue(0).Submit(gpu.Order{}, gpu.WriteValue(x.b.Range(0, 8), 1)) == nil {
+			x.records(gpu.WriteValue(x.b.Range(0, 8), 1))
 		}
 	}},
-	{"CommandBuffer.WaitValue", func(x *stand) {
-		if x.d.Queue(0).WriteValue(gpu.Order{}, x.b.Range(0, 8), 1) == nil {
-			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.WaitValue(x.b.Range(0, 8), 0) })
+	{"WaitValue, recorded", func(x *stand) {
+		if x.d.Queue(0).Submit(gpu.Order{}, gpu.WriteValue(x.b.Range(0, 8), 1)) == nil {
+			x.records(gpu.WaitValue(x.b.Range(0, 8), 0))
 		}
 	}},
-	{"CommandBuffer.Native", func(x *stand) {
+	{"Native, recorded", func(x *stand) {
 		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
 		x.must(err)
 		b, err := c.Binding()
 		x.must(err)
-		_, err = c.Native(x.native, []gpu.Range{b.Range(0, 4)})
+		_, err = c.Add(gpu.Native("", x.native, b.Range(0, 4)))
 		if !x.may(err) {
 			x.must(c.Close())
 			return
@@ -914,19 +960,14 @@ var operations = []struct {
 		i := uint64(0)
 		x.submit(func(o gpu.Order) error { // somewhere else each time
 			i += 4
-			return x.d.Queue(0).Execute(o, c, x.b.Range(i, 4))
+			return x.d.Queue(0).Submit(o, gpu.Execute(c, x.b.Range(i, 4)))
 		})
 		x.must(c.Close())
 	}},
-	{"CommandBuffer.HostCall", func(x *stand) {
+	{"HostCall, recorded", func(x *stand) {
 		if x.mode != gpu.GraphMode {
-			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.HostCall(func() error { return nil }) })
+			x.records(gpu.HostCall(func() error { return nil }))
 		}
-	}},
-	{"CommandBuffer.Collective", func(x *stand) {
-		x.onChannel(func() {
-			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Collective(x.ch, x.sum()) })
-		})
 	}},
 	{"CommandBuffer.Timestamp", func(x *stand) {
 		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
@@ -946,7 +987,7 @@ var operations = []struct {
 			x.must(err)
 			x.must(c.End())
 			s := x.sem()
-			x.must(x.d.Queue(0).Execute(signal(s, 1), c))
+			x.must(x.d.Queue(0).Submit(signal(s, 1), gpu.Execute(c)))
 			x.wait(s, 1)
 			x.keeps("Elapsed", func() {
 				_, err := c.Elapsed(from, to)
@@ -955,32 +996,24 @@ var operations = []struct {
 		}
 		x.must(c.Close())
 	}},
-	{"CommandBuffer.Execute", func(x *stand) {
+	{"Execute, recorded", func(x *stand) {
 		child := x.recording(func(c *gpu.CommandBuffer) {
-			_, err := c.Fill(x.b.All(), []byte{3})
+			_, err := c.Add(gpu.Fill(x.b.All(), []byte{3}))
 			x.must(err)
 		})
-		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return 0, c.Execute(child) })
-		x.must(child.Close())
-	}},
-	{"CommandBuffer.Nest", func(x *stand) {
-		child := x.recording(func(c *gpu.CommandBuffer) {
-			_, err := c.Fill(x.b.All(), []byte{3})
-			x.must(err)
-		})
-		x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Nest(child, nil) })
+		x.records(gpu.Execute(child))
 		x.must(child.Close())
 	}},
 	{"CommandBuffer.End", func(x *stand) { x.must(x.recording(func(*gpu.CommandBuffer) {}).Close()) }},
 	{"CommandBuffer.Close", func(x *stand) {
 		c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
 		x.must(err)
-		_, err = c.Fill(x.b.All(), []byte{1})
+		_, err = c.Add(gpu.Fill(x.b.All(), []byte{1}))
 		x.must(err)
 		x.must(c.Close()) // before its end
 	}},
 
-	{"Executable.Kernel", func(x *stand) {
+	{"Module.Kernel", func(x *stand) {
 		if x.x != nil {
 			_, err := x.x.Kernel("index")
 			x.must(err)
@@ -989,14 +1022,14 @@ var operations = []struct {
 			}
 		}
 	}},
-	{"Executable.Global", func(x *stand) {
+	{"Module.Global", func(x *stand) {
 		if x.x != nil {
 			if _, err := x.x.Global("nothing"); err == nil {
 				x.Error("a variable that there is not is found")
 			}
 		}
 	}},
-	{"Executable.Close", func(x *stand) {
+	{"Module.Close", func(x *stand) {
 		if x.x != nil {
 			c, err := x.d.Load(kernels.Basic)
 			x.must(err)
@@ -1088,14 +1121,14 @@ var operations = []struct {
 		x.keeps("Close", func() { x.must(g.Close()) })
 	}},
 
-	{"Queue.RecordEvent", func(x *stand) {
+	{"RecordEvent", func(x *stand) {
 		x.onEvent(func(e *gpu.SharedEvent) {
-			x.submit(func(o gpu.Order) error { return x.d.Queue(0).RecordEvent(o, e) })
+			x.does(gpu.RecordEvent(e))
 		})
 	}},
-	{"Queue.WaitEvent", func(x *stand) {
+	{"WaitEvent", func(x *stand) {
 		x.onEvent(func(e *gpu.SharedEvent) {
-			x.submit(func(o gpu.Order) error { return x.d.Queue(0).WaitEvent(o, e) })
+			x.does(gpu.WaitEvent(e))
 		})
 	}},
 	{"SharedEvent.Native", func(x *stand) { x.onEvent(func(e *gpu.SharedEvent) { e.Native() }) }},
@@ -1108,7 +1141,7 @@ var operations = []struct {
 	}},
 	{"SharedEvent.Close", func(x *stand) {
 		x.onEvent(func(e *gpu.SharedEvent) {
-			x.must(x.d.Queue(0).RecordEvent(gpu.Order{}, e)) // in flight, perhaps
+			x.must(x.d.Queue(0).Submit(gpu.Order{}, gpu.RecordEvent(e))) // in flight, perhaps
 			x.keeps("Close", func() { x.must(e.Close()) })
 		})
 	}},
@@ -1119,7 +1152,7 @@ var operations = []struct {
 	{"Semaphore.String", func(x *stand) { _ = x.sem().String() }},
 	{"Semaphore.Query", func(x *stand) {
 		s := x.sem()
-		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(signal(s, 1), gpu.Fill(x.b.All(), []byte{1})))
 		for v := uint64(0); v == 0; {
 			var err error
 			v, err = s.Query()
@@ -1130,26 +1163,26 @@ var operations = []struct {
 	{"Semaphore.Signal", func(x *stand) {
 		host, s := x.sem(), x.sem()
 		for _, b := range []*gpu.Buffer{x.b, x.c} {
-			x.must(b.Device().Queue(0).Fill(gpu.Order{Wait: points(host, 1)}, b.Range(0, 4), []byte{1}))
-			x.must(b.Device().Queue(1).Barrier(gpu.Order{Wait: points(host, 1)}))
+			x.must(b.Device().Queue(0).Submit(gpu.Order{Wait: points(host, 1)}, gpu.Fill(b.Range(0, 4), []byte{1})))
+			x.must(b.Device().Queue(1).Submit(gpu.Order{Wait: points(host, 1)}, gpu.Barrier()))
 		}
-		x.must(x.d.Queue(0).Fill(between(host, 1, s, 1), x.b.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(between(host, 1, s, 1), gpu.Fill(x.b.All(), []byte{1})))
 		x.keeps("Signal", func() { x.must(host.Signal(1)) })
 		x.wait(s, 1)
 	}},
 	{"Semaphore.Fail", func(x *stand) {
 		host := x.sem()
-		x.must(x.d.Queue(0).Fill(gpu.Order{Wait: points(host, 1)}, x.b.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(gpu.Order{Wait: points(host, 1)}, gpu.Fill(x.b.All(), []byte{1})))
 		x.keeps("Fail", func() { host.Fail(errors.New("no more")) })
 	}},
 	{"Semaphore.Close", func(x *stand) {
 		host := x.sem()
-		x.must(x.d.Queue(0).Fill(gpu.Order{Wait: points(host, 1)}, x.b.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(gpu.Order{Wait: points(host, 1)}, gpu.Fill(x.b.All(), []byte{1})))
 		x.keeps("Close", func() { x.must(host.Close()) })
 	}},
 	{"Semaphore.Wait", func(x *stand) {
 		s := x.sem()
-		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(signal(s, 1), gpu.Fill(x.b.All(), []byte{1})))
 		x.keeps("Wait", func() { x.wait(s, 1) })
 		if err := s.Wait(ended, 2); err == nil {
 			x.Error("it has not ended")
@@ -1157,7 +1190,7 @@ var operations = []struct {
 	}},
 	{"Semaphore.WaitIssued", func(x *stand) {
 		host, s := x.sem(), x.sem()
-		x.must(x.d.Queue(0).Fill(between(host, 1, s, 1), x.b.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(between(host, 1, s, 1), gpu.Fill(x.b.All(), []byte{1})))
 		if err := s.WaitIssued(ended, 1); err == nil {
 			x.Error("it is parked")
 		}
@@ -1166,21 +1199,21 @@ var operations = []struct {
 	}},
 	{"Semaphore.OnReached", func(x *stand) {
 		s, called := x.sem(), make(chan error, 1)
-		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(signal(s, 1), gpu.Fill(x.b.All(), []byte{1})))
 		s.OnReached(1, func(err error) { called <- err })
 		x.must(<-called)
 	}},
 	{"Semaphore.Link", func(x *stand) {
 		s, to := x.sem(), x.sem()
 		s.Link(1, to, 1)
-		x.must(x.d.Queue(0).Fill(signal(s, 1), x.b.All(), []byte{1}))
-		x.must(x.other.Queue(0).Fill(gpu.Order{Wait: points(to, 1)}, x.c.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(signal(s, 1), gpu.Fill(x.b.All(), []byte{1})))
+		x.must(x.other.Queue(0).Submit(gpu.Order{Wait: points(to, 1)}, gpu.Fill(x.c.All(), []byte{1})))
 		x.wait(to, 1)
 	}},
 	{"WaitAll, WaitAny, SignalAll, FailAll", func(x *stand) {
 		a, b, host := x.sem(), x.sem(), x.sem()
-		x.must(x.d.Queue(0).Fill(between(host, 1, a, 1), x.b.All(), []byte{1}))
-		x.must(x.other.Queue(0).Fill(between(host, 1, b, 1), x.c.All(), []byte{1}))
+		x.must(x.d.Queue(0).Submit(between(host, 1, a, 1), gpu.Fill(x.b.All(), []byte{1})))
+		x.must(x.other.Queue(0).Submit(between(host, 1, b, 1), gpu.Fill(x.c.All(), []byte{1})))
 		x.keeps("SignalAll", func() { x.must(gpu.SignalAll(points(host, 1)...)) })
 		all := []gpu.Point{{Semaphore: a, Value: 1}, {Semaphore: b, Value: 1}}
 		x.keeps("WaitAny", func() {
@@ -1190,6 +1223,31 @@ var operations = []struct {
 		x.keeps("WaitAll", func() { x.must(gpu.WaitAll(x.ctx, all...)) })
 		x.keeps("FailAll", func() { gpu.FailAll(errors.New("no more"), a, b) })
 	}},
+}
+
+// opMakers returns the functions of package gpu that return an Op, from its source. Where the source
+// is not, there are none.
+func opMakers(e *env) (names []string) {
+	_, here, _, _ := runtime.Caller(0)
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(here)), "*.go"))
+	e.must(err)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		e.must(err)
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !f.Name.IsExported() || f.Type.Results == nil || len(f.Type.Results.List) != 1 {
+				continue
+			}
+			if t, ok := f.Type.Results.List[0].Type.(*ast.Ident); ok && t.Name == "Op" {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
 }
 
 var current = []test{
@@ -1206,6 +1264,11 @@ var current = []test{
 				if methods[name] = true; !tried[name] {
 					e.Errorf("%s is missing", name)
 				}
+			}
+		}
+		for _, name := range opMakers(e) {
+			if !tried[name] {
+				e.Errorf("%s is missing", name)
 			}
 		}
 		for name := range tried {
@@ -1286,7 +1349,7 @@ func (x *stand) drain() {
 	for _, b := range []*gpu.Buffer{x.scratch[0], x.scratch[1]} {
 		for i := range b.Device().Queues() {
 			s := x.sem()
-			x.must(b.Device().Queue(i).Fill(signal(s, 1), b.Range(4*uint64(i), 4), []byte{1}))
+			x.must(b.Device().Queue(i).Submit(signal(s, 1), gpu.Fill(b.Range(4*uint64(i), 4), []byte{1})))
 			all = append(all, gpu.Point{Semaphore: s, Value: 1})
 		}
 	}

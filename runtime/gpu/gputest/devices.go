@@ -16,12 +16,12 @@ var devices = []test{
 					host, s, x := e.sem(), e.sem(), e.sem()
 					a, b := e.bufferOn(p, 64), e.bufferOn(c, 64)
 					steps := []func(){
-						func() { e.must(c.Queue(0).Fill(between(s, 1, x, 1), b.All(), []byte{2})) },
+						func() { e.must(c.Queue(0).Submit(between(s, 1, x, 1), gpu.Fill(b.All(), []byte{2}))) },
 						func() {
 							if byHost {
 								e.must(s.Signal(1))
 							} else {
-								e.must(p.Queue(1).Fill(between(host, 1, s, 1), a.All(), []byte{1}))
+								e.must(p.Queue(1).Submit(between(host, 1, s, 1), gpu.Fill(a.All(), []byte{1})))
 								e.must(host.Signal(1))
 							}
 						},
@@ -44,8 +44,8 @@ var devices = []test{
 		a, b, s := e.bufferOn(e.devs[0], 64), e.bufferOn(e.devs[1], 64), e.sem()
 		waits, copies := e.h.Calls(1, "wait"), e.h.Calls(1, "copy")
 		resume := e.h.Stall(0)
-		e.must(e.devs[0].Queue(0).Fill(signal(s, 1), a.All(), []byte{4}))
-		e.must(e.devs[1].Queue(0).Copy(between(s, 1, s, 2), b.All(), a.All()))
+		e.must(e.devs[0].Queue(0).Submit(signal(s, 1), gpu.Fill(a.All(), []byte{4})))
+		e.must(e.devs[1].Queue(0).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
 		e.until("the copy is issued", func() bool { return e.h.Calls(1, "copy") == copies+1 })
 		if n := e.h.Calls(1, "wait") - waits; n != 1 {
 			e.Errorf("%d waits of streams for events, want 1", n)
@@ -66,10 +66,10 @@ var devices = []test{
 			all = all[:0]
 			for i, d := range e.devs {
 				x := e.sem()
-				e.must(d.Queue(i).Fill(between(s, 2*round+1, x, 1), bufs[i].All(), []byte{byte(round)}))
+				e.must(d.Queue(i).Submit(between(s, 2*round+1, x, 1), gpu.Fill(bufs[i].All(), []byte{byte(round)})))
 				all = append(all, gpu.Point{Semaphore: x, Value: 1})
 			}
-			e.must(e.devs[round%uint64(len(e.devs))].Queue(3).Barrier(gpu.Order{Wait: all, Signal: points(s, 2*round+2)}))
+			e.must(e.devs[round%uint64(len(e.devs))].Queue(3).Submit(gpu.Order{Wait: all, Signal: points(s, 2*round+2)}, gpu.Barrier()))
 			e.must(s.Signal(2*round + 1))
 			e.wait(s, 2*round+2)
 		}
@@ -83,9 +83,9 @@ var devices = []test{
 			devs, s := [2]*gpu.Device{first, second}, e.sem()
 			mem := [2]*gpu.Buffer{e.bufferOn(first, n+2), e.bufferOn(second, n+2)}
 			for i := uint64(n); i >= 1; i-- {
-				e.must(devs[i%2].Queue(int(i)).Copy(between(s, i, s, i+1), mem[i%2].Range(i+1, 1), mem[(i+1)%2].Range(i, 1)))
+				e.must(devs[i%2].Queue(int(i)).Submit(between(s, i, s, i+1), gpu.Copy(mem[i%2].Range(i+1, 1), mem[(i+1)%2].Range(i, 1))))
 			}
-			e.must(first.Queue(0).Fill(signal(s, 1), mem[0].Range(1, 1), []byte{77}))
+			e.must(first.Queue(0).Submit(signal(s, 1), gpu.Fill(mem[0].Range(1, 1), []byte{77})))
 			if got := e.fetch(mem[n%2], points(s, n+1)...); got[n+1] != 77 {
 				e.Errorf("%v came through", got[n+1])
 			}
@@ -107,11 +107,11 @@ var devices = []test{
 				next, after := (i+1)%n, (i+2)%n
 				wait := []gpu.Point{{Semaphore: s[i], Value: v}, {Semaphore: s[after], Value: v}, {Semaphore: s[next], Value: v}}
 				o := gpu.Order{Wait: wait, Signal: points(s[next], v+1)}
-				e.must(d.Queue(int(v)).Copy(o, mem[next][(v+1)%2].All(), mem[i][v%2].All()))
+				e.must(d.Queue(int(v)).Submit(o, gpu.Copy(mem[next][(v+1)%2].All(), mem[i][v%2].All())))
 			}
 		}
 		for i, d := range e.devs {
-			e.must(d.Queue(0).Fill(signal(s[i], 1), mem[i][1].All(), []byte{byte(i)}))
+			e.must(d.Queue(0).Submit(signal(s[i], 1), gpu.Fill(mem[i][1].All(), []byte{byte(i)})))
 		}
 		for i := range e.devs {
 			want := byte(((i-rounds)%n + n) % n)
@@ -133,12 +133,12 @@ var devices = []test{
 					for i := uint64(2); i < width; i++ { // the first words are the tops'
 						x := e.sem()
 						d := int(i) % n
-						e.must(e.devs[d].Queue(int(i)).Copy(between(s, 1, x, 1), bufs[d].Range(4*i, 4), bufs[top].Range(0, 4)))
+						e.must(e.devs[d].Queue(int(i)).Submit(between(s, 1, x, 1), gpu.Copy(bufs[d].Range(4*i, 4), bufs[top].Range(0, 4))))
 						mid = append(mid, gpu.Point{Semaphore: x, Value: 1})
 					}
 				}
 				first := func() {
-					e.must(e.devs[top].Queue(3).Fill(between(host, 1, s, 1), bufs[top].Range(0, 4), []byte{byte(top + 5)}))
+					e.must(e.devs[top].Queue(3).Submit(between(host, 1, s, 1), gpu.Fill(bufs[top].Range(0, 4), []byte{byte(top + 5)})))
 				}
 				if topFirst {
 					first()
@@ -147,14 +147,14 @@ var devices = []test{
 					middle()
 					first()
 				}
-				e.must(e.devs[(top+1)%n].Queue(0).Barrier(gpu.Order{Wait: mid, Signal: points(end, 1)}))
+				e.must(e.devs[(top+1)%n].Queue(0).Submit(gpu.Order{Wait: mid, Signal: points(end, 1)}, gpu.Barrier()))
 				e.must(host.Signal(1))
 				e.wait(end, 1)
 				for i := uint64(2); i < width; i++ {
 					got := make([]byte, 4)
 					x := e.sem()
 					d := int(i) % n
-					e.must(e.devs[d].Queue(1).Download(between(end, 1, x, 1), got, bufs[d].Range(4*i, 4)))
+					e.must(e.devs[d].Queue(1).Submit(between(end, 1, x, 1), gpu.Download(got, bufs[d].Range(4*i, 4))))
 					e.wait(x, 1)
 					e.same("a piece", got, bytes.Repeat([]byte{byte(top + 5)}, 4))
 				}
@@ -164,12 +164,12 @@ var devices = []test{
 	{name: "B86 B87 a buffer of a device that is closed while another one uses it", devices: 2, stall: true, run: func(e *env) {
 		a, b, host := e.bufferOn(e.devs[0], 64), e.bufferOn(e.devs[1], 64), e.sem()
 		s := e.sems(3)
-		e.must(e.q(0).Fill(signal(s[0], 1), a.All(), []byte{6}))
+		e.must(e.q(0).Submit(signal(s[0], 1), gpu.Fill(a.All(), []byte{6})))
 		e.wait(s[0], 1)
 		resume := e.h.Stall(1)
 		q := e.devs[1].Queue(0)
-		e.must(q.Copy(signal(s[1], 1), b.All(), a.All()))
-		e.must(q.Copy(between(host, 1, s[2], 1), b.All(), a.All())) // too late, then
+		e.must(q.Submit(signal(s[1], 1), gpu.Copy(b.All(), a.All())))
+		e.must(q.Submit(between(host, 1, s[2], 1), gpu.Copy(b.All(), a.All()))) // too late, then
 		e.until("the copy is issued", func() bool { return e.devs[1].Stats().InFlight == 1 })
 		closed := make(chan error, 1)
 		go func() { closed <- e.devs[0].Close() }()
@@ -182,11 +182,11 @@ var devices = []test{
 		e.wait(s[1], 1)
 		e.must(host.Signal(1))
 		e.failed(s[2], 1, gpu.ErrClosed)
-		if err := q.Copy(gpu.Order{}, b.All(), a.All()); !errors.Is(err, gpu.ErrClosed) {
+		if err := q.Submit(gpu.Order{}, gpu.Copy(b.All(), a.All())); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("a buffer of a closed device: %v", err)
 		}
 		data, x := make([]byte, 64), e.sem()
-		e.must(q.Download(signal(x, 1), data, b.All()))
+		e.must(q.Submit(signal(x, 1), gpu.Download(data, b.All())))
 		e.wait(x, 1)
 		e.same("what was copied", data, bytes.Repeat([]byte{6}, 64))
 	}},
@@ -194,10 +194,10 @@ var devices = []test{
 		a, b, never := e.bufferOn(e.devs[0], 64), e.bufferOn(e.devs[1], 64), e.sem()
 		s := e.sems(4)
 		resume := e.h.Stall(0)
-		e.must(e.q(0).Fill(signal(s[0], 1), a.All(), []byte{1}))
-		e.must(e.devs[1].Queue(0).Fill(between(s[0], 1, s[1], 1), b.All(), []byte{2}))
-		e.must(e.q(0).Fill(between(never, 1, s[2], 1), a.All(), []byte{3}))
-		e.must(e.devs[1].Queue(1).Fill(between(s[2], 1, s[3], 1), b.All(), []byte{4}))
+		e.must(e.q(0).Submit(signal(s[0], 1), gpu.Fill(a.All(), []byte{1})))
+		e.must(e.devs[1].Queue(0).Submit(between(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{2})))
+		e.must(e.q(0).Submit(between(never, 1, s[2], 1), gpu.Fill(a.All(), []byte{3})))
+		e.must(e.devs[1].Queue(1).Submit(between(s[2], 1, s[3], 1), gpu.Fill(b.All(), []byte{4})))
 		closed := make(chan error, 1)
 		go func() { closed <- e.devs[0].Close() }()
 		e.failed(s[3], 1, gpu.ErrClosed)
@@ -206,7 +206,7 @@ var devices = []test{
 		e.wait(s[1], 1)
 		x := e.sem()
 		data := make([]byte, 64)
-		e.must(e.devs[1].Queue(2).Download(between(s[1], 1, x, 1), data, b.All()))
+		e.must(e.devs[1].Queue(2).Submit(between(s[1], 1, x, 1), gpu.Download(data, b.All())))
 		e.wait(x, 1)
 		e.same("what was filled", data, bytes.Repeat([]byte{2}, 64))
 	}},

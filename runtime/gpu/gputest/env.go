@@ -112,7 +112,7 @@ func (e *env) bufferOn(d *gpu.Device, size uint64) *gpu.Buffer {
 	e.must(err)
 	e.Cleanup(func() { b.Close() })
 	s := e.sem()
-	e.must(d.Queue(0).Fill(signal(s, 1), b.All(), []byte{0}))
+	e.must(d.Queue(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{0})))
 	e.wait(s, 1)
 	return b
 }
@@ -122,7 +122,7 @@ func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	e.Helper()
 	data := make([]byte, b.Size())
 	s := e.sem()
-	e.must(e.q(3).Download(gpu.Order{Wait: after, Signal: points(s, 1)}, data, b.All()))
+	e.must(e.q(3).Submit(gpu.Order{Wait: after, Signal: points(s, 1)}, gpu.Download(data, b.All())))
 	e.wait(s, 1)
 	return data
 }

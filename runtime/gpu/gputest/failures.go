@@ -10,12 +10,12 @@ import (
 var failures = []test{
 	{name: "B77 a failed wait fails the signals, and nothing runs", run: func(e *env) {
 		b, host, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
-		e.must(e.q(0).Fill(gpu.Order{Wait: points(host, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 1}}}, b.All(), []byte{1}))
+		e.must(e.q(0).Submit(gpu.Order{Wait: points(host, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 		host.Fail(io.ErrUnexpectedEOF)
 		e.failed(s, 1, io.ErrUnexpectedEOF)
 		e.failed(x, 1, io.ErrUnexpectedEOF)
 		y := e.sem() // failed before
-		e.must(e.q(0).Fill(between(host, 1, y, 1), b.All(), []byte{1}))
+		e.must(e.q(0).Submit(between(host, 1, y, 1), gpu.Fill(b.All(), []byte{1})))
 		err := e.failed(y, 1, io.ErrUnexpectedEOF)
 		var se *gpu.SubmitError
 		if !errors.As(err, &se) || se.Op != "fill" {
@@ -26,27 +26,27 @@ var failures = []test{
 	{name: "B77 a wait fails that the work before it in the same queue was to end", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
 		for v := range uint64(4) { // so that there are records to be used again
-			e.must(e.q(0).Fill(signal(y, v+1), b.All(), []byte{0}))
+			e.must(e.q(0).Submit(signal(y, v+1), gpu.Fill(b.All(), []byte{0})))
 		}
 		e.wait(y, 4)
-		e.must(e.q(0).Fill(signal(s, 1), b.Range(32, 32), []byte{1}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.Range(32, 32), []byte{1})))
 		s.Fail(io.ErrUnexpectedEOF)
-		e.must(e.q(0).Fill(between(s, 1, x, 1), b.Range(0, 32), []byte{2}))
+		e.must(e.q(0).Submit(between(s, 1, x, 1), gpu.Fill(b.Range(0, 32), []byte{2})))
 		e.failed(x, 1, io.ErrUnexpectedEOF)
 		z := e.sem()
-		e.must(e.q(0).Fill(signal(z, 1), b.Range(32, 32), []byte{0}))
+		e.must(e.q(0).Submit(signal(z, 1), gpu.Fill(b.Range(32, 32), []byte{0})))
 		e.wait(z, 1)
 		e.holds(b, 0)
 	}},
 	{name: "B77 one failed wait is enough, whatever becomes of the others", run: func(e *env) {
 		b, never := e.buffer(64), e.sem()
 		for name, do := range map[string]func(gpu.Order) error{
-			"fill":    func(o gpu.Order) error { return e.q(0).Fill(o, b.All(), []byte{1}) },
-			"barrier": func(o gpu.Order) error { return e.q(0).Barrier(o) },
+			"fill":    func(o gpu.Order) error { return e.q(0).Submit(o, gpu.Fill(b.All(), []byte{1})) },
+			"barrier": func(o gpu.Order) error { return e.q(0).Submit(o, gpu.Barrier()) },
 			"host call": func(o gpu.Order) error {
-				return e.q(0).HostCall(o, func() error { e.Error("the host call runs"); return nil })
+				return e.q(0).Submit(o, gpu.HostCall(func() error { e.Error("the host call runs"); return nil }))
 			},
-			"download": func(o gpu.Order) error { return e.q(0).Download(o, make([]byte, 64), b.All()) },
+			"download": func(o gpu.Order) error { return e.q(0).Submit(o, gpu.Download(make([]byte, 64), b.All())) },
 		} {
 			for _, last := range []bool{false, true} {
 				fails, failed, s, x := e.sem(), e.sem(), e.sem(), e.sem()
@@ -73,9 +73,9 @@ var failures = []test{
 		const n = 1000
 		b, s, last := e.buffer(64), e.sems(n+1), e.sem()
 		for i := range n {
-			e.must(e.q(i).Fill(between(s[i], 1, s[i+1], 1), b.All(), []byte{1}))
+			e.must(e.q(i).Submit(between(s[i], 1, s[i+1], 1), gpu.Fill(b.All(), []byte{1})))
 		}
-		e.must(e.q(0).HostCall(between(s[n], 1, last, 1), func() error { e.Error("the host call runs"); return nil }))
+		e.must(e.q(0).Submit(between(s[n], 1, last, 1), gpu.HostCall(func() error { e.Error("the host call runs"); return nil })))
 		s[0].Fail(io.ErrUnexpectedEOF)
 		err := e.failed(last, 1, io.ErrUnexpectedEOF)
 		if len(err.Error()) > 500 {
@@ -85,15 +85,15 @@ var failures = []test{
 	}},
 	{name: "B79 a failure hurts nothing else", run: func(e *env) {
 		b, bad, x := e.buffer(64), e.sem(), e.sem()
-		e.must(e.q(0).Fill(between(bad, 1, x, 1), b.Range(0, 8), []byte{1}))
+		e.must(e.q(0).Submit(between(bad, 1, x, 1), gpu.Fill(b.Range(0, 8), []byte{1})))
 		good, y := e.sem(), e.sem()
-		e.must(e.q(0).Fill(between(good, 1, y, 1), b.Range(8, 8), []byte{2}))
+		e.must(e.q(0).Submit(between(good, 1, y, 1), gpu.Fill(b.Range(8, 8), []byte{2})))
 		bad.Fail(io.EOF)
 		e.failed(x, 1, io.EOF)
 		e.must(good.Signal(1))
 		e.wait(y, 1)
 		z := e.sem()
-		e.must(e.q(0).Fill(signal(z, 1), b.All(), []byte{3}))
+		e.must(e.q(0).Submit(signal(z, 1), gpu.Fill(b.All(), []byte{3})))
 		e.wait(z, 1)
 		e.holds(b, 3)
 	}},
@@ -108,46 +108,46 @@ var failures = []test{
 		for name, c := range map[string]struct {
 			err, kind error
 		}{
-			"fill behind the end":         {q.Fill(o, b.Range(60, 8), []byte{1}), gpu.ErrRange},
-			"fill far behind the end":     {q.Fill(o, b.Range(65, 0), []byte{1}), gpu.ErrRange},
-			"fill with an overflow":       {q.Fill(o, b.Range(8, 1<<64-4), []byte{1}), gpu.ErrRange},
-			"fill of no buffer":           {q.Fill(o, gpu.Range{}, []byte{1}), gpu.ErrArgument},
-			"fill of a closed buffer":     {q.Fill(o, other.All(), []byte{1}), gpu.ErrClosed},
-			"fill with no pattern":        {q.Fill(o, b.All(), nil), gpu.ErrArgument},
-			"fill with 3 bytes":           {q.Fill(o, b.All(), []byte{1, 2, 3}), gpu.ErrArgument},
-			"fill with a size unaligned":  {q.Fill(o, b.Range(0, 6), []byte{1, 2, 3, 4}), gpu.ErrArgument},
-			"fill with an offset of 2":    {q.Fill(o, b.Range(2, 8), []byte{1, 2, 3, 4}), gpu.ErrArgument},
-			"copy of different sizes":     {q.Copy(o, b.Range(0, 8), b.Range(8, 16)), gpu.ErrArgument},
-			"copy from behind the end":    {q.Copy(o, b.Range(0, 8), b.Range(60, 8)), gpu.ErrRange},
-			"copy from a closed buffer":   {q.Copy(o, b.Range(0, 8), other.Range(0, 8)), gpu.ErrClosed},
-			"update of a different size":  {q.UploadCopy(o, b.Range(0, 8), make([]byte, 9)), gpu.ErrArgument},
-			"update behind the end":       {q.UploadCopy(o, b.Range(64, 8), make([]byte, 8)), gpu.ErrRange},
-			"download of another size":    {q.Download(o, make([]byte, 9), b.Range(0, 8)), gpu.ErrArgument},
-			"download behind the end":     {q.Download(o, make([]byte, 8), b.Range(57, 8)), gpu.ErrRange},
-			"update of a closed buffer":   {q.UploadCopy(o, other.Range(0, 8), make([]byte, 8)), gpu.ErrClosed},
-			"download of a closed buffer": {q.Download(o, make([]byte, 8), other.Range(0, 8)), gpu.ErrClosed},
-			"upload of another size":      {q.Upload(o, b.Range(0, 8), make([]byte, 9)), gpu.ErrArgument},
-			"upload behind the end":       {q.Upload(o, b.Range(64, 8), make([]byte, 8)), gpu.ErrRange},
-			"a large upload to nothing":   {q.Upload(o, gpu.Range{Size: 2 << 20}, make([]byte, 2<<20)), gpu.ErrArgument},
-			"a large download of nothing": {q.Download(o, make([]byte, 2<<20), b.Range(0, 2<<20)), gpu.ErrRange},
-			"fill of 8 bytes at 4":        {q.Fill(o, b.Range(4, 8), make([]byte, 8)), gpu.ErrArgument},
-			"fill of 12 bytes with 8":     {q.Fill(o, b.Range(0, 12), make([]byte, 8)), gpu.ErrArgument},
-			"fill with 16 bytes":          {q.Fill(o, b.All(), make([]byte, 16)), gpu.ErrArgument},
-			"notify of no function":       {q.Notify(o, nil), gpu.ErrArgument},
-			"a wait above the highest":    {q.Barrier(gpu.Order{Wait: points(s, gpu.MaxValue+1), Signal: o.Signal}), gpu.ErrArgument},
-			"a host call's wait above it": {q.HostCall(gpu.Order{Wait: points(s, gpu.MaxValue+1)}, func() error { return nil }), gpu.ErrArgument},
-			"dispatch of no kernel":       {q.Dispatch(o, gpu.Dispatch{}), gpu.ErrArgument},
-			"host call of no function":    {q.HostCall(o, nil), gpu.ErrArgument},
-			"a wait for no semaphore":     {q.Barrier(none), gpu.ErrArgument},
-			"a signal of no semaphore":    {q.Fill(gpu.Order{Signal: []gpu.Point{{}}}, b.All(), []byte{1}), gpu.ErrArgument},
-			"a signal above the highest":  {q.UploadCopy(high, b.All(), make([]byte, 64)), gpu.ErrArgument},
+			"fill behind the end":         {q.Submit(o, gpu.Fill(b.Range(60, 8), []byte{1})), gpu.ErrRange},
+			"fill far behind the end":     {q.Submit(o, gpu.Fill(b.Range(65, 0), []byte{1})), gpu.ErrRange},
+			"fill with an overflow":       {q.Submit(o, gpu.Fill(b.Range(8, 1<<64-4), []byte{1})), gpu.ErrRange},
+			"fill of no buffer":           {q.Submit(o, gpu.Fill(gpu.Range{}, []byte{1})), gpu.ErrArgument},
+			"fill of a closed buffer":     {q.Submit(o, gpu.Fill(other.All(), []byte{1})), gpu.ErrClosed},
+			"fill with no pattern":        {q.Submit(o, gpu.Fill(b.All(), nil)), gpu.ErrArgument},
+			"fill with 3 bytes":           {q.Submit(o, gpu.Fill(b.All(), []byte{1, 2, 3})), gpu.ErrArgument},
+			"fill with a size unaligned":  {q.Submit(o, gpu.Fill(b.Range(0, 6), []byte{1, 2, 3, 4})), gpu.ErrArgument},
+			"fill with an offset of 2":    {q.Submit(o, gpu.Fill(b.Range(2, 8), []byte{1, 2, 3, 4})), gpu.ErrArgument},
+			"copy of different sizes":     {q.Submit(o, gpu.Copy(b.Range(0, 8), b.Range(8, 16))), gpu.ErrArgument},
+			"copy from behind the end":    {q.Submit(o, gpu.Copy(b.Range(0, 8), b.Range(60, 8))), gpu.ErrRange},
+			"copy from a closed buffer":   {q.Submit(o, gpu.Copy(b.Range(0, 8), other.Range(0, 8))), gpu.ErrClosed},
+			"update of a different size":  {q.Submit(o, gpu.UploadCopy(b.Range(0, 8), make([]byte, 9))), gpu.ErrArgument},
+			"update behind the end":       {q.Submit(o, gpu.UploadCopy(b.Range(64, 8), make([]byte, 8))), gpu.ErrRange},
+			"download of another size":    {q.Submit(o, gpu.Download(make([]byte, 9), b.Range(0, 8))), gpu.ErrArgument},
+			"download behind the end":     {q.Submit(o, gpu.Download(make([]byte, 8), b.Range(57, 8))), gpu.ErrRange},
+			"update of a closed buffer":   {q.Submit(o, gpu.UploadCopy(other.Range(0, 8), make([]byte, 8))), gpu.ErrClosed},
+			"download of a closed buffer": {q.Submit(o, gpu.Download(make([]byte, 8), other.Range(0, 8))), gpu.ErrClosed},
+			"upload of another size":      {q.Submit(o, gpu.Upload(b.Range(0, 8), make([]byte, 9))), gpu.ErrArgument},
+			"upload behind the end":       {q.Submit(o, gpu.Upload(b.Range(64, 8), make([]byte, 8))), gpu.ErrRange},
+			"a large upload to nothing":   {q.Submit(o, gpu.Upload(gpu.Range{Size: 2 << 20}, make([]byte, 2<<20))), gpu.ErrArgument},
+			"a large download of nothing": {q.Submit(o, gpu.Download(make([]byte, 2<<20), b.Range(0, 2<<20))), gpu.ErrRange},
+			"fill of 8 bytes at 4":        {q.Submit(o, gpu.Fill(b.Range(4, 8), make([]byte, 8))), gpu.ErrArgument},
+			"fill of 12 bytes with 8":     {q.Submit(o, gpu.Fill(b.Range(0, 12), make([]byte, 8))), gpu.ErrArgument},
+			"fill with 16 bytes":          {q.Submit(o, gpu.Fill(b.All(), make([]byte, 16))), gpu.ErrArgument},
+			"notify of no function":       {q.Submit(o, gpu.Notify(nil)), gpu.ErrArgument},
+			"a wait above the highest":    {q.Submit(gpu.Order{Wait: points(s, gpu.MaxValue+1), Signal: o.Signal}, gpu.Barrier()), gpu.ErrArgument},
+			"a host call's wait above it": {q.Submit(gpu.Order{Wait: points(s, gpu.MaxValue+1)}, gpu.HostCall(func() error { return nil })), gpu.ErrArgument},
+			"launch of no kernel":         {q.Submit(o, gpu.Launch(nil, gpu.Grid{})), gpu.ErrArgument},
+			"host call of no function":    {q.Submit(o, gpu.HostCall(nil)), gpu.ErrArgument},
+			"a wait for no semaphore":     {q.Submit(none, gpu.Barrier()), gpu.ErrArgument},
+			"a signal of no semaphore":    {q.Submit(gpu.Order{Signal: []gpu.Point{{}}}, gpu.Fill(b.All(), []byte{1})), gpu.ErrArgument},
+			"a signal above the highest":  {q.Submit(high, gpu.UploadCopy(b.All(), make([]byte, 64))), gpu.ErrArgument},
 		} {
 			if !errors.Is(c.err, c.kind) {
 				e.Errorf("%s: %v; want %v", name, c.err, c.kind)
 			}
 		}
 		e.at(s, 0)
-		e.must(q.Fill(o, b.All(), []byte{1}))
+		e.must(q.Submit(o, gpu.Fill(b.All(), []byte{1})))
 		e.wait(s, 1)
 		if n := e.devs[0].Stats(); n.InFlight+n.Parked > 0 {
 			e.Errorf("left: %+v", n)
@@ -155,18 +155,18 @@ var failures = []test{
 	}},
 	{name: "B83 a value that has passed fails its own submission only", run: func(e *env) {
 		b, gate, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem(), e.sem()
-		e.must(e.q(0).Fill(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 5}, {Semaphore: x, Value: 1}}}, b.All(), []byte{1}))
+		e.must(e.q(0).Submit(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 5}, {Semaphore: x, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 		e.must(s.Signal(5))
 		e.must(gate.Signal(1))
 		e.failed(x, 1, gpu.ErrValue)
 		e.failed(s, 5, gpu.ErrValue)
-		e.must(e.q(0).Fill(signal(y, 1), b.All(), []byte{2}))
+		e.must(e.q(0).Submit(signal(y, 1), gpu.Fill(b.All(), []byte{2})))
 		e.wait(y, 1)
 		e.holds(b, 2)
 	}},
 	{name: "B79 a closed semaphore in a list hurts no other", run: func(e *env) {
 		b, gate, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
-		e.must(e.q(0).Fill(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 1}}}, b.All(), []byte{1}))
+		e.must(e.q(0).Submit(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 		e.must(s.Close())
 		e.must(gate.Signal(1))
 		e.wait(x, 1)
@@ -176,22 +176,25 @@ var failures = []test{
 		const n = 2 * 4096 // in pieces
 		b, data, host := e.buffer(n), make([]byte, n), e.sem()
 		s := host
-		for _, submit := range []func(o gpu.Order) error{
-			e.q(0).Barrier,
-			func(o gpu.Order) error { return e.q(1).Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
-			func(o gpu.Order) error { return e.q(0).HostCall(o, func() error { e.Error("called"); return nil }) },
-			e.q(2).Barrier,
-			func(o gpu.Order) error { return e.q(1).UploadCopy(o, b.All(), data) },
-			func(o gpu.Order) error { return e.q(2).Notify(o, func() { e.Error("notified") }) },
-			func(o gpu.Order) error { return e.q(3).Upload(o, b.All(), data) },
-			func(o gpu.Order) error { return e.q(3).Download(o, data, b.All()) },
-			func(o gpu.Order) error { return e.q(3).Download(o, data[:16], b.Range(0, 16)) },
-			func(o gpu.Order) error { return e.q(0).Read(o, b.All(), &memory{data: data}, 0) },
-			func(o gpu.Order) error { return e.q(1).Write(o, &memory{}, 0, b.All()) },
-			func(o gpu.Order) error { return e.q(1).Copy(o, b.Range(0, 8), b.Range(8, 8)) },
+		for _, x := range []struct {
+			q  int
+			op gpu.Op
+		}{
+			{0, gpu.Barrier()},
+			{1, gpu.Fill(b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})},
+			{0, gpu.HostCall(func() error { e.Error("called"); return nil })},
+			{2, gpu.Barrier()},
+			{1, gpu.UploadCopy(b.All(), data)},
+			{2, gpu.Notify(func() { e.Error("notified") })},
+			{3, gpu.Upload(b.All(), data)},
+			{3, gpu.Download(data, b.All())},
+			{3, gpu.Download(data[:16], b.Range(0, 16))},
+			{0, gpu.ReadFrom(b.All(), &memory{data: data}, 0)},
+			{1, gpu.WriteTo(&memory{}, 0, b.All())},
+			{1, gpu.Copy(b.Range(0, 8), b.Range(8, 8))},
 		} {
 			next := e.sem()
-			e.must(submit(between(s, 1, next, 1)))
+			e.must(e.q(x.q).Submit(between(s, 1, next, 1), x.op))
 			s = next
 		}
 		far := e.sem()
@@ -205,7 +208,7 @@ var failures = []test{
 	{name: "B24 semaphores that fail together fail what waits for each", run: func(e *env) {
 		b, s, x := e.buffer(64), e.sems(3), e.sems(3)
 		for i := range s {
-			e.must(e.q(i).Fill(between(s[i], 1, x[i], 1), b.All(), []byte{1}))
+			e.must(e.q(i).Submit(between(s[i], 1, x[i], 1), gpu.Fill(b.All(), []byte{1})))
 		}
 		s[1].Fail(io.EOF)
 		gpu.FailAll(io.ErrNoProgress, s[0], nil, s[1], s[2])
@@ -221,7 +224,7 @@ var failures = []test{
 				s, gate, x := e.sem(), e.sem(), e.sems(2)
 				for i := range x {
 					o := gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[i], Value: 1}}}
-					e.must(e.q(i%queues).Fill(o, b.Range(uint64(i), 1), []byte{1}))
+					e.must(e.q(i%queues).Submit(o, gpu.Fill(b.Range(uint64(i), 1), []byte{1})))
 				}
 				e.must(gate.Signal(1)) // only then the value is not known to be reached when the second is submitted
 				failed := 0
@@ -243,7 +246,7 @@ var failures = []test{
 		const n = 400
 		b, s := e.buffer(64), e.sem()
 		for v := range uint64(n) {
-			e.must(e.q(int(v)).Fill(signal(s, v+1), b.Range(v%4, 1), []byte{1}))
+			e.must(e.q(int(v)).Submit(signal(s, v+1), gpu.Fill(b.Range(v%4, 1), []byte{1})))
 		}
 		e.wait(s, n)
 		e.settled(e.devs[0])
@@ -253,15 +256,15 @@ var failures = []test{
 		b, gate, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
 		for i := range uint64(3) {
 			o := gpu.Order{Wait: points(gate, i+1), Signal: []gpu.Point{{Semaphore: s, Value: i + 1}, {Semaphore: x, Value: i + 1}}}
-			e.must(e.q(int(i)).Fill(o, b.Range(i, 1), []byte{1}))
+			e.must(e.q(int(i)).Submit(o, gpu.Fill(b.Range(i, 1), []byte{1})))
 		}
-		e.must(e.q(0).Fill(signal(s, 5), b.Range(4, 1), []byte{1}))
+		e.must(e.q(0).Submit(signal(s, 5), gpu.Fill(b.Range(4, 1), []byte{1})))
 		e.wait(s, 5)
 		for i := range uint64(3) {
 			e.must(gate.Signal(i + 1))
 			e.wait(x, i+1)
 		}
-		e.must(e.q(0).Fill(signal(s, 6), b.Range(4, 1), []byte{1}))
+		e.must(e.q(0).Submit(signal(s, 6), gpu.Fill(b.Range(4, 1), []byte{1})))
 		e.wait(s, 6)
 		e.settled(e.devs[0])
 	}},

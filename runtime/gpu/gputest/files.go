@@ -52,8 +52,8 @@ var files = []test{
 		for _, n := range []int{0, 1, 4095, 4096, 4097, 3 * 4096, 7*4096 + 5} {
 			b, s := e.buffer(uint64(n)), e.sem()
 			in, out := random(n, 1), &memory{data: make([]byte, n)}
-			e.must(e.q(0).Read(signal(s, 1), b.All(), bytes.NewReader(in), 0))
-			e.must(e.q(1).Write(between(s, 1, s, 2), out, 0, b.All()))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.ReadFrom(b.All(), bytes.NewReader(in), 0)))
+			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.WriteTo(out, 0, b.All())))
 			e.wait(s, 2)
 			e.same("the file", out.data, in)
 		}
@@ -62,8 +62,8 @@ var files = []test{
 		const n, size = 2*4096 + 100, 4 * 4096
 		in, out := random(size, 2), &memory{data: bytes.Repeat([]byte{0xee}, size)}
 		b, s := e.buffer(size), e.sem()
-		e.must(e.q(0).Read(signal(s, 1), b.Range(33, n), bytes.NewReader(in), 777))
-		e.must(e.q(0).Write(between(s, 1, s, 2), out, 55, b.Range(32, n+2)))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.ReadFrom(b.Range(33, n), bytes.NewReader(in), 777)))
+		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.WriteTo(out, 55, b.Range(32, n+2))))
 		e.wait(s, 2)
 		want := bytes.Repeat([]byte{0xee}, size)
 		copy(want[55:], make([]byte, n+2))
@@ -77,10 +77,10 @@ var files = []test{
 		const n = 3 * 4096
 		f := &memory{data: make([]byte, n)}
 		a, b, host, s := e.buffer(n), e.buffer(n), e.sem(), e.sem()
-		e.must(e.q(0).Fill(between(host, 1, s, 1), a.All(), []byte{7}))
-		e.must(e.q(1).Write(between(s, 1, s, 2), f, 0, a.All()))
-		e.must(e.q(2).Read(between(s, 2, s, 3), b.All(), f, 0))
-		e.must(e.q(3).Fill(between(s, 3, s, 4), b.Range(0, 1), []byte{8}))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(a.All(), []byte{7})))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.WriteTo(f, 0, a.All())))
+		e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.ReadFrom(b.All(), f, 0)))
+		e.must(e.q(3).Submit(between(s, 3, s, 4), gpu.Fill(b.Range(0, 1), []byte{8})))
 		if f.data[0] != 0 {
 			e.Error("written before it was to be")
 		}
@@ -97,10 +97,10 @@ var files = []test{
 		e.must(err)
 		defer f.Close()
 		a, b, s := e.buffer(n), e.buffer(n), e.sem()
-		e.must(e.q(0).Read(signal(s, 1), a.All(), f, 0))
-		e.must(e.q(1).Copy(between(s, 1, s, 2), b.All(), a.All()))
-		e.must(e.q(2).Fill(between(s, 2, s, 3), a.All(), []byte{0}))
-		e.must(e.q(3).Write(between(s, 2, s, 4), f, n, b.All()))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.ReadFrom(a.All(), f, 0)))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
+		e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Fill(a.All(), []byte{0})))
+		e.must(e.q(3).Submit(between(s, 2, s, 4), gpu.WriteTo(f, n, b.All())))
 		e.wait(s, 4)
 		out, err := os.ReadFile(name)
 		e.must(err)
@@ -113,8 +113,8 @@ var files = []test{
 		for i := range files {
 			b, s := e.buffer(n), e.sem()
 			outs = append(outs, &memory{data: make([]byte, n)})
-			e.must(e.q(i).Read(signal(s, 1), b.All(), bytes.NewReader(random(n, uint64(i))), 0))
-			e.must(e.q(i+1).Write(between(s, 1, s, 2), outs[i], 0, b.All()))
+			e.must(e.q(i).Submit(signal(s, 1), gpu.ReadFrom(b.All(), bytes.NewReader(random(n, uint64(i))), 0)))
+			e.must(e.q(i+1).Submit(between(s, 1, s, 2), gpu.WriteTo(outs[i], 0, b.All())))
 			all = append(all, gpu.Point{Semaphore: s, Value: 2})
 		}
 		e.must(gpu.WaitAll(e.ctx, all...))
@@ -137,32 +137,38 @@ var files = []test{
 			submit func(o gpu.Order) error
 			kind   error
 		}{
-			"a file that is too short": {func(o gpu.Order) error { return e.q(0).Read(o, b.All(), bytes.NewReader(make([]byte, n-1)), 0) }, io.ErrUnexpectedEOF},
-			"a file without the part":  {func(o gpu.Order) error { return e.q(0).Read(o, b.Range(0, 8), bytes.NewReader(make([]byte, 8)), 1<<40) }, io.ErrUnexpectedEOF},
+			"a file that is too short": {func(o gpu.Order) error {
+				return e.q(0).Submit(o, gpu.ReadFrom(b.All(), bytes.NewReader(make([]byte, n-1)), 0))
+			}, io.ErrUnexpectedEOF},
+			"a file without the part": {func(o gpu.Order) error {
+				return e.q(0).Submit(o, gpu.ReadFrom(b.Range(0, 8), bytes.NewReader(make([]byte, 8)), 1<<40))
+			}, io.ErrUnexpectedEOF},
 			"a reader that reads less": {func(o gpu.Order) error {
-				return e.q(0).Read(o, b.All(), reader(func(p []byte, at int64) (int, error) { return len(p) - 1, nil }), 0)
+				return e.q(0).Submit(o, gpu.ReadFrom(b.All(), reader(func(p []byte, at int64) (int, error) { return len(p) - 1, nil }), 0))
 			}, io.ErrUnexpectedEOF},
 			"a reader that fails": {func(o gpu.Order) error {
-				return e.q(0).Read(o, b.All(), reader(after(5, func([]byte, int64) (int, error) { return 7, io.ErrClosedPipe })), 0)
+				return e.q(0).Submit(o, gpu.ReadFrom(b.All(), reader(after(5, func([]byte, int64) (int, error) { return 7, io.ErrClosedPipe })), 0))
 			}, io.ErrClosedPipe},
 			"a reader that panics": {func(o gpu.Order) error {
-				return e.q(0).Read(o, b.All(), reader(after(4, func([]byte, int64) (int, error) { panic("no more") })), 0)
+				return e.q(0).Submit(o, gpu.ReadFrom(b.All(), reader(after(4, func([]byte, int64) (int, error) { panic("no more") })), 0))
 			}, nil},
 			"a reader that ends its goroutine": {func(o gpu.Order) error {
-				return e.q(0).Read(o, b.All(), reader(after(4, func([]byte, int64) (int, error) { runtime.Goexit(); return 0, nil })), 0)
+				return e.q(0).Submit(o, gpu.ReadFrom(b.All(), reader(after(4, func([]byte, int64) (int, error) { runtime.Goexit(); return 0, nil })), 0))
 			}, nil},
-			"a writer that is full":  {func(o gpu.Order) error { return e.q(0).Write(o, &memory{data: make([]byte, n-1)}, 0, b.All()) }, io.ErrShortWrite},
-			"a writer that is small": {func(o gpu.Order) error { return e.q(0).Write(o, &memory{}, 0, b.Range(0, 1)) }, io.ErrShortWrite},
+			"a writer that is full": {func(o gpu.Order) error {
+				return e.q(0).Submit(o, gpu.WriteTo(&memory{data: make([]byte, n-1)}, 0, b.All()))
+			}, io.ErrShortWrite},
+			"a writer that is small": {func(o gpu.Order) error { return e.q(0).Submit(o, gpu.WriteTo(&memory{}, 0, b.Range(0, 1))) }, io.ErrShortWrite},
 			"a writer that fails": {func(o gpu.Order) error {
-				return e.q(0).Write(o, writer(after(5, func([]byte, int64) (int, error) { return 0, io.ErrClosedPipe })), 0, b.All())
+				return e.q(0).Submit(o, gpu.WriteTo(writer(after(5, func([]byte, int64) (int, error) { return 0, io.ErrClosedPipe })), 0, b.All()))
 			}, io.ErrClosedPipe},
 			"a writer that panics": {func(o gpu.Order) error {
-				return e.q(0).Write(o, writer(after(2, func([]byte, int64) (int, error) { panic("no more") })), 0, b.All())
+				return e.q(0).Submit(o, gpu.WriteTo(writer(after(2, func([]byte, int64) (int, error) { panic("no more") })), 0, b.All()))
 			}, nil},
 		} {
 			s, y, x := x.submit, x.kind, e.sems(3)
 			e.must(s(gpu.Order{Signal: []gpu.Point{{Semaphore: x[0], Value: 1}, {Semaphore: x[1], Value: 1}}}))
-			e.must(e.q(1).Fill(between(x[1], 1, x[2], 1), b.All(), []byte{0xbd}))
+			e.must(e.q(1).Submit(between(x[1], 1, x[2], 1), gpu.Fill(b.All(), []byte{0xbd})))
 			for _, s := range x {
 				err := s.Wait(e.ctx, 1)
 				var se *gpu.SubmitError
@@ -171,7 +177,7 @@ var files = []test{
 				}
 			}
 			good := e.sem()
-			e.must(e.q(0).Fill(signal(good, 1), b.All(), []byte{1}))
+			e.must(e.q(0).Submit(signal(good, 1), gpu.Fill(b.All(), []byte{1})))
 			e.wait(good, 1)
 		}
 		e.holds(b, 1)
@@ -181,10 +187,10 @@ var files = []test{
 		const n = 3 * 4096
 		b, host, s := e.buffer(n), e.sem(), e.sems(4)
 		data := bytes.Repeat([]byte{9}, n)
-		e.must(e.q(0).Read(between(host, 1, s[0], 1), b.All(), reader(func([]byte, int64) (int, error) { e.Error("it reads"); return 0, io.EOF }), 0))
-		e.must(e.q(0).Write(between(host, 1, s[1], 1), writer(func([]byte, int64) (int, error) { e.Error("it writes"); return 0, io.EOF }), 0, b.All()))
-		e.must(e.q(0).Upload(between(host, 1, s[2], 1), b.All(), data))
-		e.must(e.q(0).Download(between(host, 1, s[3], 1), data, b.All()))
+		e.must(e.q(0).Submit(between(host, 1, s[0], 1), gpu.ReadFrom(b.All(), reader(func([]byte, int64) (int, error) { e.Error("it reads"); return 0, io.EOF }), 0)))
+		e.must(e.q(0).Submit(between(host, 1, s[1], 1), gpu.WriteTo(writer(func([]byte, int64) (int, error) { e.Error("it writes"); return 0, io.EOF }), 0, b.All())))
+		e.must(e.q(0).Submit(between(host, 1, s[2], 1), gpu.Upload(b.All(), data)))
+		e.must(e.q(0).Submit(between(host, 1, s[3], 1), gpu.Download(data, b.All())))
 		host.Fail(io.ErrNoProgress)
 		for _, s := range s {
 			e.failed(s, 1, io.ErrNoProgress)
@@ -200,11 +206,11 @@ var files = []test{
 		begun, s := make(chan struct{}), e.sem()
 		first := sync.OnceFunc(func() { close(begun) })
 		cont := make(chan struct{})
-		e.must(e.q(0).Read(signal(s, 1), b.All(), reader(func(p []byte, at int64) (int, error) {
+		e.must(e.q(0).Submit(signal(s, 1), gpu.ReadFrom(b.All(), reader(func(p []byte, at int64) (int, error) {
 			first()
 			<-cont
 			return len(p), nil
-		}), 0))
+		}), 0)))
 		<-begun
 		e.must(b.Close())
 		if d.Stats().Buffers != 1 {
@@ -218,17 +224,17 @@ var files = []test{
 		b, s := e.buffer(64), e.sem()
 		r := bytes.NewReader(make([]byte, 64))
 		for name, c := range map[string]struct{ err, kind error }{
-			"nothing to read from":      {e.q(0).Read(signal(s, 1), b.All(), nil, 0), gpu.ErrArgument},
-			"a negative offset":         {e.q(0).Read(signal(s, 1), b.All(), r, -1), gpu.ErrArgument},
-			"no buffer to read into":    {e.q(0).Read(signal(s, 1), gpu.Range{}, r, 0), gpu.ErrArgument},
-			"reading behind the end":    {e.q(0).Read(signal(s, 1), b.Range(60, 8), r, 0), gpu.ErrRange},
-			"nothing to write to":       {e.q(0).Write(signal(s, 1), nil, 0, b.All()), gpu.ErrArgument},
-			"a negative offset, again":  {e.q(0).Write(signal(s, 1), &memory{}, -1, b.All()), gpu.ErrArgument},
-			"no buffer to write":        {e.q(0).Write(signal(s, 1), &memory{}, 0, gpu.Range{}), gpu.ErrArgument},
-			"writing from behind it":    {e.q(0).Write(signal(s, 1), &memory{}, 0, b.Range(65, 0)), gpu.ErrRange},
-			"a wait for no semaphore":   {e.q(0).Read(gpu.Order{Wait: []gpu.Point{{}}}, b.All(), r, 0), gpu.ErrArgument},
-			"a signal of no semaphore":  {e.q(0).Write(gpu.Order{Signal: []gpu.Point{{}}}, &memory{}, 0, b.All()), gpu.ErrArgument},
-			"an upload of another size": {e.q(0).Upload(signal(s, 1), b.All(), make([]byte, 65)), gpu.ErrArgument},
+			"nothing to read from":      {e.q(0).Submit(signal(s, 1), gpu.ReadFrom(b.All(), nil, 0)), gpu.ErrArgument},
+			"a negative offset":         {e.q(0).Submit(signal(s, 1), gpu.ReadFrom(b.All(), r, -1)), gpu.ErrArgument},
+			"no buffer to read into":    {e.q(0).Submit(signal(s, 1), gpu.ReadFrom(gpu.Range{}, r, 0)), gpu.ErrArgument},
+			"reading behind the end":    {e.q(0).Submit(signal(s, 1), gpu.ReadFrom(b.Range(60, 8), r, 0)), gpu.ErrRange},
+			"nothing to write to":       {e.q(0).Submit(signal(s, 1), gpu.WriteTo(nil, 0, b.All())), gpu.ErrArgument},
+			"a negative offset, again":  {e.q(0).Submit(signal(s, 1), gpu.WriteTo(&memory{}, -1, b.All())), gpu.ErrArgument},
+			"no buffer to write":        {e.q(0).Submit(signal(s, 1), gpu.WriteTo(&memory{}, 0, gpu.Range{})), gpu.ErrArgument},
+			"writing from behind it":    {e.q(0).Submit(signal(s, 1), gpu.WriteTo(&memory{}, 0, b.Range(65, 0))), gpu.ErrRange},
+			"a wait for no semaphore":   {e.q(0).Submit(gpu.Order{Wait: []gpu.Point{{}}}, gpu.ReadFrom(b.All(), r, 0)), gpu.ErrArgument},
+			"a signal of no semaphore":  {e.q(0).Submit(gpu.Order{Signal: []gpu.Point{{}}}, gpu.WriteTo(&memory{}, 0, b.All())), gpu.ErrArgument},
+			"an upload of another size": {e.q(0).Submit(signal(s, 1), gpu.Upload(b.All(), make([]byte, 65))), gpu.ErrArgument},
 		} {
 			if !errors.Is(c.err, c.kind) {
 				e.Errorf("%s: %v; want %v", name, c.err, c.kind)

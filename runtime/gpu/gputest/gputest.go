@@ -57,7 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"kinds of memory", memoryKinds},
 		{"transfers", transfers},
 		{"files", files},
-		{"code", dispatches},
+		{"code", codeTests},
 		{"compiling", compiling},
 		{"typed", typed},
 		{"launches", launches},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -74,7 +73,7 @@ func (e *env) reachable() (yes bool) {
 func (e *env) fetch(b *gpu.Buffer, after ...gpu.Point) []byte {
 	e.Helper()
 	data, s := make([]byte, b.Size()), e.sem()
-	e.must(b.Device().Queue(0).Download(gpu.Order{Wait: after, Signal: points(s, 1)}, data, b.All()))
+	e.must(b.Device().Queue(0).Submit(gpu.Order{Wait: after, Signal: points(s, 1)}, gpu.Download(data, b.All())))
 	e.wait(s, 1)
 	return data
 }
@@ -83,7 +82,7 @@ func (e *env) fetch(b *gpu.Buffer, after ...gpu.Point) []byte {
 func (e *env) store(b *gpu.Buffer, data []byte) {
 	e.Helper()
 	s := e.sem()
-	e.must(b.Device().Queue(0).Upload(signal(s, 1), b.All(), data))
+	e.must(b.Device().Queue(0).Submit(signal(s, 1), gpu.Upload(b.All(), data)))
 	e.wait(s, 1)
 }
 
@@ -127,7 +126,7 @@ var groups = []test{
 		e.must(host.Signal(1))
 		q, err := g.Pick(0)
 		e.must(err)
-		e.must(q.Fill(between(host, 1, s, 1), e.bufferOn(q.Device(), 64).All(), []byte{1}))
+		e.must(q.Submit(between(host, 1, s, 1), gpu.Fill(e.bufferOn(q.Device(), 64).All(), []byte{1})))
 		e.wait(s, 1)
 
 		some, err := gpu.OpenGroup(e.h.Driver, gpu.Options{}, 1, 0)
@@ -168,10 +167,11 @@ var groups = []test{
 		for i := range g.Queues() { // one after the other
 			q := g.Queue(i)
 			p := pools[slices.Index(g.Devices(), q.Device())]
-			b, err := q.Alloca(between(s, v, s, v+1), p, 64)
+			var b *gpu.Buffer
+			err := q.Submit(between(s, v, s, v+1), gpu.Alloc(&b, p, 64))
 			e.must(err)
-			e.must(q.Fill(between(s, v+1, s, v+2), b.All(), []byte{byte(i)}))
-			e.must(q.Dealloca(between(s, v+2, s, v+3), b))
+			e.must(q.Submit(between(s, v+1, s, v+2), gpu.Fill(b.All(), []byte{byte(i)})))
+			e.must(q.Submit(between(s, v+2, s, v+3), gpu.Free(b)))
 			v += 3
 		}
 		e.wait(s, v)
@@ -189,10 +189,8 @@ var groups = []test{
 		for i, d := range g.Devices() {
 			k, err := all[i].Kernel("index")
 			e.must(err)
-			n, first, step, b, s := uint64(16), uint32(i), uint32(1), e.bufferOn(d, 64), e.sem()
-			out := b.Ptr()
-			e.must(d.Queue(0).Dispatch(signal(s, 1), gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16, 1, 1},
-				Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&first), unsafe.Pointer(&step), unsafe.Pointer(&out)}, Sizes: []int{8, 4, 4, 8}}))
+			b, s := e.bufferOn(d, 64), e.sem()
+			e.must(d.Queue(0).Submit(signal(s, 1), gpu.Launch(k, gpu.GridFor(16, 16), uint64(16), uint32(i), uint32(1), b.Ptr())))
 			if got := e.fetch(b, points(s, 1)...); binary.LittleEndian.Uint32(got[60:]) != uint32(i)+15 {
 				e.Errorf("device %d: %v", i, got)
 			}
@@ -222,13 +220,11 @@ var groups = []test{
 		const n = 1024
 		k := e.kernelOn(g.Devices()[0], "words")
 		words := func(o gpu.Order, dst, src driver.Ptr) {
-			count := uint64(n)
-			e.must(g.Devices()[0].Queue(0).Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{n / 128, 1, 1}, Block: [3]uint32{128, 1, 1},
-				Args: []unsafe.Pointer{unsafe.Pointer(&count), unsafe.Pointer(&dst), unsafe.Pointer(&src)}, Sizes: []int{8, 8, 8}}))
+			e.must(g.Devices()[0].Queue(0).Submit(o, gpu.Launch(k, gpu.GridFor(n, 128), uint64(n), dst, src)))
 		}
 		mine, a, b, s := e.bufferOn(g.Devices()[0], 4*n), e.bufferOn(g.Devices()[1], 4*n), e.bufferOn(g.Devices()[1], 4*n), e.sem()
 		data := random(4*n, 1)
-		e.must(g.Devices()[1].Queue(0).Upload(signal(s, 1), a.All(), data))
+		e.must(g.Devices()[1].Queue(0).Submit(signal(s, 1), gpu.Upload(a.All(), data)))
 		words(between(s, 1, s, 2), mine.Ptr(), a.Ptr())
 		words(between(s, 2, s, 3), b.Ptr(), mine.Ptr())
 		e.same("what was read there and written there", e.fetch(b, points(s, 3)...), data)
@@ -249,19 +245,21 @@ var groups = []test{
 			}
 			a, b := g.Devices()[0].Queue(0), g.Devices()[1].Queue(0)
 			s, back := e.sem(), make([]byte, 256)
-			x, err := a.Alloca(signal(s, 1), pools[0], 256)
+			var x *gpu.Buffer
+			err = a.Submit(signal(s, 1), gpu.Alloc(&x, pools[0], 256))
 			e.must(err)
 			by := b
 			if !reach {
 				by = a
 			}
-			e.must(by.Fill(between(s, 1, s, 2), x.All(), []byte{7, 8}))
-			y, err := b.Alloca(between(s, 2, s, 3), pools[1], 256)
+			e.must(by.Submit(between(s, 1, s, 2), gpu.Fill(x.All(), []byte{7, 8})))
+			var y *gpu.Buffer
+			err = b.Submit(between(s, 2, s, 3), gpu.Alloc(&y, pools[1], 256))
 			e.must(err)
-			e.must(a.Copy(between(s, 3, s, 4), y.All(), x.All()))
-			e.must(a.Download(between(s, 4, s, 5), back, y.All()))
-			e.must(b.Dealloca(between(s, 5, s, 6), y))
-			e.must(a.Dealloca(between(s, 6, s, 7), x))
+			e.must(a.Submit(between(s, 3, s, 4), gpu.Copy(y.All(), x.All())))
+			e.must(a.Submit(between(s, 4, s, 5), gpu.Download(back, y.All())))
+			e.must(b.Submit(between(s, 5, s, 6), gpu.Free(y)))
+			e.must(a.Submit(between(s, 6, s, 7), gpu.Free(x)))
 			e.wait(s, 7)
 			if back[0] != 7 || back[255] != 8 {
 				e.Errorf("portable %t: %v came through", portable, back[:4])
@@ -284,13 +282,13 @@ var groups = []test{
 						data := random(n, uint64(from.Info().Index))
 						host, s, x := e.sem(), e.sem(), e.sem()
 						steps := []func(){
-							func() { e.must(by.Queue(1).Copy(between(s, 1, x, 1), dst.All(), src.All())) },
+							func() { e.must(by.Queue(1).Submit(between(s, 1, x, 1), gpu.Copy(dst.All(), src.All()))) },
 							func() {
 								if byHost {
 									e.store(src, data)
 									e.must(s.Signal(1))
 								} else {
-									e.must(from.Queue(2).Upload(between(host, 1, s, 1), src.All(), data))
+									e.must(from.Queue(2).Submit(between(host, 1, s, 1), gpu.Upload(src.All(), data)))
 									e.must(host.Signal(1))
 								}
 							},
@@ -328,10 +326,10 @@ var groups = []test{
 				}
 				_, from := on(i)
 				q, to := on(i + 1)
-				e.must(q.Copy(between(s, i+1, s, i+2), to.Range(i+1, 1), from.Range(i, 1)))
+				e.must(q.Submit(between(s, i+1, s, i+2), gpu.Copy(to.Range(i+1, 1), from.Range(i, 1))))
 			}
 			q, first := on(0)
-			e.must(q.Fill(signal(s, 1), first.Range(0, 1), []byte{value}))
+			e.must(q.Submit(signal(s, 1), gpu.Fill(first.Range(0, 1), []byte{value})))
 			_, last := on(n)
 			if got := e.fetch(last, points(s, n+1)...); got[n] != value {
 				e.Errorf("%d came through, not %d", got[n], value)
@@ -354,16 +352,16 @@ var groups = []test{
 			data := random(int(n), n)
 			for _, q := range []*gpu.Queue{mine.Queue(0), other.Queue(1)} { // of either side
 				s := e.sem()
-				e.must(mine.Queue(0).Upload(signal(s, 1), a.Range(3, n), data))
-				e.must(q.Copy(between(s, 1, s, 2), b.Range(5, n), a.Range(3, n)))
-				e.must(q.Copy(between(s, 2, s, 3), c.Range(1, n), b.Range(5, n)))
+				e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Upload(a.Range(3, n), data)))
+				e.must(q.Submit(between(s, 1, s, 2), gpu.Copy(b.Range(5, n), a.Range(3, n))))
+				e.must(q.Submit(between(s, 2, s, 3), gpu.Copy(c.Range(1, n), b.Range(5, n))))
 				got := e.fetch(c, points(s, 3)...)
 				e.same("what came back", got[1:1+n], data)
 				if got[0] != 0 || got[n+1] != 0 {
 					e.Error("it wrote more than that")
 				}
 				z := e.sem()
-				e.must(mine.Queue(0).Fill(signal(z, 1), c.All(), []byte{0}))
+				e.must(mine.Queue(0).Submit(signal(z, 1), gpu.Fill(c.All(), []byte{0})))
 				e.wait(z, 1)
 			}
 		}
@@ -376,12 +374,12 @@ var groups = []test{
 			"too far here":  {a.Range(1, 64), b.All(), gpu.ErrRange},
 			"other sizes":   {a.All(), b.Range(0, 63), gpu.ErrArgument},
 		} {
-			if err := mine.Queue(0).Copy(gpu.Order{}, c.dst, c.src); !errors.Is(err, c.want) {
+			if err := mine.Queue(0).Submit(gpu.Order{}, gpu.Copy(c.dst, c.src)); !errors.Is(err, c.want) {
 				e.Errorf("%s: %v", what, err)
 			}
 		}
 		third := e.stranger(gpu.Options{})
-		if err := third.Queue(0).Copy(gpu.Order{}, a.All(), b.All()); !errors.Is(err, gpu.ErrArgument) {
+		if err := third.Queue(0).Submit(gpu.Order{}, gpu.Copy(a.All(), b.All())); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("a queue of neither driver: %v", err)
 		}
 	}},
@@ -397,15 +395,15 @@ var groups = []test{
 			e.must(err)
 			b, err := other.Alloc(gpu.DeviceMem, n)
 			if pooled {
-				b, err = other.Queue(0).Alloca(gpu.Order{}, pool, n)
+				err = other.Queue(0).Submit(gpu.Order{}, gpu.Alloc(&b, pool, n))
 			}
 			e.must(err)
 			c := e.buffer(n)
-			e.must(e.q(0).Upload(signal(s, 1), a.All(), data))
-			e.must(e.q(0).Copy(gpu.Order{Wait: []gpu.Point{{Semaphore: host, Value: 1}, {Semaphore: s, Value: 1}}, Signal: points(s, 2)}, b.All(), a.All()))
-			e.must(e.q(1).Copy(between(s, 2, s, 3), c.All(), b.All()))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Upload(a.All(), data)))
+			e.must(e.q(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: host, Value: 1}, {Semaphore: s, Value: 1}}, Signal: points(s, 2)}, gpu.Copy(b.All(), a.All())))
+			e.must(e.q(1).Submit(between(s, 2, s, 3), gpu.Copy(c.All(), b.All())))
 			if pooled {
-				e.must(other.Queue(0).Dealloca(between(s, 3, s, 4), b))
+				e.must(other.Queue(0).Submit(between(s, 3, s, 4), gpu.Free(b)))
 			}
 			e.must(a.Close()) // which the copies still use
 			e.must(b.Close())
@@ -425,8 +423,8 @@ var groups = []test{
 			e.must(err)
 			a, b := e.bufferOn(mine, 1<<20), e.bufferOn(other, 1<<20)
 			host, s := e.sem(), e.sem()
-			e.must(mine.Queue(0).Copy(signal(s, 1), b.All(), a.All()))           // in the middle, or done
-			e.must(mine.Queue(0).Copy(between(host, 1, s, 2), a.All(), b.All())) // never
+			e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Copy(b.All(), a.All())))           // in the middle, or done
+			e.must(mine.Queue(0).Submit(between(host, 1, s, 2), gpu.Copy(a.All(), b.All()))) // never
 			if closeOther == 1 {
 				e.must(other.Close())
 			} else {
@@ -436,7 +434,7 @@ var groups = []test{
 			e.failed(s, 2, gpu.ErrClosed)
 			for _, q := range []*gpu.Queue{mine.Queue(0), other.Queue(0)} {
 				x := e.sem()
-				if err := q.Copy(signal(x, 1), a.All(), b.All()); err == nil {
+				if err := q.Submit(signal(x, 1), gpu.Copy(a.All(), b.All())); err == nil {
 					err = x.Wait(e.ctx, 1)
 					if !errors.Is(err, gpu.ErrClosed) {
 						e.Errorf("after it is closed: %v", err)
@@ -464,12 +462,12 @@ var groups = []test{
 					next := (i + 2) % g.Queues()
 					// After what it reads is written, and after the value below its own is reached.
 					wait := []gpu.Point{{Semaphore: s[i], Value: v}, {Semaphore: s[next], Value: v}}
-					e.must(g.Queue(i).Copy(gpu.Order{Wait: wait, Signal: points(s[next], v+1)},
-						bufs[next].Range(64*(v+1), 64), bufs[i].Range(64*v, 64)))
+					e.must(g.Queue(i).Submit(gpu.Order{Wait: wait, Signal: points(s[next], v+1)},
+						gpu.Copy(bufs[next].Range(64*(v+1), 64), bufs[i].Range(64*v, 64))))
 				}
 			}
 			x := e.sem()
-			e.must(g.Queue(0).Barrier(between(never, 1, x, 1)))
+			e.must(g.Queue(0).Submit(between(never, 1, x, 1), gpu.Barrier()))
 			e.must(g.Close())
 			e.failed(x, 1, gpu.ErrClosed)
 			for _, s := range s {
@@ -524,7 +522,7 @@ func randomGroup(e *env, seed uint64) {
 		src := mem[r.IntN(len(mem))]
 		if src == dst || r.IntN(3) == 0 {
 			v := byte(r.Uint32())
-			todo = append(todo, func() { e.must(q.Fill(o, dst.b.Range(at, n), []byte{v})) })
+			todo = append(todo, func() { e.must(q.Submit(o, gpu.Fill(dst.b.Range(at, n), []byte{v}))) })
 			for j := range n {
 				dst.model[at+j] = v
 			}
@@ -532,7 +530,7 @@ func randomGroup(e *env, seed uint64) {
 			from := r.Uint64N(size - n + 1)
 			o.Wait = append(o.Wait, src.wrote...)
 			src.read = append(src.read, done)
-			todo = append(todo, func() { e.must(q.Copy(o, dst.b.Range(at, n), src.b.Range(from, n))) })
+			todo = append(todo, func() { e.must(q.Submit(o, gpu.Copy(dst.b.Range(at, n), src.b.Range(from, n)))) })
 			copy(dst.model[at:at+n], src.model[from:from+n])
 		}
 		dst.wrote, dst.read = []gpu.Point{done}, nil

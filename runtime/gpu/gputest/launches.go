@@ -76,7 +76,7 @@ func wordSlice(e *env, n int) gpu.Slice[uint32] {
 	e.must(err)
 	e.Cleanup(func() { xs.Close() })
 	s := e.q(0).NewStream()
-	e.must(xs.Fill(s, 0))
+	e.must(s.Do(xs.Fill(0)))
 	e.must(s.Wait(e.ctx))
 	return xs
 }
@@ -97,7 +97,7 @@ func (e *env) trial(launch func(o gpu.Order) error) {
 func contentOf[T any](e *env, s *gpu.Stream, xs gpu.Slice[T]) []T {
 	e.Helper()
 	got := make([]T, xs.Len())
-	e.must(xs.Download(s, got))
+	e.must(s.Do(xs.Download(got)))
 	e.must(s.Wait(e.ctx))
 	return got
 }
@@ -134,7 +134,7 @@ var launches = []test{
 		k := newer[ringArgs](e, kernels.Ring, "ring")
 		s, out := e.q(0).NewStream(), wordSlice(e, 2*blocks)
 		grid := gpu.Grid{Blocks: [3]uint32{blocks, 1, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}}}
-		e.trial(func(o gpu.Order) error { return k.Dispatch(e.q(1), o, grid, ringArgs{out.Range()}) })
+		e.trial(func(o gpu.Order) error { return e.q(1).Submit(o, k.Launch(grid, ringArgs{out.Range()})) })
 		x, err := e.devs[0].Load(e.code(kernels.Ring, "ring"))
 		e.must(err)
 		defer x.Close()
@@ -148,14 +148,14 @@ var launches = []test{
 		}
 		for _, n := range sizes {
 			grid.Attrs.Cluster = [3]uint32{uint32(n)}
-			e.must(out.Fill(s, 0))
-			e.must(k.Launch(s, grid, ringArgs{out.Range()}))
+			e.must(s.Do(out.Fill(0)))
+			e.must(s.Do(k.Launch(grid, ringArgs{out.Range()})))
 			if got := contentOf(e, s, out); !slices.Equal(got, ringOf(blocks, n)) {
 				e.Errorf("clusters of %d: %v", n, got)
 			}
 		}
 		grid.Attrs.Cluster = [3]uint32{5, 1, 1}
-		if err := k.Launch(e.q(1).NewStream(), grid, ringArgs{out.Range()}); !errors.Is(err, gpu.ErrArgument) {
+		if err := e.q(1).NewStream().Do(k.Launch(grid, ringArgs{out.Range()})); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("a grid of %d blocks in clusters of 5: %v", blocks, err)
 		}
 		e.eachMode(func(e *env, m gpu.Mode) {
@@ -165,14 +165,14 @@ var launches = []test{
 			for i, n := range sizes {
 				grid.Attrs.Cluster = [3]uint32{uint32(n), 1, 1}
 				grid.Blocks[0] = 16
-				c.got(k.Record(c.CommandBuffer, grid, ringArgs{b.Range(uint64(128*i), 128)}))
+				c.add(k.Launch(grid, ringArgs{b.Range(uint64(128*i), 128)}))
 				want = append(want, ringOf(16, n)...)
 			}
 			c.end()
 			for q := range 2 { // with memory in other places each time, which the nodes are set to
 				out := wordSlice(e, 32*q+len(want))
 				s := e.q(q).NewStream()
-				e.must(s.Execute(c.CommandBuffer, out.Slice(32*q, 32*q+len(want)).Range()))
+				e.must(s.Do(gpu.Execute(c.CommandBuffer, out.Slice(32*q, 32*q+len(want)).Range())))
 				if got := contentOf(e, s, out); !slices.Equal(got, slices.Concat(make([]uint32, 32*q), want)) {
 					e.Errorf("execution %d: %v", q, got)
 				}
@@ -192,7 +192,7 @@ var launches = []test{
 		s, counter, out := e.q(0).NewStream(), wordSlice(e, 1), wordSlice(e, blocks)
 		grid := gpu.Grid{Blocks: [3]uint32{uint32(blocks), 1, 1}, Threads: [3]uint32{threads}, Attrs: gpu.LaunchAttrs{Cooperative: true}}
 		e.trial(func(o gpu.Order) error {
-			return k.Dispatch(e.q(1), o, gpu.Grid{Blocks: [3]uint32{1, 1, 1}, Attrs: grid.Attrs}, meetArgs{0, counter, out})
+			return e.q(1).Submit(o, k.Launch(gpu.Grid{Blocks: [3]uint32{1, 1, 1}, Attrs: grid.Attrs}, meetArgs{0, counter, out}))
 		})
 		met := func(what string, n int) {
 			e.Helper()
@@ -202,24 +202,24 @@ var launches = []test{
 				}
 			}
 		}
-		e.must(counter.Fill(s, 0))
-		e.must(k.Launch(s, grid, meetArgs{rounds, counter, out}))
+		e.must(s.Do(counter.Fill(0)))
+		e.must(s.Do(k.Launch(grid, meetArgs{rounds, counter, out})))
 		met("a stream", 1)
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
 			first := c.fill(counter.Range(), []byte{0})
-			first = c.got(k.Record(c.CommandBuffer, grid, meetArgs{rounds, counter, out}, first))
-			last := c.got(k.Record(c.CommandBuffer, grid, meetArgs{0, counter, out}, first))
+			first = c.add(k.Launch(grid, meetArgs{rounds, counter, out}), first)
+			last := c.add(k.Launch(grid, meetArgs{0, counter, out}), first)
 			c.fill(counter.Range(), []byte{0}, last)
 			c.end()
 			for range 2 {
-				e.must(s.Execute(c.CommandBuffer))
+				e.must(s.Do(gpu.Execute(c.CommandBuffer)))
 			}
 			met(fmt.Sprintf("mode %d", m), 1)
 		})
 		grid.Blocks[0]++
 		if untold == nil {
-			if err := k.Launch(e.q(2).NewStream(), grid, meetArgs{rounds, counter, out}); !errors.Is(err, gpu.ErrArgument) {
+			if err := e.q(2).NewStream().Do(k.Launch(grid, meetArgs{rounds, counter, out})); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("one block more: %v", err)
 			}
 		}
@@ -231,7 +231,7 @@ var launches = []test{
 		grid := gpu.Grid{Blocks: [3]uint32{1, 1, 1}, Threads: [3]uint32{threads}}
 		behind := grid
 		behind.Attrs.Dependent = true
-		e.trial(func(o gpu.Order) error { return follow.Dispatch(e.q(1), o, behind, followArgs{flags, out, mid}) })
+		e.trial(func(o gpu.Order) error { return e.q(1).Submit(o, follow.Launch(behind, followArgs{flags, out, mid})) })
 		early := 0
 		check := func(e *env, what string, value uint32) {
 			e.Helper()
@@ -247,20 +247,20 @@ var launches = []test{
 			}
 		}
 		for v := range uint32(3) {
-			e.must(flags.Fill(s, 0))
-			e.must(lead.Launch(s, grid, leadArgs{flags, mid, 100 * v}))
-			e.must(follow.Launch(s, behind, followArgs{flags, out, mid}))
+			e.must(s.Do(flags.Fill(0)))
+			e.must(s.Do(lead.Launch(grid, leadArgs{flags, mid, 100 * v})))
+			e.must(s.Do(follow.Launch(behind, followArgs{flags, out, mid})))
 			check(e, "a stream", 100*v)
 		}
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
 			first := c.fill(flags.Range(), []byte{0})
-			first = c.got(lead.Record(c.CommandBuffer, grid, leadArgs{flags, mid, 7}, first))
-			first = c.got(follow.Record(c.CommandBuffer, behind, followArgs{flags, out, mid}, first))
-			c.got(follow.Record(c.CommandBuffer, behind, followArgs{flags, mid, out}, first)) // which waits for one that has waited
+			first = c.add(lead.Launch(grid, leadArgs{flags, mid, 7}), first)
+			first = c.add(follow.Launch(behind, followArgs{flags, out, mid}), first)
+			c.got(c.Add(follow.Launch(behind, followArgs{flags, mid, out}), first)) // which waits for one that has waited
 			c.end()
 			for range 3 {
-				e.must(s.Execute(c.CommandBuffer))
+				e.must(s.Do(gpu.Execute(c.CommandBuffer)))
 				check(e, fmt.Sprintf("mode %d", m), 7)
 			}
 			if got := contentOf(e, s, mid); got[threads-1] != 7+threads-1+2 {
@@ -283,14 +283,14 @@ var launches = []test{
 			e.Cleanup(func() { x.Close() })
 			return x
 		}
-		d := indexOf(k, n, 0, 2, b.All())
-		d.Begun = event()
-		e.trial(func(o gpu.Order) error { return e.q(2).Dispatch(o, d) })
+		grid := gpu.GridFor(n, 64)
+		launch := func(g gpu.Grid, first uint32) gpu.Op { return gpu.Launch(k, g, uint64(n), first, uint32(2), b) }
+		grid.Begun = event()
+		e.trial(func(o gpu.Order) error { return e.q(2).Submit(o, launch(grid, 0)) })
 		for i := range uint64(20) {
-			d.Args[1] = arg(uint32(i))
-			e.must(e.q(0).Dispatch(between(s, i, s, i+1), d))
+			e.must(e.q(0).Submit(between(s, i, s, i+1), launch(grid, uint32(i))))
 			e.must(s.WaitIssued(e.ctx, i+1))
-			e.must(e.q(1).WaitEvent(between(w, i, w, i+1), d.Begun))
+			e.must(e.q(1).Submit(between(w, i, w, i+1), gpu.WaitEvent(grid.Begun)))
 			e.wait(w, i+1)
 			for j, got := range e.words(b, gpu.Point{Semaphore: s, Value: i + 1}) {
 				if got != uint32(i)+2*uint32(j) {
@@ -301,24 +301,24 @@ var launches = []test{
 
 		// A launch of nothing, and one that is parked when the event is closed.
 		host, x, y := e.sem(), e.sem(), e.sem()
-		none := d
-		none.Grid[0] = 0
-		e.must(e.q(0).Dispatch(signal(x, 1), none))
+		none := gpu.GridFor(0, 64)
+		none.Begun = grid.Begun
+		e.must(e.q(0).Submit(signal(x, 1), launch(none, 0)))
 		e.must(x.WaitIssued(e.ctx, 1))
-		e.must(e.q(1).WaitEvent(between(x, 1, x, 2), d.Begun))
+		e.must(e.q(1).Submit(between(x, 1, x, 2), gpu.WaitEvent(grid.Begun)))
 		e.wait(x, 2)
-		parked := d
+		parked := grid
 		parked.Begun = event()
-		e.must(e.q(0).Dispatch(between(host, 1, y, 1), parked))
+		e.must(e.q(0).Submit(between(host, 1, y, 1), launch(parked, 0)))
 		e.must(parked.Begun.Close())
 		e.must(host.Signal(1))
 		e.wait(y, 1)
 
 		refused := func(what string, begun *gpu.SharedEvent, kind error) {
 			e.Helper()
-			other := d
+			other := grid
 			other.Begun = begun
-			if err := e.q(0).Dispatch(signal(e.sem(), 1), other); !errors.Is(err, kind) {
+			if err := e.q(0).Submit(signal(e.sem(), 1), launch(other, 0)); !errors.Is(err, kind) {
 				e.Errorf("%s: %v", what, err)
 			}
 		}
@@ -329,7 +329,7 @@ var launches = []test{
 			e.must(shared.Close())
 		}
 		e.eachMode(func(e *env, m gpu.Mode) {
-			if _, err := e.commands(m).Dispatch(d); !errors.Is(err, driver.ErrUnsupported) {
+			if _, err := e.commands(m).Add(launch(grid, 0)); !errors.Is(err, driver.ErrUnsupported) {
 				e.Errorf("recorded: %v", err)
 			}
 		})
@@ -347,16 +347,17 @@ var launches = []test{
 		for i, attrs := range []gpu.LaunchAttrs{{Priority: -1000}, {Priority: 1000}, {Priority: -1}, {Carveout: -1}, {Carveout: 50}, {Carveout: 100}, {Priority: most, Carveout: 100}} {
 			for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode} {
 				b, s, c := e.buffer(4*n), e.sem(), e.commands(mode)
-				d := indexOf(k, n, uint32(i), 2, b.All())
-				d.Attrs = attrs
-				e.must(e.q(i%4).Dispatch(signal(s, 1), d))
-				c.got(c.Dispatch(d))
+				grid := gpu.GridFor(n, 64)
+				grid.Attrs = attrs
+				launch := gpu.Launch(k, grid, uint64(n), uint32(i), uint32(2), b)
+				e.must(e.q(i%4).Submit(signal(s, 1), launch))
+				c.add(launch)
 				for range 3 {
-					c.got(c.Barrier())
+					c.add(gpu.Barrier())
 					c.fill(b.Range(0, 4), []byte{byte(i), 0, 0, 0})
 				}
 				c.end()
-				e.must(e.q(i%4).Execute(between(s, 1, s, 2), c.CommandBuffer))
+				e.must(e.q(i%4).Submit(between(s, 1, s, 2), gpu.Execute(c.CommandBuffer)))
 				for j, w := range e.words(b, gpu.Point{Semaphore: s, Value: 2}) {
 					if w != uint32(i+2*j) {
 						e.Fatalf("%+v: word %d is %d", attrs, j, w)
@@ -383,14 +384,14 @@ var launches = []test{
 			}
 		}
 		a.All[0], a.All[4093] = 1<<40+1, 1<<50+2
-		e.must(k.Launch(s, gpu.GridFor(1, 1), a))
+		e.must(s.Do(k.Launch(gpu.GridFor(1, 1), a)))
 		check("a stream")
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
 			a.All[0]++
-			c.got(k.Record(c.CommandBuffer, gpu.GridFor(1, 1), a))
+			c.add(k.Launch(gpu.GridFor(1, 1), a))
 			c.end()
-			e.must(s.Execute(c.CommandBuffer))
+			e.must(s.Do(gpu.Execute(c.CommandBuffer)))
 			check(fmt.Sprintf("mode %d", m))
 		})
 	}},

@@ -35,12 +35,12 @@ var memoryKinds = []test{
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			s := e.sem()
 			for v, size := range []uint64{1, 100, 4096} {
-				b := e.alloca(0, signal(s, uint64(v)+1), p, size)
+				b := e.alloc(0, signal(s, uint64(v)+1), p, size)
 				e.wait(s, uint64(v)+1)
 				if b.Ptr() == 0 || b.Ptr()%gpu.Alignment != 0 {
 					e.Errorf("%d bytes are at %#x", size, b.Ptr())
 				}
-				e.must(b.Dealloca(gpu.Order{}))
+				e.must(b.Free(gpu.Order{}))
 			}
 		})
 	}},
@@ -54,7 +54,7 @@ var memoryKinds = []test{
 		want := random(4096, 7)
 		copy(b.Bytes(), want)
 		dev, s := e.buffer(4096), e.sem()
-		e.must(e.q(0).Copy(signal(s, 1), dev.All(), b.All()))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Copy(dev.All(), b.All())))
 		e.must(b.Close())
 		e.same("what the host wrote", e.read(dev, gpu.Point{Semaphore: s, Value: 1}), want)
 		if _, err := d.NewPool(gpu.PoolOptions{Kind: gpu.WriteCombinedMem}); !errors.Is(err, driver.ErrUnsupported) {
@@ -73,14 +73,14 @@ var memoryKinds = []test{
 		want := random(size, 3)
 		copy(b.Bytes(), want)
 		host, s := e.sem(), e.sem()
-		err = q.Prefetch(between(host, 1, s, 1), b.All(), gpu.DeviceMem)
+		err = q.Submit(between(host, 1, s, 1), gpu.Prefetch(b.All(), gpu.DeviceMem))
 		if errors.Is(err, driver.ErrUnsupported) {
 			e.Skip("it cannot be moved")
 		}
 		e.must(err)
-		e.must(q.Fill(between(s, 1, s, 2), b.Range(16, 16), []byte{0xcc}))
-		e.must(e.q(1).Prefetch(between(s, 2, s, 3), b.Range(4096, 8192), gpu.HostMem))
-		e.must(q.Prefetch(between(s, 3, s, 4), b.Range(0, 0), gpu.HostMem))
+		e.must(q.Submit(between(s, 1, s, 2), gpu.Fill(b.Range(16, 16), []byte{0xcc})))
+		e.must(e.q(1).Submit(between(s, 2, s, 3), gpu.Prefetch(b.Range(4096, 8192), gpu.HostMem)))
+		e.must(q.Submit(between(s, 3, s, 4), gpu.Prefetch(b.Range(0, 0), gpu.HostMem)))
 		e.must(host.Signal(1))
 		e.wait(s, 4)
 		copy(want[16:], pattern([]byte{0xcc}, 16))
@@ -88,10 +88,10 @@ var memoryKinds = []test{
 
 		plain := e.buffer(64)
 		for what, c := range map[string]struct{ err, kind error }{
-			"other memory":          {q.Prefetch(signal(s, 5), plain.All(), gpu.DeviceMem), gpu.ErrArgument},
-			"no memory":             {q.Prefetch(signal(s, 5), gpu.Range{}, gpu.DeviceMem), gpu.ErrArgument},
-			"more than there is":    {q.Prefetch(signal(s, 5), b.Range(1, size), gpu.DeviceMem), gpu.ErrRange},
-			"to where there is not": {q.Prefetch(signal(s, 5), b.All(), gpu.ManagedMem), gpu.ErrArgument},
+			"other memory":          {q.Submit(signal(s, 5), gpu.Prefetch(plain.All(), gpu.DeviceMem)), gpu.ErrArgument},
+			"no memory":             {q.Submit(signal(s, 5), gpu.Prefetch(gpu.Range{}, gpu.DeviceMem)), gpu.ErrArgument},
+			"more than there is":    {q.Submit(signal(s, 5), gpu.Prefetch(b.Range(1, size), gpu.DeviceMem)), gpu.ErrRange},
+			"to where there is not": {q.Submit(signal(s, 5), gpu.Prefetch(b.All(), gpu.ManagedMem)), gpu.ErrArgument},
 		} {
 			if !errors.Is(c.err, c.kind) {
 				e.Errorf("%s: %v", what, c.err)
@@ -110,7 +110,7 @@ var memoryKinds = []test{
 		}
 		e.must(err)
 		dev, s := e.buffer(1<<16), e.sem()
-		e.must(q.Copy(signal(s, 1), dev.All(), b.All()))
+		e.must(q.Submit(signal(s, 1), gpu.Copy(dev.All(), b.All())))
 		e.same("what was imported", e.read(dev, gpu.Point{Semaphore: s, Value: 1}), want)
 
 		c := e.commands(gpu.AutoMode)
@@ -118,14 +118,14 @@ var memoryKinds = []test{
 		c.copy(to.Range(0, 64), from.Range(0, 64))
 		small := b.Range(0, 64)
 		for what, err := range map[string]error{
-			"fill":            q.Fill(signal(s, 2), small, []byte{1}),
-			"copy":            q.Copy(signal(s, 2), small, dev.Range(0, 64)),
-			"update":          q.UploadCopy(signal(s, 2), small, make([]byte, 64)),
-			"upload":          q.Upload(signal(s, 2), b.All(), make([]byte, 1<<16)),
-			"read":            q.Read(signal(s, 2), small, &memory{}, 0),
-			"recorded fill":   second(c.Fill(small, []byte{1})),
-			"recorded copy":   second(c.Copy(small, dev.Range(0, 64))),
-			"recorded update": second(c.UploadCopy(small, make([]byte, 64))),
+			"fill":            q.Submit(signal(s, 2), gpu.Fill(small, []byte{1})),
+			"copy":            q.Submit(signal(s, 2), gpu.Copy(small, dev.Range(0, 64))),
+			"update":          q.Submit(signal(s, 2), gpu.UploadCopy(small, make([]byte, 64))),
+			"upload":          q.Submit(signal(s, 2), gpu.Upload(b.All(), make([]byte, 1<<16))),
+			"read":            q.Submit(signal(s, 2), gpu.ReadFrom(small, &memory{}, 0)),
+			"recorded fill":   second(c.Add(gpu.Fill(small, []byte{1}))),
+			"recorded copy":   second(c.Add(gpu.Copy(small, dev.Range(0, 64)))),
+			"recorded update": second(c.Add(gpu.UploadCopy(small, make([]byte, 64)))),
 			"a pool over it":  second(d.NewPool(gpu.PoolOptions{Kind: gpu.HostMem, Over: b})),
 		} {
 			if !errors.Is(err, gpu.ErrArgument) {
@@ -133,10 +133,10 @@ var memoryKinds = []test{
 			}
 		}
 		c.end()
-		e.must(q.Write(signal(s, 2), &memory{data: make([]byte, 64)}, 0, small))
+		e.must(q.Submit(signal(s, 2), gpu.WriteTo(&memory{data: make([]byte, 64)}, 0, small)))
 		e.wait(s, 2)
-		e.must(q.Execute(signal(s, 3), c.CommandBuffer, small, dev.Range(4096, 64)))
-		if err := q.Execute(signal(s, 4), c.CommandBuffer, dev.Range(0, 64), small); !errors.Is(err, gpu.ErrArgument) {
+		e.must(q.Submit(signal(s, 3), gpu.Execute(c.CommandBuffer, small, dev.Range(4096, 64))))
+		if err := q.Submit(signal(s, 4), gpu.Execute(c.CommandBuffer, dev.Range(0, 64), small)); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("Execute = %v", err)
 		}
 		copy(want[4096:], want[:64])

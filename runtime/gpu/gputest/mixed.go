@@ -14,7 +14,7 @@ var mixed = []test{
 		b := e.buffer(64)
 		for _, hostFirst := range []bool{true, false} {
 			host, dev, gate := e.sem(), e.sem(), e.sem()
-			e.must(e.q(0).Fill(between(gate, 1, dev, 1), b.All(), []byte{1}))
+			e.must(e.q(0).Submit(between(gate, 1, dev, 1), gpu.Fill(b.All(), []byte{1})))
 			got := make(chan error, 1)
 			go func() {
 				got <- gpu.WaitAll(e.ctx, gpu.Point{Semaphore: host, Value: 1}, gpu.Point{Semaphore: dev, Value: 1})
@@ -38,7 +38,7 @@ var mixed = []test{
 		b := e.buffer(64)
 		for _, byDevice := range []bool{true, false} {
 			host, dev, gate := e.sem(), e.sem(), e.sem()
-			e.must(e.q(0).Fill(between(gate, 1, dev, 1), b.All(), []byte{1}))
+			e.must(e.q(0).Submit(between(gate, 1, dev, 1), gpu.Fill(b.All(), []byte{1})))
 			got := make(chan int, 1)
 			go func() {
 				i, err := gpu.WaitAny(e.ctx, gpu.Point{Semaphore: host, Value: 1}, gpu.Point{Semaphore: dev, Value: 1})
@@ -64,8 +64,8 @@ var mixed = []test{
 	}},
 	{name: "B65 a semaphore between two submissions can be asked", run: func(e *env) {
 		b, gate, s1, s2 := e.buffer(64), e.sem(), e.sem(), e.sem()
-		e.must(e.q(0).Fill(signal(s1, 1), b.All(), []byte{1}))
-		e.must(e.q(1).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s1, Value: 1}, {Semaphore: gate, Value: 1}}, Signal: points(s2, 1)}, b.All(), []byte{2}))
+		e.must(e.q(0).Submit(signal(s1, 1), gpu.Fill(b.All(), []byte{1})))
+		e.must(e.q(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s1, Value: 1}, {Semaphore: gate, Value: 1}}, Signal: points(s2, 1)}, gpu.Fill(b.All(), []byte{2})))
 		e.until("the first is done", func() bool { v, err := s1.Query(); e.must(err); return v == 1 })
 		e.at(s2, 0)
 		e.must(gate.Signal(1))
@@ -76,18 +76,18 @@ var mixed = []test{
 	{name: "B65 a query finds what is done though a higher value is not", stall: true, devices: 2, run: func(e *env) {
 		a, b, s := e.bufferOn(e.devs[0], 64), e.bufferOn(e.devs[1], 64), e.sem()
 		resume := e.h.Stall(1)
-		e.must(e.devs[0].Queue(0).Fill(signal(s, 1), a.All(), []byte{1}))
-		e.must(e.devs[1].Queue(0).Fill(between(s, 1, s, 2), b.All(), []byte{1}))
+		e.must(e.devs[0].Queue(0).Submit(signal(s, 1), gpu.Fill(a.All(), []byte{1})))
+		e.must(e.devs[1].Queue(0).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{1})))
 		e.until("the first is done", func() bool { v, err := s.Query(); e.must(err); return v == 1 })
 		resume()
 		e.wait(s, 2)
 	}},
 	{name: "B66 two wait for one of two", run: func(e *env) {
 		b, gate, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem(), e.sem()
-		e.must(e.q(2).Fill(between(s, 1, x, 1), b.Range(0, 1), []byte{1}))
-		e.must(e.q(3).Fill(between(s, 2, y, 1), b.Range(1, 1), []byte{1}))
-		e.must(e.q(0).Fill(signal(s, 1), b.Range(2, 1), []byte{1}))
-		e.must(e.q(1).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: gate, Value: 1}}, Signal: points(s, 2)}, b.Range(3, 1), []byte{1}))
+		e.must(e.q(2).Submit(between(s, 1, x, 1), gpu.Fill(b.Range(0, 1), []byte{1})))
+		e.must(e.q(3).Submit(between(s, 2, y, 1), gpu.Fill(b.Range(1, 1), []byte{1})))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.Range(2, 1), []byte{1})))
+		e.must(e.q(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: gate, Value: 1}}, Signal: points(s, 2)}, gpu.Fill(b.Range(3, 1), []byte{1})))
 		e.wait(x, 1)
 		e.at(y, 0)
 		e.must(gate.Signal(1))
@@ -95,8 +95,8 @@ var mixed = []test{
 	}},
 	{name: "B67 two wait for different values", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
-		e.must(e.q(0).Fill(between(s, 1, x, 1), b.Range(0, 1), []byte{1}))
-		e.must(e.q(0).Fill(between(s, 2, y, 1), b.Range(1, 1), []byte{1}))
+		e.must(e.q(0).Submit(between(s, 1, x, 1), gpu.Fill(b.Range(0, 1), []byte{1})))
+		e.must(e.q(0).Submit(between(s, 2, y, 1), gpu.Fill(b.Range(1, 1), []byte{1})))
 		e.must(s.Signal(1))
 		e.wait(x, 1)
 		e.at(y, 0)
@@ -107,13 +107,13 @@ var mixed = []test{
 		b := e.buffer(64)
 		for _, hostFirst := range []bool{true, false} {
 			host, s, x := e.sem(), e.sem(), e.sem()
-			e.must(e.q(1).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: host, Value: 1}}, Signal: points(x, 1)}, b.All(), []byte{2}))
+			e.must(e.q(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: host, Value: 1}}, Signal: points(x, 1)}, gpu.Fill(b.All(), []byte{2})))
 			if hostFirst {
 				e.must(host.Signal(1))
 				e.at(x, 0)
-				e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+				e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 			} else {
-				e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+				e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 				e.wait(s, 1)
 				e.at(x, 0)
 				e.must(host.Signal(1))
@@ -126,8 +126,8 @@ var mixed = []test{
 		b, s, x := e.buffer(64), e.sem(), e.sem()
 		told := make(chan error, 1)
 		s.OnReached(1, func(err error) { told <- err })
-		e.must(e.q(1).Fill(between(s, 1, x, 1), b.All(), []byte{2}))
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+		e.must(e.q(1).Submit(between(s, 1, x, 1), gpu.Fill(b.All(), []byte{2})))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 		e.wait(s, 1)
 		e.wait(x, 1)
 		e.must(<-told)
@@ -135,9 +135,9 @@ var mixed = []test{
 	}},
 	{name: "B70 a wait for less than was signalled", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
-		e.must(e.q(1).Fill(between(s, 3, x, 1), b.All(), []byte{2}))
-		e.must(e.q(0).Fill(signal(s, 7), b.All(), []byte{1}))
-		e.must(e.q(1).Fill(between(s, 3, y, 1), b.All(), []byte{2}))
+		e.must(e.q(1).Submit(between(s, 3, x, 1), gpu.Fill(b.All(), []byte{2})))
+		e.must(e.q(0).Submit(signal(s, 7), gpu.Fill(b.All(), []byte{1})))
+		e.must(e.q(1).Submit(between(s, 3, y, 1), gpu.Fill(b.All(), []byte{2})))
 		e.wait(x, 1)
 		e.wait(y, 1)
 		e.wait(s, 2)
@@ -146,7 +146,7 @@ var mixed = []test{
 	{name: "B28 a wait for a device ends with its context, and the device goes on", stall: true, run: func(e *env) {
 		b, s := e.buffer(64), e.sem()
 		resume := e.h.Stall(0)
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{1}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 		ctx, cancel := context.WithTimeout(e.ctx, 2*time.Millisecond)
 		defer cancel()
 		if err := s.Wait(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
@@ -158,7 +158,7 @@ var mixed = []test{
 	{name: "B9 a host signals a list, up to the first that cannot be", run: func(e *env) {
 		b, s, x := e.buffer(64), e.sems(3), e.sems(3)
 		for i := range s {
-			e.must(e.q(i).Fill(between(s[i], 2, x[i], 1), b.Range(uint64(i), 1), []byte{1}))
+			e.must(e.q(i).Submit(between(s[i], 2, x[i], 1), gpu.Fill(b.Range(uint64(i), 1), []byte{1})))
 		}
 		e.must(s[1].Signal(3))
 		err := gpu.SignalAll(gpu.Point{Semaphore: s[0], Value: 2}, gpu.Point{Semaphore: s[1], Value: 2}, gpu.Point{Semaphore: s[2], Value: 2})

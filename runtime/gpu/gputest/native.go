@@ -12,21 +12,21 @@ import (
 )
 
 // filling returns a function of Native that fills n bytes where its last range is.
-func filling(with byte, n uint64) func(gpu.Native) error {
-	return func(v gpu.Native) error {
+func filling(with byte, n uint64) func(gpu.NativeCall) error {
+	return func(v gpu.NativeCall) error {
 		return v.Device.Fill(v.Stream, v.Ptrs[len(v.Ptrs)-1], uint32(with), 1, n)
 	}
 }
 
 // copying returns one that copies n bytes from its second range to its first.
-func copying(n uint64) func(gpu.Native) error {
-	return func(v gpu.Native) error { return v.Device.Copy(v.Stream, v.Ptrs[0], v.Ptrs[1], n) }
+func copying(n uint64) func(gpu.NativeCall) error {
+	return func(v gpu.NativeCall) error { return v.Device.Copy(v.Stream, v.Ptrs[0], v.Ptrs[1], n) }
 }
 
 // hasNative ends the test where the driver gives no access to its streams.
 func (e *env) hasNative() {
 	e.Helper()
-	if err := e.q(0).Native(gpu.Order{}, func(gpu.Native) error { return nil }); errors.Is(err, driver.ErrUnsupported) {
+	if err := e.q(0).Submit(gpu.Order{}, gpu.Native("", func(gpu.NativeCall) error { return nil })); errors.Is(err, driver.ErrUnsupported) {
 		e.Skip(err)
 	} else {
 		e.must(err)
@@ -34,9 +34,9 @@ func (e *env) hasNative() {
 }
 
 // native records a function.
-func (r *recorder) native(fn func(gpu.Native) error, uses []gpu.Range, after ...gpu.Command) gpu.Command {
+func (r *recorder) native(fn func(gpu.NativeCall) error, uses []gpu.Range, after ...gpu.Command) gpu.Command {
 	r.e.Helper()
-	return r.got(r.Native(fn, uses, after...))
+	return r.add(gpu.Native("", fn, uses...), after...)
 }
 
 var natives = []test{
@@ -54,11 +54,11 @@ var natives = []test{
 				to, from := b.Range(8*v, 8), b.Range(8*max(v, 1)-8, 8)
 				switch {
 				case v == 0:
-					e.must(q.Native(o, filling(7, 8), to))
+					e.must(q.Submit(o, gpu.Native("", filling(7, 8), to)))
 				case v%3 == 0:
-					e.must(q.Copy(o, to, from))
+					e.must(q.Submit(o, gpu.Copy(to, from)))
 				default:
-					e.must(q.Native(o, copying(8), to, from))
+					e.must(q.Submit(o, gpu.Native("", copying(8), to, from)))
 				}
 			}
 			e.wait(s, n)
@@ -69,10 +69,10 @@ var natives = []test{
 		e.hasNative()
 		e.pairs(func(x, y *gpu.Device) {
 			a, b, host, s := e.bufferOn(x, 64), e.bufferOn(y, 64), e.sem(), e.sem()
-			e.must(y.Queue(0).Native(between(s, 2, s, 3), filling(3, 8), b.All()))
-			e.must(y.Queue(1).Copy(between(s, 1, s, 2), b.All(), a.All()))
-			e.must(x.Queue(0).Native(between(host, 1, s, 1), filling(2, 64), a.All()))
-			e.must(x.Queue(1).Native(between(s, 3, s, 4), filling(4, 64), a.All()))
+			e.must(y.Queue(0).Submit(between(s, 2, s, 3), gpu.Native("", filling(3, 8), b.All())))
+			e.must(y.Queue(1).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
+			e.must(x.Queue(0).Submit(between(host, 1, s, 1), gpu.Native("", filling(2, 64), a.All())))
+			e.must(x.Queue(1).Submit(between(s, 3, s, 4), gpu.Native("", filling(4, 64), a.All())))
 			e.must(host.Signal(1))
 			e.wait(s, 4)
 			e.same("a copy", e.read(b), append(pattern([]byte{3}, 8), pattern([]byte{2}, 56)...))
@@ -83,37 +83,37 @@ var natives = []test{
 		e.hasNative()
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, got := e.sem(), e.sem(), make([]byte, 64)
-			b := e.alloca(0, between(host, 1, s, 1), p, 4096) // which is nowhere yet
-			e.must(e.q(1).Native(between(s, 1, s, 2), filling(5, 64), b.Range(64, 64)))
-			e.must(e.q(2).Download(between(s, 2, s, 3), got, b.Range(64, 64)))
-			e.must(e.q(0).Dealloca(between(s, 3, s, 4), b))
+			b := e.alloc(0, between(host, 1, s, 1), p, 4096) // which is nowhere yet
+			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Native("", filling(5, 64), b.Range(64, 64))))
+			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Download(got, b.Range(64, 64))))
+			e.must(e.q(0).Submit(between(s, 3, s, 4), gpu.Free(b)))
 			e.must(host.Signal(1))
 			e.wait(s, 4)
 			e.same("what was filled", got, pattern([]byte{5}, 64))
 
 			t := e.q(3).NewStream()
-			c, err := t.Alloca(p, 4096)
+			c, err := t.Alloc(p, 4096)
 			e.must(err)
 			e.must(t.Fill(c.Range(0, 64), []byte{1}))
-			e.must(t.Native(filling(6, 32), c.All()))
+			e.must(t.Do(gpu.Native("", filling(6, 32), c.All())))
 			e.must(t.Download(got, c.Range(0, 64)))
-			e.must(t.Dealloca(c))
+			e.must(t.Free(c))
 			e.must(t.Wait(e.ctx))
 			e.same("what a stream leaves", got, append(pattern([]byte{6}, 32), pattern([]byte{1}, 32)...))
 			e.unused(p)
 		})
 	}},
 	{name: "B155 a driver that gives no access to its streams says so", run: func(e *env) {
-		nothing := func(gpu.Native) error { return nil }
-		err := e.q(0).Native(gpu.Order{}, nothing)
+		nothing := func(gpu.NativeCall) error { return nil }
+		err := e.q(0).Submit(gpu.Order{}, gpu.Native("", nothing))
 		c, made := e.devs[0].NewCommandBuffer(gpu.CommandOptions{})
 		e.must(made)
 		defer c.Close()
-		at, recorded := c.Native(nothing, nil)
+		at, recorded := c.Add(gpu.Native("", nothing))
 		if (err == nil) != (recorded == nil) || (at < 0) != (recorded != nil) {
 			e.Errorf("%v, and recorded as command %d, %v", err, at, recorded)
 		}
-		for _, err := range []error{err, recorded, e.q(0).NewStream().Native(nothing)} {
+		for _, err := range []error{err, recorded, e.q(0).NewStream().Do(gpu.Native("", nothing))} {
 			if err != nil && (!errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "native")) {
 				e.Error(err)
 			}
@@ -123,12 +123,12 @@ var natives = []test{
 		e.hasNative()
 		host, s, never := e.sem(), e.sem(), e.sem()
 		var calls atomic.Int32
-		count := func(gpu.Native) error { calls.Add(1); return nil }
+		count := func(gpu.NativeCall) error { calls.Add(1); return nil }
 		b := e.buffer(64)
 		for v := range uint64(8) {
-			e.must(e.q(int(v)).Native(gpu.Order{Wait: points(host, v/2+1), Signal: points(e.sem(), 1)}, count, b.All()))
+			e.must(e.q(int(v)).Submit(gpu.Order{Wait: points(host, v/2+1), Signal: points(e.sem(), 1)}, gpu.Native("", count, b.All())))
 		}
-		e.must(e.q(0).Native(between(never, 1, s, 1), count, b.All()))
+		e.must(e.q(0).Submit(between(never, 1, s, 1), gpu.Native("", count, b.All())))
 		if n := calls.Load(); n != 0 {
 			e.Errorf("%d calls before there is a signal", n)
 		}
@@ -138,7 +138,7 @@ var natives = []test{
 		}
 		never.Fail(io.ErrNoProgress)
 		e.failed(s, 1, io.ErrNoProgress)
-		e.must(e.q(0).Native(between(never, 2, e.sem(), 1), count))
+		e.must(e.q(0).Submit(between(never, 2, e.sem(), 1), gpu.Native("", count)))
 		e.settled(e.devs[0])
 		if n := calls.Load(); n != 8 {
 			e.Errorf("%d calls, want 8", n)
@@ -156,8 +156,8 @@ var natives = []test{
 				own[i] = e.h.Current()
 			}
 		})
-		check := func(i int) func(gpu.Native) error {
-			return func(v gpu.Native) error {
+		check := func(i int) func(gpu.NativeCall) error {
+			return func(v gpu.NativeCall) error {
 				if now := e.h.Current(); now != own[i] {
 					e.Errorf("a function on device %d: %v is current, want %v", i, now, own[i])
 				}
@@ -173,8 +173,8 @@ var natives = []test{
 				before := e.h.Current()
 				for i, d := range e.devs[:2] {
 					host, s := e.sem(), e.sem()
-					e.must(d.Queue(0).Native(signal(s, 1), check(i)))
-					e.must(d.Queue(0).Native(between(host, 1, s, 2), check(i)))
+					e.must(d.Queue(0).Submit(signal(s, 1), gpu.Native("", check(i))))
+					e.must(d.Queue(0).Submit(between(host, 1, s, 2), gpu.Native("", check(i))))
 					e.must(host.Signal(1))
 					e.wait(s, 2)
 					for _, m := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode, gpu.GraphMode} {
@@ -184,13 +184,13 @@ var natives = []test{
 						}
 						e.must(err)
 						for range 4 {
-							_, err = c.Native(check(i), nil)
+							_, err = c.Add(gpu.Native("", check(i)))
 							e.must(err)
 						}
 						e.must(c.End())
 						for range 2 {
 							s := e.sem()
-							e.must(d.Queue(0).Execute(signal(s, 1), c))
+							e.must(d.Queue(0).Submit(signal(s, 1), gpu.Execute(c)))
 							e.wait(s, 1)
 						}
 						e.must(c.Close())
@@ -205,10 +205,10 @@ var natives = []test{
 	{name: "B157 an error of a function, or a panic, fails its signals and nothing else", run: func(e *env) {
 		e.hasNative()
 		b, host := e.buffer(64), e.sem()
-		for i, fn := range []func(gpu.Native) error{
-			func(gpu.Native) error { return io.ErrNoProgress },
-			func(v gpu.Native) error { return errors.Join(filling(1, 64)(v), io.ErrNoProgress) },
-			func(gpu.Native) error { panic("no") },
+		for i, fn := range []func(gpu.NativeCall) error{
+			func(gpu.NativeCall) error { return io.ErrNoProgress },
+			func(v gpu.NativeCall) error { return errors.Join(filling(1, 64)(v), io.ErrNoProgress) },
+			func(gpu.NativeCall) error { panic("no") },
 		} {
 			for _, parked := range []bool{false, true} {
 				s, x, y := e.sem(), e.sem(), e.sem()
@@ -217,8 +217,8 @@ var natives = []test{
 				if parked {
 					o.Wait = points(host, at)
 				}
-				e.must(e.q(0).Native(o, fn, b.All()))
-				e.must(e.q(1).Barrier(between(x, 1, y, 1)))
+				e.must(e.q(0).Submit(o, gpu.Native("", fn, b.All())))
+				e.must(e.q(1).Submit(between(x, 1, y, 1), gpu.Barrier()))
 				if parked {
 					e.must(host.Signal(at))
 				}
@@ -231,7 +231,7 @@ var natives = []test{
 					}
 				}
 				z := e.sem()
-				e.must(e.q(0).Native(signal(z, 1), filling(9, 64), b.All()))
+				e.must(e.q(0).Submit(signal(z, 1), gpu.Native("", filling(9, 64), b.All())))
 				e.holds(b, 9, gpu.Point{Semaphore: z, Value: 1})
 			}
 		}
@@ -248,7 +248,7 @@ var natives = []test{
 			e.must(err)
 			e.settled(d)
 			resume := e.h.Stall(0)
-			e.must(e.q(0).Native(signal(s, 1), func(v gpu.Native) error { return errors.Join(filling(8, 64)(v), fail) }, b.All()))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Native("", func(v gpu.NativeCall) error { return errors.Join(filling(8, 64)(v), fail) }, b.All())))
 			if fail != nil {
 				e.failed(s, 1, fail)
 			}
@@ -259,7 +259,7 @@ var natives = []test{
 			}
 			resume()
 			behind := e.sem()
-			e.must(e.q(0).Fill(signal(behind, 1), own.All(), []byte{1}))
+			e.must(e.q(0).Submit(signal(behind, 1), gpu.Fill(own.All(), []byte{1})))
 			e.wait(behind, 1)
 			<-freed
 			e.same("the memory", mem[:64], pattern([]byte{8}, 64))
@@ -269,16 +269,16 @@ var natives = []test{
 		e.hasNative()
 		for _, m := range []gpu.Mode{-1, gpu.StreamMode, gpu.AutoMode} {
 			b, host, s, x, cont := e.buffer(64), e.sem(), e.sem(), e.sem(), make(chan struct{})
-			fn := func(v gpu.Native) error { <-cont; return filling(2, 8)(v) }
+			fn := func(v gpu.NativeCall) error { <-cont; return filling(2, 8)(v) }
 			if m < 0 {
-				e.must(e.q(0).Native(between(host, 1, s, 1), fn, b.All()))
+				e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Native("", fn, b.All())))
 			} else {
 				c := e.commands(m)
 				c.native(fn, []gpu.Range{c.binding().Range(0, 8)})
 				c.end()
-				e.must(e.q(0).Execute(between(host, 1, s, 1), c.CommandBuffer, b.Range(0, 8)))
+				e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Execute(c.CommandBuffer, b.Range(0, 8))))
 			}
-			e.must(e.q(1).Fill(between(host, 1, x, 1), b.Range(8, 56), []byte{2}))
+			e.must(e.q(1).Submit(between(host, 1, x, 1), gpu.Fill(b.Range(8, 56), []byte{2})))
 			e.must(host.Signal(1))
 			e.wait(x, 1)
 			e.at(s, 0)
@@ -294,7 +294,7 @@ var natives = []test{
 			c := e.commands(m)
 			to := c.binding()
 			fill := c.fill(fixed.All(), []byte{1})
-			one := c.native(func(v gpu.Native) error {
+			one := c.native(func(v gpu.NativeCall) error {
 				return errors.Join(filling(with+1, 8)(v), copying(4)(v)) // the start of what it has filled
 			}, []gpu.Range{fixed.Range(8, 4), to.Range(8, 8)}, fill)
 			two := c.native(filling(5, 4), []gpu.Range{fixed.Range(32, 4)}, fill) // which is always there
@@ -321,7 +321,7 @@ var natives = []test{
 				if i == 5 {
 					o.Wait = append(o.Wait, gpu.Point{Semaphore: start, Value: 1})
 				}
-				e.must(e.q(int(i)).Execute(o, c.CommandBuffer, big.Range(32*i, 20)))
+				e.must(e.q(int(i)).Submit(o, gpu.Execute(c.CommandBuffer, big.Range(32*i, 20))))
 			}
 			e.must(start.Signal(1))
 			e.wait(s, n)
@@ -340,9 +340,9 @@ var natives = []test{
 			y := outer.binding()
 			outer.fill(y.Range(0, 16), []byte{1})
 			outer.barrier()
-			e.must(outer.Execute(inner.CommandBuffer, y.Range(0, 16)))
+			outer.add(gpu.Execute(inner.CommandBuffer, y.Range(0, 16)))
 			outer.barrier()
-			at := outer.got(outer.Nest(inner.CommandBuffer, []gpu.Range{b.Range(32, 16)}))
+			at := outer.add(gpu.Execute(inner.CommandBuffer, b.Range(32, 16)))
 			outer.copy(y.Range(0, 8), b.Range(40, 8), at)
 			outer.end()
 			for _, at := range []uint64{0, 16, 48, 0} {
@@ -358,7 +358,7 @@ var natives = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, calls, fail := e.buffer(1<<12), uint64(0), false
 			c := e.commands(m)
-			c.native(func(v gpu.Native) error {
+			c.native(func(v gpu.NativeCall) error {
 				if fail {
 					return io.ErrNoProgress
 				}
@@ -380,7 +380,7 @@ var natives = []test{
 			}
 			fail = true
 			s := e.sem()
-			e.must(e.q(0).Execute(signal(s, 1), c.CommandBuffer, b.Range(2048, 512)))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Execute(c.CommandBuffer, b.Range(2048, 512))))
 			e.failed(s, 1, io.ErrNoProgress)
 			fail, calls = false, 0
 			c.execute(0, b.Range(3072, 512))

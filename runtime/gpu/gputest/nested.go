@@ -29,7 +29,7 @@ var nested = []test{
 				to, sum := e.buffer(32*n), e.buffer(32*n)
 				outer := e.commands(m)
 				nest := func(c *recorder, bindings []gpu.Range, after ...gpu.Command) gpu.Command {
-					return outer.got(outer.Nest(c.CommandBuffer, bindings, after...))
+					return outer.add(gpu.Execute(c.CommandBuffer, bindings...), after...)
 				}
 				all := []gpu.Command{}
 				for i := range uint64(n) {
@@ -63,7 +63,7 @@ var nested = []test{
 			e.must(gone.Close())
 			f := c.fill(to.All(), []byte{1})
 			nested := func(child *gpu.CommandBuffer, r gpu.Range, after ...gpu.Command) error {
-				at, err := c.Nest(child, []gpu.Range{r}, after...)
+				at, err := c.Add(gpu.Execute(child, r), after...)
 				if at >= 0 {
 					e.Errorf("command %d, and %v", at, err)
 				}
@@ -86,7 +86,7 @@ var nested = []test{
 					e.Errorf("%s: %v", what, x.err)
 				}
 			}
-			if at := c.got(c.Nest(inner.CommandBuffer, []gpu.Range{to.All()}, f)); at != f+3 { // what it waits for, the fill, and itself
+			if at := c.got(c.Add(gpu.Execute(inner.CommandBuffer, to.All()), f)); at != f+3 { // what it waits for, the fill, and itself
 				e.Errorf("command %d", at)
 			}
 			c.end()
@@ -127,7 +127,7 @@ var nested = []test{
 			p, err := d.DefaultPool()
 			e.must(err)
 			s := e.sem()
-			pooled := e.alloca(0, signal(s, 1), p, 2*n)
+			pooled := e.alloc(0, signal(s, 1), p, 2*n)
 			e.wait(s, 1)
 			want := pattern([]byte{1, 2}, size)
 			copy(want[16:], "12345678")
@@ -145,7 +145,7 @@ var nested = []test{
 					e.same("what was copied", e.read(to)[b.Offset:b.Offset+b.Size], want)
 				}
 			}
-			e.must(pooled.Dealloca(gpu.Order{}))
+			e.must(pooled.Free(gpu.Order{}))
 			e.must(host.Close())
 		}
 	}},

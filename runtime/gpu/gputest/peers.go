@@ -20,7 +20,8 @@ type origin struct {
 func (e *env) fromPool(d *gpu.Device, p *gpu.Pool, n uint64) *gpu.Buffer {
 	e.Helper()
 	s := e.sem()
-	b, err := d.Queue(0).Alloca(signal(s, 1), p, n)
+	var b *gpu.Buffer
+	err := d.Queue(0).Submit(signal(s, 1), gpu.Alloc(&b, p, n))
 	e.must(err)
 	e.wait(s, 1)
 	e.Cleanup(func() { b.Close() })
@@ -144,7 +145,7 @@ func (e *env) ungroupedAndGrouped(run func(e *env)) {
 func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o gpu.Order) error) {
 	e.Helper()
 	data, s := random(int(src.Size()), seed), e.sem()
-	e.must(src.Device().Queue(0).Upload(signal(s, 1), src.All(), data))
+	e.must(src.Device().Queue(0).Submit(signal(s, 1), gpu.Upload(src.All(), data)))
 	if err := copy(between(s, 1, s, 2)); err != nil {
 		e.Fatalf("%s: %v", what, err)
 	}
@@ -158,42 +159,42 @@ func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o
 func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order) error {
 	n := b.Size()
 	works := map[string]func(o gpu.Order) error{
-		"fill": func(o gpu.Order) error { return d.Queue(0).Fill(o, b.All(), []byte{7}) },
+		"fill": func(o gpu.Order) error { return d.Queue(0).Submit(o, gpu.Fill(b.All(), []byte{7})) },
 		"recorded fill": func(o gpu.Order) error {
 			r := e.commands(gpu.AutoMode)
-			if _, err := r.Fill(b.All(), []byte{7}); err != nil {
+			if _, err := r.Add(gpu.Fill(b.All(), []byte{7})); err != nil {
 				return err
 			}
 			r.end()
-			return d.Queue(0).Execute(o, r.CommandBuffer)
+			return d.Queue(0).Submit(o, gpu.Execute(r.CommandBuffer))
 		},
 		"fill of what is bound": func(o gpu.Order) error {
 			r := e.commands(gpu.AutoMode)
 			r.fill(r.binding().Range(0, n), []byte{7})
 			r.end()
-			return d.Queue(0).Execute(o, r.CommandBuffer, b.All())
+			return d.Queue(0).Submit(o, gpu.Execute(r.CommandBuffer, b.All()))
 		},
 		"fill of what is bound further down": func(o gpu.Order) error {
 			r, outer := e.commands(gpu.AutoMode), e.commands(gpu.AutoMode)
 			r.fill(r.binding().Range(0, n), []byte{7})
 			r.end()
-			if err := outer.Execute(r.CommandBuffer, outer.binding().Range(0, n)); err != nil {
+			if _, err := outer.Add(gpu.Execute(r.CommandBuffer, outer.binding().Range(0, n))); err != nil {
 				return err
 			}
 			outer.end()
-			return d.Queue(0).Execute(o, outer.CommandBuffer, b.All())
+			return d.Queue(0).Submit(o, gpu.Execute(outer.CommandBuffer, b.All()))
 		},
 	}
 	if e.h.Kernels {
 		k := e.kernel(kernels.Basic, "index")
-		works["kernel"] = func(o gpu.Order) error { return d.Queue(0).Dispatch(o, indexOf(k, n/4, 7, 0, b.All())) }
+		works["kernel"] = func(o gpu.Order) error { return d.Queue(0).Submit(o, indexOf(k, n/4, 7, 0, b.All())) }
 		works["recorded kernel"] = func(o gpu.Order) error {
 			r := e.commands(gpu.AutoMode)
-			if _, err := r.Dispatch(indexOf(k, n/4, 7, 0, b.All())); err != nil {
+			if _, err := r.Add(indexOf(k, n/4, 7, 0, b.All())); err != nil {
 				return err
 			}
 			r.end()
-			return d.Queue(0).Execute(o, r.CommandBuffer)
+			return d.Queue(0).Submit(o, gpu.Execute(r.CommandBuffer))
 		}
 	}
 	return works
@@ -207,9 +208,11 @@ var peers = []test{
 			seed := uint64(0)
 			e.pairs(func(from, to *gpu.Device) {
 				for _, by := range []*gpu.Device{from, to} { // whose queue copies
-					src, err := from.Queue(0).Alloca(gpu.Order{}, nil, n)
+					var src *gpu.Buffer
+					err := from.Queue(0).Submit(gpu.Order{}, gpu.Alloc(&src, nil, n))
 					e.must(err)
-					dst, err := to.Queue(0).Alloca(gpu.Order{}, nil, n)
+					var dst *gpu.Buffer
+					err = to.Queue(0).Submit(gpu.Order{}, gpu.Alloc(&dst, nil, n))
 					e.must(err)
 					what := fmt.Sprintf("from device %d to %d by %d", from.Info().Index, to.Info().Index, by.Info().Index)
 					for _, parked := range []bool{false, true} {
@@ -218,18 +221,18 @@ var peers = []test{
 							e.must(host.Signal(1))
 						}
 						seed++
-						e.must(to.Queue(0).Fill(signal(order, 1), dst.All(), []byte{0}))
+						e.must(to.Queue(0).Submit(signal(order, 1), gpu.Fill(dst.All(), []byte{0})))
 						e.copied(what, dst, src, seed, func(o gpu.Order) error {
 							o.Wait = append(o.Wait, gpu.Point{Semaphore: host, Value: 1}, gpu.Point{Semaphore: order, Value: 1})
-							err := by.Queue(1).Copy(o, dst.All(), src.All())
+							err := by.Queue(1).Submit(o, gpu.Copy(dst.All(), src.All()))
 							if parked {
 								e.must(host.Signal(1))
 							}
 							return err
 						})
 					}
-					e.must(src.Dealloca(gpu.Order{}))
-					e.must(dst.Dealloca(gpu.Order{}))
+					e.must(src.Free(gpu.Order{}))
+					e.must(dst.Free(gpu.Order{}))
 				}
 			})
 		})
@@ -266,13 +269,13 @@ var peers = []test{
 						for i, x := range where {
 							late[i] = e.fromPool(x, nil, n)
 							s := e.sem()
-							e.must(x.Queue(0).Fill(signal(s, 1), late[i].All(), []byte{0}))
+							e.must(x.Queue(0).Submit(signal(s, 1), gpu.Fill(late[i].All(), []byte{0})))
 							e.wait(s, 1)
 						}
 						data := random(n, uint64(round))
 						e.store(mine, data)
 						s := e.sem()
-						e.must(d.Queue(round).Execute(signal(s, 1), c, late[0].Range(0, n), late[1].Range(0, n)))
+						e.must(d.Queue(round).Submit(signal(s, 1), gpu.Execute(c, late[0].Range(0, n), late[1].Range(0, n))))
 						e.wait(s, 1)
 						came := append(bytes.Clone(data[:n/2]), bytes.Repeat([]byte{2}, n/2)...)
 						e.same("what is bound first", e.fetch(late[0]), came)
@@ -296,7 +299,7 @@ var peers = []test{
 			defer c.Close()
 			r := &recorder{c, e}
 			to, from, copied := r.binding(), r.binding(), r.binding()
-			r.dispatch(wordsOf(words, n, to.Range(0, 4*n), from.Range(0, 4*n)))
+			r.add(wordsOf(words, n, to.Range(0, 4*n), from.Range(0, 4*n)))
 			r.barrier()
 			r.copy(copied.Range(0, 4*n), to.Range(0, 4*n))
 			r.end()
@@ -306,7 +309,7 @@ var peers = []test{
 				data, s := random(4*n, uint64(round)), e.sem()
 				e.store(src.Buffer, data)
 				e.store(binds[0].Buffer, make([]byte, 4*n))
-				e.must(d.Queue(0).Execute(signal(s, 1), c, binds[0], src, binds[1]))
+				e.must(d.Queue(0).Submit(signal(s, 1), gpu.Execute(c, binds[0], src, binds[1])))
 				e.wait(s, 1)
 				what := fmt.Sprintf("execution %d", round)
 				e.same(what+", what the kernel wrote", e.fetch(binds[0].Buffer), data)
@@ -320,14 +323,14 @@ var peers = []test{
 			e.Skip("there is none")
 		}
 		s, other := e.sem(), e.devs[1]
-		b := e.alloca(0, signal(s, 1), p, 64)
-		e.must(other.Queue(0).Fill(between(s, 1, s, 2), b.All(), []byte{9}))
+		b := e.alloc(0, signal(s, 1), p, 64)
+		e.must(other.Queue(0).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{9})))
 		e.holds(b, 9, gpu.Point{Semaphore: s, Value: 2})
 		e.must(p.Access(other, true))
 		if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) {
 			e.Errorf("access taken back: %v", err)
 		}
-		e.must(b.Dealloca(signal(s, 3)))
+		e.must(b.Free(signal(s, 3)))
 		e.wait(s, 3)
 	}},
 	{name: "B116 copies between memory of any origin on two devices, and with the host", devices: 2, run: func(e *env) {
@@ -348,11 +351,11 @@ var peers = []test{
 							what := fmt.Sprintf("%s of device %d to %s of device %d by device %d", a.name, from.Info().Index, b.name, to.Info().Index, by.Info().Index)
 							if hostPools && (a.name == "host pool" && by == from && b.far() || b.name == "host pool" && by == to && a.far()) {
 								s := e.sem()
-								e.must(by.Queue(0).Copy(signal(s, 1), dst.All(), src.All()))
+								e.must(by.Queue(0).Submit(signal(s, 1), gpu.Copy(dst.All(), src.All())))
 								e.failed(s, 1, driver.ErrUnsupported)
 								continue
 							}
-							e.copied(what, dst, src, seed, func(o gpu.Order) error { return by.Queue(0).Copy(o, dst.All(), src.All()) })
+							e.copied(what, dst, src, seed, func(o gpu.Order) error { return by.Queue(0).Submit(o, gpu.Copy(dst.All(), src.All())) })
 						}
 					})
 				}
@@ -366,11 +369,11 @@ var peers = []test{
 						return
 					}
 					s, data, got, all := e.sem(), random(n, seed), make([]byte, n), make([]byte, n)
-					e.must(by.Queue(1).UploadCopy(signal(s, 1), b.All(), data))
-					e.must(by.Queue(2).Download(between(s, 1, s, 2), got, b.All()))
+					e.must(by.Queue(1).Submit(signal(s, 1), gpu.UploadCopy(b.All(), data)))
+					e.must(by.Queue(2).Submit(between(s, 1, s, 2), gpu.Download(got, b.All())))
 					e.wait(s, 2)
 					e.same("by the other device's queue", got, data)
-					e.must(d.Queue(1).Download(between(s, 2, s, 3), all, b.All()))
+					e.must(d.Queue(1).Submit(between(s, 2, s, 3), gpu.Download(all, b.All())))
 					e.wait(s, 3)
 					e.same("by the device's own queue", all, data)
 				})
@@ -389,7 +392,7 @@ var peers = []test{
 		for _, p := range []*gpu.Pool{def, p} {
 			b := e.fromPool(other, p, n)
 			s := e.sem()
-			e.must(other.Queue(0).Fill(signal(s, 1), b.All(), []byte{1}))
+			e.must(other.Queue(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 			e.wait(s, 1)
 			works := e.worksOn(d, b)
 			refused := func() {
@@ -409,7 +412,7 @@ var peers = []test{
 			}
 			for what, work := range works {
 				s := e.sem()
-				e.must(other.Queue(0).Fill(signal(s, 1), b.All(), []byte{1}))
+				e.must(other.Queue(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 				e.must(work(between(s, 1, s, 2)))
 				if got := e.fetch(b, points(s, 2)...); got[0] != 7 || got[n-4] != 7 {
 					e.Errorf("%s: left %v", what, got)
@@ -433,16 +436,16 @@ var peers = []test{
 			}
 			for what, b := range map[string]*gpu.Buffer{"its own": own, "imported": e.viaFile(own, other)} {
 				s := e.sem()
-				e.must(other.Queue(0).Fill(signal(s, 1), b.All(), []byte{1}))
+				e.must(other.Queue(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
 				e.wait(s, 1)
 				for doing, work := range e.worksOn(d, b) {
 					if err := work(gpu.Order{}); !errors.Is(err, gpu.ErrArgument) {
 						e.Errorf("%s, %s: %v", what, doing, err)
 					}
 				}
-				e.must(d.Queue(0).UploadCopy(between(s, 1, s, 2), b.Range(8, 4), []byte{2, 2, 2, 2}))
+				e.must(d.Queue(0).Submit(between(s, 1, s, 2), gpu.UploadCopy(b.Range(8, 4), []byte{2, 2, 2, 2})))
 				got := make([]byte, 16)
-				e.must(d.Queue(1).Download(between(s, 2, s, 3), got, b.Range(0, 16)))
+				e.must(d.Queue(1).Submit(between(s, 2, s, 3), gpu.Download(got, b.Range(0, 16))))
 				e.wait(s, 3)
 				e.same(what, got, []byte{1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1})
 				if b != own {

@@ -64,14 +64,14 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 		var word [4]byte
 		binary.LittleEndian.PutUint32(word[:], next)
 		h.word = next
-		h.ready = submit(append(h.uses, h.ready), func(q *gpu.Queue, o gpu.Order) error { return q.Fill(o, h.b.All(), word[:]) })
+		h.ready = submit(append(h.uses, h.ready), func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, gpu.Fill(h.b.All(), word[:])) })
 		h.uses = nil
 	}
 	look := func(h *holding) {
 		n := min(h.b.Size(), 64)
 		at := r.Uint64N(h.b.Size()/4-n/4+1) * 4
 		x := peek{got: make([]byte, n), word: h.word}
-		x.done = submit([]gpu.Point{h.ready}, func(q *gpu.Queue, o gpu.Order) error { return q.Download(o, x.got, h.b.Range(at, n)) })
+		x.done = submit([]gpu.Point{h.ready}, func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, gpu.Download(x.got, h.b.Range(at, n))) })
 		h.uses = append(h.uses, x.done)
 		peeks = append(peeks, x)
 	}
@@ -82,7 +82,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 			e.must(h.b.Close())
 			return
 		}
-		ends = append(ends, submit(append(h.uses, h.ready), func(q *gpu.Queue, o gpu.Order) error { return q.Dealloca(o, h.b) }))
+		ends = append(ends, submit(append(h.uses, h.ready), func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, gpu.Free(h.b)) }))
 	}
 	for range steps {
 		switch k := r.IntN(10); {
@@ -92,13 +92,13 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 			if r.IntN(4) == 0 { // without an order but the queue's
 				q := e.q(r.IntN(4))
 				var err error
-				h.b, err = q.Alloca(gpu.Order{}, p, size)
+				err = q.Submit(gpu.Order{}, gpu.Alloc(&h.b, p, size))
 				e.must(err)
 				h.ready = gpu.Point{Semaphore: e.sem(), Value: 1}
-				e.must(q.Fill(gpu.Order{Signal: []gpu.Point{h.ready}}, h.b.All(), []byte{0}))
+				e.must(q.Submit(gpu.Order{Signal: []gpu.Point{h.ready}}, gpu.Fill(h.b.All(), []byte{0})))
 			} else {
 				h.ready = submit(nil, func(q *gpu.Queue, o gpu.Order) (err error) {
-					h.b, err = q.Alloca(o, p, size)
+					err = q.Submit(o, gpu.Alloc(&h.b, p, size))
 					return err
 				})
 			}
@@ -115,7 +115,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 			}
 			to, from := live[i], live[j]
 			to.ready = submit(append(to.uses, to.ready, from.ready), func(q *gpu.Queue, o gpu.Order) error {
-				return q.Copy(o, to.b.All(), from.b.Range(0, to.b.Size()))
+				return q.Submit(o, gpu.Copy(to.b.All(), from.b.Range(0, to.b.Size())))
 			})
 			to.uses, to.word = nil, from.word
 			from.uses = append(from.uses, to.ready)

@@ -60,10 +60,11 @@ func (e *env) pool(o gpu.PoolOptions) *gpu.Pool {
 	return p
 }
 
-// alloca allocates in the order of a queue's work.
-func (e *env) alloca(q int, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
+// alloc allocates in the order of a queue's work.
+func (e *env) alloc(q int, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
 	e.Helper()
-	b, err := e.q(q).Alloca(o, p, size)
+	var b *gpu.Buffer
+	err := e.q(q).Submit(o, gpu.Alloc(&b, p, size))
 	e.must(err)
 	return b
 }
@@ -92,10 +93,10 @@ var pools = []test{
 				to, s := e.buffer(rounds), e.sem()
 				for i := range uint64(rounds) {
 					q := e.q(int(i))
-					b := e.alloca(int(i), between(s, 4*i, s, 4*i+1), p, size)
-					e.must(q.Fill(between(s, 4*i+1, s, 4*i+2), b.All(), []byte{byte(i + 1)}))
-					e.must(q.Copy(between(s, 4*i+2, s, 4*i+3), to.Range(i, 1), b.Range(size-1, 1)))
-					e.must(e.q(int(i+1)).Dealloca(between(s, 4*i+3, s, 4*i+4), b))
+					b := e.alloc(int(i), between(s, 4*i, s, 4*i+1), p, size)
+					e.must(q.Submit(between(s, 4*i+1, s, 4*i+2), gpu.Fill(b.All(), []byte{byte(i + 1)})))
+					e.must(q.Submit(between(s, 4*i+2, s, 4*i+3), gpu.Copy(to.Range(i, 1), b.Range(size-1, 1))))
+					e.must(e.q(int(i+1)).Submit(between(s, 4*i+3, s, 4*i+4), gpu.Free(b)))
 				}
 				e.wait(s, 4*rounds)
 				for i, x := range e.read(to, gpu.Point{Semaphore: s, Value: 4 * rounds}) {
@@ -109,14 +110,14 @@ var pools = []test{
 	{name: "B88 memory has a name at once, and what is ordered after its allocation uses it", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
-			b := e.alloca(0, between(host, 1, s, 1), p, 1000)
+			b := e.alloc(0, between(host, 1, s, 1), p, 1000)
 			if b.Size() != 1000 || b.Kind() != gpu.DeviceMem || b.Device() != e.devs[0] || b.Ptr() != 0 || b.Bytes() != nil {
 				e.Errorf("%d bytes of kind %d at %#x", b.Size(), b.Kind(), uint64(b.Ptr()))
 			}
 			got := make([]byte, 1000)
-			e.must(e.q(1).Download(between(s, 3, s, 4), got, b.All()))
-			e.must(e.q(2).Fill(between(s, 2, s, 3), b.Range(10, 980), []byte{7}))
-			e.must(e.q(1).Fill(between(s, 1, s, 2), b.All(), []byte{5}))
+			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Download(got, b.All())))
+			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Fill(b.Range(10, 980), []byte{7})))
+			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{5})))
 			e.must(host.Signal(1))
 			e.wait(s, 4)
 			want := bytes.Repeat([]byte{7}, 1000)
@@ -126,15 +127,15 @@ var pools = []test{
 			if b.Ptr() == 0 {
 				e.Error("no address")
 			}
-			e.must(e.q(3).Dealloca(signal(s, 5), b))
+			e.must(e.q(3).Submit(signal(s, 5), gpu.Free(b)))
 			e.wait(s, 5)
 		})
 	}},
-	{name: "B89 an alloca waits, and holds up nobody", run: func(e *env) {
+	{name: "B89 an allocation waits, and holds up nobody", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, x := e.sem(), e.sem(), e.sem()
-			b, ordinary := e.alloca(0, between(host, 1, s, 1), p, 256), e.buffer(64)
-			e.must(e.q(0).Fill(signal(x, 1), ordinary.All(), []byte{1}))
+			b, ordinary := e.alloc(0, between(host, 1, s, 1), p, 256), e.buffer(64)
+			e.must(e.q(0).Submit(signal(x, 1), gpu.Fill(ordinary.All(), []byte{1})))
 			e.wait(x, 1)
 			e.at(s, 0)
 			if b.Ptr() != 0 {
@@ -142,7 +143,7 @@ var pools = []test{
 			}
 			e.must(host.Signal(1))
 			e.wait(s, 1)
-			e.must(b.Dealloca(signal(s, 2)))
+			e.must(b.Free(signal(s, 2)))
 			e.wait(s, 2)
 		})
 	}},
@@ -150,10 +151,10 @@ var pools = []test{
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			s, v, reserved := e.sem(), uint64(0), uint64(0)
 			for i := range 32 {
-				b := e.alloca(i, between(s, v, s, v+1), p, 50_000)
-				e.must(e.q(i).Fill(between(s, v+1, s, v+2), b.All(), []byte{byte(i)}))
+				b := e.alloc(i, between(s, v, s, v+1), p, 50_000)
+				e.must(e.q(i).Submit(between(s, v+1, s, v+2), gpu.Fill(b.All(), []byte{byte(i)})))
 				e.holds(b, byte(i), gpu.Point{Semaphore: s, Value: v + 2})
-				e.must(e.q(i+1).Dealloca(between(s, v+2, s, v+3), b))
+				e.must(e.q(i+1).Submit(between(s, v+2, s, v+3), gpu.Free(b)))
 				v += 3
 				e.wait(s, v)
 				switch now := e.memory(p).Reserved; {
@@ -169,8 +170,8 @@ var pools = []test{
 	{name: "B90 allocations in a pipeline, without growth", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, v := e.sem(), e.sem(), uint64(0)
-			first := e.alloca(0, signal(s, 1), p, 50_000)
-			e.must(e.q(0).Dealloca(between(s, 1, s, 2), first))
+			first := e.alloc(0, signal(s, 1), p, 50_000)
+			e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Free(first)))
 			e.wait(s, 2)
 			e.unused(p)
 			before, live := e.memory(p).Reserved, e.devs[0].Stats().Buffers
@@ -179,10 +180,10 @@ var pools = []test{
 			start := gpu.Point{Semaphore: host, Value: 1}
 			for i := range got {
 				o := gpu.Order{Wait: []gpu.Point{{Semaphore: chain, Value: v}, start}, Signal: points(chain, v+1)}
-				b := e.alloca(i, o, p, 50_000)
-				e.must(e.q(i+1).Fill(between(chain, v+1, chain, v+2), b.All(), []byte{byte(i), 1}))
-				e.must(e.q(i+2).Download(between(chain, v+2, chain, v+3), got[i][:], b.Range(40_000, 8)))
-				e.must(e.q(i+i/3).Dealloca(between(chain, v+3, chain, v+4), b))
+				b := e.alloc(i, o, p, 50_000)
+				e.must(e.q(i+1).Submit(between(chain, v+1, chain, v+2), gpu.Fill(b.All(), []byte{byte(i), 1})))
+				e.must(e.q(i+2).Submit(between(chain, v+2, chain, v+3), gpu.Download(got[i][:], b.Range(40_000, 8))))
+				e.must(e.q(i+i/3).Submit(between(chain, v+3, chain, v+4), gpu.Free(b)))
 				v += 4
 			}
 			e.must(host.Signal(1))
@@ -221,10 +222,11 @@ var pools = []test{
 					defer func() { ended <- q }()
 					r := &all[q]
 					for i := range rounds {
-						b, err := e.q(q).Alloca(gpu.Order{}, p, 1024)
-						err = errors.Join(err, e.q(q).Fill(gpu.Order{}, b.All(), []byte{byte(q), byte(i)}))
-						err = errors.Join(err, e.q(q).Download(signal(r.done, uint64(i+1)), r.got[i][:], b.Range(512, 4)))
-						if r.err = errors.Join(err, e.q(q).Dealloca(gpu.Order{}, b)); r.err != nil {
+						var b *gpu.Buffer
+						err := e.q(q).Submit(gpu.Order{}, gpu.Alloc(&b, p, 1024))
+						err = errors.Join(err, e.q(q).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{byte(q), byte(i)})))
+						err = errors.Join(err, e.q(q).Submit(signal(r.done, uint64(i+1)), gpu.Download(r.got[i][:], b.Range(512, 4))))
+						if r.err = errors.Join(err, e.q(q).Submit(gpu.Order{}, gpu.Free(b))); r.err != nil {
 							return
 						}
 					}
@@ -248,38 +250,38 @@ var pools = []test{
 	{name: "B91 memory that nothing orders after its allocation cannot be used", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, x := e.sem(), e.sem(), e.sems(4)
-			b, other := e.alloca(0, between(host, 1, s, 1), p, 256), e.buffer(256)
-			e.must(e.q(1).Fill(signal(x[0], 1), b.All(), []byte{1}))
-			e.must(e.q(2).Copy(signal(x[1], 1), other.All(), b.All()))
-			e.must(e.q(3).UploadCopy(signal(x[2], 1), b.All(), make([]byte, 256)))
-			e.must(e.q(0).Dealloca(signal(x[3], 1), b))
+			b, other := e.alloc(0, between(host, 1, s, 1), p, 256), e.buffer(256)
+			e.must(e.q(1).Submit(signal(x[0], 1), gpu.Fill(b.All(), []byte{1})))
+			e.must(e.q(2).Submit(signal(x[1], 1), gpu.Copy(other.All(), b.All())))
+			e.must(e.q(3).Submit(signal(x[2], 1), gpu.UploadCopy(b.All(), make([]byte, 256))))
+			e.must(e.q(0).Submit(signal(x[3], 1), gpu.Free(b)))
 			for i := range x {
 				e.failed(x[i], 1, gpu.ErrUnallocated)
 			}
 			e.must(host.Signal(1))
-			e.must(e.q(1).Fill(between(s, 1, s, 2), b.All(), []byte{2}))
+			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{2})))
 			e.holds(b, 2, gpu.Point{Semaphore: s, Value: 2})
-			e.must(b.Dealloca(signal(s, 3)))
+			e.must(b.Free(signal(s, 3)))
 			e.wait(s, 3)
 		})
 	}},
 	{name: "B91 memory that is deallocated cannot be used", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, x, y := e.sem(), e.sem(), e.sem(), e.sem()
-			b, other := e.alloca(0, signal(s, 1), p, 256), e.buffer(256)
-			e.must(e.q(1).Fill(between(host, 1, x, 1), b.All(), []byte{1}))
-			e.must(e.q(1).Dealloca(between(host, 1, y, 1), b))
-			e.must(e.q(2).Dealloca(between(s, 1, s, 2), b))
+			b, other := e.alloc(0, signal(s, 1), p, 256), e.buffer(256)
+			e.must(e.q(1).Submit(between(host, 1, x, 1), gpu.Fill(b.All(), []byte{1})))
+			e.must(e.q(1).Submit(between(host, 1, y, 1), gpu.Free(b)))
+			e.must(e.q(2).Submit(between(s, 1, s, 2), gpu.Free(b)))
 			e.wait(s, 2)
 			for name, err := range map[string]error{
-				"fill":     e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}),
-				"copy":     e.q(0).Copy(gpu.Order{}, other.All(), b.All()),
-				"copy to":  e.q(0).Copy(gpu.Order{}, b.All(), other.All()),
-				"update":   e.q(0).UploadCopy(gpu.Order{}, b.All(), make([]byte, 256)),
-				"download": e.q(0).Download(gpu.Order{}, make([]byte, 256), b.All()),
-				"read":     e.q(0).Read(gpu.Order{}, b.All(), bytes.NewReader(make([]byte, 256)), 0),
-				"dealloca": e.q(0).Dealloca(gpu.Order{}, b),
-				"its own":  b.Dealloca(gpu.Order{}),
+				"fill":     e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})),
+				"copy":     e.q(0).Submit(gpu.Order{}, gpu.Copy(other.All(), b.All())),
+				"copy to":  e.q(0).Submit(gpu.Order{}, gpu.Copy(b.All(), other.All())),
+				"update":   e.q(0).Submit(gpu.Order{}, gpu.UploadCopy(b.All(), make([]byte, 256))),
+				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 256), b.All())),
+				"read":     e.q(0).Submit(gpu.Order{}, gpu.ReadFrom(b.All(), bytes.NewReader(make([]byte, 256)), 0)),
+				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
+				"its own":  b.Free(gpu.Order{}),
 			} {
 				if !errors.Is(err, gpu.ErrUnallocated) {
 					e.Errorf("%s: %v", name, err)
@@ -296,19 +298,19 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B92 a dealloca whose wait fails leaves the memory", run: func(e *env) {
+	{name: "B92 a free whose wait fails leaves the memory", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			bad, s, x := e.sem(), e.sem(), e.sem()
-			b := e.alloca(0, signal(s, 1), p, 256)
-			e.must(e.q(0).Fill(between(s, 1, s, 2), b.All(), []byte{9}))
-			e.must(e.q(1).Dealloca(between(bad, 1, x, 1), b))
+			b := e.alloc(0, signal(s, 1), p, 256)
+			e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{9})))
+			e.must(e.q(1).Submit(between(bad, 1, x, 1), gpu.Free(b)))
 			bad.Fail(io.EOF)
 			e.failed(x, 1, io.EOF)
 			y := e.sem() // failed before
-			e.must(e.q(1).Dealloca(between(bad, 1, y, 1), b))
+			e.must(e.q(1).Submit(between(bad, 1, y, 1), gpu.Free(b)))
 			e.failed(y, 1, io.EOF)
 			e.holds(b, 9, gpu.Point{Semaphore: s, Value: 2})
-			e.must(e.q(1).Dealloca(signal(s, 3), b))
+			e.must(e.q(1).Submit(signal(s, 3), gpu.Free(b)))
 			e.wait(s, 3)
 			e.unused(p)
 		})
@@ -317,11 +319,11 @@ var pools = []test{
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			bad, s, x := e.sem(), e.sem(), e.sems(2)
 			before := e.devs[0].Stats()
-			b := e.alloca(0, between(bad, 1, s, 1), p, 256)
-			e.must(e.q(0).Fill(between(s, 1, x[0], 1), b.All(), []byte{9}))
+			b := e.alloc(0, between(bad, 1, s, 1), p, 256)
+			e.must(e.q(0).Submit(between(s, 1, x[0], 1), gpu.Fill(b.All(), []byte{9})))
 			bad.Fail(io.EOF)
 			e.failed(x[0], 1, io.EOF)
-			e.must(e.q(0).Fill(signal(x[1], 1), b.All(), []byte{9}))
+			e.must(e.q(0).Submit(signal(x[1], 1), gpu.Fill(b.All(), []byte{9})))
 			e.failed(x[1], 1, gpu.ErrUnallocated)
 			e.must(b.Close())
 			if after := e.devs[0].Stats(); after.Buffers != before.Buffers || after.Device != before.Device || after.Host != before.Host {
@@ -330,22 +332,22 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B93 a dealloca of an ordinary buffer is a barrier", run: func(e *env) {
+	{name: "B93 a free of an ordinary buffer is a barrier", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
-		e.must(e.q(0).Dealloca(between(host, 1, s, 1), b))
-		e.must(b.Dealloca(between(s, 1, s, 2)))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Free(b)))
+		e.must(b.Free(between(s, 1, s, 2)))
 		e.at(s, 0)
 		e.must(host.Signal(1))
 		e.wait(s, 2)
-		e.must(e.q(0).Fill(signal(s, 3), b.All(), []byte{4}))
+		e.must(e.q(0).Submit(signal(s, 3), gpu.Fill(b.All(), []byte{4})))
 		e.holds(b, 4, gpu.Point{Semaphore: s, Value: 3})
 	}},
-	{name: "B93 a buffer's own dealloca is work of the queue that allocated it", stall: true, run: func(e *env) {
+	{name: "B93 a buffer's own free is work of the queue that allocated it", stall: true, run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			d := e.devs[0]
 			for origin := range 3 {
 				s, next := e.sem(), origin+1
-				b := e.alloca(origin, signal(s, 1), p, 256)
+				b := e.alloc(origin, signal(s, 1), p, 256)
 				e.wait(s, 1)
 				e.settled(d)
 				resume := e.h.Stall(0)
@@ -356,7 +358,7 @@ var pools = []test{
 					})
 				}
 				picks(origin)
-				e.must(b.Dealloca(signal(s, 2)))
+				e.must(b.Free(signal(s, 2)))
 				e.until("it is issued", func() bool { return d.Stats().InFlight == 1 })
 				picks(next)
 				resume()
@@ -365,17 +367,17 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B93 a buffer's own dealloca comes behind the work of the queue that allocated it", run: func(e *env) {
+	{name: "B93 a buffer's own free comes behind the work of the queue that allocated it", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			const rounds, n = 32, 100_000
 			var got [rounds][]byte
 			s := e.sems(rounds)
 			for i := range got {
 				got[i] = make([]byte, n)
-				b := e.alloca(i, gpu.Order{}, p, n) // where the memory of those before it may be had
-				e.must(e.q(i).Fill(gpu.Order{}, b.All(), []byte{byte(i)}))
-				e.must(e.q(i).Download(signal(s[i], 1), got[i], b.All()))
-				e.must(b.Dealloca(gpu.Order{}))
+				b := e.alloc(i, gpu.Order{}, p, n) // where the memory of those before it may be had
+				e.must(e.q(i).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{byte(i)})))
+				e.must(e.q(i).Submit(signal(s[i], 1), gpu.Download(got[i], b.All())))
+				e.must(b.Free(gpu.Order{}))
 			}
 			for i := range got {
 				e.wait(s[i], 1)
@@ -388,17 +390,17 @@ var pools = []test{
 		d := e.devs[0]
 		p := e.pool(gpu.PoolOptions{})
 		for range 2 {
-			b := e.alloca(1, gpu.Order{}, nil, 512)
+			b := e.alloc(1, gpu.Order{}, nil, 512)
 			s := e.sem()
-			e.must(e.q(1).Fill(signal(s, 1), b.All(), []byte{3}))
+			e.must(e.q(1).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{3})))
 			e.holds(b, 3, gpu.Point{Semaphore: s, Value: 1})
 			current, err := d.CurrentPool()
 			e.must(err)
 			if used := e.memory(current).Used; used < 512 {
 				e.Errorf("%d bytes are used", used)
 			}
-			e.must(e.q(1).Dealloca(gpu.Order{}, b))
-			e.must(e.q(1).Fill(signal(s, 2), e.buffer(4).All(), []byte{1}))
+			e.must(e.q(1).Submit(gpu.Order{}, gpu.Free(b)))
+			e.must(e.q(1).Submit(signal(s, 2), gpu.Fill(e.buffer(4).All(), []byte{1})))
 			e.wait(s, 2)
 			e.unused(current)
 			e.must(d.SetCurrentPool(p))
@@ -408,7 +410,7 @@ var pools = []test{
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			d, host, s := e.devs[0], e.sem(), e.sem()
 			live := d.Stats()
-			b := e.alloca(0, signal(s, 1), p, 4096)
+			b := e.alloc(0, signal(s, 1), p, 4096)
 			e.wait(s, 1)
 			size := uint64(4096)
 			if p.Options().Over != nil { // which is counted already
@@ -417,12 +419,12 @@ var pools = []test{
 			if st := d.Stats(); st.Buffers != live.Buffers+1 || st.Device.Live+st.Host.Live != live.Device.Live+live.Host.Live+size {
 				e.Errorf("%+v", st)
 			}
-			e.must(e.q(1).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: host, Value: 1}, {Semaphore: s, Value: 1}}, Signal: points(s, 2)}, b.All(), []byte{1}))
+			e.must(e.q(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: host, Value: 1}, {Semaphore: s, Value: 1}}, Signal: points(s, 2)}, gpu.Fill(b.All(), []byte{1})))
 			for range 2 {
 				e.must(b.Close())
 			}
-			if err := e.q(0).Dealloca(gpu.Order{}, b); !errors.Is(err, gpu.ErrClosed) {
-				e.Errorf("Dealloca = %v", err)
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Free(b)); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Free = %v", err)
 			}
 			if st := d.Stats(); st.Buffers != live.Buffers+1 {
 				e.Errorf("freed while it is needed: %+v", st)
@@ -432,10 +434,10 @@ var pools = []test{
 			e.until("it is freed", func() bool { return d.Stats().Buffers == live.Buffers })
 			e.unused(p)
 			for name, err := range map[string]error{ // as before it was
-				"fill":     e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}),
-				"download": e.q(0).Download(gpu.Order{}, make([]byte, 4096), b.All()),
-				"dealloca": e.q(0).Dealloca(gpu.Order{}, b),
-				"its own":  b.Dealloca(gpu.Order{}),
+				"fill":     e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})),
+				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 4096), b.All())),
+				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
+				"its own":  b.Free(gpu.Order{}),
 			} {
 				if !errors.Is(err, gpu.ErrClosed) {
 					e.Errorf("%s: %v", name, err)
@@ -446,7 +448,7 @@ var pools = []test{
 	{name: "B95 memory that is closed before it is there goes as well", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
-			b := e.alloca(0, between(host, 1, s, 1), p, 4096)
+			b := e.alloc(0, between(host, 1, s, 1), p, 4096)
 			e.must(b.Close())
 			e.must(host.Signal(1))
 			e.wait(s, 1)
@@ -456,9 +458,9 @@ var pools = []test{
 	{name: "B97 memory of no size", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
-			b := e.alloca(0, between(host, 1, s, 1), p, 0)
-			e.must(e.q(0).Fill(between(s, 1, s, 2), b.All(), []byte{1}))
-			e.must(e.q(0).Dealloca(between(s, 2, s, 3), b))
+			b := e.alloc(0, between(host, 1, s, 1), p, 0)
+			e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{1})))
+			e.must(e.q(0).Submit(between(s, 2, s, 3), gpu.Free(b)))
 			e.at(s, 0)
 			e.must(host.Signal(1))
 			e.wait(s, 3)
@@ -472,73 +474,73 @@ var pools = []test{
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			resume := e.h.Stall(0)
 			x, y := e.sem(), e.sem()
-			a := e.alloca(0, gpu.Order{}, p, 1<<20)
-			e.must(e.q(0).Fill(gpu.Order{}, a.All(), []byte{1}))
+			a := e.alloc(0, gpu.Order{}, p, 1<<20)
+			e.must(e.q(0).Submit(gpu.Order{}, gpu.Fill(a.All(), []byte{1})))
 			first, second := make([]byte, 1<<20), make([]byte, 1<<20)
-			e.must(e.q(0).Download(gpu.Order{}, first, a.All()))
-			e.must(e.q(0).Dealloca(signal(x, 1), a))
-			b := e.alloca(1, gpu.Order{}, p, 1<<20) // that is all there is over a buffer
-			e.must(e.q(1).Fill(gpu.Order{}, b.All(), []byte{2}))
-			e.must(e.q(1).Download(signal(y, 1), second, b.All()))
+			e.must(e.q(0).Submit(gpu.Order{}, gpu.Download(first, a.All())))
+			e.must(e.q(0).Submit(signal(x, 1), gpu.Free(a)))
+			b := e.alloc(1, gpu.Order{}, p, 1<<20) // that is all there is over a buffer
+			e.must(e.q(1).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{2})))
+			e.must(e.q(1).Submit(signal(y, 1), gpu.Download(second, b.All())))
 			e.at(y, 0)
 			resume()
 			e.wait(x, 1)
 			e.wait(y, 1)
 			e.same("the first", first, bytes.Repeat([]byte{1}, 1<<20))
 			e.same("the second", second, bytes.Repeat([]byte{2}, 1<<20))
-			e.must(b.Dealloca(gpu.Order{}))
+			e.must(b.Free(gpu.Order{}))
 		})
 	}},
-	{name: "B98 an alloca that waits for a dealloca stays within a pool's limit", run: func(e *env) {
+	{name: "B98 an allocation that waits for a free stays within a pool's limit", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			const size = 32 << 20 // drivers take memory in large pieces
 			p := e.pool(gpu.PoolOptions{MaxSize: size, Portable: portable})
 			host, s, x := e.sem(), e.sem(), e.sem()
-			a := e.alloca(0, signal(s, 1), p, size)
-			e.must(e.q(0).Dealloca(between(host, 1, s, 2), a))
-			b := e.alloca(1, between(s, 2, x, 1), p, size)
-			e.must(e.q(1).Fill(between(x, 1, x, 2), b.Range(0, 64), []byte{5}))
+			a := e.alloc(0, signal(s, 1), p, size)
+			e.must(e.q(0).Submit(between(host, 1, s, 2), gpu.Free(a)))
+			b := e.alloc(1, between(s, 2, x, 1), p, size)
+			e.must(e.q(1).Submit(between(x, 1, x, 2), gpu.Fill(b.Range(0, 64), []byte{5})))
 			e.at(x, 0)
 			e.must(host.Signal(1))
 			e.wait(x, 2)
 			if m := e.memory(p); portable && m.ReservedHigh > size { // drivers round up
 				e.Errorf("%d bytes were reserved, and %d are the limit", m.ReservedHigh, size)
 			}
-			e.must(b.Dealloca(signal(x, 3)))
+			e.must(b.Free(signal(x, 3)))
 			e.wait(x, 3)
 		}
 	}},
 	{name: "B98 a pool that is used up has memory again when some is deallocated", run: func(e *env) {
 		p := e.pool(gpu.PoolOptions{Over: e.buffer(4096 + 256)})
 		s := e.sem()
-		all := e.alloca(0, signal(s, 1), p, 4096)
+		all := e.alloc(0, signal(s, 1), p, 4096)
 		none, x := e.sem(), e.sem()
-		lost := e.alloca(0, signal(none, 1), p, 4096)
+		lost := e.alloc(0, signal(none, 1), p, 4096)
 		e.failed(none, 1, driver.ErrOutOfMemory)
 		e.must(lost.Close())
-		e.must(all.Dealloca(signal(s, 2)))
-		some := e.alloca(1, signal(x, 1), p, 4096)
+		e.must(all.Free(signal(s, 2)))
+		some := e.alloc(1, signal(x, 1), p, 4096)
 		e.wait(x, 1)
-		e.must(some.Dealloca(signal(x, 2)))
+		e.must(some.Free(signal(x, 2)))
 		e.wait(x, 2)
 	}},
 	{name: "B128 a pool of the host's memory", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{Kind: gpu.HostMem, Portable: portable})
 			s, dev := e.sem(), e.buffer(1000)
-			b := e.alloca(0, signal(s, 1), p, 1000)
+			b := e.alloc(0, signal(s, 1), p, 1000)
 			e.wait(s, 1)
 			if b.Kind() != gpu.HostMem || len(b.Bytes()) != 1000 {
 				e.Fatalf("%d bytes of kind %d", len(b.Bytes()), b.Kind())
 			}
 			want := random(1000, 5)
 			copy(b.Bytes(), want)
-			e.must(e.q(0).Copy(signal(s, 2), dev.All(), b.All()))
+			e.must(e.q(0).Submit(signal(s, 2), gpu.Copy(dev.All(), b.All())))
 			e.same("what the device got", e.read(dev, gpu.Point{Semaphore: s, Value: 2}), want)
-			e.must(e.q(1).Fill(between(s, 2, s, 3), b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+			e.must(e.q(1).Submit(between(s, 2, s, 3), gpu.Fill(b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
 			e.wait(s, 3)
 			e.same("what the host got", b.Bytes()[8:16], []byte{1, 2, 3, 4, 5, 6, 7, 8})
-			e.must(b.Dealloca(signal(s, 4)))
+			e.must(b.Free(signal(s, 4)))
 			e.wait(s, 4)
 			if b.Bytes() != nil {
 				e.Error("the host has an address of what is deallocated")
@@ -556,18 +558,18 @@ var pools = []test{
 		e.must(err)
 		defer p.Close()
 		s := e.sem()
-		b := e.alloca(0, signal(s, 1), p, 1000)
+		b := e.alloc(0, signal(s, 1), p, 1000)
 		e.wait(s, 1)
 		if b.Kind() != gpu.ManagedMem || len(b.Bytes()) != 1000 || p.Options().Portable {
 			e.Fatalf("%d bytes of kind %d, %+v", len(b.Bytes()), b.Kind(), p.Options())
 		}
 		want := random(1000, 5)
 		copy(b.Bytes(), want)
-		e.must(e.q(1).Fill(signal(s, 2), b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+		e.must(e.q(1).Submit(signal(s, 2), gpu.Fill(b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
 		e.wait(s, 2)
 		copy(want[8:], []byte{1, 2, 3, 4, 5, 6, 7, 8})
 		e.same("what the host sees", b.Bytes(), want)
-		e.must(b.Dealloca(signal(s, 3)))
+		e.must(b.Free(signal(s, 3)))
 		e.wait(s, 3)
 		e.unused(p)
 	}},
@@ -594,10 +596,10 @@ var pools = []test{
 		for _, o := range []gpu.PoolOptions{{Zero: true}, {Zero: true, Portable: true}, {Zero: true, Over: e.buffer(8192)}, {Zero: true, Kind: gpu.HostMem}} {
 			p, s, v := e.pool(o), e.sem(), uint64(0)
 			for range 3 {
-				b := e.alloca(0, between(s, v, s, v+1), p, 5001)
+				b := e.alloc(0, between(s, v, s, v+1), p, 5001)
 				e.holds(b, 0, gpu.Point{Semaphore: s, Value: v + 1})
-				e.must(e.q(1).Fill(between(s, v+1, s, v+2), b.All(), []byte{0xff}))
-				e.must(b.Dealloca(between(s, v+2, s, v+3)))
+				e.must(e.q(1).Submit(between(s, v+1, s, v+2), gpu.Fill(b.All(), []byte{0xff})))
+				e.must(b.Free(between(s, v+2, s, v+3)))
 				v += 3
 			}
 			e.wait(s, v)
@@ -608,34 +610,35 @@ var pools = []test{
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{MaxSize: most, Portable: portable})
 			s, x, y := e.sem(), e.sem(), e.sem()
-			b := e.alloca(0, signal(s, 1), p, 1<<20)
+			b := e.alloc(0, signal(s, 1), p, 1<<20)
 			e.wait(s, 1)
-			big := e.alloca(0, signal(x, 1), p, 4*most)
+			big := e.alloc(0, signal(x, 1), p, 4*most)
 			err := e.failed(x, 1, driver.ErrOutOfMemory)
 			var se *gpu.SubmitError
-			if !errors.As(err, &se) || se.Op != "alloca" {
+			if !errors.As(err, &se) || se.Op != "alloc" {
 				e.Errorf("the failure is %v", err)
 			}
-			e.must(e.q(0).Fill(signal(y, 1), big.Range(0, 1), []byte{1}))
+			e.must(e.q(0).Submit(signal(y, 1), gpu.Fill(big.Range(0, 1), []byte{1})))
 			e.failed(y, 1, gpu.ErrUnallocated)
-			if now, err := e.q(0).Alloca(gpu.Order{}, p, 4*most); err == nil { // then it shows when the memory is used
+			var now *gpu.Buffer
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(&now, p, 4*most)); err == nil { // then it shows when the memory is used
 				z := e.sem()
-				e.must(e.q(0).Fill(signal(z, 1), now.Range(0, 1), []byte{1}))
+				e.must(e.q(0).Submit(signal(z, 1), gpu.Fill(now.Range(0, 1), []byte{1})))
 				e.failed(z, 1, gpu.ErrUnallocated)
 				e.must(now.Close())
 			} else if !errors.Is(err, driver.ErrOutOfMemory) {
-				e.Errorf("Alloca = %v", err)
+				e.Errorf("Alloc = %v", err)
 			}
 			for i, size := range []uint64{math.MaxUint64, math.MaxUint64 - 254, 1 << 63, math.MaxInt64} {
 				z, value := e.sem(), uint64(i)+1
-				e.must(e.alloca(0, signal(z, value), p, size).Close())
+				e.must(e.alloc(0, signal(z, value), p, size).Close())
 				e.failed(z, value, driver.ErrOutOfMemory)
 			}
 			if st := e.memory(p); st.Reserved > most {
 				e.Errorf("%+v", st)
 			}
 			e.must(big.Close())
-			e.must(b.Dealloca(signal(s, 2))) // and nothing else is hurt
+			e.must(b.Free(signal(s, 2))) // and nothing else is hurt
 			e.wait(s, 2)
 			e.unused(p)
 		}
@@ -648,12 +651,12 @@ var pools = []test{
 				e.Errorf("%+v", st)
 			}
 			s := e.sem()
-			b := e.alloca(0, signal(s, 1), p, 1<<20)
+			b := e.alloc(0, signal(s, 1), p, 1<<20)
 			e.wait(s, 1)
 			if now := e.memory(p); now.Reserved != st.Reserved || now.Used < 1<<20 {
 				e.Errorf("%+v", now)
 			}
-			e.must(b.Dealloca(gpu.Order{}))
+			e.must(b.Free(gpu.Order{}))
 		}
 	}},
 	{name: "B128 what a pool has to begin with is free, also for an allocation of all that it may have", run: func(e *env) {
@@ -661,9 +664,9 @@ var pools = []test{
 		for _, portable := range []bool{false, true} {
 			for range 4 {
 				p, s := e.pool(gpu.PoolOptions{MaxSize: most, InitialSize: most / 4, Portable: portable}), e.sem()
-				b := e.alloca(0, signal(s, 1), p, most)
+				b := e.alloc(0, signal(s, 1), p, most)
 				e.wait(s, 1)
-				e.must(b.Dealloca(signal(s, 2)))
+				e.must(b.Free(signal(s, 2)))
 				e.wait(s, 2)
 			}
 		}
@@ -675,7 +678,7 @@ var pools = []test{
 			s, v := e.sem(), uint64(0)
 			var bufs []*gpu.Buffer
 			for range 4 {
-				bufs = append(bufs, e.alloca(0, signal(s, v+1), p, 1<<16))
+				bufs = append(bufs, e.alloc(0, signal(s, v+1), p, 1<<16))
 				v++
 			}
 			e.wait(s, v)
@@ -683,7 +686,7 @@ var pools = []test{
 				e.Errorf("%+v", st)
 			}
 			for _, b := range bufs[:3] {
-				e.must(b.Dealloca(signal(s, v+1)))
+				e.must(b.Free(signal(s, v+1)))
 				v++
 			}
 			e.wait(s, v)
@@ -695,7 +698,7 @@ var pools = []test{
 			if st := e.memory(p); st.UsedHigh != 1<<16 || st.ReservedHigh != st.Reserved {
 				e.Errorf("%+v", st)
 			}
-			e.must(bufs[3].Dealloca(signal(s, v+1)))
+			e.must(bufs[3].Free(signal(s, v+1)))
 			e.wait(s, v+1)
 			e.unused(p)
 		})
@@ -706,8 +709,8 @@ var pools = []test{
 			if n, err := p.Threshold(); n != gpu.KeepAll || err != nil {
 				e.Errorf("threshold %d, %v", n, err)
 			}
-			b := e.alloca(0, signal(s, 1), p, 1<<20)
-			e.must(b.Dealloca(signal(s, 2)))
+			b := e.alloc(0, signal(s, 1), p, 1<<20)
+			e.must(b.Free(signal(s, 2)))
 			e.wait(s, 2)
 			e.unused(p)
 			kept := e.memory(p)
@@ -726,8 +729,8 @@ var pools = []test{
 			if n, err := p.Threshold(); n != 0 || err != nil {
 				e.Errorf("threshold %d, %v", n, err)
 			}
-			b = e.alloca(0, signal(s, 3), p, 1<<20)
-			e.must(b.Dealloca(signal(s, 4)))
+			b = e.alloc(0, signal(s, 3), p, 1<<20)
+			e.must(b.Free(signal(s, 4)))
 			e.wait(s, 4)
 			e.until("it is given back", func() bool {
 				if !portable {
@@ -761,10 +764,10 @@ var pools = []test{
 					e.Errorf("%+v, %v; want %+v", r, err, want)
 				}
 				s := e.sem()
-				b := e.alloca(0, signal(s, 1), p, 4096)
-				e.must(e.q(1).Fill(between(s, 1, s, 2), b.All(), []byte{6}))
+				b := e.alloc(0, signal(s, 1), p, 4096)
+				e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{6})))
 				e.holds(b, 6, gpu.Point{Semaphore: s, Value: 2})
-				e.must(b.Dealloca(signal(s, 3)))
+				e.must(b.Free(signal(s, 3)))
 				e.wait(s, 3)
 			}
 		})
@@ -815,7 +818,8 @@ var pools = []test{
 			e.must(closed.Close())
 		}
 		from := func(p *gpu.Pool, o gpu.Order, size uint64) error {
-			b, err := e.q(0).Alloca(o, p, size)
+			var b *gpu.Buffer
+			err := e.q(0).Submit(o, gpu.Alloc(&b, p, size))
 			if (b == nil) != (err != nil) {
 				e.Errorf("%v, %v", b, err)
 			}
@@ -832,52 +836,52 @@ var pools = []test{
 		e.must(gone.Close())
 		def, err := d.DefaultPool()
 		e.must(err)
-		late := e.alloca(0, signal(s, 1), def, 64)
+		late := e.alloc(0, signal(s, 1), def, 64)
 		e.wait(s, 1)
 		_, stats := closed.Stats()
 		_, threshold := closed.Threshold()
 		_, reuse := closed.Reuse()
 		for name, c := range map[string]struct{ err, kind error }{
-			"managed memory":          {mk(gpu.PoolOptions{Kind: gpu.ManagedMem, Portable: true}), driver.ErrUnsupported},
-			"managed, with a limit":   {mk(gpu.PoolOptions{Kind: gpu.ManagedMem, MaxSize: 1 << 20}), driver.ErrUnsupported},
-			"no kind":                 {mk(gpu.PoolOptions{Kind: 7}), gpu.ErrArgument},
-			"more than the most":      {mk(gpu.PoolOptions{MaxSize: 1, InitialSize: 2}), gpu.ErrArgument},
-			"over, with a size":       {mk(gpu.PoolOptions{Over: other, MaxSize: 1}), gpu.ErrArgument},
-			"over, with a beginning":  {mk(gpu.PoolOptions{Over: other, InitialSize: 1}), gpu.ErrArgument},
-			"over, of another kind":   {mk(gpu.PoolOptions{Over: other, Kind: gpu.HostMem}), gpu.ErrArgument},
-			"over what is closed":     {mk(gpu.PoolOptions{Over: gone}), gpu.ErrClosed},
-			"over hardly anything":    {mk(gpu.PoolOptions{Over: e.buffer(gpu.Alignment - 1)}), gpu.ErrArgument},
-			"over nothing":            {mk(gpu.PoolOptions{Over: e.buffer(0)}), gpu.ErrArgument},
-			"over a pool's memory":    {mk(gpu.PoolOptions{Over: late}), gpu.ErrArgument},
-			"all to begin with":       {mk(gpu.PoolOptions{InitialSize: math.MaxUint64}), driver.ErrOutOfMemory},
-			"all, portable":           {mk(gpu.PoolOptions{InitialSize: math.MaxUint64, Portable: true}), driver.ErrOutOfMemory},
-			"all, within a limit":     {mk(gpu.PoolOptions{InitialSize: math.MaxUint64, MaxSize: math.MaxUint64}), driver.ErrOutOfMemory},
-			"half of all":             {mk(gpu.PoolOptions{InitialSize: 1 << 63}), driver.ErrOutOfMemory},
-			"alloca of a closed pool": {from(closed, gpu.Order{}, 1), gpu.ErrClosed},
-			"alloca of 0 of it":       {from(closed, gpu.Order{}, 0), gpu.ErrClosed},
-			"alloca, no semaphore":    {from(nil, gpu.Order{Wait: []gpu.Point{{}}}, 1), gpu.ErrArgument},
-			"alloca, a value":         {from(nil, signal(s, math.MaxUint64), 1), gpu.ErrArgument},
-			"dealloca of nothing":     {e.q(0).Dealloca(gpu.Order{}, nil), gpu.ErrArgument},
-			"dealloca, no semaphore":  {e.q(0).Dealloca(gpu.Order{Signal: []gpu.Point{{}}}, late), gpu.ErrArgument},
-			"no current pool":         {d.SetCurrentPool(nil), gpu.ErrArgument},
-			"statistics":              {stats, gpu.ErrClosed},
-			"reset":                   {closed.ResetHigh(), gpu.ErrClosed},
-			"threshold":               {threshold, gpu.ErrClosed},
-			"set threshold":           {closed.SetThreshold(1), gpu.ErrClosed},
-			"reuse":                   {reuse, gpu.ErrClosed},
-			"set reuse":               {closed.SetReuse(gpu.Reuse{}), gpu.ErrClosed},
-			"trim":                    {closed.Trim(0), gpu.ErrClosed},
-			"access":                  {closed.Access(d, true), gpu.ErrClosed},
-			"access for nobody":       {def.Access(nil, true), gpu.ErrArgument},
-			"no access for itself":    {def.Access(d, false), gpu.ErrArgument},
-			"access for itself":       {def.Access(d, true), nil},
+			"managed memory":         {mk(gpu.PoolOptions{Kind: gpu.ManagedMem, Portable: true}), driver.ErrUnsupported},
+			"managed, with a limit":  {mk(gpu.PoolOptions{Kind: gpu.ManagedMem, MaxSize: 1 << 20}), driver.ErrUnsupported},
+			"no kind":                {mk(gpu.PoolOptions{Kind: 7}), gpu.ErrArgument},
+			"more than the most":     {mk(gpu.PoolOptions{MaxSize: 1, InitialSize: 2}), gpu.ErrArgument},
+			"over, with a size":      {mk(gpu.PoolOptions{Over: other, MaxSize: 1}), gpu.ErrArgument},
+			"over, with a beginning": {mk(gpu.PoolOptions{Over: other, InitialSize: 1}), gpu.ErrArgument},
+			"over, of another kind":  {mk(gpu.PoolOptions{Over: other, Kind: gpu.HostMem}), gpu.ErrArgument},
+			"over what is closed":    {mk(gpu.PoolOptions{Over: gone}), gpu.ErrClosed},
+			"over hardly anything":   {mk(gpu.PoolOptions{Over: e.buffer(gpu.Alignment - 1)}), gpu.ErrArgument},
+			"over nothing":           {mk(gpu.PoolOptions{Over: e.buffer(0)}), gpu.ErrArgument},
+			"over a pool's memory":   {mk(gpu.PoolOptions{Over: late}), gpu.ErrArgument},
+			"all to begin with":      {mk(gpu.PoolOptions{InitialSize: math.MaxUint64}), driver.ErrOutOfMemory},
+			"all, portable":          {mk(gpu.PoolOptions{InitialSize: math.MaxUint64, Portable: true}), driver.ErrOutOfMemory},
+			"all, within a limit":    {mk(gpu.PoolOptions{InitialSize: math.MaxUint64, MaxSize: math.MaxUint64}), driver.ErrOutOfMemory},
+			"half of all":            {mk(gpu.PoolOptions{InitialSize: 1 << 63}), driver.ErrOutOfMemory},
+			"alloc of a closed pool": {from(closed, gpu.Order{}, 1), gpu.ErrClosed},
+			"alloc of 0 of it":       {from(closed, gpu.Order{}, 0), gpu.ErrClosed},
+			"alloc, no semaphore":    {from(nil, gpu.Order{Wait: []gpu.Point{{}}}, 1), gpu.ErrArgument},
+			"alloc, a value":         {from(nil, signal(s, math.MaxUint64), 1), gpu.ErrArgument},
+			"free of nothing":        {e.q(0).Submit(gpu.Order{}, gpu.Free(nil)), gpu.ErrArgument},
+			"free, no semaphore":     {e.q(0).Submit(gpu.Order{Signal: []gpu.Point{{}}}, gpu.Free(late)), gpu.ErrArgument},
+			"no current pool":        {d.SetCurrentPool(nil), gpu.ErrArgument},
+			"statistics":             {stats, gpu.ErrClosed},
+			"reset":                  {closed.ResetHigh(), gpu.ErrClosed},
+			"threshold":              {threshold, gpu.ErrClosed},
+			"set threshold":          {closed.SetThreshold(1), gpu.ErrClosed},
+			"reuse":                  {reuse, gpu.ErrClosed},
+			"set reuse":              {closed.SetReuse(gpu.Reuse{}), gpu.ErrClosed},
+			"trim":                   {closed.Trim(0), gpu.ErrClosed},
+			"access":                 {closed.Access(d, true), gpu.ErrClosed},
+			"access for nobody":      {def.Access(nil, true), gpu.ErrArgument},
+			"no access for itself":   {def.Access(d, false), gpu.ErrArgument},
+			"access for itself":      {def.Access(d, true), nil},
 		} {
 			if !errors.Is(c.err, c.kind) {
 				e.Errorf("%s: %v; want %v", name, c.err, c.kind)
 			}
 		}
 		e.at(s, 1)
-		e.must(late.Dealloca(signal(s, 2)))
+		e.must(late.Free(signal(s, 2)))
 		e.wait(s, 2)
 		e.unused(def)
 	}},
@@ -886,9 +890,10 @@ var pools = []test{
 		p, err := other.NewPool(gpu.PoolOptions{})
 		e.must(err)
 		defer p.Close()
-		b, err := e.q(0).Alloca(gpu.Order{}, p, 64)
+		var b *gpu.Buffer
+		err = e.q(0).Submit(gpu.Order{}, gpu.Alloc(&b, p, 64))
 		if b != nil || !errors.Is(err, gpu.ErrArgument) {
-			e.Errorf("Alloca = %v", err)
+			e.Errorf("Alloc = %v", err)
 		}
 		if err := d.SetCurrentPool(p); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("SetCurrentPool = %v", err)
@@ -907,16 +912,16 @@ var pools = []test{
 			}
 			s, there, nine := e.sem(), e.bufferOn(other, 1024), e.bufferOn(other, 1024)
 			set := e.sem()
-			e.must(other.Queue(0).Fill(signal(set, 1), nine.All(), []byte{9}))
-			b := e.alloca(0, between(set, 1, s, 1), p, 1024)
-			e.must(e.q(0).Fill(between(s, 1, s, 2), b.All(), []byte{8}))
-			e.must(other.Queue(0).Copy(between(s, 2, s, 3), there.All(), b.All()))
-			e.must(other.Queue(0).Copy(between(s, 3, s, 4), b.All(), nine.All()))
+			e.must(other.Queue(0).Submit(signal(set, 1), gpu.Fill(nine.All(), []byte{9})))
+			b := e.alloc(0, between(set, 1, s, 1), p, 1024)
+			e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{8})))
+			e.must(other.Queue(0).Submit(between(s, 2, s, 3), gpu.Copy(there.All(), b.All())))
+			e.must(other.Queue(0).Submit(between(s, 3, s, 4), gpu.Copy(b.All(), nine.All())))
 			e.holds(b, 9, gpu.Point{Semaphore: s, Value: 4})
-			e.must(other.Queue(0).Dealloca(between(s, 4, s, 5), b))
-			again := e.alloca(1, between(s, 5, s, 6), p, 1024)
-			e.must(e.q(1).Fill(between(s, 6, s, 7), again.All(), []byte{1}))
-			e.must(again.Dealloca(between(s, 7, s, 8)))
+			e.must(other.Queue(0).Submit(between(s, 4, s, 5), gpu.Free(b)))
+			again := e.alloc(1, between(s, 5, s, 6), p, 1024)
+			e.must(e.q(1).Submit(between(s, 6, s, 7), gpu.Fill(again.All(), []byte{1})))
+			e.must(again.Free(between(s, 7, s, 8)))
 			e.wait(s, 8)
 			e.settled(other)
 			e.holds(there, 8)
@@ -933,20 +938,20 @@ var pools = []test{
 			p, err := e.devs[0].NewPool(o)
 			e.must(err)
 			host, s, x := e.sem(), e.sem(), e.sem()
-			b, left := e.alloca(0, signal(s, 1), p, 1024), e.alloca(0, signal(s, 2), p, 1024)
-			parked := e.alloca(0, between(host, 1, x, 1), p, 1024)
+			b, left := e.alloc(0, signal(s, 1), p, 1024), e.alloc(0, signal(s, 2), p, 1024)
+			parked := e.alloc(0, between(host, 1, x, 1), p, 1024)
 			e.wait(s, 2)
 			e.must(p.Close())
 			e.must(p.Close())
-			e.must(e.q(0).Fill(signal(s, 3), b.All(), []byte{5}))
+			e.must(e.q(0).Submit(signal(s, 3), gpu.Fill(b.All(), []byte{5})))
 			e.holds(b, 5, gpu.Point{Semaphore: s, Value: 3})
-			if _, err := e.q(0).Alloca(gpu.Order{}, p, 16); !errors.Is(err, gpu.ErrClosed) {
-				e.Errorf("Alloca = %v", err)
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(new(*gpu.Buffer), p, 16)); !errors.Is(err, gpu.ErrClosed) {
+				e.Errorf("Alloc = %v", err)
 			}
 			e.must(host.Signal(1)) // too late
 			e.failed(x, 1, gpu.ErrClosed)
 			e.must(parked.Close())
-			e.must(e.q(1).Dealloca(between(s, 3, s, 4), b))
+			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Free(b)))
 			e.wait(s, 4)
 			e.must(left.Close())
 			if o.Over != nil { // the pool lets go of it with the last of its memory
@@ -963,15 +968,15 @@ var pools = []test{
 		for i, o := range []gpu.PoolOptions{{}, {Portable: true}, {Over: e.buffer(1 << 16)}, {Kind: gpu.HostMem}, {}, {Portable: true}} {
 			p, err := d.NewPool(o)
 			e.must(err)
-			b := e.alloca(0, signal(s, uint64(i+1)), p, 1024)
-			e.must(e.q(1).Fill(gpu.Order{Wait: points(s, uint64(i+1))}, b.All(), []byte{1}))
+			b := e.alloc(0, signal(s, uint64(i+1)), p, 1024)
+			e.must(e.q(1).Submit(gpu.Order{Wait: points(s, uint64(i+1))}, gpu.Fill(b.All(), []byte{1})))
 			all = append(all, p)
 		}
 		e.wait(s, 6)
-		free := e.alloca(0, gpu.Order{}, nil, 1024)
-		e.must(free.Dealloca(gpu.Order{}))
-		e.alloca(0, gpu.Order{}, nil, 1024)
-		parked := e.alloca(0, between(host, 1, x[0], 1), all[0], 64)
+		free := e.alloc(0, gpu.Order{}, nil, 1024)
+		e.must(free.Free(gpu.Order{}))
+		e.alloc(0, gpu.Order{}, nil, 1024)
+		parked := e.alloc(0, between(host, 1, x[0], 1), all[0], 64)
 		e.must(all[4].Close())
 		e.must(all[5].Close())
 		e.must(d.Close())
@@ -982,13 +987,14 @@ var pools = []test{
 				e.Errorf("Stats = %v", err)
 			}
 		}
-		b, err := e.q(0).Alloca(signal(x[1], 1), all[0], 64)
+		var b *gpu.Buffer
+		err := e.q(0).Submit(signal(x[1], 1), gpu.Alloc(&b, all[0], 64))
 		if b != nil || !errors.Is(err, gpu.ErrClosed) {
-			e.Errorf("Alloca = %v", err)
+			e.Errorf("Alloc = %v", err)
 		}
 		e.failed(x[1], 1, gpu.ErrClosed)
-		if err := e.q(0).Dealloca(signal(x[2], 1), parked); !errors.Is(err, gpu.ErrClosed) {
-			e.Errorf("Dealloca = %v", err)
+		if err := e.q(0).Submit(signal(x[2], 1), gpu.Free(parked)); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("Free = %v", err)
 		}
 		e.failed(x[2], 1, gpu.ErrClosed)
 		e.must(parked.Close())
@@ -1005,13 +1011,13 @@ var pools = []test{
 			e.Errorf("%+v", st)
 		}
 	}},
-	{name: "B123 B124 what an alloca and a dealloca cost the driver", calls: true, run: func(e *env) {
+	{name: "B123 B124 what an allocation and a free cost the driver", calls: true, run: func(e *env) {
 		p, err := e.devs[0].NewPool(gpu.PoolOptions{})
 		e.must(err)
 		defer p.Close()
 		s := e.sem()
-		warm := e.alloca(0, signal(s, 1), p, 1024)
-		e.must(warm.Dealloca(between(s, 1, s, 2)))
+		warm := e.alloc(0, signal(s, 1), p, 1024)
+		e.must(warm.Free(between(s, 1, s, 2)))
 		e.wait(s, 2)
 		count := func(ops ...string) (n uint64) {
 			for _, op := range ops {
@@ -1020,8 +1026,8 @@ var pools = []test{
 			return n
 		}
 		allocs, other := count("alloc async", "free async"), count("record", "wait", "alloc", "free")
-		b := e.alloca(0, gpu.Order{}, p, 1024)
-		e.must(e.q(0).Dealloca(gpu.Order{}, b))
+		b := e.alloc(0, gpu.Order{}, p, 1024)
+		e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		native := count("alloc async", "free async") - allocs
 		switch n := count("record", "wait", "alloc", "free") - other; {
 		case native == 2 && n > 0:
@@ -1033,8 +1039,8 @@ var pools = []test{
 		// On one stream, one after the other, with semaphores: an event each at the most, and no wait.
 		records, waits, v := count("record"), count("wait"), uint64(2)
 		for range 10 {
-			b := e.alloca(1, between(s, v, s, v+1), p, 1024)
-			e.must(e.q(1).Dealloca(between(s, v+1, s, v+2), b))
+			b := e.alloc(1, between(s, v, s, v+1), p, 1024)
+			e.must(e.q(1).Submit(between(s, v+1, s, v+2), gpu.Free(b)))
 			v += 2
 		}
 		if n := count("record") - records; n > 20 {
@@ -1047,7 +1053,7 @@ var pools = []test{
 		// Several waits for one stream are one.
 		x := e.sems(8)
 		for i := range x {
-			e.must(e.q(2).Fill(signal(x[i], 1), e.buffer(4).All(), []byte{1}))
+			e.must(e.q(2).Submit(signal(x[i], 1), gpu.Fill(e.buffer(4).All(), []byte{1})))
 		}
 		waits = count("wait")
 		var o gpu.Order
@@ -1055,11 +1061,11 @@ var pools = []test{
 			o.Wait = append(o.Wait, gpu.Point{Semaphore: x[i], Value: 1})
 		}
 		o.Signal = points(s, v+1)
-		b = e.alloca(3, o, p, 1024)
+		b = e.alloc(3, o, p, 1024)
 		if n := count("wait") - waits; n > 1 {
 			e.Errorf("%d waits for one stream", n)
 		}
 		e.wait(s, v+1)
-		e.must(b.Dealloca(gpu.Order{}))
+		e.must(b.Free(gpu.Order{}))
 	}},
 }

@@ -104,13 +104,13 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 	case "turn": // copy what the near process has written
 		q := f.dev.Queue(0)
 		if f.there != nil {
-			err = q.WaitEvent(f.next(), f.there)
+			err = q.Submit(f.next(), gpu.WaitEvent(f.there))
 		}
-		err = errors.Join(err, q.Copy(f.next(), f.own.All(), f.near.All()))
+		err = errors.Join(err, q.Submit(f.next(), gpu.Copy(f.own.All(), f.near.All())))
 		if f.ready == nil {
 			return a, errors.Join(err, f.s.Wait(f.ctx, f.n))
 		}
-		return a, errors.Join(err, q.RecordEvent(f.next(), f.ready), f.s.WaitIssued(f.ctx, f.n))
+		return a, errors.Join(err, q.Submit(f.next(), gpu.RecordEvent(f.ready)), f.s.WaitIssued(f.ctx, f.n))
 	case "read": // what some memory has in it
 		freed := make(chan struct{})
 		b, err := f.dev.ImportShared(q.Memory, func() { close(freed) })
@@ -118,20 +118,20 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 			return a, err
 		}
 		a.Data = make([]byte, b.Size())
-		err = errors.Join(f.dev.Queue(1).Download(f.next(), a.Data, b.All()), f.s.Wait(f.ctx, f.n), b.Close())
+		err = errors.Join(f.dev.Queue(1).Submit(f.next(), gpu.Download(a.Data, b.All())), f.s.Wait(f.ctx, f.n), b.Close())
 		return a, errors.Join(err, isFreed(f.ctx, freed))
 	case "values": // answer each odd number in the near process's memory by the next one
 		for i := range uint64(valueTurns) {
-			err = errors.Join(err, f.dev.Queue(0).WaitValue(f.next(), f.near.Range(0, 8), 2*i+1), f.dev.Queue(0).WriteValue(f.next(), f.near.Range(0, 8), 2*i+2))
+			err = errors.Join(err, f.dev.Queue(0).Submit(f.next(), gpu.WaitValue(f.near.Range(0, 8), 2*i+1)), f.dev.Queue(0).Submit(f.next(), gpu.WriteValue(f.near.Range(0, 8), 2*i+2)))
 		}
 		return a, errors.Join(err, f.s.WaitIssued(f.ctx, f.n))
 	case "busy": // record behind what takes the device some time
 		const size = 1 << 30
 		b, err := f.dev.Alloc(gpu.DeviceMem, size)
 		for i := 0; err == nil && i < 1000; i++ {
-			err = f.dev.Queue(0).Fill(f.next(), b.All(), []byte{byte(i)})
+			err = f.dev.Queue(0).Submit(f.next(), gpu.Fill(b.All(), []byte{byte(i)}))
 		}
-		return a, errors.Join(err, f.dev.Queue(0).RecordEvent(f.next(), f.ready), f.s.WaitIssued(f.ctx, f.n))
+		return a, errors.Join(err, f.dev.Queue(0).Submit(f.next(), gpu.RecordEvent(f.ready)), f.s.WaitIssued(f.ctx, f.n))
 	case "leave":
 		err := errors.Join(f.s.Wait(f.ctx, f.n), f.near.Close())
 		if f.there != nil {
@@ -257,9 +257,9 @@ func (t *table) next() gpu.Order {
 // are events no host waits for a device.
 func (t *table) turn(pattern []byte) error {
 	q := t.q(0)
-	err := q.Fill(t.next(), t.own.All(), pattern)
+	err := q.Submit(t.next(), gpu.Fill(t.own.All(), pattern))
 	if t.there != nil {
-		err = errors.Join(err, q.RecordEvent(t.next(), t.there), t.s.WaitIssued(t.ctx, t.n))
+		err = errors.Join(err, q.Submit(t.next(), gpu.RecordEvent(t.there)), t.s.WaitIssued(t.ctx, t.n))
 	} else {
 		err = errors.Join(err, t.s.Wait(t.ctx, t.n))
 	}
@@ -272,7 +272,7 @@ func (t *table) turn(pattern []byte) error {
 	if t.ready == nil {
 		return nil
 	}
-	return errors.Join(q.WaitEvent(t.next(), t.ready), t.s.WaitIssued(t.ctx, t.n))
+	return errors.Join(q.Submit(t.next(), gpu.WaitEvent(t.ready)), t.s.WaitIssued(t.ctx, t.n))
 }
 
 var processes = []test{
@@ -282,7 +282,7 @@ var processes = []test{
 		var all []*gpu.Buffer
 		for i, size := range sizes { // small ones may lie in one block of the driver's
 			b, s := e.buffer(size), e.sem()
-			e.must(e.q(0).Upload(signal(s, 1), b.All(), random(int(size), uint64(i))))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Upload(b.All(), random(int(size), uint64(i)))))
 			e.wait(s, 1)
 			all = append(all, b)
 		}
@@ -328,7 +328,7 @@ var processes = []test{
 		for i := range rounds {
 			binary.LittleEndian.PutUint32(pattern, uint32(i+1))
 			e.must(t.turn(pattern))
-			e.must(e.q(0).Copy(t.next(), seen.Range(4*i, 4), t.far.Range(4*i%size, 4)))
+			e.must(e.q(0).Submit(t.next(), gpu.Copy(seen.Range(4*i, 4), t.far.Range(4*i%size, 4))))
 		}
 		for i, got := range e.words(seen, t.s.At(t.n)) {
 			if got != uint32(i+1) {
@@ -349,8 +349,8 @@ var processes = []test{
 		_, err := t.ask(farQuestion{Do: "values"})
 		e.must(err)
 		for i := range uint64(valueTurns) {
-			e.must(e.q(0).WriteValue(t.next(), t.own.Range(0, 8), 2*i+1))
-			e.must(e.q(0).WaitValue(t.next(), t.own.Range(0, 8), 2*i+2))
+			e.must(e.q(0).Submit(t.next(), gpu.WriteValue(t.own.Range(0, 8), 2*i+1)))
+			e.must(e.q(0).Submit(t.next(), gpu.WaitValue(t.own.Range(0, 8), 2*i+2)))
 		}
 		e.wait(t.s, t.n)
 		_, err = t.ask(farQuestion{Do: "leave"})
@@ -384,8 +384,8 @@ var processes = []test{
 				e.Errorf("%d bytes of kind %d at %#x, which are at %#x and %#x", in.Size(), in.Kind(), in.Ptr(), b.Ptr(), part.Ptr())
 			}
 			s, want := e.sem(), random(int(size), uint64(i))
-			e.must(e.q(0).Upload(signal(s, 1), b.All(), want))
-			e.must(e.q(1).Fill(between(s, 1, s, 2), part.Range(0, 1), []byte{0xa5}))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Upload(b.All(), want)))
+			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Fill(part.Range(0, 1), []byte{0xa5})))
 			e.wait(s, 2)
 			want[0] = 0xa5
 			e.must(b.Close())
@@ -450,7 +450,7 @@ var processes = []test{
 			e.Fatalf("a process that was killed answers: %v", err)
 		}
 		e.Log(err)
-		e.must(e.q(1).Fill(t.next(), t.own.All(), []byte{7}))
+		e.must(e.q(1).Submit(t.next(), gpu.Fill(t.own.All(), []byte{7})))
 		e.holds(t.own, 7, t.s.At(t.n))
 		e.must(t.far.Close())
 	}},
@@ -479,7 +479,7 @@ func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	e.wait(x.s, x.n)
 	_, err = x.ask(farQuestion{Do: "busy"})
 	e.must(err)
-	e.must(x.q(0).WaitEvent(x.next(), x.ready))
+	e.must(x.q(0).Submit(x.next(), gpu.WaitEvent(x.ready)))
 	e.must(x.s.WaitIssued(ctx, x.n))
 	v, err := x.s.Query()
 	t.Logf("before the kill the wait for the event is over: %v (%v)", v == x.n, err)
@@ -494,7 +494,7 @@ func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	}
 	if short("the wait for the event of the process that was killed", x.s, x.n) != nil {
 		s := e.sem()
-		err := e.q(2).RecordEvent(signal(s, 1), x.ready)
+		err := e.q(2).Submit(signal(s, 1), gpu.RecordEvent(x.ready))
 		t.Logf("the event is recorded by who is left: %v", err)
 		short("that record", s, 1)
 		short("the wait for the event now", x.s, x.n)
@@ -505,11 +505,11 @@ func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 		t.Errorf("who waits is told %v", err)
 	}
 	s, data := e.sem(), make([]byte, 64)
-	e.must(e.q(1).Fill(signal(s, 1), x.own.All(), []byte{2}))
+	e.must(e.q(1).Submit(signal(s, 1), gpu.Fill(x.own.All(), []byte{2})))
 	if err := short("work of another queue", s, 1); err != nil {
 		t.Error("other queues do not go on")
 	}
-	e.must(e.q(1).Download(between(s, 1, s, 2), data, x.far.Range(0, 64)))
+	e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Download(data, x.far.Range(0, 64))))
 	err = short("a download of the memory of the process that was killed", s, 2)
 	t.Logf("it has %v, and had ones: %v", data[:4], err)
 	e.must(x.far.Close())

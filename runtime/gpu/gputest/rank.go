@@ -37,10 +37,10 @@ func (r *alone) do(what string, send []byte, size int, want []byte, op func(dst,
 	r.Helper()
 	src, dst := r.buffer(uint64(len(send))), r.buffer(uint64(size))
 	s := r.sem()
-	r.must(r.devs[0].Queue(0).UploadCopy(signal(s, 1), src.All(), send))
+	r.must(r.devs[0].Queue(0).Submit(signal(s, 1), gpu.UploadCopy(src.All(), send)))
 	err := r.c.Submit(r.ctx, between(s, 1, s, 2), op(dst.All(), src.All()))
 	got := make([]byte, size)
-	r.must(errors.Join(err, r.devs[0].Queue(0).Download(between(s, 2, s, 3), got, dst.All()), s.Wait(r.ctx, 3)))
+	r.must(errors.Join(err, r.devs[0].Queue(0).Submit(between(s, 2, s, 3), gpu.Download(got, dst.All())), s.Wait(r.ctx, 3)))
 	if want != nil {
 		r.same(what, got, want)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-func (r *recorder) alloca(size uint64) *gpu.Buffer {
+func (r *recorder) scratch(size uint64) *gpu.Buffer {
 	r.e.Helper()
-	b, err := r.Alloca(size)
+	b, err := r.Scratch(size)
 	r.e.must(err)
 	return b
 }
@@ -74,7 +74,7 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 	}
 	fresh := func() *scratchValue {
 		n := 4 * (1 + r.Uint64N(256))
-		v := &scratchValue{b: p.alloca(n), data: make([]byte, n), input: make([]bool, n)}
+		v := &scratchValue{b: p.scratch(n), data: make([]byte, n), input: make([]bool, n)}
 		p.values = append(p.values, v)
 		return v
 	}
@@ -98,14 +98,14 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 		used(at, v, nil)
 	}
 	begin()
-	native := e.q(0).Native(gpu.Order{}, func(gpu.Native) error { return nil }) == nil
+	native := e.q(0).Submit(gpu.Order{}, gpu.Native("", func(gpu.NativeCall) error { return nil })) == nil
 	for range 40 {
 		src := p.values[r.IntN(len(p.values))]
 		switch k := r.IntN(14); {
 		case k == 0:
 			begin()
 		case k == 1:
-			p.got(p.HostCall(func() error { return nil }))
+			p.got(p.Add(gpu.HostCall(func() error { return nil })))
 		case k == 2:
 			if at, err := p.Timestamp(); err == nil {
 				used(at, nil, nil)
@@ -128,7 +128,7 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 			var at gpu.Command
 			switch {
 			case words != nil && r.IntN(2) == 0:
-				at = p.dispatch(wordsOf(words, n/4, dst.b.Range(0, n), src.b.Range(0, n)), after(src, false)...)
+				at = p.add(wordsOf(words, n/4, dst.b.Range(0, n), src.b.Range(0, n)), after(src, false)...)
 			case native && r.IntN(4) == 0:
 				at = p.native(copying(n), []gpu.Range{dst.b.Range(0, n), src.b.Range(0, n)}, after(src, false)...)
 			default:
@@ -170,7 +170,7 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 // bytes have been written.
 func scratchSum(r *recorder, to *gpu.Buffer, n int, size uint64) uint64 {
 	for i := range uint64(n) {
-		b := r.alloca(size)
+		b := r.scratch(size)
 		r.fill(b.All(), []byte{byte(i) + 1})
 		r.barrier()
 		r.copy(to.Range(i*size, size), b.All())
@@ -205,8 +205,8 @@ var scratchMemory = []test{
 				var ins [][]byte
 				for i := range 6 { // with other bindings, and with nothing that orders them
 					in, out, data, s := e.buffer(scratchInput), e.buffer(p.size), random(scratchInput, uint64(i)), e.sem()
-					e.must(e.q(i).UploadCopy(signal(s, 1), in.All(), data))
-					e.must(e.q(i).Execute(between(s, 1, s, 2), p.CommandBuffer, in.All(), out.All()))
+					e.must(e.q(i).Submit(signal(s, 1), gpu.UploadCopy(in.All(), data)))
+					e.must(e.q(i).Submit(between(s, 1, s, 2), gpu.Execute(p.CommandBuffer, in.All(), out.All())))
 					at, outs, ins = append(at, gpu.Point{Semaphore: s, Value: 2}), append(outs, out), append(ins, data)
 				}
 				for i, out := range outs {
@@ -229,7 +229,7 @@ var scratchMemory = []test{
 				{"nothing", 4, func(*recorder, gpu.Command) []gpu.Command { return nil }},
 				{"a barrier", 1, func(c *recorder, _ gpu.Command) []gpu.Command { c.barrier(); return nil }},
 				{"a host call", 1, func(c *recorder, _ gpu.Command) []gpu.Command {
-					c.got(c.HostCall(func() error { return nil }))
+					c.add(gpu.HostCall(func() error { return nil }))
 					return nil
 				}},
 				{"lists", 1, func(_ *recorder, last gpu.Command) []gpu.Command { return []gpu.Command{last} }},
@@ -237,7 +237,7 @@ var scratchMemory = []test{
 				c, to := e.commands(m), e.buffer(4*size)
 				after := []gpu.Command(nil)
 				for i := range uint64(4) {
-					b := c.alloca(size)
+					b := c.scratch(size)
 					f := c.fill(b.All(), []byte{byte(i) + 1}, after...)
 					last := c.copy(to.Range(size*i, size), b.All(), f)
 					after = x.order(c, last)
@@ -261,10 +261,10 @@ var scratchMemory = []test{
 				const n, size = 8, 4096
 				c := e.commands(m)
 				in, out := c.binding(), c.binding()
-				b := c.alloca(size)
+				b := c.scratch(size)
 				f := c.copy(b.All(), in.Range(0, size))
 				if split {
-					c.got(c.HostCall(func() error { return nil }))
+					c.add(gpu.HostCall(func() error { return nil }))
 				}
 				c.copy(out.Range(0, size), b.All(), f)
 				c.end()
@@ -274,13 +274,13 @@ var scratchMemory = []test{
 					from, to := e.buffer(size), e.buffer(size)
 					outs = append(outs, to)
 					x := e.sem()
-					e.must(e.q(i).Fill(signal(x, 1), from.All(), []byte{byte(i) + 1}))
+					e.must(e.q(i).Submit(signal(x, 1), gpu.Fill(from.All(), []byte{byte(i) + 1})))
 					o := gpu.Order{Wait: points(x, 1), Signal: points(s[i], 1)}
 					if i == 0 {
 						o.Wait = append(o.Wait, gpu.Point{Semaphore: late, Value: 1})
 						s[n-1].Link(1, late, 1)
 					}
-					e.must(e.q(i).Execute(o, c.CommandBuffer, from.All(), to.All()))
+					e.must(e.q(i).Submit(o, gpu.Execute(c.CommandBuffer, from.All(), to.All())))
 				}
 				for i, to := range outs {
 					e.holds(to, byte(i)+1, gpu.Point{Semaphore: s[i], Value: 1})
@@ -303,7 +303,7 @@ var scratchMemory = []test{
 					to, err := e.devs[0].Alloc(gpu.DeviceMem, n)
 					e.must(err)
 					e.Cleanup(func() { to.Close() })
-					e.must(e.q(i).Execute(signal(x, 1), c.CommandBuffer, to.All()))
+					e.must(e.q(i).Submit(signal(x, 1), gpu.Execute(c.CommandBuffer, to.All())))
 					all = append(all, to)
 				}
 				e.until("all are issued", func() bool { return e.devs[0].Stats().Parked == 0 })
@@ -321,15 +321,15 @@ var scratchMemory = []test{
 			c := e.commands(m)
 			out := c.binding()
 			n := scratchSum(c, out, 2, 256)
-			c.got(c.HostCall(func() error {
+			c.got(c.Add(gpu.HostCall(func() error {
 				if fails {
 					fails = false
 					return io.ErrNoProgress
 				}
 				return nil
-			}))
+			})))
 			n += 256
-			b := c.alloca(256)
+			b := c.scratch(256)
 			f := c.fill(b.All(), []byte{3})
 			c.copy(out.Range(n-256, 256), b.All(), f)
 			c.end()
@@ -342,7 +342,7 @@ var scratchMemory = []test{
 				if i == 2 {
 					e.failed(s[0], 1, io.ErrNoProgress) // it failed in its second part
 				}
-				e.must(e.q(i).Execute(o, c.CommandBuffer, to[i%2].All()))
+				e.must(e.q(i).Submit(o, gpu.Execute(c.CommandBuffer, to[i%2].All())))
 			}
 			never.Fail(io.ErrShortWrite)
 			e.failed(s[1], 1, io.ErrShortWrite)
@@ -360,7 +360,7 @@ var scratchMemory = []test{
 			const size = 512
 			inner := e.commands(m)
 			x, y := inner.binding(), inner.binding()
-			b := inner.alloca(size)
+			b := inner.scratch(size)
 			f := inner.copy(b.All(), x.Range(0, size))
 			f = inner.fill(b.Range(0, 8), []byte{0xab}, f)
 			inner.copy(y.Range(0, size), b.All(), f)
@@ -375,18 +375,18 @@ var scratchMemory = []test{
 			}{{"at once", false, 4 * size}, {"one after the other", true, 3 * size}} {
 				outer := e.commands(m)
 				in, out := outer.binding(), outer.binding()
-				middle := []*gpu.Buffer{outer.alloca(size), outer.alloca(size)} // bound in the inner ones
+				middle := []*gpu.Buffer{outer.scratch(size), outer.scratch(size)} // bound in the inner ones
 				var ends []gpu.Command
 				for i, b := range middle {
 					if x.barrier {
 						outer.barrier()
 					}
 					f := outer.copy(b.All(), in.Range(size*uint64(i), size))
-					ends = append(ends, outer.got(outer.Nest(inner.CommandBuffer, []gpu.Range{b.All(), out.Range(size*uint64(i), size)}, f)))
+					ends = append(ends, outer.add(gpu.Execute(inner.CommandBuffer, b.All(), out.Range(size*uint64(i), size)), f))
 				}
 				if x.barrier {
 					outer.barrier()
-					e.must(outer.CommandBuffer.Execute(inner.CommandBuffer, in.Range(size, size), middle[0].All()))
+					outer.add(gpu.Execute(inner.CommandBuffer, in.Range(size, size), middle[0].All()))
 					outer.barrier()
 					outer.copy(out.Range(0, 4), middle[0].Range(0, 4))
 				} else {
@@ -398,10 +398,10 @@ var scratchMemory = []test{
 				outer.end()
 				for round := range uint64(3) {
 					from, to, data, s := e.buffer(2*size), e.buffer(2*size), random(2*size, round), e.sem()
-					e.must(e.q(0).UploadCopy(signal(s, 1), from.All(), data))
-					e.must(e.q(1).Execute(between(s, 1, s, 2), outer.CommandBuffer, from.All(), to.All()))
+					e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(from.All(), data)))
+					e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Execute(outer.CommandBuffer, from.All(), to.All())))
 					beside := e.buffer(size) // by itself, too
-					e.must(e.q(2).Execute(between(s, 1, s, 3), inner.CommandBuffer, from.Range(size, size), beside.All()))
+					e.must(e.q(2).Submit(between(s, 1, s, 3), gpu.Execute(inner.CommandBuffer, from.Range(size, size), beside.All())))
 					e.wait(s, 3)
 					want := bytes.Clone(data)
 					for i := range uint64(8) {
@@ -457,24 +457,24 @@ var scratchMemory = []test{
 			if used[0] == 0 || used[256] == 0 {
 				e.Error("the memory was not used")
 			}
-			if err := e.q(0).Execute(gpu.Order{}, bound.CommandBuffer, own.Range(0, need-256), all[2].All()); !errors.Is(err, gpu.ErrRange) {
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(bound.CommandBuffer, own.Range(0, need-256), all[2].All())); !errors.Is(err, gpu.ErrRange) {
 				e.Errorf("a binding that is too small: %v", err)
 			}
-			if err := e.q(0).Execute(gpu.Order{}, bound.CommandBuffer, own.Range(8, need), all[2].All()); !errors.Is(err, gpu.ErrArgument) {
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(bound.CommandBuffer, own.Range(8, need), all[2].All())); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("a binding that is not aligned: %v", err)
 			}
 			outer := e.commands(m) // in which a binding of the inner one is scratch memory of its own
-			mine := outer.alloca(need)
-			e.must(outer.CommandBuffer.Execute(bound.CommandBuffer, mine.All(), all[2].All()))
+			mine := outer.scratch(need)
+			outer.add(gpu.Execute(bound.CommandBuffer, mine.All(), all[2].All()))
 			outer.end()
 			outer.execute(2)
-			e.must(later.Dealloca(gpu.Order{}))
+			e.must(later.Free(gpu.Order{}))
 			s := e.sem()
-			e.must(e.q(0).Execute(signal(s, 1), large.CommandBuffer, all[1].All()))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Execute(large.CommandBuffer, all[1].All())))
 			e.failed(s, 1, gpu.ErrUnallocated)
 			for i, b := range []gpu.Range{own.Range(0, 256), own.Range(256, 256)} { // of which 512 are needed
 				c := e.commands(m)
-				to := c.alloca(512)
+				to := c.scratch(512)
 				c.fill(to.All(), []byte{1})
 				e.must(c.SetScratch(b))
 				if err := c.End(); !errors.Is(err, gpu.ErrRange) {
@@ -496,27 +496,28 @@ var scratchMemory = []test{
 			binds.fill(bound.Range(0, 64), []byte{1})
 			binds.end()
 			other = e.commands(m)
-			b := c.alloca(64)
+			b := c.scratch(64)
 			if b.Ptr() != 0 || b.Bytes() != nil || b.Size() != 64 {
 				e.Errorf("it is at %#x, with %d bytes", b.Ptr(), b.Size())
 			}
 			gone := e.buffer(256)
 			e.must(gone.Close())
-			_, otherFill := other.Fill(b.All(), []byte{1})
-			otherNest := other.CommandBuffer.Execute(c.CommandBuffer) // which has not ended
-			_, tooMuch := c.Alloca(1 << 63)
-			_, beyond := c.Fill(b.Range(60, 8), []byte{1})
-			_, unaligned := c.Fill(b.Range(2, 4), []byte{1, 2, 3, 4})
+			_, otherFill := other.Add(gpu.Fill(b.All(), []byte{1}))
+			_, otherNest := other.CommandBuffer.Add(gpu.Execute(c.CommandBuffer)) // which has not ended
+			_, othersBinding := other.CommandBuffer.Add(gpu.Execute(binds.CommandBuffer, b.All()))
+			_, tooMuch := c.Scratch(1 << 63)
+			_, beyond := c.Add(gpu.Fill(b.Range(60, 8), []byte{1}))
+			_, unaligned := c.Add(gpu.Fill(b.Range(2, 4), []byte{1, 2, 3, 4}))
 			_, over := e.devs[0].NewPool(gpu.PoolOptions{Over: b})
 			_, exported := b.Export()
 			for what, x := range map[string]struct{ err, kind error }{
-				"a fill":               {e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}), gpu.ErrArgument},
-				"a copy":               {e.q(0).Copy(gpu.Order{}, to.All(), b.All()), gpu.ErrArgument},
-				"a download":           {e.q(0).Download(gpu.Order{}, make([]byte, 64), b.All()), gpu.ErrArgument},
-				"a binding":            {e.q(0).Execute(gpu.Order{}, binds.CommandBuffer, b.All()), gpu.ErrArgument},
-				"another's nested":     {other.CommandBuffer.Execute(binds.CommandBuffer, b.All()), gpu.ErrArgument},
-				"a dealloca":           {e.q(0).Dealloca(gpu.Order{}, b), gpu.ErrArgument},
-				"its own dealloca":     {b.Dealloca(gpu.Order{}), gpu.ErrArgument},
+				"a fill":               {e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})), gpu.ErrArgument},
+				"a copy":               {e.q(0).Submit(gpu.Order{}, gpu.Copy(to.All(), b.All())), gpu.ErrArgument},
+				"a download":           {e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 64), b.All())), gpu.ErrArgument},
+				"a binding":            {e.q(0).Submit(gpu.Order{}, gpu.Execute(binds.CommandBuffer, b.All())), gpu.ErrArgument},
+				"another's nested":     {othersBinding, gpu.ErrArgument},
+				"a free":               {e.q(0).Submit(gpu.Order{}, gpu.Free(b)), gpu.ErrArgument},
+				"its own free":         {b.Free(gpu.Order{}), gpu.ErrArgument},
 				"a pool over it":       {over, gpu.ErrArgument},
 				"an export":            {exported, gpu.ErrArgument},
 				"another recording":    {otherFill, gpu.ErrArgument},
@@ -535,7 +536,7 @@ var scratchMemory = []test{
 					e.Errorf("%s: %v", what, x.err)
 				}
 			}
-			nothing, unused := c.alloca(0), c.alloca(1<<62)
+			nothing, unused := c.scratch(0), c.scratch(1<<62)
 			c.fill(nothing.All(), []byte{1})
 			e.must(unused.Close())
 			f := c.fill(b.All(), []byte{5})
@@ -546,7 +547,7 @@ var scratchMemory = []test{
 			if st := e.devs[0].Stats(); st.Buffers != before.Buffers+1 || st.Device.Live != before.Device.Live+256 {
 				e.Errorf("from %d buffers and %d bytes to %d and %d", before.Buffers, before.Device.Live, st.Buffers, st.Device.Live)
 			}
-			if _, err := c.Alloca(1); !errors.Is(err, gpu.ErrArgument) {
+			if _, err := c.Scratch(1); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("after the end: %v", err)
 			}
 			if err := c.SetScratch(to.All()); !errors.Is(err, gpu.ErrArgument) {
@@ -555,7 +556,7 @@ var scratchMemory = []test{
 			if n := c.scratchSize(); n != 256 {
 				e.Errorf("%d bytes", n)
 			}
-			if err := e.q(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrArgument) {
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("after the end: %v", err)
 			}
 			c.execute(0)
@@ -565,13 +566,13 @@ var scratchMemory = []test{
 
 			big := e.commands(m) // what no device has
 			for range 3 {
-				b := big.alloca(1 << 61)
+				b := big.scratch(1 << 61)
 				big.fill(b.Range(0, 8), []byte{1})
 			}
 			if err := big.End(); !errors.Is(err, driver.ErrOutOfMemory) {
 				e.Errorf("what no device has: %v", err)
 			}
-			if err := e.q(0).Execute(gpu.Order{}, big.CommandBuffer); !errors.Is(err, driver.ErrOutOfMemory) {
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(big.CommandBuffer)); !errors.Is(err, driver.ErrOutOfMemory) {
 				e.Errorf("what did not end well: %v", err)
 			}
 		})

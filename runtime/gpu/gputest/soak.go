@@ -94,7 +94,7 @@ func passQueues(t *testing.T, ctx context.Context, dev *gpu.Device) {
 	for q := range dev.Queues() {
 		s, err := gpu.NewSemaphore(0)
 		if err == nil {
-			err = dev.Queue(q).Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}}}, b.All(), []byte{0})
+			err = dev.Queue(q).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 1}}}, gpu.Fill(b.All(), []byte{0}))
 		}
 		if err == nil {
 			err = s.Wait(ctx, 1)
@@ -163,13 +163,14 @@ func (s *soaker) step() bool {
 	if s.r.IntN(2) == 0 {
 		fill, o = s.queue(), s.next()
 	}
-	b, err := q.Alloca(o, s.p, size)
+	var b *gpu.Buffer
+	err := q.Submit(o, gpu.Alloc(&b, s.p, size))
 	if !s.ok(err) {
 		return false
 	}
 	pattern := binary.NativeEndian.AppendUint64(nil, s.r.Uint64())
 	s.live = append(s.live, soaked{b, pattern})
-	return s.ok(fill.Fill(s.next(), b.All(), pattern))
+	return s.ok(fill.Submit(s.next(), gpu.Fill(b.All(), pattern)))
 }
 
 // drop checks a buffer, or a part of it, and lets it go.
@@ -183,7 +184,7 @@ func (s *soaker) drop(i int) bool {
 		s.data = make([]byte, 4096)
 	}
 	got := s.data[:n]
-	if !s.ok(s.queue().Download(s.next(), got, x.b.Range(at, n))) || !s.ok(s.s.Wait(s.ctx, s.v)) {
+	if !s.ok(s.queue().Submit(s.next(), gpu.Download(got, x.b.Range(at, n)))) || !s.ok(s.s.Wait(s.ctx, s.v)) {
 		return false
 	}
 	for i := 0; i < len(got); i += 8 {
@@ -193,7 +194,7 @@ func (s *soaker) drop(i int) bool {
 		}
 	}
 	if s.r.IntN(2) == 0 {
-		return s.ok(s.queue().Dealloca(gpu.Order{}, x.b)) // nothing uses it any more
+		return s.ok(s.queue().Submit(gpu.Order{}, gpu.Free(x.b))) // nothing uses it any more
 	}
-	return s.ok(s.queue().Dealloca(s.next(), x.b))
+	return s.ok(s.queue().Submit(s.next(), gpu.Free(x.b)))
 }

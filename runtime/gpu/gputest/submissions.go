@@ -12,10 +12,10 @@ import (
 var submissions = []test{
 	{name: "B52 a barrier signals after its waits", run: func(e *env) {
 		host, a, b := e.sem(), e.sem(), e.sem()
-		e.must(e.q(0).Barrier(gpu.Order{}))
-		e.must(e.q(0).Barrier(signal(a, 1)))
+		e.must(e.q(0).Submit(gpu.Order{}, gpu.Barrier()))
+		e.must(e.q(0).Submit(signal(a, 1), gpu.Barrier()))
 		e.wait(a, 1)
-		e.must(e.q(0).Barrier(between(host, 1, b, 1)))
+		e.must(e.q(0).Submit(between(host, 1, b, 1), gpu.Barrier()))
 		if err := b.Wait(ended, 1); err == nil {
 			e.Error("signalled before its wait")
 		}
@@ -25,7 +25,7 @@ var submissions = []test{
 	{name: "B53 a submission returns before the work is done, and signals after", stall: true, run: func(e *env) {
 		b, s := e.buffer(64), e.sem()
 		resume := e.h.Stall(0)
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{7}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{7})))
 		for range 100 {
 			e.at(s, 0)
 		}
@@ -36,7 +36,7 @@ var submissions = []test{
 	}},
 	{name: "B54 a submission with an unsatisfied wait returns at once, and nothing runs before the signal", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
-		e.must(e.q(0).Fill(between(host, 5, s, 1), b.All(), []byte{7}))
+		e.must(e.q(0).Submit(between(host, 5, s, 1), gpu.Fill(b.All(), []byte{7})))
 		e.must(host.Signal(4))
 		e.holds(b, 0)
 		e.at(s, 0)
@@ -52,7 +52,7 @@ var submissions = []test{
 				o.Wait = append(o.Wait, gpu.Point{Semaphore: in[i], Value: uint64(i + 1)})
 				o.Signal = append(o.Signal, gpu.Point{Semaphore: out[i], Value: uint64(i + 7)})
 			}
-			e.must(e.q(0).Fill(o, b.All(), []byte{7}))
+			e.must(e.q(0).Submit(o, gpu.Fill(b.All(), []byte{7})))
 			for _, i := range order {
 				e.holds(b, 0)
 				e.must(in[i].Signal(uint64(i + 1)))
@@ -66,8 +66,8 @@ var submissions = []test{
 	}},
 	{name: "B56 waiting before the signal across queues", run: func(e *env) {
 		a, b, s := e.buffer(64), e.buffer(64), e.sem()
-		e.must(e.q(1).Copy(between(s, 1, s, 2), b.All(), a.All()))
-		e.must(e.q(0).Fill(signal(s, 1), a.All(), []byte{9}))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(a.All(), []byte{9})))
 		e.wait(s, 2)
 		e.holds(b, 9)
 	}},
@@ -75,7 +75,7 @@ var submissions = []test{
 		const n = 12
 		s, out := e.sem(), e.sems(n)
 		for i := range out {
-			e.must(e.q(i).Barrier(between(s, uint64(i+1), out[i], 1)))
+			e.must(e.q(i).Submit(between(s, uint64(i+1), out[i], 1), gpu.Barrier()))
 		}
 		for _, v := range []uint64{1, 2, 5, 11, 12} {
 			e.must(s.Signal(v))
@@ -91,9 +91,9 @@ var submissions = []test{
 	{name: "B58 a submission that waits does not hold up the next", run: func(e *env) {
 		a, b, host, s := e.buffer(64), e.buffer(64), e.sem(), e.sem()
 		for range 10 {
-			e.must(e.q(0).Fill(gpu.Order{Wait: points(host, 1)}, a.All(), []byte{1}))
+			e.must(e.q(0).Submit(gpu.Order{Wait: points(host, 1)}, gpu.Fill(a.All(), []byte{1})))
 		}
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{2}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{2})))
 		e.wait(s, 1)
 		e.holds(b, 2)
 		e.holds(a, 0)
@@ -102,11 +102,11 @@ var submissions = []test{
 	{name: "B59 what a submission uses may be let go of", run: func(e *env) {
 		a, b, host, s := e.buffer(64), e.buffer(64), e.sem(), e.sem()
 		wait, sig := points(host, 1), points(s, 1)
-		e.must(e.q(0).Fill(gpu.Order{Wait: wait, Signal: sig}, a.All(), []byte{5}))
+		e.must(e.q(0).Submit(gpu.Order{Wait: wait, Signal: sig}, gpu.Fill(a.All(), []byte{5})))
 		wait[0], sig[0] = gpu.Point{}, gpu.Point{} // the lists were copied
-		e.must(e.q(1).Copy(between(s, 1, s, 2), b.All(), a.All()))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
 		e.must(a.Close())
-		if err := e.q(0).Fill(gpu.Order{}, a.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+		if err := e.q(0).Submit(gpu.Order{}, gpu.Fill(a.All(), []byte{1})); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("use of a closed buffer: %v", err)
 		}
 		e.must(host.Signal(1))
@@ -116,7 +116,7 @@ var submissions = []test{
 	{name: "B60 the data of an update is captured by the call", run: func(e *env) {
 		b, host, s := e.buffer(1000), e.sem(), e.sem()
 		data := bytes.Repeat([]byte{3}, 1000)
-		e.must(e.q(0).UploadCopy(between(host, 1, s, 1), b.All(), data))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.UploadCopy(b.All(), data)))
 		for i := range data {
 			data[i] = 4
 		}
@@ -126,8 +126,8 @@ var submissions = []test{
 	}},
 	{name: "B71 a waiter is issued when its producer is, not when that is done", stall: true, calls: true, run: func(e *env) {
 		a, b, host, s := e.buffer(64), e.buffer(64), e.sem(), e.sem()
-		e.must(e.q(2).Copy(between(s, 1, s, 2), b.All(), a.All()))
-		e.must(e.q(1).Fill(between(host, 1, s, 1), a.All(), []byte{8}))
+		e.must(e.q(2).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
+		e.must(e.q(1).Submit(between(host, 1, s, 1), gpu.Fill(a.All(), []byte{8})))
 		waits, copies := e.h.Calls(0, "wait"), e.h.Calls(0, "copy")
 		resume := e.h.Stall(0)
 		e.must(host.Signal(1))
@@ -145,13 +145,13 @@ var submissions = []test{
 		for _, queues := range []int{1, 4} {
 			for _, reverse := range []bool{false, true} {
 				b, s := e.buffer(n+1), e.sem()
-				e.must(e.q(0).UploadCopy(signal(s, 1), b.Range(0, 1), []byte{42}))
+				e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(b.Range(0, 1), []byte{42})))
 				for k := range uint64(n) {
 					i := k
 					if reverse {
 						i = n - 1 - k
 					}
-					e.must(e.q(int(i)%queues).Copy(between(s, i+1, s, i+2), b.Range(i+1, 1), b.Range(i, 1)))
+					e.must(e.q(int(i)%queues).Submit(between(s, i+1, s, i+2), gpu.Copy(b.Range(i+1, 1), b.Range(i, 1))))
 				}
 				e.wait(s, n+1)
 				e.at(s, n+1)
@@ -171,10 +171,10 @@ var submissions = []test{
 			end := gpu.Order{Signal: points(s, uint64(r+1))}
 			for i := range uint64(burst) {
 				o.Signal = points(done[i], 1)
-				e.must(e.q(int(i)).Fill(o, b.Range(4*i, 4), binary.LittleEndian.AppendUint32(nil, r<<16|uint32(i))))
+				e.must(e.q(int(i)).Submit(o, gpu.Fill(b.Range(4*i, 4), binary.LittleEndian.AppendUint32(nil, r<<16|uint32(i)))))
 				end.Wait = append(end.Wait, gpu.Point{Semaphore: done[i], Value: 1})
 			}
-			e.must(e.q(int(r)).Barrier(end))
+			e.must(e.q(int(r)).Submit(end, gpu.Barrier()))
 		}
 		e.wait(s, rounds)
 		for i, w := range e.words(b) {
@@ -187,10 +187,10 @@ var submissions = []test{
 		b, parts, s := e.buffer(400), e.sems(4), e.sem()
 		o := gpu.Order{Signal: points(s, 1)}
 		for i := range uint64(4) {
-			e.must(e.q(int(i)).Fill(signal(parts[i], 1), b.Range(100*i, 100), []byte{1}))
+			e.must(e.q(int(i)).Submit(signal(parts[i], 1), gpu.Fill(b.Range(100*i, 100), []byte{1})))
 			o.Wait = append(o.Wait, gpu.Point{Semaphore: parts[i], Value: 1})
 		}
-		e.must(e.q(0).Barrier(o))
+		e.must(e.q(0).Submit(o, gpu.Barrier()))
 		e.holds(b, 1, gpu.Point{Semaphore: s, Value: 1})
 	}},
 	{name: "B76 long lists", run: func(e *env) {
@@ -201,12 +201,12 @@ var submissions = []test{
 				o.Wait = append(o.Wait, gpu.Point{Semaphore: in[i], Value: 1})
 				o.Signal = append(o.Signal, gpu.Point{Semaphore: out[i], Value: 1})
 			}
-			e.must(e.q(0).Fill(o, b.All(), []byte{1}))
+			e.must(e.q(0).Submit(o, gpu.Fill(b.All(), []byte{1})))
 			for i := range in {
 				if hostly {
 					e.must(in[i].Signal(1))
 				} else {
-					e.must(e.q(i).Fill(signal(in[i], 1), a.Range(uint64(i), 1), []byte{0}))
+					e.must(e.q(i).Submit(signal(in[i], 1), gpu.Fill(a.Range(uint64(i), 1), []byte{0})))
 				}
 			}
 			e.must(gpu.WaitAll(e.ctx, o.Signal...))
@@ -219,15 +219,15 @@ var submissions = []test{
 		for range 200 {
 			s, x := e.sem(), e.sem()
 			data := make([]byte, 64)
-			e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{6}))
-			e.must(e.q(1).Download(between(s, 1, s, 2), data, b.All()))
-			e.must(e.q(2).Barrier(between(s, 2, x, 1)))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{6})))
+			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Download(data, b.All())))
+			e.must(e.q(2).Submit(between(s, 2, x, 1), gpu.Barrier()))
 			e.wait(x, 1)
 			if data[63] != 6 {
 				e.Fatal("what waited for the download is done, and the data is not there")
 			}
 			e.must(s.Signal(3))
-			e.must(e.q(0).Fill(between(s, 3, s, 4), b.All(), []byte{0}))
+			e.must(e.q(0).Submit(between(s, 3, s, 4), gpu.Fill(b.All(), []byte{0})))
 			e.wait(s, 4)
 			e.at(s, 4)
 		}
@@ -236,9 +236,9 @@ var submissions = []test{
 		const n = 20
 		b, host, s := e.buffer(n+1), e.sem(), e.sem()
 		for i := uint64(n); i >= 1; i-- {
-			e.must(e.q(int(i)).Copy(between(s, i, s, i+1), b.Range(i, 1), b.Range(i-1, 1)))
+			e.must(e.q(int(i)).Submit(between(s, i, s, i+1), gpu.Copy(b.Range(i, 1), b.Range(i-1, 1))))
 		}
-		e.must(e.q(0).Fill(between(host, 1, s, 1), b.Range(0, 1), []byte{9}))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(b.Range(0, 1), []byte{9})))
 		copies := e.h.Calls(0, "copy")
 		resume := e.h.Stall(0)
 		e.must(host.Signal(1))
@@ -259,16 +259,16 @@ var submissions = []test{
 		for _, behindWork := range []bool{false, true} {
 			gate, s := e.sem(), e.sem()
 			for i := range n / 2 {
-				e.must(e.q(int(i)).Barrier(between(s, i+1, s, i+2)))
+				e.must(e.q(int(i)).Submit(between(s, i+1, s, i+2), gpu.Barrier()))
 			}
 			if behindWork {
-				e.must(e.q(1).Fill(between(gate, 1, s, 1), b.All(), []byte{5}))
+				e.must(e.q(1).Submit(between(gate, 1, s, 1), gpu.Fill(b.All(), []byte{5})))
 			} else {
-				e.must(e.q(1).Barrier(between(gate, 1, s, 1)))
+				e.must(e.q(1).Submit(between(gate, 1, s, 1), gpu.Barrier()))
 			}
 			e.must(gate.Signal(1))
 			for i := range n / 2 {
-				e.must(e.q(int(i)).Barrier(between(s, n/2+i+1, s, n/2+i+2)))
+				e.must(e.q(int(i)).Submit(between(s, n/2+i+1, s, n/2+i+2), gpu.Barrier()))
 			}
 			e.wait(s, n+1)
 			e.at(s, n+1)
@@ -283,7 +283,7 @@ var submissions = []test{
 		for i, n := range []int{3, 1, 2, 1} {
 			for range n {
 				v++
-				e.must(e.q(i).Fill(signal(s, v), b.Range(uint64(i), 1), []byte{1}))
+				e.must(e.q(i).Submit(signal(s, v), gpu.Fill(b.Range(uint64(i), 1), []byte{1})))
 			}
 		}
 		e.until("all is issued", func() bool { return d.Stats().InFlight == 7 })
@@ -305,17 +305,17 @@ var submissions = []test{
 	}},
 	{name: "B62 a queue is picked that the waits come from", stall: true, run: func(e *env) {
 		d, b, s, host, done, bad := e.devs[0], e.buffer(64), e.sems(5), e.sem(), e.sem(), e.sem()
-		e.must(e.q(3).Fill(signal(done, 1), b.All(), []byte{1}))
+		e.must(e.q(3).Submit(signal(done, 1), gpu.Fill(b.All(), []byte{1})))
 		e.wait(done, 1)
 		e.settled(d)
 		bad.Fail(io.EOF)
 		resume := e.h.Stall(0)
 		for i, n := range []uint64{3, 1, 2, 1} {
 			for v := range n {
-				e.must(e.q(i).Fill(signal(s[i], v+1), b.Range(uint64(i), 1), []byte{1}))
+				e.must(e.q(i).Submit(signal(s[i], v+1), gpu.Fill(b.Range(uint64(i), 1), []byte{1})))
 			}
 		}
-		e.must(e.q(3).Barrier(between(s[0], 2, s[4], 1)))
+		e.must(e.q(3).Submit(between(s[0], 2, s[4], 1), gpu.Barrier()))
 		e.until("all is issued", func() bool { return d.Stats().InFlight == 8 })
 		at := func(s *gpu.Semaphore, v uint64) gpu.Point { return gpu.Point{Semaphore: s, Value: v} }
 		for name, x := range map[string]struct {
@@ -357,7 +357,7 @@ var submissions = []test{
 	}},
 	{name: "B140 a flush tells whether the device takes work, and changes nothing", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
-		e.must(e.q(0).Fill(between(host, 1, s, 1), b.All(), []byte{1}))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(b.All(), []byte{1})))
 		e.must(e.q(0).Flush())
 		e.at(s, 0)
 		e.must(host.Signal(1))

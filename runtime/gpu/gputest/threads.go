@@ -45,7 +45,7 @@ var threads = []test{
 					s := e.sem()
 					check("submit", func() {
 						for v := range uint64(20) {
-							e.must(d.Queue(0).Fill(signal(s, v+1), b.All(), []byte{1}))
+							e.must(d.Queue(0).Submit(signal(s, v+1), gpu.Fill(b.All(), []byte{1})))
 						}
 					})
 					check("wait", func() { e.wait(s, 20) })
@@ -60,24 +60,24 @@ var threads = []test{
 					}
 					check("update and download", func() {
 						data := make([]byte, 64)
-						e.must(d.Queue(0).UploadCopy(between(s, 20, s, 21), b.All(), data))
-						e.must(d.Queue(0).Download(between(s, 21, s, 22), data, b.All()))
+						e.must(d.Queue(0).Submit(between(s, 20, s, 21), gpu.UploadCopy(b.All(), data)))
+						e.must(d.Queue(0).Submit(between(s, 21, s, 22), gpu.Download(data, b.All())))
 						e.wait(s, 22)
 					})
 					check("host calls", func() {
-						e.must(d.Queue(0).HostCall(between(s, 22, s, 23), func() error { return nil }))
-						e.must(d.Queue(0).Notify(between(s, 23, s, 24), func() {}))
-						e.must(d.Queue(0).Barrier(between(s, 24, s, 25)))
+						e.must(d.Queue(0).Submit(between(s, 22, s, 23), gpu.HostCall(func() error { return nil })))
+						e.must(d.Queue(0).Submit(between(s, 23, s, 24), gpu.Notify(func() {})))
+						e.must(d.Queue(0).Submit(between(s, 24, s, 25), gpu.Barrier()))
 						e.wait(s, 25)
 					})
 					check("transfers in pieces", func() {
 						large, err := d.Alloc(gpu.DeviceMem, 3<<20)
 						e.must(err)
 						data := &memory{data: make([]byte, 3<<20)}
-						e.must(d.Queue(0).Upload(between(s, 25, s, 26), large.All(), data.data))
-						e.must(d.Queue(0).Write(between(s, 26, s, 27), data, 0, large.All()))
-						e.must(d.Queue(0).Read(between(s, 27, s, 28), large.All(), data, 0))
-						e.must(d.Queue(0).Download(between(s, 28, s, 29), data.data, large.All()))
+						e.must(d.Queue(0).Submit(between(s, 25, s, 26), gpu.Upload(large.All(), data.data)))
+						e.must(d.Queue(0).Submit(between(s, 26, s, 27), gpu.WriteTo(data, 0, large.All())))
+						e.must(d.Queue(0).Submit(between(s, 27, s, 28), gpu.ReadFrom(large.All(), data, 0)))
+						e.must(d.Queue(0).Submit(between(s, 28, s, 29), gpu.Download(data.data, large.All())))
 						e.wait(s, 29)
 						e.must(large.Close())
 					})
@@ -94,8 +94,8 @@ var threads = []test{
 					check("the rest", func() {
 						q, err := d.Pick(0)
 						e.must(err)
-						e.must(q.Fill(between(s, 29, s, 30), b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
-						e.must(q.Copy(between(s, 30, s, 31), b.Range(0, 32), b.Range(32, 32)))
+						e.must(q.Submit(between(s, 29, s, 30), gpu.Fill(b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
+						e.must(q.Submit(between(s, 30, s, 31), gpu.Copy(b.Range(0, 32), b.Range(32, 32))))
 						e.must(q.Flush())
 						d.Stats()
 						s.Query()
@@ -117,7 +117,7 @@ var threads = []test{
 			s := e.sem()
 			wg.Go(func() {
 				for v := range uint64(each) {
-					if err := e.q(int(v)).Fill(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, b.Range(4*g, 4), binary.LittleEndian.AppendUint32(nil, uint32(v))); err != nil {
+					if err := e.q(int(v)).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.Fill(b.Range(4*g, 4), binary.LittleEndian.AppendUint32(nil, uint32(v)))); err != nil {
 						e.Error(err)
 						return
 					}
@@ -146,7 +146,7 @@ var threads = []test{
 		fills := e.h.Calls(0, "fill")
 		var all []gpu.Point
 		for i := range uint64(n) {
-			e.must(e.q(int(i)).Fill(between(host, i/10*10+1, s[i], 1), b.Range(i, 1), []byte{1}))
+			e.must(e.q(int(i)).Submit(between(host, i/10*10+1, s[i], 1), gpu.Fill(b.Range(i, 1), []byte{1})))
 			all = append(all, gpu.Point{Semaphore: s[i], Value: 1})
 		}
 		for v := range uint64(n) {

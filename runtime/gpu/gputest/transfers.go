@@ -20,8 +20,8 @@ var transfers = []test{
 					if offset%width != 0 || offset+n*width > 96 {
 						continue
 					}
-					e.must(e.q(0).Fill(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, b.All(), []byte{0xee}))
-					e.must(e.q(1).Fill(between(s, v+1, s, v+2), b.Range(offset, n*width), p))
+					e.must(e.q(0).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.Fill(b.All(), []byte{0xee})))
+					e.must(e.q(1).Submit(between(s, v+1, s, v+2), gpu.Fill(b.Range(offset, n*width), p)))
 					v += 2
 					want := slices.Concat(bytes.Repeat([]byte{0xee}, int(offset)), bytes.Repeat(p, int(n)))
 					want = append(want, bytes.Repeat([]byte{0xee}, 96-len(want))...)
@@ -49,9 +49,9 @@ var transfers = []test{
 				data[i] = byte(r.Uint32())
 			}
 			got := make([]byte, n)
-			e.must(e.q(0).UploadCopy(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, a.Range(at, n), data))
-			e.must(e.q(1).Copy(between(s, v+1, s, v+2), b.Range(to, n), a.Range(at, n)))
-			e.must(e.q(2).Download(between(s, v+2, s, v+3), got, b.Range(to, n)))
+			e.must(e.q(0).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.UploadCopy(a.Range(at, n), data)))
+			e.must(e.q(1).Submit(between(s, v+1, s, v+2), gpu.Copy(b.Range(to, n), a.Range(at, n))))
+			e.must(e.q(2).Submit(between(s, v+2, s, v+3), gpu.Download(got, b.Range(to, n))))
 			v += 3
 			copy(model[at:], data)
 			copy(modelB[to:], data)
@@ -71,7 +71,7 @@ var transfers = []test{
 			for i := range data {
 				data[i] = byte(i * 7 >> 3)
 			}
-			e.must(e.q(0).UploadCopy(signal(s, 1), b.All(), data))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(b.All(), data)))
 			if got := e.read(b, gpu.Point{Semaphore: s, Value: 1}); !bytes.Equal(got, data) {
 				e.Errorf("%d bytes came back changed", n)
 			}
@@ -79,9 +79,9 @@ var transfers = []test{
 	}},
 	{name: "B101 fill, copy, fill", run: func(e *env) {
 		a, b, s := e.buffer(4096), e.buffer(4096), e.sem()
-		e.must(e.q(0).Fill(signal(s, 1), a.All(), []byte{1}))
-		e.must(e.q(1).Copy(between(s, 1, s, 2), b.All(), a.All()))
-		e.must(e.q(2).Fill(between(s, 2, s, 3), a.All(), []byte{2}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(a.All(), []byte{1})))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
+		e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Fill(a.All(), []byte{2})))
 		e.wait(s, 3)
 		e.holds(a, 2)
 		e.holds(b, 1)
@@ -89,8 +89,8 @@ var transfers = []test{
 	{name: "B53 a download is there with its signal, not before", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
 		data := bytes.Repeat([]byte{0x11}, 64)
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{0x22}))
-		e.must(e.q(1).Download(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: host, Value: 1}}, Signal: points(s, 2)}, data, b.All()))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{0x22})))
+		e.must(e.q(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: host, Value: 1}}, Signal: points(s, 2)}, gpu.Download(data, b.All())))
 		e.wait(s, 1)
 		if data[0] != 0x11 {
 			e.Error("written before it was to run")
@@ -108,8 +108,8 @@ var transfers = []test{
 		for i, p := range [][]byte{{1, 2, 3, 4, 5, 6, 7, 8}, {0, 0, 0, 0, 0, 0, 0, 0x80}, {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, {9, 9, 9, 9, 9, 9, 9, 9}} {
 			for offset := uint64(0); offset <= 40; offset += 8 {
 				for _, n := range []uint64{0, 1, 2, 3, 4, 7, 8, 15} {
-					e.must(e.q(i).Fill(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, b.All(), []byte{0xee}))
-					e.must(e.q(i+1).Fill(between(s, v+1, s, v+2), b.Range(offset, 8*n), p))
+					e.must(e.q(i).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.Fill(b.All(), []byte{0xee})))
+					e.must(e.q(i+1).Submit(between(s, v+1, s, v+2), gpu.Fill(b.Range(offset, 8*n), p)))
 					v += 2
 					want := bytes.Repeat([]byte{0xee}, size)
 					copy(want[offset:], bytes.Repeat(p, int(n)))
@@ -123,7 +123,7 @@ var transfers = []test{
 	{name: "B99 a large fill of eight bytes", run: func(e *env) {
 		const n = 1<<20 + 24
 		b, s, p := e.buffer(n), e.sem(), []byte{1, 2, 3, 4, 5, 6, 7, 8}
-		e.must(e.q(0).Fill(signal(s, 1), b.Range(8, n-16), p))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.Range(8, n-16), p)))
 		want := bytes.Repeat(p, n/8)
 		clear(want[:8])
 		clear(want[n-8:])
@@ -133,11 +133,11 @@ var transfers = []test{
 		const size = 6*4096 + 99
 		for _, n := range []uint64{4095, 4096, 4097, 2 * 4096, 3*4096 + 1, 6 * 4096} {
 			for _, offset := range []uint64{0, 1, 64, 99} {
-				for name, up := range map[string]func(o gpu.Order, dst gpu.Range, data []byte) error{"update": e.q(0).UploadCopy, "upload": e.q(1).Upload} {
+				for name, up := range map[string]func(dst gpu.Range, data []byte) gpu.Op{"update": gpu.UploadCopy, "upload": gpu.Upload} {
 					b, s, data := e.buffer(size), e.sem(), random(int(n), offset)
-					e.must(up(signal(s, 1), b.Range(offset, n), data))
+					e.must(e.q(1).Submit(signal(s, 1), up(b.Range(offset, n), data)))
 					got := make([]byte, n)
-					e.must(e.q(2).Download(between(s, 1, s, 2), got, b.Range(offset, n)))
+					e.must(e.q(2).Submit(between(s, 1, s, 2), gpu.Download(got, b.Range(offset, n))))
 					e.wait(s, 2)
 					e.same(name, got, data)
 					want := make([]byte, size)
@@ -152,7 +152,7 @@ var transfers = []test{
 		for _, n := range []int{100, 3 * 4096} {
 			b, host, s := e.buffer(uint64(n)), e.sem(), e.sem()
 			data := bytes.Repeat([]byte{1}, n)
-			e.must(e.q(0).Upload(between(host, 1, s, 1), b.All(), data))
+			e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Upload(b.All(), data)))
 			want := byte(1)
 			if n > 4096 {
 				want = 2
@@ -171,10 +171,10 @@ var transfers = []test{
 		const n = 5*4096 + 7
 		a, b, host, s := e.buffer(n), e.buffer(n), e.sem(), e.sem()
 		data, got := random(n, 1), make([]byte, n)
-		e.must(e.q(3).Download(between(s, 3, s, 4), got, b.All()))
-		e.must(e.q(1).Copy(between(s, 1, s, 2), b.All(), a.All()))
-		e.must(e.q(2).Fill(between(s, 2, s, 3), b.Range(0, 1), []byte{0xaa}))
-		e.must(e.q(0).Upload(between(host, 1, s, 1), a.All(), data))
+		e.must(e.q(3).Submit(between(s, 3, s, 4), gpu.Download(got, b.All())))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
+		e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Fill(b.Range(0, 1), []byte{0xaa})))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Upload(a.All(), data)))
 		e.must(host.Signal(1))
 		e.wait(s, 4)
 		data[0] = 0xaa

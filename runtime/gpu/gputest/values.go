@@ -33,8 +33,8 @@ func (e *env) numbers(d *gpu.Device, kind gpu.MemKind, n uint64) *gpu.Buffer {
 func (e *env) zeroed(b *gpu.Buffer) *gpu.Buffer {
 	e.Helper()
 	s, q := e.sem(), b.Device().Queue(0)
-	e.must(q.Fill(signal(s, 1), b.All(), []byte{0}))
-	err := q.WriteValue(between(s, 1, s, 2), b.Range(0, 8), 0)
+	e.must(q.Submit(signal(s, 1), gpu.Fill(b.All(), []byte{0})))
+	err := q.Submit(between(s, 1, s, 2), gpu.WriteValue(b.Range(0, 8), 0))
 	if errors.Is(err, driver.ErrUnsupported) {
 		e.wait(s, 1)
 		e.Skip(err)
@@ -84,10 +84,10 @@ var values = []test{
 				e.must(err)
 				defer seen.Close()
 				submit := func(i uint64) {
-					e.must(s.WaitValue(b.Range(0, 8), 2*i+1))
+					e.must(s.Do(gpu.WaitValue(b.Range(0, 8), 2*i+1)))
 					e.must(s.Copy(seen.All(), data.All()))
 					e.must(s.Fill(data.All(), []byte{byte(i), byte(i >> 8), 0, 0, 0, 0, 0, 0}))
-					e.must(s.WriteValue(b.Range(0, 8), 2*i+2)) // who sees it sees the copy
+					e.must(s.Do(gpu.WriteValue(b.Range(0, 8), 2*i+2))) // who sees it sees the copy
 				}
 				for i := range min(turns, ahead) {
 					submit(i)
@@ -117,11 +117,11 @@ var values = []test{
 			data := e.buffer(8 * turns)
 			for i := range uint64(turns) {
 				e.must(a.Fill(data.Range(8*i, 4), []byte{byte(i)}))
-				e.must(a.WriteValue(r, 2*i+1))
-				e.must(b.WaitValue(r, 2*i+1))
+				e.must(a.Do(gpu.WriteValue(r, 2*i+1)))
+				e.must(b.Do(gpu.WaitValue(r, 2*i+1)))
 				e.must(b.Copy(data.Range(8*i+4, 4), data.Range(8*i, 4)))
-				e.must(b.WriteValue(r, 2*i+2))
-				e.must(a.WaitValue(r, 2*i+2)) // which has been submitted by now
+				e.must(b.Do(gpu.WriteValue(r, 2*i+2)))
+				e.must(a.Do(gpu.WaitValue(r, 2*i+2))) // which has been submitted by now
 			}
 			e.must(a.Wait(e.ctx))
 			e.must(b.Wait(e.ctx))
@@ -136,28 +136,28 @@ var values = []test{
 		}
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			s := e.sem()
-			b := e.alloca(0, signal(s, 1), p, 4096)
+			b := e.alloc(0, signal(s, 1), p, 4096)
 			e.wait(s, 1)
 			if o := p.Options(); o.Portable || o.Over != nil {
 				e.zeroed(b)
 				check(e, b.Range(16, 8), e.q(2), e.q(1))
 			} else if e.caps(0).Values {
-				err := errors.Join(e.q(0).WriteValue(signal(s, 2), b.Range(16, 8), 1), e.q(0).WaitValue(signal(s, 2), b.Range(16, 8), 1))
+				err := errors.Join(e.q(0).Submit(signal(s, 2), gpu.WriteValue(b.Range(16, 8), 1)), e.q(0).Submit(signal(s, 2), gpu.WaitValue(b.Range(16, 8), 1)))
 				if n := strings.Count(err.Error(), "of the driver's"); n != 2 || !errors.Is(err, gpu.ErrArgument) {
 					e.Errorf("of the driver's pool: %v", err)
 				}
 			}
-			e.must(e.q(0).Dealloca(gpu.Order{}, b))
+			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		})
 	}},
 	{name: "B169 queues of two devices hand a number to each other", devices: 2, run: func(e *env) {
 		e.pairs(func(x, y *gpu.Device) {
 			b, s, t := e.numbers(x, gpu.HostMem, 2), e.sem(), e.sem()
 			r := b.Range(8, 8)
-			e.must(y.Queue(0).WaitValue(signal(s, 1), r, 5))
-			e.must(y.Queue(0).WriteValue(between(s, 1, s, 2), r, 6))
-			e.must(x.Queue(0).WriteValue(signal(t, 1), r, 5))
-			e.must(x.Queue(0).WaitValue(between(t, 1, t, 2), r, 6))
+			e.must(y.Queue(0).Submit(signal(s, 1), gpu.WaitValue(r, 5)))
+			e.must(y.Queue(0).Submit(between(s, 1, s, 2), gpu.WriteValue(r, 6)))
+			e.must(x.Queue(0).Submit(signal(t, 1), gpu.WriteValue(r, 5)))
+			e.must(x.Queue(0).Submit(between(t, 1, t, 2), gpu.WaitValue(r, 6)))
 			e.wait(t, 2)
 			e.wait(s, 2)
 		})
@@ -165,10 +165,10 @@ var values = []test{
 	{name: "B169 values are in the order of all work, parked and in streams", run: func(e *env) {
 		b, host, s := e.numbers(e.devs[0], gpu.HostMem, 4), e.sem(), e.sem()
 		data, got := e.buffer(8), make([]byte, 8)
-		e.must(e.q(1).Download(between(s, 3, s, 4), got, data.All()))
-		e.must(e.q(2).WaitValue(between(s, 2, s, 3), b.Range(24, 8), 70))
-		e.must(e.q(1).WriteValue(between(s, 1, s, 2), b.Range(24, 8), 77))
-		e.must(e.q(0).Fill(between(host, 1, s, 1), data.All(), []byte{3}))
+		e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Download(got, data.All())))
+		e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.WaitValue(b.Range(24, 8), 70)))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.WriteValue(b.Range(24, 8), 77)))
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(data.All(), []byte{3})))
 		if n := e.devs[0].Stats().Parked; n != 4 {
 			e.Errorf("%d are parked", n)
 		}
@@ -177,8 +177,8 @@ var values = []test{
 		e.same("what was handed on", got, pattern([]byte{3}, 8))
 		for _, v := range []uint64{0, 1, 1 << 32, math.MaxInt64} {
 			t := e.q(0).NewStream()
-			e.must(t.WriteValue(b.Range(8, 8), v))
-			e.must(t.WaitValue(b.Range(8, 8), v))
+			e.must(t.Do(gpu.WriteValue(b.Range(8, 8), v)))
+			e.must(t.Do(gpu.WaitValue(b.Range(8, 8), v)))
 			e.must(t.Wait(e.ctx))
 			if now := (*[4]uint64)(unsafe.Pointer(unsafe.SliceData(b.Bytes())))[1]; now != v {
 				e.Errorf("%d was written, and there is %d", v, now)
@@ -191,10 +191,10 @@ var values = []test{
 			c := e.commands(m)
 			x, y := c.binding(), c.binding()
 			one := c.fill(y.Range(0, 8), []byte{1})
-			at := c.got(c.WriteValue(x.Range(0, 8), 3, one))
+			at := c.add(gpu.WriteValue(x.Range(0, 8), 3), one)
 			c.copy(y.Range(8, 8), y.Range(0, 8), at)
 			c.barrier()
-			c.got(c.WaitValue(x.Range(8, 8), 4))
+			c.add(gpu.WaitValue(x.Range(8, 8), 4))
 			c.copy(y.Range(16, 8), y.Range(8, 8))
 			c.fill(y.Range(24, 8), []byte{2})
 			c.fill(y.Range(32, 8), []byte{2})
@@ -205,7 +205,7 @@ var values = []test{
 				words[2*i].Store(0)
 				words[2*i+1].Store(0)
 				s := e.sem()
-				e.must(e.q(0).Execute(signal(s, 1), c.CommandBuffer, b.Range(16*i, 16), data.Range(40*i, 40)))
+				e.must(e.q(0).Submit(signal(s, 1), gpu.Execute(c.CommandBuffer, b.Range(16*i, 16), data.Range(40*i, 40))))
 				e.must(e.q(0).Flush())
 				e.reaches(&words[2*i], 3)
 				e.at(s, 0)
@@ -215,10 +215,10 @@ var values = []test{
 			}
 			open := e.commands(m)
 			for name, record := range map[string]func() (gpu.Command, error){
-				"4 bytes":     func() (gpu.Command, error) { return open.WriteValue(b.Range(0, 4), 1) },
-				"no multiple": func() (gpu.Command, error) { return open.WaitValue(b.Range(4, 8), 1) },
-				"too much":    func() (gpu.Command, error) { return open.WaitValue(b.Range(0, 8), 1<<63) },
-				"a binding":   func() (gpu.Command, error) { return open.WaitValue(open.binding().All(), 1) },
+				"4 bytes":     func() (gpu.Command, error) { return open.Add(gpu.WriteValue(b.Range(0, 4), 1)) },
+				"no multiple": func() (gpu.Command, error) { return open.Add(gpu.WaitValue(b.Range(4, 8), 1)) },
+				"too much":    func() (gpu.Command, error) { return open.Add(gpu.WaitValue(b.Range(0, 8), 1<<63)) },
+				"a binding":   func() (gpu.Command, error) { return open.Add(gpu.WaitValue(open.binding().All(), 1)) },
 			} {
 				if at, err := record(); at != -1 || !errors.Is(err, gpu.ErrArgument) || !strings.HasPrefix(err.Error(), "command 0, value w") {
 					e.Errorf("%s: %d, %v", name, at, err)
@@ -229,11 +229,11 @@ var values = []test{
 	{name: "B170 a value that does not come holds up nothing but its stream", run: func(e *env) {
 		b, s, t := e.numbers(e.devs[0], gpu.HostMem, 1), e.sem(), e.sem()
 		data := e.buffer(64)
-		e.must(e.q(0).WaitValue(signal(s, 1), b.All(), 1))
-		e.must(e.q(0).Fill(signal(t, 1), data.All(), []byte{1})) // behind it, in its stream
+		e.must(e.q(0).Submit(signal(s, 1), gpu.WaitValue(b.All(), 1)))
+		e.must(e.q(0).Submit(signal(t, 1), gpu.Fill(data.All(), []byte{1}))) // behind it, in its stream
 		for i := range uint64(20) {
 			u := e.sem()
-			e.must(e.q(1+int(i)%3).Fill(signal(u, 1), data.All(), []byte{2}))
+			e.must(e.q(1+int(i)%3).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{2})))
 			e.wait(u, 1)
 		}
 		e.at(s, 0)
@@ -250,11 +250,11 @@ var values = []test{
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 2), e.buffer(64)
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
-			c.got(c.WaitValue(b.Range(8, 8), 1))
+			c.add(gpu.WaitValue(b.Range(8, 8), 1))
 			c.end()
 			for name, wait := range map[string]func(o gpu.Order) error{
-				"queue":     func(o gpu.Order) error { return e.q(0).WaitValue(o, b.Range(8, 8), 1) },
-				"recording": func(o gpu.Order) error { return e.q(0).Execute(o, c.CommandBuffer) },
+				"queue":     func(o gpu.Order) error { return e.q(0).Submit(o, gpu.WaitValue(b.Range(8, 8), 1)) },
+				"recording": func(o gpu.Order) error { return e.q(0).Submit(o, gpu.Execute(c.CommandBuffer)) },
 			} {
 				at, freed, s := &(*[2]atomic.Uint64)(unsafe.Pointer(number(b)))[1], make(chan struct{}), e.sem()
 				at.Store(0)
@@ -265,7 +265,7 @@ var values = []test{
 				e.must(lent.Close())
 				for i := range uint64(20) { // which a driver that waits for the stream would not take
 					u := e.sem()
-					e.must(e.q(1).Fill(signal(u, 1), data.All(), []byte{byte(i)}))
+					e.must(e.q(1).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{byte(i)})))
 					e.wait(u, 1)
 				}
 				select {
@@ -287,8 +287,8 @@ var values = []test{
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 1), e.buffer(64)
 		for i := range uint64(50) {
 			s := e.sem()
-			e.must(e.q(0).Fill(signal(s, 1), data.All(), []byte{1}))
-			e.must(e.q(0).WaitValue(signal(s, 2), b.All(), i+1))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(data.All(), []byte{1})))
+			e.must(e.q(0).Submit(signal(s, 2), gpu.WaitValue(b.All(), i+1)))
 			e.wait(s, 1)
 			e.at(s, 1)
 			number(b).Store(i + 1) // which the host does only then
@@ -300,14 +300,14 @@ var values = []test{
 		q, h := e.adopt(e.devs[0])
 		for i := range uint64(50) {
 			s, t := e.sem(), e.sem()
-			e.must(q.Fill(signal(s, 1), data.All(), []byte{1}))
-			e.must(q.Copy(signal(s, 2), data.Range(0, 8), data.Range(8, 8)))
+			e.must(q.Submit(signal(s, 1), gpu.Fill(data.All(), []byte{1})))
+			e.must(q.Submit(signal(s, 2), gpu.Copy(data.Range(0, 8), data.Range(8, 8))))
 			e.must(s.WaitIssued(e.ctx, 2))
 			e.natively(e.devs[0], func(v driver.Device) error { return v.(driver.Values).WaitValue(h, b.Ptr(), i+1) })
-			e.must(e.q(1).Copy(between(s, 2, t, 1), data.Range(16, 8), data.Range(8, 8))) // another stream does not either
+			e.must(e.q(1).Submit(between(s, 2, t, 1), gpu.Copy(data.Range(16, 8), data.Range(8, 8)))) // another stream does not either
 			e.wait(t, 1)
 			e.wait(s, 2)
-			e.must(q.Fill(signal(t, 2), data.All(), []byte{2}))
+			e.must(q.Submit(signal(t, 2), gpu.Fill(data.All(), []byte{2})))
 			e.at(t, 1)
 			number(b).Store(i + 1)
 			e.wait(t, 2)
@@ -318,7 +318,7 @@ var values = []test{
 		d, err := gpu.Open(e.h.Driver, 0, gpu.Options{Queues: 1})
 		e.must(err)
 		r, s := word.All(), e.sem()
-		e.must(d.Queue(0).WaitValue(signal(s, 1), r, 1))
+		e.must(d.Queue(0).Submit(signal(s, 1), gpu.WaitValue(r, 1)))
 		e.must(s.WaitIssued(e.ctx, 1))
 		time.AfterFunc(10*time.Millisecond, func() { number(word).Store(1) })
 		e.must(d.Close())
@@ -330,7 +330,7 @@ var values = []test{
 		read, err := d.ImportHostReadOnly(make([]byte, 4096), nil)
 		if err == nil {
 			defer read.Close()
-			e.must(e.q(0).WaitValue(signal(s, 1), read.Range(8, 8), 0))
+			e.must(e.q(0).Submit(signal(s, 1), gpu.WaitValue(read.Range(8, 8), 0)))
 			e.wait(s, 1)
 		} else {
 			read = nil
@@ -356,9 +356,9 @@ var values = []test{
 			{"read only", gpu.Range{Buffer: read, Size: 8}, 1, gpu.ErrArgument, true},
 		} {
 			u := e.sem()
-			errs := []error{e.q(0).WriteValue(signal(u, 1), c.r, c.value)}
+			errs := []error{e.q(0).Submit(signal(u, 1), gpu.WriteValue(c.r, c.value))}
 			if !c.write {
-				errs = append(errs, e.q(0).WaitValue(signal(u, 1), c.r, c.value))
+				errs = append(errs, e.q(0).Submit(signal(u, 1), gpu.WaitValue(c.r, c.value)))
 			}
 			for _, err := range errs {
 				if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "value w") {
@@ -372,10 +372,10 @@ var values = []test{
 		b, err := e.devs[0].Alloc(gpu.HostMem, 8)
 		e.must(err)
 		defer b.Close()
-		has := e.q(0).WriteValue(gpu.Order{}, b.All(), 1) == nil
+		has := e.q(0).Submit(gpu.Order{}, gpu.WriteValue(b.All(), 1)) == nil
 		c := e.commands(gpu.StreamMode)
-		for _, err := range []error{e.q(0).WaitValue(gpu.Order{}, b.All(), 0), second(c.WriteValue(b.All(), 1)), second(c.WaitValue(b.All(), 0)),
-			e.q(0).NewStream().WriteValue(b.All(), 1)} {
+		for _, err := range []error{e.q(0).Submit(gpu.Order{}, gpu.WaitValue(b.All(), 0)), second(c.Add(gpu.WriteValue(b.All(), 1))), second(c.Add(gpu.WaitValue(b.All(), 0))),
+			e.q(0).NewStream().Do(gpu.WriteValue(b.All(), 1))} {
 			if (err == nil) != has || err != nil && (!errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "value w")) {
 				e.Error(err)
 			}

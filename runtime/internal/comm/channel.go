@@ -237,7 +237,12 @@ func (c *Channel) missing(h driver.Comm) string {
 }
 
 // Timeline returns the timeline of the channel's groups, or nil for a zero Channel.
-func (c *Channel) Timeline() *engine.Timeline { return c.tl }
+func (c *Channel) Timeline() *engine.Timeline {
+	if c == nil {
+		return nil
+	}
+	return c.tl
+}
 
 // Rank returns the rank of this end.
 func (c *Channel) Rank() int { return c.rank }

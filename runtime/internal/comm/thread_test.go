@@ -194,14 +194,14 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	// The function holds the timeline of the second queue. The device's thread waits for it to issue the fill.
 	begun, end := make(chan struct{}), make(chan struct{})
 	held, native := newSemaphore(t, 0), make(chan error, 1)
-	if err := dev.Queue(1).Fill(gpu.Order{Wait: points(held, 1)}, b.Range(0, 8), []byte{1}); err != nil {
+	if err := dev.Queue(1).Submit(gpu.Order{Wait: points(held, 1)}, gpu.Fill(b.Range(0, 8), []byte{1})); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		native <- dev.Queue(1).Native(gpu.Order{}, func(gpu.Native) error { close(begun); <-end; return nil })
+		native <- dev.Queue(1).Submit(gpu.Order{}, gpu.Native("", func(gpu.NativeCall) error { close(begun); <-end; return nil }))
 	}()
 	<-begun
-	if err := dev.Queue(0).Fill(gpu.Order{Signal: points(held, 1)}, b.Range(8, 8), []byte{1}); err != nil {
+	if err := dev.Queue(0).Submit(gpu.Order{Signal: points(held, 1)}, gpu.Fill(b.Range(8, 8), []byte{1})); err != nil {
 		t.Fatal(err)
 	}
 	for in(c).Timeline().Device.Statistics().Issuing == 0 {
@@ -213,7 +213,7 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	for v := uint64(0); v < n; v += 2 {
 		err := c.Submit(context.Background(), gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
 		if err == nil && v%4 == 0 {
-			err = dev.Queue(0).Fill(gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, b.Range(16, 8), []byte{1})
+			err = dev.Queue(0).Submit(gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, gpu.Fill(b.Range(16, 8), []byte{1}))
 		} else if err == nil {
 			err = c.Submit(context.Background(), gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
 		}
@@ -256,7 +256,7 @@ func TestOtherWorkOnChannelQueue(t *testing.T) {
 	}
 	const n = 300
 	for v := uint64(1); v <= n; v++ {
-		if err := in(c).Timeline().Queue.(*gpu.Queue).Fill(gpu.Order{Signal: points(s, v)}, b.All(), []byte{1}); err != nil {
+		if err := in(c).Timeline().Queue.(*gpu.Queue).Submit(gpu.Order{Signal: points(s, v)}, gpu.Fill(b.All(), []byte{1})); err != nil {
 			t.Fatal(err)
 		}
 	}

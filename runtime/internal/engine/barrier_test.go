@@ -8,6 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // TestBarriers looks what barriers cost, and what becomes of those that have no place in a stream.
@@ -17,21 +18,21 @@ func TestBarriers(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		b, s, x := allocate(t, dev, 64), semaphores(t, 3), semaphores(t, 1)[0]
 		d.StallStream(d.Streams(0)[0])
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.Range(0, 8), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.Range(0, 8), []byte{1})))
 		eventually(t, "the fill is issued, and somebody has asked for it", func() bool {
 			s[0].Query()
 			return calls(d, 0, simdriver.OpRecord) == 1
 		})
 		before := submitted(d, 0)
 		for v := range uint64(100) {
-			must(t, dev.Queue(1).Barrier(gpu.Order{Wait: pts(s[0], v+1), Signal: []gpu.Point{{Semaphore: s[0], Value: v + 2}, {Semaphore: s[1], Value: v + 1}}}))
+			must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], v+1), Signal: []gpu.Point{{Semaphore: s[0], Value: v + 2}, {Semaphore: s[1], Value: v + 1}}}, gpu.Barrier()))
 		}
-		must(t, dev.Queue(1).Barrier(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 101}, {Semaphore: s[1], Value: 100}}, Signal: pts(s[2], 1)})) // the same work, twice
+		must(t, dev.Queue(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 101}, {Semaphore: s[1], Value: 100}}, Signal: pts(s[2], 1)}, gpu.Barrier())) // the same work, twice
 		eventually(t, "the barriers are issued", func() bool { st := dev.Stats(); return st.Parked == 0 && st.InFlight == 102 }, dev)
 		if n := submitted(d, 0) - before; n != 0 {
 			t.Errorf("%d native calls", n)
 		}
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(x, 1)}, b.Range(8, 8), []byte{2}))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.Fill(b.Range(8, 8), []byte{2})))
 		must(t, x.Wait(minute(t), 1))
 		if v, err := s[2].Query(); v != 0 || err != nil {
 			t.Errorf("at %d, %v before the work is done", v, err)
@@ -48,7 +49,7 @@ func TestBarriers(t *testing.T) {
 		s := semaphores(t, 2)
 		must(t, s[0].Signal(1))
 		for v := range uint64(10) {
-			must(t, dev.Queue(0).Barrier(order(s[0], 1, s[1], v+1)))
+			must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], v+1), gpu.Barrier()))
 			must(t, s[1].Wait(minute(t), v+1))
 		}
 		if n := submitted(d, 0); n != 0 {
@@ -63,11 +64,11 @@ func TestBarriers(t *testing.T) {
 		d.StallStream(streams[0])
 		d.StallStream(streams[1])
 		for i := range 2 {
-			must(t, dev.Queue(i).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.Range(uint64(8*i), 8), []byte{1}))
+			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.Range(uint64(8*i), 8), []byte{1})))
 		}
-		must(t, dev.Queue(2).Barrier(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[2], 1)}))
-		must(t, dev.Queue(2).Fill(gpu.Order{Signal: pts(s[3], 1)}, b.Range(16, 8), []byte{1})) // nothing orders it
-		must(t, dev.Queue(0).Fill(order(s[2], 1, s[4], 1), b.Range(24, 8), []byte{1}))
+		must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[2], 1)}, gpu.Barrier()))
+		must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.Range(16, 8), []byte{1}))) // nothing orders it
+		must(t, dev.Queue(0).Submit(order(s[2], 1, s[4], 1), gpu.Fill(b.Range(24, 8), []byte{1})))
 		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 }, dev)
 		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // its own stream is one of the two
 			t.Errorf("%d waits, want 1", n)
@@ -88,11 +89,11 @@ func TestBarriers(t *testing.T) {
 			work, barriers := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			b, s, x := allocate(t, work, 64), semaphores(t, 1)[0], semaphores(t, 2)
 			d.StallDevice(0)
-			must(t, work.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+			must(t, work.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 			for v := range uint64(100) {
-				must(t, barriers.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[0], Value: v}}, Signal: pts(x[0], v+1)}))
+				must(t, barriers.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[0], Value: v}}, Signal: pts(x[0], v+1)}, gpu.Barrier()))
 			}
-			must(t, work.Queue(0).Barrier(order(x[0], 100, x[1], 1)))
+			must(t, work.Queue(0).Submit(order(x[0], 100, x[1], 1), gpu.Barrier()))
 			eventually(t, "all is issued", func() bool { return work.Stats().InFlight == 2 && barriers.Stats().InFlight == 100 }, work, barriers)
 			d.LoseDevice(lost, nil)
 			if lost == 1 {
@@ -114,8 +115,8 @@ func TestBarriers(t *testing.T) {
 		work, barriers := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 		b, s, x := allocate(t, work, 64), semaphores(t, 1)[0], semaphores(t, 1)[0]
 		d.StallDevice(0)
-		must(t, work.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
-		must(t, barriers.Queue(0).Barrier(order(s, 1, x, 1)))
+		must(t, work.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, barriers.Queue(0).Submit(order(s, 1, x, 1), gpu.Barrier()))
 		eventually(t, "all is issued", func() bool { return work.Stats().InFlight == 1 && barriers.Stats().InFlight == 1 }, work, barriers)
 		closed := make(chan error, 1)
 		go func() { closed <- barriers.Close() }()
@@ -139,13 +140,13 @@ func TestBarriers(t *testing.T) {
 		b, s, host, x := allocate(t, dev, 64), semaphores(t, 2), semaphores(t, 1)[0], semaphores(t, 1)[0]
 		pool, err := dev.NewPool(gpu.PoolOptions{Portable: true})
 		must(t, err)
-		later, err := dev.Queue(0).Alloca(gpu.Order{Wait: pts(host, 1)}, pool, 64)
+		later, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Wait: pts(host, 1)}, pool, 64)
 		must(t, err)
 		d.StallDevice(0)
 		for i := range s { // several, so that a stream has to join them
-			must(t, dev.Queue(i).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.Range(uint64(8*i), 8), []byte{1}))
+			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.Range(uint64(8*i), 8), []byte{1})))
 		}
-		must(t, k.Dispatch(dev.Queue(2), gpu.Order{Wait: []gpu.Point{s[0].At(1), s[1].At(1)}, Signal: pts(x, 1)}, gpu.GridFor(0, 64), args{later.All()}))
+		must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[0].At(1), s[1].At(1)}, Signal: pts(x, 1)}, k.Launch(gpu.GridFor(0, 64), args{later.All()})))
 		d.ResumeDevice(0)
 		must(t, x.Wait(minute(t), 1))
 		if n := calls(d, 0, simdriver.OpLaunch); n != 0 {
@@ -158,9 +159,9 @@ func TestBarriers(t *testing.T) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		host, s := semaphores(t, 1)[0], semaphores(t, n)
-		must(t, dev.Queue(0).Barrier(order(host, 1, s[0], 1)))
+		must(t, dev.Queue(0).Submit(order(host, 1, s[0], 1), gpu.Barrier()))
 		for i := range n - 1 {
-			must(t, dev.Queue(0).Barrier(order(s[i], 1, s[i+1], 1)))
+			must(t, dev.Queue(0).Submit(order(s[i], 1, s[i+1], 1), gpu.Barrier()))
 		}
 		host.Fail(io.EOF)
 		if err := s[n-1].Wait(minute(t), 1); !errors.Is(err, io.EOF) {

@@ -12,6 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // askedLittle checks at the end of a test that a driver's first device was not asked much from a second on, when pauses between two
@@ -34,7 +35,7 @@ func TestWaitBubble(t *testing.T) {
 		d.SetLatency(simdriver.OpFill, time.Minute)
 		askedLittle(t, d)
 		start := time.Now()
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, s[0].Wait(in(t, 2*time.Minute), 1))
 		if took := time.Since(start); took > time.Minute+time.Second {
 			t.Errorf("it took %v", took)
@@ -61,7 +62,7 @@ func TestShutdownWaits(t *testing.T) {
 				dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
 				d.SetLatency(simdriver.OpFill, time.Minute)
 				askedLittle(t, d)
-				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 				inFlight(t, dev, 1)
 				if err := shutdown(dev, in(t, 2*time.Minute)); err != nil {
 					t.Error(err)
@@ -87,37 +88,37 @@ func TestShutdownInTime(t *testing.T) {
 		submissions, calls int
 	}{
 		"a fill": {func(t *testing.T, x setting) {
-			must(t, x.dev.Queue(0).Fill(gpu.Order{Signal: pts(x.s, 1)}, allocate(t, x.dev, 64).All(), []byte{1}))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{Signal: pts(x.s, 1)}, gpu.Fill(allocate(t, x.dev, 64).All(), []byte{1})))
 			inFlight(t, x.dev, 1)
 		}, 1, 0},
 		"two fills, and one that is parked": {func(t *testing.T, x setting) {
 			b := allocate(t, x.dev, 64)
-			must(t, x.dev.Queue(0).Fill(gpu.Order{Signal: pts(x.s, 1)}, b.All(), []byte{1}))
-			must(t, x.dev.Queue(0).Fill(gpu.Order{Wait: pts(x.s, 1), Signal: pts(x.s, 2)}, b.All(), []byte{1}))
-			must(t, x.dev.Queue(0).Fill(order(semaphores(t, 1)[0], 1, semaphores(t, 1)[0], 1), b.All(), []byte{1}))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{Signal: pts(x.s, 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{Wait: pts(x.s, 1), Signal: pts(x.s, 2)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, x.dev.Queue(0).Submit(order(semaphores(t, 1)[0], 1, semaphores(t, 1)[0], 1), gpu.Fill(b.All(), []byte{1})))
 			inFlight(t, x.dev, 2)
 		}, 2, 0},
 		"a transfer in pieces": {func(t *testing.T, x setting) {
-			must(t, x.dev.Queue(0).Download(gpu.Order{Signal: pts(x.s, 1)}, make([]byte, 5<<20), allocate(t, x.dev, 5<<20).All()))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{Signal: pts(x.s, 1)}, gpu.Download(make([]byte, 5<<20), allocate(t, x.dev, 5<<20).All())))
 			eventually(t, "as many pieces as there may be are in flight", func() bool { return x.dev.Stats().InFlight == 3 }, x.dev)
 		}, 3, 0},
 		"a recording": {func(t *testing.T, x setting) {
 			c, err := x.dev.NewCommandBuffer(gpu.CommandOptions{})
 			must(t, err)
-			_, err = c.Fill(allocate(t, x.dev, 64).All(), []byte{1})
+			_, err = c.Add(gpu.Fill(allocate(t, x.dev, 64).All(), []byte{1}))
 			must(t, errors.Join(err, c.End()))
-			must(t, x.dev.Queue(0).Execute(gpu.Order{Signal: pts(x.s, 1)}, c))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{Signal: pts(x.s, 1)}, gpu.Execute(c)))
 			inFlight(t, x.dev, 1)
 		}, 1, 0},
 		"a host call": {func(t *testing.T, x setting) {
 			begun := make(chan struct{})
-			must(t, x.dev.Queue(0).HostCall(gpu.Order{Signal: pts(x.s, 1)}, func() error { close(begun); <-x.hold; return nil }))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{Signal: pts(x.s, 1)}, gpu.HostCall(func() error { close(begun); <-x.hold; return nil })))
 			<-begun
 		}, 0, 1},
 		"a host call that waits for work": {func(t *testing.T, x setting) {
 			begun := make(chan struct{})
-			must(t, x.dev.Queue(0).Fill(gpu.Order{Signal: pts(x.s, 1)}, allocate(t, x.dev, 64).All(), []byte{1}))
-			must(t, x.dev.Queue(0).HostCall(gpu.Order{}, func() error { close(begun); return x.s.Wait(context.Background(), 1) }))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{Signal: pts(x.s, 1)}, gpu.Fill(allocate(t, x.dev, 64).All(), []byte{1})))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.HostCall(func() error { close(begun); return x.s.Wait(context.Background(), 1) })))
 			<-begun
 		}, 1, 0},
 	} {
@@ -168,9 +169,9 @@ func TestShutdownAtOnce(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 3)
 		b := allocate(t, dev, 64)
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, dev, 64).All(), []byte{1}))
-		must(t, dev.Queue(1).Fill(order(semaphores(t, 1)[0], 1, s[2], 1), b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
+		must(t, dev.Queue(1).Submit(order(semaphores(t, 1)[0], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
 		synctest.Wait() // and nobody has asked
 		must(t, dev.Shutdown(ended))
 		for i, want := range []error{nil, nil, gpu.ErrClosed} {
@@ -188,7 +189,7 @@ func TestShutdownHurried(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{})
 		d.StallDevice(0)
-		must(t, dev.Queue(0).Fill(gpu.Order{}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		inFlight(t, dev, 1)
 		first := make(chan error)
 		go func() { first <- dev.Shutdown(in(t, time.Hour)) }()
@@ -212,7 +213,7 @@ func TestShutdownGives(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 		d.SetLatency(simdriver.OpFill, 200*time.Millisecond) // of the bubble
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		inFlight(t, dev, 1)
 		must(t, dev.Shutdown(in(t, 100*time.Millisecond)))
 		must(t, s.Wait(soon(t), 1))
@@ -225,7 +226,7 @@ func TestShutdownStuckDriver(t *testing.T) {
 		t.Run(string(op), func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 				dev := openDevice(t, d, 0, gpu.Options{})
-				must(t, dev.Queue(0).Fill(gpu.Order{}, allocate(t, dev, 64).All(), []byte{1}))
+				must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 				d.SetLatency(op, time.Minute)
 				start := time.Now()
 				err := dev.Shutdown(in(t, time.Second))
@@ -251,9 +252,9 @@ func TestCloseAsksAgain(t *testing.T) {
 			d := newSim(t, simdriver.Config{Caps: &caps})
 			dev := openDevice(t, d, 0, gpu.Options{})
 			d.StallDevice(0)
-			b, err := dev.Queue(0).Alloca(gpu.Order{}, nil, 64)
+			b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{}, nil, 64)
 			must(t, err)
-			must(t, b.Dealloca(gpu.Order{})) // which no event is behind
+			must(t, b.Free(gpu.Order{})) // which no event is behind
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpQuery, Device: 0, N: 1})
 			time.AfterFunc(100*time.Millisecond, func() { d.ResumeDevice(0) })
 			if err := dev.Close(); err != nil || fault.Hits() != 1 || len(d.Leaks()) > 0 {
@@ -269,7 +270,7 @@ func TestCloseTells(t *testing.T) {
 		onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
 			d.StallDevice(0)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 			inFlight(t, dev, 1)
 			start := time.Now()
 			err := dev.Close()
@@ -295,7 +296,7 @@ func TestCloseTells(t *testing.T) {
 				b := allocate(t, dev, 1<<20)
 				d.StallDevice(0)
 				d.Inject(simdriver.Fault{Op: simdriver.OpRecord, Device: simdriver.AnyDevice})
-				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
 				if err := s[0].Wait(soon(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 					t.Fatal(err)
 				}
@@ -316,7 +317,7 @@ func TestCloseTells(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev, s, why := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0], errors.New("it fell off the bus")
 			d.SetLatency(simdriver.OpFill, time.Second)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 1<<20).All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 1<<20).All(), []byte{1})))
 			time.AfterFunc(500*time.Millisecond, func() { d.LoseDevice(0, why) })
 			err := dev.Close()
 			if !errors.Is(err, driver.ErrLost) || !errors.Is(err, why) {
@@ -349,36 +350,38 @@ func TestCloseTells(t *testing.T) {
 func TestCloseFromFunction(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, d *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error{
 		"a host call": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
-			return q.HostCall(o, func() error { return nil })
+			return q.Submit(o, gpu.HostCall(func() error { return nil }))
 		},
 		"a host call that fails": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
-			return q.HostCall(o, func() error { return errHostCall })
+			return q.Submit(o, gpu.HostCall(func() error { return errHostCall }))
 		},
 		"a host call that panics": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
-			return q.HostCall(o, func() error { panic(errHostCall) })
+			return q.Submit(o, gpu.HostCall(func() error { panic(errHostCall) }))
 		},
 		"a notification": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
-			return q.Notify(o, func() {})
+			return q.Submit(o, gpu.Notify(func() {}))
 		},
 		"an upload": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error {
-			return q.Upload(o, b.All(), make([]byte, b.Size()))
+			return q.Submit(o, gpu.Upload(b.All(), make([]byte, b.Size())))
 		},
 		"an upload that is refused in part": func(q *gpu.Queue, d *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error {
 			d.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
-			return q.Upload(o, b.All(), make([]byte, b.Size()))
+			return q.Submit(o, gpu.Upload(b.All(), make([]byte, b.Size())))
 		},
 		"a download that is refused in part": func(q *gpu.Queue, d *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error {
 			d.Inject(simdriver.Fault{Op: simdriver.OpDownload, N: 2})
-			return q.Download(o, make([]byte, b.Size()), b.All())
+			return q.Submit(o, gpu.Download(make([]byte, b.Size()), b.All()))
 		},
 		"a fill": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error {
-			return q.Fill(o, b.All(), []byte{1})
+			return q.Submit(o, gpu.Fill(b.All(), []byte{1}))
 		},
 		"a fill that is refused": func(q *gpu.Queue, d *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error {
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1})
-			return q.Fill(o, b.All(), []byte{1})
+			return q.Submit(o, gpu.Fill(b.All(), []byte{1}))
 		},
-		"a barrier": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error { return q.Barrier(o) },
+		"a barrier": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
+			return q.Submit(o, gpu.Barrier())
+		},
 	} {
 		t.Run("B121 "+name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -415,9 +418,9 @@ func TestStuck(t *testing.T) {
 			s := semaphores(t, 4)
 			a, b := allocate(t, dev, 64), allocate(t, other, 64)
 			d.StallDevice(0)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
-			must(t, dev.Queue(0).Fill(order(s[3], 1, s[1], 1), a.All(), []byte{1}))
-			must(t, other.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[1], Value: 1}, {Semaphore: s[0], Value: 1}}, Signal: pts(s[2], 1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))
+			must(t, dev.Queue(0).Submit(order(s[3], 1, s[1], 1), gpu.Fill(a.All(), []byte{1})))
+			must(t, other.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[1], Value: 1}, {Semaphore: s[0], Value: 1}}, Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
 			got := make(chan error, 1)
 			go func() { got <- s[0].Wait(context.Background(), 1) }()
 			start := time.Now()
@@ -450,7 +453,7 @@ func TestBusyStreams(t *testing.T) {
 		b, err := other.Alloc(gpu.HostMem, 64) // which all devices see
 		must(t, err)
 		sim.StallDevice(0)
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 		inFlight(t, dev, 1)
 		sim.LoseDevice(0, nil)
 		if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) {
@@ -507,7 +510,7 @@ func TestRecordBehindEnd(t *testing.T) {
 		b := allocate(t, devs[2], 64)
 		go func() {
 			defer close(submitted)
-			devs[2].Queue(0).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[1], Value: 1}, {Semaphore: s[0], Value: 1}}, Signal: pts(s[2], 1)}, b.All(), []byte{1})
+			devs[2].Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[1], Value: 1}, {Semaphore: s[0], Value: 1}}, Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1}))
 		}()
 		synctest.Wait()
 		sim.LoseDevice(0, nil)
@@ -531,20 +534,20 @@ func TestRecordBehindEnd(t *testing.T) {
 func TestShutdownTold(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore){
 		"a host call": func(t *testing.T, dev, _ *gpu.Device, s *gpu.Semaphore) {
-			must(t, dev.Queue(0).HostCall(gpu.Order{Signal: pts(s, 1)}, func() error { time.Sleep(time.Minute); return nil }))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.HostCall(func() error { time.Sleep(time.Minute); return nil })))
 		},
 		"work in flight": func(t *testing.T, dev, _ *gpu.Device, s *gpu.Semaphore) {
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 64).All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		},
 		"a barrier behind another device's work": func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore) {
 			first := semaphores(t, 1)[0]
-			must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(first, 1)}, allocate(t, other, 64).All(), []byte{1}))
-			must(t, dev.Queue(0).Barrier(order(first, 1, s, 1)))
+			must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(first, 1)}, gpu.Fill(allocate(t, other, 64).All(), []byte{1})))
+			must(t, dev.Queue(0).Submit(order(first, 1, s, 1), gpu.Barrier()))
 		},
 		"another device's work, which uses memory of this one": func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore) {
 			b, err := dev.Alloc(gpu.HostMem, 64)
 			must(t, err)
-			must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+			must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -580,7 +583,7 @@ func TestShutdownWhileLent(t *testing.T) {
 		b, err := dev.Alloc(gpu.HostMem, 64)
 		must(t, err)
 		d.SetLatency(simdriver.OpCopy, time.Minute)
-		must(t, other.Queue(0).Copy(gpu.Order{Signal: pts(s, 1)}, allocate(t, other, 64).All(), b.All()))
+		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Copy(allocate(t, other, 64).All(), b.All())))
 		inFlight(t, other, 1)
 		start := time.Now()
 		err = dev.Shutdown(in(t, time.Second))

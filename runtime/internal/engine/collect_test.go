@@ -41,14 +41,14 @@ func TestCollect(t *testing.T) {
 			b := take(t, q, p)
 			must(t, d.StallStream(stream))
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
-			must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1, 1, 1, 1, 3, 3, 3, 3}))
+			must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1, 1, 1, 1, 3, 3, 3, 3})))
 			if err := s[0].Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 				t.Fatal(err)
 			}
-			must(t, q.Dealloca(gpu.Order{Signal: pts(s[1], 1)}, b))
+			must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Free(b)))
 			must(t, d.ResumeStream(stream))
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
-			must(t, take(t, dev.Queue(1), p).Dealloca(gpu.Order{}))
+			must(t, take(t, dev.Queue(1), p).Free(gpu.Order{}))
 		})
 		// elsewhere allocates what another queue deallocates behind a stream that has just done its work.
 		elsewhere := func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, on *gpu.Queue, p *gpu.Pool) {
@@ -58,11 +58,11 @@ func TestCollect(t *testing.T) {
 			for i := range uint64(40) {
 				b := take(t, q, p)
 				must(t, d.StallStream(stream))
-				must(t, q.Fill(gpu.Order{}, b.All(), []byte{1}))
-				must(t, on.Dealloca(gpu.Order{Signal: pts(s, i+1)}, b))
+				must(t, q.Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
+				must(t, on.Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Free(b)))
 				must(t, d.ResumeStream(stream))
 				eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
-				must(t, take(t, q, p).Dealloca(gpu.Order{}))
+				must(t, take(t, q, p).Free(gpu.Order{}))
 			}
 		}
 		eachLimited(t, "memory whose dealloca waits for another stream, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
@@ -80,7 +80,7 @@ func TestCollect(t *testing.T) {
 			q, s := dev.Queue(0), semaphores(t, 1)[0]
 			for i := range uint64(40) {
 				b := take(t, q, p)
-				must(t, q.Fill(gpu.Order{Signal: pts(s, i+1)}, b.All(), []byte{1}))
+				must(t, q.Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{1})))
 				must(t, s.Wait(minute(t), i+1))
 				must(t, b.Close())
 			}
@@ -89,9 +89,9 @@ func TestCollect(t *testing.T) {
 	eachLimited(t, "behind a wait of the stream", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
 		s, other := semaphores(t, 2), allocate(t, dev, 1<<20)
 		for i := range uint64(40) {
-			must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[0], i+1)}, other.All(), []byte{1}))
+			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], i+1)}, gpu.Fill(other.All(), []byte{1})))
 			b := alloca(t, dev.Queue(0), order(s[0], i+1, s[1], 2*i+1), p, 1<<16)
-			must(t, dev.Queue(0).Fill(order(s[1], 2*i+1, s[1], 2*i+2), b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(order(s[1], 2*i+1, s[1], 2*i+2), gpu.Fill(b.All(), []byte{1})))
 			must(t, s[1].Wait(minute(t), 2*i+2))
 			must(t, b.Close())
 		}
@@ -102,7 +102,7 @@ func TestCollect(t *testing.T) {
 		s := semaphores(t, 1)[0]
 		for i := range uint64(40) {
 			b := allocate(t, dev, 1<<20)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, i+1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, s.Wait(minute(t), i+1))
 			must(t, b.Close())
 		}
@@ -112,7 +112,7 @@ func TestCollect(t *testing.T) {
 			d := newSim(t, simdriver.Config{Memory: 1 << 20, Caps: &set.Caps})
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b := allocate(t, dev, 1<<20)
-			must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 			must(t, b.Close())
 			inFlight(t, dev, 1)
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
@@ -125,7 +125,7 @@ func TestCollect(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{Events: 256})
 		use := func() *gpu.Buffer {
 			b := allocate(t, dev, 1<<17)
-			must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 			return b
 		}
 		var done []*gpu.Buffer
@@ -147,7 +147,7 @@ func TestCollect(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{})
 		b := allocate(t, dev, 1<<19)
 		d.StallDevice(0)
-		must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 		must(t, b.Close())
 		if _, err := dev.Alloc(gpu.DeviceMem, 1<<20); !errors.Is(err, driver.ErrOutOfMemory) {
 			t.Error(err)
@@ -166,7 +166,7 @@ func TestCollectTrims(t *testing.T) {
 			take := func(p *gpu.Pool) {
 				b := alloca(t, q, gpu.Order{Signal: pts(s, v+1)}, p, 3<<20)
 				must(t, s.Wait(minute(t), v+1))
-				must(t, q.Dealloca(gpu.Order{Signal: pts(s, v+2)}, b))
+				must(t, q.Submit(gpu.Order{Signal: pts(s, v+2)}, gpu.Free(b)))
 				must(t, s.Wait(minute(t), v+2))
 				v += 2
 			}
@@ -206,7 +206,7 @@ func TestCollectsForeignDealloca(t *testing.T) {
 	s := semaphores(t, 2)
 	b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 3<<20)
 	must(t, s[0].Wait(minute(t), 1))
-	must(t, other.Queue(0).Dealloca(gpu.Order{Signal: pts(s[1], 1)}, b))
+	must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Free(b)))
 	x, err := dev.Alloc(gpu.DeviceMem, 3<<20)
 	must(t, err)
 	must(t, x.Close())

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"go.uber.org/goleak"
 
@@ -26,37 +25,37 @@ func TestElision(t *testing.T) {
 	}{
 		{"on the same stream", 0, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
 			for i := range uint64(100) {
-				must(t, dev.Queue(1).Fill(gpu.Order{Wait: pts(s[0], i), Signal: pts(s[0], i+1)}, b.All(), []byte{1}))
+				must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], i), Signal: pts(s[0], i+1)}, gpu.Fill(b.All(), []byte{1})))
 			}
 			return s[0]
 		}},
 		{"the same twice", 1, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-			must(t, dev.Queue(1).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
-			must(t, dev.Queue(1).Fill(order(s[0], 1, s[1], 2), b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(1).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(1).Submit(order(s[0], 1, s[1], 2), gpu.Fill(b.All(), []byte{1})))
 			return s[1]
 		}},
 		{"an earlier one of a stream waited for", 1, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
-			must(t, dev.Queue(1).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
-			must(t, dev.Queue(1).Fill(order(s[0], 1, s[2], 2), b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(1).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(1).Submit(order(s[0], 1, s[2], 2), gpu.Fill(b.All(), []byte{1})))
 			return s[2]
 		}},
 		{"through another stream", 3, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-			must(t, dev.Queue(1).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
-			must(t, dev.Queue(2).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
-			must(t, dev.Queue(2).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[2], 2)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(1).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(2).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[2], 2)}, gpu.Fill(b.All(), []byte{1})))
 			return s[2]
 		}},
 		{"40 semaphores of 3 streams", 3, func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s []*gpu.Semaphore) *gpu.Semaphore {
 			o := gpu.Order{Signal: pts(s[40], 1)}
 			for i := range 40 {
-				must(t, dev.Queue(i%3).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.Range(uint64(i%3), 1), []byte{1}))
+				must(t, dev.Queue(i%3).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.Range(uint64(i%3), 1), []byte{1})))
 				o.Wait = append(o.Wait, gpu.Point{Semaphore: s[i], Value: 1})
 			}
-			must(t, dev.Queue(3).Fill(o, b.All(), []byte{1}))
+			must(t, dev.Queue(3).Submit(o, gpu.Fill(b.All(), []byte{1})))
 			return s[40]
 		}},
 	} {
@@ -83,9 +82,9 @@ func TestLowestPoint(t *testing.T) {
 		streams := d.Streams(0)
 		d.StallStream(streams[0])
 		d.StallStream(streams[1])
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 3)}, b.Range(0, 1), []byte{1}))
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[0], 7)}, b.Range(1, 1), []byte{1}))
-		must(t, dev.Queue(2).Fill(order(s[0], 2, s[1], 1), b.Range(2, 1), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 3)}, gpu.Fill(b.Range(0, 1), []byte{1})))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], 7)}, gpu.Fill(b.Range(1, 1), []byte{1})))
+		must(t, dev.Queue(2).Submit(order(s[0], 2, s[1], 1), gpu.Fill(b.Range(2, 1), []byte{1})))
 		d.ResumeStream(streams[0])
 		must(t, s[1].Wait(minute(t), 1))
 		if v, err := s[0].Query(); v != 3 || err != nil {
@@ -100,8 +99,8 @@ func TestLowestPoint(t *testing.T) {
 		b, s := allocate(t, dev, 64), semaphores(t, 1)
 		streams := d.Streams(0)
 		d.StallStream(streams[0])
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 3)}, b.Range(0, 1), []byte{1}))
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[0], 7)}, b.Range(1, 1), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 3)}, gpu.Fill(b.Range(0, 1), []byte{1})))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], 7)}, gpu.Fill(b.Range(1, 1), []byte{1})))
 		must(t, s[0].Wait(minute(t), 2))
 		d.ResumeStream(streams[0])
 		dev.Close()
@@ -119,7 +118,7 @@ func TestManyPoints(t *testing.T) {
 		b, s := allocate(t, dev, 64), semaphores(t, n+1)
 		d.StallDevice(0)
 		for i := range n {
-			must(t, dev.Queue(i%2).Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s[i], Value: 1}, {Semaphore: s[n], Value: uint64(i + 1)}}}, b.Range(uint64(i%2), 1), []byte{1}))
+			must(t, dev.Queue(i%2).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s[i], Value: 1}, {Semaphore: s[n], Value: uint64(i + 1)}}}, gpu.Fill(b.Range(uint64(i%2), 1), []byte{1})))
 		}
 		inFlight(t, dev, n)
 		d.ResumeDevice(0)
@@ -137,7 +136,7 @@ func TestManyPoints(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		b, s := allocate(t, dev, 64), semaphores(t, 3)
 		for i := range uint64(n) {
-			must(t, dev.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: i}}, Signal: pts(s[1], i+1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: i}}, Signal: pts(s[1], i+1)}, gpu.Fill(b.All(), []byte{1})))
 		}
 		if st := dev.Stats(); st.Parked != n {
 			t.Errorf("%+v", st)
@@ -152,7 +151,7 @@ func TestManyPoints(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		s := semaphores(t, 2)
-		must(t, dev.Queue(0).Barrier(order(s[0], 1, s[1], 1)))
+		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Barrier()))
 		s[1].Close()
 		must(t, s[0].Signal(1))
 		must(t, dev.Close())
@@ -169,10 +168,10 @@ func TestTwoDrivers(t *testing.T) {
 		a, b, ctx := allocate(t, p, 64), allocate(t, c, 64), minute(t)
 		for _, waitFirst := range []bool{true, false} {
 			s := semaphores(t, 3)
-			produce := func() { must(t, p.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1})) }
+			produce := func() { must(t, p.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1}))) }
 			consume := func() {
-				must(t, c.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
-				must(t, p.Queue(0).Fill(order(s[1], 1, s[2], 1), a.All(), []byte{2})) // and back
+				must(t, c.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
+				must(t, p.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(a.All(), []byte{2}))) // and back
 			}
 			x.StallDevice(0)
 			if waitFirst {
@@ -208,37 +207,40 @@ func TestSubmitAllocs(t *testing.T) {
 		must(t, err)
 		k, err := x.Kernel("nothing")
 		must(t, err)
+		type args struct{ n uint64 }
+		typed, err := gpu.Typed[args](k)
+		must(t, err)
+		again := gpu.Launch(k, gpu.Grid{}, uint64(1))
 		b, s := allocate(t, dev, 64), semaphores(t, 3)
 		ready, v := make([]gpu.Point, 2), uint64(0)
 		data := make([]byte, 64)
 		sig := make([]gpu.Point, 2)
-		n := uint64(1)
-		args, sizes := []unsafe.Pointer{unsafe.Pointer(&n)}, []int{8}
 		for name, f := range map[string]func(q int, o gpu.Order) error{
-			"fill": func(q int, o gpu.Order) error { return dev.Queue(q).Fill(o, b.All(), []byte{1, 2, 3, 4}) },
+			"fill": func(q int, o gpu.Order) error { return dev.Queue(q).Submit(o, gpu.Fill(b.All(), []byte{1, 2, 3, 4})) },
 			"fill of 8": func(q int, o gpu.Order) error {
-				return dev.Queue(q).Fill(o, b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})
+				return dev.Queue(q).Submit(o, gpu.Fill(b.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
 			},
-			"copy":     func(q int, o gpu.Order) error { return dev.Queue(q).Copy(o, b.Range(0, 32), b.Range(32, 32)) },
-			"update":   func(q int, o gpu.Order) error { return dev.Queue(q).UploadCopy(o, b.All(), data) },
-			"upload":   func(q int, o gpu.Order) error { return dev.Queue(q).Upload(o, b.All(), data) },
-			"download": func(q int, o gpu.Order) error { return dev.Queue(q).Download(o, data, b.All()) },
-			"barrier":  func(q int, o gpu.Order) error { return dev.Queue(q).Barrier(o) },
-			"dispatch": func(q int, o gpu.Order) error {
-				return dev.Queue(q).Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Args: args, Sizes: sizes})
+			"copy": func(q int, o gpu.Order) error {
+				return dev.Queue(q).Submit(o, gpu.Copy(b.Range(0, 32), b.Range(32, 32)))
 			},
+			"update":   func(q int, o gpu.Order) error { return dev.Queue(q).Submit(o, gpu.UploadCopy(b.All(), data)) },
+			"upload":   func(q int, o gpu.Order) error { return dev.Queue(q).Submit(o, gpu.Upload(b.All(), data)) },
+			"download": func(q int, o gpu.Order) error { return dev.Queue(q).Submit(o, gpu.Download(data, b.All())) },
+			"barrier":  func(q int, o gpu.Order) error { return dev.Queue(q).Submit(o, gpu.Barrier()) },
+			"launch":   func(q int, o gpu.Order) error { return dev.Queue(q).Submit(o, typed.Launch(gpu.Grid{}, args{1})) },
+			"again":    func(q int, o gpu.Order) error { return dev.Queue(q).Submit(o, again) },
 			"the least busy queue": func(q int, o gpu.Order) error {
 				picked, err := dev.Pick(0)
 				if err != nil {
 					return err
 				}
-				return picked.Barrier(o)
+				return picked.Submit(o, gpu.Barrier())
 			},
 			"flush": func(q int, o gpu.Order) error {
 				if err := dev.Queue(q).Flush(); err != nil {
 					return err
 				}
-				return dev.Queue(q).Fill(o, b.All(), []byte{1})
+				return dev.Queue(q).Submit(o, gpu.Fill(b.All(), []byte{1}))
 			},
 		} {
 			for parked, how := range map[bool]string{false: "issued at once", true: "parked, and released by a signal"} {
@@ -318,23 +320,23 @@ func TestNearDeps(t *testing.T) {
 	big := func() *gpu.Buffer { return allocate(t, dev, size) }
 	from, to, rest := big(), big(), big()
 
-	must(t, own.Fill(gpu.Order{}, from.All(), []byte{0}))
-	must(t, twice.Fill(gpu.Order{Signal: pts(first, 1)}, big().All(), []byte{1}))
-	must(t, high.Fill(gpu.Order{Signal: pts(value, 10)}, big().All(), []byte{1}))
+	must(t, own.Submit(gpu.Order{}, gpu.Fill(from.All(), []byte{0})))
+	must(t, twice.Submit(gpu.Order{Signal: pts(first, 1)}, gpu.Fill(big().All(), []byte{1})))
+	must(t, high.Submit(gpu.Order{Signal: pts(value, 10)}, gpu.Fill(big().All(), []byte{1})))
 	st, other := lazily(unmarked)
 	several(t, st, big(), 1)
-	must(t, own.Fill(gpu.Order{Signal: pts(near, 1)}, rest.Range(0, 8), []byte{1}))
+	must(t, own.Submit(gpu.Order{Signal: pts(near, 1)}, gpu.Fill(rest.Range(0, 8), []byte{1})))
 	eventually(t, "all is executed, and nobody has asked", func() bool { return sim.Counters().Devices[0].Pending == 0 })
 	hooked := false
 	hook.before = func(in driver.Stream) {
 		if !hooked && in == streams[2] {
 			hooked = true // stands for somebody else who submits now
 			must(t, sim.StallStream(streams[1]))
-			must(t, twice.Fill(gpu.Order{Signal: append(pts(value, 9), pts(more, 1)...)}, from.All(), []byte{1}))
+			must(t, twice.Submit(gpu.Order{Signal: append(pts(value, 9), pts(more, 1)...)}, gpu.Fill(from.All(), []byte{1})))
 		}
 	}
 	wait := append(append(append(pts(near, 1), pts(first, 1)...), pts(value, 8)...), pts(other, 1)...)
-	must(t, own.Fill(gpu.Order{Wait: wait, Signal: pts(last, 1)}, rest.Range(0, 8), []byte{2}))
+	must(t, own.Submit(gpu.Order{Wait: wait, Signal: pts(last, 1)}, gpu.Fill(rest.Range(0, 8), []byte{2})))
 	if !hooked {
 		t.Fatal("no event was put behind the work that had none")
 	}
@@ -342,10 +344,10 @@ func TestNearDeps(t *testing.T) {
 	if v, err := more.Query(); v != 0 || err != nil {
 		t.Errorf("at %d, %v, while the stream that has the work is stalled", v, err)
 	}
-	must(t, own.Copy(gpu.Order{Wait: pts(more, 1), Signal: pts(end, 1)}, to.All(), from.All()))
+	must(t, own.Submit(gpu.Order{Wait: pts(more, 1), Signal: pts(end, 1)}, gpu.Copy(to.All(), from.All())))
 	must(t, sim.ResumeStream(streams[1]))
 	got := make([]byte, size)
-	must(t, own.Download(gpu.Order{Wait: pts(end, 1), Signal: pts(end, 2)}, got, to.All()))
+	must(t, own.Submit(gpu.Order{Wait: pts(end, 1), Signal: pts(end, 2)}, gpu.Download(got, to.All())))
 	must(t, end.Wait(minute(t), 2))
 	if got[0] != 1 {
 		t.Errorf("what waits for it has read %d", got[0])
@@ -360,10 +362,10 @@ func TestUnmarkedDep(t *testing.T) {
 		s, from, to := semaphores(t, 2), allocate(t, dev, 8), allocate(t, dev, 8)
 		marked, last := s[0], s[1]
 		st, unmarked := lazily(dev.Queue(1))
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(marked, 1)}, allocate(t, dev, 8).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(marked, 1)}, gpu.Fill(allocate(t, dev, 8).All(), []byte{1})))
 		must(t, sim.StallStream(sim.Streams(0)[1]))
 		several(t, st, from, 1)
-		must(t, dev.Queue(2).Copy(gpu.Order{Wait: append(pts(marked, 1), pts(unmarked, 1)...), Signal: pts(last, 1)}, to.All(), from.All()))
+		must(t, dev.Queue(2).Submit(gpu.Order{Wait: append(pts(marked, 1), pts(unmarked, 1)...), Signal: pts(last, 1)}, gpu.Copy(to.All(), from.All())))
 		synctest.Wait() // all that can run has
 		must(t, sim.ResumeStream(sim.Streams(0)[1]))
 		must(t, last.Wait(minute(t), 1))

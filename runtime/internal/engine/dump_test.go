@@ -21,9 +21,9 @@ func TestDump(t *testing.T) {
 		}
 		must(t, sim.StallDevice(0))
 		s, nobody := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, mem[0], []byte{1}))
-		must(t, devs[1].Queue(0).Fill(order(s, 1, s, 2), mem[1], []byte{1}))
-		must(t, devs[1].Queue(0).Fill(gpu.Order{Wait: pts(nobody, 7)}, mem[1], []byte{1}))
+		must(t, devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(mem[0], []byte{1})))
+		must(t, devs[1].Queue(0).Submit(order(s, 1, s, 2), gpu.Fill(mem[1], []byte{1})))
+		must(t, devs[1].Queue(0).Submit(gpu.Order{Wait: pts(nobody, 7)}, gpu.Fill(mem[1], []byte{1})))
 		wants := func(what string, parts ...string) {
 			t.Helper()
 			got := dump(devs[:]...)

@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -21,7 +22,7 @@ import (
 // that there is none: b is all of it.
 func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 	t.Helper()
-	must(t, q.Dealloca(gpu.Order{}, b))
+	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 	full(t, q, p)
 }
 
@@ -32,20 +33,20 @@ func TestMishap(t *testing.T) {
 		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s := semaphores(t, 1)[0]
 		d.StallDevice(0)
-		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
 		p, all := whole(t, dev)
 		b := alloca(t, dev.Queue(1), gpu.Order{}, p, all)
-		must(t, dev.Queue(0).Fill(order(s, 1, s, 2), b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(order(s, 1, s, 2), gpu.Fill(b.All(), []byte{1})))
 		d.LoseDevice(0, nil)
 		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Fatal(err)
 		}
 		// The device that waits for the lost one is about to be lost as well. So long, and from then on, nobody is given the memory.
-		if err := dev.Queue(1).Dealloca(gpu.Order{}, b); err != nil && !errors.Is(err, driver.ErrLost) {
+		if err := dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
 		again := semaphores(t, 1)[0]
-		_, err := dev.Queue(1).Alloca(gpu.Order{Signal: pts(again, 1)}, p, all)
+		_, err := testkit.AllocIn(dev.Queue(1), gpu.Order{Signal: pts(again, 1)}, p, all)
 		if err == nil {
 			err = again.Wait(minute(t), 1)
 		}
@@ -57,44 +58,44 @@ func TestMishap(t *testing.T) {
 	for name, use := range map[string]func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order){
 		"a part of an operation": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
-			must(t, q.Fill(o, b.All(), []byte{1, 1, 1, 1, 3, 3, 3, 3}))
+			must(t, q.Submit(o, gpu.Fill(b.All(), []byte{1, 1, 1, 1, 3, 3, 3, 3})))
 		},
 		"a part of a transfer in pieces": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
-			must(t, q.Upload(o, b.All(), make([]byte, b.Size())))
+			must(t, q.Submit(o, gpu.Upload(b.All(), make([]byte, b.Size()))))
 		},
 		"a part of native work": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
-			must(t, q.Native(o, func(n gpu.Native) error {
+			must(t, q.Submit(o, gpu.Native("", func(n gpu.NativeCall) error {
 				return errors.Join(n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 64), simdriver.ErrInjected)
-			}, b.All()))
+			}, b.All())))
 		},
 		"a part of a recording that is bound to it": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
 			c := commandBuffer(t, q.Device(), gpu.StreamMode)
 			x, err := c.Binding()
 			must(t, err)
-			recorded(t)(c.Fill(x.Range(0, 8), []byte{1}))
-			recorded(t)(c.Fill(x.Range(8, 8), []byte{1}))
+			recorded(t)(c.Add(gpu.Fill(x.Range(0, 8), []byte{1})))
+			recorded(t)(c.Add(gpu.Fill(x.Range(8, 8), []byte{1})))
 			must(t, c.End())
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
-			must(t, q.Execute(o, c, b.All()))
+			must(t, q.Submit(o, gpu.Execute(c, b.All())))
 			must(t, c.Close())
 		},
 		"a part of a recording in which another one has it": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
 			inner, c := commandBuffer(t, q.Device(), gpu.StreamMode), commandBuffer(t, q.Device(), gpu.StreamMode)
-			recorded(t)(inner.Fill(b.Range(0, 8), []byte{1}))
+			recorded(t)(inner.Add(gpu.Fill(b.Range(0, 8), []byte{1})))
 			must(t, inner.End())
-			must(t, c.Execute(inner))
-			must(t, c.Execute(inner))
+			recorded(t)(c.Add(gpu.Execute(inner)))
+			recorded(t)(c.Add(gpu.Execute(inner)))
 			must(t, c.End())
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
-			must(t, q.Execute(o, c))
+			must(t, q.Submit(o, gpu.Execute(c)))
 			must(t, inner.Close())
 			must(t, c.Close())
 		},
 		"other work that was to signal the same semaphore": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, o gpu.Order) {
-			must(t, q.Fill(o, b.All(), []byte{1}))
+			must(t, q.Submit(o, gpu.Fill(b.All(), []byte{1})))
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1})
-			must(t, q.Fill(gpu.Order{Signal: pts(o.Signal[0].Semaphore, 2)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+			must(t, q.Submit(gpu.Order{Signal: pts(o.Signal[0].Semaphore, 2)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
 		},
 	} {
 		t.Run("B125 the driver has refused "+name, func(t *testing.T) {
@@ -117,32 +118,32 @@ func TestMishap(t *testing.T) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 3)
 		p, all := whole(t, dev)
 		d.StallDevice(0)
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		s[0].Fail(io.EOF)
 		b := alloca(t, dev.Queue(1), gpu.Order{}, p, all)
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
-		must(t, dev.Queue(1).Dealloca(gpu.Order{}, b))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
 		b = alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s[2], 1)}, p, all)
 		d.ResumeDevice(0)
 		must(t, s[2].Wait(minute(t), 1))
-		must(t, dev.Queue(1).Dealloca(gpu.Order{}, b))
+		must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
 	})
 	for name, use := range map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore){
 		"before it was issued": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore) {
 			w := semaphores(t, 1)[0]
-			must(t, dev.Queue(0).Fill(order(w, 1, s, 1), b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(order(w, 1, s, 1), gpu.Fill(b.All(), []byte{1})))
 			s.Fail(io.EOF)
 			must(t, w.Signal(1))
 			eventually(t, "it is issued", func() bool { return dev.Stats().InFlight > 0 })
 		},
 		"during a transfer in pieces": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore) {
-			must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s, 1)}, b.All(), make([]byte, b.Size())))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Upload(b.All(), make([]byte, b.Size()))))
 			eventually(t, "a piece is issued", func() bool { return dev.Stats().InFlight > 0 })
 			s.Fail(io.EOF)
 		},
 		"before the first piece of a transfer": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore) {
 			w := semaphores(t, 1)[0]
-			must(t, dev.Queue(0).Upload(order(w, 1, s, 1), b.All(), make([]byte, b.Size())))
+			must(t, dev.Queue(0).Submit(order(w, 1, s, 1), gpu.Upload(b.All(), make([]byte, b.Size()))))
 			s.Fail(io.EOF)
 			must(t, w.Signal(1))
 			eventually(t, "a piece is issued", func() bool { return dev.Stats().InFlight > 0 })
@@ -151,11 +152,11 @@ func TestMishap(t *testing.T) {
 			c := commandBuffer(t, dev, gpu.StreamMode)
 			x, err := c.Binding()
 			must(t, err)
-			recorded(t)(c.Fill(x.Range(0, 8), []byte{1}))
-			recorded(t)(c.Barrier())
-			recorded(t)(c.HostCall(func() error { return nil }))
+			recorded(t)(c.Add(gpu.Fill(x.Range(0, 8), []byte{1})))
+			recorded(t)(c.Add(gpu.Barrier()))
+			recorded(t)(c.Add(gpu.HostCall(func() error { return nil })))
 			must(t, c.End())
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c, b.All()))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c, b.All())))
 			eventually(t, "a part is issued", func() bool { return dev.Stats().InFlight > 0 })
 			s.Fail(io.EOF)
 			must(t, c.Close())
@@ -179,11 +180,11 @@ func TestMishap(t *testing.T) {
 		p, all := whole(t, dev)
 		b, inside, goes, issued := allocated(t, dev.Queue(1), p, all), make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
-			issued <- dev.Queue(0).Native(gpu.Order{Signal: pts(s, 1)}, func(gpu.Native) error {
+			issued <- dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Native("", func(gpu.NativeCall) error {
 				close(inside)
 				<-goes
 				return nil
-			}, b.All())
+			}, b.All()))
 		}()
 		<-inside
 		s.Fail(io.EOF)
@@ -201,7 +202,7 @@ func TestMishap(t *testing.T) {
 			s.Fail(io.EOF)
 			given(t, dev.Queue(1), p, b)
 		}
-		must(t, dev.Queue(0).UploadCopy(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 64), make([]byte, 64)))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.UploadCopy(b.Range(0, 64), make([]byte, 64))))
 		unused(t, p)
 	})
 	t.Run("B125 a program fails the semaphore of a group that the library keeps", func(t *testing.T) {
@@ -231,7 +232,7 @@ func TestMishap(t *testing.T) {
 		p, all := whole(t, dev)
 		b, once := alloca(t, dev.Queue(1), gpu.Order{}, p, all), new(sync.Once)
 		hook.before = func() { once.Do(func() { given(t, dev.Queue(1), p, b) }) }
-		must(t, dev.Queue(0).Upload(order(s[0], 1, s[1], 1), b.All(), make([]byte, all)))
+		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Upload(b.All(), make([]byte, all))))
 		s[1].Fail(io.EOF)
 		must(t, s[0].Signal(1))
 		unused(t, p)
@@ -242,7 +243,7 @@ func TestMishap(t *testing.T) {
 		p, all := whole(t, dev)
 		b := alloca(t, dev.Queue(0), gpu.Order{}, p, all)
 		must(t, d.StallDevice(1))
-		must(t, other.Queue(0).Copy(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 64), allocate(t, other, 64).All()))
+		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Copy(b.Range(0, 64), allocate(t, other, 64).All())))
 		s.Fail(io.EOF)
 		given(t, dev.Queue(0), p, b)
 		must(t, d.ResumeDevice(1))
@@ -250,12 +251,12 @@ func TestMishap(t *testing.T) {
 	})
 	for name, use := range map[string]func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore){
 		"it is deallocated with a semaphore that has failed": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore) {
-			must(t, q.Dealloca(gpu.Order{Signal: pts(s, 1)}, b))
+			must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Free(b)))
 		},
 		"the driver has refused other work whose semaphore had failed": func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1})
-			must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
-			must(t, q.Dealloca(gpu.Order{}, b))
+			must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
+			must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 		},
 	} {
 		t.Run("B90 memory that a recording has goes back as its dealloca says where "+name, func(t *testing.T) {
@@ -264,13 +265,13 @@ func TestMishap(t *testing.T) {
 			p, all := whole(t, dev)
 			q, c := dev.Queue(0), commandBuffer(t, dev, gpu.StreamMode)
 			b := alloca(t, q, gpu.Order{}, p, all)
-			recorded(t)(c.Fill(b.All(), []byte{1}))
+			recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 			must(t, c.End())
 			s[0].Fail(io.EOF)
 			use(t, d, q, b, s[0])
 			b = alloca(t, q, gpu.Order{Signal: pts(s[1], 1)}, p, all)
 			must(t, s[1].Wait(minute(t), 1))
-			must(t, q.Dealloca(gpu.Order{}, b))
+			must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 			must(t, c.Close())
 		})
 	}
@@ -333,8 +334,8 @@ func TestCoveredFails(t *testing.T) {
 	must(t, d.StallStream(streams[len(streams)-1]))
 	must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
 	eventually(t, "it is issued", func() bool { return dev.Stats().InFlight == 1 }, dev)
-	must(t, q.Fill(order(s[0], 1, s[1], 1), x.All(), []byte{1}))
-	must(t, q.Fill(order(s[0], 1, s[2], 1), x.All(), []byte{1}))
+	must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(x.All(), []byte{1})))
+	must(t, q.Submit(order(s[0], 1, s[2], 1), gpu.Fill(x.All(), []byte{1})))
 	chans[0].Abort(nil)
 	must(t, d.ResumeStream(streams[len(streams)-1]))
 	for i, s := range s {
@@ -361,7 +362,7 @@ func TestPinnedMemory(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
 		a, b = allocate(t, dev, 3*piece), allocate(t, dev, piece)
 		s := semaphores(t, 1)[0]
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{0x11}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{0x11})))
 		must(t, s.Wait(minute(t), 1))
 		d.StallDevice(0)
 		return d, dev.Queue(0), a, b
@@ -370,11 +371,11 @@ func TestPinnedMemory(t *testing.T) {
 		d, q, a, b := setup(t, caps)
 		s, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
 		d.Inject(simdriver.Fault{Op: simdriver.OpDownload, N: 2})
-		must(t, q.Write(gpu.Order{Signal: pts(s, 1)}, writerFunc(func(p []byte, at int64) (int, error) { return len(p), nil }), 0, a.All()))
+		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WriteTo(writerFunc(func(p []byte, at int64) (int, error) { return len(p), nil }), 0, a.All())))
 		if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 			t.Errorf("Wait = %v", err)
 		}
-		must(t, q.UploadCopy(gpu.Order{Signal: pts(x, 1)}, b.All(), bytes.Repeat([]byte{0x77}, piece)))
+		must(t, q.Submit(gpu.Order{Signal: pts(x, 1)}, gpu.UploadCopy(b.All(), bytes.Repeat([]byte{0x77}, piece))))
 		d.ResumeDevice(0)
 		if got := bytesOf(t, q, b, pts(x, 1)...); !bytes.Equal(got, bytes.Repeat([]byte{0x77}, piece)) {
 			t.Errorf("the update wrote %#x", got[0])
@@ -384,16 +385,16 @@ func TestPinnedMemory(t *testing.T) {
 		eachCaps(t, "B87 B110 a reader that "+name, func(t *testing.T, caps driver.Caps) {
 			d, q, a, b := setup(t, caps)
 			s, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
-			must(t, q.Read(gpu.Order{Signal: pts(s, 1)}, a.All(), readerFunc(func(p []byte, at int64) (int, error) {
+			must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.ReadFrom(a.All(), readerFunc(func(p []byte, at int64) (int, error) {
 				if at > 0 {
 					end()
 				}
 				return copy(p, bytes.Repeat([]byte{0x22}, piece)), nil
-			}), 0))
+			}), 0)))
 			if err := s.Wait(minute(t), 1); err == nil {
 				t.Error("it has not failed")
 			}
-			must(t, q.UploadCopy(gpu.Order{Signal: pts(x, 1)}, b.All(), bytes.Repeat([]byte{0x77}, piece)))
+			must(t, q.Submit(gpu.Order{Signal: pts(x, 1)}, gpu.UploadCopy(b.All(), bytes.Repeat([]byte{0x77}, piece))))
 			d.ResumeDevice(0)
 			if got := bytesOf(t, q, a, pts(x, 1)...); got[0] != 0x22 || got[piece-1] != 0x22 || got[piece] != 0x11 {
 				t.Errorf("the first piece is %#x, and the second %#x", got[0], got[piece])
@@ -410,8 +411,8 @@ func TestBroken(t *testing.T) {
 			b, s := allocate(t, dev, 1<<20), semaphores(t, 3) // so much that each fill has an event of its own
 			d.StallDevice(0)
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1})
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-			must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{2}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{2})))
 			for i := range 2 {
 				if err := s[i].Wait(soon(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 					t.Errorf("semaphore %d: %v", i, err)
@@ -423,7 +424,7 @@ func TestBroken(t *testing.T) {
 				t.Errorf("%d frees while the device may write", n)
 			}
 			c := allocate(t, dev, 64)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, c.All(), []byte{3}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(c.All(), []byte{3})))
 			d.ResumeDevice(0)
 			must(t, s[2].Wait(soon(t), 1))
 			synctest.Wait()
@@ -439,11 +440,11 @@ func TestBroken(t *testing.T) {
 			d.StallDevice(0)
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1})
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 2})
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
 			if err := s[0].Wait(soon(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 				t.Error(err)
 			}
-			if err := dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{2}); !errors.Is(err, driver.ErrLost) {
+			if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{2})); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("behind work that nobody can wait for: %v", err)
 			}
 			must(t, b.Close())
@@ -466,26 +467,23 @@ func TestBroken(t *testing.T) {
 		k, err := x.Kernel("words")
 		must(t, err)
 		b := allocate(t, dev, 64)
-		n, ptr, q := uint64(1), b.Ptr(), dev.Queue(0)
+		ptr, q := b.Ptr(), dev.Queue(0)
 		for op, c := range map[simdriver.Op]struct {
 			name   string
 			submit func(o gpu.Order) error
 		}{
-			simdriver.OpFill: {"fill", func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) }},
-			simdriver.OpCopy: {"copy", func(o gpu.Order) error { return q.Copy(o, b.Range(0, 8), b.Range(8, 8)) }},
-			simdriver.OpLaunch: {"dispatch", func(o gpu.Order) error {
-				return q.Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Sizes: []int{8, 8, 8},
-					Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&ptr), unsafe.Pointer(&ptr)}})
-			}},
-			simdriver.OpUpload:   {"upload", func(o gpu.Order) error { return q.UploadCopy(o, b.All(), make([]byte, 64)) }},
-			simdriver.OpDownload: {"download", func(o gpu.Order) error { return q.Download(o, make([]byte, 64), b.All()) }},
+			simdriver.OpFill:     {"fill", func(o gpu.Order) error { return q.Submit(o, gpu.Fill(b.All(), []byte{1})) }},
+			simdriver.OpCopy:     {"copy", func(o gpu.Order) error { return q.Submit(o, gpu.Copy(b.Range(0, 8), b.Range(8, 8))) }},
+			simdriver.OpLaunch:   {"launch", func(o gpu.Order) error { return q.Submit(o, gpu.Launch(k, gpu.Grid{}, uint64(1), ptr, ptr)) }},
+			simdriver.OpUpload:   {"upload", func(o gpu.Order) error { return q.Submit(o, gpu.UploadCopy(b.All(), make([]byte, 64))) }},
+			simdriver.OpDownload: {"download", func(o gpu.Order) error { return q.Submit(o, gpu.Download(make([]byte, 64), b.All())) }},
 		} {
 			for _, oom := range []bool{true, false} {
 				s := semaphores(t, 4)
 				cause := errors.New("out of spare parts")
 				d.Inject(simdriver.Fault{Op: op, N: 1, Err: cause, OOM: oom})
 				must(t, c.submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}}))
-				must(t, dev.Queue(1).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{9}))
+				must(t, dev.Queue(1).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.All(), []byte{9})))
 				for i := range 3 {
 					err := s[i].Wait(minute(t), 1)
 					var se *gpu.SubmitError
@@ -503,18 +501,18 @@ func TestBroken(t *testing.T) {
 
 // TestLostParked loses devices that have work which waits for nothing that comes.
 func TestLostParked(t *testing.T) {
-	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error{
-		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error {
+	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error{
+		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {
 			_, err := dev.Alloc(gpu.DeviceMem, 64)
 			return err
 		},
-		simdriver.OpLoad: func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error {
+		simdriver.OpLoad: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {
 			_, err := dev.Load(kernels.Basic)
 			return err
 		},
-		simdriver.OpFunction: func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error { _, err := x.Kernel("words"); return err },
-		simdriver.OpGlobal:   func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error { _, err := x.Global("table"); return err },
-		simdriver.OpRegister: func(dev *gpu.Device, x *gpu.Executable, b *gpu.Buffer) error {
+		simdriver.OpFunction: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error { _, err := x.Kernel("words"); return err },
+		simdriver.OpGlobal:   func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error { _, err := x.Global("table"); return err },
+		simdriver.OpRegister: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {
 			_, err := dev.ImportHost(make([]byte, 8), nil)
 			return err
 		},
@@ -526,10 +524,10 @@ func TestLostParked(t *testing.T) {
 			must(t, err)
 			b, s := allocate(t, dev, 64), semaphores(t, 5)
 			d.StallDevice(0)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-			must(t, dev.Queue(0).Fill(order(s[4], 1, s[1], 1), b.All(), []byte{1}))
-			must(t, dev.Queue(1).Barrier(order(s[4], 2, s[2], 1)))
-			must(t, dev.Queue(1).HostCall(order(s[4], 3, s[3], 1), func() error { t.Error("called"); return nil }))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(0).Submit(order(s[4], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(1).Submit(order(s[4], 2, s[2], 1), gpu.Barrier()))
+			must(t, dev.Queue(1).Submit(order(s[4], 3, s[3], 1), gpu.HostCall(func() error { t.Error("called"); return nil })))
 			eventually(t, "the first is issued", func() bool { return dev.Stats().InFlight == 1 }, dev)
 			d.Inject(simdriver.Fault{Op: op, N: 1, Lost: true})
 			if err := provoke(dev, x, b); !errors.Is(err, driver.ErrLost) {
@@ -551,10 +549,10 @@ func TestLostParked(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{})
 		b, s := allocate(t, dev, 64), semaphores(t, 2)
 		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, Lost: true})
-		if err := dev.Queue(0).UploadCopy(gpu.Order{Signal: pts(s[0], 1)}, b.All(), make([]byte, 64)); !errors.Is(err, driver.ErrLost) {
+		if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.UploadCopy(b.All(), make([]byte, 64))); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Update = %v", err)
 		}
-		if err := dev.Queue(0).Download(gpu.Order{Signal: pts(s[1], 1)}, make([]byte, 64), b.All()); !errors.Is(err, driver.ErrLost) {
+		if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Download(make([]byte, 64), b.All())); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Download = %v", err)
 		}
 		for i := range s {
@@ -568,15 +566,15 @@ func TestLostParked(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{StageSize: 4096})
 		b, s := allocate(t, dev, 3*4096), semaphores(t, 2)
 		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
-		if err := dev.Queue(0).UploadCopy(gpu.Order{Signal: pts(s[0], 1)}, b.Range(0, 64), make([]byte, 64)); !errors.Is(err, driver.ErrOutOfMemory) {
+		if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.UploadCopy(b.Range(0, 64), make([]byte, 64))); !errors.Is(err, driver.ErrOutOfMemory) {
 			t.Errorf("Update = %v", err)
 		}
 		if v, err := s[0].Query(); v != 0 || err != nil {
 			t.Errorf("its signal is at %d, %v", v, err)
 		}
-		must(t, dev.Queue(0).UploadCopy(gpu.Order{Signal: pts(s[0], 1)}, b.Range(0, 64), make([]byte, 64)))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.UploadCopy(b.Range(0, 64), make([]byte, 64))))
 		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
-		must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s[1], 1)}, b.All(), make([]byte, 3*4096)))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Upload(b.All(), make([]byte, 3*4096))))
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
 			t.Errorf("the upload: %v", err)
 		}
@@ -587,10 +585,10 @@ func TestLostParked(t *testing.T) {
 		dev, other := openDevice(t, d, 0, gpu.Options{StageSize: 4096}), openDevice(t, d, 1, gpu.Options{StageSize: 4096})
 		b, s := allocate(t, dev, 8*4096), semaphores(t, 4)
 		d.StallDevice(0)
-		must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s[0], 1)}, b.All(), make([]byte, 8*4096)))
-		must(t, dev.Queue(0).Write(gpu.Order{Signal: pts(s[1], 1)}, writerFunc(func(p []byte, at int64) (int, error) { return 0, io.EOF }), 0, b.All()))
-		must(t, dev.Queue(0).Notify(order(s[1], 1, s[2], 1), func() { t.Error("called") }))
-		must(t, other.Queue(0).Barrier(order(s[2], 1, s[3], 1)))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Upload(b.All(), make([]byte, 8*4096))))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.WriteTo(writerFunc(func(p []byte, at int64) (int, error) { return 0, io.EOF }), 0, b.All())))
+		must(t, dev.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Notify(func() { t.Error("called") })))
+		must(t, other.Queue(0).Submit(order(s[2], 1, s[3], 1), gpu.Barrier()))
 		eventually(t, "pieces are on their way", func() bool { return dev.Stats().InFlight >= 4 }, dev)
 		d.LoseDevice(0, nil)
 		for i := range s {
@@ -611,12 +609,12 @@ func TestElided(t *testing.T) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		a, b, s := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 6)
-		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
-		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.Range(0, 16), []byte{1}))  // waits for an event
-		must(t, other.Queue(0).Fill(order(s[1], 1, s[2], 1), b.Range(16, 16), []byte{2})) // on the same stream
-		must(t, other.Queue(1).Fill(order(s[2], 1, s[3], 1), b.Range(32, 16), []byte{3})) // and on another
-		must(t, other.Queue(1).Fill(order(s[1], 1, s[4], 1), b.Range(48, 16), []byte{4})) // which may cover this
-		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[5], 1)}, b.Range(0, 0), []byte{5}))
+		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))
+		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.Range(0, 16), []byte{1})))  // waits for an event
+		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2}))) // on the same stream
+		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3}))) // and on another
+		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4}))) // which may cover this
+		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.Range(0, 0), []byte{5})))
 		eventually(t, "both devices are through", func() bool {
 			c := d.Counters()
 			return c.Devices[0].Calls[simdriver.OpFill] == 1 && c.Devices[1].Calls[simdriver.OpFill] == 4 && c.Devices[0].Pending+c.Devices[1].Pending == 0
@@ -645,10 +643,10 @@ func TestLostEvents(t *testing.T) {
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Events: 1})
 		a, b, s, x := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 2), semaphores(t, 1)[0]
 		d.StallDevice(0)
-		must(t, lost.Queue(0).Fill(gpu.Order{}, a.All(), []byte{1}))
+		must(t, lost.Queue(0).Submit(gpu.Order{}, gpu.Fill(a.All(), []byte{1})))
 		d.StallDevice(1)
-		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-		must(t, lost.Queue(0).Fill(order(s[0], 1, s[1], 1), a.All(), []byte{2}))
+		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, lost.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(a.All(), []byte{2})))
 		eventually(t, "all is issued", func() bool { return lost.Stats().InFlight == 2 }, lost)
 		d.ResumeDevice(1)
 		must(t, s[0].Wait(minute(t), 1))
@@ -662,7 +660,7 @@ func TestLostEvents(t *testing.T) {
 		}
 		made := other.Stats().Events
 		for v := range uint64(50) { // with every event that there is
-			must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(x, v+1)}, b.All(), []byte{1}))
+			must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(x, v+1)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, x.Wait(minute(t), v+1))
 		}
 		if st := other.Stats().Events; st.Free >= st.Made {
@@ -683,9 +681,9 @@ func TestStrategies(t *testing.T) {
 			b, s, host := allocate(t, dev, 64), semaphores(t, 4), semaphores(t, 1)[0]
 			ctx := minute(t)
 			d.StallDevice(0)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.Range(0, 8), []byte{1}))
-			must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.Range(8, 8), []byte{1}))
-			must(t, dev.Queue(1).Fill(order(host, 1, s[2], 1), b.Range(16, 8), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.Range(0, 8), []byte{1})))
+			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.Range(8, 8), []byte{1})))
+			must(t, dev.Queue(1).Submit(order(host, 1, s[2], 1), gpu.Fill(b.Range(16, 8), []byte{1})))
 			stopped, stop := context.WithCancel(ctx)
 			stop()
 			for _, i := range []int{0, 1, 2, 3} {
@@ -733,7 +731,7 @@ func TestStrategies(t *testing.T) {
 				t.Errorf("failed: %v", a.err)
 			}
 			d.LoseDevice(0, nil)
-			dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2)}, b.All(), []byte{1})
+			dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1}))
 			if err := s[0].Wait(ctx, 2); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("lost: %v", err)
 			}

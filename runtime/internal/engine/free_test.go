@@ -46,12 +46,12 @@ func TestFree(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 				dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
 				b, q, s, f := allocate(t, dev, uint64(size)), dev.Queue(0), semaphores(t, 2), newTelling(t)
-				must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{7}))
+				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{7})))
 				must(t, s[0].Wait(minute(t), 1))
 				must(t, d.StallDevice(0))
 				got := make([]byte, size)
 				o := gpu.Order{Signal: pts(s[1], 1), Free: f.points()}
-				must(t, q.Download(o, got, b.All()))
+				must(t, q.Submit(o, gpu.Download(got, b.All())))
 				eventually(t, "the device has a part of it", func() bool { return dev.Stats().InFlight > 0 }, dev)
 				s[1].Fail(io.EOF)
 				f.yet()
@@ -73,7 +73,7 @@ func TestFree(t *testing.T) {
 			b, err := dev.ImportHost(mem, nil)
 			must(t, err)
 			must(t, d.StallDevice(0))
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1), Free: f.points()}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1), Free: f.points()}, gpu.Fill(b.All(), []byte{1})))
 			s.Fail(io.EOF)
 			f.yet()
 			must(t, d.ResumeDevice(0))
@@ -87,28 +87,28 @@ func TestFree(t *testing.T) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, q, s := allocate(t, dev, 64), dev.Queue(0), semaphores(t, 3)
 			reached, passed, called, failed, refused := newTelling(t), newTelling(t), newTelling(t), newTelling(t), newTelling(t)
-			must(t, q.UploadCopy(gpu.Order{Signal: pts(s[0], 1), Free: reached.points()}, b.All(), make([]byte, 64)))
-			must(t, q.Barrier(gpu.Order{Wait: pts(s[0], 1), Free: passed.points()}))
-			must(t, q.HostCall(gpu.Order{Wait: pts(s[0], 1), Free: called.points()}, func() error { called.yet(); return io.EOF }))
-			must(t, q.Upload(gpu.Order{Wait: pts(s[1], 1), Free: failed.points()}, b.All(), make([]byte, 64)))
+			must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1), Free: reached.points()}, gpu.UploadCopy(b.All(), make([]byte, 64))))
+			must(t, q.Submit(gpu.Order{Wait: pts(s[0], 1), Free: passed.points()}, gpu.Barrier()))
+			must(t, q.Submit(gpu.Order{Wait: pts(s[0], 1), Free: called.points()}, gpu.HostCall(func() error { called.yet(); return io.EOF })))
+			must(t, q.Submit(gpu.Order{Wait: pts(s[1], 1), Free: failed.points()}, gpu.Upload(b.All(), make([]byte, 64))))
 			failed.yet()
 			s[1].Fail(io.EOF)
 			for _, f := range []*telling{reached, passed, called, failed} {
 				f.soon()
 			}
-			if err := q.Download(gpu.Order{Free: refused.points()}, make([]byte, 65), b.All()); !errors.Is(err, gpu.ErrArgument) {
+			if err := q.Submit(gpu.Order{Free: refused.points()}, gpu.Download(make([]byte, 65), b.All())); !errors.Is(err, gpu.ErrArgument) {
 				t.Error(err)
 			}
-			if err := q.Fill(gpu.Order{Wait: pts(s[2], 2), Signal: pts(s[2], 1), Free: refused.points()}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrValue) {
+			if err := q.Submit(gpu.Order{Wait: pts(s[2], 2), Signal: pts(s[2], 1), Free: refused.points()}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrValue) {
 				t.Error(err)
 			}
-			if err := q.Fill(gpu.Order{Free: make([]gpu.Point, 1)}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrArgument) {
+			if err := q.Submit(gpu.Order{Free: make([]gpu.Point, 1)}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrArgument) {
 				t.Error(err)
 			}
 			must(t, s[0].Wait(minute(t), 1))
-			must(t, q.Dealloca(gpu.Order{Free: newTelling(t).points()}, alloca(t, q, gpu.Order{Free: newTelling(t).points()}, nil, 64)))
+			must(t, q.Submit(gpu.Order{Free: newTelling(t).points()}, gpu.Free(alloca(t, q, gpu.Order{Free: newTelling(t).points()}, nil, 64))))
 			must(t, dev.Close())
-			if err := q.Fill(gpu.Order{Free: refused.points()}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrClosed) {
+			if err := q.Submit(gpu.Order{Free: refused.points()}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrClosed) {
 				t.Error(err)
 			}
 			refused.yet()
@@ -120,7 +120,7 @@ func TestFree(t *testing.T) {
 				dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
 				b, s, f := allocate(t, dev, uint64(size)), semaphores(t, 1)[0], newTelling(t)
 				must(t, d.StallDevice(0))
-				must(t, dev.Queue(0).Download(gpu.Order{Signal: pts(s, 1), Free: f.points()}, make([]byte, size), b.All()))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1), Free: f.points()}, gpu.Download(make([]byte, size), b.All())))
 				eventually(t, "the device has it", func() bool { return dev.Stats().InFlight > 0 }, dev)
 				must(t, d.LoseDevice(0, nil))
 				if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
@@ -140,7 +140,7 @@ func TestFree(t *testing.T) {
 			b, s, f := allocate(t, dev, 5*piece), semaphores(t, 1)[0], newTelling(t)
 			must(t, d.StallDevice(0))
 			d.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
-			must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s, 1), Free: f.points()}, b.All(), make([]byte, 5*piece)))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1), Free: f.points()}, gpu.Upload(b.All(), make([]byte, 5*piece))))
 			if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 				t.Error(err)
 			}
@@ -156,7 +156,7 @@ func TestFree(t *testing.T) {
 		from, to, s, f := allocate(t, dev, 2*piece), allocate(t, there, 2*piece), semaphores(t, 1)[0], newTelling(t)
 		must(t, other.StallDevice(0))
 		other.Inject(simdriver.Fault{Op: simdriver.OpUpload, N: 2})
-		must(t, dev.Queue(0).Copy(gpu.Order{Signal: pts(s, 1), Free: f.points()}, to.All(), from.All()))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1), Free: f.points()}, gpu.Copy(to.All(), from.All())))
 		if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 			t.Error(err)
 		}
@@ -171,13 +171,13 @@ func TestFree(t *testing.T) {
 			b, q, s := allocate(t, dev, 64), dev.Queue(0), semaphores(t, 2)
 			for i, end := range []error{nil, io.EOF} {
 				f, c := newTelling(t), commandBuffer(t, dev, gpu.AutoMode)
-				recorded(t)(c.Fill(b.All(), []byte{1}))
-				recorded(t)(c.Barrier())
-				recorded(t)(c.HostCall(func() error { f.yet(); return end }))
-				recorded(t)(c.Barrier())
-				recorded(t)(c.Fill(b.All(), []byte{2}))
+				recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
+				recorded(t)(c.Add(gpu.Barrier()))
+				recorded(t)(c.Add(gpu.HostCall(func() error { f.yet(); return end })))
+				recorded(t)(c.Add(gpu.Barrier()))
+				recorded(t)(c.Add(gpu.Fill(b.All(), []byte{2})))
 				must(t, c.End())
-				must(t, q.Execute(gpu.Order{Signal: pts(s[i], 1), Free: f.points()}, c))
+				must(t, q.Submit(gpu.Order{Signal: pts(s[i], 1), Free: f.points()}, gpu.Execute(c)))
 				f.soon()
 				if err := s[i].Wait(minute(t), 1); !errors.Is(err, end) {
 					t.Error(err)
@@ -193,13 +193,13 @@ func TestFreeOfPartRefused(t *testing.T) {
 	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
 	dev := g.Devices()[0]
 	b, c, s, f := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode), semaphores(t, 1), newTelling(t)
-	recorded(t)(c.Fill(b.All(), []byte{1}))
-	recorded(t)(c.Barrier())
-	recorded(t)(c.Collective(chans[0], sum(b)))
+	recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
+	recorded(t)(c.Add(gpu.Barrier()))
+	recorded(t)(c.Add(chans[0].Group(sum(b))))
 	must(t, c.End())
 	must(t, chans[0].Close())
 	must(t, d.StallDevice(0))
-	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1), Free: f.points()}, c))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1), Free: f.points()}, gpu.Execute(c)))
 	if err := s[0].Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) {
 		t.Error(err)
 	}

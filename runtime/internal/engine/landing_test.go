@@ -30,12 +30,12 @@ func TestLanding(t *testing.T) {
 	}{
 		{"B193 a download of a queue with a signal", 64, func(t *testing.T, r results) func() bool {
 			got, s := make([]byte, 64), semaphores(t, 1)[0]
-			must(t, r.dev.Queue(0).Download(gpu.Order{Signal: pts(s, 1)}, got, r.mem.All()))
+			must(t, r.dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Download(got, r.mem.All())))
 			return func() bool { return bytes.Equal(got, r.want) }
 		}},
 		{"B193 a download of a queue without a signal", 64, func(t *testing.T, r results) func() bool {
 			got := make([]byte, 64)
-			must(t, r.dev.Queue(0).Download(gpu.Order{}, got, r.mem.All()))
+			must(t, r.dev.Queue(0).Submit(gpu.Order{}, gpu.Download(got, r.mem.All())))
 			return func() bool { return bytes.Equal(got, r.want) }
 		}},
 		{"B193 downloads of a stream", 64, func(t *testing.T, r results) func() bool {
@@ -54,7 +54,7 @@ func TestLanding(t *testing.T) {
 		}},
 		{"B193 a parked download", 64, func(t *testing.T, r results) func() bool {
 			got, s := make([]byte, 64), semaphores(t, 1)[0]
-			must(t, r.dev.Queue(0).Download(gpu.Order{Wait: pts(s, 1)}, got, r.mem.All()))
+			must(t, r.dev.Queue(0).Submit(gpu.Order{Wait: pts(s, 1)}, gpu.Download(got, r.mem.All())))
 			must(t, s.Signal(1))
 			return func() bool { return bytes.Equal(got, r.want) }
 		}},
@@ -63,13 +63,13 @@ func TestLanding(t *testing.T) {
 			f, err := os.Create(path)
 			must(t, err)
 			t.Cleanup(func() { f.Close() })
-			must(t, r.dev.Queue(0).NewStream().Write(f, 0, r.mem.All()))
+			must(t, r.dev.Queue(0).NewStream().Do(gpu.WriteTo(f, 0, r.mem.All())))
 			return func() bool { got, _ := os.ReadFile(path); return bytes.Equal(got, r.want) }
 		}},
 		{"B193 a notification", 64, func(t *testing.T, r results) func() bool {
 			s, told := r.dev.Queue(0).NewStream(), false
 			must(t, s.Fill(r.mem.All(), []byte{7}))
-			must(t, s.Notify(func() { told = true }))
+			must(t, s.Do(gpu.Notify(func() { told = true })))
 			return func() bool { return told }
 		}},
 		{"B193 a function of OnReached", 64, func(t *testing.T, r results) func() bool {
@@ -82,7 +82,7 @@ func TestLanding(t *testing.T) {
 		{"B193 a host call", 64, func(t *testing.T, r results) func() bool {
 			s, told := r.dev.Queue(0).NewStream(), false
 			must(t, s.Fill(r.mem.All(), []byte{7}))
-			must(t, s.HostCall(func() error { told = true; return nil }))
+			must(t, s.Do(gpu.HostCall(func() error { told = true; return nil })))
 			return func() bool { return told }
 		}},
 		{"B193 a link", 64, func(t *testing.T, r results) func() bool {
@@ -94,14 +94,14 @@ func TestLanding(t *testing.T) {
 		}},
 		{"B193 Order.Free", 64, func(t *testing.T, r results) func() bool {
 			f := newTelling(t)
-			must(t, r.dev.Queue(0).Fill(gpu.Order{Free: f.points()}, r.mem.All(), []byte{7}))
+			must(t, r.dev.Queue(0).Submit(gpu.Order{Free: f.points()}, gpu.Fill(r.mem.All(), []byte{7})))
 			return func() bool { n, _ := f.s.Query(); return n == 1 }
 		}},
 		{"B193 imported memory that was closed", 64, func(t *testing.T, r results) func() bool {
 			told := false
 			b, err := r.dev.Import(r.mem.Ptr(), 64, func() { told = true })
 			must(t, err)
-			must(t, r.dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{7}))
+			must(t, r.dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{7})))
 			must(t, b.Close())
 			return func() bool { return told }
 		}},
@@ -111,10 +111,10 @@ func TestLanding(t *testing.T) {
 			must(t, err)
 			c, err := r.dev.NewCommandBuffer(gpu.CommandOptions{})
 			must(t, err)
-			_, err = c.Fill(b.All(), []byte{7})
+			_, err = c.Add(gpu.Fill(b.All(), []byte{7}))
 			must(t, err)
 			must(t, c.End())
-			must(t, r.dev.Queue(0).Execute(gpu.Order{}, c))
+			must(t, r.dev.Queue(0).Submit(gpu.Order{}, gpu.Execute(c)))
 			must(t, b.Close())
 			must(t, c.Close())
 			return func() bool { return told }
@@ -127,7 +127,7 @@ func TestLanding(t *testing.T) {
 			if err != nil {
 				t.Skip("no adopted events: ", err)
 			}
-			must(t, r.dev.Queue(0).RecordEvent(gpu.Order{}, e))
+			must(t, r.dev.Queue(0).Submit(gpu.Order{}, gpu.RecordEvent(e)))
 			must(t, e.Close())
 			return func() bool { return told }
 		}},

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"go.uber.org/goleak"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -38,7 +38,7 @@ func TestLossBelow(t *testing.T) {
 					case "behind the work again":
 						s.OnReached(2, func(error) {})()
 					}
-					must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+					must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 					inFlight(t, dev, 1)
 					if ended == nil {
 						ended = wait(t, other, s, 2)
@@ -64,18 +64,18 @@ func TestLossAtOnce(t *testing.T) {
 			mem, spare = append(mem, allocate(t, devs[i], 64)), append(spare, allocate(t, devs[i], 64))
 		}
 		s, done, own := semaphores(t, chain), semaphores(t, 2), semaphores(t, 5)
-		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(done[0], 1)}, mem[0].All(), []byte{1}))
-		must(t, devs[3].Queue(0).Fill(order(done[0], 1, done[1], 1), mem[3].All(), []byte{1}))
-		must(t, devs[4].Queue(0).Copy(gpu.Order{Signal: pts(own[4], 1)}, mem[4].All(), spare[0].All()))
+		must(t, devs[0].Queue(0).Submit(gpu.Order{Signal: pts(done[0], 1)}, gpu.Fill(mem[0].All(), []byte{1})))
+		must(t, devs[3].Queue(0).Submit(order(done[0], 1, done[1], 1), gpu.Fill(mem[3].All(), []byte{1})))
+		must(t, devs[4].Queue(0).Submit(gpu.Order{Signal: pts(own[4], 1)}, gpu.Copy(mem[4].All(), spare[0].All())))
 		for _, i := range []int{0, 3, 4} {
 			eventually(t, "the work is done, for which nobody has asked", func() bool { return devs[i].Stats().Parked == 0 && d.Counters().Devices[i].Pending == 0 })
 		}
 		d.StallDevice(0)
 		d.StallDevice(4)
-		must(t, devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, mem[0].All(), []byte{1}))
-		must(t, devs[1].Queue(0).Fill(order(s[0], 1, s[1], 1), mem[1].All(), []byte{1}))
-		must(t, devs[2].Queue(0).Fill(order(s[1], 1, s[2], 1), mem[2].All(), []byte{1}))
-		must(t, devs[4].Queue(0).Fill(gpu.Order{Signal: pts(own[4], 2)}, mem[4].All(), []byte{1}))
+		must(t, devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(mem[0].All(), []byte{1})))
+		must(t, devs[1].Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(mem[1].All(), []byte{1})))
+		must(t, devs[2].Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(mem[2].All(), []byte{1})))
+		must(t, devs[4].Queue(0).Submit(gpu.Order{Signal: pts(own[4], 2)}, gpu.Fill(mem[4].All(), []byte{1})))
 		for _, dev := range devs[:chain] {
 			eventually(t, "it is issued", func() bool { return dev.Stats().Parked == 0 && dev.Stats().InFlight > 0 })
 		}
@@ -85,7 +85,7 @@ func TestLossAtOnce(t *testing.T) {
 			t.Errorf("it is not lost: %v", err)
 		}
 		for i, dev := range devs {
-			err := dev.Queue(1).Fill(gpu.Order{Signal: pts(own[i], 3)}, spare[i].All(), []byte{2})
+			err := dev.Queue(1).Submit(gpu.Order{Signal: pts(own[i], 3)}, gpu.Fill(spare[i].All(), []byte{2}))
 			if behind := i < chain; behind != dev.Stats().Lost || behind && (!errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), devs[0].Info().Name)) {
 				t.Errorf("device %d: lost is %v, and what comes then %v", i, dev.Stats().Lost, err)
 			}
@@ -115,7 +115,7 @@ func TestLossFar(t *testing.T) {
 		must(t, s[devices].Signal(1))
 		for i := devices - 1; i >= 0; i-- {
 			dev := openDevice(t, d, i, gpu.Options{})
-			must(t, dev.Queue(0).Fill(order(s[i+1], 1, s[i], 1), allocate(t, dev, 64).All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(order(s[i+1], 1, s[i], 1), gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 			inFlight(t, dev, 1)
 		}
 		d.LoseDevice(devices-1, nil)
@@ -138,9 +138,9 @@ func TestLossBehindRefused(t *testing.T) {
 		p, s := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 20}), semaphores(t, 3)
 		alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<20)
 		d.StallDevice(0)
-		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
 		alloca(t, dev.Queue(0), order(s[0], 1, s[1], 1), p, 1<<20) // there is no memory
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		d.LoseDevice(0, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // of the bubble
 		defer cancel()
@@ -162,7 +162,7 @@ func BenchmarkOnReachedBehind(b *testing.B) {
 			buf := allocate(b, dev, 64)
 			d.StallDevice(0)
 			for i := range n {
-				must(b, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, uint64(i)+1)}, buf.All(), []byte{1}))
+				must(b, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, uint64(i)+1)}, gpu.Fill(buf.All(), []byte{1})))
 			}
 			for b.Loop() {
 				s.OnReached(uint64(n), func(error) {})()
@@ -182,9 +182,9 @@ func TestLost(t *testing.T) {
 		s := semaphores(t, 6)
 		a, b := allocate(t, lost, 64), allocate(t, other, 64)
 		d.StallDevice(0)
-		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))                                                                               // in flight
-		must(t, lost.Queue(1).Fill(order(s[1], 1, s[2], 1), a.All(), []byte{1}))                                                                                       // parked
-		must(t, other.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[3], 1)}, b.All(), []byte{1})) // parked elsewhere
+		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))                                                                               // in flight
+		must(t, lost.Queue(1).Submit(order(s[1], 1, s[2], 1), gpu.Fill(a.All(), []byte{1})))                                                                                       // parked
+		must(t, other.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{1}))) // parked elsewhere
 		waiter := make(chan error, 1)
 		go func() { waiter <- s[0].Wait(ctx, 1) }()
 		d.LoseDevice(0, cause)
@@ -197,7 +197,7 @@ func TestLost(t *testing.T) {
 				t.Errorf("semaphore %d: %v", i, err)
 			}
 		}
-		if err := lost.Queue(0).Barrier(gpu.Order{Signal: pts(s[4], 1)}); !errors.Is(err, driver.ErrLost) {
+		if err := lost.Queue(0).Submit(gpu.Order{Signal: pts(s[4], 1)}, gpu.Barrier()); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("a submission to a lost device: %v", err)
 		}
 		if err := s[4].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
@@ -206,7 +206,7 @@ func TestLost(t *testing.T) {
 		if _, err := lost.Alloc(gpu.DeviceMem, 16); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("an allocation: %v", err)
 		}
-		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[5], 1)}, b.All(), []byte{1}))
+		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[5].Wait(ctx, 1))
 	})
 	t.Run("B78 B81 a device of which a stream waits for a lost one is lost after it, as a whole, and others go on", func(t *testing.T) {
@@ -216,21 +216,21 @@ func TestLost(t *testing.T) {
 		s := semaphores(t, 5)
 		a, b := allocate(t, lost, 64), allocate(t, other, 64)
 		d.StallDevice(0)
-		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
-		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
-		must(t, other.Queue(0).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
+		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))
+		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
+		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
 		d.LoseDevice(0, nil)
 		for _, i := range []int{2, 1, 0} {
 			if err := s[i].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("semaphore %d: %v", i, err)
 			}
 		}
-		err := other.Queue(1).Fill(gpu.Order{Signal: pts(s[3], 1)}, b.All(), []byte{1})
+		err := other.Queue(1).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{1}))
 		if first := lost.Info().Name; !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "waits for work of another device") ||
 			!strings.Contains(err.Error(), first) {
 			t.Errorf("another queue of it, which is lost after %s: %v", first, err)
 		}
-		must(t, third.Queue(0).Fill(gpu.Order{Signal: pts(s[4], 1)}, allocate(t, third, 64).All(), []byte{1}))
+		must(t, third.Queue(0).Submit(gpu.Order{Signal: pts(s[4], 1)}, gpu.Fill(allocate(t, third, 64).All(), []byte{1})))
 		must(t, s[4].Wait(ctx, 1))
 	})
 	t.Run("B78 B81 what comes after a barrier of a lost device fails, though the work in front of it does not", func(t *testing.T) {
@@ -238,9 +238,9 @@ func TestLost(t *testing.T) {
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s, b := semaphores(t, 4), allocate(t, other, 64)
 		d.StallDevice(1)
-		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-		must(t, lost.Queue(0).Barrier(order(s[0], 1, s[1], 1)))
-		must(t, other.Queue(1).Fill(order(s[1], 1, s[2], 1), b.All(), []byte{1}))
+		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+		must(t, lost.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Barrier()))
+		must(t, other.Queue(1).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
 		d.LoseDevice(0, nil)
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
@@ -253,15 +253,15 @@ func TestLost(t *testing.T) {
 			t.Errorf("what comes after it: %v", err)
 		}
 		must(t, s[0].Wait(minute(t), 1))
-		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[3], 1)}, b.All(), []byte{1}))
+		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[3].Wait(minute(t), 1))
 	})
 	t.Run("B78 B81 a device goes on that comes after work of a lost one which was done before", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s, b := semaphores(t, 3), allocate(t, other, 64)
-		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
-		must(t, other.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
+		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
+		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
 		for i := range 2 {
 			eventually(t, "both devices have done their parts, for which nobody has asked", func() bool { return d.Counters().Devices[i].Pending == 0 })
 		}
@@ -272,7 +272,7 @@ func TestLost(t *testing.T) {
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // for the host does not know that its part was done
 			t.Error(err)
 		}
-		must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, b.All(), []byte{1}))
+		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[2].Wait(minute(t), 1))
 	})
 	t.Run("B81 B85 a device closes though another one waits for it, stuck behind a lost one", func(t *testing.T) {
@@ -283,16 +283,16 @@ func TestLost(t *testing.T) {
 			a, b, c := allocate(t, lost, 64), allocate(t, healthy, 64), allocate(t, stuck, 64)
 			d.StallDevice(0)
 			d.StallDevice(1)
-			must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
-			must(t, healthy.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
-			must(t, stuck.Queue(0).Fill(order(s[0], 1, s[2], 1), c.All(), []byte{1}))
+			must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))
+			must(t, healthy.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, stuck.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Fill(c.All(), []byte{1})))
 			given := func(waits uint64) {
 				for d.Counters().Calls[simdriver.OpStreamWait] < waits {
 					runtime.Gosched()
 				}
 			}
 			given(1)
-			must(t, stuck.Queue(0).Copy(order(s[1], 1, s[3], 1), c.All(), b.All()))
+			must(t, stuck.Queue(0).Submit(order(s[1], 1, s[3], 1), gpu.Copy(c.All(), b.All())))
 			given(2)
 			d.LoseDevice(0, nil)
 			d.ResumeDevice(1)
@@ -313,10 +313,9 @@ func TestLost(t *testing.T) {
 		k, err := x.Kernel("index")
 		must(t, err)
 		s := semaphores(t, 2)
-		n, one, ptr := uint64(64), uint32(1), driver.Ptr(0xdead0000)
-		must(t, dev.Queue(0).Dispatch(gpu.Order{Signal: pts(s[0], 1)}, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64},
-			Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), unsafe.Pointer(&ptr)}}))
-		dev.Queue(0).Barrier(order(s[0], 1, s[1], 1))
+		ptr := driver.Ptr(0xdead0000)
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Launch(k, gpu.Grid{Threads: [3]uint32{64}}, uint64(64), uint32(1), uint32(1), ptr)))
+		dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Barrier())
 		for _, s := range s {
 			var access *simdriver.AccessError
 			if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.As(err, &access) {
@@ -334,14 +333,14 @@ func TestRecover(t *testing.T) {
 			dev, err := gpu.Open(d, 0, gpu.Options{})
 			must(t, err)
 			s, b := semaphores(t, 4), allocate(t, dev, 5<<20)
-			must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s[0], 1)}, b.All(), make([]byte, b.Size())))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Upload(b.All(), make([]byte, b.Size()))))
 			must(t, s[0].Wait(soon(t), 1))
 			d.StallDevice(0) // until all is submitted
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, Device: 0, N: 2, AtExecution: true})
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2)}, b.All(), []byte{1}))
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.All(), []byte{1}))
-			must(t, dev.Queue(0).Download(gpu.Order{Wait: pts(s[1], 1), Signal: pts(s[2], 1)}, make([]byte, b.Size()), b.All()))
-			must(t, dev.Queue(0).Fill(order(semaphores(t, 1)[0], 1, s[3], 1), b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(s[1], 1), Signal: pts(s[2], 1)}, gpu.Download(make([]byte, b.Size()), b.All())))
+			must(t, dev.Queue(0).Submit(order(semaphores(t, 1)[0], 1, s[3], 1), gpu.Fill(b.All(), []byte{1})))
 			d.ResumeDevice(0)
 			for _, s := range s[1:] {
 				if err := s.Wait(soon(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrInjected) {
@@ -355,14 +354,14 @@ func TestRecover(t *testing.T) {
 			}
 			again := semaphores(t, 1)[0]
 			b = allocate(t, dev, 64)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(again, 1)}, b.All(), []byte{7}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(again, 1)}, gpu.Fill(b.All(), []byte{7})))
 			if got := bytesOf(t, dev.Queue(0), b, gpu.Point{Semaphore: again, Value: 1}); got[0] != 7 || got[63] != 7 {
 				t.Errorf("memory has %d", got)
 			}
 			must(t, dev.Close())
 		}
 		b := allocate(t, bystander, 64)
-		must(t, bystander.Queue(0).Fill(gpu.Order{}, b.All(), []byte{3}))
+		must(t, bystander.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{3})))
 		if got := bytesOf(t, bystander.Queue(0), b); got[0] != 3 {
 			t.Errorf("memory of the other device has %d", got)
 		}
@@ -386,7 +385,7 @@ func TestLostHoldsUp(t *testing.T) {
 		})
 		s = semaphores(t, 5)
 		d.StallDevice(0)
-		must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
 		return d, dev.Queue(0), dev.Queue(1), s
 	}
 	end := func(t *testing.T, s *gpu.Semaphore) {
@@ -403,14 +402,14 @@ func TestLostHoldsUp(t *testing.T) {
 	t.Run("B81 launches of the same graph", func(t *testing.T) {
 		d, stuck, other, s := begin(t)
 		b, c := allocate(t, stuck.Device(), 64), commandBuffer(t, stuck.Device(), gpu.GraphMode)
-		recorded(t)(c.Fill(b.All(), []byte{1}))
+		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 		must(t, c.End())
-		must(t, stuck.Execute(order(s[0], 1, s[1], 1), c))
-		must(t, other.Execute(gpu.Order{Signal: pts(s[2], 1)}, c))
+		must(t, stuck.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c)))
+		must(t, other.Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c)))
 		d.LoseDevice(0, nil)
 		end(t, s[2]) // first: nobody asks about what is stuck
 		end(t, s[1])
-		if err := other.Execute(gpu.Order{Signal: pts(s[3], 1)}, c); !errors.Is(err, driver.ErrLost) {
+		if err := other.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Execute(c)); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("what comes later: %v", err)
 		}
 	})
@@ -418,12 +417,12 @@ func TestLostHoldsUp(t *testing.T) {
 		d, stuck, other, s := begin(t)
 		p := newPool(t, stuck.Device(), gpu.PoolOptions{MaxSize: 1 << 16})
 		a := alloca(t, stuck, gpu.Order{Signal: pts(s[1], 1)}, p, 1<<16)
-		must(t, stuck.Dealloca(order(s[0], 1, s[2], 1), a))
+		must(t, stuck.Submit(order(s[0], 1, s[2], 1), gpu.Free(a)))
 		alloca(t, other, gpu.Order{Signal: pts(s[3], 1)}, p, 1<<16)
 		d.LoseDevice(0, nil)
 		end(t, s[2])
 		end(t, s[3])
-		if _, err := other.Alloca(gpu.Order{Signal: pts(s[4], 1)}, p, 1<<16); !errors.Is(err, driver.ErrLost) {
+		if _, err := testkit.AllocIn(other, gpu.Order{Signal: pts(s[4], 1)}, p, 1<<16); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("another one: %v", err)
 		}
 	})
@@ -454,17 +453,17 @@ func TestCloseBehind(t *testing.T) {
 				lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 3})
 				s, b := semaphores(t, 6), allocate(t, dev, 64)
 				must(t, d.StallDevice(0))
-				must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+				must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
 				allocated := semaphores(t, 1)[0]
 				pooled := alloca(t, dev.Queue(2), gpu.Order{Signal: pts(allocated, 1)}, nil, 64)
 				must(t, allocated.Wait(minute(t), 1))
 				busy := d.Streams(1)[0]
 				must(t, d.StallStream(busy))
-				must(t, dev.Queue(0).Fill(gpu.Order{}, pooled.All(), []byte{1}))
-				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, b.Range(0, 8), []byte{1}))
-				must(t, dev.Queue(1).Fill(order(s[1], 1, s[3], 1), b.Range(8, 8), []byte{1}))                                         // waits for busy work
-				must(t, dev.Queue(1).Fill(order(s[0], 1, s[4], 1), b.Range(16, 8), []byte{1}))                                        // then for lost work
-				must(t, dev.Queue(2).Fill(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, b.Range(24, 8), []byte{1})) // and this for that
+				must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(pooled.All(), []byte{1})))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, gpu.Fill(b.Range(0, 8), []byte{1})))
+				must(t, dev.Queue(1).Submit(order(s[1], 1, s[3], 1), gpu.Fill(b.Range(8, 8), []byte{1})))                                         // waits for busy work
+				must(t, dev.Queue(1).Submit(order(s[0], 1, s[4], 1), gpu.Fill(b.Range(16, 8), []byte{1})))                                        // then for lost work
+				must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, gpu.Fill(b.Range(24, 8), []byte{1}))) // and this for that
 				loseWith(t, d, lost, s[1])
 				if of.refused { // the stream that would free memory of a driver's pool in the end
 					d.Inject(simdriver.Fault{Op: simdriver.OpNewStream, Device: 1})
@@ -512,11 +511,11 @@ func TestCloseLentBehind(t *testing.T) {
 				dev := openDevice(t, d, 2, gpu.Options{})
 				s, b := semaphores(t, 3), allocate(t, lender, 64)
 				must(t, d.StallDevice(0))
-				must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, lost, 64).All(), []byte{1}))
+				must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
 				busy := d.Streams(2)[0]
 				must(t, d.StallStream(busy))
-				must(t, dev.Queue(0).Copy(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, dev, 64).All(), b.All()))
-				must(t, dev.Queue(0).Copy(order(s[0], 1, s[2], 1), allocate(t, dev, 64).All(), b.All())) // never begins
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Copy(allocate(t, dev, 64).All(), b.All())))
+				must(t, dev.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Copy(allocate(t, dev, 64).All(), b.All()))) // never begins
 				loseWith(t, d, lost, s[1])
 				closed := make(chan error, 1)
 				go func() { closed <- lender.Close() }()
@@ -559,14 +558,14 @@ func TestWaitForClosed(t *testing.T) {
 	}
 	d.StallDevice(0)
 	s, u := new(gpu.Semaphore), new(gpu.Semaphore)
-	if err := devs[0].Queue(0).Fill(gpu.Order{Signal: []gpu.Point{s.At(1)}}, mem[0].All(), []byte{1}); err != nil {
+	if err := devs[0].Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1)}}, gpu.Fill(mem[0].All(), []byte{1})); err != nil {
 		t.Fatal(err)
 	}
 	loan := native(devs[0])
 	loan.LentMutex().Lock() // holds the wait up
 	result := make(chan error)
 	go func() {
-		result <- devs[1].Queue(0).Fill(gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{u.At(1)}}, mem[1].All(), []byte{1})
+		result <- devs[1].Queue(0).Submit(gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{u.At(1)}}, gpu.Fill(mem[1].All(), []byte{1}))
 	}()
 	untilIn("(*loan).add(")
 	native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // but what is in flight has not failed yet
@@ -589,10 +588,10 @@ func TestWaitForClosed(t *testing.T) {
 func TestLostWhileFollowed(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer, o gpu.Order) error{
 		"a fill": func(q *gpu.Queue, _ *gpu.Pool, b *gpu.Buffer, o gpu.Order) error {
-			return q.Fill(o, b.All(), []byte{1})
+			return q.Submit(o, gpu.Fill(b.All(), []byte{1}))
 		},
 		"an allocation without memory": func(q *gpu.Queue, p *gpu.Pool, _ *gpu.Buffer, o gpu.Order) error {
-			_, err := q.Alloca(o, p, 1<<20)
+			_, err := testkit.AllocIn(q, o, p, 1<<20)
 			return err
 		},
 	} {
@@ -616,11 +615,11 @@ func TestLostWhileFollowed(t *testing.T) {
 			}
 			p, err := devs[1].NewPool(gpu.PoolOptions{MaxSize: 1 << 20})
 			check(err)
-			_, err = devs[1].Queue(0).Alloca(gpu.Order{}, p, 1<<20)
+			_, err = testkit.AllocIn(devs[1].Queue(0), gpu.Order{}, p, 1<<20)
 			check(err)
 			d.StallDevice(0)
 			s, u := new(gpu.Semaphore), new(gpu.Semaphore)
-			check(devs[0].Queue(0).Fill(gpu.Order{Signal: []gpu.Point{s.At(1)}}, mem[0].All(), []byte{1}))
+			check(devs[0].Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1)}}, gpu.Fill(mem[0].All(), []byte{1})))
 			native(devs[0]).LentMutex().Lock() // holds the wait up
 			result := make(chan error)
 			go func() {
@@ -655,7 +654,7 @@ func TestFailedByClose(t *testing.T) {
 	}
 	d.StallDevice(0)
 	s := new(gpu.Semaphore)
-	if err := dev.Queue(0).Fill(gpu.Order{Signal: []gpu.Point{s.At(1)}}, b.All(), []byte{1}); err != nil {
+	if err := dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1)}}, gpu.Fill(b.All(), []byte{1})); err != nil {
 		t.Fatal(err)
 	}
 	native(dev).MarkLost(io.ErrUnexpectedEOF)

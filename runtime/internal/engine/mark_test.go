@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unsafe"
 
 	"go.uber.org/goleak"
 
@@ -32,7 +31,7 @@ func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps))
 func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to uint64) {
 	t.Helper()
 	for v := from; v < to; v++ {
-		must(t, q.Fill(gpu.Order{Signal: pts(s, v+1)}, b.Range(0, 8), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(s, v+1)}, gpu.Fill(b.Range(0, 8), []byte{1})))
 	}
 }
 
@@ -57,10 +56,8 @@ func launcher(t testing.TB, dev *gpu.Device, name string) func(q *gpu.Queue, o g
 	must(t, err)
 	k, err := x.Kernel(name)
 	must(t, err)
-	n := uint64(1)
-	return func(q *gpu.Queue, o gpu.Order) error {
-		return q.Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Sizes: []int{8}, Args: []unsafe.Pointer{unsafe.Pointer(&n)}})
-	}
+	op := gpu.Launch(k, gpu.Grid{}, uint64(1))
+	return func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, op) }
 }
 
 // TestRecords counts the events that are recorded.
@@ -75,7 +72,7 @@ func TestRecords(t *testing.T) {
 		launch := launcher(t, dev, "nothing")
 		q := dev.Queue(0)
 		for i := range uint64(n) {
-			must(t, q.Fill(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, b.All(), []byte{1}))
+			must(t, q.Submit(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{1})))
 		}
 		if got := records(d); got != n {
 			t.Errorf("%d of a queue, want %d", got, n)
@@ -94,7 +91,7 @@ func TestRecords(t *testing.T) {
 			case 3:
 				must(t, st.Submit(func(o gpu.Order) error { return launch(q, o) }))
 			default:
-				must(t, st.UploadCopy(b.Range(0, 64), data))
+				must(t, st.Do(gpu.UploadCopy(b.Range(0, 64), data)))
 			}
 		}
 		if got := records(d) - before; got != n/markEvery {
@@ -115,10 +112,10 @@ func TestRecords(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{Events: 6 * n})
 		st, q := dev.Queue(0).NewStream(), dev.Queue(0)
 		for range n {
-			m, err := st.Alloca(nil, 1<<20)
+			m, err := st.Alloc(nil, 1<<20)
 			must(t, err)
 			must(t, st.Fill(m.Range(0, 4096), []byte{1}))
-			must(t, st.Dealloca(m))
+			must(t, st.Free(m))
 		}
 		if got := records(d); got != 3*n/markEvery {
 			t.Errorf("%d of a stream, want %d", got, 3*n/markEvery)
@@ -126,7 +123,7 @@ func TestRecords(t *testing.T) {
 		must(t, st.Wait(minute(t)))
 		before := records(d)
 		for range n {
-			must(t, alloca(t, q, gpu.Order{}, nil, 1<<20).Dealloca(gpu.Order{}))
+			must(t, alloca(t, q, gpu.Order{}, nil, 1<<20).Free(gpu.Order{}))
 		}
 		if got := records(d) - before; got != 2*n/markEvery {
 			t.Errorf("%d without signals, want %d", got, 2*n/markEvery)
@@ -146,15 +143,15 @@ func TestRecords(t *testing.T) {
 			submit func(o gpu.Order) error
 			want   int
 		}{
-			"dispatch":         {func(o gpu.Order) error { return launch(q, o) }, 0},
-			"large fill":       {func(o gpu.Order) error { return q.Fill(o, b.All(), []byte{1}) }, 0},
-			"large copy":       {func(o gpu.Order) error { return q.Copy(o, b.Range(0, 1<<17), b.Range(1<<17, 1<<17)) }, 0},
-			"large update":     {func(o gpu.Order) error { return q.UploadCopy(o, b.Range(0, 1<<17), make([]byte, 1<<17)) }, 0},
-			"download":         {func(o gpu.Order) error { return q.Download(o, make([]byte, 8), b.Range(0, 8)) }, 1}, // behind it
-			"another's memory": {func(o gpu.Order) error { return q.Copy(o, far.Range(0, 8), b.Range(0, 8)) }, 1},
+			"launch":           {func(o gpu.Order) error { return launch(q, o) }, 0},
+			"large fill":       {func(o gpu.Order) error { return q.Submit(o, gpu.Fill(b.All(), []byte{1})) }, 0},
+			"large copy":       {func(o gpu.Order) error { return q.Submit(o, gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17))) }, 0},
+			"large update":     {func(o gpu.Order) error { return q.Submit(o, gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17))) }, 0},
+			"download":         {func(o gpu.Order) error { return q.Submit(o, gpu.Download(make([]byte, 8), b.Range(0, 8))) }, 1}, // behind it
+			"another's memory": {func(o gpu.Order) error { return q.Submit(o, gpu.Copy(far.Range(0, 8), b.Range(0, 8))) }, 1},
 			"wait": {func(o gpu.Order) error {
 				o.Wait = append(o.Wait, s.At(1))
-				return q.Fill(o, b.Range(0, 8), []byte{1})
+				return q.Submit(o, gpu.Fill(b.Range(0, 8), []byte{1}))
 			}, 1},
 		} {
 			must(t, st.Fill(b.Range(0, 8), []byte{1}))
@@ -178,16 +175,16 @@ func TestRecords(t *testing.T) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
 		b, q := allocate(t, dev, 64), dev.Queue(0)
 		m := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, nil, 64)
-		must(t, dev.Queue(1).Dealloca(order(s, 1, s, 2), m))
+		must(t, dev.Queue(1).Submit(order(s, 1, s, 2), gpu.Free(m)))
 		st := q.NewStream()
 		before := records(d)
 		several(t, st, b, 1)
 		if n := records(d) - before; n != 0 {
 			t.Errorf("%d behind a fill", n)
 		}
-		x, err := st.Alloca(nil, 64)
+		x, err := st.Alloc(nil, 64)
 		must(t, err)
-		must(t, x.Dealloca(gpu.Order{}))
+		must(t, x.Free(gpu.Order{}))
 		if n := records(d) - before; n != 1 {
 			t.Errorf("%d, want 1", n)
 		}
@@ -238,7 +235,7 @@ func TestNotHeldUp(t *testing.T) {
 			d.StallStream(d.Streams(0)[1])
 			fills(t, dev.Queue(1), allocate(t, dev, 64), s[1], 0, 2)
 			fills(t, dev.Queue(0), b, s[0], 0, 3)
-			must(t, dev.Queue(0).Fill(order(s[1], 1, s[2], 1), b.Range(8, 8), []byte{1}))
+			must(t, dev.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(8, 8), []byte{1})))
 			fills(t, dev.Queue(0), b, s[0], 3, 5)
 			must(t, s[0].Wait(minute(t), 3))
 			if v, err := s[0].Query(); v != 3 || err != nil {
@@ -292,8 +289,8 @@ func TestMarkAcross(t *testing.T) {
 					d.StallStream(d.Streams(0)[0])
 					produce := func() { several(t, st, a, 3) }
 					consume := func() {
-						must(t, c.Fill(order(s, 3*i+1, x, 2*i+1), b.All(), []byte{1}))
-						must(t, c.Fill(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 3*i + 3}, {Semaphore: host, Value: i}}, Signal: pts(x, 2*i+2)}, b.All(), []byte{1}))
+						must(t, c.Submit(order(s, 3*i+1, x, 2*i+1), gpu.Fill(b.All(), []byte{1})))
+						must(t, c.Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s, Value: 3*i + 3}, {Semaphore: host, Value: i}}, Signal: pts(x, 2*i+2)}, gpu.Fill(b.All(), []byte{1})))
 					}
 					if first == "the work" {
 						produce()
@@ -344,7 +341,7 @@ func TestMarkAcross(t *testing.T) {
 					if i == 0 && v > 0 {
 						at = v - 1
 					}
-					if err := q.Fill(order(before, at, s[i], v+1), mine.Range(uint64(8*i), 8), []byte{1}); err != nil {
+					if err := q.Submit(order(before, at, s[i], v+1), gpu.Fill(mine.Range(uint64(8*i), 8), []byte{1})); err != nil {
 						t.Error(err)
 					}
 				}
@@ -388,7 +385,7 @@ func TestMarkEnds(t *testing.T) {
 		d.StallDevice(1)
 		st, first := lazily(dev.Queue(0))
 		several(t, st, b, 3)
-		must(t, other.Queue(0).Fill(order(first, 2, s[1], 1), c.All(), []byte{1}))
+		must(t, other.Queue(0).Submit(order(first, 2, s[1], 1), gpu.Fill(c.All(), []byte{1})))
 		fills(t, other.Queue(0), c, s[1], 1, 3)
 		closed := make(chan error, 1)
 		go func() { closed <- dev.Close() }()
@@ -407,14 +404,14 @@ func TestMarkEnds(t *testing.T) {
 			several(t, st, b, 3)
 			s[0] = first
 			if how == "another one waits" {
-				must(t, other.Queue(0).Fill(order(s[0], 2, s[1], 1), c.All(), []byte{1}))
+				must(t, other.Queue(0).Submit(order(s[0], 2, s[1], 1), gpu.Fill(c.All(), []byte{1})))
 			}
 			d.LoseDevice(0, nil)
 			if how == "nobody waits" {
 				if _, err := dev.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("%s: %v", how, err)
 				}
-				must(t, other.Queue(0).Fill(order(s[0], 2, s[1], 1), c.All(), []byte{1}))
+				must(t, other.Queue(0).Submit(order(s[0], 2, s[1], 1), gpu.Fill(c.All(), []byte{1})))
 			}
 			for i, s := range s[:2] {
 				if err := s.Wait(minute(t), 1); i == 1 && how == "somebody waits" {
@@ -427,7 +424,7 @@ func TestMarkEnds(t *testing.T) {
 				}
 			}
 			if how == "another one waits" { // then that device is lost as well
-				err := other.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, c.All(), []byte{1})
+				err := other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(c.All(), []byte{1}))
 				if !errors.Is(err, driver.ErrLost) {
 					t.Error(err)
 				}
@@ -458,14 +455,14 @@ func TestMarkFaults(t *testing.T) {
 		fills(t, dev.Queue(1), allocate(t, dev, 64), w, 0, 1)
 		before := calls(d, 0, simdriver.OpFill)
 		d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1, Err: broken})
-		must(t, dev.Queue(0).Fill(order(w, 1, s[1], 1), b.Range(8, 8), []byte{1}))
+		must(t, dev.Queue(0).Submit(order(w, 1, s[1], 1), gpu.Fill(b.Range(8, 8), []byte{1})))
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
 			t.Errorf("%v", err)
 		}
 		if calls(d, 0, simdriver.OpFill) != before {
 			t.Errorf("the stream has got it")
 		}
-		must(t, dev.Queue(0).Fill(order(w, 1, s[2], 1), b.Range(8, 8), []byte{1}))
+		must(t, dev.Queue(0).Submit(order(w, 1, s[2], 1), gpu.Fill(b.Range(8, 8), []byte{1})))
 		d.ResumeDevice(0)
 		must(t, s[0].Wait(minute(t), 3))
 		must(t, s[2].Wait(minute(t), 1))
@@ -473,11 +470,11 @@ func TestMarkFaults(t *testing.T) {
 	anywhere(t, "B80 for another stream, whose work is refused", func(t *testing.T, caps driver.Caps) {
 		d, dev, b, s := setup(t, caps)
 		d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1, Err: broken})
-		must(t, dev.Queue(1).Fill(order(s[0], 1, s[1], 1), b.Range(8, 8), []byte{1}))
+		must(t, dev.Queue(1).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.Range(8, 8), []byte{1})))
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
 			t.Errorf("%v", err)
 		}
-		must(t, dev.Queue(1).Fill(order(s[0], 1, s[2], 1), b.Range(8, 8), []byte{1}))
+		must(t, dev.Queue(1).Submit(order(s[0], 1, s[2], 1), gpu.Fill(b.Range(8, 8), []byte{1})))
 		d.ResumeDevice(0)
 		must(t, s[2].Wait(minute(t), 1))
 		must(t, s[0].Wait(minute(t), 3))
@@ -518,8 +515,7 @@ func TestForeignLaunchesOnDemand(t *testing.T) {
 	s := other.Queue(0).NewStream()
 	before := calls(d, 1, simdriver.OpRecord)
 	for range 60 {
-		must(t, s.Dispatch(gpu.Dispatch{Kernel: k, Args: make([]unsafe.Pointer, 2), Sizes: []int{8, 8},
-			Buffers: []gpu.BufferArg{{Index: 0, Range: h.All()}, {Index: 1, Range: h.All()}}}))
+		must(t, s.Do(gpu.Launch(k, gpu.Grid{}, h.All(), h.All())))
 	}
 	must(t, s.Wait(minute(t)))
 	if n := calls(d, 1, simdriver.OpRecord) - before; n > 2 {

@@ -30,7 +30,7 @@ func TestNear(t *testing.T) {
 		}
 		q, s := d.Queue(0), newSemaphore(t, 0)
 		for v := range uint64(8) { // so that there are records to be used again
-			if err := q.Fill(gpu.Order{Signal: []gpu.Point{s.At(v + 1)}}, b.All(), []byte{0}); err != nil {
+			if err := q.Submit(gpu.Order{Signal: []gpu.Point{s.At(v + 1)}}, gpu.Fill(b.All(), []byte{0})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -40,7 +40,7 @@ func TestNear(t *testing.T) {
 		return d, q, b
 	}
 	fill := func(t *testing.T, q *gpu.Queue, o gpu.Order, b *gpu.Buffer) {
-		if err := q.Fill(o, b.All(), []byte{1}); err != nil {
+		if err := q.Submit(o, gpu.Fill(b.All(), []byte{1})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,10 +59,10 @@ func TestParked(t *testing.T) {
 		d := open(t, simdriver.Config{Caps: &hip})
 		s, other := newSemaphore(t, 0), newSemaphore(t, 0)
 		for i := range n {
-			if err := d.Queue(i).HostCall(gpu.Order{Wait: []gpu.Point{s.At(k), s.At(k / 2), other.At(1)}}, func() error { return nil }); err != nil {
+			if err := d.Queue(i).Submit(gpu.Order{Wait: []gpu.Point{s.At(k), s.At(k / 2), other.At(1)}}, gpu.HostCall(func() error { return nil })); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Queue(i).Barrier(gpu.Order{Wait: []gpu.Point{s.At(k), s.At(1), other.At(1)}}); err != nil {
+			if err := d.Queue(i).Submit(gpu.Order{Wait: []gpu.Point{s.At(k), s.At(1), other.At(1)}}, gpu.Barrier()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -101,7 +101,7 @@ func TestParked(t *testing.T) {
 		}
 		s := newSemaphore(t, 0)
 		for range n {
-			if err := d.Queue(0).Fill(gpu.Order{Wait: []gpu.Point{s.At(1)}}, b.All(), []byte{1}); err != nil {
+			if err := d.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{s.At(1)}}, gpu.Fill(b.All(), []byte{1})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,9 +127,9 @@ func TestParked(t *testing.T) {
 			first, second, behind, later := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
 			sim.StallDevice(0)
 			for _, err := range []error{
-				q.Fill(gpu.Order{Signal: []gpu.Point{s.At(1)}}, b.All(), []byte{1}),
-				q.Barrier(gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{first.At(1), second.At(1)}}),
-				q.Fill(gpu.Order{Wait: []gpu.Point{second.At(1)}, Signal: []gpu.Point{behind.At(1)}}, b.All(), []byte{2}),
+				q.Submit(gpu.Order{Signal: []gpu.Point{s.At(1)}}, gpu.Fill(b.All(), []byte{1})),
+				q.Submit(gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{first.At(1), second.At(1)}}, gpu.Barrier()),
+				q.Submit(gpu.Order{Wait: []gpu.Point{second.At(1)}, Signal: []gpu.Point{behind.At(1)}}, gpu.Fill(b.All(), []byte{2})),
 			} {
 				if err != nil {
 					t.Fatal(err)
@@ -148,7 +148,7 @@ func TestParked(t *testing.T) {
 			if now(second) != 0 || now(behind) != 0 {
 				t.Errorf("the barrier is at %d, and the work behind it at %d", now(second), now(behind))
 			}
-			if err := q.Barrier(gpu.Order{Wait: []gpu.Point{second.At(1)}, Signal: []gpu.Point{later.At(1)}}); err != nil {
+			if err := q.Submit(gpu.Order{Wait: []gpu.Point{second.At(1)}, Signal: []gpu.Point{later.At(1)}}, gpu.Barrier()); err != nil {
 				t.Error(err)
 			}
 			if now(later) != 0 {
@@ -207,14 +207,14 @@ func TestReleasedAfterClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Fill(b.All(), []byte{1}); err != nil {
+	if _, err := c.Add(gpu.Fill(b.All(), []byte{1})); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.End(); err != nil {
 		t.Fatal(err)
 	}
 	gate, done, why := newSemaphore(t, 0), newSemaphore(t, 0), errors.New("why")
-	if err := d.Queue(0).Execute(gpu.Order{Wait: pts(gate, 1), Signal: pts(done, 1)}, c); err != nil {
+	if err := d.Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(done, 1)}, gpu.Execute(c)); err != nil {
 		t.Fatal(err)
 	}
 	list := inner(gate).Fail(why)

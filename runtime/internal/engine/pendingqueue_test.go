@@ -52,7 +52,7 @@ var heldCalls = []struct {
 
 type heldStand struct {
 	dev, other *gpu.Device
-	code       *gpu.Executable
+	code       *gpu.Module
 	b          *gpu.Buffer
 }
 
@@ -72,7 +72,7 @@ func TestHeldCalls(t *testing.T) {
 				x := newHeldStand(t, d, gpu.Options{})
 				s, returned := semaphores(t, 2), make(chan error, 1)
 				for i := range uint64(100) {
-					must(t, x.dev.Queue(0).Fill(order(s[0], 1, s[1], i+1), x.b.Range(i%64, 1), []byte{1}))
+					must(t, x.dev.Queue(0).Submit(order(s[0], 1, s[1], i+1), gpu.Fill(x.b.Range(i%64, 1), []byte{1})))
 				}
 				d.SetLatency(held.op, time.Hour)
 				go func() { returned <- held.call(x) }()
@@ -161,13 +161,13 @@ func TestHeldGrowth(t *testing.T) {
 				p, err := dev.NewPool(gpu.PoolOptions{Portable: true, Threshold: 1})
 				must(t, err)
 				m := alloca(t, q, order(s[0], 1, s[1], 1), p, 1<<20)
-				must(t, q.Fill(order(s[1], 1, s[1], 2), m.All(), []byte{1}))
-				must(t, q.Fill(order(s[2], 1, s[3], 1), b.All(), []byte{1}))
+				must(t, q.Submit(order(s[1], 1, s[1], 2), gpu.Fill(m.All(), []byte{1})))
+				must(t, q.Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.All(), []byte{1})))
 				d.SetLatency(simdriver.OpAlloc, time.Minute)
 				if name == "none" {
 					d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, OOM: true})
 				}
-				must(t, q.HostCall(gpu.Order{Signal: pts(s[0], 1)}, func() error { return nil })) // so that the device's thread issues it
+				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the device's thread issues it
 				synctest.Wait()
 				start := time.Now()
 				must(t, s[2].Signal(1))
@@ -181,7 +181,7 @@ func TestHeldGrowth(t *testing.T) {
 				}
 				d.SetLatency(simdriver.OpAlloc, 0)
 				if want == nil {
-					must(t, m.Dealloca(order(s[1], 2, s[1], 3)))
+					must(t, m.Free(order(s[1], 2, s[1], 3)))
 					must(t, s[1].Wait(in(t, time.Minute), 3))
 				}
 				time.Sleep(time.Hour) // of the bubble: what the driver has held returns
@@ -208,20 +208,20 @@ func TestHeldInstantiate(t *testing.T) {
 		to, err := c.Binding()
 		must(t, err)
 		for i := range uint64(8) {
-			_, err := c.Fill(to.Range(i, 1), []byte{byte(i)})
+			_, err := c.Add(gpu.Fill(to.Range(i, 1), []byte{byte(i)}))
 			must(t, err)
 		}
 		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true}) // no memory stands for the binding, so that End makes no graph
 		must(t, c.End())
-		must(t, q.Execute(order(s[0], 1, s[1], 1), c, m.All()))
-		must(t, q.Fill(order(s[2], 1, s[3], 1), b.All(), []byte{1}))
+		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, m.All())))
+		must(t, q.Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.All(), []byte{1})))
 		d.SetLatency(simdriver.OpInstantiate, time.Minute)
-		must(t, q.HostCall(gpu.Order{Signal: pts(s[0], 1)}, func() error { return nil })) // so that the device's thread issues it
+		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the device's thread issues it
 		synctest.Wait()
 		start := time.Now()
 		must(t, s[2].Signal(1))
 		must(t, s[3].Wait(in(t, time.Second), 1))
-		must(t, q.Fill(gpu.Order{Signal: pts(s[4], 1)}, b.All(), []byte{2}))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[4], 1)}, gpu.Fill(b.All(), []byte{2})))
 		must(t, s[4].Wait(in(t, time.Second), 1))
 		if time.Since(start) >= time.Second {
 			t.Error("the fills have waited for the graph")

@@ -28,7 +28,7 @@ func TestCrowded(t *testing.T) {
 	v := uint64(0)
 	fill := func() {
 		v++
-		if err := q.Fill(gpu.Order{Signal: []gpu.Point{s.At(v)}}, b.All(), []byte{1}); err != nil {
+		if err := q.Submit(gpu.Order{Signal: []gpu.Point{s.At(v)}}, gpu.Fill(b.All(), []byte{1})); err != nil {
 			t.Fatal(err)
 		}
 	}

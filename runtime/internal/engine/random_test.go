@@ -113,7 +113,7 @@ func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) 
 }
 
 // fill has others fill a range in their stream, between two events.
-func (n *nativeSide) fill(o gpu.Order, r gpu.Range, with byte) error {
+func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 	before, err := n.dev.NewEvent()
 	after, err2 := n.dev.NewEvent()
 	ready, err3 := gpu.NewSemaphore(0)
@@ -121,7 +121,7 @@ func (n *nativeSide) fill(o gpu.Order, r gpu.Range, with byte) error {
 		return err
 	}
 	q := n.dev.Queue(0)
-	if err := q.RecordEvent(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, before); err != nil {
+	if err := q.Submit(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, gpu.RecordEvent(before)); err != nil {
 		return err
 	}
 	n.wg.Go(func() {
@@ -133,7 +133,7 @@ func (n *nativeSide) fill(o gpu.Order, r gpu.Range, with byte) error {
 			})
 		}
 		if err == nil {
-			err = n.q.WaitEvent(o, after) // that others come after the waits the runtime does not know
+			err = x.give(n.q, o, gpu.WaitEvent(after)) // that others come after the waits the runtime does not know
 		}
 		if err != nil {
 			n.t.Error(err)
@@ -170,6 +170,8 @@ type node struct {
 	what   string
 	submit func(o gpu.Order) error
 	order  gpu.Order
+	label  string
+	timing *gpu.Timing
 	done   gpu.Point
 	fails  bool
 	may    []error      // it may fail with one of these, which nothing foretells
@@ -178,6 +180,11 @@ type node struct {
 	told     *told // of its order's Free; nil if it has none
 	passesOn bool  // its signals are given by something else, which may be later
 	refused  bool  // the call has returned an error
+}
+
+// give submits what the node does, with its label and its Timing.
+func (x *node) give(q *gpu.Queue, o gpu.Order, op gpu.Op) error {
+	return q.Submit(o, op.Label(x.label).Timed(x.timing))
 }
 
 // A cell is a piece of memory, as the model has it, and what the next access must come after.
@@ -302,7 +309,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 		for !g.cells[i].usable(q) {
 			q = g.queue()
 		}
-		x.submit = func(o gpu.Order) error { return q.Fill(o, g.cells[i].r, []byte{0}) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Fill(g.cells[i].r, []byte{0})) }
 		x.order.Signal = []gpu.Point{x.done}
 		g.cells[i].written = x.order.Signal
 		g.nodes = append(g.nodes, x)
@@ -359,8 +366,9 @@ func (g *graph) add() {
 		g.lineAt += 1 + r.Uint64N(3)
 		x.done = gpu.Point{Semaphore: g.line, Value: g.lineAt}
 	}
-	x.order.Label = fmt.Sprintf("node %d", len(g.nodes))
+	x.label = fmt.Sprintf("node %d", len(g.nodes))
 	var dst, src *cell
+	barrier := func(o gpu.Order) error { return x.give(q, o, gpu.Barrier()) }
 	timed := q.Device() // by whom
 	kind := r.IntN(100)
 	if kind < 8 && shared {
@@ -373,55 +381,59 @@ func (g *graph) add() {
 		switch k := r.IntN(8); {
 		case k == 0:
 			x.what = "failing host call"
-			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errHostCall }) }
+			x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.HostCall(func() error { return errHostCall })) }
 		case k == 1:
 			x.what = "panicking host call"
-			x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { panic(errHostCall) }) }
+			x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.HostCall(func() error { panic(errHostCall) })) }
 		case k == 2:
 			x.what = "doomed fill"
 			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
-			x.submit = func(o gpu.Order) error { return q.Fill(o, c, []byte{0xbd}) }
+			x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Fill(c, []byte{0xbd})) }
 		case k == 3:
 			g.excess(x, q)
 		case k == 7 && g.breaks:
 			x.what = "failing native"
-			x.submit = func(o gpu.Order) error { return q.Native(o, func(gpu.Native) error { return errHostCall }, c) }
+			x.submit = func(o gpu.Order) error {
+				return x.give(q, o, gpu.Native("", func(gpu.NativeCall) error { return errHostCall }, c))
+			}
 		case len(g.bad) == 0:
 			x.what = "doomed notification"
 			x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.doomed, Value: 1})
-			x.submit = func(o gpu.Order) error { return q.Notify(o, func() { g.t.Error("notified of a failure") }) }
+			x.submit = func(o gpu.Order) error {
+				return x.give(q, o, gpu.Notify(func() { g.t.Error("notified of a failure") }))
+			}
 		default: // with another
 			x.order.Wait = append(x.order.Wait, g.bad[r.IntN(len(g.bad))])
 			switch k {
 			case 4:
 				x.what = "doomed copy"
 				x.submit = func(o gpu.Order) error {
-					return q.Copy(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset, Size: 4}, gpu.Range{Buffer: c.Buffer, Offset: c.Offset + 4, Size: 4})
+					return x.give(q, o, gpu.Copy(gpu.Range{Buffer: c.Buffer, Offset: c.Offset, Size: 4}, gpu.Range{Buffer: c.Buffer, Offset: c.Offset + 4, Size: 4}))
 				}
 			case 5:
 				x.what = "doomed barrier"
-				x.submit = q.Barrier
+				x.submit = barrier
 			default:
 				x.what = "doomed read"
-				x.submit = func(o gpu.Order) error { return q.Read(o, c, bytes.NewReader(make([]byte, 8)), 0) }
+				x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.ReadFrom(c, bytes.NewReader(make([]byte, 8)), 0)) }
 			}
 		}
 	case kind < 15:
-		x.what, x.submit = "barrier", q.Barrier
+		x.what, x.submit = "barrier", barrier
 	case kind < 18:
 		x.what = "host call"
-		x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return nil }) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.HostCall(func() error { return nil })) }
 	case kind < 21:
 		x.what = "notify"
 		var called atomic.Bool
 		g.notes.Add(1)
 		x.submit = func(o gpu.Order) error {
-			return q.Notify(o, func() {
+			return x.give(q, o, gpu.Notify(func() {
 				if called.Swap(true) {
 					g.t.Error("notified twice")
 				}
 				g.notes.Add(-1)
-			})
+			}))
 		}
 	case kind < 24: // through another semaphore
 		x.what = "link"
@@ -430,13 +442,15 @@ func (g *graph) add() {
 		x.submit = func(o gpu.Order) error {
 			middle.Link(3, x.done.Semaphore, x.done.Value)
 			o.Signal = pts(middle, 3)
-			return q.Barrier(o)
+			return x.give(q, o, gpu.Barrier())
 		}
 	case kind < 26 && !shared && g.fromMortal(x, q):
 	case kind < 26:
 		x.what = "fill of nothing"
 		c := g.cell(q).r
-		x.submit = func(o gpu.Order) error { return q.Fill(o, gpu.Range{Buffer: c.Buffer, Offset: c.Offset}, []byte{1}) }
+		x.submit = func(o gpu.Order) error {
+			return x.give(q, o, gpu.Fill(gpu.Range{Buffer: c.Buffer, Offset: c.Offset}, []byte{1}))
+		}
 	case kind < 28 && g.values:
 		c := g.cell(q)
 		for c.pooled { // in which there are no values
@@ -445,12 +459,12 @@ func (g *graph) add() {
 		to := c.r
 		if v := binary.LittleEndian.Uint64(c.value[:]); r.IntN(2) == 0 && v <= math.MaxInt64 {
 			x.what, src = "wait for a value", c
-			x.submit = func(o gpu.Order) error { return q.WaitValue(o, to, v) }
+			x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.WaitValue(to, v)) }
 			break
 		}
 		x.what, dst = "write a value", c
 		v := r.Uint64N(1 << 63)
-		x.submit = func(o gpu.Order) error { return q.WriteValue(o, to, v) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.WriteValue(to, v)) }
 		binary.LittleEndian.PutUint64(c.value[:], v)
 	case kind < 29 && g.mode == sound: // else memory that nobody holds goes with its device
 		x.what = "others' work"
@@ -458,14 +472,14 @@ func (g *graph) add() {
 		dst = g.cellOf(n.dev)
 		p, at := g.bytes(1), dst.r
 		copy(dst.value[:], bytes.Repeat(p, 8))
-		x.submit = func(o gpu.Order) error { return n.fill(o, at, p[0]) }
+		x.submit = func(o gpu.Order) error { return n.fill(x, o, at, p[0]) }
 		timed = nil
 	case kind < 31:
 		x.what = "native"
 		p := g.bytes(8)
 		dst = g.cell(q)
 		to := dst.r
-		x.submit = func(o gpu.Order) error { return q.Native(o, nativeFill(p), to) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Native("", nativeFill(p), to)) }
 		copy(dst.value[:], p)
 	case kind < 35 && g.far != nil:
 		dst, src = g.far.add(x)
@@ -475,7 +489,7 @@ func (g *graph) add() {
 		p := g.bytes(1 << r.IntN(4))
 		dst = g.cell(q)
 		to := dst.r
-		x.submit = func(o gpu.Order) error { return q.Fill(o, to, p) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Fill(to, p)) }
 		copy(dst.value[:], bytes.Repeat(p, 8))
 	case kind < 52:
 		x.what = "update"
@@ -484,7 +498,7 @@ func (g *graph) add() {
 		to := dst.r
 		x.submit = func(o gpu.Order) error {
 			mine := bytes.Clone(data)
-			err := q.UploadCopy(o, to, mine)
+			err := x.give(q, o, gpu.UploadCopy(to, mine))
 			clear(mine)
 			return err
 		}
@@ -499,11 +513,11 @@ func (g *graph) add() {
 		}
 		if r.IntN(2) == 0 {
 			x.what = "upload"
-			x.submit = func(o gpu.Order) error { return q.Upload(o, to, data) }
+			x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Upload(to, data)) }
 			break
 		}
 		x.what = "read"
-		x.submit = func(o gpu.Order) error { return q.Read(o, to, bytes.NewReader(data), 0) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.ReadFrom(to, bytes.NewReader(data), 0)) }
 	case kind < 74:
 		src = &g.cells[r.IntN(len(g.cells))]
 		from, want := src.r, src.value
@@ -514,10 +528,10 @@ func (g *graph) add() {
 		got := &memoryFile{data: make([]byte, 8)}
 		if r.IntN(2) == 0 {
 			x.what = "download"
-			x.submit = func(o gpu.Order) error { return q.Download(o, got.data, from) }
+			x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Download(got.data, from)) }
 		} else {
 			x.what = "write"
-			x.submit = func(o gpu.Order) error { return q.Write(o, got, 0, from) }
+			x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.WriteTo(got, 0, from)) }
 		}
 		x.check = func() error { return came(got.data, want[:]) }
 		if r.IntN(2) == 0 {
@@ -527,7 +541,7 @@ func (g *graph) add() {
 	default:
 		dst, src = g.cell(q), g.cell(q)
 		if src == dst {
-			x.what, x.submit = "barrier", q.Barrier
+			x.what, x.submit = "barrier", barrier
 			dst, src = nil, nil
 			break
 		}
@@ -548,7 +562,7 @@ func (g *graph) add() {
 			}
 			to, from := dst.r, src.r
 			dst.value = src.value
-			x.submit = func(o gpu.Order) error { return q.Copy(o, to, from) }
+			x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Copy(to, from)) }
 		}
 	}
 	if src != nil {
@@ -787,7 +801,7 @@ func (g *graph) run() {
 			return g.mode != sound && errors.Is(err, driver.ErrLost) && strings.Contains(err.Error(), "waits for work of another device")
 		}
 		s := g.sem()
-		if err := dev.Queue(0).Barrier(gpu.Order{Signal: pts(s, 1)}); err != nil && !behind(err) {
+		if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Barrier()); err != nil && !behind(err) {
 			t.Errorf("device %d: %v", i, err)
 		}
 		if err := s.Wait(ctx, 1); err != nil && !behind(err) {
@@ -819,7 +833,7 @@ func (g *graph) compare(ctx context.Context) {
 		if c.far.Buffer != nil && g.r.IntN(2) == 0 {
 			q, from = g.far.queue(), c.far
 		}
-		if err := q.Download(gpu.Order{Wait: c.written, Signal: pts(s, 1)}, got, from); err != nil {
+		if err := q.Submit(gpu.Order{Wait: c.written, Signal: pts(s, 1)}, gpu.Download(got, from)); err != nil {
 			g.t.Fatal(err)
 		}
 		if err := s.Wait(ctx, 1); ctx.Err() != nil {

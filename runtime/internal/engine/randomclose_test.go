@@ -12,6 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // A mortal is a pool that is closed while others allocate, ask and trim. What becomes of an alloca of it nothing foretells, but whoever gets memory has it alone.
@@ -111,7 +112,7 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 			}
 		})
 		closed := m.closed.Load()
-		b, err := g.allocator(q).Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, m.pool, size)
+		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, m.pool, size)
 		if err != nil {
 			return err
 		}
@@ -123,12 +124,12 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 			out.Signal, out.Free = o.Signal, o.Free
 			defer b.Close()
 		}
-		err = other.UploadCopy(in, b.Range(at, 8), data)
+		err = other.Submit(in, gpu.UploadCopy(b.Range(at, 8), data))
 		if err == nil {
-			err = q.Download(out, got, b.Range(at, 8))
+			err = q.Submit(out, gpu.Download(got, b.Range(at, 8)))
 		}
 		if err == nil && !closes {
-			err = other.Dealloca(gpu.Order{Wait: pts(middle, 3), Signal: o.Signal, Free: o.Free}, b)
+			err = other.Submit(gpu.Order{Wait: pts(middle, 3), Signal: o.Signal, Free: o.Free}, gpu.Free(b))
 		}
 		if err != nil {
 			b.Close()
@@ -218,12 +219,12 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 		return "stats", err
 	default: // without lists, so in the order of one queue
 		q := p.pool.Device().Queue(r.IntN(3))
-		b, err := q.Alloca(gpu.Order{}, p.pool, blockSize)
+		b, err := testkit.AllocIn(q, gpu.Order{}, p.pool, blockSize)
 		if err != nil {
 			return "alloca", err
 		}
 		if r.IntN(2) == 0 {
-			err = q.Dealloca(gpu.Order{}, b)
+			err = q.Submit(gpu.Order{}, gpu.Free(b))
 			if errors.Is(err, gpu.ErrUnallocated) { // nobody was told that there was no memory
 				err = nil
 			}
@@ -251,7 +252,7 @@ func (g *graph) lastMortals(ctx context.Context) {
 			}
 			q := dev.Queue(i)
 			there := g.sem()
-			b, err := q.Alloca(gpu.Order{Signal: pts(there, 1)}, m.pool, blockSize)
+			b, err := testkit.AllocIn(q, gpu.Order{Signal: pts(there, 1)}, m.pool, blockSize)
 			if err == nil {
 				err = there.Wait(ctx, 1)
 			}
@@ -262,7 +263,7 @@ func (g *graph) lastMortals(ctx context.Context) {
 			must(g.t, err)
 			must(g.t, m.close())
 			last = append(last, func() {
-				if err := q.Dealloca(gpu.Order{}, b); err != nil {
+				if err := q.Submit(gpu.Order{}, gpu.Free(b)); err != nil {
 					g.t.Errorf("dealloca: %v", err)
 				}
 				b.Close()

@@ -44,7 +44,7 @@ func (g *graph) watch(x *node, dev *gpu.Device) {
 		return
 	}
 	var err error
-	x.order.Timing, err = dev.NewTiming()
+	x.timing, err = dev.NewTiming()
 	must(g.t, err)
 }
 
@@ -119,11 +119,11 @@ func (f *told) check(ctx context.Context, x *node, left bool) error {
 
 // timed looks how long the device took for an operation that has been reached, and was submitted after a time.
 func (x *node) timed(sound bool, since time.Time) error {
-	if x.order.Timing == nil {
+	if x.timing == nil {
 		return nil
 	}
-	took, err := x.order.Timing.Duration()
-	err2 := x.order.Timing.Close()
+	took, err := x.timing.Duration()
+	err2 := x.timing.Close()
 	untold := !sound && (errors.Is(err, gpu.ErrClosed) || errors.Is(err, driver.ErrLost)) || slicesOf[x.what] == "" && errors.Is(err, driver.ErrUnsupported)
 	switch {
 	case err != nil && !untold:
@@ -145,9 +145,9 @@ func (g *graph) lent(x *node, q *gpu.Queue, src *cell) {
 	if m := g.supplies[q.Device()].moves[0]; g.r.IntN(2) == 0 {
 		x.what = "execution in lent memory"
 		want = m.of(want)
-		x.submit = func(o gpu.Order) error { return q.Execute(o, m.c, b.All(), from) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Execute(m.c, b.All(), from)) }
 	} else {
-		x.submit = func(o gpu.Order) error { return q.Copy(o, b.All(), from) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Copy(b.All(), from)) }
 	}
 	x.check = func() error { return came(f.was, want[:]) }
 }

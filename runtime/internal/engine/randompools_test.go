@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -102,8 +101,8 @@ func (g *graph) newMove(dev *gpu.Device, bindings int) (m *move, bound []*gpu.Bu
 
 // pass records another move, which may be closed then.
 func (g *graph) pass(m, child *move, to, from gpu.Range) {
-	must(g.t, m.c.Execute(child.c, to, from))
-	recorded(g.t)(m.c.Barrier())
+	recorded(g.t)(m.c.Add(gpu.Execute(child.c, to, from)))
+	recorded(g.t)(m.c.Add(gpu.Barrier()))
 	m.write = append(m.write, child.write...)
 	if g.r.IntN(2) == 0 {
 		must(g.t, child.c.Close())
@@ -117,45 +116,45 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	m, b := g.newMove(dev, 2)
 	x, y := b[0], b[1]
 	var after []gpu.Command
-	recorded(g.t)(m.c.UploadCopy(x.Range(0, 8), g.bytes(8)))
-	recorded(g.t)(m.c.Barrier())
+	recorded(g.t)(m.c.Add(gpu.UploadCopy(x.Range(0, 8), g.bytes(8))))
+	recorded(g.t)(m.c.Add(gpu.Barrier()))
 	from := y.Range(0, 8)
 	for range r.IntN(4) { // through scratch memory
-		b, err := m.c.Alloca(8 + 8*r.Uint64N(64))
+		b, err := m.c.Scratch(8 + 8*r.Uint64N(64))
 		must(g.t, err)
 		to := b.Range(8*r.Uint64N(b.Size()/8), 8)
 		if from.Buffer != y && r.IntN(2) == 0 { // a kernel cannot have what may be bound
 			g.recordLaunch(m, dev, to, from)
 		} else {
-			recorded(g.t)(m.c.Copy(to, from))
+			recorded(g.t)(m.c.Add(gpu.Copy(to, from)))
 		}
-		recorded(g.t)(m.c.Barrier())
+		recorded(g.t)(m.c.Add(gpu.Barrier()))
 		from = to
 	}
 	if nested > 0 {
 		g.pass(m, g.move(dev, nested-1, fixed), x.Range(0, 8), from)
 	} else {
-		after = append(after, recorded(g.t)(m.c.Copy(x.Range(0, 8), from)))
+		after = append(after, recorded(g.t)(m.c.Add(gpu.Copy(x.Range(0, 8), from))))
 	}
 	if r.IntN(4) == 0 {
-		recorded(g.t)(m.c.HostCall(func() error { return nil }))
+		recorded(g.t)(m.c.Add(gpu.HostCall(func() error { return nil })))
 	}
 	if r.IntN(2) == 0 {
 		p, i := g.bytes(2), 2*r.Uint64N(4)
 		if r.IntN(3) == 0 {
-			recorded(g.t)(m.c.Native(nativeFill(p), []gpu.Range{x.Range(i, 2)}, after...))
+			recorded(g.t)(m.c.Add(gpu.Native("", nativeFill(p), x.Range(i, 2)), after...))
 		} else {
-			recorded(g.t)(m.c.Fill(x.Range(i, 2), p, after...))
+			recorded(g.t)(m.c.Add(gpu.Fill(x.Range(i, 2), p), after...))
 		}
 		m.write = append(m.write, func(v *[8]byte) { copy(v[i:], p) })
 	}
 	if fixed.Size > 0 && r.IntN(3) == 0 {
 		p := g.bytes(1)
-		recorded(g.t)(m.c.Barrier())
+		recorded(g.t)(m.c.Add(gpu.Barrier()))
 		if r.IntN(2) == 0 {
-			recorded(g.t)(m.c.Native(nativeFill(p), []gpu.Range{fixed}))
+			recorded(g.t)(m.c.Add(gpu.Native("", nativeFill(p), fixed)))
 		} else {
-			recorded(g.t)(m.c.Fill(fixed, p))
+			recorded(g.t)(m.c.Add(gpu.Fill(fixed, p)))
 		}
 		m.write = append(m.write, func(v *[8]byte) { copy(v[7:], p) })
 	}
@@ -164,7 +163,7 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 }
 
 // stamped returns a launch of the kernel "stamp", with attributes that the device has, and what becomes of a value.
-func (g *graph) stamped(dev *gpu.Device, to, from gpu.Range) (gpu.Dispatch, func(v *[8]byte)) {
+func (g *graph) stamped(dev *gpu.Device, to, from gpu.Range) (gpu.Op, func(v *[8]byte)) {
 	c := testkit.Launches[g.r.IntN(len(testkit.Launches))]
 	for !testkit.CanLaunch(g.caps, c.Attrs) {
 		c = testkit.Launches[g.r.IntN(len(testkit.Launches))]
@@ -174,17 +173,16 @@ func (g *graph) stamped(dev *gpu.Device, to, from gpu.Range) (gpu.Dispatch, func
 	if is.Cluster == [3]uint32{} {
 		is.Cluster = [3]uint32{1, 1, 1}
 	}
-	d := gpu.Dispatch{Kernel: g.supplies[dev].stamp, Grid: [3]uint32{4, 2, 2}, Block: [3]uint32{32}, Attrs: c.Attrs, Sizes: []int{8, 8},
-		Args: make([]unsafe.Pointer, 2), Buffers: []gpu.BufferArg{{Index: 0, Range: to}, {Index: 1, Range: from}}}
-	return d, func(v *[8]byte) {
+	op := gpu.Launch(g.supplies[dev].stamp, gpu.Grid{Blocks: [3]uint32{4, 2, 2}, Threads: [3]uint32{32}, Attrs: c.Attrs}, to, from)
+	return op, func(v *[8]byte) {
 		binary.NativeEndian.PutUint32(v[:], binary.NativeEndian.Uint32(v[:])+testkit.Stamp(is))
 	}
 }
 
 // recordLaunch records a launch that takes 8 bytes on.
 func (g *graph) recordLaunch(m *move, dev *gpu.Device, to, from gpu.Range) {
-	d, write := g.stamped(dev, to, from)
-	recorded(g.t)(m.c.Dispatch(d))
+	op, write := g.stamped(dev, to, from)
+	recorded(g.t)(m.c.Add(op))
 	m.write = append(m.write, write)
 }
 
@@ -195,15 +193,15 @@ func (g *graph) launch(x *node, q *gpu.Queue, dst, src *cell) {
 	if from == nil {
 		from = dst
 	}
-	d, write := g.stamped(q.Device(), dst.r, from.r)
+	op, write := g.stamped(q.Device(), dst.r, from.r)
 	dst.value = from.value
 	write(&dst.value)
-	x.submit = func(o gpu.Order) error { return q.Dispatch(o, d) }
+	x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 }
 
 // nativeFill is a function of Native that writes bytes where its range is, one after the other.
-func nativeFill(p []byte) func(gpu.Native) error {
-	return func(n gpu.Native) error {
+func nativeFill(p []byte) func(gpu.NativeCall) error {
+	return func(n gpu.NativeCall) error {
 		for i, b := range p {
 			if err := n.Device.Fill(n.Stream, n.Ptrs[0]+driver.Ptr(i), uint32(b), 1, 1); err != nil {
 				return err
@@ -227,8 +225,8 @@ func (g *graph) way(dev *gpu.Device) *move {
 		last = g.move(dev, 0, gpu.Range{})
 	}
 	at := 8 * r.Uint64N(waySize/8)
-	must(g.t, m.c.Execute(first.c, middle.Range(at, 8), y.Range(0, 8)))
-	recorded(g.t)(m.c.Barrier())
+	recorded(g.t)(m.c.Add(gpu.Execute(first.c, middle.Range(at, 8), y.Range(0, 8))))
+	recorded(g.t)(m.c.Add(gpu.Barrier()))
 	m.write = append(m.write, first.write...)
 	if r.IntN(2) == 0 {
 		k, kb := g.newMove(dev, 2)
@@ -251,14 +249,14 @@ func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 		moves := g.supplies[q.Device()].moves
 		m := moves[r.IntN(len(moves))]
 		dst.value = m.of(src.value)
-		x.submit = func(o gpu.Order) error { return q.Execute(o, m.c, to, from) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.Execute(m.c, to, from)) }
 		return
 	}
 	x.what = "execute"
 	m := g.move(q.Device(), max(0, r.IntN(5)-2), to.Buffer.Range(to.Offset+7, 1))
 	dst.value = m.of(src.value)
 	x.submit = func(o gpu.Order) error {
-		err := q.Execute(o, m.c, to, from)
+		err := x.give(q, o, gpu.Execute(m.c, to, from))
 		m.c.Close()
 		return err
 	}
@@ -296,8 +294,10 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	size, at := uint64(blockSize-8*r.IntN(8)), 8*r.Uint64N(32)
 	m, last := s.moves[r.IntN(len(s.moves))], s.moves[r.IntN(len(s.moves))]
 	type step func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error
-	in := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Copy(o, b.Range(at, 8), from) }
-	out := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Copy(o, to, b.Range(at, 8)) }
+	in := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
+		return q.Submit(o, gpu.Copy(b.Range(at, 8), from))
+	}
+	out := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Submit(o, gpu.Copy(to, b.Range(at, 8))) }
 	var steps []step
 	switch k := r.IntN(8); {
 	case k == 0 && p.zero:
@@ -308,14 +308,14 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		x.what = "memory of the host's"
 		i, v := r.IntN(8), byte(r.Uint32())
 		host := func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
-			return q.HostCall(o, func() error {
+			return q.Submit(o, gpu.HostCall(func() error {
 				mem := b.Bytes()[at:][:8]
 				if !bytes.Equal(mem, want[:]) {
 					return fmt.Errorf("%x came, and %x was to", mem, want)
 				}
 				mem[i] = v
 				return nil
-			})
+			}))
 		}
 		steps, closes = []step{in, host, out}, false // for a closed buffer has no bytes, and who calls is told nothing else
 		dst.value = want
@@ -323,14 +323,18 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	case k < 3:
 		x.what = "memory bound"
 		steps = []step{func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
-			return q.Execute(o, s.way.c, to, b.Range(at, waySize), from)
+			return q.Submit(o, gpu.Execute(s.way.c, to, b.Range(at, waySize), from))
 		}}
 		dst.value = s.way.of(want)
 	case k < 4:
 		x.what = "memory bound twice"
 		steps = []step{
-			func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Execute(o, m.c, b.Range(at, 8), from) },
-			func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error { return q.Execute(o, last.c, to, b.Range(at, 8)) },
+			func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
+				return q.Submit(o, gpu.Execute(m.c, b.Range(at, 8), from))
+			},
+			func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error {
+				return q.Submit(o, gpu.Execute(last.c, to, b.Range(at, 8)))
+			},
 		}
 		dst.value = last.of(m.of(want))
 	case k < 5:
@@ -342,25 +346,25 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				return err
 			}
 			defer c.Close()
-			err = c.Execute(m.c, b.Range(at, 8), from)
+			_, err = c.Add(gpu.Execute(m.c, b.Range(at, 8), from))
 			if twice { // in two recordings
 				next, err2 := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: mode})
 				if err := errors.Join(err, err2, c.End()); err != nil {
 					return err
 				}
 				defer next.Close()
-				_, err = next.Copy(to, b.Range(at, 8))
+				_, err = next.Add(gpu.Copy(to, b.Range(at, 8)))
 				if err := errors.Join(err, next.End()); err != nil {
 					return err
 				}
-				return q.ExecuteAll(o, c, next)
+				return q.Submit(o, gpu.ExecuteAll(c, next))
 			}
-			_, err2 := c.Barrier()
-			_, err3 := c.Copy(to, b.Range(at, 8))
+			_, err2 := c.Add(gpu.Barrier())
+			_, err3 := c.Add(gpu.Copy(to, b.Range(at, 8)))
 			if err := errors.Join(err, err2, err3, c.End()); err != nil {
 				return err
 			}
-			return q.Execute(o, c)
+			return q.Submit(o, gpu.Execute(c))
 		}}
 		dst.value = m.of(want)
 	default:
@@ -371,7 +375,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
 	x.passesOn = !closes // another stream may deallocate it
 	x.submit = func(o gpu.Order) error {
-		b, err := g.allocator(q).Alloca(gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
+		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {
 			return err
 		}
@@ -398,7 +402,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				}
 			})
 		}
-		return other.Dealloca(gpu.Order{Wait: pts(middle, at), Signal: o.Signal, Free: o.Free}, b)
+		return other.Submit(gpu.Order{Wait: pts(middle, at), Signal: o.Signal, Free: o.Free}, gpu.Free(b))
 	}
 }
 
@@ -411,7 +415,8 @@ func (g *graph) excess(x *node, q *gpu.Queue) {
 		x.what = "alloca beyond a limit"
 		closes := g.r.IntN(2) == 0
 		x.submit = func(o gpu.Order) error {
-			b, err := g.allocator(q).Alloca(o, p.pool, p.limit+1)
+			var b *gpu.Buffer
+			err := x.give(g.allocator(q), o, gpu.Alloc(&b, p.pool, p.limit+1))
 			if err == nil && closes {
 				b.Close()
 			}
@@ -420,7 +425,7 @@ func (g *graph) excess(x *node, q *gpu.Queue) {
 		return
 	}
 	x.what = "failing host call"
-	x.submit = func(o gpu.Order) error { return q.HostCall(o, func() error { return errHostCall }) }
+	x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.HostCall(func() error { return errHostCall })) }
 }
 
 // checkPools looks what pools have at the end: nothing is used, and none has had more than it may.

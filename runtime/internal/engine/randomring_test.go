@@ -134,7 +134,7 @@ func (s *smallRing) tell(dev *gpu.Device) error {
 			if try == 100 {
 				return fmt.Errorf("the name of %v was never told", x)
 			}
-			if err := dev.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{x.At(0)}}); err != nil {
+			if err := dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{x.At(0)}}, gpu.Barrier()); err != nil {
 				return err
 			}
 		}
@@ -164,8 +164,8 @@ func (s *smallRing) check(of *graph) error {
 		err = errors.Join(err, fmt.Errorf("%d submissions, and %d more records were made: %+v", st.Submissions, made, st))
 	}
 	for _, x := range of.nodes {
-		r, ok := s.labels[x.order.Label]
-		if !ok || !simple[x.what] || x.order.Label == "" {
+		r, ok := s.labels[x.label]
+		if !ok || !simple[x.what] || x.label == "" {
 			continue
 		}
 		same := r.times == 1 && len(r.waits) == len(x.order.Wait) && len(r.signals) == 1 && r.signals[0] == x.done.Value
@@ -173,7 +173,7 @@ func (s *smallRing) check(of *graph) error {
 			same = same && r.waits[i] == x.order.Wait[i].Value
 		}
 		if !same {
-			err = errors.Join(err, fmt.Errorf("%s, %s: %d records, with waits for %v, and signals %v; it was submitted with %v and %v", x.order.Label, x.what, r.times,
+			err = errors.Join(err, fmt.Errorf("%s, %s: %d records, with waits for %v, and signals %v; it was submitted with %v and %v", x.label, x.what, r.times,
 				r.waits, r.signals, x.order.Wait, x.order.Signal))
 		}
 	}

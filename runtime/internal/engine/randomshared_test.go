@@ -181,22 +181,23 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 	g, q := f.g, f.queue()
 	dst, src = f.cell(), f.cell()
 	to, from := dst.far, src.far
-	var do func(o gpu.Order) error
+	var op gpu.Op
 	if src == dst {
 		src = nil
 		p := g.bytes(1 << g.r.IntN(4))
 		copy(dst.value[:], bytes.Repeat(p, 8))
-		do = func(o gpu.Order) error { return q.Fill(o, to, p) }
+		op = gpu.Fill(to, p)
 	} else {
 		dst.value = src.value
-		do = func(o gpu.Order) error { return q.Copy(o, to, from) }
+		op = gpu.Copy(to, from)
 	}
 	if g.mode != sound || !g.caps.IPCEvents || g.r.IntN(4) == 0 {
-		x.what, x.submit = "another process's work", do // the host tells
+		x.what = "another process's work" // the host tells
+		x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 		return dst, src
 	}
 	x.what = "another process's work between events"
-	w := &farWork{f: f, do: do, before: f.nearQueue(), after: f.nearQueue(), waits: f.queue(), records: f.queue(),
+	w := &farWork{f: f, x: x, q: q, op: op, before: f.nearQueue(), after: f.nearQueue(), waits: f.queue(), records: f.queue(),
 		anew: f.there.own == nil || g.r.IntN(2) == 0}
 	x.submit = func(o gpu.Order) error {
 		f.wg.Go(func() {
@@ -213,7 +214,9 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 // A farWork is work of the other process between an event of this one and one of its own.
 type farWork struct {
 	f              *farSide
-	do             func(o gpu.Order) error
+	x              *node
+	q              *gpu.Queue // of the other process
+	op             gpu.Op
 	before, after  *gpu.Queue // of this process
 	waits, records *gpu.Queue // of the other one
 	anew           bool       // with events of its own
@@ -246,19 +249,19 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	if err := w.before.RecordEvent(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, there.own); err != nil {
+	if err := w.before.Submit(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, gpu.RecordEvent(there.own)); err != nil {
 		return err
 	}
 	if err := ready.WaitIssued(f.ctx, 1); err != nil {
 		return err
 	}
-	err = errors.Join(w.waits.WaitEvent(gpu.Order{Signal: pts(far, 1)}, there.in), w.do(order(far, 1, far, 2)),
-		w.records.RecordEvent(order(far, 2, far, 3), back.own))
+	err = errors.Join(w.waits.Submit(gpu.Order{Signal: pts(far, 1)}, gpu.WaitEvent(there.in)), w.q.Submit(order(far, 1, far, 2), w.op),
+		w.records.Submit(order(far, 2, far, 3), gpu.RecordEvent(back.own)))
 	if err == nil {
 		err = far.WaitIssued(f.ctx, 3)
 	}
 	if err == nil {
-		err = w.after.WaitEvent(o, back.in) // as its waits are issued, so is this
+		err = w.x.give(w.after, o, gpu.WaitEvent(back.in)) // as its waits are issued, so is this
 	}
 	if err == nil {
 		err = o.Signal[0].Semaphore.WaitIssued(f.ctx, o.Signal[0].Value)
@@ -278,7 +281,7 @@ func (f *farSide) giveBack() {
 	for i := range 3 { // for an event's sake nobody asks how far the device is
 		s, err := gpu.NewSemaphore(0)
 		if err == nil {
-			err = f.dev.Queue(i).Download(gpu.Order{Signal: pts(s, 1)}, make([]byte, 1), f.alone.All())
+			err = f.dev.Queue(i).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Download(make([]byte, 1), f.alone.All()))
 		}
 		if err == nil {
 			err = s.Wait(f.ctx, 1)
@@ -308,7 +311,7 @@ func (f *farSide) close(left bool) {
 		f.await("not all has been given back to the other process", &f.lent, f.near)
 	}
 	if f.pooled != nil {
-		if err := f.pooled.Dealloca(gpu.Order{}); err != nil {
+		if err := f.pooled.Free(gpu.Order{}); err != nil {
 			f.g.t.Error(err)
 		}
 		unused(f.g.t, f.pool)

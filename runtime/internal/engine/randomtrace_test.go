@@ -267,25 +267,25 @@ func (g *graphTrace) check(of *graph, left bool) {
 		found[x.given.Label] = append(found[x.given.Label], x)
 	}
 	for _, x := range of.nodes {
-		all := found[x.order.Label]
-		if !simple[x.what] || x.order.Label == "" || of.mode != sound {
+		all := found[x.label]
+		if !simple[x.what] || x.label == "" || of.mode != sound {
 			continue
 		}
 		if len(all) != 1 {
-			t.Errorf("%s, %s: it has %d submissions in the trace", x.order.Label, x.what, len(all))
+			t.Errorf("%s, %s: it has %d submissions in the trace", x.label, x.what, len(all))
 			continue
 		}
 		a := all[0].given
 		switch of := slicesOf[x.what]; {
 		case of == traceformat.CatDevice && g.level != "none" && all[0].device == 0 && !all[0].seen.Untimed, of == traceformat.CatCall && all[0].called == 0:
-			t.Errorf("%s, %s: it has no slice", x.order.Label, x.what)
+			t.Errorf("%s, %s: it has no slice", x.label, x.what)
 		}
 		if len(a.Waits) != len(x.order.Wait) || len(a.Signals) != 1 || a.Signals[0].Value != x.done.Value {
-			t.Errorf("%s, %s: its waits are %v, and its signals %v; it was submitted with %v and %v", x.order.Label, x.what, a.Waits, a.Signals, x.order.Wait, x.order.Signal)
+			t.Errorf("%s, %s: its waits are %v, and its signals %v; it was submitted with %v and %v", x.label, x.what, a.Waits, a.Signals, x.order.Wait, x.order.Signal)
 		}
 		for i, w := range a.Waits {
 			if w.Value != x.order.Wait[i].Value {
-				t.Errorf("%s, %s: wait %d is %v, and was for %d", x.order.Label, x.what, i, w, x.order.Wait[i].Value)
+				t.Errorf("%s, %s: wait %d is %v, and was for %d", x.label, x.what, i, w, x.order.Wait[i].Value)
 			}
 		}
 	}

@@ -51,13 +51,13 @@ func TestReclaimer(t *testing.T) {
 	x, err := dev.Load(simdriver.Image("nothing"))
 	must(t, err)
 	unused, used, s := allocate(t, dev, 64), allocate(t, dev, 64), semaphores(t, 2)
-	must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), used.All(), []byte{7}))
+	must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(used.All(), []byte{7})))
 	must(t, unused.Close())
 	<-d.came
 	must(t, x.Close())
 	must(t, s[0].Signal(1))
 	must(t, s[1].Wait(minute(t), 1))
-	must(t, dev.Queue(0).Fill(order(s[1], 1, s[1], 2), used.All(), []byte{8}))
+	must(t, dev.Queue(0).Submit(order(s[1], 1, s[1], 2), gpu.Fill(used.All(), []byte{8})))
 	must(t, s[1].Wait(minute(t), 2))
 	if n := dev.Stats().Buffers; n != 1 {
 		t.Errorf("%d buffers", n)
@@ -75,11 +75,11 @@ func TestHeldRecording(t *testing.T) {
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 		must(t, err)
 		for i := range uint64(8) {
-			_, err := c.Fill(b.Range(i, 1), []byte{1})
+			_, err := c.Add(gpu.Fill(b.Range(i, 1), []byte{1}))
 			must(t, err)
 		}
 		must(t, c.End())
-		must(t, dev.Queue(0).Fill(order(s[0], 1, s[1], 1), b.All(), []byte{7}))
+		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{7})))
 		d.SetLatency(simdriver.OpDestroyExec, time.Hour)
 		start := time.Now() // of the bubble, as all times here
 		must(t, c.Close())

@@ -11,6 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // TestManyInFlight submits far more than there are events and pinned memory for, while the device stands
@@ -27,7 +28,7 @@ func TestManyInFlight(t *testing.T) {
 				if i == 100 {
 					d.SetLatency(simdriver.OpNewEvent, 0)
 				}
-				must(t, dev.Queue(int(i%2)).Fill(gpu.Order{Signal: pts(s[i%2], i+1)}, b.Range(i%64, 1), []byte{byte(i)}))
+				must(t, dev.Queue(int(i%2)).Submit(gpu.Order{Signal: pts(s[i%2], i+1)}, gpu.Fill(b.Range(i%64, 1), []byte{byte(i)})))
 			}
 			synctest.Wait()
 			if st := dev.Stats(); st.InFlight != n || st.Parked != 0 || st.Events.Held < n {
@@ -45,13 +46,13 @@ func TestManyInFlight(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev, s := openDevice(t, d, 0, gpu.Options{StageSize: 4096}), semaphores(t, 1)[0]
 			b, data := allocate(t, dev, 4096), make([][]byte, 100)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{7}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{7})))
 			must(t, s.Wait(in(t, time.Minute), 1))
 			must(t, d.StallDevice(0))
 			d.SetLatency(simdriver.OpAlloc, time.Second)
 			for i := range data {
 				data[i] = make([]byte, 4096)
-				must(t, dev.Queue(0).Download(gpu.Order{Signal: pts(s, uint64(i)+2)}, data[i], b.All()))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, uint64(i)+2)}, gpu.Download(data[i], b.All())))
 			}
 			d.SetLatency(simdriver.OpAlloc, 0)
 			must(t, d.ResumeDevice(0))
@@ -72,18 +73,18 @@ func TestNoEventForParked(t *testing.T) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 1}), semaphores(t, 4)
 		b, gate, more := allocate(t, dev, 64), s[3], semaphores(t, 4)
 		d.SetLatency(simdriver.OpNewEvent, time.Hour)
-		must(t, dev.Queue(1).Fill(order(gate, 1, s[0], 1), b.Range(0, 8), []byte{1}))
+		must(t, dev.Queue(1).Submit(order(gate, 1, s[0], 1), gpu.Fill(b.Range(0, 8), []byte{1})))
 		for i := range more {
-			must(t, dev.Queue(1).Fill(order(gate, 1, more[i], 1), b.Range(uint64(16+8*i), 8), []byte{1}))
+			must(t, dev.Queue(1).Submit(order(gate, 1, more[i], 1), gpu.Fill(b.Range(uint64(16+8*i), 8), []byte{1})))
 		}
 		must(t, d.StallDevice(0))
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, b.Range(8, 8), []byte{2})) // has the only event
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.Range(8, 8), []byte{2}))) // has the only event
 		start := time.Now()
 		must(t, gate.Signal(1))
 		synctest.Wait()
-		must(t, dev.Queue(0).HostCall(order(gate, 1, s[2], 1), func() error { return nil }))
+		must(t, dev.Queue(0).Submit(order(gate, 1, s[2], 1), gpu.HostCall(func() error { return nil })))
 		must(t, s[2].Wait(minute(t), 1))
-		must(t, dev.Queue(0).Barrier(order(s[2], 1, s[2], 2)))
+		must(t, dev.Queue(0).Submit(order(s[2], 1, s[2], 2), gpu.Barrier()))
 		must(t, s[2].Wait(minute(t), 2))
 		if time.Since(start) > 0 {
 			t.Error("something has waited for the event")
@@ -110,11 +111,11 @@ func TestEmptyPoolOrder(t *testing.T) {
 			must(t, err)
 			q, out := dev.Queue(0), allocate(t, dev, 256)
 			for i := range uint64(200) {
-				m, err := q.Alloca(gpu.Order{}, p, 1<<12)
+				m, err := testkit.AllocIn(q, gpu.Order{}, p, 1<<12)
 				must(t, err)
-				must(t, q.Fill(gpu.Order{}, m.All(), []byte{byte(i)}))
-				must(t, q.Copy(gpu.Order{Signal: pts(s, i+1)}, out.Range(i, 1), m.Range(100, 1)))
-				must(t, q.Dealloca(gpu.Order{}, m))
+				must(t, q.Submit(gpu.Order{}, gpu.Fill(m.All(), []byte{byte(i)})))
+				must(t, q.Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Copy(out.Range(i, 1), m.Range(100, 1))))
+				must(t, q.Submit(gpu.Order{}, gpu.Free(m)))
 			}
 			must(t, s.Wait(in(t, time.Minute), 200))
 			for i, x := range bytesOf(t, q, out)[:200] {
@@ -143,7 +144,7 @@ func TestEmptyPoolFails(t *testing.T) {
 				fault, down := d.Inject(simdriver.Fault{Op: x.op, Device: 0, OOM: true}), make([]byte, 64)
 				failed := 0
 				for i := range n {
-					err := dev.Queue(0).Download(gpu.Order{Signal: pts(s[i], 1)}, down, b.All())
+					err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Download(down, b.All()))
 					if x.op == simdriver.OpAlloc && errors.Is(err, driver.ErrOutOfMemory) { // nothing is signalled
 						s[i].Fail(err)
 						continue
@@ -196,7 +197,7 @@ func TestEmptyPoolEnds(t *testing.T) {
 				var all sync.WaitGroup
 				for i := range s {
 					all.Go(func() {
-						if err := dev.Queue(0).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.All(), []byte{1}); err != nil {
+						if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.All(), []byte{1})); err != nil {
 							s[i].Fail(err) // the call came too late
 						}
 					})
@@ -232,7 +233,7 @@ func TestEmptyPoolByMany(t *testing.T) {
 					q, b, s := dev.Queue(i), allocate(t, dev, 8), semaphores(t, 1)[0]
 					const n = 2000
 					for v := range uint64(n) {
-						if err := q.Fill(gpu.Order{Signal: pts(s, v+1)}, b.All(), []byte{byte(v), byte(v >> 8)}); err != nil {
+						if err := q.Submit(gpu.Order{Signal: pts(s, v+1)}, gpu.Fill(b.All(), []byte{byte(v), byte(v >> 8)})); err != nil {
 							t.Error(err)
 							return
 						}
@@ -242,7 +243,7 @@ func TestEmptyPoolByMany(t *testing.T) {
 						return
 					}
 					data := make([]byte, 8)
-					if err := errors.Join(q.Download(order(s, n, s, n+1), data, b.All()), s.Wait(minute(t), n+1)); err != nil {
+					if err := errors.Join(q.Submit(order(s, n, s, n+1), gpu.Download(data, b.All())), s.Wait(minute(t), n+1)); err != nil {
 						t.Error(err)
 					}
 					if last := (n - 1) & 0xff; data[0] != byte(last) || data[1] != byte((n-1)>>8) {
@@ -268,7 +269,7 @@ func TestEventsForMany(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range n {
 			wg.Go(func() {
-				if err := dev.Queue(0).Fill(gpu.Order{Signal: pts(s[i], 1)}, b.All(), []byte{1}); err != nil {
+				if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.All(), []byte{1})); err != nil {
 					t.Error(err)
 				}
 			})

@@ -36,7 +36,7 @@ func TestFailedBehind(t *testing.T) {
 		if wait != nil {
 			o.Wait = []gpu.Point{wait.At(1)}
 		}
-		if err := devs[dev].Queue(queue).Fill(o, mem[dev].All(), []byte{1}); err != nil {
+		if err := devs[dev].Queue(queue).Submit(o, gpu.Fill(mem[dev].All(), []byte{1})); err != nil {
 			t.Fatal(err)
 		}
 	}

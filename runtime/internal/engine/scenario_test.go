@@ -68,11 +68,11 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	}
 	cell := func(i int) gpu.Range { return cells.Range(8*uint64(i), 8) }
 	value, got := []byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8)
-	step(func(o gpu.Order) error { return dev.Queue(0).Fill(o, cell(0), value) })
+	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Fill(cell(0), value)) })
 	for i, p := range pools { // each takes it on to the next cell
 		q, other := dev.Queue(i%2), dev.Queue(1-i%2)
 		var b *gpu.Buffer
-		step(func(o gpu.Order) (err error) { b, err = q.Alloca(o, p, block); return err })
+		step(func(o gpu.Order) (err error) { b, err = testkit.AllocIn(q, o, p, block); return err })
 		if b == nil {
 			continue
 		}
@@ -87,10 +87,10 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			if record(dev, c, cell(i+1), b.Range(8, 16), cell(i)) != nil {
 				return nil
 			}
-			step(func(o gpu.Order) error { return other.ExecuteAll(o, c, c) })
+			step(func(o gpu.Order) error { return other.Submit(o, gpu.ExecuteAll(c, c)) })
 			c.Close()
 		} else {
-			step(func(o gpu.Order) error { return other.Execute(o, c, cell(i+1), b.Range(8, 16), cell(i)) })
+			step(func(o gpu.Order) error { return other.Submit(o, gpu.Execute(c, cell(i+1), b.Range(8, 16), cell(i))) })
 		}
 		if i == 1 {
 			sems[0].Signal(1) // what came before was parked
@@ -99,14 +99,14 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			b.Close() // it goes with this use
 			continue
 		}
-		step(func(o gpu.Order) error { return other.Dealloca(o, b) })
+		step(func(o gpu.Order) error { return other.Submit(o, gpu.Free(b)) })
 	}
 	sems[0].Signal(1) // if there was no memory
 	beyond, _ := gpu.NewSemaphore(0)
-	if _, err := dev.Queue(0).Alloca(gpu.Order{Signal: pts(beyond, 1)}, pools[0], 2*block); err != nil {
+	if _, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Signal: pts(beyond, 1)}, pools[0], 2*block); err != nil {
 		beyond.Fail(err)
 	}
-	step(func(o gpu.Order) error { return dev.Queue(0).Download(o, got, cell(len(pools))) })
+	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Download(got, cell(len(pools)))) })
 	for _, q := range []int{0, 1} {
 		dev.Queue(q).Flush()
 	}
@@ -210,9 +210,9 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	cell := func(i int) gpu.Range { return cells.Range(8*uint64(i), 8) }
 	ptr := func(i int) driver.Ptr { return cells.Ptr() + driver.Ptr(8*i) }
 	value, got := []byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8)
-	step(func(o gpu.Order) error { return q.Fill(o, cell(0), value) })
-	step(func(o gpu.Order) error { return dev.Queue(0).Copy(o, cell(1), cell(0)) })
-	step(func(o gpu.Order) error { return dev.Queue(0).RecordEvent(o, own) })
+	step(func(o gpu.Order) error { return q.Submit(o, gpu.Fill(cell(0), value)) })
+	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Copy(cell(1), cell(0))) })
+	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.RecordEvent(own)) })
 	sems[0].Signal(1) // what came before was parked
 	if sems[n].WaitIssued(ctx, 1) == nil {
 		err := testkit.Natively(v, func() error {
@@ -229,36 +229,36 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			sems[n].Fail(err)
 		}
 	}
-	step(func(o gpu.Order) error { return dev.Queue(1).WaitEvent(o, back) })
-	step(func(o gpu.Order) error { return dev.Queue(1).Copy(o, cell(3), cell(2)) })
+	step(func(o gpu.Order) error { return dev.Queue(1).Submit(o, gpu.WaitEvent(back)) })
+	step(func(o gpu.Order) error { return dev.Queue(1).Submit(o, gpu.Copy(cell(3), cell(2))) })
 	if v.Caps().Values {
 		ready, _ := gpu.NewSemaphore(0)
-		if dev.Queue(1).WaitValue(order(at(n), 1, ready, 1), word.All(), 5) != nil {
+		if dev.Queue(1).Submit(order(at(n), 1, ready, 1), gpu.WaitValue(word.All(), 5)) != nil {
 			ready.Fail(errNoMemory)
 		}
-		step(func(o gpu.Order) error { return q.WriteValue(o, word.All(), 5) })
+		step(func(o gpu.Order) error { return q.Submit(o, gpu.WriteValue(word.All(), 5)) })
 		if sems[n].Wait(ctx, 1) != nil { // then nobody else writes it
 			number.Store(5)
 		}
 		step(func(o gpu.Order) error {
-			return q.Copy(gpu.Order{Wait: append(o.Wait, pts(ready, 1)...), Signal: o.Signal}, cell(4), cell(3))
+			return q.Submit(gpu.Order{Wait: append(o.Wait, pts(ready, 1)...), Signal: o.Signal}, gpu.Copy(cell(4), cell(3)))
 		})
 	} else {
-		step(func(o gpu.Order) error { return q.Copy(o, cell(4), cell(3)) })
+		step(func(o gpu.Order) error { return q.Submit(o, gpu.Copy(cell(4), cell(3))) })
 	}
 	var b *gpu.Buffer
-	step(func(o gpu.Order) (err error) { b, err = dev.Queue(0).Alloca(o, nil, 64); return err })
+	step(func(o gpu.Order) (err error) { b, err = testkit.AllocIn(dev.Queue(0), o, nil, 64); return err })
 	if b != nil {
-		step(func(o gpu.Order) error { return q.Copy(o, b.Range(8, 8), cell(4)) })
-		step(func(o gpu.Order) error { return dev.Queue(0).Copy(o, cell(5), b.Range(8, 8)) })
-		step(func(o gpu.Order) error { return dev.Queue(0).Dealloca(o, b) })
+		step(func(o gpu.Order) error { return q.Submit(o, gpu.Copy(b.Range(8, 8), cell(4))) })
+		step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Copy(cell(5), b.Range(8, 8))) })
+		step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Free(b)) })
 	}
 	step(func(o gpu.Order) error {
-		return q.Native(o, func(n gpu.Native) error { return n.Device.Copy(n.Stream, ptr(6), ptr(5), 8) }, cells.All())
+		return q.Submit(o, gpu.Native("", func(n gpu.NativeCall) error { return n.Device.Copy(n.Stream, ptr(6), ptr(5), 8) }, cells.All()))
 	})
 	last := n
 	closing, _ := gpu.NewSemaphore(0)
-	q.Fill(order(closing, 1, at(n+1), 1), cell(7), value) // fails when the queue is closed
+	q.Submit(order(closing, 1, at(n+1), 1), gpu.Fill(cell(7), value)) // fails when the queue is closed
 	n++
 	if err := sems[last].WaitIssued(ctx, 1); ctx.Err() != nil {
 		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, dump(dev))
@@ -272,7 +272,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	back.Close()
 	own.Close()
 	end, _ := gpu.NewSemaphore(0)
-	if err := dev.Queue(1).Download(order(sems[last], 1, end, 1), got, cell(6)); err != nil {
+	if err := dev.Queue(1).Submit(order(sems[last], 1, end, 1), gpu.Download(got, cell(6))); err != nil {
 		end.Fail(err)
 	}
 	for i, s := range append(sems, end) {
@@ -319,22 +319,22 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		for k := range uint64(n) {
 			for i, st := range streams {
 				st.After(last)
-				b, err := st.Alloca(p, block)
+				b, err := st.Alloc(p, block)
 				if err != nil {
 					break
 				}
 				held = append(held, b)
 				st.Fill(b.All(), []byte{byte(k)})
 				st.Copy(cells.Range(uint64(i)*n+k, 1), b.Range(block-1, 1))
-				st.Dealloca(b)
+				st.Free(b)
 				last = st.Point()
 			}
-			b, err := q.Alloca(gpu.Order{Wait: []gpu.Point{last}, Signal: pts(s, 4*k+1)}, p, block)
+			b, err := testkit.AllocIn(q, gpu.Order{Wait: []gpu.Point{last}, Signal: pts(s, 4*k+1)}, p, block)
 			if err == nil {
 				held = append(held, b)
-				err = errors.Join(q.Fill(order(s, 4*k+1, s, 4*k+2), b.All(), []byte{byte(k)}),
-					q.Copy(order(s, 4*k+2, s, 4*k+3), cells.Range(2*n+k, 1), b.Range(block-1, 1)),
-					q.Dealloca(gpu.Order{Wait: pts(s, 4*k+3), Signal: pts(s, 4*k+4)}, b))
+				err = errors.Join(q.Submit(order(s, 4*k+1, s, 4*k+2), gpu.Fill(b.All(), []byte{byte(k)})),
+					q.Submit(order(s, 4*k+2, s, 4*k+3), gpu.Copy(cells.Range(2*n+k, 1), b.Range(block-1, 1))),
+					q.Submit(gpu.Order{Wait: pts(s, 4*k+3), Signal: pts(s, 4*k+4)}, gpu.Free(b)))
 			}
 			if err != nil {
 				s.Fail(err)
@@ -355,7 +355,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		}
 		done, _ := gpu.NewSemaphore(0)
 		got := make([]byte, 3*n)
-		if dev.Queue(0).Download(gpu.Order{Signal: pts(done, 1)}, got, cells.All()) != nil || done.Wait(ctx, 1) != nil {
+		if dev.Queue(0).Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Download(got, cells.All())) != nil || done.Wait(ctx, 1) != nil {
 			continue
 		}
 		for i, x := range got {
@@ -398,15 +398,15 @@ func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) e
 	defer child.Close()
 	x, err := child.Binding()
 	y, err2 := child.Binding()
-	at, err3 := child.Copy(x.Range(0, 8), y.Range(0, 8))
-	_, err4 := child.Fill(x.Range(7, 1), []byte{9}, at)
+	at, err3 := child.Add(gpu.Copy(x.Range(0, 8), y.Range(0, 8)))
+	_, err4 := child.Add(gpu.Fill(x.Range(7, 1), []byte{9}), at)
 	if err := errors.Join(err, err2, err3, err4, child.End()); err != nil {
 		return err
 	}
 	middle.Offset, middle.Size = middle.Offset+8, 8
-	err = c.Execute(child, middle, from)
-	_, err2 = c.Barrier()
-	err3 = c.Execute(child, to, middle)
+	_, err = c.Add(gpu.Execute(child, middle, from))
+	_, err2 = c.Add(gpu.Barrier())
+	_, err3 = c.Add(gpu.Execute(child, to, middle))
 	return errors.Join(err, err2, err3, c.End())
 }
 
@@ -512,63 +512,62 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	defer pool.Close()
 	var lasting, left *gpu.Buffer // of pools
 	data, file := make([]byte, size), &memoryFile{data: make([]byte, size)}
-	n, one, ptr := uint64(64), uint32(1), bufs[0].Ptr()
+	ptr := bufs[0].Ptr()
 	a, b := bufs[0], bufs[1]
 	q := func(dev, i int) *gpu.Queue { return []*gpu.Device{first, second}[dev].Queue(i) }
 	steps := []func(o gpu.Order) error{
-		func(o gpu.Order) error { return q(0, 0).Fill(o, a.All(), []byte{1}) },
-		func(o gpu.Order) error { return q(0, 1).UploadCopy(o, a.Range(0, 128), data[:128]) },
-		func(o gpu.Order) error { return q(1, 0).Copy(o, b.All(), a.All()) },
+		func(o gpu.Order) error { return q(0, 0).Submit(o, gpu.Fill(a.All(), []byte{1})) },
+		func(o gpu.Order) error { return q(0, 1).Submit(o, gpu.UploadCopy(a.Range(0, 128), data[:128])) },
+		func(o gpu.Order) error { return q(1, 0).Submit(o, gpu.Copy(b.All(), a.All())) },
 		func(o gpu.Order) error {
-			return q(0, 0).Dispatch(o, gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64}, Sizes: []int{8, 4, 4, 8},
-				Args: []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), unsafe.Pointer(&ptr)}})
+			return q(0, 0).Submit(o, gpu.Launch(k, gpu.Grid{Threads: [3]uint32{64}}, uint64(64), uint32(1), uint32(1), ptr))
 		},
 		func(o gpu.Order) error {
-			return q(0, 1).Dispatch(o, stamped(caps, stamp, a.Range(0, 8), a.Range(8, 8)))
+			return q(0, 1).Submit(o, stamped(caps, stamp, a.Range(0, 8), a.Range(8, 8)))
 		},
-		func(o gpu.Order) error { return q(0, 1).Copy(o, a.Range(0, 64), a.Range(64, 64)) },
-		func(o gpu.Order) error { return q(0, 0).Native(o, nativeFill([]byte{1, 2}), a.All()) },
-		func(o gpu.Order) error { return q(1, 1).Barrier(o) },
-		func(o gpu.Order) error { return q(1, 1).HostCall(o, func() error { return nil }) },
-		func(o gpu.Order) error { return q(1, 0).Fill(o, b.All(), []byte{3, 0, 0, 0, 1, 0, 0, 0}) },
-		func(o gpu.Order) error { return q(0, 0).Barrier(o) },
-		func(o gpu.Order) error { return q(0, 0).Download(o, data[:100], b.Range(0, 100)) },
-		func(o gpu.Order) error { return q(0, 1).Upload(o, a.All(), data) },
-		func(o gpu.Order) error { return q(1, 1).Write(o, file, 0, b.All()) },
-		func(o gpu.Order) error { return q(1, 0).Notify(o, func() {}) },
-		func(o gpu.Order) error { return q(0, 0).Read(o, a.Range(0, 400), file, 100) },
-		func(o gpu.Order) error { return q(1, 1).Copy(o, own.All(), managed.All()) },
-		func(o gpu.Order) error { return q(0, 0).Fill(o, table.All(), []byte{1, 2}) },
-		func(o gpu.Order) error { return q(0, 1).Fill(o, part.All(), []byte{4}) },
-		func(o gpu.Order) (err error) { lasting, err = q(0, 0).Alloca(o, nil, 64); return err },
+		func(o gpu.Order) error { return q(0, 1).Submit(o, gpu.Copy(a.Range(0, 64), a.Range(64, 64))) },
+		func(o gpu.Order) error { return q(0, 0).Submit(o, gpu.Native("", nativeFill([]byte{1, 2}), a.All())) },
+		func(o gpu.Order) error { return q(1, 1).Submit(o, gpu.Barrier()) },
+		func(o gpu.Order) error { return q(1, 1).Submit(o, gpu.HostCall(func() error { return nil })) },
+		func(o gpu.Order) error { return q(1, 0).Submit(o, gpu.Fill(b.All(), []byte{3, 0, 0, 0, 1, 0, 0, 0})) },
+		func(o gpu.Order) error { return q(0, 0).Submit(o, gpu.Barrier()) },
+		func(o gpu.Order) error { return q(0, 0).Submit(o, gpu.Download(data[:100], b.Range(0, 100))) },
+		func(o gpu.Order) error { return q(0, 1).Submit(o, gpu.Upload(a.All(), data)) },
+		func(o gpu.Order) error { return q(1, 1).Submit(o, gpu.WriteTo(file, 0, b.All())) },
+		func(o gpu.Order) error { return q(1, 0).Submit(o, gpu.Notify(func() {})) },
+		func(o gpu.Order) error { return q(0, 0).Submit(o, gpu.ReadFrom(a.Range(0, 400), file, 100)) },
+		func(o gpu.Order) error { return q(1, 1).Submit(o, gpu.Copy(own.All(), managed.All())) },
+		func(o gpu.Order) error { return q(0, 0).Submit(o, gpu.Fill(table.All(), []byte{1, 2})) },
+		func(o gpu.Order) error { return q(0, 1).Submit(o, gpu.Fill(part.All(), []byte{4})) },
+		func(o gpu.Order) (err error) { lasting, err = testkit.AllocIn(q(0, 0), o, nil, 64); return err },
 		func(o gpu.Order) error { return execute(q(0, 1), o, recordings[0], a, lasting) },
 		func(o gpu.Order) error { return execute(q(0, 0), o, recordings[1], lasting, a) },
 		func(o gpu.Order) error { return execute(q(0, 1), o, recordings[1], a, lasting) },
-		func(o gpu.Order) (err error) { left, err = q(1, 0).Alloca(o, pool, 100); return err },
+		func(o gpu.Order) (err error) { left, err = testkit.AllocIn(q(1, 0), o, pool, 100); return err },
 		func(o gpu.Order) error {
 			if lasting == nil {
 				return errNoMemory
 			}
-			return q(0, 1).Dealloca(o, lasting)
+			return q(0, 1).Submit(o, gpu.Free(lasting))
 		},
 		func(o gpu.Order) error {
 			if left == nil {
 				return errNoMemory
 			}
 			defer left.Close() // it goes with this use
-			return q(1, 1).Fill(o, left.All(), []byte{1, 2})
+			return q(1, 1).Submit(o, gpu.Fill(left.All(), []byte{1, 2}))
 		},
 		func(o gpu.Order) error {
-			b, err := q(0, 0).Alloca(gpu.Order{}, nil, 64)
+			b, err := testkit.AllocIn(q(0, 0), gpu.Order{}, nil, 64)
 			if err != nil {
 				return err
 			}
-			return errors.Join(q(0, 0).Dealloca(gpu.Order{}, b), q(0, 0).Barrier(o))
+			return errors.Join(q(0, 0).Submit(gpu.Order{}, gpu.Free(b)), q(0, 0).Submit(o, gpu.Barrier()))
 		},
-		func(o gpu.Order) error { return q(0, 1).Download(o, data, a.All()) },
+		func(o gpu.Order) error { return q(0, 1).Submit(o, gpu.Download(data, a.All())) },
 	}
 	for i := 2; i < devices; i++ { // and on over all others
-		steps = append(steps, func(o gpu.Order) error { return devs[i].Queue(i%2).Copy(o, bufs[i].All(), bufs[i-1].All()) })
+		steps = append(steps, func(o gpu.Order) error { return devs[i].Queue(i%2).Submit(o, gpu.Copy(bufs[i].All(), bufs[i-1].All())) })
 	}
 	var sems []*gpu.Semaphore
 	for range len(steps) + 3 {
@@ -593,7 +592,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	}
 	if q, err := second.Pick(2); err != nil {
 		return err
-	} else if err := q.Fill(order(host, 1, last, 1), b.Range(0, 0), []byte{1}); err != nil {
+	} else if err := q.Submit(order(host, 1, last, 1), gpu.Fill(b.Range(0, 0), []byte{1})); err != nil {
 		last.Fail(err)
 	}
 	for _, dev := range devs {
@@ -633,35 +632,32 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	}
 	x, err := c.Binding()
 	y, err2 := c.Binding()
-	n, one := uint64(8), uint32(1)
-	index, err3 := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{8}, Sizes: []int{8, 4, 4, 8},
-		Args:    []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&one), unsafe.Pointer(&one), nil},
-		Buffers: []gpu.BufferArg{{Index: 3, Range: x.Range(0, 32)}}})
+	index, err3 := c.Add(gpu.Launch(k, gpu.Grid{Threads: [3]uint32{8}}, uint64(8), uint32(1), uint32(1), x.Range(0, 32)))
 	if err3 != nil {
 		return c, err3
 	}
-	reads, err := c.Dispatch(stamped(caps, stamp, x.Range(32, 8), x.Range(0, 8)), index)
+	reads, err := c.Add(stamped(caps, stamp, x.Range(32, 8), x.Range(0, 8)), index)
 	if err != nil {
 		return c, err
 	}
-	_, err4 := c.UploadCopy(x.Range(32, 8), make([]byte, 8), reads)
-	_, err5 := c.Fill(x.Range(40, 24), []byte{1, 2, 3, 4, 5, 6, 7, 8})
-	_, err6 := c.Barrier()
+	_, err4 := c.Add(gpu.UploadCopy(x.Range(32, 8), make([]byte, 8)), reads)
+	_, err5 := c.Add(gpu.Fill(x.Range(40, 24), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+	_, err6 := c.Add(gpu.Barrier())
 	_, err7 := c.Timestamp()
-	_, err8 := c.HostCall(func() error { return nil })
-	_, err9 := c.Native(nativeFill([]byte{7}), []gpu.Range{x.Range(63, 1)})
-	_, err10 := c.Barrier()
-	scratch, err11 := c.Alloca(64)
+	_, err8 := c.Add(gpu.HostCall(func() error { return nil }))
+	_, err9 := c.Add(gpu.Native("", nativeFill([]byte{7}), x.Range(63, 1)))
+	_, err10 := c.Add(gpu.Barrier())
+	scratch, err11 := c.Scratch(64)
 	if err11 != nil {
 		return c, err11
 	}
-	at, err12 := c.Copy(scratch.All(), x.Range(0, 64))
-	_, err13 := c.Copy(y.Range(0, 64), scratch.All(), at)
+	at, err12 := c.Add(gpu.Copy(scratch.All(), x.Range(0, 64)))
+	_, err13 := c.Add(gpu.Copy(y.Range(0, 64), scratch.All()), at)
 	word, err14 := d.Alloc(gpu.HostMem, 8) // for what is bound may be a pool's, and have no values
 	if err14 == nil {
-		_, err14 = c.WriteValue(word.All(), 5)
+		_, err14 = c.Add(gpu.WriteValue(word.All(), 5))
 		if err14 == nil {
-			_, err14 = c.WaitValue(word.All(), 5)
+			_, err14 = c.Add(gpu.WaitValue(word.All(), 5))
 		} else if errors.Is(err14, driver.ErrUnsupported) {
 			err14 = nil
 		}
@@ -671,13 +667,12 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 }
 
 // stamped launches the kernel "stamp" with all attributes that its device has.
-func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Dispatch {
+func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Op {
 	a := gpu.LaunchAttrs{Cooperative: caps.Cooperative, Dependent: caps.DependentLaunch, Priority: caps.PriorityRange[1], Carveout: 50}
 	if caps.Clusters {
 		a.Cluster = [3]uint32{2, 1, 1}
 	}
-	return gpu.Dispatch{Kernel: k, Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{32}, Attrs: a, Args: make([]unsafe.Pointer, 2), Sizes: []int{8, 8},
-		Buffers: []gpu.BufferArg{{Index: 0, Range: to}, {Index: 1, Range: from}}}
+	return gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{4}, Threads: [3]uint32{32}, Attrs: a}, to, from)
 }
 
 // execute executes what recording has recorded.
@@ -685,7 +680,7 @@ func execute(q *gpu.Queue, o gpu.Order, c *gpu.CommandBuffer, x, y *gpu.Buffer) 
 	if x == nil || y == nil {
 		return errNoMemory
 	}
-	return q.Execute(o, c, x.Range(0, 64), y.Range(0, 64))
+	return q.Submit(o, gpu.Execute(c, x.Range(0, 64), y.Range(0, 64)))
 }
 
 // A memoryFile is a file in memory, of a fixed size.

@@ -33,7 +33,7 @@ func TestSwitches(t *testing.T) {
 		work := func() {
 			for i := range 200 { // from device to device, so that each waits for another one
 				to := i % devices
-				must(t, devs[to].Queue(i).Fill(order(s, v, s, v+1), bufs[to].All(), []byte{1}))
+				must(t, devs[to].Queue(i).Submit(order(s, v, s, v+1), gpu.Fill(bufs[to].All(), []byte{1})))
 				v++
 			}
 			must(t, s.Wait(minute(t), v))

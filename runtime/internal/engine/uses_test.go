@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // usesMutex returns the mutex of a buffer's uses.
@@ -29,7 +30,7 @@ func TestUseBeforeCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	there, used, freed := new(gpu.Semaphore), new(gpu.Semaphore), new(gpu.Semaphore)
-	b, err := dev.Queue(0).Alloca(gpu.Order{Signal: []gpu.Point{there.At(1)}}, p, 64)
+	b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Signal: []gpu.Point{there.At(1)}}, p, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +41,10 @@ func TestUseBeforeCheck(t *testing.T) {
 	uses.Lock() // holds the fill up, and then the dealloca
 	result := make(chan error, 2)
 	go func() {
-		result <- dev.Queue(1).Fill(gpu.Order{Signal: []gpu.Point{used.At(1)}}, b.All(), []byte{1})
+		result <- dev.Queue(1).Submit(gpu.Order{Signal: []gpu.Point{used.At(1)}}, gpu.Fill(b.All(), []byte{1}))
 	}()
 	untilIn("(*Uses).Add(")
-	go func() { result <- dev.Queue(0).Dealloca(gpu.Order{Signal: []gpu.Point{freed.At(1)}}, b) }()
+	go func() { result <- dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{freed.At(1)}}, gpu.Free(b)) }()
 	untilIn("(*Uses).Left(")
 	uses.Unlock()
 	for range 2 {

@@ -16,8 +16,8 @@ import (
 const (
 	isLive    int32 = iota
 	isPending       // its alloca has not been issued
-	isFreed         // its dealloca is about to be issued, or waits for work that uses the memory
-	isGone          // its dealloca has been issued
+	isFreed         // its Free is about to be issued, or waits for work that uses the memory
+	isGone          // its Free has been issued
 	isClosed        // it went back to the pool because the buffer was closed
 	isFailed        // it was never allocated
 )
@@ -31,9 +31,9 @@ func (d *Device) For(p *Pool) (*Pool, error) {
 	}
 	switch {
 	case p.dev != d:
-		return nil, errs.Argument("alloca", "the pool is of another device")
+		return nil, errs.Argument("alloc", "the pool is of another device")
 	case p.closed.Load() && d.Failed() == nil:
-		return nil, fmt.Errorf("gpu: alloca: pool: %w", errs.ErrClosed)
+		return nil, fmt.Errorf("gpu: alloc: pool: %w", errs.ErrClosed)
 	}
 	return p, nil
 }
@@ -285,16 +285,16 @@ const (
 func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 	switch {
 	case b.dev.Engine != tl.Device && b.dev.Engine.Driver != tl.Device.Driver:
-		return 0, errs.Argument("dealloca", "the buffer is of driver %s, the queue of %s", b.dev.Engine.Driver.Name(), tl.Device.Driver.Name())
+		return 0, errs.Argument("free", "the buffer is of driver %s, the queue of %s", b.dev.Engine.Driver.Name(), tl.Device.Driver.Name())
 	case b.Place().Recording != nil:
-		return 0, errs.Argument("dealloca", "a binding of a command buffer, or a buffer of its Alloca: neither is allocated by a queue")
+		return 0, errs.Argument("free", "a binding of a command buffer, or a buffer of its Scratch: neither is allocated by a queue")
 	case b.from != pooled || b.mem.Size == 0:
 		return FreeNothing, nil
 	// With a failed device the memory went with the device.
 	case b.hasGone() && b.dev.Failed() == nil:
-		return 0, fmt.Errorf("gpu: dealloca: the memory has been deallocated: %w", errs.ErrUnallocated)
+		return 0, fmt.Errorf("gpu: free: the memory has been deallocated: %w", errs.ErrUnallocated)
 	case b.closed.Load() && tl.Device.Failed() == nil:
-		return 0, fmt.Errorf("gpu: dealloca: buffer: %w", errs.ErrClosed)
+		return 0, fmt.Errorf("gpu: free: buffer: %w", errs.ErrClosed)
 	case b.home != tl && b.pool.native != 0 && (b.dev.Engine != tl.Device || b.dev.Engine.Caps.PoolsByStream):
 		return FreeElsewhere, nil
 	}
@@ -389,7 +389,7 @@ func (b *Buffer) deallocate(tl *engine.Timeline, seq uint64) error {
 	return b.pool.blocks.Free(uint64(b.mem.Ptr), blockpool.Mark{Timeline: b.pool.number(tl), Seq: seq})
 }
 
-// hasGone reports whether a dealloca has taken the memory.
+// hasGone reports whether a Free has taken the memory.
 func (b *Buffer) hasGone() bool {
 	state := b.state.Load()
 	return state == isGone || state == isFreed
@@ -416,7 +416,7 @@ func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {
 		return nil
 	}
-	// While the device is being closed, a dealloca may have marked the memory that is about to find
+	// While the device is being closed, a Free may have marked the memory that is about to find
 	// the device closed.
 	if !b.state.CompareAndSwap(isLive, isClosed) && !b.state.CompareAndSwap(isFreed, isClosed) {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // BenchmarkAlloca allocates and frees memory that the pool has ready.
@@ -15,9 +16,9 @@ func BenchmarkAlloca(b *testing.B) {
 			q := dev.Queue(0)
 			b.ReportAllocs()
 			for b.Loop() {
-				m, err := q.Alloca(gpu.Order{}, p, 4096)
+				m, err := testkit.AllocIn(q, gpu.Order{}, p, 4096)
 				if err == nil {
-					err = q.Dealloca(gpu.Order{}, m)
+					err = q.Submit(gpu.Order{}, gpu.Free(m))
 				}
 				if err != nil {
 					b.Fatal(err)

@@ -42,7 +42,7 @@ func (d *Device) Failed() error {
 	return d.Engine.Failed()
 }
 
-// FreeUnused waits until parked deallocas have been issued whose uses have been passed, and until
+// FreeUnused waits until parked Frees have been issued whose uses have been passed, and until
 // the reclaimer has freed unused memory. It returns early if the context ends.
 func (d *Device) FreeUnused(ctx context.Context) {
 	for _, p := range d.frees.ready() {

@@ -16,9 +16,9 @@ import (
 // A Part is the part of a submission's record for an allocation or a deallocation of pool memory.
 type Part struct {
 	buffer   *Buffer
-	freed    bool            // this dealloca has marked the memory as freed
-	left     engine.Frontier // uses of the memory that the dealloca does not come after
-	awaiting *parkedFree     // while the dealloca waits for them
+	freed    bool            // this Free has marked the memory as freed
+	left     engine.Frontier // uses of the memory that the Free does not come after
+	awaiting *parkedFree     // while the Free waits for them
 }
 
 // Buffer returns the buffer that is allocated or deallocated, or nil.
@@ -56,7 +56,7 @@ func (b *Buffer) borrow(m engine.Mark) error {
 	return nil
 }
 
-// Unuse undoes Use. If the memory has been freed, a dealloca may have seen the mark.
+// Unuse undoes Use. If the memory has been freed, a Free may have seen the mark.
 func (u *Holding) Unuse(m engine.Mark) (awaited bool) {
 	b := (*Buffer)(u)
 	if b.from != pooled {
@@ -85,8 +85,8 @@ func (b *Buffer) address() (driver.Ptr, error) {
 	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", errs.ErrUnallocated)
 }
 
-// takeAway marks the memory of a dealloca as freed. The marks of the waits have been found.
-// takeAway returns Deferred if the dealloca does not come after all work that may use the memory.
+// takeAway marks the memory of a Free as freed. The marks of the waits have been found.
+// takeAway returns Deferred if the Free does not come after all work that may use the memory.
 func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 	b := p.buffer
 	if !p.freed {
@@ -104,15 +104,15 @@ func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 	return engine.Issued, nil
 }
 
-// A parkedFree is a dealloca that is parked until streams have passed the uses of its memory.
+// A parkedFree is a Free that is parked until streams have passed the uses of its memory.
 type parkedFree struct {
 	left   engine.Frontier
 	cancel context.CancelFunc // ends the wait
-	// over is closed when the dealloca was issued, is given up, or has other uses to wait for.
+	// over is closed when the Free was issued, is given up, or has other uses to wait for.
 	over chan struct{}
 }
 
-// parkedFrees are the parked deallocas of a device's memory.
+// parkedFrees are the parked Frees of a device's memory.
 type parkedFrees struct {
 	mu  sync.Mutex // protects all; a leaf
 	all []*parkedFree
@@ -130,7 +130,7 @@ func (f *parkedFrees) remove(p *parkedFree) {
 	f.mu.Unlock()
 }
 
-// ready returns the deallocas whose uses have been passed. They are about to be tried again.
+// ready returns the Frees whose uses have been passed. They are about to be tried again.
 func (f *parkedFrees) ready() (ready []*parkedFree) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +142,7 @@ func (f *parkedFrees) ready() (ready []*parkedFree) {
 	return ready
 }
 
-// awaitUses parks a dealloca until the streams have passed the uses that its own order does not
+// awaitUses parks a Free until the streams have passed the uses that its own order does not
 // cover.
 func (p *Part) awaitUses(s *engine.Submission) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -166,7 +166,7 @@ func (p *Part) endAwait() {
 	}
 }
 
-// giveUp undoes takeAway if the dealloca was not issued: the memory is allocated again. If a lost
+// giveUp undoes takeAway if the Free was not issued: the memory is allocated again. If a lost
 // device uses the memory, giveUp closes the buffer. Then the memory goes back to the pool when that
 // device is closed and no longer holds the buffer.
 func (p *Part) giveUp() {

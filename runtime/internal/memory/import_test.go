@@ -24,7 +24,7 @@ func TestImportHostReadOnly(t *testing.T) {
 	if got := bytesOf(t, dev.Queue(0), b); string(got) != string(mem) {
 		t.Errorf("%q", got)
 	}
-	if err := dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrArgument) {
+	if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("Fill = %v", err)
 	}
 	must(t, b.Close())
@@ -62,7 +62,7 @@ func TestRegister(t *testing.T) {
 			count(t, d, 3, 0)
 			s := semaphores(t, 1)[0]
 			d.StallDevice(0)
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, bufs[0].All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(bufs[0].All(), []byte{1})))
 			must(t, bufs[0].Close()) // under way
 			must(t, bufs[1].Close()) // not used
 			eventually(t, "one is unregistered", func() bool { return calls(d, 0, simdriver.OpUnregister) == 1 })
@@ -120,7 +120,7 @@ func TestRegister(t *testing.T) {
 		must(t, err)
 		s := semaphores(t, 1)[0]
 		must(t, x.Close())
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s.Wait(minute(t), 1))
 		if n := calls(d, 0, simdriver.OpUnload); n != 0 {
 			t.Errorf("%d modules unloaded, and a variable is used", n)
@@ -152,18 +152,18 @@ func TestRegister(t *testing.T) {
 			told := make(chan error, 1)
 			s.OnReached(50, func(err error) {
 				if err == nil {
-					err = devs[0].Queue(0).Fill(gpu.Order{Signal: pts(x, 1)}, bufs[2].All(), []byte{1})
+					err = devs[0].Queue(0).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.Fill(bufs[2].All(), []byte{1}))
 				}
 				told <- err
 			})
 			for v := range uint64(100) {
 				i := v % 2
-				must(t, devs[i].Queue(int(v/2)).Copy(gpu.Order{Wait: pts(s, v), Signal: pts(s, v+1)}, bufs[i].All(), bufs[1-i].All()))
+				must(t, devs[i].Queue(int(v/2)).Submit(gpu.Order{Wait: pts(s, v), Signal: pts(s, v+1)}, gpu.Copy(bufs[i].All(), bufs[1-i].All())))
 			}
-			must(t, devs[0].Queue(0).Upload(order(s, 100, s, 101), bufs[0].All(), make([]byte, 16384)))
-			must(t, devs[1].Queue(0).HostCall(order(s, 101, s, 102), func() error {
-				return devs[1].Queue(1).Download(gpu.Order{Signal: pts(y, 1)}, make([]byte, 64), bufs[1].Range(0, 64))
-			}))
+			must(t, devs[0].Queue(0).Submit(order(s, 100, s, 101), gpu.Upload(bufs[0].All(), make([]byte, 16384))))
+			must(t, devs[1].Queue(0).Submit(order(s, 101, s, 102), gpu.HostCall(func() error {
+				return devs[1].Queue(1).Submit(gpu.Order{Signal: pts(y, 1)}, gpu.Download(make([]byte, 64), bufs[1].Range(0, 64)))
+			})))
 			must(t, s.Wait(minute(t), 102))
 			must(t, <-told)
 			must(t, gpu.WaitAll(minute(t), gpu.Point{Semaphore: x, Value: 1}, gpu.Point{Semaphore: y, Value: 1}))
@@ -228,12 +228,14 @@ func TestLentMemoryIsGivenBackUnasked(t *testing.T) {
 		}
 		own := allocate(t, dev, 64)
 		for what, submit := range map[string]func(b *gpu.Buffer, host *gpu.Semaphore) error{
-			"issued": func(b *gpu.Buffer, _ *gpu.Semaphore) error { return dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}) },
+			"issued": func(b *gpu.Buffer, _ *gpu.Semaphore) error {
+				return dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))
+			},
 			"parked": func(b *gpu.Buffer, host *gpu.Semaphore) error {
-				return dev.Queue(0).Fill(gpu.Order{Wait: pts(host, 1)}, b.All(), []byte{1})
+				return dev.Queue(0).Submit(gpu.Order{Wait: pts(host, 1)}, gpu.Fill(b.All(), []byte{1}))
 			},
 			"another device's": func(b *gpu.Buffer, _ *gpu.Semaphore) error {
-				return other.Queue(0).Copy(gpu.Order{}, allocate(t, other, 64).All(), b.All())
+				return other.Queue(0).Submit(gpu.Order{}, gpu.Copy(allocate(t, other, 64).All(), b.All()))
 			},
 		} {
 			host, back := semaphores(t, 1)[0], make(chan struct{})

@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 func TestPoolStreams(t *testing.T) {
@@ -28,7 +29,7 @@ func TestPoolStreams(t *testing.T) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 4}), semaphores(t, 1)[0]
 		for i := range uint64(4) {
 			b := alloca(t, dev.Queue(int(i)), gpu.Order{Wait: pts(s, 2*i), Signal: pts(s, 2*i+1)}, nil, 64)
-			must(t, b.Dealloca(order(s, 2*i+1, s, 2*i+2)))
+			must(t, b.Free(order(s, 2*i+1, s, 2*i+2)))
 		}
 		must(t, s.Wait(minute(t), 8))
 		mu.Lock()
@@ -48,15 +49,15 @@ func TestPoolStreams(t *testing.T) {
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 3}), semaphores(t, 4)
 			p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16, Portable: portable})
 			streams := d.Streams(0)
-			must(t, dev.Queue(0).Barrier(gpu.Order{}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Barrier()))
 			d.StallStream(streams[0])
 			a := alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16)
-			must(t, dev.Queue(0).Fill(gpu.Order{}, a.All(), []byte{1}))
-			must(t, dev.Queue(0).Dealloca(gpu.Order{Signal: pts(s[0], 1)}, a))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(a.All(), []byte{1})))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Free(a)))
 			waits := calls(d, 0, simdriver.OpStreamWait)
 			b := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s[1], 1)}, p, 1<<16) // which is all there is
-			must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[2], 1)}, b.All(), []byte{2}))
-			must(t, dev.Queue(2).Fill(gpu.Order{Signal: pts(s[3], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{2})))
+			must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 			must(t, s[3].Wait(minute(t), 1))
 			for range 10 {
 				if v, err := s[1].Query(); v != 0 || err != nil {
@@ -68,7 +69,7 @@ func TestPoolStreams(t *testing.T) {
 			}
 			d.ResumeStream(streams[0])
 			must(t, s[2].Wait(minute(t), 1))
-			must(t, b.Dealloca(gpu.Order{}))
+			must(t, b.Free(gpu.Order{}))
 			must(t, dev.Close())
 		}
 	})
@@ -79,19 +80,19 @@ func TestPoolStreams(t *testing.T) {
 		streams := d.Streams(0)
 		d.StallStream(streams[0])
 		a := alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16)
-		must(t, dev.Queue(0).Fill(gpu.Order{}, a.All(), []byte{1}))
-		must(t, dev.Queue(0).Dealloca(gpu.Order{}, a))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(a.All(), []byte{1})))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(a)))
 		must(t, alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16).Close())
-		if _, err := dev.Queue(1).Alloca(gpu.Order{}, p, 1<<16); !errors.Is(err, driver.ErrOutOfMemory) {
+		if _, err := testkit.AllocIn(dev.Queue(1), gpu.Order{}, p, 1<<16); !errors.Is(err, driver.ErrOutOfMemory) {
 			t.Errorf("Alloca = %v while the stream still has who had the memory", err)
 		}
 		d.ResumeStream(streams[0])
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, s.Wait(minute(t), 1))
 		unused(t, p)
 		c := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s, 2)}, p, 1<<16)
 		must(t, s.Wait(minute(t), 2))
-		must(t, c.Dealloca(gpu.Order{}))
+		must(t, c.Free(gpu.Order{}))
 		must(t, dev.Close())
 	})
 	t.Run("B98 memory goes on in its own stream without a wait", func(t *testing.T) {
@@ -101,8 +102,8 @@ func TestPoolStreams(t *testing.T) {
 		d.StallDevice(0)
 		for i := range uint64(20) {
 			b := alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16)
-			must(t, dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{byte(i)}))
-			must(t, dev.Queue(0).Dealloca(gpu.Order{Signal: pts(s, i+1)}, b))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{byte(i)})))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Free(b)))
 		}
 		if n := calls(d, 0, simdriver.OpStreamWait); n != 0 {
 			t.Errorf("%d waits", n)
@@ -127,7 +128,7 @@ func TestPoolCalls(t *testing.T) {
 		}
 		before, recorded := memory(), calls(d, 0, simdriver.OpRecord)
 		for range 4 {
-			must(t, q.Dealloca(gpu.Order{}, alloca(t, q, gpu.Order{}, p, size)))
+			must(t, q.Submit(gpu.Order{}, gpu.Free(alloca(t, q, gpu.Order{}, p, size))))
 		}
 		if n, events := memory()-before, calls(d, 0, simdriver.OpRecord)-recorded; n != want || events > 1 {
 			t.Errorf("%d calls and %d events for 4 allocations", n, events)
@@ -150,7 +151,7 @@ func TestPoolCalls(t *testing.T) {
 			if on := b.Bytes(); (on != nil) != (p.Options().Kind == gpu.HostMem) {
 				t.Errorf("%d bytes of memory of kind %d", len(on), p.Options().Kind)
 			}
-			must(t, dev.Queue(0).Dealloca(gpu.Order{}, b))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 	})
 	t.Run("B98 a portable pool that gives memory back is told when it may", func(t *testing.T) {
@@ -161,8 +162,8 @@ func TestPoolCalls(t *testing.T) {
 		s := semaphores(t, 1)[0]
 		for i := range uint64(3) {
 			b := alloca(t, dev.Queue(0), gpu.Order{}, p, 4096)
-			must(t, dev.Queue(0).Dealloca(gpu.Order{}, b))
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, i+1)}, allocate(t, dev, 64).All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 			must(t, s.Wait(minute(t), i+1))
 		}
 		for ctx := minute(t); ; runtime.Gosched() {
@@ -191,17 +192,17 @@ func TestPoolFaults(t *testing.T) {
 			if err := s[0].Wait(minute(t), 1); !errors.Is(err, broken) {
 				t.Errorf("%s: %v", op, err)
 			}
-			if _, err := dev.Queue(0).Alloca(gpu.Order{}, p, 64); !portable && !errors.Is(err, broken) {
+			if _, err := testkit.AllocIn(dev.Queue(0), gpu.Order{}, p, 64); !portable && !errors.Is(err, broken) {
 				t.Errorf("%s: %v", op, err)
 			}
 			f.Remove()
 			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 64)
 			must(t, s[1].Wait(minute(t), 1))
-			must(t, bad.Dealloca(gpu.Order{Signal: pts(s[2], 1)}))
+			must(t, bad.Free(gpu.Order{Signal: pts(s[2], 1)}))
 			if err := s[2].Wait(minute(t), 1); !errors.Is(err, gpu.ErrUnallocated) {
 				t.Errorf("%s: dealloca: %v", op, err)
 			}
-			must(t, b.Dealloca(gpu.Order{}))
+			must(t, b.Free(gpu.Order{}))
 			must(t, dev.Close())
 		}
 	})
@@ -218,7 +219,7 @@ func TestPoolFaults(t *testing.T) {
 			must(t, b.Close())
 			b = alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 64)
 			must(t, s[1].Wait(minute(t), 1))
-			must(t, b.Dealloca(gpu.Order{Signal: pts(s[1], 2)}))
+			must(t, b.Free(gpu.Order{Signal: pts(s[1], 2)}))
 			must(t, s[1].Wait(minute(t), 2))
 			unused(t, p)
 			must(t, dev.Close())
@@ -230,11 +231,11 @@ func TestPoolFaults(t *testing.T) {
 		p := newPool(t, dev, gpu.PoolOptions{Portable: true, Zero: true, MaxSize: 1 << 16})
 		other := allocate(t, dev, 64)
 		warm := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 1<<16)
-		must(t, warm.Dealloca(order(s[0], 1, s[0], 2)))
+		must(t, warm.Free(order(s[0], 1, s[0], 2)))
 		must(t, s[0].Wait(minute(t), 2))
 		streams := d.Streams(0)
 		d.StallStream(streams[1])
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[1], 1)}, other.All(), []byte{1}))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(other.All(), []byte{1})))
 		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: broken})
 		b := alloca(t, dev.Queue(0), order(s[1], 1, s[2], 1), p, 1<<16) // it waits, and cannot be zeroed
 		if err := s[2].Wait(minute(t), 1); !errors.Is(err, broken) {
@@ -254,15 +255,15 @@ func TestPoolFaults(t *testing.T) {
 			b := alloca(t, dev.Queue(0), gpu.Order{}, nil, 64)
 			f := d.Inject(simdriver.Fault{Op: simdriver.OpFreeAsync, Err: broken})
 			if lists {
-				must(t, b.Dealloca(gpu.Order{Signal: pts(s, 1)}))
+				must(t, b.Free(gpu.Order{Signal: pts(s, 1)}))
 				if err := s.Wait(minute(t), 1); !errors.Is(err, broken) {
 					t.Errorf("%v", err)
 				}
-			} else if err := b.Dealloca(gpu.Order{}); !errors.Is(err, broken) {
+			} else if err := b.Free(gpu.Order{}); !errors.Is(err, broken) {
 				t.Errorf("%v", err)
 			}
 			f.Remove()
-			if err := dev.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrUnallocated) {
+			if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrUnallocated) {
 				t.Errorf("%v", err)
 			}
 			must(t, b.Close())
@@ -283,17 +284,17 @@ func TestPoolFaults(t *testing.T) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1, Err: broken})
 			if inStream {
 				st := dev.Queue(0).NewStream()
-				must(t, st.Dealloca(b))
+				must(t, st.Free(b))
 				if err := st.Wait(minute(t)); err != nil { // who waits has one put there, and asks again
 					t.Errorf("%v", err)
 				}
 			} else { // the driver has taken a part of it
-				must(t, b.Dealloca(gpu.Order{Signal: pts(s[1], 1)}))
+				must(t, b.Free(gpu.Order{Signal: pts(s[1], 1)}))
 				if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
 					t.Errorf("%v", err)
 				}
 			}
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, allocate(t, dev, 4).All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(allocate(t, dev, 4).All(), []byte{1})))
 			must(t, s[2].Wait(minute(t), 1))
 			unused(t, p)
 			if n := dev.Stats().Buffers; n != 1 {
@@ -315,8 +316,8 @@ func TestPoolLost(t *testing.T) {
 			b := alloca(t, lost.Queue(0), gpu.Order{Signal: pts(s[0], 2)}, nil, 64)
 			must(t, s[0].Wait(ctx, 2))
 			d.StallDevice(0)
-			must(t, lost.Queue(0).Fill(gpu.Order{Signal: pts(s[1], 1)}, a.All(), []byte{1}))
-			must(t, lost.Queue(0).Dealloca(gpu.Order{Signal: pts(s[1], 2)}, a))
+			must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(a.All(), []byte{1})))
+			must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 2)}, gpu.Free(a)))
 			alloca(t, lost.Queue(1), order(s[2], 1, s[3], 1), nil, 64)
 			d.LoseDevice(0, nil)
 			for _, x := range []*gpu.Semaphore{s[1]} {
@@ -328,13 +329,13 @@ func TestPoolLost(t *testing.T) {
 			if err := s[3].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("%v", err)
 			}
-			if _, err := lost.Queue(0).Alloca(gpu.Order{Signal: pts(s[4], 1)}, p, 64); !errors.Is(err, driver.ErrLost) {
+			if _, err := testkit.AllocIn(lost.Queue(0), gpu.Order{Signal: pts(s[4], 1)}, p, 64); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("%v", err)
 			}
 			if err := s[4].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("%v", err)
 			}
-			if err := b.Dealloca(gpu.Order{}); !errors.Is(err, driver.ErrLost) {
+			if err := b.Free(gpu.Order{}); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("%v", err)
 			}
 			if _, err := lost.NewPool(gpu.PoolOptions{}); !errors.Is(err, driver.ErrLost) {
@@ -345,7 +346,7 @@ func TestPoolLost(t *testing.T) {
 			}
 			c := alloca(t, other.Queue(0), gpu.Order{Signal: pts(s[5], 1)}, nil, 64)
 			must(t, s[5].Wait(ctx, 1))
-			must(t, c.Dealloca(gpu.Order{Signal: pts(s[5], 2)}))
+			must(t, c.Free(gpu.Order{Signal: pts(s[5], 2)}))
 			must(t, s[5].Wait(ctx, 2))
 			p.Close()
 			lost.Close()
@@ -398,7 +399,7 @@ func TestPoolCloseBusy(t *testing.T) {
 		must(t, err)
 		s := semaphores(t, 1)[0]
 		b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 4096)
-		must(t, b.Dealloca(order(s, 1, s, 2)))
+		must(t, b.Free(order(s, 1, s, 2)))
 		must(t, s.Wait(soon(t), 2))
 		d.pools.Store(3)
 		must(t, p.Close())
@@ -423,7 +424,7 @@ func TestPoolMadeAgain(t *testing.T) {
 	if st, err := p.Stats(); err != nil || st.Reserved != 1<<16 {
 		t.Errorf("%+v, %v", st, err)
 	}
-	must(t, alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16).Dealloca(gpu.Order{}))
+	must(t, alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16).Free(gpu.Order{}))
 	must(t, p.Close())
 	must(t, dev.Close())
 }
@@ -436,11 +437,11 @@ func TestPoolInitial(t *testing.T) {
 		mem := allocate(t, dev, 64)
 		must(t, d.StallStream(d.Streams(0)[0]))
 		p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16})
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s, 1)}, mem.All(), []byte{1}))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(mem.All(), []byte{1})))
 		b := alloca(t, dev.Queue(1), gpu.Order{}, p, 1<<16)
 		must(t, s.Wait(soon(t), 1))
 		must(t, d.ResumeStream(d.Streams(0)[0]))
-		must(t, b.Dealloca(gpu.Order{}))
+		must(t, b.Free(gpu.Order{}))
 		must(t, dev.Close())
 	})
 }
@@ -463,16 +464,16 @@ func TestPoolInitialUnused(t *testing.T) {
 				if err := s.Wait(minute(t), 1); err != nil {
 					t.Fatalf("allocate %d bytes of a new pool of as many: %v", most, err)
 				}
-				must(t, b.Dealloca(gpu.Order{}))
+				must(t, b.Free(gpu.Order{}))
 
 				p = newPool(t, dev, gpu.PoolOptions{MaxSize: most, InitialSize: most / 4, Portable: portable})
-				b, err := dev.Queue(0).Alloca(gpu.Order{}, p, most)
+				b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{}, p, most)
 				if err != nil {
 					t.Fatalf("allocate %d bytes of a new pool of as many, without a signal: %v", most, err)
 				}
-				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, b.All(), []byte{1}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1})))
 				must(t, s.Wait(minute(t), 2))
-				must(t, b.Dealloca(gpu.Order{}))
+				must(t, b.Free(gpu.Order{}))
 				must(t, dev.Close())
 			})
 		})
@@ -574,7 +575,7 @@ func TestPoolLimit(t *testing.T) {
 			p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1000, InitialSize: 1000, Portable: portable})
 			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 1000)
 			must(t, s.Wait(minute(t), 1))
-			must(t, b.Dealloca(gpu.Order{}))
+			must(t, b.Free(gpu.Order{}))
 			newPool(t, dev, gpu.PoolOptions{MaxSize: math.MaxUint64, Portable: portable})
 			must(t, dev.Close())
 		})
@@ -586,7 +587,7 @@ func TestPoolLimit(t *testing.T) {
 func TestPoolCounts(t *testing.T) {
 	d := newSim(t, simdriver.Config{Memory: 1 << 20})
 	dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
-	huge, err := dev.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, nil, 1<<30)
+	huge, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, nil, 1<<30)
 	must(t, err)
 	if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Fatal(err)
@@ -607,7 +608,7 @@ func TestPoolCounts(t *testing.T) {
 	if st.Buffers != 4 || st.Device != (gpu.ByteStats{Live: 1 << 16, Peak: 1 << 16, Allocated: 1 << 16}) || st.Host != (gpu.ByteStats{Live: 100, Peak: 100, Allocated: 100}) {
 		t.Errorf("%+v", st)
 	}
-	must(t, part.Dealloca(gpu.Order{}))
+	must(t, part.Free(gpu.Order{}))
 	must(t, twice.Close())
 	must(t, host.Close())
 	for deadline := time.Now().Add(time.Minute); dev.Stats().Host.Live > 0; time.Sleep(time.Millisecond) {
@@ -634,9 +635,9 @@ func TestPoolClosers(t *testing.T) {
 						if err != nil {
 							return
 						}
-						b, err := dev.Queue(g).Alloca(gpu.Order{}, p, 256)
+						b, err := testkit.AllocIn(dev.Queue(g), gpu.Order{}, p, 256)
 						if err == nil && n%2 == 0 {
-							b.Dealloca(gpu.Order{})
+							b.Free(gpu.Order{})
 						}
 						if n%3 == 0 {
 							p.Close()

@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 var seed = flag.Uint64("gpu.seed", 0, "seed of the random tests; 0 takes one")
@@ -98,7 +99,7 @@ func poolFaults(t *testing.T, seed uint64) {
 				end.Semaphore.Wait(ctx, end.Value)
 			}
 		}
-		b, err := q().Alloca(o, p, 4*(2+r.Uint64N(1<<uint(4+r.IntN(10)))))
+		b, err := testkit.AllocIn(q(), o, p, 4*(2+r.Uint64N(1<<uint(4+r.IntN(10)))))
 		if !taken(err) {
 			continue
 		}
@@ -108,12 +109,12 @@ func poolFaults(t *testing.T, seed uint64) {
 		if r.IntN(3) == 0 { // as a recording has it, which is bound to the memory
 			from = 0
 			copy(words[4*i:], x.word[:])
-			err = q().Execute(next(), moves[r.IntN(2)], b.Range(0, 8), source.Range(4*uint64(i), 4))
+			err = q().Submit(next(), gpu.Execute(moves[r.IntN(2)], b.Range(0, 8), source.Range(4*uint64(i), 4)))
 		} else {
-			err = q().Fill(next(), b.All(), x.word[:])
+			err = q().Submit(next(), gpu.Fill(b.All(), x.word[:]))
 		}
 		if taken(err) {
-			if o := next(); taken(q().Download(o, x.got, b.Range(from, 4))) {
+			if o := next(); taken(q().Submit(o, gpu.Download(x.got, b.Range(from, 4)))) {
 				x.done = o.Signal[0]
 				looks = append(looks, x)
 			}
@@ -122,7 +123,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		case r.IntN(5) == 0:
 			b.Close()
 		default:
-			if o := next(); taken(q().Dealloca(o, b)) {
+			if o := next(); taken(q().Submit(o, gpu.Free(b))) {
 				ends = append(ends, o.Signal[0])
 			}
 		}
@@ -165,12 +166,12 @@ func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 		return c, x, y
 	}
 	child, x, y := record(gpu.AutoMode)
-	recorded(t)(child.Copy(x.Range(0, 4), y.Range(0, 4)))
+	recorded(t)(child.Add(gpu.Copy(x.Range(0, 4), y.Range(0, 4))))
 	must(t, child.End())
 	c, x, y := record(m)
-	must(t, c.Execute(child, x.Range(4, 4), y.Range(0, 4)))
-	recorded(t)(c.Barrier())
-	must(t, c.Execute(child, x.Range(0, 4), x.Range(4, 4)))
+	recorded(t)(c.Add(gpu.Execute(child, x.Range(4, 4), y.Range(0, 4))))
+	recorded(t)(c.Add(gpu.Barrier()))
+	recorded(t)(c.Add(gpu.Execute(child, x.Range(0, 4), x.Range(4, 4))))
 	must(t, child.Close())
 	must(t, c.End())
 	return c
@@ -187,12 +188,12 @@ func TestFreeRefused(t *testing.T) {
 		var all []*gpu.Buffer
 		for i := range uint64(4) {
 			b := alloca(t, q, gpu.Order{}, p, 1<<20)
-			must(t, q.Fill(gpu.Order{Signal: pts(s, i+1)}, b.All(), []byte{1}))
+			must(t, q.Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{1})))
 			all = append(all, b)
 		}
 		must(t, s.Wait(soon(t), 4))
 		for i, b := range all {
-			must(t, q.Dealloca(gpu.Order{Signal: pts(s, uint64(5+i))}, b))
+			must(t, q.Submit(gpu.Order{Signal: pts(s, uint64(5+i))}, gpu.Free(b)))
 		}
 		must(t, s.Wait(soon(t), 8))
 	}
@@ -247,11 +248,11 @@ func TestFreeRefused(t *testing.T) {
 			must(t, err)
 			b := allocate(t, dev, 64)
 			for i := range uint64(8) {
-				recorded(t)(c.Fill(b.Range(8*i, 8), []byte{1}))
+				recorded(t)(c.Add(gpu.Fill(b.Range(8*i, 8), []byte{1})))
 			}
 			must(t, c.End())
 			s := semaphores(t, 1)[0]
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)))
 			must(t, s.Wait(soon(t), 1))
 			c.Close()
 		},
@@ -289,14 +290,14 @@ func TestTrimWhileClosing(t *testing.T) {
 		q := dev.Queue(0)
 		s := semaphores(t, 1)[0]
 		for range 60 {
-			b, err := q.Alloca(gpu.Order{}, p, 1<<20)
+			b, err := testkit.AllocIn(q, gpu.Order{}, p, 1<<20)
 			must(t, err)
 			all = append(all, b)
 		}
 		for _, b := range all {
-			must(t, b.Dealloca(gpu.Order{}))
+			must(t, b.Free(gpu.Order{}))
 		}
-		must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, s.Wait(minute(t), 1))
 		done := make(chan error, 1)
 		go func() { done <- p.Trim(0) }()
@@ -351,10 +352,10 @@ func TestAccessTogether(t *testing.T) {
 		synctest.Wait() // the driver has given access
 		must(t, p.Access(other, false))
 		must(t, <-given)
-		if err := other.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}); !errors.Is(err, gpu.ErrArgument) {
+		if err := other.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrArgument) {
 			t.Errorf("a fill by a device whose access was taken away: %v", err)
 		}
-		must(t, b.Dealloca(gpu.Order{}))
+		must(t, b.Free(gpu.Order{}))
 	})
 }
 
@@ -370,7 +371,7 @@ func TestAccessFails(t *testing.T) {
 	must(t, s.Wait(minute(t), 1))
 	has := func(want bool) {
 		t.Helper()
-		err := other.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1})
+		err := other.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))
 		if want && err != nil || !want && !errors.Is(err, gpu.ErrArgument) {
 			t.Errorf("access is %v, and a fill by the other device says %v", want, err)
 		}
@@ -393,9 +394,9 @@ func TestAccessFails(t *testing.T) {
 	fails(false)
 	has(true)
 	end := semaphores(t, 1)[0]
-	must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(end, 1)}, b.All(), []byte{1}))
+	must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(end, 1)}, gpu.Fill(b.All(), []byte{1})))
 	must(t, end.Wait(minute(t), 1)) // and with it for the fills before
 	must(t, p.Access(other, false))
 	has(false)
-	must(t, b.Dealloca(gpu.Order{}))
+	must(t, b.Free(gpu.Order{}))
 }

@@ -16,7 +16,7 @@ import (
 func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 	t.Helper()
 	got, s := make([]byte, 4), semaphores(t, 1)
-	must(t, q.Download(gpu.Order{Signal: pts(s[0], 1)}, got, b.Range(0, 4)))
+	must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Download(got, b.Range(0, 4))))
 	must(t, s[0].Wait(minute(t), 1))
 	if got[0] != want {
 		t.Errorf("%v, and not what was written last, which is %d", got, want)
@@ -27,7 +27,7 @@ func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 func through(t *testing.T, q *gpu.Queue) {
 	t.Helper()
 	s := semaphores(t, 1)[0]
-	must(t, q.Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+	must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
 	must(t, s.Wait(minute(t), 1))
 }
 
@@ -41,24 +41,24 @@ func TestPoolOrder(t *testing.T) {
 			one, other := dev.Queue(0), dev.Queue(1)
 			d.StallStream(d.Streams(0)[0])
 			a := alloca(t, one, gpu.Order{}, p, all)
-			must(t, one.Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
-			must(t, one.Dealloca(gpu.Order{}, a))
+			must(t, one.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))
+			must(t, one.Submit(gpu.Order{}, gpu.Free(a)))
 			o := gpu.Order{}
 			if lists {
 				o = gpu.Order{Signal: pts(s[2], 1)}
 			}
-			must(t, other.Dealloca(o, alloca(t, one, gpu.Order{}, p, all)))
+			must(t, other.Submit(o, gpu.Free(alloca(t, one, gpu.Order{}, p, all))))
 			full(t, other, p) // for the other stream has not passed the alloca
-			must(t, other.Fill(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, dev, 64).All(), []byte{1}))
+			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 			must(t, s[1].Wait(minute(t), 1)) // and nothing of this queue waits for it
 			d.ResumeStream(d.Streams(0)[0])
 			must(t, s[0].Wait(minute(t), 1))
 			unused(t, p)
 			b := alloca(t, other, gpu.Order{}, p, all)
-			must(t, other.Fill(gpu.Order{Signal: pts(s[1], 2)}, b.All(), []byte{2}))
+			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 2)}, gpu.Fill(b.All(), []byte{2})))
 			must(t, s[1].Wait(minute(t), 2))
 			begins(t, other, b, 2)
-			must(t, b.Dealloca(gpu.Order{}))
+			must(t, b.Free(gpu.Order{}))
 		}
 	})
 	t.Run("B80 an allocation of which only some waits were made", func(t *testing.T) {
@@ -68,10 +68,10 @@ func TestPoolOrder(t *testing.T) {
 		one, had, before, streams := dev.Queue(0), dev.Queue(1), dev.Queue(2), d.Streams(0)
 		d.StallStream(streams[1])
 		a := alloca(t, had, gpu.Order{}, p, all)
-		must(t, had.Fill(gpu.Order{Signal: pts(s[0], 1)}, a.All(), []byte{1}))
-		must(t, had.Dealloca(gpu.Order{}, a))
+		must(t, had.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))
+		must(t, had.Submit(gpu.Order{}, gpu.Free(a)))
 		d.StallStream(streams[2])
-		must(t, before.Fill(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, dev, 4).All(), []byte{1}))
+		must(t, before.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 4).All(), []byte{1})))
 		d.Inject(simdriver.Fault{Op: simdriver.OpStreamWait, N: 2, Err: io.ErrShortWrite})
 		b := alloca(t, one, order(s[1], 1, s[2], 1), p, all)
 		if err := s[2].Wait(minute(t), 1); !errors.Is(err, io.ErrShortWrite) {
@@ -80,7 +80,7 @@ func TestPoolOrder(t *testing.T) {
 		must(t, b.Close())
 		d.ResumeStream(streams[2])
 		b = alloca(t, one, gpu.Order{}, p, all)
-		must(t, one.Fill(gpu.Order{Signal: pts(s[3], 1)}, b.All(), []byte{2}))
+		must(t, one.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{2})))
 		must(t, s[1].Wait(minute(t), 1))
 		if v, err := s[3].Query(); v != 0 || err != nil {
 			t.Errorf("at %d, %v, and who had the memory is not done", v, err)
@@ -88,7 +88,7 @@ func TestPoolOrder(t *testing.T) {
 		d.ResumeStream(streams[1])
 		must(t, s[3].Wait(minute(t), 1))
 		begins(t, one, b, 2)
-		must(t, b.Dealloca(gpu.Order{}))
+		must(t, b.Free(gpu.Order{}))
 	})
 	t.Run("B94 closed behind memory that was deallocated without lists", func(t *testing.T) {
 		for _, close := range []bool{false, true} {
@@ -98,8 +98,8 @@ func TestPoolOrder(t *testing.T) {
 			q := dev.Queue(0)
 			d.StallStream(d.Streams(0)[0])
 			b := alloca(t, q, gpu.Order{}, p, all)
-			must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
-			must(t, q.Dealloca(gpu.Order{}, b))
+			must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
+			must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 			if close {
 				must(t, alloca(t, q, gpu.Order{}, p, all).Close())
 			}
@@ -116,11 +116,11 @@ func TestPoolOrder(t *testing.T) {
 			one, other := dev.Queue(0), dev.Queue(1)
 			d.StallStream(d.Streams(0)[1])
 			x, y := alloca(t, other, gpu.Order{}, p, all/2), alloca(t, one, gpu.Order{}, p, all/2)
-			must(t, other.Fill(gpu.Order{Signal: pts(s[1], 1)}, x.All(), []byte{1}))
-			must(t, other.Dealloca(gpu.Order{}, x))
+			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(x.All(), []byte{1})))
+			must(t, other.Submit(gpu.Order{}, gpu.Free(x)))
 			must(t, p.Close())
 			synctest.Wait() // until it has given back what it can
-			must(t, one.Dealloca(gpu.Order{Signal: pts(s[0], 1)}, y))
+			must(t, one.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Free(y)))
 			must(t, s[0].Wait(soon(t), 1))
 			d.ResumeStream(d.Streams(0)[1])
 			time.Sleep(time.Minute) // of the bubble
@@ -137,7 +137,7 @@ func TestPoolOrder(t *testing.T) {
 					dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)
 					p := newPool(t, dev, gpu.PoolOptions{Portable: portable})
 					b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 64)
-					must(t, dev.Queue(1).Fill(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[0], 2)}, b.All(), []byte{1}))
+					must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
 					must(t, s[0].Wait(soon(t), 2))
 					must(t, p.Close())
 					synctest.Wait() // until it has given back what it can
@@ -145,10 +145,10 @@ func TestPoolOrder(t *testing.T) {
 						must(t, dev.Trim())
 					}
 					for v := range uint64(2) { // that come after what Close has asked about
-						must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s[0], v+3)}, b.All(), []byte{1}))
+						must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], v+3)}, gpu.Fill(b.All(), []byte{1})))
 						must(t, s[0].Wait(soon(t), v+3))
 					}
-					must(t, dev.Queue(1).Dealloca(gpu.Order{}, b))
+					must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
 					time.Sleep(time.Minute) // of the bubble, in which nobody asks for anything
 					if c := d.Counters().Devices[0]; c.Bytes != 0 || c.Pools != 0 {
 						t.Errorf("portable %v, trimmed %v: %d bytes and %d pools are left", portable, trim, c.Bytes, c.Pools)
@@ -160,7 +160,7 @@ func TestPoolOrder(t *testing.T) {
 	t.Run("B97 buffers of no size are forgotten", func(t *testing.T) {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 		for range 10 {
-			must(t, alloca(t, dev.Queue(0), gpu.Order{}, nil, 0).Dealloca(gpu.Order{}))
+			must(t, alloca(t, dev.Queue(0), gpu.Order{}, nil, 0).Free(gpu.Order{}))
 		}
 		if n := dev.Stats().Buffers; n != 0 {
 			t.Errorf("%d buffers", n)
@@ -185,7 +185,7 @@ func TestPoolAborted(t *testing.T) {
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, gpu.ErrAborted) {
 			t.Fatal(err)
 		}
-		must(t, q.Dealloca(gpu.Order{}, b))
+		must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 		full(t, q, p)
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 	})
@@ -206,10 +206,10 @@ func TestPoolBehindFailure(t *testing.T) {
 	x, b := allocate(t, dev, 64), alloca(t, q, gpu.Order{}, p, all)
 	must(t, d.StallStream(streams[len(streams)-1]))
 	must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
-	must(t, q.Fill(order(s[0], 1, s[1], 1), x.All(), []byte{1}))
-	must(t, q.Dealloca(gpu.Order{}, b))
+	must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(x.All(), []byte{1})))
+	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 	a := alloca(t, other, gpu.Order{Signal: pts(s[2], 1)}, p, all)
-	must(t, other.Fill(order(s[2], 1, s[3], 1), a.All(), []byte{2}))
+	must(t, other.Submit(order(s[2], 1, s[3], 1), gpu.Fill(a.All(), []byte{2})))
 	eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 6 }, dev)
 	chans[0].Abort(nil)
 	must(t, d.ResumeStream(streams[len(streams)-1]))
@@ -237,13 +237,13 @@ func TestPoolElsewhere(t *testing.T) {
 		d, q, other, p, b := setup(t)
 		s := semaphores(t, 2)
 		must(t, d.StallDevice(1))
-		must(t, other.Fill(gpu.Order{}, b.All(), []byte{1}))
-		must(t, other.Dealloca(gpu.Order{Signal: pts(s[0], 1)}, b))
+		must(t, other.Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
+		must(t, other.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Free(b)))
 		full(t, q, p)
 		must(t, d.ResumeDevice(1))
 		b = alloca(t, q, order(s[0], 1, s[1], 1), p, 1<<16)
 		must(t, s[1].Wait(minute(t), 1))
-		must(t, q.Dealloca(gpu.Order{}, b))
+		must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 		if n := calls(d, 1, simdriver.OpFreeAsync); n != 0 {
 			t.Errorf("%d frees in the other device's streams", n)
 		}
@@ -252,15 +252,15 @@ func TestPoolElsewhere(t *testing.T) {
 		d, q, other, p, b := setup(t)
 		s := semaphores(t, 2)
 		must(t, d.StallDevice(1))
-		must(t, other.Fill(gpu.Order{}, b.All(), []byte{1}))
-		must(t, other.Dealloca(gpu.Order{Signal: pts(s[0], 1)}, b))
+		must(t, other.Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
+		must(t, other.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Free(b)))
 		d.LoseDevice(1, nil)
 		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the dealloca: %v", err)
 		}
-		must(t, q.Dealloca(gpu.Order{}, b)) // which fails later: the lost device may still write
+		must(t, q.Submit(gpu.Order{}, gpu.Free(b))) // which fails later: the lost device may still write
 		full(t, q, p)
-		must(t, q.Fill(gpu.Order{Signal: pts(s[1], 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
 		must(t, s[1].Wait(minute(t), 1))
 		other.Device().Close()
 		unused(t, p)
@@ -268,10 +268,10 @@ func TestPoolElsewhere(t *testing.T) {
 	t.Run("B82 a point that cannot be changes nothing", func(t *testing.T) {
 		_, q, other, _, b := setup(t)
 		s := semaphores(t, 1)[0]
-		if err := other.Dealloca(gpu.Order{Wait: []gpu.Point{{}}, Signal: pts(s, 1)}, b); !errors.Is(err, gpu.ErrArgument) {
+		if err := other.Submit(gpu.Order{Wait: []gpu.Point{{}}, Signal: pts(s, 1)}, gpu.Free(b)); !errors.Is(err, gpu.ErrArgument) {
 			t.Errorf("%v", err)
 		}
-		must(t, q.Dealloca(gpu.Order{Signal: pts(s, 1)}, b))
+		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Free(b)))
 		must(t, s.Wait(minute(t), 1))
 	})
 }

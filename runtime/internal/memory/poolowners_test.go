@@ -7,11 +7,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -62,7 +62,7 @@ func (x ownedPool) next(t *testing.T, queue int) (*gpu.Buffer, gpu.Point) {
 	t.Helper()
 	q, s := x.dev.Queue(queue), semaphores(t, 1)[0]
 	b := alloca(t, q, gpu.Order{Signal: pts(s, 1)}, x.p, ownedSize)
-	must(t, q.Fill(order(s, 1, s, 2), b.All(), []byte{2}))
+	must(t, q.Submit(order(s, 1, s, 2), gpu.Fill(b.All(), []byte{2})))
 	switch v, err := now(s); {
 	case errors.Is(err, driver.ErrOutOfMemory):
 		must(t, b.Close())
@@ -92,7 +92,7 @@ func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 			t.Fatalf("byte %d of the new owner's memory is %d, want 2", i, c)
 		}
 	}
-	must(t, b.Dealloca(gpu.Order{}))
+	must(t, b.Free(gpu.Order{}))
 }
 
 // unused waits until all memory is back in the pool.
@@ -111,24 +111,24 @@ func (x ownedPool) unused(t *testing.T) {
 // signals or fails s, before the stream has the work or while it has it.
 var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()){
 	"that is in flight": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 		end()
 	},
 	"before it was issued": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
 		w := semaphores(t, 1)[0]
-		must(t, dev.Queue(0).Fill(order(w, 1, s, 1), b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(order(w, 1, s, 1), gpu.Fill(b.All(), []byte{1})))
 		end()
 		must(t, w.Signal(1))
 		eventually(t, "it is issued", func() bool { return dev.Stats().InFlight > 0 })
 	},
 	"during a transfer in pieces": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
-		must(t, dev.Queue(0).Upload(gpu.Order{Signal: pts(s, 1)}, b.All(), make([]byte, b.Size())))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Upload(b.All(), make([]byte, b.Size()))))
 		eventually(t, "a piece is issued", func() bool { return dev.Stats().InFlight > 0 })
 		end()
 	},
 	"before the first piece of a transfer": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
 		w := semaphores(t, 1)[0]
-		must(t, dev.Queue(0).Upload(order(w, 1, s, 1), b.All(), make([]byte, b.Size())))
+		must(t, dev.Queue(0).Submit(order(w, 1, s, 1), gpu.Upload(b.All(), make([]byte, b.Size()))))
 		end()
 		must(t, w.Signal(1))
 		eventually(t, "a piece is issued", func() bool { return dev.Stats().InFlight > 0 })
@@ -137,11 +137,11 @@ var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer
 		c := commandBuffer(t, dev, gpu.StreamMode)
 		x, err := c.Binding()
 		must(t, err)
-		recorded(t)(c.Fill(x.Range(0, 8), []byte{1}))
-		recorded(t)(c.Barrier())
-		recorded(t)(c.HostCall(func() error { return nil }))
+		recorded(t)(c.Add(gpu.Fill(x.Range(0, 8), []byte{1})))
+		recorded(t)(c.Add(gpu.Barrier()))
+		recorded(t)(c.Add(gpu.HostCall(func() error { return nil })))
 		must(t, c.End())
-		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c, b.All()))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c, b.All())))
 		eventually(t, "a part is issued", func() bool { return dev.Stats().InFlight > 0 })
 		end()
 		must(t, c.Close())
@@ -162,7 +162,7 @@ func TestOwnersSemaphore(t *testing.T) {
 				must(t, s[1].Wait(minute(t), 1))
 				must(t, x.d.StallStream(x.streams[0]))
 				use(t, x.dev, b, s[0], func() { end(s[0]) })
-				must(t, x.dev.Queue(1).Dealloca(gpu.Order{}, b))
+				must(t, x.dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
 				c, filled := x.next(t, 1)
 				must(t, x.d.ResumeStream(x.streams[0]))
 				x.has2(t, c, filled)
@@ -188,14 +188,13 @@ func TestOwnersByAddress(t *testing.T) {
 			must(t, err)
 			must(t, x.d.StallStream(x.streams[0]))
 			must(t, x.d.StallStream(x.streams[2]))
-			words, ones, step := uint64(ownedSize/4), uint32(0x01010101), uint32(0)
-			must(t, x.dev.Queue(0).Dispatch(order(s[0], 1, s[1], 1), gpu.Dispatch{Kernel: index, Grid: [3]uint32{ownedSize / 4 / 64, 1, 1}, Block: [3]uint32{64},
-				Args: []unsafe.Pointer{unsafe.Pointer(&words), unsafe.Pointer(&ones), unsafe.Pointer(&step), unsafe.Pointer(&at)}, Sizes: []int{8, 4, 4, 8}}))
-			must(t, x.dev.Queue(2).Copy(order(s[0], 1, s[2], 1), out.All(), b.All()))
+			must(t, x.dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Launch(index, gpu.Grid{Blocks: [3]uint32{ownedSize / 4 / 64}, Threads: [3]uint32{64}},
+				uint64(ownedSize/4), uint32(0x01010101), uint32(0), at)))
+			must(t, x.dev.Queue(2).Submit(order(s[0], 1, s[2], 1), gpu.Copy(out.All(), b.All())))
 			must(t, s[1].WaitIssued(minute(t), 1))
 			must(t, s[2].WaitIssued(minute(t), 1))
 			s[2].Fail(io.EOF)
-			must(t, x.dev.Queue(0).Dealloca(gpu.Order{}, b)) // a free with a signal would hold the buffer itself
+			must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b))) // a free with a signal would hold the buffer itself
 			must(t, x.d.ResumeStream(x.streams[2]))
 			synctest.Wait() // until nothing holds the buffer
 			c, filled := x.next(t, 1)
@@ -213,14 +212,14 @@ func TestOwnersAdopted(t *testing.T) {
 	eachOwnedPool(t, "B167 an allocation on an adopted queue", func(t *testing.T, x ownedPool) {
 		f := newForeign(t, x.d, 0)
 		q := f.Adopt(t, x.dev)
-		if _, err := q.Alloca(gpu.Order{}, x.p, ownedSize); !errors.Is(err, driver.ErrUnsupported) {
+		if _, err := testkit.AllocIn(q, gpu.Order{}, x.p, ownedSize); !errors.Is(err, driver.ErrUnsupported) {
 			t.Error(err)
 		}
 		b := alloca(t, x.dev.Queue(0), gpu.Order{}, x.p, ownedSize)
-		if err := q.Dealloca(gpu.Order{}, b); !errors.Is(err, driver.ErrUnsupported) {
+		if err := q.Submit(gpu.Order{}, gpu.Free(b)); !errors.Is(err, driver.ErrUnsupported) {
 			t.Error(err)
 		}
-		must(t, b.Dealloca(gpu.Order{}))
+		must(t, b.Free(gpu.Order{}))
 		must(t, q.Close())
 		must(t, x.dev.Close())
 		f.End(t)
@@ -233,13 +232,13 @@ func TestOwnersAdopted(t *testing.T) {
 func TestOwnersUnrelated(t *testing.T) {
 	for name, fail := range map[string]func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore){
 		"a program fails the semaphore of": func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore) {
-			must(t, x.dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, other.All(), []byte{3}))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(other.All(), []byte{3})))
 			must(t, s.WaitIssued(minute(t), 1))
 			s.Fail(io.EOF)
 		},
 		"the driver refuses a part of": func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore) {
 			x.d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 2})
-			must(t, x.dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, other.All(), []byte{1, 1, 1, 1, 3, 3, 3, 3}))
+			must(t, x.dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(other.All(), []byte{1, 1, 1, 1, 3, 3, 3, 3})))
 			if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
 				t.Fatal(err)
 			}
@@ -249,12 +248,12 @@ func TestOwnersUnrelated(t *testing.T) {
 			q, s, other := x.dev.Queue(0), semaphores(t, 3), allocate(t, x.dev, 64)
 			b := alloca(t, q, gpu.Order{}, x.p, ownedSize)
 			must(t, x.d.StallStream(x.streams[0]))
-			must(t, q.Fill(gpu.Order{Signal: pts(s[0], 1)}, b.All(), []byte{1}))
+			must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, s[0].WaitIssued(minute(t), 1))
 			fail(t, x, other, s[2])
-			must(t, q.Dealloca(gpu.Order{}, b))
+			must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 			c := alloca(t, q, gpu.Order{Signal: pts(s[1], 1)}, x.p, ownedSize)
-			must(t, q.Fill(order(s[1], 1, s[1], 2), c.All(), []byte{2}))
+			must(t, q.Submit(order(s[1], 1, s[1], 2), gpu.Fill(c.All(), []byte{2})))
 			must(t, x.d.ResumeStream(x.streams[0]))
 			must(t, s[0].Wait(minute(t), 1))
 			if err := s[1].Wait(minute(t), 2); err != nil {
@@ -280,13 +279,13 @@ func TestOwnersFree(t *testing.T) {
 					return
 				}
 				free, b := semaphores(t, 1)[0], alloca(t, x.dev.Queue(1), gpu.Order{}, x.p, ownedSize)
-				if err := dev.Queue(0).Dealloca(gpu.Order{Free: pts(free, 1)}, b); !errors.Is(err, gpu.ErrClosed) {
+				if err := dev.Queue(0).Submit(gpu.Order{Free: pts(free, 1)}, gpu.Free(b)); !errors.Is(err, gpu.ErrClosed) {
 					t.Errorf("Dealloca on a queue of a device that is closed: %v", err)
 				}
 				if v, err := now(free); v != 0 || err != nil {
 					t.Errorf("Order.Free of a call that has returned an error is at %d, %v", v, err)
 				}
-				must(t, b.Dealloca(gpu.Order{}))
+				must(t, b.Free(gpu.Order{}))
 			}
 		},
 	} {
@@ -296,8 +295,8 @@ func TestOwnersFree(t *testing.T) {
 			b := alloca(t, x.dev.Queue(1), gpu.Order{Signal: pts(s[0], 1)}, x.p, ownedSize)
 			must(t, s[0].Wait(minute(t), 1))
 			must(t, x.d.StallStream(x.streams[1]))
-			must(t, x.dev.Queue(1).Fill(gpu.Order{Signal: pts(s[0], 2)}, allocate(t, x.dev, 64).All(), []byte{1}))
-			must(t, q.Dealloca(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, b))
+			must(t, x.dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], 2)}, gpu.Fill(allocate(t, x.dev, 64).All(), []byte{1})))
+			must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, gpu.Free(b)))
 			told, err := now(s[2])
 			must(t, err)
 			if done, err := now(s[1]); told == 1 && done == 0 {

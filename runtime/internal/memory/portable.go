@@ -150,7 +150,7 @@ func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
 // maintain has the reclaimer give back memory that the pool need not keep, after the stream has
-// passed the dealloca at done. The dealloca is being retired.
+// passed the Free at done. The Free is being retired.
 func (p *Pool) maintain(done engine.Mark) {
 	if p.keepsAll() {
 		return

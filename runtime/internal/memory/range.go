@@ -23,7 +23,7 @@ type Range struct {
 // Check returns the address of a range for an operation on a device.
 func (r Range) Check(op string, d *Device) (engine.Address, error) {
 	if r.Buffer != nil && r.Buffer.Place().Recording != nil {
-		return engine.Address{}, errs.Argument(op, "a binding of a command buffer, or a buffer of its Alloca, outside of it")
+		return engine.Address{}, errs.Argument(op, "a binding of a command buffer, or a buffer of its Scratch, outside of it")
 	}
 	return r.CheckRecorded(op, d)
 }
@@ -113,9 +113,4 @@ func Apart(dst, src Range) error {
 		return errs.Argument("copy", "%d bytes at %d of a buffer overlap those at %d, where they are to go", src.Size, src.Offset, dst.Offset)
 	}
 	return nil
-}
-
-// BadPattern is the error of a pattern that memory cannot be filled with.
-func BadPattern(pattern []byte) error {
-	return errs.Argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern))
 }

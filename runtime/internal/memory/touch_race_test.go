@@ -67,11 +67,11 @@ func TestTouchReported(t *testing.T) {
 			data[512] = 1
 			err = errors.Join(err, s.Download(data, b.All()), s.Wait(ctx))
 			data[512] = 2
-			return errors.Join(err, s.Download(data[:64], b.Range(0, 64)), s.Wait(ctx), s.UploadCopy(b.Range(0, 64), data[:64]))
+			return errors.Join(err, s.Download(data[:64], b.Range(0, 64)), s.Wait(ctx), s.Do(gpu.UploadCopy(b.Range(0, 64), data[:64])))
 		}},
 		{"a chain of operations with one slice", false, func() error {
 			err := errors.Join(s.Download(data[:64], b.Range(0, 64)), s.Download(data[:64], b.Range(64, 64)), s.Upload(b.All(), data))
-			err = errors.Join(err, s.HostCall(func() error { data[0]++; return nil }), s.Download(data[:64], b.Range(0, 64)), s.Download(data, b.All()))
+			err = errors.Join(err, s.Do(gpu.HostCall(func() error { data[0]++; return nil })), s.Download(data[:64], b.Range(0, 64)), s.Download(data, b.All()))
 			return errors.Join(err, s.Wait(ctx))
 		}},
 		{"calls that fail", false, func() error {

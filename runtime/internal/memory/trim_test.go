@@ -22,10 +22,10 @@ func TestTrim(t *testing.T) {
 		burst := func(n, base uint64) {
 			t.Helper()
 			for i := range n {
-				must(t, dev.Queue(0).Fill(gpu.Order{Wait: pts(s[2], base), Signal: pts(s[0], base+i+1)}, b.Range(0, 64), []byte{1}))
-				must(t, dev.Queue(1).Download(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: base + i + 1}, {Semaphore: s[1], Value: base + i}}, Signal: pts(s[1], base+i+1)}, down, b.Range(96, 4000)))
+				must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(s[2], base), Signal: pts(s[0], base+i+1)}, gpu.Fill(b.Range(0, 64), []byte{1})))
+				must(t, dev.Queue(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: base + i + 1}, {Semaphore: s[1], Value: base + i}}, Signal: pts(s[1], base+i+1)}, gpu.Download(down, b.Range(96, 4000))))
 			}
-			must(t, other.Queue(0).Fill(gpu.Order{Wait: pts(s[1], base+n), Signal: pts(s[2], base+n)}, c.All(), []byte{1}))
+			must(t, other.Queue(0).Submit(gpu.Order{Wait: pts(s[1], base+n), Signal: pts(s[2], base+n)}, gpu.Fill(c.All(), []byte{1})))
 		}
 		wait := func(v uint64) {
 			t.Helper()

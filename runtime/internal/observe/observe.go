@@ -95,6 +95,7 @@ type Submission interface {
 type Command struct {
 	Index  int
 	Kind   work.Kind
+	Label  string // "" if the program has given none
 	Kernel string
 	Bytes  uint64
 	Grid   [3]uint32

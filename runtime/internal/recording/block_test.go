@@ -57,14 +57,14 @@ func TestBlockOfOrder(t *testing.T) {
 		blocks()
 		d.StallDevice(0)
 		for i := range uint64(1000) {
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], i+1)}, c, in.All(), out.All()))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], i+1)}, gpu.Execute(c, in.All(), out.All())))
 		}
 		for i := range uint64(1000) {
 			o := order(s[1], i, s[1], i+1)
 			if i == 0 {
 				o.Wait = pts(s[0], 1000)
 			}
-			must(t, dev.Queue(int(1+i%2)).Execute(o, c, in.All(), out.All()))
+			must(t, dev.Queue(int(1+i%2)).Submit(o, gpu.Execute(c, in.All(), out.All())))
 		}
 		eventually(t, "all are issued", func() bool { return dev.Stats().Parked == 0 }, dev)
 		if n := blocks(); n != 0 {
@@ -90,7 +90,7 @@ func TestBlockOfParked(t *testing.T) {
 		before := gpu.Point{Semaphore: begin, Value: 1}
 		for i := range 30 {
 			s, next := semaphores(t, 1)[0], semaphores(t, 1)[0]
-			must(t, dev.Queue(i%4).Execute(gpu.Order{Wait: []gpu.Point{before}, Signal: pts(s, 1)}, c, in.All(), out.All()))
+			must(t, dev.Queue(i%4).Submit(gpu.Order{Wait: []gpu.Point{before}, Signal: pts(s, 1)}, gpu.Execute(c, in.All(), out.All())))
 			s.OnReached(1, func(error) { next.Signal(1) }) // also when it has failed
 			before = gpu.Point{Semaphore: next, Value: 1}
 		}
@@ -123,7 +123,7 @@ func TestBlocksOfOverlap(t *testing.T) {
 			for range 20 {
 				at++
 				for i := range queues {
-					must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(s[i], at)}, c, ins[i].All(), outs[i].All()))
+					must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], at)}, gpu.Execute(c, ins[i].All(), outs[i].All())))
 				}
 			}
 			eventually(t, "all are issued", func() bool { return dev.Stats().InFlight == 20*queues }, dev)
@@ -132,7 +132,7 @@ func TestBlocksOfOverlap(t *testing.T) {
 			}
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Err: driver.ErrOutOfMemory})
 			x := semaphores(t, 1)[0]
-			must(t, dev.Queue(queues).Execute(gpu.Order{Signal: pts(x, 1)}, c, ins[queues].All(), outs[queues].All()))
+			must(t, dev.Queue(queues).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.Execute(c, ins[queues].All(), outs[queues].All())))
 			err := x.Wait(soon(t), 1)
 			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 blocks") || !strings.Contains(err.Error(), "allocate 256 bytes") {
 				t.Errorf("without memory for a block: %v", err)
@@ -140,7 +140,7 @@ func TestBlocksOfOverlap(t *testing.T) {
 			o := order(s[0], at, x, 1) // which has the order of another one
 			x = semaphores(t, 1)[0]
 			o.Signal = pts(x, 1)
-			must(t, dev.Queue(queues).Execute(o, c, ins[queues].All(), outs[queues].All()))
+			must(t, dev.Queue(queues).Submit(o, gpu.Execute(c, ins[queues].All(), outs[queues].All())))
 			fault.Remove()
 			d.ResumeDevice(0)
 			for i := range queues {
@@ -169,7 +169,7 @@ func TestBlocksOfCallers(t *testing.T) {
 		}
 		blocks()
 		for i, x := range s {
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(x, 1)}, c, in.All(), outs[i].All()))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.Execute(c, in.All(), outs[i].All())))
 		}
 		eventually(t, "all have begun", func() bool { return blocks() == n-1 }, dev)
 		close(gate)
@@ -192,7 +192,7 @@ func TestTimedBlock(t *testing.T) {
 			must(t, err)
 			outs := []gpu.Range{allocate(t, dev, 64).All(), allocate(t, dev, 64).All()}
 			from := recorded(t)(c.Timestamp())
-			f := recorded(t)(c.Fill(b.Range(0, 64), []byte{1}, from))
+			f := recorded(t)(c.Add(gpu.Fill(b.Range(0, 64), []byte{1}), from))
 			to := recorded(t)(c.Timestamp(f))
 			must(t, c.End())
 			if _, err := c.Elapsed(from, to); !errors.Is(err, gpu.ErrArgument) {
@@ -202,14 +202,14 @@ func TestTimedBlock(t *testing.T) {
 			d.StallDevice(0)
 			for range 100 {
 				for i, x := range s[:2] {
-					must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(x, 1)}, c, outs[i]))
+					must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.Execute(c, outs[i])))
 					s[i] = semaphores(t, 1)[0]
 				}
 			}
 			if n := calls(d, 0, simdriver.OpNewTimer) - timers; n != 2 {
 				t.Errorf("%d events more", n)
 			}
-			must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[2], 1)}, c, outs[1]))
+			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c, outs[1])))
 			d.ResumeDevice(0)
 			must(t, s[2].Wait(minute(t), 1))
 			if took, err := c.Elapsed(from, to); took < 0 || err != nil {
@@ -230,12 +230,12 @@ func TestNativeBlocks(t *testing.T) {
 				}
 				dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
 				c := commandBuffer(t, dev, graphMode(m, caps))
-				b, err := c.Alloca(64)
+				b, err := c.Scratch(64)
 				must(t, err)
 				out, err := c.Binding()
 				must(t, err)
-				f := recorded(t)(c.Native(func(n gpu.Native) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 5, 1, 64) }, []gpu.Range{b.All()}))
-				recorded(t)(c.Copy(out.Range(0, 64), b.All(), f))
+				f := recorded(t)(c.Add(gpu.Native("", func(n gpu.NativeCall) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 5, 1, 64) }, b.All())))
+				recorded(t)(c.Add(gpu.Copy(out.Range(0, 64), b.All()), f))
 				must(t, c.End())
 				s, begin := semaphores(t, 3), semaphores(t, 1)[0]
 				var outs []*gpu.Buffer
@@ -246,7 +246,7 @@ func TestNativeBlocks(t *testing.T) {
 					if i > 0 {
 						o.Wait = pts(begin, 1)
 					}
-					must(t, dev.Queue(i).Execute(o, c, outs[i].All()))
+					must(t, dev.Queue(i).Submit(o, gpu.Execute(c, outs[i].All())))
 				}
 				live := dev.Stats().Device.Live
 				must(t, begin.Signal(1))

@@ -10,15 +10,15 @@ import (
 func BenchmarkRecord(b *testing.B) {
 	for name, record := range map[string]func(c *gpu.CommandBuffer, buf *gpu.Buffer, i uint64) error{
 		"fill": func(c *gpu.CommandBuffer, buf *gpu.Buffer, i uint64) error {
-			_, err := c.Fill(buf.Range(8*i, 8), []byte{1, 2, 3, 4})
+			_, err := c.Add(gpu.Fill(buf.Range(8*i, 8), []byte{1, 2, 3, 4}))
 			return err
 		},
 		"copy": func(c *gpu.CommandBuffer, buf *gpu.Buffer, i uint64) error {
-			_, err := c.Copy(buf.Range(8*i, 8), buf.Range(8*(i+1)%(8*4096), 8))
+			_, err := c.Add(gpu.Copy(buf.Range(8*i, 8), buf.Range(8*(i+1)%(8*4096), 8)))
 			return err
 		},
 		"barrier": func(c *gpu.CommandBuffer, buf *gpu.Buffer, i uint64) error {
-			_, err := c.Barrier()
+			_, err := c.Add(gpu.Barrier())
 			return err
 		},
 	} {
@@ -73,7 +73,7 @@ func BenchmarkReplay(b *testing.B) {
 				if i > 0 {
 					after = []gpu.Command{gpu.Command(i - 1)}
 				}
-				recorded(b)(r.Fill(dst.Range(8*i, 8), []byte{1}, after...))
+				recorded(b)(r.Add(gpu.Fill(dst.Range(8*i, 8), []byte{1}), after...))
 			}
 			must(b, r.End())
 			s := semaphores(b, 1)[0]
@@ -83,7 +83,7 @@ func BenchmarkReplay(b *testing.B) {
 			for b.Loop() {
 				n++
 				signal[0] = gpu.Point{Semaphore: s, Value: n}
-				if err := dev.Queue(0).Execute(gpu.Order{Signal: signal[:]}, r, bindings[n%2]...); err != nil {
+				if err := dev.Queue(0).Submit(gpu.Order{Signal: signal[:]}, gpu.Execute(r, bindings[n%2]...)); err != nil {
 					b.Fatal(err)
 				}
 			}

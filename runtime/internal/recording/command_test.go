@@ -8,11 +8,11 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // TestGraphConcurrency runs kernels that end only when others have begun.
@@ -42,14 +42,14 @@ func TestGraphConcurrency(t *testing.T) {
 		for _, name := range []string{"left", "right", "last"} {
 			k, err := x.Kernel(name)
 			must(t, err)
-			at, err := c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}}, after...)
+			at, err := c.Add(gpu.Launch(k, gpu.Grid{}), after...)
 			must(t, err)
 			if name == "right" {
 				after = []gpu.Command{0, at}
 			}
 		}
 		must(t, c.End())
-		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)))
 		must(t, s.Wait(minute(t), 1))
 		mu.Lock()
 		defer mu.Unlock()
@@ -70,9 +70,9 @@ func TestGraphFaults(t *testing.T) {
 			b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
-			recorded(t)(c.Fill(x.Range(0, 1<<20), []byte{1})) // of which something stands for a part
-			recorded(t)(c.Barrier())
-			recorded(t)(c.Fill(b.All(), []byte{2}))
+			recorded(t)(c.Add(gpu.Fill(x.Range(0, 1<<20), []byte{1}))) // of which something stands for a part
+			recorded(t)(c.Add(gpu.Barrier()))
+			recorded(t)(c.Add(gpu.Fill(b.All(), []byte{2})))
 			d.Inject(simdriver.Fault{Op: op, N: 1, Err: broken})
 			err = c.End()
 			if !errors.Is(err, broken) {
@@ -84,10 +84,10 @@ func TestGraphFaults(t *testing.T) {
 			if g := d.Counters().Devices[0]; g.Graphs+g.Execs != 0 {
 				t.Errorf("%s: %d graphs, %d execs", op, g.Graphs, g.Execs)
 			}
-			if err := dev.Queue(0).Execute(gpu.Order{}, c, b.All()); !errors.Is(err, broken) {
+			if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Execute(c, b.All())); !errors.Is(err, broken) {
 				t.Errorf("%s: Execute = %v", op, err)
 			}
-			if err := commandBuffer(t, dev, gpu.AutoMode).Execute(c, b.All()); !errors.Is(err, broken) {
+			if _, err := commandBuffer(t, dev, gpu.AutoMode).Add(gpu.Execute(c, b.All())); !errors.Is(err, broken) {
 				t.Errorf("%s: Execute in another one = %v", op, err)
 			}
 			must(t, c.Close())
@@ -102,14 +102,14 @@ func TestGraphFaults(t *testing.T) {
 			b, c := allocate(t, dev, n), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
-			recorded(t)(c.Fill(x.Range(0, n), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+			recorded(t)(c.Add(gpu.Fill(x.Range(0, n), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
 			must(t, c.End())
 			d.Inject(simdriver.Fault{Op: op, N: 1, Err: broken})
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c, b.All()))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c, b.All())))
 			if err := s[0].Wait(minute(t), 1); !errors.Is(err, broken) {
 				t.Errorf("%s: %v", op, err)
 			}
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[1], 1)}, c, b.All()))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(c, b.All())))
 			must(t, s[1].Wait(minute(t), 1))
 			if got := bytesOf(t, dev.Queue(0), b); got[7] != 8 || got[n-1] != 8 {
 				t.Errorf("%s: %x", op, got[:8])
@@ -125,11 +125,11 @@ func TestGraphFaults(t *testing.T) {
 		must(t, err)
 		y, err := c.Binding()
 		must(t, err)
-		f := recorded(t)(c.Fill(x.Range(0, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
-		recorded(t)(c.Copy(y.Range(0, 8), x.Range(0, 8), f))
+		f := recorded(t)(c.Add(gpu.Fill(x.Range(0, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
+		recorded(t)(c.Add(gpu.Copy(y.Range(0, 8), x.Range(0, 8)), f))
 		must(t, c.End())
 		run := func(i uint64) { // stalled: earlier executions are under way
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, i+1)}, c, from.Range(8*i, 8), to.Range(8*i, 8)))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Execute(c, from.Range(8*i, 8), to.Range(8*i, 8))))
 		}
 		d.StallDevice(0)
 		run(0)
@@ -141,7 +141,7 @@ func TestGraphFaults(t *testing.T) {
 				bad := semaphores(t, 1)[0]
 				d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, N: 2, Err: broken})
 				d.Inject(simdriver.Fault{Op: simdriver.OpInstantiate, N: 1, Err: broken})
-				must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(bad, 1)}, c, from.Range(8*(i+1), 8), to.Range(8*(i+1), 8)))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(bad, 1)}, gpu.Execute(c, from.Range(8*(i+1), 8), to.Range(8*(i+1), 8))))
 				if err := bad.Wait(minute(t), 1); !errors.Is(err, broken) {
 					t.Errorf("%v", err)
 				}
@@ -164,11 +164,11 @@ func TestGraphFaults(t *testing.T) {
 		b, c := allocate(t, dev, 512), commandBuffer(t, dev, gpu.GraphMode)
 		x, err := c.Binding()
 		must(t, err)
-		recorded(t)(c.Fill(x.Range(0, 8), []byte{1}))
+		recorded(t)(c.Add(gpu.Fill(x.Range(0, 8), []byte{1})))
 		must(t, c.End())
 		d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, Err: broken})
 		for i := range uint64(40) {
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, i+1)}, c, b.Range(8*i, 8)))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Execute(c, b.Range(8*i, 8))))
 			must(t, s.Wait(minute(t), i+1))
 			must(t, dev.Queue(0).Flush())
 		}
@@ -184,12 +184,12 @@ func TestGraphFaults(t *testing.T) {
 		x, err := c.Binding()
 		must(t, err)
 		for i := range uint64(8) {
-			recorded(t)(c.Fill(b.Range(8*i, 8), []byte{1}))
+			recorded(t)(c.Add(gpu.Fill(b.Range(8*i, 8), []byte{1})))
 		}
-		recorded(t)(c.Fill(x.Range(0, 8), []byte{2}))
+		recorded(t)(c.Add(gpu.Fill(x.Range(0, 8), []byte{2})))
 		must(t, c.End())
 		for i, at := range []uint64{128, 128, 136, 136, 128} {
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s, uint64(i+1))}, c, b.Range(at, 8)))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, uint64(i+1))}, gpu.Execute(c, b.Range(at, 8))))
 		}
 		must(t, s.Wait(minute(t), 5))
 		if n := calls(d, 0, simdriver.OpSetNode); n != 3 { // of the first execution, too
@@ -205,16 +205,16 @@ func TestGraphFaults(t *testing.T) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
 		b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode)
 		for i := range uint64(4) {
-			recorded(t)(c.Fill(b.Range(8*i, 8), []byte{byte(i + 1)}))
+			recorded(t)(c.Add(gpu.Fill(b.Range(8*i, 8), []byte{byte(i + 1)})))
 		}
 		must(t, c.End())
 		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 3, Err: broken})
-		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c)))
 		err := s[0].Wait(minute(t), 1)
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "command 2, fill") {
 			t.Errorf("%v", err)
 		}
-		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[1], 1)}, c))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(c)))
 		must(t, s[1].Wait(minute(t), 1))
 		must(t, dev.Close())
 	})
@@ -232,13 +232,13 @@ func TestTimestampsOverlap(t *testing.T) {
 	b, err := c.Binding()
 	must(t, err)
 	recorded(t)(c.Timestamp())
-	recorded(t)(c.Fill(b.Range(0, 64), []byte{1}))
+	recorded(t)(c.Add(gpu.Fill(b.Range(0, 64), []byte{1})))
 	must(t, c.End())
 	timers := func() uint64 { return calls(d, 0, simdriver.OpNewTimer) }
 	for round := range uint64(2) { // in the second one there are enough
 		d.StallDevice(0)
 		for i := range s {
-			must(t, dev.Queue(i%2).Execute(gpu.Order{Wait: pts(host, 3*round+uint64(i)), Signal: pts(s[i], round+1)}, c, outs[i%2]))
+			must(t, dev.Queue(i%2).Submit(gpu.Order{Wait: pts(host, 3*round+uint64(i)), Signal: pts(s[i], round+1)}, gpu.Execute(c, outs[i%2])))
 			must(t, host.Signal(3*round+uint64(i)+1))
 		}
 		eventually(t, "each has an event of its own", func() bool { return timers() == 3 })
@@ -250,15 +250,15 @@ func TestTimestampsOverlap(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := dev.Queue(0).Execute(gpu.Order{}, c, outs[:]...); !errors.Is(err, gpu.ErrArgument) {
+	if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Execute(c, outs[:]...)); !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("with a binding too many: %v", err)
 	}
 	failed := semaphores(t, 1)[0]
 	failed.Fail(io.EOF)
 	for range 10 {
-		must(t, dev.Queue(0).Execute(gpu.Order{Wait: pts(failed, 1)}, c, outs[0]))
+		must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(failed, 1)}, gpu.Execute(c, outs[0])))
 	}
-	must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 3)}, c, outs[0]))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 3)}, gpu.Execute(c, outs[0])))
 	must(t, s[0].Wait(minute(t), 3)) // nothing orders it after those that failed
 	if n := timers(); n != 3 {
 		t.Errorf("%d events", n)
@@ -277,28 +277,28 @@ func TestBlockAfterFailure(t *testing.T) {
 			b, s, c := allocate(t, dev, 64), semaphores(t, 3), commandBuffer(t, dev, gpu.StreamMode)
 			recorded(t)(c.Timestamp())
 			if collective {
-				recorded(t)(c.Collective(chans[0], sum(b)))
+				recorded(t)(c.Add(chans[0].Group(sum(b))))
 				must(t, chans[0].Close())
 			} else {
-				recorded(t)(c.Fill(b.All(), []byte{1}))
+				recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 				d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: io.ErrShortWrite})
 			}
 			must(t, c.End())
 			d.StallDevice(0)
 			timers := func() uint64 { return calls(d, 0, simdriver.OpNewTimer) }
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c)))
 			if err := s[0].Wait(minute(t), 1); err == nil {
 				t.Fatal("it did not fail")
 			}
-			must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, c))
+			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(c)))
 			eventually(t, "the second has an event of its own", func() bool { return timers() == 2 })
 			d.ResumeDevice(0)
 			if err := s[1].Wait(minute(t), 1); collective != errors.Is(err, gpu.ErrClosed) || !collective && err != nil {
 				t.Error(err)
 			}
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[2], 1)}, b.All(), []byte{1})) // behind what was left of it
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1}))) // behind what was left of it
 			must(t, s[2].Wait(minute(t), 1))
-			must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[2], 2)}, c))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 2)}, gpu.Execute(c)))
 			if err := s[2].Wait(minute(t), 2); collective != errors.Is(err, gpu.ErrClosed) || !collective && err != nil {
 				t.Error(err)
 			}
@@ -320,18 +320,18 @@ func TestNestedTimestamps(t *testing.T) {
 		to, err := child.Binding()
 		must(t, err)
 		recorded(t)(child.Timestamp())
-		recorded(t)(child.Fill(to.Range(0, 64), []byte{1}))
+		recorded(t)(child.Add(gpu.Fill(to.Range(0, 64), []byte{1})))
 		must(t, child.End())
-		must(t, parent.Execute(child, b.All()))
-		must(t, parent.Execute(child, b.All()))
+		first := recorded(t)(parent.Add(gpu.Execute(child, b.All())))
+		recorded(t)(parent.Add(gpu.Execute(child, b.All())))
 		must(t, parent.End())
 		d.StallDevice(0)
-		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, child, a.All()))
-		must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, parent))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(child, a.All())))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(parent)))
 		d.ResumeDevice(0)
 		must(t, s[0].Wait(minute(t), 1))
 		must(t, s[1].Wait(minute(t), 1))
-		if _, err := parent.Elapsed(0, 2); err != nil {
+		if _, err := parent.Elapsed(0, first+1); err != nil {
 			t.Error(err)
 		}
 	}
@@ -344,26 +344,24 @@ func TestNestWhileExecuted(t *testing.T) {
 	must(t, err)
 	k, err := x.Kernel("words")
 	must(t, err)
-	child, n := commandBuffer(t, dev, gpu.StreamMode), uint64(4)
+	child := commandBuffer(t, dev, gpu.StreamMode)
 	in, err1 := child.Binding()
 	out, err2 := child.Binding()
 	must(t, errors.Join(err1, err2))
-	recorded(t)(child.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{4, 1, 1},
-		Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil}, Sizes: []int{8, 8, 8},
-		Buffers: []gpu.BufferArg{{Index: 1, Range: out.Range(0, 16)}, {Index: 2, Range: in.Range(0, 16)}}}))
+	recorded(t)(child.Add(gpu.Launch(k, gpu.Grid{Threads: [3]uint32{4}}, uint64(4), out.Range(0, 16), in.Range(0, 16))))
 	must(t, child.End())
 	a, b, s := allocate(t, dev, 64), allocate(t, dev, 64), semaphores(t, 1)[0]
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range uint64(100) {
-			if err := dev.Queue(0).Execute(order(s, i, s, i+1), child, a.All(), b.All()); err != nil {
+			if err := dev.Queue(0).Submit(order(s, i, s, i+1), gpu.Execute(child, a.All(), b.All())); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	for range 100 {
 		parent := commandBuffer(t, dev, gpu.StreamMode)
-		must(t, parent.Execute(child, b.All(), a.All()))
+		recorded(t)(parent.Add(gpu.Execute(child, b.All(), a.All())))
 		must(t, parent.End())
 		must(t, parent.Close())
 	}
@@ -377,14 +375,14 @@ func TestNestErrors(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	b, c, child := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode), commandBuffer(t, dev, gpu.StreamMode)
 	must(t, child.End())
-	first, err := c.Fill(b.All(), []byte{1})
+	first, err := c.Add(gpu.Fill(b.All(), []byte{1}))
 	must(t, err)
 	for i := range 2 {
-		if _, err := c.Nest(child, []gpu.Range{b.All()}, []gpu.Command{first}[i:]...); err == nil || !strings.HasPrefix(err.Error(), "command 1, execute: ") {
+		if _, err := c.Add(gpu.Execute(child, b.All()), []gpu.Command{first}[i:]...); err == nil || !strings.HasPrefix(err.Error(), "command 1, execute: ") {
 			t.Error(err)
 		}
 	}
-	if err := c.Execute(child, b.All()); err == nil || !strings.HasPrefix(err.Error(), "command 1, execute: ") {
+	if _, err := c.Add(gpu.Execute(child, b.All())); err == nil || !strings.HasPrefix(err.Error(), "command 1, execute: ") {
 		t.Error(err)
 	}
 	must(t, c.End())
@@ -397,14 +395,14 @@ func TestHostCallHolds(t *testing.T) {
 		b, err := dev.Alloc(gpu.HostMem, 64)
 		must(t, err)
 		c, s := commandBuffer(t, dev, gpu.StreamMode), semaphores(t, 2)
-		recorded(t)(c.Fill(b.All(), []byte{1}))
+		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 		begun := make(chan bool)
-		recorded(t)(c.HostCall(func() error {
+		recorded(t)(c.Add(gpu.HostCall(func() error {
 			begun <- true
 			return s[1].Wait(soon(t), 1)
-		}))
+		})))
 		must(t, c.End())
-		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c)))
 		<-begun
 		must(t, c.Close())
 		must(t, b.Close())
@@ -424,8 +422,8 @@ func TestExecuteClosing(t *testing.T) {
 	for round := range 200 {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 		b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode)
-		recorded(t)(c.Fill(b.All(), []byte{1}))
-		recorded(t)(c.HostCall(func() error { return nil }))
+		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
+		recorded(t)(c.Add(gpu.HostCall(func() error { return nil })))
 		must(t, c.End())
 		closing := dev.Close
 		if round%2 == 0 {
@@ -439,7 +437,7 @@ func TestExecuteClosing(t *testing.T) {
 		}()
 		for {
 			s := semaphores(t, 1)[0]
-			err := dev.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c)
+			err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c))
 			if err == nil {
 				continue
 			}
@@ -464,13 +462,13 @@ func TestExecuteLost(t *testing.T) {
 				d := newSim(t, simdriver.Config{Caps: &caps})
 				dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 5)
 				b, c := allocate(t, dev, 64), commandBuffer(t, dev, m)
-				recorded(t)(c.Fill(b.All(), []byte{1}))
-				recorded(t)(c.HostCall(func() error { t.Error("called"); return nil }))
-				recorded(t)(c.Fill(b.All(), []byte{1}))
+				recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
+				recorded(t)(c.Add(gpu.HostCall(func() error { t.Error("called"); return nil })))
+				recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 				must(t, c.End())
 				d.StallDevice(0)
-				must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
-				must(t, dev.Queue(1).Execute(order(s[3], 1, s[1], 1), c))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c)))
+				must(t, dev.Queue(1).Submit(order(s[3], 1, s[1], 1), gpu.Execute(c)))
 				d.LoseDevice(0, io.ErrClosedPipe)
 				for i := range 2 {
 					if err := s[i].Wait(minute(t), 1); !errors.Is(err, io.ErrClosedPipe) {
@@ -478,14 +476,14 @@ func TestExecuteLost(t *testing.T) {
 					}
 					must(t, s[3].Signal(uint64(i+1)))
 				}
-				if err := dev.Queue(0).Execute(gpu.Order{Signal: pts(s[2], 1)}, c); !errors.Is(err, driver.ErrLost) {
+				if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c)); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("Execute = %v", err)
 				}
 				if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("%v", err)
 				}
 				must(t, c.Close())
-				if err := dev.Queue(0).Execute(gpu.Order{Signal: pts(s[4], 1)}, c); !errors.Is(err, driver.ErrLost) {
+				if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[4], 1)}, gpu.Execute(c)); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("Execute = %v", err)
 				}
 				dev.Close()
@@ -510,12 +508,10 @@ func TestMemoryAllocs(t *testing.T) {
 		c := commandBuffer(t, dev, m)
 		x, err := c.Binding()
 		must(t, err)
-		f := recorded(t)(c.Fill(x.Range(0, 64), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
-		recorded(t)(c.Copy(x.Range(64, 64), x.Range(0, 64), f))
-		recorded(t)(c.Barrier())
-		n := uint64(16)
-		recorded(t)(c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16}, Args: []unsafe.Pointer{unsafe.Pointer(&n), nil, nil},
-			Sizes: []int{8, 8, 8}, Buffers: []gpu.BufferArg{{Index: 1, Range: x.Range(128, 64)}, {Index: 2, Range: x.Range(0, 64)}}}))
+		f := recorded(t)(c.Add(gpu.Fill(x.Range(0, 64), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
+		recorded(t)(c.Add(gpu.Copy(x.Range(64, 64), x.Range(0, 64)), f))
+		recorded(t)(c.Add(gpu.Barrier()))
+		recorded(t)(c.Add(gpu.Launch(k, gpu.Grid{Threads: [3]uint32{16}}, uint64(16), x.Range(128, 64), x.Range(0, 64))))
 		must(t, c.End())
 		return c
 	}
@@ -525,10 +521,10 @@ func TestMemoryAllocs(t *testing.T) {
 		must(t, err)
 		var after []gpu.Command
 		for i := range uint64(4) {
-			b, err := c.Alloca(1024)
+			b, err := c.Scratch(1024)
 			must(t, err)
-			f := recorded(t)(c.Fill(b.All(), []byte{1}, after...))
-			after = []gpu.Command{recorded(t)(c.Copy(x.Range(64*i, 64), b.Range(0, 64), f))}
+			f := recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1}), after...))
+			after = []gpu.Command{recorded(t)(c.Add(gpu.Copy(x.Range(64*i, 64), b.Range(0, 64)), f))}
 		}
 		must(t, c.End())
 		return c
@@ -548,29 +544,29 @@ func TestMemoryAllocs(t *testing.T) {
 			if lists {
 				o = next()
 			}
-			b, err := dev.Queue(0).Alloca(o, p, 4096)
+			b, err := testkit.AllocIn(dev.Queue(0), o, p, 4096)
 			if err != nil {
 				return err
 			}
 			if lists {
-				return dev.Queue(0).Dealloca(next(), b)
+				return dev.Queue(0).Submit(next(), gpu.Free(b))
 			}
-			if err := dev.Queue(0).Dealloca(o, b); err != nil {
+			if err := dev.Queue(0).Submit(o, gpu.Free(b)); err != nil {
 				return err
 			}
-			return dev.Queue(0).Fill(next(), other.All(), []byte{1}) // so that it does not run ahead
+			return dev.Queue(0).Submit(next(), gpu.Fill(other.All(), []byte{1})) // so that it does not run ahead
 		}
 	}
-	bind := []gpu.Range{b.Range(0, 256)}
+	bind, data := []gpu.Range{b.Range(0, 256)}, []byte{1, 2, 3, 4} // data of an Op is on the heap
 	for _, c := range []struct {
 		name string
 		most float64
 		run  func() error
 	}{
-		{"a stream's execution", 0, func() error { return dev.Queue(0).Execute(next(), stream, bind...) }},
-		{"a graph's execution", 0, func() error { return dev.Queue(0).Execute(next(), graph, bind...) }},
-		{"a stream's execution with scratch memory", 0, func() error { return dev.Queue(0).Execute(next(), scratchStream, bind...) }},
-		{"a graph's execution with scratch memory", 0, func() error { return dev.Queue(int(v)).Execute(next(), scratchGraph, bind...) }},
+		{"a stream's execution", 0, func() error { return dev.Queue(0).Submit(next(), gpu.Execute(stream, bind...)) }},
+		{"a graph's execution", 0, func() error { return dev.Queue(0).Submit(next(), gpu.Execute(graph, bind...)) }},
+		{"a stream's execution with scratch memory", 0, func() error { return dev.Queue(0).Submit(next(), gpu.Execute(scratchStream, bind...)) }},
+		{"a graph's execution with scratch memory", 0, func() error { return dev.Queue(int(v)).Submit(next(), gpu.Execute(scratchGraph, bind...)) }},
 		{"a pair of a driver's pool", 1, memory(nil, true)},
 		{"a pair of a driver's pool, without lists", 1, memory(nil, false)},
 		{"a pair of a portable pool", 1, memory(p, true)},
@@ -578,10 +574,10 @@ func TestMemoryAllocs(t *testing.T) {
 		{"a recording of 1,000 commands", 80, func() error { // its slices grow
 			c := commandBuffer(t, dev, gpu.StreamMode)
 			for i := range uint64(250) {
-				c.Fill(b.Range(4*i, 4), []byte{1, 2})
-				c.Copy(b.Range(4*i, 4), b.Range(1020, 4), gpu.Command(4*i))
-				c.UploadCopy(b.Range(0, 4), []byte{1, 2, 3, 4})
-				c.Barrier()
+				c.Add(gpu.Fill(b.Range(4*i, 4), []byte{1, 2}))
+				c.Add(gpu.Copy(b.Range(4*i, 4), b.Range(1020, 4)), gpu.Command(4*i))
+				c.Add(gpu.UploadCopy(b.Range(0, 4), data))
+				c.Add(gpu.Barrier())
 			}
 			return c.Close()
 		}},
@@ -615,10 +611,10 @@ func TestTimedBlocks(t *testing.T) {
 		b, err := c.Binding()
 		must(t, err)
 		recorded(t)(c.Timestamp())
-		recorded(t)(c.Fill(b.Range(0, 64), []byte{1}))
-		recorded(t)(c.Barrier())
+		recorded(t)(c.Add(gpu.Fill(b.Range(0, 64), []byte{1})))
+		recorded(t)(c.Add(gpu.Barrier()))
 		if split {
-			recorded(t)(c.HostCall(func() error { return nil }))
+			recorded(t)(c.Add(gpu.HostCall(func() error { return nil })))
 		}
 		recorded(t)(c.Timestamp())
 		must(t, c.End())
@@ -640,8 +636,8 @@ func TestTimedBlocks(t *testing.T) {
 			t.Run(name+", "+how+", the first waits for the second", func(t *testing.T) {
 				each(t, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer) {
 					s := semaphores(t, 3)
-					must(t, dev.Queue(0).Execute(order(s[0], 1, s[1], 1), c, own(t, dev)))
-					must(t, dev.Queue(1).Execute(gpu.Order{Wait: pts(s[2], 1), Signal: pts(s[0], 1)}, c, own(t, dev)))
+					must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, own(t, dev))))
+					must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[2], 1), Signal: pts(s[0], 1)}, gpu.Execute(c, own(t, dev))))
 					must(t, s[2].Signal(1))
 					for i, x := range s[:2] {
 						if err := x.Wait(soon(t), 1); err != nil {
@@ -653,9 +649,9 @@ func TestTimedBlocks(t *testing.T) {
 			t.Run(name+", "+how+", one that fails holds up no other", func(t *testing.T) {
 				each(t, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer) {
 					s := semaphores(t, 4)
-					must(t, dev.Queue(0).Execute(order(s[0], 1, s[1], 1), c, own(t, dev)))
-					must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[2], 1)}, c, own(t, dev)))
-					must(t, dev.Queue(0).Execute(order(s[0], 2, s[3], 1), c, own(t, dev)))
+					must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, own(t, dev))))
+					must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c, own(t, dev))))
+					must(t, dev.Queue(0).Submit(order(s[0], 2, s[3], 1), gpu.Execute(c, own(t, dev))))
 					s[0].Fail(errHostCall)
 					must(t, s[2].Wait(soon(t), 1))
 					for _, i := range []int{1, 3} {
@@ -663,7 +659,7 @@ func TestTimedBlocks(t *testing.T) {
 							t.Errorf("%d: %v", i, err)
 						}
 					}
-					must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[2], 2)}, c, own(t, dev)))
+					must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 2)}, gpu.Execute(c, own(t, dev))))
 					must(t, s[2].Wait(soon(t), 2))
 				})
 			})
@@ -676,7 +672,7 @@ func TestTimedBlocks(t *testing.T) {
 						if i > 0 && i%3 == 0 {
 							o.Wait = pts(s[i-1], 1)
 						}
-						must(t, dev.Queue(i).Execute(o, c, own(t, dev)))
+						must(t, dev.Queue(i).Submit(o, gpu.Execute(c, own(t, dev))))
 					}
 					d.ResumeDevice(0)
 					for i, x := range s {
@@ -692,7 +688,7 @@ func TestTimedBlocks(t *testing.T) {
 					s := semaphores(t, n)
 					d.StallDevice(0)
 					for i, x := range s {
-						must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(x, 1)}, c, own(t, dev)))
+						must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.Execute(c, own(t, dev))))
 					}
 					d.ResumeDevice(0)
 					for _, x := range s {

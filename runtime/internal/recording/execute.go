@@ -3,6 +3,7 @@ package recording
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/comm"
@@ -67,6 +68,13 @@ func (x Step) Call() func() error { return x.at().host }
 
 // Lane returns the communicator whose group the step is, or nil.
 func (x Step) Lane() *comm.Channel { return x.at().lane }
+
+// Label returns the label of the command that the step begins with, or "".
+func (x Step) Label() string {
+	x.c.mu.Lock()
+	defer x.c.mu.Unlock()
+	return x.c.labels[Command(x.at().from)]
+}
 
 // FirstCollective returns the kind of the first operation of a group.
 func (x Step) FirstCollective() driver.CommOpKind {
@@ -233,8 +241,8 @@ func (Execute) Undo(s *engine.Submission, how engine.Outcome) {
 // describe returns what an observer is told of a command.
 func (c *Recording) describe(i int) observe.Command {
 	cmd := c.cmds.at(i)
-	d := observe.Command{Index: i, Kind: cmd.op.Kind, Bytes: cmd.op.Bytes()}
-	if cmd.op.Kind == work.Dispatch {
+	d := observe.Command{Index: i, Kind: cmd.op.Kind, Label: c.labels[Command(i)], Bytes: cmd.op.Bytes()}
+	if cmd.op.Kind == work.Launch {
 		d.Grid, d.Block, d.Kernel, d.Bytes = cmd.launch.Grid, cmd.launch.Block, c.kernels[cmd.launch.Function], 0
 	}
 	return d
@@ -452,5 +460,13 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 
 // failed adds to an error which command of a recording it is about.
 func (c *Recording) failed(i int, err error) error {
-	return fmt.Errorf("command %d, %s: %w", i, c.cmds.at(i).op.Kind, err)
+	return fmt.Errorf("%s, %s: %w", c.name(i), c.cmds.at(i).op.Kind, err)
+}
+
+// name returns how messages call a command: by its number and its label.
+func (c *Recording) name(i int) string {
+	if label := c.labels[Command(i)]; label != "" {
+		return fmt.Sprintf("command %d (%q)", i, label)
+	}
+	return "command " + strconv.Itoa(i)
 }

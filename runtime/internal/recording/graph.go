@@ -98,7 +98,7 @@ func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 		default:
 			var nodes []driver.Node
 			before := order.before(cmd)
-			if nodes, err = c.addCommand(&made, cmd, before, stands); err == nil {
+			if nodes, err = c.addCommand(&made, i, before, stands); err == nil {
 				order.add(i, before, nodes)
 			}
 		}
@@ -115,7 +115,8 @@ func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 
 // addCommand adds the nodes of a command to a graph that is being made, behind the nodes in before,
 // and returns them.
-func (c *Recording) addCommand(made *graphOf, cmd *command, before []driver.Node, stands bool) (nodes []driver.Node, err error) {
+func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, stands bool) (nodes []driver.Node, err error) {
+	cmd := c.cmds.at(number)
 	g, native, first := c.dev.Faces.Graphs, cmd.op.Kind == work.Native, cmd.op
 	var x work.Extra
 	c.extra(&x, cmd)
@@ -131,6 +132,9 @@ func (c *Recording) addCommand(made *graphOf, cmd *command, before []driver.Node
 		does, err := first.Node(k, c.address(cmd.dst), c.address(cmd.src), &x)
 		var n driver.Node
 		if err == nil {
+			if c.dev.Engine.Caps.ChecksOrder {
+				does.Name = c.name(number)
+			}
 			n, err = g.AddNode(made.recorded, before, &does)
 		}
 		if native {

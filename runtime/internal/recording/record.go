@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/comm"
@@ -16,33 +15,32 @@ import (
 )
 
 // Barrier has all later commands come after all earlier ones.
-func (c *Recording) Barrier() (Command, error) {
+func (c *Recording) Barrier(after []Command) (Command, error) {
 	if err := c.Begin(work.Barrier); err != nil {
 		return -1, err
 	}
 	defer c.Leave()
+	if err := c.checkAfter(work.Barrier, after); err != nil {
+		return -1, err
+	}
 	return c.record(&command{op: work.Op{Kind: work.Barrier}, dst: -1, src: -1}, nil)
 }
 
-// Fill records a fill with a pattern.
-func (c *Recording) Fill(dst memory.Range, pattern []byte, after []Command) (Command, error) {
+// Fill records a fill with a pattern of width bytes, which are in bits.
+func (c *Recording) Fill(dst memory.Range, bits, width uint64, after []Command) (Command, error) {
 	if err := c.Begin(work.Fill); err != nil {
 		return -1, err
 	}
 	defer c.Leave()
-	if !work.IsPattern(pattern) {
-		return -1, c.Fail(work.Fill, memory.BadPattern(pattern))
-	}
-	size := uint64(len(pattern))
-	ref, err := c.referTo(work.Fill, dst, size)
+	ref, err := c.referTo(work.Fill, dst, width)
 	if err != nil {
 		return -1, err
 	}
-	if dst.Size%size != 0 {
-		return -1, c.Fail(work.Fill, errs.Argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, size))
+	if dst.Size%width != 0 {
+		return -1, c.Fail(work.Fill, errs.Argument("fill", "size %d is not a multiple of the pattern of %d bytes", dst.Size, width))
 	}
 	cmd := command{dst: ref, src: -1}
-	cmd.op.SetFill(pattern, dst.Size)
+	cmd.op.SetFill(bits, width, dst.Size)
 	if dst.Size == 0 {
 		cmd.op.Kind = work.Nothing
 	}
@@ -123,7 +121,6 @@ type Launch struct {
 	Name    string // of the kernel
 	Launch  driver.Launch
 	Layout  work.Layout
-	Values  []unsafe.Pointer // of the arguments; nil where a buffer is one
 	Buffers []Bound
 	Nothing bool // the grid is empty
 }
@@ -134,22 +131,23 @@ type Bound struct {
 	Range memory.Range
 }
 
-// Launch records a launch. The call copies the arguments. If a range is refused, wrong is the number
+// Launch records a launch. words are the arguments as l.Layout has them, zero where an argument is a
+// buffer. The call copies them. If a range is refused, wrong is the number
 // of its argument, and otherwise it is -1. The caller has called Begin.
-func (c *Recording) Launch(l *Launch, after []Command) (at Command, wrong int, err error) {
+func (c *Recording) Launch(l *Launch, words []uint64, after []Command) (at Command, wrong int, err error) {
 	arg := l.Layout.Begin(len(c.args))
 	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(l.Buffers)); err != nil {
-		return -1, -1, c.Fail(work.Dispatch, err)
+		return -1, -1, c.Fail(work.Launch, err)
 	}
 	if err := c.holdCode(l.Code); err != nil {
-		return -1, -1, c.Fail(work.Dispatch, err)
+		return -1, -1, c.Fail(work.Launch, err)
 	}
-	cmd := command{op: work.Op{Kind: work.Dispatch}, dst: -1, src: -1, arg: int32(arg), layout: l.Layout, launch: l.Launch}
+	cmd := command{op: work.Op{Kind: work.Launch}, dst: -1, src: -1, arg: int32(arg), layout: l.Layout, launch: l.Launch}
 	if len(l.Buffers) > 0 {
 		cmd.bound = carve(&c.bounds, len(l.Buffers))
 	}
 	for i, b := range l.Buffers {
-		ref, err := c.refer(work.Dispatch, b.Range, 1)
+		ref, err := c.refer(work.Launch, b.Range, 1)
 		if err != nil {
 			return -1, b.Index, err
 		}
@@ -164,7 +162,8 @@ func (c *Recording) Launch(l *Launch, after []Command) (at Command, wrong int, e
 	if at, err = c.record(&cmd, after); err != nil {
 		return -1, -1, err
 	}
-	c.args = l.Layout.Append(c.args, l.Values)
+	c.args = l.Layout.Append(c.args, nil)
+	copy(c.args[arg:], words)
 	return at, -1, nil
 }
 
@@ -235,13 +234,16 @@ func (c *Recording) Value(kind work.Kind, r memory.Range, value uint64, after []
 }
 
 // HostCall records a call of a function, which is a barrier.
-func (c *Recording) HostCall(fn func() error) (Command, error) {
+func (c *Recording) HostCall(fn func() error, after []Command) (Command, error) {
 	if err := c.Begin(work.HostCall); err != nil {
 		return -1, err
 	}
 	defer c.Leave()
 	if fn == nil {
 		return -1, c.Fail(work.HostCall, errs.Argument("host call", "no function"))
+	}
+	if err := c.checkAfter(work.HostCall, after); err != nil {
+		return -1, err
 	}
 	return c.record(&command{op: work.Op{Kind: work.HostCall}, dst: -1, src: -1, rare: c.rare(rareCommand{fn: fn})}, nil)
 }
@@ -280,14 +282,14 @@ func (c *Recording) AddCollective(to []Collective, op *comm.RangeOp) ([]Collecti
 	return append(to, x), nil
 }
 
-// Collect records operations of a communicator. Adjacent ones of one communicator are one group. The
-// caller has called Begin.
-func (c *Recording) Collect(lane *comm.Channel, group []Collective) (Command, error) {
+// Collect records operations of a communicator. Adjacent ones of one communicator are one group, unless
+// one names commands that it comes after. The caller has called Begin.
+func (c *Recording) Collect(lane *comm.Channel, group []Collective, after []Command) (Command, error) {
 	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.rare(rareCommand{lane: lane, group: group})}
 	if len(group) == 0 {
 		cmd.op.Kind = work.Nothing
 	}
-	return c.record(&cmd, nil)
+	return c.record(&cmd, after)
 }
 
 // Timestamp records the time at which the device has done the commands before the last barrier and
@@ -341,28 +343,19 @@ func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
 	return t, err
 }
 
-// Execute records all commands of another recording, with ranges for its bindings.
-func (c *Recording) Execute(child *Recording, bindings []memory.Range) error {
-	if err := c.beginNest(child); err != nil {
-		return err
-	}
-	defer c.Leave()
-	if err := c.nest(child, bindings, -1); err != nil {
-		return c.Fail(work.Execute, err)
-	}
-	return nil
-}
-
-// Nest is Execute, but the child's commands come after those in after. The returned command stands
-// for all of them.
+// Nest records all commands of another recording, with ranges for its bindings. They come after the
+// commands in after. The returned command stands for all of them.
 func (c *Recording) Nest(child *Recording, bindings []memory.Range, after []Command) (Command, error) {
 	if err := c.beginNest(child); err != nil {
 		return -1, err
 	}
 	defer c.Leave()
+	if err := c.checkAfter(work.Execute, after); err != nil {
+		return -1, err
+	}
 	before := c.cmds.n
 	gate := Command(-1)
-	if len(after) > 0 {
+	if len(after) > 0 || c.order && before > 0 {
 		var err error
 		if gate, err = c.record(&command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}, after); err != nil {
 			return -1, err
@@ -380,7 +373,19 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, after []Comm
 	if len(last) == 0 && gate >= 0 {
 		last = append(last, gate)
 	}
-	return c.record(&command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}, last)
+	end := command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}
+	if lane := child.lastLane(); lane != nil {
+		end.rare = c.rare(rareCommand{lane: lane}) // a collective behind it continues the child's group
+	}
+	return c.record(&end, last)
+}
+
+// lastLane returns the communicator of the last command, or nil if that is no collective.
+func (c *Recording) lastLane() *comm.Channel {
+	if c.cmds.n == 0 || c.cmds.at(c.cmds.n-1).rare == nil {
+		return nil
+	}
+	return c.cmds.at(c.cmds.n - 1).rare.lane
 }
 
 // leaves returns the commands since the last barrier that no other command names in its after.
@@ -442,6 +447,9 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, gate Command
 	c.nrefers = len(c.refers)
 	child.mu.Lock() // for an execution of it, which puts addresses in
 	c.args = append(c.args, args...)
+	for at, label := range child.labels {
+		c.setLabel(Command(c.cmds.n)+at, label)
+	}
 	child.mu.Unlock()
 	for i := range cmds.n {
 		cmd := c.shifted(*cmds.at(i), by)
@@ -537,7 +545,7 @@ func checkBindings(slots []slot, bindings []memory.Range, d *Device, c *Recordin
 		case err != nil:
 			return fmt.Errorf("binding %d: %w", i, err)
 		case recordedIn(r.Buffer) != nil && recordedIn(r.Buffer) != c:
-			return errs.Argument(op, "binding %d is a binding of another command buffer, or a buffer of its Alloca", i)
+			return errs.Argument(op, "binding %d is a binding of another command buffer, or a buffer of its Scratch", i)
 		case r.Size < slots[i].size:
 			return fmt.Errorf("gpu: %s: binding %d has %d bytes, and the commands use %d: %w", op, i, r.Size, slots[i].size, errs.ErrRange)
 		case slots[i].written && r.Buffer.ReadOnly():

@@ -36,6 +36,7 @@ type Command int
 type Recording struct {
 	dev    *Device
 	mode   Mode
+	order  bool         // each command comes after the one before it
 	refs   atomic.Int32 // one for the caller, and one for each execution
 	closed atomic.Bool
 
@@ -48,7 +49,7 @@ type Recording struct {
 	afters    []Command     // room for the after of commands
 	rares     []rareCommand // room for the rare of commands
 	slots     []slot
-	scratches []*memory.Buffer // of Alloca
+	scratches []*memory.Buffer // of Scratch
 	scratch   memory.Range     // memory of the program for them, see SetScratch
 	layout    memplan.Layout
 	refers    []reference
@@ -62,6 +63,7 @@ type Recording struct {
 	stages    []*memory.Block
 	timers    int                        // how many timestamps there are
 	kernels   map[driver.Function]string // names, if the tracer times commands
+	labels    map[Command]string         // of the program
 	parts     []part
 	ptrs      []unsafe.Pointer // into args, one an argument
 	many      bool             // executions that overlap need blocks of their own
@@ -208,14 +210,14 @@ func scratchOf(b *memory.Buffer) int {
 }
 
 // New makes an empty recording.
-func (d *Device) New(mode Mode) (*Recording, error) {
+func (d *Device) New(mode Mode, inOrder bool) (*Recording, error) {
 	switch {
 	case mode < AutoMode || mode > GraphMode:
 		return nil, errs.Argument("command buffer", "no mode %d", int(mode))
 	case mode == GraphMode && d.Faces.Graphs == nil:
 		return nil, fmt.Errorf("gpu: command buffer: graphs on %s: %w", d.Engine.Info.Name, driver.ErrUnsupported)
 	}
-	c := &Recording{dev: d, mode: mode, held: map[*memory.Buffer]struct{}{}, code: map[Code]struct{}{}}
+	c := &Recording{dev: d, mode: mode, order: inOrder, held: map[*memory.Buffer]struct{}{}, code: map[Code]struct{}{}}
 	c.refs.Store(1)
 	if err := d.add(c); err != nil {
 		return nil, err
@@ -270,10 +272,33 @@ func (c *Recording) Fail(op work.Kind, err error) error {
 	return fmt.Errorf("command %d, %s: %w", c.cmds.n, op, err)
 }
 
+// SetLabel sets the label of a command, which errors and traces show.
+func (c *Recording) SetLabel(at Command, label string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.setLabel(at, label)
+}
+
+func (c *Recording) setLabel(at Command, label string) {
+	if c.labels == nil {
+		c.labels = map[Command]string{}
+	}
+	c.labels[at] = label
+}
+
+// Refuse returns the error of a command that is not recorded.
+func (c *Recording) Refuse(err error) (Command, error) {
+	if closed := c.enter(); closed != nil {
+		return -1, closed
+	}
+	defer c.Leave()
+	return -1, fmt.Errorf("command %d: %w", c.cmds.n, err)
+}
+
 // enter locks the recording for a call that records, and keeps it from being destroyed, until Leave
 // is called.
 func (c *Recording) enter() error {
-	if c.dev == nil {
+	if c == nil || c.dev == nil {
 		return errs.ErrZero
 	}
 	if !engine.HoldLive(&c.refs, 1) {
@@ -293,12 +318,20 @@ func (c *Recording) Leave() {
 	c.release()
 }
 
-// record adds a command with its references, after the commands in after.
-func (c *Recording) record(cmd *command, after []Command) (Command, error) {
+// checkAfter checks the commands behind which a command is to come.
+func (c *Recording) checkAfter(op work.Kind, after []Command) error {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
-			return -1, c.Fail(cmd.op.Kind, errs.Argument("record", "it is to come after command %d, which there is not", a))
+			return c.Fail(op, errs.Argument("record", "it is to come after command %d, which there is not", a))
 		}
+	}
+	return nil
+}
+
+// record adds a command with its references, after the commands in after.
+func (c *Recording) record(cmd *command, after []Command) (Command, error) {
+	if err := c.checkAfter(cmd.op.Kind, after); err != nil {
+		return -1, err
 	}
 	refers := c.refers[c.nrefers:]
 	for i := range refers {
@@ -311,9 +344,12 @@ func (c *Recording) record(cmd *command, after []Command) (Command, error) {
 	for i := range refers {
 		c.ask(&refers[i])
 	}
-	if len(after) > 0 {
-		cmd.after = carve(&c.afters, len(after))
-		copy(cmd.after, after)
+	before := Command(c.cmds.n) - 1
+	if ordered := c.order && before >= 0 && !slices.Contains(after, before); ordered || len(after) > 0 {
+		cmd.after = append(carve(&c.afters, len(after)+1)[:0], after...)
+		if ordered {
+			cmd.after = append(cmd.after, before)
+		}
 	}
 	c.cmds.add(cmd)
 	c.nrefers = len(c.refers)
@@ -332,7 +368,7 @@ func (c *Recording) ask(r *reference) {
 // Begin starts to record a command, until Leave is called.
 func (c *Recording) Begin(op work.Kind) error {
 	err := c.enter()
-	if err != nil {
+	if err != nil && c != nil {
 		c.mu.Lock()
 		err = c.Fail(op, err)
 		c.mu.Unlock()
@@ -352,7 +388,7 @@ func unsized(r memory.Range, op work.Kind) error {
 // is a multiple of align, as far as the address is known.
 func (c *Recording) refer(op work.Kind, r memory.Range, align uint64) (int32, error) {
 	if err := unsized(r, op); err != nil {
-		if op != work.Dispatch && op != work.Native {
+		if op != work.Launch && op != work.Native {
 			return -1, c.Fail(op, err)
 		}
 		r.Size = 0 // only the address is passed, and nobody knows how many bytes are used
@@ -362,14 +398,14 @@ func (c *Recording) refer(op work.Kind, r memory.Range, align uint64) (int32, er
 	case err != nil:
 		return -1, c.Fail(op, err)
 	case recordedIn(r.Buffer) != nil && recordedIn(r.Buffer) != c:
-		return -1, c.Fail(op, errs.Argument(op.String(), "a binding of another command buffer, or a buffer of its Alloca"))
+		return -1, c.Fail(op, errs.Argument(op.String(), "a binding of another command buffer, or a buffer of its Scratch"))
 	case uint64(at.Ptr)%align != 0:
 		return -1, c.Fail(op, errs.Argument(op.String(), "offset %d is not aligned to %d bytes", r.Offset, align))
 	}
 	if err := c.roomFor(0, 1); err != nil {
 		return -1, c.Fail(op, err)
 	}
-	used := op == work.Fill || op == work.Dispatch || op == work.Native || op == work.ValueWrite || op == work.ValueWait
+	used := op == work.Fill || op == work.Launch || op == work.Native || op == work.ValueWrite || op == work.ValueWait
 	if used {
 		if err := r.Usable(op.String(), c.dev.Memory); err != nil {
 			return -1, c.Fail(op, err)
@@ -568,7 +604,7 @@ func (c *Recording) nextPart(from int) part {
 	calls := graphs && c.noNode(first)
 	for p.to < c.cmds.n {
 		cmd := c.cmds.at(p.to)
-		if cmd.op.Kind == work.HostCall || cmd.op.Kind == work.Collect || graphs && c.noNode(cmd) != calls {
+		if kind := cmd.op.Kind; kind == work.HostCall || kind == work.Collect || kind != work.Nothing && graphs && c.noNode(cmd) != calls {
 			break
 		}
 		p.to++
@@ -600,7 +636,11 @@ const worthGraph = 3
 
 // makesGraphs reports whether n commands become a graph.
 func (c *Recording) makesGraphs(n int) bool {
-	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worthGraph && !c.dev.timesCommands()
+	worth := worthGraph
+	if c.dev.Engine.Caps.ChecksOrder {
+		worth = 2 // so that an order that is missing between two commands is found
+	}
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worth && !c.dev.timesCommands()
 }
 
 // noNode reports whether no node of a graph can do the work of a command.
@@ -612,8 +652,11 @@ func (c *Recording) noNode(cmd *command) bool {
 }
 
 // joins reports whether a command continues a group of a communicator. A collective that moves no data
-// continues any group.
+// continues any group. One that names commands that it comes after continues none.
 func (cmd *command) joins(lane *comm.Channel) bool {
+	if cmd.op.Kind == work.Collect && len(cmd.after) > 0 {
+		return false
+	}
 	return cmd.op.Kind == work.Collect && cmd.rare.lane == lane || cmd.op.Kind == work.Nothing && cmd.rare != nil && cmd.rare.lane != nil
 }
 

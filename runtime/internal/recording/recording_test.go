@@ -23,9 +23,9 @@ func TestGraphOfClosedDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := (*recording.Recording)(cmd)
-	scratch, err := cmd.Alloca(8)
-	_, err1 = cmd.Fill(scratch.All(), []byte{1})
-	_, err2 = cmd.Copy(b.All(), scratch.All())
+	scratch, err := cmd.Scratch(8)
+	_, err1 = cmd.Add(gpu.Fill(scratch.All(), []byte{1}))
+	_, err2 = cmd.Add(gpu.Copy(b.All(), scratch.All()))
 	_, err3 := cmd.Timestamp()
 	if err := errors.Join(err, err1, err2, err3, cmd.End(), c.MakeGraph(), dev.Close()); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestExecuteClosed(t *testing.T) {
 	}
 	cmd, err := d.NewCommandBuffer(gpu.CommandOptions{})
 	if err == nil {
-		_, err = cmd.Fill(b.All(), []byte{1})
+		_, err = cmd.Add(gpu.Fill(b.All(), []byte{1}))
 	}
 	if err := errors.Join(err, cmd.End()); err != nil {
 		t.Fatal(err)

@@ -11,14 +11,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Alloca returns a buffer that stands for scratch memory of the recording.
-func (c *Recording) Alloca(size uint64) (*memory.Buffer, error) {
+// Scratch returns a buffer that stands for scratch memory of the recording.
+func (c *Recording) Scratch(size uint64) (*memory.Buffer, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
 	defer c.Leave()
 	if err := memory.CanBe(size); err != nil {
-		return nil, fmt.Errorf("gpu: alloca: %w", err)
+		return nil, fmt.Errorf("gpu: scratch: %w", err)
 	}
 	return c.newScratch(size), nil
 }
@@ -88,7 +88,7 @@ func (c *Recording) layOutScratch() (memplan.Layout, error) {
 	}
 	l, err := memplan.Plan(c.scratchSteps(), sizes, memory.Alignment)
 	if err != nil {
-		err = fmt.Errorf("gpu: command buffer: %d buffers of Alloca: %w: %w", len(sizes), err, driver.ErrOutOfMemory)
+		err = fmt.Errorf("gpu: command buffer: %d buffers of Scratch: %w: %w", len(sizes), err, driver.ErrOutOfMemory)
 	}
 	return l, err
 }
@@ -146,7 +146,7 @@ func (c *Recording) placeScratch() (first *block, err error) {
 		return nil, err
 	}
 	if c.scratch.Buffer != nil && c.layout.Size > c.scratch.Size {
-		return nil, fmt.Errorf("gpu: command buffer: the buffers of Alloca take %d bytes, and the range of SetScratch has %d: %w",
+		return nil, fmt.Errorf("gpu: command buffer: the buffers of Scratch take %d bytes, and the range of SetScratch has %d: %w",
 			c.layout.Size, c.scratch.Size, errs.ErrRange)
 	}
 	if first, err = c.makeBlock(); err != nil {

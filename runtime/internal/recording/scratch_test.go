@@ -26,20 +26,20 @@ func passingBehind(t testing.TB, dev *gpu.Device, m gpu.Mode, before, between fu
 	t.Helper()
 	c := commandBuffer(t, dev, m)
 	if before != nil {
-		recorded(t)(c.HostCall(before))
+		recorded(t)(c.Add(gpu.HostCall(before)))
 	}
 	in, err := c.Binding()
 	must(t, err)
 	out, err := c.Binding()
 	must(t, err)
-	b, err := c.Alloca(64)
+	b, err := c.Scratch(64)
 	must(t, err)
-	recorded(t)(c.Copy(b.All(), in.Range(0, 64)))
-	recorded(t)(c.Barrier())
+	recorded(t)(c.Add(gpu.Copy(b.All(), in.Range(0, 64))))
+	recorded(t)(c.Add(gpu.Barrier()))
 	if between != nil {
-		recorded(t)(c.HostCall(between))
+		recorded(t)(c.Add(gpu.HostCall(between)))
 	}
-	recorded(t)(c.Copy(out.Range(0, 64), b.All()))
+	recorded(t)(c.Add(gpu.Copy(out.Range(0, 64), b.All())))
 	must(t, c.End())
 	return c
 }
@@ -63,7 +63,7 @@ func eachScratch(t *testing.T, test func(t *testing.T, d *simdriver.Driver, dev 
 func filled(t testing.TB, dev *gpu.Device, v byte) *gpu.Buffer {
 	t.Helper()
 	b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
-	must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{v}))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{v})))
 	must(t, s.Wait(soon(t), 1))
 	return b
 }
@@ -94,7 +94,7 @@ func TestScratchOrder(t *testing.T) {
 				if i%4 == 3 {
 					o.Wait = append(o.Wait, gpu.Point{Semaphore: doomed, Value: 1})
 				}
-				must(t, dev.Queue(i).Execute(o, c, ins[i].All(), outs[i].All()))
+				must(t, dev.Queue(i).Submit(o, gpu.Execute(c, ins[i].All(), outs[i].All())))
 			}
 			must(t, begin.Signal(1))
 			doomed.Fail(io.EOF)
@@ -138,11 +138,11 @@ func TestScratchAfterBroken(t *testing.T) {
 				d.Inject(simdriver.Fault{Op: simdriver.OpCopy, N: 2, Err: io.ErrShortWrite}) // the second of its copies
 				d.StallDevice(0)
 			}
-			must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[0], 1)}, c, a.All(), out.All()))
+			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c, a.All(), out.All())))
 			if err := s[0].Wait(soon(t), 1); !errors.Is(err, io.ErrShortWrite) {
 				t.Errorf("the first: %v", err)
 			}
-			must(t, dev.Queue(2).Execute(gpu.Order{Signal: pts(s[1], 1)}, c, b.All(), out.All()))
+			must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(c, b.All(), out.All())))
 			if between == nil {
 				d.ResumeDevice(0)
 			}
@@ -163,11 +163,11 @@ func TestScratchClosed(t *testing.T) {
 		s, in, outs := semaphores(t, 3), filled(t, dev, 3), []*gpu.Buffer{allocate(t, dev, 64), allocate(t, dev, 64), allocate(t, dev, 64)}
 		live := dev.Stats().Device.Live
 		for i := range 2 {
-			must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(s[i], 1)}, c, in.All(), outs[i].All()))
+			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Execute(c, in.All(), outs[i].All())))
 		}
 		eventually(t, "both have begun", func() bool { return begun.Load() == 2 && dev.Stats().Device.Live == live+blockBytes }, dev)
 		must(t, c.Close())
-		if err := dev.Queue(2).Execute(gpu.Order{}, c, in.All(), outs[2].All()); !errors.Is(err, gpu.ErrClosed) {
+		if err := dev.Queue(2).Submit(gpu.Order{}, gpu.Execute(c, in.All(), outs[2].All())); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("a recording that is closed: %v", err)
 		}
 		close(held)
@@ -179,7 +179,7 @@ func TestScratchClosed(t *testing.T) {
 		hangs := make(chan struct{})
 		c = passing(t, dev, gpu.StreamMode, func() error { begun.Add(1); <-hangs; return nil })
 		for i := range 3 {
-			must(t, dev.Queue(i).Execute(gpu.Order{Signal: pts(s[i], 2)}, c, in.All(), outs[i].All()))
+			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 2)}, gpu.Execute(c, in.All(), outs[i].All())))
 		}
 		eventually(t, "all have begun", func() bool { return begun.Load() == 2+3 }, dev)
 		d.LoseDevice(0, io.ErrClosedPipe)
@@ -204,15 +204,15 @@ func TestScratchAll(t *testing.T) {
 		var all []*gpu.CommandBuffer
 		for i, m := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode, gpu.StreamMode} {
 			c := commandBuffer(t, dev, m)
-			x, err := c.Alloca(uint64(64 * (i + 1)))
+			x, err := c.Scratch(uint64(64 * (i + 1)))
 			must(t, err)
-			recorded(t)(c.Copy(x.Range(0, 64), a.All()))
-			recorded(t)(c.Barrier())
+			recorded(t)(c.Add(gpu.Copy(x.Range(0, 64), a.All())))
+			recorded(t)(c.Add(gpu.Barrier()))
 			if i == 2 {
-				recorded(t)(c.HostCall(func() error { return nil }))
+				recorded(t)(c.Add(gpu.HostCall(func() error { return nil })))
 			}
 			b := allocate(t, dev, 64)
-			recorded(t)(c.Copy(b.All(), x.Range(0, 64)))
+			recorded(t)(c.Add(gpu.Copy(b.All(), x.Range(0, 64))))
 			must(t, c.End())
 			all, outs = append(all, c), append(outs, b)
 		}
@@ -224,7 +224,7 @@ func TestScratchAll(t *testing.T) {
 				if i%2 == 0 {
 					p, q = q, p
 				}
-				if err := dev.Queue(0).ExecuteAll(gpu.Order{Signal: pts(x, 1)}, p, q, r, p); err != nil {
+				if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.ExecuteAll(p, q, r, p)); err != nil {
 					t.Error(err)
 					x.Fail(err)
 				}
@@ -263,31 +263,31 @@ func TestScratchCollectives(t *testing.T) {
 			must(t, err)
 			var bufs []*gpu.Buffer
 			for range 4 {
-				b, err := r.c.Alloca(256)
+				b, err := r.c.Scratch(256)
 				must(t, err)
 				bufs = append(bufs, b)
 			}
 			from := x.Range(0, 256)
 			if !first {
-				recorded(t)(r.c.Copy(bufs[0].All(), from))
-				recorded(t)(r.c.Barrier())
+				recorded(t)(r.c.Add(gpu.Copy(bufs[0].All(), from)))
+				recorded(t)(r.c.Add(gpu.Barrier()))
 				from = bufs[0].All()
 			}
 			reduce := func(to *gpu.Buffer, from gpu.Range) {
-				recorded(t)(r.c.Collective(ch, gpu.AllReduce(to.All(), from, gpu.Uint8, gpu.Sum())))
+				recorded(t)(r.c.Add(ch.Group(gpu.AllReduce(to.All(), from, gpu.Uint8, gpu.Sum()))))
 			}
 			reduce(bufs[1], from) // these are one group, and run at once
 			reduce(bufs[2], from)
-			recorded(t)(r.c.Copy(bufs[3].Range(0, 128), bufs[1].Range(0, 128)))
-			recorded(t)(r.c.Copy(bufs[3].Range(128, 128), bufs[2].Range(0, 128)))
-			recorded(t)(r.c.Barrier())
-			recorded(t)(r.c.Copy(y.Range(0, 256), bufs[3].All()))
+			recorded(t)(r.c.Add(gpu.Copy(bufs[3].Range(0, 128), bufs[1].Range(0, 128))))
+			recorded(t)(r.c.Add(gpu.Copy(bufs[3].Range(128, 128), bufs[2].Range(0, 128))))
+			recorded(t)(r.c.Add(gpu.Barrier()))
+			recorded(t)(r.c.Add(gpu.Copy(y.Range(0, 256), bufs[3].All())))
 			if size, err := r.c.ScratchSize(); size != 3*256 || err != nil {
 				t.Errorf("%d bytes, %v", size, err)
 			}
 			must(t, r.c.End())
 			s := semaphores(t, 1)[0]
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, r.in.All(), []byte{byte(i) + 1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(r.in.All(), []byte{byte(i) + 1})))
 			must(t, s.Wait(minute(t), 1))
 			ranks = append(ranks, r)
 		}
@@ -301,7 +301,7 @@ func TestScratchCollectives(t *testing.T) {
 				if k%3 == i { // another one on each rank
 					o.Wait = pts(begin, 1)
 				}
-				must(t, dev.Queue(k).Execute(o, r.c, r.in.All(), out.All()))
+				must(t, dev.Queue(k).Submit(o, gpu.Execute(r.c, r.in.All(), out.All())))
 				r.outs, done = append(r.outs, out), append(done, gpu.Point{Semaphore: s, Value: 1})
 			}
 		}
@@ -316,8 +316,8 @@ func TestScratchCollectives(t *testing.T) {
 		}
 		// Executions behind one whose channel is aborted fail, and nobody hangs.
 		s := semaphores(t, 2)
-		must(t, g.Devices()[0].Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, ranks[0].c, ranks[0].in.All(), ranks[0].outs[0].All()))
-		must(t, g.Devices()[0].Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, ranks[0].c, ranks[0].in.All(), ranks[0].outs[1].All()))
+		must(t, g.Devices()[0].Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[0].All())))
+		must(t, g.Devices()[0].Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[1].All())))
 		chans[0].Abort(io.ErrNoProgress)
 		for _, x := range s {
 			if err := x.Wait(minute(t), 1); !errors.Is(err, io.ErrNoProgress) {
@@ -337,14 +337,14 @@ func TestScratchFaults(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
 			dev := openDevice(t, d, 0, gpu.Options{})
 			c := commandBuffer(t, dev, gpu.GraphMode)
-			b, err := c.Alloca(1 << 20)
+			b, err := c.Scratch(1 << 20)
 			must(t, err)
-			recorded(t)(c.Fill(b.All(), []byte{1}))
+			recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 			fault := d.Inject(simdriver.Fault{Op: op, Err: driver.ErrOutOfMemory})
 			if err := c.End(); !errors.Is(err, driver.ErrOutOfMemory) {
 				t.Errorf("End: %v", err)
 			}
-			if err := dev.Queue(0).Execute(gpu.Order{}, c); !errors.Is(err, driver.ErrOutOfMemory) {
+			if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Execute(c)); !errors.Is(err, driver.ErrOutOfMemory) {
 				t.Errorf("Execute: %v", err)
 			}
 			fault.Remove()
@@ -364,20 +364,20 @@ func TestScratchAfterRefusal(t *testing.T) {
 		}
 		dev, far := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
 		c, in, out, s := commandBuffer(t, dev, gpu.GraphMode), filled(t, far, 5), filled(t, dev, 0), semaphores(t, 2)
-		b, err := c.Alloca(64)
+		b, err := c.Scratch(64)
 		must(t, err)
-		recorded(t)(c.Fill(b.All(), []byte{1}))
-		recorded(t)(c.Barrier())
-		recorded(t)(c.Copy(b.All(), in.All())) // which no node can be
-		recorded(t)(c.Copy(out.All(), b.All()))
+		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
+		recorded(t)(c.Add(gpu.Barrier()))
+		recorded(t)(c.Add(gpu.Copy(b.All(), in.All()))) // which no node can be
+		recorded(t)(c.Add(gpu.Copy(out.All(), b.All())))
 		must(t, c.End())
 		d.Inject(simdriver.Fault{Op: simdriver.OpCopy, N: 1, Err: io.ErrShortWrite})
 		d.StallDevice(0)
-		must(t, dev.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c)))
 		if err := s[0].Wait(soon(t), 1); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("the first: %v", err)
 		}
-		must(t, dev.Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, c))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(c)))
 		d.ResumeDevice(0)
 		must(t, s[1].Wait(soon(t), 1))
 		must(t, dev.Close())

@@ -39,10 +39,10 @@ func TestFunctionsLast(t *testing.T) {
 					<-waiting
 					told <- soon(t).Err()
 				})
-				must(t, q.Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
-				must(t, q.Fill(order(s[0], 1, s[2], 1), b.All(), []byte{1}))
-				must(t, q.Barrier(order(s[0], 1, s[3], 1)))
-				must(t, q.HostCall(order(s[0], 1, s[4], 1), func() error { return nil }))
+				must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
+				must(t, q.Submit(order(s[0], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
+				must(t, q.Submit(order(s[0], 1, s[3], 1), gpu.Barrier()))
+				must(t, q.Submit(order(s[0], 1, s[4], 1), gpu.HostCall(func() error { return nil })))
 				s[0].Link(1, s[5], 1)
 				parked := make(chan struct{})
 				go func() {
@@ -76,8 +76,8 @@ func TestFunctionOfBarrier(t *testing.T) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
 		told := make(chan error, 1)
 		s[1].OnReached(1, func(error) { told <- s[2].Wait(soon(t), 1) })
-		must(t, dev.Queue(0).Barrier(order(s[0], 1, s[1], 1)))
-		must(t, dev.Queue(0).Fill(order(s[0], 1, s[2], 1), allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Barrier()))
+		must(t, dev.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, s[0].Signal(1))
 		ends(t, told, nil)
 	})
@@ -99,8 +99,8 @@ func TestFunctionsGoWrong(t *testing.T) {
 					var called atomic.Int32
 					s[0].OnReached(1, func(error) { called.Add(1); fn() })
 					s[0].OnReached(1, func(error) { called.Add(1); fn() })
-					must(t, q.Fill(order(s[0], 1, s[1], 1), b.All(), []byte{1}))
-					must(t, q.Fill(order(s[0], 1, s[2], 1), b.All(), []byte{1}))
+					must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
+					must(t, q.Submit(order(s[0], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
 					waiting := make(chan error, 1)
 					go func() { waiting <- s[0].Wait(soon(t), 1) }()
 					s[0].OnReached(1, func(error) { called.Add(1) })
@@ -160,7 +160,7 @@ func TestNotifyPanics(t *testing.T) {
 	defer slog.SetDefault(before)
 	d := newSim(t, simdriver.Config{})
 	dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
-	must(t, dev.Queue(0).Notify(gpu.Order{Signal: pts(s[0], 1)}, func() { panic(errHostCall) }))
+	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Notify(func() { panic(errHostCall) })))
 	must(t, s[0].Wait(minute(t), 1))
 	must(t, dev.Close()) // which waits for it
 	for _, want := range []string{errHostCall.Error(), "onreached_test.go", dev.Info().Name} {
@@ -174,7 +174,7 @@ func TestNotifyPanics(t *testing.T) {
 func TestHostCallPanics(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
-		must(t, dev.Queue(0).HostCall(gpu.Order{Signal: pts(s[0], 1)}, func() error { panic(errHostCall) }))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { panic(errHostCall) })))
 		err := s[0].Wait(soon(t), 1)
 		var p *gpu.PanicError
 		if !errors.Is(err, errHostCall) || !errors.As(err, &p) || p.Value != errHostCall {

@@ -140,7 +140,7 @@ func TestWaitEnded(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 				dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
 				d.StallDevice(0)
-				must(t, dev.Queue(0).Fill(gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}}, allocate(t, dev, 64).All(), []byte{1}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 				inFlight(t, dev, 1)
 				time.AfterFunc(time.Millisecond, func() { d.ResumeDevice(0) })
 				if err := poll(t, gpu.Point{Semaphore: s[0], Value: 1}, gpu.Point{Semaphore: s[1], Value: 1}); err != nil {
@@ -153,8 +153,8 @@ func TestWaitEnded(t *testing.T) {
 				dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 2)
 				d.StallDevice(0)
 				d.StallDevice(1)
-				must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, allocate(t, dev, 64).All(), []byte{1}))
-				must(t, other.Queue(0).Fill(gpu.Order{Signal: pts(s[0], 2)}, allocate(t, other, 64).All(), []byte{1}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
+				must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2)}, gpu.Fill(allocate(t, other, 64).All(), []byte{1})))
 				inFlight(t, dev, 1)
 				inFlight(t, other, 1)
 				time.AfterFunc(time.Millisecond, func() { d.LoseDevice(0, nil) })

@@ -19,7 +19,7 @@ func BenchmarkPoints(b *testing.B) {
 		buf := allocate(b, dev, 64)
 		d.StallDevice(0)
 		for i := range n {
-			must(b, dev.Queue(i%2).Fill(gpu.Order{Signal: pts(s, uint64(value(i)))}, buf.Range(uint64(i%2), 1), []byte{1}))
+			must(b, dev.Queue(i%2).Submit(gpu.Order{Signal: pts(s, uint64(value(i)))}, gpu.Fill(buf.Range(uint64(i%2), 1), []byte{1})))
 		}
 		return d, dev, s
 	}

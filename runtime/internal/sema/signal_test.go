@@ -77,14 +77,14 @@ func TestLongChain(t *testing.T) {
 	t.Run("B50 signalled by a device", func(t *testing.T) {
 		_, q := open(t)
 		first, last := start(t)
-		must(t, q.Fill(gpu.Order{Signal: pts(first, 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(first, 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
 		must(t, last.Wait(minute(t), 1))
 	})
 	t.Run("B50 failed by a device that is lost", func(t *testing.T) {
 		d, q := open(t)
 		first, last := start(t)
 		d.StallDevice(0)
-		must(t, q.Fill(gpu.Order{Signal: pts(first, 1)}, allocate(t, q.Device(), 64).All(), []byte{1}))
+		must(t, q.Submit(gpu.Order{Signal: pts(first, 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
 		d.LoseDevice(0, nil)
 		if err := last.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
@@ -96,7 +96,7 @@ func TestLongChain(t *testing.T) {
 		last := first
 		for range n / 10 {
 			next := semaphores(t, 1)[0]
-			must(t, q.Barrier(order(last, 1, next, 1)))
+			must(t, q.Submit(order(last, 1, next, 1), gpu.Barrier()))
 			last = chain(t, next, 1)
 		}
 		must(t, first.Signal(1))
@@ -109,7 +109,7 @@ func TestLongChain(t *testing.T) {
 			last := first
 			for range n / 10 {
 				next := semaphores(t, 1)[0]
-				must(t, q.Barrier(order(last, 1, next, 1)))
+				must(t, q.Submit(order(last, 1, next, 1), gpu.Barrier()))
 				last = next
 			}
 			if err != nil {
@@ -128,7 +128,7 @@ func TestLongChain(t *testing.T) {
 			last := semaphores(t, 1)[0]
 			for range n / 10 {
 				next := semaphores(t, 1)[0]
-				must(t, q.Barrier(order(last, 1, next, 1)))
+				must(t, q.Submit(order(last, 1, next, 1), gpu.Barrier()))
 				last = chain(t, next, 1)
 			}
 			if lose {
@@ -182,15 +182,15 @@ func TestRuns(t *testing.T) {
 						own = append(own, semaphores(t, 1)[0])
 						o.Signal = append(o.Signal, gpu.Point{Semaphore: own[len(own)-1], Value: 1})
 					}
-					must(t, dev.Queue(x.queue).Fill(o, b.Range(uint64(x.queue), 1), []byte{1}))
+					must(t, dev.Queue(x.queue).Submit(o, gpu.Fill(b.Range(uint64(x.queue), 1), []byte{1})))
 					count[x.queue]++
 					last = max(last, x.value)
 				}
 				ends := semaphores(t, 2)
 				for i := range ends {
-					must(t, dev.Queue(i).Fill(gpu.Order{Signal: pts(ends[i], 1)}, b.Range(uint64(i), 1), []byte{2}))
+					must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(ends[i], 1)}, gpu.Fill(b.Range(uint64(i), 1), []byte{2})))
 				}
-				must(t, dev.Queue(0).HostCall(order(s, last, host, 1), func() error { return nil }))
+				must(t, dev.Queue(0).Submit(order(s, last, host, 1), gpu.HostCall(func() error { return nil })))
 				eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == len(c.list)+2 }, dev)
 				d.StallStream(streams[1-first])
 				d.ResumeDevice(0)
@@ -229,7 +229,7 @@ func TestRuns(t *testing.T) {
 		b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 		d.StallDevice(0)
 		for v := range uint64(n) {
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, v+1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, v+1)}, gpu.Fill(b.All(), []byte{1})))
 		}
 		told := make(chan error, 2*n)
 		for v := range uint64(n) {
@@ -249,9 +249,9 @@ func TestRuns(t *testing.T) {
 		b, s, end := allocate(t, dev, 64), semaphores(t, 1)[0], semaphores(t, 1)[0]
 		d.StallDevice(0)
 		for v := range uint64(10) {
-			must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(s, v+1)}, b.All(), []byte{1}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, v+1)}, gpu.Fill(b.All(), []byte{1})))
 		}
-		must(t, dev.Queue(0).Fill(gpu.Order{Signal: pts(end, 1)}, b.All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(end, 1)}, gpu.Fill(b.All(), []byte{1})))
 		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 11 }, dev)
 		must(t, s.Signal(4))
 		d.ResumeDevice(0)
@@ -268,21 +268,21 @@ var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, 
 	"a value that is reached while the work is parked": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order) {
 		gate := semaphores(t, 1)[0]
 		o.Wait = pts(gate, 1)
-		must(t, dev.Queue(0).Fill(o, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(o, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, s.Signal(3))
 		must(t, gate.Signal(1))
 	},
 	"a value that the host passes meanwhile": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order) {
-		must(t, dev.Queue(0).Fill(o, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(o, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, s.Signal(3))
 	},
 	"a value that the host reaches meanwhile": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order) {
-		must(t, dev.Queue(0).Fill(o, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(0).Submit(o, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, s.Signal(1))
 	},
 	"a value twice": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order) {
-		must(t, dev.Queue(1).Fill(gpu.Order{Signal: pts(s, 1)}, allocate(t, dev, 64).All(), []byte{1}))
-		must(t, dev.Queue(0).Fill(o, allocate(t, dev, 64).All(), []byte{1}))
+		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
+		must(t, dev.Queue(0).Submit(o, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 	},
 }
 

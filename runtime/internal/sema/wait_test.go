@@ -38,7 +38,7 @@ func TestStandFor(t *testing.T) {
 	for v := uint64(1); v < 9; v += 2 {
 		sim.StallDevice(0)
 		for i := range uint64(2) {
-			if err := d.Queue(0).Fill(gpu.Order{Signal: pts(s, v+i)}, b.All(), []byte{1}); err != nil {
+			if err := d.Queue(0).Submit(gpu.Order{Signal: pts(s, v+i)}, gpu.Fill(b.All(), []byte{1})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -84,7 +84,7 @@ func TestStandForAll(t *testing.T) {
 		}
 		p := gpu.Point{Semaphore: newSemaphore(t, 0), Value: 1}
 		sim.StallDevice(i)
-		if err := d.Queue(0).Fill(gpu.Order{Signal: []gpu.Point{p}}, b.All(), []byte{1}); err != nil {
+		if err := d.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{p}}, gpu.Fill(b.All(), []byte{1})); err != nil {
 			t.Fatal(err)
 		}
 		devs, points = append(devs, d), append(points, p)

@@ -20,7 +20,7 @@ func NewPool(t testing.TB, d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
 // Alloca allocates in the order of work.
 func Alloca(t testing.TB, q *gpu.Queue, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
 	t.Helper()
-	b, err := q.Alloca(o, p, size)
+	b, err := AllocIn(q, o, p, size)
 	Must(t, err)
 	return b
 }
@@ -62,4 +62,10 @@ func Full(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
 	if err := s.Wait(Minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Errorf("memory at %#x is given out again: %v", b.Ptr(), err)
 	}
+}
+
+// AllocIn allocates from a pool in the order of a queue's work.
+func AllocIn(q *gpu.Queue, o gpu.Order, p *gpu.Pool, size uint64) (b *gpu.Buffer, err error) {
+	err = q.Submit(o, gpu.Alloc(&b, p, size))
+	return b, err
 }

@@ -117,7 +117,7 @@ func Alloc(t testing.TB, d *gpu.Device, size uint64) *gpu.Buffer {
 func Content(t testing.TB, q *gpu.Queue, b *gpu.Buffer, after ...gpu.Point) []byte {
 	t.Helper()
 	data, s := make([]byte, b.Size()), Semaphores(t, 1)[0]
-	Must(t, q.Download(gpu.Order{Wait: after, Signal: Points(s, 1)}, data, b.All()))
+	Must(t, q.Submit(gpu.Order{Wait: after, Signal: Points(s, 1)}, gpu.Download(data, b.All())))
 	Must(t, s.Wait(Minute(t), 1))
 	return data
 }

@@ -29,19 +29,19 @@ var Waiters = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, v
 	"a parked submission": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
 		ended, then := make(chan error, 1), Semaphores(t, 1)[0]
 		then.OnReached(1, func(err error) { ended <- err })
-		Must(t, dev.Queue(0).Fill(Order(s, value, then, 1), Alloc(t, dev, 64).All(), []byte{1}))
+		Must(t, dev.Queue(0).Submit(Order(s, value, then, 1), gpu.Fill(Alloc(t, dev, 64).All(), []byte{1})))
 		return ended
 	},
 	"a parked barrier": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
 		ended, then := make(chan error, 1), Semaphores(t, 1)[0]
 		then.OnReached(1, func(err error) { ended <- err })
-		Must(t, dev.Queue(0).Barrier(Order(s, value, then, 1)))
+		Must(t, dev.Queue(0).Submit(Order(s, value, then, 1), gpu.Barrier()))
 		return ended
 	},
 	"a host call": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, value uint64) <-chan error {
 		ended, then := make(chan error, 1), Semaphores(t, 1)[0]
 		then.OnReached(1, func(err error) { ended <- err })
-		Must(t, dev.Queue(0).HostCall(Order(s, value, then, 1), func() error { return nil }))
+		Must(t, dev.Queue(0).Submit(Order(s, value, then, 1), gpu.HostCall(func() error { return nil })))
 		return ended
 	},
 }

@@ -19,7 +19,7 @@ type Extra struct {
 	Pinned driver.Ptr
 	// Host is the host address of that memory.
 	Host unsafe.Pointer
-	// Launch is the launch of a Dispatch. For a Native operation, Launch.Args points to the
+	// Launch is what a Launch operation launches. For a Native operation, Launch.Args points to the
 	// addresses of the memory ranges that the operation uses.
 	Launch *driver.Launch
 	// Event is the event of a Timestamp, or a shared event.
@@ -75,7 +75,7 @@ func (o *Op) Run(d driver.Device, h driver.Stream, dst, src driver.Ptr, x *Extra
 		}
 	case Prefetch:
 		err = d.(driver.Prefetcher).Prefetch(h, dst, o.Count, driver.MemKind(o.To))
-	case Dispatch:
+	case Launch:
 		err = d.Launch(h, x.Launch)
 	case Timestamp, EventRecord:
 		err = d.Record(x.Event, h)
@@ -129,7 +129,7 @@ func (o *Op) Node(i int, dst, src driver.Ptr, x *Extra) (n driver.NodeOp, err er
 		n = driver.NodeOp{Kind: driver.CopyNode, Dst: dst, Src: x.Pinned, Count: o.Count}
 	case Download:
 		n = driver.NodeOp{Kind: driver.CopyNode, Dst: x.Pinned, Src: src, Count: o.Count}
-	case Dispatch:
+	case Launch:
 		n = driver.NodeOp{Kind: driver.KernelNode, Launch: *x.Launch}
 	case Timestamp:
 		n = driver.NodeOp{Kind: driver.RecordNode, Event: x.Event}

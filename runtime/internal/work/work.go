@@ -6,7 +6,10 @@
 // [Op.Node]. Add a row to the table of the package's test, which tries every kind.
 package work
 
-import "math/bits"
+import (
+	"encoding/binary"
+	mathbits "math/bits"
+)
 
 // A Kind is a kind of operation.
 type Kind uint8
@@ -20,7 +23,7 @@ const (
 	Upload           // copy from pinned host memory to a buffer
 	Download         // copy from a buffer to pinned host memory
 	Prefetch         // migrate managed memory to a device or to the host
-	Dispatch         // launch a kernel
+	Launch           // launch a kernel
 	Nothing          // do nothing in the stream; in a recording, a command with nothing to do
 	Timestamp        // record a timing event, in a recording
 	EventRecord      // record a shared event
@@ -29,11 +32,11 @@ const (
 	ValueWait        // make the stream wait until a 64-bit value in memory is at least as high
 
 	// Op.Run cannot translate the following kinds, except Native.
-	Alloca   // allocate memory of a pool in stream order
-	Dealloca // free memory of a pool in stream order
-	Execute  // execute a recording
-	Collect  // run a group of collective operations of a communicator
-	Native   // call a function of the program that issues work to the stream itself
+	Alloc   // allocate memory of a pool in stream order
+	Free    // free memory of a pool in stream order
+	Execute // execute a recording
+	Collect // run a group of collective operations of a communicator
+	Native  // call a function of the program that issues work to the stream itself
 
 	// The following kinds run on goroutines of the host. They begin when all waits are reached.
 	HostCall // call a function of the program
@@ -43,8 +46,8 @@ const (
 )
 
 var names = [kinds]string{
-	"barrier", "fill", "fill", "copy", "upload", "download", "prefetch", "dispatch", "nothing", "timestamp", "event record", "event wait",
-	"value write", "value wait", "alloca", "dealloca", "execute", "collective", "native", "host call", "notify", "transfer",
+	"barrier", "fill", "fill", "copy", "upload", "download", "prefetch", "launch", "nothing", "timestamp", "event record", "event wait",
+	"value write", "value wait", "alloc", "free", "execute", "collective", "native", "host call", "notify", "transfer",
 }
 
 // String returns the name of the kind for error messages.
@@ -52,7 +55,7 @@ func (k Kind) String() string { return names[k] }
 
 // Sets of kinds, with one bit for each kind.
 const (
-	plain = 1<<Barrier | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<ValueWrite | 1<<ValueWait | 1<<Alloca | 1<<Dealloca
+	plain = 1<<Barrier | 1<<Fill | 1<<Fill8 | 1<<Copy | 1<<ValueWrite | 1<<ValueWait | 1<<Alloc | 1<<Free
 )
 
 // Waits reports whether operations of the kind make the stream wait for other code: for a shared
@@ -69,7 +72,7 @@ func (k Kind) OnHost() bool { return k >= HostCall }
 func (k Kind) ByLane() bool { return k == Collect }
 
 // Unasked reports whether nobody usually waits for operations of the kind if they have no signals.
-func (k Kind) Unasked() bool { return k == Alloca || k == Dealloca }
+func (k Kind) Unasked() bool { return k == Alloc || k == Free }
 
 // An Op is an operation without its operands (addresses, devices, events). It contains no pointers.
 type Op struct {
@@ -83,20 +86,27 @@ type Op struct {
 	Count uint64
 }
 
-// IsPattern reports whether pattern has a length with which memory can be filled.
-func IsPattern(pattern []byte) bool {
-	n := len(pattern)
-	return n == 1 || n == 2 || n == 4 || n == 8
+// Pattern returns the bytes of a pattern as a number, the first byte lowest. ok reports whether it
+// has a length with which memory can be filled.
+func Pattern(pattern []byte) (bits uint64, ok bool) {
+	switch len(pattern) {
+	case 1:
+		return uint64(pattern[0]), true
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(pattern)), true
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(pattern)), true
+	case 8:
+		return binary.LittleEndian.Uint64(pattern), true
+	}
+	return 0, false
 }
 
-// SetFill makes o a fill of the given number of bytes, a multiple of len(pattern).
-func (o *Op) SetFill(pattern []byte, bytes uint64) {
-	v := uint64(0)
-	for i, b := range pattern {
-		v |= uint64(b) << (8 * i)
-	}
-	o.Kind, o.Pattern, o.High, o.Unit = Fill, uint32(v), uint32(v>>32), uint8(bits.TrailingZeros8(uint8(len(pattern))))
-	if len(pattern) == 8 {
+// SetFill makes o a fill of the given number of bytes, a multiple of width. The pattern has width
+// bytes, which are in bits.
+func (o *Op) SetFill(bits, width, bytes uint64) {
+	o.Kind, o.Pattern, o.High, o.Unit = Fill, uint32(bits), uint32(bits>>32), uint8(mathbits.TrailingZeros64(width))
+	if width == 8 {
 		if o.Unit = 2; o.Pattern != o.High {
 			o.Kind, o.Unit = Fill8, 3
 		}

@@ -82,7 +82,7 @@ var rows = [][]row{
 		nodes: copyNode(0x3000, src, 5)}},
 	Prefetch: {{name: "prefetch", op: Op{To: uint8(driver.HostMem), Count: 5}, bytes: 5, noNode: true,
 		calls: []string{"prefetch 5 at 0x1000 to 1 on 9"}}},
-	Dispatch: {{name: "dispatch",
+	Launch: {{name: "launch",
 		calls: []string{"launch {5 [1 2 3] [4 5 6] 7 [] {[1 1 3] true true -2 50} 0} on 9"},
 		nodes: []driver.NodeOp{{Kind: driver.KernelNode, Launch: launch}}}},
 	Nothing: {{name: "nothing", calls: []string{}}},
@@ -95,14 +95,14 @@ var rows = [][]row{
 		calls: []string{"write 0x123456789abcdef to 0x1000 on 9"}}},
 	ValueWait: {{name: "value wait", op: Op{Pattern: 0x89abcdef, High: 0x1234567}, noNode: true, plain: true,
 		calls: []string{"9 waits for 0x123456789abcdef at 0x1000"}}},
-	Alloca: {
-		{name: "alloca", noNode: true, plain: true},
-		{name: "alloca", op: Op{Count: small}, noNode: true, bytes: small, plain: true},
-		{name: "alloca", op: Op{Count: small + 1}, noNode: true, bytes: small + 1, plain: true},
+	Alloc: {
+		{name: "alloc", noNode: true, plain: true},
+		{name: "alloc", op: Op{Count: small}, noNode: true, bytes: small, plain: true},
+		{name: "alloc", op: Op{Count: small + 1}, noNode: true, bytes: small + 1, plain: true},
 	},
-	Dealloca: {{name: "dealloca", noNode: true, plain: true}},
-	Execute:  {{name: "execute", noNode: true}},
-	Collect:  {{name: "collective", noNode: true}},
+	Free:    {{name: "free", noNode: true, plain: true}},
+	Execute: {{name: "execute", noNode: true}},
+	Collect: {{name: "collective", noNode: true}},
 	Native: {{name: "native", unsure: true,
 		calls: []string{"native with [4096 8192] on 9"},
 		nodes: []driver.NodeOp{{Kind: driver.ChildNode, Child: 0x55}}}},
@@ -264,12 +264,13 @@ func TestSetFill(t *testing.T) {
 		{[]byte{0, 0, 0, 0, 0, 0, 0, 1}, 0, Op{Kind: Fill8, Unit: 3, High: 0x01000000}},
 	} {
 		var op Op
-		if op.SetFill(c.pattern, c.bytes); op != c.want || op.Bytes() != c.bytes {
+		bits, _ := Pattern(c.pattern)
+		if op.SetFill(bits, uint64(len(c.pattern)), c.bytes); op != c.want || op.Bytes() != c.bytes {
 			t.Errorf("%v: %+v, %d bytes; want %+v", c.pattern, op, op.Bytes(), c.want)
 		}
 	}
 	for n := range 20 {
-		if IsPattern(make([]byte, n)) != (n == 1 || n == 2 || n == 4 || n == 8) {
+		if _, ok := Pattern(make([]byte, n)); ok != (n == 1 || n == 2 || n == 4 || n == 8) {
 			t.Errorf("a pattern of %d bytes: %v", n, n != 1 && n != 2 && n != 4 && n != 8)
 		}
 	}

@@ -28,21 +28,22 @@ func TestShutdownGivesUp(t *testing.T) {
 		r.must(err)
 		waits, goesOn := x.Choose(2) == 1, x.Choose(2) == 1
 		if waits {
-			r.must(d.Queue(0).WaitValue(gpu.Order{}, word.All(), 1))
+			r.must(d.Queue(0).Submit(gpu.Order{}, gpu.WaitValue(word.All(), 1)))
 		} else {
 			r.must(r.sim.StallDevice(0))
 		}
 		x.Window(true)
 		mem := make([]byte, 64)
-		m, err := d.Queue(0).Alloca(gpu.Order{}, p, 64)
+		var m *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{}, gpu.Alloc(&m, p, 64))
 		r.must(err)
-		r.must(d.Queue(0).Download(gpu.Order{Signal: pts(s, 1), Free: pts(free, 1)}, mem, b.All()))
-		r.must(d.Queue(1).Dealloca(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, m))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1), Free: pts(free, 1)}, gpu.Download(mem, b.All())))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Free(m)))
 		if goesOn {
 			r.do(func() {
 				if time.Sleep(time.Duration(x.Choose(4)) * 300 * time.Millisecond); !waits {
 					r.is(r.sim.ResumeDevice(0), driver.ErrLost)
-				} else if err := d.Queue(1).WriteValue(gpu.Order{}, word.All(), 1); err != nil {
+				} else if err := d.Queue(1).Submit(gpu.Order{}, gpu.WriteValue(word.All(), 1)); err != nil {
 					r.is(err, gpu.ErrClosed, driver.ErrLost)
 				}
 			})
@@ -91,9 +92,9 @@ func TestAcrossDrivers(t *testing.T) {
 		ended := []error{gpu.ErrClosed, driver.ErrLost, boom}
 		how := x.Choose(4)
 		r.do(func() {
-			r.is(near.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{1}), ended...)
-			r.is(far.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{2}), ended...)
-			r.is(near.Queue(1).Fill(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, a.All(), []byte{3}), ended...)
+			r.is(near.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{1})), ended...)
+			r.is(far.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{2})), ended...)
+			r.is(near.Queue(1).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Fill(a.All(), []byte{3})), ended...)
 			err := r.wait(s, 3)
 			if r.is(err, ended...); how == 0 {
 				r.must(err)
@@ -145,7 +146,7 @@ func TestStreamsJoin(t *testing.T) {
 			r.is(other.Copy(b.All(), a.All()), ended...)
 			r.is(one.After(other.Point()), ended...)
 			r.is(one.Fill(a.All(), []byte{2}), ended...)
-			r.is(other.Submit(func(o gpu.Order) error { return r.devs[1].Queue(1).Download(o, got, b.All()) }), ended...)
+			r.is(other.Submit(func(o gpu.Order) error { return r.devs[1].Queue(1).Submit(o, gpu.Download(got, b.All())) }), ended...)
 			err := errors.Join(r.ends(one), r.ends(other))
 			if how == 0 {
 				r.must(err)

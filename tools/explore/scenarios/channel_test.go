@@ -58,7 +58,7 @@ func TestCollectives(t *testing.T) {
 			r.do(func() {
 				d := r.devs[i]
 				a, b, s := r.alloc(d, 4), r.alloc(d, 4), r.sem()
-				r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{byte(i + 1)}))
+				r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{byte(i + 1)})))
 				r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.AllReduce(b.All(), a.All(), gpu.Uint8, gpu.Sum())))
 				r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.AllReduce(a.All(), b.All(), gpu.Uint8, gpu.Sum())))
 				r.must(r.wait(s, 3))
@@ -89,9 +89,10 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
 		r.must(err)
 		s, u, w := r.sem(), r.sem(), r.sem()
-		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 64)
+		var a *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Alloc(&a, p, 64))
 		r.must(err)
-		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, a.All(), []byte{1}))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Fill(a.All(), []byte{1})))
 		r.must(r.wait(u, 2))
 		far := r.alloc(r.devs[1], 64)
 		x.Window(true)
@@ -108,10 +109,11 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 		}
 		s.Fail(errBoom)
-		r.must(d.Queue(1).Dealloca(gpu.Order{Signal: pts(u, 3)}, a))
-		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, p, 64)
+		r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 3)}, gpu.Free(a)))
+		var b *gpu.Buffer
+		err = d.Queue(1).Submit(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, gpu.Alloc(&b, p, 64))
 		r.must(err)
-		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, b.All(), []byte{2}))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, gpu.Fill(b.All(), []byte{2})))
 		r.must(r.wait(u, 5))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -167,7 +169,7 @@ func TestChannelAbortAgainstGroup(t *testing.T) {
 					c.Abort(errBoom) // or the other one waits
 					return
 				}
-				err = r.devs[i].Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1})
+				err = r.devs[i].Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1}))
 				ok(err)
 				one := r.wait(s, 1)
 				ok(one)
@@ -328,7 +330,7 @@ func TestLostWhileJoined(t *testing.T) {
 				}
 				if i == 0 {
 					s := r.sem()
-					if d.Queue(0).Barrier(gpu.Order{Signal: pts(s, 1)}) == nil {
+					if d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Barrier()) == nil {
 						r.is(r.wait(s, 1), driver.ErrLost)
 					}
 				}
@@ -349,9 +351,9 @@ func TestGroupsOfOneCaller(t *testing.T) {
 		for i, c := range r.chans {
 			d := r.devs[i]
 			s[i], mem[i] = r.sem(), r.alloc(d, 4)
-			r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s[i], 1)}, mem[i].All(), []byte{byte(i + 1)}))
+			r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(mem[i].All(), []byte{byte(i + 1)})))
 			r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i], 2)}, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum())))
-			r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(s[i], 2), Signal: pts(s[i], 3)}, mem[i].Range(0, 2), []byte{7}))
+			r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s[i], 2), Signal: pts(s[i], 3)}, gpu.Fill(mem[i].Range(0, 2), []byte{7})))
 		}
 		for i := range s {
 			r.must(r.wait(s[i], 3))

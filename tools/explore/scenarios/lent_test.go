@@ -20,7 +20,7 @@ func TestFreeTells(t *testing.T) {
 		d, boom := r.devs[0], errors.New("boom")
 		q, s, free, own := d.Queue(0), r.sem(), r.sem(), r.sem()
 		b := r.alloc(d, 64)
-		r.must(q.Fill(gpu.Order{Signal: pts(own, 1)}, b.All(), []byte{1}))
+		r.must(q.Submit(gpu.Order{Signal: pts(own, 1)}, gpu.Fill(b.All(), []byte{1})))
 		r.must(r.wait(own, 1))
 		mem := bytes.Repeat([]byte{2}, 64)
 		order := gpu.Order{Signal: pts(s, 1), Free: pts(free, 1)}
@@ -30,20 +30,20 @@ func TestFreeTells(t *testing.T) {
 		switch x.Choose(4) {
 		case 0:
 			x.Window(true)
-			r.must(q.Upload(order, b.All(), mem))
+			r.must(q.Submit(order, gpu.Upload(b.All(), mem)))
 		case 1:
 			x.Window(true)
-			r.must(q.Upload(order, b.Range(0, 8), mem[:8]))
+			r.must(q.Submit(order, gpu.Upload(b.Range(0, 8), mem[:8])))
 		case 2:
 			reads = false
 			x.Window(true)
-			r.must(q.Download(order, mem, b.All()))
+			r.must(q.Submit(order, gpu.Download(mem, b.All())))
 		case 3:
 			var err error
 			imported, err = d.ImportHost(mem, func() { close(freed) })
 			r.must(err)
 			x.Window(true)
-			r.must(q.Copy(order, b.All(), imported.All()))
+			r.must(q.Submit(order, gpu.Copy(b.All(), imported.All())))
 		}
 		lost := false
 		switch x.Choose(3) {
@@ -70,7 +70,7 @@ func TestFreeTells(t *testing.T) {
 			<-closed
 		} else {
 			r.is(r.wait(s, 1), boom)
-			r.must(q.Barrier(gpu.Order{Signal: pts(own, 2)}))
+			r.must(q.Submit(gpu.Order{Signal: pts(own, 2)}, gpu.Barrier()))
 			r.must(r.wait(own, 2))
 			if got := r.bytes(q, b); reads {
 				for _, v := range got {
@@ -108,11 +108,11 @@ func TestReadAndWrite(t *testing.T) {
 			}
 			return len(p), nil
 		})
-		r.must(d.Queue(0).Read(gpu.Order{Signal: pts(s, 1)}, b.All(), from, 0))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.ReadFrom(b.All(), from, 0)))
 		var got [64]byte
-		r.is(d.Queue(1).Write(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2), Free: pts(u, 1)}, file(func(p []byte, at int64) (int, error) {
+		r.is(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2), Free: pts(u, 1)}, gpu.WriteTo(file(func(p []byte, at int64) (int, error) {
 			return copy(got[at:], p), nil
-		}), 0, b.All()), boom)
+		}), 0, b.All())), boom)
 		if x.Choose(2) == 1 {
 			r.do(func() { s.Fail(boom) })
 		}
@@ -144,9 +144,9 @@ func TestCloseWhileLent(t *testing.T) {
 		s, u := r.sem(), r.sem()
 		of, own := r.alloc(a, 64), r.alloc(b, 64)
 		x.Window(true)
-		r.must(a.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, of.All(), []byte{3}))
+		r.must(a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(of.All(), []byte{3})))
 		r.do(func() {
-			err := b.Queue(0).Copy(gpu.Order{Wait: pts(s, 1), Signal: pts(u, 1)}, own.All(), of.All())
+			err := b.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(u, 1)}, gpu.Copy(own.All(), of.All()))
 			r.is(err, gpu.ErrClosed)
 			if err == nil {
 				err = r.wait(u, 1)
@@ -179,12 +179,13 @@ func TestTrimAgainstAll(t *testing.T) {
 		for i := range 2 {
 			r.do(func() {
 				q, s := d.Queue(i), r.sem()
-				b, err := q.Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+				var b *gpu.Buffer
+				err := q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&b, p, 64))
 				r.must(err)
 				data, got := bytes.Repeat([]byte{byte(i + 1)}, 64), make([]byte, 64)
-				r.must(q.UploadCopy(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), data))
-				r.must(q.Download(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, got, b.All()))
-				r.must(q.Dealloca(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, b))
+				r.must(q.Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.UploadCopy(b.All(), data)))
+				r.must(q.Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Download(got, b.All())))
+				r.must(q.Submit(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, gpu.Free(b)))
 				r.must(r.wait(s, 4))
 				r.full("what was uploaded", got, byte(i+1))
 			})

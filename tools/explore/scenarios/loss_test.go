@@ -22,7 +22,7 @@ func TestLossAcross(t *testing.T) {
 		for i, d := range r.devs {
 			mem[i], end[i] = r.alloc(d, 8), r.sem()
 		}
-		r.is(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(lost, 1)}, mem[0].All(), []byte{1}), driver.ErrLost)
+		r.is(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(lost, 1)}, gpu.Fill(mem[0].All(), []byte{1})), driver.ErrLost)
 		r.do(func() { r.sim.LoseDevice(0, nil) })
 		for i, d := range r.devs[1:] {
 			r.do(func() {
@@ -31,9 +31,9 @@ func TestLossAcross(t *testing.T) {
 				if i > 0 {
 					before = end[i]
 				}
-				r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(own, 1)}, mem[i+1].All(), []byte{1}))
-				r.is(d.Queue(0).Fill(gpu.Order{Wait: pts(before, 1), Signal: pts(behind, 1)}, mem[i+1].All(), []byte{2}), driver.ErrLost)
-				r.is(d.Queue(1).Fill(gpu.Order{Wait: pts(behind, 1), Signal: pts(behind, 2)}, mem[i+1].All(), []byte{3}), driver.ErrLost)
+				r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(own, 1)}, gpu.Fill(mem[i+1].All(), []byte{1})))
+				r.is(d.Queue(0).Submit(gpu.Order{Wait: pts(before, 1), Signal: pts(behind, 1)}, gpu.Fill(mem[i+1].All(), []byte{2})), driver.ErrLost)
+				r.is(d.Queue(1).Submit(gpu.Order{Wait: pts(behind, 1), Signal: pts(behind, 2)}, gpu.Fill(mem[i+1].All(), []byte{3})), driver.ErrLost)
 				r.is(r.wait(own, 1), driver.ErrLost)
 				one := r.wait(behind, 1)
 				r.is(one, driver.ErrLost)
@@ -96,20 +96,21 @@ func TestEachFault(t *testing.T) {
 				}
 				defer p.Close()
 				q, s := d.Queue(i), r.sem()
-				b, err := q.Alloca(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, p, 64)
+				var b *gpu.Buffer
+				err = q.Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Alloc(&b, p, 64))
 				if !ok(err) {
 					return
 				}
 				defer b.Close()
 				got := make([]byte, 64)
 				last := uint64(1)
-				if ok(q.Fill(gpu.Order{Wait: pts(s, last), Signal: pts(s, last+1)}, b.Range(0, 32), []byte{1})) {
+				if ok(q.Submit(gpu.Order{Wait: pts(s, last), Signal: pts(s, last+1)}, gpu.Fill(b.Range(0, 32), []byte{1}))) {
 					last++
 				}
-				if ok(q.Download(gpu.Order{Wait: pts(s, last), Signal: pts(s, last+1)}, got, b.All())) {
+				if ok(q.Submit(gpu.Order{Wait: pts(s, last), Signal: pts(s, last+1)}, gpu.Download(got, b.All()))) {
 					last++
 				}
-				if ok(b.Dealloca(gpu.Order{Wait: pts(s, last), Signal: pts(s, last+1)})) {
+				if ok(b.Free(gpu.Order{Wait: pts(s, last), Signal: pts(s, last+1)})) {
 					last++
 				}
 				if ok(r.wait(s, last)) && last == 4 {
@@ -129,16 +130,16 @@ func TestEachFault(t *testing.T) {
 				return
 			}
 			defer c.Close()
-			one, err := c.Fill(b.All(), []byte{1})
+			one, err := c.Add(gpu.Fill(b.All(), []byte{1}))
 			if !ok(err) {
 				return
 			}
-			_, err = c.Fill(b.All(), []byte{2}, one)
+			_, err = c.Add(gpu.Fill(b.All(), []byte{2}), one)
 			if !ok(errors.Join(err, c.End())) {
 				return
 			}
 			s := r.sem()
-			if ok(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c)) && ok(d.Queue(1).Execute(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, c)) {
+			if ok(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c))) && ok(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Execute(c))) {
 				ok(r.wait(s, 2))
 			}
 		})
@@ -152,7 +153,7 @@ func TestLossBelow(t *testing.T) {
 		r := open(x, simdriver.Config{}, quick())
 		a, s := r.alloc(r.devs[0], 8), r.sem()
 		r.must(r.sim.StallDevice(0)) // it is lost before it comes to it
-		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{1}))
+		r.must(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{1})))
 		r.do(func() { r.sim.LoseDevice(0, nil) })
 		if err := r.wait(s, 2); !errors.Is(err, driver.ErrLost) {
 			r.Errorf("%v", err)
@@ -177,7 +178,7 @@ func TestLossFar(t *testing.T) {
 			if i > 0 {
 				o.Wait = pts(s[i-1], 1)
 			}
-			r.must(d.Queue(0).Fill(o, mem[i].All(), []byte{1}))
+			r.must(d.Queue(0).Submit(o, gpu.Fill(mem[i].All(), []byte{1})))
 		}
 		r.do(func() { r.sim.LoseDevice(0, nil) })
 		if err := r.wait(s[n-1], 1); !errors.Is(err, driver.ErrLost) {
@@ -203,7 +204,7 @@ func TestLossWhileFollowed(t *testing.T) {
 			s[i], mem[i] = r.sem(), r.alloc(d, 8)
 		}
 		r.must(r.sim.StallDevice(0))
-		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s[0], 1)}, mem[0].All(), []byte{1}))
+		r.must(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(mem[0].All(), []byte{1})))
 		r.must(s[0].WaitIssued(context.Background(), 1))
 		x.Window(true)
 		r.do(func() {
@@ -213,7 +214,7 @@ func TestLossWhileFollowed(t *testing.T) {
 		})
 		for i, d := range r.devs[1:] {
 			r.do(func() {
-				r.is(d.Queue(0).Fill(gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i+1], 1)}, mem[i+1].All(), []byte{1}), driver.ErrLost)
+				r.is(d.Queue(0).Submit(gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i+1], 1)}, gpu.Fill(mem[i+1].All(), []byte{1})), driver.ErrLost)
 				if err := r.wait(s[i+1], 1); !errors.Is(err, driver.ErrLost) {
 					r.Errorf("%v", err)
 				}
@@ -235,13 +236,13 @@ func TestLossFoundAgainstClose(t *testing.T) {
 		x.Window(false)
 		d, b, s := r.devs[0], r.alloc(r.devs[0], 64), r.sem()
 		r.must(r.sim.StallDevice(0))
-		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 		r.must(s.WaitIssued(context.Background(), 1))
 		r.must(r.sim.LoseDevice(0, nil))
 		x.Window(true)
 		r.do(func() { r.is(r.wait(s, 1), driver.ErrLost, gpu.ErrClosed) })
 		if x.Choose(2) == 1 {
-			r.do(func() { d.Queue(1).Fill(gpu.Order{}, b.All(), []byte{2}) })
+			r.do(func() { d.Queue(1).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{2})) })
 		} else {
 			r.do(func() { d.Queue(0).Flush() })
 		}

@@ -32,12 +32,13 @@ func TestDeallocaAgainstUse(t *testing.T) {
 				v := uint64(0)
 				next := func() gpu.Order { v++; return gpu.Order{Wait: pts(s, v-1), Signal: pts(s, v)} }
 				for round := range 2 {
-					b, err := q.Alloca(next(), p, 64)
+					var b *gpu.Buffer
+					err := q.Submit(next(), gpu.Alloc(&b, p, 64))
 					r.must(err)
-					r.must(q.Fill(next(), b.All(), []byte{byte(10*i + round + 1)}))
+					r.must(q.Submit(next(), gpu.Fill(b.All(), []byte{byte(10*i + round + 1)})))
 					got := make([]byte, 64)
-					r.must(q.Download(next(), got, b.All()))
-					r.must(b.Dealloca(next()))
+					r.must(q.Submit(next(), gpu.Download(got, b.All())))
+					r.must(b.Free(next()))
 					if round == 1 || x.Choose(2) == 1 {
 						r.must(r.wait(s, v))
 						r.full("memory of a pool", got, byte(10*i+round+1))
@@ -60,22 +61,24 @@ func TestHandOver(t *testing.T) {
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
 		r.must(err)
 		gate, s, u := r.sem(), r.sem(), r.sem()
-		a, err := d.Queue(0).Alloca(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, p, 64)
+		var a *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Alloc(&a, p, 64))
 		r.must(err)
 		r.do(func() { r.must(gate.Signal(1)) })
 		if x.Choose(2) == 1 {
-			r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, a.All(), []byte{1}))
+			r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(a.All(), []byte{1})))
 		} else {
-			r.must(d.Queue(0).Barrier(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}))
+			r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Barrier()))
 		}
-		r.must(d.Queue(1).Dealloca(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, a))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Free(a)))
 		r.do(func() {
-			b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(s, 3), Signal: pts(u, 1)}, p, 64)
+			var b *gpu.Buffer
+			err := d.Queue(1).Submit(gpu.Order{Wait: pts(s, 3), Signal: pts(u, 1)}, gpu.Alloc(&b, p, 64))
 			r.must(err)
-			r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, b.All(), []byte{2}))
+			r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Fill(b.All(), []byte{2})))
 			r.must(r.wait(u, 2))
 			r.full("the second one's", r.bytes(d.Queue(0), b), 2)
-			r.must(b.Dealloca(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}))
+			r.must(b.Free(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}))
 			r.must(r.wait(u, 3))
 		})
 		r.wg.Wait()
@@ -93,22 +96,24 @@ func TestDeallocaAfterFailure(t *testing.T) {
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
 		r.must(err)
 		s, u, boom := r.sem(), r.sem(), errors.New("boom")
-		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 64)
+		var a *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Alloc(&a, p, 64))
 		r.must(err)
 		r.must(r.wait(u, 1)) // or whoever comes after it would come after what is behind it
 		u = r.sem()
 		streams := r.sim.Streams(0)
 		r.must(r.sim.StallStream(streams[len(streams)-2])) // queue 0's
-		r.is(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{1}), boom)
+		r.is(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{1})), boom)
 		r.do(func() { s.Fail(boom) })
 		r.is(r.wait(s, 1), boom)
-		r.must(d.Queue(1).Dealloca(gpu.Order{Signal: pts(u, 1)}, a))
-		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, p, 64)
+		r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Free(a)))
+		var b *gpu.Buffer
+		err = d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Alloc(&b, p, 64))
 		r.must(err)
-		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}, b.All(), []byte{2}))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}, gpu.Fill(b.All(), []byte{2})))
 		r.do(func() { r.must(r.sim.ResumeStream(streams[len(streams)-2])) }) // until then the dealloca waits
 		r.must(r.wait(u, 3))
-		r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(u, 4)}))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(u, 4)}, gpu.Barrier()))
 		r.must(r.wait(u, 4))
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
 		r.must(errors.Join(a.Close(), b.Close(), p.Close()))
@@ -126,7 +131,8 @@ func TestFailWhileIssued(t *testing.T) {
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1 << 21})
 		r.must(err)
 		s, u, boom := r.sem(), r.sem(), errors.New("boom")
-		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 64)
+		var a *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Alloc(&a, p, 64))
 		r.must(err)
 		r.must(r.wait(u, 1))
 		c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: []gpu.Mode{gpu.StreamMode, gpu.GraphMode}[x.Choose(2)]})
@@ -134,7 +140,7 @@ func TestFailWhileIssued(t *testing.T) {
 		m, err := c.Binding()
 		r.must(err)
 		for i := range uint64(2) {
-			_, err = c.Fill(m.Range(32*i, 32), []byte{1})
+			_, err = c.Add(gpu.Fill(m.Range(32*i, 32), []byte{1}))
 			r.must(err)
 		}
 		r.must(c.End())
@@ -142,22 +148,23 @@ func TestFailWhileIssued(t *testing.T) {
 		outer, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 		r.must(err)
 		if kind == 5 { // else it would have the memory too
-			r.must(outer.Execute(c, a.All()))
+			_, err := outer.Add(gpu.Execute(c, a.All()))
+			r.must(err)
 		}
 		r.must(outer.End())
 		ones := r.alloc(other, 64)
-		r.must(other.Queue(0).Fill(gpu.Order{Signal: pts(u, 2)}, ones.All(), []byte{1}))
+		r.must(other.Queue(0).Submit(gpu.Order{Signal: pts(u, 2)}, gpu.Fill(ones.All(), []byte{1})))
 		r.must(r.wait(u, 2))
 		o, q, data := gpu.Order{Signal: pts(s, 1)}, d.Queue(0), bytes.Repeat([]byte{1}, 64)
 		use := []func() error{
-			func() error { return q.Fill(o, a.All(), []byte{1}) },
-			func() error { return q.Execute(o, c, a.All()) },
+			func() error { return q.Submit(o, gpu.Fill(a.All(), []byte{1})) },
+			func() error { return q.Submit(o, gpu.Execute(c, a.All())) },
 			func() error {
-				return q.Native(o, func(n gpu.Native) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 64) }, a.All())
+				return q.Submit(o, gpu.Native("", func(n gpu.NativeCall) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 64) }, a.All()))
 			},
-			func() error { return other.Queue(0).Copy(o, a.All(), ones.All()) },
-			func() error { return q.Upload(o, a.All(), data) },
-			func() error { return q.ExecuteAll(o, outer, outer) },
+			func() error { return other.Queue(0).Submit(o, gpu.Copy(a.All(), ones.All())) },
+			func() error { return q.Submit(o, gpu.Upload(a.All(), data)) },
+			func() error { return q.Submit(o, gpu.ExecuteAll(outer, outer)) },
 		}[kind]
 		var held []driver.Stream // of what may be used
 		for i := range r.devs {
@@ -168,10 +175,11 @@ func TestFailWhileIssued(t *testing.T) {
 		x.Window(true)
 		r.do(func() { r.is(use(), boom, gpu.ErrUnallocated) })
 		s.Fail(boom)
-		r.must(d.Queue(1).Dealloca(gpu.Order{Signal: pts(u, 3)}, a))
-		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, p, 64)
+		r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 3)}, gpu.Free(a)))
+		var b *gpu.Buffer
+		err = d.Queue(1).Submit(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, gpu.Alloc(&b, p, 64))
 		r.must(err)
-		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, b.All(), []byte{2}))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, gpu.Fill(b.All(), []byte{2})))
 		r.do(func() {
 			for _, h := range held {
 				r.must(r.sim.ResumeStream(h)) // until then the dealloca may wait
@@ -182,7 +190,7 @@ func TestFailWhileIssued(t *testing.T) {
 		x.Window(false)
 		for _, d := range r.devs {
 			w := r.sem()
-			r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(w, 1)}))
+			r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(w, 1)}, gpu.Barrier()))
 			r.must(r.wait(w, 1))
 		}
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
@@ -200,13 +208,14 @@ func TestPoolAgainstLoss(t *testing.T) {
 		for i := range 2 {
 			r.do(func() {
 				q, s := d.Queue(i), r.sem()
-				b, err := q.Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+				var b *gpu.Buffer
+				err := q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&b, p, 64))
 				if err != nil {
 					r.is(err, driver.ErrLost)
 					return
 				}
-				r.is(q.Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1}), driver.ErrLost, gpu.ErrUnallocated)
-				err = b.Dealloca(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)})
+				r.is(q.Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1})), driver.ErrLost, gpu.ErrUnallocated)
+				err = b.Free(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)})
 				r.is(err, driver.ErrLost, gpu.ErrUnallocated)
 				if err == nil {
 					r.is(r.wait(s, 3), driver.ErrLost, gpu.ErrUnallocated)
@@ -226,18 +235,19 @@ func TestPoolClosed(t *testing.T) {
 		r, p := pools(x, cuda()) // HIP's pools grow on a thread, before which an alloca may find that they are closed
 		d := r.devs[0]
 		s := r.sem()
-		b, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+		var b *gpu.Buffer
+		err := d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&b, p, 64))
 		r.must(err)
 		r.do(func() { r.must(p.Close()) })
 		if x.Choose(2) == 1 {
 			r.do(func() { r.is(d.Trim(), gpu.ErrClosed) })
 		}
-		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1}))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1})))
 		if x.Choose(2) == 1 {
 			r.must(r.wait(s, 2))
-			r.must(d.Queue(1).Dealloca(gpu.Order{}, b))
+			r.must(d.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
 		} else {
-			r.must(d.Queue(1).Dealloca(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, b))
+			r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Free(b)))
 			r.must(r.wait(s, 3))
 		}
 		r.wg.Wait()
@@ -257,7 +267,8 @@ func TestAccessAgainst(t *testing.T) {
 		d, other, s := r.devs[0], r.devs[1], r.sem()
 		p, err := d.NewPool(gpu.PoolOptions{})
 		r.must(err)
-		b, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+		var b *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&b, p, 64))
 		r.must(err)
 		r.must(r.wait(s, 1))
 		if x.Choose(2) == 1 {
@@ -275,11 +286,11 @@ func TestAccessAgainst(t *testing.T) {
 			r.do(func() { r.must(p.Close()) })
 		}
 		r.wg.Wait()
-		err = other.Queue(0).Fill(gpu.Order{Signal: pts(s, 2)}, b.All(), []byte{1})
+		err = other.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1}))
 		if r.is(err, gpu.ErrArgument); err == nil {
 			r.must(r.wait(s, 2))
 		}
-		r.must(d.Queue(0).Dealloca(gpu.Order{}, b))
+		r.must(d.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		r.must(p.Close())
 		r.end()
 	})
@@ -302,7 +313,8 @@ func TestCurrentPool(t *testing.T) {
 		r.do(func() { // the default pool may be made only now
 			for range 2 {
 				s := r.sem()
-				b, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, nil, 64)
+				var b *gpu.Buffer
+				err := d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&b, nil, 64))
 				if errors.Is(err, gpu.ErrClosed) && !closes {
 					continue // it was the current one when it was closed
 				}
@@ -310,7 +322,7 @@ func TestCurrentPool(t *testing.T) {
 					return
 				}
 				r.is(r.wait(s, 1), gpu.ErrClosed)
-				b.Dealloca(gpu.Order{})
+				b.Free(gpu.Order{})
 			}
 		})
 		r.do(func() {
@@ -358,7 +370,8 @@ func TestPoolClosedBeside(t *testing.T) {
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1, MaxSize: 1024})
 		r.must(err)
 		s, u := r.sem(), r.sem()
-		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 1000)
+		var a *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&a, p, 1000))
 		r.must(err)
 		x.Window(true)
 		r.do(func() { r.must(p.Close()) })
@@ -371,7 +384,8 @@ func TestPoolClosedBeside(t *testing.T) {
 		})
 		r.do(func() { r.is(errors.Join(p.Trim(0), p.SetThreshold(1)), gpu.ErrClosed) })
 		r.do(func() {
-			b, err := d.Queue(1).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 1000)
+			var b *gpu.Buffer
+			err := d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Alloc(&b, p, 1000))
 			if err != nil {
 				r.is(err, gpu.ErrClosed)
 				return
@@ -379,12 +393,12 @@ func TestPoolClosedBeside(t *testing.T) {
 			err = r.wait(u, 1)
 			r.is(err, gpu.ErrClosed, driver.ErrOutOfMemory)
 			if err == nil {
-				r.must(d.Queue(1).Dealloca(gpu.Order{}, b))
+				r.must(d.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
 			}
 			r.must(b.Close())
 		})
-		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, a.All(), []byte{1}))
-		r.must(d.Queue(0).Dealloca(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, a))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(a.All(), []byte{1})))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Free(a)))
 		r.must(r.wait(s, 3))
 		r.wg.Wait()
 		_, err = p.Stats()
@@ -405,10 +419,10 @@ func TestBareOrder(t *testing.T) {
 		s := d.Queue(0).NewStream()
 		r.do(func() {
 			for range 3 {
-				r.must(d.Queue(1).Fill(gpu.Order{}, other.All(), []byte{1}))
+				r.must(d.Queue(1).Submit(gpu.Order{}, gpu.Fill(other.All(), []byte{1})))
 			}
 		})
-		b, err := s.Alloca(p, 64)
+		b, err := s.Alloc(p, 64)
 		r.must(err)
 		for range 3 {
 			r.must(s.Fill(big.Range(0, 100<<10), []byte{1}))
@@ -416,12 +430,13 @@ func TestBareOrder(t *testing.T) {
 		r.must(s.Fill(b.All(), []byte{7}))
 		got := make([]byte, 64)
 		r.must(s.Download(got, b.All()))
-		r.must(s.Dealloca(b))
+		r.must(s.Free(b))
 		r.do(func() {
-			c, err := d.Queue(1).Alloca(gpu.Order{}, p, 64)
+			var c *gpu.Buffer
+			err := d.Queue(1).Submit(gpu.Order{}, gpu.Alloc(&c, p, 64))
 			r.must(err)
-			r.must(d.Queue(1).Fill(gpu.Order{}, c.All(), []byte{8}))
-			r.must(c.Dealloca(gpu.Order{}))
+			r.must(d.Queue(1).Submit(gpu.Order{}, gpu.Fill(c.All(), []byte{8})))
+			r.must(c.Free(gpu.Order{}))
 		})
 		r.must(r.ends(s))
 		r.full("a stream's own", got, 7)
@@ -437,7 +452,7 @@ func TestTouchWhileFreed(t *testing.T) {
 		r := open(x, simdriver.Config{}, quick())
 		b, s := r.alloc(r.devs[0], 64), r.sem()
 		r.do(func() { r.sim.LoseDevice(0, nil) })
-		r.is(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}), driver.ErrLost)
+		r.is(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})), driver.ErrLost)
 		r.is(b.Close(), driver.ErrLost)
 		r.lose()
 	})
@@ -457,11 +472,11 @@ func TestPieces(t *testing.T) {
 		for i := range data {
 			data[i] = byte(i)
 		}
-		r.is(d.Queue(0).Upload(gpu.Order{Signal: pts(s, 1)}, b.All(), data), simdriver.ErrInjected)
-		r.is(d.Queue(1).Download(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, got, b.All()), simdriver.ErrInjected)
+		r.is(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Upload(b.All(), data)), simdriver.ErrInjected)
+		r.is(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Download(got, b.All())), simdriver.ErrInjected)
 		c, u := r.alloc(d, 64), r.sem()
 		r.do(func() {
-			r.is(d.Queue(1).UploadCopy(gpu.Order{Signal: pts(u, 1)}, c.Range(0, 16), data[:16]), simdriver.ErrInjected)
+			r.is(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.UploadCopy(c.Range(0, 16), data[:16])), simdriver.ErrInjected)
 			r.is(r.wait(u, 1), simdriver.ErrInjected)
 		})
 		err := r.wait(s, 2)
@@ -488,18 +503,19 @@ func TestPoolAfterFailure(t *testing.T) {
 		p, err := d.NewPool(gpu.PoolOptions{Over: over})
 		r.must(err)
 		s, u, boom := r.sem(), r.sem(), errors.New("boom")
-		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 1000)
+		var a *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Alloc(&a, p, 1000))
 		r.must(err)
 		r.must(r.wait(u, 1))
 		r.must(r.sim.StallDevice(0))
-		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, a.All(), []byte{1}))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{1})))
 		s.Fail(boom)
-		r.must(d.Queue(1).Dealloca(gpu.Order{}, a))
+		r.must(d.Queue(1).Submit(gpu.Order{}, gpu.Free(a)))
 		r.do(func() { r.must(r.sim.ResumeDevice(0)) })
 		var b *gpu.Buffer
 		r.settles("there is memory again", func() bool {
 			there := r.sem()
-			b, err = d.Queue(1).Alloca(gpu.Order{Signal: pts(there, 1)}, p, 1000)
+			err = d.Queue(1).Submit(gpu.Order{Signal: pts(there, 1)}, gpu.Alloc(&b, p, 1000))
 			r.must(err)
 			err = r.wait(there, 1)
 			if err != nil {
@@ -508,7 +524,7 @@ func TestPoolAfterFailure(t *testing.T) {
 			}
 			return err == nil
 		})
-		r.must(d.Queue(1).Fill(gpu.Order{Signal: pts(u, 2)}, b.All(), []byte{2}))
+		r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 2)}, gpu.Fill(b.All(), []byte{2})))
 		r.must(r.wait(u, 2))
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
 		r.wg.Wait()
@@ -527,8 +543,8 @@ func TestCollectAgainstQuery(t *testing.T) {
 		d := r.devs[0]
 		x.Window(false)
 		b, s := r.alloc(d, 1<<17), r.sem() // more than goes without an event
-		r.must(d.Queue(0).Fill(gpu.Order{}, b.All(), []byte{1}))
-		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{2}))
+		r.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{2})))
 		r.must(b.Close())
 		x.Window(true)
 		r.do(func() {

@@ -72,16 +72,17 @@ func TestAdopted(t *testing.T) {
 		ended := []error{gpu.ErrClosed, driver.ErrLost, gpu.ErrUnallocated}
 		how := x.Choose(4)
 		r.do(func() {
-			r.is(q.Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}), ended...)
-			r.is(d.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.Range(0, 8), []byte{2}), ended...)
-			r.is(q.Fill(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, b.Range(0, 4), []byte{3}), ended...)
-			m, err := d.Queue(0).Alloca(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, p, 64)
+			r.is(q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})), ended...)
+			r.is(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.Range(0, 8), []byte{2})), ended...)
+			r.is(q.Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Fill(b.Range(0, 4), []byte{3})), ended...)
+			var m *gpu.Buffer
+			err := d.Queue(0).Submit(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, gpu.Alloc(&m, p, 64))
 			if r.is(err, ended...); err != nil {
 				s.Fail(err)
 				return
 			}
-			r.is(q.Copy(gpu.Order{Wait: pts(s, 4), Signal: pts(s, 5)}, m.All(), b.All()), ended...)
-			r.is(d.Queue(0).Dealloca(gpu.Order{Wait: pts(s, 5), Signal: pts(s, 6)}, m), ended...)
+			r.is(q.Submit(gpu.Order{Wait: pts(s, 4), Signal: pts(s, 5)}, gpu.Copy(m.All(), b.All())), ended...)
+			r.is(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 5), Signal: pts(s, 6)}, gpu.Free(m)), ended...)
 			err = r.wait(s, 6)
 			if r.is(err, ended...); how == 0 {
 				r.must(err)
@@ -121,20 +122,20 @@ func TestSharedEvents(t *testing.T) {
 		b, gate, s, u := r.alloc(d, 64), r.sem(), r.sem(), r.sem()
 		x.Window(true)
 		r.do(func() { r.must(gate.Signal(1)) })
-		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, b.All(), []byte{5}))
-		r.must(d.Queue(0).RecordEvent(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, e))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{5})))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.RecordEvent(e)))
 		r.must(s.WaitIssued(t.Context(), 2))
 		if x.Choose(2) == 1 {
 			r.do(func() { b2 := r.alloc(d, 64); r.must(b2.Close()) })
 		}
-		err = d.Queue(1).WaitEvent(gpu.Order{Signal: pts(u, 1)}, e)
+		err = d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.WaitEvent(e))
 		r.do(func() { r.must(e.Close()) })
 		r.must(err)
 		got := make([]byte, 64)
-		r.must(d.Queue(1).Download(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, got, b.All()))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Download(got, b.All())))
 		r.must(r.wait(u, 2))
 		r.full("what the event is behind", got, 5)
-		r.is(d.Queue(1).WaitEvent(gpu.Order{Signal: pts(u, 3)}, e), gpu.ErrClosed)
+		r.is(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 3)}, gpu.WaitEvent(e)), gpu.ErrClosed)
 		r.wg.Wait()
 		b.Close()
 		r.end()
@@ -154,14 +155,14 @@ func TestValues(t *testing.T) {
 		e, err := d.NewEvent()
 		r.must(err)
 		x.Window(true)
-		r.must(d.Queue(0).WaitValue(gpu.Order{Signal: pts(s, 1)}, word.All(), 1))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitValue(word.All(), 1)))
 		got := make([]byte, 64)
-		r.must(d.Queue(0).Download(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, got, b.All()))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Download(got, b.All())))
 		r.do(func() { r.must(errors.Join(spare.Close(), e.Close())) })
 		r.do(func() {
-			r.must(d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, b.All(), []byte{6}))
+			r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(b.All(), []byte{6})))
 			if x.Choose(2) == 1 {
-				r.must(d.Queue(1).WriteValue(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, word.All(), 1))
+				r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.WriteValue(word.All(), 1)))
 				return
 			}
 			r.must(r.wait(u, 1))
@@ -185,14 +186,14 @@ func TestTimings(t *testing.T) {
 		r.must(err)
 		b, s := r.alloc(d, 64), r.sem()
 		x.Window(true)
-		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1), Timing: timing}, b.All(), []byte{1}))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1}).Timed(timing)))
 		r.do(func() { timing.Duration() }) // it may not be there yet
 		r.must(r.wait(s, 1))
 		if _, err := timing.Duration(); err != nil {
 			r.Errorf("when it is done: %v", err)
 		}
 		r.do(func() { r.must(timing.Close()) })
-		r.is(d.Queue(1).Fill(gpu.Order{Signal: pts(s, 2), Timing: timing}, b.All(), []byte{2}), gpu.ErrClosed)
+		r.is(d.Queue(1).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{2}).Timed(timing)), gpu.ErrClosed)
 		timing.Duration()
 		if x.Choose(2) == 1 {
 			r.is(d.Close())
@@ -217,19 +218,20 @@ func TestTimingsAgainst(t *testing.T) {
 		x.Window(true)
 		ended := []error{errBoom, gpu.ErrClosed, driver.ErrLost}
 		give := func(from, to uint64) error {
-			o := gpu.Order{Wait: pts(s, from), Signal: pts(s, to), Timing: timing}
+			o := gpu.Order{Wait: pts(s, from), Signal: pts(s, to)}
 			if from == 0 {
 				o.Wait = pts(gate, 1)
 			}
+			op := gpu.Download(make([]byte, 64), b.All())
 			switch what {
 			case 0:
-				return d.Queue(0).Fill(o, b.All(), []byte{1})
+				op = gpu.Fill(b.All(), []byte{1})
 			case 1:
-				return d.Queue(0).Execute(o, c)
+				op = gpu.Execute(c)
 			case 2:
-				return d.Queue(0).HostCall(o, func() error { return nil })
+				op = gpu.HostCall(func() error { return nil })
 			}
-			return d.Queue(0).Download(o, make([]byte, 64), b.All())
+			return d.Queue(0).Submit(o, op.Timed(timing))
 		}
 		r.do(func() { r.must(gate.Signal(1)) })
 		r.do(func() {
@@ -299,11 +301,11 @@ func TestEventsOfOthers(t *testing.T) {
 		}), driver.ErrLost)
 		got := make([]byte, 64)
 		r.do(func() {
-			err := d.Queue(1).WaitEvent(gpu.Order{Signal: pts(s, 1)}, shared)
+			err := d.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitEvent(shared))
 			if r.is(err, ended...); err != nil {
 				return
 			}
-			err = d.Queue(1).Download(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, got, b.All())
+			err = d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Download(got, b.All()))
 			if r.is(err, ended...); err != nil {
 				return
 			}
@@ -312,9 +314,9 @@ func TestEventsOfOthers(t *testing.T) {
 				r.full("what the event is behind", got, 5)
 			}
 			if err == nil && back { // and the other way round, by the same event
-				err = d.Queue(0).Fill(gpu.Order{Signal: pts(u, 1)}, b.All(), []byte{6})
+				err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(b.All(), []byte{6}))
 				if r.is(err, ended...); err == nil {
-					err = d.Queue(0).RecordEvent(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, shared)
+					err = d.Queue(0).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.RecordEvent(shared))
 				}
 				if r.is(err, ended...); err == nil {
 					r.is(r.wait(u, 2), ended...)
@@ -362,7 +364,7 @@ func TestCodeAgainst(t *testing.T) {
 		r.must(err)
 		r.must(c.End())
 		s := r.sem()
-		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)))
 		r.must(r.wait(s, 1))
 		how := x.Choose(4)
 		x.Window(true)
@@ -373,7 +375,7 @@ func TestCodeAgainst(t *testing.T) {
 				return
 			}
 			u := r.sem()
-			err = d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, b.All(), []byte{1})
+			err = d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(b.All(), []byte{1}))
 			if r.is(err, ended...); err == nil {
 				r.is(r.wait(u, 1), ended...)
 			}
@@ -420,16 +422,16 @@ func TestCodeClosed(t *testing.T) {
 		d := r.devs[0]
 		code, k := r.load(d)
 		b, s, u, gate := r.alloc(d, 8), r.sem(), r.sem(), r.sem()
-		put := gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{nil}, Sizes: []int{8}, Buffers: []gpu.BufferArg{{Index: 0, Range: b.All()}}}
+		put := gpu.Launch(k, gpu.Grid{}, b.All())
 		how := x.Choose(4)
 		var c *gpu.CommandBuffer
 		var err error
 		if x.Choose(2) == 1 {
 			c, err = d.NewCommandBuffer(gpu.CommandOptions{})
 			r.must(err)
-			one, err := c.Fill(b.Range(4, 4), []byte{2})
+			one, err := c.Add(gpu.Fill(b.Range(4, 4), []byte{2}))
 			r.must(err)
-			_, err = c.Dispatch(put, one)
+			_, err = c.Add(put, one)
 			r.must(err)
 			r.must(c.End())
 		}
@@ -437,9 +439,9 @@ func TestCodeClosed(t *testing.T) {
 		ended := []error{gpu.ErrClosed, driver.ErrLost}
 		launch := func(q int, o gpu.Order) error {
 			if c != nil {
-				return d.Queue(q).Execute(o, c)
+				return d.Queue(q).Submit(o, gpu.Execute(c))
 			}
-			return d.Queue(q).Dispatch(o, put)
+			return d.Queue(q).Submit(o, put)
 		}
 		r.do(func() { r.must(gate.Signal(1)) })
 		r.do(func() {

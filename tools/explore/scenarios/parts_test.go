@@ -20,22 +20,22 @@ func (r *rig) inParts(d *gpu.Device, scratch *gpu.Buffer, call func() error) *gp
 	r.must(err)
 	to, err := c.Binding()
 	r.must(err)
-	from, err := c.Alloca(64)
+	from, err := c.Scratch(64)
 	r.must(err)
 	if scratch != nil {
 		r.must(c.SetScratch(scratch.All()))
 	}
-	_, err = c.Fill(from.All(), []byte{4})
+	_, err = c.Add(gpu.Fill(from.All(), []byte{4}))
 	r.must(err)
-	_, err = c.HostCall(call)
+	_, err = c.Add(gpu.HostCall(call))
 	r.must(err)
-	one, err := c.Copy(to.Range(0, 32), from.Range(0, 32))
+	one, err := c.Add(gpu.Copy(to.Range(0, 32), from.Range(0, 32)))
 	r.must(err)
-	_, err = c.Copy(to.Range(32, 32), from.Range(32, 32), one)
+	_, err = c.Add(gpu.Copy(to.Range(32, 32), from.Range(32, 32)), one)
 	r.must(err)
-	_, err = c.HostCall(call)
+	_, err = c.Add(gpu.HostCall(call))
 	r.must(err)
-	_, err = c.Fill(to.Range(0, 8), []byte{4})
+	_, err = c.Add(gpu.Fill(to.Range(0, 8), []byte{4}))
 	r.must(err)
 	r.must(c.End())
 	return c
@@ -63,9 +63,10 @@ func TestPartsAgainst(t *testing.T) {
 			return nil
 		})
 		u, s, other := r.sem(), r.sem(), r.sem()
-		a, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(u, 1)}, p, 64)
+		var a *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Alloc(&a, p, 64))
 		r.must(err)
-		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, a.All(), []byte{1}))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Fill(a.All(), []byte{1})))
 		r.must(r.wait(u, 2))
 		kept := r.alloc(d, 64)
 		x.Window(true)
@@ -75,20 +76,20 @@ func TestPartsAgainst(t *testing.T) {
 			if scratch != nil { // which is for the program to order
 				o.Wait = pts(s, 1)
 			}
-			err := d.Queue(1).Execute(o, c, kept.All())
+			err := d.Queue(1).Submit(o, gpu.Execute(c, kept.All()))
 			if r.is(err, ended...); err == nil {
 				err = r.wait(other, 1)
 				r.is(err, ended...)
 			}
 			if err == nil {
-				if got := make([]byte, 64); d.Queue(1).Download(gpu.Order{Signal: pts(other, 2)}, got, kept.All()) == nil && r.wait(other, 2) == nil {
+				if got := make([]byte, 64); d.Queue(1).Submit(gpu.Order{Signal: pts(other, 2)}, gpu.Download(got, kept.All())) == nil && r.wait(other, 2) == nil {
 					r.full("what an execution has copied", got, 4)
 				}
 			} else if how == 0 {
 				r.must(err)
 			}
 		})
-		err = d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c, a.All())
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c, a.All()))
 		r.is(err, ended...)
 		if x.Choose(2) == 1 {
 			time.Sleep(10 * time.Microsecond)
@@ -107,11 +108,12 @@ func TestPartsAgainst(t *testing.T) {
 		if r.is(over, ended...); how == 0 {
 			r.must(over)
 		}
-		err = d.Queue(1).Dealloca(gpu.Order{Signal: pts(u, 3)}, a)
+		err = d.Queue(1).Submit(gpu.Order{Signal: pts(u, 3)}, gpu.Free(a))
 		r.is(err, ended...)
-		b, err := d.Queue(1).Alloca(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, p, 64)
+		var b *gpu.Buffer
+		err = d.Queue(1).Submit(gpu.Order{Wait: pts(u, 3), Signal: pts(u, 4)}, gpu.Alloc(&b, p, 64))
 		if r.is(err, ended...); err == nil {
-			err = d.Queue(1).Fill(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, b.All(), []byte{2})
+			err = d.Queue(1).Submit(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, gpu.Fill(b.All(), []byte{2}))
 			if r.is(err, ended...); err == nil {
 				err = r.wait(u, 5)
 				r.is(err, ended...)
@@ -120,7 +122,7 @@ func TestPartsAgainst(t *testing.T) {
 		r.wg.Wait()
 		if err == nil {
 			got := make([]byte, 64)
-			if d.Queue(0).Download(gpu.Order{Signal: pts(u, 6)}, got, b.All()) == nil && r.wait(u, 6) == nil {
+			if d.Queue(0).Submit(gpu.Order{Signal: pts(u, 6)}, gpu.Download(got, b.All())) == nil && r.wait(u, 6) == nil {
 				r.full("another one's memory", got, 2)
 			}
 		}
@@ -152,14 +154,14 @@ func TestRecordedCollectives(t *testing.T) {
 			c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 			r.must(err)
 			if x.Choose(2) == 1 {
-				_, err = c.Fill(mem[i].All(), []byte{byte(i + 1)})
+				_, err = c.Add(gpu.Fill(mem[i].All(), []byte{byte(i + 1)}))
 			} else {
 				r.fill(d, mem[i], byte(i+1))
 			}
 			r.must(err)
-			_, err = c.Collective(r.chans[i], gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum()))
+			_, err = c.Add(r.chans[i].Group(gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum())))
 			r.must(err)
-			_, err = c.Fill(mem[i].Range(0, 2), []byte{9})
+			_, err = c.Add(gpu.Fill(mem[i].Range(0, 2), []byte{9}))
 			r.must(err)
 			r.must(c.End())
 			recs[i] = c
@@ -197,7 +199,7 @@ func TestRecordedCollectives(t *testing.T) {
 		for i := range r.chans {
 			r.do(func() {
 				s, d := r.sem(), r.devs[i]
-				err := d.Queue(0).Execute(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, recs[i])
+				err := d.Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Execute(recs[i]))
 				if err != nil && !(how == 6 && i == 0 && errors.Is(err, gpu.ErrUnallocated)) {
 					ok(err)
 				}
@@ -205,7 +207,7 @@ func TestRecordedCollectives(t *testing.T) {
 					apart()
 					return
 				}
-				behind := d.Queue(1).Barrier(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)})
+				behind := d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Barrier())
 				ok(behind)
 				one := r.wait(s, 1)
 				if ok(one); one != nil {

@@ -63,7 +63,7 @@ func TestSharedPools(t *testing.T) {
 			for round := range byte(2) {
 				for _, s := range sides {
 					var err error
-					if s.own, err = s.stream.Alloca(s.pool, 64); bad(err) {
+					if s.own, err = s.stream.Alloc(s.pool, 64); bad(err) {
 						return
 					}
 					if bad(s.stream.Fill(s.own.All(), []byte{round})) {
@@ -105,7 +105,7 @@ func TestSharedPools(t *testing.T) {
 					}
 					got := make([]byte, 4)
 					bad(o.stream.Download(got, o.own.Range(0, 4)))
-					bad(o.stream.Dealloca(o.own))
+					bad(o.stream.Free(o.own))
 					err2 := o.ends(o.stream)
 					if bad(err) || bad(err2) {
 						return
@@ -187,16 +187,16 @@ func TestSharedAgainst(t *testing.T) {
 				return
 			}
 			recorded := own.sem()
-			own.must(theirs.Queue(0).Fill(gpu.Order{}, b.All(), []byte{2}))
-			own.must(theirs.Queue(0).RecordEvent(gpu.Order{Signal: pts(recorded, 1)}, e))
+			own.must(theirs.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{2})))
+			own.must(theirs.Queue(0).Submit(gpu.Order{Signal: pts(recorded, 1)}, gpu.RecordEvent(e)))
 			own.must(recorded.WaitIssued(t.Context(), 1))
-			waited := d.Queue(0).WaitEvent(gpu.Order{Signal: pts(s, 1)}, there)
+			waited := d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitEvent(there))
 			r.do(func() { r.must(there.Close()) })
 			if bad(waited) {
 				s.Fail(waited)
 			}
 			got := make([]byte, 64)
-			err = d.Queue(1).Download(gpu.Order{Wait: pts(s, 1), Signal: pts(u, 1)}, got, far.All())
+			err = d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(u, 1)}, gpu.Download(got, far.All()))
 			r.do(func() { r.must(far.Close()) })
 			switch how {
 			case 1:

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/internal/explore"
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -19,7 +18,7 @@ func (r *rig) recorded(d *gpu.Device, b gpu.Range, v byte) *gpu.CommandBuffer {
 	r.must(err)
 	var last []gpu.Command
 	for range 4 {
-		one, err := c.Fill(b, []byte{v}, last...)
+		one, err := c.Add(gpu.Fill(b, []byte{v}), last...)
 		r.must(err)
 		last = []gpu.Command{one}
 	}
@@ -44,7 +43,7 @@ func TestRecordingAgainstClose(t *testing.T) {
 			r.must(err)
 			var last []gpu.Command
 			for range 4 {
-				one, err := c.Fill(to.Range(0, 64), []byte{1}, last...)
+				one, err := c.Add(gpu.Fill(to.Range(0, 64), []byte{1}), last...)
 				r.must(err)
 				last = []gpu.Command{one}
 			}
@@ -56,7 +55,7 @@ func TestRecordingAgainstClose(t *testing.T) {
 		x.Window(true)
 		r.do(func() { r.must(gate.Signal(1)) })
 		r.do(func() {
-			err := d.Queue(1).Execute(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, c, bind...)
+			err := d.Queue(1).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Execute(c, bind...))
 			r.is(err, gpu.ErrClosed)
 			if err == nil {
 				r.is(r.wait(s, 1), gpu.ErrClosed)
@@ -79,7 +78,7 @@ func TestReleaseAgainstClose(t *testing.T) {
 		x.Window(false)
 		b, s, gate := r.alloc(d, 64), r.sem(), r.sem()
 		c := r.recorded(d, b.All(), 1)
-		r.must(d.Queue(1).Execute(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, c))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Execute(c)))
 		x.Window(true)
 		r.do(func() { r.must(gate.Signal(1)) })
 		r.must(d.Close())
@@ -99,15 +98,15 @@ func TestExecutions(t *testing.T) {
 		r.must(err)
 		to, err := c.Binding()
 		r.must(err)
-		one, err := c.Fill(to.Range(0, 8), []byte{1})
+		one, err := c.Add(gpu.Fill(to.Range(0, 8), []byte{1}))
 		r.must(err)
-		_, err = c.Fill(to.Range(8, 8), []byte{1}, one)
+		_, err = c.Add(gpu.Fill(to.Range(8, 8), []byte{1}), one)
 		r.must(err)
-		scratch, err := c.Alloca(64)
+		scratch, err := c.Scratch(64)
 		r.must(err)
-		two, err := c.Fill(scratch.Range(0, 16), []byte{5})
+		two, err := c.Add(gpu.Fill(scratch.Range(0, 16), []byte{5}))
 		r.must(err)
-		_, err = c.Copy(to.Range(16, 16), scratch.Range(0, 16), two)
+		_, err = c.Add(gpu.Copy(to.Range(16, 16), scratch.Range(0, 16)), two)
 		r.must(err)
 		r.must(c.End())
 		mem := [2]*gpu.Buffer{r.alloc(d, 32), r.alloc(d, 32)}
@@ -116,7 +115,7 @@ func TestExecutions(t *testing.T) {
 			r.do(func() {
 				s := r.sem()
 				for n := range uint64(2) {
-					r.must(d.Queue(i).Execute(gpu.Order{Wait: pts(s, n), Signal: pts(s, n+1)}, c, mem[i].All()))
+					r.must(d.Queue(i).Submit(gpu.Order{Wait: pts(s, n), Signal: pts(s, n+1)}, gpu.Execute(c, mem[i].All())))
 				}
 				r.must(r.wait(s, 2))
 			})
@@ -141,7 +140,7 @@ func put(g *simdriver.Grid, to driver.Ptr) error {
 }
 
 // load loads code that has the kernel put, and what else an image is to have.
-func (r *rig) load(d *gpu.Device, more ...string) (*gpu.Executable, *gpu.Kernel) {
+func (r *rig) load(d *gpu.Device, more ...string) (*gpu.Module, *gpu.Kernel) {
 	code, err := d.Load(simdriver.Image(append(more, "put")...))
 	r.must(err)
 	k, err := code.Kernel("put")
@@ -162,19 +161,19 @@ func TestNestWhileExecuted(t *testing.T) {
 		r.must(err)
 		to, err := c.Binding()
 		r.must(err)
-		_, err = c.Dispatch(gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{nil}, Buffers: []gpu.BufferArg{{Index: 0, Range: to.All()}}})
+		_, err = c.Add(gpu.Launch(k, gpu.Grid{}, to.All()))
 		r.must(err)
 		r.must(c.End())
 		b := r.alloc(d, 8)
 		x.Window(true)
 		s := r.sem()
 		r.do(func() {
-			r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c, b.All()))
+			r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c, b.All())))
 			r.must(r.wait(s, 1))
 		})
 		o, err := d.NewCommandBuffer(gpu.CommandOptions{})
 		r.must(err)
-		_, err = o.Nest(c, []gpu.Range{b.All()})
+		_, err = o.Add(gpu.Execute(c, b.All()))
 		r.must(err)
 		r.must(o.End())
 		r.wg.Wait()
@@ -192,12 +191,12 @@ func TestRecordedHostCall(t *testing.T) {
 		r.must(err)
 		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 		r.must(err)
-		_, err = c.Fill(b.All(), []byte{3})
+		_, err = c.Add(gpu.Fill(b.All(), []byte{3}))
 		r.must(err)
 		var got atomic.Int32
 		mem := b.Bytes()
 		begun := make(chan struct{})
-		_, err = c.HostCall(func() error {
+		_, err = c.Add(gpu.HostCall(func() error {
 			close(begun)
 			if n := r.sim.Counters().Devices[0].Calls[simdriver.OpFree]; n > 0 {
 				r.Errorf("memory that a host call uses has been freed")
@@ -210,11 +209,11 @@ func TestRecordedHostCall(t *testing.T) {
 				r.Errorf("memory that a host call uses has been freed meanwhile")
 			}
 			return nil
-		})
+		}))
 		r.must(err)
 		r.must(c.End())
 		s := r.sem()
-		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)))
 		<-begun
 		r.must(errors.Join(c.Close(), b.Close()))
 		r.must(r.wait(s, 1))
@@ -241,20 +240,20 @@ func TestTimedBlocks(t *testing.T) {
 		r.must(err)
 		_, err = c.Timestamp()
 		r.must(err)
-		_, err = c.Fill(out.Range(0, 8), []byte{1})
+		_, err = c.Add(gpu.Fill(out.Range(0, 8), []byte{1}))
 		r.must(err)
 		_, err = c.Timestamp()
 		r.must(err)
 		r.must(c.End())
 		x.Window(true)
 		s, u, boom := r.sem(), r.sem(), errors.New("boom")
-		r.must(d.Queue(0).Execute(gpu.Order{Wait: pts(u, 1), Signal: pts(s, 1)}, c, b.Range(0, 8)))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(s, 1)}, gpu.Execute(c, b.Range(0, 8))))
 		if x.Choose(2) == 1 {
 			r.do(func() { u.Fail(boom) })
 		}
-		r.is(d.Queue(1).Execute(gpu.Order{Signal: pts(u, 1)}, c, b.Range(8, 8)), boom)
+		r.is(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Execute(c, b.Range(8, 8))), boom)
 		end := r.sem()
-		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(end, 1)}, c, b.Range(16, 8)))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(end, 1)}, gpu.Execute(c, b.Range(16, 8))))
 		r.is(r.wait(s, 1), boom)
 		r.is(r.wait(u, 1), boom)
 		r.must(r.wait(end, 1))
@@ -274,23 +273,23 @@ func TestScratchBlocks(t *testing.T) {
 		r.must(err)
 		in, err1 := c.Binding()
 		out, err2 := c.Binding()
-		mid, err3 := c.Alloca(8)
+		mid, err3 := c.Scratch(8)
 		r.must(errors.Join(err1, err2, err3))
-		f, err := c.Copy(mid.All(), in.Range(0, 8))
+		f, err := c.Add(gpu.Copy(mid.All(), in.Range(0, 8)))
 		r.must(err)
 		boom, calls := errors.New("boom"), x.Choose(3)
 		fails := calls == 2
 		if calls > 0 {
-			_, err = c.HostCall(func() error {
+			_, err = c.Add(gpu.HostCall(func() error {
 				if fails {
 					fails = false
 					return boom
 				}
 				return nil
-			})
+			}))
 			r.must(err)
 		}
-		_, err = c.Copy(out.Range(0, 8), mid.All(), f)
+		_, err = c.Add(gpu.Copy(out.Range(0, 8), mid.All()), f)
 		r.must(errors.Join(err, c.End()))
 		var from, to []*gpu.Buffer
 		for i := range byte(3) {
@@ -299,14 +298,16 @@ func TestScratchBlocks(t *testing.T) {
 		}
 		s := []*gpu.Semaphore{r.sem(), r.sem(), r.sem()}
 		if calls == 2 { // the first fails alone
-			r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c, from[0].All(), to[0].All()))
+			r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c, from[0].All(), to[0].All())))
 			r.is(r.wait(s[0], 1), boom)
 			s[0] = r.sem()
 		}
 		x.Window(true)
-		r.do(func() { r.must(d.Queue(1).Execute(gpu.Order{Signal: pts(s[1], 1)}, c, from[1].All(), to[1].All())) })
-		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s[0], 1)}, c, from[0].All(), to[0].All()))
-		r.must(d.Queue(1).Execute(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[2], 1)}, c, from[2].All(), to[2].All()))
+		r.do(func() {
+			r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(c, from[1].All(), to[1].All())))
+		})
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c, from[0].All(), to[0].All())))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[2], 1)}, gpu.Execute(c, from[2].All(), to[2].All())))
 		r.wg.Wait()
 		r.must(c.Close())
 		for i, u := range s {
@@ -338,15 +339,15 @@ func TestNestedTimers(t *testing.T) {
 		o, err := d.NewCommandBuffer(gpu.CommandOptions{})
 		r.must(err)
 		for range 2 {
-			_, err = o.Nest(c, nil)
+			_, err = o.Add(gpu.Execute(c))
 			r.must(err)
 		}
 		r.must(o.End())
 		x.Window(true)
 		s, u := r.sem(), r.sem()
-		r.do(func() { r.must(d.Queue(1).Execute(gpu.Order{Signal: pts(u, 1)}, o)) })
-		r.must(d.Queue(0).Execute(gpu.Order{Signal: pts(s, 1)}, c))
-		r.must(d.Queue(0).Execute(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, o))
+		r.do(func() { r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Execute(o))) })
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Execute(o)))
 		r.must(r.wait(s, 2))
 		r.wg.Wait()
 		r.must(r.wait(u, 1))
@@ -365,30 +366,38 @@ func TestCloseAgainst(t *testing.T) {
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1})
 		r.must(err)
 		c := r.recorded(d, b.All(), 1)
-		used, err := d.Queue(0).Alloca(gpu.Order{Signal: pts(s0, 1)}, p, 64) // so that the pool has a slab
+		var used *gpu.Buffer
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s0, 1)}, gpu.Alloc(&used, p, 64)) // so that the pool has a slab
 		r.must(err)
-		r.must(used.Dealloca(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}))
+		r.must(used.Free(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}))
 		r.must(r.wait(s0, 2))
 		x.Window(true)
 		var given error
 		against := []func(){
-			func() { given = d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}) },
+			func() { given = d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})) },
 			func() {
 				gate := r.sem()
-				given = d.Queue(0).Fill(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, b.All(), []byte{1})
+				given = d.Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1}))
 				r.must(gate.Signal(1))
 			},
 			func() {
-				a, err := d.Queue(1).Alloca(gpu.Order{Signal: pts(s, 1)}, p, 64)
+				var a *gpu.Buffer
+				err := d.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&a, p, 64))
 				if given = err; err == nil {
-					r.is(a.Dealloca(gpu.Order{Wait: pts(s, 1)}), gpu.ErrClosed, gpu.ErrUnallocated)
+					r.is(a.Free(gpu.Order{Wait: pts(s, 1)}), gpu.ErrClosed, gpu.ErrUnallocated)
 				}
 			},
-			func() { given = d.Queue(1).Execute(gpu.Order{Signal: pts(s, 1)}, c) },
-			func() { given = d.Queue(0).HostCall(gpu.Order{Signal: pts(s, 1)}, func() error { return nil }) },
-			func() { given = d.Queue(0).UploadCopy(gpu.Order{Signal: pts(s, 1)}, b.All(), make([]byte, 64)) },
-			func() { given = d.Queue(0).Download(gpu.Order{Signal: pts(s, 1)}, make([]byte, 64), b.All()) },
-			func() { given = r.devs[1].Queue(0).Copy(gpu.Order{Signal: pts(s, 1)}, far.All(), b.All()) },
+			func() { given = d.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)) },
+			func() {
+				given = d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.HostCall(func() error { return nil }))
+			},
+			func() {
+				given = d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.UploadCopy(b.All(), make([]byte, 64)))
+			},
+			func() {
+				given = d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Download(make([]byte, 64), b.All()))
+			},
+			func() { given = r.devs[1].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Copy(far.All(), b.All())) },
 			func() {
 				_, err := d.Alloc(gpu.DeviceMem, 64)
 				given = errors.Join(err, s.Signal(1))
@@ -403,7 +412,7 @@ func TestCloseAgainst(t *testing.T) {
 			func() {
 				c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 				if err == nil {
-					_, err = c.Fill(b.All(), []byte{1})
+					_, err = c.Add(gpu.Fill(b.All(), []byte{1}))
 					err = errors.Join(err, c.End(), c.Close())
 				}
 				given = errors.Join(err, s.Signal(1))

@@ -110,7 +110,7 @@ func (r *rig) wait(s *gpu.Semaphore, v uint64) error {
 // fill fills a buffer, and waits until that is done.
 func (r *rig) fill(d *gpu.Device, b *gpu.Buffer, v byte) {
 	s := r.sem()
-	r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{v}))
+	r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{v})))
 	r.must(r.wait(s, 1))
 }
 
@@ -118,7 +118,7 @@ func (r *rig) fill(d *gpu.Device, b *gpu.Buffer, v byte) {
 func (r *rig) bytes(q *gpu.Queue, b *gpu.Buffer) []byte {
 	got := make([]byte, b.Size())
 	s := r.sem()
-	r.must(q.Download(gpu.Order{Signal: pts(s, 1)}, got, b.All()))
+	r.must(q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Download(got, b.All())))
 	r.must(r.wait(s, 1))
 	return got
 }

@@ -57,9 +57,9 @@ func TestTracer(t *testing.T) {
 		}()
 		ok := func(err error) { r.is(err, driver.ErrLost, gpu.ErrClosed) }
 		r.do(func() { r.must(gate.Signal(1)) })
-		ok(d.Queue(0).Fill(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, b.All(), []byte{1}))
-		ok(d.Queue(1).Execute(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, c))
-		ok(d.Queue(0).HostCall(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, func() error { return nil }))
+		ok(d.Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
+		ok(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Execute(c)))
+		ok(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.HostCall(func() error { return nil })))
 		r.do(func() { tracer.Sample() })
 		ok(r.wait(s, 3))
 		r.wg.Wait()
@@ -121,9 +121,9 @@ func TestTracerFull(t *testing.T) {
 		for i := range 2 {
 			r.do(func() {
 				s := r.sem()
-				r.must(d.Queue(i).Barrier(gpu.Order{Wait: pts(named, 0), Signal: pts(s, 1)}))
-				r.must(d.Queue(i).HostCall(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, func() error { return nil }))
-				r.must(d.Queue(1 - i).Barrier(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}))
+				r.must(d.Queue(i).Submit(gpu.Order{Wait: pts(named, 0), Signal: pts(s, 1)}, gpu.Barrier()))
+				r.must(d.Queue(i).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.HostCall(func() error { return nil })))
+				r.must(d.Queue(1-i).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Barrier()))
 				wait(s.At(3))
 			})
 			made += 3 + 1
@@ -141,7 +141,7 @@ func TestTracerFull(t *testing.T) {
 			for take(room) {
 			}
 			s := r.sem()
-			r.must(d.Queue(0).Barrier(gpu.Order{Wait: pts(named, 0), Signal: pts(s, 1)}))
+			r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(named, 0), Signal: pts(s, 1)}, gpu.Barrier()))
 			wait(s.At(1))
 			made += 2
 			for take(room) {

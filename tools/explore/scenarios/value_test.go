@@ -30,11 +30,11 @@ func TestValueThatIsLate(t *testing.T) {
 		if x.Choose(2) == 1 {
 			c, err = d.NewCommandBuffer(gpu.CommandOptions{})
 			r.must(err)
-			one, err := c.WaitValue(word.All(), 1)
+			one, err := c.Add(gpu.WaitValue(word.All(), 1))
 			r.must(err)
-			two, err := c.Fill(b.All(), []byte{1}, one)
+			two, err := c.Add(gpu.Fill(b.All(), []byte{1}), one)
 			r.must(err)
-			_, err = c.Fill(b.Range(0, 8), []byte{2}, two)
+			_, err = c.Add(gpu.Fill(b.Range(0, 8), []byte{2}), two)
 			r.must(err)
 			r.must(c.End())
 		}
@@ -43,9 +43,9 @@ func TestValueThatIsLate(t *testing.T) {
 		wait := func() error {
 			o := gpu.Order{Signal: pts(s, 1)}
 			if c != nil {
-				return d.Queue(0).Execute(o, c)
+				return d.Queue(0).Submit(o, gpu.Execute(c))
 			}
-			return d.Queue(0).WaitValue(o, word.All(), 1)
+			return d.Queue(0).Submit(o, gpu.WaitValue(word.All(), 1))
 		}
 		r.must(wait())
 		r.do(func() {
@@ -56,12 +56,12 @@ func TestValueThatIsLate(t *testing.T) {
 			atomic.StoreUint64((*uint64)(unsafe.Pointer(&word.Bytes()[0])), 1)
 		})
 		r.do(func() { // another queue goes on
-			err := d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, aside.All(), []byte{3})
+			err := d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(aside.All(), []byte{3}))
 			if r.is(err, ended...); err == nil {
 				r.is(r.wait(u, 1), ended...)
 			}
 		})
-		behind := d.Queue(1).HostCall(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, func() error { return nil })
+		behind := d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.HostCall(func() error { return nil }))
 		r.is(behind, ended...)
 		switch how {
 		case 0:
@@ -123,7 +123,7 @@ func TestAllAtOnce(t *testing.T) {
 		x.Window(true)
 		var called atomic.Int32
 		fills := func(i int, b *gpu.Buffer) {
-			err := r.devs[i].Queue(i).Fill(gpu.Order{Wait: []gpu.Point{s.At(1), u.At(1)}, Signal: pts(w, uint64(i+1))}, b.All(), []byte{byte(i + 1)})
+			err := r.devs[i].Queue(i).Submit(gpu.Order{Wait: []gpu.Point{s.At(1), u.At(1)}, Signal: pts(w, uint64(i+1))}, gpu.Fill(b.All(), []byte{byte(i + 1)}))
 			r.is(err, errBoom, gpu.ErrValue)
 		}
 		s.OnReached(1, func(error) { called.Add(1) })
@@ -139,7 +139,7 @@ func TestAllAtOnce(t *testing.T) {
 			case 1:
 				gpu.FailAll(errBoom, u, s)
 			case 2:
-				r.is(r.devs[1].Queue(0).Barrier(gpu.Order{Signal: pts(u, 2)}), errBoom, gpu.ErrValue)
+				r.is(r.devs[1].Queue(0).Submit(gpu.Order{Signal: pts(u, 2)}, gpu.Barrier()), errBoom, gpu.ErrValue)
 			}
 		})
 		fills(0, one)

@@ -19,9 +19,9 @@ func TestSubmitAgainstSignal(t *testing.T) {
 		b, s, end := r.alloc(r.devs[0], 8), r.sem(), r.sem()
 		r.do(func() { r.must(s.Signal(1)) })
 		r.do(func() {
-			r.must(r.devs[0].Queue(1).Fill(gpu.Order{Wait: pts(s, 2), Signal: pts(end, 1)}, b.All(), []byte{2}))
+			r.must(r.devs[0].Queue(1).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(end, 1)}, gpu.Fill(b.All(), []byte{2})))
 		})
-		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1}))
+		r.must(r.devs[0].Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1})))
 		r.must(r.wait(end, 1))
 		r.full("the later fill", r.bytes(r.devs[0].Queue(0), b), 2)
 		r.must(b.Close())
@@ -42,13 +42,13 @@ func TestChains(t *testing.T) {
 			q := d.Queue(x.Choose(2))
 			switch x.Choose(3) {
 			case 0:
-				r.must(q.Fill(o, a.All(), []byte{byte(i + 1)}))
+				r.must(q.Submit(o, gpu.Fill(a.All(), []byte{byte(i + 1)})))
 				model[0] = byte(i + 1)
 			case 1:
-				r.must(q.Copy(o, b.All(), a.All()))
+				r.must(q.Submit(o, gpu.Copy(b.All(), a.All())))
 				model[1] = model[0]
 			case 2:
-				r.must(q.UploadCopy(o, a.All(), []byte{9, 9, 9, 9, 9, 9, 9, 9}))
+				r.must(q.Submit(o, gpu.UploadCopy(a.All(), []byte{9, 9, 9, 9, 9, 9, 9, 9})))
 				model[0] = 9
 			}
 		}
@@ -71,8 +71,8 @@ func TestParkReleaseCancel(t *testing.T) {
 		d := r.devs[0]
 		b, s, end := r.alloc(d, 8), r.sem(), r.sem()
 		boom := errors.New("boom")
-		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(end, 1)}, b.All(), []byte{1}))
-		r.must(d.Queue(1).Fill(gpu.Order{Wait: []gpu.Point{end.At(1), s.At(2)}, Signal: pts(end, 2)}, b.All(), []byte{2}))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(end, 1)}, gpu.Fill(b.All(), []byte{1})))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: []gpu.Point{end.At(1), s.At(2)}, Signal: pts(end, 2)}, gpu.Fill(b.All(), []byte{2})))
 		r.do(func() { r.is(s.Signal(1), boom, gpu.ErrValue) })
 		r.do(func() { r.is(s.Signal(2), boom, gpu.ErrValue) })
 		r.do(func() {
@@ -103,9 +103,9 @@ func TestRetireAgainstWait(t *testing.T) {
 		b, s, u := r.alloc(d, 8), r.sem(), r.sem()
 		called := make(chan error, 2)
 		s.OnReached(2, func(err error) { called <- err })
-		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 4), []byte{1}))
-		r.must(d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, b.Range(4, 4), []byte{2}))
-		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(u, 1), Signal: pts(s, 2)}, b.All(), []byte{3}))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.Range(0, 4), []byte{1})))
+		r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(b.Range(4, 4), []byte{2})))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{3})))
 		s.OnReached(1, func(err error) { called <- err })
 		r.do(func() { r.must(r.wait(s, 2)) })
 		r.do(func() {
@@ -139,7 +139,7 @@ func TestPollUntilReached(t *testing.T) {
 		b, s := r.alloc(r.devs[0], 8), r.sem()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		r.must(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 		reached := false
 		for range 50 {
 			if reached = s.Wait(ctx, 1) == nil; reached {
@@ -164,9 +164,9 @@ func TestFailAgainstPublish(t *testing.T) {
 		boom := errors.New("boom")
 		r.do(func() { s.Fail(boom) })
 		r.do(func() {
-			r.is(d.Queue(1).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(end, 1)}, b.All(), []byte{2}), boom)
+			r.is(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(end, 1)}, gpu.Fill(b.All(), []byte{2})), boom)
 		})
-		r.is(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}), boom)
+		r.is(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})), boom)
 		r.is(r.wait(s, 1), boom)
 		r.is(r.wait(end, 1), boom)
 		if err := r.wait(s, 2); !errors.Is(err, boom) {
@@ -186,12 +186,12 @@ func TestSignalsTwice(t *testing.T) {
 		if !byHost {
 			r.must(r.sim.StallDevice(0))
 		}
-		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, one.All(), []byte{1}))
+		r.must(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(one.All(), []byte{1})))
 		mistake := true
 		if byHost {
 			mistake = s.Signal(1) == nil // else the work had signalled it before
 		} else {
-			r.must(r.devs[1].Queue(0).Fill(gpu.Order{Signal: []gpu.Point{s.At(1), u.At(1)}}, two.All(), []byte{1}))
+			r.must(r.devs[1].Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1), u.At(1)}}, gpu.Fill(two.All(), []byte{1})))
 			r.must(r.wait(u, 1)) // for which nobody asks the first device
 			r.do(func() { r.must(r.sim.ResumeDevice(0)) })
 		}
@@ -215,9 +215,9 @@ func TestHostCalls(t *testing.T) {
 		held := make(chan struct{})
 		gate.OnReached(1, func(error) { <-held }) // it must hold up nothing
 		gate.Link(1, s, 1)
-		r.must(d.Queue(0).HostCall(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, func() error { calls.Add(1); return nil }))
-		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, b.All(), []byte{1}))
-		r.must(d.Queue(0).Notify(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, func() { calls.Add(1) }))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.HostCall(func() error { calls.Add(1); return nil })))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Fill(b.All(), []byte{1})))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 3), Signal: pts(s, 4)}, gpu.Notify(func() { calls.Add(1) })))
 		r.do(func() { r.must(gate.Signal(1)) })
 		r.must(r.wait(s, 4))
 		close(held)
@@ -239,8 +239,8 @@ func TestBarrierAgainstClose(t *testing.T) {
 		x.Window(false)
 		b, s, passed := r.alloc(d, 64), r.sem(), r.sem()
 		r.must(r.sim.StallDevice(0))
-		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
-		r.must(other.Queue(0).Barrier(gpu.Order{Wait: pts(s, 1), Signal: pts(passed, 1)}))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
+		r.must(other.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(passed, 1)}, gpu.Barrier()))
 		x.Window(true)
 		r.do(func() { r.must(r.sim.ResumeDevice(0)) })
 		r.must(other.Close())
@@ -259,15 +259,15 @@ func TestBarriers(t *testing.T) {
 		d := r.devs[0]
 		b, s, u, end := r.alloc(d, 8), r.sem(), r.sem(), r.sem()
 		boom := errors.New("boom")
-		r.must(d.Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.Range(0, 4), []byte{1}))
-		r.must(d.Queue(1).Fill(gpu.Order{Signal: pts(u, 1)}, b.Range(4, 4), []byte{1}))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.Range(0, 4), []byte{1})))
+		r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(b.Range(4, 4), []byte{1})))
 		passing := r.sem()
 		if x.Choose(2) == 1 {
 			r.do(func() { passing.Fail(boom) })
 		}
-		r.is(d.Queue(1).Barrier(gpu.Order{Wait: pts(s, 1), Signal: pts(passing, 1)}), boom)
-		r.is(d.Queue(0).Barrier(gpu.Order{Wait: []gpu.Point{passing.At(1), u.At(1)}, Signal: pts(end, 1)}), boom)
-		r.is(d.Queue(0).Fill(gpu.Order{Wait: pts(end, 1), Signal: pts(end, 2)}, b.All(), []byte{2}), boom)
+		r.is(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(passing, 1)}, gpu.Barrier()), boom)
+		r.is(d.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{passing.At(1), u.At(1)}, Signal: pts(end, 1)}, gpu.Barrier()), boom)
+		r.is(d.Queue(0).Submit(gpu.Order{Wait: pts(end, 1), Signal: pts(end, 2)}, gpu.Fill(b.All(), []byte{2})), boom)
 		err := r.wait(end, 2)
 		r.is(err, boom)
 		if err == nil {
@@ -283,9 +283,9 @@ func TestPick(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
 		b, s := r.alloc(r.devs[0], 8), r.sem()
-		r.must(r.devs[0].Queue(0).Fill(gpu.Order{Signal: pts(s, 1)}, b.All(), []byte{1}))
+		r.must(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
 		r.do(func() {
-			r.must(r.devs[0].Queue(0).Fill(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, b.All(), []byte{1}))
+			r.must(r.devs[0].Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1})))
 			r.must(r.wait(s, 2))
 		})
 		for range 3 {
@@ -308,8 +308,8 @@ func TestOvertaken(t *testing.T) {
 		r := open(x, simdriver.Config{}, quick())
 		d := r.devs[0]
 		b, s, one, two := r.alloc(d, 8), r.sem(), r.sem(), r.sem()
-		r.must(d.Queue(0).Fill(gpu.Order{Wait: pts(one, 1), Signal: pts(s, 1)}, b.Range(0, 4), []byte{1}))
-		r.must(d.Queue(1).Fill(gpu.Order{Wait: pts(two, 1), Signal: pts(s, 2)}, b.Range(4, 4), []byte{1}))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(one, 1), Signal: pts(s, 1)}, gpu.Fill(b.Range(0, 4), []byte{1})))
+		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(two, 1), Signal: pts(s, 2)}, gpu.Fill(b.Range(4, 4), []byte{1})))
 		r.do(func() { r.must(two.Signal(1)) })
 		if x.Choose(2) == 1 {
 			r.do(func() { r.must(one.Signal(1)) })
@@ -320,7 +320,7 @@ func TestOvertaken(t *testing.T) {
 		}
 		r.wg.Wait()
 		end := r.sem()
-		r.must(d.Queue(0).Barrier(gpu.Order{Signal: pts(end, 1)}))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(end, 1)}, gpu.Barrier()))
 		r.must(r.wait(end, 1))
 		r.must(r.wait(s, 2))
 		r.full("both fills", r.bytes(d.Queue(0), b), 1)

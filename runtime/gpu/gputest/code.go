@@ -12,12 +12,10 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
-
-// arg returns a pointer to a value as an argument.
-func arg[T any](v T) unsafe.Pointer { return unsafe.Pointer(&v) }
 
 // variables is code with a variable.
 var variables = []byte(`.version 6.4
@@ -67,7 +65,7 @@ type indexArgs struct {
 	Out         gpu.Range
 }
 
-var dispatches = []test{
+var codeTests = []test{
 	{name: "B107 saxpy", kernels: true, run: func(e *env) {
 		const n = 100_000
 		k := e.kernel(kernels.Saxpy, "saxpy")
@@ -76,14 +74,10 @@ var dispatches = []test{
 		for i := range n {
 			hx[i], hy[i] = float32(i), float32(2*i)
 		}
-		e.must(e.q(0).UploadCopy(signal(s, 1), x.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hx[0])), 4*n)))
-		e.must(e.q(0).UploadCopy(between(s, 1, s, 2), y.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n)))
-		e.must(e.q(1).Dispatch(between(s, 2, s, 3), gpu.Dispatch{
-			Kernel: k, Grid: [3]uint32{(n + 255) / 256, 1, 1}, Block: [3]uint32{256},
-			Args:  []unsafe.Pointer{arg(uint64(n)), arg(float32(0.5)), arg(x.Ptr()), arg(y.Ptr())},
-			Sizes: []int{8, 4, 8, 8},
-		}))
-		e.must(e.q(2).Download(between(s, 3, s, 4), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n), y.All()))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(x.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hx[0])), 4*n))))
+		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.UploadCopy(y.All(), unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n))))
+		e.must(e.q(1).Submit(between(s, 2, s, 3), gpu.Launch(k, gpu.GridFor(n, 256), uint64(n), float32(0.5), x.Ptr(), y.Ptr())))
+		e.must(e.q(2).Submit(between(s, 3, s, 4), gpu.Download(unsafe.Slice((*byte)(unsafe.Pointer(&hy[0])), 4*n), y.All())))
 		e.wait(s, 4)
 		for i, v := range hy {
 			if want := float32(0.5)*float32(i) + float32(2*i); v != want {
@@ -95,16 +89,14 @@ var dispatches = []test{
 		index, words := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "words")
 		const n = 1000
 		a, b, host, s := e.buffer(4*n), e.buffer(4*n), e.sem(), e.sem()
-		count, first, step, ptr := uint64(n), uint32(100), uint32(3), a.Ptr()
-		d := gpu.Dispatch{Kernel: index, Grid: [3]uint32{8, 1, 1}, Block: [3]uint32{128, 1, 1},
-			Args:  []unsafe.Pointer{unsafe.Pointer(&count), unsafe.Pointer(&first), unsafe.Pointer(&step), unsafe.Pointer(&ptr)},
-			Sizes: []int{8, 4, 4, 8}}
-		e.must(e.q(0).Dispatch(between(host, 1, s, 1), d))
-		count, first, step, ptr = 0, 0, 0, 0
-		clear(d.Args)
-		clear(d.Sizes)
-		e.must(e.q(1).Dispatch(between(s, 1, s, 2), gpu.Dispatch{Kernel: words, Grid: [3]uint32{n, 1, 1},
-			Args: []unsafe.Pointer{arg(uint64(n)), arg(b.Ptr()), arg(a.Ptr())}, Sizes: []int{8, 8, 8}}))
+		count, first, step, ptr := gpu.BytesOf([]uint64{n}), gpu.BytesOf([]uint32{100}), gpu.BytesOf([]uint32{3}), gpu.BytesOf([]driver.Ptr{a.Ptr()})
+		args := []any{count, first, step, ptr}
+		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Launch(index, gpu.GridFor(1024, 128), args...)))
+		for _, raw := range [][]byte{count, first, step, ptr} {
+			clear(raw)
+		}
+		clear(args)
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Launch(words, gpu.GridFor(n, 1), uint64(n), b.Ptr(), a.Ptr())))
 		e.must(host.Signal(1))
 		e.wait(s, 2)
 		for i, w := range e.words(b) {
@@ -115,10 +107,9 @@ var dispatches = []test{
 	}},
 	{name: "B107 grids of three dimensions", kernels: true, run: func(e *env) {
 		ids := e.kernel(kernels.Basic, "ids")
-		grid := [3]uint32{5, 3, 2}
+		grid := gpu.Grid{Blocks: [3]uint32{5, 3, 2}, Threads: [3]uint32{4, 2, 3}}
 		b, s := e.buffer(5*3*2*16), e.sem()
-		e.must(e.q(0).Dispatch(signal(s, 1), gpu.Dispatch{Kernel: ids, Grid: grid, Block: [3]uint32{4, 2, 3},
-			Args: []unsafe.Pointer{arg(b.Ptr())}, Sizes: []int{8}}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Launch(ids, grid, b.Ptr())))
 		w := e.words(b, gpu.Point{Semaphore: s, Value: 1})
 		for i := range uint32(30) {
 			want := []uint32{i % 5, i / 5 % 3, i / 15, 24}
@@ -131,8 +122,8 @@ var dispatches = []test{
 		k := bind[indexArgs](e, e.kernel(kernels.Basic, "index"))
 		b, host, s := e.buffer(64), e.sem(), e.sem()
 		a := indexArgs{N: 16, First: 1, Step: 1, Out: b.All()}
-		e.must(k.Dispatch(e.q(0), signal(s, 1), gpu.GridFor(0, 16), a))
-		e.must(k.Dispatch(e.q(0), gpu.Order{Wait: []gpu.Point{s.At(1), host.At(1)}, Signal: points(s, 2)}, gpu.GridFor(0, 16), a))
+		e.must(e.q(0).Submit(signal(s, 1), k.Launch(gpu.GridFor(0, 16), a)))
+		e.must(e.q(0).Submit(gpu.Order{Wait: []gpu.Point{s.At(1), host.At(1)}, Signal: points(s, 2)}, k.Launch(gpu.GridFor(0, 16), a)))
 		e.must(host.Signal(1))
 		e.wait(s, 2)
 		e.holds(b, 0)
@@ -160,23 +151,22 @@ var dispatches = []test{
 					e.Errorf("%s: a grid of %v in blocks of %v writes %v", how, c.grid, c.block, w)
 				}
 			}
-			b, s := e.buffer(64), e.sem()
-			d := gpu.Dispatch{Kernel: plain, Grid: c.grid, Block: c.block, Sizes: []int{8, 4, 4, 8},
-				Args: []unsafe.Pointer{arg(uint64(16)), arg(uint32(5)), arg(uint32(0)), arg(b.Ptr())}}
-			e.must(e.q(0).Dispatch(signal(s, 1), d))
-			got("Queue.Dispatch", b, s.At(1))
+			b, s, grid := e.buffer(64), e.sem(), gpu.Grid{Blocks: c.grid, Threads: c.block}
+			launch := func(at driver.Ptr) gpu.Op { return gpu.Launch(plain, grid, uint64(16), uint32(5), uint32(0), at) }
+			e.must(e.q(0).Submit(signal(s, 1), launch(b.Ptr())))
+			got("Launch", b, s.At(1))
 			b = e.buffer(64)
-			grid, a := gpu.Grid{Blocks: c.grid, Threads: c.block}, indexArgs{16, 5, 0, b.All()}
-			e.must(typed.Dispatch(e.q(0), signal(s, 2), grid, a))
-			got("TypedKernel.Dispatch", b, s.At(2))
+			a := indexArgs{16, 5, 0, b.All()}
+			e.must(e.q(0).Submit(signal(s, 2), typed.Launch(grid, a)))
+			got("TypedKernel.Launch", b, s.At(2))
 			e.eachMode(func(e *env, m gpu.Mode) {
 				rec, b := e.commands(m), e.buffer(128)
-				a.Out, d.Args[3] = b.Range(0, 64), arg(b.Ptr()+64)
-				rec.got(typed.Record(rec.CommandBuffer, grid, a))
-				rec.got(rec.Dispatch(d))
+				a.Out = b.Range(0, 64)
+				rec.add(typed.Launch(grid, a))
+				rec.add(launch(b.Ptr() + 64))
 				rec.end()
 				s := e.sem()
-				e.must(e.q(0).Execute(signal(s, 1), rec.CommandBuffer))
+				e.must(e.q(0).Submit(signal(s, 1), gpu.Execute(rec.CommandBuffer)))
 				if w := e.words(b, s.At(1)); !slices.Equal(w, slices.Concat(want, want)) {
 					e.Errorf("recorded: a grid of %v in blocks of %v writes %v", c.grid, c.block, w)
 				}
@@ -187,47 +177,43 @@ var dispatches = []test{
 		k := e.kernel(kernels.Basic, "words")
 		info := e.devs[0].Info()
 		b, s := e.buffer(64), e.sem()
-		good := func() gpu.Dispatch {
-			return gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16, 1, 1},
-				Args: []unsafe.Pointer{arg(uint64(16)), arg(b.Ptr()), arg(b.Ptr())}, Sizes: []int{8, 8, 8}}
+		n, good := uint64(16), gpu.GridFor(16, 16)
+		grid := func(change func(g *gpu.Grid)) gpu.Op {
+			g := good
+			change(&g)
+			return gpu.Launch(k, g, n, b.Ptr(), b.Ptr())
 		}
-		for name, change := range map[string]func(d *gpu.Dispatch){
-			"no argument":          func(d *gpu.Dispatch) { d.Args, d.Sizes = nil, nil; d.Sizes = []int{8} },
-			"a nil argument":       func(d *gpu.Dispatch) { d.Args[1] = nil },
-			"a size too few":       func(d *gpu.Dispatch) { d.Sizes = d.Sizes[:2] },
-			"a size of nothing":    func(d *gpu.Dispatch) { d.Sizes[2] = 0 },
-			"a size below nothing": func(d *gpu.Dispatch) { d.Sizes[2] = -8 },
-			"too many threads":     func(d *gpu.Dispatch) { d.Block = [3]uint32{64, 64, 64} },
-			"far too many threads": func(d *gpu.Dispatch) { d.Block = [3]uint32{1 << 31, 1 << 31, 4} },
-			"a block too long":     func(d *gpu.Dispatch) { d.Block = [3]uint32{1, 1, uint32(info.MaxBlock[2]) + 1} },
-			"a grid too high":      func(d *gpu.Dispatch) { d.Grid[1] = uint32(info.MaxGrid[1]) + 1 },
-			"too much shared memory": func(d *gpu.Dispatch) {
-				d.SharedMem = uint32(max(info.SharedOptIn, info.SharedMem)) + 1
-			},
+		for name, op := range map[string]gpu.Op{
+			"no kernel":              gpu.Launch(nil, good, n, b.Ptr(), b.Ptr()),
+			"a zero kernel":          gpu.Launch(new(gpu.Kernel), good, n, b.Ptr(), b.Ptr()),
+			"a nil argument":         gpu.Launch(k, good, n, nil, b.Ptr()),
+			"an argument of nothing": gpu.Launch(k, good, n, b.Ptr(), struct{}{}),
+			"no bytes":               gpu.Launch(k, good, n, b.Ptr(), []byte{}),
+			"a constant":             gpu.Launch(k, good, 16, b.Ptr(), b.Ptr()),
+			"too many threads":       grid(func(g *gpu.Grid) { g.Threads = [3]uint32{64, 64, 64} }),
+			"far too many threads":   grid(func(g *gpu.Grid) { g.Threads = [3]uint32{1 << 31, 1 << 31, 4} }),
+			"a block too long":       grid(func(g *gpu.Grid) { g.Threads = [3]uint32{1, 1, uint32(info.MaxBlock[2]) + 1} }),
+			"a grid too high":        grid(func(g *gpu.Grid) { g.Blocks[1] = uint32(info.MaxGrid[1]) + 1 }),
+			"too much shared memory": grid(func(g *gpu.Grid) { g.SharedMem = uint32(max(info.SharedOptIn, info.SharedMem)) + 1 }),
 		} {
-			d := good()
-			change(&d)
-			if err := e.q(0).Dispatch(signal(s, 1), d); !errors.Is(err, gpu.ErrArgument) {
+			if err := e.q(0).Submit(signal(s, 1), op); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("%s: %v", name, err)
 			}
 		}
 		if k.Info().Params != nil {
-			d := good()
-			d.Args, d.Sizes = append(d.Args, arg(uint64(1))), append(d.Sizes, 8)
-			if err := e.q(0).Dispatch(signal(s, 1), d); !errors.Is(err, gpu.ErrArgument) {
-				e.Errorf("an argument too many: %v", err)
+			for name, op := range map[string]gpu.Op{
+				"no argument":                 gpu.Launch(k, good),
+				"an argument too few":         gpu.Launch(k, good, n, b.Ptr()),
+				"an argument too many":        gpu.Launch(k, good, n, b.Ptr(), b.Ptr(), uint64(1)),
+				"an argument of another size": gpu.Launch(k, good, n, make([]byte, 4), b.Ptr()),
+			} {
+				if err := e.q(0).Submit(signal(s, 1), op); !errors.Is(err, gpu.ErrArgument) {
+					e.Errorf("%s: %v", name, err)
+				}
 			}
-			d = good()
-			d.Sizes[1] = 4
-			if err := e.q(0).Dispatch(signal(s, 1), d); !errors.Is(err, gpu.ErrArgument) {
-				e.Errorf("an argument of another size: %v", err)
-			}
-			d = good()
-			d.Sizes = nil
-			e.must(e.q(0).Dispatch(gpu.Order{}, d))
 		}
 		e.at(s, 0)
-		e.must(e.q(0).Dispatch(signal(s, 1), good()))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Launch(k, good, n, b.Ptr(), b.Ptr())))
 		e.wait(s, 1)
 	}},
 	{name: "B82 a block has room for the kernel's own shared memory and the dynamic one together", kernels: true, run: func(e *env) {
@@ -238,9 +224,7 @@ var dispatches = []test{
 		}
 		most := uint32(max(info.SharedOptIn, info.SharedMem))
 		b, s := e.buffer(16), e.sem()
-		dispatch := func(dynamic uint32) gpu.Dispatch {
-			return gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, SharedMem: dynamic, Args: []unsafe.Pointer{arg(b.Ptr())}, Sizes: []int{8}}
-		}
+		launch := func(dynamic uint32) gpu.Op { return gpu.Launch(k, gpu.Grid{SharedMem: dynamic}, b.Ptr()) }
 		refused := func(dynamic uint32, err error) {
 			e.Helper()
 			if !errors.Is(err, gpu.ErrArgument) {
@@ -255,11 +239,11 @@ var dispatches = []test{
 		}
 		record := func(m gpu.Mode, dynamic uint32) (*gpu.CommandBuffer, error) {
 			c := e.commands(m)
-			_, err := c.Dispatch(dispatch(dynamic))
+			_, err := c.Add(launch(dynamic))
 			return c.CommandBuffer, err
 		}
 		for _, dynamic := range []uint32{most - own + 1, most - own + 128, most, math.MaxUint32} {
-			refused(dynamic, e.q(0).Dispatch(signal(s, 1), dispatch(dynamic)))
+			refused(dynamic, e.q(0).Submit(signal(s, 1), launch(dynamic)))
 			e.eachMode(func(e *env, m gpu.Mode) {
 				_, err := record(m, dynamic)
 				refused(dynamic, err)
@@ -267,12 +251,12 @@ var dispatches = []test{
 		}
 		e.at(s, 0)
 		v := uint64(1)
-		e.must(e.q(0).Dispatch(signal(s, v), dispatch(most-own)))
+		e.must(e.q(0).Submit(signal(s, v), launch(most-own)))
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c, err := record(m, most-own)
 			e.must(err)
 			e.must(c.End())
-			e.must(e.q(0).Execute(between(s, v, s, v+1), c))
+			e.must(e.q(0).Submit(between(s, v, s, v+1), gpu.Execute(c)))
 			v++
 			e.wait(s, v)
 		})
@@ -289,30 +273,28 @@ var dispatches = []test{
 			e.Skip("the driver does not tell of clusters")
 		}
 		b, s := e.buffer(2*3*16), e.sem()
-		d := gpu.Dispatch{Kernel: k, Grid: [3]uint32{3, 2, 1}, Args: []unsafe.Pointer{arg(b.Ptr())}, Sizes: []int{8}}
-		if err := e.q(0).Dispatch(signal(s, 1), d); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "clusters of [2 1 1]") {
+		half := gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{3, 2, 1}}, b.Ptr())
+		if err := e.q(0).Submit(signal(s, 1), half); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "clusters of [2 1 1]") {
 			e.Errorf("half a cluster: %v", err)
 		}
-		if _, err := e.commands(gpu.AutoMode).Dispatch(d); !errors.Is(err, gpu.ErrArgument) {
+		if _, err := e.commands(gpu.AutoMode).Add(half); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("half a cluster, recorded: %v", err)
 		}
 		e.at(s, 0)
-		d.Grid = [3]uint32{2, 3, 1}
-		e.must(e.q(0).Dispatch(signal(s, 1), d))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{2, 3, 1}}, b.Ptr())))
 		e.wait(s, 1)
 	}},
-	{name: "B59 code that is closed with a dispatch under way", kernels: true, run: func(e *env) {
+	{name: "B59 code that is closed with a launch under way", kernels: true, run: func(e *env) {
 		x, err := e.devs[0].Load(kernels.Basic)
 		e.must(err)
 		k, err := x.Kernel("index")
 		e.must(err)
 		b, host, s := e.buffer(64), e.sem(), e.sem()
-		d := gpu.Dispatch{Kernel: k, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16},
-			Args: []unsafe.Pointer{arg(uint64(16)), arg(uint32(0)), arg(uint32(1)), arg(b.Ptr())}, Sizes: []int{8, 4, 4, 8}}
-		e.must(e.q(0).Dispatch(between(host, 1, s, 1), d))
+		launch := gpu.Launch(k, gpu.GridFor(16, 16), uint64(16), uint32(0), uint32(1), b.Ptr())
+		e.must(e.q(0).Submit(between(host, 1, s, 1), launch))
 		e.must(x.Close())
-		if err := e.q(0).Dispatch(gpu.Order{}, d); !errors.Is(err, gpu.ErrClosed) {
-			e.Errorf("a dispatch of closed code: %v", err)
+		if err := e.q(0).Submit(gpu.Order{}, launch); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("a launch of closed code: %v", err)
 		}
 		if _, err := x.Kernel("words"); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("a kernel of closed code: %v", err)
@@ -339,8 +321,7 @@ var dispatches = []test{
 		const n = 1 << 20
 		b, s := e.buffer(4*n), e.sem()
 		for v := range uint64(20) {
-			e.must(e.q(int(v)).Dispatch(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.Dispatch{Kernel: index, Grid: [3]uint32{n / 64, 1, 1}, Block: [3]uint32{64},
-				Args: []unsafe.Pointer{arg(uint64(n)), arg(uint32(v)), arg(uint32(v + 1)), arg(b.Ptr())}, Sizes: []int{8, 4, 4, 8}}))
+			e.must(e.q(int(v)).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.Launch(index, gpu.GridFor(n, 64), uint64(n), uint32(v), uint32(v+1), b.Ptr())))
 		}
 		for i, w := range e.words(b, gpu.Point{Semaphore: s, Value: 20}) {
 			if w != uint32(19+20*i) {
@@ -364,12 +345,12 @@ var dispatches = []test{
 		if _, err := x.Global("table"); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("a variable of closed code: %v", err)
 		}
-		e.must(e.q(0).Fill(signal(s, 1), b.All(), []byte{0x77}))
-		e.must(e.q(1).Fill(between(s, 1, s, 2), b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{0x77})))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Fill(b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
 		want := bytes.Repeat([]byte{0x77}, 256)
 		copy(want[8:], []byte{1, 2, 3, 4, 5, 6, 7, 8})
 		e.same("the variable", e.read(b, gpu.Point{Semaphore: s, Value: 2}), want)
-		if err := e.q(0).Fill(signal(s, 3), b.Range(256, 1), []byte{0}); !errors.Is(err, gpu.ErrRange) {
+		if err := e.q(0).Submit(signal(s, 3), gpu.Fill(b.Range(256, 1), []byte{0})); !errors.Is(err, gpu.ErrRange) {
 			e.Errorf("behind the variable: %v", err)
 		}
 		e.must(b.Close())

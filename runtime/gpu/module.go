@@ -3,10 +3,8 @@ package gpu
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/internal/printable"
 	"github.com/puregpu/puregpu/internal/regular"
@@ -15,11 +13,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
-	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// An Executable is device code that has been loaded.
-type Executable struct {
+// An Module is device code that has been loaded.
+type Module struct {
 	dev    *Device
 	mod    driver.Module
 	refs   atomic.Int32
@@ -31,23 +28,23 @@ type Executable struct {
 // the driver compiles the code, the error has the compiler's log. Undefined symbols in the code are
 // an error of Load, or of Kernel if the driver finds them later. Load blocks while the driver
 // compiles.
-func (d *Device) Load(image []byte) (*Executable, error) { return d.load(image, nil) }
+func (d *Device) Load(image []byte) (*Module, error) { return d.load(image, nil) }
 
 // LoadCode loads code that the compiler of [Device.Compiler] made, as [Device.Load] loads its
-// image. [Executable.Kernel] and [Executable.Global] find kernels and variables also by the
+// image. [Module.Kernel] and [Module.Global] find kernels and variables also by the
 // expressions in code.Names.
-func (d *Device) LoadCode(code driver.Code) (*Executable, error) {
+func (d *Device) LoadCode(code driver.Code) (*Module, error) {
 	names := map[string]string{}
 	maps.Copy(names, code.Names)
 	return d.load(code.Image, names)
 }
 
 // load is Load for an image whose C++ symbols have names.
-func (d *Device) load(image []byte, names map[string]string) (*Executable, error) {
+func (d *Device) load(image []byte, names map[string]string) (*Module, error) {
 	if err := d.failed(); err != nil {
 		return nil, err
 	}
-	x := &Executable{dev: d, names: names}
+	x := &Module{dev: d, names: names}
 	x.refs.Store(1)
 	began := time.Now()
 	err := d.native.Do(func() (err error) {
@@ -66,38 +63,38 @@ func (d *Device) load(image []byte, names map[string]string) (*Executable, error
 	return x, nil
 }
 
-// Close releases the executable. Dispatches in flight still use it. Closing again does nothing.
-func (x *Executable) Close() error {
+// Close releases the module. Launches in flight still use it. Closing again does nothing.
+func (x *Module) Close() error {
 	if x != nil && x.dev != nil && x.closed.CompareAndSwap(false, true) {
 		x.release()
 	}
 	return nil
 }
 
-func (x *Executable) hold() error {
+func (x *Module) hold() error {
 	if x.dev == nil {
 		return errs.ErrZero
 	}
 	if x.closed.Load() || !engine.HoldLive(&x.refs, 1) {
-		return fmt.Errorf("executable: %w", ErrClosed)
+		return fmt.Errorf("module: %w", ErrClosed)
 	}
 	return nil
 }
 
-// A codeUse is an executable as the engine sees it: submissions only hold it.
-type codeUse Executable
+// A codeUse is a module as the engine sees it: submissions only hold it.
+type codeUse Module
 
 func (*codeUse) Use(engine.Mark) error            { return nil }
 func (*codeUse) Unuse(engine.Mark) (awaited bool) { return false }
-func (u *codeUse) Release(n int32)                { (*Executable)(u).releaseAll(n) }
+func (u *codeUse) Release(n int32)                { (*Module)(u).releaseAll(n) }
 
 // Hold and IsClosed make a codeUse a recording.Code.
-func (u *codeUse) Hold() error    { return (*Executable)(u).hold() }
+func (u *codeUse) Hold() error    { return (*Module)(u).hold() }
 func (u *codeUse) IsClosed() bool { return u.closed.Load() }
 
-func (x *Executable) release() { x.releaseAll(1) }
+func (x *Module) release() { x.releaseAll(1) }
 
-func (x *Executable) releaseAll(n int32) {
+func (x *Module) releaseAll(n int32) {
 	if x.refs.Add(-n) > 0 {
 		return
 	}
@@ -114,7 +111,7 @@ func (x *Executable) releaseAll(n int32) {
 }
 
 // LoadFile is [Device.Load] of the contents of a regular file. Errors have the name of the file.
-func (d *Device) LoadFile(name string) (*Executable, error) {
+func (d *Device) LoadFile(name string) (*Module, error) {
 	image, err := regular.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("gpu: load code on %s: %w", d.native.Info.Name, printable.Error(err))
@@ -127,7 +124,7 @@ func (d *Device) LoadFile(name string) (*Executable, error) {
 }
 
 // native returns the native symbol name of a kernel or variable.
-func (x *Executable) native(name string) string {
+func (x *Module) native(name string) string {
 	if n, ok := x.names[name]; ok {
 		return n
 	}
@@ -135,10 +132,10 @@ func (x *Executable) native(name string) string {
 }
 
 // Global returns a variable of the code as a buffer. It finds the variable by its name, or by an
-// expression if [Device.LoadCode] loaded the code. The buffer keeps the executable loaded until the
+// expression if [Device.LoadCode] loaded the code. The buffer keeps the module loaded until the
 // buffer is closed. Global blocks while the driver looks for the variable. The memory belongs to
 // the code: its contents stay from one dispatch to the next.
-func (x *Executable) Global(name string) (*Buffer, error) {
+func (x *Module) Global(name string) (*Buffer, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
@@ -155,9 +152,9 @@ func (x *Executable) Global(name string) (*Buffer, error) {
 	return (*Buffer)(memory.NewPart(x.dev.mem(), m, x.release)), nil
 }
 
-// A Kernel is an entry point of an executable, and lives as long as the executable.
+// A Kernel is an entry point of a module, and lives as long as the module.
 type Kernel struct {
-	exe  *Executable
+	exe  *Module
 	name string
 	fn   driver.Function
 	info driver.FuncInfo
@@ -168,7 +165,7 @@ type Kernel struct {
 // Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It
 // blocks while the driver looks for the kernel. If there is no such kernel, it returns the driver's
 // error.
-func (x *Executable) Kernel(name string) (*Kernel, error) {
+func (x *Module) Kernel(name string) (*Kernel, error) {
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
 	}
@@ -193,59 +190,3 @@ func (k *Kernel) Name() string { return k.name }
 
 // Info describes the kernel.
 func (k *Kernel) Info() driver.FuncInfo { return k.info }
-
-// layout checks arguments against the kernel's parameters, as far as the driver knows them, and
-// returns the layout of the arguments. A wrong argument is an error here and a fault on the device.
-func (k *Kernel) layout(args []unsafe.Pointer, sizes []int, buffers []BufferArg) (work.Layout, error) {
-	known := k.info.Params
-	switch {
-	case known == nil && sizes == nil && len(args) > 0:
-		return nil, errs.Argument("dispatch", "the driver does not tell the parameters of %s: give Sizes", k.name)
-	case known != nil && len(args) != len(known):
-		return nil, errs.Argument("dispatch", "%d arguments for %s, which has %d parameters", len(args), k.name, len(known))
-	case sizes != nil && len(sizes) != len(args):
-		return nil, errs.Argument("dispatch", "%d sizes for %d arguments", len(sizes), len(args))
-	}
-	if known == nil {
-		known = sizes
-	}
-	missing := 0
-	for i := range args {
-		switch {
-		case args[i] == nil && len(buffers) == 0:
-			return nil, errs.Argument("dispatch", "argument %d of %s is nil", i, k.name)
-		case args[i] == nil:
-			missing++
-		case known[i] <= 0:
-			return nil, errs.Argument("dispatch", "argument %d of %s has %d bytes", i, k.name, known[i])
-		}
-		if sizes != nil && sizes[i] != known[i] {
-			return nil, errs.Argument("dispatch", "argument %d of %s has %d bytes, and the parameter %d", i, k.name, sizes[i], known[i])
-		}
-	}
-	if err := k.checkBuffers(known, args, buffers); err != nil {
-		return nil, err
-	}
-	if missing != len(buffers) {
-		return nil, errs.Argument("dispatch", "%d arguments of %s are nil, and %d are buffers", missing, k.name, len(buffers))
-	}
-	return known, nil
-}
-
-// checkBuffers checks that each buffer is for an argument of its own that is nil and has the size
-// of an address.
-func (k *Kernel) checkBuffers(known work.Layout, args []unsafe.Pointer, buffers []BufferArg) error {
-	for i, b := range buffers {
-		switch {
-		case b.Index < 0 || b.Index >= len(args):
-			return errs.Argument("dispatch", "a buffer for argument %d of %s, which has %d", b.Index, k.name, len(args))
-		case args[b.Index] != nil:
-			return errs.Argument("dispatch", "argument %d of %s is given twice, as a buffer too", b.Index, k.name)
-		case known[b.Index] != 8:
-			return errs.Argument("dispatch", "argument %d of %s is a buffer, and the parameter has %d bytes", b.Index, k.name, known[b.Index])
-		case slices.ContainsFunc(buffers[:i], func(c BufferArg) bool { return c.Index == b.Index }):
-			return errs.Argument("dispatch", "argument %d of %s is given twice", b.Index, k.name)
-		}
-	}
-	return nil
-}

@@ -1,0 +1,166 @@
+package gpu
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// Alloc returns an Op that allocates memory from a pool, in the order of the queue's work, and sets
+// *b to the buffer before Do or Submit returns. With an error *b stays as it is. Ops that use the
+// buffer can only be made after that. If p is nil it uses the device's current pool. The memory is
+// valid for work that is ordered after the operation, and for work that the device does for this
+// queue after the call. Barriers, host calls and collectives have no place in the queue's stream:
+// they, and work that comes after them elsewhere, must wait for a signal. A use of the memory
+// without such an order is a mistake. While the allocation has not been issued, it is
+// [ErrUnallocated].
+//
+// An allocation is one call of the driver, or none if a portable pool has the memory. If the memory
+// cannot be allocated, the signals fail. If the Order has no lists, the call returns the error,
+// unless the allocation is issued later. The error is [ErrOutOfMemory] if the pool or the device is
+// at its limit, and [ErrClosed] if the pool has been closed meanwhile. The call blocks while the
+// pool grows. If there is no memory, it also blocks for up to a second while unused memory is
+// freed, and tries once more.
+//
+// The buffer owns the memory until [Free] frees it. If nothing does, the memory goes back to the
+// pool when the buffer was closed and nothing uses it any more. A recording cannot allocate: see
+// [CommandBuffer.Scratch].
+func Alloc(b **Buffer, p *Pool, size uint64) (op Op) {
+	if b == nil {
+		return BadOp(errs.Argument("alloc", "nowhere to put the buffer"))
+	}
+	op.kind, op.obj, op.data, op.args[0].Size = allocOp, p, unsafe.Pointer(b), size
+	return op
+}
+
+func (q *Queue) alloc(o *Order, p *Pool, size uint64) (*Buffer, error) {
+	d := q.dev
+	pool, err := d.memory.For(p.in())
+	switch {
+	case err != nil && p == nil && d.failed() != nil:
+		return nil, q.submit(q.get(work.Barrier), o)
+	case err != nil:
+		return nil, err
+	case q.tl.Adopted:
+		return nil, q.notOnAdopted(work.Alloc)
+	}
+	b := pool.NewBuffer(q.tl, size)
+	if size == 0 {
+		if err := q.submit(q.get(work.Barrier), o); err != nil {
+			return nil, err
+		}
+		b.ListEmpty()
+		return (*Buffer)(b), nil
+	}
+	r := q.get(work.Alloc)
+	r.memory.SetAlloc(&r.Submission, b)
+	if err := q.submit(r, o); err != nil {
+		return nil, err
+	}
+	return (*Buffer)(b), nil
+}
+
+// Free returns an Op that frees memory that [Alloc] allocated, on this or another queue, in the
+// order of the queue's work. Order it after all work that uses the memory, by the queue or by
+// waits. Once the waits of the Free have been issued, a use of the memory is [ErrUnallocated].
+//
+// The pool gives the memory to nobody else until the streams have passed all work that may use it,
+// even if the signals of that work have failed. If the Free does not come after such work, it is
+// parked until the streams have passed that work. No stream waits for it. If the device of that
+// work is lost meanwhile, the signals fail, and the memory goes back to the pool when that device
+// is closed.
+//
+// If a wait fails, the memory stays allocated. For a buffer that is not from a pool, Free is a
+// barrier, and the buffer stays. The buffer need not be closed as well. A second Free is
+// [ErrUnallocated]: the call returns the error if it can tell, otherwise the signals fail with it.
+// A buffer that has been closed is [ErrClosed]. Memory that the driver fails to free cannot be used
+// any more.
+//
+// Some memory of a driver's pool must not be freed in this queue's stream: memory of another
+// device, and with [driver.Caps].PoolsByStream memory that another queue allocated. When this queue
+// reaches the Free, the queue that allocated the memory frees it, behind its own work. Free does
+// not block, unless the driver does. A recording cannot free.
+func Free(b *Buffer) (op Op) {
+	op.kind, op.args[0].Buffer = freeOp, b
+	return op
+}
+
+func (q *Queue) free(o *Order, b *Buffer) error {
+	if !b.in().Exists() {
+		return errs.Argument("free", "no buffer")
+	}
+	kind, err := b.in().CheckFree(q.tl)
+	switch {
+	case err != nil:
+		return err
+	case kind == memory.FreeNothing:
+		if err = q.submit(q.get(work.Barrier), o); err == nil {
+			b.in().UnlistEmpty()
+		}
+		return err
+	case q.tl.Adopted:
+		return q.notOnAdopted(work.Free)
+	case kind == memory.FreeElsewhere:
+		return q.freeElsewhere(o, b.in())
+	}
+	r := q.get(work.Free)
+	if err := r.free(b.in()); err != nil {
+		return err
+	}
+	return q.submit(r, o)
+}
+
+// free makes the record a Free of a buffer. The errors are those of keepBuffer.
+func (r *record) free(b *memory.Buffer) error {
+	if err := r.memory.SetFree(&r.Submission, b); err != nil {
+		return r.notKept(err)
+	}
+	return nil
+}
+
+// freeElsewhere deallocates memory of a native pool that this queue's stream must not free. One
+// case is memory of another device, whose streams the driver might make wait for this one. The
+// other is, with Caps.PoolsByStream, memory that another stream allocated. When this queue reaches
+// the Free, the host submits it to the queue that allocated the memory.
+func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
+	if err := o.checkAll(); err != nil {
+		return fmt.Errorf("gpu: free on %v: %w", q, err)
+	}
+	if t := o.timing; t != nil && t.dev == q.dev && q.dev.mem() != b.Device() {
+		return errs.Argument("free", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.Device().Engine.Info.Name, q.dev.native.Info.Name)
+	}
+	if q.tl.FailedBy() != nil {
+		return q.submit(q.get(work.Barrier), o) // it fails, and does not tell o.Free
+	}
+	turn := new(Semaphore)
+	home := queueOf(b.Home())
+	s := home.get(work.Free)
+	s.Mode = engine.UntilReached
+	if err := s.free(b); err != nil {
+		return err
+	}
+	if err := home.submit(s, &Order{Wait: []Point{{turn, 1}}, Signal: o.Signal, Free: o.Free, label: o.label, timing: o.timing}); err != nil {
+		return err
+	}
+	if err := q.submit(q.get(work.Nothing), &Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, label: o.label}); err != nil {
+		// The device was closed or lost meanwhile. The signals report that, because o.Free is told.
+		turn.Fail(err)
+	}
+	return nil
+}
+
+// Free frees the buffer's memory as the Op [Free] does, in the queue that allocated it.
+func (b *Buffer) Free(o Order) error {
+	if !b.in().Exists() {
+		return errs.Argument("free", "no buffer")
+	}
+	q := b.Device().Queue(0)
+	if tl := b.in().Home(); tl != nil {
+		q = queueOf(tl)
+	}
+	return q.Submit(o, Free(b))
+}

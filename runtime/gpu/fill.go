@@ -1,0 +1,112 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// Fill returns an Op that fills a range with a pattern of 1, 2, 4 or 8 bytes. The offset and the
+// size of the range must be aligned to the pattern. Memory of another device can be filled only if
+// the driver gives this device access to it, as it does to devices of a [Group]. For a pool's
+// memory [Pool.Access] gives the access.
+func Fill(dst Range, pattern []byte) (op Op) {
+	bits, ok := work.Pattern(pattern)
+	if !ok {
+		return BadOp(errs.Argument("fill", "a pattern of %d bytes; it can have 1, 2, 4 or 8", len(pattern)))
+	}
+	op.kind, op.args[0], op.args[1].Offset, op.args[1].Size = fillOp, dst, bits, uint64(len(pattern))
+	return op
+}
+
+func (q *Queue) fill(o *Order, op *Op) error {
+	dst, bits, width := op.args[0], op.args[1].Offset, op.args[1].Size
+	ptr, err := dst.checkTo("fill", q)
+	if err == nil {
+		err = dst.in().Usable("fill", q.dev.mem())
+	}
+	if err != nil {
+		return err
+	}
+	if (dst.Size|uint64(ptr.Ptr))&(width-1) != 0 {
+		return errs.Argument("fill", "offset %d and size %d are not aligned to the pattern of %d bytes", dst.Offset, dst.Size, width)
+	}
+	s := q.get(work.Fill)
+	s.Op.SetFill(bits, width, dst.Size)
+	s.Dst = ptr
+	if dst.Size == 0 {
+		s.Op.Kind = work.Barrier
+	}
+	return q.submitWith(s, o, dst.Buffer.in(), nil)
+}
+
+// Copy returns an Op that copies between ranges of the same size, on this device or another one.
+// One of the two must be of the queue's driver. Between devices of one driver the driver copies,
+// directly if there is a way. Between drivers a goroutine copies in pieces through the host. It
+// begins when the waits are reached. Ranges of one buffer must not overlap: that is [ErrArgument].
+// Ranges of different buffers that share memory must not overlap either: drivers do not define the
+// result.
+func Copy(dst, src Range) (op Op) {
+	op.kind, op.args[0], op.args[1] = copyOp, dst, src
+	return op
+}
+
+func (q *Queue) copy(o *Order, dst, src Range) error {
+	to, from := dst.in(), src.in()
+	if to.Buffer.Exists() && from.Buffer.Exists() && to.Buffer.Device().Engine.Driver != from.Buffer.Device().Engine.Driver {
+		return q.copyAcross(o, to, from)
+	}
+	d, err := dst.checkTo("copy", q)
+	if err != nil {
+		return err
+	}
+	f, err := src.check("copy", q)
+	if err == nil {
+		err = memory.SameSize(to, from)
+	}
+	if err == nil {
+		err = memory.Apart(to, from)
+	}
+	if err != nil {
+		return err
+	}
+	s := q.get(work.Copy)
+	s.Dst, s.Src, s.Op.Count = d, f, dst.Size
+	if dst.Size == 0 {
+		s.Op.Kind = work.Barrier
+	}
+	return q.submitWith(s, o, to.Buffer, from.Buffer)
+}
+
+// Prefetch returns an Op that moves managed memory to the memory of a device or of the host. It
+// stays managed memory. to is [DeviceMem] for the queue's device or [HostMem] for the host.
+// Prefetch is never needed. It saves the next user of the memory from fetching it page by page.
+// Other memory is [ErrArgument]. If the device cannot prefetch, the error is [ErrUnsupported]. A
+// recording cannot prefetch.
+func Prefetch(r Range, to MemKind) (op Op) {
+	op.kind, op.args[0], op.args[1].Offset = prefetchOp, r, uint64(to)
+	return op
+}
+
+func (q *Queue) prefetch(o *Order, r Range, to MemKind) error {
+	at, err := r.check("prefetch", q)
+	switch {
+	case err != nil:
+		return err
+	case r.Buffer.Kind() != ManagedMem:
+		return errs.Argument("prefetch", "the buffer is no managed memory")
+	case to != DeviceMem && to != HostMem:
+		return errs.Argument("prefetch", "memory of kind %d: it can be moved to DeviceMem or HostMem", int(to))
+	case !q.dev.native.Caps.Prefetch:
+		return fmt.Errorf("gpu: prefetch on %s: %w", q.dev.native.Info.Name, driver.ErrUnsupported)
+	}
+	s := q.get(work.Prefetch)
+	s.Dst, s.Op.Count, s.Op.To = at, r.Size, uint8(to)
+	if r.Size == 0 {
+		s.Op.Kind = work.Barrier
+	}
+	return q.submitWith(s, o, r.Buffer.in(), nil)
+}

@@ -1,0 +1,123 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+)
+
+// LaunchAttrs are optional attributes of a launch: clusters, a cooperative launch, an early start
+// before the previous launch has ended, a priority, and a carve-out of shared memory. The zero
+// value is a usual launch.
+//
+// If the device lacks a feature, the call that launches or records returns [ErrUnsupported].
+// Impossible values are [ErrArgument]: for example a grid that is not a multiple of its clusters,
+// or a cooperative grid with more blocks than the device runs at once ([Kernel.Occupancy]). Some
+// limits only the driver knows, such as clusters of blocks with much shared memory, or cooperative
+// clusters. Then the signals fail with the driver's error. A zero dimension of Cluster means one.
+// Three zeros mean no clusters, or those with which the kernel was compiled.
+//
+// A dependent launch begins early only if a kernel is directly in front of it. Two launches of a
+// queue have an event between them, which may prevent that. Launches of a [CommandBuffer] have
+// none, in either mode. In a graph, a launch can begin early only if it comes after exactly one
+// other launch and nothing else.
+//
+// Recorded launches that are cooperative, or in clusters, are part of the graph if
+// [driver.Caps].NodeAttrs is set. Otherwise they run between the graphs of the commands before and
+// behind them. A launch in a graph has the priority of the queue that executes it.
+type LaunchAttrs = driver.LaunchAttrs
+
+// A residency is the number of blocks of a given size that the device runs at once.
+type residency struct {
+	threads   int
+	sharedMem uint32
+	blocks    int
+}
+
+// holds returns how many blocks of the kernel the device runs at once, which is the largest grid of
+// a cooperative launch. It reports false if the driver does not tell. It remembers the last answer,
+// so that repeated launches of one shape query the driver only once.
+func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
+	if r := k.resident.Load(); r != nil && r.threads == threads && r.sharedMem == sharedMem {
+		return r.blocks, true
+	}
+	n, err := k.Occupancy(threads, int(sharedMem))
+	if err != nil {
+		return 0, false
+	}
+	r := &residency{threads, sharedMem, n * k.exe.dev.native.Info.Processors}
+	k.resident.Store(r)
+	return r.blocks, true
+}
+
+// checkAttrs checks the attributes of a launch whose grid is otherwise valid. It replaces zero
+// cluster dimensions by one, and clamps the priority to the device's range.
+func (g *Grid) checkAttrs(k *Kernel) error {
+	a, d := &g.Attrs, k.exe.dev
+	lacks := func(what, instead string) error {
+		return fmt.Errorf("gpu: launch: kernel %s: %s has no %s: %w; %s", k.name, d.native.Info.Name, what, driver.ErrUnsupported, instead)
+	}
+	switch {
+	case a.Cooperative && !d.native.Caps.Cooperative:
+		return lacks("cooperative launches", "cut the kernel where its blocks wait for each other")
+	case a.Cluster != [3]uint32{} && !d.native.Caps.Clusters:
+		return lacks("clusters", "launch a kernel whose blocks do without each other's shared memory")
+	case a.Dependent && !d.native.Caps.DependentLaunch:
+		return lacks("dependent launches", "launch without")
+	case a.Carveout > 100:
+		return errs.Argument("launch", "a carve-out of %d percent for kernel %s", a.Carveout, k.name)
+	}
+	if a.Cluster != [3]uint32{} {
+		if err := g.checkCluster(k); err != nil {
+			return err
+		}
+	}
+	a.Priority = d.native.Caps.ClampPriority(a.Priority)
+	if a.Cooperative && !g.nothing() {
+		threads := int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2])
+		blocks := uint64(g.Blocks[0]) * uint64(g.Blocks[1]) * uint64(g.Blocks[2])
+		// If the driver does not answer, for example on a lost device, the launch itself returns
+		// the error.
+		if n, ok := k.holds(threads, g.SharedMem); ok && blocks > uint64(n) {
+			return errs.Argument("launch", "a cooperative grid of %d blocks of %d threads and %d bytes of dynamic shared memory; of kernel %s %s runs %d at once",
+				blocks, threads, g.SharedMem, k.name, d.native.Info.Name, n)
+		}
+	}
+	return nil
+}
+
+// checkBegun checks the launch's event.
+func (g *Grid) checkBegun(k *Kernel) error {
+	e, d := g.Begun, k.exe.dev
+	switch {
+	case !d.native.Caps.LaunchEvents:
+		return fmt.Errorf("gpu: launch: kernel %s: %s records no event when a launch has begun: %w; record one behind the launch", k.name, d.native.Info.Name, driver.ErrUnsupported)
+	case e.dev == nil:
+		return errs.Argument("launch", "an event for kernel %s that was neither made nor adopted", k.name)
+	case e.dev != d:
+		return errs.Argument("launch", "the event for kernel %s is of device %s, and the kernel of %s", k.name, e.dev.native.Info.Name, d.native.Info.Name)
+	case e.from == forProcesses:
+		return errs.Argument("launch", "the event for kernel %s is one of several processes, which no launch records: make one with NewEvent", k.name)
+	}
+	return nil
+}
+
+// checkCluster checks the launch's clusters.
+func (g *Grid) checkCluster(k *Kernel) error {
+	c, f := &g.Attrs.Cluster, &k.info
+	blocks := uint64(1)
+	for i := range c {
+		c[i] = max(c[i], 1)
+		if g.Blocks[i]%c[i] != 0 {
+			return errs.Argument("launch", "a grid of %v blocks for kernel %s, which is no multiple of clusters of %v", g.Blocks, k.name, *c)
+		}
+		if own := f.Cluster[i]; own > 0 && uint64(own) != uint64(c[i]) {
+			return errs.Argument("launch", "clusters of %v blocks; kernel %s was compiled for %v", *c, k.name, f.Cluster)
+		}
+		if blocks *= uint64(c[i]); f.MaxCluster > 0 && blocks > uint64(f.MaxCluster) {
+			return errs.Argument("launch", "clusters of %v blocks; of kernel %s they can have %d", *c, k.name, f.MaxCluster)
+		}
+	}
+	return nil
+}

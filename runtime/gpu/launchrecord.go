@@ -1,0 +1,98 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// setBuffer makes the address of a range a kernel argument, and holds its buffer. If the device has
+// ended, it holds nothing: the submission fails anyway, whatever the state of its buffers.
+func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
+	at, err := r.Check("launch", s.q.dev.mem())
+	if err == nil {
+		err = r.Usable("launch", s.q.dev.mem())
+	}
+	if err != nil {
+		return err
+	}
+	arg := boundArg{index: index, at: at}
+	if !ended {
+		if err := r.Buffer.Hold(); err != nil {
+			return fmt.Errorf("gpu: launch: %w", err)
+		}
+		s.keep(r.Buffer)
+	}
+	s.bound = append(s.bound, arg)
+	return nil
+}
+
+// holdCode holds the kernel's code, and the event of its launch, until the launch is done. If it
+// returns an error, it has dropped the record.
+func (s *record) holdCode(k *Kernel, begun *SharedEvent) error {
+	if err := k.exe.hold(); err != nil {
+		s.drop()
+		return fmt.Errorf("gpu: launch: %w", err)
+	}
+	s.kernel = k
+	s.Holds = append(s.Holds, (*codeUse)(k.exe))
+	if begun != nil {
+		if err := begun.hold(); err != nil {
+			s.drop()
+			return fmt.Errorf("gpu: launch: %w", err)
+		}
+		s.shared = begun
+	}
+	return nil
+}
+
+// launchPart is the part of a submission's record for a launch.
+type launchPart struct {
+	launch driver.Launch // launch.Args point into args, as the layout says
+	args   []uint64
+	bound  []boundArg // arguments that are buffers
+	kernel *Kernel
+}
+
+// A boundArg is a kernel argument that is the address of a range of a buffer.
+type boundArg struct {
+	index int // of the argument
+	at    engine.Address
+}
+
+func (p *launchPart) reset() {
+	ptrs := p.launch.Args
+	clear(ptrs)
+	clear(p.bound)
+	*p = launchPart{launch: driver.Launch{Args: ptrs[:0]}, args: p.args[:0], bound: p.bound[:0]}
+}
+
+// kernelName returns the name of the launched kernel, or "".
+func (p *launchPart) kernelName() string {
+	if p.kernel == nil {
+		return ""
+	}
+	return p.kernel.name
+}
+
+// setLayout makes room for kernel arguments, which are zero.
+func (p *launchPart) setLayout(l work.Layout) {
+	p.args = work.Align(l.Append(p.args[:0], nil))
+	p.launch.Args = l.Point(p.launch.Args[:0], p.args)
+}
+
+// resolveArgs stores the addresses of buffers in the arguments.
+func (p *launchPart) resolveArgs() error {
+	for i := range p.bound {
+		b := &p.bound[i]
+		ptr, err := b.at.Resolve()
+		if err != nil {
+			return err
+		}
+		*work.Address(p.launch.Args[b.index]) = ptr
+	}
+	return nil
+}

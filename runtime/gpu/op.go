@@ -1,0 +1,282 @@
+package gpu
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// An Op says what to do: fill memory, launch a kernel, execute a recording. Functions such as
+// [Fill], [Copy], [Launch] and [Execute] make Ops. [Stream.Do] does them in order, [Queue.Submit]
+// does one between points, and [CommandBuffer.Add] records one.
+//
+// To make an Op does nothing yet. An Op is a value. It may be copied and used any number of times,
+// and by several goroutines at once unless it writes memory of the program, as [Download] and
+// [Alloc] do, or has a Timing. It holds no resources. Its constructor encodes arguments, patterns
+// and scalars. The memory behind slices and pointers is read or written when the Op is used.
+//
+// A constructor that gets wrong arguments returns an Op that carries the error. Do, Submit and Add
+// return it. They also check what depends on the device.
+//
+// An Op has room for 16 kernel arguments, bindings or ranges. Longer lists, and arguments of more
+// than 16 bytes, allocate. The zero Op is [ErrArgument].
+type Op struct {
+	_      [0]func() // Ops cannot be compared
+	kind   opKind
+	n      int32          // how many elements of args count
+	obj    any            // a function, a kernel, a recording, a reader or writer; of a wrong Op the error
+	data   unsafe.Pointer // host memory, whose length is args[1].Size
+	more   *opMore        // what does not fit; nil in most Ops
+	label  string
+	timing *Timing
+	grid   Grid
+	// args are the ranges of the operation, its destination first. A kernel argument that is not a
+	// buffer is in Offset and Size.
+	args [opArgs]Range
+}
+
+// opArgs is the number of arguments for which an Op has room.
+const opArgs = 16
+
+// opMore has the arguments for which an Op has no room.
+type opMore struct {
+	ranges []Range  // all of them, in place of args
+	wide   []uint64 // kernel arguments of more than 16 bytes; the argument's Offset is an index
+}
+
+// An opKind says which function made an Op.
+type opKind uint8
+
+const (
+	zeroOp opKind = iota
+	wrongOp
+	barrierOp
+	fillOp
+	copyOp
+	prefetchOp
+	uploadOp
+	uploadCopyOp
+	downloadOp
+	readFromOp
+	writeToOp
+	launchOp
+	executeOp
+	executeAllOp
+	allocOp
+	freeOp
+	hostCallOp
+	notifyOp
+	nativeOp
+	writeValueOp
+	waitValueOp
+	recordEventOp
+	waitEventOp
+	collectiveOp
+	opKinds
+)
+
+var opNames = [opKinds]string{"zero Op", "wrong Op", "barrier", "fill", "copy", "prefetch", "upload", "upload", "download", "read", "write",
+	"launch", "execute", "execute", "alloc", "free", "host call", "notify", "native", "value write", "value wait", "event record", "event wait", "collective"}
+
+// Label returns the Op with a label, which errors, traces and profiles show.
+func (op Op) Label(label string) Op {
+	op.label = label
+	return op
+}
+
+// Timed returns the Op with a Timing, which measures how long the device takes for it. A recording
+// refuses it: [CommandBuffer.Timestamp] measures there.
+func (op Op) Timed(t *Timing) Op {
+	op.timing = t
+	return op
+}
+
+// String returns the name of the operation and its label, for example `fill ("gradients")`.
+func (op Op) String() string { return operation(opNames[op.kind], op.kernelName(), op.label) }
+
+// kernelName returns the name of the kernel that the Op launches, or "".
+func (op *Op) kernelName() string {
+	if b, ok := op.obj.(*boundKernel); ok && b.kernel != nil {
+		return b.kernel.name
+	}
+	return ""
+}
+
+// BadOp returns an Op that Do, Submit and Add refuse with an error. It is for functions that make
+// Ops and get wrong arguments. If err is nil, the Op is the zero Op.
+func BadOp(err error) Op {
+	if err == nil {
+		return Op{}
+	}
+	return Op{kind: wrongOp, obj: err}
+}
+
+// Barrier returns an Op without work. In a queue it signals when its waits are reached. In a
+// [Stream], later operations and [Stream.Point] then wait for the points given to [Stream.After].
+// In a recording all later commands come after all earlier ones.
+func Barrier() Op { return Op{kind: barrierOp} }
+
+// setRanges stores ranges of which there may be any number. It copies them.
+func (op *Op) setRanges(all []Range) {
+	if op.n = int32(len(all)); len(all) > opArgs {
+		op.more = &opMore{ranges: append([]Range(nil), all...)}
+		return
+	}
+	copy(op.args[:], all)
+}
+
+// all returns the arguments that count.
+func (op *Op) all() []Range {
+	if op.more != nil && op.more.ranges != nil {
+		return op.more.ranges
+	}
+	return op.args[:op.n]
+}
+
+// setData stores host memory.
+func (op *Op) setData(data []byte) {
+	op.data, op.args[1].Size = unsafe.Pointer(unsafe.SliceData(data)), uint64(len(data))
+}
+
+// bytes returns the host memory.
+func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].Size) }
+
+// Submit submits an operation that waits for the points in o.Wait and signals those in o.Signal. It
+// returns without waiting for the device to run the operation. If it returns an error, it has
+// submitted nothing: an argument is wrong, or the device is lost or closed. If the device is lost
+// or closed, the points in o.Signal fail too.
+//
+// Submit blocks only while it makes something that later calls use again: pinned memory for
+// [UploadCopy], memory of a pool that grows, a graph, or a block of a recording ([Execute]).
+func (q *Queue) Submit(o Order, op Op) error { return q.do(&o, &op) }
+
+// do submits an Op.
+func (q *Queue) do(o *Order, op *Op) error {
+	if q == nil || q.dev == nil {
+		return errs.Argument(op.String(), "a nil or zero Queue")
+	}
+	o.label, o.timing = op.label, op.timing
+	err := q.doKind(o, op)
+	if err != nil && op.label != "" {
+		return labelled(err, op.label)
+	}
+	return err
+}
+
+// labelled adds a label to an error that does not have it.
+func labelled(err error, label string) error {
+	if quoted := strconv.Quote(label); !isSubmitError(err) && !strings.Contains(err.Error(), quoted) {
+		return fmt.Errorf("%s: %w", quoted, err)
+	}
+	return err
+}
+
+// doKind calls the function for the kind of an Op.
+func (q *Queue) doKind(o *Order, op *Op) error {
+	switch op.kind {
+	case fillOp:
+		return q.fill(o, op)
+	case copyOp:
+		return q.copy(o, op.args[0], op.args[1])
+	case launchOp:
+		return q.launch(o, op)
+	case uploadOp:
+		return q.upload(o, op.args[0], op.bytes())
+	case uploadCopyOp:
+		return q.uploadCopy(o, op.args[0], op.bytes())
+	case downloadOp:
+		return q.download(o, op.bytes(), op.args[0])
+	case executeOp:
+		return q.execute(o, op.obj.(*CommandBuffer), ranges(op.all()))
+	case allocOp:
+		b, err := q.alloc(o, op.obj.(*Pool), op.args[0].Size)
+		if err == nil {
+			*(**Buffer)(op.data) = b
+		}
+		return err
+	case freeOp:
+		return q.free(o, op.args[0].Buffer)
+	case barrierOp:
+		return q.submit(q.get(work.Barrier), o)
+	case prefetchOp:
+		return q.prefetch(o, op.args[0], MemKind(op.args[1].Offset))
+	case nativeOp:
+		return q.native(o, op.obj.(func(NativeCall) error), op.all())
+	case hostCallOp:
+		return q.hostCall(o, op.obj.(func() error))
+	case notifyOp:
+		return q.notify(o, op.obj.(func()))
+	}
+	return q.doRare(o, op)
+}
+
+// doRare submits the rarer Ops.
+func (q *Queue) doRare(o *Order, op *Op) error {
+	switch op.kind {
+	case readFromOp:
+		return q.readFrom(o, op)
+	case writeToOp:
+		return q.writeTo(o, op)
+	case executeAllOp:
+		return q.executeAll(o, op.obj.([]*CommandBuffer))
+	case writeValueOp:
+		return q.onValue(o, work.ValueWrite, op.args[0].in(), op.args[1].Offset)
+	case waitValueOp:
+		return q.onValue(o, work.ValueWait, op.args[0].in(), op.args[1].Offset)
+	case recordEventOp:
+		return q.withEvent(o, op.obj.(*SharedEvent), work.EventRecord)
+	case waitEventOp:
+		return q.withEvent(o, op.obj.(*SharedEvent), work.EventWait)
+	case collectiveOp:
+		g := op.obj.(*collectiveGroup)
+		return q.collect(o, g.channel, g.ctx, g.ops)
+	case wrongOp:
+		return op.obj.(error)
+	}
+	return errZeroOp
+}
+
+var errZeroOp = errs.Argument("do", "a zero Op: functions such as Fill and Launch make Ops")
+
+// Do adds operations to the stream, one behind the other. Operations of other calls come before or
+// behind all of them. Do returns without waiting for the device to run them. If it returns an
+// error, the stream has failed with it, and the operations behind the one that failed were not
+// added. Without operations Do adds nothing, and returns the error of a stream that has failed.
+func (s *Stream) Do(ops ...Op) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	if len(ops) == 0 { // the points given to After are for the next operation
+		s.mu.Unlock()
+		return nil
+	}
+	var err error
+	for i := range ops {
+		if err = s.q.do(s.next(), &ops[i]); err != nil {
+			break
+		}
+		s.clearWaits()
+	}
+	return s.end(err)
+}
+
+// Add records an operation. It comes after the commands in after, and after the last [Barrier].
+// Commands between two barriers may otherwise run in any order, or at once. Add copies what the Op
+// names: pattern, arguments, and the data of an upload. An Op with a Timing, and one that only a
+// queue can do (a download, a file, an allocation, a notification, an event), is [ErrArgument].
+//
+// If Add returns an error, nothing was recorded. The error names the command by number and
+// operation.
+func (c *CommandBuffer) Add(op Op, after ...Command) (Command, error) {
+	at, err := c.add(&op, after)
+	if op.label != "" && err == nil {
+		c.in().SetLabel(at, op.label)
+	} else if op.label != "" {
+		err = labelled(err, op.label)
+	}
+	return Command(at), err
+}
