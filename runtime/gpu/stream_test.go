@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"runtime"
 	"testing"
 	"time"
@@ -362,6 +363,47 @@ func BenchmarkStream(b *testing.B) {
 		must(b, s.Wait(context.Background()))
 	})
 }
+
+// TestFailedStreamCallsNothing fails a stream whose next operation waits for a point only: what was
+// in front of it is done. When the point is reached, no function of the program is called.
+func TestFailedStreamCallsNothing(t *testing.T) {
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{StageSize: 64})
+	b := allocate(t, dev, 256)
+	failure := errors.New("enough")
+	called := make(chan string, 4)
+	for name, op := range map[string]gpu.Op{
+		"host call":    gpu.HostCall(func() error { called <- "host call"; return nil }),
+		"notification": gpu.Notify(func() { called <- "notification" }),
+		"read":         gpu.ReadFrom(b.All(), readerFunc(func([]byte, int64) (int, error) { called <- "read"; return 0, io.EOF }), 0),
+	} {
+		s, gate := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
+		must(t, s.Fill(b.All(), []byte{1}))
+		must(t, s.Wait(minute(t)))
+		must(t, s.After(gate.At(1)))
+		must(t, s.Do(op))
+		p := s.Point()
+		s.Fail(failure)
+		must(t, gate.Signal(1))
+		if err := p.Semaphore.Wait(minute(t), p.Value); !errors.Is(err, failure) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// Work behind the operations is done when they would have been called.
+	s := dev.Queue(0).NewStream()
+	must(t, s.Do(gpu.HostCall(func() error { called <- "last"; return nil })))
+	must(t, s.Wait(minute(t)))
+	for {
+		if what := <-called; what == "last" {
+			break
+		} else {
+			t.Errorf("the %s is called", what)
+		}
+	}
+}
+
+type readerFunc func([]byte, int64) (int, error)
+
+func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
 // TestNilChannel uses a channel that there is not: the error says so, and the stream is not locked.
 func TestNilChannel(t *testing.T) {

@@ -122,6 +122,10 @@ func (tl *Timeline) run(s *Submission) {
 	case f != nil:
 		tl.Device.FailSubmission(s, f.Err)
 	case s.Op.Kind.OnHost():
+		if err := s.failedStream(); err != nil {
+			tl.Device.FailSubmission(s, err)
+			return
+		}
 		// Count the call before checking whether the device issues work. Close first stops the
 		// device, then waits until the count is 0. So either Close waits for this call, or this
 		// call fails here.
@@ -145,6 +149,19 @@ func (tl *Timeline) run(s *Submission) {
 	default:
 		tl.IssueReady(s)
 	}
+}
+
+// failedStream returns the error with which the Stream that the submission belongs to has failed. The
+// submission's own wait for the Stream may have been reached before.
+func (s *Submission) failedStream() error {
+	for _, w := range s.Waits {
+		if w.Semaphore.Tag.Load() == IsStream {
+			if err := w.Semaphore.Failed(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // call runs a host call or a notification. It is called on a new goroutine.
