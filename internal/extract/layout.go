@@ -84,6 +84,9 @@ func (l *layouter) body(n int, field func(int) *cc.Field) *body {
 			}
 			return nil
 		}
+		if f.Type().Typedef() != nil || tagOf(f.Type()) != "" {
+			continue // declares nothing, and may be defined elsewhere
+		}
 		inner := (*body)(nil)
 		switch x := f.Type().(type) {
 		case *cc.StructType:
@@ -137,6 +140,9 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 	bits := int64(0) // where the next member may begin
 	for i := range n {
 		f := field(i)
+		if f.Declarator() == nil && !f.IsBitfield() && f.Type().Kind() == cc.Int {
+			continue // a semicolon alone, which the front end takes for an int
+		}
 		if f.IsFlexibleArrayMember() {
 			return fmt.Errorf("%s: is an array without a length, which no Go type has", f.Name())
 		}

@@ -89,7 +89,11 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	r.structs[name] = isStruct
 	stand := ""
 	if isTypedef && name != "" {
-		stand = "typedef struct " + name + " " + name + ";" // what uses it can be read, and is refused for it
+		tag := "puregpu_" + name
+		if m := typedefTag.FindSubmatch(code); m != nil && string(m[1]) == name {
+			tag = name
+		}
+		stand = "typedef struct " + tag + " " + name + ";" // what uses it can be read, and is refused for it
 	} else if isStruct && !isFunction {
 		stand = string(tagged.FindSubmatch(code)[1]) + " " + name + ";"
 	}
@@ -112,6 +116,9 @@ func (r *recovery) apply(bad map[string]error) {
 
 // structTypedef matches a typedef whose one name stands for the struct or the union itself.
 var structTypedef = regexp.MustCompile(`(?s)^\s*(?:__extension__\s+)?typedef\s+(?:const\s+|volatile\s+)*(?:struct|union)\b(?:.*\}|[\w\s]*)\s*[\w\s]*\s\w+\s*;\s*$`)
+
+// typedefTag matches the tag of the type that a typedef is written with.
+var typedefTag = regexp.MustCompile(`\btypedef\s+(?:(?:const|volatile)\s+)*(?:struct|union)\b(?:\s*__attribute__\s*\(\(.*?\)\))?\s+(\w+)`)
 
 var (
 	comments    = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)

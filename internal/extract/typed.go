@@ -8,8 +8,13 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// typed returns an error if a parameter of a declaration has no type. The front end takes a name that it does not know for such
-// a parameter, and makes it an int.
+// typed returns an error for what the front end reads as more than it is to a compiler:
+//
+//   - A name that it does not know, as a parameter. It takes the parameter for an int.
+//   - A member declaration without a declarator. It makes a member of the type. To a compiler only an unnamed struct or union
+//     is a member then, and any other type declares nothing.
+//   - A struct without members and without a tag. It takes the struct for one that is defined elsewhere. The layouter refuses
+//     one with a tag.
 func typed(d *cc.Declaration) error { return typedIn(reflect.ValueOf(d)) }
 
 func typedIn(v reflect.Value) error {
@@ -37,6 +42,15 @@ func typedIn(v reflect.Value) error {
 				}
 				return fmt.Errorf("has %s, whose type no header declares", name)
 			}
+		case *cc.StructDeclaration:
+			s := x.SpecifierQualifierList // nil for a semicolon alone, which the layouter passes over
+			if x.Case == cc.StructDeclarationDecl && x.StructDeclaratorList == nil && s != nil && !isUnnamed(s) {
+				return fmt.Errorf("has a member declaration that declares nothing in line %d", x.Position().Line)
+			}
+		case *cc.StructOrUnionSpecifier:
+			if x.Case == cc.StructOrUnionSpecifierDef && x.StructDeclarationList == nil && x.Token == (cc.Token{}) {
+				return fmt.Errorf("has a %s without members", strings.TrimSpace(cc.NodeSource(x.StructOrUnion)))
+			}
 		}
 		v = v.Elem()
 		for i := range v.NumField() {
@@ -48,4 +62,15 @@ func typedIn(v reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// isUnnamed reports whether specifiers define a struct or a union without a tag.
+func isUnnamed(s *cc.SpecifierQualifierList) bool {
+	for ; s != nil; s = s.SpecifierQualifierList {
+		if t := s.TypeSpecifier; t != nil && t.StructOrUnionSpecifier != nil {
+			x := t.StructOrUnionSpecifier
+			return x.Case == cc.StructOrUnionSpecifierDef && x.Token == (cc.Token{})
+		}
+	}
+	return false
 }

@@ -498,12 +498,12 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 			switch {
 			case written != "":
 				alias(written)
-			case e.IsIncomplete():
-				w.seen[name] = true
-				tab.Handles = append(tab.Handles, symbols.Handle{Name: name, Tag: tagOf(e)})
 			case w.nameOf(e) == "": // typedef struct {...} *Name;
 				w.seen[name] = true
 				tab.Handles = append(tab.Handles, symbols.Handle{Name: name, Tag: "void"})
+			case e.IsIncomplete() && !madeUp(tagOf(e)):
+				w.seen[name] = true
+				tab.Handles = append(tab.Handles, symbols.Handle{Name: name, Tag: tagOf(e)})
 			default:
 				alias(w.spell(e) + " *")
 			}
@@ -817,11 +817,14 @@ func tagOf(t cc.Type) string {
 
 // tagFor returns the tag of a type that goes by a name. Where a stand-in has made one up, the name stands for it.
 func tagFor(t cc.Type, name string) string {
-	if tag := tagOf(t); !strings.HasPrefix(tag, "puregpu_") {
+	if tag := tagOf(t); !madeUp(tag) {
 		return cmp.Or(tag, name)
 	}
 	return name
 }
+
+// madeUp reports whether no header has the tag: a stand-in has made it up.
+func madeUp(tag string) bool { return strings.HasPrefix(tag, "puregpu_") }
 
 func tagToken(t cc.Type) (tag cc.Token) {
 	switch x := t.(type) {
