@@ -57,7 +57,7 @@ type Series struct {
 type Args struct {
 	// Of submissions, and of what belongs to one.
 	Sub             uint64 // number of the submission, from 1, unique in the process
-	Op              string // "fill", "dispatch", ...
+	Op              string // "fill", "launch", ...
 	Label           string // given by the user
 	Kernel          string
 	Grid            [3]uint32

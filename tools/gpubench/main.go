@@ -29,7 +29,7 @@
 // is given, and for the rows that say so one in Go that records an event behind each launch.
 //
 // The rows of the group native time products of matrices by cuBLAS, which package cudadriver's users put into a queue's order with
-// Queue.Native. The raw side calls cuBLAS alike, on a stream. Both take the file that PUREGPU_CUBLAS_LIBRARY names, or what the system or
+// gpu.Native. The raw side calls cuBLAS alike, on a stream. Both take the file that PUREGPU_CUBLAS_LIBRARY names, or what the system or
 // python3 has; without one the rows are not run.
 //
 // The rows of the group tail time what must not take long at times: one call in a hundred of those that submit far ahead, and a parked

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// nativeBenches time products of matrices by cuBLAS that Queue.Native puts into a queue's order, each behind the one before and each of which
+// nativeBenches time products of matrices by cuBLAS that gpu.Native puts into a queue's order, each behind the one before and each of which
 // somebody can wait for. The raw side makes the same calls of cuBLAS on a stream, and nothing else, which is what the goals are about. Rows
 // without a goal have it record an event behind each call besides, so that there too each can be waited for.
 func nativeBenches() []bench {

@@ -191,9 +191,9 @@ func slowHost() []byte {
 	b.Wait(host, ms, 52110*µs, sem(1))
 	b.Submit(q, s, tracetest.Submission{Args: args{Op: "execute", Commands: 2, Signals: pts{sem(2)}, Early: 10 * ms, UntimedCommands: 1},
 		Submitted: 53 * ms, Issued: 53 * ms, Begun: 63 * ms, Ended: 64 * ms, Done: 65 * ms,
-		Commands: []tracetest.Command{{Args: args{Op: "dispatch", Kernel: "scale"}, Begun: 53500 * µs, Ended: 57500 * µs}}})
+		Commands: []tracetest.Command{{Args: args{Op: "launch", Kernel: "scale"}, Begun: 53500 * µs, Ended: 57500 * µs}}})
 	b.Wait(host, 53*ms, 65*ms, sem(2))
-	b.Submit(q, s, tracetest.Submission{Args: args{Op: "dispatch", Kernel: "sum", Margin: 3 * ms}, Submitted: 65 * ms, Issued: 65 * ms, Begun: 66 * ms, Ended: 70 * ms, Done: 71 * ms})
+	b.Submit(q, s, tracetest.Submission{Args: args{Op: "launch", Kernel: "sum", Margin: 3 * ms}, Submitted: 65 * ms, Issued: 65 * ms, Begun: 66 * ms, Ended: 70 * ms, Done: 71 * ms})
 	b.Submit(q, s, tracetest.Submission{Args: args{Op: "execute", Commands: 9, Graph: true}, Submitted: 66 * ms, Issued: 66 * ms, Begun: 70 * ms, Ended: 80 * ms, Done: 81 * ms})
 	return b.JSON()
 }

@@ -395,7 +395,7 @@ func (s *summary) longest(t *trace) {
 }
 
 // moves says whether the bytes of an operation are ones that it goes through, and not only counts.
-func moves(op string) bool { return op != "alloca" && op != "dealloca" }
+func moves(op string) bool { return op != "alloc" && op != "free" }
 
 func ranking[K comparable](m map[K]*operationSummary) []operationSummary {
 	var list []operationSummary

@@ -194,7 +194,7 @@ func (m *meddler) meddle() error {
 func (m *meddler) useMortal(p *mortal) error {
 	closed := p.closed.Load()
 	what, err := m.use(p)
-	if err = p.wrong(m.g, closed && what != "dealloca", err); err != nil {
+	if err = p.wrong(m.g, closed && what != "free", err); err != nil {
 		return fmt.Errorf("%s of a pool that is closed meanwhile: %w", what, err)
 	}
 	return nil
@@ -221,7 +221,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 		q := p.pool.Device().Queue(r.IntN(3))
 		b, err := testkit.AllocIn(q, gpu.Order{}, p.pool, blockSize)
 		if err != nil {
-			return "alloca", err
+			return "alloc", err
 		}
 		if r.IntN(2) == 0 {
 			err = q.Submit(gpu.Order{}, gpu.Free(b))
@@ -230,7 +230,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 			}
 		}
 		b.Close()
-		return "dealloca", err
+		return "free", err
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // always pending.
 const (
 	isLive    int32 = iota
-	isPending       // its alloca has not been issued
+	isPending       // its allocation has not been issued
 	isFreed         // its Free is about to be issued, or waits for work that uses the memory
 	isGone          // its Free has been issued
 	isClosed        // it went back to the pool because the buffer was closed
@@ -410,7 +410,7 @@ func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 }
 
 // giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed
-// all its uses, the alloca included. A driver's pool frees it in the stream h, or if h is 0 in the
+// all its uses, the allocation included. A driver's pool frees it in the stream h, or if h is 0 in the
 // stream that allocated it. giveBack runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {

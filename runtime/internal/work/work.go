@@ -82,7 +82,7 @@ type Op struct {
 	Pattern uint32 // pattern of a fill, or low half of an 8-byte pattern or of a value
 	High    uint32 // high half of an 8-byte pattern or of a value
 	// Count is the number of units that a fill covers. For a copy or a prefetch it is the number of
-	// bytes covered, and for an alloca the number of bytes to set to zero.
+	// bytes covered, and for an alloc the number of bytes to set to zero.
 	Count uint64
 }
 
@@ -125,7 +125,7 @@ func (o *Op) Value() uint64 { return uint64(o.High)<<32 | uint64(o.Pattern) }
 // Copies reports whether the operation copies, and so may involve the memory of another device.
 func (o *Op) Copies() bool { return o.Kind == Copy || o.Kind == Upload || o.Kind == Download }
 
-// Bytes returns the number of bytes that a fill, copy or prefetch covers, or that an alloca zeroes.
+// Bytes returns the number of bytes that a fill, copy or prefetch covers, or that an alloc zeroes.
 func (o *Op) Bytes() uint64 { return o.Count << o.Unit }
 
 // Cut shortens a fill or a copy to at most n bytes.

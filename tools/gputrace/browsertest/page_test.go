@@ -253,7 +253,7 @@ type program struct {
 
 var programs = []program{
 	{"mlp", nil, func(n map[string]int) string {
-		want := map[string]int{"execute": 8, "download": 8, "upload": 9, "alloca": 17, "dealloca": 17} // 8 inputs and the weights; an input and an output each time, and the weights
+		want := map[string]int{"execute": 8, "download": 8, "upload": 9, "alloc": 17, "free": 17} // 8 inputs and the weights; an input and an output each time, and the weights
 		if !maps.Equal(n, want) {
 			return fmt.Sprintf("want %v", want)
 		}
@@ -266,13 +266,13 @@ var programs = []program{
 				return fmt.Sprintf("want %d of %s", want, name)
 			}
 		}
-		if n["alloca"] != n["dealloca"] {
+		if n["alloc"] != n["free"] {
 			return "want as many deallocas as allocas"
 		}
 		return ""
 	}},
 	{"serve", []string{"-selftest"}, func(n map[string]int) string { // 200 requests in batches, half of which may be cancelled at any time; 3 layers with two arrays each
-		if n["download"] == 0 || n["download"] > 200 || n["dense"] != 3*n["download"] || n["upload"] != 6+n["download"] || n["alloca"] != n["dealloca"] {
+		if n["download"] == 0 || n["download"] > 200 || n["dense"] != 3*n["download"] || n["upload"] != 6+n["download"] || n["alloc"] != n["free"] {
 			return "want 3 layers and an input for each of at most 200 answers"
 		}
 		return ""
