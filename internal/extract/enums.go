@@ -13,7 +13,7 @@ import (
 // The C front end computes with the types of enumerators that it gives them, which are not always those of C:
 //
 //   - In its own enumeration an enumerator without an expression is of 64 bits. In C it is an int.
-//   - If one value of an enumeration is not an int, all its enumerators have a wider type. In C those that fit are ints.
+//   - If one value of an enumeration is not an int, all its enumerators have a wider type. In C23 too, but before those that fit are ints.
 //   - An enumeration is an int. In C it is unsigned, if it has no negative value.
 //
 // So an expression with such an enumerator, or a conversion to an enumeration, is taken only if its value is the same either way.
@@ -130,11 +130,12 @@ func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	tokens = e.withoutSizes(tokens)
 	for _, t := range tokens {
 		x, ok := e.values[t]
+		negative = negative || x.value < 0 // whichever enumeration it is of
 		switch {
 		case x.bad:
 			return fmt.Errorf("uses %s, which is refused", t)
 		case ok && (x.wide || x.in == in):
-			name, wide, negative = t, wide || x.wide, negative || x.value < 0
+			name, wide = t, wide || x.wide
 		case t == "enum" || e.types[t]:
 			name, wide = t, true
 		}
