@@ -168,7 +168,7 @@ func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range,
 	}
 	s := q.get(op)
 	s.lent, s.Lends = l, l != nil
-	if label := x.Label(); label != "" && op != work.Execute {
+	if label := x.Label(); label != "" {
 		o.label = label
 	}
 	if op == work.Collect {

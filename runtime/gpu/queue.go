@@ -45,9 +45,6 @@ func newQueue(d *Device, index int) *Queue {
 
 // submit copies the lists into the record. Then it gives the submission to the scheduler.
 func (q *Queue) submit(r *record, o *Order) error {
-	if q.dev == nil {
-		return errs.ErrZero
-	}
 	for _, p := range o.Wait {
 		if p.invalid() {
 			return q.reject(r, "wait")

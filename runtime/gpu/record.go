@@ -51,7 +51,7 @@ var _ interface {
 	comm.Record
 } = (*record)(nil)
 
-// newRecord makes a record for the queue. It also works for the zero Queue, which has no timeline.
+// newRecord makes a record for the queue.
 func (q *Queue) newRecord() *record {
 	r := &record{q: q}
 	r.Init(q.tl, r)
@@ -70,11 +70,8 @@ var actions = [work.Transfer + 1]engine.Action{
 	work.Native:  nativeAction{},
 }
 
-// get takes a free record, or makes one. The zero Queue, which takes no work, gets a new one.
+// get takes a free record, or makes one.
 func (q *Queue) get(kind work.Kind) *record {
-	if q.tl == nil {
-		return q.newRecord()
-	}
 	r := recordOf(q.tl.Get(kind))
 	r.Action = actions[kind]
 	return r

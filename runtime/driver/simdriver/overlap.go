@@ -89,7 +89,8 @@ func (x *exec) findOrder() {
 	}
 	words := (len(x.tasks) + 63) / 64
 	before := make([][]uint64, len(x.tasks))
-	active, ordered := 0, true
+	active := make([]uint64, words) // the tasks so far that do something
+	ordered := true
 	for i, t := range x.tasks {
 		b := make([]uint64, words)
 		for _, a := range t.after {
@@ -102,14 +103,10 @@ func (x *exec) findOrder() {
 		if !t.active() {
 			continue
 		}
-		found := 0
-		for j, other := range x.tasks[:i] {
-			if other.active() && b[j/64]>>(j%64)&1 != 0 {
-				found++
-			}
+		for w, bits := range active {
+			ordered = ordered && bits&^b[w] == 0
 		}
-		ordered = ordered && found == active
-		active++
+		active[i/64] |= 1 << (i % 64)
 	}
 	if !ordered {
 		x.before = before

@@ -69,12 +69,8 @@ func (x Step) Call() func() error { return x.at().host }
 // Lane returns the communicator whose group the step is, or nil.
 func (x Step) Lane() *comm.Channel { return x.at().lane }
 
-// Label returns the label of the command that the step begins with, or "".
-func (x Step) Label() string {
-	x.c.mu.Lock()
-	defer x.c.mu.Unlock()
-	return x.c.labels[Command(x.at().from)]
-}
+// Label returns the label of the host call or of the group that the step is, or "".
+func (x Step) Label() string { return x.at().label }
 
 // FirstCollective returns the kind of the first operation of a group.
 func (x Step) FirstCollective() driver.CommOpKind {

@@ -567,6 +567,7 @@ type part struct {
 	from, to int
 	host     func() error
 	lane     *comm.Channel // of a group of collectives
+	label    string        // of a host call, or of the first collective
 	graph    bool
 	late     bool // addresses of fills and copies are known only when it is executed
 	native   bool // issuing it may call functions of Native
@@ -576,6 +577,9 @@ type part struct {
 func (c *Recording) split() {
 	for from := 0; from < c.cmds.n; {
 		p := c.nextPart(from)
+		if p.host != nil || p.lane != nil {
+			p.label = c.labels[Command(from)]
+		}
 		if p.host != nil || p.lane != nil || c.setHow(&p) {
 			c.parts = append(c.parts, p)
 		}
