@@ -87,6 +87,10 @@ func TestHeaders(t *testing.T) {
 		{"folder that is named", "elsewhere/libnvrtc.so.12", "wheels/nvidia/cuda_runtime/include", "PUREGPU_LIBRARY_PATH", "wheels"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			const toolkit = "/usr/local/cuda/include/cuda_fp16.h"
+			if _, err := os.Stat(toolkit); err == nil && (c.variable == "CONDA_PREFIX" || c.variable == "VIRTUAL_ENV") {
+				t.Skip("this machine has " + toolkit + ", which comes before environments")
+			}
 			library := filepath.Join(root, c.library)
 			if _, err := os.Stat(library); err != nil { // else it is loaded, and must not be written
 				put(c.library)
