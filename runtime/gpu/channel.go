@@ -3,14 +3,13 @@ package gpu
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/inside"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
@@ -211,7 +210,7 @@ func (c *Channel) Abort(err error) { c.in().Abort(err) }
 // that were issued run all the same, as far as the next host call, and the memory that they wrote
 // is undefined.
 func (c *Channel) Group(ops ...Collective) Op {
-	return Op{kind: collectiveOp, obj: &collectiveGroup{c, nil, slices.Clone(ops)}}
+	return c.group(nil, ops)
 }
 
 // GroupContext is [Channel.Group] with a context. If the context ends before the group is done, the
@@ -221,60 +220,25 @@ func (c *Channel) GroupContext(ctx context.Context, ops ...Collective) Op {
 	if ctx == nil {
 		return BadOp(errs.Argument("collective", "no context"))
 	}
-	return Op{kind: collectiveOp, obj: &collectiveGroup{c, ctx, slices.Clone(ops)}}
+	return c.group(ctx, ops)
 }
 
-// A collectiveGroup is what an Op of a channel does.
-type collectiveGroup struct {
-	channel *Channel
-	ctx     context.Context // nil if there is none
-	ops     []Collective
+// group returns the Op of a group. ctx is nil if there is none.
+func (c *Channel) group(ctx context.Context, ops []Collective) Op {
+	all := make([]comm.Collective, len(ops))
+	for i, x := range ops {
+		all[i] = comm.Collective(x)
+	}
+	return OpOf(inside.Op{Kind: work.Collect, Group: &comm.Group{Channel: c.in(), Context: ctx, Ops: all}})
 }
 
 // Submit submits the Op of [Channel.GroupContext].
 func (c *Channel) Submit(ctx context.Context, o Order, ops ...Collective) error {
 	tl := c.in().Timeline()
-	switch {
-	case tl == nil:
+	if tl == nil {
 		return errs.Argument("collective", "a nil or zero Channel")
-	case ctx == nil:
-		return errs.Argument("collective", "no context")
 	}
-	return queueOf(tl).collect(&o, c, ctx, ops)
-}
-
-// collect submits a group. ctx is nil if there is none.
-func (q *Queue) collect(o *Order, ch *Channel, ctx context.Context, ops []Collective) error {
-	c := ch.in()
-	switch {
-	case c.Timeline() == nil:
-		return errs.Argument("collective", "a nil or zero Channel")
-	case ch.Device() != q.dev:
-		return errs.Argument("collective", "the channel is of device %s, and the queue of %s", ch.Device().native.Info.Name, q.dev.native.Info.Name)
-	}
-	lane := queueOf(c.Timeline())
-	s := lane.get(work.Collect)
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	if err := c.SetGroup(ctx, &s.Submission, collectives(ops)); err != nil {
-		s.drop()
-		return err
-	}
-	if s.group.IsEmpty() {
-		s.drop()
-		if q.tl.Lane != nil {
-			q = q.dev.queues[0]
-		}
-		return q.submit(q.get(work.Barrier), o)
-	}
-	return lane.submit(s, o)
-}
-
-// collectives returns operations as the packages below know them. It does not copy them: the types
-// have the same layout.
-func collectives(ops []Collective) []comm.Collective {
-	return unsafe.Slice((*comm.Collective)(unsafe.Pointer(unsafe.SliceData(ops))), len(ops))
+	return queueOf(tl).Submit(o, c.GroupContext(ctx, ops...))
 }
 
 // Split divides the channel into new channels. Each consists of the ranks that pass the same color,

@@ -10,22 +10,47 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
+// collect submits a group.
+func (q *Queue) collect(o *Order, g *comm.Group) error {
+	c := g.Channel
+	switch tl := c.Timeline(); {
+	case tl == nil:
+		return errs.Argument("collective", "a nil or zero communicator")
+	case tl.Device != q.tl.Device:
+		return errs.Argument("collective", "the communicator is of device %s, and the queue of %s", tl.Device.Info.Name, q.dev.native.Info.Name)
+	}
+	lane := queueOf(c.Timeline())
+	s := lane.get(work.Collect)
+	if err := c.SetGroup(&s.Submission, g); err != nil {
+		s.drop()
+		return err
+	}
+	if s.group.IsEmpty() {
+		s.drop()
+		if q.tl.Lane != nil {
+			q = q.dev.queues[0]
+		}
+		return q.submit(q.get(work.Barrier), o)
+	}
+	return lane.submit(s, o)
+}
+
 // addCollective records a group.
-func (c *CommandBuffer) addCollective(g *collectiveGroup, after []recording.Command) (recording.Command, error) {
-	r, ch := c.in(), g.channel
+func (c *CommandBuffer) addCollective(g *comm.Group, after []recording.Command) (recording.Command, error) {
+	r, tl := c.in(), g.Channel.Timeline()
 	if err := r.Begin(work.Collect); err != nil {
 		return -1, err
 	}
 	defer r.Leave()
 	switch {
-	case ch == nil || ch.Device() != c.device():
-		return -1, r.Fail(work.Collect, errs.Argument("collective", "no channel, or one of another device"))
-	case g.ctx != nil:
+	case tl == nil || tl.Device != r.Device().Engine:
+		return -1, r.Fail(work.Collect, errs.Argument("collective", "no communicator, or one of another device"))
+	case g.Context != nil:
 		return -1, r.Fail(work.Collect, errs.Argument("collective", "a recording takes no context: use Group"))
 	}
 	var group []recording.Collective
-	for i, x := range g.ops {
-		all, err := comm.Collective(x).Lower(ch.in(), nil)
+	for i := range g.Ops {
+		all, err := g.Ops[i].Lower(g.Channel, nil)
 		for k := range all {
 			if err == nil {
 				group, err = r.AddCollective(group, &all[k])
@@ -35,7 +60,7 @@ func (c *CommandBuffer) addCollective(g *collectiveGroup, after []recording.Comm
 			return -1, r.Fail(work.Collect, fmt.Errorf("operation %d: %w", i, err))
 		}
 	}
-	return r.Collect(ch.in(), group, after)
+	return r.Collect(g.Channel, group, after)
 }
 
 // recordedGroup is the [engine.Action] that gives a group of a recording to the library.

@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
+	"github.com/puregpu/puregpu/runtime/internal/inside"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
@@ -30,6 +31,7 @@ type Device struct {
 	memory     memory.Device
 	recordings recording.Device
 	comm       comm.Device
+	inside     inside.Device
 	warned     sync.Once // see compiler.Once
 
 	// Each part is declared in the file of its subject.
@@ -79,6 +81,7 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize)
 	dev.recordings.Init(&dev.native, &dev.memory, &dev.faces, (*recordingHost)(dev))
 	dev.comm = comm.Device{Engine: &dev.native, Memory: &dev.memory, Owner: (*commOwner)(dev)}
+	dev.inside = newInside(dev)
 	dev.native.Waits.Spin, dev.native.Waits.Poll, dev.native.Waits.Processors = opt.Spin, opt.Poll, of
 	dev.native.Events.Configure(opt.Events)
 	if err := dev.native.Open(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -232,8 +233,7 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 	case waitEventOp:
 		return q.withEvent(o, op.obj.(*SharedEvent), work.EventWait)
 	case collectiveOp:
-		g := op.obj.(*collectiveGroup)
-		return q.collect(o, g.channel, g.ctx, g.ops)
+		return q.collect(o, op.obj.(*comm.Group))
 	case wrongOp:
 		return op.obj.(error)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
-	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
@@ -66,26 +65,30 @@ func (p *Part) name() string {
 	return p.ops[0].Kind.String()
 }
 
-// SetGroup makes a submission a group of operations, and holds the buffers that these use. If the
-// context ends before the group is done, the channel is aborted. The group may turn out to be
-// empty. If there is an error, the caller must recycle the record.
-func (c *Channel) SetGroup(ctx context.Context, s *engine.Submission, ops []Collective) error {
-	if ctx == nil {
-		return errs.Argument("collective", "no context")
+// A Group is a group of operations to submit or to record.
+type Group struct {
+	Channel *Channel
+	// If the context ends before the group is done, the channel is aborted. It may be nil.
+	Context context.Context
+	Ops     []Collective
+}
+
+// SetGroup makes a submission a group of operations, and holds the buffers that these use. The group
+// may turn out to be empty. If there is an error, the caller must recycle the record.
+func (c *Channel) SetGroup(s *engine.Submission, g *Group) error {
+	if g.Context != nil && g.Context.Err() != nil {
+		return g.Context.Err()
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for i := range ops {
-		if err := c.add(s, &ops[i]); err != nil {
-			if len(ops) > 1 {
+	for i := range g.Ops {
+		if err := c.add(s, &g.Ops[i]); err != nil {
+			if len(g.Ops) > 1 {
 				err = fmt.Errorf("operation %d: %w", i, err)
 			}
 			return err
 		}
 	}
-	if ctx.Done() != nil {
-		partOf(s).ctx = ctx
+	if g.Context != nil && g.Context.Done() != nil {
+		partOf(s).ctx = g.Context
 	}
 	return nil
 }

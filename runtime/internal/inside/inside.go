@@ -1,0 +1,44 @@
+// Package inside is how the packages above package gpu, such as collective and interop, reach the
+// parts of a device and make operations. gpu.Inside and gpu.OpOf take and return its types.
+package inside
+
+import (
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/faces"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A Device has the parts of a gpu.Device.
+type Device struct {
+	Engine *engine.Device
+	Memory *memory.Device
+	Comm   *comm.Device
+	Faces  *faces.Faces
+
+	// NewQueue makes a queue for a stream. The Queue of its timeline is a *gpu.Queue. The device
+	// does not list the timeline yet.
+	NewQueue func(stream driver.Stream, priority int) *engine.Timeline
+}
+
+// Failed returns why the device takes no more work, or nil. A nil or zero gpu.Device takes none.
+func (d *Device) Failed() error {
+	if d == nil || d.Engine == nil {
+		return errs.ErrZero
+	}
+	return d.Engine.Failed()
+}
+
+// Outer returns the *gpu.Device with a scheduler.
+func Outer(e *engine.Device) any {
+	return e.Owner.(interface{ Outer() any }).Outer()
+}
+
+// An Op is an operation that gpu.OpOf turns into a gpu.Op.
+type Op struct {
+	Kind  work.Kind   // Collect
+	Group *comm.Group // of Collect
+}
