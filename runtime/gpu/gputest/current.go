@@ -1242,6 +1242,9 @@ func opMakers(e *env) (names []string) {
 			if !ok || f.Recv != nil || !f.Name.IsExported() || f.Type.Results == nil || len(f.Type.Results.List) != 1 {
 				continue
 			}
+			if f.Name.Name == "OpOf" { // makes what functions of other packages return
+				continue
+			}
 			if t, ok := f.Type.Results.List[0].Type.(*ast.Ident); ok && t.Name == "Op" {
 				names = append(names, f.Name.Name)
 			}
