@@ -31,7 +31,7 @@ func TestClashes(t *testing.T) {
 		"a name of another package's test": {"-type Big=float32", "p_test.go: package k_test; var KTwins = 1", "", ""},
 		"a method that the package has":    {"-type Big=float32", "p.go: package k; func (b *Big) Launch() {}", "zk.go would not compile: method Big.Launch already declared", ""},
 		"a name of an import":              {"-type Big=float32", "p.go: package k; var errors = 1", "it imports errors, and the package has a errors of its own, at p.go:1:16", ""},
-		"a file that is not built":         {"-type Big=float32", "p_windows.go: package k; type Big int; q.go: //go:build ignore\n\npackage main; type Big int", "", ""},
+		"a file that is not built":         {"-type Big=float32", "p_plan9.go: package k; type Big int; q.go: //go:build ignore\n\npackage main; type Big int", "", ""},
 		"a file that is broken":            {"-type Big=float32", "p.go: package k; func (", "", ""},
 		"another package":                  {"-type Big=float32", "p.go: package other", "p.go is of package other, and the file to write of package k: give -pkg other", ""},
 		"an own file":                      {"-type Big=float32", "zk.go: package k", "there is a zk.go that kernelgen has not written: give another name, by -name", ""},
