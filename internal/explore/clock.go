@@ -146,8 +146,7 @@ func After(d time.Duration, f func()) *Timer {
 	if r == nil {
 		return &Timer{real: time.AfterFunc(d, f)}
 	}
-	var t *Timer
-	t = &Timer{run: r}
+	t := &Timer{run: r}
 	r.point(OpTimer, &t.own)
 	by := r.current
 	raceRelease(unsafe.Pointer(t))

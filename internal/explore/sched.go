@@ -24,7 +24,6 @@ type goroutine struct {
 	op    Op     // what it is about to do, or waits for
 	obj   *Object
 	place []uintptr // where, if the run is traced
-	slept int       // how many steps others have taken while it could have run
 	alone int       // steps since it waited, or let others run
 
 	locks  int // LockOSThread

@@ -152,7 +152,6 @@ func (d *delay) pick(_ *run, _ *goroutine, n int) int { return d.rnd.below(n) }
 // A replay does what is listed.
 type replay struct {
 	deeds []Deed
-	done  []bool
 }
 
 func (*replay) started(*run, *goroutine) {}

@@ -106,7 +106,7 @@ func (d compilingDevice) Compiler() (driver.Compiler, error) {
 // linkingOf links as well.
 type linkingOf struct{ compilerOf }
 
-func (c linkingOf) Linker() (driver.Compiler, error) { return linkerOf{c.compilerOf}, nil }
+func (c linkingOf) Linker() (driver.Compiler, error) { return linkerOf(c), nil }
 
 type linkerOf struct{ compilerOf }
 

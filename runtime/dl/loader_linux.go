@@ -163,7 +163,7 @@ func (ld *loader) file(handle uintptr) string {
 
 // A linkMap is the head of C's struct link_map.
 type linkMap struct {
-	addr uintptr
+	_    uintptr // the address
 	name unsafe.Pointer
 }
 

@@ -118,7 +118,7 @@ func TestReadyNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	l, err = open(t, Options{}, func(s *Spec) {
+	_, err = open(t, Options{}, func(s *Spec) {
 		change(s)
 		s.Dirs = []string{dirs[1], alias, dirs[1]}
 		s.Ready = func(*Library) error { asked++; return errBroken }

@@ -59,7 +59,6 @@ func (o *Options) check() error {
 // A Trace is being written. All methods may be called concurrently.
 type Trace struct {
 	tracer *Tracer
-	every  time.Duration
 
 	mu      sync.Mutex
 	w       *writer

@@ -145,7 +145,6 @@ type campaign struct {
 	began   time.Time
 
 	mu       sync.Mutex
-	jobs     int
 	hashes   map[uint64]struct{}
 	per      map[string]*total
 	running  map[int]explore.Report

@@ -98,8 +98,8 @@ type launcher struct {
 
 // indexArgs are the arguments of the kernel.
 type indexArgs struct {
-	n           uint64
-	first, step uint32
+	n           uint64 //lint:ignore U1000 the kernel reads it
+	first, step uint32 //lint:ignore U1000 the kernel reads them
 	out         gpu.Range
 }
 

@@ -27,9 +27,9 @@ type called struct {
 
 // recorderState is the recorder's puregpu_calls.
 type recorderState struct {
-	function, fail, count, used uint32
-	records                     [4096]struct{ param, leaf, element, size, offset uint32 }
-	bytes                       [1 << 17]byte
+	function, fail, count, _ uint32
+	records                  [4096]struct{ param, leaf, element, size, offset uint32 }
+	bytes                    [1 << 17]byte
 }
 
 // callAll opens a recorder of a release as a library and calls every function.

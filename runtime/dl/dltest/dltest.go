@@ -264,9 +264,9 @@ func build(t *testing.T, name, source string) string {
 
 // echoState is struct echo in C.
 type echoState struct {
-	function, fail, count, used uint32
-	records                     [128]struct{ param, kind, size, offset uint32 }
-	bytes                       [1 << 16]byte
+	function, fail, count, _ uint32
+	records                  [128]struct{ param, kind, size, offset uint32 }
+	bytes                    [1 << 16]byte
 }
 
 // An echo is an open echo library seen from the side.

@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// noWay says that a device cannot reach another one's memory.
-var noWay = fmt.Errorf("the hardware has no way: %w", driver.ErrUnsupported)
+// errNoWay says that a device cannot reach another one's memory.
+var errNoWay = fmt.Errorf("the hardware has no way: %w", driver.ErrUnsupported)
 
 // errClosed is that another device is closed, whose context may be gone. The driver could say so in a way that means that this device's is.
 var errClosed = fmt.Errorf("it is closed: %w", cuda.ErrorInvalidContext)
@@ -46,7 +46,7 @@ func (d *device) EnablePeer(other driver.Device) error {
 		return d.fail("enable peer", err, "access to device %d", o.info.Index)
 	}
 	if can == 0 {
-		return d.fail("enable peer", noWay, "access to device %d", o.info.Index)
+		return d.fail("enable peer", errNoWay, "access to device %d", o.info.Index)
 	}
 	err = d.lib.CtxEnablePeerAccess(o.ctx, 0)
 	switch {

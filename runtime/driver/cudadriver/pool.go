@@ -292,7 +292,7 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	}
 	if other.id != d.id && d.hostPools.kind(p) == driver.DeviceMem { // else the call below would fail
 		if can, err := d.lib.DeviceCanAccessPeer(other.id, d.id); err == nil && can == 0 {
-			return d.fail("access pool", noWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+			return d.fail("access pool", errNoWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
 	}
 	if err := d.access(cuda.MemoryPool(p), int32(other.info.Index), flags); err != nil {

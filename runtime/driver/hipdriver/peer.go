@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// noWay is the error where one device cannot get at another one's memory.
-var noWay = fmt.Errorf("the hardware has no way: %w", driver.ErrUnsupported)
+// errNoWay is the error where one device cannot get at another one's memory.
+var errNoWay = fmt.Errorf("the hardware has no way: %w", driver.ErrUnsupported)
 
 // peer returns another device of the driver.
 func (d *device) peer(op string, other driver.Device) (*device, error) {
@@ -34,7 +34,7 @@ func (d *device) EnablePeer(other driver.Device) error {
 		return d.fail("enable peer", err, "access to device %d", o.info.Index)
 	}
 	if can == 0 {
-		return d.refuse("enable peer", noWay, "access to device %d", o.info.Index)
+		return d.refuse("enable peer", errNoWay, "access to device %d", o.info.Index)
 	}
 	err = d.lib.DeviceEnablePeerAccess(o.id, 0)
 	switch {

@@ -274,7 +274,7 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 			return d.fail(op, err, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
 		if can == 0 {
-			return d.refuse(op, noWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+			return d.refuse(op, errNoWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
 	}
 	if err := d.lib.MemPoolSetAccess(hip.MemPool(p), []hip.MemAccessDesc{{Location: location(other.id), Flags: flags}}); err != nil {

@@ -91,8 +91,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 			size := 4 * (1 + r.Uint64N(1<<uint(2+r.IntN(12))))
 			if r.IntN(4) == 0 { // without an order but the queue's
 				q := e.q(r.IntN(4))
-				var err error
-				err = q.Submit(gpu.Order{}, gpu.Alloc(&h.b, p, size))
+				err := q.Submit(gpu.Order{}, gpu.Alloc(&h.b, p, size))
 				e.must(err)
 				h.ready = gpu.Point{Semaphore: e.sem(), Value: 1}
 				e.must(q.Submit(gpu.Order{Signal: []gpu.Point{h.ready}}, gpu.Fill(h.b.All(), []byte{0})))

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -129,19 +128,6 @@ func (w *world) sync() {
 			w.adopt(base, size)
 		}
 	}
-}
-
-// behind returns the timelines behind whose work, which is not done, something is free.
-func (w *world) behind() (all []int) {
-	for _, units := range w.slabs {
-		for _, u := range units {
-			if u.live == 0 && !w.done(u.mark) && !slices.Contains(all, u.mark.Timeline) {
-				all = append(all, u.mark.Timeline)
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
 }
 
 func (w *world) done(m Mark) bool { return m.Seq == 0 || w.order.done[m.Timeline] >= m.Seq }

@@ -77,7 +77,7 @@ func TestKeyOf(t *testing.T) {
 		}
 		seen[key] = fmt.Sprintf("%q", parts)
 	}
-	if KeyOf("a", "b") != KeyOf("a", "b") {
+	if again := KeyOf("a", "b"); KeyOf("a", "b") != again {
 		t.Error("one list has two keys")
 	}
 }

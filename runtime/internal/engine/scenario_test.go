@@ -630,7 +630,7 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	if err != nil {
 		return nil, err
 	}
-	x, err := c.Binding()
+	x, err1 := c.Binding()
 	y, err2 := c.Binding()
 	index, err3 := c.Add(gpu.Launch(k, gpu.Grid{Threads: [3]uint32{8}}, uint64(8), uint32(1), uint32(1), x.Range(0, 32)))
 	if err3 != nil {
@@ -663,7 +663,7 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 		}
 		word.Close() // the recording holds it
 	}
-	return c, errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
+	return c, errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
 }
 
 // stamped launches the kernel "stamp" with all attributes that its device has.

@@ -23,14 +23,6 @@ func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 	}
 }
 
-// through waits until a queue has completed all its work.
-func through(t *testing.T, q *gpu.Queue) {
-	t.Helper()
-	s := semaphores(t, 1)[0]
-	must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
-	must(t, s.Wait(minute(t), 1))
-}
-
 // TestPoolOrder reuses memory of a portable pool before its previous work is complete.
 func TestPoolOrder(t *testing.T) {
 	t.Run("B90 memory that nobody used is deallocated elsewhere", func(t *testing.T) {

@@ -734,7 +734,7 @@ func TestOnReached(t *testing.T) {
 		never(t, got)
 		cancel = s.OnReached(2, fn)
 		signal(t, s, 2)
-		if cancel() || cancel() {
+		if first, second := cancel(), cancel(); first || second {
 			t.Error("taken back after it fired")
 		}
 		once(t, got)
