@@ -1,24 +1,33 @@
-// Command kernelgen makes Go functions from GPU kernels. It embeds a source, which the program compiles at run time, or compiled code, and
-// writes a Go file with a type for each kernel. The type's method Launch takes the kernel's parameters as arguments and returns a gpu.Op, for
-// streams, queues and recordings. A simulated GPU can run a Go function, a twin, in place of the kernel.
+// Command kernelgen makes Go functions from GPU kernels. It embeds a source, which the program
+// compiles at run time, or compiled code, and writes a Go file with a type for each kernel. The
+// type's method Launch takes the kernel's parameters as arguments and returns a gpu.Op, for
+// streams, queues and recordings. A simulated GPU can run a Go function, a twin, in place of the
+// kernel.
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/kernelgen [flags] FILE...
 //
 // The files are
 //
-//   - with -runtime, a source (.cu, .hip): the program compiles it, by package runtime/compile. kernelgen needs no compiler;
-//   - without -runtime, a source: it is compiled by nvcc, clang or NVRTC, or by hipcc, for the architectures of -arch, to zNAME.ptx, .cubin, .fatbin
-//     or .hsaco. If nothing has changed since, that file is used as it is. If there is no compiler, what is there stays, and a message says so;
-//   - a source, or a header (.h), with code that was compiled before (.ptx, .cubin, .fatbin, .hsaco, .co): the source tells the names and types
-//     of the parameters. Several files of code for NVIDIA's devices are put into one fat binary;
-//   - metadata of Triton (.json), one a kernel. Beside each is its code, .ptx or else .cubin or .hsaco, and its signature, in .source or .ttir,
-//     if the metadata do not have it. A source or a header that declares the kernel may tell it instead.
+//   - with -runtime, a source (.cu, .hip): the program compiles it, by package runtime/compile.
+//     kernelgen needs no compiler;
+//   - without -runtime, a source: it is compiled by nvcc, clang or NVRTC, or by hipcc, for the
+//     architectures of -arch, to zNAME.ptx, .cubin, .fatbin or .hsaco. If nothing has changed
+//     since, that file is used as it is. If there is no compiler, what is there stays, and a
+//     message says so;
+//   - a source, or a header (.h), with code that was compiled before (.ptx, .cubin, .fatbin,
+//     .hsaco, .co): the source tells the names and types of the parameters. Several files of code
+//     for NVIDIA's devices are put into one fat binary;
+//   - metadata of Triton (.json), one a kernel. Beside each is its code, .ptx or else .cubin or
+//     .hsaco, and its signature, in .source or .ttir, if the metadata do not have it. A source or a
+//     header that declares the kernel may tell it instead.
 //
-// It writes zNAME.go, in the folder of the first file, where NAME is that of this file or of -name. The function LoadNAME loads the embedded
-// code, the function CompileNAME compiles the embedded source. With -runtime and code, or with -runtime and -arch, the file has both.
+// It writes zNAME.go, in the folder of the first file, where NAME is that of this file or of -name.
+// The function LoadNAME loads the embedded code, the function CompileNAME compiles the embedded
+// source. With -runtime and code, or with -runtime and -arch, the file has both.
 //
-// The declarations of kernels are read by a tokenizer. For LoadNAME they have to be extern "C", and are not templates. What the code says of
-// its parameters, their number and their sizes, is checked against the source.
+// The declarations of kernels are read by a tokenizer. For LoadNAME they have to be extern "C", and
+// are not templates. What the code says of its parameters, their number and their sizes, is checked
+// against the source.
 //
 // # Flags
 //

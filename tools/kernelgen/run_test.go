@@ -215,7 +215,7 @@ func TestRealNVRTC(t *testing.T) {
 		if ext == "" {
 			ext = ".fatbin"
 		}
-		if err := run(dir, []string{"-pkg", "testkernels", "-compiler", "nvrtc", "-arch", archs, "kernels.cu"}, t.Output()); err != nil {
+		if err := run(dir, []string{"-pkg", "testkernels", "-runtime", "-compiler", "nvrtc", "-arch", archs, "kernels.cu"}, t.Output()); err != nil {
 			t.Fatal(err)
 		}
 		files, err := filepath.Glob(filepath.Join(dir, "z*"))

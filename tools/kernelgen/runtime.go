@@ -45,7 +45,8 @@ func (g *generator) addText(m *module, at, file string) error {
 	return nil
 }
 
-// addUncompiled adds the kernels and variables that a source declares, without code to compare them with.
+// addUncompiled adds the kernels and variables that a source declares. There is no code to compare
+// them with.
 func (g *generator) addUncompiled(m *module, file string, s *source) error {
 	if len(s.problems) > 0 {
 		return errors.New(s.problems[0])
@@ -93,7 +94,8 @@ func (g *generator) addUncompiled(m *module, file string, s *source) error {
 	return nil
 }
 
-// expressions returns a kernel by the names that the code has it by: one, or its instances if it is a template.
+// expressions returns a kernel under the names by which the code has it. A template has one for each
+// instance.
 func (g *generator) expressions(c *cKernel) (all []*cKernel, err error) {
 	switch {
 	case c.flaw != "":
@@ -161,7 +163,8 @@ func readTemplate(words []token) *templateParams {
 	return t
 }
 
-// angled returns the tokens in the angle brackets that tokens begin with, nil if they begin with none.
+// angled returns the tokens inside the angle brackets at the beginning. It returns nil if there are
+// none.
 func angled(tokens []token) []token {
 	depth := 0
 	for i := 0; i < len(tokens); i++ {
