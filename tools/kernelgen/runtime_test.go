@@ -1,10 +1,21 @@
 package main
 
 import (
+	"errors"
 	gotoken "go/token"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/puregpu/puregpu/hiprtc"
+	"github.com/puregpu/puregpu/internal/kernelobject"
+	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
 // TestRuntimeRefuses: what the program could not compile, or not launch, is an error of the generator.
@@ -80,6 +91,115 @@ func TestInstances(t *testing.T) {
 		if err != nil || k.text() != c.want || !strings.HasPrefix(c.instance, s.kernels[0].full()+"<") {
 			t.Errorf("%s: %v, %v, want %s", name, k, err, c.want)
 		}
+	}
+}
+
+// TestRealRuntime compiles the source of a golden case as the generated function does, with the
+// libraries of this machine, which need no GPU. The code must have the kernels and the variables,
+// and parameters of the same sizes.
+func TestRealRuntime(t *testing.T) {
+	skip := func(t *testing.T, variable string, err error) {
+		t.Helper()
+		if os.Getenv(variable) == "" && errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
+			t.Skipf("no compiler: %v", err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("NVRTC", func(t *testing.T) {
+		lib, err := nvrtc.Open(nvrtc.Options{})
+		skip(t, "PUREGPU_NVRTC_LIBRARY", err)
+		realRuntime(t, lib, "--gpu-architecture=compute_75", "scale<float>", lib.GetPTXSize, lib.GetPTX)
+	})
+	t.Run("hipRTC", func(t *testing.T) {
+		lib, err := hiprtc.Open(hiprtc.Options{})
+		skip(t, "PUREGPU_HIPRTC_LIBRARY", err)
+		// hipRTC 5.2 finds an instance only if all its arguments are written.
+		realRuntime(t, lib, "--offload-arch=gfx90a", "scale<float,4>", lib.GetCodeSize, lib.GetCode)
+	})
+}
+
+// An rtc is package nvrtc's library or hiprtc's, with programs of type P.
+type rtc[P any] interface {
+	CreateProgram(src, name string, headers, includeNames []*byte) (P, error)
+	DestroyProgram(*P) error
+	AddNameExpression(p P, expression string) error
+	CompileProgram(p P, options []*byte) error
+	GetProgramLogSize(P) (uint64, error)
+	GetProgramLog(P, []byte) error
+	GetLoweredName(p P, expression string) (string, error)
+}
+
+func realRuntime[P any](t *testing.T, lib rtc[P], arch, float string, size func(P) (uint64, error), get func(P, []byte) error) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ar, err := txtar.ParseFile("testdata/runtime.txtar")
+	must(err)
+	dir := t.TempDir()
+	for _, f := range ar.Files {
+		writeFile(t, filepath.Join(dir, f.Name), f.Data)
+	}
+	g := &generator{
+		dir: dir, types: map[string]goType{"Pair": {"[2]float32", 8}}, renames: map[string]string{"math::apply<Pair, Pair *>": "ApplyPairs"}, used: map[string]bool{},
+		options: []string{"--std=c++17", "-DTILE=16"}, instances: []string{float, "scale<unsigned long long,4>", "math::apply<Pair, Pair *>"},
+	}
+	text := read(t, filepath.Join(dir, "kernels.cu"))
+	g.src = parseFiles(text, "kernels.cu", g.include)
+	m := &module{pkg: "k", name: "K", from: "kernels.cu"}
+	must(g.addUncompiled(m, "kernels.cu", g.src))
+	must(g.addText(m, dir, "kernels.cu"))
+
+	// These two are what the program adds by compile.Options.
+	texts, names := []string{"#ifndef __HIP__\nstruct half { unsigned short x; };\n#endif\n", "// absent\n"}, []string{"cuda_fp16.h", "absent.h"}
+	for _, h := range m.text.headers {
+		texts, names = append(texts, read(t, filepath.Join(dir, h.file))), append(names, h.name)
+	}
+	pointers := func(all ...string) []*byte {
+		p, err := dl.CStrings(all...)
+		must(err)
+		return p
+	}
+	p, err := lib.CreateProgram(text+"\n"+string(simdriver.Image("table=16")), "kernels.cu", pointers(texts...), pointers(names...))
+	must(err)
+	defer lib.DestroyProgram(&p)
+	for _, name := range m.text.names {
+		must(lib.AddNameExpression(p, name))
+	}
+	if err := lib.CompileProgram(p, pointers(append([]string{arch}, m.text.options...)...)); err != nil {
+		n, _ := lib.GetProgramLogSize(p)
+		log := make([]byte, n)
+		lib.GetProgramLog(p, log)
+		t.Fatalf("%v\n%s", err, log)
+	}
+	n, err := size(p)
+	must(err)
+	image := make([]byte, n)
+	must(get(p, image))
+	codes, err := kernelobject.Read(image)
+	must(err)
+	for _, k := range m.kernels {
+		name := k.name
+		if !k.c {
+			if name, err = lib.GetLoweredName(p, k.name); err != nil {
+				t.Errorf("kernel %s: %v", k.name, err)
+				continue
+			}
+		}
+		var want []int
+		for _, p := range k.params {
+			want = append(want, p.size)
+		}
+		if got := codes[0].Kernel(name); got == nil || !slices.Equal(got.Sizes(), want) {
+			t.Errorf("kernel %s, %s in the code: %+v, want parameters of %v", k.name, name, got, want)
+		}
+	}
+	table := slices.IndexFunc(codes[0].Variables, func(v kernelobject.Variable) bool { return v.Name == "table" && v.Size == 16 })
+	if table < 0 {
+		t.Errorf("no variable table: %+v", codes[0].Variables)
 	}
 }
 
