@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-//go:generate go run github.com/puregpu/puregpu/tools/kernelgen -pkg testkernels kernels.cu
+//go:generate go run github.com/puregpu/puregpu/tools/kernelgen -pkg testkernels -runtime -arch compute_75 kernels.cu
 
 // Twins are the kernels in Go.
 type Twins struct{}

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -15,8 +16,11 @@ import (
 //go:embed zkernels.ptx
 var kernelsImage []byte
 
-// KernelsCode has the kernels of kernels.cu, loaded on a device by [LoadKernels]. Goroutines may
-// launch them concurrently.
+//go:embed kernels.cu
+var kernelsText string
+
+// KernelsCode has the kernels of kernels.cu, loaded on a device by [LoadKernels] or compiled for it
+// by [CompileKernels]. Goroutines may launch them concurrently.
 type KernelsCode struct {
 	VectorAdd VectorAdd
 	Softmax   Softmax
@@ -41,6 +45,30 @@ func (c *KernelsCode) load(d *gpu.Device) (err error) {
 	if c.exe, err = d.Load(kernelsImage); err != nil {
 		return err
 	}
+	return c.find()
+}
+
+// CompileKernels compiles kernels.cu for a device, and checks the kernels' parameters against the
+// driver's. It blocks while the compiler works, and finds code on disk that it has compiled before:
+// see [compile.Options.Compile]. Close unloads the kernels. A simulated GPU runs Go functions in
+// their place: see [SimKernels].
+func CompileKernels(d *gpu.Device, options compile.Options) (*KernelsCode, compile.Info, error) {
+	exe, info, err := options.Compile(d, compile.Source{
+		Name: "kernels.cu",
+		Text: kernelsText + "\n" + string(simdriver.Image("factor=4")),
+	})
+	if err != nil {
+		return nil, info, err
+	}
+	c := &KernelsCode{exe: exe}
+	if err := c.find(); err != nil {
+		c.Close()
+		return nil, info, fmt.Errorf("kernels.cu: the kernels differ from those that kernelgen has read: run go generate again: %w", err)
+	}
+	return c, info, nil
+}
+
+func (c *KernelsCode) find() (err error) {
 	if c.VectorAdd.kernel, err = c.exe.Kernel("vector_add"); err != nil {
 		return err
 	}

@@ -3,6 +3,9 @@
 //
 //	code, _, err := compile.Compile(dev, compile.Source{Name: "saxpy.cu", Text: text})
 //
+// For a source that is known when the program is built, tools/kernelgen writes a function that
+// calls this package, and a launch for each kernel with the kernel's parameters as arguments.
+//
 // CUDA's compiler is NVRTC, a library of NVIDIA's toolkit. The driver does not include it. Its code
 // is for the exact architecture of the device. If NVRTC is too old to know that architecture, the
 // code is PTX for the newest one that it knows. HIP's compiler is hipRTC, a part of ROCm. Its code

@@ -27,9 +27,9 @@ func (m missing) Is(target error) bool { return target == errNoCompiler }
 // installCUDA and installHIP say what to do where there is no compiler.
 const (
 	installCUDA = `install the CUDA toolkit, which has nvcc, or NVRTC alone (pip install nvidia-cuda-nvrtc-cu12), and name its library in PUREGPU_NVRTC_LIBRARY if it is not found. ` +
-		`Or compile on another machine and give the PTX too: kernelgen %[1]s.cu %[1]s.ptx. Or have the program compile the source when it runs, with package runtime/compile`
+		`Or compile on another machine and give the PTX too: kernelgen %[1]s.cu %[1]s.ptx. Or have the program compile the source when it runs: kernelgen -runtime %[1]s.cu`
 	installHIP = `install ROCm, which has hipcc, or name the file of hipcc in HIPCC. ` +
-		`Or compile on another machine and give the code object too: kernelgen %[1]s.hip %[1]s.hsaco. Or have the program compile the source when it runs, with package runtime/compile`
+		`Or compile on another machine and give the code object too: kernelgen %[1]s.hip %[1]s.hsaco. Or have the program compile the source when it runs: kernelgen -runtime %[1]s.hip`
 )
 
 // install says what to do where there is no compiler for a source.

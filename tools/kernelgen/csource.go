@@ -31,6 +31,32 @@ type cKernel struct {
 	at     string // file and line
 	params []cParam
 	flaw   string // why no Go can be written for it
+
+	c        bool            // extern "C"
+	space    string          // its namespace, "" if it is in none
+	template *templateParams // nil if it is no template
+	inside   [][]token       // the parameters as they are written
+}
+
+// full returns the name with the namespace.
+func (k *cKernel) full() string {
+	if k.space == "" {
+		return k.name
+	}
+	return k.space + "::" + k.name
+}
+
+// mangled returns why compiled code has the kernel under another name than the source, "" if it has not.
+func (k *cKernel) mangled() string {
+	switch {
+	case k.template != nil:
+		return `it is a template, of which code has only what is instantiated, by mangled names: write an extern "C" kernel for each type, which calls a __device__ template. Or give -runtime and -instance, and no code`
+	case k.space != "":
+		return fmt.Sprintf(`it is in namespace %s, and has a mangled name: move it out, and write extern "C" before it. Or give -runtime, and no code`, k.space)
+	case !k.c:
+		return `it is not extern "C", and has a mangled name: write extern "C" before __global__. Or give -runtime, and no code`
+	}
+	return ""
 }
 
 // A cParam is a parameter: as it is written, and its parts.
@@ -49,6 +75,7 @@ type cVariable struct {
 	stars    int
 	count    int // of elements, 0 if it is not a number
 	constant bool
+	hidden   bool   // it is static, or const, so that other files cannot name it
 	flaw     string // why its type is not known
 }
 
@@ -76,8 +103,23 @@ func parseFiles(text, file string, include func(name, from string) (text, path s
 // linkage is what surrounds a declaration.
 type linkage struct {
 	c     bool   // extern "C"
-	space string // a namespace
+	space string // namespaces, with :: between them
 	depth int
+}
+
+// unnamed stands for a namespace without a name.
+const unnamed = "(unnamed)"
+
+// within returns the namespace that a declaration begins.
+func (in linkage) within(words []token) string {
+	name := unnamed
+	if i := slices.IndexFunc(words, func(t token) bool { return t.text == "namespace" }); i+1 < len(words) {
+		name = text(words[i+1:])
+	}
+	if in.space != "" {
+		name = in.space + "::" + name
+	}
+	return name
 }
 
 // deepest is how deep blocks can be in each other. What is deeper is skipped.
@@ -110,7 +152,7 @@ func (p *parser) block(in linkage) {
 				p.block(linkage{words[1].text == `"C"`, in.space, in.depth + 1})
 				decl = nil
 			case n > 0 && (words[0].text == "namespace" || n > 1 && words[0].text == "inline" && words[1].text == "namespace") && in.depth < deepest:
-				p.block(linkage{in.c, words[n-1].text, in.depth + 1})
+				p.block(linkage{in.c, in.within(words), in.depth + 1})
 				decl = nil
 			case isFunction(words):
 				p.take(t)
@@ -244,22 +286,19 @@ func (p *parser) kernel(decl []token, in linkage, template bool) {
 	if at <= from || !isName(words[at-1].text) {
 		return
 	}
-	k := &cKernel{name: words[at-1].text, at: words[at-1].at}
+	k := &cKernel{name: words[at-1].text, at: words[at-1].at, space: in.space}
 	end := at + 1 + closing("(", words[at+1:])
 	for i, t := range words[:at] {
 		if t.text == "extern" && words[i+1].text == `"C"` {
 			in.c, from = true, min(from, i)
 		}
 	}
-	switch {
-	case branched(words[from:end]) || has(words[end:], "__global__"):
+	k.c = in.c
+	if branched(words[from:end]) || has(words[end:], "__global__") {
 		k.flaw = "parts of its declaration are in branches of #if: declare it once, outside of #if"
-	case template:
-		k.flaw = `it is a template, of which code has only what is instantiated, by mangled names: write an extern "C" kernel for each type, which calls a __device__ template`
-	case in.space != "":
-		k.flaw = fmt.Sprintf(`it is in namespace %s, and has a mangled name: move it out, and write extern "C" before it`, in.space)
-	case !in.c:
-		k.flaw = `it is not extern "C", and has a mangled name: write extern "C" before __global__`
+	}
+	if template {
+		k.template = readTemplate(words[:from])
 	}
 	inside := words[at+1 : end]
 	if n := len(inside); n > 0 && inside[n-1].text == ")" {
@@ -269,10 +308,10 @@ func (p *parser) kernel(decl []token, in linkage, template bool) {
 		if len(part) == 1 && part[0].text == "void" || len(part) == 0 {
 			continue
 		}
-		k.params = append(k.params, parseParam(part))
+		k.params, k.inside = append(k.params, parseParam(part)), append(k.inside, part)
 	}
 	for _, had := range p.kernels {
-		if had.name == k.name {
+		if had.full() == k.full() {
 			if k.text() != had.text() && had.flaw == "" {
 				had.flaw = fmt.Sprintf("it is declared twice, differently, at %s and %s: declare it once, outside of #if", had.at, k.at)
 			}
@@ -402,6 +441,8 @@ func (p *parser) variable(decl []token) {
 			return
 		}
 		v := &cVariable{count: 1, constant: has(decl, "__constant__")}
+		constant := has(decl, "const") && !has(decl, "*") && !has(decl, "extern")
+		v.hidden = constant || has(decl, "static") || has(decl, "constexpr")
 		var kept []token
 		for i := 0; i < len(part); i++ {
 			if part[i].text != "[" {

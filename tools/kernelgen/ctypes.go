@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	cudaPath   = "github.com/puregpu/puregpu/cuda"
-	driverPath = "github.com/puregpu/puregpu/runtime/driver"
-	simPath    = "github.com/puregpu/puregpu/runtime/driver/simdriver"
-	gpuPath    = "github.com/puregpu/puregpu/runtime/gpu"
+	cudaPath    = "github.com/puregpu/puregpu/cuda"
+	compilePath = "github.com/puregpu/puregpu/runtime/compile"
+	driverPath  = "github.com/puregpu/puregpu/runtime/driver"
+	simPath     = "github.com/puregpu/puregpu/runtime/driver/simdriver"
+	gpuPath     = "github.com/puregpu/puregpu/runtime/gpu"
 )
 
 // A goType is a type of Go that a parameter or an element has.

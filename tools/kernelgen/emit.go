@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ func (m *module) render() ([]byte, error) {
 		f.HeaderComment(hashMark + m.hash)
 	}
 	f.ImportName(gpuPath, "gpu")
+	f.ImportName(compilePath, "compile")
 	f.ImportName(driverPath, "driver")
 	f.ImportName(simPath, "simdriver")
 	f.ImportName(cudaPath, "cuda")
@@ -65,22 +67,32 @@ func (m *module) imageName(i int) string {
 	return fmt.Sprintf("%sImage%d", lower(m.name), i)
 }
 
+func (m *module) headerName(i int) string { return fmt.Sprintf("%sHeader%d", lower(m.name), i) }
+
 func (m *module) emitImages(f *File) {
-	for i, im := range m.images {
+	embed := func(file, name string, typ *Statement) {
 		f.Line()
-		file := im.file
 		if strings.ContainsAny(file, " \"`") {
 			file = strconv.Quote(file)
 		}
 		f.Comment("//go:embed " + file)
-		f.Var().Id(m.imageName(i)).Index().Byte()
+		f.Var().Id(name).Add(typ)
+	}
+	for i, im := range m.images {
+		embed(im.file, m.imageName(i), Index().Byte())
+	}
+	if m.text != nil {
+		embed(m.text.file, lower(m.name)+"Text", String())
+		for i, h := range m.text.headers {
+			embed(h.file, m.headerName(i), String())
+		}
 	}
 	f.Line()
 }
 
-// exe writes the executable of an image.
+// exe writes the executable of an image, or of the source if there is no image.
 func (m *module) exe(i int) *Statement {
-	if len(m.images) == 1 {
+	if len(m.images) <= 1 {
 		return Id("c").Dot("exe")
 	}
 	return Id("c").Dot("exes").Index(Lit(i))
@@ -92,45 +104,35 @@ func errReturn() *Statement {
 
 func (m *module) emitCode(f *File) {
 	code, load := m.name+"Code", "Load"+m.name
-	comment(f, "%s has the kernels of %s, loaded on a device by [%s]. Goroutines may launch them concurrently.", code, m.from, load)
+	by := "loaded on a device by [" + load + "]"
+	switch {
+	case m.text != nil && m.images == nil:
+		by = "compiled for a device by [Compile" + m.name + "]"
+	case m.text != nil:
+		by += " or compiled for it by [Compile" + m.name + "]"
+	}
+	comment(f, "%s has the kernels of %s, %s. Goroutines may launch them concurrently.", code, m.from, by)
 	f.Type().Id(code).StructFunc(func(g *Group) {
 		for _, k := range m.kernels {
 			g.Id(k.goName).Id(k.goName)
 		}
 		g.Line()
-		if len(m.images) == 1 {
+		if len(m.images) <= 1 {
 			g.Id("exe").Op("*").Qual(gpuPath, "Module")
 		} else {
 			g.Id("exes").Index(Lit(len(m.images))).Op("*").Qual(gpuPath, "Module")
 		}
 	})
 	f.Line()
-	comment(f, "%s loads the kernels of %s on a device, and checks their parameters against the driver's. It blocks while the driver compiles. "+
-		"Close unloads them. A simulated GPU runs Go functions in their place: see [Sim%s].", load, m.from, m.name)
-	f.Func().Id(load).Params(Id("d").Op("*").Qual(gpuPath, "Device")).Params(Op("*").Id(code), Error()).Block(
-		Id("c").Op(":=").New(Id(code)),
-		If(Err().Op(":=").Id("c").Dot("load").Call(Id("d")).Add(errReturn())).Block(
-			Id("c").Dot("Close").Call(),
-			Return(Nil(), Qual("fmt", "Errorf").Call(Lit(strings.ReplaceAll(m.from, "%", "%%")+": %w"), Err())),
-		),
-		Return(Id("c"), Nil()),
-	)
-	f.Line()
-	f.Func().Params(Id("c").Op("*").Id(code)).Id("load").Params(Id("d").Op("*").Qual(gpuPath, "Device")).Params(Err().Error()).BlockFunc(func(g *Group) {
-		for i := range m.images {
-			g.If(List(m.exe(i), Err()).Op("=").Id("d").Dot("Load").Call(Id(m.imageName(i))).Add(errReturn())).Block(Return(Err()))
-		}
-		for _, k := range m.kernels {
-			kernel := func() *Statement { return Id("c").Dot(k.goName).Dot("kernel") }
-			g.If(List(kernel(), Err()).Op("=").Add(m.exe(k.image)).Dot("Kernel").Call(Lit(k.name)).Add(errReturn())).Block(Return(Err()))
-			g.If(List(Id("c").Dot(k.goName).Dot("typed"), Err()).Op("=").Qual(gpuPath, "Typed").Index(Id(k.args())).Call(kernel()).Add(errReturn())).Block(Return(Err()))
-		}
-		g.Return(Nil())
-	})
-	f.Line()
+	if m.images != nil {
+		m.emitLoad(f)
+	}
+	if m.text != nil {
+		m.emitCompile(f)
+	}
 	comment(f, "Close unloads the kernels once the launches in flight are done with them. Do not launch them afterwards.")
 	f.Func().Params(Id("c").Op("*").Id(code)).Id("Close").Params().Error().BlockFunc(func(g *Group) {
-		if len(m.images) == 1 {
+		if len(m.images) <= 1 {
 			g.Return(m.exe(0).Dot("Close").Call())
 			return
 		}
@@ -142,25 +144,134 @@ func (m *module) emitCode(f *File) {
 	})
 	f.Line()
 	for _, v := range m.globals {
-		comment(f, "%s returns the memory of the variable %s, %s. It blocks while the driver looks it up. "+
-			"Close the result after use: until then the code stays loaded.", v.goName, v.name, v.doc)
-		fn := f.Func().Params(Id("c").Op("*").Id(code)).Id(v.goName).Params()
-		find := m.exe(v.image).Dot("Global").Call(Lit(v.name))
-		if v.elem.expr == "" {
-			fn.Params(Op("*").Qual(gpuPath, "Buffer"), Error()).Block(Return(find))
-			f.Line()
-			continue
-		}
-		slice := func() *Statement { return Qual(gpuPath, "Slice").Index(v.elem.code()) }
-		fn.Params(slice(), Error()).Block(
-			List(Id("b"), Err()).Op(":=").Add(find),
-			If(Err().Op("!=").Nil()).Block(Return(slice().Values(), Err())),
-			List(Id("s"), Err()).Op(":=").Qual(gpuPath, "SliceOf").Index(v.elem.code()).Call(Id("b").Dot("All").Call()),
-			If(Err().Op("!=").Nil()).Block(Return(slice().Values(), Qual("errors", "Join").Call(Err(), Id("b").Dot("Close").Call()))),
-			Return(Id("s"), Nil()),
-		)
-		f.Line()
+		m.emitGlobal(f, v)
 	}
+}
+
+// prefix writes an error behind the names of files and a text.
+func (m *module) prefix(files, text string) *Statement {
+	return Qual("fmt", "Errorf").Call(Lit(strings.ReplaceAll(files, "%", "%%")+": "+text+"%w"), Err())
+}
+
+func (m *module) emitLoad(f *File) {
+	code, load := m.name+"Code", "Load"+m.name
+	comment(f, "%s loads the kernels of %s on a device, and checks their parameters against the driver's. It blocks while the driver compiles. "+
+		"Close unloads them. A simulated GPU runs Go functions in their place: see [Sim%s].", load, m.from, m.name)
+	f.Func().Id(load).Params(Id("d").Op("*").Qual(gpuPath, "Device")).Params(Op("*").Id(code), Error()).Block(
+		Id("c").Op(":=").New(Id(code)),
+		If(Err().Op(":=").Id("c").Dot("load").Call(Id("d")).Add(errReturn())).Block(
+			Id("c").Dot("Close").Call(),
+			Return(Nil(), m.prefix(m.from, "")),
+		),
+		Return(Id("c"), Nil()),
+	)
+	f.Line()
+	f.Func().Params(Id("c").Op("*").Id(code)).Id("load").Params(Id("d").Op("*").Qual(gpuPath, "Device")).Params(Err().Error()).BlockFunc(func(g *Group) {
+		for i := range m.images {
+			g.If(List(m.exe(i), Err()).Op("=").Id("d").Dot("Load").Call(Id(m.imageName(i))).Add(errReturn())).Block(Return(Err()))
+		}
+		if m.text != nil {
+			g.Return(Id("c").Dot("find").Call())
+			return
+		}
+		m.emitFind(g)
+	})
+	f.Line()
+}
+
+// emitFind writes the body of a function that finds the kernels of the code.
+func (m *module) emitFind(g *Group) {
+	for _, k := range m.kernels {
+		kernel := func() *Statement { return Id("c").Dot(k.goName).Dot("kernel") }
+		g.If(List(kernel(), Err()).Op("=").Add(m.exe(k.image)).Dot("Kernel").Call(Lit(k.name)).Add(errReturn())).Block(Return(Err()))
+		g.If(List(Id("c").Dot(k.goName).Dot("typed"), Err()).Op("=").Qual(gpuPath, "Typed").Index(Id(k.args())).Call(kernel()).Add(errReturn())).Block(Return(Err()))
+	}
+	g.Return(Nil())
+}
+
+func (m *module) emitCompile(f *File) {
+	code := m.name + "Code"
+	comment(f, "Compile%s compiles %s for a device, and checks the kernels' parameters against the driver's. It blocks while the compiler works, "+
+		"and finds code on disk that it has compiled before: see [compile.Options.Compile]. Close unloads the kernels. "+
+		"A simulated GPU runs Go functions in their place: see [Sim%[1]s].", m.name, m.text.file)
+	f.Func().Id("Compile"+m.name).Params(Id("d").Op("*").Qual(gpuPath, "Device"), Id("options").Qual(compilePath, "Options")).
+		Params(Op("*").Id(code), Qual(compilePath, "Info"), Error()).Block(
+		List(Id("exe"), Id("info"), Err()).Op(":=").Id("options").Dot("Compile").Call(Id("d"), Qual(compilePath, "Source").Values(m.sourceFields())),
+		If(Err().Op("!=").Nil()).Block(Return(Nil(), Id("info"), Err())),
+		Id("c").Op(":=").Op("&").Id(code).Values(Dict{Id("exe"): Id("exe")}),
+		If(Err().Op(":=").Id("c").Dot("find").Call().Add(errReturn())).Block(
+			Id("c").Dot("Close").Call(),
+			Return(Nil(), Id("info"), m.prefix(path.Base(m.text.file), "the kernels differ from those that kernelgen has read: run go generate again: ")),
+		),
+		Return(Id("c"), Id("info"), Nil()),
+	)
+	f.Line()
+	f.Func().Params(Id("c").Op("*").Id(code)).Id("find").Params().Params(Err().Error()).BlockFunc(m.emitFind)
+	f.Line()
+}
+
+// sourceFields are the fields of the compile.Source.
+func (m *module) sourceFields() Dict {
+	text := Id(lower(m.name) + "Text")
+	if vars := m.simVariables(); vars != nil {
+		text.Op("+").Lit("\n").Op("+").String().Call(Qual(simPath, "Image").Call(vars...))
+	}
+	fields := Dict{Id("Name"): Lit(path.Base(m.text.file)), Id("Text"): text}
+	texts := func(all []string) *Statement {
+		return Index().String().ValuesFunc(func(g *Group) {
+			for _, s := range all {
+				g.Lit(s)
+			}
+		})
+	}
+	if len(m.text.options) > 0 {
+		fields[Id("Options")] = texts(m.text.options)
+	}
+	if m.text.names != nil {
+		fields[Id("Names")] = texts(m.text.names)
+	}
+	if m.text.headers != nil {
+		headers := Dict{}
+		for i, h := range m.text.headers {
+			headers[Lit(h.name)] = Id(m.headerName(i))
+		}
+		fields[Id("Headers")] = Map(String()).String().Values(headers)
+	}
+	return fields
+}
+
+// simVariables are the variables as the simulated GPU reads them, in a line that is a comment for compilers. One whose size is not
+// known is not there.
+func (m *module) simVariables() (all []Code) {
+	for _, v := range m.globals {
+		switch {
+		case v.bytes > 0:
+			all = append(all, Lit(fmt.Sprintf("%s=%d", v.name, v.bytes)))
+		case v.count > 0 && v.elem.expr != "":
+			all = append(all, Qual("fmt", "Sprintf").Call(Lit(v.name+"=%d"), Lit(v.count).Op("*").Qual("unsafe", "Sizeof").Call(Op("*").New(v.elem.code()))))
+		}
+	}
+	return all
+}
+
+func (m *module) emitGlobal(f *File, v *global) {
+	comment(f, "%s returns the memory of the variable %s, %s. It blocks while the driver looks it up. "+
+		"Close the result after use: until then the code stays loaded.", v.goName, v.name, v.doc)
+	fn := f.Func().Params(Id("c").Op("*").Id(m.name + "Code")).Id(v.goName).Params()
+	find := m.exe(v.image).Dot("Global").Call(Lit(v.name))
+	defer f.Line()
+	if v.elem.expr == "" {
+		fn.Params(Op("*").Qual(gpuPath, "Buffer"), Error()).Block(Return(find))
+		return
+	}
+	slice := func() *Statement { return Qual(gpuPath, "Slice").Index(v.elem.code()) }
+	fn.Params(slice(), Error()).Block(
+		List(Id("b"), Err()).Op(":=").Add(find),
+		If(Err().Op("!=").Nil()).Block(Return(slice().Values(), Err())),
+		List(Id("s"), Err()).Op(":=").Qual(gpuPath, "SliceOf").Index(v.elem.code()).Call(Id("b").Dot("All").Call()),
+		If(Err().Op("!=").Nil()).Block(Return(slice().Values(), Qual("errors", "Join").Call(Err(), Id("b").Dot("Close").Call()))),
+		Return(Id("s"), Nil()),
+	)
 }
 
 // args returns the name of the type of a kernel's arguments.
@@ -304,7 +415,7 @@ func (m *module) emitSizes(f *File) {
 	had := map[check]bool{}
 	for _, k := range m.kernels {
 		for _, p := range k.params {
-			if c := (check{p.typ.expr, p.size}); p.typ.size == 0 && !had[c] {
+			if c := (check{p.typ.expr, p.size}); p.typ.size == 0 && p.size != 0 && !had[c] {
 				had[c], all = true, append(all, c)
 			}
 		}

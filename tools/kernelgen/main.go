@@ -1,29 +1,43 @@
-// Command kernelgen makes Go functions from GPU kernels. It compiles a source, embeds the code, and writes a Go file with a type for each
-// kernel. The type's method Launch takes the kernel's parameters as arguments and returns a gpu.Op, for streams, queues and recordings. A
-// simulated GPU can run a Go function, a twin, in place of the kernel.
+// Command kernelgen makes Go functions from GPU kernels. It embeds a source, which the program
+// compiles at run time, or compiled code, and writes a Go file with a type for each kernel. The
+// type's method Launch takes the kernel's parameters as arguments and returns a gpu.Op, for
+// streams, queues and recordings. A simulated GPU can run a Go function, a twin, in place of the
+// kernel.
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/kernelgen [flags] FILE...
 //
 // The files are
 //
-//   - a source (.cu, .hip): it is compiled by nvcc, clang or NVRTC, or by hipcc, for the architectures of -arch, to zNAME.ptx, .cubin, .fatbin
-//     or .hsaco. If nothing has changed since, that file is used as it is. If there is no compiler, what is there stays, and a message says so;
-//   - a source, or a header (.h), with code that was compiled before (.ptx, .cubin, .fatbin, .hsaco, .co): the source tells the names and types
-//     of the parameters. Several files of code for NVIDIA's devices are put into one fat binary;
-//   - metadata of Triton (.json), one a kernel. Beside each is its code, .ptx or else .cubin or .hsaco, and its signature, in .source or .ttir,
-//     if the metadata do not have it. A source or a header that declares the kernel may tell it instead.
+//   - with -runtime, a source (.cu, .hip): the program compiles it, by package runtime/compile.
+//     kernelgen needs no compiler;
+//   - without -runtime, a source: it is compiled by nvcc, clang or NVRTC, or by hipcc, for the
+//     architectures of -arch, to zNAME.ptx, .cubin, .fatbin or .hsaco. If nothing has changed
+//     since, that file is used as it is. If there is no compiler, what is there stays, and a
+//     message says so;
+//   - a source, or a header (.h), with code that was compiled before (.ptx, .cubin, .fatbin,
+//     .hsaco, .co): the source tells the names and types of the parameters. Several files of code
+//     for NVIDIA's devices are put into one fat binary;
+//   - metadata of Triton (.json), one a kernel. Beside each is its code, .ptx or else .cubin or
+//     .hsaco, and its signature, in .source or .ttir, if the metadata do not have it. A source or a
+//     header that declares the kernel may tell it instead.
 //
-// It writes zNAME.go, in the folder of the first file, where NAME is that of this file or of -name. The declarations of kernels are read by a tokenizer:
-// they have to be extern "C", and are not templates. What the code says of its parameters, their number and their sizes, is checked against
-// the source.
+// It writes zNAME.go, in the folder of the first file, where NAME is that of this file or of -name.
+// The function LoadNAME loads the embedded code, the function CompileNAME compiles the embedded
+// source. With -runtime and code, or with -runtime and -arch, the file has both.
+//
+// The declarations of kernels are read by a tokenizer. For LoadNAME they have to be extern "C", and
+// are not templates. What the code says of its parameters, their number and their sizes, is checked
+// against the source.
 //
 // # Flags
 //
 //	-pkg NAME            the package; $GOPACKAGE by default
 //	-name NAME           names the files, and the types and functions that do not belong to a kernel
+//	-runtime             write CompileNAME, which compiles the source and the files that it includes in quotes at run time
+//	-instance 'K<T>'     with -runtime, an instance of the template K. May be repeated
 //	-arch A,B,…          compute_75 for PTX, sm_90 for machine code, or gfx942; compute_75 by default
 //	-compiler C          nvcc, clang, nvrtc or hipcc; by default the first that is installed and works. $NVCC, $CLANG and $HIPCC name their files
-//	-options 'A B …'     options of the compiler
+//	-options 'A B …'     options of the compiler, also of the one at run time
 //	-type 'C=Go'         what a type of C is in Go: float32, [4]float32, Vec3, example.com/geometry.Vec3. May be repeated
 //	-arg K.P=Go          the type of kernel K's parameter P, by name or number, such as driver.Ptr for one that may be null. May be repeated
 //	-rename NAME=Go      the name in Go of a kernel or a variable. May be repeated
@@ -77,9 +91,13 @@ type generator struct {
 	skip     map[string]bool
 	force    bool
 
-	src  *source         // nil if there is none
-	used map[string]bool // of types, args and renames
-	out  io.Writer       // for messages
+	runtime   bool
+	instances []string
+
+	src     *source         // nil if there is none
+	headers []runtimeHeader // that it includes
+	used    map[string]bool // of types, args, renames and instances
+	out     io.Writer       // for messages
 }
 
 // hashMark begins the line that says what was compiled.
@@ -111,6 +129,14 @@ func run(dir string, args []string, out io.Writer) error {
 		return nil
 	})
 	fs.BoolVar(&g.force, "force", false, "compile in any case")
+	fs.BoolVar(&g.runtime, "runtime", false, "have the program compile the source")
+	fs.Func("instance", "with -runtime, an instance of a template: `kernel<type>`", func(s string) error {
+		if slices.Contains(g.instances, s) {
+			return errors.New("it is given twice")
+		}
+		g.instances = append(g.instances, s)
+		return nil
+	})
 	fs.Usage = func() {
 		fmt.Fprintln(out, "usage: kernelgen [flags] FILE...: a source (.cu, .hip), code and what declares its kernels, or Triton's .json")
 		fs.PrintDefaults()
@@ -173,6 +199,15 @@ func (g *generator) generate(files []string) error {
 			return fmt.Errorf("%s: a file of this kind is not known: give .cu or .hip, .ptx, .cubin, .fatbin or .hsaco, or Triton's .json", f)
 		}
 	}
+	ahead := !g.runtime || objects != nil || len(g.archs) > 0 || g.compiler != "" || g.force
+	switch {
+	case g.runtime && metas != nil:
+		return errors.New("-runtime: Triton compiles its kernels itself: leave out -runtime")
+	case g.runtime && sources == nil:
+		return errors.New("-runtime: give the source that the program is to compile")
+	case ahead && g.instances != nil:
+		return errors.New("-instance is for kernels that are only compiled at run time: give -runtime, and no code and no flags of a compiler")
+	}
 	if len(sources) > 1 {
 		return fmt.Errorf("%s: one source at a time; each makes a file of its own", strings.Join(sources, ", "))
 	}
@@ -205,6 +240,8 @@ func (g *generator) generate(files []string) error {
 		err = fmt.Errorf("%s does not tell what types its parameters have: give a source too, or a header that declares the kernels", objects[0])
 	case objects != nil:
 		err = g.compiled(m, at, sources[0], objects, src)
+	case !ahead:
+		err = g.addUncompiled(m, filepath.Base(sources[0]), src)
 	default:
 		err = g.source(m, at, sources[0], src)
 	}
@@ -212,6 +249,11 @@ func (g *generator) generate(files []string) error {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	if g.runtime {
+		if err := g.addText(m, at, sources[0]); err != nil {
+			return err
+		}
 	}
 	if err := m.check(); err != nil {
 		return err
@@ -340,6 +382,9 @@ func (g *generator) include(name, from string) (text, file string, ok bool) {
 		file = name
 	}
 	b, err := regular.ReadFile(g.path(filepath.FromSlash(file)))
+	if err == nil {
+		g.headers = append(g.headers, runtimeHeader{name, filepath.FromSlash(file)})
+	}
 	return string(b), file, err == nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	gotoken "go/token"
@@ -17,9 +18,10 @@ import (
 // A module is what a file of Go is written of: images, and the kernels and variables in them.
 type module struct {
 	pkg     string
-	name    string // in Go, such as Saxpy
-	from    string // files, for texts
-	hash    string // of what was compiled, "" of what was there
+	name    string         // in Go, such as Saxpy
+	from    string         // files, for texts
+	hash    string         // of what was compiled, "" of what was there
+	text    *runtimeSource // that the program compiles, or nil
 	images  []*image
 	kernels []*kernel
 	globals []*global
@@ -41,6 +43,7 @@ type image struct {
 type kernel struct {
 	name   string
 	goName string
+	c      bool   // extern "C"
 	doc    string // its declaration
 	image  int    // index
 	params []param
@@ -52,7 +55,7 @@ type kernel struct {
 type param struct {
 	name string // in Go
 	typ  goType
-	size int // as the image says
+	size int // as the image says, 0 if nothing tells it
 }
 
 // A global is a variable of the device.
@@ -62,6 +65,8 @@ type global struct {
 	doc    string
 	image  int
 	elem   goType // "" if only its bytes are known
+	count  int    // of elements, 0 if it is not known
+	bytes  uint64 // 0 if they are not known
 }
 
 // goReserved are words that mean something in Go, or in what is written.
@@ -182,14 +187,14 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 			continue
 		}
 		at := fmt.Sprintf("%s: kernel %s", c.at, c.name)
-		if c.flaw != "" {
-			return fmt.Errorf("%s: %s. Or leave it out, by -skip %s", at, c.flaw, c.name)
+		if flaw := cmp.Or(c.flaw, c.mangled()); flaw != "" {
+			return fmt.Errorf("%s: %s. Or leave it out, by -skip %s", at, flaw, c.name)
 		}
 		k, err := im.find(c.name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.at, err)
 		}
-		made, err := g.fromC(c, k, im.file, k.Params)
+		made, err := g.fromC(c, im.file, k.Params)
 		if err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
@@ -241,12 +246,12 @@ func isOwn(name string) bool {
 	})
 }
 
-// fromC makes a kernel of its declaration and of what the object says.
-func (g *generator) fromC(c *cKernel, k *kernelobject.Kernel, object string, params []kernelobject.Param) (*kernel, error) {
-	if len(c.params) != len(params) {
+// fromC makes a kernel of its declaration and of what the object says. Object is "" if there is none.
+func (g *generator) fromC(c *cKernel, object string, params []kernelobject.Param) (*kernel, error) {
+	if object != "" && len(c.params) != len(params) {
 		return nil, fmt.Errorf("%d parameters, and in %s %d, of %v bytes", len(c.params), object, len(params), sizesOf(params))
 	}
-	out := &kernel{name: c.name, goName: g.goName(c.name)}
+	out := &kernel{name: c.name, goName: g.goName(c.name), c: c.c}
 	var names, texts []string
 	for _, p := range c.params {
 		names, texts = append(names, p.name), append(texts, p.text)
@@ -267,10 +272,14 @@ func (g *generator) fromC(c *cKernel, k *kernelobject.Kernel, object string, par
 				return nil, fmt.Errorf("%s: %w", what, err)
 			}
 		}
-		if err := sizeOf(what, t, params[i], object); err != nil {
-			return nil, err
+		size := t.size
+		if object != "" {
+			if err := sizeOf(what, t, params[i], object); err != nil {
+				return nil, err
+			}
+			size = params[i].Size
 		}
-		out.params = append(out.params, param{names[i], t, params[i].Size})
+		out.params = append(out.params, param{names[i], t, size})
 	}
 	return out, nil
 }
@@ -355,6 +364,9 @@ func (g *generator) goName(name string) string {
 
 // addVariable adds a variable, if the image has it.
 func (g *generator) addVariable(m *module, file string, v *cVariable, index int) error {
+	if g.skip[v.name] {
+		return nil
+	}
 	im := m.images[index]
 	var found *kernelobject.Variable
 	for i := range im.codes {
@@ -365,20 +377,34 @@ func (g *generator) addVariable(m *module, file string, v *cVariable, index int)
 			}
 		}
 	}
-	if g.skip[v.name] {
-		return nil
-	}
 	if found == nil {
 		m.notes = append(m.notes, fmt.Sprintf("variable %s of %s is not in %s, and is left out: nothing uses it, or it is static", v.name, file, im.file))
 		return nil
 	}
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("%s: variable %s: %w. Or leave it out, by -skip %[2]s", file, v.name, fmt.Errorf(format, args...))
+	out, err := g.variable(file, v)
+	if err != nil {
+		return err
+	}
+	out.image, out.bytes = index, found.Size
+	out.doc = fmt.Sprintf("%s, of %d bytes", out.doc, found.Size)
+	if t := out.elem; t.size > 0 && found.Size > 0 {
+		if want := uint64(v.count) * uint64(t.size); v.count > 0 && want != found.Size || found.Size%uint64(t.size) != 0 {
+			return fmt.Errorf("%s: variable %s: %s has %d bytes, and in %s %d", file, v.name, path.Base(t.expr), max(want, uint64(t.size)), im.file, found.Size)
+		}
+	}
+	m.globals = append(m.globals, out)
+	return nil
+}
+
+// variable makes a variable of its declaration.
+func (g *generator) variable(file string, v *cVariable) (*global, error) {
+	fail := func(format string, args ...any) (*global, error) {
+		return nil, fmt.Errorf("%s: variable %s: %w. Or leave it out, by -skip %[2]s", file, v.name, fmt.Errorf(format, args...))
 	}
 	if v.flaw != "" {
 		return fail("%s", v.flaw)
 	}
-	out := &global{name: v.name, goName: g.goName(v.name), image: index}
+	out := &global{name: v.name, goName: g.goName(v.name), count: v.count}
 	typ, stars, err := g.resolve(v.typ, v.stars)
 	if err != nil {
 		return fail("%w", err)
@@ -398,15 +424,8 @@ func (g *generator) addVariable(m *module, file string, v *cVariable, index int)
 	} else {
 		what = "__device__ " + what
 	}
-	out.doc = fmt.Sprintf("%s, of %d bytes", what, found.Size)
-	if t.size > 0 && found.Size > 0 {
-		if want := uint64(v.count) * uint64(t.size); v.count > 0 && want != found.Size || found.Size%uint64(t.size) != 0 {
-			return fmt.Errorf("%s: variable %s: %s has %d bytes, and in %s %d", file, v.name, path.Base(t.expr), max(want, uint64(t.size)), im.file, found.Size)
-		}
-	}
-	out.elem = t
-	m.globals = append(m.globals, out)
-	return nil
+	out.doc, out.elem = what, t
+	return out, nil
 }
 
 // addTriton adds the kernel of Triton's that an image has. A source, if there is one, declares its parameters without those that Triton
@@ -447,7 +466,7 @@ func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonPar
 	}
 	var out *kernel
 	if c != nil {
-		if out, err = g.fromC(c, k, im.file, k.Params[:n]); err != nil {
+		if out, err = g.fromC(c, im.file, k.Params[:n]); err != nil {
 			return fail("%w", err)
 		}
 	} else if out, err = g.fromTriton(t, sig, k, im.file); err != nil {
@@ -514,8 +533,14 @@ func (m *module) check() error {
 	}
 	lowerName := lower(m.name)
 	had := map[string]string{
-		m.name + "Code": "the code", "Load" + m.name: "the function that loads", m.name + "Twins": "the twins", "No" + m.name + "Twins": "the absent twins",
-		"Sim" + m.name: "the function for simulated GPUs", lowerName + "Image": "the image",
+		m.name + "Code": "the code", m.name + "Twins": "the twins", "No" + m.name + "Twins": "the absent twins",
+		"Sim" + m.name: "the function for simulated GPUs",
+	}
+	if m.images != nil {
+		had["Load"+m.name], had[lowerName+"Image"] = "the function that loads", "the image"
+	}
+	if m.text != nil {
+		had["Compile"+m.name], had[lowerName+"Text"] = "the function that compiles", "the source"
 	}
 	own := map[string]bool{}
 	for _, t := range m.ownTypes() {
@@ -525,10 +550,10 @@ func (m *module) check() error {
 		own[t.name] = true
 		had[t.name] = fmt.Sprintf("the type %s of the package, which -type or -arg names for %s,", t.name, t.of)
 	}
-	fields := map[string]string{"Close": "the method", "load": "a method", "exe": "a field", "exes": "a field"}
+	fields := map[string]string{"Close": "the method", "load": "a method", "find": "a method", "exe": "a field", "exes": "a field"}
 	add := func(names map[string]string, name, what, c string) error {
 		if other, ok := names[name]; ok {
-			return fmt.Errorf("%s %s and %s would both be %s in Go: give %[5]s %[2]s another name, by -rename %[2]s=Name", what, c, other, name, kindOf(what))
+			return fmt.Errorf("%s %s and %s would both be %s in Go: give %[5]s %[2]s another name, by -rename %[6]s", what, c, other, name, kindOf(what), quote(c+"=Name"))
 		}
 		names[name] = what + " " + c
 		return nil
@@ -556,6 +581,14 @@ func (m *module) check() error {
 		}
 	}
 	return nil
+}
+
+// quote quotes an argument of a shell that has signs in it.
+func quote(arg string) string {
+	if strings.ContainsAny(arg, "<>*&() ") {
+		return "'" + arg + "'"
+	}
+	return arg
 }
 
 // kindOf returns the last word of what something is: the kernel, of its arguments.

@@ -31,7 +31,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"saxpy", "types", "fatbin", "triton"} {
+	for _, name := range []string{"saxpy", "types", "fatbin", "triton", "runtime", "both"} {
 		ar, err := txtar.ParseFile("testdata/" + name + ".txtar")
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestBuild(t *testing.T) {
 	_, rest, _ := strings.Cut(mod, "\n")
 	writeFile(t, filepath.Join(dir, "go.mod"), []byte("module example.com/built\n"+rest+"\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+root+"\n"))
 	writeFile(t, filepath.Join(dir, "go.sum"), sum)
-	for _, name := range []string{"saxpy", "types", "wrong", "triton"} {
+	for _, name := range []string{"saxpy", "types", "wrong", "triton", "runtime", "both"} {
 		text := []byte(read(t, filepath.Join("testdata", "built", name+".txt")))
 		file := name + "_test.go"
 		if name == "types" {
@@ -72,7 +72,7 @@ func TestBuild(t *testing.T) {
 	if out, err := command("vet", "./..."); err != nil {
 		t.Fatalf("go vet: %v\n%s", err, out)
 	}
-	if out, err := command("test", "-vet=off", "./saxpy", "./triton"); err != nil {
+	if out, err := command("test", "-vet=off", "./saxpy", "./triton", "./runtime", "./both"); err != nil {
 		t.Fatalf("go test: %v\n%s", err, out)
 	}
 	small := strings.Replace(read(t, "testdata/built/types.txt"), "Position, Speed", "Position", 1)
@@ -215,7 +215,7 @@ func TestRealNVRTC(t *testing.T) {
 		if ext == "" {
 			ext = ".fatbin"
 		}
-		if err := run(dir, []string{"-pkg", "testkernels", "-compiler", "nvrtc", "-arch", archs, "kernels.cu"}, t.Output()); err != nil {
+		if err := run(dir, []string{"-pkg", "testkernels", "-runtime", "-compiler", "nvrtc", "-arch", archs, "kernels.cu"}, t.Output()); err != nil {
 			t.Fatal(err)
 		}
 		files, err := filepath.Glob(filepath.Join(dir, "z*"))
@@ -263,8 +263,8 @@ func TestBroken(t *testing.T) {
 		args        string
 		want        []string // parts of the error; none if it succeeds
 	}{
-		"clang lacks CUDA":                  {"", noCUDA, "", []string{"k.cu: no compiler: no program /absent/nvcc; clang compiles nothing for compute_75 here: clang: error: cannot find CUDA installation; no library NVRTC", "install the CUDA toolkit", "kernelgen k.cu k.ptx", "package runtime/compile"}},
-		"clang lacks CUDA, and is named":    {"", noCUDA, "-compiler clang", []string{"clang compiles nothing for compute_75 here", "cannot find CUDA installation", "package runtime/compile"}},
+		"clang lacks CUDA":                  {"", noCUDA, "", []string{"k.cu: no compiler: no program /absent/nvcc; clang compiles nothing for compute_75 here: clang: error: cannot find CUDA installation; no library NVRTC", "install the CUDA toolkit", "kernelgen k.cu k.ptx", "kernelgen -runtime k.cu"}},
+		"clang lacks CUDA, and is named":    {"", noCUDA, "-compiler clang", []string{"clang compiles nothing for compute_75 here", "cannot find CUDA installation", "kernelgen -runtime k.cu"}},
 		"nvcc is broken":                    {noCUDA, works, "", nil},
 		"the source is broken":              {onlyProbes, works, "", []string{"compile k.cu with nvcc: exit status 1\nk.cu(1): error: no"}},
 		"an architecture that there is not": {"#!/bin/sh\ncase \"$*\" in *_999*) echo 'nvcc fatal: no such architecture' >&2; exit 1;; esac\n" + touchOut, "", "-arch compute_999", []string{"compile k.cu: nvcc compiles nothing for compute_999 here: nvcc fatal: no such architecture"}},

@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 	"github.com/puregpu/puregpu/internal/testkernels"
 	"github.com/puregpu/puregpu/internal/testkernels/triton"
+	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -36,7 +37,20 @@ func TestGPUGenerated(t *testing.T) {
 	t.Cleanup(func() { ok(t, dev.Close()) })
 	dir, torch := torchResults(t)
 	g := &generated{t: t, dev: dev, s: dev.Queue(0).NewStream(), dir: dir, torch: torch}
-	t.Run("CUDA", g.cuda)
+	t.Run("CUDA", func(t *testing.T) {
+		code, err := testkernels.LoadKernels(dev)
+		ok(t, err)
+		g.cuda(t, code)
+	})
+	t.Run("CUDA, compiled at run time", func(t *testing.T) {
+		code, info, err := testkernels.CompileKernels(dev, compile.Options{Cache: compile.Cache{Size: -1}})
+		if errors.Is(err, gpu.ErrUnsupported) {
+			t.Skip(err)
+		}
+		ok(t, err)
+		t.Logf("%s for %s", info.Compiler, info.Target)
+		g.cuda(t, code)
+	})
 	t.Run("Triton", g.triton)
 	t.Run("Triton, as Go functions", g.tritonFunctions)
 }
@@ -138,9 +152,7 @@ func (g *generated) compare(t *testing.T, out gpu.Slice[float32], name string, h
 	}
 }
 
-func (g *generated) cuda(t *testing.T) {
-	code, err := testkernels.LoadKernels(g.dev)
-	ok(t, err)
+func (g *generated) cuda(t *testing.T, code *testkernels.KernelsCode) {
 	defer code.Close()
 	x, y := g.input(t, "x.f32", genRows*genColumns), g.input(t, "y.f32", genRows*genColumns)
 	xs, ys := upload(t, g, x), upload(t, g, y)

@@ -8,11 +8,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// simulated has the simulated GPU run Go functions, by the expressions for which the program asks.
-var simulated = drivers.WithSim(simdriver.Config{Kernels: map[string]simdriver.Kernel{
-	"saxpy<float>":  simdriver.MustKernel(simSaxpy[float32]),
-	"saxpy<double>": simdriver.MustKernel(simSaxpy[float64]),
-}})
+// simulated has the simulated GPU run Go functions where a GPU runs the instances of the kernel.
+var simulated = drivers.WithSim(simdriver.Config{Kernels: SimSaxpy(twins{})})
+
+type twins struct{}
+
+func (twins) SaxpyFloat(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) error {
+	return simSaxpy(g, n, a, x, y)
+}
+
+func (twins) SaxpyDouble(g *simdriver.Grid, n uint64, a float64, x, y driver.Ptr) error {
+	return simSaxpy(g, n, a, x, y)
+}
 
 func simSaxpy[T float32 | float64](g *simdriver.Grid, n uint64, a T, x, y driver.Ptr) error {
 	xs, err1 := simdriver.View[T](g, x, int(n))
