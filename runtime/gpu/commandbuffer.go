@@ -155,7 +155,7 @@ func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) 
 	case launchOp:
 		return c.addLaunch(op, behind)
 	case executeOp:
-		return r.Nest(op.obj.(*CommandBuffer).in(), ranges(op.all()), behind)
+		return r.Nest(op.obj.(*CommandBuffer).in(), ranges(op.all()), op.given(), op.uses(), behind)
 	case hostCallOp:
 		return r.HostCall(op.obj.(func() error), behind)
 	case nativeOp:

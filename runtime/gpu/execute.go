@@ -37,7 +37,8 @@ func Execute(c *CommandBuffer, bindings ...Range) (op Op) {
 	return op
 }
 
-func (q *Queue) execute(o *Order, c *CommandBuffer, bindings []memory.Range) error {
+func (q *Queue) execute(o *Order, op *Op) error {
+	c, bindings, given := op.obj.(*CommandBuffer), ranges(op.all()), op.given()
 	if c == nil || c.in().Device() != &q.dev.recordings {
 		return errs.Argument("execute", "no command buffer, or one of another device")
 	}
@@ -51,11 +52,17 @@ func (q *Queue) execute(o *Order, c *CommandBuffer, bindings []memory.Range) err
 		}
 		return err
 	}
+	if err := op.noUses(); err != nil {
+		return err
+	}
 	if err := c.in().CheckBindings(bindings); err != nil {
 		return err
 	}
+	if err := c.in().CheckGiven(given); err != nil {
+		return err
+	}
 	var one [1]recording.Step
-	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), bindings)
+	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), bindings, given)
 }
 
 // ExecuteAll returns an Op that runs command buffers that have ended one after the other, as one
@@ -95,13 +102,13 @@ func (q *Queue) executeAll(o *Order, all []*CommandBuffer) error {
 		}
 		steps = c.in().AddSteps(steps, parts)
 	}
-	return q.executeSteps(o, steps, nil)
+	return q.executeSteps(o, steps, nil, nil)
 }
 
 // executeSteps submits steps, each behind the one before it.
-func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range) error {
+func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given) error {
 	if len(steps) == 1 {
-		return q.executeStep(o, steps[0], bindings, nil)
+		return q.executeStep(o, steps[0], bindings, given, nil)
 	}
 	if err := o.checkAll(); err != nil { // before the first step is submitted: the last one has the signals
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
@@ -129,7 +136,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 		if n == last {
 			each.edges &^= noEnd
 		}
-		err := q.executeStep(&each, x, bindings, l)
+		err := q.executeStep(&each, x, bindings, given, l)
 		if err == nil {
 			continue
 		}
@@ -159,7 +166,7 @@ func signalled(o *Order) (all []*Semaphore) {
 }
 
 // executeStep submits a step. l is told when it is over, unless l is nil.
-func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range, l *lent) error {
+func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range, given []recording.Given, l *lent) error {
 	op, call := work.Execute, x.Call()
 	if call != nil {
 		op = work.HostCall
@@ -182,7 +189,7 @@ func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range,
 	if q.dev.failed() != nil { // then the submission fails
 		return q.submit(s, o)
 	}
-	if err := s.recording.Set(&s.Submission, x, bindings); err != nil {
+	if err := s.recording.Set(&s.Submission, x, bindings, given); err != nil {
 		s.drop()
 		return err
 	}

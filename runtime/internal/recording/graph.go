@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -15,23 +16,34 @@ import (
 type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
-	nodes    []driver.Node   // that depend on references
+	nodes    []driver.Node   // that depend on references or parameters
 	ops      []driver.NodeOp // of nodes, as they were last set
-	places   []place         // of references in nodes, in the order of nodes
-	epoch    int             // of the sources, when its nodes were set
+	places   []place         // of references and parameters in nodes, in the order of nodes
+	epoch    int             // of the recording, when its nodes were set
 	unknown  bool            // setting nodes failed, so their addresses are unknown
 	natives  []nativeNode    // of nodes
 	launched engine.Frontier
 	old      []graphOf // replaced graphs that may still run
 }
 
-// A place is where a node has the address of a reference, or an address behind it.
+// A place is where a node has the address of a reference, or an address behind it, or a word of a
+// parameter.
 type place struct {
 	at     *driver.Ptr // in a node's op, or in its kernel's arguments, which graphs of other blocks share
-	has    driver.Ptr  // the address that the node was last set to
-	behind driver.Ptr  // bytes from the reference to the address
-	ref    int32
-	node   int32 // in nodes
+	has    driver.Ptr  // what the node was last set to
+	behind driver.Ptr  // bytes from the reference to the address; 0 for a parameter
+	ref    int32       // in present
+	node   int32       // in nodes
+	half   bool        // the first 4 bytes only
+}
+
+// put stores an address or a word in the place.
+func (p *place) put(ptr driver.Ptr) {
+	if p.half {
+		*(*[4]byte)(unsafe.Pointer(p.at)) = *(*[4]byte)(unsafe.Pointer(&ptr))
+		return
+	}
+	*p.at = ptr
 }
 
 // standInSize is the size of the stand-in: memory in place of addresses that are known only when a
@@ -224,7 +236,7 @@ func addNodes(to, nodes []driver.Node) []driver.Node {
 	return to
 }
 
-// noteNode notes a node of a command that depends on references.
+// noteNode notes a node of a command that depends on references or parameters.
 func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
@@ -244,6 +256,9 @@ func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driv
 	}
 	for _, b := range cmd.bound {
 		put(work.Address(cmd.launch.Args[b.index]), b.ref)
+	}
+	if cmd.rare != nil {
+		x.noteParams(c, cmd, node)
 	}
 }
 
@@ -266,14 +281,14 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 
 // makeGraph makes the graph of a part that is about to be launched, if there is none, before its
 // timeline is locked.
-func (c *Recording) makeGraph(b *block, part int, binds []memory.Range) error {
+func (c *Recording) makeGraph(b *block, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, x := &c.parts[part], &b.graphs[part]
-	if !p.graph || x.made() || c.crosses(p, binds) {
+	if !p.graph || x.made() || c.crosses(p, binds) || p.leavesOut(values) {
 		return nil
 	}
-	if err := c.find(b, binds); err != nil {
+	if err := c.find(b, binds, values); err != nil {
 		return err
 	}
 	if err := c.remake(p, x); err != nil {
@@ -292,7 +307,7 @@ func (c *Recording) remake(p *part, x *graphOf) error {
 	return nil
 }
 
-// launch sets the nodes whose references have moved, and launches the graph. If the driver cannot
+// launch sets the nodes that have changed, and launches the graph. If the driver cannot
 // set a node, launch makes a new graph. Launches of one graph come one after the other.
 func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, x *graphOf) (started bool, err error) {
 	anew := !x.made()
@@ -319,14 +334,14 @@ func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, 
 	return true, nil
 }
 
-// set sets the nodes whose references have moved. It sets a few nodes in between as well, because
+// set sets the nodes whose references have moved or whose parameters have other values. It sets a few nodes in between as well, because
 // one call costs as much as they do. It reports whether the graph must be made anew.
 func (c *Recording) set(x *graphOf) (anew bool, err error) {
 	from, to := int32(0), int32(0) // of nodes that are to be set
 	for i := range x.places {
 		at := &x.places[i]
 		ptr := c.present[at.ref] + at.behind
-		if *at.at = ptr; at.has == ptr {
+		if at.put(ptr); at.has == ptr {
 			continue
 		}
 		if at.has = ptr; from == to || at.node > to+1 {
