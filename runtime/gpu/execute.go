@@ -28,8 +28,10 @@ import (
 // whose last use comes before the execution, by its queue or its waits. If there is none, it makes
 // one more. If there is no memory for it, the signals fail with [ErrOutOfMemory].
 //
+// Parameters of the recording ([NewParam]) have their defaults, or the values of [Op.With].
+//
 // In a recording, Execute records all commands of the other command buffer. The ranges may be of
-// bindings of the recording. The barriers of the other are barriers here too. The command stands
+// bindings of the recording, and [Op.Param] passes its parameters on. The barriers of the other are barriers here too. The command stands
 // for all commands of the other: a command that comes after it comes after each of them.
 func Execute(c *CommandBuffer, bindings ...Range) (op Op) {
 	op.kind, op.obj = executeOp, c
@@ -71,8 +73,8 @@ func (q *Queue) execute(o *Order, op *Op) error {
 // ones that have not been issued do not run. A command buffer may be listed more than once. With no
 // command buffers the operation is a barrier.
 //
-// The command buffers have no bindings: wrap one that has some in another one, with [Execute]. If
-// one cannot be executed, none is. ExecuteAll blocks as [Execute] does. A recording refuses it.
+// The command buffers have no bindings, and their parameters the defaults: wrap one that needs
+// others in another one, with [Execute]. If one cannot be executed, none is. ExecuteAll blocks as [Execute] does. A recording refuses it.
 func ExecuteAll(all ...*CommandBuffer) Op {
 	return Op{kind: executeAllOp, obj: slices.Clone(all)}
 }
