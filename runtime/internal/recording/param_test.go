@@ -185,6 +185,35 @@ func TestParamBlocks(t *testing.T) {
 	})
 }
 
+// TestParamBlocksBesideNative leaves out a launch of a part that has work of other code. The function
+// gives that to the stream then, and not to a graph.
+func TestParamBlocksBesideNative(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		if !caps.Native {
+			return
+		}
+		dev := openDevice(t, d, 0, gpu.Options{})
+		k := kernelOf(t, dev, "index")
+		b, s := allocate(t, dev, 12), dev.Queue(0).NewStream()
+		c := commandBuffer(t, dev, gpu.AutoMode)
+		blocks := param(t, c, [3]uint32{1})
+		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{0})))
+		recorded(t)(c.Add(gpu.Barrier()))
+		recorded(t)(c.Add(gpu.Native("", func(n gpu.NativeCall) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 7, 4, 1) }, b.Range(0, 4))))
+		recorded(t)(c.Add(gpu.Launch(k, gpu.Grid{}, uint64(2), uint32(9), uint32(1), b.Range(4, 8)).GridParam(blocks)))
+		must(t, c.End())
+		for _, n := range []uint32{1, 0, 2, 0, 0, 1} {
+			want := []uint32{7, 9, 10}
+			clear(want[1+n:])
+			must(t, s.Do(gpu.Execute(c).With(blocks.Value([3]uint32{n}))))
+			must(t, s.Wait(minute(t)))
+			if got := words(t, b); !slices.Equal(got, want) {
+				t.Errorf("%d blocks: %v, not %v", n, got, want)
+			}
+		}
+	})
+}
+
 // TestParamLimits is of B199: blocks that a launch cannot have are refused by the call that executes.
 func TestParamLimits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
