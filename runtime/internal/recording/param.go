@@ -50,86 +50,10 @@ func (p *Param) Type() reflect.Type { return p.typ }
 // Initial returns the default.
 func (p *Param) Initial() *Value { return &p.initial }
 
-// Blocks returns the value as the blocks of a launch. A second or third dimension of zero means one.
-func (v *Value) Blocks() [3]uint32 {
-	b := *(*[3]uint32)(unsafe.Pointer(v))
-	return [3]uint32{b[0], max(b[1], 1), max(b[2], 1)}
-}
-
-// blocks returns the words of a parameter as the blocks of a launch.
-func blocks(words []driver.Ptr) [3]uint32 {
-	return (*Value)(unsafe.Pointer(unsafe.SliceData(words))).Blocks()
-}
-
 // A paramRef says that an argument of a command, or its blocks, is a parameter.
 type paramRef struct {
 	index int32 // of the argument, or Blocks
 	param int32 // in params
-}
-
-// GridLimits are the limits of a launch's blocks. A launch of no blocks is within all of them.
-type GridLimits struct {
-	Max      [3]int    // a dimension at most; 0 is any number
-	Multiple [3]uint32 // each dimension is a multiple of this
-	Resident uint64    // all blocks at most, because they must run at once; 0 is any number
-}
-
-// A limit has the limits of a command's blocks.
-type limit struct {
-	GridLimits
-	command Command
-	kernel  string
-}
-
-// check returns an error if the blocks of the launch cannot be b, the value of p.
-func (l *limit) check(p *Param, b [3]uint32) error {
-	all, why := uint64(1), ""
-	for k, n := range b {
-		all *= uint64(n) // overflows only beyond Max, or where there is no Max
-		switch {
-		case l.Max[k] > 0 && uint64(n) > uint64(l.Max[k]):
-			why = fmt.Sprintf("the device takes %v", l.Max)
-		case why == "" && n%l.Multiple[k] != 0:
-			why = fmt.Sprintf("the kernel has clusters of %v", l.Multiple)
-		}
-	}
-	if why == "" && l.Resident > 0 && all > l.Resident {
-		why = fmt.Sprintf("it is cooperative, and the device runs %d at once", l.Resident)
-	}
-	if why == "" {
-		return nil
-	}
-	return errs.Argument("execute", "%v gives command %d, launch of %s, a grid of %v blocks: %s", p, l.command, l.kernel, b, why)
-}
-
-// checkBlocks returns an error if a launch whose blocks the parameter is cannot have b.
-func (p *Param) checkBlocks(b [3]uint32) error {
-	if b[0] == 0 { // it launches nothing
-		return nil
-	}
-	for i := range p.limits {
-		if err := p.limits[i].check(p, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkDefault returns an error if the blocks of the launch cannot be the default of p, with which
-// graphs are made.
-func (l *limit) checkDefault(p *Param) error {
-	b := p.initial.Blocks()
-	if b[0] == 0 {
-		return errs.Argument("launch", "the default of %v is no blocks: give it one; only an execution may give none", p)
-	}
-	return l.check(p, b)
-}
-
-// add adds the limits of a command's blocks.
-func (p *Param) add(l limit) {
-	if !slices.ContainsFunc(p.limits, func(x limit) bool { return x.GridLimits == l.GridLimits }) {
-		p.limits = append(p.limits, l)
-	}
 }
 
 // NewParam adds a parameter with values of a type of at most MaxValue bytes.
@@ -168,18 +92,6 @@ func (c *Recording) checkUses(l *Launch) (wrong int, err error) {
 		}
 	}
 	return -1, nil
-}
-
-// limitOf returns the limits of a launch's blocks.
-func (c *Recording) limitOf(l *Launch, at Command) *limit { return &limit{l.Limits, at, l.Name} }
-
-// addLimits adds the limits of a launch that has been recorded to the parameter that is its blocks.
-func (c *Recording) addLimits(l *Launch, at Command) {
-	for _, u := range l.Uses {
-		if u.Index == Blocks {
-			u.Param.add(*c.limitOf(l, at))
-		}
-	}
 }
 
 // paramRefs returns uses as a command has them.
@@ -274,7 +186,8 @@ func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
 	put := func(at unsafe.Pointer, size int, p paramRef) {
 		for k := range (size + 7) / 8 {
 			ref := int32(len(c.refers)) + 2*p.param + int32(k)
-			x.places = append(x.places, place{at: work.Address(unsafe.Add(at, 8*k)), has: c.present[ref], ref: ref, node: int32(node), half: size-8*k == 4 && p.index == Blocks})
+			half := p.index == Blocks && size-8*k < 8 // an argument has whole words
+			x.places = append(x.places, place{work.Address(unsafe.Add(at, 8*k)), c.present[ref], 0, ref, int32(node), half})
 		}
 	}
 	for _, p := range cmd.rare.params {
@@ -284,118 +197,5 @@ func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
 		} else {
 			put(cmd.launch.Args[p.index], cmd.layout[p.index], p)
 		}
-	}
-}
-
-// leavesOut reports whether a launch of a part has no blocks in an execution. No node of a graph can
-// do nothing, so the part's commands then run one after the other.
-func (p *part) leavesOut(values []Value) bool {
-	for _, i := range p.grids {
-		if values[i].Blocks()[0] == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// addGrids adds the parameter that is a command's blocks.
-func (p *part) addGrids(cmd *command) {
-	if cmd.rare == nil {
-		return
-	}
-	for _, r := range cmd.rare.params {
-		if r.index == Blocks && !slices.Contains(p.grids, r.param) {
-			p.grids = append(p.grids, r.param)
-		}
-	}
-}
-
-// blocksOf returns the blocks of a launch in the execution that is being issued.
-func (c *Recording) blocksOf(cmd *command) [3]uint32 {
-	if cmd.rare != nil {
-		for _, p := range cmd.rare.params {
-			if p.index == Blocks {
-				return blocks(c.words(p.param))
-			}
-		}
-	}
-	return cmd.launch.Grid
-}
-
-// A nestedParam says what a parameter of a nested recording is: a parameter of the outer one or, if
-// outer is nil, a constant.
-type nestedParam struct {
-	inner, outer *Param
-	value        Value
-}
-
-// checkNested checks the parameters of a recording that is to be nested in this one.
-func (c *Recording) checkNested(child *Recording, given []Given, uses []Use) ([]nestedParam, error) {
-	if err := child.CheckGiven(given); err != nil {
-		return nil, err
-	}
-	params := make([]nestedParam, len(child.params))
-	for i, v := range child.values(nil, given) {
-		params[i] = nestedParam{inner: child.params[i], value: v}
-	}
-	for _, u := range uses {
-		if err := c.checkUse(work.Execute, u.Param); err != nil {
-			return nil, err
-		}
-		if u.Index >= len(params) {
-			return nil, errs.Argument("execute", "%v stands for parameter %d of a command buffer that has %d", u.Param, u.Index, len(params))
-		}
-		p := &params[u.Index]
-		switch {
-		case p.inner.typ != u.Param.typ:
-			return nil, errs.Argument("execute", "%v stands for %v of the nested command buffer", u.Param, p.inner)
-		case slices.ContainsFunc(given, func(g Given) bool { return g.Param == p.inner }):
-			return nil, errs.Argument("execute", "both a value and %v for %v of the nested command buffer", u.Param, p.inner)
-		}
-		p.outer = u.Param
-		for i := range p.inner.limits {
-			if err := p.inner.limits[i].checkDefault(u.Param); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return params, nil
-}
-
-// forwardLimits adds the limits of nested parameters to the outer ones. first is the number of the
-// nested recording's first command in the outer one.
-func forwardLimits(params []nestedParam, first Command) {
-	for _, p := range params {
-		for i := range p.inner.limits {
-			if l := p.inner.limits[i]; p.outer != nil {
-				l.command += first
-				p.outer.add(l)
-			}
-		}
-	}
-}
-
-// nestParams replaces the parameters of a nested recording's command. Its arguments are in args.
-func (c *Recording) nestParams(cmd *command, params []nestedParam) {
-	if cmd.rare == nil || len(cmd.rare.params) == 0 {
-		return
-	}
-	var kept []paramRef
-	for _, r := range cmd.rare.params {
-		p := &params[r.param]
-		switch {
-		case p.outer != nil:
-			kept = append(kept, paramRef{r.index, int32(p.outer.index)})
-		case r.index != Blocks:
-			at := cmd.layout.Point(nil, c.args[cmd.arg:])[r.index]
-			work.SetArg(at, unsafe.Pointer(&p.value), cmd.layout[r.index])
-		default:
-			if cmd.launch.Grid = p.value.Blocks(); cmd.launch.Grid[0] == 0 {
-				cmd.op.Kind = work.Nothing
-			}
-		}
-	}
-	if cmd.rare = nil; kept != nil && cmd.op.Kind != work.Nothing {
-		cmd.rare = c.rare(rareCommand{params: kept})
 	}
 }
