@@ -35,7 +35,8 @@ type Command int
 // [CommandBuffer.Add] copies the data of uploads and the arguments of kernels. The command buffer
 // holds buffers and kernels until it is closed and no execution is in flight. A range of a
 // [CommandBuffer.Binding] stands for memory that is named when the recording is executed. A range
-// of [CommandBuffer.Scratch] is memory of the recording's own.
+// of [CommandBuffer.Scratch] is memory of the recording's own. A [Param] is a scalar, or the blocks
+// of a launch, that differs from one execution to the next.
 //
 // A method that returns an error changes nothing. The error names the command by number and
 // operation. All methods may be called concurrently, but then the order of the commands is not
@@ -156,7 +157,7 @@ func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) 
 	case launchOp:
 		return c.addLaunch(op, behind)
 	case executeOp:
-		return r.Nest(op.obj.(*CommandBuffer).in(), ranges(op.all()), behind)
+		return r.Nest(op.obj.(*CommandBuffer).in(), ranges(op.all()), op.given(), op.uses(), behind)
 	case hostCallOp:
 		return r.HostCall(op.obj.(func() error), behind)
 	case nativeOp:

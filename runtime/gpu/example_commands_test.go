@@ -45,6 +45,39 @@ func ExampleCommandBuffer() {
 	// [2 4 6 8 10 12]
 }
 
+// A recording is executed with a scalar that differs each time, and with as many blocks as that needs.
+func ExampleNewParam() {
+	dev := simulated()
+	defer dev.Close()
+	x, err := dev.Load(simdriver.Image("double"))
+	check(err)
+	double, err := x.Kernel("double")
+	check(err)
+	mem, err := gpu.AllocSlice[float32](dev, gpu.HostMem, 6)
+	check(err)
+
+	c, err := dev.NewCommandBuffer(gpu.CommandOptions{})
+	check(err)
+	n, err := gpu.NewParam(c, uint64(6))
+	check(err)
+	blocks, err := gpu.NewParam(c, [3]uint32{3})
+	check(err)
+	grid := gpu.Grid{Threads: [3]uint32{2}}
+	_, err = c.Add(gpu.Launch(double, grid, n, mem).GridParam(blocks))
+	check(err, c.End())
+
+	s := dev.Queue(0).NewStream()
+	check(s.Do(mem.Fill(1), gpu.Execute(c))) // the defaults
+	for _, rows := range []int{2, 3, 0} {
+		values := []gpu.ParamValue{n.Value(uint64(rows)), blocks.Value(gpu.GridFor(rows, 2).Blocks)}
+		check(s.Do(gpu.Execute(c).With(values...)))
+	}
+	check(s.Wait(context.Background()))
+	fmt.Println(mem.Host())
+	// Output:
+	// [8 8 4 2 2 2]
+}
+
 // A layer is recorded once and executed several times in a larger recording. Each time it comes after the command that it needs.
 func ExampleExecute_nested() {
 	dev := simulated()

@@ -28,8 +28,10 @@ import (
 // whose last use comes before the execution, by its queue or its waits. If there is none, it makes
 // one more. If there is no memory for it, the signals fail with [ErrOutOfMemory].
 //
+// Parameters of the recording ([NewParam]) have their defaults, or the values of [Op.With].
+//
 // In a recording, Execute records all commands of the other command buffer. The ranges may be of
-// bindings of the recording. The barriers of the other are barriers here too. The command stands
+// bindings of the recording, and [Op.Param] passes its parameters on. The barriers of the other are barriers here too. The command stands
 // for all commands of the other: a command that comes after it comes after each of them.
 func Execute(c *CommandBuffer, bindings ...Range) (op Op) {
 	op.kind, op.obj = executeOp, c
@@ -37,7 +39,8 @@ func Execute(c *CommandBuffer, bindings ...Range) (op Op) {
 	return op
 }
 
-func (q *Queue) execute(o *Order, c *CommandBuffer, bindings []memory.Range) error {
+func (q *Queue) execute(o *Order, op *Op) error {
+	c, bindings, given := op.obj.(*CommandBuffer), ranges(op.all()), op.given()
 	if c == nil || c.in().Device() != &q.dev.recordings {
 		return errs.Argument("execute", "no command buffer, or one of another device")
 	}
@@ -51,11 +54,17 @@ func (q *Queue) execute(o *Order, c *CommandBuffer, bindings []memory.Range) err
 		}
 		return err
 	}
+	if err := op.noUses(); err != nil {
+		return err
+	}
 	if err := c.in().CheckBindings(bindings); err != nil {
 		return err
 	}
+	if err := c.in().CheckGiven(given); err != nil {
+		return err
+	}
 	var one [1]recording.Step
-	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), bindings)
+	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), bindings, given)
 }
 
 // ExecuteAll returns an Op that runs command buffers that have ended one after the other, as one
@@ -64,8 +73,8 @@ func (q *Queue) execute(o *Order, c *CommandBuffer, bindings []memory.Range) err
 // ones that have not been issued do not run. A command buffer may be listed more than once. With no
 // command buffers the operation is a barrier.
 //
-// The command buffers have no bindings: wrap one that has some in another one, with [Execute]. If
-// one cannot be executed, none is. ExecuteAll blocks as [Execute] does. A recording refuses it.
+// The command buffers have no bindings, and their parameters the defaults: wrap one that needs
+// others in another one, with [Execute]. If one cannot be executed, none is. ExecuteAll blocks as [Execute] does. A recording refuses it.
 func ExecuteAll(all ...*CommandBuffer) Op {
 	return Op{kind: executeAllOp, obj: slices.Clone(all)}
 }
@@ -95,13 +104,13 @@ func (q *Queue) executeAll(o *Order, all []*CommandBuffer) error {
 		}
 		steps = c.in().AddSteps(steps, parts)
 	}
-	return q.executeSteps(o, steps, nil)
+	return q.executeSteps(o, steps, nil, nil)
 }
 
 // executeSteps submits steps, each behind the one before it.
-func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range) error {
+func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given) error {
 	if len(steps) == 1 {
-		return q.executeStep(o, steps[0], bindings, nil)
+		return q.executeStep(o, steps[0], bindings, given, nil)
 	}
 	if err := o.checkAll(); err != nil { // before the first step is submitted: the last one has the signals
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
@@ -129,7 +138,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 		if n == last {
 			each.edges &^= noEnd
 		}
-		err := q.executeStep(&each, x, bindings, l)
+		err := q.executeStep(&each, x, bindings, given, l)
 		if err == nil {
 			continue
 		}
@@ -159,7 +168,7 @@ func signalled(o *Order) (all []*Semaphore) {
 }
 
 // executeStep submits a step. l is told when it is over, unless l is nil.
-func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range, l *lent) error {
+func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range, given []recording.Given, l *lent) error {
 	op, call := work.Execute, x.Call()
 	if call != nil {
 		op = work.HostCall
@@ -182,7 +191,7 @@ func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range,
 	if q.dev.failed() != nil { // then the submission fails
 		return q.submit(s, o)
 	}
-	if err := s.recording.Set(&s.Submission, x, bindings); err != nil {
+	if err := s.recording.Set(&s.Submission, x, bindings, given); err != nil {
 		s.drop()
 		return err
 	}

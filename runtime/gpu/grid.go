@@ -6,6 +6,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
 )
 
 // A Grid is the shape of a launch, with its dynamic shared memory and other attributes. A zero
@@ -106,6 +107,18 @@ func (k *Kernel) maxThreads() int { return cmp.Or(k.info.MaxThreads, k.exe.dev.n
 func (k *Kernel) maxShared() uint64 {
 	info := &k.exe.dev.native.Info
 	return cmp.Or(uint64(max(info.SharedMem, info.SharedOptIn)), math.MaxUint32)
+}
+
+// limits returns the limits of the blocks of a grid that has been checked.
+func (g *Grid) limits(k *Kernel) recording.GridLimits {
+	l := recording.GridLimits{Max: k.exe.dev.native.Info.MaxGrid}
+	for i := range l.Multiple {
+		l.Multiple[i] = max(1, g.Attrs.Cluster[i], uint32(k.info.Cluster[i]))
+	}
+	if g.Attrs.Cooperative {
+		l.Resident, _ = g.resident(k)
+	}
+	return l
 }
 
 // nothing reports whether a launch does nothing.

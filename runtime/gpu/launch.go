@@ -16,9 +16,9 @@ import (
 // fixed size, arrays and structs of these, a [driver.Ptr], and a *[Buffer], a [Range] or a [Slice]
 // for an address. Their number and sizes must be those of the kernel's parameters, which are
 // checked if the driver knows them. A []byte has the bytes of an argument that is passed by value
-// and whose type is known only when the program runs. An untyped constant is an int or a float64:
-// write uint32(n), float32(2). Launch looks up the types of the arguments at each call, and
-// allocates. [Typed] and generated code do that once.
+// and whose type is known only when the program runs. In a recording a [Param] takes the place of a
+// scalar. An untyped constant is an int or a float64: write uint32(n), float32(2). Launch looks up
+// the types of the arguments at each call, and allocates. [Typed] and generated code do that once.
 func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 	if k == nil || k.exe == nil {
 		return BadOp(errNoKernel)
@@ -26,7 +26,7 @@ func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 	name := "launch " + k.name
 	b := &boundKernel{kernel: k, params: make([]param, len(args)), layout: make(work.Layout, len(args))}
 	op.kind, op.obj, op.grid = launchOp, b, g
-	to := op.room(len(args))
+	to, uses := op.room(len(args)), []recording.Use(nil)
 	for i, arg := range args {
 		p := &b.params[i]
 		p.name = strconv.Itoa(i)
@@ -36,6 +36,17 @@ func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 		if raw, ok := arg.([]byte); ok && len(raw) > 0 {
 			p.size, b.layout[i] = len(raw), len(raw)
 			op.setArg(&to[i], p, unsafe.Pointer(&raw[0]))
+			continue
+		}
+		if x, ok := arg.(parameter); ok {
+			of := paramOf(x)
+			if of == nil {
+				return BadOp(errs.Argument(name, "argument %d is a zero Param: make it with NewParam", i))
+			}
+			p.typ, p.size = of.Type(), int(of.Type().Size())
+			op.setArg(&to[i], p, unsafe.Pointer(of.Initial()))
+			b.layout[i] = p.size
+			uses = append(uses, recording.Use{Index: i, Param: of})
 			continue
 		}
 		v := reflect.ValueOf(arg)
@@ -50,6 +61,9 @@ func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 	}
 	if err := b.checkSizes(name, "argument", fmt.Sprintf("%d arguments", len(args))); err != nil {
 		return BadOp(err)
+	}
+	if uses != nil {
+		op.ownMore().uses = uses
 	}
 	return op
 }
@@ -125,6 +139,9 @@ func (b *boundKernel) refused(i int, err error) error {
 
 func (q *Queue) launch(o *Order, op *Op) error {
 	b, g := op.obj.(*boundKernel), op.grid
+	if err := op.noUses(); err != nil {
+		return err
+	}
 	if err := b.check(q.dev, &g); err != nil {
 		return err
 	}
@@ -168,6 +185,11 @@ func (c *CommandBuffer) addLaunch(op *Op, after []recording.Command) (recording.
 		return -1, err
 	}
 	defer r.Leave()
+	for _, u := range op.uses() {
+		if u.Index == recording.Blocks {
+			g.Blocks, g.none = u.Param.Initial().Blocks(), false
+		}
+	}
 	if err := b.check(c.device(), &g); err != nil {
 		return -1, r.Fail(work.Launch, err)
 	}
@@ -185,7 +207,7 @@ func (c *CommandBuffer) addLaunch(op *Op, after []recording.Command) (recording.
 		}
 	}
 	l := recording.Launch{Code: (*codeUse)(b.kernel.exe), Name: b.kernel.name, Launch: g.launch(b.kernel), Layout: b.layout,
-		Buffers: buffers, Nothing: g.nothing()}
+		Buffers: buffers, Uses: op.uses(), Limits: g.limits(b.kernel), Nothing: g.nothing()}
 	at, wrong, err := r.Launch(&l, words, after)
 	if wrong >= 0 {
 		return -1, b.refused(wrong, err)

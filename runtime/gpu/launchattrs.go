@@ -75,16 +75,25 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 	}
 	a.Priority = d.native.Caps.ClampPriority(a.Priority)
 	if a.Cooperative && !g.nothing() {
-		threads := int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2])
 		blocks := uint64(g.Blocks[0]) * uint64(g.Blocks[1]) * uint64(g.Blocks[2])
 		// If the driver does not answer, for example on a lost device, the launch itself returns
 		// the error.
-		if n, ok := k.holds(threads, g.SharedMem); ok && blocks > uint64(n) {
+		if n, ok := g.resident(k); ok && blocks > n {
 			return errs.Argument("launch", "a cooperative grid of %d blocks of %d threads and %d bytes of dynamic shared memory; of kernel %s %s runs %d at once",
-				blocks, threads, g.SharedMem, k.name, d.native.Info.Name, n)
+				blocks, g.threads(), g.SharedMem, k.name, d.native.Info.Name, n)
 		}
 	}
 	return nil
+}
+
+// threads returns the number of threads in a block.
+func (g *Grid) threads() int { return int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2]) }
+
+// resident returns the largest number of blocks of a cooperative grid. It reports false if the driver
+// does not tell.
+func (g *Grid) resident(k *Kernel) (blocks uint64, ok bool) {
+	n, ok := k.holds(g.threads(), g.SharedMem)
+	return uint64(n), ok
 }
 
 // checkBegun checks the launch's event.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -23,12 +24,13 @@ import (
 // A constructor that gets wrong arguments returns an Op that carries the error. Do, Submit and Add
 // return it. They also check what depends on the device.
 //
-// An Op has room for 16 kernel arguments, bindings or ranges. Longer lists, and arguments of more
-// than 16 bytes, allocate. The zero Op is [ErrArgument].
+// An Op has room for 16 kernel arguments, bindings, ranges or values of parameters. Longer lists,
+// and arguments of more than 16 bytes, allocate. The zero Op is [ErrArgument].
 type Op struct {
 	_      [0]func() // Ops cannot be compared
 	kind   opKind
-	n      int32          // how many elements of args count
+	values uint8          // how many elements at the end of args are values of parameters
+	n      int32          // how many elements of args count as ranges or arguments
 	obj    any            // a function, a kernel, a recording, a reader or writer; of a wrong Op the error
 	data   unsafe.Pointer // host memory, whose length is args[1].Size
 	more   *opMore        // what does not fit; nil in most Ops
@@ -45,8 +47,10 @@ const opArgs = 16
 
 // opMore has the arguments for which an Op has no room.
 type opMore struct {
-	ranges []Range  // all of them, in place of args
-	wide   []uint64 // kernel arguments of more than 16 bytes; the argument's Offset is an index
+	ranges []Range           // all of them, in place of args
+	wide   []uint64          // kernel arguments of more than 16 bytes; the argument's Offset is an index
+	given  []recording.Given // values of parameters, all of them
+	uses   []recording.Use   // of parameters, in Ops that are to be recorded
 }
 
 // An opKind says which function made an Op.
@@ -192,7 +196,7 @@ func (q *Queue) doKind(o *Order, op *Op) error {
 	case downloadOp:
 		return q.download(o, op.bytes(), op.args[0])
 	case executeOp:
-		return q.execute(o, op.obj.(*CommandBuffer), ranges(op.all()))
+		return q.execute(o, op)
 	case allocOp:
 		b, err := q.alloc(o, op.obj.(*Pool), op.args[0].Size)
 		if err == nil {

@@ -579,6 +579,8 @@ func TestOpAllocs(t *testing.T) {
 		must(t, err)
 		recorded(t)(r.Add(gpu.Fill(bound.Range(0, 4), []byte{1})))
 	}
+	param, err := gpu.NewParam(r, uint32(1))
+	must(t, err)
 	must(t, r.End())
 	args := sixteenArgs{xs, xs, xs, xs.Slice(1, 3), b.All(), b.Range(0, 4), b.Range(4, 4), b, 1, 2, 3, 4, 5, 6, 7, 8}
 	launch := typed.Launch(gpu.GridFor(100, 64), args)
@@ -599,9 +601,12 @@ func TestOpAllocs(t *testing.T) {
 		"several": func() error {
 			return s.Do(gpu.Fill(b.All(), pattern), gpu.Copy(b.Range(0, 32), b.Range(32, 32)), gpu.Barrier())
 		},
-		"16 arguments":             func() error { return s.Do(typed.Launch(gpu.GridFor(100, 64), args)) },
-		"16 arguments, once made":  func() error { return s.Do(launch) },
-		"execution":                func() error { return s.Do(gpu.Execute(r, b.Range(0, 4), b.Range(4, 4), b.Range(8, 4))) },
+		"16 arguments":            func() error { return s.Do(typed.Launch(gpu.GridFor(100, 64), args)) },
+		"16 arguments, once made": func() error { return s.Do(launch) },
+		"execution":               func() error { return s.Do(gpu.Execute(r, b.Range(0, 4), b.Range(4, 4), b.Range(8, 4))) },
+		"execution with a value": func() error {
+			return s.Do(gpu.Execute(r, b.Range(0, 4), b.Range(4, 4), b.Range(8, 4)).With(param.Value(uint32(v))))
+		},
 		"queue: barrier":           func() error { return q.Submit(next(), gpu.Barrier()) },
 		"queue: fill":              func() error { return q.Submit(next(), gpu.Fill(b.All(), pattern)) },
 		"queue: fill with a label": func() error { return q.Submit(next(), gpu.Fill(b.All(), pattern).Label(label)) },

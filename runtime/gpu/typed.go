@@ -28,8 +28,9 @@ type boundKernel struct {
 type param struct {
 	name   string
 	kind   paramKind
-	offset uintptr // in the struct
-	size   int     // of the argument, bytes
+	offset uintptr      // in the struct
+	size   int          // of the argument, bytes
+	typ    reflect.Type // nil if it is not known
 }
 
 // A paramKind says how a field becomes an argument.
@@ -105,7 +106,7 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 // setType says how a value of a type becomes the argument. If it cannot, why says why, and where
 // and of name the part of the type that is the reason.
 func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why string) {
-	p.size = 8
+	p.size, p.typ = 8, t
 	switch {
 	case t == reflect.TypeFor[*Buffer]():
 		p.kind = bufferAddr

@@ -75,7 +75,8 @@ func newWorld(t *testing.T) world {
 	just(w, float32(0), 1)
 	just(w, false, true)
 	just(w, "", "nothing")
-	just[any](w, nil, 1, uint64(1), float32(1), "nothing", []byte{}, []byte{1}, [3]uint32{1}, (*gpu.Buffer)(nil), new(gpu.Buffer), gpu.Range{}, gpu.Slice[float32]{}, driver.Ptr(1))
+	just[any](w, nil, 1, uint64(1), float32(1), "nothing", []byte{}, []byte{1}, [3]uint32{1}, (*gpu.Buffer)(nil), new(gpu.Buffer), gpu.Range{}, gpu.Slice[float32]{}, driver.Ptr(1),
+		gpu.Param[uint64]{}, (*gpu.Param[uint64])(nil))
 	give(w, func() **gpu.Buffer { return nil })
 	give(w, func() **gpu.Buffer { return new(*gpu.Buffer) })
 	just(w, []string(nil), []string{"nothing"})
@@ -122,7 +123,7 @@ var makers = map[string]any{
 	"RecordEvent": gpu.RecordEvent, "WaitEvent": gpu.WaitEvent,
 }
 
-// pickOp makes an Op, sometimes with a label or a Timing.
+// pickOp makes an Op, sometimes with a label, a Timing or parameters.
 func (w world) pickOp(t *testing.T, r *rand.Rand) reflect.Value {
 	names := slices.Sorted(maps.Keys(makers))
 	make := reflect.ValueOf(makers[names[r.IntN(len(names))]])
@@ -132,6 +133,12 @@ func (w world) pickOp(t *testing.T, r *rand.Rand) reflect.Value {
 		op = op.Label("it")
 	case 1:
 		op = op.Timed(new(gpu.Timing))
+	case 2:
+		op = op.With(gpu.Param[uint64]{}.Value(1))
+	case 3:
+		op = op.Param(r.IntN(3)-1, gpu.Param[uint64]{})
+	case 4:
+		op = op.GridParam(gpu.Param[[3]uint32]{})
 	}
 	return reflect.ValueOf(op)
 }
@@ -343,6 +350,7 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.Group), true}, // of no devices
 		{new(gpu.Collective), true},
 		{new(gpu.Op), true},
+		{new(gpu.Param[uint32]), true},
 		{new(gpu.ParkedOperation), true},
 		{new(gpu.ParkedWait), true},
 	} {
@@ -389,7 +397,7 @@ func TestZeroValues(t *testing.T) {
 		t.Errorf("type %s is not tried", name)
 	}
 	functions := map[string]any{"AllocSlice": gpu.AllocSlice[float32], "AllocSliceIn": gpu.AllocSliceIn[float32],
-		"Typed": gpu.Typed[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
+		"Typed": gpu.Typed[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewParam": gpu.NewParam[uint32], "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
 		"OpenGroup": gpu.OpenGroup, "ParseChannelID": gpu.ParseChannelID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
 		"WaitAny": gpu.WaitAny}
 	maps.Copy(functions, makers)

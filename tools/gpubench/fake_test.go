@@ -15,7 +15,7 @@ import (
 // are small, and it takes long to fill as much memory as the group wake wants.
 func TestFake(t *testing.T) {
 	path := buildCUDA(t)
-	rows := runJSON(t, "-rounds", "1", "-c", buildLoop(t), "-device", "1", "-run", "^(calls|latency|chain|pool|parked|semaphore)/|^graph/(10 |rec)")
+	rows := runJSON(t, "-rounds", "1", "-c", buildLoop(t), "-device", "1", "-run", "^(calls|latency|chain|pool|parked|semaphore)/|^graph/(10 |82 |rec)")
 	for _, name := range append(callNames, "open again, all symbols") {
 		if r := rows["calls/"+name]; r.Puregpu == nil {
 			t.Errorf("the row of %s is missing", name)
@@ -28,7 +28,8 @@ func TestFake(t *testing.T) {
 		t.Errorf("an empty submission has no goal: %+v", r)
 	}
 	for _, name := range []string{"pool/alloca and dealloca of 1 MiB", "pool/alloca, fill, dealloca: total", "graph/10 kernels: until done",
-		"graph/10 kernels, each bound anew: until done", "graph/10 kernels, launched one by one: until done"} {
+		"graph/10 kernels, each bound anew: until done", "graph/82 kernels, a scalar of 48 changed: until done", "graph/82 kernels, each bound anew: until done",
+		"graph/10 kernels, launched one by one: until done"} {
 		if r := rows[name]; r.Raw == nil || r.Ratio == nil || r.Goal == nil {
 			t.Errorf("%s was not compared: %+v", name, r)
 		}

@@ -40,6 +40,27 @@ func graphBenches() []bench {
 			},
 		},
 		{
+			rows:   rows("82 kernels, a scalar of one changed", 1.2),
+			rounds: 31,
+			open: func(e *env) (sides, error) {
+				return execute(e, execution{mode: gpu.GraphMode, kernels: 82, times: 100, changed: 1})
+			},
+		},
+		{
+			rows:   rows("82 kernels, a scalar of 48 changed", 1.2),
+			rounds: 31,
+			open: func(e *env) (sides, error) {
+				return execute(e, execution{mode: gpu.GraphMode, kernels: 82, times: 100, changed: 48})
+			},
+		},
+		{
+			rows:   rows("82 kernels, each bound anew", 1.2),
+			rounds: 31,
+			open: func(e *env) (sides, error) {
+				return execute(e, execution{mode: gpu.GraphMode, kernels: 82, times: 100, bound: true})
+			},
+		},
+		{
 			rows:   rows("10 kernels, launched one by one", 1.1),
 			rounds: 31,
 			open: func(e *env) (sides, error) {
@@ -56,6 +77,15 @@ type execution struct {
 	kernels int
 	times   int
 	bound   bool // each kernel's argument is a binding, and another one each time
+	changed int  // so many kernels' argument is a parameter, which has another value each time
+}
+
+// sets returns how many nodes of the graph each execution sets.
+func (x *execution) sets() int {
+	if x.bound {
+		return x.kernels
+	}
+	return x.changed
 }
 
 // execute executes a command buffer on one side and launches a graph, or kernels, on the other.
@@ -79,7 +109,7 @@ func execute(e *env, x execution) (s sides, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	c, err := record(r, x)
+	c, p, err := record(r, x)
 	if err != nil {
 		return s, err
 	}
@@ -102,7 +132,7 @@ func execute(e *env, x execution) (s sides, err error) {
 	launch := func() error {
 		if x.mode == gpu.GraphMode {
 			turn++
-			for i := 0; i < x.kernels && x.bound; i++ {
+			for i := range x.sets() {
 				if err := graph.set(i, turn); err != nil {
 					return err
 				}
@@ -129,49 +159,66 @@ func execute(e *env, x execution) (s sides, err error) {
 	s.pure = func(f []float64) error {
 		return parts(f, submitting, total, func() error {
 			r.v++
-			return r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Execute(c, sets[r.v%2]...))
+			op := gpu.Execute(c, sets[r.v%2]...)
+			if x.changed > 0 {
+				op = op.With(p.Value(r.v))
+			}
+			return r.q.Submit(r.order(nil, 0, r.sem, r.v), op)
 		}, func() error { return r.sem.Wait(e.ctx, r.v) })
 	}
 	return s, nil
 }
 
 // argSize is how far arguments are apart, in bytes.
-const argSize = 64
+const argSize = 16
 
-// record makes a command buffer.
-func record(r *rig, x execution) (*gpu.CommandBuffer, error) {
-	k, err := emptyKernel(r)
+// record makes a command buffer with a parameter.
+func record(r *rig, x execution) (c *gpu.CommandBuffer, p gpu.Param[uint64], err error) {
+	k, err := emptyKernel[emptyArgs](r)
 	if err != nil {
-		return nil, err
+		return nil, p, err
 	}
-	c, err := r.dev.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
+	scalar, err := emptyKernel[scalarArgs](r)
 	if err != nil {
-		return nil, err
+		return nil, p, err
+	}
+	if c, err = r.dev.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode}); err != nil {
+		return nil, p, err
+	}
+	if p, err = gpu.NewParam(c, uint64(0)); err != nil {
+		return nil, p, err
 	}
 	args := emptyArgs{r.all}
-	for range x.kernels {
+	for i := range x.kernels {
 		if x.bound {
 			b, err := c.Binding()
 			if err != nil {
-				return nil, err
+				return nil, p, err
 			}
 			args.p = gpu.Range{Buffer: b, Size: argSize}
 		}
 		if _, err := c.Add(gpu.Barrier()); err != nil {
-			return nil, err
+			return nil, p, err
 		}
-		if _, err := c.Add(k.Launch(gpu.Grid{}, args)); err != nil {
-			return nil, err
+		op := k.Launch(gpu.Grid{}, args)
+		if i < x.changed {
+			op = scalar.Launch(gpu.Grid{}, scalarArgs{}).Param(0, p)
+		}
+		if _, err := c.Add(op); err != nil {
+			return nil, p, err
 		}
 	}
-	return c, c.End()
+	return c, p, c.End()
 }
 
-// emptyArgs are the arguments of the empty kernel.
-type emptyArgs struct{ p gpu.Range }
+// emptyArgs are the arguments of the empty kernel, and scalarArgs too.
+type (
+	emptyArgs  struct{ p gpu.Range }
+	scalarArgs struct{ p uint64 }
+)
 
 // emptyKernel loads the empty kernel.
-func emptyKernel(r *rig) (*gpu.TypedKernel[emptyArgs], error) {
+func emptyKernel[A any](r *rig) (*gpu.TypedKernel[A], error) {
 	code, err := r.dev.Load(kernels.Empty)
 	if err != nil {
 		return nil, err
@@ -180,7 +227,7 @@ func emptyKernel(r *rig) (*gpu.TypedKernel[emptyArgs], error) {
 	if err != nil {
 		return nil, err
 	}
-	return gpu.Typed[emptyArgs](k)
+	return gpu.Typed[A](k)
 }
 
 // parts submits something and waits for it, as often as there is room for times, and stores the median times that
@@ -212,7 +259,7 @@ func recordBench() bench {
 			if err != nil {
 				return s, err
 			}
-			k, err := emptyKernel(r)
+			k, err := emptyKernel[emptyArgs](r)
 			if err != nil {
 				return s, errors.Join(err, r.close())
 			}

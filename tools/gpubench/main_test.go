@@ -69,7 +69,8 @@ func TestSim(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"latency/fill 4 KiB, p50", "pool/alloca and dealloca of 1 MiB", "pool/alloca, fill, dealloca: total",
-		"graph/1,000 kernels: until done", "graph/10 kernels, each bound anew: submitting", "graph/10 kernels, launched one by one: submitting"} {
+		"graph/1,000 kernels: until done", "graph/10 kernels, each bound anew: submitting",
+		"graph/82 kernels, a scalar of 48 changed: submitting", "graph/10 kernels, launched one by one: submitting"} {
 		if r := rows[name]; r.Raw == nil || r.Ratio == nil {
 			t.Errorf("%s has no raw side", name)
 		}

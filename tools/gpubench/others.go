@@ -180,7 +180,7 @@ func besidePython(e *env, library, work string) (raw func([]float64) error, end 
 func streamWork(r *rig, st *gpu.Stream, work string) (func() error, error) {
 	switch work {
 	case "launch":
-		k, err := emptyKernel(r)
+		k, err := emptyKernel[emptyArgs](r)
 		return func() error { return st.Do(k.Launch(gpu.Grid{}, emptyArgs{r.all})) }, err
 	case "fill":
 		return func() error { return st.Fill(r.all, pattern) }, nil

@@ -18,13 +18,13 @@ func streamBenches() (all []bench) {
 				func(s *gpu.Stream) error { return s.Fill(r.all, pattern) }, nil
 		}},
 		{"launches", func(r *rig) (func(gpu.Order) error, func(*gpu.Stream) error, error) {
-			k, err := emptyKernel(r)
+			k, err := emptyKernel[emptyArgs](r)
 			op := k.Launch(gpu.Grid{}, emptyArgs{r.all})
 			return func(o gpu.Order) error { return r.q.Submit(o, op) },
 				func(s *gpu.Stream) error { return s.Do(op) }, err
 		}},
 		{"launches with typed arguments", func(r *rig) (func(gpu.Order) error, func(*gpu.Stream) error, error) {
-			k, err := emptyKernel(r)
+			k, err := emptyKernel[emptyArgs](r)
 			op := k.Launch(gpu.Grid{}, emptyArgs{r.all})
 			return func(o gpu.Order) error { return r.q.Submit(o, op) },
 				func(s *gpu.Stream) error { return s.Do(k.Launch(gpu.Grid{}, emptyArgs{r.all})) }, err

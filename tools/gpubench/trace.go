@@ -33,7 +33,7 @@ func traceBenches() (all []bench) {
 			return func(o gpu.Order) error { return r.q.Submit(o, gpu.Fill(r.all, pattern)) }, nil
 		}, func(a api) error { return a.fill(0) }},
 		{"launches", func(r *rig) (func(gpu.Order) error, error) {
-			k, err := emptyKernel(r)
+			k, err := emptyKernel[emptyArgs](r)
 			return func(o gpu.Order) error { return r.q.Submit(o, k.Launch(gpu.Grid{}, emptyArgs{r.all})) }, err
 		}, func(a api) error { return a.launch(0) }},
 	} {

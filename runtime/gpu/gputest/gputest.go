@@ -69,6 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"pools at random", randomPools},
 		{"command buffers", commandBuffers},
 		{"nested recordings", nested},
+		{"parameters", params},
 		{"scratch memory", scratchMemory},
 		{"collectives", collectives},
 		{"devices", slices.Concat(devices, peers)},

@@ -90,3 +90,55 @@ func BenchmarkReplay(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkParams executes a recording of 82 kernels, as a graph and one after the other. Of one or
+// of 48 of them a scalar changes each time, or each has a binding that is bound anew. The device does
+// nothing at all.
+func BenchmarkParams(b *testing.B) {
+	const kernels = 82
+	for name, c := range map[string]struct {
+		params, bindings int // so many kernels have the parameter, or a binding
+	}{"nothing changed": {0, 0}, "a scalar of one": {1, 0}, "a scalar of 48": {48, 0}, "16 bound anew": {0, 16}, "all bound anew": {0, kernels}} {
+		for mode, m := range map[string]gpu.Mode{"graph": gpu.GraphMode, "stream": gpu.StreamMode} {
+			b.Run(mode+"/"+name, func(b *testing.B) {
+				dev := idle(b)
+				k := kernelOf(b, dev, "any")
+				r, buf := commandBuffer(b, dev, m), allocate(b, dev, 1<<16)
+				p := param(b, r, uint64(0))
+				var bindings [2][]gpu.Range
+				for i := range kernels {
+					args := []any{buf, uint64(1), uint32(2), uint32(3), buf}
+					if i < c.params {
+						args[1] = p
+					}
+					if i < c.bindings {
+						bound, err := r.Binding()
+						must(b, err)
+						args[0] = bound
+						for set := range bindings {
+							bindings[set] = append(bindings[set], buf.Range(uint64(256*(2*i+set)), 8))
+						}
+					}
+					recorded(b)(r.Add(gpu.Launch(k, gpu.Grid{}, args...)))
+					recorded(b)(r.Add(gpu.Barrier()))
+				}
+				must(b, r.End())
+				s := semaphores(b, 1)[0]
+				var signal [1]gpu.Point
+				n := uint64(0)
+				b.ReportAllocs()
+				for b.Loop() {
+					n++
+					signal[0] = gpu.Point{Semaphore: s, Value: n}
+					op := gpu.Execute(r, bindings[n%2]...)
+					if c.params > 0 {
+						op = op.With(p.Value(n))
+					}
+					if err := dev.Queue(0).Submit(gpu.Order{Signal: signal[:]}, op); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

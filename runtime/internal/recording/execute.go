@@ -20,6 +20,7 @@ type Part struct {
 	recording *Recording
 	part      int
 	binds     []memory.Range // the bound ranges
+	values    []Value        // of all parameters
 	run       *run           // of the execution, if it needs a block; it is run1 if this is the only part
 	run1      run
 }
@@ -36,7 +37,7 @@ func (p *Part) Release() {
 		p.leaveBlock(engine.Mark{})
 	}
 	clear(p.binds)
-	p.recording, p.part, p.binds, p.run, p.run1 = nil, 0, p.binds[:0], nil, run{}
+	p.recording, p.part, p.binds, p.values, p.run, p.run1 = nil, 0, p.binds[:0], p.values[:0], nil, run{}
 }
 
 // Recording returns the recording, or nil if the submission executes none.
@@ -140,9 +141,9 @@ func Timed(steps []Step) (first, last int) {
 	return first, last
 }
 
-// Set makes a submission the execution of a step. It says with which ranges, and holds them and the
-// recording.
-func (p *Part) Set(s *engine.Submission, x Step, binds []memory.Range) error {
+// Set makes a submission the execution of a step. It says with which ranges and values, and holds
+// the ranges and the recording.
+func (p *Part) Set(s *engine.Submission, x Step, binds []memory.Range, given []Given) error {
 	c := x.c
 	for _, r := range binds {
 		if err := r.Buffer.Hold(); err != nil {
@@ -154,7 +155,7 @@ func (p *Part) Set(s *engine.Submission, x Step, binds []memory.Range) error {
 	if !engine.HoldLive(&c.refs, 1) {
 		return fmt.Errorf("gpu: execute: command buffer: %w", errs.ErrClosed)
 	}
-	p.recording = c
+	p.recording, p.values = c, c.values(p.values, given)
 	s.Holds = append(s.Holds, (*holding)(c))
 	return nil
 }
@@ -176,7 +177,7 @@ func (p *Part) TakeGroup(to *comm.Part) error {
 	c := p.recording
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.find(p.block(), p.binds); err != nil {
+	if err := c.find(p.block(), p.binds, p.values); err != nil {
 		return err
 	}
 	x := &c.parts[p.part]
@@ -207,7 +208,7 @@ func (Execute) Prepare(s *engine.Submission) (engine.Outcome, error) {
 			return engine.Refused, err
 		}
 	}
-	return engine.Refused, p.recording.makeGraph(p.block(), p.part, p.binds)
+	return engine.Refused, p.recording.makeGraph(p.block(), p.part, p.binds, p.values)
 }
 
 // Blocks reports whether a block or a graph may have to be made, or functions of Native be called.
@@ -239,7 +240,7 @@ func (c *Recording) describe(i int) observe.Command {
 	cmd := c.cmds.at(i)
 	d := observe.Command{Index: i, Kind: cmd.op.Kind, Label: c.labels[Command(i)], Bytes: cmd.op.Bytes()}
 	if cmd.op.Kind == work.Launch {
-		d.Grid, d.Block, d.Kernel, d.Bytes = cmd.launch.Grid, cmd.launch.Block, c.kernels[cmd.launch.Function], 0
+		d.Grid, d.Block, d.Kernel, d.Bytes = c.blocksOf(cmd), cmd.launch.Block, c.kernels[cmd.launch.Function], 0
 	}
 	return d
 }
@@ -250,12 +251,12 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x, b := &c.parts[p.part], p.block()
-	if err := c.find(b, p.binds); err != nil {
+	if err := c.find(b, p.binds, p.values); err != nil {
 		return false, err
 	}
 	seen := observe.Of(s)
 	switch {
-	case x.graph && !c.crosses(x, p.binds):
+	case x.graph && !c.crosses(x, p.binds) && !x.leavesOut(p.values):
 		started, err = c.launch(s, tl, p.part, &b.graphs[p.part])
 	case c.awaits:
 		started, err = tl.AwaitOthers(func() (bool, error) { return c.replay(seen, tl, x, p.binds) })
@@ -349,8 +350,9 @@ func (c *Recording) crosses(p *part, binds []memory.Range) bool {
 	return false
 }
 
-// find finds the addresses, in an execution, of the references whose addresses may change.
-func (c *Recording) find(b *block, binds []memory.Range) error {
+// find finds the addresses, in an execution, of the references whose addresses may change, and the
+// words of parameters.
+func (c *Recording) find(b *block, binds []memory.Range, values []Value) error {
 	moved := c.epoch == 0 || c.lost
 	c.lost, c.using = true, b
 	for i := range c.sources {
@@ -373,8 +375,10 @@ func (c *Recording) find(b *block, binds []memory.Range) error {
 		}
 	}
 	c.lost = false
-	if moved {
+	if c.setWords(values) || moved {
 		c.epoch++
+	}
+	if moved {
 		for _, i := range c.moving {
 			r := &c.refers[i]
 			c.present[i] = c.sources[r.source].base + driver.Ptr(r.offset)
@@ -421,6 +425,7 @@ func (c *Recording) extra(x *work.Extra, cmd *command) {
 		if r.stage != nil {
 			r.stage.Give(x)
 		}
+		c.useParams(x, cmd)
 	}
 }
 
@@ -438,6 +443,9 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 					return started, c.failed(i, err)
 				}
 			}
+		}
+		if cmd.op.Kind == work.Launch && x.Launch.Grid[0] == 0 { // its blocks are a parameter
+			continue
 		}
 		if timed {
 			seen.CommandBegins(tl, c.describe(i))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -15,23 +16,40 @@ import (
 type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
-	nodes    []driver.Node   // that depend on references
+	nodes    []driver.Node   // that depend on references or parameters
 	ops      []driver.NodeOp // of nodes, as they were last set
-	places   []place         // of references in nodes, in the order of nodes
-	epoch    int             // of the sources, when its nodes were set
+	places   []place         // of references and parameters in nodes, in the order of nodes
+	epoch    int             // of the recording, when its nodes were set
 	unknown  bool            // setting nodes failed, so their addresses are unknown
 	natives  []nativeNode    // of nodes
+	changed  []int32         // indices of the nodes that are being set, ascending
 	launched engine.Frontier
-	old      []graphOf // replaced graphs that may still run
+
+	// Room for those of nodes and ops that are being set.
+	someNodes []driver.Node
+	someOps   []driver.NodeOp
+
+	old []graphOf // replaced graphs that may still run
 }
 
-// A place is where a node has the address of a reference, or an address behind it.
+// A place is where a node has the address of a reference, or an address behind it, or a word of a
+// parameter.
 type place struct {
 	at     *driver.Ptr // in a node's op, or in its kernel's arguments, which graphs of other blocks share
-	has    driver.Ptr  // the address that the node was last set to
-	behind driver.Ptr  // bytes from the reference to the address
-	ref    int32
-	node   int32 // in nodes
+	has    driver.Ptr  // what the node was last set to
+	behind driver.Ptr  // bytes from the reference to the address; 0 for a parameter
+	ref    int32       // in present
+	node   int32       // in nodes
+	half   bool        // the first 4 bytes only
+}
+
+// put stores an address or a word in the place.
+func (p *place) put(ptr driver.Ptr) {
+	if p.half {
+		*(*[4]byte)(unsafe.Pointer(p.at)) = *(*[4]byte)(unsafe.Pointer(&ptr))
+		return
+	}
+	*p.at = ptr
 }
 
 // standInSize is the size of the stand-in: memory in place of addresses that are known only when a
@@ -224,7 +242,7 @@ func addNodes(to, nodes []driver.Node) []driver.Node {
 	return to
 }
 
-// noteNode notes a node of a command that depends on references.
+// noteNode notes a node of a command that depends on references or parameters.
 func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driver.NodeOp) {
 	x.nodes, x.ops = append(x.nodes, n), append(x.ops, *does)
 	node := len(x.nodes) - 1
@@ -244,6 +262,9 @@ func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driv
 	}
 	for _, b := range cmd.bound {
 		put(work.Address(cmd.launch.Args[b.index]), b.ref)
+	}
+	if cmd.rare != nil {
+		x.noteParams(c, cmd, node)
 	}
 }
 
@@ -266,14 +287,14 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 
 // makeGraph makes the graph of a part that is about to be launched, if there is none, before its
 // timeline is locked.
-func (c *Recording) makeGraph(b *block, part int, binds []memory.Range) error {
+func (c *Recording) makeGraph(b *block, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, x := &c.parts[part], &b.graphs[part]
-	if !p.graph || x.made() || c.crosses(p, binds) {
+	if !p.graph || x.made() || c.crosses(p, binds) || p.leavesOut(values) {
 		return nil
 	}
-	if err := c.find(b, binds); err != nil {
+	if err := c.find(b, binds, values); err != nil {
 		return err
 	}
 	if err := c.remake(p, x); err != nil {
@@ -292,7 +313,7 @@ func (c *Recording) remake(p *part, x *graphOf) error {
 	return nil
 }
 
-// launch sets the nodes whose references have moved, and launches the graph. If the driver cannot
+// launch sets the nodes that have changed, and launches the graph. If the driver cannot
 // set a node, launch makes a new graph. Launches of one graph come one after the other.
 func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, x *graphOf) (started bool, err error) {
 	anew := !x.made()
@@ -319,26 +340,29 @@ func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, 
 	return true, nil
 }
 
-// set sets the nodes whose references have moved. It sets a few nodes in between as well, because
-// one call costs as much as they do. It reports whether the graph must be made anew.
+// set sets the nodes whose references have moved or whose parameters have other values, and no
+// others: setting a node costs more than the rest of an execution. It reports whether the graph must
+// be made anew.
 func (c *Recording) set(x *graphOf) (anew bool, err error) {
-	from, to := int32(0), int32(0) // of nodes that are to be set
+	x.changed = x.changed[:0]
 	for i := range x.places {
 		at := &x.places[i]
 		ptr := c.present[at.ref] + at.behind
-		if *at.at = ptr; at.has == ptr {
+		if at.put(ptr); at.has == ptr {
 			continue
 		}
-		if at.has = ptr; from == to || at.node > to+1 {
-			if err = c.setNodes(x, from, to); err != nil {
-				break
-			}
-			from = at.node
+		at.has = ptr
+		if n := len(x.changed); n == 0 || x.changed[n-1] != at.node {
+			x.changed = append(x.changed, at.node)
 		}
-		to = at.node + 1
 	}
-	if err == nil {
-		err = c.setNodes(x, from, to)
+	if len(x.changed) == 0 {
+		return false, nil
+	}
+	if len(x.natives) > 0 {
+		err = c.setNatives(x)
+	} else {
+		err = x.setChanged(c.dev.Faces.Graphs)
 	}
 	if err == nil {
 		return false, nil
@@ -351,14 +375,17 @@ func (c *Recording) set(x *graphOf) (anew bool, err error) {
 	return true, nil
 }
 
-func (c *Recording) setNodes(x *graphOf, from, to int32) error {
-	if from == to {
-		return nil
+// setChanged sets the changed nodes in one call.
+func (x *graphOf) setChanged(g driver.Graphs) error {
+	first, n := x.changed[0], int32(len(x.changed))
+	if x.changed[n-1] == first+n-1 { // they are side by side
+		return g.SetNodes(x.exec, x.nodes[first:first+n], x.ops[first:first+n])
 	}
-	if len(x.natives) > 0 {
-		return c.setNatives(x, from, to)
+	x.someNodes, x.someOps = x.someNodes[:0], x.someOps[:0]
+	for _, i := range x.changed {
+		x.someNodes, x.someOps = append(x.someNodes, x.nodes[i]), append(x.someOps, x.ops[i])
 	}
-	return c.dev.Faces.Graphs.SetNodes(x.exec, x.nodes[from:to], x.ops[from:to])
+	return g.SetNodes(x.exec, x.someNodes, x.someOps)
 }
 
 // destroy gives back the graph and those that it replaced. It runs on a bound thread, when no
@@ -383,12 +410,12 @@ type nativeNode struct {
 	cmd  *command
 }
 
-// setNatives is setNodes for a range with captured nodes, which it captures again.
-func (c *Recording) setNatives(g *graphOf, from, to int32) error {
+// setNatives is setChanged for a graph with captured nodes. It captures the changed ones again.
+func (c *Recording) setNatives(g *graphOf) error {
 	return c.dev.Host.EnterNative(func() (err error) {
 		var x work.Extra
 		for _, n := range g.natives {
-			if n.node < from || n.node >= to {
+			if _, changed := slices.BinarySearch(g.changed, n.node); !changed {
 				continue
 			}
 			x.Launch, x.Native = &n.cmd.launch, n.cmd.rare.native
@@ -399,6 +426,6 @@ func (c *Recording) setNatives(g *graphOf, from, to int32) error {
 			defer c.dev.Faces.Graphs.DestroyGraph(child) // an error here does not prevent going on
 			g.ops[n.node].Child = child
 		}
-		return c.dev.Faces.Graphs.SetNodes(g.exec, g.nodes[from:to], g.ops[from:to])
+		return g.setChanged(c.dev.Faces.Graphs)
 	})
 }

@@ -122,7 +122,9 @@ type Launch struct {
 	Launch  driver.Launch
 	Layout  work.Layout
 	Buffers []Bound
-	Nothing bool // the grid is empty
+	Uses    []Use      // of parameters
+	Limits  GridLimits // if the blocks are a parameter
+	Nothing bool       // the grid is empty
 }
 
 // A Bound is a range whose address is an argument.
@@ -132,8 +134,8 @@ type Bound struct {
 }
 
 // Launch records a launch. words are the arguments as l.Layout has them, zero where an argument is a
-// buffer. The call copies them. If a range is refused, wrong is the number
-// of its argument, and otherwise it is -1. The caller has called Begin.
+// buffer. The call copies them. If a range or a parameter is refused, wrong is the number of its
+// argument, and otherwise it is -1. The caller has called Begin.
 func (c *Recording) Launch(l *Launch, words []uint64, after []Command) (at Command, wrong int, err error) {
 	arg := l.Layout.Begin(len(c.args))
 	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(l.Buffers)); err != nil {
@@ -153,6 +155,12 @@ func (c *Recording) Launch(l *Launch, words []uint64, after []Command) (at Comma
 		}
 		cmd.bound[i] = argRef{int32(b.Index), ref}
 	}
+	if wrong, err := c.checkUses(l); err != nil {
+		return -1, wrong, c.Fail(work.Launch, err)
+	}
+	if len(l.Uses) > 0 {
+		cmd.rare = c.rare(rareCommand{params: paramRefs(l.Uses)})
+	}
 	if c.dev.timesCommands() {
 		c.nameKernel(l.Launch.Function, l.Name)
 	}
@@ -164,6 +172,7 @@ func (c *Recording) Launch(l *Launch, words []uint64, after []Command) (at Comma
 	}
 	c.args = l.Layout.Append(c.args, nil)
 	copy(c.args[arg:], words)
+	c.addLimits(l, at)
 	return at, -1, nil
 }
 
@@ -343,9 +352,11 @@ func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
 	return t, err
 }
 
-// Nest records all commands of another recording, with ranges for its bindings. They come after the
-// commands in after. The returned command stands for all of them.
-func (c *Recording) Nest(child *Recording, bindings []memory.Range, after []Command) (Command, error) {
+// Nest records all commands of another recording, with ranges for its bindings. The other's
+// parameters have the values in given. Those in uses, by their numbers, are parameters of this
+// recording, and the rest have their defaults. The commands come after those in after. The returned
+// command stands for all of them.
+func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Given, uses []Use, after []Command) (Command, error) {
 	if err := c.beginNest(child); err != nil {
 		return -1, err
 	}
@@ -362,7 +373,11 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, after []Comm
 		}
 	}
 	base := Command(c.cmds.n)
-	if err := c.nest(child, bindings, gate); err != nil {
+	params, err := c.checkNested(child, given, uses)
+	if err == nil {
+		err = c.nest(child, bindings, params, gate)
+	}
+	if err != nil {
 		c.cmds.n = before
 		return -1, c.Fail(work.Execute, err)
 	}
@@ -408,7 +423,7 @@ func (c *Recording) leaves() (last []Command) {
 
 // nest records all commands of another command buffer. They come after the command gate, unless it is
 // -1.
-func (c *Recording) nest(child *Recording, bindings []memory.Range, gate Command) error {
+func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nestedParam, gate Command) error {
 	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
 	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
 		return err
@@ -451,8 +466,10 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, gate Command
 		c.setLabel(Command(c.cmds.n)+at, label)
 	}
 	child.mu.Unlock()
+	forwardLimits(params, by.command)
 	for i := range cmds.n {
 		cmd := c.shifted(*cmds.at(i), by)
+		c.nestParams(&cmd, params)
 		if cmd.op.Kind == work.Barrier {
 			gate = -1 // later commands come after the barrier
 		} else if len(cmd.after) == 0 && gate >= 0 {

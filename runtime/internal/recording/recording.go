@@ -49,6 +49,7 @@ type Recording struct {
 	afters    []Command     // room for the after of commands
 	rares     []rareCommand // room for the rare of commands
 	slots     []slot
+	params    []*Param
 	scratches []*memory.Buffer // of Scratch
 	scratch   memory.Range     // memory of the program for them, see SetScratch
 	layout    memplan.Layout
@@ -70,10 +71,11 @@ type Recording struct {
 	users     int              // how many parts use a block, if many is set
 	latest    *block           // of the last execution
 	using     *block           // of the execution that is being issued
-	present   []driver.Ptr     // addresses of refers in that execution
+	present   []driver.Ptr     // addresses of refers in that execution, and behind them the words of params
+	shaped    driver.Launch    // of a command whose blocks are a parameter, in that execution
 	moving    []int            // numbers of the refers whose addresses may change
 	sources   []source         // of the moving refers
-	epoch     int              // how often a source has moved
+	epoch     int              // how often a source has moved or a parameter has changed
 	lost      bool             // the addresses of some sources are unknown
 
 	blockMu sync.Mutex // protects blocks and their fields; only coverMu and Semaphore.mu are locked under it
@@ -122,7 +124,7 @@ func carve[T any](block *[]T, n int) []T {
 type command struct {
 	op       work.Op
 	depends  bool          // the address of dst or src is known only when it is executed
-	moves    bool          // an address may change from one execution to the next
+	moves    bool          // an address or a parameter may change from one execution to the next
 	arg      int32         // where its arguments begin in args
 	dst, src int32         // in refers, or -1
 	launch   driver.Launch // without Args
@@ -148,6 +150,7 @@ type rareCommand struct {
 	native func(driver.Stream, []driver.Ptr) error
 	lane   *comm.Channel // of collectives
 	group  []Collective  // of collectives
+	params []paramRef    // of a launch
 }
 
 // An argRef says that an argument of a command is an address, and which.
@@ -481,7 +484,8 @@ func (c *Recording) prepare() error {
 	if err != nil {
 		return err
 	}
-	c.present = make([]driver.Ptr, len(c.refers))
+	c.present = make([]driver.Ptr, len(c.refers)+2*len(c.params))
+	c.setWords(c.values(nil, nil))
 	c.layOut()
 	for i := range c.refers {
 		r := &c.refers[i]
@@ -546,10 +550,13 @@ func (c *Recording) layOut() {
 // depends reports whether the address of a reference is known only when the recording is executed.
 func (r *reference) depends() bool { return slotOf(r.buffer) >= 0 || r.late }
 
-// moves reports whether an address of a command may change, or go away, from one execution to the
+// moves reports whether an address or a parameter of a command may change from one execution to the
 // next.
 func (c *Recording) moves(cmd *command) bool {
 	if cmd.dst >= 0 && c.refers[cmd.dst].buffer.Late() || cmd.src >= 0 && c.refers[cmd.src].buffer.Late() {
+		return true
+	}
+	if cmd.rare != nil && len(cmd.rare.params) > 0 {
 		return true
 	}
 	for _, b := range cmd.bound {
@@ -569,8 +576,9 @@ type part struct {
 	lane     *comm.Channel // of a group of collectives
 	label    string        // of a host call, or of the first collective
 	graph    bool
-	late     bool // addresses of fills and copies are known only when it is executed
-	native   bool // issuing it may call functions of Native
+	late     bool    // addresses of fills and copies are known only when it is executed
+	native   bool    // issuing it may call functions of Native
+	grids    []int32 // the parameters that are blocks of its launches
 }
 
 // split divides the recording into parts.
@@ -628,10 +636,11 @@ func (c *Recording) setHow(p *part) bool {
 			p.late = p.late || cmd.depends
 			called = called || cmd.op.Kind == work.Native
 			p.native = p.native || cmd.op.Kind == work.Native && cmd.moves
+			p.addGrids(cmd)
 		}
 	}
 	p.graph = c.makesGraphs(count) && !c.noNode(c.cmds.at(p.from))
-	p.native = p.native || called && (!p.graph || p.late || c.many)
+	p.native = p.native || called && (!p.graph || p.late || c.many || len(p.grids) > 0)
 	return count > 0
 }
 

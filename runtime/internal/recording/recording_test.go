@@ -73,7 +73,7 @@ func TestExecuteClosed(t *testing.T) {
 	var p recording.Part
 	step := c.AddSteps(nil, parts)[0]
 	p.SetRun(step)
-	if err := p.Set(new(engine.Submission), step, nil); !errors.Is(err, gpu.ErrClosed) {
+	if err := p.Set(new(engine.Submission), step, nil, nil); !errors.Is(err, gpu.ErrClosed) {
 		t.Error(err)
 	}
 	if err := d.Close(); err != nil {

@@ -95,7 +95,14 @@ func (d *idleGraphDevice) AllocAsync(_ driver.Stream, _ driver.Pool, size uint64
 	return driver.Mem{Ptr: 1 << 30, Size: size}, nil
 }
 
-// OpenIdle opens a device of an [IdleDriver] that also has graphs and pools.
+func (d *idleGraphDevice) Load([]byte) (driver.Module, error) { return 1, nil }
+func (d *idleGraphDevice) Unload(driver.Module) error         { return nil }
+func (d *idleGraphDevice) Function(driver.Module, string) (driver.Function, driver.FuncInfo, error) {
+	return 1, driver.FuncInfo{}, nil
+}
+func (d *idleGraphDevice) Launch(driver.Stream, *driver.Launch) error { return nil }
+
+// OpenIdle opens a device of an [IdleDriver] that also has graphs, pools and kernels.
 func OpenIdle(b *testing.B) *gpu.Device {
 	b.Helper()
 	dev, err := gpu.Open(idleGraphDriver{}, 0, gpu.Options{})

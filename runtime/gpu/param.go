@@ -1,0 +1,231 @@
+package gpu
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
+)
+
+// A Param is a parameter of a recording: a value that differs from one execution to the next, as a
+// binding is memory that does. Make it with [NewParam]. When you record, it takes the place of a
+// scalar argument, in [Launch] or by [Op.Param], or of the blocks of a launch, by [Op.GridParam].
+// It may stand in many launches. An execution gives its value with [Op.With], or has the default.
+//
+// A Param is a small value, and may be copied and compared. The zero Param belongs to no recording:
+// to use it is [ErrArgument].
+type Param[T any] struct {
+	_ [0]*T // prevents conversion to another Param type
+	p *recording.Param
+}
+
+// NewParam adds a parameter to a command buffer that is being recorded. An execution that gives no
+// value has the default. T is a type that [Launch] takes as a scalar: a number of a fixed size, or
+// an array or struct of numbers. It has at most 16 bytes. Other types are [ErrArgument]: pass
+// larger values through memory, with [UploadCopy] in front of the execution.
+func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
+	const op = "parameter"
+	t := reflect.TypeFor[T]()
+	if _, err := sizeOf[T](op, 1); err != nil {
+		return Param[T]{}, err
+	}
+	if t.Size() > uintptr(recording.MaxValue) {
+		return Param[T]{}, errs.Argument(op, "a %v has %d bytes, and a parameter at most %d: pass it through memory", t, t.Size(), recording.MaxValue)
+	}
+	p, err := c.in().NewParam(t, valueOf(initial))
+	return Param[T]{p: p}, err
+}
+
+// valueOf returns a value as it is in memory. It leaves out a larger one, which no parameter has.
+func valueOf[T any](v T) (to recording.Value) {
+	if unsafe.Sizeof(v) <= unsafe.Sizeof(to) {
+		*(*T)(unsafe.Pointer(&to)) = v
+	}
+	return to
+}
+
+// Value returns the parameter with a value, for [Op.With].
+func (p Param[T]) Value(v T) ParamValue {
+	return ParamValue{recording.Given{Param: p.p, Value: valueOf(v)}}
+}
+
+func (p Param[T]) parameter() *recording.Param { return p.p }
+
+// A parameter is a Param of any type.
+type parameter interface{ parameter() *recording.Param }
+
+// paramOf returns the parameter of the recording, or nil if there is none.
+func paramOf(p parameter) *recording.Param {
+	if v := reflect.ValueOf(p); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	return p.parameter()
+}
+
+// A ParamValue is a parameter with its value in an execution: see [Param.Value].
+type ParamValue struct{ given recording.Given }
+
+// With returns an execution with values of parameters of its recording. They belong to this
+// execution alone: others have their own values, also while this one is in flight. In a graph, only
+// the nodes whose values differ from those of the execution before are set. With CUDA that costs the
+// host about half a microsecond a node (cuGraphExecKernelNodeSetParams).
+//
+// If a value is of another recording or of a zero Param, if one parameter has two, or if the device
+// or a kernel does not take the blocks, the error is [ErrArgument]. So it is for an Op that is no
+// [Execute]. When the execution is recorded in another recording, the values are constants of that.
+//
+// Bindings and values together take up the Op's room for 16.
+func (op Op) With(values ...ParamValue) Op {
+	if op.kind != executeOp {
+		return op.wrong("it takes no values of parameters: Execute does")
+	}
+	ranges := int(op.n)
+	if op.more != nil && op.more.ranges != nil {
+		ranges = 0
+	}
+	had := op.given()
+	if n := len(had) + len(values); ranges+n <= opArgs {
+		op.values = uint8(n)
+		now := op.given()
+		for i := range values {
+			now[i] = values[i].given
+		}
+		return op
+	}
+	all := make([]recording.Given, 0, len(had)+len(values))
+	all = append(all, had...)
+	for i := range values {
+		all = append(all, values[i].given)
+	}
+	op.ownMore().given = all
+	return op
+}
+
+// given returns the values of an execution. In an Op, they are at the end of args, the last one
+// first.
+func (op *Op) given() []recording.Given {
+	if op.more != nil && op.more.given != nil {
+		return op.more.given
+	}
+	from := opArgs - int(op.values)
+	if from == opArgs {
+		return nil
+	}
+	return unsafe.Slice((*recording.Given)(unsafe.Pointer(&op.args[from])), op.values)
+}
+
+// A Range and a Given have the same size, and a pointer in the same place.
+var _ [unsafe.Sizeof(Range{})]struct{} = [unsafe.Sizeof(recording.Given{})]struct{}{}
+
+// ownMore returns the Op's opMore, which no copy of the Op shares.
+func (op *Op) ownMore() *opMore {
+	more := new(opMore)
+	if op.more != nil {
+		*more = *op.more
+	}
+	op.more = more
+	return more
+}
+
+// wrong returns the Op with an error about it, which says why. An Op that has an error keeps that.
+func (op *Op) wrong(format string, args ...any) Op {
+	if op.kind == zeroOp || op.kind == wrongOp {
+		return *op
+	}
+	return BadOp(errs.Argument(op.String(), format, args...)).Label(op.label)
+}
+
+// Param returns a launch whose argument is a parameter of the recording to which it will be added.
+// p is a [Param]. Arguments are counted from 0, in the order of the kernel's parameters. The launch
+// was made with some value there, which counts no more. The parameter's type is that of the
+// argument.
+//
+// Of an [Execute] that will be added to a recording, Param returns one in which p stands for
+// parameter i of the other recording, in the order of its calls of [NewParam].
+//
+// An argument that there is not, one that is memory, one that is a parameter already, a type that
+// differs, a zero Param, and any other Op are [ErrArgument]. So is a launch with parameters that is
+// not recorded, or that is added to another recording.
+func (op Op) Param(i int, p parameter) Op {
+	of := paramOf(p)
+	switch {
+	case op.kind != launchOp && op.kind != executeOp:
+		return op.wrong("it takes no parameter: Launch and Execute do")
+	case of == nil:
+		return op.wrong("argument %d is a zero Param: make it with NewParam", i)
+	case i < 0:
+		return op.wrong("argument %d is %v: arguments are counted from 0", i, of)
+	}
+	if op.kind == launchOp {
+		b := op.obj.(*boundKernel)
+		if i >= len(b.params) {
+			return op.wrong("argument %d is %v, and there are %d arguments", i, of, len(b.params))
+		}
+		switch a := &b.params[i]; {
+		case a.kind != byValue:
+			return op.wrong("argument %s is %v, but it is an address: use a binding", a.name, of)
+		case a.typ != nil && a.typ != of.Type():
+			return op.wrong("argument %s is %v, but its type is %v", a.name, of, a.typ)
+		case uintptr(a.size) != of.Type().Size():
+			return op.wrong("argument %s is %v, but it has %d bytes", a.name, of, a.size)
+		}
+	}
+	return op.use(i, of)
+}
+
+// GridParam returns a launch whose number of blocks in each dimension is a parameter of the
+// recording to which it will be added, in place of the Blocks of its [Grid]. A second or third
+// dimension of zero means one. If the first is zero, the execution launches nothing there, and
+// commands of its part of the recording run one after the other instead of as a graph. The default
+// has at least one block, because a graph is made with it.
+//
+// The launch's other limits hold: an execution is refused with [ErrArgument] if its blocks are more
+// than the device takes, no multiple of a cluster, or too many for a cooperative launch. See
+// [Op.Param] for other errors.
+func (op Op) GridParam(p Param[[3]uint32]) Op {
+	switch {
+	case op.kind != launchOp:
+		return op.wrong("it has no blocks: Launch does")
+	case p.p == nil:
+		return op.wrong("the blocks are a zero Param: make it with NewParam")
+	}
+	return op.use(recording.Blocks, p.p)
+}
+
+// use adds the use of a parameter.
+func (op *Op) use(i int, p *recording.Param) Op {
+	for _, u := range op.uses() {
+		if u.Index == i && i == recording.Blocks {
+			return op.wrong("the blocks are both %v and %v", u.Param, p)
+		} else if u.Index == i {
+			return op.wrong("argument %d is both %v and %v", i, u.Param, p)
+		}
+	}
+	more := op.ownMore()
+	more.uses = append(slices.Clip(more.uses), recording.Use{Index: i, Param: p})
+	return *op
+}
+
+// uses returns the parameters that stand in the Op.
+func (op *Op) uses() []recording.Use {
+	if op.more == nil {
+		return nil
+	}
+	return op.more.uses
+}
+
+// noUses returns an error if parameters stand in an Op that is not recorded.
+func (op *Op) noUses() error {
+	all := op.uses()
+	if len(all) == 0 {
+		return nil
+	}
+	at := "the blocks are"
+	if i := all[0].Index; i != recording.Blocks {
+		at = "argument " + strconv.Itoa(i) + " is"
+	}
+	return errs.Argument(op.String(), "%s %v, which has a value only in a recording: add the Op to that", at, all[0].Param)
+}

@@ -1,0 +1,201 @@
+package recording
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A Value is the value of a parameter, as it is in memory.
+type Value [2]uint64
+
+// MaxValue is the size of the largest value, in bytes.
+const MaxValue = int(unsafe.Sizeof(Value{}))
+
+// A Param is a parameter of a recording: each execution gives its value, or has the default.
+type Param struct {
+	of      *Recording
+	index   int
+	typ     reflect.Type
+	initial Value   // the default
+	limits  []limit // of the launches that have it as their blocks; no two are equal
+}
+
+// A Given is a parameter with its value in an execution.
+type Given struct {
+	Param *Param
+	Value Value
+}
+
+// A Use is the place of a parameter in an operation: the number of an argument, or Blocks.
+type Use struct {
+	Index int
+	Param *Param
+}
+
+// Blocks is the Index of a Use as the blocks of a launch.
+const Blocks = -1
+
+// String returns how messages call the parameter.
+func (p *Param) String() string { return fmt.Sprintf("parameter %d (%v)", p.index, p.typ) }
+
+// Type returns the type of the values.
+func (p *Param) Type() reflect.Type { return p.typ }
+
+// Initial returns the default.
+func (p *Param) Initial() *Value { return &p.initial }
+
+// A paramRef says that an argument of a command, or its blocks, is a parameter.
+type paramRef struct {
+	index int32 // of the argument, or Blocks
+	param int32 // in params
+}
+
+// NewParam adds a parameter with values of a type of at most MaxValue bytes.
+func (c *Recording) NewParam(t reflect.Type, initial Value) (*Param, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.Leave()
+	p := &Param{of: c, index: len(c.params), typ: t, initial: initial}
+	c.params = append(c.params, p)
+	return p, nil
+}
+
+// checkUse checks that a parameter can be used in a command of this recording.
+func (c *Recording) checkUse(op work.Kind, p *Param) error {
+	switch {
+	case p == nil:
+		return errs.Argument(op.String(), "a zero parameter: make it with NewParam")
+	case p.of != c:
+		return errs.Argument(op.String(), "%v is of another command buffer", p)
+	}
+	return nil
+}
+
+// checkUses checks the parameters of a launch. wrong is the number of the argument that is refused,
+// or -1.
+func (c *Recording) checkUses(l *Launch) (wrong int, err error) {
+	for _, u := range l.Uses {
+		if err := c.checkUse(work.Launch, u.Param); err != nil {
+			return u.Index, err
+		}
+		if u.Index == Blocks {
+			if err := c.limitOf(l, Command(c.cmds.n)).checkDefault(u.Param); err != nil {
+				return -1, err
+			}
+		}
+	}
+	return -1, nil
+}
+
+// paramRefs returns uses as a command has them.
+func paramRefs(uses []Use) []paramRef {
+	refs := make([]paramRef, len(uses))
+	for i, u := range uses {
+		refs[i] = paramRef{int32(u.Index), int32(u.Param.index)}
+	}
+	return refs
+}
+
+// CheckGiven returns an error if the recording cannot be executed with the values.
+func (c *Recording) CheckGiven(given []Given) error {
+	for i := range given {
+		g := &given[i]
+		switch {
+		case g.Param == nil:
+			return errs.Argument("execute", "a value of a zero parameter: make it with NewParam")
+		case g.Param.of != c:
+			return errs.Argument("execute", "a value of %v of another command buffer", g.Param)
+		case slices.ContainsFunc(given[:i], func(x Given) bool { return x.Param == g.Param }):
+			return errs.Argument("execute", "two values of %v", g.Param)
+		}
+		if len(g.Param.limits) > 0 {
+			if err := g.Param.checkBlocks(g.Value.Blocks()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// values appends the values of all parameters in an execution.
+func (c *Recording) values(to []Value, given []Given) []Value {
+	from := len(to)
+	for _, p := range c.params {
+		to = append(to, p.initial)
+	}
+	for i := range given {
+		to[from+given[i].Param.index] = given[i].Value
+	}
+	for i, p := range c.params {
+		if len(p.limits) > 0 { // a graph's nodes have the words as they are
+			v := &to[from+i]
+			*(*[3]uint32)(unsafe.Pointer(v)) = v.Blocks()
+		}
+	}
+	return to
+}
+
+// words returns the words of a parameter in the execution that is being issued. They are in present
+// behind the addresses, so that a parameter's places in a graph are set as those of an address are.
+func (c *Recording) words(param int32) []driver.Ptr {
+	at := len(c.refers) + 2*int(param)
+	return c.present[at : at+2]
+}
+
+// setWords stores the values of an execution. It reports whether one differs from the last
+// execution's.
+func (c *Recording) setWords(values []Value) (moved bool) {
+	for i := range values {
+		words := c.words(int32(i))
+		for k, w := range values[i] {
+			if words[k] != driver.Ptr(w) {
+				words[k], moved = driver.Ptr(w), true
+			}
+		}
+	}
+	return moved
+}
+
+// useParams puts the values of parameters into the arguments of a launch and into its grid.
+func (c *Recording) useParams(x *work.Extra, cmd *command) {
+	for _, p := range cmd.rare.params {
+		words := c.words(p.param)
+		if p.index == Blocks {
+			c.shaped = cmd.launch
+			c.shaped.Grid = blocks(words)
+			x.Launch = &c.shaped
+			continue
+		}
+		at := cmd.launch.Args[p.index]
+		*work.Address(at) = words[0]
+		if cmd.layout[p.index] > 8 {
+			*work.Address(unsafe.Add(at, 8)) = words[1]
+		}
+	}
+}
+
+// noteParams notes the places in a graph's node that depend on parameters.
+func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
+	put := func(at unsafe.Pointer, size int, p paramRef) {
+		for k := range (size + 7) / 8 {
+			ref := int32(len(c.refers)) + 2*p.param + int32(k)
+			half := p.index == Blocks && size-8*k < 8 // an argument has whole words
+			x.places = append(x.places, place{work.Address(unsafe.Add(at, 8*k)), c.present[ref], 0, ref, int32(node), half})
+		}
+	}
+	for _, p := range cmd.rare.params {
+		if p.index == Blocks {
+			grid := &x.ops[node].Launch.Grid
+			put(unsafe.Pointer(grid), int(unsafe.Sizeof(*grid)), p)
+		} else {
+			put(cmd.launch.Args[p.index], cmd.layout[p.index], p)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package recording
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+)
+
+// Blocks returns the value as the blocks of a launch. A second or third dimension of zero means one.
+func (v *Value) Blocks() [3]uint32 {
+	b := *(*[3]uint32)(unsafe.Pointer(v))
+	return [3]uint32{b[0], max(b[1], 1), max(b[2], 1)}
+}
+
+// blocks returns the words of a parameter as the blocks of a launch.
+func blocks(words []driver.Ptr) [3]uint32 {
+	return (*Value)(unsafe.Pointer(unsafe.SliceData(words))).Blocks()
+}
+
+// GridLimits are the limits of a launch's blocks. A launch of no blocks is within all of them.
+type GridLimits struct {
+	Max      [3]int    // a dimension at most; 0 is any number
+	Multiple [3]uint32 // each dimension is a multiple of this
+	Resident uint64    // all blocks at most, because they must run at once; 0 is any number
+}
+
+// A limit has the limits of a command's blocks.
+type limit struct {
+	GridLimits
+	command Command
+	kernel  string
+}
+
+// check returns an error if the blocks of the launch cannot be b, the value of p.
+func (l *limit) check(p *Param, b [3]uint32) error {
+	all, why := uint64(1), ""
+	for k, n := range b {
+		all *= uint64(n) // overflows only beyond Max, or where there is no Max
+		switch {
+		case l.Max[k] > 0 && uint64(n) > uint64(l.Max[k]):
+			why = fmt.Sprintf("the device takes %v", l.Max)
+		case why == "" && n%l.Multiple[k] != 0:
+			why = fmt.Sprintf("the kernel has clusters of %v", l.Multiple)
+		}
+	}
+	if why == "" && l.Resident > 0 && all > l.Resident {
+		why = fmt.Sprintf("it is cooperative, and the device runs %d at once", l.Resident)
+	}
+	if why == "" {
+		return nil
+	}
+	return errs.Argument("execute", "%v gives command %d, launch of %s, a grid of %v blocks: %s", p, l.command, l.kernel, b, why)
+}
+
+// checkBlocks returns an error if a launch whose blocks the parameter is cannot have b.
+func (p *Param) checkBlocks(b [3]uint32) error {
+	if b[0] == 0 { // it launches nothing
+		return nil
+	}
+	for i := range p.limits {
+		if err := p.limits[i].check(p, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkDefault returns an error if the blocks of the launch cannot be the default of p, with which
+// graphs are made.
+func (l *limit) checkDefault(p *Param) error {
+	b := p.initial.Blocks()
+	if b[0] == 0 {
+		return errs.Argument("launch", "the default of %v is no blocks: give it one; only an execution may give none", p)
+	}
+	return l.check(p, b)
+}
+
+// add adds the limits of a command's blocks.
+func (p *Param) add(l limit) {
+	if !slices.ContainsFunc(p.limits, func(x limit) bool { return x.GridLimits == l.GridLimits }) {
+		p.limits = append(p.limits, l)
+	}
+}
+
+// limitOf returns the limits of a launch's blocks.
+func (c *Recording) limitOf(l *Launch, at Command) *limit { return &limit{l.Limits, at, l.Name} }
+
+// addLimits adds the limits of a launch that has been recorded to the parameter that is its blocks.
+func (c *Recording) addLimits(l *Launch, at Command) {
+	for _, u := range l.Uses {
+		if u.Index == Blocks {
+			u.Param.add(*c.limitOf(l, at))
+		}
+	}
+}
+
+// leavesOut reports whether a launch of a part has no blocks in an execution. No node of a graph can
+// do nothing, so the part's commands then run one after the other.
+func (p *part) leavesOut(values []Value) bool {
+	for _, i := range p.grids {
+		if values[i].Blocks()[0] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// addGrids adds the parameter that is a command's blocks.
+func (p *part) addGrids(cmd *command) {
+	if cmd.rare == nil {
+		return
+	}
+	for _, r := range cmd.rare.params {
+		if r.index == Blocks && !slices.Contains(p.grids, r.param) {
+			p.grids = append(p.grids, r.param)
+		}
+	}
+}
+
+// blocksOf returns the blocks of a launch in the execution that is being issued.
+func (c *Recording) blocksOf(cmd *command) [3]uint32 {
+	if cmd.rare != nil {
+		for _, p := range cmd.rare.params {
+			if p.index == Blocks {
+				return blocks(c.words(p.param))
+			}
+		}
+	}
+	return cmd.launch.Grid
+}
