@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/events"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -30,7 +31,7 @@ type Op struct {
 	kind   opKind
 	n      int32          // how many elements of args count
 	obj    any            // a function, a kernel, a recording, a reader or writer; of a wrong Op the error
-	data   unsafe.Pointer // host memory, whose length is args[1].Size
+	data   unsafe.Pointer // host memory, whose length is args[1].Size; of a launch the event of Begun
 	more   *opMore        // what does not fit; nil in most Ops
 	label  string
 	timing *Timing
@@ -229,9 +230,9 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 	case waitValueOp:
 		return q.onValue(o, work.ValueWait, op.args[0].in(), op.args[1].Offset)
 	case recordEventOp:
-		return q.withEvent(o, op.obj.(*SharedEvent), work.EventRecord)
+		return q.withEvent(o, op.obj.(*events.Event), work.EventRecord)
 	case waitEventOp:
-		return q.withEvent(o, op.obj.(*SharedEvent), work.EventWait)
+		return q.withEvent(o, op.obj.(*events.Event), work.EventWait)
 	case collectiveOp:
 		return q.collect(o, op.obj.(*comm.Group))
 	case wrongOp:

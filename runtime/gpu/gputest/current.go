@@ -16,6 +16,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -137,9 +138,9 @@ func (x *stand) onChannel(f func()) {
 }
 
 // onEvent runs a function on an event that processes can share, if there are such events.
-func (x *stand) onEvent(f func(e *gpu.SharedEvent)) {
+func (x *stand) onEvent(f func(e *interop.Event)) {
 	x.Helper()
-	if e, err := x.d.NewSharedEvent(); x.may(err) {
+	if e, err := interop.NewSharedEvent(x.d); x.may(err) {
 		f(e)
 		x.must(e.Close())
 	}
@@ -147,17 +148,17 @@ func (x *stand) onEvent(f func(e *gpu.SharedEvent)) {
 
 // onShared runs a function on a pool that processes can share, with its file, if there are such pools, and on what is imported of it, which is a
 // zero value where a process does not import its own.
-func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool)) {
+func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *interop.Pool)) {
 	x.Helper()
 	p, err := x.d.NewPool(gpu.PoolOptions{Shareable: true})
 	if !x.may(err) {
 		return
 	}
-	file, err := p.Export()
+	file, err := interop.ExportPool(p)
 	x.must(err)
-	imported, err := x.d.ImportPool(file)
+	imported, err := interop.ImportPool(x.d, file)
 	if err != nil {
-		imported = new(gpu.ImportedPool)
+		imported = new(interop.Pool)
 	}
 	f(p, file, imported)
 	x.must(imported.Close())
@@ -172,7 +173,7 @@ func (x *stand) onShareable(f func(b *gpu.Buffer, file *os.File)) {
 	if !x.may(err) {
 		return
 	}
-	file, err := b.ExportFile()
+	file, err := interop.ExportMemoryFile(b)
 	x.must(err)
 	f(b, file)
 	x.must(file.Close())
@@ -188,7 +189,7 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 		return
 	}
 	x.must(s.Wait(x.ctx))
-	if q, err := x.d.AdoptQueue(h); x.may(err) {
+	if q, err := interop.AdoptStream(x.d, h); x.may(err) {
 		f(q)
 		x.must(q.Close())
 	}
@@ -256,7 +257,7 @@ func (x *stand) rest() {
 
 // ofCurrent are the types all of whose methods are operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Module)(nil),
-	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil), (*gpu.ImportedPool)(nil), (*gpu.Timing)(nil)}
+	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*interop.Event)(nil), (*interop.Pool)(nil), (*gpu.Timing)(nil)}
 
 // operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
 var operations = []struct {
@@ -327,7 +328,7 @@ var operations = []struct {
 		}
 	}},
 	{"Device.Import", func(x *stand) {
-		b, err := x.d.Import(x.b.Ptr(), 64, nil)
+		b, err := interop.ImportPointer(x.d, x.b.Ptr(), 64, nil)
 		x.must(err)
 		x.must(b.Close())
 	}},
@@ -342,49 +343,49 @@ var operations = []struct {
 		}
 	}},
 	{"Device.ImportShared", func(x *stand) {
-		if h, err := x.b.Export(); x.may(err) {
-			if _, err := x.d.ImportShared(h, nil); !errors.Is(err, driver.ErrSameProcess) {
+		if h, err := interop.ExportMemory(x.b); x.may(err) {
+			if _, err := interop.ImportMemory(x.d, h, nil); !errors.Is(err, driver.ErrSameProcess) {
 				x.Errorf("this process's own memory: %v", err)
 			}
 		}
-		if _, err := x.d.ImportShared(gpu.MemoryHandle{Size: 1}, nil); err == nil {
+		if _, err := interop.ImportMemory(x.d, interop.MemoryHandle{Size: 1}, nil); err == nil {
 			x.Error("no handle is opened")
 		}
 	}},
 	{"Device.ImportSharedFile", func(x *stand) {
 		x.onShareable(func(b *gpu.Buffer, file *os.File) {
 			freed := make(chan struct{})
-			in, err := x.d.ImportSharedFile(file, 64, func() { close(freed) })
+			in, err := interop.ImportMemoryFile(x.d, file, 64, func() { close(freed) })
 			x.must(err)
 			x.does(gpu.Fill(in.All(), []byte{1}))
 			x.keeps("Close", func() { x.must(in.Close()) })
 			<-freed
-			if _, err := x.d.ImportSharedFile(nil, 64, nil); !errors.Is(err, gpu.ErrArgument) {
+			if _, err := interop.ImportMemoryFile(x.d, nil, 64, nil); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("%v", err)
 			}
 		})
 	}},
 	{"Device.ImportPool", func(x *stand) {
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
-			if _, err := x.d.ImportPool(nil); !errors.Is(err, gpu.ErrArgument) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) {
+			if _, err := interop.ImportPool(x.d, nil); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("%v", err)
 			}
 		})
 	}},
 	{"Device.NewSharedEvent", func(x *stand) {
-		if e, err := x.d.NewSharedEvent(); x.may(err) {
+		if e, err := interop.NewSharedEvent(x.d); x.may(err) {
 			x.must(e.Close())
 		}
 	}},
 	{"Device.ImportSharedEvent", func(x *stand) {
-		if _, err := x.d.ImportSharedEvent(gpu.EventHandle{}, nil); err == nil {
+		if _, err := interop.ImportEvent(x.d, interop.EventHandle{}, nil); err == nil {
 			x.Error("no handle is opened")
 		}
 	}},
 	{"Device.NewEvent", func(x *stand) {
-		e, err := x.d.NewEvent()
+		e, err := interop.NewEvent(x.d)
 		x.must(err)
-		x.does(gpu.RecordEvent(e))
+		x.does(interop.RecordEvent(e))
 		x.must(e.Close())
 	}},
 	{"Device.NewTiming", func(x *stand) {
@@ -409,11 +410,11 @@ var operations = []struct {
 		}
 	}},
 	{"Device.AdoptEvent", func(x *stand) {
-		e, err := x.d.NewEvent()
+		e, err := interop.NewEvent(x.d)
 		x.must(err)
 		freed := make(chan struct{})
-		if theirs, err := x.d.AdoptEvent(e.Native(), func() { close(freed) }); x.may(err) {
-			x.does(gpu.WaitEvent(theirs))
+		if theirs, err := interop.AdoptEvent(x.d, e.Native(), func() { close(freed) }); x.may(err) {
+			x.does(interop.WaitEvent(theirs))
 			x.keeps("Close", func() { x.must(theirs.Close()) })
 			<-freed
 		}
@@ -677,10 +678,10 @@ var operations = []struct {
 		}
 	}},
 	{"WriteValue", func(x *stand) {
-		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, gpu.WriteValue(r, 1)) })
+		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, interop.WriteValue(r, 1)) })
 	}},
 	{"WaitValue", func(x *stand) {
-		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, gpu.WaitValue(r, 0)) })
+		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, interop.WaitValue(r, 0)) })
 	}},
 	{"AllocSlice, AllocSliceIn, Typed", func(x *stand) {
 		if x.k == nil {
@@ -777,15 +778,15 @@ var operations = []struct {
 	}},
 
 	{"Buffer.Export", func(x *stand) {
-		_, err := x.b.Export()
+		_, err := interop.ExportMemory(x.b)
 		x.may(err)
 	}},
 	{"Buffer.ExportFile", func(x *stand) {
-		if _, err := x.b.ExportFile(); !errors.Is(err, gpu.ErrArgument) {
+		if _, err := interop.ExportMemoryFile(x.b); !errors.Is(err, gpu.ErrArgument) {
 			x.Errorf("%v", err)
 		}
 		x.onShareable(func(b *gpu.Buffer, file *os.File) {
-			again, err := b.ExportFile()
+			again, err := interop.ExportMemoryFile(b)
 			x.must(err)
 			x.must(again.Close())
 		})
@@ -835,26 +836,26 @@ var operations = []struct {
 		}
 	}},
 	{"Pool.Export", func(x *stand) {
-		if _, err := x.p.Export(); !errors.Is(err, gpu.ErrArgument) {
+		if _, err := interop.ExportPool(x.p); !errors.Is(err, gpu.ErrArgument) {
 			x.Errorf("%v", err)
 		}
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
-			again, err := p.Export()
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) {
+			again, err := interop.ExportPool(p)
 			x.must(err)
 			x.must(again.Close())
 		})
 	}},
 	{"ImportedPool.Device", func(x *stand) {
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) { imported.Device() })
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) { imported.Device() })
 	}},
 	{"ImportedPool.Import", func(x *stand) {
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) {
 			s := x.sem()
 			var b *gpu.Buffer
 			err := x.d.Queue(0).Submit(signal(s, 1), gpu.Alloc(&b, p, 64))
 			x.must(err)
 			x.wait(s, 1)
-			h, err := b.Export()
+			h, err := interop.ExportMemory(b)
 			x.must(err)
 			if o, err := imported.Import(h, nil); err == nil {
 				x.must(o.Close())
@@ -863,7 +864,7 @@ var operations = []struct {
 		})
 	}},
 	{"ImportedPool.Close", func(x *stand) {
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) { x.must(imported.Close()) })
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) { x.must(imported.Close()) })
 	}},
 	{"Pool.Close", func(x *stand) {
 		for _, portable := range []bool{false, true} {
@@ -937,13 +938,13 @@ var operations = []struct {
 		}
 	}},
 	{"WriteValue, recorded", func(x *stand) {
-		if x.d.Queue(0).Submit(gpu.Order{}, gpu.WriteValue(x.b.Range(0, 8), 1)) == nil {
-			x.records(gpu.WriteValue(x.b.Range(0, 8), 1))
+		if x.d.Queue(0).Submit(gpu.Order{}, interop.WriteValue(x.b.Range(0, 8), 1)) == nil {
+			x.records(interop.WriteValue(x.b.Range(0, 8), 1))
 		}
 	}},
 	{"WaitValue, recorded", func(x *stand) {
-		if x.d.Queue(0).Submit(gpu.Order{}, gpu.WriteValue(x.b.Range(0, 8), 1)) == nil {
-			x.records(gpu.WaitValue(x.b.Range(0, 8), 0))
+		if x.d.Queue(0).Submit(gpu.Order{}, interop.WriteValue(x.b.Range(0, 8), 1)) == nil {
+			x.records(interop.WaitValue(x.b.Range(0, 8), 0))
 		}
 	}},
 	{"Native, recorded", func(x *stand) {
@@ -1122,26 +1123,26 @@ var operations = []struct {
 	}},
 
 	{"RecordEvent", func(x *stand) {
-		x.onEvent(func(e *gpu.SharedEvent) {
-			x.does(gpu.RecordEvent(e))
+		x.onEvent(func(e *interop.Event) {
+			x.does(interop.RecordEvent(e))
 		})
 	}},
 	{"WaitEvent", func(x *stand) {
-		x.onEvent(func(e *gpu.SharedEvent) {
-			x.does(gpu.WaitEvent(e))
+		x.onEvent(func(e *interop.Event) {
+			x.does(interop.WaitEvent(e))
 		})
 	}},
-	{"SharedEvent.Native", func(x *stand) { x.onEvent(func(e *gpu.SharedEvent) { e.Native() }) }},
-	{"SharedEvent.Device", func(x *stand) { x.onEvent(func(e *gpu.SharedEvent) { e.Device() }) }},
+	{"SharedEvent.Native", func(x *stand) { x.onEvent(func(e *interop.Event) { e.Native() }) }},
+	{"SharedEvent.Device", func(x *stand) { x.onEvent(func(e *interop.Event) { e.Device() }) }},
 	{"SharedEvent.Export", func(x *stand) {
-		x.onEvent(func(e *gpu.SharedEvent) {
+		x.onEvent(func(e *interop.Event) {
 			_, err := e.Export()
 			x.must(err)
 		})
 	}},
 	{"SharedEvent.Close", func(x *stand) {
-		x.onEvent(func(e *gpu.SharedEvent) {
-			x.must(x.d.Queue(0).Submit(gpu.Order{}, gpu.RecordEvent(e))) // in flight, perhaps
+		x.onEvent(func(e *interop.Event) {
+			x.must(x.d.Queue(0).Submit(gpu.Order{}, interop.RecordEvent(e))) // in flight, perhaps
 			x.keeps("Close", func() { x.must(e.Close()) })
 		})
 	}},
