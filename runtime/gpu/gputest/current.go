@@ -327,7 +327,7 @@ var operations = []struct {
 			x.Errorf("more than there is: %v", err)
 		}
 	}},
-	{"Device.Import", func(x *stand) {
+	{"interop.ImportPointer", func(x *stand) {
 		b, err := interop.ImportPointer(x.d, x.b.Ptr(), 64, nil)
 		x.must(err)
 		x.must(b.Close())
@@ -342,7 +342,7 @@ var operations = []struct {
 			x.must(b.Close())
 		}
 	}},
-	{"Device.ImportShared", func(x *stand) {
+	{"interop.ImportMemory", func(x *stand) {
 		if h, err := interop.ExportMemory(x.b); x.may(err) {
 			if _, err := interop.ImportMemory(x.d, h, nil); !errors.Is(err, driver.ErrSameProcess) {
 				x.Errorf("this process's own memory: %v", err)
@@ -352,7 +352,7 @@ var operations = []struct {
 			x.Error("no handle is opened")
 		}
 	}},
-	{"Device.ImportSharedFile", func(x *stand) {
+	{"interop.ImportMemoryFile", func(x *stand) {
 		x.onShareable(func(b *gpu.Buffer, file *os.File) {
 			freed := make(chan struct{})
 			in, err := interop.ImportMemoryFile(x.d, file, 64, func() { close(freed) })
@@ -365,24 +365,24 @@ var operations = []struct {
 			}
 		})
 	}},
-	{"Device.ImportPool", func(x *stand) {
+	{"interop.ImportPool", func(x *stand) {
 		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) {
 			if _, err := interop.ImportPool(x.d, nil); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("%v", err)
 			}
 		})
 	}},
-	{"Device.NewSharedEvent", func(x *stand) {
+	{"interop.NewSharedEvent", func(x *stand) {
 		if e, err := interop.NewSharedEvent(x.d); x.may(err) {
 			x.must(e.Close())
 		}
 	}},
-	{"Device.ImportSharedEvent", func(x *stand) {
+	{"interop.ImportEvent", func(x *stand) {
 		if _, err := interop.ImportEvent(x.d, interop.EventHandle{}, nil); err == nil {
 			x.Error("no handle is opened")
 		}
 	}},
-	{"Device.NewEvent", func(x *stand) {
+	{"interop.NewEvent", func(x *stand) {
 		e, err := interop.NewEvent(x.d)
 		x.must(err)
 		x.does(interop.RecordEvent(e))
@@ -409,7 +409,7 @@ var operations = []struct {
 			x.keeps("Close", func() { x.must(t.Close()) })
 		}
 	}},
-	{"Device.AdoptEvent", func(x *stand) {
+	{"interop.AdoptEvent", func(x *stand) {
 		e, err := interop.NewEvent(x.d)
 		x.must(err)
 		freed := make(chan struct{})
@@ -420,7 +420,7 @@ var operations = []struct {
 		}
 		x.must(e.Close())
 	}},
-	{"Device.AdoptQueue", func(x *stand) { x.onStream(func(*gpu.Queue) {}) }},
+	{"interop.AdoptStream", func(x *stand) { x.onStream(func(*gpu.Queue) {}) }},
 	{"Queue.Close", func(x *stand) {
 		x.onStream(func(q *gpu.Queue) {
 			x.submit(func(o gpu.Order) error { return q.Submit(o, gpu.Fill(x.b.All(), []byte{1})) })
@@ -677,10 +677,22 @@ var operations = []struct {
 			x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
 		}
 	}},
-	{"WriteValue", func(x *stand) {
+	{"interop.Begun", func(x *stand) {
+		if x.k == nil {
+			return
+		}
+		e, err := interop.NewEvent(x.d)
+		x.must(err)
+		launch := interop.Begun(x.launch(gpu.Grid{Threads: [3]uint32{8}}), e)
+		if x.may(x.d.Queue(0).Submit(gpu.Order{}, launch)) {
+			x.does(launch)
+		}
+		x.must(e.Close())
+	}},
+	{"interop.WriteValue", func(x *stand) {
 		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, interop.WriteValue(r, 1)) })
 	}},
-	{"WaitValue", func(x *stand) {
+	{"interop.WaitValue", func(x *stand) {
 		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, interop.WaitValue(r, 0)) })
 	}},
 	{"AllocSlice, AllocSliceIn, Typed", func(x *stand) {
@@ -777,11 +789,11 @@ var operations = []struct {
 		x.must(c.Close())
 	}},
 
-	{"Buffer.Export", func(x *stand) {
+	{"interop.ExportMemory", func(x *stand) {
 		_, err := interop.ExportMemory(x.b)
 		x.may(err)
 	}},
-	{"Buffer.ExportFile", func(x *stand) {
+	{"interop.ExportMemoryFile", func(x *stand) {
 		if _, err := interop.ExportMemoryFile(x.b); !errors.Is(err, gpu.ErrArgument) {
 			x.Errorf("%v", err)
 		}
@@ -835,7 +847,7 @@ var operations = []struct {
 			x.may(x.p.Access(x.other, false)) // which a portable pool is not asked for
 		}
 	}},
-	{"Pool.Export", func(x *stand) {
+	{"interop.ExportPool", func(x *stand) {
 		if _, err := interop.ExportPool(x.p); !errors.Is(err, gpu.ErrArgument) {
 			x.Errorf("%v", err)
 		}
@@ -845,10 +857,10 @@ var operations = []struct {
 			x.must(again.Close())
 		})
 	}},
-	{"ImportedPool.Device", func(x *stand) {
+	{"interop.Pool.Device", func(x *stand) {
 		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) { imported.Device() })
 	}},
-	{"ImportedPool.Import", func(x *stand) {
+	{"interop.Pool.Import", func(x *stand) {
 		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) {
 			s := x.sem()
 			var b *gpu.Buffer
@@ -863,7 +875,7 @@ var operations = []struct {
 			x.must(b.Close())
 		})
 	}},
-	{"ImportedPool.Close", func(x *stand) {
+	{"interop.Pool.Close", func(x *stand) {
 		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) { x.must(imported.Close()) })
 	}},
 	{"Pool.Close", func(x *stand) {
@@ -1122,25 +1134,25 @@ var operations = []struct {
 		x.keeps("Close", func() { x.must(g.Close()) })
 	}},
 
-	{"RecordEvent", func(x *stand) {
+	{"interop.RecordEvent", func(x *stand) {
 		x.onEvent(func(e *interop.Event) {
 			x.does(interop.RecordEvent(e))
 		})
 	}},
-	{"WaitEvent", func(x *stand) {
+	{"interop.WaitEvent", func(x *stand) {
 		x.onEvent(func(e *interop.Event) {
 			x.does(interop.WaitEvent(e))
 		})
 	}},
-	{"SharedEvent.Native", func(x *stand) { x.onEvent(func(e *interop.Event) { e.Native() }) }},
-	{"SharedEvent.Device", func(x *stand) { x.onEvent(func(e *interop.Event) { e.Device() }) }},
-	{"SharedEvent.Export", func(x *stand) {
+	{"interop.Event.Native", func(x *stand) { x.onEvent(func(e *interop.Event) { e.Native() }) }},
+	{"interop.Event.Device", func(x *stand) { x.onEvent(func(e *interop.Event) { e.Device() }) }},
+	{"interop.Event.Export", func(x *stand) {
 		x.onEvent(func(e *interop.Event) {
 			_, err := e.Export()
 			x.must(err)
 		})
 	}},
-	{"SharedEvent.Close", func(x *stand) {
+	{"interop.Event.Close", func(x *stand) {
 		x.onEvent(func(e *interop.Event) {
 			x.must(x.d.Queue(0).Submit(gpu.Order{}, interop.RecordEvent(e))) // in flight, perhaps
 			x.keeps("Close", func() { x.must(e.Close()) })
@@ -1226,11 +1238,34 @@ var operations = []struct {
 	}},
 }
 
-// opMakers returns the functions of package gpu that return an Op, from its source. Where the source
-// is not, there are none.
-func opMakers(e *env) (names []string) {
+// besidesOps are folders beside that of package gpu with packages whose functions all are operations.
+var besidesOps = []string{"interop"}
+
+// internalOps make Ops for packages of this module: their arguments are of internal types.
+var internalOps = []string{"Begun", "OpOf"}
+
+// functions returns the functions of package gpu that return an Op, and the functions of the packages
+// in besidesOps with the name of the package before them, from their source. Where the source is not,
+// there are none.
+func functions(e *env) (names []string) {
 	_, here, _, _ := runtime.Caller(0)
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(here)), "*.go"))
+	folder := filepath.Dir(filepath.Dir(here))
+	for _, name := range functionsIn(e, folder, true) {
+		if !slices.Contains(internalOps, name) {
+			names = append(names, name)
+		}
+	}
+	for _, pkg := range besidesOps {
+		for _, name := range functionsIn(e, filepath.Join(filepath.Dir(folder), pkg), false) {
+			names = append(names, pkg+"."+name)
+		}
+	}
+	return names
+}
+
+// functionsIn returns the exported functions of a folder, or those of them that return an Op.
+func functionsIn(e *env, folder string, ops bool) (names []string) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	e.must(err)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -1240,15 +1275,21 @@ func opMakers(e *env) (names []string) {
 		e.must(err)
 		for _, d := range parsed.Decls {
 			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Recv != nil || !f.Name.IsExported() || f.Type.Results == nil || len(f.Type.Results.List) != 1 {
-				continue
-			}
-			if t, ok := f.Type.Results.List[0].Type.(*ast.Ident); ok && t.Name == "Op" {
+			if ok && f.Recv == nil && f.Name.IsExported() && (!ops || returnsOp(f)) {
 				names = append(names, f.Name.Name)
 			}
 		}
 	}
 	return names
+}
+
+// returnsOp reports whether a function of package gpu has an Op as its result.
+func returnsOp(f *ast.FuncDecl) bool {
+	if f.Type.Results == nil || len(f.Type.Results.List) != 1 {
+		return false
+	}
+	t, ok := f.Type.Results.List[0].Type.(*ast.Ident)
+	return ok && t.Name == "Op"
 }
 
 var current = []test{
@@ -1257,23 +1298,23 @@ var current = []test{
 		for _, op := range operations {
 			tried[op.name] = true
 		}
-		methods := map[string]bool{}
+		there := map[string]bool{}
 		for _, v := range ofCurrent {
 			t := reflect.TypeOf(v)
 			for i := range t.NumMethod() {
-				name := t.Elem().Name() + "." + t.Method(i).Name
-				if methods[name] = true; !tried[name] {
-					e.Errorf("%s is missing", name)
-				}
+				there[strings.TrimPrefix(t.Elem().String(), "gpu.")+"."+t.Method(i).Name] = true
 			}
 		}
-		for _, name := range opMakers(e) {
+		for _, name := range functions(e) {
+			there[name] = true
+		}
+		for name := range there {
 			if !tried[name] {
 				e.Errorf("%s is missing", name)
 			}
 		}
 		for name := range tried {
-			if strings.Contains(name, ".") && !methods[name] {
+			if strings.Contains(name, ".") && !there[name] {
 				e.Errorf("%s does not exist", name)
 			}
 		}
