@@ -39,7 +39,7 @@ func TestAdoptedLost(t *testing.T) {
 		}
 		must(t, q.Close())
 		if _, err := interop.AdoptStream(dev, f.Stream); !errors.Is(err, driver.ErrLost) {
-			t.Errorf("AdoptQueue after the loss: %v", err)
+			t.Errorf("AdoptStream after the loss: %v", err)
 		}
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(c.All(), []byte{1})))
 		must(t, s[2].Wait(minute(t), 1))
@@ -195,7 +195,7 @@ func TestAdoptFaults(t *testing.T) {
 		if caps.Adopt {
 			hit := d.Inject(simdriver.Fault{Op: simdriver.OpAdoptStream, N: 1})
 			if _, err := interop.AdoptStream(dev, f.Stream); !errors.Is(err, simdriver.ErrInjected) || !strings.Contains(err.Error(), "gpu: adopt a stream on Simulated GPU 0: ") || hit.Hits() != 1 {
-				t.Errorf("AdoptQueue = %v", err)
+				t.Errorf("AdoptStream = %v", err)
 			}
 		}
 		q, b, s := f.Adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)

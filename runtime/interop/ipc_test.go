@@ -60,8 +60,8 @@ func sharedEvent(t *testing.T, a, b *gpu.Device) (own, other *interop.Event) {
 	return own, other
 }
 
-// TestImportShared has a process use another one's memory.
-func TestImportShared(t *testing.T) {
+// TestImportMemory has a process use another one's memory.
+func TestImportMemory(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
 		own := allocate(t, a, 1024)
@@ -119,8 +119,8 @@ func TestImportShared(t *testing.T) {
 	})
 }
 
-// TestImportSharedErrors has all that is refused.
-func TestImportSharedErrors(t *testing.T) {
+// TestImportMemoryErrors has all that is refused.
+func TestImportMemoryErrors(t *testing.T) {
 	onProcesses(t, func(t *testing.T, _ [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCMem {
 			t.Skip("there is no memory that processes share")

@@ -155,7 +155,7 @@ func TestSharedFileMistakes(t *testing.T) {
 			"export of no bytes":         {only(interop.ExportMemoryFile(shareable(t, a, 0))), gpu.ErrArgument, "no memory"},
 			"export of a closed buffer":  {only(interop.ExportMemoryFile(closed)), gpu.ErrClosed, ""},
 			"export of no buffer":        {only(interop.ExportMemoryFile(new(gpu.Buffer))), gpu.ErrArgument, ""},
-			"its handle":                 {only(interop.ExportMemory(own)), gpu.ErrArgument, "Buffer.ExportFile"},
+			"its handle":                 {only(interop.ExportMemory(own)), gpu.ErrArgument, "ExportMemoryFile"},
 			"a pool of it":               {only(a.NewPool(gpu.PoolOptions{Kind: gpu.ShareableMem})), driver.ErrUnsupported, ""},
 			"more than the device has":   {only(a.Alloc(gpu.ShareableMem, 1<<40)), driver.ErrOutOfMemory, ""},
 		} {

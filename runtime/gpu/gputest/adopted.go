@@ -220,7 +220,7 @@ var adopted = []test{
 		}
 		e.must(q.Close())
 		if _, err := interop.AdoptStream(d, h); !errors.Is(err, gpu.ErrClosed) {
-			e.Errorf("AdoptQueue on a device that is closed: %v", err)
+			e.Errorf("AdoptStream on a device that is closed: %v", err)
 		}
 		own := e.buffer(64)
 		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, own.Ptr(), 3, 1, 64) }) // it is still there

@@ -309,7 +309,7 @@ var processes = []test{
 		b := e.buffer(1 << 10)
 		h := e.exported(b)
 		if _, err := interop.ImportMemory(e.devs[0], h, nil); !errors.Is(err, driver.ErrSameProcess) {
-			e.Errorf("ImportShared = %v", err)
+			e.Errorf("ImportMemory = %v", err)
 		}
 		h.Driver = "none"
 		if _, err := interop.ImportMemory(e.devs[0], h, nil); !errors.Is(err, gpu.ErrArgument) {
@@ -367,7 +367,7 @@ var processes = []test{
 			e.must(err)
 			defer f.Close()
 			if _, err := interop.ImportMemoryFile(d, f, 1, nil); !errors.Is(err, driver.ErrUnsupported) {
-				e.Errorf("ImportSharedFile = %v", err)
+				e.Errorf("ImportMemoryFile = %v", err)
 			}
 			return
 		}

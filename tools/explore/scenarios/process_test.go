@@ -207,7 +207,7 @@ func TestSharedAgainst(t *testing.T) {
 			case 3:
 				r.do(func() {
 					_, err := interop.ExportMemory(b)
-					r.is(err, gpu.ErrArgument) // what ExportFile is for
+					r.is(err, gpu.ErrArgument) // what ExportMemoryFile is for
 				})
 			case 4:
 				s.Fail(errBoom)
