@@ -1,6 +1,7 @@
 // Command rename rewrites Go code for the API of package gpu in which an operation is a value: a
-// call such as q.Fill(order, r, pattern) becomes q.Submit(order, gpu.Fill(r, pattern)). See
-// [rules] for all names that change.
+// call such as q.Fill(order, r, pattern) becomes q.Submit(order, gpu.Fill(r, pattern)). Names that
+// other packages have now move there: dev.NewEvent() becomes interop.NewEvent(dev). See [rules] for
+// all names that change.
 //
 //	rename [-n] [-build SETTINGS]... [PATTERN]...
 //
