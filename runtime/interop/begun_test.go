@@ -66,3 +66,32 @@ func TestLaunchEvents(t *testing.T) {
 		must(t, errors.Join(e.Close(), foreign.Close(), x.Close()))
 	})
 }
+
+// TestMakingOpsAllocatesNothing makes Ops of package interop.
+func TestMakingOpsAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		dev := openDevice(t, d, 0, gpu.Options{})
+		x, err := dev.Load(simdriver.Image("nothing"))
+		must(t, err)
+		k, err := x.Kernel("nothing")
+		must(t, err)
+		e, err := interop.NewEvent(dev)
+		must(t, err)
+		word := allocate(t, dev, 8).All()
+		launch := gpu.Launch(k, gpu.GridFor(1, 1), uint64(0))
+		var op gpu.Op
+		if n := testing.AllocsPerRun(100, func() {
+			op = interop.Begun(launch, e)
+			op = interop.RecordEvent(e)
+			op = interop.WaitEvent(e)
+			op = interop.WriteValue(word, 1)
+			op = interop.WaitValue(word, 1)
+		}); n > 0 {
+			t.Errorf("%v allocations for Ops such as %v", n, op)
+		}
+		must(t, errors.Join(e.Close(), x.Close()))
+	})
+}
