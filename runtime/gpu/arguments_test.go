@@ -13,6 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestExtremes calls everything with sizes, offsets, values and numbers from one end to the other, on memory in all its states.
@@ -47,7 +48,7 @@ func TestExtremes(t *testing.T) {
 			left := alloca(t, q, gpu.Order{}, closedPool, 512)
 			closedPool.Close()
 			just(w, append(pools, closedPool)...)
-			imported, err := dev.Import(allocate(t, dev, 4096).Ptr(), 4096, nil)
+			imported, err := interop.ImportPointer(dev, allocate(t, dev, 4096).Ptr(), 4096, nil)
 			must(t, err)
 			host, err := dev.Alloc(gpu.HostMem, 8192)
 			must(t, err)
@@ -116,6 +117,14 @@ func TestExtremes(t *testing.T) {
 						})
 					}
 				}
+			}
+			for name, fn := range interopFunctions {
+				t.Run(name, func(t *testing.T) {
+					r := rand.New(rand.NewPCG(3, 0))
+					for range 600 {
+						w.try(t, name, reflect.ValueOf(fn), r)
+					}
+				})
 			}
 			if err := q.Flush(); err != nil {
 				t.Errorf("the device is lost: %v", err)

@@ -23,8 +23,8 @@ const (
 	// completely and hardly ever reads. Devices may read it faster. The host reads it very slowly.
 	WriteCombinedMem = driver.WriteCombinedMem
 
-	// ShareableMem is the device's own memory that processes share by a file: see
-	// [Buffer.ExportFile]. Only this device's kernels, fills and values may use it, even if other
+	// ShareableMem is the device's own memory that processes share by a file: see ExportMemoryFile
+	// of package interop. Only this device's kernels, fills and values may use it, even if other
 	// devices have access to the device's memory. Copies from and to any device work. It is
 	// allocated in whole pages, mostly of 2 MiB. CUDA on Linux and the simulated GPU support it
 	// ([driver.Caps].MemSharing).
@@ -65,14 +65,6 @@ func (d *Device) Has(kind MemKind) bool {
 // [ErrOutOfMemory].
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 	b, err := d.mem().Alloc(kind, size)
-	return (*Buffer)(b), err
-}
-
-// Import makes a buffer from device memory that other code owns. The owner must keep the memory as
-// long as the buffer is used. When it is no longer used, freed is called, unless it is nil, on a
-// goroutine of its own.
-func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
-	b, err := d.mem().Import(ptr, size, freed)
 	return (*Buffer)(b), err
 }
 

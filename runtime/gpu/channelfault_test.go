@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // channelFailed checks that a semaphore fails with a channel's failure of a kind.
@@ -435,7 +436,7 @@ func TestReclaimedLate(t *testing.T) {
 		b, other := allocate(t, dev, 64), allocate(t, dev, 64)
 		x, err := dev.Load(simdriver.Image("nothing"))
 		must(t, err)
-		e, err := dev.NewEvent()
+		e, err := interop.NewEvent(dev)
 		must(t, err)
 		must(t, errors.Join(b.Close(), other.Close(), x.Close(), e.Close()))
 		synctest.Wait()

@@ -242,8 +242,8 @@ func (g *giving) giveBack() {
 		tl.Abandon()
 	}
 	g.mu.Lock()
-	code, shared, timings := g.code, g.shared, g.timings
-	g.code, g.shared, g.timings = nil, nil, nil
+	code, timings := g.code, g.timings
+	g.code, g.timings = nil, nil
 	g.mu.Unlock()
 	for t := range timings {
 		t.closed.Store(true)
@@ -256,10 +256,8 @@ func (g *giving) giveBack() {
 		x.closed.Store(true)
 		g.add(g.native.Native.Unload(x.mod))
 	}
-	for e := range shared {
-		e.closed.Store(true)
-		g.add(g.native.Insist(g.ctx, e.giveBack))
-		e.over()
+	for _, err := range g.events.Close(g.ctx) {
+		g.add(err)
 	}
 	if !g.native.Overdue() { // otherwise calls may still use the memory
 		g.add(g.memory.Stage.Close())

@@ -13,6 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/events"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
 	"github.com/puregpu/puregpu/runtime/internal/inside"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
@@ -31,6 +32,7 @@ type Device struct {
 	memory     memory.Device
 	recordings recording.Device
 	comm       comm.Device
+	events     events.Device
 	inside     inside.Device
 	warned     sync.Once // see compiler.Once
 
@@ -39,7 +41,6 @@ type Device struct {
 
 	mu      sync.Mutex           // protects the following fields; a leaf
 	code    map[*Module]struct{} // loaded
-	shared  map[*SharedEvent]struct{}
 	timings map[*Timing]struct{}
 }
 
@@ -75,12 +76,13 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	caps := drv.Caps()
 	dev := &Device{opt: opt, faces: faces.Of(drv, &caps),
-		code: map[*Module]struct{}{}, shared: map[*SharedEvent]struct{}{}, timings: map[*Timing]struct{}{}}
+		code: map[*Module]struct{}{}, timings: map[*Timing]struct{}{}}
 	dev.native.Init(drv, d, (*deviceOwner)(dev))
 	dev.native.Adopter = dev.faces.Adopter
 	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize)
 	dev.recordings.Init(&dev.native, &dev.memory, &dev.faces, (*recordingHost)(dev))
 	dev.comm = comm.Device{Engine: &dev.native, Memory: &dev.memory, Owner: (*commOwner)(dev)}
+	dev.events.Engine, dev.events.Faces = &dev.native, &dev.faces
 	dev.inside = newInside(dev)
 	dev.native.Waits.Spin, dev.native.Waits.Poll, dev.native.Waits.Processors = opt.Spin, opt.Poll, of
 	dev.native.Events.Configure(opt.Events)

@@ -41,10 +41,9 @@
 // is several devices. A [Channel] is one rank's end of a communicator, through which devices of one
 // process or of many reduce and exchange data.
 //
-// Memory and events can be shared with other processes of the machine: see [Buffer.Export] and
-// [SharedEvent]. [Device.AdoptQueue] and [Device.AdoptEvent] take over streams and events that
-// other code made with the driver's own API. [Native] calls other libraries, and [WriteValue] and
-// [WaitValue] exchange numbers in memory with other code.
+// [Native] calls other libraries. Package interop shares memory and events with other processes of
+// the machine, takes in streams and events of other code, and makes operations that exchange numbers
+// in memory with other code.
 //
 // # Errors
 //

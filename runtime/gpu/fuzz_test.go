@@ -17,6 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // A tape is bytes that say what to do. Behind its end there are zeros.
@@ -412,7 +413,7 @@ func (f *fuzz) run() {
 	}
 	host, err := d.Alloc(gpu.HostMem, 4096)
 	must(t, err)
-	imported, err := d.Import(allocate(t, d, 512).Ptr(), 512, nil)
+	imported, err := interop.ImportPointer(d, allocate(t, d, 512).Ptr(), 512, nil)
 	must(t, err)
 	closed := allocate(t, d, 64)
 	closed.Close()

@@ -18,17 +18,6 @@ type Grid struct {
 	SharedMem uint32      // dynamic, bytes; the device limits it plus the kernel's own
 	Attrs     LaunchAttrs // the zero value is a usual launch
 
-	// Begun is an event that the launch records when all its blocks have begun; nil is none. Its
-	// purpose is to let work that waits for the event ([WaitEvent]) run beside the kernel
-	// without taking the kernel's place. The event must be from [Device.NewEvent], or from
-	// [Device.AdoptEvent] if it is no timing event, on the kernel's device. If the device has no
-	// such events ([driver.Caps].LaunchEvents), or in a recording, the error is
-	// [ErrUnsupported]. The event does not say that the kernel has written anything. The
-	// device treats it as a hint: the wait may last until the kernel has ended. The record is
-	// issued with the launch ([Semaphore.WaitIssued]). The launch holds the event, and a launch of
-	// nothing records it, as [RecordEvent] does.
-	Begun *SharedEvent
-
 	none bool  // made for no elements: with Blocks[0] == 0 it launches nothing
 	flaw error // invalid arguments of GridFor; the launch returns this error
 }
@@ -91,9 +80,6 @@ func (g *Grid) check(k *Kernel) error {
 		if err := g.checkAttrs(k); err != nil {
 			return err
 		}
-	}
-	if g.Begun != nil {
-		return g.checkBegun(k)
 	}
 	return nil
 }

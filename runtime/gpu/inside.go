@@ -19,15 +19,24 @@ func Inside(d *Device) *inside.Device {
 // OpOf returns an Op for packages of this module, which make Ops of their own. Other modules cannot
 // make its argument.
 func OpOf(x inside.Op) Op {
-	if x.Kind == work.Collect {
+	switch x.Kind {
+	case work.Collect:
 		return Op{kind: collectiveOp, obj: x.Group}
+	case work.EventRecord:
+		return Op{kind: recordEventOp, obj: x.Event}
+	case work.EventWait:
+		return Op{kind: waitEventOp, obj: x.Event}
+	case work.ValueWrite:
+		return valueOp(writeValueOp, x.Range, x.Value)
+	case work.ValueWait:
+		return valueOp(waitValueOp, x.Range, x.Value)
 	}
 	return Op{}
 }
 
 // newInside makes the parts of a device.
 func newInside(d *Device) inside.Device {
-	return inside.Device{Engine: &d.native, Memory: &d.memory, Comm: &d.comm, Faces: &d.faces,
+	return inside.Device{Engine: &d.native, Memory: &d.memory, Comm: &d.comm, Events: &d.events, Faces: &d.faces,
 		NewQueue: func(stream driver.Stream, priority int) *engine.Timeline {
 			q := newQueue(d, -1)
 			q.tl.Stream, q.priority = stream, priority

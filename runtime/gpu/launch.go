@@ -145,6 +145,11 @@ func (q *Queue) launch(o *Order, op *Op) error {
 	if err := b.check(q.dev, &g); err != nil {
 		return err
 	}
+	if e := op.begun(); e != nil {
+		if err := b.kernel.checkBegun(e); err != nil {
+			return err
+		}
+	}
 	s := q.get(work.Launch)
 	s.setLayout(b.layout)
 	ended := q.dev.failed() != nil
@@ -160,7 +165,7 @@ func (q *Queue) launch(o *Order, op *Op) error {
 		}
 	}
 	if !ended {
-		if err := s.holdCode(b.kernel, g.Begun); err != nil {
+		if err := s.holdCode(b.kernel, op.begun()); err != nil {
 			return err
 		}
 	}
@@ -168,7 +173,7 @@ func (q *Queue) launch(o *Order, op *Op) error {
 	s.launch = g.launch(b.kernel)
 	s.launch.Args = ptrs
 	if s.shared != nil {
-		s.launch.Begun = s.shared.h
+		s.launch.Begun = s.shared.Native()
 	}
 	if g.nothing() {
 		if s.Op.Kind = work.Barrier; s.shared != nil {
@@ -193,7 +198,7 @@ func (c *CommandBuffer) addLaunch(op *Op, after []recording.Command) (recording.
 	if err := b.check(c.device(), &g); err != nil {
 		return -1, r.Fail(work.Launch, err)
 	}
-	if g.Begun != nil {
+	if op.begun() != nil {
 		return -1, r.Fail(work.Launch, fmt.Errorf("an event when kernel %s has begun, which no recording has: %w; launch it in a queue", b.kernel.name, driver.ErrUnsupported))
 	}
 	words := b.layout.Append(nil, nil)

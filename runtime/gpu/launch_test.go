@@ -3,7 +3,6 @@ package gpu_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -247,59 +246,6 @@ func TestCooperativeFits(t *testing.T) {
 		if err := s.Wait(soon(t)); !errors.Is(err, simdriver.ErrInvalidValue) {
 			t.Errorf("a cooperative grid that does not fit: %v", err)
 		}
-	})
-}
-
-// TestLaunchEvents has launches record events when they have begun, of which no other one is in the way of what waits for them.
-func TestLaunchEvents(t *testing.T) {
-	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
-		dev, second := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
-		e, err := dev.NewEvent()
-		must(t, err)
-		foreign, err := second.NewEvent()
-		must(t, err)
-		x, typed := bind[struct{ N uint64 }](t, dev, "nothing")
-		g := gpu.GridFor(1, 1)
-		g.Begun = e
-		s := dev.Queue(0).NewStream()
-		if !caps.LaunchEvents {
-			err := s.Do(typed.Launch(g, struct{ N uint64 }{}))
-			if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Simulated GPU 0 records no event when a launch has begun") {
-				t.Errorf("without: %v", err)
-			}
-		} else {
-			d.StallDevice(0)
-			must(t, s.Do(typed.Launch(g, struct{ N uint64 }{})))
-			w := dev.Queue(1).NewStream()
-			must(t, w.Do(gpu.WaitEvent(e)))
-			synctest.Wait()
-			if v, err := w.Point().Semaphore.Query(); v != 0 || err != nil {
-				t.Errorf("the wait is over before the launch begins: %d, %v", v, err)
-			}
-			d.ResumeDevice(0)
-			must(t, w.Wait(soon(t)))
-			must(t, s.Wait(soon(t)))
-
-			// A launch that a wait fails records nothing; one that the driver refuses fails what it signals.
-			never, failed := semaphores(t, 1)[0], dev.Queue(0).NewStream()
-			must(t, failed.After(never.At(1)))
-			must(t, failed.Do(typed.Launch(g, struct{ N uint64 }{})))
-			never.Fail(io.ErrNoProgress)
-			if err := failed.Wait(soon(t)); !errors.Is(err, io.ErrNoProgress) {
-				t.Errorf("behind a wait that fails: %v", err)
-			}
-			d.Inject(simdriver.Fault{Op: simdriver.OpLaunch})
-			failed = dev.Queue(0).NewStream()
-			must(t, failed.Do(typed.Launch(g, struct{ N uint64 }{})))
-			if err := failed.Wait(soon(t)); !errors.Is(err, simdriver.ErrInjected) {
-				t.Errorf("a launch that is refused: %v", err)
-			}
-			g.Begun = foreign
-			if err := dev.Queue(0).Submit(gpu.Order{}, typed.Launch(g, struct{ N uint64 }{})); !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "is of device Simulated GPU 1") {
-				t.Errorf("an event of another device: %v", err)
-			}
-		}
-		must(t, errors.Join(e.Close(), foreign.Close(), x.Close()))
 	})
 }
 

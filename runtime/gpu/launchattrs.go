@@ -96,22 +96,6 @@ func (g *Grid) resident(k *Kernel) (blocks uint64, ok bool) {
 	return uint64(n), ok
 }
 
-// checkBegun checks the launch's event.
-func (g *Grid) checkBegun(k *Kernel) error {
-	e, d := g.Begun, k.exe.dev
-	switch {
-	case !d.native.Caps.LaunchEvents:
-		return fmt.Errorf("gpu: launch: kernel %s: %s records no event when a launch has begun: %w; record one behind the launch", k.name, d.native.Info.Name, driver.ErrUnsupported)
-	case e.dev == nil:
-		return errs.Argument("launch", "an event for kernel %s that was neither made nor adopted", k.name)
-	case e.dev != d:
-		return errs.Argument("launch", "the event for kernel %s is of device %s, and the kernel of %s", k.name, e.dev.native.Info.Name, d.native.Info.Name)
-	case e.from == forProcesses:
-		return errs.Argument("launch", "the event for kernel %s is one of several processes, which no launch records: make one with NewEvent", k.name)
-	}
-	return nil
-}
-
 // checkCluster checks the launch's clusters.
 func (g *Grid) checkCluster(k *Kernel) error {
 	c, f := &g.Attrs.Cluster, &k.info

@@ -5,6 +5,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/events"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -32,7 +33,7 @@ func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 
 // holdCode holds the kernel's code, and the event of its launch, until the launch is done. If it
 // returns an error, it has dropped the record.
-func (s *record) holdCode(k *Kernel, begun *SharedEvent) error {
+func (s *record) holdCode(k *Kernel, begun *events.Event) error {
 	if err := k.exe.hold(); err != nil {
 		s.drop()
 		return fmt.Errorf("gpu: launch: %w", err)
@@ -40,7 +41,7 @@ func (s *record) holdCode(k *Kernel, begun *SharedEvent) error {
 	s.kernel = k
 	s.Holds = append(s.Holds, (*codeUse)(k.exe))
 	if begun != nil {
-		if err := begun.hold(); err != nil {
+		if err := begun.Hold(); err != nil {
 			s.drop()
 			return fmt.Errorf("gpu: launch: %w", err)
 		}

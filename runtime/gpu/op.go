@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/events"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -32,7 +33,7 @@ type Op struct {
 	values uint8          // how many elements at the end of args are values of parameters
 	n      int32          // how many elements of args count as ranges or arguments
 	obj    any            // a function, a kernel, a recording, a reader or writer; of a wrong Op the error
-	data   unsafe.Pointer // host memory, whose length is args[1].Size
+	data   unsafe.Pointer // host memory, whose length is args[1].Size; of a launch the event of Begun
 	more   *opMore        // what does not fit; nil in most Ops
 	label  string
 	timing *Timing
@@ -233,9 +234,9 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 	case waitValueOp:
 		return q.onValue(o, work.ValueWait, op.args[0].in(), op.args[1].Offset)
 	case recordEventOp:
-		return q.withEvent(o, op.obj.(*SharedEvent), work.EventRecord)
+		return q.withEvent(o, op.obj.(*events.Event), work.EventRecord)
 	case waitEventOp:
-		return q.withEvent(o, op.obj.(*SharedEvent), work.EventWait)
+		return q.withEvent(o, op.obj.(*events.Event), work.EventWait)
 	case collectiveOp:
 		return q.collect(o, op.obj.(*comm.Group))
 	case wrongOp:

@@ -19,6 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestWrongOps: Do, Submit and Add return the error that a wrong Op carries. The points of the Order stay as they are.
@@ -613,7 +614,7 @@ func TestOpAllocs(t *testing.T) {
 		"queue: copy":              func() error { return q.Submit(next(), gpu.Copy(b.Range(0, 32), b.Range(32, 32))) },
 		"queue: 16 arguments":      func() error { return q.Submit(next(), typed.Launch(gpu.GridFor(100, 64), args)) },
 		"only made": func() error {
-			made = [...]gpu.Op{gpu.Upload(b.All(), data), gpu.Download(data, b.All()), gpu.HostCall(call), gpu.Free(b), gpu.WriteValue(b.Range(0, 8), 1), xs.Fill(1),
+			made = [...]gpu.Op{gpu.Upload(b.All(), data), gpu.Download(data, b.All()), gpu.HostCall(call), gpu.Free(b), interop.WriteValue(b.Range(0, 8), 1), xs.Fill(1),
 				gpu.Barrier().Label(label).Timed(nil)}
 			return nil
 		},
@@ -669,7 +670,7 @@ func recordable(t *testing.T, dev *gpu.Device, caps driver.Caps, b *gpu.Buffer) 
 		ops["native"] = gpu.Native("it", func(n gpu.NativeCall) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 1, 1, 8) }, b.Range(32, 8))
 	}
 	if caps.Values {
-		ops["value write"], ops["value wait"] = gpu.WriteValue(b.Range(40, 8), 7), gpu.WaitValue(b.Range(48, 8), 0)
+		ops["value write"], ops["value wait"] = interop.WriteValue(b.Range(40, 8), 7), interop.WaitValue(b.Range(48, 8), 0)
 	}
 	return ops
 }
@@ -684,7 +685,7 @@ func TestRecordable(t *testing.T) {
 			timing, err = new(gpu.Timing), nil
 		}
 		must(t, err)
-		e, err := dev.NewEvent()
+		e, err := interop.NewEvent(dev)
 		if !errors.Is(err, driver.ErrUnsupported) {
 			must(t, err)
 		}
@@ -698,7 +699,7 @@ func TestRecordable(t *testing.T) {
 				"prefetch": gpu.Prefetch(b.All(), gpu.DeviceMem), "download": gpu.Download(make([]byte, 64), b.All()),
 				"read": gpu.ReadFrom(b.All(), bytes.NewReader(make([]byte, 64)), 0), "write": gpu.WriteTo(noWriter{}, 0, b.All()),
 				"alloc": gpu.Alloc(&p, nil, 64), "free": gpu.Free(b), "notify": gpu.Notify(func() {}), "execute all": gpu.ExecuteAll(),
-				"event record": gpu.RecordEvent(e), "event wait": gpu.WaitEvent(e), "zero Op": {}, "wrong Op": gpu.BadOp(gpu.ErrArgument),
+				"event record": interop.RecordEvent(e), "event wait": interop.WaitEvent(e), "zero Op": {}, "wrong Op": gpu.BadOp(gpu.ErrArgument),
 			}
 			all := recordable(t, dev, caps, b)
 			for name, op := range all {

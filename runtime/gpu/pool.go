@@ -36,9 +36,9 @@ type PoolOptions struct {
 	Portable    bool    // make a portable pool even if the driver has pools
 	Over        *Buffer // hand out parts of this buffer only; the pool is portable
 
-	// Shareable lets other processes of the machine use the pool's memory: see [Pool.Export]. The
-	// pool is the driver's, of DeviceMem. It gives no reserved memory back to the system until it
-	// is closed.
+	// Shareable lets other processes of the machine use the pool's memory: see ExportPool of
+	// package interop. The pool is the driver's, of DeviceMem. It gives no reserved memory back to
+	// the system until it is closed.
 	Shareable bool
 }
 

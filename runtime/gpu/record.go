@@ -7,6 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/events"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
@@ -23,9 +24,9 @@ type record struct {
 	label    string  // of Order
 	timing   *Timing // of Order
 	edges    timingEdges
-	lent     *lent        // told when the submission releases what it holds
-	shared   *SharedEvent // to record or to wait for
-	fn       func() error // of a host call or a notification
+	lent     *lent         // told when the submission releases what it holds
+	shared   *events.Event // to record or to wait for
+	fn       func() error  // of a host call or a notification
 	memory   memory.Part
 	group    comm.Part
 	staging  memory.Staging
@@ -126,7 +127,7 @@ func (r *record) Start(tl *engine.Timeline, dst, src driver.Ptr) (started bool, 
 		return false, err
 	}
 	if r.shared != nil {
-		x.Event = r.shared.h
+		x.Event = r.shared.Native()
 	}
 	r.staging.Issue(&x)
 	return r.Op.Run(tl.Device.Native, tl.Stream, dst, src, &x)
@@ -162,7 +163,7 @@ func (r *record) Notice() func() error {
 func (r *record) Release() {
 	r.recording.Release()
 	if r.shared != nil {
-		r.shared.release()
+		r.shared.Release()
 	}
 	r.staging.Release()
 	if r.lent != nil && (r.lent.shared || !r.group.Refused()) { // else the call returns the error

@@ -258,8 +258,8 @@ func waitError(ctx context.Context, points []sema.Point, err error) error {
 // WaitIssued waits until a device has been given the work that will signal the value or a higher
 // one. It also returns when the value is reached, the semaphore fails, or the context ends. The
 // errors are those of [Semaphore.Wait]. It does not say when the work is done. Use it before an
-// action that requires issued work, such as telling another process that an event is recorded
-// ([RecordEvent]).
+// action that requires issued work, such as telling another process that an event is recorded (see
+// package interop).
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	switch {
 	case s == nil:

@@ -9,49 +9,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// WriteValue returns an Op that writes a 64-bit number below 1<<63 to a range of 8 bytes at an
-// address that is a multiple of 8 (C: cuStreamWriteValue64). A reader that finds the number also
-// finds everything that the queue's stream wrote before. The reader may be the host with an atomic
-// load, another stream with [WaitValue], a kernel, or another process that shares the memory. So
-// the number passes a point to code that does not use semaphores.
-//
-// The memory may be device memory, [HostMem], imported, shared, or from a portable pool. It may be
-// another device's if [Fill] could fill it. Managed memory and memory of a driver's pool are
-// [ErrArgument], because CUDA supports no values there. Other sizes, addresses and values are
-// [ErrArgument] too. WriteValue does not block. If the device does not support values
-// ([driver.Caps].Values), the error is [ErrUnsupported].
-//
-// In a recording the value is the same in each execution, and the operation never becomes a node of
-// a graph. It runs after everything that was recorded before it, and before everything recorded
-// later.
-func WriteValue(r Range, value uint64) (op Op) {
-	op.kind, op.args[0], op.args[1].Offset = writeValueOp, r, value
+// valueOp returns an Op with a range and a value.
+func valueOp(kind opKind, r memory.Range, value uint64) (op Op) {
+	op.kind, op.args[0], op.args[1].Offset = kind, Range{(*Buffer)(r.Buffer), r.Offset, r.Size}, value
 	return op
 }
 
-// WaitValue returns an Op that waits until the number in a range is at least value (C:
-// cuStreamWaitValue64 with CU_STREAM_WAIT_VALUE_GEQ). Later work of the queue's stream runs after
-// that, and sees everything that was written before the number. The range, the value and the errors
-// are those of [WriteValue]. The writer must write the number as a whole, the host with an atomic
-// store, and never write 1<<63 or more.
-//
-// The stream waits, not the host. Nothing behind the operation in the queue's stream begins before,
-// whether it is ordered after the operation or not. So use a separate queue for such waits, and
-// never put the work that writes the number behind one. If another queue of the same device writes
-// the number, submit that work first: the driver does not know this order, and its streams may
-// share hardware queues. A driver may also wait for its streams in calls that load code. Device
-// memory, code and recordings that the program releases meanwhile are given back later: when no
-// stream waits for a number or for another process's event any more. Otherwise the driver would
-// block for the wait and delay all other work. If the number is never written, only the work behind
-// the wait in its stream hangs. To recover, fail the semaphore that the wait signals
-// ([Semaphore.Fail]) and write the number, or close the device. Close gives up after ten seconds
-// ([CloseError]).
-// In a recording its order is that of [WriteValue].
-func WaitValue(r Range, value uint64) (op Op) {
-	op.kind, op.args[0], op.args[1].Offset = waitValueOp, r, value
-	return op
-}
-
+// onValue writes a value of memory, or waits for one. Package interop makes these operations.
 func (q *Queue) onValue(o *Order, kind work.Kind, r memory.Range, value uint64) error {
 	op := kind.String()
 	at, err := r.Check(op, q.dev.mem())

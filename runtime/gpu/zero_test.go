@@ -25,6 +25,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // A world is what calls may be given: for each type values to choose from, made anew for each call.
@@ -55,8 +56,8 @@ func newWorld(t *testing.T) world {
 	nothing[gpu.CommandBuffer](w)
 	nothing[gpu.Channel](w)
 	nothing[gpu.Kernel](w)
-	nothing[gpu.SharedEvent](w)
-	nothing[gpu.ImportedPool](w)
+	nothing[interop.Event](w)
+	nothing[interop.Pool](w)
 	nothing[gpu.Timing](w)
 	just(w, (*os.File)(nil))
 	just(w, (*gpu.Semaphore)(nil))
@@ -119,8 +120,16 @@ var makers = map[string]any{
 	"Op": func() gpu.Op { return gpu.Op{} }, "BadOp": gpu.BadOp, "Barrier": gpu.Barrier, "Fill": gpu.Fill, "Copy": gpu.Copy, "Prefetch": gpu.Prefetch,
 	"Upload": gpu.Upload, "UploadCopy": gpu.UploadCopy, "Download": gpu.Download, "ReadFrom": gpu.ReadFrom, "WriteTo": gpu.WriteTo,
 	"Launch": gpu.Launch, "Execute": gpu.Execute, "ExecuteAll": gpu.ExecuteAll, "Alloc": gpu.Alloc, "Free": gpu.Free,
-	"HostCall": gpu.HostCall, "Notify": gpu.Notify, "Native": gpu.Native, "WriteValue": gpu.WriteValue, "WaitValue": gpu.WaitValue,
-	"RecordEvent": gpu.RecordEvent, "WaitEvent": gpu.WaitEvent,
+	"HostCall": gpu.HostCall, "Notify": gpu.Notify, "Native": gpu.Native, "WriteValue": interop.WriteValue, "WaitValue": interop.WaitValue,
+	"RecordEvent": interop.RecordEvent, "WaitEvent": interop.WaitEvent, "Begun": interop.Begun,
+}
+
+// interopFunctions are the functions of package interop that need a device, a buffer or a pool.
+var interopFunctions = map[string]any{
+	"interop.AdoptEvent": interop.AdoptEvent, "interop.AdoptStream": interop.AdoptStream, "interop.ExportMemory": interop.ExportMemory,
+	"interop.ExportMemoryFile": interop.ExportMemoryFile, "interop.ExportPool": interop.ExportPool, "interop.ImportEvent": interop.ImportEvent,
+	"interop.ImportMemory": interop.ImportMemory, "interop.ImportMemoryFile": interop.ImportMemoryFile, "interop.ImportPointer": interop.ImportPointer,
+	"interop.ImportPool": interop.ImportPool, "interop.NewEvent": interop.NewEvent, "interop.NewSharedEvent": interop.NewSharedEvent,
 }
 
 // pickOp makes an Op, sometimes with a label, a Timing or parameters.
@@ -283,13 +292,15 @@ func documented(err error) bool {
 	return panics || compiling
 }
 
-// exported returns the names of the package's exported types that have exported methods.
+// exported returns the exported types of packages gpu and interop that have exported methods.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	files, err := filepath.Glob("*.go")
 	must(t, err)
-	for _, name := range files {
+	others, err := filepath.Glob("../interop/*.go")
+	must(t, err)
+	for _, name := range append(files, others...) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
@@ -305,7 +316,7 @@ func exported(t *testing.T) map[string]bool {
 					recv = generic.X
 				}
 				if id, ok := recv.(*ast.Ident); ok && id.IsExported() {
-					names[id.Name] = true
+					names[f.Name.Name+"."+id.Name] = true
 				}
 			}
 		}
@@ -341,11 +352,11 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.Kernel), false},
 		{new(gpu.Channel), false},
 		{new(gpu.ChannelMemory), false},
-		{new(gpu.SharedEvent), false},
-		{new(gpu.ImportedPool), false},
+		{new(interop.Event), false},
+		{new(interop.Pool), false},
 		{new(gpu.Timing), false},
-		{new(gpu.MemoryHandle), true},
-		{new(gpu.EventHandle), true},
+		{new(interop.MemoryHandle), true},
+		{new(interop.EventHandle), true},
 		{new(gpu.Semaphore), true},
 		{new(gpu.Group), true}, // of no devices
 		{new(gpu.Collective), true},
@@ -355,7 +366,7 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.ParkedWait), true},
 	} {
 		typ := reflect.TypeOf(x.zero)
-		name, _, _ := strings.Cut(typ.Elem().Name(), "[")
+		name, _, _ := strings.Cut(typ.Elem().String(), "[")
 		delete(left, name)
 		for i := range typ.NumMethod() {
 			name := typ.Elem().Name() + "." + typ.Method(i).Name
@@ -389,10 +400,10 @@ func TestZeroValues(t *testing.T) {
 			})
 		}
 	}
-	delete(left, "SubmitError") // errors are made here, and read only
-	delete(left, "ChannelError")
-	delete(left, "CloseError")
-	delete(left, "PanicError")
+	delete(left, "gpu.SubmitError") // errors are made here, and read only
+	delete(left, "gpu.ChannelError")
+	delete(left, "gpu.CloseError")
+	delete(left, "gpu.PanicError")
 	for name := range left {
 		t.Errorf("type %s is not tried", name)
 	}
@@ -406,6 +417,17 @@ func TestZeroValues(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			for range 200 {
 				w.try(t, name, reflect.ValueOf(fn), r)
+			}
+		})
+	}
+	for name, fn := range interopFunctions {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			for range 200 {
+				errs := w.try(t, name, reflect.ValueOf(fn), r)
+				if len(errs) != 1 || !errors.Is(errs[0], gpu.ErrArgument) {
+					t.Fatalf("%s: %v", name, errs)
+				}
 			}
 		})
 	}
@@ -443,6 +465,15 @@ func TestZeroValues(t *testing.T) {
 					}
 				})
 			}
+		}
+		just(w, dev)
+		for name, fn := range interopFunctions {
+			t.Run(name, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(1, 2))
+				for range 600 {
+					w.try(t, name, reflect.ValueOf(fn), r)
+				}
+			})
 		}
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
@@ -621,7 +622,7 @@ func TestAdoptedQueues(t *testing.T) {
 	must(t, err)
 	var queues [many]weak.Pointer[gpu.Queue]
 	for i := range queues {
-		q, err := dev.AdoptQueue(h)
+		q, err := interop.AdoptStream(dev, h)
 		must(t, err)
 		s := q.NewStream()
 		must(t, s.Fill(b.All(), []byte{1}))

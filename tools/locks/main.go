@@ -36,7 +36,7 @@ import (
 
 // folders are those whose mutexes are watched.
 var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool", "runtime/internal/recording",
-	"runtime/internal/memory", "runtime/internal/comm", "runtime/internal/closer"}
+	"runtime/internal/memory", "runtime/internal/comm", "runtime/internal/events", "runtime/internal/closer"}
 
 // scheduler are the mutexes of the scheduler, of which few may be held at a time.
 var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engine.Timeline.queryMu",
@@ -45,7 +45,7 @@ var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engin
 
 // tested are the packages whose tests are run by default.
 var tested = []string{"./runtime/internal/engine", "./runtime/internal/sema", "./runtime/internal/memory",
-	"./runtime/internal/recording", "./runtime/gpu"}
+	"./runtime/internal/recording", "./runtime/gpu", "./runtime/interop"}
 
 // unfit are the tests that hold mutexes of the runtime themselves, or submit in a call of the driver, where
 // the runtime holds some, and those that count allocations.

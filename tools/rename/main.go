@@ -1,6 +1,7 @@
 // Command rename rewrites Go code for the API of package gpu in which an operation is a value: a
-// call such as q.Fill(order, r, pattern) becomes q.Submit(order, gpu.Fill(r, pattern)). See
-// [rules] for all names that change.
+// call such as q.Fill(order, r, pattern) becomes q.Submit(order, gpu.Fill(r, pattern)). Names that
+// other packages have now move there: dev.NewEvent() becomes interop.NewEvent(dev). See [rules] for
+// all names that change.
 //
 //	rename [-n] [-build SETTINGS]... [PATTERN]...
 //
@@ -36,6 +37,7 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/tools/go/ast/astutil"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -256,5 +258,33 @@ func (w *rewriter) rewrite() ([]byte, error) {
 	if len(w.edits) == 0 {
 		return w.text, nil
 	}
-	return format.Source([]byte(w.render(0, len(w.text))))
+	text, err := format.Source([]byte(w.render(0, len(w.text))))
+	if err != nil {
+		return nil, err
+	}
+	return withoutUnused(text)
+}
+
+// withoutUnused returns a file without the import of package gpu if the file does not use it.
+func withoutUnused(text []byte) ([]byte, error) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "", text, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range f.Imports {
+		path, _ := strconv.Unquote(i.Path.Value)
+		if path != gpuPath || i.Name != nil && (i.Name.Name == "." || i.Name.Name == "_") || astutil.UsesImport(f, gpuPath) {
+			continue
+		}
+		name := ""
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		astutil.DeleteNamedImport(fset, f, name, gpuPath)
+		var b bytes.Buffer
+		err := format.Node(&b, fset, f)
+		return b.Bytes(), err
+	}
+	return text, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -71,7 +72,7 @@ func TestGPUAdopted(t *testing.T) {
 	const words, rounds = 4096, 1000
 	for name, flags := range map[string]cuda.StreamFlags{"non-blocking": cuda.StreamNonBlocking, "in order with the legacy stream": cuda.StreamDefault} {
 		h := x.stream(flags)
-		q, err := x.dev.AdoptQueue(driver.Stream(h))
+		q, err := interop.AdoptStream(x.dev, driver.Stream(h))
 		ok(t, err)
 		b, err := x.dev.Alloc(gpu.DeviceMem, 4*words)
 		ok(t, err)
@@ -108,7 +109,7 @@ func TestGPUAdopted(t *testing.T) {
 func TestGPUAdoptRefused(t *testing.T) {
 	x := openShop(t)
 	for _, s := range []driver.Stream{0, 1, 2} {
-		if _, err := x.dev.AdoptQueue(s); err == nil {
+		if _, err := interop.AdoptStream(x.dev, s); err == nil {
 			t.Errorf("default stream %d is adopted", s)
 		} else {
 			t.Log(err)
@@ -118,14 +119,14 @@ func TestGPUAdoptRefused(t *testing.T) {
 	ok(t, err)
 	other, err := x.lib.StreamCreate(cuda.StreamNonBlocking)
 	ok(t, err)
-	if _, err := x.dev.AdoptQueue(driver.Stream(other)); !errors.Is(err, cuda.ErrorInvalidContext) {
+	if _, err := interop.AdoptStream(x.dev, driver.Stream(other)); !errors.Is(err, cuda.ErrorInvalidContext) {
 		t.Errorf("a stream of another context: %v", err)
 	}
 	ok(t, errors.Join(x.lib.StreamDestroy(other), x.lib.CtxDestroy(ctx)))
 	ok(t, x.Bind())
 
 	h := x.stream(cuda.StreamNonBlocking)
-	q, err := x.dev.AdoptQueue(driver.Stream(h))
+	q, err := interop.AdoptStream(x.dev, driver.Stream(h))
 	ok(t, err)
 	b, err := x.dev.Alloc(gpu.DeviceMem, 256)
 	ok(t, err)
@@ -153,9 +154,9 @@ func TestGPUEventsOfOthers(t *testing.T) {
 	native, err := x.lib.EventCreate(cuda.EventDisableTiming)
 	ok(t, err)
 	freed := make(chan struct{})
-	theirs, err := x.dev.AdoptEvent(driver.Event(native), func() { close(freed) })
+	theirs, err := interop.AdoptEvent(x.dev, driver.Event(native), func() { close(freed) })
 	ok(t, err)
-	ours, err := x.dev.NewEvent()
+	ours, err := interop.NewEvent(x.dev)
 	ok(t, err)
 	b, err := x.dev.Alloc(gpu.DeviceMem, 4*words)
 	ok(t, err)
@@ -166,12 +167,12 @@ func TestGPUEventsOfOthers(t *testing.T) {
 	for i := range uint64(rounds) {
 		q := x.dev.Queue(int(i))
 		ok(t, q.Submit(order(s, 4*i, s, 4*i+1), gpu.Fill(b.All(), []byte{0})))
-		ok(t, q.Submit(order(s, 4*i+1, s, 4*i+2), gpu.RecordEvent(ours)))
+		ok(t, q.Submit(order(s, 4*i+1, s, 4*i+2), interop.RecordEvent(ours)))
 		ok(t, s.WaitIssued(t.Context(), 4*i+2))
 		ok(t, x.lib.StreamWaitEvent(h, Event(ours.Native()), 0))
 		x.launch(h, b.Ptr(), words, uint32(i))
 		ok(t, x.lib.EventRecord(native, h))
-		ok(t, x.dev.Queue(int(i)+1).Submit(order(s, 4*i+2, s, 4*i+3), gpu.WaitEvent(theirs)))
+		ok(t, x.dev.Queue(int(i)+1).Submit(order(s, 4*i+2, s, 4*i+3), interop.WaitEvent(theirs)))
 		ok(t, x.dev.Queue(int(i)+2).Submit(order(s, 4*i+3, s, 4*i+4), gpu.Copy(host.Range(4*i, 4), b.Range(4*words-4, 4))))
 		ok(t, s.WaitIssued(t.Context(), 4*i+4)) // before the event is recorded anew
 	}
@@ -213,10 +214,10 @@ func TestGPUValues(t *testing.T) {
 	t.Run("host and queue", func(t *testing.T) {
 		b, seen, s := word(gpu.HostMem), word(gpu.HostMem), x.dev.Queue(0).NewStream()
 		submit := func(i uint64) {
-			ok(t, s.Do(gpu.WaitValue(b.All(), 2*i+1)))
+			ok(t, s.Do(interop.WaitValue(b.All(), 2*i+1)))
 			ok(t, s.Fill(data.All(), []byte{byte(i), byte(i >> 8), 0, 0, 0, 0, 0, 0}))
 			ok(t, s.Copy(seen.All(), data.All()))
-			ok(t, s.Do(gpu.WriteValue(b.All(), 2*i+2)))
+			ok(t, s.Do(interop.WriteValue(b.All(), 2*i+2)))
 		}
 		for i := range uint64(ahead) {
 			submit(i)
@@ -246,10 +247,10 @@ func TestGPUValues(t *testing.T) {
 			b, r, s := word(kind), x.dev.Queue(0).NewStream(), x.dev.Queue(1).NewStream()
 			began := time.Now()
 			for i := range uint64(turns) {
-				ok(t, r.Do(gpu.WriteValue(b.All(), 2*i+1)))
-				ok(t, s.Do(gpu.WaitValue(b.All(), 2*i+1)))
-				ok(t, s.Do(gpu.WriteValue(b.All(), 2*i+2)))
-				ok(t, r.Do(gpu.WaitValue(b.All(), 2*i+2)))
+				ok(t, r.Do(interop.WriteValue(b.All(), 2*i+1)))
+				ok(t, s.Do(interop.WaitValue(b.All(), 2*i+1)))
+				ok(t, s.Do(interop.WriteValue(b.All(), 2*i+2)))
+				ok(t, r.Do(interop.WaitValue(b.All(), 2*i+2)))
 				if i%1000 == 999 {
 					ok(t, r.Wait(t.Context()))
 				}
@@ -264,10 +265,10 @@ func TestGPUValues(t *testing.T) {
 		b, r := word(gpu.DeviceMem), x.dev.Queue(0).NewStream()
 		began := time.Now()
 		for i := range uint64(turns) {
-			ok(t, r.Do(gpu.WriteValue(b.All(), 2*i+1)))
+			ok(t, r.Do(interop.WriteValue(b.All(), 2*i+1)))
 			ok(t, x.lib.StreamWaitValue64(h, cuda.DevicePtr(b.Ptr()), 2*i+1, cuda.StreamWaitValueGeq))
 			ok(t, x.lib.StreamWriteValue64(h, cuda.DevicePtr(b.Ptr()), 2*i+2, cuda.StreamWriteValueDefault))
-			ok(t, r.Do(gpu.WaitValue(b.All(), 2*i+2)))
+			ok(t, r.Do(interop.WaitValue(b.All(), 2*i+2)))
 			if i%1000 == 999 {
 				ok(t, r.Wait(t.Context()))
 			}
@@ -308,12 +309,12 @@ func TestGPUValueNever(t *testing.T) {
 	ok(t, err)
 	dev, err := gpu.Open(drv, 0, gpu.Options{Queues: 2})
 	ok(t, err)
-	word, err := dev.Import(m.Ptr, 8, nil)
+	word, err := interop.ImportPointer(dev, m.Ptr, 8, nil)
 	ok(t, err)
 	own, err := dev.Alloc(gpu.DeviceMem, 64)
 	ok(t, err)
 	s, u := dev.Queue(0).NewStream(), dev.Queue(1).NewStream()
-	ok(t, s.Do(gpu.WaitValue(word.All(), 1)))
+	ok(t, s.Do(interop.WaitValue(word.All(), 1)))
 	ok(t, s.Fill(own.All(), []byte{1}))
 	ok(t, u.Fill(own.All(), []byte{2})) // another queue goes on
 	ok(t, u.Wait(t.Context()))

@@ -23,6 +23,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestGPUSharingFar is the other process of the tests of what processes share.
@@ -128,10 +129,10 @@ type exchange struct {
 	cmd      *exec.Cmd
 	stdin    io.WriteCloser
 	lines    *bufio.Scanner
-	theirs   gpu.MemoryHandle
+	theirs   interop.MemoryHandle
 	own, far *gpu.Buffer
-	there    *gpu.SharedEvent // recorded by us
-	ready    *gpu.SharedEvent // recorded by the other process
+	there    *interop.Event // recorded by us
+	ready    *interop.Event // recorded by the other process
 	s        *gpu.Stream
 	gone     chan struct{} // closed when far has been given back
 }
@@ -169,20 +170,20 @@ func meet(ctx context.Context, q *gpu.Queue, python, with string, size uint64, f
 	if err := errors.Join(err, err2); err != nil || len(memory) != 64 || len(event) != 64 {
 		return nil, fmt.Errorf("handles of %d and %d bytes, %v", len(memory), len(event), err)
 	}
-	x.theirs = gpu.MemoryHandle{Handle: [64]byte(memory), Offset: theirs.Offset, Size: theirs.Size}
-	if x.far, err = dev.ImportShared(x.theirs, func() { close(x.gone) }); err != nil {
+	x.theirs = interop.MemoryHandle{Handle: [64]byte(memory), Offset: theirs.Offset, Size: theirs.Size}
+	if x.far, err = interop.ImportMemory(dev, x.theirs, func() { close(x.gone) }); err != nil {
 		return nil, err
 	}
-	if x.ready, err = dev.ImportSharedEvent(gpu.EventHandle{Handle: [64]byte(event)}, nil); err != nil {
+	if x.ready, err = interop.ImportEvent(dev, interop.EventHandle{Handle: [64]byte(event)}, nil); err != nil {
 		return nil, err
 	}
 	if x.own, err = dev.Alloc(gpu.DeviceMem, size); err != nil {
 		return nil, err
 	}
-	if x.there, err = dev.NewSharedEvent(); err != nil {
+	if x.there, err = interop.NewSharedEvent(dev); err != nil {
 		return nil, err
 	}
-	mh, err := x.own.Export()
+	mh, err := interop.ExportMemory(x.own)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +254,7 @@ func (x *exchange) whole(v int, seen gpu.Range) error {
 
 // pass has what own holds go there and come back, an element of it to seen.
 func (x *exchange) pass(v int, seen gpu.Range) error {
-	x.s.Do(gpu.RecordEvent(x.there))
+	x.s.Do(interop.RecordEvent(x.there))
 	if err := x.issued(); err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (x *exchange) pass(v int, seen gpu.Range) error {
 	if err := x.hear("turned"); err != nil { // it has copied what we have filled to what it has exported, and recorded
 		return err
 	}
-	x.s.Do(gpu.WaitEvent(x.ready))
+	x.s.Do(interop.WaitEvent(x.ready))
 	x.s.Copy(seen, x.far.Range(uint64(4*v)%x.theirs.Size, 4))
 	return x.issued()
 }
@@ -440,7 +441,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 		case <-ctx.Done():
 			t.Fatal("the memory was not given back")
 		}
-		_, err := dev.ImportShared(x.theirs, nil)
+		_, err := interop.ImportMemory(dev, x.theirs, nil)
 		if err == nil {
 			t.Error("memory of a process that is no more was imported")
 		}

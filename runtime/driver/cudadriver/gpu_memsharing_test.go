@@ -16,6 +16,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestGPUSharingVirtual exchanges CUDA's virtual memory with a process of Python's that calls the CUDA driver: each maps what the other one has
@@ -42,14 +43,14 @@ func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns
 	defer func() { ok(t, dev.Close()) }()
 	own, err := dev.Alloc(gpu.ShareableMem, size)
 	ok(t, err)
-	file, err := own.ExportFile()
+	file, err := interop.ExportMemoryFile(own)
 	ok(t, err)
 	p := startVirtual(ctx, t, library, size, file)
 	ok(t, file.Close())
 	theirs, err := p.memory()
 	ok(t, err)
 	back := make(chan struct{})
-	far, err := dev.ImportSharedFile(theirs, size, func() { close(back) })
+	far, err := interop.ImportMemoryFile(dev, theirs, size, func() { close(back) })
 	ok(t, err)
 	ok(t, theirs.Close())
 
@@ -113,14 +114,14 @@ func virtualKilled(t *testing.T, drv *Driver, library string) {
 	defer func() { ok(t, dev.Close()) }()
 	own, err := dev.Alloc(gpu.ShareableMem, size)
 	ok(t, err)
-	file, err := own.ExportFile()
+	file, err := interop.ExportMemoryFile(own)
 	ok(t, err)
 	defer file.Close()
 	p := startVirtual(ctx, t, library, size, file)
 	theirs, err := p.memory()
 	ok(t, err)
 	defer theirs.Close()
-	far, err := dev.ImportSharedFile(theirs, size, nil)
+	far, err := interop.ImportMemoryFile(dev, theirs, size, nil)
 	ok(t, err)
 	s := dev.Queue(0).NewStream()
 	ok(t, s.Fill(own.All(), []byte{5, 0, 0, 0}))
@@ -138,7 +139,7 @@ func virtualKilled(t *testing.T, drv *Driver, library string) {
 	if got[0] != 6 || got[size/2] != 5 || mine[0] != 5 || mine[size-4] != 6 {
 		t.Errorf("%d and %d came, and then %d and %d", got[0], got[size/2], mine[0], mine[size-4])
 	}
-	again, err := dev.ImportSharedFile(theirs, size, nil) // while the descriptor is open
+	again, err := interop.ImportMemoryFile(dev, theirs, size, nil) // while the descriptor is open
 	ok(t, err)
 	ok(t, errors.Join(far.Close(), again.Close(), own.Close()))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestGPUPoolSharing has another process use memory of a pool, whose descriptor it inherits: it adds to it what this one finds. The pool goes
@@ -37,7 +38,7 @@ func TestGPUPoolSharing(t *testing.T) {
 	defer func() { ok(t, dev.Close()) }()
 	pool, err := dev.NewPool(gpu.PoolOptions{Shareable: true})
 	ok(t, err)
-	file, err := pool.Export()
+	file, err := interop.ExportPool(pool)
 	ok(t, err)
 	defer file.Close()
 	exe, err := os.Executable()
@@ -69,7 +70,7 @@ func TestGPUPoolSharing(t *testing.T) {
 		ok(t, err)
 		ok(t, s.Fill(b.All(), []byte{byte(i), 0, 0, 0}))
 		ok(t, s.Wait(ctx)) // the allocation is done
-		h, err := b.Export()
+		h, err := interop.ExportMemory(b)
 		ok(t, err)
 		data, err := h.MarshalBinary()
 		ok(t, err)
@@ -101,7 +102,7 @@ func importsPool(t *testing.T) {
 	dev, err := gpu.Open(drv, 0, gpu.Options{})
 	ok(t, err)
 	file := os.NewFile(3, "pool")
-	pool, err := dev.ImportPool(file)
+	pool, err := interop.ImportPool(dev, file)
 	ok(t, err)
 	ok(t, file.Close())
 	s := dev.Queue(0).NewStream()
@@ -109,7 +110,7 @@ func importsPool(t *testing.T) {
 	for i := 0; in.Scan(); i++ {
 		data, err := hex.DecodeString(strings.TrimSpace(in.Text()))
 		ok(t, err)
-		var h gpu.MemoryHandle
+		var h interop.MemoryHandle
 		ok(t, h.UnmarshalBinary(data))
 		freed := make(chan struct{})
 		b, err := pool.Import(h, func() { close(freed) })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -39,7 +40,7 @@ func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 func (e *env) adopt(d *gpu.Device) (*gpu.Queue, driver.Stream) {
 	e.Helper()
 	h := e.stream(d)
-	q, err := d.AdoptQueue(h)
+	q, err := interop.AdoptStream(d, h)
 	if errors.Is(err, driver.ErrUnsupported) {
 		e.Skip(err)
 	}
@@ -78,7 +79,7 @@ var adopted = []test{
 		e.wait(s, v)
 		e.same("what was handed on", e.read(b)[8*last:8*last+8], pattern([]byte{9}, 8))
 		for range 20 { // two queues on one stream
-			other, err := e.devs[0].AdoptQueue(h)
+			other, err := interop.AdoptStream(e.devs[0], h)
 			e.must(err)
 			t := e.sem()
 			e.must(q.Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{3})))
@@ -186,7 +187,7 @@ var adopted = []test{
 		e.wait(s, 2)
 		e.must(host.Signal(2))
 		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, b.Ptr(), 9, 1, 64) }) // the stream is there
-		again, err := e.devs[0].AdoptQueue(h)
+		again, err := interop.AdoptStream(e.devs[0], h)
 		e.must(err)
 		e.must(again.Submit(signal(s, 3), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 		e.holds(b, 9, gpu.Point{Semaphore: s, Value: 3})
@@ -203,7 +204,7 @@ var adopted = []test{
 		h := e.stream(e.devs[0])
 		d, err := gpu.Open(e.h.Driver, 0, gpu.Options{})
 		e.must(err)
-		q, err := d.AdoptQueue(h)
+		q, err := interop.AdoptStream(d, h)
 		if errors.Is(err, driver.ErrUnsupported) {
 			e.must(d.Close())
 			return
@@ -218,8 +219,8 @@ var adopted = []test{
 			e.Errorf("after the device was closed: %v", err)
 		}
 		e.must(q.Close())
-		if _, err := d.AdoptQueue(h); !errors.Is(err, gpu.ErrClosed) {
-			e.Errorf("AdoptQueue on a device that is closed: %v", err)
+		if _, err := interop.AdoptStream(d, h); !errors.Is(err, gpu.ErrClosed) {
+			e.Errorf("AdoptStream on a device that is closed: %v", err)
 		}
 		own := e.buffer(64)
 		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, own.Ptr(), 3, 1, 64) }) // it is still there
@@ -234,7 +235,7 @@ var adopted = []test{
 		defer p.Close()
 		var first gpu.Stats
 		for i := range uint64(200) {
-			q, err := d.AdoptQueue(h)
+			q, err := interop.AdoptStream(d, h)
 			e.must(err)
 			e.must(q.Submit(between(s, 4*i, s, 4*i+1), gpu.Fill(b.All(), []byte{1})))
 			var m *gpu.Buffer
@@ -268,12 +269,12 @@ var adopted = []test{
 		e.must(d.Queue(2).Submit(signal(s, 1), gpu.Native("", func(v gpu.NativeCall) error { own = v.Stream; return nil })))
 		e.wait(s, 1)
 		for _, bad := range []driver.Stream{0, own} {
-			if _, err := d.AdoptQueue(bad); !errors.Is(err, gpu.ErrArgument) {
+			if _, err := interop.AdoptStream(d, bad); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("stream %#x: %v", uintptr(bad), err)
 			}
 		}
 		for _, bad := range []driver.Stream{1, 2} {
-			if _, err := d.AdoptQueue(bad); err == nil {
+			if _, err := interop.AdoptStream(d, bad); err == nil {
 				e.Errorf("stream %#x is adopted", uintptr(bad))
 			}
 		}
@@ -284,7 +285,7 @@ var adopted = []test{
 	{name: "B166 streams of another device cannot be adopted", devices: 2, run: func(e *env) {
 		e.pairs(func(x, y *gpu.Device) {
 			_, h := e.adopt(x)
-			if _, err := y.AdoptQueue(h); err == nil || !strings.Contains(err.Error(), "adopt a stream on") {
+			if _, err := interop.AdoptStream(y, h); err == nil || !strings.Contains(err.Error(), "adopt a stream on") {
 				e.Errorf("a stream of another device: %v", err)
 			}
 		})
@@ -372,13 +373,13 @@ var adopted = []test{
 	{name: "B168 the runtime records an event, and native work waits for it", run: func(e *env) {
 		d := e.devs[0]
 		h := e.stream(d)
-		own, err := d.NewEvent()
+		own, err := interop.NewEvent(d)
 		e.must(err)
 		q, s := e.q(0), e.sem()
 		b, c := e.buffer(64), e.buffer(64)
 		for i := range uint64(100) {
 			e.must(q.Submit(between(s, 3*i, s, 3*i+1), gpu.Fill(b.All(), []byte{byte(i)})))
-			e.must(q.Submit(between(s, 3*i+1, s, 3*i+2), gpu.RecordEvent(own)))
+			e.must(q.Submit(between(s, 3*i+1, s, 3*i+2), interop.RecordEvent(own)))
 			e.must(s.WaitIssued(e.ctx, 3*i+2))
 			e.natively(d, func(v driver.Device) error {
 				return errors.Join(v.StreamWait(h, own.Native()), v.Copy(h, c.Ptr(), b.Ptr(), 64))
@@ -397,12 +398,12 @@ var adopted = []test{
 		var native driver.Event
 		e.natively(d, func(v driver.Device) (err error) { native, err = v.NewEvent(); return err })
 		freed := make(chan struct{})
-		theirs, err := d.AdoptEvent(native, func() { close(freed) })
+		theirs, err := interop.AdoptEvent(d, native, func() { close(freed) })
 		e.must(err)
 		if theirs.Native() != native || theirs.Device() != d {
 			e.Errorf("event %#x, and it was %#x", uintptr(theirs.Native()), uintptr(native))
 		}
-		if _, err := d.AdoptEvent(0, nil); !errors.Is(err, gpu.ErrArgument) {
+		if _, err := interop.AdoptEvent(d, 0, nil); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("no event: %v", err)
 		}
 		b, s := e.buffer(64), e.sem()
@@ -410,14 +411,14 @@ var adopted = []test{
 			e.natively(d, func(v driver.Device) error {
 				return errors.Join(v.Fill(h, b.Ptr(), uint32(i+1), 1, 64), v.Record(native, h))
 			})
-			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), gpu.WaitEvent(theirs))) // what others have done is a point
+			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs))) // what others have done is a point
 			e.must(e.q(int(i)+1).Submit(between(s, 2*i+1, s, 2*i+2), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 			e.wait(s, 2*i+2)
 		}
 		e.holds(b, 100)
 		e.must(theirs.Close())
 		<-freed
-		if err := e.q(0).Submit(signal(s, 1000), gpu.WaitEvent(theirs)); !errors.Is(err, gpu.ErrClosed) {
+		if err := e.q(0).Submit(signal(s, 1000), interop.WaitEvent(theirs)); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("an event that was closed: %v", err)
 		}
 		e.natively(d, func(v driver.Device) error { // which is still there
@@ -435,12 +436,12 @@ var adopted = []test{
 		e.natively(d, func(v driver.Device) (err error) { native, err = v.NewEvent(); return err })
 		e.settled(d)
 		freed := make(chan struct{}, 1)
-		theirs, err := d.AdoptEvent(native, func() { freed <- struct{}{} })
+		theirs, err := interop.AdoptEvent(d, native, func() { freed <- struct{}{} })
 		e.must(err)
 		b, s := e.buffer(64), e.sem()
 		resume := e.h.Stall(0)
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
-		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.RecordEvent(theirs)))
+		e.must(e.q(0).Submit(between(s, 1, s, 2), interop.RecordEvent(theirs)))
 		e.must(theirs.Close())
 		e.must(e.q(0).Flush())
 		if len(freed) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -142,7 +143,7 @@ var buffers = []test{
 	}},
 	{name: "B97 imported memory is somebody else's", run: func(e *env) {
 		own := e.buffer(64)
-		b, err := e.devs[0].Import(own.Ptr()+16, 32, nil)
+		b, err := interop.ImportPointer(e.devs[0], own.Ptr()+16, 32, nil)
 		e.must(err)
 		s := e.sem()
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{9})))
@@ -242,7 +243,7 @@ var buffers = []test{
 	{name: "B95 who lent memory is told once that it is used no more", run: func(e *env) {
 		d, own, host, s := e.devs[0], e.buffer(64), e.sem(), e.sem()
 		freed := make(chan struct{}, 2)
-		b, err := d.Import(own.Ptr(), 64, func() { freed <- struct{}{} })
+		b, err := interop.ImportPointer(d, own.Ptr(), 64, func() { freed <- struct{}{} })
 		e.must(err)
 		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(b.All(), []byte{3})))
 		e.must(b.Close())
@@ -250,7 +251,7 @@ var buffers = []test{
 		e.wait(s, 1)
 		<-freed
 		e.holds(own, 3)
-		left, err := d.Import(own.Ptr(), 64, func() { freed <- struct{}{} })
+		left, err := interop.ImportPointer(d, own.Ptr(), 64, func() { freed <- struct{}{} })
 		e.must(err)
 		if left.Kind() != gpu.DeviceMem || left.Bytes() != nil || left.Ptr() != own.Ptr() || left.Device() != d {
 			e.Error("it is another")

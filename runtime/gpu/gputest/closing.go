@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -51,7 +52,7 @@ var closing = []test{
 		if err := q.Flush(); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("flush: %v", err)
 		}
-		if _, err := d.Import(1<<20, 8, nil); !errors.Is(err, gpu.ErrClosed) {
+		if _, err := interop.ImportPointer(d, 1<<20, 8, nil); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("import: %v", err)
 		}
 		if _, err := d.ImportHost(make([]byte, 8), nil); !errors.Is(err, gpu.ErrClosed) {

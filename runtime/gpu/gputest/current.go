@@ -16,6 +16,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -137,9 +138,9 @@ func (x *stand) onChannel(f func()) {
 }
 
 // onEvent runs a function on an event that processes can share, if there are such events.
-func (x *stand) onEvent(f func(e *gpu.SharedEvent)) {
+func (x *stand) onEvent(f func(e *interop.Event)) {
 	x.Helper()
-	if e, err := x.d.NewSharedEvent(); x.may(err) {
+	if e, err := interop.NewSharedEvent(x.d); x.may(err) {
 		f(e)
 		x.must(e.Close())
 	}
@@ -147,17 +148,17 @@ func (x *stand) onEvent(f func(e *gpu.SharedEvent)) {
 
 // onShared runs a function on a pool that processes can share, with its file, if there are such pools, and on what is imported of it, which is a
 // zero value where a process does not import its own.
-func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool)) {
+func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *interop.Pool)) {
 	x.Helper()
 	p, err := x.d.NewPool(gpu.PoolOptions{Shareable: true})
 	if !x.may(err) {
 		return
 	}
-	file, err := p.Export()
+	file, err := interop.ExportPool(p)
 	x.must(err)
-	imported, err := x.d.ImportPool(file)
+	imported, err := interop.ImportPool(x.d, file)
 	if err != nil {
-		imported = new(gpu.ImportedPool)
+		imported = new(interop.Pool)
 	}
 	f(p, file, imported)
 	x.must(imported.Close())
@@ -172,7 +173,7 @@ func (x *stand) onShareable(f func(b *gpu.Buffer, file *os.File)) {
 	if !x.may(err) {
 		return
 	}
-	file, err := b.ExportFile()
+	file, err := interop.ExportMemoryFile(b)
 	x.must(err)
 	f(b, file)
 	x.must(file.Close())
@@ -188,7 +189,7 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 		return
 	}
 	x.must(s.Wait(x.ctx))
-	if q, err := x.d.AdoptQueue(h); x.may(err) {
+	if q, err := interop.AdoptStream(x.d, h); x.may(err) {
 		f(q)
 		x.must(q.Close())
 	}
@@ -256,7 +257,7 @@ func (x *stand) rest() {
 
 // ofCurrent are the types all of whose methods are operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Module)(nil),
-	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil), (*gpu.ImportedPool)(nil), (*gpu.Timing)(nil)}
+	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*interop.Event)(nil), (*interop.Pool)(nil), (*gpu.Timing)(nil)}
 
 // operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
 var operations = []struct {
@@ -326,8 +327,8 @@ var operations = []struct {
 			x.Errorf("more than there is: %v", err)
 		}
 	}},
-	{"Device.Import", func(x *stand) {
-		b, err := x.d.Import(x.b.Ptr(), 64, nil)
+	{"interop.ImportPointer", func(x *stand) {
+		b, err := interop.ImportPointer(x.d, x.b.Ptr(), 64, nil)
 		x.must(err)
 		x.must(b.Close())
 	}},
@@ -341,50 +342,50 @@ var operations = []struct {
 			x.must(b.Close())
 		}
 	}},
-	{"Device.ImportShared", func(x *stand) {
-		if h, err := x.b.Export(); x.may(err) {
-			if _, err := x.d.ImportShared(h, nil); !errors.Is(err, driver.ErrSameProcess) {
+	{"interop.ImportMemory", func(x *stand) {
+		if h, err := interop.ExportMemory(x.b); x.may(err) {
+			if _, err := interop.ImportMemory(x.d, h, nil); !errors.Is(err, driver.ErrSameProcess) {
 				x.Errorf("this process's own memory: %v", err)
 			}
 		}
-		if _, err := x.d.ImportShared(gpu.MemoryHandle{Size: 1}, nil); err == nil {
+		if _, err := interop.ImportMemory(x.d, interop.MemoryHandle{Size: 1}, nil); err == nil {
 			x.Error("no handle is opened")
 		}
 	}},
-	{"Device.ImportSharedFile", func(x *stand) {
+	{"interop.ImportMemoryFile", func(x *stand) {
 		x.onShareable(func(b *gpu.Buffer, file *os.File) {
 			freed := make(chan struct{})
-			in, err := x.d.ImportSharedFile(file, 64, func() { close(freed) })
+			in, err := interop.ImportMemoryFile(x.d, file, 64, func() { close(freed) })
 			x.must(err)
 			x.does(gpu.Fill(in.All(), []byte{1}))
 			x.keeps("Close", func() { x.must(in.Close()) })
 			<-freed
-			if _, err := x.d.ImportSharedFile(nil, 64, nil); !errors.Is(err, gpu.ErrArgument) {
+			if _, err := interop.ImportMemoryFile(x.d, nil, 64, nil); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("%v", err)
 			}
 		})
 	}},
-	{"Device.ImportPool", func(x *stand) {
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
-			if _, err := x.d.ImportPool(nil); !errors.Is(err, gpu.ErrArgument) {
+	{"interop.ImportPool", func(x *stand) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) {
+			if _, err := interop.ImportPool(x.d, nil); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("%v", err)
 			}
 		})
 	}},
-	{"Device.NewSharedEvent", func(x *stand) {
-		if e, err := x.d.NewSharedEvent(); x.may(err) {
+	{"interop.NewSharedEvent", func(x *stand) {
+		if e, err := interop.NewSharedEvent(x.d); x.may(err) {
 			x.must(e.Close())
 		}
 	}},
-	{"Device.ImportSharedEvent", func(x *stand) {
-		if _, err := x.d.ImportSharedEvent(gpu.EventHandle{}, nil); err == nil {
+	{"interop.ImportEvent", func(x *stand) {
+		if _, err := interop.ImportEvent(x.d, interop.EventHandle{}, nil); err == nil {
 			x.Error("no handle is opened")
 		}
 	}},
-	{"Device.NewEvent", func(x *stand) {
-		e, err := x.d.NewEvent()
+	{"interop.NewEvent", func(x *stand) {
+		e, err := interop.NewEvent(x.d)
 		x.must(err)
-		x.does(gpu.RecordEvent(e))
+		x.does(interop.RecordEvent(e))
 		x.must(e.Close())
 	}},
 	{"Device.NewTiming", func(x *stand) {
@@ -408,18 +409,18 @@ var operations = []struct {
 			x.keeps("Close", func() { x.must(t.Close()) })
 		}
 	}},
-	{"Device.AdoptEvent", func(x *stand) {
-		e, err := x.d.NewEvent()
+	{"interop.AdoptEvent", func(x *stand) {
+		e, err := interop.NewEvent(x.d)
 		x.must(err)
 		freed := make(chan struct{})
-		if theirs, err := x.d.AdoptEvent(e.Native(), func() { close(freed) }); x.may(err) {
-			x.does(gpu.WaitEvent(theirs))
+		if theirs, err := interop.AdoptEvent(x.d, e.Native(), func() { close(freed) }); x.may(err) {
+			x.does(interop.WaitEvent(theirs))
 			x.keeps("Close", func() { x.must(theirs.Close()) })
 			<-freed
 		}
 		x.must(e.Close())
 	}},
-	{"Device.AdoptQueue", func(x *stand) { x.onStream(func(*gpu.Queue) {}) }},
+	{"interop.AdoptStream", func(x *stand) { x.onStream(func(*gpu.Queue) {}) }},
 	{"Queue.Close", func(x *stand) {
 		x.onStream(func(q *gpu.Queue) {
 			x.submit(func(o gpu.Order) error { return q.Submit(o, gpu.Fill(x.b.All(), []byte{1})) })
@@ -676,11 +677,23 @@ var operations = []struct {
 			x.keeps("the wait", func() { x.must(s.Wait(x.ctx)) })
 		}
 	}},
-	{"WriteValue", func(x *stand) {
-		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, gpu.WriteValue(r, 1)) })
+	{"interop.Begun", func(x *stand) {
+		if x.k == nil {
+			return
+		}
+		e, err := interop.NewEvent(x.d)
+		x.must(err)
+		launch := interop.Begun(x.launch(gpu.Grid{Threads: [3]uint32{8}}), e)
+		if x.may(x.d.Queue(0).Submit(gpu.Order{}, launch)) {
+			x.does(launch)
+		}
+		x.must(e.Close())
 	}},
-	{"WaitValue", func(x *stand) {
-		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, gpu.WaitValue(r, 0)) })
+	{"interop.WriteValue", func(x *stand) {
+		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, interop.WriteValue(r, 1)) })
+	}},
+	{"interop.WaitValue", func(x *stand) {
+		x.values(func(o gpu.Order, r gpu.Range) error { return x.d.Queue(0).Submit(o, interop.WaitValue(r, 0)) })
 	}},
 	{"AllocSlice, AllocSliceIn, Typed", func(x *stand) {
 		if x.k == nil {
@@ -776,16 +789,16 @@ var operations = []struct {
 		x.must(c.Close())
 	}},
 
-	{"Buffer.Export", func(x *stand) {
-		_, err := x.b.Export()
+	{"interop.ExportMemory", func(x *stand) {
+		_, err := interop.ExportMemory(x.b)
 		x.may(err)
 	}},
-	{"Buffer.ExportFile", func(x *stand) {
-		if _, err := x.b.ExportFile(); !errors.Is(err, gpu.ErrArgument) {
+	{"interop.ExportMemoryFile", func(x *stand) {
+		if _, err := interop.ExportMemoryFile(x.b); !errors.Is(err, gpu.ErrArgument) {
 			x.Errorf("%v", err)
 		}
 		x.onShareable(func(b *gpu.Buffer, file *os.File) {
-			again, err := b.ExportFile()
+			again, err := interop.ExportMemoryFile(b)
 			x.must(err)
 			x.must(again.Close())
 		})
@@ -834,27 +847,27 @@ var operations = []struct {
 			x.may(x.p.Access(x.other, false)) // which a portable pool is not asked for
 		}
 	}},
-	{"Pool.Export", func(x *stand) {
-		if _, err := x.p.Export(); !errors.Is(err, gpu.ErrArgument) {
+	{"interop.ExportPool", func(x *stand) {
+		if _, err := interop.ExportPool(x.p); !errors.Is(err, gpu.ErrArgument) {
 			x.Errorf("%v", err)
 		}
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
-			again, err := p.Export()
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) {
+			again, err := interop.ExportPool(p)
 			x.must(err)
 			x.must(again.Close())
 		})
 	}},
-	{"ImportedPool.Device", func(x *stand) {
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) { imported.Device() })
+	{"interop.Pool.Device", func(x *stand) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) { imported.Device() })
 	}},
-	{"ImportedPool.Import", func(x *stand) {
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) {
+	{"interop.Pool.Import", func(x *stand) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) {
 			s := x.sem()
 			var b *gpu.Buffer
 			err := x.d.Queue(0).Submit(signal(s, 1), gpu.Alloc(&b, p, 64))
 			x.must(err)
 			x.wait(s, 1)
-			h, err := b.Export()
+			h, err := interop.ExportMemory(b)
 			x.must(err)
 			if o, err := imported.Import(h, nil); err == nil {
 				x.must(o.Close())
@@ -862,8 +875,8 @@ var operations = []struct {
 			x.must(b.Close())
 		})
 	}},
-	{"ImportedPool.Close", func(x *stand) {
-		x.onShared(func(p *gpu.Pool, file *os.File, imported *gpu.ImportedPool) { x.must(imported.Close()) })
+	{"interop.Pool.Close", func(x *stand) {
+		x.onShared(func(p *gpu.Pool, file *os.File, imported *interop.Pool) { x.must(imported.Close()) })
 	}},
 	{"Pool.Close", func(x *stand) {
 		for _, portable := range []bool{false, true} {
@@ -937,13 +950,13 @@ var operations = []struct {
 		}
 	}},
 	{"WriteValue, recorded", func(x *stand) {
-		if x.d.Queue(0).Submit(gpu.Order{}, gpu.WriteValue(x.b.Range(0, 8), 1)) == nil {
-			x.records(gpu.WriteValue(x.b.Range(0, 8), 1))
+		if x.d.Queue(0).Submit(gpu.Order{}, interop.WriteValue(x.b.Range(0, 8), 1)) == nil {
+			x.records(interop.WriteValue(x.b.Range(0, 8), 1))
 		}
 	}},
 	{"WaitValue, recorded", func(x *stand) {
-		if x.d.Queue(0).Submit(gpu.Order{}, gpu.WriteValue(x.b.Range(0, 8), 1)) == nil {
-			x.records(gpu.WaitValue(x.b.Range(0, 8), 0))
+		if x.d.Queue(0).Submit(gpu.Order{}, interop.WriteValue(x.b.Range(0, 8), 1)) == nil {
+			x.records(interop.WaitValue(x.b.Range(0, 8), 0))
 		}
 	}},
 	{"Native, recorded", func(x *stand) {
@@ -1121,27 +1134,27 @@ var operations = []struct {
 		x.keeps("Close", func() { x.must(g.Close()) })
 	}},
 
-	{"RecordEvent", func(x *stand) {
-		x.onEvent(func(e *gpu.SharedEvent) {
-			x.does(gpu.RecordEvent(e))
+	{"interop.RecordEvent", func(x *stand) {
+		x.onEvent(func(e *interop.Event) {
+			x.does(interop.RecordEvent(e))
 		})
 	}},
-	{"WaitEvent", func(x *stand) {
-		x.onEvent(func(e *gpu.SharedEvent) {
-			x.does(gpu.WaitEvent(e))
+	{"interop.WaitEvent", func(x *stand) {
+		x.onEvent(func(e *interop.Event) {
+			x.does(interop.WaitEvent(e))
 		})
 	}},
-	{"SharedEvent.Native", func(x *stand) { x.onEvent(func(e *gpu.SharedEvent) { e.Native() }) }},
-	{"SharedEvent.Device", func(x *stand) { x.onEvent(func(e *gpu.SharedEvent) { e.Device() }) }},
-	{"SharedEvent.Export", func(x *stand) {
-		x.onEvent(func(e *gpu.SharedEvent) {
+	{"interop.Event.Native", func(x *stand) { x.onEvent(func(e *interop.Event) { e.Native() }) }},
+	{"interop.Event.Device", func(x *stand) { x.onEvent(func(e *interop.Event) { e.Device() }) }},
+	{"interop.Event.Export", func(x *stand) {
+		x.onEvent(func(e *interop.Event) {
 			_, err := e.Export()
 			x.must(err)
 		})
 	}},
-	{"SharedEvent.Close", func(x *stand) {
-		x.onEvent(func(e *gpu.SharedEvent) {
-			x.must(x.d.Queue(0).Submit(gpu.Order{}, gpu.RecordEvent(e))) // in flight, perhaps
+	{"interop.Event.Close", func(x *stand) {
+		x.onEvent(func(e *interop.Event) {
+			x.must(x.d.Queue(0).Submit(gpu.Order{}, interop.RecordEvent(e))) // in flight, perhaps
 			x.keeps("Close", func() { x.must(e.Close()) })
 		})
 	}},
@@ -1225,11 +1238,34 @@ var operations = []struct {
 	}},
 }
 
-// opMakers returns the functions of package gpu that return an Op, from its source. Where the source
-// is not, there are none.
-func opMakers(e *env) (names []string) {
+// besidesOps are folders beside that of package gpu with packages whose functions all are operations.
+var besidesOps = []string{"interop"}
+
+// internalOps make Ops for packages of this module: their arguments are of internal types.
+var internalOps = []string{"Begun", "OpOf"}
+
+// functions returns the functions of package gpu that return an Op, and the functions of the packages
+// in besidesOps with the name of the package before them, from their source. Where the source is not,
+// there are none.
+func functions(e *env) (names []string) {
 	_, here, _, _ := runtime.Caller(0)
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(here)), "*.go"))
+	folder := filepath.Dir(filepath.Dir(here))
+	for _, name := range functionsIn(e, folder, true) {
+		if !slices.Contains(internalOps, name) {
+			names = append(names, name)
+		}
+	}
+	for _, pkg := range besidesOps {
+		for _, name := range functionsIn(e, filepath.Join(filepath.Dir(folder), pkg), false) {
+			names = append(names, pkg+"."+name)
+		}
+	}
+	return names
+}
+
+// functionsIn returns the exported functions of a folder, or those of them that return an Op.
+func functionsIn(e *env, folder string, ops bool) (names []string) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	e.must(err)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -1239,18 +1275,21 @@ func opMakers(e *env) (names []string) {
 		e.must(err)
 		for _, d := range parsed.Decls {
 			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Recv != nil || !f.Name.IsExported() || f.Type.Results == nil || len(f.Type.Results.List) != 1 {
-				continue
-			}
-			if f.Name.Name == "OpOf" { // makes what functions of other packages return
-				continue
-			}
-			if t, ok := f.Type.Results.List[0].Type.(*ast.Ident); ok && t.Name == "Op" {
+			if ok && f.Recv == nil && f.Name.IsExported() && (!ops || returnsOp(f)) {
 				names = append(names, f.Name.Name)
 			}
 		}
 	}
 	return names
+}
+
+// returnsOp reports whether a function of package gpu has an Op as its result.
+func returnsOp(f *ast.FuncDecl) bool {
+	if f.Type.Results == nil || len(f.Type.Results.List) != 1 {
+		return false
+	}
+	t, ok := f.Type.Results.List[0].Type.(*ast.Ident)
+	return ok && t.Name == "Op"
 }
 
 var current = []test{
@@ -1259,23 +1298,23 @@ var current = []test{
 		for _, op := range operations {
 			tried[op.name] = true
 		}
-		methods := map[string]bool{}
+		there := map[string]bool{}
 		for _, v := range ofCurrent {
 			t := reflect.TypeOf(v)
 			for i := range t.NumMethod() {
-				name := t.Elem().Name() + "." + t.Method(i).Name
-				if methods[name] = true; !tried[name] {
-					e.Errorf("%s is missing", name)
-				}
+				there[strings.TrimPrefix(t.Elem().String(), "gpu.")+"."+t.Method(i).Name] = true
 			}
 		}
-		for _, name := range opMakers(e) {
+		for _, name := range functions(e) {
+			there[name] = true
+		}
+		for name := range there {
 			if !tried[name] {
 				e.Errorf("%s is missing", name)
 			}
 		}
 		for name := range tried {
-			if strings.Contains(name, ".") && !methods[name] {
+			if strings.Contains(name, ".") && !there[name] {
 				e.Errorf("%s does not exist", name)
 			}
 		}

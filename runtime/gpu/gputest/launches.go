@@ -9,6 +9,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -276,21 +277,23 @@ var launches = []test{
 	{name: "B187 an event is recorded when a launch has begun, and stays until then", kernels: true, run: func(e *env) {
 		const n = 1000
 		k, b, s, w := e.kernel(kernels.Basic, "index"), e.buffer(4*n), e.sem(), e.sem()
-		event := func() *gpu.SharedEvent {
+		event := func() *interop.Event {
 			e.Helper()
-			x, err := e.devs[0].NewEvent()
+			x, err := interop.NewEvent(e.devs[0])
 			e.must(err)
 			e.Cleanup(func() { x.Close() })
 			return x
 		}
 		grid := gpu.GridFor(n, 64)
-		launch := func(g gpu.Grid, first uint32) gpu.Op { return gpu.Launch(k, g, uint64(n), first, uint32(2), b) }
-		grid.Begun = event()
-		e.trial(func(o gpu.Order) error { return e.q(2).Submit(o, launch(grid, 0)) })
+		launch := func(g gpu.Grid, first uint32, begun *interop.Event) gpu.Op {
+			return interop.Begun(gpu.Launch(k, g, uint64(n), first, uint32(2), b), begun)
+		}
+		begun := event()
+		e.trial(func(o gpu.Order) error { return e.q(2).Submit(o, launch(grid, 0, begun)) })
 		for i := range uint64(20) {
-			e.must(e.q(0).Submit(between(s, i, s, i+1), launch(grid, uint32(i))))
+			e.must(e.q(0).Submit(between(s, i, s, i+1), launch(grid, uint32(i), begun)))
 			e.must(s.WaitIssued(e.ctx, i+1))
-			e.must(e.q(1).Submit(between(w, i, w, i+1), gpu.WaitEvent(grid.Begun)))
+			e.must(e.q(1).Submit(between(w, i, w, i+1), interop.WaitEvent(begun)))
 			e.wait(w, i+1)
 			for j, got := range e.words(b, gpu.Point{Semaphore: s, Value: i + 1}) {
 				if got != uint32(i)+2*uint32(j) {
@@ -301,35 +304,33 @@ var launches = []test{
 
 		// A launch of nothing, and one that is parked when the event is closed.
 		host, x, y := e.sem(), e.sem(), e.sem()
-		none := gpu.GridFor(0, 64)
-		none.Begun = grid.Begun
-		e.must(e.q(0).Submit(signal(x, 1), launch(none, 0)))
+		e.must(e.q(0).Submit(signal(x, 1), launch(gpu.GridFor(0, 64), 0, begun)))
 		e.must(x.WaitIssued(e.ctx, 1))
-		e.must(e.q(1).Submit(between(x, 1, x, 2), gpu.WaitEvent(grid.Begun)))
+		e.must(e.q(1).Submit(between(x, 1, x, 2), interop.WaitEvent(begun)))
 		e.wait(x, 2)
-		parked := grid
-		parked.Begun = event()
-		e.must(e.q(0).Submit(between(host, 1, y, 1), launch(parked, 0)))
-		e.must(parked.Begun.Close())
+		parked := event()
+		e.must(e.q(0).Submit(between(host, 1, y, 1), launch(grid, 0, parked)))
+		e.must(parked.Close())
 		e.must(host.Signal(1))
 		e.wait(y, 1)
 
-		refused := func(what string, begun *gpu.SharedEvent, kind error) {
+		refused := func(what string, op gpu.Op, kind error) {
 			e.Helper()
-			other := grid
-			other.Begun = begun
-			if err := e.q(0).Submit(signal(e.sem(), 1), launch(other, 0)); !errors.Is(err, kind) {
+			if err := e.q(0).Submit(signal(e.sem(), 1), op); !errors.Is(err, kind) {
 				e.Errorf("%s: %v", what, err)
 			}
 		}
-		refused("no event", new(gpu.SharedEvent), gpu.ErrArgument)
-		refused("an event that was closed", parked.Begun, gpu.ErrClosed)
-		if shared, err := e.devs[0].NewSharedEvent(); err == nil {
-			refused("an event of several processes", shared, gpu.ErrArgument)
+		refused("no event", launch(grid, 0, nil), gpu.ErrArgument)
+		refused("a zero event", launch(grid, 0, new(interop.Event)), gpu.ErrArgument)
+		refused("an event that was closed", launch(grid, 0, parked), gpu.ErrClosed)
+		refused("a fill", interop.Begun(gpu.Fill(b.All(), []byte{1}), begun), gpu.ErrArgument)
+		refused("a wrong launch", interop.Begun(gpu.BadOp(gpu.ErrRange), begun), gpu.ErrRange)
+		if shared, err := interop.NewSharedEvent(e.devs[0]); err == nil {
+			refused("an event of several processes", launch(grid, 0, shared), gpu.ErrArgument)
 			e.must(shared.Close())
 		}
 		e.eachMode(func(e *env, m gpu.Mode) {
-			if _, err := e.commands(m).Add(launch(grid, 0)); !errors.Is(err, driver.ErrUnsupported) {
+			if _, err := e.commands(m).Add(launch(grid, 0, begun)); !errors.Is(err, driver.ErrUnsupported) {
 				e.Errorf("recorded: %v", err)
 			}
 		})

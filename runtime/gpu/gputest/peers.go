@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -79,7 +80,7 @@ var origins = []origin{
 		return e.fromPool(d, e.newPoolOf(d, gpu.PoolOptions{Portable: true}), n)
 	}},
 	{"import of pool memory", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer {
-		b, err := d.Import(e.fromPool(d, nil, n).Ptr(), n, nil)
+		b, err := interop.ImportPointer(d, e.fromPool(d, nil, n).Ptr(), n, nil)
 		e.must(err)
 		e.Cleanup(func() { b.Close() })
 		return b

@@ -14,6 +14,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // A Far is another process of the tests of what processes share, which runs [RunFar].
@@ -27,13 +28,13 @@ type Far struct {
 type (
 	farQuestion struct {
 		Do     string
-		Memory gpu.MemoryHandle
-		Event  *gpu.EventHandle // nil where devices cannot share events
+		Memory interop.MemoryHandle
+		Event  *interop.EventHandle // nil where devices cannot share events
 	}
 	farAnswer struct {
 		Err    string // or ""
-		Memory gpu.MemoryHandle
-		Event  *gpu.EventHandle
+		Memory interop.MemoryHandle
+		Event  *interop.EventHandle
 		Data   []byte
 	}
 )
@@ -72,8 +73,8 @@ type far struct {
 	dev          *gpu.Device
 	ctx          context.Context
 	own, near    *gpu.Buffer
-	ready, there *gpu.SharedEvent // its own, and the near process's; nil where there are no such events
-	left         chan struct{}    // told when it has nothing of the near process's any more
+	ready, there *interop.Event // its own, and the near process's; nil where there are no such events
+	left         chan struct{}  // told when it has nothing of the near process's any more
 	s            gpu.Semaphore
 	n            uint64 // reached by the last operation
 }
@@ -83,19 +84,19 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 	case "meet":
 		f.left = make(chan struct{}, 2)
 		freed := func() { f.left <- struct{}{} }
-		if f.near, err = f.dev.ImportShared(q.Memory, freed); err != nil {
+		if f.near, err = interop.ImportMemory(f.dev, q.Memory, freed); err != nil {
 			return a, err
 		}
 		if f.own, err = f.dev.Alloc(gpu.DeviceMem, q.Memory.Size); err != nil {
 			return a, err
 		}
-		if a.Memory, err = f.own.Export(); err != nil || q.Event == nil {
+		if a.Memory, err = interop.ExportMemory(f.own); err != nil || q.Event == nil {
 			return a, err
 		}
-		if f.there, err = f.dev.ImportSharedEvent(*q.Event, freed); err != nil {
+		if f.there, err = interop.ImportEvent(f.dev, *q.Event, freed); err != nil {
 			return a, err
 		}
-		if f.ready, err = f.dev.NewSharedEvent(); err != nil {
+		if f.ready, err = interop.NewSharedEvent(f.dev); err != nil {
 			return a, err
 		}
 		h, err := f.ready.Export()
@@ -104,16 +105,16 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 	case "turn": // copy what the near process has written
 		q := f.dev.Queue(0)
 		if f.there != nil {
-			err = q.Submit(f.next(), gpu.WaitEvent(f.there))
+			err = q.Submit(f.next(), interop.WaitEvent(f.there))
 		}
 		err = errors.Join(err, q.Submit(f.next(), gpu.Copy(f.own.All(), f.near.All())))
 		if f.ready == nil {
 			return a, errors.Join(err, f.s.Wait(f.ctx, f.n))
 		}
-		return a, errors.Join(err, q.Submit(f.next(), gpu.RecordEvent(f.ready)), f.s.WaitIssued(f.ctx, f.n))
+		return a, errors.Join(err, q.Submit(f.next(), interop.RecordEvent(f.ready)), f.s.WaitIssued(f.ctx, f.n))
 	case "read": // what some memory has in it
 		freed := make(chan struct{})
-		b, err := f.dev.ImportShared(q.Memory, func() { close(freed) })
+		b, err := interop.ImportMemory(f.dev, q.Memory, func() { close(freed) })
 		if err != nil {
 			return a, err
 		}
@@ -122,7 +123,7 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 		return a, errors.Join(err, isFreed(f.ctx, freed))
 	case "values": // answer each odd number in the near process's memory by the next one
 		for i := range uint64(valueTurns) {
-			err = errors.Join(err, f.dev.Queue(0).Submit(f.next(), gpu.WaitValue(f.near.Range(0, 8), 2*i+1)), f.dev.Queue(0).Submit(f.next(), gpu.WriteValue(f.near.Range(0, 8), 2*i+2)))
+			err = errors.Join(err, f.dev.Queue(0).Submit(f.next(), interop.WaitValue(f.near.Range(0, 8), 2*i+1)), f.dev.Queue(0).Submit(f.next(), interop.WriteValue(f.near.Range(0, 8), 2*i+2)))
 		}
 		return a, errors.Join(err, f.s.WaitIssued(f.ctx, f.n))
 	case "busy": // record behind what takes the device some time
@@ -131,7 +132,7 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 		for i := 0; err == nil && i < 1000; i++ {
 			err = f.dev.Queue(0).Submit(f.next(), gpu.Fill(b.All(), []byte{byte(i)}))
 		}
-		return a, errors.Join(err, f.dev.Queue(0).Submit(f.next(), gpu.RecordEvent(f.ready)), f.s.WaitIssued(f.ctx, f.n))
+		return a, errors.Join(err, f.dev.Queue(0).Submit(f.next(), interop.RecordEvent(f.ready)), f.s.WaitIssued(f.ctx, f.n))
 	case "leave":
 		err := errors.Join(f.s.Wait(f.ctx, f.n), f.near.Close())
 		if f.there != nil {
@@ -193,9 +194,9 @@ func (o *other) ask(q farQuestion) (a farAnswer, err error) {
 }
 
 // exported exports a buffer, or skips the test where the device cannot do that.
-func (e *env) exported(b *gpu.Buffer) gpu.MemoryHandle {
+func (e *env) exported(b *gpu.Buffer) interop.MemoryHandle {
 	e.Helper()
-	h, err := b.Export()
+	h, err := interop.ExportMemory(b)
 	if errors.Is(err, driver.ErrUnsupported) {
 		e.Skip("processes share no memory")
 	}
@@ -206,9 +207,9 @@ func (e *env) exported(b *gpu.Buffer) gpu.MemoryHandle {
 // viaFile exports a buffer as a file, and imports that.
 func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 	e.Helper()
-	f, err := b.ExportFile()
+	f, err := interop.ExportMemoryFile(b)
 	e.must(err)
-	in, err := on.ImportSharedFile(f, b.Size(), nil)
+	in, err := interop.ImportMemoryFile(on, f, b.Size(), nil)
 	e.must(errors.Join(err, f.Close()))
 	return in
 }
@@ -217,7 +218,7 @@ func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 type table struct {
 	*other
 	own, far     *gpu.Buffer
-	there, ready *gpu.SharedEvent // its own, and the far process's; nil where there are no such events
+	there, ready *interop.Event // its own, and the far process's; nil where there are no such events
 	s            *gpu.Semaphore
 	n            uint64
 }
@@ -229,7 +230,7 @@ func (o *other) table(size uint64) *table {
 	t := &table{other: o, own: o.buffer(size), s: o.sem()}
 	q := farQuestion{Do: "meet", Memory: o.exported(t.own)}
 	var err error
-	t.there, err = d.NewSharedEvent()
+	t.there, err = interop.NewSharedEvent(d)
 	if !errors.Is(err, driver.ErrUnsupported) {
 		o.must(err)
 		h, err := t.there.Export()
@@ -238,10 +239,10 @@ func (o *other) table(size uint64) *table {
 	}
 	a, err := o.ask(q)
 	o.must(err)
-	t.far, err = d.ImportShared(a.Memory, nil)
+	t.far, err = interop.ImportMemory(d, a.Memory, nil)
 	o.must(err)
 	if a.Event != nil {
-		t.ready, err = d.ImportSharedEvent(*a.Event, nil)
+		t.ready, err = interop.ImportEvent(d, *a.Event, nil)
 		o.must(err)
 	}
 	return t
@@ -259,7 +260,7 @@ func (t *table) turn(pattern []byte) error {
 	q := t.q(0)
 	err := q.Submit(t.next(), gpu.Fill(t.own.All(), pattern))
 	if t.there != nil {
-		err = errors.Join(err, q.Submit(t.next(), gpu.RecordEvent(t.there)), t.s.WaitIssued(t.ctx, t.n))
+		err = errors.Join(err, q.Submit(t.next(), interop.RecordEvent(t.there)), t.s.WaitIssued(t.ctx, t.n))
 	} else {
 		err = errors.Join(err, t.s.Wait(t.ctx, t.n))
 	}
@@ -272,7 +273,7 @@ func (t *table) turn(pattern []byte) error {
 	if t.ready == nil {
 		return nil
 	}
-	return errors.Join(q.Submit(t.next(), gpu.WaitEvent(t.ready)), t.s.WaitIssued(t.ctx, t.n))
+	return errors.Join(q.Submit(t.next(), interop.WaitEvent(t.ready)), t.s.WaitIssued(t.ctx, t.n))
 }
 
 var processes = []test{
@@ -307,11 +308,11 @@ var processes = []test{
 	{name: "B160 what a process has exported it does not import itself", run: func(e *env) {
 		b := e.buffer(1 << 10)
 		h := e.exported(b)
-		if _, err := e.devs[0].ImportShared(h, nil); !errors.Is(err, driver.ErrSameProcess) {
-			e.Errorf("ImportShared = %v", err)
+		if _, err := interop.ImportMemory(e.devs[0], h, nil); !errors.Is(err, driver.ErrSameProcess) {
+			e.Errorf("ImportMemory = %v", err)
 		}
 		h.Driver = "none"
-		if _, err := e.devs[0].ImportShared(h, nil); !errors.Is(err, gpu.ErrArgument) {
+		if _, err := interop.ImportMemory(e.devs[0], h, nil); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("of another driver: %v", err)
 		}
 		e.holds(b, 0) // and all goes on
@@ -349,8 +350,8 @@ var processes = []test{
 		_, err := t.ask(farQuestion{Do: "values"})
 		e.must(err)
 		for i := range uint64(valueTurns) {
-			e.must(e.q(0).Submit(t.next(), gpu.WriteValue(t.own.Range(0, 8), 2*i+1)))
-			e.must(e.q(0).Submit(t.next(), gpu.WaitValue(t.own.Range(0, 8), 2*i+2)))
+			e.must(e.q(0).Submit(t.next(), interop.WriteValue(t.own.Range(0, 8), 2*i+1)))
+			e.must(e.q(0).Submit(t.next(), interop.WaitValue(t.own.Range(0, 8), 2*i+2)))
 		}
 		e.wait(t.s, t.n)
 		_, err = t.ask(farQuestion{Do: "leave"})
@@ -365,20 +366,20 @@ var processes = []test{
 			f, err := os.CreateTemp(e.TempDir(), "")
 			e.must(err)
 			defer f.Close()
-			if _, err := d.ImportSharedFile(f, 1, nil); !errors.Is(err, driver.ErrUnsupported) {
-				e.Errorf("ImportSharedFile = %v", err)
+			if _, err := interop.ImportMemoryFile(d, f, 1, nil); !errors.Is(err, driver.ErrUnsupported) {
+				e.Errorf("ImportMemoryFile = %v", err)
 			}
 			return
 		}
 		for i, size := range []uint64{1, 100_000, 2 << 20, 3<<20 + 4} {
 			b, err := d.Alloc(gpu.ShareableMem, size)
 			e.must(err)
-			f, err := b.ExportFile()
+			f, err := interop.ExportMemoryFile(b)
 			e.must(err)
 			freed := make(chan struct{})
-			in, err := d.ImportSharedFile(f, size, func() { close(freed) })
+			in, err := interop.ImportMemoryFile(d, f, size, func() { close(freed) })
 			e.must(err)
-			part, err := d.ImportSharedFile(f, max(size, 4)-3, nil) // of the same pages
+			part, err := interop.ImportMemoryFile(d, f, max(size, 4)-3, nil) // of the same pages
 			e.must(err)
 			if in.Size() != size || in.Kind() != gpu.ShareableMem || in.Ptr() == b.Ptr() || in.Ptr() == part.Ptr() || in.Ptr()%gpu.Alignment != 0 {
 				e.Errorf("%d bytes of kind %d at %#x, which are at %#x and %#x", in.Size(), in.Kind(), in.Ptr(), b.Ptr(), part.Ptr())
@@ -391,7 +392,7 @@ var processes = []test{
 			e.must(b.Close())
 			e.must(part.Close())
 			e.same(fmt.Sprintf("%d bytes behind the end of their first buffer", size), e.read(in), want)
-			again, err := d.ImportSharedFile(f, size, nil)
+			again, err := interop.ImportMemoryFile(d, f, size, nil)
 			e.must(err)
 			e.must(f.Close())
 			e.must(in.Close())
@@ -406,10 +407,10 @@ var processes = []test{
 		if own == nil {
 			e.Skip("there is none")
 		}
-		f, err := own.ExportFile()
+		f, err := interop.ExportMemoryFile(own)
 		e.must(err)
 		defer f.Close()
-		large, err := e.allocOn(d, gpu.ShareableMem, 3<<20).ExportFile()
+		large, err := interop.ExportMemoryFile(e.allocOn(d, gpu.ShareableMem, 3<<20))
 		e.must(err)
 		defer large.Close()
 		other, err := os.CreateTemp(e.TempDir(), "")
@@ -418,15 +419,15 @@ var processes = []test{
 		in := e.viaFile(own, d)
 		only := func(_ any, err error) error { return err }
 		for what, err := range map[string]error{
-			"other memory": only(e.buffer(64).ExportFile()), "what was imported": only(in.ExportFile()), "no file": only(d.ImportSharedFile(nil, 64, nil)),
-			"no bytes": only(d.ImportSharedFile(f, 0, nil)), "its handle": only(own.Export()),
+			"other memory": only(interop.ExportMemoryFile(e.buffer(64))), "what was imported": only(interop.ExportMemoryFile(in)), "no file": only(interop.ImportMemoryFile(d, nil, 64, nil)),
+			"no bytes": only(interop.ImportMemoryFile(d, f, 0, nil)), "its handle": only(interop.ExportMemory(own)),
 		} {
 			if !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("%s: %v", what, err)
 			}
 		}
-		for what, err := range map[string]error{"another file": only(d.ImportSharedFile(other, 64, nil)), "more than there is": only(d.ImportSharedFile(f, 64<<20, nil)),
-			"a part": only(d.ImportSharedFile(large, 64, nil))} {
+		for what, err := range map[string]error{"another file": only(interop.ImportMemoryFile(d, other, 64, nil)), "more than there is": only(interop.ImportMemoryFile(d, f, 64<<20, nil)),
+			"a part": only(interop.ImportMemoryFile(d, large, 64, nil))} {
 			if err == nil || errors.Is(err, driver.ErrLost) {
 				e.Errorf("%s: %v", what, err)
 			}
@@ -479,7 +480,7 @@ func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	e.wait(x.s, x.n)
 	_, err = x.ask(farQuestion{Do: "busy"})
 	e.must(err)
-	e.must(x.q(0).Submit(x.next(), gpu.WaitEvent(x.ready)))
+	e.must(x.q(0).Submit(x.next(), interop.WaitEvent(x.ready)))
 	e.must(x.s.WaitIssued(ctx, x.n))
 	v, err := x.s.Query()
 	t.Logf("before the kill the wait for the event is over: %v (%v)", v == x.n, err)
@@ -494,7 +495,7 @@ func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	}
 	if short("the wait for the event of the process that was killed", x.s, x.n) != nil {
 		s := e.sem()
-		err := e.q(2).Submit(signal(s, 1), gpu.RecordEvent(x.ready))
+		err := e.q(2).Submit(signal(s, 1), interop.RecordEvent(x.ready))
 		t.Logf("the event is recorded by who is left: %v", err)
 		short("that record", s, 1)
 		short("the wait for the event now", x.s, x.n)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -509,7 +510,7 @@ var scratchMemory = []test{
 			_, beyond := c.Add(gpu.Fill(b.Range(60, 8), []byte{1}))
 			_, unaligned := c.Add(gpu.Fill(b.Range(2, 4), []byte{1, 2, 3, 4}))
 			_, over := e.devs[0].NewPool(gpu.PoolOptions{Over: b})
-			_, exported := b.Export()
+			_, exported := interop.ExportMemory(b)
 			for what, x := range map[string]struct{ err, kind error }{
 				"a fill":               {e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})), gpu.ErrArgument},
 				"a copy":               {e.q(0).Submit(gpu.Order{}, gpu.Copy(to.All(), b.All())), gpu.ErrArgument},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
@@ -87,7 +88,7 @@ var threads = []test{
 							e.must(err)
 							e.must(x.Close())
 						}
-						x, err = d.Import(b.Ptr(), 64, nil)
+						x, err = interop.ImportPointer(d, b.Ptr(), 64, nil)
 						e.must(err)
 						e.must(x.Close())
 					})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // number returns the number that the host sees at the start of a buffer.
@@ -34,7 +35,7 @@ func (e *env) zeroed(b *gpu.Buffer) *gpu.Buffer {
 	e.Helper()
 	s, q := e.sem(), b.Device().Queue(0)
 	e.must(q.Submit(signal(s, 1), gpu.Fill(b.All(), []byte{0})))
-	err := q.Submit(between(s, 1, s, 2), gpu.WriteValue(b.Range(0, 8), 0))
+	err := q.Submit(between(s, 1, s, 2), interop.WriteValue(b.Range(0, 8), 0))
 	if errors.Is(err, driver.ErrUnsupported) {
 		e.wait(s, 1)
 		e.Skip(err)
@@ -84,10 +85,10 @@ var values = []test{
 				e.must(err)
 				defer seen.Close()
 				submit := func(i uint64) {
-					e.must(s.Do(gpu.WaitValue(b.Range(0, 8), 2*i+1)))
+					e.must(s.Do(interop.WaitValue(b.Range(0, 8), 2*i+1)))
 					e.must(s.Copy(seen.All(), data.All()))
 					e.must(s.Fill(data.All(), []byte{byte(i), byte(i >> 8), 0, 0, 0, 0, 0, 0}))
-					e.must(s.Do(gpu.WriteValue(b.Range(0, 8), 2*i+2))) // who sees it sees the copy
+					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // who sees it sees the copy
 				}
 				for i := range min(turns, ahead) {
 					submit(i)
@@ -117,11 +118,11 @@ var values = []test{
 			data := e.buffer(8 * turns)
 			for i := range uint64(turns) {
 				e.must(a.Fill(data.Range(8*i, 4), []byte{byte(i)}))
-				e.must(a.Do(gpu.WriteValue(r, 2*i+1)))
-				e.must(b.Do(gpu.WaitValue(r, 2*i+1)))
+				e.must(a.Do(interop.WriteValue(r, 2*i+1)))
+				e.must(b.Do(interop.WaitValue(r, 2*i+1)))
 				e.must(b.Copy(data.Range(8*i+4, 4), data.Range(8*i, 4)))
-				e.must(b.Do(gpu.WriteValue(r, 2*i+2)))
-				e.must(a.Do(gpu.WaitValue(r, 2*i+2))) // which has been submitted by now
+				e.must(b.Do(interop.WriteValue(r, 2*i+2)))
+				e.must(a.Do(interop.WaitValue(r, 2*i+2))) // which has been submitted by now
 			}
 			e.must(a.Wait(e.ctx))
 			e.must(b.Wait(e.ctx))
@@ -142,7 +143,7 @@ var values = []test{
 				e.zeroed(b)
 				check(e, b.Range(16, 8), e.q(2), e.q(1))
 			} else if e.caps(0).Values {
-				err := errors.Join(e.q(0).Submit(signal(s, 2), gpu.WriteValue(b.Range(16, 8), 1)), e.q(0).Submit(signal(s, 2), gpu.WaitValue(b.Range(16, 8), 1)))
+				err := errors.Join(e.q(0).Submit(signal(s, 2), interop.WriteValue(b.Range(16, 8), 1)), e.q(0).Submit(signal(s, 2), interop.WaitValue(b.Range(16, 8), 1)))
 				if n := strings.Count(err.Error(), "of the driver's"); n != 2 || !errors.Is(err, gpu.ErrArgument) {
 					e.Errorf("of the driver's pool: %v", err)
 				}
@@ -154,10 +155,10 @@ var values = []test{
 		e.pairs(func(x, y *gpu.Device) {
 			b, s, t := e.numbers(x, gpu.HostMem, 2), e.sem(), e.sem()
 			r := b.Range(8, 8)
-			e.must(y.Queue(0).Submit(signal(s, 1), gpu.WaitValue(r, 5)))
-			e.must(y.Queue(0).Submit(between(s, 1, s, 2), gpu.WriteValue(r, 6)))
-			e.must(x.Queue(0).Submit(signal(t, 1), gpu.WriteValue(r, 5)))
-			e.must(x.Queue(0).Submit(between(t, 1, t, 2), gpu.WaitValue(r, 6)))
+			e.must(y.Queue(0).Submit(signal(s, 1), interop.WaitValue(r, 5)))
+			e.must(y.Queue(0).Submit(between(s, 1, s, 2), interop.WriteValue(r, 6)))
+			e.must(x.Queue(0).Submit(signal(t, 1), interop.WriteValue(r, 5)))
+			e.must(x.Queue(0).Submit(between(t, 1, t, 2), interop.WaitValue(r, 6)))
 			e.wait(t, 2)
 			e.wait(s, 2)
 		})
@@ -166,8 +167,8 @@ var values = []test{
 		b, host, s := e.numbers(e.devs[0], gpu.HostMem, 4), e.sem(), e.sem()
 		data, got := e.buffer(8), make([]byte, 8)
 		e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Download(got, data.All())))
-		e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.WaitValue(b.Range(24, 8), 70)))
-		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.WriteValue(b.Range(24, 8), 77)))
+		e.must(e.q(2).Submit(between(s, 2, s, 3), interop.WaitValue(b.Range(24, 8), 70)))
+		e.must(e.q(1).Submit(between(s, 1, s, 2), interop.WriteValue(b.Range(24, 8), 77)))
 		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(data.All(), []byte{3})))
 		if n := e.devs[0].Stats().Parked; n != 4 {
 			e.Errorf("%d are parked", n)
@@ -177,8 +178,8 @@ var values = []test{
 		e.same("what was handed on", got, pattern([]byte{3}, 8))
 		for _, v := range []uint64{0, 1, 1 << 32, math.MaxInt64} {
 			t := e.q(0).NewStream()
-			e.must(t.Do(gpu.WriteValue(b.Range(8, 8), v)))
-			e.must(t.Do(gpu.WaitValue(b.Range(8, 8), v)))
+			e.must(t.Do(interop.WriteValue(b.Range(8, 8), v)))
+			e.must(t.Do(interop.WaitValue(b.Range(8, 8), v)))
 			e.must(t.Wait(e.ctx))
 			if now := (*[4]uint64)(unsafe.Pointer(unsafe.SliceData(b.Bytes())))[1]; now != v {
 				e.Errorf("%d was written, and there is %d", v, now)
@@ -191,10 +192,10 @@ var values = []test{
 			c := e.commands(m)
 			x, y := c.binding(), c.binding()
 			one := c.fill(y.Range(0, 8), []byte{1})
-			at := c.add(gpu.WriteValue(x.Range(0, 8), 3), one)
+			at := c.add(interop.WriteValue(x.Range(0, 8), 3), one)
 			c.copy(y.Range(8, 8), y.Range(0, 8), at)
 			c.barrier()
-			c.add(gpu.WaitValue(x.Range(8, 8), 4))
+			c.add(interop.WaitValue(x.Range(8, 8), 4))
 			c.copy(y.Range(16, 8), y.Range(8, 8))
 			c.fill(y.Range(24, 8), []byte{2})
 			c.fill(y.Range(32, 8), []byte{2})
@@ -215,10 +216,10 @@ var values = []test{
 			}
 			open := e.commands(m)
 			for name, record := range map[string]func() (gpu.Command, error){
-				"4 bytes":     func() (gpu.Command, error) { return open.Add(gpu.WriteValue(b.Range(0, 4), 1)) },
-				"no multiple": func() (gpu.Command, error) { return open.Add(gpu.WaitValue(b.Range(4, 8), 1)) },
-				"too much":    func() (gpu.Command, error) { return open.Add(gpu.WaitValue(b.Range(0, 8), 1<<63)) },
-				"a binding":   func() (gpu.Command, error) { return open.Add(gpu.WaitValue(open.binding().All(), 1)) },
+				"4 bytes":     func() (gpu.Command, error) { return open.Add(interop.WriteValue(b.Range(0, 4), 1)) },
+				"no multiple": func() (gpu.Command, error) { return open.Add(interop.WaitValue(b.Range(4, 8), 1)) },
+				"too much":    func() (gpu.Command, error) { return open.Add(interop.WaitValue(b.Range(0, 8), 1<<63)) },
+				"a binding":   func() (gpu.Command, error) { return open.Add(interop.WaitValue(open.binding().All(), 1)) },
 			} {
 				if at, err := record(); at != -1 || !errors.Is(err, gpu.ErrArgument) || !strings.HasPrefix(err.Error(), "command 0, value w") {
 					e.Errorf("%s: %d, %v", name, at, err)
@@ -229,7 +230,7 @@ var values = []test{
 	{name: "B170 a value that does not come holds up nothing but its stream", run: func(e *env) {
 		b, s, t := e.numbers(e.devs[0], gpu.HostMem, 1), e.sem(), e.sem()
 		data := e.buffer(64)
-		e.must(e.q(0).Submit(signal(s, 1), gpu.WaitValue(b.All(), 1)))
+		e.must(e.q(0).Submit(signal(s, 1), interop.WaitValue(b.All(), 1)))
 		e.must(e.q(0).Submit(signal(t, 1), gpu.Fill(data.All(), []byte{1}))) // behind it, in its stream
 		for i := range uint64(20) {
 			u := e.sem()
@@ -250,10 +251,10 @@ var values = []test{
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 2), e.buffer(64)
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
-			c.add(gpu.WaitValue(b.Range(8, 8), 1))
+			c.add(interop.WaitValue(b.Range(8, 8), 1))
 			c.end()
 			for name, wait := range map[string]func(o gpu.Order) error{
-				"queue":     func(o gpu.Order) error { return e.q(0).Submit(o, gpu.WaitValue(b.Range(8, 8), 1)) },
+				"queue":     func(o gpu.Order) error { return e.q(0).Submit(o, interop.WaitValue(b.Range(8, 8), 1)) },
 				"recording": func(o gpu.Order) error { return e.q(0).Submit(o, gpu.Execute(c.CommandBuffer)) },
 			} {
 				at, freed, s := &(*[2]atomic.Uint64)(unsafe.Pointer(number(b)))[1], make(chan struct{}), e.sem()
@@ -288,7 +289,7 @@ var values = []test{
 		for i := range uint64(50) {
 			s := e.sem()
 			e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(data.All(), []byte{1})))
-			e.must(e.q(0).Submit(signal(s, 2), gpu.WaitValue(b.All(), i+1)))
+			e.must(e.q(0).Submit(signal(s, 2), interop.WaitValue(b.All(), i+1)))
 			e.wait(s, 1)
 			e.at(s, 1)
 			number(b).Store(i + 1) // which the host does only then
@@ -318,7 +319,7 @@ var values = []test{
 		d, err := gpu.Open(e.h.Driver, 0, gpu.Options{Queues: 1})
 		e.must(err)
 		r, s := word.All(), e.sem()
-		e.must(d.Queue(0).Submit(signal(s, 1), gpu.WaitValue(r, 1)))
+		e.must(d.Queue(0).Submit(signal(s, 1), interop.WaitValue(r, 1)))
 		e.must(s.WaitIssued(e.ctx, 1))
 		time.AfterFunc(10*time.Millisecond, func() { number(word).Store(1) })
 		e.must(d.Close())
@@ -330,7 +331,7 @@ var values = []test{
 		read, err := d.ImportHostReadOnly(make([]byte, 4096), nil)
 		if err == nil {
 			defer read.Close()
-			e.must(e.q(0).Submit(signal(s, 1), gpu.WaitValue(read.Range(8, 8), 0)))
+			e.must(e.q(0).Submit(signal(s, 1), interop.WaitValue(read.Range(8, 8), 0)))
 			e.wait(s, 1)
 		} else {
 			read = nil
@@ -356,9 +357,9 @@ var values = []test{
 			{"read only", gpu.Range{Buffer: read, Size: 8}, 1, gpu.ErrArgument, true},
 		} {
 			u := e.sem()
-			errs := []error{e.q(0).Submit(signal(u, 1), gpu.WriteValue(c.r, c.value))}
+			errs := []error{e.q(0).Submit(signal(u, 1), interop.WriteValue(c.r, c.value))}
 			if !c.write {
-				errs = append(errs, e.q(0).Submit(signal(u, 1), gpu.WaitValue(c.r, c.value)))
+				errs = append(errs, e.q(0).Submit(signal(u, 1), interop.WaitValue(c.r, c.value)))
 			}
 			for _, err := range errs {
 				if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "value w") {
@@ -372,10 +373,10 @@ var values = []test{
 		b, err := e.devs[0].Alloc(gpu.HostMem, 8)
 		e.must(err)
 		defer b.Close()
-		has := e.q(0).Submit(gpu.Order{}, gpu.WriteValue(b.All(), 1)) == nil
+		has := e.q(0).Submit(gpu.Order{}, interop.WriteValue(b.All(), 1)) == nil
 		c := e.commands(gpu.StreamMode)
-		for _, err := range []error{e.q(0).Submit(gpu.Order{}, gpu.WaitValue(b.All(), 0)), second(c.Add(gpu.WriteValue(b.All(), 1))), second(c.Add(gpu.WaitValue(b.All(), 0))),
-			e.q(0).NewStream().Do(gpu.WriteValue(b.All(), 1))} {
+		for _, err := range []error{e.q(0).Submit(gpu.Order{}, interop.WaitValue(b.All(), 0)), second(c.Add(interop.WriteValue(b.All(), 1))), second(c.Add(interop.WaitValue(b.All(), 0))),
+			e.q(0).NewStream().Do(interop.WriteValue(b.All(), 1))} {
 			if (err == nil) != has || err != nil && (!errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "value w")) {
 				e.Error(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestLanding submits work and then neither waits nor asks. What the work does on the host happens soon
@@ -99,7 +100,7 @@ func TestLanding(t *testing.T) {
 		}},
 		{"B193 imported memory that was closed", 64, func(t *testing.T, r results) func() bool {
 			told := false
-			b, err := r.dev.Import(r.mem.Ptr(), 64, func() { told = true })
+			b, err := interop.ImportPointer(r.dev, r.mem.Ptr(), 64, func() { told = true })
 			must(t, err)
 			must(t, r.dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{7})))
 			must(t, b.Close())
@@ -107,7 +108,7 @@ func TestLanding(t *testing.T) {
 		}},
 		{"B193 imported memory that a closed recording has", 64, func(t *testing.T, r results) func() bool {
 			told := false
-			b, err := r.dev.Import(r.mem.Ptr(), 64, func() { told = true })
+			b, err := interop.ImportPointer(r.dev, r.mem.Ptr(), 64, func() { told = true })
 			must(t, err)
 			c, err := r.dev.NewCommandBuffer(gpu.CommandOptions{})
 			must(t, err)
@@ -120,14 +121,14 @@ func TestLanding(t *testing.T) {
 			return func() bool { return told }
 		}},
 		{"B193 an adopted event that was closed", 64, func(t *testing.T, r results) func() bool {
-			own, err := r.dev.NewEvent()
+			own, err := interop.NewEvent(r.dev)
 			must(t, err)
 			told := false
-			e, err := r.dev.AdoptEvent(own.Native(), func() { told = true })
+			e, err := interop.AdoptEvent(r.dev, own.Native(), func() { told = true })
 			if err != nil {
 				t.Skip("no adopted events: ", err)
 			}
-			must(t, r.dev.Queue(0).Submit(gpu.Order{}, gpu.RecordEvent(e)))
+			must(t, r.dev.Queue(0).Submit(gpu.Order{}, interop.RecordEvent(e)))
 			must(t, e.Close())
 			return func() bool { return told }
 		}},

@@ -24,6 +24,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 var (
@@ -106,7 +107,7 @@ func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) 
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if n.q, err = dev.AdoptQueue(n.on); err != nil {
+	if n.q, err = interop.AdoptStream(dev, n.on); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -114,14 +115,14 @@ func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) 
 
 // fill has others fill a range in their stream, between two events.
 func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
-	before, err := n.dev.NewEvent()
-	after, err2 := n.dev.NewEvent()
+	before, err := interop.NewEvent(n.dev)
+	after, err2 := interop.NewEvent(n.dev)
 	ready, err3 := gpu.NewSemaphore(0)
 	if err := errors.Join(err, err2, err3); err != nil {
 		return err
 	}
 	q := n.dev.Queue(0)
-	if err := q.Submit(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, gpu.RecordEvent(before)); err != nil {
+	if err := q.Submit(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, interop.RecordEvent(before)); err != nil {
 		return err
 	}
 	n.wg.Go(func() {
@@ -133,7 +134,7 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			})
 		}
 		if err == nil {
-			err = x.give(n.q, o, gpu.WaitEvent(after)) // that others come after the waits the runtime does not know
+			err = x.give(n.q, o, interop.WaitEvent(after)) // that others come after the waits the runtime does not know
 		}
 		if err != nil {
 			n.t.Error(err)
@@ -459,12 +460,12 @@ func (g *graph) add() {
 		to := c.r
 		if v := binary.LittleEndian.Uint64(c.value[:]); r.IntN(2) == 0 && v <= math.MaxInt64 {
 			x.what, src = "wait for a value", c
-			x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.WaitValue(to, v)) }
+			x.submit = func(o gpu.Order) error { return x.give(q, o, interop.WaitValue(to, v)) }
 			break
 		}
 		x.what, dst = "write a value", c
 		v := r.Uint64N(1 << 63)
-		x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.WriteValue(to, v)) }
+		x.submit = func(o gpu.Order) error { return x.give(q, o, interop.WriteValue(to, v)) }
 		binary.LittleEndian.PutUint64(c.value[:], v)
 	case kind < 29 && g.mode == sound: // else memory that nobody holds goes with its device
 		x.what = "others' work"

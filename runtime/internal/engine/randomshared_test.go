@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // A farSide is another process of a random graph, with one device. Memory of it, allocated, of a pool, and shareable by a file, is cells of the graph's; it has
@@ -38,7 +39,7 @@ type farSide struct {
 }
 
 // A pair is a shared event as the process has it that records it, and as that has it that waits for it.
-type pair struct{ own, in *gpu.SharedEvent }
+type pair struct{ own, in *interop.Event }
 
 // newFarSide makes the other process, and the cells that it shares.
 func newFarSide(g *graph, c simdriver.Config) *farSide {
@@ -51,10 +52,10 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 	const cells = 3
 	b := allocate(g.t, f.dev, 8*cells)
 	f.alone = allocate(g.t, f.dev, 1)
-	h, err := b.Export()
+	h, err := interop.ExportMemory(b)
 	must(g.t, err)
 	f.lent.Add(1)
-	in, err := g.devs[r.IntN(len(g.devs))].ImportShared(h, f.lent.Done)
+	in, err := interop.ImportMemory(g.devs[r.IntN(len(g.devs))], h, f.lent.Done)
 	must(g.t, err)
 	for k := range uint64(cells) {
 		g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: b.Range(8*k, 8), imported: true})
@@ -64,13 +65,13 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 		s := g.sem()
 		f.pooled = alloca(g.t, f.queue(), gpu.Order{Signal: pts(s, 1)}, f.pool, 8*cells)
 		must(g.t, s.Wait(f.ctx, 1))
-		file, err := f.pool.Export()
+		file, err := interop.ExportPool(f.pool)
 		must(g.t, err)
 		f.lentPool = g.devs[r.IntN(len(g.devs))]
-		p, err := f.lentPool.ImportPool(file)
+		p, err := interop.ImportPool(f.lentPool, file)
 		must(g.t, err)
 		must(g.t, file.Close())
-		h, err := f.pooled.Export()
+		h, err := interop.ExportMemory(f.pooled)
 		must(g.t, err)
 		f.lent.Add(1)
 		in, err := p.Import(h, f.lent.Done)
@@ -108,10 +109,10 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			c := &g.cells[k]
 			if b := c.r.Buffer; b.Kind() == gpu.DeviceMem && c.far.Buffer == nil && b.Device() == f.near {
 				if f.theirs == nil {
-					h, err := b.Export()
+					h, err := interop.ExportMemory(b)
 					must(g.t, err)
 					f.taken.Add(1)
-					f.theirs, err = f.dev.ImportShared(h, f.taken.Done)
+					f.theirs, err = interop.ImportMemory(f.dev, h, f.taken.Done)
 					must(g.t, err)
 				}
 				c.far = f.theirs.Range(c.r.Offset, 8)
@@ -129,7 +130,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 
 // newPair makes an event that one process records and another waits for. Who has made it destroys it when the other one has given it back.
 func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
-	if p.own, err = from.NewSharedEvent(); err != nil {
+	if p.own, err = interop.NewSharedEvent(from); err != nil {
 		return p, err
 	}
 	h, err := p.own.Export()
@@ -137,7 +138,7 @@ func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 		return p, err
 	}
 	lent.Add(1)
-	p.in, err = to.ImportSharedEvent(h, func() {
+	p.in, err = interop.ImportEvent(to, h, func() {
 		p.own.Close()
 		lent.Done()
 	})
@@ -149,9 +150,9 @@ func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 
 // send exports a buffer and imports it on a device of the other side.
 func (f *farSide) send(b *gpu.Buffer, to *gpu.Device, freed func()) *gpu.Buffer {
-	file, err := b.ExportFile()
+	file, err := interop.ExportMemoryFile(b)
 	must(f.g.t, err)
-	in, err := to.ImportSharedFile(file, b.Size(), freed)
+	in, err := interop.ImportMemoryFile(to, file, b.Size(), freed)
 	must(f.g.t, errors.Join(err, file.Close()))
 	return in
 }
@@ -249,19 +250,19 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	if err := w.before.Submit(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, gpu.RecordEvent(there.own)); err != nil {
+	if err := w.before.Submit(gpu.Order{Wait: o.Wait, Signal: pts(ready, 1)}, interop.RecordEvent(there.own)); err != nil {
 		return err
 	}
 	if err := ready.WaitIssued(f.ctx, 1); err != nil {
 		return err
 	}
-	err = errors.Join(w.waits.Submit(gpu.Order{Signal: pts(far, 1)}, gpu.WaitEvent(there.in)), w.q.Submit(order(far, 1, far, 2), w.op),
-		w.records.Submit(order(far, 2, far, 3), gpu.RecordEvent(back.own)))
+	err = errors.Join(w.waits.Submit(gpu.Order{Signal: pts(far, 1)}, interop.WaitEvent(there.in)), w.q.Submit(order(far, 1, far, 2), w.op),
+		w.records.Submit(order(far, 2, far, 3), interop.RecordEvent(back.own)))
 	if err == nil {
 		err = far.WaitIssued(f.ctx, 3)
 	}
 	if err == nil {
-		err = w.x.give(w.after, o, gpu.WaitEvent(back.in)) // as its waits are issued, so is this
+		err = w.x.give(w.after, o, interop.WaitEvent(back.in)) // as its waits are issued, so is this
 	}
 	if err == nil {
 		err = o.Signal[0].Semaphore.WaitIssued(f.ctx, o.Signal[0].Value)

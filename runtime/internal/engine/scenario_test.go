@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // memories is a scenario of pools of all kinds, and of recordings that are bound to their memory, hold it, or pass it on to other
@@ -169,7 +170,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		return nil
 	}
 	defer dev.Close()
-	q, err := dev.AdoptQueue(h)
+	q, err := interop.AdoptStream(dev, h)
 	if err != nil {
 		return nil
 	}
@@ -182,13 +183,13 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		return nil
 	}
 	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(word.Bytes())))
-	own, err := dev.NewEvent()
+	own, err := interop.NewEvent(dev)
 	if err != nil {
 		return nil
 	}
 	var lent sync.WaitGroup
 	lent.Add(1)
-	back, err := dev.AdoptEvent(theirs, lent.Done)
+	back, err := interop.AdoptEvent(dev, theirs, lent.Done)
 	if err != nil {
 		return nil
 	}
@@ -212,7 +213,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	value, got := []byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8)
 	step(func(o gpu.Order) error { return q.Submit(o, gpu.Fill(cell(0), value)) })
 	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Copy(cell(1), cell(0))) })
-	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.RecordEvent(own)) })
+	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, interop.RecordEvent(own)) })
 	sems[0].Signal(1) // what came before was parked
 	if sems[n].WaitIssued(ctx, 1) == nil {
 		err := testkit.Natively(v, func() error {
@@ -229,14 +230,14 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			sems[n].Fail(err)
 		}
 	}
-	step(func(o gpu.Order) error { return dev.Queue(1).Submit(o, gpu.WaitEvent(back)) })
+	step(func(o gpu.Order) error { return dev.Queue(1).Submit(o, interop.WaitEvent(back)) })
 	step(func(o gpu.Order) error { return dev.Queue(1).Submit(o, gpu.Copy(cell(3), cell(2))) })
 	if v.Caps().Values {
 		ready, _ := gpu.NewSemaphore(0)
-		if dev.Queue(1).Submit(order(at(n), 1, ready, 1), gpu.WaitValue(word.All(), 5)) != nil {
+		if dev.Queue(1).Submit(order(at(n), 1, ready, 1), interop.WaitValue(word.All(), 5)) != nil {
 			ready.Fail(errNoMemory)
 		}
-		step(func(o gpu.Order) error { return q.Submit(o, gpu.WriteValue(word.All(), 5)) })
+		step(func(o gpu.Order) error { return q.Submit(o, interop.WriteValue(word.All(), 5)) })
 		if sems[n].Wait(ctx, 1) != nil { // then nobody else writes it
 			number.Store(5)
 		}
@@ -488,7 +489,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		return nil
 	}
 	lent.Add(1)
-	part, err := first.Import(bufs[0].Ptr()+8, 64, lent.Done)
+	part, err := interop.ImportPointer(first, bufs[0].Ptr()+8, 64, lent.Done)
 	if err != nil {
 		lent.Done()
 		return nil
@@ -655,9 +656,9 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	_, err13 := c.Add(gpu.Copy(y.Range(0, 64), scratch.All()), at)
 	word, err14 := d.Alloc(gpu.HostMem, 8) // for what is bound may be a pool's, and have no values
 	if err14 == nil {
-		_, err14 = c.Add(gpu.WriteValue(word.All(), 5))
+		_, err14 = c.Add(interop.WriteValue(word.All(), 5))
 		if err14 == nil {
-			_, err14 = c.Add(gpu.WaitValue(word.All(), 5))
+			_, err14 = c.Add(interop.WaitValue(word.All(), 5))
 		} else if errors.Is(err14, driver.ErrUnsupported) {
 			err14 = nil
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/events"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/work"
@@ -17,6 +18,7 @@ type Device struct {
 	Engine *engine.Device
 	Memory *memory.Device
 	Comm   *comm.Device
+	Events *events.Device
 	Faces  *faces.Faces
 
 	// NewQueue makes a queue for a stream. The Queue of its timeline is a *gpu.Queue. The device
@@ -39,6 +41,9 @@ func Outer(e *engine.Device) any {
 
 // An Op is an operation that gpu.OpOf turns into a gpu.Op.
 type Op struct {
-	Kind  work.Kind   // Collect
-	Group *comm.Group // of Collect
+	Kind  work.Kind     // Collect, EventRecord, EventWait, ValueWrite or ValueWait
+	Group *comm.Group   // of Collect
+	Event *events.Event // to record or to wait for
+	Range memory.Range  // of the value to write or to wait for
+	Value uint64
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestImportHostReadOnly has the driver refuse to pin memory for reading only. The runtime then
@@ -239,7 +240,7 @@ func TestLentMemoryIsGivenBackUnasked(t *testing.T) {
 			},
 		} {
 			host, back := semaphores(t, 1)[0], make(chan struct{})
-			b, err := dev.Import(own.Ptr(), 64, func() { close(back) })
+			b, err := interop.ImportPointer(dev, own.Ptr(), 64, func() { close(back) })
 			must(t, err)
 			must(t, d.StallDevice(0))
 			must(t, d.StallDevice(1))

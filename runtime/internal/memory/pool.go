@@ -386,7 +386,7 @@ func (p *Pool) open(op string) error {
 
 // ended returns why the pool allocates no more memory, or nil.
 func (p *Pool) ended() error {
-	if p.dev == nil {
+	if p == nil || p.dev == nil {
 		return errs.ErrZero
 	}
 	if p.closed.Load() {

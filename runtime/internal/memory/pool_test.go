@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 func TestPoolStreams(t *testing.T) {
@@ -602,7 +603,7 @@ func TestPoolCounts(t *testing.T) {
 	part := alloca(t, dev.Queue(0), gpu.Order{}, over, 1<<15)
 	host, err := dev.Alloc(gpu.HostMem, 100)
 	must(t, err)
-	twice, err := dev.Import(whole.Ptr(), 1<<16, nil)
+	twice, err := interop.ImportPointer(dev, whole.Ptr(), 1<<16, nil)
 	must(t, err)
 	st := dev.Stats()
 	if st.Buffers != 4 || st.Device != (gpu.ByteStats{Live: 1 << 16, Peak: 1 << 16, Allocated: 1 << 16}) || st.Host != (gpu.ByteStats{Live: 100, Peak: 100, Allocated: 100}) {

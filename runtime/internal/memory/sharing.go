@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// A Handle names memory for other processes. It is Handle of package gpu.
+// A Handle names memory for other processes. It is MemoryHandle of package interop.
 type Handle struct {
 	Driver string
 	Device [16]byte
@@ -37,7 +37,7 @@ func (b *Buffer) Export() (Handle, error) {
 	case b.mem.Size == 0:
 		return Handle{}, errs.Argument(op, "the buffer has no memory")
 	case b.mem.Kind == driver.ShareableMem:
-		return Handle{}, errs.Argument(op, "memory of kind ShareableMem, which Buffer.ExportFile exports")
+		return Handle{}, errs.Argument(op, "memory of kind ShareableMem, which ExportMemoryFile exports")
 	case b.from != allocated || b.mem.Kind != driver.DeviceMem:
 		return Handle{}, errs.Argument(op, "memory that Device.Alloc has not made, or not of kind DeviceMem, which alone other processes can import")
 	case d.Faces.IPCMem == nil:
@@ -98,7 +98,7 @@ func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
 	case h.Size == 0 || h.Offset+h.Size < h.Size:
 		return nil, errs.Argument(op, "%d bytes at %d", h.Size, h.Offset)
 	case h.Pooled:
-		return nil, errs.Argument(op, "memory of a pool: import that by Device.ImportPool, and this by ImportedPool.Import")
+		return nil, errs.Argument(op, "memory of a pool: import the pool by ImportPool, and this by Pool.Import")
 	case d.Faces.IPCMem == nil:
 		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.Engine.Info.Name, driver.ErrUnsupported)
 	}
@@ -272,7 +272,7 @@ func (p *ImportedPool) Import(h Handle, freed func()) (*Buffer, error) {
 	case err != nil:
 		return nil, err
 	case !h.Pooled:
-		return nil, errs.Argument(op, "the handle is of no pool's memory: Device.ImportShared takes it")
+		return nil, errs.Argument(op, "the handle is of no pool's memory: ImportMemory takes it")
 	case h.Size == 0 || h.Offset+h.Size < h.Size:
 		return nil, errs.Argument(op, "%d bytes at %d", h.Size, h.Offset)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // Natively calls a function of the driver's own API on a thread to which the device is bound, as a
@@ -74,7 +75,7 @@ func (f *Foreign) End(t testing.TB) {
 // Adopt makes a queue of the stream, or skips the test.
 func (f *Foreign) Adopt(t testing.TB, dev *gpu.Device) *gpu.Queue {
 	t.Helper()
-	q, err := dev.AdoptQueue(f.Stream)
+	q, err := interop.AdoptStream(dev, f.Stream)
 	if errors.Is(err, driver.ErrUnsupported) {
 		Must(t, dev.Close())
 		f.End(t)

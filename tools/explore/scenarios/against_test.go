@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestShutdownGivesUp shuts a device down in less time than its work takes, which is held up, or waits for a number that is written late or never: everybody hears of it,
@@ -28,7 +29,7 @@ func TestShutdownGivesUp(t *testing.T) {
 		r.must(err)
 		waits, goesOn := x.Choose(2) == 1, x.Choose(2) == 1
 		if waits {
-			r.must(d.Queue(0).Submit(gpu.Order{}, gpu.WaitValue(word.All(), 1)))
+			r.must(d.Queue(0).Submit(gpu.Order{}, interop.WaitValue(word.All(), 1)))
 		} else {
 			r.must(r.sim.StallDevice(0))
 		}
@@ -43,7 +44,7 @@ func TestShutdownGivesUp(t *testing.T) {
 			r.do(func() {
 				if time.Sleep(time.Duration(x.Choose(4)) * 300 * time.Millisecond); !waits {
 					r.is(r.sim.ResumeDevice(0), driver.ErrLost)
-				} else if err := d.Queue(1).Submit(gpu.Order{}, gpu.WriteValue(word.All(), 1)); err != nil {
+				} else if err := d.Queue(1).Submit(gpu.Order{}, interop.WriteValue(word.All(), 1)); err != nil {
 					r.is(err, gpu.ErrClosed, driver.ErrLost)
 				}
 			})

@@ -13,6 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // natively calls a function on a thread to which a device is bound, as others do who use the driver too.
@@ -63,7 +64,7 @@ func TestAdopted(t *testing.T) {
 		r.must(err)
 		var h driver.Stream
 		r.must(natively(v, func() (err error) { h, err = v.NewStream(); return err }))
-		q, err := d.AdoptQueue(h)
+		q, err := interop.AdoptStream(d, h)
 		r.must(err)
 		p, err := d.NewPool(gpu.PoolOptions{Portable: x.Choose(2) == 1})
 		r.must(err)
@@ -117,25 +118,25 @@ func TestSharedEvents(t *testing.T) {
 		r := open(x, simdriver.Config{}, quick())
 		x.Window(false)
 		d := r.devs[0]
-		e, err := d.NewEvent()
+		e, err := interop.NewEvent(d)
 		r.must(err)
 		b, gate, s, u := r.alloc(d, 64), r.sem(), r.sem(), r.sem()
 		x.Window(true)
 		r.do(func() { r.must(gate.Signal(1)) })
 		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{5})))
-		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.RecordEvent(e)))
+		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, interop.RecordEvent(e)))
 		r.must(s.WaitIssued(t.Context(), 2))
 		if x.Choose(2) == 1 {
 			r.do(func() { b2 := r.alloc(d, 64); r.must(b2.Close()) })
 		}
-		err = d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.WaitEvent(e))
+		err = d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, interop.WaitEvent(e))
 		r.do(func() { r.must(e.Close()) })
 		r.must(err)
 		got := make([]byte, 64)
 		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Download(got, b.All())))
 		r.must(r.wait(u, 2))
 		r.full("what the event is behind", got, 5)
-		r.is(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 3)}, gpu.WaitEvent(e)), gpu.ErrClosed)
+		r.is(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 3)}, interop.WaitEvent(e)), gpu.ErrClosed)
 		r.wg.Wait()
 		b.Close()
 		r.end()
@@ -152,17 +153,17 @@ func TestValues(t *testing.T) {
 		word, err := d.Alloc(gpu.HostMem, 8)
 		r.must(err)
 		b, spare, s, u := r.alloc(d, 64), r.alloc(d, 64), r.sem(), r.sem()
-		e, err := d.NewEvent()
+		e, err := interop.NewEvent(d)
 		r.must(err)
 		x.Window(true)
-		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitValue(word.All(), 1)))
+		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, interop.WaitValue(word.All(), 1)))
 		got := make([]byte, 64)
 		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Download(got, b.All())))
 		r.do(func() { r.must(errors.Join(spare.Close(), e.Close())) })
 		r.do(func() {
 			r.must(d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(b.All(), []byte{6})))
 			if x.Choose(2) == 1 {
-				r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.WriteValue(word.All(), 1)))
+				r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, interop.WriteValue(word.All(), 1)))
 				return
 			}
 			r.must(r.wait(u, 1))
@@ -288,7 +289,7 @@ func TestEventsOfOthers(t *testing.T) {
 		}))
 		b, s, u := r.alloc(d, 64), r.sem(), r.sem()
 		var free atomic.Bool
-		shared, err := d.AdoptEvent(e, func() { free.Store(true) })
+		shared, err := interop.AdoptEvent(d, e, func() { free.Store(true) })
 		r.must(err)
 		how, back := x.Choose(4), x.Choose(2) == 1
 		x.Window(true)
@@ -301,7 +302,7 @@ func TestEventsOfOthers(t *testing.T) {
 		}), driver.ErrLost)
 		got := make([]byte, 64)
 		r.do(func() {
-			err := d.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitEvent(shared))
+			err := d.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, interop.WaitEvent(shared))
 			if r.is(err, ended...); err != nil {
 				return
 			}
@@ -316,7 +317,7 @@ func TestEventsOfOthers(t *testing.T) {
 			if err == nil && back { // and the other way round, by the same event
 				err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(b.All(), []byte{6}))
 				if r.is(err, ended...); err == nil {
-					err = d.Queue(0).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.RecordEvent(shared))
+					err = d.Queue(0).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, interop.RecordEvent(shared))
 				}
 				if r.is(err, ended...); err == nil {
 					r.is(r.wait(u, 2), ended...)

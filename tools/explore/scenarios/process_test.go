@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestSharedPools has two processes use memory of each other's pool, of which a call may fail, or the device be lost: what is not lost has what a model says, and
@@ -21,7 +22,7 @@ func TestSharedPools(t *testing.T) {
 		type side struct {
 			rig
 			pool     *gpu.Pool
-			imported *gpu.ImportedPool
+			imported *interop.Pool
 			stream   *gpu.Stream
 			own, far *gpu.Buffer
 			back     chan struct{}
@@ -38,9 +39,9 @@ func TestSharedPools(t *testing.T) {
 			sides[i] = s
 		}
 		for i, s := range sides {
-			f, err := sides[1-i].pool.Export()
+			f, err := interop.ExportPool(sides[1-i].pool)
 			s.must(err)
-			s.imported, err = s.devs[0].ImportPool(f)
+			s.imported, err = interop.ImportPool(s.devs[0], f)
 			s.must(errors.Join(err, f.Close()))
 		}
 		x.Window(true)
@@ -75,7 +76,7 @@ func TestSharedPools(t *testing.T) {
 					if bad(o.ends(o.stream)) {
 						return
 					}
-					h, err := o.own.Export()
+					h, err := interop.ExportMemory(o.own)
 					if bad(err) {
 						return
 					}
@@ -148,7 +149,7 @@ func TestSharedAgainst(t *testing.T) {
 		}
 		b, err := theirs.Alloc(kind, 64)
 		r.must(err)
-		e, err := theirs.NewSharedEvent()
+		e, err := interop.NewSharedEvent(theirs)
 		r.must(err)
 		own.fill(theirs, b, 1)
 		how := x.Choose(5)
@@ -165,14 +166,14 @@ func TestSharedAgainst(t *testing.T) {
 		r.must(err)
 		imported := func(freed func()) (*gpu.Buffer, error) {
 			if kind == gpu.DeviceMem {
-				h, err := b.Export()
+				h, err := interop.ExportMemory(b)
 				r.must(err)
-				return d.ImportShared(h, freed)
+				return interop.ImportMemory(d, h, freed)
 			}
-			f, err := b.ExportFile()
+			f, err := interop.ExportMemoryFile(b)
 			r.must(err)
 			defer f.Close()
-			return d.ImportSharedFile(f, 64, freed)
+			return interop.ImportMemoryFile(d, f, 64, freed)
 		}
 		gone, eventGone := make(chan struct{}), make(chan struct{})
 		s, u := r.sem(), r.sem()
@@ -181,16 +182,16 @@ func TestSharedAgainst(t *testing.T) {
 			if bad(err) {
 				return
 			}
-			there, err := d.ImportSharedEvent(event, func() { close(eventGone) })
+			there, err := interop.ImportEvent(d, event, func() { close(eventGone) })
 			if bad(err) {
 				r.must(far.Close())
 				return
 			}
 			recorded := own.sem()
 			own.must(theirs.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{2})))
-			own.must(theirs.Queue(0).Submit(gpu.Order{Signal: pts(recorded, 1)}, gpu.RecordEvent(e)))
+			own.must(theirs.Queue(0).Submit(gpu.Order{Signal: pts(recorded, 1)}, interop.RecordEvent(e)))
 			own.must(recorded.WaitIssued(t.Context(), 1))
-			waited := d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitEvent(there))
+			waited := d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, interop.WaitEvent(there))
 			r.do(func() { r.must(there.Close()) })
 			if bad(waited) {
 				s.Fail(waited)
@@ -205,8 +206,8 @@ func TestSharedAgainst(t *testing.T) {
 				r.do(func() { r.sim.LoseDevice(0, nil) })
 			case 3:
 				r.do(func() {
-					_, err := b.Export()
-					r.is(err, gpu.ErrArgument) // what ExportFile is for
+					_, err := interop.ExportMemory(b)
+					r.is(err, gpu.ErrArgument) // what ExportMemoryFile is for
 				})
 			case 4:
 				s.Fail(errBoom)

@@ -11,6 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestValueThatIsLate has a stream wait for a number, by an operation or in a recording, that is written late or never, while the semaphore fails, the recording and memory are closed,
@@ -30,7 +31,7 @@ func TestValueThatIsLate(t *testing.T) {
 		if x.Choose(2) == 1 {
 			c, err = d.NewCommandBuffer(gpu.CommandOptions{})
 			r.must(err)
-			one, err := c.Add(gpu.WaitValue(word.All(), 1))
+			one, err := c.Add(interop.WaitValue(word.All(), 1))
 			r.must(err)
 			two, err := c.Add(gpu.Fill(b.All(), []byte{1}), one)
 			r.must(err)
@@ -45,7 +46,7 @@ func TestValueThatIsLate(t *testing.T) {
 			if c != nil {
 				return d.Queue(0).Submit(o, gpu.Execute(c))
 			}
-			return d.Queue(0).Submit(o, gpu.WaitValue(word.All(), 1))
+			return d.Queue(0).Submit(o, interop.WaitValue(word.All(), 1))
 		}
 		r.must(wait())
 		r.do(func() {

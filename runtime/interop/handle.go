@@ -1,4 +1,4 @@
-package gpu
+package interop
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ var (
 	_ encoding.BinaryUnmarshaler = (*EventHandle)(nil)
 )
 
-// A MemoryHandle names memory for other processes of the machine: see [Buffer.Export]. Other
+// A MemoryHandle names memory for other processes of the machine: see [ExportMemory]. Other
 // programs can exchange its fields, too. With CUDA, Handle is a cudaIpcMemHandle_t (C:
 // CUipcMemHandle), as PyTorch and CuPy use it. It names an allocation that begins Offset bytes
 // before the memory. MarshalBinary encodes the handle in about 120 self-describing bytes, for
@@ -28,11 +28,11 @@ type MemoryHandle struct {
 	Offset uint64           // bytes from the beginning of the allocation
 	Size   uint64           // in bytes
 	// The memory is from a pool. With CUDA, Handle is then a CUmemPoolPtrExportData: see
-	// [ImportedPool.Import].
+	// [Pool.Import].
 	Pooled bool
 }
 
-// An EventHandle names an event for other processes of the machine: see [SharedEvent]. With CUDA,
+// An EventHandle names an event for other processes of the machine: see [Event]. With CUDA,
 // Handle is a cudaIpcEventHandle_t (C: CUipcEventHandle), as PyTorch and CuPy use it. It is encoded
 // like a [MemoryHandle].
 type EventHandle struct {
@@ -51,7 +51,7 @@ const (
 )
 
 // MarshalBinary encodes the handle. If the driver's name has more than 255 bytes, the error is
-// [ErrArgument].
+// [gpu.ErrArgument].
 func (h MemoryHandle) MarshalBinary() ([]byte, error) {
 	magic := memoryMagic
 	if h.Pooled {
@@ -65,7 +65,7 @@ func (h MemoryHandle) MarshalBinary() ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(data, h.Size), nil
 }
 
-// UnmarshalBinary decodes the result of MarshalBinary. Other data is [ErrArgument], and leaves the
+// UnmarshalBinary decodes the result of MarshalBinary. Other data is [gpu.ErrArgument], and leaves the
 // handle unchanged.
 func (h *MemoryHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
@@ -85,12 +85,12 @@ func (h *MemoryHandle) UnmarshalBinary(data []byte) error {
 }
 
 // MarshalBinary encodes the handle. If the driver's name has more than 255 bytes, the error is
-// [ErrArgument].
+// [gpu.ErrArgument].
 func (h EventHandle) MarshalBinary() ([]byte, error) {
 	return encodeHandle(eventMagic, h.Driver, h.Device, h.Handle)
 }
 
-// UnmarshalBinary decodes the result of MarshalBinary. Other data is [ErrArgument], and leaves the
+// UnmarshalBinary decodes the result of MarshalBinary. Other data is [gpu.ErrArgument], and leaves the
 // handle unchanged.
 func (h *EventHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
@@ -145,7 +145,7 @@ func (d *decoder) number() uint64   { return binary.LittleEndian.Uint64(d.next(8
 // end returns an error unless the data was exactly one handle.
 func (d *decoder) end(what string) error {
 	if d.wrong || len(d.data) > 0 {
-		return errs.Argument("decode", "the data is no handle of %s that this version of package gpu knows: give what MarshalBinary has returned, whole", what)
+		return errs.Argument("decode", "the data is no handle of %s that this version of package interop knows: give what MarshalBinary has returned, whole", what)
 	}
 	return nil
 }

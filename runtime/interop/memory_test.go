@@ -1,4 +1,4 @@
-package gpu_test
+package interop_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // shareable makes memory that processes share by a file.
@@ -26,11 +27,11 @@ func shareable(t *testing.T, dev *gpu.Device, size uint64) *gpu.Buffer {
 // viaFile exports a buffer and imports it on another device. The channel says when the driver has the import back.
 func viaFile(t *testing.T, b *gpu.Buffer, on *gpu.Device) (*gpu.Buffer, <-chan struct{}) {
 	t.Helper()
-	f, err := b.ExportFile()
+	f, err := interop.ExportMemoryFile(b)
 	must(t, err)
 	defer f.Close()
 	back := make(chan struct{})
-	o, err := on.ImportSharedFile(f, b.Size(), func() { close(back) })
+	o, err := interop.ImportMemoryFile(on, f, b.Size(), func() { close(back) })
 	must(t, err)
 	return o, back
 }
@@ -45,7 +46,7 @@ func TestSharedFile(t *testing.T) {
 			f, err2 := os.CreateTemp(t.TempDir(), "")
 			must(t, err2)
 			defer f.Close()
-			_, err2 = b.ImportSharedFile(f, 64, nil)
+			_, err2 = interop.ImportMemoryFile(b, f, 64, nil)
 			if a.Has(gpu.ShareableMem) || !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err2, driver.ErrUnsupported) {
 				t.Errorf("%v, %v", err, err2)
 			}
@@ -55,13 +56,13 @@ func TestSharedFile(t *testing.T) {
 		if st := a.Stats(); st.Device.Live != 1000 || own.Kind() != gpu.ShareableMem || own.Bytes() != nil {
 			t.Errorf("kind %v, %d bytes are counted", own.Kind(), st.Device.Live)
 		}
-		file, err := own.ExportFile()
+		file, err := interop.ExportMemoryFile(own)
 		must(t, err)
 		defer file.Close()
 		far, back := viaFile(t, own, b)
-		part, err := b.ImportSharedFile(file, 16, nil)
+		part, err := interop.ImportMemoryFile(b, file, 16, nil)
 		must(t, err)
-		same, err := a.ImportSharedFile(file, 1000, nil)
+		same, err := interop.ImportMemoryFile(a, file, 1000, nil)
 		must(t, err)
 		if far.Size() != 1000 || far.Kind() != gpu.ShareableMem || far.Device() != b || part.Size() != 16 || part.Ptr() == far.Ptr() || same.Ptr() == own.Ptr() {
 			t.Errorf("%d bytes of kind %v at %#x, %d at %#x, %#x and %#x", far.Size(), far.Kind(), far.Ptr(), part.Size(), part.Ptr(), own.Ptr(), same.Ptr())
@@ -94,7 +95,7 @@ func TestSharedFile(t *testing.T) {
 		if got := bytesOf(t, b.Queue(0), far); !bytes.Equal(got, want) {
 			t.Errorf("behind its owner's end: %v", got[:20])
 		}
-		third, err := b.ImportSharedFile(file, 1000, nil)
+		third, err := interop.ImportMemoryFile(b, file, 1000, nil)
 		must(t, err)
 		must(t, third.Close())
 
@@ -113,7 +114,7 @@ func TestSharedFile(t *testing.T) {
 		if n := calls(ds[1], 0, simdriver.OpFree); n != 3 {
 			t.Errorf("freed %d times", n)
 		}
-		if _, err := b.ImportSharedFile(file, 1000, nil); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "no process has that any more") {
+		if _, err := interop.ImportMemoryFile(b, file, 1000, nil); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "no process has that any more") {
 			t.Errorf("what nobody has: %v", err)
 		}
 	})
@@ -127,7 +128,7 @@ func TestSharedFileMistakes(t *testing.T) {
 		}
 		a, b := devs[0], devs[1]
 		own, plain := shareable(t, a, 1024), allocate(t, a, 64)
-		file, err := own.ExportFile()
+		file, err := interop.ExportMemoryFile(own)
 		must(t, err)
 		defer file.Close()
 		other, err := os.CreateTemp(t.TempDir(), "")
@@ -143,18 +144,18 @@ func TestSharedFileMistakes(t *testing.T) {
 			err, want error
 			say       string
 		}{
-			"no file":                    {only(b.ImportSharedFile(nil, 64, nil)), gpu.ErrArgument, "no file"},
-			"nothing":                    {only(b.ImportSharedFile(file, 0, nil)), gpu.ErrArgument, "0 bytes"},
-			"more than there is":         {only(b.ImportSharedFile(file, 1025, func() { called = true })), simdriver.ErrInvalidValue, "the memory has 1024"},
-			"more than there can be":     {only(b.ImportSharedFile(file, 1<<64-1, nil)), driver.ErrOutOfMemory, ""},
-			"another file":               {only(b.ImportSharedFile(other, 64, nil)), simdriver.ErrInvalidHandle, "import a shared file"},
-			"export of other memory":     {only(plain.ExportFile()), gpu.ErrArgument, "of kind ShareableMem"},
-			"export of what is imported": {only(far.ExportFile()), gpu.ErrArgument, "can be sent on"},
-			"export of a part":           {only(alloca(t, a.Queue(0), gpu.Order{}, over, 16).ExportFile()), gpu.ErrArgument, ""},
-			"export of no bytes":         {only(shareable(t, a, 0).ExportFile()), gpu.ErrArgument, "no memory"},
-			"export of a closed buffer":  {only(closed.ExportFile()), gpu.ErrClosed, ""},
-			"export of no buffer":        {only(new(gpu.Buffer).ExportFile()), gpu.ErrArgument, ""},
-			"its handle":                 {only(own.Export()), gpu.ErrArgument, "Buffer.ExportFile"},
+			"no file":                    {only(interop.ImportMemoryFile(b, nil, 64, nil)), gpu.ErrArgument, "no file"},
+			"nothing":                    {only(interop.ImportMemoryFile(b, file, 0, nil)), gpu.ErrArgument, "0 bytes"},
+			"more than there is":         {only(interop.ImportMemoryFile(b, file, 1025, func() { called = true })), simdriver.ErrInvalidValue, "the memory has 1024"},
+			"more than there can be":     {only(interop.ImportMemoryFile(b, file, 1<<64-1, nil)), driver.ErrOutOfMemory, ""},
+			"another file":               {only(interop.ImportMemoryFile(b, other, 64, nil)), simdriver.ErrInvalidHandle, "import a shared file"},
+			"export of other memory":     {only(interop.ExportMemoryFile(plain)), gpu.ErrArgument, "of kind ShareableMem"},
+			"export of what is imported": {only(interop.ExportMemoryFile(far)), gpu.ErrArgument, "can be sent on"},
+			"export of a part":           {only(interop.ExportMemoryFile(alloca(t, a.Queue(0), gpu.Order{}, over, 16))), gpu.ErrArgument, ""},
+			"export of no bytes":         {only(interop.ExportMemoryFile(shareable(t, a, 0))), gpu.ErrArgument, "no memory"},
+			"export of a closed buffer":  {only(interop.ExportMemoryFile(closed)), gpu.ErrClosed, ""},
+			"export of no buffer":        {only(interop.ExportMemoryFile(new(gpu.Buffer))), gpu.ErrArgument, ""},
+			"its handle":                 {only(interop.ExportMemory(own)), gpu.ErrArgument, "ExportMemoryFile"},
 			"a pool of it":               {only(a.NewPool(gpu.PoolOptions{Kind: gpu.ShareableMem})), driver.ErrUnsupported, ""},
 			"more than the device has":   {only(a.Alloc(gpu.ShareableMem, 1<<40)), driver.ErrOutOfMemory, ""},
 		} {
@@ -166,11 +167,11 @@ func TestSharedFileMistakes(t *testing.T) {
 			t.Error("what was not imported is told to be unused")
 		}
 		must(t, b.Close())
-		if _, err := b.ImportSharedFile(file, 64, nil); !errors.Is(err, gpu.ErrClosed) {
+		if _, err := interop.ImportMemoryFile(b, file, 64, nil); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("a closed device: %v", err)
 		}
 		must(t, a.Close())
-		if _, err := own.ExportFile(); !errors.Is(err, gpu.ErrClosed) {
+		if _, err := interop.ExportMemoryFile(own); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("export on a closed device: %v", err)
 		}
 	})
@@ -246,12 +247,12 @@ func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 			streams[i] = dev.Queue(1).NewStream()
 		}
 		for i, dev := range devs {
-			f, err := own[1-i].ExportFile()
+			f, err := interop.ExportMemoryFile(own[1-i])
 			if err != nil {
 				return failed(sound, err)
 			}
 			back[i] = make(chan struct{})
-			far[i], err = dev.ImportSharedFile(f, 64, func() { close(back[i]) })
+			far[i], err = interop.ImportMemoryFile(dev, f, 64, func() { close(back[i]) })
 			if err := errors.Join(err, f.Close()); err != nil {
 				return failed(sound, err)
 			}

@@ -1,4 +1,4 @@
-package gpu_test
+package interop_test
 
 import (
 	"bytes"
@@ -14,16 +14,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // sharedPool makes a pool of one process that others may have, and imports it on another process's device.
-func sharedPool(t *testing.T, a, b *gpu.Device) (*gpu.Pool, *gpu.ImportedPool) {
+func sharedPool(t *testing.T, a, b *gpu.Device) (*gpu.Pool, *interop.Pool) {
 	t.Helper()
 	p := newPool(t, a, gpu.PoolOptions{Shareable: true})
-	f, err := p.Export()
+	f, err := interop.ExportPool(p)
 	must(t, err)
 	defer f.Close()
-	q, err := b.ImportPool(f)
+	q, err := interop.ImportPool(b, f)
 	must(t, err)
 	return p, q
 }
@@ -37,7 +38,7 @@ func TestPoolSharing(t *testing.T) {
 			f, err2 := os.CreateTemp(t.TempDir(), "")
 			must(t, err2)
 			defer f.Close()
-			_, err2 = b.ImportPool(f)
+			_, err2 = interop.ImportPool(b, f)
 			if !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err2, driver.ErrUnsupported) {
 				t.Errorf("%v, %v", err, err2)
 			}
@@ -51,11 +52,11 @@ func TestPoolSharing(t *testing.T) {
 		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // so that the other lies behind something
 		own := alloca(t, a.Queue(0), gpu.Order{}, p, 1024)
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
-		h, err := own.Export()
+		h, err := interop.ExportMemory(own)
 		must(t, err)
 		data, err := h.MarshalBinary() // which is what is sent
 		must(t, err)
-		var sent gpu.MemoryHandle
+		var sent interop.MemoryHandle
 		must(t, sent.UnmarshalBinary(data))
 		if sent != h || !h.Pooled || h.Size != 1024 || h.Device != a.Info().UUID {
 			t.Errorf("%+v came of %+v", sent, h)
@@ -106,16 +107,16 @@ func TestPoolSharingMistakes(t *testing.T) {
 		other, otherImported := sharedPool(t, a, b)
 		host := semaphores(t, 1)[0]
 		own, parked := alloca(t, a.Queue(0), gpu.Order{}, p, 256), alloca(t, a.Queue(0), gpu.Order{Wait: pts(host, 1)}, p, 256)
-		h, err := own.Export()
+		h, err := interop.ExportMemory(own)
 		must(t, err)
 		file, err := os.CreateTemp(t.TempDir(), "")
 		must(t, err)
 		defer file.Close()
-		mine, err := p.Export()
+		mine, err := interop.ExportPool(p)
 		must(t, err)
 		defer mine.Close()
 		ordinary, plain := newPool(t, a, gpu.PoolOptions{}), allocate(t, a, 256)
-		ph, err := plain.Export()
+		ph, err := interop.ExportMemory(plain)
 		must(t, err)
 		outside := h
 		outside.Offset = 1 << 20
@@ -123,18 +124,18 @@ func TestPoolSharingMistakes(t *testing.T) {
 		must(t, closed.Close())
 		only := func(_ any, err error) error { return err }
 		for what, x := range map[string]struct{ err, want error }{
-			"export of an ordinary pool":            {only(ordinary.Export()), gpu.ErrArgument},
-			"export of a closed pool":               {only(closed.Export()), gpu.ErrClosed},
-			"export of an ordinary pool's memory":   {only(alloca(t, a.Queue(0), gpu.Order{}, ordinary, 64).Export()), gpu.ErrArgument},
-			"export of what has not been allocated": {only(parked.Export()), gpu.ErrUnallocated},
-			"import of no file":                     {only(b.ImportPool(nil)), gpu.ErrArgument},
-			"import of another file":                {only(b.ImportPool(file)), simdriver.ErrInvalidHandle},
-			"import in the same process":            {only(a.ImportPool(mine)), driver.ErrSameProcess},
+			"export of an ordinary pool":            {only(interop.ExportPool(ordinary)), gpu.ErrArgument},
+			"export of a closed pool":               {only(interop.ExportPool(closed)), gpu.ErrClosed},
+			"export of an ordinary pool's memory":   {only(interop.ExportMemory(alloca(t, a.Queue(0), gpu.Order{}, ordinary, 64))), gpu.ErrArgument},
+			"export of what has not been allocated": {only(interop.ExportMemory(parked)), gpu.ErrUnallocated},
+			"import of no file":                     {only(interop.ImportPool(b, nil)), gpu.ErrArgument},
+			"import of another file":                {only(interop.ImportPool(b, file)), simdriver.ErrInvalidHandle},
+			"import in the same process":            {only(interop.ImportPool(a, mine)), driver.ErrSameProcess},
 			"import of ordinary memory":             {only(q.Import(ph, nil)), gpu.ErrArgument},
 			"import of another pool's memory":       {only(otherImported.Import(h, nil)), simdriver.ErrInvalidHandle},
 			"import of what is not in it":           {only(q.Import(outside, nil)), gpu.ErrRange},
-			"import of nothing":                     {only(q.Import(gpu.MemoryHandle{Pooled: true}, nil)), gpu.ErrArgument},
-			"import of a pool's as other memory":    {only(b.ImportShared(h, nil)), gpu.ErrArgument},
+			"import of nothing":                     {only(q.Import(interop.MemoryHandle{Pooled: true}, nil)), gpu.ErrArgument},
+			"import of a pool's as other memory":    {only(interop.ImportMemory(b, h, nil)), gpu.ErrArgument},
 			"a shareable portable pool":             {only(a.NewPool(gpu.PoolOptions{Shareable: true, Portable: true})), driver.ErrUnsupported},
 			"a shareable pool of host memory":       {only(a.NewPool(gpu.PoolOptions{Shareable: true, Kind: gpu.HostMem})), driver.ErrUnsupported},
 			"a shareable pool over a buffer":        {only(a.NewPool(gpu.PoolOptions{Shareable: true, Over: plain})), driver.ErrUnsupported},
@@ -147,7 +148,7 @@ func TestPoolSharingMistakes(t *testing.T) {
 		o, err := q.Import(h, nil)
 		must(t, err)
 		must(t, b.Close()) // with what is left
-		if _, err := b.ImportPool(mine); !errors.Is(err, gpu.ErrClosed) {
+		if _, err := interop.ImportPool(b, mine); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("import on a closed device: %v", err)
 		}
 		must(t, o.Close())
@@ -167,7 +168,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	type side struct {
 		dev      *gpu.Device
 		pool     *gpu.Pool
-		imported *gpu.ImportedPool // the other's
+		imported *interop.Pool // the other's
 		stream   *gpu.Stream
 		own, far *gpu.Buffer // far is the other's
 		back     chan struct{}
@@ -189,11 +190,11 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 		}
 	}
 	for i, x := range sides {
-		f, err := sides[1-i].pool.Export()
+		f, err := interop.ExportPool(sides[1-i].pool)
 		if err != nil {
 			return failed(sound, err)
 		}
-		x.imported, err = x.dev.ImportPool(f)
+		x.imported, err = interop.ImportPool(x.dev, f)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return failed(sound, err)
 		}
@@ -213,7 +214,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 			if err := y.stream.Wait(ctx); err != nil { // the host orders what they do
 				return endsIn(ctx, sound, err)
 			}
-			h, err := y.own.Export()
+			h, err := interop.ExportMemory(y.own)
 			if err != nil {
 				return failed(sound, err)
 			}
@@ -275,13 +276,13 @@ func endsIn(ctx context.Context, sound bool, err error) error {
 // TestPoolProcessKilled has a process end that shares a pool with another one, which has the pool's memory and work in flight.
 func TestPoolProcessKilled(t *testing.T) {
 	// shared has process 0's memory in process 1, with 1 in it.
-	shared := func(t *testing.T, devs [2]*gpu.Device) (p *gpu.Pool, q *gpu.ImportedPool, own, far *gpu.Buffer, h gpu.MemoryHandle, back chan struct{}) {
+	shared := func(t *testing.T, devs [2]*gpu.Device) (p *gpu.Pool, q *interop.Pool, own, far *gpu.Buffer, h interop.MemoryHandle, back chan struct{}) {
 		p, q = sharedPool(t, devs[0], devs[1])
 		s := semaphores(t, 1)[0]
 		own = alloca(t, devs[0].Queue(0), gpu.Order{}, p, 64)
 		must(t, devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		must(t, s.Wait(minute(t), 1))
-		h, err := own.Export()
+		h, err := interop.ExportMemory(own)
 		must(t, err)
 		back = make(chan struct{})
 		far, err = q.Import(h, func() { close(back) })
@@ -295,7 +296,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			}
 			a, b := devs[0], devs[1]
 			p, q, own, far, h, back := shared(t, devs)
-			file, err := p.Export()
+			file, err := interop.ExportPool(p)
 			must(t, err)
 			defer file.Close()
 			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
@@ -319,7 +320,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			if _, err := q.Import(h, nil); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "its process has ended") {
 				t.Errorf("import of its memory: %v", err)
 			}
-			if _, err := b.ImportPool(file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "gone with its process") {
+			if _, err := interop.ImportPool(b, file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "gone with its process") {
 				t.Errorf("import of its pool: %v", err)
 			}
 			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{4}))) // nobody waits for it
@@ -376,9 +377,9 @@ func TestPoolProcessKilled(t *testing.T) {
 			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, ds[0].StallDevice(0))
 			must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 1)}, gpu.Fill(own.All(), []byte{2})))
-			must(t, a.Queue(0).Submit(order(sa, 1, sa, 2), gpu.RecordEvent(e)))
+			must(t, a.Queue(0).Submit(order(sa, 1, sa, 2), interop.RecordEvent(e)))
 			must(t, sa.WaitIssued(minute(t), 2))
-			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.WaitEvent(in)))
+			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, interop.WaitEvent(in)))
 			must(t, b.Queue(0).Submit(order(sb, 1, sb, 2), gpu.Fill(far.All(), []byte{3})))
 			ds[0].Kill()
 			why := errors.New("the other process has gone")

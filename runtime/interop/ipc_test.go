@@ -1,4 +1,4 @@
-package gpu_test
+package interop_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // onProcesses runs a test on a device of each of two drivers of one machine, which stand for processes, with each capability set.
@@ -39,34 +40,34 @@ func onProcesses(t *testing.T, test func(t *testing.T, ds [2]*simdriver.Driver, 
 // imported exports a buffer and imports it on another process's device. The channel says when the driver has it back.
 func imported(t *testing.T, on *gpu.Device, b *gpu.Buffer) (*gpu.Buffer, <-chan struct{}) {
 	t.Helper()
-	h, err := b.Export()
+	h, err := interop.ExportMemory(b)
 	must(t, err)
 	back := make(chan struct{})
-	o, err := on.ImportShared(h, func() { close(back) })
+	o, err := interop.ImportMemory(on, h, func() { close(back) })
 	must(t, err)
 	return o, back
 }
 
 // sharedEvent makes an event on one process's device, and imports it on another's.
-func sharedEvent(t *testing.T, a, b *gpu.Device) (own, other *gpu.SharedEvent) {
+func sharedEvent(t *testing.T, a, b *gpu.Device) (own, other *interop.Event) {
 	t.Helper()
-	own, err := a.NewSharedEvent()
+	own, err := interop.NewSharedEvent(a)
 	must(t, err)
 	h, err := own.Export()
 	must(t, err)
-	other, err = b.ImportSharedEvent(h, nil)
+	other, err = interop.ImportEvent(b, h, nil)
 	must(t, err)
 	return own, other
 }
 
-// TestImportShared has a process use another one's memory.
-func TestImportShared(t *testing.T) {
+// TestImportMemory has a process use another one's memory.
+func TestImportMemory(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
 		own := allocate(t, a, 1024)
-		h, err := own.Export()
+		h, err := interop.ExportMemory(own)
 		if !caps.IPCMem {
-			_, err2 := b.ImportShared(gpu.MemoryHandle{Size: 1}, nil)
+			_, err2 := interop.ImportMemory(b, interop.MemoryHandle{Size: 1}, nil)
 			if !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err2, driver.ErrUnsupported) {
 				t.Errorf("%v, %v", err, err2)
 			}
@@ -78,7 +79,7 @@ func TestImportShared(t *testing.T) {
 		}
 		h.Offset, h.Size = 512, 256
 		back := make(chan struct{})
-		o, err := b.ImportShared(h, func() { close(back) })
+		o, err := interop.ImportMemory(b, h, func() { close(back) })
 		must(t, err)
 		if o.Size() != 256 || o.Kind() != gpu.DeviceMem || o.Bytes() != nil || o.Ptr() == 0 || o.Device() != b {
 			t.Errorf("%d bytes of kind %v at %#x", o.Size(), o.Kind(), o.Ptr())
@@ -118,37 +119,37 @@ func TestImportShared(t *testing.T) {
 	})
 }
 
-// TestImportSharedErrors has all that is refused.
-func TestImportSharedErrors(t *testing.T) {
+// TestImportMemoryErrors has all that is refused.
+func TestImportMemoryErrors(t *testing.T) {
 	onProcesses(t, func(t *testing.T, _ [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCMem {
 			t.Skip("there is no memory that processes share")
 		}
 		a, b := devs[0], devs[1]
 		own := allocate(t, a, 1024)
-		h, err := own.Export()
+		h, err := interop.ExportMemory(own)
 		must(t, err)
-		change := func(f func(h *gpu.MemoryHandle)) gpu.MemoryHandle {
+		change := func(f func(h *interop.MemoryHandle)) interop.MemoryHandle {
 			h := h
 			f(&h)
 			return h
 		}
 		for what, c := range map[string]struct {
 			on   *gpu.Device
-			h    gpu.MemoryHandle
+			h    interop.MemoryHandle
 			want error
 			say  string
 		}{
 			"its own":                {a, h, driver.ErrSameProcess, "1024 bytes"},
-			"another driver's":       {b, change(func(h *gpu.MemoryHandle) { h.Driver = "cuda" }), gpu.ErrArgument, "exported by driver cuda"},
-			"nothing":                {b, change(func(h *gpu.MemoryHandle) { h.Size = 0 }), gpu.ErrArgument, "0 bytes"},
-			"more than there can be": {b, change(func(h *gpu.MemoryHandle) { h.Offset = 1<<64 - 1 }), gpu.ErrArgument, ""},
-			"more than there is":     {b, change(func(h *gpu.MemoryHandle) { h.Offset = 1 }), gpu.ErrRange, "1024 bytes at 1 of an allocation of 1024"},
-			"what is behind":         {b, change(func(h *gpu.MemoryHandle) { h.Offset, h.Size = 2048, 1 }), gpu.ErrRange, ""},
-			"no handle":              {b, gpu.MemoryHandle{Size: 1}, simdriver.ErrInvalidHandle, "import shared memory"},
+			"another driver's":       {b, change(func(h *interop.MemoryHandle) { h.Driver = "cuda" }), gpu.ErrArgument, "exported by driver cuda"},
+			"nothing":                {b, change(func(h *interop.MemoryHandle) { h.Size = 0 }), gpu.ErrArgument, "0 bytes"},
+			"more than there can be": {b, change(func(h *interop.MemoryHandle) { h.Offset = 1<<64 - 1 }), gpu.ErrArgument, ""},
+			"more than there is":     {b, change(func(h *interop.MemoryHandle) { h.Offset = 1 }), gpu.ErrRange, "1024 bytes at 1 of an allocation of 1024"},
+			"what is behind":         {b, change(func(h *interop.MemoryHandle) { h.Offset, h.Size = 2048, 1 }), gpu.ErrRange, ""},
+			"no handle":              {b, interop.MemoryHandle{Size: 1}, simdriver.ErrInvalidHandle, "import shared memory"},
 		} {
 			called := false
-			o, err := c.on.ImportShared(c.h, func() { called = true })
+			o, err := interop.ImportMemory(c.on, c.h, func() { called = true })
 			if o != nil || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.say) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -156,10 +157,10 @@ func TestImportSharedErrors(t *testing.T) {
 				t.Errorf("%s: it was told that nobody uses it", what)
 			}
 		}
-		raw := gpu.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // as of a program that knows no more
-		o, err := b.ImportShared(raw, nil)
+		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // as of a program that knows no more
+		o, err := interop.ImportMemory(b, raw, nil)
 		must(t, err)
-		if _, err := o.Export(); !errors.Is(err, gpu.ErrArgument) {
+		if _, err := interop.ExportMemory(o); !errors.Is(err, gpu.ErrArgument) {
 			t.Errorf("what was imported is exported: %v", err)
 		}
 		must(t, o.Close())
@@ -167,21 +168,21 @@ func TestImportSharedErrors(t *testing.T) {
 		hostMem, err := a.Alloc(gpu.HostMem, 64)
 		must(t, err)
 		empty := allocate(t, a, 0)
-		lent, err := a.Import(own.Ptr(), 64, nil)
+		lent, err := interop.ImportPointer(a, own.Ptr(), 64, nil)
 		must(t, err)
 		pooled, err := testkit.AllocIn(a.Queue(0), gpu.Order{}, nil, 64)
 		must(t, err)
 		for what, b := range map[string]*gpu.Buffer{"the host's": hostMem, "no bytes": empty, "somebody's": lent, "a pool's": pooled} {
-			if _, err := b.Export(); !errors.Is(err, gpu.ErrArgument) {
+			if _, err := interop.ExportMemory(b); !errors.Is(err, gpu.ErrArgument) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 		must(t, own.Close())
-		if _, err := own.Export(); !errors.Is(err, gpu.ErrClosed) {
+		if _, err := interop.ExportMemory(own); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("a closed buffer: %v", err)
 		}
 		must(t, b.Close())
-		if _, err := b.ImportShared(h, nil); !errors.Is(err, gpu.ErrClosed) {
+		if _, err := interop.ImportMemory(b, h, nil); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("a closed device: %v", err)
 		}
 	})
@@ -192,8 +193,8 @@ func TestSharedEvent(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
 		if !caps.IPCEvents {
-			_, err := a.NewSharedEvent()
-			_, err2 := a.ImportSharedEvent(gpu.EventHandle{}, nil)
+			_, err := interop.NewSharedEvent(a)
+			_, err2 := interop.ImportEvent(a, interop.EventHandle{}, nil)
 			if !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err2, driver.ErrUnsupported) {
 				t.Errorf("%v, %v", err, err2)
 			}
@@ -209,13 +210,13 @@ func TestSharedEvent(t *testing.T) {
 		must(t, ds[1].StallDevice(0))
 		for i := range uint64(rounds) {
 			must(t, a.Queue(0).Submit(order(sa, 3*i, sa, 3*i+1), gpu.Fill(mem.All(), []byte{byte(i + 1)})))
-			must(t, a.Queue(0).Submit(order(sa, 3*i+1, sa, 3*i+2), gpu.RecordEvent(there)))
+			must(t, a.Queue(0).Submit(order(sa, 3*i+1, sa, 3*i+2), interop.RecordEvent(there)))
 			must(t, sa.WaitIssued(minute(t), 3*i+2))
-			must(t, b.Queue(1).Submit(order(sb, 3*i, sb, 3*i+1), gpu.WaitEvent(thereIn)))
+			must(t, b.Queue(1).Submit(order(sb, 3*i, sb, 3*i+1), interop.WaitEvent(thereIn)))
 			must(t, b.Queue(1).Submit(order(sb, 3*i+1, sb, 3*i+2), gpu.Copy(local.Range(i, 1), far.Range(i, 1))))
-			must(t, b.Queue(0).Submit(order(sb, 3*i+2, sb, 3*i+3), gpu.RecordEvent(back)))
+			must(t, b.Queue(0).Submit(order(sb, 3*i+2, sb, 3*i+3), interop.RecordEvent(back)))
 			must(t, sb.WaitIssued(minute(t), 3*i+3))
-			must(t, a.Queue(1).Submit(order(sa, 3*i+2, sa, 3*i+3), gpu.WaitEvent(backIn)))
+			must(t, a.Queue(1).Submit(order(sa, 3*i+2, sa, 3*i+3), interop.WaitEvent(backIn)))
 			must(t, sa.WaitIssued(minute(t), 3*i+3))
 		}
 		must(t, ds[0].ResumeDevice(0))
@@ -227,7 +228,7 @@ func TestSharedEvent(t *testing.T) {
 				t.Errorf("round %d found %d", i, x)
 			}
 		}
-		for _, e := range []*gpu.SharedEvent{thereIn, backIn, there, back} {
+		for _, e := range []*interop.Event{thereIn, backIn, there, back} {
 			must(t, e.Close())
 			must(t, e.Close())
 		}
@@ -247,16 +248,16 @@ func TestSharedEventParked(t *testing.T) {
 		e, in := sharedEvent(t, a, b)
 		host := semaphores(t, 1)[0]
 		reader, writer := b.Queue(0).NewStream(), a.Queue(0).NewStream()
-		must(t, reader.Do(gpu.WaitEvent(in))) // nobody has recorded it
+		must(t, reader.Do(interop.WaitEvent(in))) // nobody has recorded it
 		must(t, reader.Wait(minute(t)))
 		got := make([]byte, 64)
 		must(t, reader.After(host.At(1)))
-		must(t, reader.Do(gpu.WaitEvent(in))) // it is parked
+		must(t, reader.Do(interop.WaitEvent(in))) // it is parked
 		parked := reader.Point()
 		must(t, reader.Download(got, far.All()))
 		must(t, ds[0].StallDevice(0))
 		must(t, writer.Fill(mem.All(), []byte{7}))
-		must(t, writer.Do(gpu.RecordEvent(e)))
+		must(t, writer.Do(interop.RecordEvent(e)))
 		recorded := writer.Point()
 		must(t, recorded.Semaphore.WaitIssued(minute(t), recorded.Value))
 		if err := parked.Semaphore.WaitIssued(in0(t), parked.Value); !errors.Is(err, context.DeadlineExceeded) {
@@ -300,9 +301,9 @@ func TestSharedEventErrors(t *testing.T) {
 		}
 		wrong := h
 		wrong.Driver = "hip"
-		_, own := a.ImportSharedEvent(h, nil)
-		_, foreign := b.ImportSharedEvent(wrong, nil)
-		_, none := b.ImportSharedEvent(gpu.EventHandle{}, nil)
+		_, own := interop.ImportEvent(a, h, nil)
+		_, foreign := interop.ImportEvent(b, wrong, nil)
+		_, none := interop.ImportEvent(b, interop.EventHandle{}, nil)
 		_, again := other.Export()
 		s := semaphores(t, 1)[0]
 		for what, c := range map[string]struct{ err, want error }{
@@ -310,10 +311,10 @@ func TestSharedEventErrors(t *testing.T) {
 			"another driver's":        {foreign, gpu.ErrArgument},
 			"no event":                {none, simdriver.ErrInvalidHandle},
 			"exported twice":          {again, simdriver.ErrInvalidHandle},
-			"another device's record": {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.RecordEvent(e)), gpu.ErrArgument},
-			"another device's wait":   {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitEvent(e)), gpu.ErrArgument},
-			"nil":                     {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WaitEvent(nil)), gpu.ErrArgument},
-			"zero":                    {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.RecordEvent(new(gpu.SharedEvent))), gpu.ErrArgument},
+			"another device's record": {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, interop.RecordEvent(e)), gpu.ErrArgument},
+			"another device's wait":   {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, interop.WaitEvent(e)), gpu.ErrArgument},
+			"nil":                     {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, interop.WaitEvent(nil)), gpu.ErrArgument},
+			"zero":                    {b.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, interop.RecordEvent(new(interop.Event))), gpu.ErrArgument},
 		} {
 			if !errors.Is(c.err, c.want) {
 				t.Errorf("%s: %v", what, c.err)
@@ -321,9 +322,9 @@ func TestSharedEventErrors(t *testing.T) {
 		}
 		// What is under way goes on with an event that is closed.
 		host := semaphores(t, 1)[0]
-		must(t, b.Queue(0).Submit(order(host, 1, s, 1), gpu.WaitEvent(other)))
+		must(t, b.Queue(0).Submit(order(host, 1, s, 1), interop.WaitEvent(other)))
 		must(t, other.Close())
-		if err := b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.WaitEvent(other)); !errors.Is(err, gpu.ErrClosed) {
+		if err := b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, interop.WaitEvent(other)); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("a closed event: %v", err)
 		}
 		if _, err := other.Export(); !errors.Is(err, gpu.ErrClosed) {
@@ -334,11 +335,11 @@ func TestSharedEventErrors(t *testing.T) {
 		eventually(t, "the event is given back", func() bool { b.Queue(0).Flush(); return calls(ds[1], 0, simdriver.OpDestroyEvent) == 1 })
 
 		// One that its process destroys too early is the waiter's failure, and of nothing else.
-		late, err := b.ImportSharedEvent(h, nil)
+		late, err := interop.ImportEvent(b, h, nil)
 		must(t, err)
 		must(t, e.Close())
 		synctest.Wait()
-		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.WaitEvent(late)))
+		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, interop.WaitEvent(late)))
 		var failed *gpu.SubmitError
 		if err := s.Wait(minute(t), 2); !errors.As(err, &failed) || failed.Op != "event wait" || !errors.Is(err, simdriver.ErrInvalidHandle) {
 			t.Errorf("an event that is no more: %v", err)
@@ -347,7 +348,7 @@ func TestSharedEventErrors(t *testing.T) {
 
 		must(t, b.Close())
 		sem := semaphores(t, 1)[0]
-		if err := b.Queue(0).Submit(gpu.Order{Signal: pts(sem, 1)}, gpu.WaitEvent(late)); !errors.Is(err, gpu.ErrClosed) || !errors.Is(sem.Wait(minute(t), 1), gpu.ErrClosed) {
+		if err := b.Queue(0).Submit(gpu.Order{Signal: pts(sem, 1)}, interop.WaitEvent(late)); !errors.Is(err, gpu.ErrClosed) || !errors.Is(sem.Wait(minute(t), 1), gpu.ErrClosed) {
 			t.Errorf("a closed device: %v", err)
 		}
 	})
@@ -369,9 +370,9 @@ func TestOtherProcessKilled(t *testing.T) {
 		must(t, sa.Wait(minute(t), 1))
 		must(t, ds[0].StallDevice(0))
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 2)}, gpu.Fill(mem.All(), []byte{2})))
-		must(t, a.Queue(0).Submit(gpu.Order{Wait: pts(sa, 2), Signal: pts(sa, 3)}, gpu.RecordEvent(e)))
+		must(t, a.Queue(0).Submit(gpu.Order{Wait: pts(sa, 2), Signal: pts(sa, 3)}, interop.RecordEvent(e)))
 		must(t, sa.WaitIssued(minute(t), 3))
-		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.WaitEvent(in)))
+		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, interop.WaitEvent(in)))
 		must(t, b.Queue(0).Submit(gpu.Order{Wait: pts(sb, 1), Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{3})))
 		ds[0].Kill()
 		if err := sa.Wait(minute(t), 3); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
@@ -408,18 +409,18 @@ func TestSharedEventFaults(t *testing.T) {
 		}
 		a, b := devs[0], devs[1]
 		mem := allocate(t, a, 64)
-		h, err := mem.Export()
+		h, err := interop.ExportMemory(mem)
 		must(t, err)
-		e, err := a.NewSharedEvent()
+		e, err := interop.NewSharedEvent(a)
 		must(t, err)
 		name, err := e.Export()
 		must(t, err)
 		for op, call := range map[simdriver.Op]func() error{
-			simdriver.OpExportMem:   func() error { _, err := mem.Export(); return err },
-			simdriver.OpOpenMem:     func() error { _, err := b.ImportShared(h, nil); return err },
-			simdriver.OpNewIPCEvent: func() error { _, err := a.NewSharedEvent(); return err },
+			simdriver.OpExportMem:   func() error { _, err := interop.ExportMemory(mem); return err },
+			simdriver.OpOpenMem:     func() error { _, err := interop.ImportMemory(b, h, nil); return err },
+			simdriver.OpNewIPCEvent: func() error { _, err := interop.NewSharedEvent(a); return err },
 			simdriver.OpExportEvent: func() error { _, err := e.Export(); return err },
-			simdriver.OpOpenEvent:   func() error { _, err := b.ImportSharedEvent(name, nil); return err },
+			simdriver.OpOpenEvent:   func() error { _, err := interop.ImportEvent(b, name, nil); return err },
 		} {
 			for _, d := range ds {
 				defer d.Inject(simdriver.Fault{Op: op, N: 1}).Remove()
@@ -439,7 +440,7 @@ func TestSharedEventFaults(t *testing.T) {
 		if _, err := e.Export(); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("a lost device: %v", err)
 		}
-		if _, err := mem.Export(); !errors.Is(err, driver.ErrLost) {
+		if _, err := interop.ExportMemory(mem); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("a lost device: %v", err)
 		}
 		a.Close()
@@ -503,17 +504,17 @@ func TestWaitIssued(t *testing.T) {
 
 // TestHandles encodes handles and decodes them, and refuses everything else.
 func TestHandles(t *testing.T) {
-	m := gpu.MemoryHandle{Driver: "cuda", Device: [16]byte{1, 15: 2}, Handle: driver.MemHandle{3, 63: 4}, Offset: 5 << 32, Size: 6<<32 + 7}
-	e := gpu.EventHandle{Driver: "cuda", Device: m.Device, Handle: driver.EventHandle{8, 63: 9}}
+	m := interop.MemoryHandle{Driver: "cuda", Device: [16]byte{1, 15: 2}, Handle: driver.MemHandle{3, 63: 4}, Offset: 5 << 32, Size: 6<<32 + 7}
+	e := interop.EventHandle{Driver: "cuda", Device: m.Device, Handle: driver.EventHandle{8, 63: 9}}
 	var buf bytes.Buffer
 	must(t, gob.NewEncoder(&buf).Encode(m))
-	var m2 gpu.MemoryHandle
+	var m2 interop.MemoryHandle
 	must(t, gob.NewDecoder(&buf).Decode(&m2))
 	md, err := m.MarshalBinary()
 	must(t, err)
 	ed, err := e.MarshalBinary()
 	must(t, err)
-	var e2 gpu.EventHandle
+	var e2 interop.EventHandle
 	must(t, e2.UnmarshalBinary(ed))
 	if m2 != m || e2 != e {
 		t.Errorf("%+v, %+v", m2, e2)
@@ -602,24 +603,24 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 		defer dev.Close() // with its error, if the fault meets it
 	}
 	var bufs, imported [2]*gpu.Buffer
-	var events, opened [2]*gpu.SharedEvent
+	var events, opened [2]*interop.Event
 	for i, dev := range devs {
 		var err error
 		if bufs[i], err = dev.Alloc(gpu.DeviceMem, 64); err != nil {
 			return failed(sound, err)
 		}
-		if events[i], err = dev.NewSharedEvent(); err != nil {
+		if events[i], err = interop.NewSharedEvent(dev); err != nil {
 			return failed(sound, err)
 		}
 	}
 	for i, dev := range devs {
-		mh, err := bufs[1-i].Export()
+		mh, err := interop.ExportMemory(bufs[1-i])
 		eh, err2 := events[1-i].Export()
 		if err := errors.Join(err, err2); err != nil {
 			return failed(sound, err)
 		}
-		imported[i], err = dev.ImportShared(mh, nil)
-		opened[i], err2 = dev.ImportSharedEvent(eh, nil)
+		imported[i], err = interop.ImportMemory(dev, mh, nil)
+		opened[i], err2 = interop.ImportEvent(dev, eh, nil)
 		if err := errors.Join(err, err2); err != nil {
 			return failed(sound, err)
 		}
@@ -632,10 +633,10 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	for round := range byte(3) { // a fault makes a stream fail, and what it does then does nothing
 		for i, s := range streams {
 			s.Fill(bufs[i].Range(uint64(round), 1), []byte{10*byte(i) + round + 1})
-			s.Do(gpu.RecordEvent(events[i]))
+			s.Do(interop.RecordEvent(events[i]))
 			p := s.Point()
 			if p.Semaphore.WaitIssued(ctx, p.Value) == nil {
-				streams[1-i].Do(gpu.WaitEvent(opened[1-i]))
+				streams[1-i].Do(interop.WaitEvent(opened[1-i]))
 				streams[1-i].Copy(bufs[1-i].Range(32+uint64(round), 1), imported[1-i].Range(uint64(round), 1))
 			}
 		}
@@ -689,10 +690,10 @@ func TestSharedEventGarbage(t *testing.T) {
 	e, in := sharedEvent(t, devs[0], devs[1])
 	from, to, ctx := devs[0].Queue(0).NewStream(), devs[1].Queue(0).NewStream(), minute(t)
 	turn := func() {
-		must(t, from.Do(gpu.RecordEvent(e)))
+		must(t, from.Do(interop.RecordEvent(e)))
 		p := from.Point()
 		must(t, p.Semaphore.WaitIssued(ctx, p.Value))
-		must(t, to.Do(gpu.WaitEvent(in)))
+		must(t, to.Do(interop.WaitEvent(in)))
 		for end := to.Point(); ; runtime.Gosched() {
 			if got, err := end.Semaphore.Query(); err != nil || got >= end.Value {
 				break

@@ -1,8 +1,10 @@
-package gpu_test
+package interop_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -10,7 +12,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
+
+// check ends the example if something is wrong.
+func check(errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// at is a list of one point.
+func at(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
 
 // A library stands for code that works with the driver's own API: on the simulated GPU that is a device of package driver.
 type library struct {
@@ -50,7 +63,7 @@ func (l *library) end() {
 }
 
 // A queue works on the stream of a library, whose own work is between that of the queue.
-func ExampleDevice_AdoptQueue() {
+func ExampleAdoptStream() {
 	ctx, d := context.Background(), simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})
 	check(err)
@@ -60,7 +73,7 @@ func ExampleDevice_AdoptQueue() {
 	mem, err := dev.Alloc(gpu.DeviceMem, 8)
 	check(err)
 
-	q, err := dev.AdoptQueue(lib.stream)
+	q, err := interop.AdoptStream(dev, lib.stream)
 	check(err)
 	s, err := gpu.NewSemaphore(0)
 	check(err)
@@ -81,7 +94,7 @@ func ExampleDevice_AdoptQueue() {
 
 // A library waits for what the runtime does, and the runtime for what the library does, each by an event that the other one records. No
 // host waits for the device.
-func ExampleDevice_AdoptEvent() {
+func ExampleAdoptEvent() {
 	ctx, d := context.Background(), simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})
 	check(err)
@@ -90,16 +103,16 @@ func ExampleDevice_AdoptEvent() {
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.DeviceMem, 8)
 	check(err)
-	ours, err := dev.NewEvent()
+	ours, err := interop.NewEvent(dev)
 	check(err)
-	theirs, err := dev.AdoptEvent(lib.event, nil)
+	theirs, err := interop.AdoptEvent(dev, lib.event, nil)
 	check(err)
 
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	check(
 		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1})),
-		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.RecordEvent(ours)), // the point s at 1, as an event
+		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, interop.RecordEvent(ours)), // the point s at 1, as an event
 		s.WaitIssued(ctx, 2),
 	)
 	lib.call(func() {
@@ -111,7 +124,7 @@ func ExampleDevice_AdoptEvent() {
 	})
 	out := make([]byte, 8)
 	check(
-		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, gpu.WaitEvent(theirs)), // the event, as the point s at 3
+		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, interop.WaitEvent(theirs)), // the event, as the point s at 3
 		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 3), Signal: at(s, 4)}, gpu.Download(out, mem.All())),
 		s.Wait(ctx, 4),
 		ours.Close(), theirs.Close(),
@@ -134,9 +147,9 @@ func ExampleWaitValue() {
 	turn := words.Range(0, 8)
 	for i := range uint64(3) {
 		check(s.Do(
-			gpu.WaitValue(turn, 2*i+1), // the host writes this number
+			interop.WaitValue(turn, 2*i+1), // the host writes this number
 			gpu.Download(sum[i:i+1], words.Range(8+i, 1)),
-			gpu.WriteValue(turn, 2*i+2), // now it is the host's turn
+			interop.WriteValue(turn, 2*i+2), // now it is the host's turn
 		))
 	}
 	for i := range uint64(3) {

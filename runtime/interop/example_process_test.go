@@ -1,4 +1,4 @@
-package gpu_test
+package interop_test
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // A process reads what another one has written to memory that they share, as soon as it is there, and no host waits for that. Two drivers
 // stand for the processes; what real ones send to each other is what MarshalBinary makes of the handles.
-func ExampleSharedEvent() {
+func ExampleEvent() {
 	ctx, machine := context.Background(), new(simdriver.Machine)
 	writer, err := gpu.Open(simdriver.New(simdriver.Config{Machine: machine}), 0, gpu.Options{})
 	check(err)
@@ -21,28 +22,28 @@ func ExampleSharedEvent() {
 
 	mem, err := writer.Alloc(gpu.DeviceMem, 4)
 	check(err)
-	written, err := writer.NewSharedEvent()
+	written, err := interop.NewSharedEvent(writer)
 	check(err)
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	check(
 		writer.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1, 2, 3, 4})),
-		writer.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, gpu.RecordEvent(written)),
+		writer.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, interop.RecordEvent(written)),
 		s.WaitIssued(ctx, 2), // now the other process may wait for the event
 	)
-	memory, err := mem.Export()
+	memory, err := interop.ExportMemory(mem)
 	check(err)
 	event, err := written.Export()
 	check(err)
 
-	far, err := reader.ImportShared(memory, nil)
+	far, err := interop.ImportMemory(reader, memory, nil)
 	check(err)
-	ready, err := reader.ImportSharedEvent(event, nil)
+	ready, err := interop.ImportEvent(reader, event, nil)
 	check(err)
 	t, got := reader.Queue(0).NewStream(), make([]byte, 4)
-	check(t.Do(gpu.WaitEvent(ready), gpu.Download(got, far.All())), t.Wait(ctx))
+	check(t.Do(interop.WaitEvent(ready), gpu.Download(got, far.All())), t.Wait(ctx))
 	fmt.Println(got)
-	_, err = writer.ImportShared(memory, nil)
+	_, err = interop.ImportMemory(writer, memory, nil)
 	fmt.Println(err)
 	// Output:
 	// [1 2 3 4]

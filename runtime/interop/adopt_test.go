@@ -1,4 +1,4 @@
-package gpu_test
+package interop_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 // TestAdoptedLost loses a device with work on a stream of others', and others' device goes on.
@@ -37,8 +38,8 @@ func TestAdoptedLost(t *testing.T) {
 			t.Errorf("after the loss: %v", err)
 		}
 		must(t, q.Close())
-		if _, err := dev.AdoptQueue(f.Stream); !errors.Is(err, driver.ErrLost) {
-			t.Errorf("AdoptQueue after the loss: %v", err)
+		if _, err := interop.AdoptStream(dev, f.Stream); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("AdoptStream after the loss: %v", err)
 		}
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(c.All(), []byte{1})))
 		must(t, s[2].Wait(minute(t), 1))
@@ -193,8 +194,8 @@ func TestAdoptFaults(t *testing.T) {
 		f := newForeign(t, d, 0)
 		if caps.Adopt {
 			hit := d.Inject(simdriver.Fault{Op: simdriver.OpAdoptStream, N: 1})
-			if _, err := dev.AdoptQueue(f.Stream); !errors.Is(err, simdriver.ErrInjected) || !strings.Contains(err.Error(), "gpu: adopt a stream on Simulated GPU 0: ") || hit.Hits() != 1 {
-				t.Errorf("AdoptQueue = %v", err)
+			if _, err := interop.AdoptStream(dev, f.Stream); !errors.Is(err, simdriver.ErrInjected) || !strings.Contains(err.Error(), "gpu: adopt a stream on Simulated GPU 0: ") || hit.Hits() != 1 {
+				t.Errorf("AdoptStream = %v", err)
 			}
 		}
 		q, b, s := f.Adopt(t, dev), allocate(t, dev, 64), semaphores(t, 2)
@@ -206,10 +207,10 @@ func TestAdoptFaults(t *testing.T) {
 		}
 		must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[1].Wait(minute(t), 1))
-		e, err := dev.NewEvent()
+		e, err := interop.NewEvent(dev)
 		must(t, err)
 		d.Inject(simdriver.Fault{Op: simdriver.OpNewEvent, N: 1, OOM: true})
-		if _, err := dev.NewEvent(); !errors.Is(err, driver.ErrOutOfMemory) {
+		if _, err := interop.NewEvent(dev); !errors.Is(err, driver.ErrOutOfMemory) {
 			t.Errorf("NewEvent = %v", err)
 		}
 		must(t, e.Close())
@@ -223,13 +224,13 @@ func TestEventClosedWhileWaitedFor(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
 		f := newForeign(t, d, 0)
-		e, err := dev.NewEvent()
+		e, err := interop.NewEvent(dev)
 		must(t, err)
 		b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 		must(t, d.StallStream(f.Stream))
 		must(t, d.StallDevice(0))
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
-		must(t, dev.Queue(0).Submit(order(s, 1, s, 2), gpu.RecordEvent(e)))
+		must(t, dev.Queue(0).Submit(order(s, 1, s, 2), interop.RecordEvent(e)))
 		must(t, s.WaitIssued(minute(t), 2))
 		f.Give(t, func() error { return f.StreamWait(f.Stream, e.Native()) })
 		must(t, d.ResumeDevice(0))
@@ -250,9 +251,9 @@ func TestValueGivenUp(t *testing.T) {
 		word, err := dev.Alloc(gpu.HostMem, 8)
 		must(t, err)
 		s := semaphores(t, 3)
-		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.WaitValue(word.All(), 1)))
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, interop.WaitValue(word.All(), 1)))
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2), Free: pts(s[2], 1)}, gpu.Fill(word.All(), []byte{1})))
-		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, gpu.WriteValue(word.All(), 1))) // which comes behind it
+		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, interop.WriteValue(word.All(), 1))) // which comes behind it
 		began := time.Now()
 		var late *gpu.CloseError
 		if err := dev.Close(); !errors.As(err, &late) || late.Submissions != 3 {
@@ -283,8 +284,8 @@ func TestValueFaults(t *testing.T) {
 		must(t, err)
 		q := dev.Queue(0)
 		for op, submit := range map[simdriver.Op]func(o gpu.Order) error{
-			simdriver.OpWriteValue: func(o gpu.Order) error { return q.Submit(o, gpu.WriteValue(word.All(), 3)) },
-			simdriver.OpWaitValue:  func(o gpu.Order) error { return q.Submit(o, gpu.WaitValue(word.All(), 0)) },
+			simdriver.OpWriteValue: func(o gpu.Order) error { return q.Submit(o, interop.WriteValue(word.All(), 3)) },
+			simdriver.OpWaitValue:  func(o gpu.Order) error { return q.Submit(o, interop.WaitValue(word.All(), 0)) },
 		} {
 			s := semaphores(t, 1)[0]
 			d.Inject(simdriver.Fault{Op: op, N: 1})
@@ -295,10 +296,10 @@ func TestValueFaults(t *testing.T) {
 			}
 		}
 		s := semaphores(t, 1)[0]
-		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.WriteValue(word.All(), 3)))
+		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, interop.WriteValue(word.All(), 3)))
 		must(t, s.Wait(minute(t), 1))
 		d.Inject(simdriver.Fault{Op: simdriver.OpWaitValue, N: 1, AtExecution: true})
-		must(t, q.Submit(order(s, 1, s, 2), gpu.WaitValue(word.All(), 9)))
+		must(t, q.Submit(order(s, 1, s, 2), interop.WaitValue(word.All(), 9)))
 		if err := s.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrInjected) {
 			t.Errorf("Wait = %v", err)
 		}
@@ -329,8 +330,8 @@ func TestAdoptedAllocatesNothing(t *testing.T) {
 		}
 	}
 	fill := func(o gpu.Order) error { return q.Submit(o, gpu.Fill(b.All(), []byte{1})) }
-	write := func(o gpu.Order) error { return q.Submit(o, gpu.WriteValue(word.All(), number)) }
-	own := func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.WaitValue(word.All(), number+1)) }
+	write := func(o gpu.Order) error { return q.Submit(o, interop.WriteValue(word.All(), number)) }
+	own := func(o gpu.Order) error { return dev.Queue(0).Submit(o, interop.WaitValue(word.All(), number+1)) }
 	turn := func() {
 		number += 2
 		step(fill)

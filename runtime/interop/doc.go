@@ -1,0 +1,38 @@
+// Package interop lets the runtime work together with other code: with other processes of the
+// machine, and with code of this process that uses the driver's own API, such as a library with
+// streams of its own. It is about the devices, buffers, queues and operations of package gpu.
+//
+// # Streams and events
+//
+// [AdoptStream] makes a queue from other code's stream. An [Event] orders the runtime's work and
+// other code's: [RecordEvent] and [WaitEvent] are operations, which [gpu.Stream.Do] and
+// [gpu.Queue.Submit] take. [NewEvent] makes an event, and [AdoptEvent] takes one that other code
+// made. [Begun] has a launch record an event as soon as its blocks run.
+//
+// # Memory
+//
+// [ImportPointer] makes a buffer from memory that other code of this process has allocated. To give
+// other code memory of the runtime, pass it [gpu.Buffer.Ptr].
+//
+// There are three ways to share memory with other processes:
+//
+//   - [ExportMemory] names memory of [gpu.Device.Alloc] by a handle of some bytes, which any
+//     connection can carry. [ImportMemory] takes it. CUDA and HIP support this.
+//   - [ExportMemoryFile] makes a file of memory of kind [gpu.ShareableMem]. [ImportMemoryFile] takes
+//     it. The memory outlives the process that allocated it. CUDA on Linux supports this.
+//   - [ExportPool] makes a file of a pool. [ImportPool] takes it, and [Pool.Import] takes handles of
+//     memory that the other process has allocated from the pool. CUDA on Linux supports this.
+//
+// [NewSharedEvent] makes an event for other processes, [Event.Export] makes a handle of it, and
+// [ImportEvent] takes the handle.
+//
+// # Values
+//
+// [WriteValue] and [WaitValue] write a number to memory, and wait until a number is large enough.
+// The other side may be the host, a kernel, a network card or another process. Recordings take them
+// too.
+//
+// # Calling libraries
+//
+// A library that is given a stream with each call needs nothing of this package: see [gpu.Native].
+package interop

@@ -1,0 +1,30 @@
+package interop_test
+
+import "github.com/puregpu/puregpu/runtime/internal/testkit"
+
+// Short names for what the tests of several packages share.
+
+const raceEnabled = testkit.RaceEnabled
+
+var (
+	alloca         = testkit.Alloca
+	allocate       = testkit.Alloc
+	bytesOf        = testkit.Content
+	calls          = testkit.Calls
+	capabilitySets = testkit.CapabilitySets
+	dump           = testkit.Dump
+	eventually     = testkit.Eventually
+	in             = testkit.Within
+	minute         = testkit.Minute
+	must           = testkit.Must
+	newForeign     = testkit.NewForeign
+	newPool        = testkit.NewPool
+	newSim         = testkit.NewSim
+	onEach         = testkit.OnEach
+	onEachLeaky    = testkit.OnEachLeaky
+	openDevice     = testkit.OpenDevice
+	order          = testkit.Order
+	pts            = testkit.Points
+	semaphores     = testkit.Semaphores
+	soon           = testkit.Soon
+)

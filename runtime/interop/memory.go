@@ -1,0 +1,110 @@
+package interop
+
+import (
+	"os"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+)
+
+// memoryOf returns the memory of a device, or nil for a nil or zero device.
+func memoryOf(dev *gpu.Device) *memory.Device {
+	if in := gpu.Inside(dev); in != nil {
+		return in.Memory
+	}
+	return nil
+}
+
+// ImportPointer makes a buffer from device memory that other code of this process owns. The owner
+// must keep the memory as long as the buffer is used. When it is no longer used, freed is called,
+// unless it is nil, on a goroutine of its own.
+func ImportPointer(dev *gpu.Device, ptr driver.Ptr, size uint64, freed func()) (*gpu.Buffer, error) {
+	b, err := memoryOf(dev).Import(ptr, size, freed)
+	return (*gpu.Buffer)(b), err
+}
+
+// ExportMemory returns a handle of a buffer's memory for other processes of the machine (C:
+// cuIpcGetMemHandle, hipIpcGetMemHandle). They import it with [ImportMemory], or with CUDA by
+// cudaIpcOpenMemHandle. ExportMemory blocks while the driver does. Two sorts of memory can be
+// exported: memory of kind [gpu.DeviceMem] that [gpu.Device.Alloc] made, and memory of a pool with
+// [gpu.PoolOptions].Shareable (see [ExportPool]). Other memory is [gpu.ErrArgument]. If the device
+// does not support it, the error is [gpu.ErrUnsupported]. To export a part, add to the handle's
+// Offset and lower its Size.
+//
+// The buffer keeps the memory. Leave it open until all importing processes have closed their
+// buffers. According to CUDA, closing it or its device before is undefined. With CUDA, imported
+// memory stays valid with its contents if this process ends, until the importers close it; other
+// drivers do not specify this. The processes must order their accesses to the memory themselves:
+// see [Event].
+//
+// CUDA places several small allocations in one block of 2 MiB, and a process that imports one of
+// them can access the whole block. To protect other data, make the sizes of exported buffers
+// multiples of 2 MiB.
+func ExportMemory(b *gpu.Buffer) (MemoryHandle, error) {
+	h, err := (*memory.Buffer)(b).Export()
+	return MemoryHandle(h), err
+}
+
+// ImportMemory makes a buffer from memory that another process of the machine has exported (C:
+// cuIpcOpenMemHandle, hipIpcOpenMemHandle). That process used [ExportMemory], or with CUDA
+// cudaIpcGetMemHandle. PyTorch and CuPy export so too; their memory is mostly a part of a larger
+// allocation. ImportMemory blocks while the driver does. The memory may be another device's if the
+// hardware supports that. The buffer is like one of [gpu.Device.Alloc], except that it cannot be
+// exported. The other process must keep the memory until the buffer has been closed, its last use
+// is over, and the driver has released it. Then freed is called, unless it is nil, on a goroutine
+// of its own. Use freed to notify the other process.
+//
+// The error is [driver.ErrSameProcess] if this process itself exported the memory, which no driver
+// can import: use the original buffer. It is [gpu.ErrRange] if the handle's range is not in the
+// allocation, as far as the driver tells its size. It is [gpu.ErrArgument] for a handle of another
+// driver, or of zero bytes, and [gpu.ErrUnsupported] if the device does not support imports. The
+// driver returns its own error if the handle is invalid, or if its process has freed the memory or
+// ended.
+func ImportMemory(dev *gpu.Device, h MemoryHandle, freed func()) (*gpu.Buffer, error) {
+	b, err := memoryOf(dev).ImportShared(memory.Handle(h), freed)
+	return (*gpu.Buffer)(b), err
+}
+
+// ExportMemoryFile returns a new file that represents a buffer's memory (C:
+// cuMemExportToShareableHandle). The caller closes it. Send the file's descriptor to another
+// process of the machine, by os/exec or a Unix socket. That process imports it with
+// [ImportMemoryFile], or with CUDA by cuMemImportFromShareableHandle. ExportMemoryFile blocks while
+// the driver does.
+//
+// Only memory of kind [gpu.ShareableMem] that [gpu.Device.Alloc] made can be exported this way;
+// other memory is [gpu.ErrArgument]. The memory exists as long as any process has it: each process
+// may close its buffer, or end, at any time. With CUDA an open descriptor keeps the memory too; on
+// the simulated GPU it does not. The processes must order their accesses to the memory themselves:
+// see [Event].
+//
+// The driver's size of the memory is the buffer's size, rounded up to a multiple of CUDA's minimum
+// granularity (cuMemGetAllocationGranularity), which is mostly 2 MiB. A program that maps the
+// memory with CUDA's functions must round in the same way. ImportMemoryFile does so. Importers can
+// access the whole rounded size.
+func ExportMemoryFile(b *gpu.Buffer) (*os.File, error) {
+	return (*memory.Buffer)(b).ExportFile()
+}
+
+// ImportMemoryFile makes a buffer from memory that another process of the machine has exported as a
+// file (C: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess). The file
+// is from [ExportMemoryFile], or with CUDA a POSIX file descriptor of memory that cuMemCreate made.
+// PyTorch's expandable segments and NCCL's buffers are such memory. The caller keeps the file and
+// may close it afterwards. ImportMemoryFile blocks while the driver does.
+//
+// The caller must supply the size, since the descriptor does not contain it: the exported buffer's
+// size, or the size given to cuMemCreate. The memory can only be imported as a whole. size may omit
+// some bytes of the last page, but another number of pages is the driver's error. The memory may be
+// another device's if the hardware supports that. It may be this process's own; the buffer is then
+// another address of the same memory, and uses of both must be ordered as uses of one. The buffer
+// is like one of [gpu.Device.Alloc] of kind [gpu.ShareableMem], except that it cannot be exported,
+// and that its bytes are not counted in [gpu.Stats]. The buffer keeps the memory, whatever happens
+// to the other process. freed is called, unless it is nil, on a goroutine of its own, when the
+// buffer has been closed, its last use is over, and the driver has released this process's mapping.
+//
+// The error is [gpu.ErrUnsupported] if the device does not support imports, which only Linux
+// supports. It is the driver's own error if the file does not represent memory.
+func ImportMemoryFile(dev *gpu.Device, f *os.File, size uint64, freed func()) (*gpu.Buffer, error) {
+	b, err := memoryOf(dev).ImportSharedFile(f, size, freed)
+	return (*gpu.Buffer)(b), err
+}

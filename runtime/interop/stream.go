@@ -1,0 +1,66 @@
+package interop
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+)
+
+// AdoptStream makes a queue from a stream that the program or a library has made with the driver's
+// own API (C: CUstream, hipStream_t). The queue's work is in order with other work of the stream:
+// after the work that the stream has when an operation is issued, and before work that it is given
+// later. To learn when an operation has been issued, call [gpu.Semaphore.WaitIssued] for a point
+// that it signals.
+//
+// The queue behaves like the device's own queues and has the stream's priority, with these
+// differences. [gpu.Device.Queue] and [gpu.Device.Pick] do not return it. Other code may put long
+// or blocking work into the stream, and the queue's work behind it waits as long. So use another
+// queue for work that must not wait for that. The queue cannot allocate or free pool memory: that
+// is [gpu.ErrUnsupported]. Use one of the device's own queues for it, and order the two by
+// semaphores. When a lost device is closed, or Close gives up, the queue's work counts as over, for
+// [gpu.Order].Free too. But the stream may still be running it, since the device cannot end the
+// stream.
+//
+// The caller keeps ownership of the stream, may use it meanwhile from any thread, and must keep it
+// until the queue is closed ([gpu.Queue.Close]). It must be a stream of this device, with CUDA in
+// the device's primary context. Default streams are refused, because they differ between contexts
+// and threads. Streams of the device's own queues are refused too. While the stream is being
+// captured, operations fail with [driver.ErrBusy] when they are issued, and do not become part of
+// the graph. Do not begin a capture while an operation is being issued. AdoptStream blocks while
+// the driver does. If the driver does not support it ([driver.Caps].Adopt), the error is
+// [gpu.ErrUnsupported].
+func AdoptStream(dev *gpu.Device, stream driver.Stream) (*gpu.Queue, error) {
+	const op = "adopt a stream"
+	in := gpu.Inside(dev)
+	switch err := in.Failed(); {
+	case err != nil:
+		return nil, err
+	case in.Faces.Adopter == nil:
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, in.Engine.Info.Name, driver.ErrUnsupported)
+	case stream == 0:
+		return nil, errs.Argument(op, "no stream; the default stream is another one with each context, and cannot be adopted")
+	}
+	for _, tl := range in.Engine.All() {
+		if tl.Stream == stream && !tl.Adopted {
+			return nil, errs.Argument(op, "stream %#x is that of %v", uintptr(stream), tl.Queue)
+		}
+	}
+	var tl *engine.Timeline
+	err := in.Engine.Do(func() error {
+		priority, err := in.Faces.Adopter.AdoptStream(stream)
+		if err == nil {
+			tl = in.NewQueue(stream, priority)
+			tl.Adopted = true
+			in.Engine.AddTimeline(tl)
+		}
+		return err
+	})
+	if err != nil {
+		in.Engine.Check(err)
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, in.Engine.Info.Name, err)
+	}
+	return tl.Queue.(*gpu.Queue), nil
+}
