@@ -38,7 +38,6 @@ var (
 	newPool          = testkit.NewPool
 	newSim           = testkit.NewSim
 	onEach           = testkit.OnEach
-	onEachLeaky      = testkit.OnEachLeaky
 	openChannels     = testkit.OpenChannels
 	openDevice       = testkit.OpenDevice
 	order            = testkit.Order
