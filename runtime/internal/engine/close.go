@@ -344,8 +344,8 @@ func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 }
 
 // DestroyNative destroys the events and closes the driver's device. It is the last step of closing
-// and runs on the pending-queue thread. It passes to add its own errors and the errors that NotTaken
-// has stored.
+// and runs on the pending-queue thread. It passes to add its own errors and the errors that
+// NotTaken has stored.
 func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 	add(d.Events.close(ctx))
 	d.ending.refusalMu.Lock()

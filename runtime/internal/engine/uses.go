@@ -67,8 +67,8 @@ func (u *Uses) Leave(recording *Uses) {
 	u.mu.Unlock()
 }
 
-// Left returns the uses that a free on tl must still wait for. It leaves out a use that is done, and
-// a use that the free is ordered after, by its stream or by its waits (deps).
+// Left returns the uses that a free on tl must still wait for. It leaves out a use that is done,
+// and a use that the free is ordered after, by its stream or by its waits (deps).
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
