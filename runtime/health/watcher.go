@@ -61,7 +61,7 @@ type Status struct {
 	XIDs     map[XID]uint64 // how often each was reported since the watcher began
 	LastXID  XID            // 0 if there was none
 	LastTime time.Time      // of LastXID
-	NoXIDs   error          // why the source tells no XID errors of this device, or nil
+	NoXIDs   error          // why the source has no XID errors of this device, or nil
 
 	Reading           // the latest
 	ReadAt  time.Time // of the latest reading; zero before the first and without readings
@@ -155,7 +155,8 @@ func (w *Watcher) Dropped() uint64 {
 	return w.dropped
 }
 
-// Status returns what is known of each device, in the order of Watch. It asks no library.
+// Status returns the watcher's knowledge of each device, in the order of Watch. It calls no
+// library.
 func (w *Watcher) Status() []Status {
 	all := make([]Status, len(w.devices))
 	for i, d := range w.devices {
@@ -244,7 +245,7 @@ func (d *watched) run() {
 		}
 		d.fails(errors.Join(readErr, waitErr))
 		wait := time.Duration(0)
-		if !asked { // Wait did not take its time
+		if !asked { // the loop has not waited in Wait
 			wait = d.untilNext(readAt)
 		}
 		if !d.pause(wait) {
@@ -293,8 +294,8 @@ func (d *watched) report(xid XID) {
 	d.w.send(Event{Device: d.info, Time: now, Kind: KindXID, XID: xid})
 }
 
-// read reads the device's state, and sends events of changes. The first reading is what others are
-// compared with: of it only clocks that are held down are an event.
+// read reads the device's state, and sends events of changes. Later readings are compared with the
+// first one. The first one itself causes an event only if clocks are held down.
 func (d *watched) read(first bool) error {
 	r, err := d.session.Read()
 	if err != nil {
@@ -319,7 +320,7 @@ func (d *watched) read(first bool) error {
 			d.w.send(e)
 		}
 	}
-	if r.Clocks && r.Throttle != d.held { // that clocks are not told does not mean that they are free
+	if r.Clocks && r.Throttle != d.held { // unknown clocks do not mean that the clocks are free
 		d.held = r.Throttle
 		d.w.send(Event{Device: d.info, Time: now, Kind: KindThrottle, Throttle: r.Throttle})
 	}
