@@ -198,7 +198,7 @@ func TestNoFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	dirs := []string{filepath.Join(file, "below"), file, "\x00"}
-	if runtime.GOOS != "windows" && os.Getuid() != 0 { // Windows ignores the permission bits of a folder
+	if runtime.GOOS != "windows" && os.Getuid() != 0 { // Windows and root ignore the permission bits of a folder
 		locked := filepath.Join(t.TempDir(), "locked")
 		if err := os.Mkdir(locked, 0o500); err != nil {
 			t.Fatal(err)
