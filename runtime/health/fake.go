@@ -8,8 +8,8 @@ import (
 )
 
 // A Fake is a [Source] for tests and for simulated GPUs: it tells what the test says. Devices are
-// known by [driver.Info].Index. As with NVML, a session is told only of XID errors reported while it
-// watches. The zero value tells of healthy devices. Its methods may be called concurrently.
+// known by [driver.Info].Index. As with NVML, a session is told only of XID errors reported while
+// it watches. The zero value tells of healthy devices. Its methods may be called concurrently.
 type Fake struct {
 	mu       sync.Mutex // protects following fields
 	sessions map[*fakeSession]struct{}

@@ -138,7 +138,8 @@ type Event struct {
 	Err         error    // of KindSource: why the source fails, or nil if it works again
 }
 
-// String returns a line for a log, such as "device 0 (NVIDIA H200): XID 79: GPU has fallen off the bus".
+// String returns a line for a log, such as "device 0 (NVIDIA H200): XID 79: GPU has fallen off the
+// bus".
 func (e Event) String() string {
 	s := describe(e.Device) + ": "
 	switch e.Kind {

@@ -18,10 +18,11 @@ import (
 )
 
 // A Source lists the devices and pools whose metrics are exported. Its fields must not be changed
-// once it is in use. Its methods may be called concurrently. They take a snapshot of each device and
-// pool, submit nothing, and do not wait for a device's work. A closed device keeps its last values. A
-// closed pool is left out. If a device was opened again, its series in the text of OpenMetrics have
-// one more label: opened="2". Series of health have the labels device and name, too.
+// once it is in use. Its methods may be called concurrently. They take a snapshot of each device
+// and pool, submit nothing, and do not wait for a device's work. A closed device keeps its last
+// values. A closed pool is left out. If a device was opened again, its series in the text of
+// OpenMetrics have one more label: opened="2". Series of health have the labels device and name,
+// too.
 //
 // Names are shown in UTF-8, and different names stay different. A byte that is not UTF-8 becomes
 // U+FFFD and two hex digits. U+FFFD itself is doubled.

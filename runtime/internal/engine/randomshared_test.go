@@ -39,7 +39,8 @@ type farSide struct {
 	back  pair
 }
 
-// A pair is a shared event as the process has it that records it, and as that has it that waits for it.
+// A pair is a shared event as the process has it that records it, and as that has it that waits for
+// it.
 type pair struct{ own, in *gpu.SharedEvent }
 
 // newFarSide makes the other process and the cells that it shares.
