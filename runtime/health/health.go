@@ -1,8 +1,8 @@
-// Package health tells what GPUs report of their own health: XID errors, memory errors that ECC
-// finds, and clocks that are held down.
+// Package health watches the health of GPUs: XID errors, memory errors that ECC finds, and clocks
+// that are held down.
 //
-// A [Watcher] watches devices and sends [Event] values to channels. It learns of them from a
-// [Source]. Package nvmlhealth below this one has the source for NVIDIA's GPUs, over NVML. [Fake]
+// A [Watcher] watches devices and sends [Event] values to channels. A [Source] reports the events to
+// it. Package nvmlhealth below this one has the source for NVIDIA's GPUs, over NVML. [Fake]
 // is a source for tests and for simulated GPUs.
 //
 //	source, err := nvmlhealth.Open(nvml.Options{})
@@ -164,5 +164,5 @@ func (e Event) String() string {
 // describe names a device in errors.
 func describe(info driver.Info) string { return fmt.Sprintf("device %d (%s)", info.Index, info.Name) }
 
-// unsupported reports whether an error says that something is not there at all.
+// unsupported reports whether an error says that the device or the source lacks the feature.
 func unsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }
