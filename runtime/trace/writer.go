@@ -428,7 +428,9 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	tid := w.stream(x, t)
 	begun, ended, done := traceformat.Time(r.Begun), traceformat.Time(r.Ended), traceformat.Time(r.Done)
 	from := max(begun-traceformat.Time(r.Early), t.end) // the earliest possible beginning
-	if by := t.end - begun; by > 0 {                    // move the slice behind the one before it, but not beyond the time at which the work was seen done, because records of a stream may come in another order than its work
+	if by := t.end - begun; by > 0 {
+		// Move the slice behind the one before it, but not beyond the time at which the work was
+		// seen done: records of a stream may come in another order than its work.
 		begun = min(begun+by, done)
 		ended = max(min(ended+by, done), begun)
 	}
