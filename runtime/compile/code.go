@@ -13,8 +13,8 @@ import (
 // keyFormat changes with the format of keys or entries.
 const keyFormat = "puregpu compiled code 1"
 
-// key returns the key of the code that a compiler makes of the source. The key covers the length of
-// each list and of each text.
+// key returns the key of the code that a compiler makes from the source. The key covers the length
+// of each list and of each text.
 func (s Source) key(by driver.CompilerInfo) diskcache.Key {
 	parts := []string{keyFormat, by.Name, by.Version, by.Build, by.Target, s.Name, s.Text, s.Revision}
 	list := func(texts []string) { parts = append(append(parts, fmt.Sprint(len(texts))), texts...) }

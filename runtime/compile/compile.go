@@ -42,15 +42,15 @@ type Info struct {
 
 // A Cache is a folder of compiled code, which processes may share. The zero Cache is the user's.
 //
-// Code is found again if nothing has changed that it was made of: all fields of the source, the
-// compiler, its version and the architecture. The cache does not see files that the compiler reads.
+// Code is found again only if all its inputs are the same: all fields of the source, the compiler,
+// its version and the architecture. The cache does not see files that the compiler reads.
 // So the code of a source that includes a name that is not among its headers, or has an option such
 // as -I, is kept only if [Source].Revision is set.
 //
-// Whoever can write to the folder decides what runs on the device. So a folder is not used if it
-// belongs to a user other than this one and root, or if other users can write to it. On Windows the
-// program has to ensure that. A folder that is not used, or cannot be written, is not an error:
-// [Info].CacheErr has the reason.
+// Anyone who can write to the folder decides which code runs on the device. So a folder is not used
+// if it belongs to a user other than this one and root, or if other users can write to it. On
+// Windows the program has to ensure that. A folder that is not used, or cannot be written, is not
+// an error: [Info].CacheErr has the reason.
 type Cache struct {
 	// Dir is the folder. Compile makes it if it does not exist. "" means puregpu in
 	// [os.UserCacheDir].
@@ -95,8 +95,8 @@ func (c Cache) Compile(dev *gpu.Device, src Source) (*gpu.Module, Info, error) {
 }
 
 // CompileAll is [Cache.Compile] for several devices, such as those of a [gpu.Group]. It compiles
-// once for all devices that take the same code. The executables and what is known of them are in
-// the order of the devices. If there is an error, nothing stays loaded.
+// once for all devices that take the same code. The modules and the Infos are in the order of the
+// devices. If there is an error, no module stays loaded.
 func (c Cache) CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info, error) {
 	src, err := src.check()
 	if err != nil {
@@ -168,16 +168,16 @@ func compilerFor(dev *gpu.Device, src Source) (driver.Compiler, error) {
 	return c, nil
 }
 
-// A program is what a source becomes for devices of one kind.
+// A program is the compiled code of a source for devices of one kind.
 type program struct {
-	dev      *gpu.Device // the first of them
+	dev      *gpu.Device // the first of these devices
 	compiler driver.Compiler
 	key      diskcache.Key
 	code     driver.Code
 	info     Info
 }
 
-// make finds the code on disk, or compiles it and keeps it there.
+// make gets the code from the disk, or compiles it and stores it there.
 func (p *program) make(c Cache, src Source) error {
 	by := p.compiler.Info()
 	p.info = Info{Compiler: strings.TrimSpace(by.Name + " " + by.Version), Target: by.Target}
@@ -214,8 +214,8 @@ func (p *program) warn() {
 	}
 }
 
-// open returns the cache on disk. It returns nil if nothing is kept, and an error if that is not on
-// purpose.
+// open returns the cache on disk. It returns nil without an error if code must not be kept: the
+// cache is turned off, or the compiler's code is transient.
 func (c Cache) open(by driver.CompilerInfo) (*diskcache.Cache, error) {
 	if c.Size < 0 || by.Transient {
 		return nil, nil

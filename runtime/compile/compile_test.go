@@ -59,15 +59,15 @@ func newCache(t testing.TB) compile.Cache {
 	return compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
 }
 
-// compiling is a driver with a compiler whose code the simulated devices load.
+// A compiling is a driver with a compiler whose code the simulated devices can load.
 type compiling struct {
 	driver.Driver
 	info  func(device int) driver.CompilerInfo
-	made  atomic.Int32  // sources that were compiled
-	begun chan struct{} // if it is not nil, Compile sends here, and waits for goOn
+	made  atomic.Int32  // number of sources compiled
+	begun chan struct{} // if not nil, Compile sends to it, and then waits for goOn
 	goOn  chan struct{}
-	links bool   // sources can be linked
-	newer string // linker's version
+	links bool   // its devices can link sources
+	newer string // the linker's version
 }
 
 func newCompiling(t testing.TB, devices int) *compiling {
@@ -85,7 +85,7 @@ func (c *compiling) Open(i int) (driver.Device, error) {
 	return compilingDevice{d, c}, nil
 }
 
-// compilingDevice has no more than a device must, and a compiler.
+// A compilingDevice has a compiler and no other optional interface.
 type compilingDevice struct {
 	driver.Device
 	of *compiling
@@ -103,7 +103,7 @@ func (d compilingDevice) Compiler() (driver.Compiler, error) {
 	return c, nil
 }
 
-// linkingOf links as well.
+// A linkingOf is a compiler that can also link.
 type linkingOf struct{ compilerOf }
 
 func (c linkingOf) Linker() (driver.Compiler, error) { return linkerOf(c), nil }
@@ -131,7 +131,7 @@ type compilerOf struct {
 
 func (c compilerOf) Info() driver.CompilerInfo { return c.info(c.device) }
 
-// Compile takes the words of a text for the names of kernels. Each expression stands for the first
+// Compile takes each word of the text as the name of a kernel. Each expression stands for the first
 // kernel.
 func (c compilerOf) Compile(src *driver.Source) (driver.Code, error) {
 	c.made.Add(1)
@@ -239,8 +239,8 @@ func TestCompileCache(t *testing.T) {
 	}
 }
 
-// TestCompileLink: B188 linked sources are one program. B189 It is another program if anything in one
-// of them differs.
+// TestCompileLink: B188 linked sources are one program. B189 It is another program if anything in
+// one of them differs.
 func TestCompileLink(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev := openDevice(t, d)
@@ -347,8 +347,8 @@ func TestCompileCacheFolder(t *testing.T) {
 	}
 }
 
-// TestCompileForeignFolder: B195 a folder that others can write to is not used. Code is compiled each
-// time, and the reason is logged once a device.
+// TestCompileForeignFolder: B195 a folder that others can write to is not used. Code is compiled
+// each time, and the reason is logged once a device.
 func TestCompileForeignFolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a mode says nothing about other users there")
@@ -464,7 +464,7 @@ func TestCompileHoldsNothing(t *testing.T) {
 	d := newCompiling(t, 1)
 	d.begun, d.goOn = make(chan struct{}), make(chan struct{})
 	dev := openDevice(t, d)
-	const n = 20 // more than may be in the driver at a time
+	const n = 20 // more than the number of calls that may be in the driver at once
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {

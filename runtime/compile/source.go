@@ -14,23 +14,23 @@ import (
 // A Source is a program in the language of a device's compiler: CUDA C++ on NVIDIA's devices, HIP
 // C++ on AMD's. Only Text is required.
 type Source struct {
-	// Name stands for a file name in the compiler's messages: "saxpy.cu". It may be empty.
+	// Name is a file name for the compiler's messages: "saxpy.cu". It may be empty.
 	Name string
 
 	Text string
 
-	// Headers are the texts of headers, by the names in #include. They need not be files.
+	// Headers are the texts of headers, by their names in #include. They need not be files.
 	Headers map[string]string
 
-	// Options are the compiler's options, one an element: "--std=c++17", "-DTILE=16",
-	// "--use_fast_math". An option that names an architecture replaces the device's: "-arch=sm_90a"
-	// for what only that one has, "--offload-arch=gfx90a:xnack-".
+	// Options are the compiler's options, one for each element: "--std=c++17", "-DTILE=16",
+	// "--use_fast_math". An option that names an architecture replaces the device's architecture:
+	// "-arch=sm_90a" for the features of that architecture only, "--offload-arch=gfx90a:xnack-".
 	Options []string
 
-	// Names are expressions for the C++ kernels and variables that [gpu.Module.Kernel] and
-	// [gpu.Module.Global] will be asked for: "scale<float>", "math::norm<4>", "&table". An
-	// instance of a template is compiled only if it is among them. Whatever is extern "C" is found
-	// by its name in any case.
+	// Names are expressions for the C++ kernels and variables that the program passes to
+	// [gpu.Module.Kernel] and [gpu.Module.Global]: "scale<float>", "math::norm<4>", "&table". An
+	// instance of a template is compiled only if it is among them. Names that are extern "C" are
+	// always found.
 	Names []string
 
 	// Revision is a version of the files that the compiler reads and that are not among Headers.
@@ -39,8 +39,8 @@ type Source struct {
 	Revision string
 
 	// Link are further sources, for link-time optimization. Each is compiled by itself, with its
-	// own headers, options and names, and all are linked with this one into one executable. They
-	// must not have Link or LinkOptions. On CUDA this needs nvJitLink besides NVRTC.
+	// own headers, options and names, and all are linked with this one into one module. They must
+	// not have Link or LinkOptions. On CUDA this needs nvJitLink besides NVRTC.
 	Link []Source
 
 	// LinkOptions are the linker's options. The linker generates the machine code, so its options
@@ -48,7 +48,7 @@ type Source struct {
 	LinkOptions []string
 }
 
-// check returns the source with every name set, or what is wrong with it.
+// check returns the source with every name set, or an error if a field is wrong.
 func (s Source) check() (Source, error) {
 	s.Name = cmp.Or(s.Name, "source")
 	wrong := func(format string, args ...any) (Source, error) {
@@ -83,7 +83,7 @@ func (s Source) check() (Source, error) {
 	return s, nil
 }
 
-// forDriver returns the source as drivers take it.
+// forDriver returns the source in the driver's form.
 func (s Source) forDriver() *driver.Source {
 	d := &driver.Source{Name: s.Name, Text: s.Text, Headers: s.Headers, Options: s.Options, Names: s.Names, LinkOptions: s.LinkOptions}
 	for _, l := range s.Link {
@@ -92,11 +92,11 @@ func (s Source) forDriver() *driver.Source {
 	return d
 }
 
-// errFiles is why code of a source that may read files is not kept.
+// errFiles is the CacheErr of a source that may read files.
 var errFiles = errors.New("it may depend on files that are not among its headers: set Source.Revision to their version")
 
-// mayReadFiles reports whether the compiler may read files, for this source or one linked with it,
-// whose version the program does not tell.
+// mayReadFiles reports whether the compiler may read files for this source or one linked with it,
+// and the source has no Revision.
 func (s Source) mayReadFiles() bool {
 	return s.Revision == "" && s.readsFiles() || slices.ContainsFunc(s.Link, Source.mayReadFiles)
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Fake is a [Source] for tests and for simulated GPUs: it tells what the test says. Devices are
-// known by [driver.Info].Index. As with NVML, a session is told only of XID errors reported while it
-// watches. The zero value tells of healthy devices. Its methods may be called concurrently.
+// A Fake is a [Source] for tests and for simulated GPUs. The test sets what it reports. Devices are
+// identified by [driver.Info].Index. As with NVML, a session gets only XID errors reported while it
+// watches. The zero Fake reports healthy devices. Its methods may be called concurrently.
 type Fake struct {
 	mu       sync.Mutex // protects following fields
 	sessions map[*fakeSession]struct{}
 	devices  map[int]*fakeDevice
 }
 
-// fakeDevice is what a test has said of a device.
+// A fakeDevice has the state that a test has set for a device.
 type fakeDevice struct {
 	reading Reading
-	refused error // of Watch
-	noXIDs  error // of Wait, for good
-	failure error // of Wait and Read
+	refused error // the error of Watch, or nil
+	noXIDs  error // the lasting error of Wait, or nil
+	failure error // the error of Wait and Read, or nil
 }
 
 type fakeSession struct {
@@ -30,7 +30,7 @@ type fakeSession struct {
 	queue  chan XID
 }
 
-// device returns what was said of a device. The caller holds f.mu.
+// device returns the state of a device. The caller holds f.mu.
 func (f *Fake) device(index int) *fakeDevice {
 	if f.devices == nil {
 		f.devices, f.sessions = map[int]*fakeDevice{}, map[*fakeSession]struct{}{}
@@ -43,7 +43,7 @@ func (f *Fake) device(index int) *fakeDevice {
 	return d
 }
 
-// Report has a device report an XID error.
+// Report makes a device report an XID error.
 func (f *Fake) Report(device int, xid XID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,34 +52,34 @@ func (f *Fake) Report(device int, xid XID) {
 		if s.device == device {
 			select {
 			case s.queue <- xid:
-			default: // as NVML, it keeps a limited number
+			default: // like NVML, it keeps a limited number
 			}
 		}
 	}
 }
 
-// Set says what Read returns of a device from now on.
+// Set sets the result of Read for a device.
 func (f *Fake) Set(device int, r Reading) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.device(device).reading = r
 }
 
-// Fail has the sessions of a device fail with err, until Fail is called with nil.
+// Fail makes the sessions of a device fail with err, until Fail is called with nil.
 func (f *Fake) Fail(device int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.device(device).failure = err
 }
 
-// Refuse has Watch fail for a device, until Refuse is called with nil.
+// Refuse makes Watch fail for a device, until Refuse is called with nil.
 func (f *Fake) Refuse(device int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.device(device).refused = err
 }
 
-// WithoutXIDs has Wait fail with err, which is to be [errors.ErrUnsupported].
+// WithoutXIDs makes Wait fail with err, which must match [errors.ErrUnsupported].
 func (f *Fake) WithoutXIDs(device int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package health tells what GPUs report of their own health: XID errors, memory errors that ECC
-// finds, and clocks that are held down.
+// Package health watches the health of GPUs: XID errors, memory errors that ECC finds, and clocks
+// that are held down.
 //
-// A [Watcher] watches devices and sends [Event] values to channels. It learns of them from a
-// [Source]. Package nvmlhealth below this one has the source for NVIDIA's GPUs, over NVML. [Fake]
+// A [Watcher] watches devices and sends [Event] values to channels. A [Source] reports the events to
+// it. Package nvmlhealth below this one has the source for NVIDIA's GPUs, over NVML. [Fake]
 // is a source for tests and for simulated GPUs.
 //
 //	source, err := nvmlhealth.Open(nvml.Options{})
@@ -26,20 +26,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Source is a library that knows how devices are. Its method may be called concurrently.
+// A Source is a library that knows the health of devices. Its method may be called concurrently.
 type Source interface {
-	// Watch begins to record what the device reports. Earlier events are not told. The error says
-	// why the device cannot be watched.
+	// Watch begins to record what the device reports. Earlier events are not reported. The error
+	// says why the device cannot be watched.
 	Watch(device driver.Info) (Session, error)
 }
 
 // A Session watches one device. Its methods are called by one goroutine at a time.
 type Session interface {
-	// Wait returns the next XID error, or false if none is reported before the timeout. An error that
-	// is [errors.ErrUnsupported] says that the source tells no XID errors of this device. Other
-	// errors may go away.
+	// Wait returns the next XID error, or false if none is reported before the timeout. An error
+	// that matches [errors.ErrUnsupported] says that the source has no XID errors of this device.
+	// Other errors may go away.
 	Wait(timeout time.Duration) (xid XID, ok bool, err error)
-	// Read returns the state of the device now. What the device does not tell is no error.
+	// Read returns the state of the device now. A value that the device does not report is no
+	// error.
 	Read() (Reading, error)
 	// Close ends the recording.
 	Close() error
@@ -49,9 +50,9 @@ type Session interface {
 type Reading struct {
 	ECC         bool   // the device counts memory errors
 	Corrected   uint64 // memory errors that ECC has corrected since the driver was loaded
-	Uncorrected uint64 // memory errors that ECC has found and could not correct, likewise
+	Uncorrected uint64 // memory errors since then that ECC has found and could not correct
 
-	Clocks   bool     // the device tells why its clocks are held down
+	Clocks   bool     // the device reports why its clocks are held down
 	Throttle Throttle // the reasons that hold now
 }
 
@@ -132,12 +133,13 @@ type Event struct {
 
 	XID         XID      // of KindXID
 	Corrected   uint64   // of KindECC: errors since the reading before
-	Uncorrected uint64   // likewise
+	Uncorrected uint64   // of KindECC, like Corrected
 	Throttle    Throttle // of KindThrottle: the reasons that hold now, 0 if the clocks are free again
 	Err         error    // of KindSource: why the source fails, or nil if it works again
 }
 
-// String returns a line for a log, such as "device 0 (NVIDIA H200): XID 79: GPU has fallen off the bus".
+// String returns a line for a log, such as "device 0 (NVIDIA H200): XID 79: GPU has fallen off the
+// bus".
 func (e Event) String() string {
 	s := describe(e.Device) + ": "
 	switch e.Kind {
@@ -162,5 +164,5 @@ func (e Event) String() string {
 // describe names a device in errors.
 func describe(info driver.Info) string { return fmt.Sprintf("device %d (%s)", info.Index, info.Name) }
 
-// unsupported reports whether an error says that something is not there at all.
+// unsupported reports whether an error says that the device or the source lacks the feature.
 func unsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }

@@ -30,7 +30,7 @@ func watch(t *testing.T, f *health.Fake, opt health.Options) (*health.Watcher, c
 	return w, c
 }
 
-// next returns the event that is there once everything has settled.
+// next returns the event in the channel when all goroutines of the bubble are blocked.
 func next(t *testing.T, c chan health.Event) health.Event {
 	t.Helper()
 	synctest.Wait()
@@ -70,15 +70,16 @@ func closeAll(t *testing.T, w *health.Watcher, f *health.Fake) {
 	}
 }
 
-// TestXID has XID errors told at once, to all channels, with the device that reported them.
+// TestXID checks that XID errors are sent at once, to all channels, with the device that reported
+// them.
 func TestXID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
-		f.Report(1, 48) // before the watcher: not told
+		f.Report(1, 48) // before the watcher, so no event
 		w, c := watch(t, &f, health.Options{Interval: -1})
 		more := make(chan health.Event, 1)
 		w.Notify(more)
-		w.Notify(more) // once is enough
+		w.Notify(more) // the second call must have no effect
 		time.Sleep(time.Hour)
 		none(t, c)
 		f.Report(1, 79)
@@ -113,7 +114,7 @@ func TestXID(t *testing.T) {
 	})
 }
 
-// gated is a source that lets no reading through before it is open, so that none precedes Notify.
+// A gated source blocks readings until open is closed, so that none comes before Notify.
 type gated struct {
 	*health.Fake
 	open chan struct{}
@@ -134,7 +135,8 @@ func (s gatedSession) Read() (health.Reading, error) {
 	return s.Session.Read()
 }
 
-// TestReadings has changes of counts and clocks told, and what was so before only as a status.
+// TestReadings checks that changes of counts and clocks are events, and that the first values are
+// only in the status.
 func TestReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -158,7 +160,7 @@ func TestReadings(t *testing.T) {
 			e.String() != "device 0 (Simulated GPU 0): ECC found memory errors: 2 corrected, 1 uncorrected" {
 			t.Errorf("%v", e)
 		}
-		f.Set(0, health.Reading{ECC: true, Corrected: 1, Uncorrected: 1, Clocks: true}) // set to zero, and counted on
+		f.Set(0, health.Reading{ECC: true, Corrected: 1, Uncorrected: 1, Clocks: true}) // the counts were set to zero and have grown again
 		time.Sleep(time.Second)
 		if e := next(t, c); e.Corrected != 1 || e.Uncorrected != 0 {
 			t.Errorf("%v", e)
@@ -173,7 +175,8 @@ func TestReadings(t *testing.T) {
 	})
 }
 
-// TestUntoldClocks has clocks that are not told for a while compared with those that were told last.
+// TestUntoldClocks has a device that does not report its clocks for a while. Later clocks are
+// compared with the last ones that it reported.
 func TestUntoldClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -204,7 +207,8 @@ func TestUntoldClocks(t *testing.T) {
 	})
 }
 
-// TestFailingSource has a source that fails told once, and again when it works.
+// TestFailingSource checks that a source that fails causes one event, and another one when it works
+// again.
 func TestFailingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -221,7 +225,7 @@ func TestFailingSource(t *testing.T) {
 		if s := w.Status(); !errors.Is(s[1].Err, gone) || s[0].Err != nil {
 			t.Errorf("status %+v", s)
 		}
-		f.Report(0, 63) // the other device goes on
+		f.Report(0, 63) // the other device is still watched
 		if e := next(t, c); e.XID != 63 {
 			t.Errorf("%v", e)
 		}
@@ -239,7 +243,7 @@ func TestFailingSource(t *testing.T) {
 	})
 }
 
-// blind is a source whose readings fail from a moment on, while XID errors are told.
+// A blind source fails all readings from some moment on, but still reports XID errors.
 type blind struct {
 	*health.Fake
 	from *atomic.Bool
@@ -264,7 +268,7 @@ func (s blindSession) Read() (health.Reading, error) {
 	return s.Session.Read()
 }
 
-// TestFailingReadings has readings that fail told once, also while none is due.
+// TestFailingReadings checks that failing readings cause one event, and none between readings.
 func TestFailingReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -301,7 +305,7 @@ func TestFailingReadings(t *testing.T) {
 	})
 }
 
-// TestWithoutXIDs has a device that tells no XID errors read all the same.
+// TestWithoutXIDs checks that a device that reports no XID errors is still read.
 func TestWithoutXIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -321,7 +325,7 @@ func TestWithoutXIDs(t *testing.T) {
 	})
 }
 
-// TestRefused has no device watched if one of them cannot be.
+// TestRefused checks that no device is watched if one of them cannot be.
 func TestRefused(t *testing.T) {
 	var f health.Fake
 	no := errors.New("no permission")
@@ -339,7 +343,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLastXID waits for an XID error that is to come, and no longer than it may.
+// TestLastXID waits for an XID error that is reported soon, and no longer than the given time.
 func TestLastXID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -361,7 +365,7 @@ func TestLastXID(t *testing.T) {
 		last(31, time.Millisecond)
 		last(31, 0)
 		time.Sleep(time.Minute)
-		last(31, time.Second) // an old one, for want of a new one
+		last(31, time.Second) // no new error came, so it is an old one
 		time.AfterFunc(time.Millisecond, func() { f.Report(0, 43) })
 		last(43, time.Millisecond)
 		time.Sleep(time.Minute)
@@ -372,7 +376,7 @@ func TestLastXID(t *testing.T) {
 	})
 }
 
-// stuck is a source whose calls do not return.
+// A stuck source has calls that do not return.
 type stuck struct{ release chan struct{} }
 
 func (s stuck) Watch(driver.Info) (health.Session, error) { return s, nil }
@@ -383,7 +387,7 @@ func (s stuck) Wait(time.Duration) (health.XID, bool, error) {
 func (s stuck) Read() (health.Reading, error) { return health.Reading{}, nil }
 func (s stuck) Close() error                  { return nil }
 
-// TestCloseOfStuckSource has Close give up on a source that does not return.
+// TestCloseOfStuckSource checks that Close gives up on a source that does not return.
 func TestCloseOfStuckSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stuck{make(chan struct{})}
@@ -397,11 +401,11 @@ func TestCloseOfStuckSource(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second || err == nil || !strings.Contains(err.Error(), "close device 0 (Simulated GPU 0)") || !strings.Contains(err.Error(), "close device 1") {
 			t.Errorf("Close: %v, after %v", err, took)
 		}
-		close(s.release) // and their goroutines end
+		close(s.release) // their goroutines end
 	})
 }
 
-// TestTexts has the numbers' texts, short and different.
+// TestTexts checks that the texts of the XID numbers are short and different.
 func TestTexts(t *testing.T) {
 	if got := health.XID(79).Error(); got != "XID 79: GPU has fallen off the bus" {
 		t.Error(got)

@@ -13,8 +13,8 @@ import (
 
 // Options change how a [Watcher] works. The zero value is fine.
 type Options struct {
-	// Interval is the time between two readings of ECC counts and clocks, one second if it is 0. If it
-	// is negative there are no readings, only XID errors.
+	// Interval is the time between two readings of ECC counts and clocks, one second if it is 0. If
+	// it is negative there are no readings, only XID errors.
 	Interval time.Duration
 }
 
@@ -23,12 +23,13 @@ const (
 	slice = 500 * time.Millisecond
 	// patience is how long Close waits for calls of a source that do not return.
 	patience = 5 * time.Second
-	// recent is the age up to which [Watcher.LastXID] takes an XID error for the one that is to come.
+	// recent is the age up to which [Watcher.LastXID] takes an XID error for the one that is to
+	// come.
 	recent = 10 * time.Second
 )
 
-// A Watcher watches devices until it is closed. It has one goroutine for each device. All methods may
-// be called concurrently.
+// A Watcher watches devices until it is closed. It has one goroutine for each device. All methods
+// may be called concurrently.
 type Watcher struct {
 	interval time.Duration
 	devices  []*watched
@@ -61,15 +62,15 @@ type Status struct {
 	XIDs     map[XID]uint64 // how often each was reported since the watcher began
 	LastXID  XID            // 0 if there was none
 	LastTime time.Time      // of LastXID
-	NoXIDs   error          // why the source tells no XID errors of this device, or nil
+	NoXIDs   error          // why the source has no XID errors of this device, or nil
 
 	Reading           // the latest
 	ReadAt  time.Time // of the latest reading; zero before the first and without readings
 	Err     error     // why the source fails, or nil
 }
 
-// Watch begins to watch devices. If one of them cannot be watched, the error says which and why, and
-// none is watched. Close the watcher when it is no longer needed.
+// Watch begins to watch devices. If one of them cannot be watched, the error says which and why,
+// and none is watched. Close the watcher when it is no longer needed.
 func Watch(source Source, devices []driver.Info, opt Options) (*Watcher, error) {
 	if source == nil {
 		return nil, errors.New("health: no source: open one with nvmlhealth.Open, or use a health.Fake")
@@ -97,9 +98,9 @@ func Watch(source Source, devices []driver.Info, opt Options) (*Watcher, error) 
 	return w, nil
 }
 
-// Close ends the watching. It waits for calls of the source that are under way, at most half a second
-// where the source keeps to its timeouts. After five seconds it gives up, and the error names the
-// device.
+// Close ends the watching. It waits for calls of the source that are under way, at most half a
+// second where the source keeps to its timeouts. After five seconds it gives up, and the error
+// names the device.
 func (w *Watcher) Close() error { return w.close() }
 
 func (w *Watcher) end() error {
@@ -127,9 +128,9 @@ func (w *Watcher) end() error {
 	return errors.Join(errs...)
 }
 
-// Notify has events sent to a channel, as [os/signal.Notify] does: the watcher does not wait for the
-// receiver, so give the channel a buffer. Events that find it full are dropped and counted. After
-// Close no event is sent.
+// Notify has events sent to a channel, as [os/signal.Notify] does: the watcher does not wait for
+// the receiver, so give the channel a buffer. Events that find it full are dropped and counted.
+// After Close no event is sent.
 func (w *Watcher) Notify(c chan<- Event) {
 	if c == nil {
 		panic("health: Notify with a nil channel")
@@ -155,7 +156,8 @@ func (w *Watcher) Dropped() uint64 {
 	return w.dropped
 }
 
-// Status returns what is known of each device, in the order of Watch. It asks no library.
+// Status returns the watcher's knowledge of each device, in the order of Watch. It calls no
+// library.
 func (w *Watcher) Status() []Status {
 	all := make([]Status, len(w.devices))
 	for i, d := range w.devices {
@@ -167,10 +169,11 @@ func (w *Watcher) Status() []Status {
 	return all
 }
 
-// LastXID returns the last XID error of a device, by its index in the call of Watch, and when it was
-// reported. If none was reported in the last ten seconds, LastXID first waits up to patience for one:
-// a driver's call may return the error of a lost device just before the watcher hears of the XID
-// error. The XID is 0 and the time is zero if there was none, or if no device has that index.
+// LastXID returns the last XID error of a device, by its index in the call of Watch, and when it
+// was reported. If none was reported in the last ten seconds, LastXID first waits up to patience
+// for one: a driver's call may return the error of a lost device just before the watcher hears of
+// the XID error. The XID is 0 and the time is zero if there was none, or if no device has that
+// index.
 func (w *Watcher) LastXID(device int, patience time.Duration) (XID, time.Time) {
 	if device < 0 || device >= len(w.devices) {
 		return 0, time.Time{}
@@ -244,7 +247,7 @@ func (d *watched) run() {
 		}
 		d.fails(errors.Join(readErr, waitErr))
 		wait := time.Duration(0)
-		if !asked { // Wait did not take its time
+		if !asked { // the loop has not waited in Wait
 			wait = d.untilNext(readAt)
 		}
 		if !d.pause(wait) {
@@ -293,8 +296,8 @@ func (d *watched) report(xid XID) {
 	d.w.send(Event{Device: d.info, Time: now, Kind: KindXID, XID: xid})
 }
 
-// read reads the device's state, and sends events of changes. The first reading is what others are
-// compared with: of it only clocks that are held down are an event.
+// read reads the device's state, and sends events of changes. Later readings are compared with the
+// first one. The first one itself causes an event only if clocks are held down.
 func (d *watched) read(first bool) error {
 	r, err := d.session.Read()
 	if err != nil {
@@ -319,7 +322,7 @@ func (d *watched) read(first bool) error {
 			d.w.send(e)
 		}
 	}
-	if r.Clocks && r.Throttle != d.held { // that clocks are not told does not mean that they are free
+	if r.Clocks && r.Throttle != d.held { // unknown clocks do not mean that the clocks are free
 		d.held = r.Throttle
 		d.w.send(Event{Device: d.info, Time: now, Kind: KindThrottle, Throttle: r.Throttle})
 	}

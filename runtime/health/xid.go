@@ -24,7 +24,7 @@ func (x XID) Error() string {
 	return fmt.Sprintf("XID %d (look it up: %s)", uint32(x), Catalog)
 }
 
-// texts has the numbers that programs which compute may see, in words of this project.
+// texts has short texts for the XID numbers that compute programs may see.
 var texts = map[XID]string{
 	8:   "GPU stopped processing work in time",
 	11:  "invalid or corrupted commands",

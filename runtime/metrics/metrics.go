@@ -1,5 +1,5 @@
-// Package metrics shows what devices hold to those who watch a program: as variables of expvar, and in the text format of OpenMetrics, which
-// Prometheus reads. It needs no client library.
+// Package metrics exports statistics of devices and pools for monitoring: as variables of expvar,
+// and in the text format of OpenMetrics, which Prometheus reads. It needs no client library.
 //
 //	source := &metrics.Source{Devices: devices}
 //	http.Handle("/metrics", source)
@@ -17,19 +17,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/health"
 )
 
-// A Source is what is shown. Its fields are not to be changed once it is in use; its methods may be called concurrently. They take a
-// snapshot of each device and pool, submit nothing, and do not wait for a device's work. A closed device shows what it held last, and a closed pool
-// is left out. In the text of OpenMetrics a device that is there again, as it is if it was opened twice, has a label more: opened="2".
+// A Source lists the devices and pools whose metrics are exported. Its fields must not be changed
+// once it is in use. Its methods may be called concurrently. They take a snapshot of each device
+// and pool, submit nothing, and do not wait for a device's work. A closed device keeps its last
+// values. A closed pool is left out. If a device was opened again, its series in the text of
+// OpenMetrics have one more label: opened="2". Series of health have the labels device and name,
+// too.
 //
-// Names are shown in UTF-8, and different names stay different. A byte that is not UTF-8 becomes U+FFFD and two hex digits. U+FFFD
-// itself is doubled.
+// Names are shown in UTF-8, and different names stay different. A byte that is not UTF-8 becomes
+// U+FFFD and two hex digits. U+FFFD itself is doubled.
 type Source struct {
-	Devices []*gpu.Device        // those that are nil are left out
-	Pools   map[string]*gpu.Pool // by the names under which they are shown; those that are nil are left out
-	Health  *health.Watcher      // of these or other devices, or nil; its series have the labels device and name, too
+	Devices []*gpu.Device        // nil devices are left out
+	Pools   map[string]*gpu.Pool // by name; nil pools are left out
+	Health  *health.Watcher      // watches these or other devices; may be nil
 }
 
-// contentType is that of OpenMetrics 1.0.
+// contentType is the content type of OpenMetrics 1.0.
 const contentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 // ServeHTTP answers with all metrics in the text format of OpenMetrics 1.0.
@@ -42,7 +45,7 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method == http.MethodGet {
-		w.Write(s.text()) // if it fails, who asked has gone
+		w.Write(s.text()) // an error means that the client has gone
 	}
 }
 
@@ -66,12 +69,12 @@ func (s *Source) String() string {
 	v.Health = s.health()
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // numbers and names can always be written
+		panic(err) // numbers and strings can always be encoded
 	}
 	return string(text)
 }
 
-// pools asks the pools that there are, and that are open. Its keys are the names as they are shown.
+// pools returns the statistics of the open pools, by the names that are shown.
 func (s *Source) pools() map[string]gpu.PoolStats {
 	pools := map[string]gpu.PoolStats{}
 	for name, p := range s.Pools {
@@ -85,7 +88,8 @@ func (s *Source) pools() map[string]gpu.PoolStats {
 	return pools
 }
 
-// shown returns a name in UTF-8. It returns different texts for different names: two series must not have the same labels.
+// shown returns a name in UTF-8. Different names give different texts, because two series must not
+// have the same labels.
 func shown(name string) string {
 	if utf8.ValidString(name) && !strings.ContainsRune(name, utf8.RuneError) {
 		return name
@@ -104,22 +108,22 @@ func shown(name string) string {
 	return b.String()
 }
 
-// A state is the health of one device, as JSON shows it.
+// A state is the health of one device for the JSON object.
 type state struct {
 	Index       int
 	Name        string
 	XIDs        map[health.XID]uint64 `json:",omitempty"` // how often each was reported
-	Corrected   *uint64               `json:",omitempty"` // memory errors; nil where they are not told
+	Corrected   *uint64               `json:",omitempty"` // memory errors; nil if the device does not count them
 	Uncorrected *uint64               `json:",omitempty"`
 	Throttle    []string              `json:",omitempty"`
 	NoXIDs      string                `json:",omitempty"` // why there are no XIDs
 	Error       string                `json:",omitempty"` // why the source fails
 
-	clocks   bool // Throttle is told
+	clocks   bool // Throttle is known
 	throttle health.Throttle
 }
 
-// health asks the watcher, if there is one.
+// health returns the states of the watched devices, or nil without a watcher.
 func (s *Source) health() (all []state) {
 	if s.Health == nil {
 		return nil

@@ -47,7 +47,8 @@ func open(t testing.TB, devices int) []*gpu.Device {
 
 var sampleLine = regexp.MustCompile(`^([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? ([0-9]+)$`)
 
-// scrape asks a handler, holds the answer against the rules of OpenMetrics that its text must obey, and returns the samples.
+// scrape gets the metrics from a handler, checks the text against the rules of OpenMetrics, and
+// returns the samples.
 func scrape(t *testing.T, h http.Handler) map[string]uint64 {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -105,7 +106,7 @@ func scrape(t *testing.T, h http.Handler) map[string]uint64 {
 	return samples
 }
 
-// TestHealth has what a watcher knows told beside what devices hold.
+// TestHealth checks that the metrics include the watcher's data.
 func TestHealth(t *testing.T) {
 	dev := open(t, 1)[0]
 	var f health.Fake
@@ -173,8 +174,8 @@ func TestHealth(t *testing.T) {
 
 var labelPair = regexp.MustCompile(`^([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"(,|$)`)
 
-// labelSet returns the labels of a sample as a parser compares them: without escapes, in the order of their names, and without
-// empty ones, which count as absent. Each name may come once.
+// labelSet returns the labels of a sample as a parser compares them: without escapes, ordered by
+// name, and without empty labels, which count as absent. Each name may appear once.
 func labelSet(t *testing.T, text string) string {
 	t.Helper()
 	set := map[string]string{}
@@ -193,7 +194,8 @@ func labelSet(t *testing.T, text string) string {
 	return fmt.Sprintf("%q", set) // sorted by name
 }
 
-// TestOpenMetrics has what devices and pools hold be told as it is, under names that escape what a label may not have.
+// TestOpenMetrics checks the samples of devices and pools. The names contain characters that must
+// be escaped.
 func TestOpenMetrics(t *testing.T) {
 	devs := open(t, 2)
 	b, err := devs[1].Alloc(gpu.DeviceMem, 1<<20)
@@ -245,10 +247,11 @@ func TestOpenMetrics(t *testing.T) {
 	must(t, gate.Signal(1))
 }
 
-// names are different, but some are alike once bytes that are not UTF-8 are replaced.
+// These names differ, but some become equal if bytes that are not UTF-8 are replaced.
 var names = []string{"a\xff", "a\xfe", "a\xff\xff", "a\ufffd", "a\ufffdff", "a\ufffd\ufffd", "a\xffff", "a\xef\xbf", `a\xff`, "a\\ufffd", "a", "", "\xff", "\n", `\n`, "a\r"}
 
-// TestPoolNames shows pools with names that are not UTF-8, each as a series and as a JSON member of its own.
+// TestPoolNames shows pools with names that are not UTF-8. Each gets a series and a JSON member of
+// its own.
 func TestPoolNames(t *testing.T) {
 	dev := open(t, 1)[0]
 	s := &metrics.Source{Pools: map[string]*gpu.Pool{}}
@@ -276,7 +279,7 @@ func TestPoolNames(t *testing.T) {
 	}
 }
 
-// A named driver gives its device another name.
+// A named driver changes the name of its device.
 type named struct {
 	driver.Driver
 	name string
@@ -298,8 +301,8 @@ func (d namedDevice) Info() driver.Info {
 	return i
 }
 
-// TestDeviceNames shows devices of several drivers, whose index is the same, with names that are not UTF-8: each as a series of
-// its own, and as one that was not opened before.
+// TestDeviceNames shows devices of several drivers with the same index and with names that are not
+// UTF-8. Each gets a series of its own, and none counts as opened again.
 func TestDeviceNames(t *testing.T) {
 	s := &metrics.Source{}
 	for _, name := range names {
@@ -322,7 +325,7 @@ func TestDeviceNames(t *testing.T) {
 	}
 }
 
-// TestLost tells which device is lost, also when that has been closed.
+// TestLost checks that the metrics say which device is lost, also after it was closed.
 func TestLost(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
 	g, err := gpu.OpenGroup(d, gpu.Options{})
@@ -341,7 +344,7 @@ func TestLost(t *testing.T) {
 	}
 	lost(0, 0)
 	must(t, d.LoseDevice(1, nil))
-	if _, err := g.Devices()[1].Alloc(gpu.DeviceMem, 8); !errors.Is(err, driver.ErrLost) { // by which the loss is found
+	if _, err := g.Devices()[1].Alloc(gpu.DeviceMem, 8); !errors.Is(err, driver.ErrLost) { // this call finds the loss
 		t.Errorf("a lost device allocates: %v", err)
 	}
 	lost(0, 1)
@@ -349,7 +352,8 @@ func TestLost(t *testing.T) {
 	lost(0, 1)
 }
 
-// TestOpenedTwice tells what is opened twice, as after a loss, apart.
+// TestOpenedTwice checks that a device that was opened again, for example after a loss, has
+// different labels.
 func TestOpenedTwice(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	s := &metrics.Source{}
@@ -369,7 +373,7 @@ func TestOpenedTwice(t *testing.T) {
 	}
 }
 
-// TestEmpty has a source without anything, and one whose device is closed, give answers that can be read.
+// TestEmpty checks the output of a source without devices, and of one whose device is closed.
 func TestEmpty(t *testing.T) {
 	if got := scrape(t, new(metrics.Source)); len(got) != 0 {
 		t.Errorf("%v", got)
@@ -388,7 +392,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestMethods has other methods than GET and HEAD refused.
+// TestMethods checks that methods other than GET and HEAD are refused.
 func TestMethods(t *testing.T) {
 	for method, want := range map[string]int{http.MethodHead: 200, http.MethodPost: 405} {
 		w := httptest.NewRecorder()
@@ -399,7 +403,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestExpvar has the JSON object be what the devices' and pools' own methods tell.
+// TestExpvar compares the JSON object with the statistics of the devices and pools.
 func TestExpvar(t *testing.T) {
 	dev := open(t, 1)[0]
 	p, err := dev.NewPool(gpu.PoolOptions{})
@@ -421,7 +425,7 @@ func TestExpvar(t *testing.T) {
 	}
 }
 
-// TestWhileWorking asks while devices work and are closed, for the race detector.
+// TestWhileWorking reads the metrics while devices work and are closed, for the race detector.
 func TestWhileWorking(t *testing.T) {
 	dev := open(t, 1)[0]
 	s := &metrics.Source{Devices: []*gpu.Device{dev}}

@@ -11,13 +11,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/health"
 )
 
-// A family is the samples of one name. Of a counter the samples' names end in _total.
+// A family is a metric family of OpenMetrics: the samples with one name. For a counter, the names
+// of the samples end in _total.
 type family struct {
 	name, kind, unit, help string
 	samples                func(add func(value uint64, labels ...string))
 }
 
-// text returns the families in the text format of OpenMetrics 1.0: https://prometheus.io/docs/specs/om/open_metrics_spec/
+// text returns the families in the text format of OpenMetrics 1.0. See
+// https://prometheus.io/docs/specs/om/open_metrics_spec/
 func (s *Source) text() []byte {
 	var b bytes.Buffer
 	for _, f := range s.families() {
@@ -43,7 +45,7 @@ func (s *Source) text() []byte {
 	return b.Bytes()
 }
 
-// escape is for what stands between quotation marks.
+// escape escapes the value of a label.
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // families takes one snapshot of everything, so that the samples of one device agree.
@@ -61,7 +63,7 @@ func (s *Source) families() []family {
 	pools := s.pools()
 	names := slices.Sorted(maps.Keys(pools))
 
-	// each has a sample of each device for each of the values of a label.
+	// each returns a function that adds a sample for each device and each value of a label.
 	each := func(label string, values []string, of func(s *gpu.Stats) []uint64) func(func(uint64, ...string)) {
 		return func(add func(uint64, ...string)) {
 			for i := range devices {
@@ -124,8 +126,8 @@ func (s *Source) families() []family {
 	return all
 }
 
-// labeller returns a function that makes a device's labels. No two samples may have the same labels,
-// so a device that comes again has one label more.
+// labeller returns a function that returns the labels of a device. No two samples may have the same
+// labels. So a device that was opened again gets one more label.
 func labeller() func(index int, name string) []string {
 	opened := map[[2]string]int{}
 	return func(index int, name string) []string {
@@ -138,14 +140,14 @@ func labeller() func(index int, name string) []string {
 	}
 }
 
-// healthFamilies takes one snapshot of the health of the devices that are watched.
+// healthFamilies takes one snapshot of the health of the watched devices.
 func (s *Source) healthFamilies() []family {
 	states, label := s.health(), labeller()
 	labels := make([][]string, len(states))
 	for i, v := range states {
 		labels[i] = label(v.Index, v.Name)
 	}
-	// each has the samples of each device.
+	// each returns a function that adds the samples of each device.
 	each := func(of func(v *state, add func(value uint64, more ...string))) func(func(uint64, ...string)) {
 		return func(add func(uint64, ...string)) {
 			for i := range states {

@@ -8,33 +8,36 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// arrows finds for each wait what signalled it, and draws an arrow between the two slices. It remembers the last signals, and the last waits whose
-// signals have not come, up to a number of each; an arrow between what is further apart than that is missing, and what was let go of is counted.
+// An arrows finds the signal that ended each wait, and draws an arrow between the two slices. It
+// remembers a limited number of signals, and of waits whose signals have not come yet. If signal
+// and wait are further apart than that, the arrow is missing, and it counts as forgotten.
 type arrows struct {
 	signals map[uint64][]signalled // by semaphore, by value
 	waits   map[uint64][]waiting
 	oldest  ring // of signals
 	first   ring // of waits
 
-	let uint64 // waits that were let go of, and had no arrow then
+	let uint64 // forgotten waits that had no arrow
 }
 
-// A flowEnd is where an arrow begins or ends, and the earliest time at which the signal can have been, or the latest of the wait's end: clocks of devices are
-// known only so well. A pid of 0 says that what signalled has no slice: then there is no arrow.
+// A flowEnd is an end of an arrow. The clocks of devices are known only within a margin. So limit
+// is the earliest possible time of a signal, or the latest possible end of a wait. If pid is 0, the
+// signalling work has no slice, and no arrow is drawn.
 type flowEnd struct {
 	pid, tid  int64
 	at, limit traceformat.Time
 	sub       uint64 // the number of the submission, or 0
 }
 
-// same reports whether both ends are of one submission. A submission does not release itself.
+// same reports whether both ends belong to one submission. A submission does not release itself.
 func (e flowEnd) same(to flowEnd) bool { return e.sub != 0 && e.sub == to.sub }
 
-// hidden reports whether what signalled has no slice.
+// hidden reports whether the signalling work has no slice.
 func (e flowEnd) hidden() bool { return e.pid == 0 }
 
-// before reports whether something there can have released what is at another place. Records come in no order between devices and the host, so that a
-// signal of a higher value may come before the one that did.
+// before reports whether a signal at e can have ended a wait at to. Records of devices and of the
+// host come in no common order. So the record of a higher value may come before the record of the
+// value that ended the wait.
 func (e flowEnd) before(to flowEnd) bool { return e.limit <= to.limit && !e.same(to) }
 
 type signalled struct {
@@ -49,7 +52,7 @@ type waiting struct {
 	value uint64
 	age   int
 	to    flowEnd
-	any   bool // others of its wait may have been enough
+	any   bool // the wait is for any of several points, so another one may have ended it
 }
 
 func (s signalled) since() int { return s.age }
@@ -57,16 +60,17 @@ func (s waiting) since() int   { return s.age }
 func (s signalled) at() uint64 { return s.value }
 func (s waiting) at() uint64   { return s.value }
 
-// An entry of a map has a value and an age.
+// An entry is an element of the maps of arrows. It has a value and an age.
 type entry interface {
 	since() int
 	at() uint64
 }
 
-// A ring is the semaphores of the last entries of a map, of which the oldest goes when there are too many.
+// A ring lists the semaphores of the last entries of a map, so that the oldest entry can be
+// removed.
 type ring struct {
 	of []uint64
-	n  int // entries there have ever been, by which they are numbered
+	n  int // number of entries ever added; it is the age of the last one
 }
 
 const remembered = 1 << 15
@@ -75,10 +79,11 @@ func (a *arrows) init() {
 	a.signals, a.waits = map[uint64][]signalled{}, map[uint64][]waiting{}
 }
 
-// remember adds an entry of the ring to a map, whose lists are ordered by value, and returns the one that was let go of for it, if one was.
+// remember adds the entry x for a semaphore to m, whose lists are ordered by value. If there are
+// too many entries, it removes the oldest one and returns it.
 func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) (let T, gone bool) {
 	list := append(m[semaphore], x)
-	for i := len(list) - 1; i > 0 && list[i-1].at() > x.at(); i-- { // mostly it is the highest
+	for i := len(list) - 1; i > 0 && list[i-1].at() > x.at(); i-- { // usually x has the highest value
 		list[i], list[i-1] = list[i-1], list[i]
 	}
 	m[semaphore] = list
@@ -91,7 +96,7 @@ func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) (let T,
 	r.of[at] = semaphore
 	list = m[old]
 	i := slices.IndexFunc(list, func(x T) bool { return x.since() <= r.n-remembered })
-	if i < 0 { // it has gone before
+	if i < 0 { // it was removed before
 		return let, false
 	}
 	let = list[i]
@@ -106,7 +111,7 @@ func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) (let T,
 	return let, true
 }
 
-// signal notes signals, and draws the arrows to waits that have come before.
+// signal adds signals, and draws the arrows to waits whose records came before.
 func (a *arrows) signal(w *writer, points []Point, from flowEnd) {
 	for _, p := range points {
 		remember(a.signals, &a.oldest, p.Semaphore, signalled{p.Value, a.oldest.n + 1, from})
@@ -132,7 +137,8 @@ func (a *arrows) signal(w *writer, points []Point, from flowEnd) {
 	}
 }
 
-// hides reports whether what released a wait has no slice, as far as is known: the first signal that is enough, which is below a limit.
+// hides reports whether the signal that ended a wait is known to have no slice. That signal is the
+// first one that satisfies the wait. Its value must be below limit.
 func (a *arrows) hides(x waiting, limit uint64) bool {
 	list := a.signals[x.semaphore]
 	at := enough(list, x.value)
@@ -142,7 +148,8 @@ func (a *arrows) hides(x waiting, limit uint64) bool {
 	return at < len(list) && list[at].value < limit && list[at].from.hidden()
 }
 
-// wait draws the arrows to a slice that waited, for all of the points or any of them, from the lowest signals that were enough.
+// wait draws the arrows to a slice that waited for all of the points, or for any of them. Each
+// arrow begins at the lowest signal that satisfies the wait.
 func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 	for _, p := range points {
 		if p.Value == 0 {
@@ -154,7 +161,7 @@ func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 			if list[at].value == p.Value {
 				continue
 			}
-			at = len(list) // a lower signal may yet come that has a slice
+			at = len(list) // a lower signal with a slice may still come
 		}
 		for at < len(list) && !(list[at].from.before(to) && !list[at].from.hidden()) {
 			at++
@@ -170,15 +177,16 @@ func (a *arrows) wait(w *writer, points []Point, to flowEnd, any bool) {
 	}
 }
 
-// enough returns where the signals of at least a value begin.
+// enough returns the index of the first signal of at least a value.
 func enough(list []signalled, value uint64) int {
 	at, _ := slices.BinarySearchFunc(list, value, func(x signalled, value uint64) int { return cmp.Compare(x.value, value) })
 	return at
 }
 
-// missing returns how many waits have no arrow so far, though it is known what signalled: undrawn are those that it was not before, by the times that the two
-// have, and forgotten those of which one of the two may have been let go of. Of a wait for any, and of what was signalled by something that has no slice, nothing is
-// missing.
+// missing returns how many arrows are missing. undrawn counts waits whose signal is known but, by
+// the recorded times, came after the wait. forgotten counts waits whose signal may have been
+// forgotten, or which were forgotten themselves. Two kinds of waits have no arrow and do not count:
+// waits for any of several points, and waits whose signal has no slice.
 func (a *arrows) missing() (undrawn, forgotten uint64) {
 	forgotten = a.let
 	for semaphore, list := range a.waits {
@@ -196,7 +204,7 @@ func (a *arrows) missing() (undrawn, forgotten uint64) {
 	return undrawn, forgotten
 }
 
-// arrow draws one.
+// arrow draws an arrow.
 func (w *writer) arrow(from, to flowEnd) {
 	w.flows++
 	w.event = traceformat.Event{Phase: traceformat.FlowBegin, Cat: traceformat.CatSignal, Name: "signal", PID: from.pid, TID: from.tid, Time: from.at, ID: w.flows}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestWorkBetween: whenever the host gave the work and recorded the events, and however the clocks differ within the margin, the
-// times of the work are right within the margin that is told.
+// TestWorkBetween checks the times that workBetween computes. They must be right within the margin,
+// whenever the host gave the work and recorded the events, and however the clocks differ within the
+// margin.
 func TestWorkBetween(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -18,21 +19,21 @@ func TestWorkBetween(t *testing.T) {
 		arrived := h.issued + short() // the stream has the work
 		h.first = arrived + short()
 		last := arrived
-		if h.all = h.first; r.IntN(2) == 0 { // work of several parts, the last of which the stream has when the host says so
+		if h.all = h.first; r.IntN(2) == 0 { // work of several parts; the stream has the last part when the host has given it
 			h.all += short()
 			last = h.all
 		}
 		recorded := h.all + short()
 		h.closed = recorded + short()
 		shared := r.IntN(3) == 0
-		front := h.issued + short() // the stream is at the event in front of the work
+		front := h.issued + short() // the stream has reached the event in front of the work
 		if shared {
 			front = h.issued - atOnce + short()
 		}
 		took := short()
 		begun := max(front, arrived)
 		ended := max(begun+took, last)
-		took = ended - begun // from its beginning to its end
+		took = ended - begun // the time between its beginning and its end
 		behind := max(ended, recorded)
 		within := upTo(20 * time.Microsecond)
 		off := upTo(2*within) - within

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// TestChannelLoss: the record of a channel's failure says which channel failed and why.
+// TestChannelLoss checks that the record of a failed channel names the channel and the reason.
 func TestChannelLoss(t *testing.T) {
 	tracer, err := NewTracer(TracerOptions{})
 	if err != nil {

@@ -14,15 +14,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestTraceCalls: for its times a submission takes one event where the stream has work, which is the one that is behind it anyway if it is not brief, and two where
-// the stream has to wait or was idle. The device is asked once about each event.
+// TestTraceCalls counts the native calls for the times of a submission. If the stream has work,
+// they need one event: the event behind the submission, which most submissions have anyway. If the
+// stream has to wait or was idle, they need two. Each event is queried once.
 func TestTraceCalls(t *testing.T) {
 	const n = 1000
 	for _, x := range []struct {
 		name                   string
 		wait, fill             bool
 		queues                 int
-		off, on, none, elapsed float64 // records a submission without a tracer, with one, and with one that notes no times; and how often its times are asked for
+		off, on, none, elapsed float64 // events recorded for a submission: without a tracer, with one, and with one that records no times; and queries for times
 	}{
 		{name: "fills ahead", fill: true, queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
 		{name: "launches ahead", queues: 1, off: 1, none: 1, on: 1, elapsed: 1},
@@ -56,7 +57,8 @@ func TestTraceCalls(t *testing.T) {
 						}
 					}
 					must(t, s.Wait(context.Background(), n+1))
-					// The refiller may have been late for one of the first, and the clock has asked a few times.
+					// For one of the first submissions the refiller may have been late, and the
+					// clock has made some queries.
 					within := func(what string, got uint64, want float64) {
 						t.Helper()
 						if each := float64(got) / n; each < want-0.01 || each > want+0.01 {
@@ -90,7 +92,8 @@ func TestTraceCalls(t *testing.T) {
 	}
 }
 
-// TestTraceIdle: work has not begun before it was there, though nobody has asked the device since it had done what was in front of it.
+// TestTraceIdle checks that work never begins before it was submitted, although nobody has polled
+// since the device finished the work in front of it.
 func TestTraceIdle(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -131,15 +134,15 @@ func TestTraceIdle(t *testing.T) {
 	}
 }
 
-// TestTraceClockLate: what was done before the device's clock could be compared with the host's has its times when it has been, and for want of a clock nothing
-// waits for ever.
+// TestTraceClockLate has work that is done before the clocks are first compared. It gets its times
+// after the comparison. If the clocks can never be compared, nothing waits for ever.
 func TestTraceClockLate(t *testing.T) {
 	for _, ever := range []bool{true, false} {
 		d := newSim(t, simdriver.Config{})
 		tracer := newTracer(t, trace.TracerOptions{})
-		d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice, N: 1}) // the clock's
+		d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice, N: 1}) // the event of the clock
 		dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
-		no := d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice}) // nor has it one later
+		no := d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice}) // later attempts fail too
 		b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 		for i := range uint64(10) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{byte(i)})))
@@ -167,7 +170,8 @@ func TestTraceClockLate(t *testing.T) {
 	}
 }
 
-// TestTraceClockWide: where the device's clock is known to a millisecond only, times are off by no more than is said, and none is missing.
+// TestTraceClockWide has a device whose clock is known only to a millisecond. The times are right
+// within their margin, and none is missing.
 func TestTraceClockWide(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -204,7 +208,8 @@ func TestTraceClockWide(t *testing.T) {
 	}
 }
 
-// TestTraceClockGivenUp: the device is closed when the clock's stream has passed the event that it was asked about in vain.
+// TestTraceClockGivenUp closes a device after a comparison of the clocks was given up. The clock's
+// stream must have passed its event first.
 func TestTraceClockGivenUp(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -217,7 +222,8 @@ func TestTraceClockGivenUp(t *testing.T) {
 	}
 }
 
-// TestTraceRefused: where the driver refuses work, the event in front of that is not recorded anew while the stream has it, which HIP does not let be done.
+// TestTraceRefused has the driver refuse work. The event in front of that work is not recorded
+// again while it is in the stream, because HIP does not allow that.
 func TestTraceRefused(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -239,7 +245,7 @@ func TestTraceRefused(t *testing.T) {
 				for i := range uint64(n) {
 					time.Sleep(50 * time.Microsecond)
 					submit(gpu.Order{Wait: pts(s, i+1), Signal: pts(s, i+2)})
-					tracer.Take(nil) // which asks whether the stream has passed that event
+					tracer.Take(nil) // queries whether the stream has passed that event
 				}
 				must(t, s.Wait(context.Background(), n+1))
 				list := submissions(taken(tracer))
@@ -260,7 +266,7 @@ func TestTraceRefused(t *testing.T) {
 	}
 }
 
-// fillAfter returns a function for native work that sleeps, gives the stream a fill of a byte, and sleeps again.
+// fillAfter returns a function for Native that sleeps, fills a byte, and sleeps again.
 func fillAfter(before, after time.Duration) func(gpu.NativeCall) error {
 	return func(n gpu.NativeCall) error {
 		time.Sleep(before)
@@ -269,14 +275,15 @@ func fillAfter(before, after time.Duration) func(gpu.NativeCall) error {
 	}
 }
 
-// TestTraceNativeTimes: while a native function runs and the stream has no other work, it is not known whether the device works. That time
-// is in Early, and not between Begun and Ended. Where the stream has other work, the times are exact.
+// TestTraceNativeTimes traces native functions. If the stream has no other work, nobody knows
+// whether the device works while such a function runs. That time is in Early, not between Begun and
+// Ended. If the stream has other work, the times are exact.
 func TestTraceNativeTimes(t *testing.T) {
 	const ms = time.Millisecond
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		for _, x := range []struct {
 			name                 string
-			front, before, after time.Duration // work in front of it in the stream; the function sleeps before and after it gives the stream work that takes 1 ms
+			front, before, after time.Duration // duration of the work in front; how long the function sleeps before and after it issues work of 1 ms
 			took, early          time.Duration
 		}{
 			{"before", 0, 50 * ms, 0, ms, 50 * ms},
@@ -334,8 +341,8 @@ func TestTraceNativeTimes(t *testing.T) {
 	}
 }
 
-// TestTraceNativeCommand: while a native command of a recording runs on the host, it is known from the times of the commands when the device was at those in front. Without
-// these it is not known.
+// TestTraceNativeCommand traces a native command of a recording. While its function runs on the
+// host, only the times of the commands in front tell whether the device was busy.
 func TestTraceNativeCommand(t *testing.T) {
 	const ms = time.Millisecond
 	for _, front := range []time.Duration{ms, 20 * ms, 200 * ms} {
@@ -360,7 +367,7 @@ func TestTraceNativeCommand(t *testing.T) {
 					must(t, dev.Close())
 					records := taken(tracer)
 					r := submissions(records)[0]
-					known := 0 * ms // that the device was at it, in front of Begun
+					known := 0 * ms // time before Begun in which the device is known to have run it
 					for _, x := range records {
 						if x.Kind == trace.KindCommand {
 							if x.Begun < r.Begun && x.Ended > r.Begun || x.Begun < r.Begun-r.Early || x.Ended > r.Ended {
@@ -384,7 +391,8 @@ func TestTraceNativeCommand(t *testing.T) {
 	}
 }
 
-// slowCalls has every fill, or the recording of every event, take the host some time, as where another thread holds the driver's lock.
+// A slowCalls is a driver in which each fill, or each recording of an event, takes the host some
+// time, as if another thread held a lock of the driver.
 type slowCalls struct {
 	driver.Driver
 	fill, record atomic.Int64 // nanoseconds
@@ -414,15 +422,16 @@ func (v *slowDevice) Record(e driver.Event, s driver.Stream) error {
 	return v.Device.Record(e, s)
 }
 
-// TestTraceSlowHost: work that an idle stream gets from a slow host does not seem to take as long as the host. Where the host was slow in front of the work,
-// the time is that of the work. Where it was slow behind, the margin says by how much the time may be too long.
+// TestTraceSlowHost has a slow host give work to an idle stream. If the host was slow in front of
+// the work, the recorded time is the time of the work. If it was slow behind the work, the margin
+// says by how much the recorded time may be too long.
 func TestTraceSlowHost(t *testing.T) {
 	const n, us, slow, took = 16, time.Microsecond, 30 * time.Microsecond, 10 * time.Microsecond
 	for _, x := range []struct {
 		name         string
-		fill, record time.Duration // calls of the host
-		front        time.Duration // work in front in the stream
-		early        time.Duration // at the most; the fill in front may take a part of it
+		fill, record time.Duration // duration of calls of the host
+		front        time.Duration // duration of the work in front
+		early        time.Duration // at most; the fill in front may take a part of it
 		exact        bool
 	}{
 		{name: "a fast host", exact: true},
@@ -445,7 +454,7 @@ func TestTraceSlowHost(t *testing.T) {
 					must(t, err)
 				}
 				must(t, c.End())
-				tracer.Take(nil) // which compares the clocks
+				tracer.Take(nil) // compares the clocks
 				d.fill.Store(int64(x.fill))
 				d.record.Store(int64(x.record))
 				q := dev.Queue(0)

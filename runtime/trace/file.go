@@ -18,19 +18,22 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// Variables of the environment.
+// Environment variables.
 const (
-	// Variable names the file that a program is traced to; empty is none. %p and %r in it are as in [Create].
+	// Variable names the file of the trace. If it is empty, there is no trace. %p and %r in the
+	// name are replaced as in [Create].
 	Variable = "PUREGPU_TRACE"
-	// TimesVariable says of what device times are noted: submissions, which it means if it is empty, commands, or none.
+	// TimesVariable selects the work whose device times are recorded: submissions (the default),
+	// commands, or none.
 	TimesVariable = "PUREGPU_TRACE_TIMES"
-	// SlowVariable has each submission logged that takes longer: 5ms.
+	// SlowVariable is a duration such as 5ms. Submissions that take longer are logged.
 	SlowVariable = "PUREGPU_TRACE_SLOW"
 )
 
-// FromEnv begins the trace that the environment asks for, and returns nil if it asks for none. It looks variables up by lookup. A nil
-// lookup means the process's environment, which counts as empty in a program that has rights that its caller does not have. Nobody
-// need close the trace: it is written when devices are closed, and meanwhile.
+// FromEnv starts the trace that the environment asks for. It returns nil if the environment asks
+// for none. It calls lookup to read variables. A nil lookup reads the environment of the process,
+// which counts as empty if the program has more rights than its caller. The trace need not be
+// closed: it is written regularly, and when devices are closed.
 func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	if lookup == nil {
 		lookup = secureenv.Lookup
@@ -64,7 +67,8 @@ func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	return t, nil
 }
 
-// rankOf returns which of how many processes this is, if a launcher has set that; else a world of 0.
+// rankOf returns the rank of this process and the number of processes from the variables of a
+// launcher. Without them world is 0.
 func rankOf(lookup func(string) (string, bool)) (rank, world int) {
 	for _, names := range [...][2]string{{"PUREGPU_RANK", "PUREGPU_WORLD_SIZE"}, {"RANK", "WORLD_SIZE"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
 		{"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}} {
@@ -79,7 +83,8 @@ func rankOf(lookup func(string) (string, bool)) (rank, world int) {
 	return 0, 0
 }
 
-// create makes the file. Only its owner can read it, and no other trace is written to it.
+// create creates and locks the file of a trace. Only its owner can read it, and no other trace is
+// written to it.
 func create(name string, rank, world int) (*os.File, error) {
 	if world > 1 && !strings.Contains(name, "%r") && !strings.Contains(name, "%p") {
 		name = before(name, ".rank%r")
@@ -110,18 +115,19 @@ func create(name string, rank, world int) (*os.File, error) {
 	return nil, failed(dir+base, errors.New("100 other traces are being written beside it"))
 }
 
-// failed says that a file could not be made.
+// failed returns the error for a file that could not be created.
 func failed(name string, err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err // which has a part of the name
+		err = pe.Err // its path is only a part of the name
 	}
 	return fmt.Errorf("cannot make the file %s: %w", printable.Text(name), err)
 }
 
-// anew makes a file and locks it. One that is there, it removes first, so that nothing is ever written through a link or to a file that
-// has another name too. It returns [filelock.ErrLocked] if a trace is being written to the file that is there.
+// anew creates and locks a file. If the file exists, anew removes it first. So a trace is never
+// written through a link, or to a file that also has another name. If a trace is being written to
+// the existing file, anew returns [filelock.ErrLocked].
 func anew(root *os.Root, name string) (*os.File, error) {
-	for range 100 { // others may take the name between any two steps
+	for range 100 { // another process may create the file between any two steps
 		f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			err = remove(root, name)
@@ -144,7 +150,7 @@ func anew(root *os.Root, name string) (*os.File, error) {
 	return nil, errors.New("others make and remove it all the time")
 }
 
-// remove removes a regular file to which no trace is being written.
+// remove removes a regular file, unless a trace is being written to it.
 func remove(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -164,7 +170,8 @@ func remove(root *os.Root, name string) error {
 	return root.Remove(name)
 }
 
-// lock locks a file, and then sees whether it still has the name: else the error is [fs.ErrNotExist].
+// lock locks a file. Then it checks that the file still has the name, and returns [fs.ErrNotExist]
+// if it does not.
 func lock(root *os.Root, f *os.File, name string) error {
 	switch err := filelock.Try(f); {
 	case errors.Is(err, filelock.ErrLocked):
@@ -175,7 +182,7 @@ func lock(root *os.Root, f *os.File, name string) error {
 	return filelock.Named(root, f, name)
 }
 
-// before puts something in front of a name's ending.
+// before inserts what before the extension of a file name.
 func before(name, what string) string {
 	ext := filepath.Ext(name)
 	return strings.TrimSuffix(name, ext) + what + ext

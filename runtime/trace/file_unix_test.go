@@ -15,12 +15,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestFileOfOthers creates traces where something else has the name. What is there is neither opened nor changed.
+// TestFileOfOthers creates traces with names that are in use. The existing files are neither opened
+// nor changed.
 func TestFileOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		make func(name, target string) error
-		want string // what the error says; none if the file is replaced
+		want string // text of the error; empty if the file is replaced
 	}{
 		{"a link to a file", func(name, target string) error { return os.Symlink(target, name) }, "not a regular file"},
 		{"a link to nothing", func(name, target string) error { return os.Symlink(target+"-none", name) }, "not a regular file"},
@@ -62,7 +63,8 @@ func TestFileOfOthers(t *testing.T) {
 	}
 }
 
-// TestFilesAtOnce creates many traces of one name at once, over an old file. Each gets a file of its own, and keeps it.
+// TestFilesAtOnce creates many traces with one name at once, and an old file has that name too.
+// Each trace gets a file of its own, and keeps it.
 func TestFilesAtOnce(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.json")
 	must(t, os.WriteFile(name, []byte("old"), 0o666))

@@ -2,7 +2,7 @@ package trace_test
 
 import "github.com/puregpu/puregpu/runtime/internal/testkit"
 
-// Short names for what the tests of several packages share.
+// Short names for helpers that several packages share.
 
 const raceEnabled = testkit.RaceEnabled
 

@@ -1,6 +1,7 @@
 package trace
 
-// names are those of the semaphores that were used last, of at least remembered ones: a program may make and name one for each request, and run for weeks.
+// A names has the names of the semaphores that were used last. It keeps at least the last
+// remembered ones, but not all: a program may run for weeks and name a semaphore for each request.
 type names struct {
 	recent, before map[uint64]string
 }
@@ -12,7 +13,7 @@ func (n *names) set(semaphore uint64, name string) {
 	n.recent[semaphore] = name
 }
 
-// of returns the name of a semaphore, or "", and counts as a use.
+// of returns the name of a semaphore, or "". It counts as a use.
 func (n *names) of(semaphore uint64) string {
 	name, ok := n.recent[semaphore]
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// TestTracersForgotten: a semaphore remembers only the tracers that are in use.
+// TestTracersForgotten checks that a semaphore refers only to tracers that are in use.
 func TestTracersForgotten(t *testing.T) {
 	var s sema.Semaphore
 	meet := func() *Tracer {

@@ -32,20 +32,23 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Options say what is traced. The zero value is the usual way.
+// Options configure a [Trace]. The zero value is the usual configuration.
 type Options struct {
 	// Times selects the work whose device times are recorded.
 	Times Times
 
-	// Records is for how many records there is room until they are written; 0 means 32768, some 15 MB. What does not fit is missing, and
-	// counted in the file.
+	// Records is the number of records for which there is room until they are written. 0 means
+	// 32768, which take about 15 MB. Records that find no room are missing from the file, which
+	// says how many.
 	Records int
 
-	// Slow, if it is above 0, has each submission logged to Logger that took longer, from the call until it was seen done.
+	// Slow, if above 0, is a time limit from the call until the host has seen the submission done.
+	// Submissions that take longer are logged to Logger.
 	Slow   time.Duration
 	Logger *slog.Logger // nil means [slog.Default]
 
-	// Rank and World say which of how many processes this is, from 0; a World of 0 leaves it to what launchers set: torchrun, mpirun, srun.
+	// Rank and World are the rank of this process, from 0, and the number of processes. If World is
+	// 0, they are taken from the variables of a launcher: torchrun, mpirun or srun.
 	Rank, World int
 }
 
@@ -56,7 +59,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// A Trace is being written. All methods may be called concurrently.
+// A Trace writes the records of a tracer. All methods may be called concurrently.
 type Trace struct {
 	tracer *Tracer
 
@@ -65,7 +68,7 @@ type Trace struct {
 	to      io.Writer
 	records []Record
 	sampled time.Time
-	err     error // of the first write that failed
+	err     error // the first error of a write
 	closed  bool
 
 	file *os.File // of Create
@@ -73,8 +76,9 @@ type Trace struct {
 	done chan struct{}
 }
 
-// Start begins a trace that is written to w, in pieces: every few milliseconds, when a traced device is closed, and by Flush. An error of w
-// ends the writing, and not the program; Close returns it.
+// Start starts a trace that is written to w: every few milliseconds, when a traced device is
+// closed, and by Flush. If w returns an error, the trace ends, but the program goes on. Close
+// returns the error.
 func Start(w io.Writer, o Options) (*Trace, error) {
 	if w == nil {
 		return nil, fmt.Errorf("trace: nothing to write to: %w", gpu.ErrArgument)
@@ -104,10 +108,12 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// Create is Start with a file. It makes a new file, which only its owner can read, and first removes a regular file of that name. It
-// fails if the name is that of a link, a device, a pipe or a folder. In the name %p becomes the number of the process and %r the rank. If
-// there are several ranks, and neither is in the name, the rank is put in front of the ending. If another trace is being written to the
-// file, the number of the process is put there.
+// Create is Start with a file. It creates a new file, which only its owner can read. If a regular
+// file has the name, Create removes it first. If the name belongs to a link, a device, a pipe or a
+// folder, Create fails. In the name, %p is replaced by the number of the process and %r by the
+// rank. If there are several ranks and the name has neither, Create puts the rank before the
+// extension. If another trace is being written to the file, Create puts the number of the process
+// there.
 func Create(name string, o Options) (*Trace, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -129,11 +135,11 @@ func Create(name string, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// Tracer returns the tracer to name in [gpu.Options].
+// Tracer returns the trace's tracer, for [gpu.Options].
 func (t *Trace) Tracer() *Tracer { return t.tracer }
 
-// Driver returns a driver whose devices are traced, unless they are opened with another tracer. But for that it is the driver that it is
-// given, though not the same value; a nil driver stays nil.
+// Driver returns a driver whose devices are traced, unless they are opened with another tracer. In
+// all other ways it behaves like d, but it is not the same value. If d is nil, Driver returns nil.
 func (t *Trace) Driver(d driver.Driver) driver.Driver {
 	if d == nil {
 		return nil
@@ -146,17 +152,18 @@ type traced struct {
 	tracer *Tracer
 }
 
-// Tracer is for package gpu.
+// Tracer tells package gpu which tracer to use.
 func (d *traced) Tracer() gpu.Tracer { return d.tracer }
 
-// Pauses between writes: a program that submits much is written often, and one that is idle costs as good as nothing.
+// Limits of the pauses between writes. A busy program's trace is written often. An idle program's
+// trace costs almost nothing.
 const (
 	shortest    = 5 * time.Millisecond
 	longest     = 80 * time.Millisecond
 	sampleEvery = 20 * time.Millisecond
 )
 
-// run writes what has come, until Close.
+// run writes new records until Close.
 func (t *Trace) run() {
 	defer close(t.done)
 	pause := shortest
@@ -178,14 +185,16 @@ func (t *Trace) run() {
 	}
 }
 
-// Flush writes what there is. It asks the devices for the times of what they have done, and so waits for their drivers.
+// Flush writes all records. It queries the devices for the times of finished work, and so waits for
+// their drivers.
 func (t *Trace) Flush() error {
 	_, err := t.flush()
 	return err
 }
 
-// flush is Flush, and returns how many records there were. It takes no more than there was room for when it began, rounded up as the tracer does:
-// programs may note records faster than they can be written, and who closes a device waits for this.
+// flush is Flush, and returns the number of records. It takes at most twice the room for records:
+// programs may add records faster than they can be written, and the goroutine that closes a device
+// waits for flush.
 func (t *Trace) flush() (total int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,7 +220,7 @@ func (t *Trace) flush() (total int, err error) {
 	return total, t.err
 }
 
-// deviceClosed writes what there is when a device has been closed.
+// deviceClosed writes all records after a device was closed.
 func (t *Trace) deviceClosed() {
 	t.Flush()
 	t.mu.Lock()
@@ -219,12 +228,13 @@ func (t *Trace) deviceClosed() {
 	t.writeEnd()
 }
 
-// writeEnd gives the file its end if no device is open, for a program that does not close the trace. It is written over if more comes.
+// writeEnd writes the end of the file if no device is open, for programs that do not close the
+// trace. Later records overwrite that end.
 func (t *Trace) writeEnd() {
 	if t.closed || t.tracer.Stats().Devices > 0 {
 		return
 	}
-	for d := range t.w.devices { // the record that one has been closed may have been dropped
+	for d := range t.w.devices { // the record of closing a device may have been dropped
 		t.w.over(d)
 	}
 	if t.file == nil || t.err != nil {
@@ -233,14 +243,14 @@ func (t *Trace) writeEnd() {
 	t.w.missing()
 	t.write()
 	if _, err := t.file.Seek(0, io.SeekCurrent); err != nil {
-		return // a pipe, say
+		return // for example a pipe
 	}
 	if n, err := t.file.WriteString(end); err == nil {
 		t.file.Seek(int64(-n), io.SeekCurrent)
 	}
 }
 
-// write hands over what is in the buffer.
+// write writes the buffer.
 func (t *Trace) write() {
 	t.w.drops()
 	if len(t.w.buf) > 0 && t.err == nil {
@@ -251,8 +261,9 @@ func (t *Trace) write() {
 	t.w.buf = t.w.buf[:0]
 }
 
-// Close writes what is left and the end of the file, and closes a file of [Create]. Devices that are still open go on, and nothing more of them is
-// written. It returns the first error there was in writing. Closing again returns that too.
+// Close writes the remaining records and the end of the file, and closes a file of [Create].
+// Devices that are still open go on without a trace. Close returns the first error of a write.
+// Closing again returns the same error.
 func (t *Trace) Close() error {
 	t.Flush()
 	t.mu.Lock()

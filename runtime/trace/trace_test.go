@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A file is what a trace is written to.
+// A file is the destination of a trace.
 type file struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -43,7 +43,7 @@ func (f *file) Write(p []byte) (int, error) {
 	return f.b.Write(p)
 }
 
-// check reads a trace, which must break no rule, and returns its events.
+// check reads a trace, which must be valid, and returns its events.
 func check(t testing.TB, data []byte) (events []traceformat.Event) {
 	t.Helper()
 	rep, err := traceformat.Check(bytes.NewReader(data))
@@ -71,7 +71,7 @@ func of(events []traceformat.Event, cat string, phase traceformat.Phase) (some [
 	return some
 }
 
-// TestTrace runs a small program, and finds in its trace what it did.
+// TestTrace runs a small program and compares its trace with its operations.
 func TestTrace(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{Times: trace.CommandTimes})
@@ -143,7 +143,7 @@ func TestTrace(t *testing.T) {
 	if len(commands) != 5 || commands[4].Args.Command != 4 || commands[4].Args.Kernel != "nothing" || commands[0].Args.Sub != byLabel["step/execute"].Args.Sub {
 		t.Errorf("commands: %+v", commands)
 	}
-	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 { // four in the chain, of the wait, and of the function
+	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 { // four in the chain, one of the wait, one of the function
 		t.Errorf("%d arrows", n)
 	}
 	names := map[string]int{}
@@ -169,12 +169,12 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestKilled: the trace of a program that was killed at any moment is good up to then.
+// TestKilled kills a program at some moment. Its trace is valid up to then.
 func TestKilled(t *testing.T) {
 	if file := os.Getenv("PUREGPU_TRACE_TEST_FILE"); file != "" {
 		busy(t, file)
 	}
-	name := filepath.Join(t.TempDir(), "killed.json") // not in the process that is killed, which would leave it
+	name := filepath.Join(t.TempDir(), "killed.json") // created here, because the killed process would leave the folder behind
 	exe, err := os.Executable()
 	must(t, err)
 	for i := range 3 {
@@ -191,7 +191,7 @@ func TestKilled(t *testing.T) {
 			must(t, err)
 			return rep
 		}
-		// Times of the device are missing while its clock is not known, and arrows are between those.
+		// Device times, and so arrows, are missing until the clocks have been compared.
 		for end := time.Now().Add(time.Minute); written().Arrows == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				cmd.Process.Kill()
@@ -228,7 +228,8 @@ func busy(t *testing.T, file string) {
 	}
 }
 
-// TestFromEnv: the environment says where a trace is written, and what is in it; two of a process, and several ranks, have files of their own.
+// TestFromEnv starts traces by environment variables. Two traces of one process, and several ranks,
+// get files of their own.
 func TestFromEnv(t *testing.T) {
 	dir := t.TempDir()
 	env := func(pairs ...string) func(string) (string, bool) {
@@ -279,7 +280,7 @@ func TestFromEnv(t *testing.T) {
 	}
 }
 
-// TestRanks: a rank that there cannot be is an error, and no file is made.
+// TestRanks checks that an impossible rank is an error and that no file is created.
 func TestRanks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	for _, o := range []trace.Options{{Rank: 2, World: 2}, {Rank: -1, World: 2}, {World: -1}} {
@@ -295,7 +296,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestFileEnds: a file is whole when the devices have been closed, though nobody closes the trace, and goes on when another one is opened.
+// TestFileEnds checks that the file is complete when the devices have been closed, although the
+// trace is open. It grows when another device is opened.
 func TestFileEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	tr, err := trace.Create(file, trace.Options{})
@@ -318,7 +320,8 @@ func TestFileEnds(t *testing.T) {
 	}
 }
 
-// TestFileEndsLate: a file is whole also if the host waits and signals after the devices have been closed.
+// TestFileEndsLate checks that the file is complete also if the host waits and signals after the
+// devices were closed.
 func TestFileEndsLate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	tr, err := trace.Create(file, trace.Options{})
@@ -341,7 +344,7 @@ func TestFileEndsLate(t *testing.T) {
 	must(t, tr.Close())
 }
 
-// TestLongEvents: what waits for very many semaphores, and what has a very long label, is in the trace, and can be read.
+// TestLongEvents traces a wait for very many semaphores, and a very long label. Both can be read.
 func TestLongEvents(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{Records: 1 << 16})
@@ -367,7 +370,8 @@ func TestLongEvents(t *testing.T) {
 	}
 }
 
-// TestReopened: a device that is opened again, however often, has the process and the tracks in the trace that it had; one that is opened twice at a time has two.
+// TestReopened opens a device again and again. It keeps its process and its tracks in the trace. A
+// device that is open twice has two.
 func TestReopened(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{})
@@ -396,7 +400,8 @@ func TestReopened(t *testing.T) {
 	}
 }
 
-// TestFileEndsDropped: a file is whole when the device has been closed, also if there was no room for the record of that.
+// TestFileEndsDropped checks that the file is complete when the device has been closed, even if the
+// record of that was dropped.
 func TestFileEndsDropped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	busy := &busyHandler{Handler: slog.DiscardHandler, entered: make(chan struct{})}
@@ -412,7 +417,7 @@ func TestFileEndsDropped(t *testing.T) {
 		return nil
 	})))
 	must(t, s.Wait(context.Background()))
-	<-busy.entered // the logger keeps the writer in a call, which takes no records until the device has been closed
+	<-busy.entered // the logger blocks the writer, which takes no records until the device has been closed
 	var never gpu.Semaphore
 	for range 50 {
 		must(t, dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{never.At(1)}}, gpu.Barrier()))
@@ -427,7 +432,7 @@ func TestFileEndsDropped(t *testing.T) {
 	must(t, tr.Close())
 }
 
-// A busyHandler keeps the first who logs until something is so.
+// A busyHandler blocks the first call of Handle until a condition holds.
 type busyHandler struct {
 	slog.Handler
 	once    sync.Once
@@ -447,7 +452,7 @@ func (h *busyHandler) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestSlow: submissions that take long are logged, each in a line.
+// TestSlow checks that each slow submission is logged in one line.
 func TestSlow(t *testing.T) {
 	var out bytes.Buffer
 	tr, err := trace.Start(io.Discard, trace.Options{Slow: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&out, nil))})
@@ -466,7 +471,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestGraphsHaveNoCommandTimes: a trace that is to have times of commands says which executions were of graphs and have none, and the log says once what to do.
+// TestGraphsHaveNoCommandTimes traces graphs with CommandTimes. The trace says which executions
+// were graphs and so have no times of commands. The log says once what to do.
 func TestGraphsHaveNoCommandTimes(t *testing.T) {
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		var f file
@@ -508,7 +514,7 @@ func TestGraphsHaveNoCommandTimes(t *testing.T) {
 	}
 }
 
-// TestWriteFails: a trace that cannot be written says so, and the program goes on.
+// TestWriteFails has writes fail. The trace returns the error, and the program goes on.
 func TestWriteFails(t *testing.T) {
 	if tr, err := trace.Start(nil, trace.Options{}); tr != nil || !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("%v, %v", tr, err)
@@ -530,7 +536,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// A full file takes nothing any more.
+// A full is a file on a disk that is full.
 type full struct{ now atomic.Bool }
 
 func (f *full) Write(p []byte) (int, error) {
@@ -540,7 +546,8 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestDropped: a trace with too little room says how much is missing, and what it has is sound.
+// TestDropped has a trace with too little room. It says how many records are missing, and the rest
+// is valid.
 func TestDropped(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{Records: 16})
@@ -574,14 +581,15 @@ func (f sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestBusyProgram: flushing a trace, closing a device and closing the trace come to an end while the program notes more than can be written.
+// TestBusyProgram checks that Flush, Close of a device and Close of the trace return while the
+// program adds records faster than they can be written.
 func TestBusyProgram(t *testing.T) {
 	const room = 256
 	var s, first gpu.Semaphore
 	var busy atomic.Bool
 	value := uint64(1)
 	tr, err := trace.Start(sink(func() {
-		for n := 0; busy.Load() && n < 2*room; n++ { // before what follows is taken
+		for n := 0; busy.Load() && n < 2*room; n++ { // before the next records are taken
 			value++
 			s.Signal(value)
 		}
@@ -593,7 +601,7 @@ func TestBusyProgram(t *testing.T) {
 	must(t, s.Wait(context.Background(), 1))
 	must(t, first.Wait(context.Background(), 1))
 	busy.Store(true)
-	must(t, first.Signal(2)) // by which it begins
+	must(t, first.Signal(2)) // starts the loop in the sink
 	done := make(chan error, 1)
 	go func() { done <- errors.Join(tr.Flush(), dev.Close(), tr.Close()) }()
 	select {
@@ -606,7 +614,7 @@ func TestBusyProgram(t *testing.T) {
 	must(t, err)
 }
 
-// TestAdoptedQueues: a trace keeps none of the queues that a program has of streams of its own and is done with.
+// TestAdoptedQueues checks that a trace does not keep adopted queues that the program has closed.
 func TestAdoptedQueues(t *testing.T) {
 	const many = 1000
 	tr, err := trace.Start(io.Discard, trace.Options{Times: trace.NoTimes})
@@ -638,7 +646,7 @@ func TestAdoptedQueues(t *testing.T) {
 			left++
 		}
 	}
-	if left > many/2 { // the last records have some
+	if left > many/2 { // the last records still refer to some
 		t.Errorf("%d of %d queues are kept", left, many)
 	}
 	must(t, dev.Close())

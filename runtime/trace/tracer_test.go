@@ -51,7 +51,8 @@ func submissions(records []trace.Record) []trace.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r trace.Record) bool { return r.Kind != trace.KindSubmission })
 }
 
-// TestTraceTimes: records have the times that the device was at the work, within those of the host, whatever it waited for before.
+// TestTraceTimes checks that the records have the times at which the device ran the work, within
+// the host's times, for all kinds of waits.
 func TestTraceTimes(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestTraceTimes(t *testing.T) {
 				_, dev, sleep := sleeper(t, caps, gpu.Options{Queues: 2, Tracer: tracer})
 				s := semaphores(t, 1)[0]
 				times := []time.Duration{5 * time.Microsecond, 3 * time.Millisecond, 100 * time.Microsecond, time.Second}
-				for i, d := range slices.Backward(times) { // the last first: all but one are parked
+				for i, d := range slices.Backward(times) { // from the last to the first, so that all but one are parked
 					must(t, dev.Queue(i).Submit(gpu.Order{Wait: pts(s, uint64(i)), Signal: pts(s, uint64(i)+1)}, sleep.Launch(gpu.GridFor(1, 1), sleepArgs{Nanoseconds: uint64(d)})))
 				}
 				must(t, s.Wait(context.Background(), uint64(len(times))))
@@ -89,7 +90,8 @@ func TestTraceTimes(t *testing.T) {
 	}
 }
 
-// TestTraceRing: a million submissions, of which nobody takes the records, need no more memory than there was, and what did not fit is counted.
+// TestTraceRing submits a million operations whose records nobody takes. The tracer needs no more
+// memory, and counts the dropped records.
 func TestTraceRing(t *testing.T) {
 	const room = 1 << 16
 	n := uint64(1_000_000)
@@ -113,13 +115,13 @@ func TestTraceRing(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	submit(1000, n)
 	runtime.ReadMemStats(&after)
-	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 && !raceEnabled { // the points of each record, once
+	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 && !raceEnabled { // the storage for the points of each record, once
 		t.Errorf("%d bytes were allocated", got)
 	}
 	must(t, s.Wait(context.Background(), n))
 	must(t, dev.Close())
 	stats := tracer.Stats()
-	const others = 3 // opened, memory, closed
+	const others = 3 // device opened, memory allocated, device closed
 	if stats.Submissions != n || stats.Records != room || stats.Dropped < n+others-room || stats.Dropped > n+others+1-room {
 		t.Errorf("%+v", stats)
 	}
@@ -134,7 +136,8 @@ func TestTraceRing(t *testing.T) {
 	}
 }
 
-// TestTraceAllocs: a submission allocates nothing, traced or not, with a Timing or without.
+// TestTraceAllocs checks that a submission allocates nothing, with or without a tracer and a
+// Timing.
 func TestTraceAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -160,11 +163,11 @@ func TestTraceAllocs(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		for range 20_000 { // until as many are to be asked for their times as may
+		for range 20_000 { // until the limit of submissions whose times must be queried is reached
 			one()
 		}
 		n := testing.AllocsPerRun(1000, one)
-		for range 4 { // the refiller may still be making events, and AllocsPerRun counts what all goroutines allocate
+		for range 4 { // the refiller may still be making events, and AllocsPerRun counts the allocations of all goroutines
 			if n > 0 {
 				n = testing.AllocsPerRun(1000, one)
 			}
@@ -175,8 +178,8 @@ func TestTraceAllocs(t *testing.T) {
 	}
 }
 
-// TestTraceWithoutEvents: where the driver makes no timing events, or records none, or does not tell, times are missing, the records say so, and
-// nothing else is different.
+// TestTraceWithoutEvents has a driver that makes no timing events, records none, or does not return
+// their times. The records say that times are missing. Everything else works.
 func TestTraceWithoutEvents(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpNewTimer, simdriver.OpElapsed} {
 		t.Run(string(op), func(t *testing.T) {
@@ -206,7 +209,8 @@ func TestTraceWithoutEvents(t *testing.T) {
 	}
 }
 
-// TestTraceLoss: submissions that fail with their device are in the trace, with why, and so is the loss.
+// TestTraceLoss checks that the records of submissions that fail with their device have the error,
+// and that the loss has a record.
 func TestTraceLoss(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	tracer := newTracer(t, trace.TracerOptions{})
@@ -216,7 +220,7 @@ func TestTraceLoss(t *testing.T) {
 	must(t, s.Wait(minute(t), 1))
 	must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(never, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1}).Label("parked")))
 	d.LoseDevice(0, io.ErrClosedPipe)
-	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // which finds the loss
+	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // this call finds the loss
 	if err := s.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("%v", err)
 	}
@@ -228,7 +232,7 @@ func TestTraceLoss(t *testing.T) {
 			lost++
 		}
 	}
-	list := submissions(all) // those with device times come when these have been asked for
+	list := submissions(all) // records with device times come after the times have been queried
 	slices.SortFunc(list, func(a, b trace.Record) int { return cmp.Compare(a.ID, b.ID) })
 	if lost != 1 || len(list) != 3 || list[0].Err != nil {
 		t.Errorf("%d losses, %d submissions", lost, len(list))
@@ -240,7 +244,8 @@ func TestTraceLoss(t *testing.T) {
 	}
 }
 
-// TestTracePools: what the driver's own pools reserve is in the trace as it has been noticed, and that all is given back in the end.
+// TestTracePools checks the records about the memory that the driver's pools reserve, up to the
+// end, when all has been given back.
 func TestTracePools(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	tracer := newTracer(t, trace.TracerOptions{})
@@ -282,7 +287,8 @@ func TestTracePools(t *testing.T) {
 	}
 }
 
-// TestTraceGo: while the standard library's trace is on, submissions are tasks of it, which have their labels, and waits are regions.
+// TestTraceGo enables the standard library's trace. Submissions are tasks with their labels, and
+// waits are regions.
 func TestTraceGo(t *testing.T) {
 	if rtrace.IsEnabled() {
 		t.Skip("somebody traces this process")
@@ -317,7 +323,8 @@ func TestTraceGo(t *testing.T) {
 	}
 }
 
-// TestTraceNameDropped: the name of a semaphore that there was no room for is told when the semaphore is used again.
+// TestTraceNameDropped drops the record of a semaphore's name. The name is recorded again when the
+// semaphore is used again.
 func TestTraceNameDropped(t *testing.T) {
 	tracer := newTracer(t, trace.TracerOptions{Records: 4, Times: trace.NoTimes})
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
@@ -336,12 +343,13 @@ func TestTraceNameDropped(t *testing.T) {
 	}
 }
 
-// TestTraceOver: a semaphore that outlives tracers keeps none of them, with its records, and remembers only those that are in use.
+// TestTraceOver has a semaphore that outlives tracers. It keeps none of them and their records
+// alive, and refers only to those in use.
 func TestTraceOver(t *testing.T) {
 	var s gpu.Semaphore
 	use := func(v uint64) weak.Pointer[trace.Tracer] {
 		tracer := newTracer(t, trace.TracerOptions{Records: 16, Times: trace.NoTimes})
-		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer}) // which nobody else has
+		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer}) // the driver belongs to this device alone
 		must(t, err)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(&s, v)}, gpu.Barrier()))
 		must(t, s.Wait(minute(t), v))
@@ -361,7 +369,8 @@ func TestTraceOver(t *testing.T) {
 	}
 }
 
-// TestTraceFlushBlocks: who closes a device is not kept by a trace that cannot be written, and is told that it is that.
+// TestTraceFlushBlocks has a Flush that blocks. Close of the device returns in time, with an error
+// that says so.
 func TestTraceFlushBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := make(chan struct{})
@@ -376,7 +385,8 @@ func TestTraceFlushBlocks(t *testing.T) {
 	})
 }
 
-// TestTraceSampleClosed: the first record of a device is that it has been opened, and the last that it has been closed, though counters are noted meanwhile.
+// TestTraceSampleClosed checks the first and the last record of a device while counters are
+// sampled: that it was opened, and that it was closed.
 func TestTraceSampleClosed(t *testing.T) {
 	for range 100 {
 		tracer := newTracer(t, trace.TracerOptions{Times: trace.NoTimes})
@@ -406,7 +416,8 @@ func TestTraceSampleClosed(t *testing.T) {
 	}
 }
 
-// TestTraceOperations: docs/trace-format.md has the operations that submissions can be, and no others.
+// TestTraceOperations checks that docs/trace-format.md lists the operations of submissions, and no
+// others.
 func TestTraceOperations(t *testing.T) {
 	page, err := os.ReadFile("../../docs/trace-format.md")
 	must(t, err)
@@ -417,7 +428,7 @@ func TestTraceOperations(t *testing.T) {
 	}
 	var want []string
 	for k := work.Barrier; k <= work.Transfer; k++ {
-		if k != work.Timestamp && !slices.Contains(want, "`"+k.String()+"`") { // which is one of a recording only
+		if k != work.Timestamp && !slices.Contains(want, "`"+k.String()+"`") { // a timestamp is only a command of a recording
 			want = append(want, "`"+k.String()+"`")
 		}
 	}
@@ -429,7 +440,7 @@ func TestTraceOperations(t *testing.T) {
 	}
 }
 
-// TestTracerArguments: what cannot be is an error.
+// TestTracerArguments checks that wrong options are errors.
 func TestTracerArguments(t *testing.T) {
 	for _, o := range []trace.TracerOptions{{Records: -1}, {Records: 1 << 30}, {Times: 3}, {Times: -1}} {
 		if _, err := trace.NewTracer(o); !errors.Is(err, gpu.ErrArgument) {
@@ -441,7 +452,7 @@ func TestTracerArguments(t *testing.T) {
 	}
 }
 
-// TestZeroTracer: a tracer that was not made records nothing.
+// TestZeroTracer checks that a zero Tracer records nothing.
 func TestZeroTracer(t *testing.T) {
 	var tracer trace.Tracer
 	tracer.Sample()
@@ -450,13 +461,14 @@ func TestZeroTracer(t *testing.T) {
 	}
 }
 
-// TestNilTracer: a nil tracer is none.
+// TestNilTracer checks that a nil Tracer means no tracer.
 func TestNilTracer(t *testing.T) {
 	var tracer *trace.Tracer
 	openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
 }
 
-// TestTraceLossByEvent loses a device that records no event behind work of which it has a part: the trace has the loss once.
+// TestTraceLossByEvent loses a device because no event can be recorded behind work that its stream
+// has in part. The loss has one record.
 func TestTraceLossByEvent(t *testing.T) {
 	d, tr := newSim(t, simdriver.Config{}), newTracer(t, trace.TracerOptions{})
 	dev, s := openDevice(t, d, 0, gpu.Options{Tracer: tr}), semaphores(t, 1)
@@ -479,12 +491,12 @@ func TestTraceLossByEvent(t *testing.T) {
 	}
 }
 
-// A noTracer is a driver that has no tracer to give.
+// A noTracer is a driver whose tracer is nil.
 type noTracer struct{ driver.Driver }
 
 func (noTracer) Tracer() gpu.Tracer { return (*trace.Tracer)(nil) }
 
-// TestNilTracerOfDriver opens a device whose driver gives a nil tracer: nothing traces it.
+// TestNilTracerOfDriver opens a device of a driver whose tracer is nil. Nothing is traced.
 func TestNilTracerOfDriver(t *testing.T) {
 	dev, err := gpu.Open(noTracer{simdriver.New(simdriver.Config{})}, 0, gpu.Options{})
 	must(t, err)

@@ -15,58 +15,61 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A writer makes events of records, which docs/trace-format.md describes. One goroutine at a time uses it.
+// A writer turns records into events of the trace, which docs/trace-format.md describes. One
+// goroutine at a time uses it.
 //
-// A submission's events are written when it is over, all at once. Device times of a stream come in its order, but are exact only to some
-// microseconds, so that one may seem to begin before the one in front of it has ended: it is moved behind that then. A wait may come before
-// what signalled it does: then its arrow is drawn when that comes.
+// All events of a submission are written when it is over. Device times are exact only to some
+// microseconds. So work may seem to begin before the work in front of it in the stream has ended.
+// Then it is moved behind that work. The record of a wait may come before the record of its signal.
+// Then its arrow is drawn when the record of the signal comes.
 type writer struct {
 	tracer  *Tracer
 	opt     Options
 	buf     []byte
 	began   bool              // the file has an event
-	event   traceformat.Event // the one that is being written
+	event   traceformat.Event // the event that is being written
 	names   names             // of semaphores
 	lanes   []traceformat.Time
 	devices map[*gpu.Device]*device
-	closed  map[closedDevice][]*device // whose processes are those of devices that are opened again
+	closed  map[closedDevice][]*device // closed devices; a device that is opened again gets the process of one of them
 	pids    int64
 	flows   uint64
 	arrows  arrows
 
-	dropped, undrawn, forgotten uint64 // that the file tells
+	dropped, undrawn, forgotten uint64 // numbers that the file has already reported
 
-	toldGraph bool // that recordings of GraphMode have no times of their commands
+	toldGraph bool // it was logged that recordings of GraphMode have no times of their commands
 
 	waits    []traceformat.Point
 	signals  []traceformat.Point
 	counters [2]traceformat.Series
 }
 
-// A device is a process of the trace.
+// A device is a device's process in the trace.
 type device struct {
 	pid    int64
 	tids   int64
-	own    []*track                           // of the device's queues
-	queues map[weak.Pointer[gpu.Queue]]*track // those that there are: a program may adopt a stream for each request, and run for weeks
-	prune  int                                // when there are so many, those that are gone are looked for
-	margin time.Duration                      // of the clock's last fit
+	own    []*track                           // one for each of the device's own queues
+	queues map[weak.Pointer[gpu.Queue]]*track // all queues in use; a program may run for weeks and adopt a stream for each request
+	prune  int                                // the length of queues at which queues that were freed are removed
+	margin time.Duration                      // the margin of the last comparison of the clocks
 }
 
-// A closedDevice is how a device that is opened again is known.
+// A closedDevice identifies a device that may be opened again.
 type closedDevice struct {
 	index int
 	name  string
 }
 
-// A track is a queue's: one for what it is given, and one for what its stream does.
+// A track belongs to a queue. It has a thread for the queue's submissions, and a thread for the
+// work of its stream.
 type track struct {
 	name   string
 	tid    int64
-	stream int64            // the tid of its stream's; 0 until that has done something
-	end    traceformat.Time // of the last slice of that
-	cmd    traceformat.Time // the end of the last command of that, or where it begins
-	until  traceformat.Time // where that ends: other than end if it lies inside an earlier one
+	stream int64            // the tid of the stream's thread; 0 until the stream has done work
+	end    traceformat.Time // the end of the last slice of the stream
+	cmd    traceformat.Time // the end of the last command of that slice, or the slice's beginning
+	until  traceformat.Time // the end of that slice; it differs from end if the slice lies inside an earlier one
 	ch     bool
 }
 
@@ -103,7 +106,7 @@ func (w *writer) put() {
 // end is the end of the file.
 const end = "\n]\n"
 
-// end writes it.
+// end writes the end of the file.
 func (w *writer) end() {
 	w.drops()
 	w.missing()
@@ -125,7 +128,7 @@ func (w *writer) thread(pid, tid int64, a traceformat.Args) {
 	w.meta(traceformat.MetaThreadSort, pid, tid, traceformat.Args{SortIndex: int(tid)})
 }
 
-// add writes what a record says.
+// add writes the events of a record.
 func (w *writer) add(r *Record) {
 	switch r.Kind {
 	case KindSubmission:
@@ -171,11 +174,11 @@ func (w *writer) add(r *Record) {
 	}
 }
 
-// callNames are the names of calls of the host, by what they are.
+// callNames are the names of the host's calls.
 var callNames = map[Kind]string{KindSignal: "signal", KindAlloc: "allocate", KindGrow: "grow pool", KindShrink: "shrink pool", KindLoad: "load",
 	KindCompile: "compile", KindGraph: "graph", KindOpen: "open", KindClosed: "close"}
 
-const failName = "fail" // of a signal that is a failure
+const failName = "fail" // the name of a signal with an error
 
 func errorOf(r *Record) string {
 	if r.Err == nil {
@@ -184,7 +187,7 @@ func errorOf(r *Record) string {
 	return r.Err.Error()
 }
 
-// points makes points of a record the format's, in a list that is used again.
+// points converts points of a record for the file. It reuses the list.
 func (w *writer) points(list *[]traceformat.Point, points []Point) []traceformat.Point {
 	*list = (*list)[:0]
 	for _, p := range points {
@@ -215,13 +218,13 @@ func (w *writer) device(d *gpu.Device, driver string) *device {
 		if i == len(x.own) {
 			x.own = append(x.own, x.track())
 		}
-		*x.own[i] = track{tid: x.own[i].tid} // its name may be another
+		*x.own[i] = track{tid: x.own[i].tid} // the new device's queue may have another name
 		x.queues[weak.Make(d.Queue(i))] = x.own[i]
 	}
 	return x
 }
 
-// over notes that nothing more comes of a device.
+// over is called when no more records of a device come.
 func (w *writer) over(d *gpu.Device) {
 	if x := w.devices[d]; x != nil {
 		k := closedDevice{d.Info().Index, d.Info().Name}
@@ -231,7 +234,7 @@ func (w *writer) over(d *gpu.Device) {
 	}
 }
 
-// track makes a track for a queue, which has no name before it is used.
+// track makes a track for a queue. It has no name until the queue is used.
 func (x *device) track() *track {
 	x.tids += 2
 	return &track{tid: x.tids - 1}
@@ -260,7 +263,7 @@ func (w *writer) queue(x *device, d *gpu.Device, q *gpu.Queue, r *Record) *track
 	return t
 }
 
-// stream returns the track of what a queue's stream does.
+// stream returns the tid of the thread for the work of a queue's stream.
 func (w *writer) stream(x *device, t *track) int64 {
 	if t.stream == 0 {
 		t.stream = t.tid + 1
@@ -273,8 +276,8 @@ func (w *writer) stream(x *device, t *track) int64 {
 	return t.stream
 }
 
-// host writes the event as a slice of the host, from when the record began to when it ended, on the first track that is free, and returns where it
-// has its end.
+// host writes the event as a slice of the host, from the record's beginning to its end, on the
+// first free thread. It returns the place of the slice's end.
 func (w *writer) host(r *Record) (pid, tid int64, at traceformat.Time) {
 	from, to := traceformat.Time(r.Submitted), traceformat.Time(r.Done)
 	if r.Kind == KindSubmission {
@@ -332,7 +335,7 @@ func (w *writer) count(r *Record) {
 	one(traceformat.CounterPoolBytes, traceformat.Series{Name: "reserved", Value: int64(r.Reserved)}, traceformat.Series{Name: "used", Value: int64(r.Used)})
 }
 
-// drops tells how many records are missing that were not told before.
+// drops writes how many records were dropped since it was last called.
 func (w *writer) drops() {
 	if n := w.tracer.Stats().Dropped; n > w.dropped {
 		w.event = traceformat.Event{Phase: traceformat.Instant, Cat: traceformat.CatDrop, Name: "records are missing", PID: hostPID, Scope: 'g',
@@ -342,7 +345,7 @@ func (w *writer) drops() {
 	}
 }
 
-// missing tells how many arrows the trace lacks, if that is known to be more than was told.
+// missing writes how many arrows are missing, if the numbers have changed.
 func (w *writer) missing() {
 	undrawn, forgotten := w.arrows.missing()
 	if undrawn == w.undrawn && forgotten == w.forgotten {
@@ -354,14 +357,14 @@ func (w *writer) missing() {
 	w.put()
 }
 
-// submission writes all of a submission.
+// submission writes the events of a submission.
 func (w *writer) submission(r *Record) {
 	x := w.device(r.Device, "")
 	t := w.queue(x, r.Device, r.Queue, r)
 	a := traceformat.Args{Sub: r.ID, Op: r.Op, Label: r.Label, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes, Commands: r.Commands, Graph: r.Graph && w.opt.Times == CommandTimes,
 		Channel: r.Channel, Collective: r.Collective, Rank: r.Rank, Ranks: r.Ranks}
 	issued := traceformat.Time(r.Issued)
-	if issued == 0 && r.Err == nil { // a barrier that needed no place in a stream
+	if issued == 0 && r.Err == nil { // a barrier that was never in a stream
 		issued = traceformat.Time(r.Done)
 	}
 	async := func(phase traceformat.Phase, name string, at traceformat.Time, a traceformat.Args) {
@@ -394,7 +397,7 @@ func (w *writer) submission(r *Record) {
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at, r.ID})
 		}
-	default: // then no later signal was what its waiters waited for
+	default: // without a slice, so that no arrow begins at a later signal instead
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{sub: r.ID})
 		}
@@ -404,13 +407,15 @@ func (w *writer) submission(r *Record) {
 	}
 }
 
-// nameOf returns what is shown.
+// nameOf returns the name of a record's slice.
 func nameOf(r *Record) string { return cmp.Or(r.Label, r.Kernel, r.Op) }
 
-// inexact is by how much more than the clock's fit times may be off before that is written.
+// inexact is the difference from the margin of the clocks from which on a record's own margin is
+// written.
 const inexact = 3 * time.Microsecond
 
-// inexact returns by how much the times of a record may be off, if that is clearly more than the clock's fit.
+// inexact returns the margin of a record's times if it is clearly larger than the margin of the
+// clocks, otherwise 0.
 func (x *device) inexact(r *Record) traceformat.Time {
 	if r.Within > x.margin+inexact {
 		return traceformat.Time(r.Within)
@@ -418,12 +423,14 @@ func (x *device) inexact(r *Record) traceformat.Time {
 	return 0
 }
 
-// executed writes when the device was at a submission.
+// executed writes the slice of a submission on the device.
 func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	tid := w.stream(x, t)
 	begun, ended, done := traceformat.Time(r.Begun), traceformat.Time(r.Ended), traceformat.Time(r.Done)
-	from := max(begun-traceformat.Time(r.Early), t.end) // when it may have begun
-	if by := t.end - begun; by > 0 {                    // to no later than it was seen done: records of a stream may come in another order than its work
+	from := max(begun-traceformat.Time(r.Early), t.end) // the earliest possible beginning
+	if by := t.end - begun; by > 0 {
+		// Move the slice behind the one before it, but not beyond the time at which the work was
+		// seen done: records of a stream may come in another order than its work.
 		begun = min(begun+by, done)
 		ended = max(min(ended+by, done), begun)
 	}
@@ -438,7 +445,7 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	}
 }
 
-// command writes when the device was at a command of the submission that was written last.
+// command writes the slice of a command. It belongs to the submission that was written last.
 func (w *writer) command(r *Record) {
 	if r.Timed != DeviceTime {
 		return
@@ -458,7 +465,7 @@ func (w *writer) command(r *Record) {
 	w.put()
 }
 
-// logSlow logs a submission that took long.
+// logSlow logs a slow submission.
 func (w *writer) logSlow(r *Record, took time.Duration) {
 	attrs := []any{"op", r.Op, "queue", r.Queue.String(), "took", took, "submission", r.ID}
 	if r.Label != "" {

@@ -17,7 +17,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// written returns the events that a writer makes of records of submissions to one queue, and of their commands.
+// written returns the events that a writer makes from records of submissions to one queue, and of
+// their commands.
 func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	t.Helper()
 	tracer, err := NewTracer(TracerOptions{})
@@ -55,7 +56,8 @@ func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	}
 }
 
-// TestRecordsOutOfOrder: records of a stream that come in another order than its work have a slice each, which ends before it was seen done.
+// TestRecordsOutOfOrder has records of a stream that come in another order than its work. Each gets
+// a slice, which ends before the work was seen done.
 func TestRecordsOutOfOrder(t *testing.T) {
 	const us = time.Microsecond
 	found := map[string]traceformat.Event{}
@@ -76,8 +78,9 @@ func TestRecordsOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestInexactTimes: slices of submissions and of commands say by how much they are off, if that is clearly more than the clock's fit, and how much earlier the
-// device may have begun the work: no earlier than the end of the slice in front.
+// TestInexactTimes checks the margins of slices. A margin is written if it is clearly larger than
+// the margin of the clocks. The slices also say how much earlier the device may have begun, but not
+// earlier than the end of the slice in front.
 func TestInexactTimes(t *testing.T) {
 	const us = time.Microsecond
 	found := map[uint64]traceformat.Event{}
@@ -103,8 +106,9 @@ func TestInexactTimes(t *testing.T) {
 	}
 }
 
-// TestArrowsThatAreMissing: the trace says how many waits have no arrow because what signalled was not before them by its times, or too long ago. Of a wait for any of
-// several, and of what nothing in the trace has signalled, none is missing.
+// TestArrowsThatAreMissing checks the counts of missing arrows. An arrow is missing if, by the
+// times, the signal came after the wait, or if the signal was forgotten. Waits for any of several
+// points do not count, nor do waits whose signal is not in the trace.
 func TestArrowsThatAreMissing(t *testing.T) {
 	const us = time.Microsecond
 	at := func(semaphore, value uint64) []Point {
@@ -113,9 +117,9 @@ func TestArrowsThatAreMissing(t *testing.T) {
 	records := []Record{
 		{ID: 1, Op: "copy", Submitted: us, Issued: 2 * us, Begun: 3 * us, Ended: 9 * us, Done: 10 * us, Signals: at(1, 5)},
 		{Kind: KindWait, Op: "wait", Submitted: us, Done: 11 * us, Waits: at(1, 5)},
-		{Kind: KindWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(1, 4)}, // seen before it was signalled, by the times
+		{Kind: KindWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(1, 4)}, // by the times, the wait ended before its signal
 		{Kind: KindWait, Op: "wait for any", Submitted: us, Done: 4 * us, Waits: at(1, 3)},
-		{Kind: KindWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(2, 1)}, // what signals it is not in the trace
+		{Kind: KindWait, Op: "wait", Submitted: us, Done: 4 * us, Waits: at(2, 1)}, // its signal is not in the trace
 	}
 	count := func(records []Record) (arrows int, undrawn, forgotten uint64) {
 		for _, e := range written(t, records...) {
@@ -135,14 +139,15 @@ func TestArrowsThatAreMissing(t *testing.T) {
 		records = append(records, Record{Kind: KindSignal, Submitted: 20 * us, Done: 21 * us, Signals: at(3, i+1)})
 	}
 	records = append(records, Record{Kind: KindWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
-	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 { // also the two above that have none: it is not known any more why
+	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 { // includes the two waits above without arrows, because the reason has been forgotten
 		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
 	}
 }
 
-// TestArrowsWithoutSlices: where a barrier signals, which has no slice, no arrow leads to the waits for it from a later signal: not from
-// the one that waits itself, nor from the next. The clock is so inexact that each of these could have been first. None of these arrows
-// counts as missing.
+// TestArrowsWithoutSlices has a barrier without a slice signal. No arrow leads from a later signal
+// to the waits for the barrier: not from the signal of the waiting work itself, and not from the
+// next one. The clock is so inexact that each of them could have been the first signal. None of
+// these arrows counts as missing.
 func TestArrowsWithoutSlices(t *testing.T) {
 	const us = time.Microsecond
 	at := func(value uint64) []Point { return []Point{{Semaphore: 1, Value: value}} }
@@ -154,7 +159,7 @@ func TestArrowsWithoutSlices(t *testing.T) {
 	}
 	for name, list := range map[string][]Record{
 		"before": append([]Record{barrier}, records...),
-		"alone":  records[:1], // it is not known what signalled
+		"alone":  records[:1], // the signal is unknown
 	} {
 		for _, e := range written(t, list...) {
 			if e.Phase == traceformat.FlowBegin || e.Cat == traceformat.CatArrows {
@@ -164,7 +169,8 @@ func TestArrowsWithoutSlices(t *testing.T) {
 	}
 }
 
-// TestLosses: the loss of a device and that of a channel have names of their own, also where the channel was still being made.
+// TestLosses checks that losses of devices and of channels have different names, even if the
+// channel was still being made.
 func TestLosses(t *testing.T) {
 	var names []string
 	for _, e := range written(t,
@@ -180,7 +186,8 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestPageListsCalls: docs/trace-format.md has the names of the host's calls that are written, and no others.
+// TestPageListsCalls checks that docs/trace-format.md lists the names of the host's calls, and no
+// others.
 func TestPageListsCalls(t *testing.T) {
 	page, err := os.ReadFile("../../docs/trace-format.md")
 	if err != nil {
@@ -191,12 +198,12 @@ func TestPageListsCalls(t *testing.T) {
 		t.Fatal("the page has no calls")
 	}
 	row, _, _ = strings.Cut(row, "|")
-	row = regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(row, "") // what they are
+	row = regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(row, "") // without explanations
 	var listed []string
 	for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(row, -1) {
 		listed = append(listed, m[1])
 	}
-	want := append(slices.Collect(maps.Values(callNames)), failName, "function", "notified function") // of which package gpu has the last two
+	want := append(slices.Collect(maps.Values(callNames)), failName, "function", "notified function") // package gpu uses the last two
 	slices.Sort(listed)
 	slices.Sort(want)
 	if !slices.Equal(listed, want) {
@@ -209,7 +216,8 @@ func TestPageListsCalls(t *testing.T) {
 	}
 }
 
-// TestNames: of any number of semaphores a writer keeps the names of those that were used last, however long ago they were given.
+// TestNames checks that a writer keeps the names of the semaphores that were used last, however
+// long ago they were named.
 func TestNames(t *testing.T) {
 	tracer, err := NewTracer(TracerOptions{})
 	if err != nil {

@@ -35,7 +35,8 @@ func BenchmarkHitSame(b *testing.B) {
 	}
 }
 
-// BenchmarkHitCovered allocates on one timeline what was freed on another that it is ordered after.
+// BenchmarkHitCovered allocates on one timeline a block that another timeline has freed. The first
+// is ordered after the second.
 func BenchmarkHitCovered(b *testing.B) {
 	src := newSource()
 	p, err := New(src, Config{SlabSize: 4096})
@@ -59,7 +60,7 @@ func BenchmarkHitCovered(b *testing.B) {
 	}
 }
 
-// BenchmarkHitDone is the same where nothing is ordered but all is done.
+// BenchmarkHitDone does the same without an order, when all work is done.
 func BenchmarkHitDone(b *testing.B) {
 	p := benchPool(b, Config{SlabSize: 4096})
 	o := &fakeOrder{}
@@ -79,7 +80,8 @@ func BenchmarkHitDone(b *testing.B) {
 	}
 }
 
-// BenchmarkHitWait is the same with nothing known of the order.
+// BenchmarkHitWait does the same without an order, when the work may not be done. So a wait is
+// needed.
 func BenchmarkHitWait(b *testing.B) {
 	p := benchPool(b, Config{SlabSize: 4096})
 	seq := uint64(0)
@@ -138,9 +140,9 @@ func BenchmarkMissSplit(b *testing.B) {
 	}
 }
 
-// A lagOrder has everything done but the last submissions.
+// A lagOrder is an order in which all work is done except the last few submissions.
 type lagOrder struct {
-	seq uint64 // of all timelines
+	seq uint64 // the last number of each timeline
 	lag uint64
 }
 

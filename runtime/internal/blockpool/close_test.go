@@ -71,12 +71,12 @@ func TestDestroy(t *testing.T) {
 	if live, err := p.Destroy(); live != 0 || err != nil {
 		t.Error(live, err)
 	}
-	if err := p.Trim(0, allDone{}); err != nil { // the caller may have seen the pool open just before
+	if err := p.Trim(0, allDone{}); err != nil { // the pool may have been open when the goroutine called Trim
 		t.Error(err)
 	}
 }
 
-// TestTrimUnused trims a pool that has had nothing.
+// TestTrimUnused trims a pool that has never allocated.
 func TestTrimUnused(t *testing.T) {
 	p, _ := newTest(t, Config{})
 	if err := p.Trim(0, allDone{}); err != nil {

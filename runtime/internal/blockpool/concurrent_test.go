@@ -44,13 +44,13 @@ func (s *slowSource) Release(base, size uint64) error {
 	return s.fakeSource.Release(base, size)
 }
 
-// An atomicOrder has each timeline's work done some time after it was issued.
+// An atomicOrder is an order in which work is done some time after it was issued.
 type atomicOrder struct{ issued [4]atomic.Uint64 }
 
 func (o *atomicOrder) Done(tl int, seq uint64) bool         { return seq+8 <= o.issued[tl].Load() }
 func (o *atomicOrder) After(_ int, on int, seq uint64) bool { return seq+4 <= o.issued[on].Load() }
 
-// TestConcurrent has goroutines share a pool, each writing its name on its blocks.
+// TestConcurrent shares a pool between goroutines. Each writes its number into its blocks.
 func TestConcurrent(t *testing.T) {
 	const unit = 256
 	src := &slowSource{fakeSource: *newSource()}
@@ -60,7 +60,7 @@ func TestConcurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var o atomicOrder
-	var owner sync.Map // of each unit
+	var owner sync.Map // by unit
 	var wg sync.WaitGroup
 	steps := 5000
 	if testing.Short() {
@@ -132,7 +132,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 	p.verify(t)
-	p.Trim(0, allDone{}) // an error is of slabs that the source refuses
+	p.Trim(0, allDone{}) // an error is about slabs that the source does not take back
 	if s := p.Stats(); s.Reserved != 0 || s.Used != 0 || src.held != 0 {
 		t.Errorf("%+v; the source has %d", s, src.held)
 	}

@@ -10,21 +10,22 @@ import (
 
 var errInjected = errors.New("injected")
 
-// A fakeSource makes slabs of addresses. It fails where it is told to. What it has refused to take back it must not be given again.
+// A fakeSource makes slabs of addresses. Its calls can be made to fail. If it does not take a slab
+// back, the pool must not offer that slab again.
 type fakeSource struct {
-	next     uint64 // address
+	next     uint64 // the next address
 	gap      uint64 // between slabs
-	capacity uint64 // 0 is no end
-	held     uint64 // bytes
+	capacity uint64 // in bytes; 0 means no limit
+	held     uint64 // bytes that the pool has
 	slabs    map[uint64]uint64
-	refused  int    // slabs that it would not take back
-	lost     uint64 // bytes of them
+	refused  int    // number of slabs that it did not take back
+	lost     uint64 // bytes of these slabs
 	grows    int
 	releases int
 
-	grow     func(size uint64) (base, got uint64, err error) // instead of Grow's own, if set
-	failGrow func(size uint64) error                         // if set
-	failBack func(base uint64) error                         // if set
+	grow     func(size uint64) (base, got uint64, err error) // replaces Grow, if set
+	failGrow func(size uint64) error                         // makes Grow fail, if set
+	failBack func(base uint64) error                         // makes Release fail, if set
 }
 
 func newSource() *fakeSource {
@@ -90,13 +91,13 @@ func (o *fakeOrder) After(tl, on int, seq uint64) bool {
 	return o.cover[tl][on] >= seq
 }
 
-// allDone is an order in which everything is done.
+// allDone is an order in which all work is done.
 type allDone struct{}
 
 func (allDone) Done(int, uint64) bool       { return true }
 func (allDone) After(int, int, uint64) bool { return true }
 
-// never is an order that knows nothing done.
+// never is an order in which no work is known to be done.
 type never struct{}
 
 func (never) Done(int, uint64) bool       { return false }

@@ -38,7 +38,7 @@ func mustFree(t *testing.T, p *Pool, b Block, after Mark) {
 	p.verify(t)
 }
 
-// fill allocates a whole pool in blocks of a size.
+// fill allocates all memory of a pool in blocks of one size.
 func fill(t *testing.T, p *Pool, size uint64) (blocks []Block) {
 	t.Helper()
 	for {
@@ -50,18 +50,18 @@ func fill(t *testing.T, p *Pool, size uint64) (blocks []Block) {
 	}
 }
 
-// TestReuse frees the four quarters of a full pool with marks, and then allocates.
+// TestReuse frees the four quarters of a full pool with different marks, and then allocates.
 func TestReuse(t *testing.T) {
 	const k = 1024
 	tests := []struct {
 		name  string
-		marks [4]Mark // a mark with a negative timeline is of a block that stays live
+		marks [4]Mark // with a negative timeline, the block stays allocated
 		rule  WaitRule
 		done  map[int]uint64
 		cover map[[2]int]uint64
 		size  uint64
 		on    int
-		at    int // which quarter is to be had, or -1 for none
+		at    int // the quarter that the allocation must get, or -1 for none
 		wait  Mark
 	}{
 		{name: "same timeline", marks: [4]Mark{{1, 5}, {0, 9}, {2, 1}, {3, 1}}, size: k, at: 1},
@@ -147,7 +147,7 @@ func TestBestFit(t *testing.T) {
 	for i := 0; i < len(blocks); i += 2 {
 		m := Mark{0, uint64(i + 1)}
 		if i == 4 {
-			m = Mark{} // the one of 2048 bytes
+			m = Mark{} // the block of 2048 bytes
 		}
 		mustFree(t, p, blocks[i], m)
 	}
@@ -162,7 +162,7 @@ func TestBestFit(t *testing.T) {
 	mustFree(t, p, rest, Mark{})
 }
 
-// TestBestFitOfAll has blocks that would do on several timelines.
+// TestBestFitOfAll has suitable blocks on several timelines.
 func TestBestFitOfAll(t *testing.T) {
 	for _, covered := range []bool{true, false} {
 		p, _ := newTest(t, Config{Initial: 1 << 20, MaxSize: 1 << 20})
@@ -192,7 +192,7 @@ func TestBestFitOfAll(t *testing.T) {
 	}
 }
 
-// TestNextClass looks for a block in a class that has only smaller ones.
+// TestNextClass looks for a block in a size class that has only smaller ones.
 func TestNextClass(t *testing.T) {
 	p, src := newTest(t, Config{Initial: 1 << 20})
 	a := mustAlloc(t, p, 256*18, 0, nil)
@@ -228,8 +228,9 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestPipeline has one timeline allocate and another free, which is always some work behind. No free block may take on a
-// newer mark than its own, or the first would wait all the time.
+// TestPipeline allocates on one timeline and frees on another one, whose work is always somewhat
+// behind. A free block must not take over a newer mark than its own. Otherwise the first timeline
+// would have to wait all the time.
 func TestPipeline(t *testing.T) {
 	p, src := newTest(t, Config{SlabSize: 64 * 256})
 	var o fakeOrder
@@ -354,7 +355,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestAllocs checks that what does not grow the pool allocates nothing.
+// TestAllocs checks that calls allocate nothing unless they grow the pool.
 func TestAllocs(t *testing.T) {
 	p, _ := newTest(t, Config{Initial: 1 << 20, MaxSize: 1 << 20})
 	o := &fakeOrder{}
@@ -422,7 +423,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestAsks checks that a block of the timeline's own is had without asking the order.
+// TestAsks checks that a block of the timeline itself is found without a call of the Order.
 func TestAsks(t *testing.T) {
 	p, _ := newTest(t, Config{})
 	o := &fakeOrder{}

@@ -58,7 +58,7 @@ func TestInitial(t *testing.T) {
 	}
 }
 
-// TestGrowLess asks for what suits, then for what is just enough.
+// TestGrowLess has a source without memory for the usual slab. The pool then asks for just enough.
 func TestGrowLess(t *testing.T) {
 	p, src := newTest(t, Config{})
 	src.capacity = 1 << 20
@@ -73,7 +73,7 @@ func TestGrowLess(t *testing.T) {
 	}
 }
 
-// TestMakeRoom needs a slab where others that are empty are in its way.
+// TestMakeRoom needs a slab that fits only if empty slabs are released first.
 func TestMakeRoom(t *testing.T) {
 	const k = 1024
 	setUp := func(t *testing.T, c Config, capacity uint64) (*Pool, *fakeSource, []Block) {
@@ -172,7 +172,8 @@ func TestMakeRoom(t *testing.T) {
 	})
 }
 
-// TestGrowForever has a source that makes slabs without room for a block, and refuses to take every other one back.
+// TestGrowForever has a source that makes slabs without room for a block, and does not take every
+// second one back.
 func TestGrowForever(t *testing.T) {
 	p, src := newTest(t, Config{MaxSize: 1 << 20})
 	src.grow = func(size uint64) (uint64, uint64, error) { return uint64(src.grows) << 30, 200, nil } // no room for a block
@@ -187,7 +188,7 @@ func TestGrowForever(t *testing.T) {
 	}
 }
 
-// TestBadSlabs has the source return what it must not.
+// TestBadSlabs has a source that returns invalid slabs.
 func TestBadSlabs(t *testing.T) {
 	const k = 1024
 	for _, test := range []struct {

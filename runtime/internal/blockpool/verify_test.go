@@ -2,7 +2,7 @@ package blockpool
 
 import "testing"
 
-// verify checks that all that a pool knows of itself fits together.
+// verify checks that all data structures of a pool agree.
 func (p *Pool) verify(t testing.TB) {
 	t.Helper()
 	p.mu.Lock()

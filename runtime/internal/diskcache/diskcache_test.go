@@ -101,7 +101,8 @@ func TestCache(t *testing.T) {
 	c.has(t, a, data(3000, 2))
 }
 
-// TestNoEntry has files under an entry's name that are none. Nothing is found there, and the next Put makes the entry anew.
+// TestNoEntry puts damaged files at the name of an entry. Get finds nothing, and the next Put
+// replaces the file.
 func TestNoEntry(t *testing.T) {
 	key, other, want := KeyOf("key"), KeyOf("other"), data(5000, 1)
 	make := func(t *testing.T) (c Cache, whole []byte) {
@@ -190,14 +191,14 @@ func TestNoEntry(t *testing.T) {
 	})
 }
 
-// TestNoFolder: what cannot be written is an error of Put, and nothing else.
+// TestNoFolder uses folders that cannot be written. Put returns an error, and Get finds nothing.
 func TestNoFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	dirs := []string{filepath.Join(file, "below"), file, "\x00"}
-	if runtime.GOOS != "windows" && os.Getuid() != 0 { // what a folder's bits forbid there is something else
+	if runtime.GOOS != "windows" && os.Getuid() != 0 { // Windows and root ignore the permission bits of a folder
 		locked := filepath.Join(t.TempDir(), "locked")
 		if err := os.Mkdir(locked, 0o500); err != nil {
 			t.Fatal(err)
@@ -231,7 +232,7 @@ func TestBound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.has(t, key(0), data(1000, 0)) // so that it is the last one to go
+	c.has(t, key(0), data(1000, 0)) // now entry 0 is the most recently used
 	c.put(t, key(9), data(2*block, 9))
 	for i := range 10 {
 		want := data(1000, uint64(i))
@@ -263,8 +264,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestLeftovers puts entries beside files that are not complete. They drive out no entry, whatever their size. Those that nobody is writing
-// are removed.
+// TestLeftovers puts entries into a folder with incomplete files. These remove no entry, whatever
+// their size. Put removes the incomplete files that no process is writing.
 func TestLeftovers(t *testing.T) {
 	const most = 10 * block
 	c := Cache{Dir: folder(t), Max: most}
@@ -311,7 +312,8 @@ func TestLeftovers(t *testing.T) {
 
 var hex64 = strings.Repeat("0f", 32)
 
-// TestGoroutines puts and gets few keys from many goroutines, with room for some of them only: what is found is right.
+// TestGoroutines puts and gets a few keys from many goroutines. There is room for only some of
+// them. Get returns the right data or none.
 func TestGoroutines(t *testing.T) {
 	c := Cache{Dir: folder(t), Max: 5 * block}
 	var all sync.WaitGroup
@@ -335,7 +337,8 @@ func TestGoroutines(t *testing.T) {
 
 const child = "PUREGPU_TEST_DISKCACHE"
 
-// TestProcesses starts 100 processes, each of which looks for one key and puts what it is to have. They leave one file, which is right.
+// TestProcesses starts 100 processes that get the same key and put its data. One file with the
+// right data remains.
 func TestProcesses(t *testing.T) {
 	key, want := KeyOf("shared"), data(100_000, 7)
 	if dir := os.Getenv(child); dir != "" {
@@ -372,7 +375,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestKilled kills a process that is writing an entry. Its file stays while the process lives, and goes with the next Put.
+// TestKilled kills a process that is writing an entry. Its file stays while the process lives. The
+// next Put removes it.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(child); dir != "" {
 		root, err := os.OpenRoot(dir)

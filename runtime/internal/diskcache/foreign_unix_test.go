@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestForeignFolder has entries in folders that other users may have written to. Nothing is found there and nothing put.
+// TestForeignFolder uses folders to which other users may have written. Get finds nothing and Put
+// fails.
 func TestForeignFolder(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -55,7 +56,8 @@ func TestForeignFolder(t *testing.T) {
 	}
 }
 
-// TestForeignEntry has entries that others may have written, in a folder that was theirs before.
+// TestForeignEntry uses entries that other users may have written, in a folder to which they had
+// access before.
 func TestForeignEntry(t *testing.T) {
 	key, b := KeyOf("a"), data(10, 1)
 	for name, change := range map[string]func(file string) error{

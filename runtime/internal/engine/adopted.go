@@ -25,7 +25,7 @@ func (tl *Timeline) FailedBy() error {
 }
 
 // halted returns nil if work may be issued to the stream, otherwise the reason why not. The caller
-// holds tl.mu. CloseAdopted sets closed under mu, so the answer nil stays true until the caller
+// holds tl.mu. CloseAdopted sets closed under mu, so an open queue stays open until the caller
 // unlocks mu.
 func (tl *Timeline) halted() error {
 	if tl.Adopted {

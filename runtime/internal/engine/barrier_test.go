@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestBarriers looks what barriers cost, and what becomes of those that have no place in a stream.
+// TestBarriers counts the native calls of barriers, and checks barriers whose waits are on the host
+// or on other devices.
 func TestBarriers(t *testing.T) {
 	eachCaps(t, "B52 a barrier behind one piece of work makes no native call and holds up no stream", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
@@ -70,7 +71,7 @@ func TestBarriers(t *testing.T) {
 		must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.Range(16, 8), []byte{1}))) // nothing orders it
 		must(t, dev.Queue(0).Submit(order(s[2], 1, s[4], 1), gpu.Fill(b.Range(24, 8), []byte{1})))
 		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 }, dev)
-		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // its own stream is one of the two
+		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // the stream of queue 2 did one of the two
 			t.Errorf("%d waits, want 1", n)
 		}
 		d.ResumeStream(streams[0])
@@ -97,7 +98,7 @@ func TestBarriers(t *testing.T) {
 			eventually(t, "all is issued", func() bool { return work.Stats().InFlight == 2 && barriers.Stats().InFlight == 100 }, work, barriers)
 			d.LoseDevice(lost, nil)
 			if lost == 1 {
-				if _, err := barriers.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds out
+				if _, err := barriers.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // this call finds the loss
 					t.Errorf("Alloc = %v", err)
 				}
 				d.ResumeDevice(0)
@@ -143,7 +144,7 @@ func TestBarriers(t *testing.T) {
 		later, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Wait: pts(host, 1)}, pool, 64)
 		must(t, err)
 		d.StallDevice(0)
-		for i := range s { // several, so that a stream has to join them
+		for i := range s { // several, so that a stream has to wait for all of them
 			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.Range(uint64(8*i), 8), []byte{1})))
 		}
 		must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[0].At(1), s[1].At(1)}, Signal: pts(x, 1)}, k.Launch(gpu.GridFor(0, 64), args{later.All()})))
@@ -171,7 +172,7 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// submitted counts a device's calls that give streams something to do.
+// submitted counts the device's native calls that give work to streams.
 func submitted(d *simdriver.Driver, device int) (n uint64) {
 	for _, op := range []simdriver.Op{simdriver.OpRecord, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpUpload, simdriver.OpDownload, simdriver.OpLaunch} {
 		n += calls(d, device, op)

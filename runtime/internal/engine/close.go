@@ -25,7 +25,7 @@ const (
 	isStopped       // nothing is issued any more, not even parked submissions
 	isLeft          // Stay returns an error: no call may begin to use native objects of the device
 	// isEnded: the pending-queue thread destroys the native objects. This phase is set under
-	// Device.mu, because readyAll and enter check for it under that mutex.
+	// Device.mu, because Device.readyAll and Device.enter check for it under that mutex.
 	isEnded
 )
 
@@ -329,9 +329,10 @@ func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(er
 	return ""
 }
 
-// Outlast is called after the device's own streams have been destroyed. It waits until none of
-// their work runs any more, or until the context ends. If work still runs then, Outlast returns a
-// text that says so, and all native objects must be left to the driver. Otherwise it returns "".
+// Outlast is called after the device's own streams have been destroyed. It waits until no work of
+// the device can still run: on adopted streams if the device is lost, and behind waits for other
+// code. If the context ends first, Outlast returns a text that says which work may still run, and
+// all native objects must be left to the driver. Otherwise it returns "".
 func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	switch {
 	case lost && !d.outlastAdopted(ctx):
@@ -343,8 +344,8 @@ func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 }
 
 // DestroyNative destroys the events and closes the driver's device. It is the last step of closing
-// and runs on the pending-queue thread. It passes its errors to add, and those that NotTaken has
-// stored.
+// and runs on the pending-queue thread. It passes to add its own errors and the errors that
+// NotTaken has stored.
 func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 	add(d.Events.close(ctx))
 	d.ending.refusalMu.Lock()

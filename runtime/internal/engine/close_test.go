@@ -15,8 +15,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// askedLittle checks at the end of a test that a driver's first device was not asked much from a second on, when pauses between two
-// times are long. Without pauses, or with short ones, a minute of a bubble's time takes seconds.
+// askedLittle checks, at the end of a test, how often the driver's first device was queried, from
+// one second after the call of askedLittle on. The device's pauses between two queries are long.
+// Without pauses, or with short ones, a minute of the bubble's time takes seconds.
 func askedLittle(t *testing.T, d *simdriver.Driver) {
 	queries := func() uint64 { return d.Counters().Devices[0].Calls[simdriver.OpQuery] }
 	var first atomic.Uint64
@@ -28,7 +29,8 @@ func askedLittle(t *testing.T, d *simdriver.Driver) {
 	})
 }
 
-// TestWaitBubble waits for work that takes a minute of a bubble's time, which is to cost little of another time.
+// TestWaitBubble waits for work that takes a minute of the bubble's time. That must take little
+// real time.
 func TestWaitBubble(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
@@ -43,7 +45,7 @@ func TestWaitBubble(t *testing.T) {
 	})
 }
 
-// TestShutdownWaits has a device closed with work in flight that takes longer than Close would wait.
+// TestShutdownWaits closes a device whose work in flight takes longer than Close would wait.
 func TestShutdownWaits(t *testing.T) {
 	for name, shutdown := range map[string]func(dev *gpu.Device, ctx context.Context) error{
 		"a device": func(dev *gpu.Device, ctx context.Context) error { return dev.Shutdown(ctx) },
@@ -75,7 +77,7 @@ func TestShutdownWaits(t *testing.T) {
 	}
 }
 
-// TestShutdownInTime ends the context before the work, of each kind.
+// TestShutdownInTime ends the context before the work in flight, for each kind of work.
 func TestShutdownInTime(t *testing.T) {
 	type setting struct {
 		d    *simdriver.Driver
@@ -162,7 +164,7 @@ func TestShutdownInTime(t *testing.T) {
 	}
 }
 
-// TestShutdownAtOnce closes devices with a context that has ended: what is done is found done.
+// TestShutdownAtOnce closes devices with a context that has ended. Finished work does not fail.
 func TestShutdownAtOnce(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -172,7 +174,7 @@ func TestShutdownAtOnce(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, dev.Queue(1).Submit(order(semaphores(t, 1)[0], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
-		synctest.Wait() // and nobody has asked
+		synctest.Wait() // and no goroutine has polled
 		must(t, dev.Shutdown(ended))
 		for i, want := range []error{nil, nil, gpu.ErrClosed} {
 			if err := s[i].Wait(soon(t), 1); !errors.Is(err, want) {
@@ -184,7 +186,8 @@ func TestShutdownAtOnce(t *testing.T) {
 	})
 }
 
-// TestShutdownHurried has a Shutdown that would wait for long end with the context of a second one.
+// TestShutdownHurried calls Shutdown with a long context, and again with a short one. The first
+// call ends with the context of the second.
 func TestShutdownHurried(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -208,11 +211,12 @@ func TestShutdownHurried(t *testing.T) {
 	})
 }
 
-// TestShutdownGives has the context of Shutdown end a moment before the work in flight does: it is given half a second.
+// TestShutdownGives ends the context of Shutdown a moment before the work in flight ends. Shutdown
+// gives the work half a second.
 func TestShutdownGives(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
-		d.SetLatency(simdriver.OpFill, 200*time.Millisecond) // of the bubble
+		d.SetLatency(simdriver.OpFill, 200*time.Millisecond) // time of the bubble
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		inFlight(t, dev, 1)
 		must(t, dev.Shutdown(in(t, 100*time.Millisecond)))
@@ -220,7 +224,8 @@ func TestShutdownGives(t *testing.T) {
 	})
 }
 
-// TestShutdownStuckDriver has a call of the driver not return in time: Shutdown does, and tells, and Close waits for the rest.
+// TestShutdownStuckDriver has a call of the driver that does not return in time. Shutdown returns
+// an error that says so, and Close waits for the rest.
 func TestShutdownStuckDriver(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpQuery, simdriver.OpFree, simdriver.OpDestroyStream} {
 		t.Run(string(op), func(t *testing.T) {
@@ -237,14 +242,15 @@ func TestShutdownStuckDriver(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				d.SetLatency(op, 0)
-				time.Sleep(2 * time.Minute) // until it has returned
+				time.Sleep(2 * time.Minute) // until the call of the driver has returned
 				dev.Shutdown(context.Background())
 			})
 		})
 	}
 }
 
-// TestCloseAsksAgain has asking fail once about the event that Close waits for, on a device where that must not be recorded anew.
+// TestCloseAsksAgain fails one query of the event that Close waits for. The device does not allow
+// that event to be recorded again.
 func TestCloseAsksAgain(t *testing.T) {
 	t.Run("B85 an event that cannot be asked about at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -254,7 +260,7 @@ func TestCloseAsksAgain(t *testing.T) {
 			d.StallDevice(0)
 			b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{}, nil, 64)
 			must(t, err)
-			must(t, b.Free(gpu.Order{})) // which no event is behind
+			must(t, b.Free(gpu.Order{})) // no event is recorded behind this free
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpQuery, Device: 0, N: 1})
 			time.AfterFunc(100*time.Millisecond, func() { d.ResumeDevice(0) })
 			if err := dev.Close(); err != nil || fault.Hits() != 1 || len(d.Leaks()) > 0 {
@@ -264,7 +270,8 @@ func TestCloseAsksAgain(t *testing.T) {
 	})
 }
 
-// TestCloseTells has Close say what did not end, or is left behind.
+// TestCloseTells checks that the error of Close says which work did not end, and what is left to
+// the driver.
 func TestCloseTells(t *testing.T) {
 	t.Run("B85 work that does not end", func(t *testing.T) {
 		onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
@@ -346,7 +353,7 @@ func TestCloseTells(t *testing.T) {
 	})
 }
 
-// TestCloseFromFunction closes a device in a function that work of it releases.
+// TestCloseFromFunction closes a device in a function that the device's own work calls.
 func TestCloseFromFunction(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, d *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error{
 		"a host call": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
@@ -413,7 +420,7 @@ func TestStuck(t *testing.T) {
 	t.Run("B85 Close ends in bounded time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := simdriver.New(simdriver.Config{Devices: 2, Kernels: simKernels})
-			defer d.Kill() // the stalled stream is left
+			defer d.Kill() // ends the stalled stream
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			s := semaphores(t, 4)
 			a, b := allocate(t, dev, 64), allocate(t, other, 64)
@@ -443,14 +450,15 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// TestBusyStreams closes a lost device whose streams the driver calls busy, for what a stream had begun before the loss may still be
-// going on: they are destroyed all the same, and until then nothing is let go of that the work uses.
+// TestBusyStreams closes a lost device whose streams are still busy, because they may still run
+// work from before the loss. The streams are destroyed all the same. Until then the device keeps
+// everything that the work uses.
 func TestBusyStreams(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, sim *simdriver.Driver, _ driver.Caps) {
 		d := &busyStreams{Driver: sim}
 		other := openDevice(t, d, 1, gpu.Options{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
-		b, err := other.Alloc(gpu.HostMem, 64) // which all devices see
+		b, err := other.Alloc(gpu.HostMem, 64) // memory that all devices can use
 		must(t, err)
 		sim.StallDevice(0)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -479,8 +487,9 @@ func TestBusyStreams(t *testing.T) {
 	})
 }
 
-// TestRecordBehindEnd closes a lost device while another one's submission, which has found that it needs events behind work of several
-// devices, is at those of a third one: it records none in a stream that is being destroyed.
+// TestRecordBehindEnd closes a lost device while a submission of another device looks for events
+// behind work of several devices. The submission records no event in a stream that is being
+// destroyed.
 func TestRecordBehindEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSim(t, simdriver.Config{Devices: 3})
@@ -514,7 +523,7 @@ func TestRecordBehindEnd(t *testing.T) {
 		}()
 		synctest.Wait()
 		sim.LoseDevice(0, nil)
-		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds it out, and asks about no event
+		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // this call finds the loss without a query of an event
 			t.Errorf("Alloc = %v", err)
 		}
 		d.asked = func() {
@@ -530,7 +539,8 @@ func TestRecordBehindEnd(t *testing.T) {
 	})
 }
 
-// TestShutdownTold has Shutdown return when the last thing ends that it waits for, and not when it would look again.
+// TestShutdownTold checks that Shutdown returns as soon as the last work that it waits for ends,
+// not at its next poll.
 func TestShutdownTold(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore){
 		"a host call": func(t *testing.T, dev, _ *gpu.Device, s *gpu.Semaphore) {
@@ -575,8 +585,8 @@ func TestShutdownTold(t *testing.T) {
 	}
 }
 
-// TestShutdownWhileLent closes a device while work of another one still reads its memory: what it has stays until that has ended, and the error
-// says so.
+// TestShutdownWhileLent closes a device while work of another device still reads its memory. The
+// memory is not freed before that work ends, and the error says so.
 func TestShutdownWhileLent(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]
@@ -605,12 +615,12 @@ func TestShutdownWhileLent(t *testing.T) {
 	})
 }
 
-// A busyStreams is a driver that calls streams busy so many times before it destroys any.
+// A busyStreams is a driver that returns ErrBusy a number of times before it destroys a stream.
 type busyStreams struct {
 	*simdriver.Driver
 	streams atomic.Int32
-	asked   func()              // before it is asked to destroy a stream
-	record  func(driver.Stream) // before it is asked to record an event
+	asked   func()              // called before a stream is destroyed
+	record  func(driver.Stream) // called before an event is recorded
 }
 
 type busyStreamsDevice struct {
@@ -627,7 +637,7 @@ func (d *busyStreams) Open(i int) (driver.Device, error) {
 	return &busyStreamsDevice{v, v.(driver.Pools), d}, nil
 }
 
-func (v *busyStreamsDevice) Caps() driver.Caps { // without what the wrapper hides
+func (v *busyStreamsDevice) Caps() driver.Caps { // without the interfaces that the wrapper hides
 	c := v.Device.Caps()
 	return driver.Caps{Pools: c.Pools, RerecordEvents: c.RerecordEvents}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// eachLimited runs a test with a pool of 64 KiB, the driver's and the runtime's own.
+// eachLimited runs a test with a pool of 64 KiB: a native pool, and a portable one.
 func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool)) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run(name+", "+kind, func(t *testing.T) {
@@ -22,12 +22,13 @@ func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Dr
 	}
 }
 
-// TestCollect allocates memory that is unused but not free yet: the work that used it is done and not retired, or the reclaimer has still to free it.
+// TestCollect allocates memory that is unused but not free yet: its work is done and not retired,
+// or the reclaimer has not freed it yet.
 func TestCollect(t *testing.T) {
 	for name, bare := range map[string]bool{"without lists": true, "with a signal": false} {
 		take := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) *gpu.Buffer {
 			t.Helper()
-			if bare && !p.Options().Portable { // else what fails is told later
+			if bare && !p.Options().Portable { // otherwise the failure is reported later
 				return alloca(t, q, gpu.Order{}, p, 1<<16)
 			}
 			s := semaphores(t, 1)[0]
@@ -50,7 +51,7 @@ func TestCollect(t *testing.T) {
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
 			must(t, take(t, dev.Queue(1), p).Free(gpu.Order{}))
 		})
-		// elsewhere allocates what another queue deallocates behind a stream that has just done its work.
+		// elsewhere allocates memory that another queue has freed behind work that is just done.
 		elsewhere := func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, on *gpu.Queue, p *gpu.Pool) {
 			t.Helper()
 			q, s := dev.Queue(0), semaphores(t, 1)[0]
@@ -156,7 +157,8 @@ func TestCollect(t *testing.T) {
 	})
 }
 
-// TestCollectTrims allocates what one pool caches from another pool, and from the device.
+// TestCollectTrims allocates memory that one pool has cached, from another pool and from the
+// device.
 func TestCollectTrims(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
 		t.Run("B180 what pools cache is given back before an allocation fails, "+kind, func(t *testing.T) {
@@ -172,7 +174,7 @@ func TestCollectTrims(t *testing.T) {
 			}
 			a, b := newPool(t, dev, gpu.PoolOptions{Portable: portable}), newPool(t, dev, gpu.PoolOptions{Portable: portable})
 			take(a)
-			take(b) // of what a has cached
+			take(b) // memory that a has cached
 			must(t, allocate(t, dev, 3<<20).Close())
 			take(a)
 			must(t, dev.Close())
@@ -197,8 +199,8 @@ func TestCollectTrims(t *testing.T) {
 	}
 }
 
-// TestCollectsForeignDealloca deallocates memory on a queue of another device. Nobody waits for that, and an
-// allocation that finds no memory has the other device asked.
+// TestCollectsForeignDealloca frees memory on a queue of another device. Nobody waits for that
+// free. An allocation that finds no memory polls the other device.
 func TestCollectsForeignDealloca(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2, Memory: 4 << 20})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

@@ -30,7 +30,7 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 			var err error
 			at.Value = p.Value
 			list, err = p.Semaphore.Arrive(at, at)
-			if err != nil && p.Semaphore.Failed() == nil { // its value does not grow the semaphore
+			if err != nil && p.Semaphore.Failed() == nil { // the value is not above the semaphore's value
 				wrong = d.Owner.Failure(s, err)
 			}
 		}

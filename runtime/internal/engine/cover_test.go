@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestElision counts the waits of streams for events: those that the order of the work gives already are not made.
+// TestElision counts the native waits of streams. A wait that the order of the work already implies
+// is not made.
 func TestElision(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -104,7 +105,7 @@ func TestLowestPoint(t *testing.T) {
 		must(t, s[0].Wait(minute(t), 2))
 		d.ResumeStream(streams[0])
 		dev.Close()
-		if v, err := s[0].Query(); v != 7 || err != nil { // nothing ordered the two, and neither is a mistake
+		if v, err := s[0].Query(); v != 7 || err != nil { // nothing orders the two signals, and neither is an error
 			t.Errorf("at %d, %v", v, err)
 		}
 	})
@@ -193,7 +194,8 @@ func TestTwoDrivers(t *testing.T) {
 	})
 }
 
-// TestSubmitAllocs is of B142: it submits again and again what may be submitted without garbage.
+// TestSubmitAllocs, for B142, checks that submissions of all kinds allocate nothing in the steady
+// state.
 func TestSubmitAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -307,8 +309,9 @@ func (d *hookedRecords) Record(e driver.Event, s driver.Stream) error {
 	return d.Device.Record(e, s)
 }
 
-// TestNearDeps has work come after its own stream's and that of several others, one of which has to have an event put behind it.
-// Meanwhile another one is given more work, with a value that would do for a wait as well.
+// TestNearDeps submits work that waits for work of its own stream and of several others. For one of
+// these an event must be recorded. Meanwhile another queue gets more work, with a signal that would
+// satisfy the wait too.
 func TestNearDeps(t *testing.T) {
 	const size = 1 << 20
 	sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
@@ -330,7 +333,7 @@ func TestNearDeps(t *testing.T) {
 	hooked := false
 	hook.before = func(in driver.Stream) {
 		if !hooked && in == streams[2] {
-			hooked = true // stands for somebody else who submits now
+			hooked = true // stands for another goroutine that submits now
 			must(t, sim.StallStream(streams[1]))
 			must(t, twice.Submit(gpu.Order{Signal: append(pts(value, 9), pts(more, 1)...)}, gpu.Fill(from.All(), []byte{1})))
 		}
@@ -354,7 +357,8 @@ func TestNearDeps(t *testing.T) {
 	}
 }
 
-// TestUnmarkedDep has work come after that of two queues, of which one has an event and the other is given one only then: it waits for both.
+// TestUnmarkedDep submits work that waits for work of two queues. One has an event, the other gets
+// one only now. The work waits for both.
 func TestUnmarkedDep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
@@ -366,7 +370,7 @@ func TestUnmarkedDep(t *testing.T) {
 		must(t, sim.StallStream(sim.Streams(0)[1]))
 		several(t, st, from, 1)
 		must(t, dev.Queue(2).Submit(gpu.Order{Wait: append(pts(marked, 1), pts(unmarked, 1)...), Signal: pts(last, 1)}, gpu.Copy(to.All(), from.All())))
-		synctest.Wait() // all that can run has
+		synctest.Wait() // until every goroutine is blocked
 		must(t, sim.ResumeStream(sim.Streams(0)[1]))
 		must(t, last.Wait(minute(t), 1))
 		if got := bytesOf(t, dev.Queue(2), to); got[0] != 1 {

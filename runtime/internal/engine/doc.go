@@ -28,10 +28,11 @@
 //
 // # How a fill is executed
 //
-// Queue.fill, in package gpu, checks its arguments and takes a Submission from its timeline
-// ([Timeline.Get]). It sets the operation (Op), its address (Dst), the buffer that it uses (Holds),
-// the waits and the signals, and calls [Timeline.Submit]. From then on the Submission belongs to
-// the scheduler. The following steps are taken, each in the file named:
+// Queue.Submit, in package gpu, calls the function for the kind of its Op, here Queue.fill. That
+// function checks the arguments and takes a Submission from the queue's timeline ([Timeline.Get]).
+// It sets the operation (Op), its address (Dst), the buffer that it uses (Holds), the waits and the
+// signals, and calls [Timeline.Submit]. From then on the Submission belongs to the scheduler. The
+// following steps are taken, each in the file named:
 //
 //  1. timeline.go, Timeline.issue. No lock is held. The submission gets an event. Its waits are
 //     turned into marks: "behind number n of that timeline" (gather). If the work that would

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestDump looks at a device that is stalled and at one that waits for it, also while somebody keeps their mutexes.
+// TestDump dumps a stalled device and one that waits for it, also while another goroutine holds
+// their mutexes.
 func TestDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := simdriver.New(simdriver.Config{Devices: 2})

@@ -9,8 +9,8 @@ import (
 // Work may fail while it is still in a stream: its device is lost, its lane fails, the driver took
 // only a part of it, or a semaphore that it signals fails for another reason. Then its signals fail
 // at once, but the device may still run it. So its signals say nothing about the stream. Failed
-// work keeps everything that it holds (buffers, executables, recordings, staging memory, events)
-// until its stream has passed it. Other streams that wait for it keep waiting.
+// work keeps everything that it holds (buffers, modules, recordings, pinned memory, events) until
+// its stream has passed it. Other streams that wait for it keep waiting.
 
 // A failedRange is a range of a timeline's submissions that failed before the stream had passed
 // them.

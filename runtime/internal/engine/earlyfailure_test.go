@@ -18,15 +18,16 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// given deallocates memory that work may still use whose signals have failed, or which comes after what has, and has the pool say
-// that there is none: b is all of it.
+// given frees b, all the memory of a pool, and checks that the pool has none to allocate. Work
+// whose signals have failed, or work behind it, may still use b.
 func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 	t.Helper()
 	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 	full(t, q, p)
 }
 
-// TestMishap deallocates memory after a failure that says nothing about the work which uses it: that may be in a stream still.
+// TestMishap frees memory after a failure of a semaphore. The failure says nothing about the work
+// that uses the memory, which may still be in a stream.
 func TestMishap(t *testing.T) {
 	t.Run("B125 work behind a lost device signals the same semaphore", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
@@ -41,7 +42,8 @@ func TestMishap(t *testing.T) {
 		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Fatal(err)
 		}
-		// The device that waits for the lost one is about to be lost as well. So long, and from then on, nobody is given the memory.
+		// The device that waits for the lost one is about to be lost too. Before and after that,
+		// nobody gets the memory.
 		if err := dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
@@ -110,7 +112,7 @@ func TestMishap(t *testing.T) {
 			}
 			given(t, dev.Queue(1), p, b)
 			must(t, d.ResumeStream(stream))
-			unused(t, p) // though nobody asks
+			unused(t, p) // although no goroutine polls
 		})
 	}
 	t.Run("B90 memory that such work does not use goes back as its dealloca says", func(t *testing.T) {
@@ -325,7 +327,8 @@ func (d *hookedUploads) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Point
 	return d.Device.Upload(s, dst, src, n)
 }
 
-// TestCoveredFails aborts a group after which work comes that needs not wait for it: its stream has done so before.
+// TestCoveredFails aborts a group. Later work depends on the group, but makes no native wait for
+// it, because earlier work in its stream has waited.
 func TestCoveredFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
@@ -353,8 +356,8 @@ type readerFunc func(p []byte, at int64) (int, error)
 
 func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// TestPinnedMemory has transfers in pieces fail while the device moves some of the pieces: the memory that those are in is
-// not given to anybody else.
+// TestPinnedMemory fails transfers in pieces while the device copies some of the pieces. The pinned
+// memory of these pieces is not used for other transfers.
 func TestPinnedMemory(t *testing.T) {
 	const piece = 4096
 	setup := func(t *testing.T, caps driver.Caps) (d *simdriver.Driver, q *gpu.Queue, a, b *gpu.Buffer) {
@@ -403,12 +406,12 @@ func TestPinnedMemory(t *testing.T) {
 	}
 }
 
-// TestBroken has a driver fail in the middle of a submission.
+// TestBroken has native calls fail in the middle of a submission.
 func TestBroken(t *testing.T) {
 	t.Run("B80 B87 work of which the stream has got a part keeps what it uses", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
-			b, s := allocate(t, dev, 1<<20), semaphores(t, 3) // so much that each fill has an event of its own
+			b, s := allocate(t, dev, 1<<20), semaphores(t, 3) // large enough that each fill has an event of its own
 			d.StallDevice(0)
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: 1})
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -419,7 +422,7 @@ func TestBroken(t *testing.T) {
 				}
 			}
 			must(t, b.Close())
-			synctest.Wait() // what is let go of is freed by others
+			synctest.Wait() // other goroutines free the memory
 			if n := calls(d, 0, simdriver.OpFree); n != 0 || dev.Stats().Buffers != 1 {
 				t.Errorf("%d frees while the device may write", n)
 			}
@@ -499,7 +502,7 @@ func TestBroken(t *testing.T) {
 	})
 }
 
-// TestLostParked loses devices that have work which waits for nothing that comes.
+// TestLostParked loses devices whose work waits for points that nobody signals.
 func TestLostParked(t *testing.T) {
 	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error{
 		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {
@@ -533,7 +536,7 @@ func TestLostParked(t *testing.T) {
 			if err := provoke(dev, x, b); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the call: %v", err)
 			}
-			for i := range 4 { // nobody signals what they wait for
+			for i := range 4 { // nobody signals the points of their waits
 				if err := s[i].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("semaphore %d: %v", i, err)
 				}
@@ -603,7 +606,7 @@ func TestLostParked(t *testing.T) {
 	})
 }
 
-// TestElided loses a device whose work another one has come after.
+// TestElided loses a device after work of another device has been ordered behind its work.
 func TestElided(t *testing.T) {
 	eachCaps(t, "B78 B81 what needs no wait of its own fails with what it waited for", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
@@ -613,13 +616,13 @@ func TestElided(t *testing.T) {
 		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.Range(0, 16), []byte{1})))  // waits for an event
 		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2}))) // on the same stream
 		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3}))) // and on another
-		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4}))) // which may cover this
+		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4}))) // the wait above may cover this one
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.Range(0, 0), []byte{5})))
 		eventually(t, "both devices are through", func() bool {
 			c := d.Counters()
 			return c.Devices[0].Calls[simdriver.OpFill] == 1 && c.Devices[1].Calls[simdriver.OpFill] == 4 && c.Devices[0].Pending+c.Devices[1].Pending == 0
 		})
-		d.LoseDevice(0, nil) // before anybody has asked whether the work is done
+		d.LoseDevice(0, nil) // before any query
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Alloc = %v", err)
 		}
@@ -636,7 +639,7 @@ func TestElided(t *testing.T) {
 	})
 }
 
-// TestLostEvents loses a device that waits for events of another one.
+// TestLostEvents loses a device that waits for events of another device.
 func TestLostEvents(t *testing.T) {
 	t.Run("B79 B81 the other one does not use them again", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Caps: &driver.Caps{}, Devices: 2})
@@ -659,7 +662,7 @@ func TestLostEvents(t *testing.T) {
 			t.Errorf("Wait = %v", err)
 		}
 		made := other.Stats().Events
-		for v := range uint64(50) { // with every event that there is
+		for v := range uint64(50) { // uses every event of the pool
 			must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(x, v+1)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, x.Wait(minute(t), v+1))
 		}
@@ -669,7 +672,7 @@ func TestLostEvents(t *testing.T) {
 	})
 }
 
-// TestStrategies waits in every way, with every strategy.
+// TestStrategies waits in every way, with every strategy of waiting.
 func TestStrategies(t *testing.T) {
 	for name, o := range map[string]gpu.Options{
 		"usual": {}, "park at once": {Spin: -1, Poll: -1}, "spin only": {Spin: 1 << 62, Poll: -1}, "ask only": {Spin: -1, Poll: 1 << 62}, "both": {Spin: 1 << 62, Poll: 1 << 62}, "a little": {Spin: 1, Poll: 1},
@@ -739,7 +742,7 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// A commHook is a driver whose collectives and aborts can be held up.
+// A commHook is a driver whose collectives and aborts a test can delay.
 type commHook struct {
 	*simdriver.Driver
 	collect func(v *commHookDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error
@@ -760,7 +763,7 @@ func (d *commHook) Open(i int) (driver.Device, error) {
 	return &commHookDevice{v, v.(driver.Comms), d}, nil
 }
 
-func (v *commHookDevice) Caps() driver.Caps { // without what the wrapper hides
+func (v *commHookDevice) Caps() driver.Caps { // without the interfaces that the wrapper hides
 	return driver.Caps{Comms: true, RerecordEvents: v.Device.Caps().RerecordEvents}
 }
 

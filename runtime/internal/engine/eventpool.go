@@ -25,8 +25,7 @@ type Event struct {
 
 	// Since caches a result of the driver: the time from a reference point of the device's clock to
 	// this event. SinceRef is the number of that reference point. SinceRef is 0 if the driver has
-	// not been queried since the event was recorded. Both belong to the
-	// tracer.
+	// not been queried since the event was recorded. Both belong to the tracer.
 	SinceRef int
 	Since    time.Duration
 }
@@ -65,8 +64,8 @@ type EventPool struct {
 // be called before begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
-// RecordTimes makes all events record times, and has begin make times as many as Configure said,
-// but at most most. It must be called before begin.
+// RecordTimes makes all events record times. It also multiplies the number of events that begin
+// makes by times, but to no more than most. It must be called before begin.
 func (p *EventPool) RecordTimes(timers driver.Timers, times, most int) {
 	p.timers, p.first = timers, max(p.first, min(times*p.first, most))
 }

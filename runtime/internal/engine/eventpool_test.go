@@ -7,12 +7,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A reusingDevice gives a new event the handle of one that was destroyed, as drivers whose handles are addresses may.
+// A reusingDevice gives a new event the handle of a destroyed one. Drivers whose handles are
+// addresses may do so too.
 type reusingDevice struct {
 	driver.Device
 	n         int
 	free      []driver.Event
-	destroyed func() // after the first one
+	destroyed func() // called after the first event is destroyed
 }
 
 func (v *reusingDevice) NewEvent() (h driver.Event, err error) {
@@ -33,7 +34,8 @@ func (v *reusingDevice) DestroyEvent(h driver.Event) error {
 	return nil
 }
 
-// TestTrimWhileGrowing has events made while others are destroyed, with their handles: all are destroyed in the end.
+// TestTrimWhileGrowing makes events while others are destroyed, and the new ones get their handles.
+// In the end all events are destroyed.
 func TestTrimWhileGrowing(t *testing.T) {
 	v := new(reusingDevice)
 	p := &EventPool{dev: &Device{Native: v}, batch: 4}

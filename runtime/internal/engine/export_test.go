@@ -7,7 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// What tests of package engine_test look at, or hold up. Those tests drive the scheduler through package gpu.
+// The tests of package engine_test use these to read or delay parts of the scheduler. They drive
+// the scheduler through package gpu.
 
 const (
 	PhaseStopped = isStopped
@@ -24,10 +25,10 @@ func (d *Device) MarkLost(err error) bool { return d.markLost(err) }
 func (d *Device) FailInFlight()           { d.failInFlight() }
 func (d *Device) LentMutex() sync.Locker  { return &d.lent.mu }
 
-// EndLoan has nothing be lent any more, as Close does. The caller holds LentMutex.
+// EndLoan ends the device's loan, as Close does. The caller holds LentMutex.
 func (d *Device) EndLoan() { d.lent.ended = true }
 
-// Waiting returns how many submissions the device's thread has to issue.
+// Waiting returns how many ready submissions wait for the pending-queue thread.
 func (d *Device) Waiting() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,19 +41,19 @@ func (d *Device) Waiting() (n int) {
 func (tl *Timeline) Last() sema.Point                      { return tl.last }
 func (tl *Timeline) Crowded(again bool, rounds int32) bool { return tl.skipsPoll(again, rounds) }
 
-// Run registers a submission's waits, and issues it if there is nothing to wait for.
+// Run registers a submission's waits, and issues the submission if no wait is open.
 func (tl *Timeline) Run(s *Submission) {
 	if tl.registerWaits(s) {
 		tl.run(s)
 	}
 }
 
-// FailAll notes that all that is in flight has failed.
+// FailAll fails all work in flight with err.
 func (tl *Timeline) FailAll(err error) {
 	tl.retireMu.Lock()
 	defer tl.retireMu.Unlock()
 	tl.addFailed(tl.passed.Load()+1, tl.issued.Load(), err)
 }
 
-// InFlightAt calls a function for the submission with a number, if it is in flight.
+// InFlightAt calls fn for the submission with the number seq, if it is in flight.
 func (tl *Timeline) InFlightAt(seq uint64, fn func(*Submission)) { tl.inFlightAt(seq, fn) }

@@ -13,11 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestFaults fails the n-th native call, for every n: nobody hangs, nothing is left behind, every signal is reached or
-// fails, and no memory is given back while the device uses it. With a step of k a call fails in one of k ways only, which
-// differ from one run of the test to the next. The race detector, under which it takes long, sees a sample, and so does a short run. Most calls
-// of a traced scenario make and destroy timing events, so few of them are tried except in a soak. The clock is a fake one: to find that a
-// stream is stuck behind a lost device takes the runtime a while.
+// TestFaults fails the n-th native call, for every n. Nothing hangs or leaks, every signal is
+// reached or fails, and no memory is freed while the device uses it. With a step of k, each call
+// fails in only one of k ways, and each run of the test picks other ones. The race detector makes
+// the test slow, so it runs a sample, and so does a short run. Most calls of a traced scenario make
+// and destroy timing events, so only a soak tries most of them. The clock is a fake one, because
+// the runtime needs a while to find that a stream is stuck behind a lost device.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	pools := hipPoolCaps()

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A telling is the point of an Order's Free.
+// A telling is a point in Order.Free.
 type telling struct {
 	t testing.TB
 	s *gpu.Semaphore
@@ -22,7 +22,7 @@ func newTelling(t testing.TB) *telling { return &telling{t, semaphores(t, 1)[0]}
 
 func (f *telling) points() []gpu.Point { return pts(f.s, 1) }
 
-// soon waits until it is signalled.
+// soon waits until the point is signalled.
 func (f *telling) soon() {
 	f.t.Helper()
 	if err := f.s.Wait(minute(f.t), 1); err != nil {
@@ -30,7 +30,7 @@ func (f *telling) soon() {
 	}
 }
 
-// yet fails the test if it has been signalled.
+// yet fails the test if the point has been signalled.
 func (f *telling) yet() {
 	f.t.Helper()
 	if n, err := f.s.Query(); n != 0 || err != nil {
@@ -38,7 +38,8 @@ func (f *telling) yet() {
 	}
 }
 
-// TestFree has operations tell when nothing touches any more what they were given, whatever has become of their signals.
+// TestFree checks that operations signal the points of Order.Free when nothing uses their memory
+// any more, whether their signals succeed or fail.
 func TestFree(t *testing.T) {
 	const piece = 4096
 	for name, size := range map[string]int{"staged": 64, "in pieces": 5 * piece} {
@@ -78,7 +79,7 @@ func TestFree(t *testing.T) {
 			f.yet()
 			must(t, d.ResumeDevice(0))
 			f.soon()
-			mem[0] = 2 // which is nobody else's
+			mem[0] = 2 // the slice belongs to the program again
 			must(t, b.Close())
 		})
 	})
@@ -187,7 +188,8 @@ func TestFree(t *testing.T) {
 	})
 }
 
-// TestFreeOfPartRefused executes a recording of which a channel refuses a later part: the points of Free are told when the first is over.
+// TestFreeOfPartRefused executes a recording whose later part a communicator refuses. The points of
+// Free are signalled when the first part is over.
 func TestFreeOfPartRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})

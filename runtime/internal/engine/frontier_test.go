@@ -2,7 +2,8 @@ package engine
 
 import "testing"
 
-// TestComeAndGo has many timelines come and go, of which what is known to be over takes no room.
+// TestComeAndGo adds marks of many timelines to a frontier. Marks that have been passed take no
+// room.
 func TestComeAndGo(t *testing.T) {
 	d := new(Device)
 	tl, lasting := NewTimeline(d, nil), NewTimeline(d, nil)

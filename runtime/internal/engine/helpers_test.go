@@ -12,11 +12,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// These tests drive the scheduler through package gpu. Some look into it or hold it up in the middle.
+// These tests drive the scheduler through package gpu. Some read its state, or delay it in the
+// middle of a step.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names for what the tests of several packages share.
+// Short names for helpers that several packages share.
 
 const raceEnabled = testkit.RaceEnabled
 
@@ -67,7 +68,7 @@ var (
 	whole            = testkit.WholePool
 )
 
-// point returns a point as the scheduler knows it.
+// point returns the scheduler's form of a point.
 func point(s *gpu.Semaphore, value uint64) sema.Point {
 	return sema.Point{Semaphore: inner(s), Value: value}
 }
@@ -75,13 +76,13 @@ func point(s *gpu.Semaphore, value uint64) sema.Point {
 // lockOf returns the mutex of a semaphore.
 func lockOf(s *gpu.Semaphore) mutex { return testkit.MutexOf(inner(s)) }
 
-// now returns a semaphore's value, and asks no device.
+// now returns the value of a semaphore without polling.
 func now(s *gpu.Semaphore) uint64 {
 	now, _ := inner(s).Value()
 	return now
 }
 
-// untilIn waits until some goroutine is in a function.
+// untilIn waits until some goroutine is in the function with this name.
 func untilIn(name string) {
 	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte(name)); {
 		runtime.Gosched()

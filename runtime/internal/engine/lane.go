@@ -72,7 +72,7 @@ type LaneThread int
 
 const (
 	LaneAwake  LaneThread = iota
-	LaneAsleep            // parked; a goroutine that gives it work should then yield, so that the thread can run
+	LaneAsleep            // blocked without work; a goroutine that gives it work should yield, so that the thread can run
 	LaneLost              // in a native call that does not return; it may hold Timeline.mu
 )
 

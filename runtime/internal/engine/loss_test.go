@@ -21,8 +21,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestLossBelow loses a device with work in flight that signals a lower value than those that are waited for: a waiter for any
-// later value learns of it, though nothing in flight reaches that.
+// TestLossBelow loses a device with work in flight that signals a lower value than any waiter
+// needs. The waiters for later values get the loss too, although no work in flight reaches their
+// values.
 func TestLossBelow(t *testing.T) {
 	for name, wait := range waiters {
 		for _, when := range []string{"before the work", "behind the work", "behind the work again"} {
@@ -43,7 +44,7 @@ func TestLossBelow(t *testing.T) {
 					if ended == nil {
 						ended = wait(t, other, s, 2)
 					}
-					time.Sleep(time.Second) // of the bubble: waiters that are to park have
+					time.Sleep(time.Second) // of the bubble: the waiters have parked by now
 					d.LoseDevice(0, nil)
 					ends(t, ended, driver.ErrLost)
 				})
@@ -52,8 +53,9 @@ func TestLossBelow(t *testing.T) {
 	}
 }
 
-// TestLossAtOnce has devices wait for one another in a chain. When the call returns that finds the first one lost, all of these are lost, and no
-// other device is: not one whose stream has passed its wait, nor one that only used the lost device's memory.
+// TestLossAtOnce has devices wait for one another in a chain. When the call that finds the loss of
+// the first device returns, all devices of the chain are lost. Other devices are not: neither a
+// device whose stream has passed its wait, nor one that only used the lost device's memory.
 func TestLossAtOnce(t *testing.T) {
 	onEach(t, 5, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const chain = 3
@@ -80,7 +82,7 @@ func TestLossAtOnce(t *testing.T) {
 			eventually(t, "it is issued", func() bool { return dev.Stats().Parked == 0 && dev.Stats().InFlight > 0 })
 		}
 		d.LoseDevice(0, nil)
-		began := time.Now() // of the bubble
+		began := time.Now() // time of the bubble
 		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
@@ -105,8 +107,8 @@ func TestLossAtOnce(t *testing.T) {
 	})
 }
 
-// TestLossFar loses the last of many devices each of which waits for the next, and where somebody waits for the first alone: those between
-// are asked, too.
+// TestLossFar loses the last device of a long chain of waiting devices, while a goroutine waits
+// only for the first one. The devices between are polled too.
 func TestLossFar(t *testing.T) {
 	const devices = 8
 	onEach(t, devices, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -119,7 +121,7 @@ func TestLossFar(t *testing.T) {
 			inFlight(t, dev, 1)
 		}
 		d.LoseDevice(devices-1, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), devices*time.Second) // of the bubble
+		ctx, cancel := context.WithTimeout(t.Context(), devices*time.Second) // time of the bubble
 		defer cancel()
 		if err := s[0].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the first: %v", err)
@@ -127,8 +129,8 @@ func TestLossFar(t *testing.T) {
 	})
 }
 
-// TestLossBehindRefused loses a device that another device's stream waits for on behalf of an allocation that the driver has
-// refused. Work behind that wait does not wait for ever.
+// TestLossBehindRefused loses a device that another device's stream waits for, because of an
+// allocation that the driver has refused. Work behind that wait does not wait for ever.
 func TestLossBehindRefused(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
@@ -139,10 +141,10 @@ func TestLossBehindRefused(t *testing.T) {
 		alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<20)
 		d.StallDevice(0)
 		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(allocate(t, lost, 64).All(), []byte{1})))
-		alloca(t, dev.Queue(0), order(s[0], 1, s[1], 1), p, 1<<20) // there is no memory
+		alloca(t, dev.Queue(0), order(s[0], 1, s[1], 1), p, 1<<20) // no memory is free
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		d.LoseDevice(0, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // of the bubble
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // time of the bubble
 		defer cancel()
 		if err := s[2].Wait(ctx, 1); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("what is behind the wait: %v", err)
@@ -153,7 +155,7 @@ func TestLossBehindRefused(t *testing.T) {
 	})
 }
 
-// BenchmarkOnReachedBehind is about who waits for the last of much work in flight.
+// BenchmarkOnReachedBehind measures OnReached for the last of many submissions in flight.
 func BenchmarkOnReachedBehind(b *testing.B) {
 	for _, n := range []int{1, 100, 10000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -269,7 +271,7 @@ func TestLost(t *testing.T) {
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
-		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // for the host does not know that its part was done
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // the host does not know that the first part was done
 			t.Error(err)
 		}
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -325,7 +327,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestRecover loses a device with work in flight, parked and in a recording, closes it, opens it again, and goes on with a new semaphore.
+// TestRecover loses a device with work in flight, parked work and a recording. It closes the
+// device, opens it again, and goes on with a new semaphore.
 func TestRecover(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		bystander := openDevice(t, d, 1, gpu.Options{})
@@ -335,7 +338,7 @@ func TestRecover(t *testing.T) {
 			s, b := semaphores(t, 4), allocate(t, dev, 5<<20)
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Upload(b.All(), make([]byte, b.Size()))))
 			must(t, s[0].Wait(soon(t), 1))
-			d.StallDevice(0) // until all is submitted
+			d.StallDevice(0) // until everything is submitted
 			d.Inject(simdriver.Fault{Op: simdriver.OpFill, Device: 0, N: 2, AtExecution: true})
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -368,11 +371,12 @@ func TestRecover(t *testing.T) {
 	})
 }
 
-// TestLostHoldsUp has a queue stuck behind a lost device, and another one of the same device behind that, by what only the driver
-// knows: it fails, or is done, and does not hang, and the device is lost as a whole.
+// TestLostHoldsUp has a queue stuck behind a lost device, and another queue of the same device
+// behind that one. Only the driver knows of the second wait. The work fails or is done and does not
+// hang, and the whole device is lost.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
-		d = simdriver.New(simdriver.Config{Devices: 2}) // what the driver has wait is left to it: see the end
+		d = simdriver.New(simdriver.Config{Devices: 2}) // the driver's own waits are left to it: see the end
 		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		t.Cleanup(func() {
 			began := time.Now()
@@ -407,7 +411,7 @@ func TestLostHoldsUp(t *testing.T) {
 		must(t, stuck.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c)))
 		must(t, other.Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c)))
 		d.LoseDevice(0, nil)
-		end(t, s[2]) // first: nobody asks about what is stuck
+		end(t, s[2]) // first, because nobody polls the stuck queue
 		end(t, s[1])
 		if err := other.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Execute(c)); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("what comes later: %v", err)
@@ -428,7 +432,8 @@ func TestLostHoldsUp(t *testing.T) {
 	})
 }
 
-// loseWith loses device 0, which a call finds out. What another device was to signal fails at once, for that is lost as well.
+// loseWith loses device 0, and makes a call that finds the loss. The other device is lost too, so
+// its signals fail at once.
 func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaphore) {
 	t.Helper()
 	must(t, d.LoseDevice(0, nil))
@@ -440,8 +445,9 @@ func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaph
 	}
 }
 
-// TestCloseBehind closes a device that is lost behind another one while it is still at other work: Close waits for that work, and what the
-// work uses is told free after it. What is not over in time is left to the driver, and is not told free.
+// TestCloseBehind closes a device that is lost behind another one and still runs other work. Close
+// waits for that work, and signals the points of Order.Free after it. Work that does not end in
+// time is left to the driver, and its points fail.
 func TestCloseBehind(t *testing.T) {
 	for name, of := range map[string]struct{ resumed, refused bool }{
 		"work that ends":                     {resumed: true},
@@ -463,15 +469,15 @@ func TestCloseBehind(t *testing.T) {
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, gpu.Fill(b.Range(0, 8), []byte{1})))
 				must(t, dev.Queue(1).Submit(order(s[1], 1, s[3], 1), gpu.Fill(b.Range(8, 8), []byte{1})))                                         // waits for busy work
 				must(t, dev.Queue(1).Submit(order(s[0], 1, s[4], 1), gpu.Fill(b.Range(16, 8), []byte{1})))                                        // then for lost work
-				must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, gpu.Fill(b.Range(24, 8), []byte{1}))) // and this for that
+				must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, gpu.Fill(b.Range(24, 8), []byte{1}))) // and this one waits for that work
 				loseWith(t, d, lost, s[1])
-				if of.refused { // the stream that would free memory of a driver's pool in the end
+				if of.refused { // the stream that would free native pool memory at the end
 					d.Inject(simdriver.Fault{Op: simdriver.OpNewStream, Device: 1})
 				}
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
-				time.Sleep(100 * time.Millisecond)                               // of the bubble
-				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused { // without a stream all is left at once
+				time.Sleep(100 * time.Millisecond)                               // time of the bubble
+				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused { // without that stream, everything is left to the driver at once
 					t.Errorf("told free: %d, %v", v, err)
 				}
 				if n := calls(d, 1, simdriver.OpFreeAsync); n != 0 {
@@ -499,14 +505,15 @@ func TestCloseBehind(t *testing.T) {
 	}
 }
 
-// TestCloseLentBehind closes a device whose memory another one uses that is lost behind a third one, and goes on: the memory is not freed
-// before that is over, or not at all.
+// TestCloseLentBehind closes a device whose memory is used by a second device. The second one is
+// lost behind a third one and goes on running. The memory is not freed before that work is over, or
+// not at all.
 func TestCloseLentBehind(t *testing.T) {
 	for _, resumed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := simdriver.New(simdriver.Config{Devices: 3, Kernels: simKernels, Strict: true})
-				defer d.Kill() // what is left ends
+				defer d.Kill() // ends the stalled work
 				lost, lender := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 				dev := openDevice(t, d, 2, gpu.Options{})
 				s, b := semaphores(t, 3), allocate(t, lender, 64)
@@ -515,11 +522,11 @@ func TestCloseLentBehind(t *testing.T) {
 				busy := d.Streams(2)[0]
 				must(t, d.StallStream(busy))
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Copy(allocate(t, dev, 64).All(), b.All())))
-				must(t, dev.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Copy(allocate(t, dev, 64).All(), b.All()))) // never begins
+				must(t, dev.Queue(0).Submit(order(s[0], 1, s[2], 1), gpu.Copy(allocate(t, dev, 64).All(), b.All()))) // never begins to run
 				loseWith(t, d, lost, s[1])
 				closed := make(chan error, 1)
 				go func() { closed <- lender.Close() }()
-				time.Sleep(100 * time.Millisecond) // of the bubble
+				time.Sleep(100 * time.Millisecond) // time of the bubble
 				if n := calls(d, 1, simdriver.OpFree); n != 0 {
 					t.Error("the memory is freed while it is used")
 				}
@@ -540,10 +547,11 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
-// TestWaitForClosed: work fails that was about to have its stream wait for another device when that one was lost and closed.
+// TestWaitForClosed has work that is about to wait for another device when that device is lost and
+// closed. The work fails.
 func TestWaitForClosed(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
-	defer d.Kill() // the stalled stream is left
+	defer d.Kill() // ends the stalled stream
 	var devs [2]*gpu.Device
 	var mem [2]*gpu.Buffer
 	for i := range devs {
@@ -562,13 +570,13 @@ func TestWaitForClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	loan := native(devs[0])
-	loan.LentMutex().Lock() // holds the wait up
+	loan.LentMutex().Lock() // delays the wait
 	result := make(chan error)
 	go func() {
 		result <- devs[1].Queue(0).Submit(gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{u.At(1)}}, gpu.Fill(mem[1].All(), []byte{1}))
 	}()
 	untilIn("(*loan).add(")
-	native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // but what is in flight has not failed yet
+	native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // but its work in flight has not failed yet
 	loan.EndLoan()                                // as Close does
 	loan.LentMutex().Unlock()
 	if err := <-result; err != nil {
@@ -583,8 +591,9 @@ func TestWaitForClosed(t *testing.T) {
 	}
 }
 
-// TestLostWhileFollowed loses a device after a submission of another one has found its work in flight, and before that has its stream wait
-// for it, when nobody can find the wait yet: the submission itself finds the loss, also where only its waits get into the stream.
+// TestLostWhileFollowed loses a device after another device's submission has found its work in
+// flight, and before that submission makes the native wait. At that time nobody can find the wait.
+// The submission itself finds the loss, even if the stream has received only its waits.
 func TestLostWhileFollowed(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer, o gpu.Order) error{
 		"a fill": func(q *gpu.Queue, _ *gpu.Pool, b *gpu.Buffer, o gpu.Order) error {
@@ -620,14 +629,14 @@ func TestLostWhileFollowed(t *testing.T) {
 			d.StallDevice(0)
 			s, u := new(gpu.Semaphore), new(gpu.Semaphore)
 			check(devs[0].Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1)}}, gpu.Fill(mem[0].All(), []byte{1})))
-			native(devs[0]).LentMutex().Lock() // holds the wait up
+			native(devs[0]).LentMutex().Lock() // delays the wait
 			result := make(chan error)
 			go func() {
 				result <- submit(devs[1].Queue(0), p, mem[1], gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{u.At(1)}})
 			}()
 			untilIn("(*loan).add(")
 			d.LoseDevice(0, nil)
-			native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // and nobody can find who waits
+			native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // and nobody can find the device that waits
 			native(devs[0]).FailInFlight()
 			native(devs[0]).LentMutex().Unlock()
 			check(<-result)
@@ -641,7 +650,8 @@ func TestLostWhileFollowed(t *testing.T) {
 	}
 }
 
-// TestFailedByClose: work in flight of a lost device has failed when Close returns, even if the goroutine that found the loss has not failed it yet.
+// TestFailedByClose checks that work in flight of a lost device has failed when Close returns, even
+// if the goroutine that found the loss has not failed it yet.
 func TestFailedByClose(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})

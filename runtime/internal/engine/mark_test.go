@@ -16,7 +16,8 @@ import (
 
 const markEvery = 64
 
-// anywhere runs a test for drivers whose streams may wait for an event that is recorded again, and for others.
+// anywhere runs a test with drivers whose streams may wait for an event that is recorded again, and
+// with other drivers.
 func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps)) {
 	for kind, caps := range map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "bare": {}} {
 		t.Run(name+", "+kind, func(t *testing.T) {
@@ -27,7 +28,8 @@ func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps))
 	}
 }
 
-// fills submits fills that raise a semaphore from one value to another. Each has an event.
+// fills submits fills that raise a semaphore from one value to another. An event is recorded behind
+// each.
 func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to uint64) {
 	t.Helper()
 	for v := from; v < to; v++ {
@@ -35,13 +37,14 @@ func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to
 	}
 }
 
-// lazily makes a stream, whose work has events only when somebody asks, and returns its semaphore too: operation n signals n.
+// lazily makes a stream and returns it with its semaphore. Events behind its work are recorded only
+// on demand. Operation n signals n.
 func lazily(q *gpu.Queue) (*gpu.Stream, *gpu.Semaphore) {
 	st := q.NewStream()
 	return st, st.Point().Semaphore
 }
 
-// several submits so many fills to a stream.
+// several submits n fills to a stream.
 func several(t testing.TB, st *gpu.Stream, b *gpu.Buffer, n int) {
 	t.Helper()
 	for range n {
@@ -49,7 +52,7 @@ func several(t testing.TB, st *gpu.Stream, b *gpu.Buffer, n int) {
 	}
 }
 
-// launcher loads a kernel without parameters that it cares for.
+// launcher loads a kernel that ignores its arguments, and returns a function that launches it.
 func launcher(t testing.TB, dev *gpu.Device, name string) func(q *gpu.Queue, o gpu.Order) error {
 	t.Helper()
 	x, err := dev.Load(simdriver.Image(name))
@@ -147,7 +150,7 @@ func TestRecords(t *testing.T) {
 			"large fill":       {func(o gpu.Order) error { return q.Submit(o, gpu.Fill(b.All(), []byte{1})) }, 0},
 			"large copy":       {func(o gpu.Order) error { return q.Submit(o, gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17))) }, 0},
 			"large update":     {func(o gpu.Order) error { return q.Submit(o, gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17))) }, 0},
-			"download":         {func(o gpu.Order) error { return q.Submit(o, gpu.Download(make([]byte, 8), b.Range(0, 8))) }, 1}, // behind it
+			"download":         {func(o gpu.Order) error { return q.Submit(o, gpu.Download(make([]byte, 8), b.Range(0, 8))) }, 1}, // an event behind it
 			"another's memory": {func(o gpu.Order) error { return q.Submit(o, gpu.Copy(far.Range(0, 8), b.Range(0, 8))) }, 1},
 			"wait": {func(o gpu.Order) error {
 				o.Wait = append(o.Wait, s.At(1))
@@ -165,7 +168,7 @@ func TestRecords(t *testing.T) {
 			if n := records(d) - before; n != x.want {
 				t.Errorf("%s: %d, want %d", name, n, x.want)
 			}
-			if name == "wait" { // another stream comes after that one from now on
+			if name == "wait" { // from now on another stream is ordered after that one
 				fills(t, dev.Queue(1), allocate(t, dev, 8), s, 1, 2)
 			}
 		}
@@ -193,7 +196,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// TestNotHeldUp waits for work in front of something that does not end.
+// TestNotHeldUp waits for work in front of work that does not end.
 func TestNotHeldUp(t *testing.T) {
 	waits := map[string]gpu.Options{"usual": {}, "parked": {Spin: -1}, "parked, without haste": {Spin: -1, Poll: -1}, "spin": {Spin: time.Minute}}
 	for name, o := range waits {
@@ -262,7 +265,7 @@ func TestNotHeldUp(t *testing.T) {
 				})
 			}
 			told := make(chan error, 1)
-			s.OnReached(31, func(err error) { told <- err }) // before anybody has submitted it
+			s.OnReached(31, func(err error) { told <- err }) // before the work is submitted
 			several(t, st, b, 1)
 			d.ResumeDevice(0)
 			must(t, <-told)
@@ -271,7 +274,7 @@ func TestNotHeldUp(t *testing.T) {
 	}
 }
 
-// TestMarkAcross has streams wait for others' work that has no event yet.
+// TestMarkAcross has streams wait for work of other streams that has no event yet.
 func TestMarkAcross(t *testing.T) {
 	for _, devices := range []int{1, 2} {
 		for _, first := range []string{"the work", "who waits"} {
@@ -329,7 +332,7 @@ func TestMarkAcross(t *testing.T) {
 		b, s := allocate(t, queues[0].Device(), 64), semaphores(t, len(queues))
 		far := allocate(t, queues[2].Device(), 64)
 		var wg sync.WaitGroup
-		for i, q := range queues { // each waits for the one before, and all begin at once
+		for i, q := range queues { // each waits for the queue before it, and all begin at once
 			mine := b
 			if i >= 2 {
 				mine = far
@@ -355,7 +358,7 @@ func TestMarkAcross(t *testing.T) {
 	})
 }
 
-// TestMarkEnds ends devices that have work without events.
+// TestMarkEnds closes or loses devices that have work without events.
 func TestMarkEnds(t *testing.T) {
 	anywhere(t, "B85 Close waits for it", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
@@ -396,7 +399,7 @@ func TestMarkEnds(t *testing.T) {
 	})
 	anywhere(t, "B81 a lost device fails it", func(t *testing.T, caps driver.Caps) {
 		for _, how := range []string{"somebody waits", "nobody waits", "another one waits"} {
-			d := simdriver.New(simdriver.Config{Caps: &caps, Devices: 2}) // a stream that waits for a lost device may be left
+			d := simdriver.New(simdriver.Config{Caps: &caps, Devices: 2}) // the driver may leave a stream that waits for a lost device
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)
 			d.StallDevice(0)
@@ -423,7 +426,7 @@ func TestMarkEnds(t *testing.T) {
 					break
 				}
 			}
-			if how == "another one waits" { // then that device is lost as well
+			if how == "another one waits" { // then that device is lost too
 				err := other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(c.All(), []byte{1}))
 				if !errors.Is(err, driver.ErrLost) {
 					t.Error(err)
@@ -436,7 +439,7 @@ func TestMarkEnds(t *testing.T) {
 	})
 }
 
-// TestMarkFaults has events fail to be recorded behind work that has been submitted before.
+// TestMarkFaults fails the recording of events behind work that was submitted earlier.
 func TestMarkFaults(t *testing.T) {
 	broken := errors.New("no more marks")
 	setup := func(t *testing.T, caps driver.Caps) (*simdriver.Driver, *gpu.Device, *gpu.Buffer, []*gpu.Semaphore) {
@@ -501,8 +504,8 @@ func TestMarkFaults(t *testing.T) {
 	})
 }
 
-// TestForeignLaunchesOnDemand launches kernels in a Stream that use memory of another device. That does not
-// hold the stream up, so no event is recorded in front of each.
+// TestForeignLaunchesOnDemand launches kernels in a Stream that use memory of another device. That
+// does not make the stream wait, so no event is recorded in front of each kernel.
 func TestForeignLaunchesOnDemand(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// TestNear has work come after what its own stream was given before, for which no place is looked up.
+// TestNear submits work that waits for the previous work of its own stream. For such a wait the
+// semaphore is not searched.
 func TestNear(t *testing.T) {
 	checkLeaks(t)
 	open := func(t *testing.T) (*gpu.Device, *gpu.Queue, *gpu.Buffer) {
@@ -29,7 +30,7 @@ func TestNear(t *testing.T) {
 			t.Fatal(err)
 		}
 		q, s := d.Queue(0), newSemaphore(t, 0)
-		for v := range uint64(8) { // so that there are records to be used again
+		for v := range uint64(8) { // so that Submissions are reused
 			if err := q.Submit(gpu.Order{Signal: []gpu.Point{s.At(v + 1)}}, gpu.Fill(b.All(), []byte{0})); err != nil {
 				t.Fatal(err)
 			}
@@ -69,8 +70,8 @@ func TestNear(t *testing.T) {
 		for _, otherwise := range []bool{false, true} {
 			_, q, b := open(t)
 			s, x, y := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
-			fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b) // which nobody finds done
-			if otherwise {                                         // the wait is found by the semaphore then
+			fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b) // no goroutine polls it
+			if otherwise {                                         // then the wait is found through the semaphore
 				fill(t, q, gpu.Order{Signal: []gpu.Point{y.At(1)}}, b)
 			}
 			timeline(q).FailAll(io.EOF)

@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// An Observer follows one submission: a tracer's, or that of a Timing. The methods must not block.
+// An Observer follows one submission, for a tracer or for a Timing. The methods must not block.
 // The goroutine that submits or issues the submission calls the methods from Parks to Recorded.
 type Observer interface {
 	// Parks says that the submission is parked. It may be called again.

@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// hold keeps a device's thread busy until the function returned is called, and returns when it is.
+// hold blocks the device's pending-queue thread until the returned function is called. That
+// function returns when the thread is free.
 func hold(d *gpu.Device) (let func()) {
 	end, err := gpu.NewSemaphore(0)
 	if err != nil {
@@ -24,19 +25,19 @@ func hold(d *gpu.Device) (let func()) {
 	s.Signals = append(s.Signals, point(end, 1))
 	s.Err.Store(&engine.Failure{errors.New("held")})
 	mu := lockOf(end)
-	mu.Lock() // which the thread takes to fail it
+	mu.Lock() // the thread needs this mutex to fail the submission
 	n.Ready(s)
 	for n.Waiting() > 0 {
 		runtime.Gosched()
 	}
 	select {
-	case <-n.Wake(): // it may have come by itself
+	case <-n.Wake(): // the thread may have woken by itself
 	default:
 	}
 	return mu.Unlock
 }
 
-// issuedHere is how many submissions a signal of the host issues itself.
+// issuedHere is the number of released submissions that a signal from the host issues itself.
 const issuedHere = 1
 
 func TestParked(t *testing.T) {
@@ -138,7 +139,7 @@ func TestParked(t *testing.T) {
 			for d.Stats().InFlight < 3 {
 				runtime.Gosched()
 			}
-			lockOf(first).Lock() // the barrier does not get further than that
+			lockOf(first).Lock() // the barrier gets no further than this mutex
 			sim.ResumeDevice(0)
 			done := make(chan error, 1)
 			go func() { done <- behind.Wait(minute(t), 1) }()
@@ -173,12 +174,12 @@ func TestParked(t *testing.T) {
 		d := open(t, simdriver.Config{Caps: &cuda})
 		for _, op := range []work.Kind{work.HostCall, work.Notify, work.Barrier, work.Fill} {
 			end := newSemaphore(t, 0)
-			s := timeline(d.Queue(0)).Get(op) // without a function: it cannot be called
+			s := timeline(d.Queue(0)).Get(op) // without a function, so it cannot be called
 			if op.OnHost() {
 				s.Mode = engine.UntilReached
 			}
 			s.Signals = append(s.Signals, point(end, 1))
-			native(d).Phase().Store(engine.PhaseStopped) // as it is in the middle of Close
+			native(d).Phase().Store(engine.PhaseStopped) // the phase in the middle of Close
 			s.Timeline.Run(s)
 			if err := end.Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) {
 				t.Errorf("%s: %v", op, err)
@@ -190,8 +191,9 @@ func TestParked(t *testing.T) {
 	})
 }
 
-// TestReleasedAfterClose closes a device between the failure of what a parked execution waits for and the execution's release, which other
-// goroutines can come between. The recording has been destroyed by then, and the execution fails all the same.
+// TestReleasedAfterClose fails the wait of a parked execution, closes the device, and then releases
+// the execution, as if other goroutines had come between. By then the recording has been destroyed.
+// The execution fails all the same.
 func TestReleasedAfterClose(t *testing.T) {
 	checkLeaks(t)
 	d, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})

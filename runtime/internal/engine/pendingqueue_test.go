@@ -11,10 +11,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// heldCalls are calls that the driver may hold for long: in its compiler, its allocator, or while it pins memory.
+// heldCalls are calls that may keep the driver busy for long: in its compiler, in its allocator, or
+// while it pins memory.
 var heldCalls = []struct {
 	name string
-	op   simdriver.Op // of the driver, that takes long
+	op   simdriver.Op // the driver's call that takes long
 	call func(x *heldStand) error
 }{
 	{"load", simdriver.OpLoad, func(x *heldStand) error {
@@ -64,7 +65,8 @@ func newHeldStand(t *testing.T, d *simdriver.Driver, opt gpu.Options) *heldStand
 	return x
 }
 
-// TestHeldCalls has the driver hold calls of programs: what is parked begins and ends meanwhile, once it is released.
+// TestHeldCalls has calls of the program block in the driver. Meanwhile parked work is released,
+// runs and ends.
 func TestHeldCalls(t *testing.T) {
 	for _, held := range heldCalls {
 		t.Run(held.name, func(t *testing.T) {
@@ -77,7 +79,7 @@ func TestHeldCalls(t *testing.T) {
 				d.SetLatency(held.op, time.Hour)
 				go func() { returned <- held.call(x) }()
 				synctest.Wait()
-				if len(returned) > 0 { // the device cannot do it
+				if len(returned) > 0 { // the device lacks the feature
 					if err := <-returned; err != nil && !errors.Is(err, driver.ErrUnsupported) {
 						t.Error(err)
 					}
@@ -96,7 +98,8 @@ func TestHeldCalls(t *testing.T) {
 	}
 }
 
-// TestHeldWhileClosing closes a device while the driver holds a call: nothing is given back before that has returned.
+// TestHeldWhileClosing closes a device while a call blocks in the driver. No native object is
+// destroyed before that call returns.
 func TestHeldWhileClosing(t *testing.T) {
 	for _, held := range heldCalls {
 		t.Run(held.name, func(t *testing.T) {
@@ -113,7 +116,7 @@ func TestHeldWhileClosing(t *testing.T) {
 	}
 }
 
-// TestManyCallsAtOnce has more goroutines allocate than may be in the driver at a time.
+// TestManyCallsAtOnce allocates on more goroutines than may call the driver at a time.
 func TestManyCallsAtOnce(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 1000
@@ -129,7 +132,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		for range n {
 			must(t, <-made)
 		}
-		if took := time.Since(start); took < n/100*time.Second { // of the bubble
+		if took := time.Since(start); took < n/100*time.Second { // time of the bubble
 			t.Errorf("it took %v, so that each may have had a thread of its own", took)
 		}
 		d.SetLatency(simdriver.OpAlloc, 0)
@@ -137,8 +140,9 @@ func TestManyCallsAtOnce(t *testing.T) {
 	})
 }
 
-// TestHeldGrowth has the driver hold the growth of a portable pool for an alloca that was parked: what else was parked is issued
-// meanwhile, and the alloca when there is memory; or it fails, if there is none, or if the device is closed or lost.
+// TestHeldGrowth blocks the growth of a portable pool for an alloc that was parked. Meanwhile other
+// parked work is issued. The alloc is issued when there is memory. It fails if there is none, or if
+// the device is closed or lost.
 func TestHeldGrowth(t *testing.T) {
 	for name, end := range map[string]func(d *simdriver.Driver, dev *gpu.Device) error{
 		"grown": func(*simdriver.Driver, *gpu.Device) error { return nil },
@@ -167,7 +171,7 @@ func TestHeldGrowth(t *testing.T) {
 				if name == "none" {
 					d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, OOM: true})
 				}
-				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the device's thread issues it
+				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the pending-queue thread issues the parked work
 				synctest.Wait()
 				start := time.Now()
 				must(t, s[2].Signal(1))
@@ -184,7 +188,7 @@ func TestHeldGrowth(t *testing.T) {
 					must(t, m.Free(order(s[1], 2, s[1], 3)))
 					must(t, s[1].Wait(in(t, time.Minute), 3))
 				}
-				time.Sleep(time.Hour) // of the bubble: what the driver has held returns
+				time.Sleep(time.Hour) // time of the bubble: the blocked call of the driver returns
 				if st := dev.Stats(); st.Parked+st.InFlight != 0 {
 					t.Errorf("%+v", st)
 				}
@@ -194,8 +198,9 @@ func TestHeldGrowth(t *testing.T) {
 	}
 }
 
-// TestHeldInstantiate has the driver hold the making of a graph for an execution that was parked: what else was parked is issued
-// meanwhile, on the same queue as well, and what is submitted there does not wait for the graph either.
+// TestHeldInstantiate blocks the creation of a graph for an execution that was parked. Meanwhile
+// other parked work is issued, on the same queue too, and new submissions to that queue do not wait
+// for the graph either.
 func TestHeldInstantiate(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs {
@@ -211,12 +216,12 @@ func TestHeldInstantiate(t *testing.T) {
 			_, err := c.Add(gpu.Fill(to.Range(i, 1), []byte{byte(i)}))
 			must(t, err)
 		}
-		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true}) // no memory stands for the binding, so that End makes no graph
+		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true}) // no memory for the binding's placeholder, so that End makes no graph
 		must(t, c.End())
 		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, m.All())))
 		must(t, q.Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.All(), []byte{1})))
 		d.SetLatency(simdriver.OpInstantiate, time.Minute)
-		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the device's thread issues it
+		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the pending-queue thread issues the parked work
 		synctest.Wait()
 		start := time.Now()
 		must(t, s[2].Signal(1))

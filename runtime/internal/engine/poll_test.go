@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// TestCrowded looks when those who ask again and again leave a timeline out.
+// TestCrowded checks when goroutines that poll in a loop skip a timeline.
 func TestCrowded(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{})
@@ -67,7 +67,7 @@ func TestCrowded(t *testing.T) {
 		fill()
 		inner(s).PollFor(v, sema.ByWaiterAgain)
 	}
-	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(engine.Watch+1) { // also of tidying
+	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(engine.Watch+1) { // includes the queries of tidy
 		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterSkips)
 	}
 	sim.ResumeDevice(0)

@@ -32,13 +32,15 @@ var (
 	seed = flag.Uint64("gpu.seed", 0, "seed of the random test; 0 takes one")
 )
 
-// TestRandom submits random graphs of operations, in an order of its own and from several goroutines, and compares what
-// they leave with what a sequential model says. They run over 1, 2 and 8 devices in turn, with CUDA's rules and with HIP's.
-// In some, another process has a part of the memory, or lends it, and works on it too.
-// Into some of them a device is closed, or lost: then what is reached must come after what it waited for, what is not must
-// have a reason, the other devices must go on, and nothing may hang. A pool may be closed at the same time.
-// Meanwhile some pools are closed, trimmed and asked for their figures, by others than who allocates from them; devices are trimmed; a tracer has room for a few
-// records only; and operations tell when nothing touches any more what they were given, and how long the device took.
+// TestRandom submits random graphs of operations, in a random order and from several goroutines,
+// and compares the results with a sequential model. The graphs run over 1, 2 and 8 devices in turn,
+// with the rules of CUDA and of HIP. In some graphs another process owns or imports part of the
+// memory and works on it too. In some graphs a device is closed or lost. Then each point that is
+// reached must come after the points that it waits for, each point that is not must have a reason,
+// other devices must go on, and nothing may hang. A pool may be closed at the same time. Meanwhile
+// other goroutines close and trim some pools and read their statistics, devices are trimmed, and a
+// tracer has room for only a few records. Operations signal the points of Order.Free and report how
+// long the device took.
 func TestRandom(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -81,16 +83,16 @@ func TestRandom(t *testing.T) {
 	t.Logf("operations: %v", operations)
 }
 
-// A nativeSide is what a graph has of a device's by calls of the driver's own API: a queue on a stream of that, and another stream, which others
-// give work.
+// A nativeSide is the part of a graph that uses the driver's own API on a device: a queue on an
+// adopted stream, and another stream that only other code uses.
 type nativeSide struct {
 	t   *testing.T
 	dev *gpu.Device
 	v   driver.Device
 	q   *gpu.Queue
-	on  driver.Stream // of the queue
+	on  driver.Stream // the stream of the queue
 	own driver.Stream
-	wg  sync.WaitGroup // others who are at work
+	wg  sync.WaitGroup // work of other code that has not ended
 }
 
 func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) *nativeSide {
@@ -113,7 +115,7 @@ func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) 
 	return n
 }
 
-// fill has others fill a range in their stream, between two events.
+// fill has other code fill a range in its stream, between two events.
 func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 	before, err := interop.NewEvent(n.dev)
 	after, err2 := interop.NewEvent(n.dev)
@@ -148,7 +150,7 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 	return nil
 }
 
-// close gives the streams back, when the device of the runtime has been closed.
+// close destroys the streams, after the runtime's device has been closed.
 func (n *nativeSide) close() error {
 	n.wg.Wait()
 	return testkit.Natively(n.v, func() error {
@@ -156,7 +158,7 @@ func (n *nativeSide) close() error {
 	})
 }
 
-// A mode is what happens while a graph runs.
+// A mode says what happens while a graph runs.
 type mode int
 
 const (
@@ -175,28 +177,29 @@ type node struct {
 	timing *gpu.Timing
 	done   gpu.Point
 	fails  bool
-	may    []error      // it may fail with one of these, which nothing foretells
-	check  func() error // what it has done, if it has succeeded
+	may    []error      // it may fail with one of these errors
+	check  func() error // checks the result of an operation that has succeeded
 
-	told     *told // of its order's Free; nil if it has none
-	passesOn bool  // its signals are given by something else, which may be later
+	told     *told // the point of its order's Free; nil if it has none
+	passesOn bool  // another operation gives its signals, perhaps later
 	refused  bool  // the call has returned an error
 }
 
-// give submits what the node does, with its label and its Timing.
+// give submits the node's operation, with the node's label and Timing.
 func (x *node) give(q *gpu.Queue, o gpu.Order, op gpu.Op) error {
 	return q.Submit(o, op.Label(x.label).Timed(x.timing))
 }
 
-// A cell is a piece of memory, as the model has it, and what the next access must come after.
+// A cell is a piece of memory with its contents in the model, and with the points that the next
+// access must wait for.
 type cell struct {
 	r        gpu.Range
-	far      gpu.Range // the same memory as the other process has it, if it does
-	imported bool      // it is the other process's
-	pooled   bool      // of a pool of that
+	far      gpu.Range // the same memory in the other process, if it has it
+	imported bool      // the other process owns it
+	pooled   bool      // it is from a pool of the other process
 	value    [8]byte
-	written  []gpu.Point // by the last one who wrote
-	read     []gpu.Point // by those who read since
+	written  []gpu.Point // the last write
+	read     []gpu.Point // the reads since then
 }
 
 // A graph is one round of the test.
@@ -205,46 +208,46 @@ type graph struct {
 	r        *rand.Rand
 	seed     uint64
 	mode     mode
-	over     string // the kind of devices, and how many
+	over     string // the kind and the number of devices
 	victim   int    // the device that is closed or lost
 	sim      *simdriver.Driver
 	devs     []*gpu.Device
-	queues   []*gpu.Queue  // of which some are on native streams
-	natives  []*nativeSide // of the devices
-	values   bool          // there are values in memory
+	queues   []*gpu.Queue  // some are on native streams
+	natives  []*nativeSide // one for each device
+	values   bool          // the devices have values in memory
 	caps     driver.Caps
 	far      *farSide // another process, if there is one
 	supplies map[*gpu.Device]*supply
-	shut     *gpu.Pool // is closed with the device, or before it is lost
+	shut     *gpu.Pool // closed with the device, or before it is lost
 	mortals  map[*gpu.Device][]*mortal
 	cells    []cell
 	nodes    []*node
-	failed   int // nodes that have
+	failed   int // number of nodes that have failed
 
-	line   *gpu.Semaphore // that many nodes share, at
+	line   *gpu.Semaphore // a semaphore of many nodes, now at lineAt
 	lineAt uint64
 	gate   *gpu.Semaphore // signalled by the host at the end
 	doomed *gpu.Semaphore // fails at the end
-	bad    []gpu.Point    // what will fail
-	breaks bool           // some work fails that a stream has, so that memory may come back to pools later than is signalled
+	bad    []gpu.Point    // points that will fail
+	breaks bool           // some work fails in its stream, so memory may return to pools later than is signalled
 
-	notes atomic.Int64 // notifications that are to come
-	trace *graphTrace  // nil: it is not traced
+	notes atomic.Int64 // notifications still to come
+	trace *graphTrace  // nil without a trace
 }
 
-// deviceCounts are the numbers of devices that graphs run over.
+// deviceCounts are the numbers of devices of graphs.
 var deviceCounts = [...]int{1, 2, 8}
 
-// newGraph makes a graph. Seeds that follow each other go through all kinds and numbers of devices.
+// newGraph makes a graph. Consecutive seeds cycle through all kinds and numbers of devices.
 func newGraph(t *testing.T, seed uint64) *graph {
-	r := rand.New(rand.NewPCG(seed, seed*0x9e3779b97f4a7c15)) // seeds that follow each other are to have little in common
+	r := rand.New(rand.NewPCG(seed, seed*0x9e3779b97f4a7c15)) // consecutive seeds must give unrelated numbers
 	caps, kind := simdriver.CUDACaps(), "cuda"
 	if seed%2 == 0 {
 		caps, kind = simdriver.HIPCaps(), "hip"
 		caps.Cooperative = r.IntN(2) == 0 // which is nothing for its graphs
 	}
 	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
-	cells := uint64(min(12, 24/devices)) // of each, so that there is much to do with every one
+	cells := uint64(min(12, 24/devices)) // cells of each device: few, so that each is used often
 	caps.RerecordEvents = r.IntN(2) == 0
 	config := simdriver.Config{Devices: devices, Caps: &caps, Strict: true, Kernels: simKernels, Machine: new(simdriver.Machine)}
 	g := &graph{t: t, r: r, seed: seed, supplies: map[*gpu.Device]*supply{},
@@ -259,7 +262,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	g.breaks = r.IntN(2) == 0
 	g.trace = newGraphTrace(t, r)
 	for i := range devices {
-		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)} // which is less than a cell, or more
+		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)} // stages smaller or larger than a cell
 		if r.IntN(4) == 0 {
 			opt.Spin, opt.Poll = -1, -1
 		}
@@ -304,7 +307,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	if s := g.trace.small(); s != nil {
 		s.name(g.line, g.gate)
 	}
-	for i := range g.cells { // each begins with something written
+	for i := range g.cells { // each cell begins with a write
 		x := &node{what: "fill", done: gpu.Point{Semaphore: g.sem(), Value: 1}}
 		q := g.queue()
 		for !g.cells[i].usable(q) {
@@ -325,12 +328,12 @@ func (g *graph) sem() *gpu.Semaphore { return semaphores(g.t, 1)[0] }
 
 func (g *graph) queue() *gpu.Queue { return g.queues[g.r.IntN(len(g.queues))] }
 
-// usable reports whether a queue can do more with the cell than copy it.
+// usable reports whether a queue can do more than copy the cell.
 func (c *cell) usable(q *gpu.Queue) bool {
 	return c.r.Buffer.Kind() != gpu.ShareableMem || c.r.Buffer.Device() == q.Device()
 }
 
-// cell returns a cell that a queue can do anything with.
+// cell returns a cell on which a queue can do every operation.
 func (g *graph) cell(q *gpu.Queue) *cell {
 	for {
 		if c := &g.cells[g.r.IntN(len(g.cells))]; c.usable(q) {
@@ -339,7 +342,7 @@ func (g *graph) cell(q *gpu.Queue) *cell {
 	}
 }
 
-// cellOf returns a cell in memory of a device, or of the host's that was allocated on it.
+// cellOf returns a cell in memory of a device, or in host memory that was allocated on it.
 func (g *graph) cellOf(dev *gpu.Device) *cell {
 	for {
 		if c := &g.cells[g.r.IntN(len(g.cells))]; c.r.Buffer.Device() == dev {
@@ -348,7 +351,7 @@ func (g *graph) cellOf(dev *gpu.Device) *cell {
 	}
 }
 
-// bytes returns some.
+// bytes returns n random bytes.
 func (g *graph) bytes(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -361,7 +364,7 @@ func (g *graph) bytes(n int) []byte {
 func (g *graph) add() {
 	r, q := g.r, g.queue()
 	x := &node{done: gpu.Point{Semaphore: g.sem(), Value: 1 + r.Uint64N(5)}}
-	shared := g.mode == sound && r.IntN(6) == 0 // on a timeline that many share
+	shared := g.mode == sound && r.IntN(6) == 0 // signals a semaphore of many nodes
 	if shared {
 		x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.line, Value: g.lineAt})
 		g.lineAt += 1 + r.Uint64N(3)
@@ -370,7 +373,7 @@ func (g *graph) add() {
 	x.label = fmt.Sprintf("node %d", len(g.nodes))
 	var dst, src *cell
 	barrier := func(o gpu.Order) error { return x.give(q, o, gpu.Barrier()) }
-	timed := q.Device() // by whom
+	timed := q.Device() // the device that measures its time
 	kind := r.IntN(100)
 	if kind < 8 && shared {
 		kind += 8
@@ -403,7 +406,7 @@ func (g *graph) add() {
 			x.submit = func(o gpu.Order) error {
 				return x.give(q, o, gpu.Notify(func() { g.t.Error("notified of a failure") }))
 			}
-		default: // with another
+		default: // with another failure
 			x.order.Wait = append(x.order.Wait, g.bad[r.IntN(len(g.bad))])
 			switch k {
 			case 4:
@@ -454,7 +457,7 @@ func (g *graph) add() {
 		}
 	case kind < 28 && g.values:
 		c := g.cell(q)
-		for c.pooled { // in which there are no values
+		for c.pooled { // pool memory of another process has no values
 			c = g.cell(q)
 		}
 		to := c.r
@@ -467,7 +470,7 @@ func (g *graph) add() {
 		v := r.Uint64N(1 << 63)
 		x.submit = func(o gpu.Order) error { return x.give(q, o, interop.WriteValue(to, v)) }
 		binary.LittleEndian.PutUint64(c.value[:], v)
-	case kind < 29 && g.mode == sound: // else memory that nobody holds goes with its device
+	case kind < 29 && g.mode == sound: // otherwise memory that nobody holds is freed with its device
 		x.what = "others' work"
 		n := g.natives[r.IntN(len(g.natives))]
 		dst = g.cellOf(n.dev)
@@ -558,7 +561,7 @@ func (g *graph) add() {
 			g.launch(x, q, dst, src)
 		default:
 			x.what = "copy"
-			if c := &g.cells[r.IntN(len(g.cells))]; c != src { // also what the device cannot use otherwise
+			if c := &g.cells[r.IntN(len(g.cells))]; c != src { // also a cell that the device can use in no other way
 				dst = c
 			}
 			to, from := dst.r, src.r
@@ -574,7 +577,7 @@ func (g *graph) add() {
 		x.order.Wait = append(append(x.order.Wait, dst.written...), dst.read...)
 		dst.written, dst.read = []gpu.Point{x.done}, nil
 	}
-	if r.IntN(3) == 0 { // and on something it need not
+	if r.IntN(3) == 0 { // and on a point that it need not wait for
 		if y := g.nodes[r.IntN(len(g.nodes))]; !y.fails && y.may == nil {
 			x.order.Wait = append(x.order.Wait, y.done)
 		}
@@ -591,7 +594,7 @@ func (g *graph) add() {
 	g.nodes = append(g.nodes, x)
 }
 
-// run submits the nodes, in any order, and looks what becomes of them.
+// run submits the nodes in any order, and checks their results.
 func (g *graph) run() {
 	t, r := g.t, g.r
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -606,9 +609,9 @@ func (g *graph) run() {
 		for _, dev := range g.devs {
 			known := dev.Stats().Lost
 			if err := dev.Close(); err != nil {
-				if g.mode == loses && errors.Is(err, driver.ErrBusy) { // a native stream still has what waits for the lost device
+				if g.mode == loses && errors.Is(err, driver.ErrBusy) { // a native stream still has work that waits for the lost device
 					left = true
-				} else if g.mode != loses || known || !errors.Is(err, driver.ErrLost) { // else Close is the first to find the loss
+				} else if g.mode != loses || known || !errors.Is(err, driver.ErrLost) { // otherwise Close is the first call to find the loss
 					t.Errorf("close: %v", err)
 				}
 			}
@@ -634,7 +637,7 @@ func (g *graph) run() {
 			}
 		}
 		if left {
-			g.sim.Kill() // the streams of what was left end
+			g.sim.Kill() // ends the streams that were left to the driver
 		}
 		if n := g.notes.Load(); n != 0 && g.mode == sound {
 			t.Errorf("%d have not been notified", n)
@@ -647,13 +650,13 @@ func (g *graph) run() {
 		}
 	}
 	workers, early := 1+r.IntN(3), r.IntN(2) == 0
-	end := len(order) // when the device is closed or lost
+	end := len(order) // the place in order at which the device is closed or lost
 	if g.mode != sound {
 		end = r.IntN(len(order))
 	}
 	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // so that pools are closed meanwhile
 	var wg, ending, meddling sync.WaitGroup
-	const now = 16 // nodes are submitted for each time that somebody meddles
+	const now = 16 // nodes are submitted for each call of meddle
 	turns := make(chan struct{}, 1)
 	for k := range uint64(2) {
 		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}
@@ -707,7 +710,7 @@ func (g *graph) run() {
 					if g.mode == sound && x.may == nil || g.mode != sound && !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
 						t.Errorf("%s: %v", x.what, err)
 					}
-					x.done.Semaphore.Fail(err) // where nothing was submitted: the device of a buffer may be closed
+					x.done.Semaphore.Fail(err) // nothing was submitted, for example because the device of a buffer was closed
 				}
 			}
 		})
@@ -750,13 +753,13 @@ func (g *graph) run() {
 		}
 		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errHostCall)
 		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
-			known = true // memory from before a loss comes back when nothing in flight holds it, which may be late for who comes next
+			known = true // after a loss, memory may return to its pool too late for this node
 		}
 		switch {
 		case x.fails && err == nil:
 			t.Errorf("node %d, %s: it should fail", i, x.what)
 		case err == nil:
-			err := x.told.wait(ctx) // which may be a moment later
+			err := x.told.wait(ctx) // may be signalled a moment later
 			if err == nil && x.check != nil {
 				err = x.check()
 			}
@@ -769,7 +772,7 @@ func (g *graph) run() {
 		}
 	}
 	if g.mode == sound {
-		for i, x := range g.nodes { // also of what has failed, and though nobody asks
+		for i, x := range g.nodes { // also for failed nodes, and although no goroutine polls
 			if !x.refused && x.told.wait(ctx) != nil {
 				g.hung("node %d, %s: its Free is not told", i, x.what)
 			}
@@ -797,7 +800,7 @@ func (g *graph) run() {
 		if i == g.victim {
 			continue
 		}
-		// The others go on, but for those of which a stream waits for the victim.
+		// The other devices go on, except those whose stream waits for the victim.
 		behind := func(err error) bool {
 			return g.mode != sound && errors.Is(err, driver.ErrLost) && strings.Contains(err.Error(), "waits for work of another device")
 		}
@@ -814,8 +817,8 @@ func (g *graph) run() {
 	}
 }
 
-// hung ends the test, and tells what is in flight. It writes that at once: to close a device may hang as well, and what a test has logged
-// is lost when its time is over.
+// hung ends the test and prints the work in flight. It prints at once: closing a device may hang
+// too, and the log of a test that times out is lost.
 func (g *graph) hung(format string, args ...any) {
 	g.t.Helper()
 	what := fmt.Sprintf("with -gpu.seed=%d: ", g.seed) + fmt.Sprintf(format, args...)
@@ -826,7 +829,7 @@ func (g *graph) hung(format string, args ...any) {
 	g.t.Fatal(what)
 }
 
-// compare looks what the memory has at the end.
+// compare compares the memory at the end with the model.
 func (g *graph) compare(ctx context.Context) {
 	for i := range g.cells {
 		c, got, s := &g.cells[i], make([]byte, 8), g.sem()

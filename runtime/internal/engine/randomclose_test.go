@@ -15,17 +15,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// A mortal is a pool that is closed while others allocate, ask and trim. What becomes of an alloca of it nothing foretells, but whoever gets memory has it alone.
+// A mortal is a pool that is closed while other goroutines allocate from it, query it and trim it.
+// An alloc may fail or not, but no two buffers share memory.
 type mortal struct {
 	pool    *gpu.Pool
-	limit   uint64        // bytes; 0 is none
-	at      int           // it is closed before the node at this place is submitted
-	over    chan struct{} // closed when the memory that it is over has been given back; nil if it is over none
-	closing atomic.Bool   // it may have been closed
-	closed  atomic.Bool   // it has been
+	limit   uint64        // in bytes; 0 means none
+	at      int           // the pool is closed before the node with this place is submitted
+	over    chan struct{} // closed when the pool has released its underlying memory; nil if it has none
+	closing atomic.Bool   // close has begun
+	closed  atomic.Bool   // close has returned
 }
 
-// newMortals makes pools of a device that are to be closed.
+// newMortals makes a device's mortals.
 func (g *graph) newMortals(dev *gpu.Device) {
 	r := g.r
 	for range r.IntN(3) {
@@ -60,7 +61,7 @@ func (m *mortal) close() error {
 	return err
 }
 
-// end closes the pool while somebody else uses it.
+// end closes the pool while other goroutines use it.
 func (m *mortal) end(g *graph, k uint64) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -78,7 +79,8 @@ func (m *mortal) end(g *graph, k uint64) {
 	wg.Wait()
 }
 
-// wrong returns the error of an operation on the pool if that may not have it, or says that it should have one, as the pool had been closed before.
+// wrong returns err if no operation on the pool may return it now. If the pool was closed before
+// the operation and err is nil, it returns an error too.
 func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	switch {
 	case err == nil && closed && g.mode == sound:
@@ -91,7 +93,8 @@ func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	return err
 }
 
-// fromMortal writes and reads memory of a pool that is closed meanwhile, if there is one, and reports whether there is.
+// fromMortal makes the node write and read memory of a mortal. It returns false if the device has
+// none.
 func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	all := g.mortals[q.Device()]
 	if len(all) == 0 {
@@ -136,7 +139,7 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 			return err
 		}
 		middle.OnReached(3, func(err error) {
-			if err != nil { // a dealloca whose wait fails leaves the memory
+			if err != nil { // a free whose wait fails does not free the memory
 				b.Close()
 			}
 		})
@@ -146,13 +149,14 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	return true
 }
 
-// A meddler asks, trims and sets what is in use, now and then: work goes on as it would.
+// A meddler now and then queries, trims or configures objects that are in use. That must not
+// disturb the work.
 type meddler struct {
 	g *graph
 	r *rand.Rand
 }
 
-// meddle does one thing.
+// meddle does one of these things.
 func (m *meddler) meddle() error {
 	g, r := m.g, m.r
 	dev := g.devs[r.IntN(len(g.devs))]
@@ -190,7 +194,7 @@ func (m *meddler) meddle() error {
 	return nil
 }
 
-// useMortal does something with a pool that is closed meanwhile.
+// useMortal uses a pool that is closed meanwhile.
 func (m *meddler) useMortal(p *mortal) error {
 	closed := p.closed.Load()
 	what, err := m.use(p)
@@ -217,7 +221,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 			err = fmt.Errorf("it has %+v", st)
 		}
 		return "stats", err
-	default: // without lists, so in the order of one queue
+	default: // without waits and signals, so in the order of one queue
 		q := p.pool.Device().Queue(r.IntN(3))
 		b, err := testkit.AllocIn(q, gpu.Order{}, p.pool, blockSize)
 		if err != nil {
@@ -234,15 +238,15 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 	}
 }
 
-// askPools says how long it takes to ask the driver about a pool, or to tell it something.
+// askPools sets how long the driver's calls take that query or configure a pool.
 func (g *graph) askPools(d time.Duration) {
 	for _, op := range []simdriver.Op{simdriver.OpPoolAttr, simdriver.OpSetPoolAttr, simdriver.OpTrimPool} {
 		g.sim.SetLatency(op, d)
 	}
 }
 
-// lastMortals closes the pools that have not been closed. Memory of them is in use: an alloca that waits for it fails, and when it is deallocated, without lists, nobody is
-// told.
+// lastMortals closes the mortals that are still open. Memory of each is in use. It is freed
+// afterwards, by a Free without waits and signals.
 func (g *graph) lastMortals(ctx context.Context) {
 	var last []func()
 	for dev, all := range g.mortals {
@@ -256,7 +260,7 @@ func (g *graph) lastMortals(ctx context.Context) {
 			if err == nil {
 				err = there.Wait(ctx, 1)
 			}
-			if m.limit > 0 && errors.Is(err, driver.ErrOutOfMemory) { // what others had has not come back
+			if m.limit > 0 && errors.Is(err, driver.ErrOutOfMemory) { // other nodes have not returned their memory
 				must(g.t, errors.Join(m.close(), b.Close()))
 				continue
 			}
@@ -270,13 +274,13 @@ func (g *graph) lastMortals(ctx context.Context) {
 			})
 		}
 	}
-	time.Sleep(time.Duration(g.r.IntN(200)) * time.Microsecond) // in which closed pools have given back what they can, or not
+	time.Sleep(time.Duration(g.r.IntN(200)) * time.Microsecond) // time in which closed pools may give back unused memory
 	for _, f := range last {
 		f()
 	}
 }
 
-// checkMortals looks whether pools that have been closed have given everything back, though nobody asks for anything.
+// checkMortals checks that closed pools have released everything, although no goroutine polls.
 func (g *graph) checkMortals() {
 	for i, dev := range g.devs {
 		native := 0
@@ -285,7 +289,7 @@ func (g *graph) checkMortals() {
 				native++
 			}
 		}
-		if g.far != nil && g.far.lentPool == dev { // of which memory is in use
+		if g.far != nil && g.far.lentPool == dev { // a buffer of this pool is in use
 			native++
 		}
 		if !g.until(func() bool { return g.sim.Counters().Devices[i].Pools == native }) {
@@ -308,7 +312,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// until waits for something, for a while.
+// until waits up to a limit for a condition, and reports whether it became true.
 func (g *graph) until(so func() bool) bool {
 	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {

@@ -12,30 +12,31 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A told is the point in an operation's Free. When it is told, what the operation was given is the program's again, which writes over it at once: what touches it
-// then the model finds, or the race detector.
+// A told is the point in an operation's Order.Free. When it is signalled, the operation's memory
+// belongs to the program again, which overwrites it at once. If the device still uses the memory,
+// the model or the race detector notices.
 type told struct {
 	point gpu.Point
-	mem   []byte // what the operation was given, if it is the program's
-	was   []byte // what that had then
-	then  func() // is called then
+	mem   []byte // memory of the program that the operation uses, or nil
+	was   []byte // contents of mem when the point was signalled
+	then  func() // called when the point is signalled
 	calls atomic.Int32
-	over  chan struct{} // closed when it has been told, or failed, by
+	over  chan struct{} // closed when the point is signalled, or has failed with err
 	err   error
-	early error // the operation was not over
+	early error // set if the point was signalled before the operation was over
 }
 
-// ours is what memory has that is the program's again.
+// ours is the byte with which the program overwrites memory that it has back.
 const ours = 0xee
 
-// tells has an operation tell when nothing touches any more what it was given.
+// tells gives the node a point in Order.Free.
 func (g *graph) tells(x *node, mem []byte) *told {
 	x.told = &told{point: g.sem().At(1), mem: mem, over: make(chan struct{})}
 	x.order.Free = []gpu.Point{x.told.point}
 	return x.told
 }
 
-// watch has a share of the operations tell when they are over, and how long the device took.
+// watch gives some of the nodes a point in Order.Free and a Timing.
 func (g *graph) watch(x *node, dev *gpu.Device) {
 	if x.told == nil && g.r.IntN(4) == 0 {
 		g.tells(x, nil)
@@ -48,7 +49,7 @@ func (g *graph) watch(x *node, dev *gpu.Device) {
 	must(g.t, err)
 }
 
-// begin is called before the operation is submitted.
+// begin is called before the node is submitted.
 func (f *told) begin(x *node) {
 	if f == nil {
 		return
@@ -74,7 +75,7 @@ func (f *told) begin(x *node) {
 	})
 }
 
-// wait waits until it is told.
+// wait waits until the point is signalled or has failed.
 func (f *told) wait(ctx context.Context) error {
 	if f == nil {
 		return nil
@@ -87,8 +88,9 @@ func (f *told) wait(ctx context.Context) error {
 	}
 }
 
-// check looks at the end, when all devices have been closed, whether it has been told: once, if the operation was submitted, and when that was over. Some devices were
-// left to the driver, with what they have.
+// check is called after all devices have been closed. It checks that the point was signalled once,
+// not too early, and only if the operation was submitted. left says that some devices were left to
+// the driver.
 func (f *told) check(ctx context.Context, x *node, left bool) error {
 	if f == nil {
 		return nil
@@ -117,7 +119,7 @@ func (f *told) check(ctx context.Context, x *node, left bool) error {
 	return nil
 }
 
-// timed looks how long the device took for an operation that has been reached, and was submitted after a time.
+// timed checks the Timing of a node that was submitted after since and is done.
 func (x *node) timed(sound bool, since time.Time) error {
 	if x.timing == nil {
 		return nil
@@ -134,7 +136,8 @@ func (x *node) timed(sound bool, since time.Time) error {
 	return err2
 }
 
-// lent copies a cell to memory of the program's own, which is lent to the device until that has told that it is free.
+// lent copies a cell to memory of the program. The device may use that memory until the point in
+// Order.Free is signalled.
 func (g *graph) lent(x *node, q *gpu.Queue, src *cell) {
 	mem, from, want := make([]byte, 8), src.r, src.value
 	b, err := q.Device().ImportHost(mem, nil)
@@ -152,7 +155,7 @@ func (g *graph) lent(x *node, q *gpu.Queue, src *cell) {
 	x.check = func() error { return came(f.was, want[:]) }
 }
 
-// came compares what has come with what was to.
+// came compares the data with the expected data.
 func came(got, want []byte) error {
 	if !bytes.Equal(got, want) {
 		return fmt.Errorf("%x came, and %x was to", got, want)

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// A supply is what there is on a device for many nodes of a random graph to use: pools, and recordings.
+// A supply has objects of a device that many nodes share: pools and recordings.
 type supply struct {
 	pools []*source // the first is the current one
 	moves []*move
@@ -23,19 +23,20 @@ type supply struct {
 	stamp *gpu.Kernel
 }
 
-// A source is a pool.
+// A source is a pool of a supply.
 type source struct {
-	pool  *gpu.Pool // or nil: the device's current one
+	pool  *gpu.Pool // nil means the device's current pool
 	kind  gpu.MemKind
 	zero  bool
-	limit uint64      // bytes, if it has a limit
-	slots []gpu.Point // then what must come before each of so many blocks that it has is taken again
+	limit uint64      // in bytes; 0 means none
+	slots []gpu.Point // with a limit: for each block, the point after which it can be allocated again
 }
 
-// blockSize is what nodes take from pools, give or take what no pool makes anything of.
+// blockSize is about the size that nodes allocate from pools. All such sizes take the same room in
+// a pool.
 const blockSize = 512
 
-// supply makes what there is on a device.
+// supply makes the supply of a device.
 func (g *graph) supply(dev *gpu.Device) {
 	r := g.r
 	s := &supply{pools: []*source{{kind: gpu.DeviceMem}}}
@@ -55,7 +56,7 @@ func (g *graph) supply(dev *gpu.Device) {
 		if k == 4 {
 			over, err := dev.Alloc([]gpu.MemKind{gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem}[r.IntN(3)], limit)
 			must(g.t, err)
-			defer over.Close() // it stays while the pool does
+			defer over.Close() // the pool keeps the memory alive
 			p.limit, o.Portable, o.Over = limit, false, over
 		}
 		p.slots = make([]gpu.Point, p.limit/blockSize)
@@ -74,13 +75,14 @@ func (g *graph) supply(dev *gpu.Device) {
 	s.way = g.way(dev)
 }
 
-// A move is a recording that copies 8 bytes from what is bound last to what is bound first, and writes over some.
+// A move is a recording that copies 8 bytes from its last binding to its first, and changes some of
+// them.
 type move struct {
 	c     *gpu.CommandBuffer
 	write []func(v *[8]byte)
 }
 
-// of returns what becomes of a value.
+// of returns the value that the move makes from v.
 func (m *move) of(v [8]byte) [8]byte {
 	for _, f := range m.write {
 		f(&v)
@@ -99,7 +101,7 @@ func (g *graph) newMove(dev *gpu.Device, bindings int) (m *move, bound []*gpu.Bu
 	return m, bound
 }
 
-// pass records another move, which may be closed then.
+// pass nests another move in m, and sometimes closes it.
 func (g *graph) pass(m, child *move, to, from gpu.Range) {
 	recorded(g.t)(m.c.Add(gpu.Execute(child.c, to, from)))
 	recorded(g.t)(m.c.Add(gpu.Barrier()))
@@ -109,8 +111,9 @@ func (g *graph) pass(m, child *move, to, from gpu.Range) {
 	}
 }
 
-// move records a copy between two bindings with something before it, and often something behind it, or another such recording
-// that they are passed on to. What is at fixed, if it is something, is the end of what will be bound first.
+// move records a copy between two bindings, with other commands before it and often behind it. With
+// nested, it nests another such recording. If fixed is not empty, it is the end of the range that
+// will be bound first.
 func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	r := g.r
 	m, b := g.newMove(dev, 2)
@@ -123,7 +126,7 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 		b, err := m.c.Scratch(8 + 8*r.Uint64N(64))
 		must(g.t, err)
 		to := b.Range(8*r.Uint64N(b.Size()/8), 8)
-		if from.Buffer != y && r.IntN(2) == 0 { // a kernel cannot have what may be bound
+		if from.Buffer != y && r.IntN(2) == 0 { // a kernel cannot take a binding that may be nested
 			g.recordLaunch(m, dev, to, from)
 		} else {
 			recorded(g.t)(m.c.Add(gpu.Copy(to, from)))
@@ -162,7 +165,8 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	return m
 }
 
-// stamped returns a launch of the kernel "stamp", with attributes that the device has, and what becomes of a value.
+// stamped returns a launch of the kernel "stamp" with attributes that the device supports, and the
+// function that the kernel computes.
 func (g *graph) stamped(dev *gpu.Device, to, from gpu.Range) (gpu.Op, func(v *[8]byte)) {
 	c := testkit.Launches[g.r.IntN(len(testkit.Launches))]
 	for !testkit.CanLaunch(g.caps, c.Attrs) {
@@ -179,14 +183,14 @@ func (g *graph) stamped(dev *gpu.Device, to, from gpu.Range) (gpu.Op, func(v *[8
 	}
 }
 
-// recordLaunch records a launch that takes 8 bytes on.
+// recordLaunch records a launch of "stamp" from one range to another.
 func (g *graph) recordLaunch(m *move, dev *gpu.Device, to, from gpu.Range) {
 	op, write := g.stamped(dev, to, from)
 	recorded(g.t)(m.c.Add(op))
 	m.write = append(m.write, write)
 }
 
-// launch launches a kernel on cells of its device. Without src it changes dst alone.
+// launch launches "stamp" on cells of the queue's device. Without src it works on dst alone.
 func (g *graph) launch(x *node, q *gpu.Queue, dst, src *cell) {
 	x.what = "launch"
 	from := src
@@ -199,7 +203,7 @@ func (g *graph) launch(x *node, q *gpu.Queue, dst, src *cell) {
 	x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 }
 
-// nativeFill is a function of Native that writes bytes where its range is, one after the other.
+// nativeFill returns a function for Native that writes p to its range, byte by byte.
 func nativeFill(p []byte) func(gpu.NativeCall) error {
 	return func(n gpu.NativeCall) error {
 		for i, b := range p {
@@ -211,10 +215,11 @@ func nativeFill(p []byte) func(gpu.NativeCall) error {
 	}
 }
 
-// waySize is what a way needs in between.
+// waySize is the size of a way's middle binding.
 const waySize = 64
 
-// way records a way from one binding to another through a third, of other recordings, once or twice the same.
+// way records a move from one binding through a second to a third. It nests two moves, which may be
+// the same.
 func (g *graph) way(dev *gpu.Device) *move {
 	r := g.r
 	m, b := g.newMove(dev, 3)
@@ -241,7 +246,7 @@ func (g *graph) way(dev *gpu.Device) *move {
 	return m
 }
 
-// execution executes a recording that others execute too, or one of its own.
+// execution executes a recording that other nodes execute too, or one of its own.
 func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from := g.r, dst.r, src.r
 	if r.IntN(2) == 0 {
@@ -262,7 +267,8 @@ func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 	}
 }
 
-// allocator returns a queue that may allocate in a queue's place: itself, unless it is on a native stream.
+// allocator returns a queue that can allocate from pools: q itself, unless it is on a native
+// stream.
 func (g *graph) allocator(q *gpu.Queue) *gpu.Queue {
 	own := q.Device().Queue(0)
 	for i := range 3 {
@@ -273,24 +279,24 @@ func (g *graph) allocator(q *gpu.Queue) *gpu.Queue {
 	return own
 }
 
-// transient copies through memory that is there only for that.
+// transient copies a cell through temporary memory of a pool.
 func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from, want := g.r, dst.r, src.r, src.value
 	s := g.supplies[q.Device()]
 	p := s.pools[r.IntN(len(s.pools))]
-	for _, c := range []*cell{dst, src} { // between which drivers make no copies
+	for _, c := range []*cell{dst, src} { // drivers cannot copy between these two kinds of memory
 		if p.kind == gpu.HostMem && (c.imported || c.r.Buffer.Kind() == gpu.ShareableMem) && c.r.Buffer.Device() != q.Device() {
 			p = s.pools[0]
 		}
 	}
-	if len(p.slots) > 0 { // what must be free then
+	if len(p.slots) > 0 { // the block must be free first
 		free := &p.slots[r.IntN(len(p.slots))]
 		if free.Semaphore != nil {
 			x.order.Wait = append(x.order.Wait, *free)
 		}
 		*free = x.done
 	}
-	closes := len(p.slots) == 0 && r.IntN(4) == 0 // when it is free then, nothing says
+	closes := len(p.slots) == 0 && r.IntN(4) == 0 // the buffer is closed, and nothing tells when its memory is free
 	size, at := uint64(blockSize-8*r.IntN(8)), 8*r.Uint64N(32)
 	m, last := s.moves[r.IntN(len(s.moves))], s.moves[r.IntN(len(s.moves))]
 	type step func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error
@@ -317,7 +323,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				return nil
 			}))
 		}
-		steps, closes = []step{in, host, out}, false // for a closed buffer has no bytes, and who calls is told nothing else
+		steps, closes = []step{in, host, out}, false // a closed buffer has no bytes
 		dst.value = want
 		dst.value[i] = v
 	case k < 3:
@@ -373,7 +379,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = want
 	}
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
-	x.passesOn = !closes // another stream may deallocate it
+	x.passesOn = !closes // another stream may free it
 	x.submit = func(o gpu.Order) error {
 		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {
@@ -382,7 +388,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		at := uint64(1)
 		for i, do := range steps {
 			next := order(middle, at, middle, at+1)
-			if closes && i == len(steps)-1 { // then it goes with its last use
+			if closes && i == len(steps)-1 { // the memory is freed after its last use
 				next.Signal, next.Free = o.Signal, o.Free
 				defer b.Close()
 			}
@@ -395,7 +401,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		if closes {
 			return nil
 		}
-		if g.mode != sound && len(p.slots) == 0 { // for a dealloca whose wait fails leaves the memory, and others may wait for that
+		if g.mode != sound && len(p.slots) == 0 { // a free whose wait fails does not free the memory, and other nodes may wait for it
 			middle.OnReached(at, func(err error) {
 				if err != nil {
 					b.Close()
@@ -406,7 +412,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 	}
 }
 
-// excess allocates more than a pool may have, if there is one.
+// excess allocates more than a pool's limit, if a pool has one.
 func (g *graph) excess(x *node, q *gpu.Queue) {
 	for _, p := range g.supplies[q.Device()].pools {
 		if p.limit == 0 {
@@ -428,7 +434,8 @@ func (g *graph) excess(x *node, q *gpu.Queue) {
 	x.submit = func(o gpu.Order) error { return x.give(q, o, gpu.HostCall(func() error { return errHostCall })) }
 }
 
-// checkPools looks what pools have at the end: nothing is used, and none has had more than it may.
+// checkPools checks at the end that no memory of the pools is in use and that no pool exceeded its
+// limit.
 func (g *graph) checkPools() {
 	for _, dev := range g.devs {
 		for _, p := range g.supplies[dev].pools[1:] {

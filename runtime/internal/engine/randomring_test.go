@@ -13,22 +13,23 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A smallRing is a tracer with hardly any room, whose records somebody takes now and then, so that most are dropped.
+// A smallRing is a tracer with room for a few records. They are taken only now and then, so most
+// records are dropped.
 type smallRing struct {
 	tracer *trace.Tracer
-	named  []*gpu.Semaphore // whose names are to be told, as soon as there is room
+	named  []*gpu.Semaphore // the tracer records their names as soon as it has room
 
-	mu     sync.Mutex // held while records are taken, which come in order
+	mu     sync.Mutex // held while records are taken, so that they stay in order
 	closed map[*gpu.Device]bool
-	subs   map[uint64]bool     // submissions
-	labels map[string]labelled // of these
-	names  map[string]bool     // that were told
-	taken  uint64              // records
-	wrong  []error             // the first ones
-	room   [4]trace.Record     // where records are taken to
+	subs   map[uint64]bool     // IDs of submissions seen
+	labels map[string]labelled // their labels
+	names  map[string]bool     // names seen
+	taken  uint64              // number of records taken
+	wrong  []error             // the first errors
+	room   [4]trace.Record     // storage for Take
 }
 
-// A labelled is what a record of a submission with a label says.
+// A labelled counts the records with one label, and has their waits and signals.
 type labelled struct {
 	times          int
 	waits, signals []uint64
@@ -42,7 +43,7 @@ func newSmallRing(t *testing.T, r *rand.Rand) *smallRing {
 	return s
 }
 
-// name gives semaphores names, which are to be told.
+// name names the semaphores. The tracer must record these names.
 func (s *smallRing) name(all ...*gpu.Semaphore) {
 	for i, x := range all {
 		x.SetName(s.nameOf(i))
@@ -52,7 +53,7 @@ func (s *smallRing) name(all ...*gpu.Semaphore) {
 
 func (s *smallRing) nameOf(i int) string { return fmt.Sprintf("semaphore %d", i) }
 
-// take takes a few records, and reports whether there were some.
+// take takes a few records, and reports whether there were any.
 func (s *smallRing) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +67,8 @@ func (s *smallRing) take() bool {
 	return n > 0
 }
 
-// sample notes what the devices have, again and again, while some are closed, and returns a function that ends that.
+// sample samples the devices again and again while some are closed. The returned function ends
+// that.
 func (s *smallRing) sample() (end func()) {
 	if s == nil {
 		return func() {}
@@ -87,9 +89,9 @@ func (s *smallRing) sample() (end func()) {
 	}
 }
 
-// look looks at a record.
+// look checks a record.
 func (s *smallRing) look(r *trace.Record) error {
-	// What is submitted while the device is closed may find that later.
+	// A submission made while the device is closed may notice that later.
 	if r.Device != nil && s.closed[r.Device] && r.Kind != trace.KindCall && (r.Kind != trace.KindSubmission || r.Err == nil) {
 		return fmt.Errorf("%v %d, %s %q, behind the record that its device was closed: submitted at %v, done at %v: %v", r.Kind, r.ID, r.Op, r.Label, r.Submitted, r.Done, r.Err)
 	}
@@ -120,7 +122,8 @@ func (s *smallRing) look(r *trace.Record) error {
 	return nil
 }
 
-// tell has the names told of semaphores, now that there is room, or soon: nobody submits any more.
+// tell waits until the tracer has recorded the names of the semaphores. It has room now or soon,
+// because nobody submits any more.
 func (s *smallRing) tell(dev *gpu.Device) error {
 	for i, x := range s.named {
 		for try := 0; ; try++ {
@@ -142,12 +145,13 @@ func (s *smallRing) tell(dev *gpu.Device) error {
 	return nil
 }
 
-// check compares the records with what was made: each is there once, or was dropped and counted.
+// check compares the records with the graph: each event has one record, or its record was dropped
+// and counted.
 func (s *smallRing) check(of *graph) error {
 	for s.take() {
 	}
 	st := s.tracer.Stats()
-	made := uint64(2 * len(of.devs)) // that the devices were opened and closed
+	made := uint64(2 * len(of.devs)) // each device was opened and closed
 	err := errors.Join(s.wrong...)
 	for id := range s.subs {
 		if id == 0 || id > st.Submissions {

@@ -13,35 +13,38 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A farSide is another process of a random graph, with one device. Memory of it, allocated, of a pool, and shareable by a file, is cells of the graph's; it has
-// shareable memory of the graph's too, and where nothing is to go wrong other memory. It is told by the host when it is to work, or by events.
+// A farSide is another process of a random graph, with one device. Some of its memory is cells of
+// the graph: allocated memory, memory of a pool, and memory shared by a file. It imports shareable
+// memory of the graph, and other memory too if the mode is sound. The host or shared events tell it
+// when to work.
 type farSide struct {
 	g    *graph
 	sim  *simdriver.Driver
 	dev  *gpu.Device
-	near *gpu.Device // of the graph, and the same device
+	near *gpu.Device // the graph's device on the same GPU
 	ctx  context.Context
 	stop context.CancelFunc
 
-	alone    *gpu.Buffer // of a byte, which nobody else has
+	alone    *gpu.Buffer // a byte that only this process uses
 	pool     *gpu.Pool   // or nil
 	pooled   *gpu.Buffer
-	lentPool *gpu.Device    // of the graph, which has imported the pool
-	theirs   *gpu.Buffer    // of the graph's, imported; or nil
-	given    *gpu.Buffer    // likewise, by a file
-	lent     sync.WaitGroup // what the graph has of it
-	taken    sync.WaitGroup // what it has of the graph
+	lentPool *gpu.Device    // the graph's device that has imported the pool
+	theirs   *gpu.Buffer    // memory of the graph, imported by a handle; or nil
+	given    *gpu.Buffer    // memory of the graph, imported by a file; or nil
+	lent     sync.WaitGroup // objects of this process that the graph has imported
+	taken    sync.WaitGroup // objects of the graph that this process has imported
 	wg       sync.WaitGroup // work that is ordered by events
 
 	mu    sync.Mutex // held from the record of an event until the wait for it is issued
-	there pair       // which one after the other uses
+	there pair       // shared events that farWorks use one after the other
 	back  pair
 }
 
-// A pair is a shared event as the process has it that records it, and as that has it that waits for it.
+// A pair is a shared event as the process has it that records it, and as that has it that waits for
+// it.
 type pair struct{ own, in *interop.Event }
 
-// newFarSide makes the other process, and the cells that it shares.
+// newFarSide makes the other process and the cells that it shares.
 func newFarSide(g *graph, c simdriver.Config) *farSide {
 	r, i := g.r, g.r.IntN(len(g.devs))
 	f := &farSide{g: g, sim: simdriver.New(c), near: g.devs[i]}
@@ -83,7 +86,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: f.pooled.Range(8*k, 8), imported: true, pooled: true})
 		}
 	}
-	if g.caps.MemSharing { // of which either side closes its own when it likes
+	if g.caps.MemSharing { // each side closes its handle whenever it likes
 		b, err := f.dev.Alloc(gpu.ShareableMem, 8*cells)
 		must(g.t, err)
 		f.lent.Add(1)
@@ -104,7 +107,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			c.far = f.given.Range(c.r.Offset, 8)
 		}
 	}
-	if g.mode == sound { // else the memory may go before it is given back
+	if g.mode == sound { // otherwise the memory may be freed before it is given back
 		for k := range g.cells {
 			c := &g.cells[k]
 			if b := c.r.Buffer; b.Kind() == gpu.DeviceMem && c.far.Buffer == nil && b.Device() == f.near {
@@ -128,7 +131,8 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 	return f
 }
 
-// newPair makes an event that one process records and another waits for. Who has made it destroys it when the other one has given it back.
+// newPair makes an event that one process records and another waits for. Its creator destroys it
+// when the other process has closed it.
 func newPair(from, to *gpu.Device, lent *sync.WaitGroup) (p pair, err error) {
 	if p.own, err = interop.NewSharedEvent(from); err != nil {
 		return p, err
@@ -159,7 +163,7 @@ func (f *farSide) send(b *gpu.Buffer, to *gpu.Device, freed func()) *gpu.Buffer 
 
 func (f *farSide) queue() *gpu.Queue { return f.dev.Queue(f.g.r.IntN(3)) }
 
-// nearQueue returns a queue of the graph's on the same device.
+// nearQueue returns a queue of the graph's device on the same GPU.
 func (f *farSide) nearQueue() *gpu.Queue {
 	for {
 		if q := f.g.queue(); q.Device() == f.near {
@@ -168,7 +172,7 @@ func (f *farSide) nearQueue() *gpu.Queue {
 	}
 }
 
-// cell returns a cell that the process has.
+// cell returns a cell that the process shares.
 func (f *farSide) cell() *cell {
 	for {
 		if c := &f.g.cells[f.g.r.IntN(len(f.g.cells))]; c.far.Buffer != nil {
@@ -177,7 +181,7 @@ func (f *farSide) cell() *cell {
 	}
 }
 
-// add adds work of the process.
+// add makes the node work of this process.
 func (f *farSide) add(x *node) (dst, src *cell) {
 	g, q := f.g, f.queue()
 	dst, src = f.cell(), f.cell()
@@ -193,7 +197,7 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 		op = gpu.Copy(to, from)
 	}
 	if g.mode != sound || !g.caps.IPCEvents || g.r.IntN(4) == 0 {
-		x.what = "another process's work" // the host tells
+		x.what = "another process's work" // the host orders it
 		x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 		return dst, src
 	}
@@ -212,18 +216,18 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 	return dst, src
 }
 
-// A farWork is work of the other process between an event of this one and one of its own.
+// A farWork is work of the other process between an event of this process and one of its own.
 type farWork struct {
 	f              *farSide
 	x              *node
 	q              *gpu.Queue // of the other process
 	op             gpu.Op
 	before, after  *gpu.Queue // of this process
-	waits, records *gpu.Queue // of the other one
-	anew           bool       // with events of its own
+	waits, records *gpu.Queue // of the other process
+	anew           bool       // makes its own events
 }
 
-// submit submits it, as soon as what it waits for is issued.
+// submit submits the work as soon as its waits are issued.
 func (w *farWork) submit(o gpu.Order) (err error) {
 	f := w.f
 	for _, p := range o.Wait {
@@ -236,7 +240,7 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 		var err2 error
 		there, err = newPair(f.near, f.dev, &f.taken)
 		back, err2 = newPair(f.dev, f.near, &f.lent)
-		defer there.in.Close() // what is under way still uses them
+		defer there.in.Close() // work in flight still uses them
 		defer back.in.Close()
 		if err := errors.Join(err, err2); err != nil {
 			return err
@@ -270,7 +274,8 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 	return err
 }
 
-// giveBack has the process give back what it has of the graph's. The graph's devices may be closed then.
+// giveBack closes everything of the graph that the process has imported. The graph's devices may be
+// closed by then.
 func (f *farSide) giveBack() {
 	f.wg.Wait()
 	f.there.in.Close()
@@ -279,7 +284,7 @@ func (f *farSide) giveBack() {
 	if f.theirs != nil {
 		f.theirs.Close()
 	}
-	for i := range 3 { // for an event's sake nobody asks how far the device is
+	for i := range 3 { // a shared event alone causes no polling
 		s, err := gpu.NewSemaphore(0)
 		if err == nil {
 			err = f.dev.Queue(i).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Download(make([]byte, 1), f.alone.All()))
@@ -294,7 +299,7 @@ func (f *farSide) giveBack() {
 	f.await("the other process has not given all back", &f.taken, f.dev)
 }
 
-// await waits until all has been given back.
+// await waits until all objects have been given back.
 func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	back := make(chan struct{})
 	go func() { all.Wait(); close(back) }()
@@ -305,7 +310,8 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	}
 }
 
-// close closes the process, when the graph's devices have been closed, and so all that was its, unless a device has left it to the driver.
+// close closes the process after the graph's devices. By then they have given back its memory,
+// unless one was left to the driver.
 func (f *farSide) close(left bool) {
 	defer f.stop()
 	if !left {

@@ -18,11 +18,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A graphTrace is the trace of a random graph. All methods may be called of nil, which is none.
+// A graphTrace is the trace of a random graph. A nil graphTrace is no trace, and its methods may be
+// called.
 type graphTrace struct {
 	trace *trace.Trace
-	ring  *smallRing // instead of trace
-	level string     // of times
+	ring  *smallRing // the tracer, in place of a trace
+	level string     // which times are traced
 	mu    sync.Mutex
 	data  []byte
 }
@@ -34,7 +35,7 @@ func (g *graphTrace) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newGraphTrace begins the trace of a graph, if it is to have one.
+// newGraphTrace starts the trace of a graph, or returns nil.
 func newGraphTrace(t *testing.T, r *rand.Rand) *graphTrace {
 	times := r.IntN(5)
 	switch times {
@@ -60,7 +61,7 @@ func (g *graphTrace) tracer() *trace.Tracer {
 	return g.trace.Tracer()
 }
 
-// small returns the small ring of records, or nil.
+// small returns the small ring, or nil.
 func (g *graphTrace) small() *smallRing {
 	if g == nil {
 		return nil
@@ -68,34 +69,34 @@ func (g *graphTrace) small() *smallRing {
 	return g.ring
 }
 
-// simple are operations that are one submission each.
+// simple lists operations that are one submission each.
 var simple = map[string]bool{"fill": true, "copy": true, "launch": true, "host call": true, "notify": true, "native": true, "update": true, "barrier": true,
 	"fill of nothing": true, "write a value": true, "wait for a value": true, "download": true}
 
-// slicesOf says of the operations that are one submission each which slice that has, if it succeeds. Those that are not named need none.
+// slicesOf has the category of the slice for each operation that is one submission and has a slice.
 var slicesOf = map[string]string{"fill": traceformat.CatDevice, "copy": traceformat.CatDevice, "launch": traceformat.CatDevice, "native": traceformat.CatDevice,
 	"update": traceformat.CatDevice, "write a value": traceformat.CatDevice, "wait for a value": traceformat.CatDevice, "host call": traceformat.CatCall}
 
-// A tracedSub is what a trace has of a submission.
+// A tracedSub is a submission in a trace.
 type tracedSub struct {
-	given          traceformat.Args // when it was submitted
-	seen           traceformat.Args // when it was done, which is there if ended
+	given          traceformat.Args // written when it was submitted
+	seen           traceformat.Args // written when it was done, if ended is set
 	done           traceformat.Time
 	ended          bool
-	device, called int // slices
+	device, called int // numbers of slices
 }
 
-// A place is one where arrows begin or end.
+// A place is a place in the trace where arrows begin or end.
 type place struct {
 	pid, tid int64
 	at       traceformat.Time
 }
 
-// A tracedGraph is what stands in a trace.
+// A tracedGraph is the contents of a trace.
 type tracedGraph struct {
 	subs               map[uint64]*tracedSub
 	slices             []traceformat.Event
-	arrows             map[place]int // that end there
+	arrows             map[place]int // number of arrows that end at each place
 	undrawn, forgotten uint64
 }
 
@@ -134,8 +135,9 @@ func readGraph(data []byte) *tracedGraph {
 	}
 }
 
-// checkSlices: what succeeded in a stream, or on the host, has one slice there, or the trace says that its times are missing. Without one are barriers that were passed on,
-// which needed no place in a stream: they count as issued when they were done.
+// checkSlices checks that each submission that succeeded in a stream or on the host has one slice,
+// or that the trace says that its times are missing. Published barriers have no slice: they count
+// as issued when they are done.
 func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.TracerStats, left bool) {
 	untimed := uint64(0)
 	for id, x := range g.subs {
@@ -151,7 +153,7 @@ func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.Tracer
 			t.Errorf("submission %d, %s: it has no slice", id, x.given.Op)
 		}
 	}
-	if untimed != stats.Untimed && !left { // else some may have come after the end of the trace
+	if untimed != stats.Untimed && !left { // otherwise some may have come after the end of the trace
 		t.Errorf("of %d submissions times are missing, and of %d in the trace", stats.Untimed, untimed)
 	}
 	if stats.UntimedCommands > 0 && level != "commands" {
@@ -159,13 +161,15 @@ func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.Tracer
 	}
 }
 
-// checkArrows: one arrow leads to each wait of a slice whose signal has a slice, or the trace counts it among those that are not drawn. Its signal is the
-// lowest that is enough, of another submission. Not so waits for 0, those that ended with an error, and those for any.
+// checkArrows checks that one arrow leads to each wait of a slice whose signal has a slice too,
+// unless the trace counts that arrow as not drawn. The arrow begins at the lowest signal of another
+// submission that satisfies the wait. Waits for 0, failed waits and waits for any of several points
+// have no arrow.
 func (g *tracedGraph) checkArrows(t *testing.T) {
 	type signal struct {
 		value uint64
-		sub   uint64 // 0 of a call
-		slice bool   // what signals has one
+		sub   uint64 // 0 for a call
+		slice bool   // the signalling work has a slice
 	}
 	signals := map[uint64][]signal{} // by semaphore
 	add := func(points []traceformat.Point, sub uint64, slice bool) {
@@ -173,7 +177,7 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 			signals[p.Semaphore] = append(signals[p.Semaphore], signal{p.Value, sub, slice})
 		}
 	}
-	has := map[uint64]bool{} // submissions, a slice
+	has := map[uint64]bool{} // submissions that have a slice
 	for i := range g.slices {
 		switch e := &g.slices[i]; {
 		case g.subs[e.Args.Sub] != nil:
@@ -232,8 +236,8 @@ func (g *tracedGraph) checkArrows(t *testing.T) {
 	}
 }
 
-// check compares the trace of a graph, whose devices have been closed, with the graph: each submission is there once, with its waits and signals, and
-// each slice and arrow belongs to one.
+// check compares the trace with the graph after the devices have been closed. Each submission is in
+// the trace once, with its waits and signals. Each slice and each arrow belongs to a submission.
 func (g *graphTrace) check(of *graph, left bool) {
 	if g == nil {
 		return
@@ -291,11 +295,13 @@ func (g *graphTrace) check(of *graph, left bool) {
 	}
 }
 
-// inTrace makes of a scenario one that is traced, with times of commands. The trace must break no rule, whatever fails.
+// inTrace returns the scenario with a trace of it, including the times of commands. The trace must
+// be valid whatever fails.
 func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(context.Context, driver.Driver, int, bool) error {
 	return func(ctx context.Context, d driver.Driver, devices int, sound bool) error {
 		g := &graphTrace{}
-		// The room is enough for a scenario. The default takes 15 MB, and longer to make than the scenario runs.
+		// There is room for all records of a scenario. The default size takes 15 MB, and longer to
+		// allocate than the scenario runs.
 		tr, err := trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: trace.CommandTimes, Records: 1 << 12})
 		if err != nil {
 			return err
@@ -307,7 +313,7 @@ func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(con
 			return errors.Join(err, err2)
 		}
 		for _, p := range rep.Problems {
-			if !strings.HasPrefix(p.Text, "flow ") { // in a bubble everything takes no time, and slices of one moment are not told apart
+			if !strings.HasPrefix(p.Text, "flow ") { // in a bubble no time passes, so slices at the same moment cannot be told apart
 				err = errors.Join(err, errors.New(p.String()))
 			}
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A lastDriver is one whose devices free memory and unload code only when a gate is open, as others may only when all work is done.
+// A lastDriver frees memory and unloads code only while its gate is open. Other drivers may do so
+// only when all work is done.
 type lastDriver struct {
 	driver.Driver
 	gate chan struct{}
@@ -42,8 +43,8 @@ func (d *lastDevice) Unload(m driver.Module) error {
 	return d.Device.Unload(m)
 }
 
-// TestReclaimer has the driver hold who frees memory and unloads code: what was parked is issued all the same, though only the
-// device's thread may issue anything.
+// TestReclaimer blocks the reclaimer in the driver, while it frees memory or unloads code. Parked
+// work is still issued, although only the pending-queue thread can issue it.
 func TestReclaimer(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := &lastDriver{newSim(t, simdriver.Config{Caps: &hip}), make(chan struct{}), make(chan struct{}, 8)}
@@ -63,11 +64,12 @@ func TestReclaimer(t *testing.T) {
 		t.Errorf("%d buffers", n)
 	}
 	close(d.gate)
-	<-d.came // what came second is done, too
+	<-d.came // the second call is done too
 	must(t, dev.Close())
 }
 
-// TestHeldRecording has the driver hold who destroys a recording: what was parked is issued all the same.
+// TestHeldRecording blocks the reclaimer in the driver while it destroys a recording. Parked work
+// is still issued.
 func TestHeldRecording(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
@@ -81,7 +83,7 @@ func TestHeldRecording(t *testing.T) {
 		must(t, c.End())
 		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{7})))
 		d.SetLatency(simdriver.OpDestroyExec, time.Hour)
-		start := time.Now() // of the bubble, as all times here
+		start := time.Now() // all times are of the bubble
 		must(t, c.Close())
 		synctest.Wait()
 		must(t, s[0].Signal(1))

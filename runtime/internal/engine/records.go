@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A records is a timeline's free list of Submissions.
+// The type records is a timeline's free list of Submissions.
 type records struct {
 	mu    sync.Mutex // protects the following fields; no other lock is taken while it is held
 	first *Submission

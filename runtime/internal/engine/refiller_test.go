@@ -14,15 +14,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestManyInFlight submits far more than there are events and pinned memory for, while the device stands
-// still: a call that finds none has one made, and nothing is stuck.
+// TestManyInFlight submits far more work than there are events and pinned memory for, while the
+// device is stalled. A call that finds a pool empty has a new object made, and nothing hangs.
 func TestManyInFlight(t *testing.T) {
 	const n = 5000
 	t.Run("B74 events", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 2}), semaphores(t, 2)
 			b := allocate(t, dev, 64)
-			must(t, d.StallDevice(0)) // so that no event comes back
+			must(t, d.StallDevice(0)) // so that no event becomes free
 			d.SetLatency(simdriver.OpNewEvent, time.Second)
 			for i := range uint64(n) {
 				if i == 100 {
@@ -66,8 +66,9 @@ func TestManyInFlight(t *testing.T) {
 	})
 }
 
-// TestNoEventForParked has parked work find no event while the driver takes an hour to make one: signals, host calls and barriers go on
-// meanwhile, and the work is done when there is one.
+// TestNoEventForParked has parked work that finds no event, while the driver takes an hour to make
+// one. Meanwhile signals, host calls and barriers go on. The work is done when the event has been
+// made.
 func TestNoEventForParked(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 1}), semaphores(t, 4)
@@ -78,7 +79,7 @@ func TestNoEventForParked(t *testing.T) {
 			must(t, dev.Queue(1).Submit(order(gate, 1, more[i], 1), gpu.Fill(b.Range(uint64(16+8*i), 8), []byte{1})))
 		}
 		must(t, d.StallDevice(0))
-		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.Range(8, 8), []byte{2}))) // has the only event
+		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.Range(8, 8), []byte{2}))) // takes the only event
 		start := time.Now()
 		must(t, gate.Signal(1))
 		synctest.Wait()
@@ -91,7 +92,7 @@ func TestNoEventForParked(t *testing.T) {
 		}
 		must(t, d.ResumeDevice(0))
 		must(t, s[0].Wait(in(t, 3*time.Hour), 1))
-		for i := range more { // of which none waits until another one has its event
+		for i := range more { // none of them waits for another one's event
 			must(t, more[i].Wait(in(t, 3*time.Hour), 1))
 		}
 		if took := time.Since(start); took < time.Hour/2 || took > 3*time.Hour/2 {
@@ -102,7 +103,8 @@ func TestNoEventForParked(t *testing.T) {
 	})
 }
 
-// TestEmptyPoolOrder has a queue's calls without lists come in their order, though for some there is no event at first.
+// TestEmptyPoolOrder checks that submissions of one queue without waits run in order, although some
+// find no event at first.
 func TestEmptyPoolOrder(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		for _, o := range []gpu.PoolOptions{{}, {Portable: true}} {
@@ -129,7 +131,8 @@ func TestEmptyPoolOrder(t *testing.T) {
 	})
 }
 
-// TestEmptyPoolFails has the driver refuse to make events, or to pin memory: what lacks them fails with its error, and what comes later finds some.
+// TestEmptyPoolFails has the driver fail to make events or to pin memory. Work that lacks them
+// fails with the driver's error. Later work succeeds.
 func TestEmptyPoolFails(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -175,8 +178,9 @@ func TestEmptyPoolFails(t *testing.T) {
 	}
 }
 
-// TestEmptyPoolEnds loses, or closes, a device while the driver holds a call that makes an event: the call returns when the driver
-// does, and its signals fail, as do those of all that was issued.
+// TestEmptyPoolEnds loses or closes a device while the driver blocks in a call that makes an event.
+// The call returns when the driver returns. Its signals fail, and so do the signals of all issued
+// work.
 func TestEmptyPoolEnds(t *testing.T) {
 	for name, end := range map[string]func(d *simdriver.Driver, dev *gpu.Device) error{
 		"lost": func(d *simdriver.Driver, dev *gpu.Device) error {
@@ -214,14 +218,15 @@ func TestEmptyPoolEnds(t *testing.T) {
 					t.Errorf("%+v", st)
 				}
 				d.SetLatency(simdriver.OpNewEvent, 0)
-				time.Sleep(time.Hour) // of the bubble: the refiller returns
+				time.Sleep(time.Hour) // time of the bubble: the refiller returns
 				dev.Close()
 			})
 		})
 	}
 }
 
-// TestEmptyPoolByMany has goroutines submit to several queues without end, faster than there are events: each gets its turn, in order.
+// TestEmptyPoolByMany submits to several queues from many goroutines, faster than events are made.
+// Each goroutine goes on, and work stays in order.
 func TestEmptyPoolByMany(t *testing.T) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -257,14 +262,14 @@ func TestEmptyPoolByMany(t *testing.T) {
 	}
 }
 
-// TestEventsForMany has many goroutines find the pool of events empty at the same time. They make events once for all of them, and not
-// each for itself.
+// TestEventsForMany has many goroutines find the event pool empty at once. Events are made once for
+// all of them, not once for each.
 func TestEventsForMany(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 100
 		dev := openDevice(t, d, 0, gpu.Options{Events: 8})
 		b, s := allocate(t, dev, 64), semaphores(t, n)
-		must(t, d.StallDevice(0)) // so that no event is free again
+		must(t, d.StallDevice(0)) // so that no event becomes free
 		d.SetLatency(simdriver.OpNewEvent, 100*time.Microsecond)
 		var wg sync.WaitGroup
 		for i := range n {
@@ -275,7 +280,7 @@ func TestEventsForMany(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		time.Sleep(time.Minute) // where a thread issues, it makes events until then
+		time.Sleep(time.Minute) // the thread that issues makes events until then
 		if made := dev.Stats().Events.Made; made > 4*n || dev.Stats().InFlight != n {
 			t.Errorf("%d events for %d submissions, of which %d are in flight", made, n, dev.Stats().InFlight)
 		}

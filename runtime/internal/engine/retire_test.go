@@ -11,8 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 )
 
-// TestFailedBehind holds up the signals of work that is retired together with work behind it that fails: what comes after that on another
-// stream is retired by somebody else meanwhile, and fails all the same.
+// TestFailedBehind delays the signals of work that is retired together with failed work behind it.
+// Meanwhile another goroutine retires work of another stream that waits for the failed work. That
+// work fails too.
 func TestFailedBehind(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{Devices: 2})
@@ -44,7 +45,7 @@ func TestFailedBehind(t *testing.T) {
 	fill(1, 0, nil, sound)
 	fill(1, 0, lost, fails)
 	fill(1, 1, fails, after)
-	for sim.Counters().Devices[0].Pending+sim.Counters().Devices[1].Pending > 0 { // nobody asks whether it is done
+	for sim.Counters().Devices[0].Pending+sim.Counters().Devices[1].Pending > 0 { // no goroutine polls
 		runtime.Gosched()
 	}
 	sim.LoseDevice(0, nil)
@@ -57,7 +58,7 @@ func TestFailedBehind(t *testing.T) {
 		one.InFlightAt(2, func(*engine.Submission) { taken = false })
 		return taken
 	}
-	lockOf(sound).Lock() // which its signal takes
+	lockOf(sound).Lock() // giving its signal needs this mutex
 	go func() { done <- one.Poll(2, 1) }()
 	for !taken() {
 		runtime.Gosched()

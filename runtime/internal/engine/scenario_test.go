@@ -18,15 +18,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// memories is a scenario of pools of all kinds, and of recordings that are bound to their memory, hold it, or pass it on to other
-// ones. What has gone well is as it is to be.
+// memories is a scenario with pools of all kinds, and with recordings that bind pool memory, hold
+// it, or pass it to nested recordings. If an operation succeeds, its result must be right.
 func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
 		return nil
 	}
 	defer dev.Close()
-	const block = 512 // all that a pool may have
+	const block = 512 // the limit of each pool
 	cells, err := dev.Alloc(gpu.DeviceMem, 64)
 	whole, err2 := dev.Alloc(gpu.HostMem, block)
 	if err := errors.Join(err, err2); err != nil {
@@ -46,7 +46,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		}
 		pools = append(pools, p)
 	}
-	whole.Close() // it stays while the pool does
+	whole.Close() // the pool keeps the memory alive
 	stream, err := way(dev, gpu.StreamMode)
 	graph, err2 := way(dev, gpu.GraphMode)
 	if err := errors.Join(err, err2); err != nil {
@@ -70,7 +70,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	cell := func(i int) gpu.Range { return cells.Range(8*uint64(i), 8) }
 	value, got := []byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8)
 	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Fill(cell(0), value)) })
-	for i, p := range pools { // each takes it on to the next cell
+	for i, p := range pools { // each passes the value to the next cell
 		q, other := dev.Queue(i%2), dev.Queue(1-i%2)
 		var b *gpu.Buffer
 		step(func(o gpu.Order) (err error) { b, err = testkit.AllocIn(q, o, p, block); return err })
@@ -81,7 +81,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		if i == 1 {
 			c = stream
 		}
-		if i == 2 { // it is recorded before it is there
+		if i == 2 { // the buffer is recorded before it is allocated
 			if c, err = dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode}); err != nil {
 				return nil
 			}
@@ -94,10 +94,10 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			step(func(o gpu.Order) error { return other.Submit(o, gpu.Execute(c, cell(i+1), b.Range(8, 16), cell(i))) })
 		}
 		if i == 1 {
-			sems[0].Signal(1) // what came before was parked
+			sems[0].Signal(1) // the work so far was parked
 		}
 		if i == 3 {
-			b.Close() // it goes with this use
+			b.Close() // the memory is freed after this use
 			continue
 		}
 		step(func(o gpu.Order) error { return other.Submit(o, gpu.Free(b)) })
@@ -136,8 +136,8 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	return nil
 }
 
-// others is a scenario of what others give the device: a stream with work of theirs between that of a queue, events that they record and
-// wait for, and values in memory.
+// others is a scenario with other code on the device: a stream with its work between the work of a
+// queue, events that it records or waits for, and values in memory.
 func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	v, err := d.Open(0)
 	if err != nil {
@@ -145,9 +145,9 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	}
 	var h driver.Stream
 	var theirs driver.Event
-	defer func() { // after the device of the runtime
+	defer func() { // after the runtime's device is closed
 		testkit.Natively(v, func() error {
-			v.Bind() // if it has failed
+			v.Bind() // if binding has failed
 			for h != 0 && ctx.Err() == nil && errors.Is(v.DestroyStream(h), driver.ErrBusy) {
 				time.Sleep(10 * time.Microsecond)
 			}
@@ -214,7 +214,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	step(func(o gpu.Order) error { return q.Submit(o, gpu.Fill(cell(0), value)) })
 	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Copy(cell(1), cell(0))) })
 	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, interop.RecordEvent(own)) })
-	sems[0].Signal(1) // what came before was parked
+	sems[0].Signal(1) // the work so far was parked
 	if sems[n].WaitIssued(ctx, 1) == nil {
 		err := testkit.Natively(v, func() error {
 			err := v.StreamWait(h, own.Native())
@@ -226,7 +226,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			}
 			return err
 		})
-		if err != nil { // then nothing orders what comes behind what they have done
+		if err != nil { // then later work is not ordered behind the other code's work
 			sems[n].Fail(err)
 		}
 	}
@@ -238,7 +238,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			ready.Fail(errNoMemory)
 		}
 		step(func(o gpu.Order) error { return q.Submit(o, interop.WriteValue(word.All(), 5)) })
-		if sems[n].Wait(ctx, 1) != nil { // then nobody else writes it
+		if sems[n].Wait(ctx, 1) != nil { // then no other operation writes the value
 			number.Store(5)
 		}
 		step(func(o gpu.Order) error {
@@ -265,7 +265,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		return fmt.Errorf("semaphore %d is neither issued nor failed: %w\n%s", last, err, dump(dev))
 	}
 	q.Close()
-	for range 3 { // what others have given their stream uses the event and the memory
+	for range 3 { // the other code's work in the stream uses the event and the memory
 		if testkit.Natively(v, func() error { return testkit.Drain(v, h) }) == nil {
 			break
 		}
@@ -293,8 +293,8 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	return nil
 }
 
-// handOn is a scenario of pools that have room for one block at a time. Streams and a queue hand it on. Memory of work that has failed is
-// closed, as programs must do for others to go on.
+// handOn is a scenario with pools that have room for one block. Streams and a queue pass the block
+// on. Memory of failed work is closed, because programs must do so to let others go on.
 func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
@@ -303,7 +303,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	defer dev.Close()
 	const block, n = 512, 5
 	for _, o := range []gpu.PoolOptions{{MaxSize: block}, {MaxSize: block, Portable: true, Zero: true}} {
-		cells, err := dev.Alloc(gpu.DeviceMem, 3*n) // others each time: a stream that has failed may still be at these
+		cells, err := dev.Alloc(gpu.DeviceMem, 3*n) // new memory each time, because a failed stream may still use the old
 		if err != nil {
 			return nil
 		}
@@ -312,7 +312,8 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			return nil
 		}
 		defer p.Close()
-		// Two streams and a queue hand one block on, each behind the point of the deallocation before.
+		// Two streams and a queue pass one block on. Each waits for the point of the free before
+		// it.
 		var held []*gpu.Buffer
 		streams := []*gpu.Stream{dev.Queue(0).NewStream(), dev.Queue(1).NewStream()}
 		q, s := dev.Queue(2), new(gpu.Semaphore)
@@ -344,7 +345,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			last = s.At(4*k + 4)
 		}
 		errs := []error{streams[0].Wait(ctx), streams[1].Wait(ctx), s.Wait(ctx, 4*n)}
-		closeAll(held) // of what failed
+		closeAll(held) // memory of failed work
 		if ctx.Err() != nil {
 			return fmt.Errorf("somebody waits for memory for ever\n%s", dump(dev))
 		}
@@ -374,8 +375,8 @@ func closeAll(buffers []*gpu.Buffer) {
 	}
 }
 
-// way records a way from what is bound last to what is bound first through what is bound between them, with two of another
-// recording.
+// way records a copy from the last binding through the second to the first. It nests another
+// recording twice.
 func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: m})
 	if err != nil {
@@ -390,7 +391,8 @@ func way(dev *gpu.Device, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	return c, record(dev, c, x.Range(0, 8), middle.Range(0, 16), y.Range(0, 8))
 }
 
-// record has another recording copy from one range to another, through the second half of a third, and ends.
+// record nests a recording that copies 8 bytes, twice: from one range to the second half of middle,
+// and from there to another range. Then it ends the recording.
 func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) error {
 	child, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	if err != nil {
@@ -411,14 +413,14 @@ func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) e
 	return errors.Join(err, err2, err3, c.End())
 }
 
-// scenario uses all that a program may use, on a group of devices, and ends whatever fails on the way. It reports what never
-// ended, and if nothing is to fail what has.
+// scenario uses every feature of the runtime on a group of devices, and runs to its end whatever
+// fails. It returns an error if work never ended, or, if sound is set, if work failed.
 func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (err error) {
 	var devs []*gpu.Device
-	var lent sync.WaitGroup // memory that somebody waits to have back
+	var lent sync.WaitGroup // memory whose release the program waits for
 	defer func() {
 		for _, dev := range devs {
-			dev.Close() // with its error, if the fault meets it
+			dev.Close() // returns an error if the fault hits it
 		}
 		back := make(chan struct{})
 		go func() {
@@ -438,17 +440,17 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	}
 	caps := v.Caps()
 	testkit.Natively(v, func() error {
-		v.Bind() // if it has failed
+		v.Bind() // if binding has failed
 		return v.Close()
 	})
 	for i := range devices {
-		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1}) // what asks little makes few calls
+		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1}) // without spinning and polling there are few native calls
 		if err != nil {
 			return nil
 		}
 		devs = append(devs, dev)
 	}
-	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil { // of two, for the calls grow with the square
+	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil { // of two devices, because the number of calls grows with the square
 		return nil
 	}
 	first, second := devs[0], devs[min(1, devices-1)]
@@ -511,7 +513,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		return nil
 	}
 	defer pool.Close()
-	var lasting, left *gpu.Buffer // of pools
+	var lasting, left *gpu.Buffer // pool memory
 	data, file := make([]byte, size), &memoryFile{data: make([]byte, size)}
 	ptr := bufs[0].Ptr()
 	a, b := bufs[0], bufs[1]
@@ -555,7 +557,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 			if left == nil {
 				return errNoMemory
 			}
-			defer left.Close() // it goes with this use
+			defer left.Close() // the memory is freed after this use
 			return q(1, 1).Submit(o, gpu.Fill(left.All(), []byte{1, 2}))
 		},
 		func(o gpu.Order) error {
@@ -567,7 +569,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		},
 		func(o gpu.Order) error { return q(0, 1).Submit(o, gpu.Download(data, a.All())) },
 	}
-	for i := 2; i < devices; i++ { // and on over all others
+	for i := 2; i < devices; i++ { // and over all other devices
 		steps = append(steps, func(o gpu.Order) error { return devs[i].Queue(i%2).Submit(o, gpu.Copy(bufs[i].All(), bufs[i-1].All())) })
 	}
 	var sems []*gpu.Semaphore
@@ -585,7 +587,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 			o.Wait = append(o.Wait, gpu.Point{Semaphore: sems[i-3], Value: 1})
 		}
 		if i == 4 {
-			gpu.SignalAll(pts(host, 1)...) // what came before was parked
+			gpu.SignalAll(pts(host, 1)...) // the work so far was parked
 		}
 		if err := submit(o); err != nil {
 			sems[i+1].Fail(err)
@@ -603,7 +605,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		b.Close()
 	}
 	recordings[0].Close()
-	second.Trim() // with its error, if the fault meets it
+	second.Trim() // returns an error if the fault hits it
 	x.Close()
 	for i, s := range sems {
 		err := s.Wait(ctx, 1)
@@ -625,7 +627,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 
 var errNoMemory = errors.New("an alloca was refused")
 
-// recording records something of everything, for two bindings of 64 bytes.
+// recording records a command of every kind, for two bindings of 64 bytes.
 func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode) (*gpu.CommandBuffer, error) {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: m})
 	if err != nil {
@@ -654,7 +656,7 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	}
 	at, err12 := c.Add(gpu.Copy(scratch.All(), x.Range(0, 64)))
 	_, err13 := c.Add(gpu.Copy(y.Range(0, 64), scratch.All()), at)
-	word, err14 := d.Alloc(gpu.HostMem, 8) // for what is bound may be a pool's, and have no values
+	word, err14 := d.Alloc(gpu.HostMem, 8) // not a binding: pool memory may be bound, which has no values
 	if err14 == nil {
 		_, err14 = c.Add(interop.WriteValue(word.All(), 5))
 		if err14 == nil {
@@ -667,7 +669,7 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	return c, errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err12, err13, err14, c.End())
 }
 
-// stamped launches the kernel "stamp" with all attributes that its device has.
+// stamped launches the kernel "stamp" with all attributes that its device supports.
 func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Op {
 	a := gpu.LaunchAttrs{Cooperative: caps.Cooperative, Dependent: caps.DependentLaunch, Priority: caps.PriorityRange[1], Carveout: 50}
 	if caps.Clusters {
@@ -676,7 +678,7 @@ func stamped(caps driver.Caps, k *gpu.Kernel, to, from gpu.Range) gpu.Op {
 	return gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{4}, Threads: [3]uint32{32}, Attrs: a}, to, from)
 }
 
-// execute executes what recording has recorded.
+// execute executes a recording made by recording.
 func execute(q *gpu.Queue, o gpu.Order, c *gpu.CommandBuffer, x, y *gpu.Buffer) error {
 	if x == nil || y == nil {
 		return errNoMemory

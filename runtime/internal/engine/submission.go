@@ -131,7 +131,7 @@ const (
 	published
 )
 
-// until returns when the timepoints of a submission in this mode are released.
+// until returns the condition that releases the timepoints of a submission in this mode.
 func (m waitMode) until() sema.Until {
 	switch m {
 	case untilIssued:

@@ -151,8 +151,8 @@ func (tl *Timeline) run(s *Submission) {
 	}
 }
 
-// failedStream returns the error with which the Stream that the submission belongs to has failed. The
-// submission's own wait for the Stream may have been reached before.
+// failedStream returns the error of the submission's Stream if that Stream has failed, otherwise
+// nil. The submission's own wait for the Stream may have been reached before the failure.
 func (s *Submission) failedStream() error {
 	for _, w := range s.Waits {
 		if w.Semaphore.Tag.Load() == IsStream {

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestSwitches counts how often a device is made current on a thread, which takes long here: submitting and waiting never do that.
+// TestSwitches counts the calls that make a device current on a thread, which are slow here.
+// Submitting and waiting make none.
 func TestSwitches(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -31,14 +32,14 @@ func TestSwitches(t *testing.T) {
 		}
 		s, v := semaphores(t, 1)[0], uint64(0)
 		work := func() {
-			for i := range 200 { // from device to device, so that each waits for another one
+			for i := range 200 { // alternate devices, so that each waits for the other
 				to := i % devices
 				must(t, devs[to].Queue(i).Submit(order(s, v, s, v+1), gpu.Fill(bufs[to].All(), []byte{1})))
 				v++
 			}
 			must(t, s.Wait(minute(t), v))
 		}
-		work() // pools grow
+		work() // lets pools grow
 		before := binds()
 		work()
 		if n := binds() - before; n > 0 {

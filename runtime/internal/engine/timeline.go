@@ -81,7 +81,7 @@ func NewTimeline(d *Device, queue fmt.Stringer) *Timeline {
 // lost.
 const maxFailed = 8
 
-// want requests polling until the stream has passed seq. The device's poller does it.
+// want requests that the device's poller polls until the stream has passed seq.
 func (tl *Timeline) want(seq uint64) {
 	for {
 		now := tl.wanted.Load()
@@ -95,9 +95,9 @@ func (tl *Timeline) want(seq uint64) {
 	}
 }
 
-// tidyEvery is the smallest number of submissions between two calls of tidy. The submitter calls
-// it, so that Submissions and events return to their pools even if nobody waits for the work. The
-// distance grows with the work in flight.
+// tidyEvery is the smallest number of submissions between two calls of tidy. Submitters call tidy,
+// so that Submissions and events return to their pools even if nobody waits for the work. The
+// distance between two calls grows with the work in flight.
 const tidyEvery = 128
 
 // issue gives a submission to the stream if the work for all its waits has been issued, and

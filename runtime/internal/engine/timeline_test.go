@@ -9,14 +9,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// untilIn waits until some goroutine is in a function.
+// untilIn waits until some goroutine is in the function with this name.
 func untilIn(name string) {
 	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte(name)); {
 		runtime.Gosched()
 	}
 }
 
-// TestFailedWhenPassed: what a submission waits for is looked at for failure after it has been found passed, not before, for it may fail in between.
+// TestFailedWhenPassed checks that findEvents looks for a failure of the work at a mark after it
+// has found the mark passed. Before that the work could still fail.
 func TestFailedWhenPassed(t *testing.T) {
 	d, why := new(Device), errors.New("why")
 	tl, other, fails := NewTimeline(d, nil), NewTimeline(d, nil), NewTimeline(d, nil)
@@ -24,7 +25,7 @@ func TestFailedWhenPassed(t *testing.T) {
 	of.Publish(sema.Signal{Value: 1, Producer: fails, Seq: 1}, nil)
 	s := &Submission{Timeline: tl, Waits: []sema.Point{{Semaphore: &of, Value: 1}}, Deps: Frontier{{other, 1}, {fails, 1}}}
 	tl.addCover(Mark{other, 1})
-	tl.coverMu.Lock() // holds it up at the first
+	tl.coverMu.Lock() // blocks findEvents at the first mark
 	result := make(chan error)
 	go func() {
 		_, err := s.findEvents()

@@ -67,8 +67,8 @@ func (u *Uses) Leave(recording *Uses) {
 	u.mu.Unlock()
 }
 
-// Left returns the uses that a free on tl must still wait for: those that are not done, and that
-// the free is not ordered after, neither by its stream nor by its waits, deps.
+// Left returns the uses that a free on tl must still wait for. It leaves out a use that is done,
+// and a use that the free is ordered after, by its stream or by its waits (deps).
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {
 	var ofMarks [8]Mark
 	var ofRecordings [8]*Uses
@@ -103,8 +103,8 @@ func (f Frontier) Signal(ctx context.Context, done *sema.Semaphore) {
 	done.Signal(1)
 }
 
-// Lost returns the first error that Mark.Lost returns for a mark of the frontier, or nil: an error
-// says that nobody will ever know whether a stream has passed its mark.
+// Lost returns the first error of Mark.Lost for a mark of the frontier, or nil. With an error,
+// nobody will ever know whether the mark's stream has passed it.
 func (f Frontier) Lost() error {
 	for _, m := range f {
 		if err := m.Lost(); err != nil {

@@ -10,14 +10,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// usesMutex returns the mutex of a buffer's uses.
+// usesMutex returns the mutex of a buffer's Uses.
 func usesMutex(b *gpu.Buffer) mutex {
 	mu := reflect.ValueOf(b).Elem().FieldByName("uses").FieldByName("mu")
 	return reflect.NewAt(mu.Type(), mu.Addr().UnsafePointer()).Interface().(mutex)
 }
 
-// TestUseBeforeCheck: if work is issued while its memory is being freed, either the work fails, or the dealloca waits for it. The number that
-// the dealloca may have seen is passed even if the work has failed.
+// TestUseBeforeCheck issues work while its memory is being freed. Either the work fails, or the
+// free waits for it. The free may have seen the number of the failed work. The stream passes that
+// number too.
 func TestUseBeforeCheck(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2})
@@ -38,7 +39,7 @@ func TestUseBeforeCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	uses := usesMutex(b)
-	uses.Lock() // holds the fill up, and then the dealloca
+	uses.Lock() // blocks the fill, and then the free
 	result := make(chan error, 2)
 	go func() {
 		result <- dev.Queue(1).Submit(gpu.Order{Signal: []gpu.Point{used.At(1)}}, gpu.Fill(b.All(), []byte{1}))

@@ -22,7 +22,8 @@ const (
 	isFailed        // it was never allocated
 )
 
-// For returns the pool that an allocation uses which names the pool p: the current one if p is nil.
+// For returns the pool for an allocation that names the pool p. If p is nil, that is the current
+// pool.
 func (d *Device) For(p *Pool) (*Pool, error) {
 	if p == nil {
 		if p = d.current.Load(); p == nil || p.closed.Load() {
@@ -38,7 +39,8 @@ func (d *Device) For(p *Pool) (*Pool, error) {
 	return p, nil
 }
 
-// NewBuffer makes a buffer for memory of the pool, which the queue with the timeline allocates.
+// NewBuffer makes a buffer for memory of the pool. The queue of the timeline home allocates the
+// memory.
 func (p *Pool) NewBuffer(home *engine.Timeline, size uint64) *Buffer {
 	stats := &p.dev.buffers
 	stats.mu.Lock()
@@ -122,7 +124,7 @@ func (Alloc) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
 	return partOf(s).buffer.alloc(s, tl)
 }
 
-// Issued gives the block back if the stream has got only a part of the allocation.
+// Issued gives the block back if the stream has received only a part of the allocation.
 func (Alloc) Issued(s *engine.Submission, tl *engine.Timeline, broken bool) bool {
 	if broken {
 		partOf(s).buffer.spoil(s, tl)
@@ -147,7 +149,7 @@ func (Alloc) Retries(s *engine.Submission, err error) bool {
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
 }
 
-// Explain says who holds the memory.
+// Explain adds to the error which buffers and pools hold the memory.
 func (Alloc) Explain(s *engine.Submission, err error) error {
 	return partOf(s).buffer.holders(err)
 }
@@ -206,7 +208,8 @@ func (b *Buffer) returnMemory(state int32) {
 	b.state.Store(state)
 }
 
-// spoil gives back the block of takeMemory when the stream has got a part of the allocation.
+// spoil gives back the block of takeMemory when the stream has received only a part of the
+// allocation.
 func (b *Buffer) spoil(s *engine.Submission, tl *engine.Timeline) {
 	if b.state.Load() == isLive {
 		return
@@ -229,7 +232,7 @@ func (b *Buffer) alloc(s *engine.Submission, tl *engine.Timeline) (started bool,
 			}
 			return false, err
 		}
-		b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // others may be reading the other fields
+		b.mem.Ptr, b.mem.Host = m.Ptr, m.Host // other goroutines may be reading the other fields
 	} else if b.mem.Kind != driver.DeviceMem {
 		b.mem.Host = b.pool.hostOf(b.mem.Ptr)
 	}
@@ -254,7 +257,8 @@ func (b *Buffer) goLive() {
 	b.state.Store(isLive)
 }
 
-// hostOf returns the host's address of memory of a portable pool, or nil if it has none.
+// hostOf returns the host address of memory of a portable pool, or nil if the host cannot access
+// it.
 func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 	if p.over != nil {
 		if p.over.mem.Host == nil {
@@ -272,7 +276,7 @@ func (p *Pool) hostOf(ptr driver.Ptr) unsafe.Pointer {
 	return nil
 }
 
-// A FreeKind says what a deallocation of a buffer is.
+// A FreeKind says which queue frees a buffer's memory.
 type FreeKind uint8
 
 const (
@@ -281,7 +285,8 @@ const (
 	FreeNothing                   // the buffer is not from a pool, or is empty
 )
 
-// CheckFree returns what a deallocation by a queue with the timeline is, or why there can be none.
+// CheckFree returns the kind of a free by the queue of a timeline, or an error if that queue cannot
+// free the buffer.
 func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 	switch {
 	case b.dev.Engine != tl.Device && b.dev.Engine.Driver != tl.Device.Driver:
@@ -354,7 +359,7 @@ func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// Release has the pool give back memory that it need not keep.
+// Release makes the pool give back memory that it need not keep.
 func (Free) Release(s *engine.Submission) {
 	p := partOf(s)
 	p.giveUp()
@@ -363,11 +368,11 @@ func (Free) Release(s *engine.Submission) {
 	}
 }
 
-// freed is the buffer of a deallocation as the scheduler sees it: an engine.Holder. The work holds
-// the buffer, and a device that owns it must know of the work, but it is no use of the memory.
+// A freed is the buffer of a free as the scheduler sees it: an engine.Holder. The submission holds
+// the buffer, and a device that owns the buffer must know of it, but it is no use of the memory.
 type freed Buffer
 
-// Use notes the work with the device that owns the memory, if it is another one.
+// Use tells the device that owns the memory about the work, if that is another device.
 func (u *freed) Use(m engine.Mark) error { return (*Buffer)(u).borrow(m) }
 
 // Unuse does nothing.
@@ -378,8 +383,8 @@ func (u *freed) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
 // deallocate gives memory that takeAway has marked as freed back to the pool. A portable pool gets
 // it with the mark seq of the timeline. The caller holds the timeline's mu. If a native pool
-// refuses the memory, it is gone too: the driver may have freed it all the same, and a second free
-// could free memory that somebody else has by then.
+// refuses the memory, the runtime does not use it again either. The driver may have freed it
+// despite the error, and a second free could free another owner's memory.
 func (b *Buffer) deallocate(tl *engine.Timeline, seq uint64) error {
 	b.state.Store(isGone)
 	b.dev.buffers.remove(b)
@@ -410,8 +415,8 @@ func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 }
 
 // giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed
-// all its uses, the allocation included. A driver's pool frees it in the stream h, or if h is 0 in the
-// stream that allocated it. giveBack runs on a bound thread.
+// all its uses, the allocation included. A driver's pool frees it in the stream h, or if h is 0 in
+// the stream that allocated it. giveBack runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {
 		return nil

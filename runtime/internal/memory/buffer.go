@@ -38,7 +38,7 @@ type Buffer struct {
 
 // rare has the fields of imported memory and of placeholders.
 type rare struct {
-	place   Place       // what the buffer stands for in a recording
+	place   Place       // the place of a placeholder in a recording
 	host    []byte      // keeps the memory alive
 	unused  func()      // called by the goroutine that finds the memory unused, which must not block
 	freed   func()      // called on a goroutine of its own when the memory is no longer used

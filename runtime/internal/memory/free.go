@@ -17,8 +17,8 @@ import (
 type Part struct {
 	buffer   *Buffer
 	freed    bool            // this Free has marked the memory as freed
-	left     engine.Frontier // uses of the memory that the Free does not come after
-	awaiting *parkedFree     // while the Free waits for them
+	left     engine.Frontier // uses of the memory after which the Free is not ordered
+	awaiting *parkedFree     // set while the Free waits for left
 }
 
 // Buffer returns the buffer that is allocated or deallocated, or nil.
@@ -32,13 +32,13 @@ func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Memory() }
 
 var errInUse = errors.New("gpu: the memory is in use")
 
-// A Holding is a buffer as the scheduler sees it: an engine.Holder and an engine.Memory.
+// A Holding is a buffer in the form that the scheduler uses: an engine.Holder and an engine.Memory.
 type Holding Buffer
 
-// Holding returns the buffer as the scheduler sees it.
+// Holding returns the buffer in the form that the scheduler uses.
 func (b *Buffer) Holding() *Holding { return (*Holding)(b) }
 
-// Use notes that the work at a mark may use the memory.
+// Use records that the work at a mark may use the memory.
 func (u *Holding) Use(m engine.Mark) error {
 	b := (*Buffer)(u)
 	if b.from == pooled {
@@ -47,8 +47,8 @@ func (u *Holding) Use(m engine.Mark) error {
 	return b.borrow(m)
 }
 
-// borrow notes with the device that owns the memory, if it is another one, that the work at a mark
-// may use the buffer.
+// borrow tells the device that owns the memory, if it is another one, that the work at a mark may
+// use the buffer.
 func (b *Buffer) borrow(m engine.Mark) error {
 	if d := b.dev.Engine; d != m.Timeline.Device && !d.Borrow(m) {
 		return fmt.Errorf("a buffer of device %s: %w", d.Info.Name, errs.ErrClosed)
@@ -85,8 +85,8 @@ func (b *Buffer) address() (driver.Ptr, error) {
 	return 0, fmt.Errorf("the memory has not been allocated, or nothing orders this after it: %w", errs.ErrUnallocated)
 }
 
-// takeAway marks the memory of a Free as freed. The marks of the waits have been found.
-// takeAway returns Deferred if the Free does not come after all work that may use the memory.
+// takeAway marks the memory of a Free as freed. The caller has found the marks of the waits.
+// takeAway returns Deferred if the Free is not ordered after all work that may use the memory.
 func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 	b := p.buffer
 	if !p.freed {
@@ -142,8 +142,7 @@ func (f *parkedFrees) ready() (ready []*parkedFree) {
 	return ready
 }
 
-// awaitUses parks a Free until the streams have passed the uses that its own order does not
-// cover.
+// awaitUses parks a Free until the streams have passed the uses in p.left.
 func (p *Part) awaitUses(s *engine.Submission) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := new(sema.Semaphore)

@@ -28,7 +28,8 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 	return b, nil
 }
 
-// ImportHost makes a buffer from memory of the program, and pins it; read says that it is only read.
+// ImportHost makes a buffer from memory of the program, and pins it. read says that the device only
+// reads it.
 func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func TestRegister(t *testing.T) {
 			s := semaphores(t, 1)[0]
 			d.StallDevice(0)
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(bufs[0].All(), []byte{1})))
-			must(t, bufs[0].Close()) // under way
+			must(t, bufs[0].Close()) // in use by work in flight
 			must(t, bufs[1].Close()) // not used
 			eventually(t, "one is unregistered", func() bool { return calls(d, 0, simdriver.OpUnregister) == 1 })
 			d.ResumeDevice(0)
@@ -130,7 +130,7 @@ func TestRegister(t *testing.T) {
 		eventually(t, "it is unloaded", func() bool { return calls(d, 0, simdriver.OpUnload) == 1 })
 		x, err = dev.Load(simdriver.Image("words", "table=64"))
 		must(t, err)
-		_, err = x.Global("table") // goes with the device
+		_, err = x.Global("table") // freed with the device
 		must(t, err)
 		must(t, dev.Close())
 		if n := calls(d, 0, simdriver.OpUnload); n != 2 {

@@ -8,9 +8,9 @@ import (
 
 // Statistics count a device's buffers.
 type Statistics struct {
-	Buffers   int    // live
-	Bytes     uint64 // Live of Device and Host together
-	PeakBytes uint64 // of Bytes
+	Buffers   int    // live buffers
+	Bytes     uint64 // Live of Device and of Host together
+	PeakBytes uint64 // highest value of Bytes
 	Device    ByteStats
 	Host      ByteStats
 }
@@ -19,8 +19,8 @@ type Statistics struct {
 // and memory that a pool over a buffer hands out do not count.
 type ByteStats struct {
 	Live      uint64
-	Peak      uint64 // of Live
-	Allocated uint64 // ever; the part that is not Live has been freed
+	Peak      uint64 // highest value of Live
+	Allocated uint64 // total since the device was opened, including memory that has been freed
 }
 
 // Statistics returns a snapshot.
@@ -33,7 +33,7 @@ type books struct {
 	n      int
 	device ByteStats
 	host   ByteStats
-	peak   uint64 // of device and host together
+	peak   uint64 // highest number of bytes of device and host together
 
 	unpinning *Buffer // the buffer whose memory the reclaimer is unpinning, or nil
 

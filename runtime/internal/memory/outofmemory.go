@@ -9,10 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Memory may be unused and yet not free: the work that used it is done but not retired, the
-// reclaimer has not freed it yet, or a pool caches it. An allocation that finds no memory retires
-// the work that is done, has the reclaimer free unused memory and trim the device's pools, and
-// tries once more. If that fails too, its error says who holds the memory.
+// Memory may be unused and yet not free: its work is done but not retired, the reclaimer has not
+// freed it yet, or a pool caches it. An allocation that finds no memory retires finished work, has
+// the reclaimer free unused memory and trim the device's pools, and tries once more. If that fails
+// too, its error says which buffers and pools hold the memory.
 
 // collecting calls allocate, which allocates size bytes of a kind. If that finds no memory,
 // collecting collects, and calls it once more. The caller is not the pending-queue thread and has
@@ -36,7 +36,7 @@ func (p *Pool) collects(size uint64, err error) bool {
 func (p *Pool) tooLarge(size uint64) bool {
 	limit := p.opt.MaxSize
 	if p.over != nil {
-		limit &^= Alignment - 1 // blocks are multiples of it
+		limit &^= Alignment - 1 // because blocks are multiples of Alignment
 	}
 	return p.opt.MaxSize > 0 && size > limit || CanBe(size) != nil
 }
@@ -59,12 +59,13 @@ func (d *Device) trimPools() {
 	}
 }
 
-// A memoryError is the error of an allocation that found no memory. It says who holds the memory.
+// A memoryError is the error of an allocation that found no memory. It says which buffers and pools
+// hold the memory.
 type memoryError struct {
-	size    uint64 // asked for
+	size    uint64 // bytes requested
 	of      *Pool  // the pool of the allocation, or nil
 	device  string
-	buffers uint64 // bytes in buffers that are not of a pool
+	buffers uint64 // bytes of buffers that are not from a pool
 	pools   []poolUse
 	err     error
 }
@@ -78,8 +79,8 @@ type poolUse struct {
 // holders is Device.holders for an allocation from the buffer's pool.
 func (b *Buffer) holders(err error) error { return b.dev.holders(b.mem.Kind, b.mem.Size, b.pool, err) }
 
-// holders adds to an out-of-memory error who holds memory of that kind. It returns other errors,
-// and nil, as they are.
+// holders adds to an out-of-memory error which buffers and pools hold memory of that kind. It
+// returns other errors, and nil, unchanged.
 func (d *Device) holders(kind driver.MemKind, size uint64, of *Pool, err error) error {
 	if !errors.Is(err, driver.ErrOutOfMemory) {
 		return err

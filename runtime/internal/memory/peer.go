@@ -46,7 +46,7 @@ func (d *Device) Foreign(b *Buffer) bool {
 	return b != nil && !d.same(b.dev) && d.Faces.Peers != nil && b.mem.Kind.OfDevice()
 }
 
-// ofHostPool reports whether a buffer has memory of a driver's pool of host memory.
+// ofHostPool reports whether a buffer has host memory of a native pool.
 func (b *Buffer) ofHostPool() bool {
 	return b != nil && b.from == pooled && b.pool.blocks == nil && b.mem.Kind == driver.HostMem
 }
@@ -95,6 +95,6 @@ func (d *Device) deviceOf(b *Buffer) driver.Device {
 	return d.Engine.Native
 }
 
-// errHostPool is the error of copies that drivers do not make: no device that a copy could name owns
-// memory of the host.
+// errHostPool is the error of copies that drivers do not support: no device owns host memory, so a
+// copy cannot name its owner.
 var errHostPool = fmt.Errorf("a copy between a pool of the host's memory and memory of another device takes a queue of that device: %w", driver.ErrUnsupported)

@@ -23,9 +23,9 @@ const KeepAll = math.MaxUint64
 
 // A Pool is memory that queues allocate and free in the order of their work.
 //
-// There are two kinds. A native pool is the driver's. A portable pool is the runtime's: it is used
-// where the driver has no pool of the kind, or if the program asks for one. Both grow when they
-// must, which takes as long as any allocation of the driver, and then reuse memory.
+// There are two kinds. A native pool is the driver's. A portable pool is the runtime's own. The
+// runtime uses one if the driver has no pool of the kind, or if the program asks for one. Both
+// reuse memory. If they have none, they grow, which takes as long as any allocation of the driver.
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions
@@ -52,7 +52,7 @@ type Pool struct {
 	tls atomic.Pointer[[]*engine.Timeline] // by their numbers in blocks; each change makes a new slice
 }
 
-// PoolOptions describe a pool to make. They are those of package gpu.
+// PoolOptions describe a new pool. They are the PoolOptions of package gpu.
 type PoolOptions struct {
 	Kind        driver.MemKind
 	MaxSize     uint64
@@ -66,15 +66,15 @@ type PoolOptions struct {
 
 // PoolStats count a pool's bytes.
 type PoolStats struct {
-	Reserved, ReservedHigh uint64 // from the system
-	Used, UsedHigh         uint64 // in allocations
+	Reserved, ReservedHigh uint64 // bytes reserved from the system
+	Used, UsedHigh         uint64 // bytes in allocations
 }
 
 // Reuse says when freed memory of one stream may be reused in another stream. Within one stream it
 // always may.
 type Reuse struct {
 	Events        bool // if an event orders the free before the new use
-	Opportunistic bool // if the free happens to be done
+	Opportunistic bool // if the free has already been executed
 	Internal      bool // the driver may make the second stream wait for the first
 }
 
@@ -276,8 +276,8 @@ const reserveWithin = 10 * time.Second
 
 // reserve makes a new native pool reserve its initial size. It allocates that much in a stream and
 // frees it. Then it waits until the driver has noticed the free: before that the memory counts as
-// used, and a pool at its limit could not replace it by a larger block. reserve uses a stream of its
-// own, because a queue's stream may be busy for long. It runs on a bound thread.
+// used, and a pool at its limit could not replace it by a larger block. reserve uses a stream of
+// its own, because a queue's stream may be busy for long. It runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
 	h, err := d.Engine.Native.NewStream()
@@ -558,8 +558,8 @@ func (p *Pool) Access(by *Device, allow bool) error {
 }
 
 // Close closes the pool. It does not wait for work: allocated memory stays usable until it is
-// deallocated or its buffer is closed. From now on allocations fail with [errs.ErrClosed], also those
-// that were submitted before and have not been issued.
+// deallocated or its buffer is closed. From now on allocations fail with [errs.ErrClosed], also
+// those that were submitted before and have not been issued.
 func (p *Pool) Close() error {
 	if p == nil || p.dev == nil {
 		return nil
@@ -574,7 +574,7 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.dev.current.CompareAndSwap(p, nil)
-	p.dev.Engine.WantAll() // work that used its memory may be done
+	p.dev.Engine.WantAll() // find out soon which work that used its memory is done
 	if p.blocks != nil {
 		p.dev.Engine.Reclaim(func() {
 			_, err := p.blocks.Close(p.order())
@@ -669,8 +669,8 @@ func (p *pools) close() (errs []error) {
 	return errs
 }
 
-// noteReserved tells the observer by how much a native pool has grown or shrunk since the last call.
-// bytes is its reserved size now. The driver does not tell when the size changed.
+// noteReserved tells the observer by how much a native pool has grown or shrunk since the last
+// call. bytes is its reserved size now. The driver does not tell when the size changed.
 func (p *Pool) noteReserved(bytes uint64) {
 	d := p.dev
 	if d.Observer == nil || p.blocks != nil {

@@ -56,7 +56,7 @@ func TestPoolStreams(t *testing.T) {
 			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(a.All(), []byte{1})))
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Free(a)))
 			waits := calls(d, 0, simdriver.OpStreamWait)
-			b := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s[1], 1)}, p, 1<<16) // which is all there is
+			b := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s[1], 1)}, p, 1<<16) // all the memory of the pool
 			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{2})))
 			must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 			must(t, s[3].Wait(minute(t), 1))
@@ -119,7 +119,8 @@ func TestPoolStreams(t *testing.T) {
 }
 
 func TestPoolCalls(t *testing.T) {
-	// pairs allocates and deallocates four times, and checks how many calls concern memory.
+	// pairs allocates and frees memory four times, and checks the number of native calls for
+	// memory.
 	pairs := func(t *testing.T, d *simdriver.Driver, q *gpu.Queue, p *gpu.Pool, size, want uint64) {
 		memory := func() (n uint64) {
 			for _, op := range []simdriver.Op{simdriver.OpAlloc, simdriver.OpFree, simdriver.OpAllocAsync, simdriver.OpFreeAsync, simdriver.OpFill} {
@@ -180,7 +181,7 @@ func TestPoolCalls(t *testing.T) {
 	})
 }
 
-// TestPoolFaults fails calls that pools make.
+// TestPoolFaults fails the native calls of pools.
 func TestPoolFaults(t *testing.T) {
 	broken := errors.New("broken")
 	t.Run("B80 a pool that cannot grow fails the alloca, and can the next time", func(t *testing.T) {
@@ -238,7 +239,7 @@ func TestPoolFaults(t *testing.T) {
 		d.StallStream(streams[1])
 		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(other.All(), []byte{1})))
 		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: broken})
-		b := alloca(t, dev.Queue(0), order(s[1], 1, s[2], 1), p, 1<<16) // it waits, and cannot be zeroed
+		b := alloca(t, dev.Queue(0), order(s[1], 1, s[2], 1), p, 1<<16) // the allocation is parked, and zeroing it will fail
 		if err := s[2].Wait(minute(t), 1); !errors.Is(err, broken) {
 			t.Errorf("%v", err)
 		}
@@ -286,10 +287,10 @@ func TestPoolFaults(t *testing.T) {
 			if inStream {
 				st := dev.Queue(0).NewStream()
 				must(t, st.Free(b))
-				if err := st.Wait(minute(t)); err != nil { // who waits has one put there, and asks again
+				if err := st.Wait(minute(t)); err != nil { // the waiting goroutine has an event recorded, and polls again
 					t.Errorf("%v", err)
 				}
-			} else { // the driver has taken a part of it
+			} else { // the stream has received a part of it
 				must(t, b.Free(gpu.Order{Signal: pts(s[1], 1)}))
 				if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
 					t.Errorf("%v", err)
@@ -375,7 +376,7 @@ func (d *busyDriver) Open(i int) (driver.Device, error) {
 	return &busyDevice{v, v.(driver.Pools), d}, nil
 }
 
-func (v *busyDevice) Caps() driver.Caps { // without what the wrapper hides
+func (v *busyDevice) Caps() driver.Caps { // without the interfaces that the wrapper hides
 	c := v.Device.Caps()
 	return driver.Caps{Pools: c.Pools, RerecordEvents: c.RerecordEvents}
 }
@@ -404,7 +405,7 @@ func TestPoolCloseBusy(t *testing.T) {
 		must(t, s.Wait(soon(t), 2))
 		d.pools.Store(3)
 		must(t, p.Close())
-		time.Sleep(time.Minute) // of the bubble
+		time.Sleep(time.Minute) // time of the bubble
 		if n := sim.Counters().Devices[0].Pools; n != 0 {
 			t.Errorf("%d pools, %d refusals left", n, d.pools.Load())
 		}
@@ -527,7 +528,7 @@ func TestPoolInitialStuck(t *testing.T) {
 				if leaks := d.Leaks(); len(leaks) > 0 && then.want != gpu.ErrClosed {
 					t.Errorf("left behind: %v", leaks)
 				}
-				d.Kill() // what is left ends
+				d.Kill() // ends the streams that were left to the driver
 			})
 		})
 	}

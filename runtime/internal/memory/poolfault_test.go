@@ -85,7 +85,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		}
 		s, v := semaphores(t, 1)[0], uint64(0)
 		next := func() gpu.Order { v++; return gpu.Order{Wait: pts(s, v-1), Signal: pts(s, v)} }
-		taken := func(err error) bool { // what the call refuses nobody will signal
+		taken := func(err error) bool { // if a call returns an error, nobody gives its signals
 			if err != nil {
 				s.Fail(err)
 			}
@@ -106,7 +106,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		x := look{got: make([]byte, 4)}
 		binary.LittleEndian.PutUint32(x.word[:], uint32(seed)+uint32(i)*0x01010101)
 		from := 4 * r.Uint64N(b.Size()/4)
-		if r.IntN(3) == 0 { // as a recording has it, which is bound to the memory
+		if r.IntN(3) == 0 { // through a recording that binds the memory
 			from = 0
 			copy(words[4*i:], x.word[:])
 			err = q().Submit(next(), gpu.Execute(moves[r.IntN(2)], b.Range(0, 8), source.Range(4*uint64(i), 4)))
@@ -226,7 +226,7 @@ func TestFreeRefused(t *testing.T) {
 			})
 		})
 	}
-	for name, giveBack := range map[simdriver.Op]func(t *testing.T, dev *gpu.Device){ // where the driver can do it
+	for name, giveBack := range map[simdriver.Op]func(t *testing.T, dev *gpu.Device){ // if the driver has the feature
 		simdriver.OpFree: func(t *testing.T, dev *gpu.Device) { allocate(t, dev, 64).Close() },
 		simdriver.OpUnregister: func(t *testing.T, dev *gpu.Device) {
 			b, err := dev.ImportHost(make([]byte, 64), nil)
@@ -387,7 +387,7 @@ func TestAccessFails(t *testing.T) {
 	has(false)
 	fails(true)
 	has(false)
-	fails(false) // what it has not
+	fails(false) // it has no access to take away
 	has(false)
 	must(t, p.Access(other, true))
 	has(true)
@@ -395,7 +395,7 @@ func TestAccessFails(t *testing.T) {
 	has(true)
 	end := semaphores(t, 1)[0]
 	must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(end, 1)}, gpu.Fill(b.All(), []byte{1})))
-	must(t, end.Wait(minute(t), 1)) // and with it for the fills before
+	must(t, end.Wait(minute(t), 1)) // the fills before it are done too
 	must(t, p.Access(other, false))
 	has(false)
 	must(t, b.Free(gpu.Order{}))

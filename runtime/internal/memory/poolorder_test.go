@@ -40,9 +40,9 @@ func TestPoolOrder(t *testing.T) {
 				o = gpu.Order{Signal: pts(s[2], 1)}
 			}
 			must(t, other.Submit(o, gpu.Free(alloca(t, one, gpu.Order{}, p, all))))
-			full(t, other, p) // for the other stream has not passed the alloca
+			full(t, other, p) // the other stream has not passed the allocation
 			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
-			must(t, s[1].Wait(minute(t), 1)) // and nothing of this queue waits for it
+			must(t, s[1].Wait(minute(t), 1)) // no work of this queue waits for it
 			d.ResumeStream(d.Streams(0)[0])
 			must(t, s[0].Wait(minute(t), 1))
 			unused(t, p)
@@ -111,11 +111,11 @@ func TestPoolOrder(t *testing.T) {
 			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(x.All(), []byte{1})))
 			must(t, other.Submit(gpu.Order{}, gpu.Free(x)))
 			must(t, p.Close())
-			synctest.Wait() // until it has given back what it can
+			synctest.Wait() // until the pool has given back its unused memory
 			must(t, one.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Free(y)))
 			must(t, s[0].Wait(soon(t), 1))
 			d.ResumeStream(d.Streams(0)[1])
-			time.Sleep(time.Minute) // of the bubble
+			time.Sleep(time.Minute) // time of the bubble
 			if n := d.Counters().Devices[0].Bytes; n != 0 {
 				t.Errorf("%d bytes of the pool's memory are left", n)
 			}
@@ -132,16 +132,16 @@ func TestPoolOrder(t *testing.T) {
 					must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
 					must(t, s[0].Wait(soon(t), 2))
 					must(t, p.Close())
-					synctest.Wait() // until it has given back what it can
+					synctest.Wait() // until the pool has given back its unused memory
 					if trim {
 						must(t, dev.Trim())
 					}
-					for v := range uint64(2) { // that come after what Close has asked about
+					for v := range uint64(2) { // work that Close has not requested polling for
 						must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], v+3)}, gpu.Fill(b.All(), []byte{1})))
 						must(t, s[0].Wait(soon(t), v+3))
 					}
 					must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
-					time.Sleep(time.Minute) // of the bubble, in which nobody asks for anything
+					time.Sleep(time.Minute) // time of the bubble, in which no goroutine polls for a caller
 					if c := d.Counters().Devices[0]; c.Bytes != 0 || c.Pools != 0 {
 						t.Errorf("portable %v, trimmed %v: %d bytes and %d pools are left", portable, trim, c.Bytes, c.Pools)
 					}
@@ -250,7 +250,7 @@ func TestPoolElsewhere(t *testing.T) {
 		if err := s[0].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the dealloca: %v", err)
 		}
-		must(t, q.Submit(gpu.Order{}, gpu.Free(b))) // which fails later: the lost device may still write
+		must(t, q.Submit(gpu.Order{}, gpu.Free(b))) // fails later: the lost device may still write the memory
 		full(t, q, p)
 		must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
 		must(t, s[1].Wait(minute(t), 1))

@@ -76,7 +76,7 @@ func (x ownedPool) next(t *testing.T, queue int) (*gpu.Buffer, gpu.Point) {
 // now returns the value of a semaphore when the devices can do no more.
 func now(s *gpu.Semaphore) (uint64, error) {
 	synctest.Wait()
-	s.Query() // some devices are only told to look
+	s.Query() // some devices make progress only when they are polled
 	synctest.Wait()
 	return s.Query()
 }
@@ -98,7 +98,7 @@ func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 // unused waits until all memory is back in the pool.
 func (x ownedPool) unused(t *testing.T) {
 	t.Helper()
-	for ctx := minute(t); ; time.Sleep(time.Millisecond) { // of the bubble, in which time passes only while all others wait
+	for ctx := minute(t); ; time.Sleep(time.Millisecond) { // a bubble's time passes only while all other goroutines wait
 		if st, err := x.p.Stats(); err != nil || ctx.Err() != nil {
 			t.Fatalf("memory stays in use: %+v, %v", st, err)
 		} else if st.Used == 0 {

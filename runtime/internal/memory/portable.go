@@ -46,10 +46,10 @@ func (p *Pool) makeOver(b *Buffer) error {
 	return nil
 }
 
-// slabs is the memory that a portable pool hands out. The pool makes one call at a time.
+// A slabs is the memory of a portable pool, in slabs. The pool makes one call at a time.
 type slabs struct {
 	p   *Pool
-	mu  sync.Mutex // protects mem, which others read; a leaf
+	mu  sync.Mutex // protects mem, which other goroutines read; a leaf
 	mem []driver.Mem
 }
 
@@ -99,7 +99,7 @@ func (s *slabs) Release(base, size uint64) error {
 	return err
 }
 
-// number returns the number by which the blocks know a timeline.
+// number returns the number of a timeline in the blockpool.
 func (p *Pool) number(tl *engine.Timeline) int {
 	if all := p.tls.Load(); all != nil {
 		for i := range *all {
@@ -149,7 +149,7 @@ func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 // keepsAll reports whether the pool gives nothing back by itself.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
-// maintain has the reclaimer give back memory that the pool need not keep, after the stream has
+// maintain makes the reclaimer give back memory that the pool need not keep, after the stream has
 // passed the Free at done. The Free is being retired.
 func (p *Pool) maintain(done engine.Mark) {
 	if p.keepsAll() {
@@ -162,7 +162,7 @@ func (p *Pool) maintain(done engine.Mark) {
 			if p.closed.Load() {
 				p.dev.sweepPools()
 			} else {
-				// A driver may not trim by itself. What it keeps counts as reserved.
+				// A driver may not trim by itself, and memory that it keeps counts as reserved.
 				p.dev.Faces.Pools.TrimPool(p.native, keep)
 			}
 			return
@@ -171,7 +171,7 @@ func (p *Pool) maintain(done engine.Mark) {
 	})
 }
 
-// tidySoon is tidy. If that leaves memory of a closed pool, it is tried again later.
+// tidySoon calls tidy. If a closed pool then still has memory, it calls tidy again later.
 func (p *Pool) tidySoon() error {
 	err := p.tidy()
 	if p.closed.Load() {
@@ -180,14 +180,14 @@ func (p *Pool) tidySoon() error {
 	return err
 }
 
-// tidyIfClosed has the reclaimer tidy the pool if it is closed.
+// tidyIfClosed makes the reclaimer tidy the pool if it is closed.
 func (p *Pool) tidyIfClosed() {
 	if p.closed.Load() {
 		p.dev.Engine.Reclaim(func() { p.dev.Engine.NotTaken(p.tidySoon()) })
 	}
 }
 
-// hurry asks the device about all work that may use the pool's memory.
+// hurry requests polling of all work that may use the pool's memory.
 func (p *Pool) hurry() {
 	if all := p.tls.Load(); all != nil {
 		for _, l := range *all {

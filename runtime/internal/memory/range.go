@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Outside is the offset and size of a part that is not in the slice from which it was taken. It lies
-// outside every buffer.
+// Outside is the offset and size of a part that is not in the slice from which it was taken. It
+// lies outside every buffer.
 const Outside = math.MaxUint64
 
 // A Range is a part of a buffer, in bytes.
@@ -63,7 +63,7 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
 		return engine.Address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, errs.ErrRange)
 	case b.Late():
-		if b.hasGone() && b.dev.Failed() == nil { // else the device's error comes
+		if b.hasGone() && b.dev.Failed() == nil { // otherwise the device's error is returned
 			return engine.Address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, errs.ErrUnallocated)
 		}
 		return engine.Address{Ptr: driver.Ptr(r.Offset), Late: b.Holding()}, nil

@@ -37,7 +37,7 @@ func TestImportAgain(t *testing.T) {
 				}},
 				{"B198 used, and not waited for", func(b *gpu.Buffer) error {
 					err := s.Copy(to.All(), b.All())
-					time.Sleep(time.Second) // of the bubble: the device is done then
+					time.Sleep(time.Second) // time of the bubble, in which the device finishes
 					return err
 				}},
 			} {

@@ -17,9 +17,9 @@ import (
 
 // Staging is the part of a submission's record for data that goes through pinned memory.
 type Staging struct {
-	Host  []byte // a download fills it
-	Block *Block // pinned memory of an update, a download or a piece of a transfer
-	touch touch  // of the program's memory, from issue until the signals are given
+	Host  []byte // the destination of a download
+	Block *Block // pinned memory of an upload, a download or a piece of a transfer
+	touch touch  // covers the program's memory from issue until the signals are given
 }
 
 // Issue is called before the native calls are made.
@@ -32,7 +32,7 @@ func (p *Staging) Issue(x *work.Extra) {
 	}
 }
 
-// Deliver ends the work with the program's memory. If arrived is set, it copies the data of a
+// Deliver ends the access to the program's memory. If arrived is set, it copies the data of a
 // download there.
 func (p *Staging) Deliver(arrived bool) {
 	p.touch.over()
@@ -52,23 +52,23 @@ func (p *Staging) Release() {
 
 // StageStats count the bytes of pinned memory.
 type StageStats struct {
-	Held uint64 // pinned
-	Used uint64 // of blocks in use
-	Peak uint64 // of Used
+	Held uint64 // bytes that are pinned
+	Used uint64 // bytes of blocks in use
+	Peak uint64 // highest value of Used
 }
 
-// A Stage is a device's pinned host memory for transfers: recycled blocks, with powers of two as
-// sizes.
+// A Stage is a device's pinned host memory for transfers. Its blocks have powers of two as sizes,
+// and are recycled.
 type Stage struct {
 	dev   *Device
-	size  int            // of the memory that is pinned at once, at least
-	mu    sync.Mutex     // protects what follows, and next of blocks and nfree of slabs; a leaf
-	sizes [40]stageClass // by log2 of the bytes
+	size  int            // the least number of bytes that are pinned at a time
+	mu    sync.Mutex     // protects the following fields, next of blocks and nfree of slabs; a leaf
+	sizes [40]stageClass // index: log2 of the size
 	slabs []*stageSlab
 	stat  StageStats
 }
 
-// A stageClass is the blocks of one size.
+// A stageClass has the blocks of one size.
 type stageClass struct {
 	free    *Block
 	nfree   int
@@ -80,8 +80,8 @@ type stageClass struct {
 type stageSlab struct {
 	mem   driver.Mem
 	size  int
-	made  int // blocks
-	nfree int // under the stage's mu
+	made  int // number of blocks
+	nfree int // number of free blocks; protected by the stage's mu
 }
 
 // Statistics returns the current figures.
@@ -99,7 +99,7 @@ type Block struct {
 	ptr   driver.Ptr // on the device
 	n     int        // bytes in use
 	class int
-	// References: one of the borrower, and one of each submission that moves a piece of a larger
+	// One reference of the borrower, and one of each submission that copies a piece of a larger
 	// transfer.
 	refs atomic.Int32
 	next *Block
@@ -175,14 +175,14 @@ func (s *Stage) take(n int) *Block {
 // blocks, and at most one in stageAhead is free.
 const stageAhead = 4
 
-// grown notes that the refiller is done with a class.
+// grown is called when the refiller has ended for a class.
 func (s *Stage) grown(class int) {
 	s.mu.Lock()
 	s.sizes[class].growing = false
 	s.mu.Unlock()
 }
 
-// fits returns an error if there are no blocks as large as n bytes.
+// fits returns an error if no block can have n bytes.
 func (s *Stage) fits(n int) error {
 	if s.class(n) >= len(s.sizes) {
 		return errs.Argument("stage", "%d bytes at once", n)
@@ -204,7 +204,8 @@ func (s *Stage) Get(n int) (*Block, error) {
 		}
 		b = s.take(n)
 	}
-	// Nobody knows whether a lost device still moves data of its blocks.
+	// Blocks of a lost device are not used again, because the device may still copy to or from
+	// them.
 	if err := s.dev.Failed(); err != nil {
 		b.Free()
 		return nil, err
@@ -254,8 +255,8 @@ func (s *Stage) Trim() (err error) {
 	return err
 }
 
-// unused removes the slabs that have no block in use, and returns their memory. With a lost device
-// it returns none: nobody knows which memory the device still uses.
+// unused removes the slabs without a block in use, and returns their memory. For a lost device it
+// returns none, because the device may still use any of them.
 func (s *Stage) unused() (mem []driver.Mem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,17 +8,18 @@ import (
 	"unsafe"
 )
 
-// touches protects the slices of programs from the runtime's own accesses, one at a time. A device does
-// operations with the same slice in the right order, but the race detector does not see that.
+// touches serializes the runtime's own accesses to the program's slices. A device runs operations
+// on one slice in the right order, but the race detector does not see that order.
 var touches sync.Mutex
 
-// A touch shows the race detector that an operation in flight may touch host memory of the program. A goroutine of its own touches the
-// memory: it knows of nothing that the program does after the operation was issued, so the detector reports an access that does not
+// A touch tells the race detector that an operation in flight may access memory of the program. A
+// goroutine of its own accesses the memory. It is not ordered after anything that the program does
+// once the operation was issued. So the detector reports an access by the program that does not
 // wait for the operation, however soon the operation is done.
 type touch struct{ done chan struct{} }
 
-// touchWritten tells the race detector that an operation writes the memory, until over of the returned
-// touch is called.
+// touchWritten tells the race detector that an operation writes the memory, until over of the
+// returned touch is called.
 func touchWritten(p []byte) touch {
 	t := touch{make(chan struct{})}
 	go func() {
@@ -30,7 +31,7 @@ func touchWritten(p []byte) touch {
 	return t
 }
 
-// over orders the touch before everything that the caller does from now on.
+// over orders the touch before everything that the caller does afterwards.
 func (t touch) over() {
 	if t.done != nil {
 		<-t.done

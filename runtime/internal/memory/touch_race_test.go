@@ -14,15 +14,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestTouchReported has a process touch a slice while an operation in flight may touch it. The race
-// detector reports each such access, however soon the device is done, and none behind a wait.
+// TestTouchReported accesses a slice while an operation in flight may use it. The race detector
+// reports each such access, however soon the device is done, and reports no access after a wait.
 func TestTouchReported(t *testing.T) {
 	const variable = "PUREGPU_TEST_TOUCH"
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{StageSize: 256})
 	s, ctx := dev.Queue(0).NewStream(), minute(t)
 	b := allocate(t, dev, 1024)
 	data, sum := make([]byte, 1024), byte(0)
-	// From here on there is pinned memory, so the call itself issues the next download.
+	// From now on pinned memory is available, so the call itself issues the next download.
 	must(t, s.Download(data[:64], b.Range(0, 64)))
 	must(t, s.Wait(ctx))
 	fail := func(submit func() error) error {

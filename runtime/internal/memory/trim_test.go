@@ -34,13 +34,13 @@ func TestTrim(t *testing.T) {
 		must(t, d.StallDevice(0))
 		burst(n, 0)
 		inFlight(t, dev, 2*n)
-		must(t, dev.Trim()) // of what is in use it takes nothing
+		must(t, dev.Trim()) // Trim frees nothing that is in use
 		if st := dev.Stats(); st.Events.Held < 2*n || st.Records.Held < 2*n || st.Staging.Held < n*4096 {
 			t.Errorf("%+v", st)
 		}
 		must(t, d.ResumeDevice(0))
 		wait(n)
-		synctest.Wait() // records are let go of after their signals
+		synctest.Wait() // Submissions are recycled after their signals
 		before := dev.Stats()
 		must(t, dev.Trim())
 		st := dev.Stats()
@@ -56,10 +56,10 @@ func TestTrim(t *testing.T) {
 		if on := d.Counters().Devices[0]; on.Events != st.Events.Held {
 			t.Errorf("the driver has %d events", on.Events)
 		}
-		for i := range uint64(50) { // and as before
+		for i := range uint64(50) { // the same work once more
 			burst(2, n+2*i)
 			wait(n + 2*i + 2)
-			synctest.Wait() // until the records are free, so that all bursts need the same
+			synctest.Wait() // until all Submissions are free, so that each burst needs the same number
 		}
 		made := dev.Stats()
 		for i := range uint64(50) {

@@ -10,7 +10,8 @@ import (
 
 const align = 256
 
-// comesBefore is the model of the order: whether a step comes before another one.
+// comesBefore is the model of the order. It reports for each two steps whether one comes before the
+// other.
 func comesBefore(steps []Step) [][]bool {
 	m := make([][]bool, len(steps)) // m[i][j]: j comes before i
 	for i, s := range steps {
@@ -28,7 +29,7 @@ func comesBefore(steps []Step) [][]bool {
 	return m
 }
 
-// check compares a layout with the model, and returns how many bytes are in use at a time.
+// check compares a layout with the model. It returns the largest number of bytes in use at a time.
 func check(t *testing.T, steps []Step, sizes []uint64, l Layout) (peak uint64) {
 	t.Helper()
 	before := comesBefore(steps)
@@ -90,8 +91,9 @@ func plan(t testing.TB, steps []Step, sizes []uint64) Layout {
 	return l
 }
 
-// TestRandom compares the plans of random recordings with the model: with barriers, orders by lists, or both, and allocations that are used
-// anywhere, also by one step twice, or by none.
+// TestRandom compares the plans of random recordings with the model. The recordings have barriers,
+// lists of earlier steps, or both. Allocations may be used anywhere, twice by one step, or not at
+// all.
 func TestRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
@@ -127,7 +129,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestManyUses has allocations that are used by more steps than are followed at a time: each is behind the other only if all its uses are.
+// TestManyUses has allocations with more uses than follow handles at once. One allocation comes
+// before another only if all its uses do.
 func TestManyUses(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		steps := make([]Step, 401)
@@ -152,8 +155,9 @@ func TestManyUses(t *testing.T) {
 	}
 }
 
-// TestChain has steps one after the other, each of which uses what the one before it has made: never more than two allocations are in use at a
-// time, and the block is as large as these.
+// TestChain has steps in a row. Each uses an allocation of its own and that of the step before it.
+// So at most two allocations are in use at a time, and the block has the size of the largest such
+// pair.
 func TestChain(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -180,7 +184,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestNetworks has blocks like those of a network, with a branch around some steps of each: the plan is near what is needed at a time.
+// TestNetworks has blocks like those of a neural network: a branch goes around some steps of each.
+// The size of the plan is near the largest number of bytes in use at a time.
 func TestNetworks(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	worst := 1.0
@@ -241,7 +246,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// large is a recording of 10,000 steps and 2,000 allocations, without barriers or with one behind each step.
+// large returns a recording of 10,000 steps and 2,000 allocations, without barriers or with one
+// behind each step.
 func large(barriers bool) ([]Step, []uint64) {
 	r := rand.New(rand.NewPCG(7, 8))
 	steps, sizes := make([]Step, 10_000), make([]uint64, 2000)

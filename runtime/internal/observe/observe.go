@@ -1,7 +1,7 @@
-// Package observe is the wall between package gpu and a tracer. Package trace implements its
-// interfaces. A gpu.Device without a tracer has a nil [Device], so each hook of package gpu costs
-// one comparison with nil. The scheduler calls a [Submission] as an [engine.Observer], and knows
-// nothing else of a tracer.
+// Package observe has the interfaces through which package gpu informs a tracer. Package trace
+// implements them. A gpu.Device without a tracer has a nil [Device], so each hook of package gpu
+// costs one comparison with nil. The scheduler calls a [Submission] as an [engine.Observer], and
+// knows nothing else about tracers.
 //
 // No method changes the order of work or its results. Unless it says otherwise, a method may be
 // called concurrently and with any locks but leaves held, and does not block.
@@ -121,7 +121,8 @@ type Semaphore interface {
 	// Renamed says that the semaphore has another name.
 	Renamed()
 
-	// Waits is called when a wait of the host begins. It returns nil if nobody observes any more.
+	// Waits is called when a wait of the host begins. It returns nil if the tracer is no longer in
+	// use.
 	Waits(ctx context.Context, all bool) Wait
 
 	// Calls returns the function to call instead of fn, which the program has given to OnReached.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// orders are in which values are published.
+// orders are orders in which values are published.
 var orders = map[string]func(n int) []uint64{
 	"ascending":  func(n int) []uint64 { return fill(n, func(i int) uint64 { return uint64(i) + 1 }) },
 	"descending": func(n int) []uint64 { return fill(n, func(i int) uint64 { return uint64(n - i) }) },
@@ -47,7 +47,7 @@ func fill(n int, f func(i int) uint64) []uint64 {
 	return values
 }
 
-// TestList adds points in many orders, looks each of them up, and takes them away.
+// TestList adds points in many orders, finds each of them, and removes them.
 func TestList(t *testing.T) {
 	for name, values := range orders {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestList(t *testing.T) {
 					}
 				}
 				slices.SortStableFunc(sorted, func(a, b Point[int]) int { return compareValues(a.Value, b.Value) })
-				taken := 0 // one half of the points, then the other one
+				taken := 0 // first remove one half of the points, then the other
 				for _, end := range []int{n / 2, n} {
 					for i := taken; i < n; i += 1 + n/1000 {
 						first, _ := slices.BinarySearchFunc(sorted[taken:], sorted[i].Value, func(p Point[int], v uint64) int { return compareValues(p.Value, v) })
@@ -108,7 +108,8 @@ func compareValues(a, b uint64) int {
 	return 0
 }
 
-// TestListGivesUp has a list keep no more chunks than it has needed since it was empty.
+// TestListGivesUp checks that a list keeps only as many chunks as it has needed since it was last
+// empty.
 func TestListGivesUp(t *testing.T) {
 	var l list[int]
 	for _, c := range []struct{ points, kept int }{{100 * chunkSize, 99}, {10 * chunkSize, 10}, {1, 1}} {
@@ -124,7 +125,8 @@ func TestListGivesUp(t *testing.T) {
 	}
 }
 
-// TestSteps counts what is moved to add a point and to take it away: no more where there are many than where there are few.
+// TestSteps counts the elements that are moved to add and to remove a point. In a large list there
+// are no more than in a small one.
 func TestSteps(t *testing.T) {
 	sizes := []int{1000, 10_000, 100_000, 1_000_000}
 	if testing.Short() {
@@ -143,14 +145,15 @@ func TestSteps(t *testing.T) {
 				few = each
 			}
 			inOrder := name == "ascending" || name == "descending"
-			if inOrder && each > 1 || each > 2*max(few, chunkSize/4) { // in no order, part of a chunk is moved
+			if inOrder && each > 1 || each > 2*max(few, chunkSize/4) { // in random order, a part of a chunk is moved
 				t.Errorf("%s: %.1f are moved for each of %d, and %.1f for each of %d", name, each, n, few, sizes[0])
 			}
 		}
 	}
 }
 
-// TestAllocs has points come and go without garbage, when there have been as many before.
+// TestAllocs checks that adding and removing points allocates nothing once the set has been as
+// large.
 func TestAllocs(t *testing.T) {
 	for name, values := range orders {
 		for _, n := range []int{1, 2, 3, 10, 1000, 10_000} {
@@ -178,7 +181,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestAllocsOvertaken has points of one producer overtaken by another, again and again.
+// TestAllocsOvertaken checks the same for points that another producer overtakes.
 func TestAllocsOvertaken(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 100, 1000, keep} {
 		var s Set[int]
@@ -194,7 +197,8 @@ func TestAllocsOvertaken(t *testing.T) {
 	}
 }
 
-// overtakeAll has n points of one producer overtaken by one of another producer, and arrive then. It returns the value reached.
+// overtakeAll adds n points of one producer and a higher one of another producer. The higher one
+// arrives first, then the others. It returns the value reached.
 func overtakeAll(t testing.TB, s *Set[int], now uint64, n int) uint64 {
 	at := func(k int) Point[int] { return Point[int]{Value: now + uint64(k) + 1, Seq: now + uint64(k) + 1} }
 	for k := range n {
@@ -214,7 +218,7 @@ func overtakeAll(t testing.TB, s *Set[int], now uint64, n int) uint64 {
 	return p.Value
 }
 
-// BenchmarkAdd has points come in some order, and go at once.
+// BenchmarkAdd adds points in some order, and removes all at once.
 func BenchmarkAdd(b *testing.B) {
 	for _, name := range []string{"ascending", "descending", "random", "from both ends", "towards the middle"} {
 		for _, n := range []int{1, 1000, 10_000, 100_000, 1_000_000} {
@@ -238,7 +242,7 @@ func perPoint(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/point")
 }
 
-// BenchmarkAsk has waiters come for any value while points are in flight.
+// BenchmarkAsk looks up random values while points are in flight.
 func BenchmarkAsk(b *testing.B) {
 	for _, name := range []string{"ascending", "random"} {
 		for _, n := range []int{1, 1000, 100_000, 1_000_000} {
@@ -257,7 +261,8 @@ func BenchmarkAsk(b *testing.B) {
 	}
 }
 
-// BenchmarkArrive has works of two producers arrive one after the other, in order, or so that those of one producer are all overtaken.
+// BenchmarkArrive has points of two producers arrive one by one: in order, or so that all points of
+// one producer are overtaken.
 func BenchmarkArrive(b *testing.B) {
 	for _, n := range []int{1, 1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("in order/%d", n), func(b *testing.B) {

@@ -8,15 +8,16 @@ import (
 	"testing"
 )
 
-// A naive set keeps all points in a slice by value until their own signals come, and looks at all of them.
+// A naive set is the model of a Set. It keeps all points in a slice, by value, until their own
+// signals come, and searches the whole slice.
 type naive struct {
 	points   []naivePoint
-	from, to uint64 // between these values work alone has raised the value
+	from, to uint64 // only work has raised the value between these two values
 }
 
 type naivePoint struct {
 	Point[int]
-	passed bool // by other work: the signal is no mistake
+	passed bool // other work has raised the value further, so the signal is no mistake
 }
 
 func (m *naive) add(p Point[int]) {
@@ -37,7 +38,7 @@ func (m *naive) lowest(value uint64) (Point[int], bool) {
 	return Point[int]{}, false
 }
 
-// takePassed takes a point away if it has been passed.
+// takePassed removes a point if it was passed, and reports whether it was.
 func (m *naive) takePassed(p Point[int]) bool {
 	for i, q := range m.points {
 		if q.passed && q.Point == p {
@@ -65,24 +66,25 @@ func (m *naive) arrive(now uint64, first, last Point[int]) {
 	m.points = slices.DeleteFunc(m.points, func(p naivePoint) bool { return p.within(&first, &last) })
 }
 
-// A tape makes decisions.
+// A tape makes random decisions.
 type tape interface {
 	IntN(n int) int
 }
 
-// A work is in flight on a producer.
+// A work is a piece of work in flight.
 type work struct {
 	seq     uint64
 	signals []uint64
 }
 
-// play has producers signal values of a semaphore and compares the Set with a naive one. It returns what is wrong.
+// play has producers signal values of a semaphore, and compares the Set with a naive one. It
+// returns an error if they differ.
 func play(r tape, steps int) error {
 	var s Set[int]
 	var m naive
 	now := uint64(0)
 	producers := make([][]work, 1+r.IntN(5))
-	late := []Point[int](nil) // of barriers, which may come at any time after their work
+	late := []Point[int](nil) // signals of barriers, which may come at any time after their work
 	issued := make([]uint64, len(producers))
 	kind, top, bottom := r.IntN(4), uint64(1), uint64(1<<40)
 	value := func() uint64 {
@@ -93,10 +95,10 @@ func play(r tape, steps int) error {
 		case 1: // descending
 			bottom--
 			return bottom
-		case 2: // anything, hardly ever twice
+		case 2: // any value, rarely the same twice
 			return now + 1 + uint64(r.IntN(256))<<16 + uint64(r.IntN(256))<<8 + uint64(r.IntN(256))
 		}
-		return now + uint64(r.IntN(20)) // often twice, or reached
+		return now + uint64(r.IntN(20)) // often the same value twice, or one that is reached
 	}
 	for step := range steps {
 		fail := func(format string, args ...any) error {
@@ -147,12 +149,12 @@ func play(r tape, steps int) error {
 				late = slices.Delete(late, i, i+1)
 				mistake, err = arrive(p, p)
 			}
-		case k == 12 && r.IntN(8) == 0: // the host
+		case k == 12 && r.IntN(8) == 0: // a signal from the host
 			now += uint64(r.IntN(50))
-		case k == 13: // something that was not added
+		case k == 13: // a signal that was not added
 			at.Value = now + uint64(r.IntN(3))
 			mistake, err = arrive(at, at)
-		case k < 17 && len(producers[producer]) > 0: // several works at once
+		case k < 17 && len(producers[producer]) > 0: // several pieces of work at once
 			n := 0
 			for n < len(producers[producer]) && len(producers[producer][n].signals) == 1 && (n == 0 || producers[producer][n].signals[0] > at.Value) {
 				at.Value = producers[producer][n].signals[0]
@@ -177,7 +179,7 @@ func play(r tape, steps int) error {
 		if err != nil {
 			return err
 		}
-		if mistake { // the semaphore fails
+		if mistake { // the semaphore would fail
 			s.Clear()
 			m, late = naive{}, nil
 			clear(producers)
@@ -195,7 +197,7 @@ func play(r tape, steps int) error {
 	return nil
 }
 
-// compare compares a Set with a naive one as to who waits for a value.
+// compare compares the answers of a Set and a naive set for a wait for value.
 func compare(s *Set[int], m *naive, now, value uint64) error {
 	p, ok := s.Lowest(value)
 	if q, also := m.lowest(value); ok != also || p != q {
@@ -282,7 +284,7 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	return check(&s.many.list)
 }
 
-// check returns what is wrong with how a list is laid out.
+// check returns an error if the structure of a list is invalid.
 func check[T comparable](l *list[T]) error {
 	dir := l.dir.all()
 	value := uint64(0)
@@ -306,7 +308,8 @@ func check[T comparable](l *list[T]) error {
 	return nil
 }
 
-// TestAsk is about which work a waiter has devices asked about: no more than is needed, as long as values are added in order.
+// TestAsk checks which work is polled for a waiter. If values are added in order, no other work is
+// polled.
 func TestAsk(t *testing.T) {
 	at := func(producer int, seq, value uint64) Point[int] {
 		return Point[int]{Value: value, Producer: producer, Seq: seq}
@@ -350,7 +353,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// A script decides as the bytes of a fuzzer say.
+// A script decides by the bytes of a fuzzer.
 type script []byte
 
 func (s *script) IntN(n int) int {
@@ -382,7 +385,7 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// Each calls a function with each producer that has points in flight, and the last number that any of them is of.
+// Each calls f for each producer that has points in flight, with the highest number of its points.
 func (s *Set[T]) Each(f func(producer T, seq uint64)) {
 	if s.many != nil {
 		for i := range s.many.fronts {

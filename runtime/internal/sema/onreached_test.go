@@ -14,7 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// releases are the ways to have a semaphore reach 1, or fail, by a call of the program's. Each returns what the semaphore ends with.
+// releases are the calls of the program that make a semaphore reach 1 or fail. Each returns the
+// semaphore's failure, or nil.
 var releases = map[string]func(s *gpu.Semaphore) error{
 	"Signal":    func(s *gpu.Semaphore) error { s.Signal(1); return nil },
 	"SignalAll": func(s *gpu.Semaphore) error { gpu.SignalAll(gpu.Point{Semaphore: s, Value: 1}); return nil },
@@ -23,7 +24,8 @@ var releases = map[string]func(s *gpu.Semaphore) error{
 	"Close":     func(s *gpu.Semaphore) error { s.Close(); return gpu.ErrClosed },
 }
 
-// TestFunctionsLast, of B141, has a function of a semaphore wait for all else that the same signal releases, whatever was there first.
+// TestFunctionsLast, for B141, calls a function of OnReached that waits for everything else that
+// the same signal releases, also for waits registered after the function.
 func TestFunctionsLast(t *testing.T) {
 	for name, release := range releases {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +36,7 @@ func TestFunctionsLast(t *testing.T) {
 				told := make(chan error, 1)
 				s[0].OnReached(1, func(error) {
 					for _, x := range s[1:] {
-						x.Wait(soon(t), 1) // with the failure, where there is one
+						x.Wait(soon(t), 1) // returns the failure, if the semaphore fails
 					}
 					<-waiting
 					told <- soon(t).Err()
@@ -70,7 +72,8 @@ func TestFunctionsLast(t *testing.T) {
 	}
 }
 
-// TestFunctionOfBarrier has a barrier that a signal passes release a function, which waits for what the signal releases besides.
+// TestFunctionOfBarrier has a signal complete a barrier that releases a function of OnReached. The
+// function waits for everything else that the signal releases.
 func TestFunctionOfBarrier(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
@@ -83,8 +86,8 @@ func TestFunctionOfBarrier(t *testing.T) {
 	})
 }
 
-// TestFunctionsGoWrong, of B141, has functions panic, or end their goroutine: all else that the signal releases goes on, other
-// functions too.
+// TestFunctionsGoWrong, for B141, has functions of OnReached panic or end their goroutine. The
+// signal still releases everything else, and other functions are called.
 func TestFunctionsGoWrong(t *testing.T) {
 	for wrong, fn := range map[string]func(){
 		"panics":              func() { panic("a mistake of the program's") },
@@ -152,7 +155,7 @@ func TestFunctionsGoWrong(t *testing.T) {
 	})
 }
 
-// TestNotifyPanics has a panic of a notified function be logged, with what it was and where.
+// TestNotifyPanics checks that a panic of a notified function is logged with its value and stack.
 func TestNotifyPanics(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
@@ -162,7 +165,7 @@ func TestNotifyPanics(t *testing.T) {
 	dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
 	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Notify(func() { panic(errHostCall) })))
 	must(t, s[0].Wait(minute(t), 1))
-	must(t, dev.Close()) // which waits for it
+	must(t, dev.Close()) // Close waits for the function
 	for _, want := range []string{errHostCall.Error(), "onreached_test.go", dev.Info().Name} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not have %q: %s", want, &log)
@@ -170,7 +173,8 @@ func TestNotifyPanics(t *testing.T) {
 	}
 }
 
-// TestHostCallPanics has what a host call panics with be what its signals fail with.
+// TestHostCallPanics checks that the signals of a host call that panics fail with the value of the
+// panic.
 func TestHostCallPanics(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)

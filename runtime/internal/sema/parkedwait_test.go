@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestParkedWaitAllocatesNothing has two goroutines wait for each other, each parked when it is signalled.
+// TestParkedWaitAllocatesNothing has two goroutines wait for each other. Each is parked when it is
+// signalled.
 func TestParkedWaitAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -21,7 +22,7 @@ func TestParkedWaitAllocatesNothing(t *testing.T) {
 	defer cancel()
 	for name, c := range map[string]struct {
 		ctx  context.Context
-		more int // points that are waited for besides
+		more int // number of further points in each wait
 	}{"a context that does not end": {context.Background(), 0}, "one that may end": {ctx, 0}, "several points": {ctx, 1}, "many points": {ctx, 8}} {
 		t.Run(name, func(t *testing.T) {
 			s := semaphores(t, 2)
@@ -73,7 +74,8 @@ func TestParkedWaitAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestParkedWaitsEndTogether has waits whose contexts end while they are signalled: what one was woken by is soon another's.
+// TestParkedWaitsEndTogether ends the contexts of waits while the waits are signalled. A host event
+// that woke one wait soon serves another.
 func TestParkedWaitsEndTogether(t *testing.T) {
 	const rounds, waiters = 300, 6
 	s := semaphores(t, 2)
@@ -113,7 +115,8 @@ func TestParkedWaitsEndTogether(t *testing.T) {
 	}
 }
 
-// TestWaitEnded polls with a context that has ended: the device is asked all the same, also about what is below the value.
+// TestWaitEnded waits with a context that has ended. Such a wait polls the device, and it finds the
+// failure of work that signals a lower value too.
 func TestWaitEnded(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

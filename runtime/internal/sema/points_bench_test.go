@@ -9,10 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// BenchmarkPoints is about one semaphore with many points in flight, on two streams.
+// BenchmarkPoints measures a semaphore with many signals in flight, on two streams.
 func BenchmarkPoints(b *testing.B) {
 	many := []int{1, 1000, 10_000, 100_000}
-	// inFlight has values from 1 to n in flight on a device that stalls.
+	// inFlight submits work that signals the values from 1 to n, on a stalled device
 	inFlight := func(b *testing.B, n int, value func(i int) int) (*simdriver.Driver, *gpu.Device, *gpu.Semaphore) {
 		d := newSim(b, simdriver.Config{})
 		dev, s := openDevice(b, d, 0, gpu.Options{Queues: 2}), semaphores(b, 1)[0]

@@ -10,11 +10,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// worker is a producer whose work is over when the test says so.
+// A worker is a producer whose work is done when the test says so.
 type worker struct {
 	passed, wanted uint64
 	asked          []PollSource
-	onAsk          func(seq uint64) // what Ask finds out
+	onAsk          func(seq uint64) // called by PollFor
 }
 
 func (w *worker) Want(seq uint64)        { w.wanted = max(w.wanted, seq) }
@@ -27,11 +27,11 @@ func (w *worker) PollFor(seq uint64, by PollSource) *wake.Policy {
 	return nil
 }
 
-// parked is a waiter for some timepoints. It notes in log what it is told.
+// A parked is a waiter for some timepoints. It writes the calls of its methods to log.
 type parked struct {
 	name string
 	open int
-	here bool // it may be issued by whoever signals
+	here bool // the goroutine that signals may issue it
 	more *Timepoint
 	log  *[]string
 	err  error
@@ -64,7 +64,7 @@ func (p *parked) HandOver(chain *Timepoint) {
 	}
 }
 
-// register leaves a timepoint of a waiter with a semaphore.
+// register registers a timepoint of a waiter with a semaphore.
 func register(t *testing.T, s *Semaphore, value uint64, w Waiter, until Until) *Timepoint {
 	t.Helper()
 	p := new(Timepoint)
@@ -75,7 +75,7 @@ func register(t *testing.T, s *Semaphore, value uint64, w Waiter, until Until) *
 	return p
 }
 
-// TestRelease signals a semaphore for which waiters, a function and a chain of waiters wait.
+// TestRelease signals a semaphore. Waiters, a function and a chain of waiters wait for it.
 func TestRelease(t *testing.T) {
 	var s, other Semaphore
 	var log []string
@@ -122,7 +122,7 @@ func TestReleaseMany(t *testing.T) {
 	}
 }
 
-// TestFailure has a failure reach waiters for every value, with its error, and stay.
+// TestFailure fails a semaphore. Waiters for every value get the error, now and later.
 func TestFailure(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -143,8 +143,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestPublish has waiters that need a value to be issued go on when it is, and has the producer asked
-// for those that need it reached.
+// TestPublish checks that published work releases the waiters that need only issued work. For the
+// other waiters the producer is polled.
 func TestPublish(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -181,15 +181,15 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestJoin has a late signal behind two producers: each is named, wanted and asked, until the signal is
-// forgotten.
+// TestJoin publishes a barrier's signal behind two producers. Both are named, wanted and polled
+// until Forget.
 func TestJoin(t *testing.T) {
 	var s Semaphore
 	a, b := new(worker), new(worker)
 	behind := []Mark{{a, 3}, {b, 4}}
 	s.Publish(Signal{Value: 1, Producer: a, Seq: 3, ByBarrier: true}, behind)
 	s.Publish(Signal{Value: 2, Producer: a, Seq: 3, ByBarrier: true}, behind)
-	clear(behind) // they were copied
+	clear(behind) // Publish has copied it
 	behind = []Mark{{a, 3}, {b, 4}}
 	for value := range uint64(2) {
 		var got []Mark
@@ -231,7 +231,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestWaitAsks has a wait ask the producer, and one whose context has ended ask once.
+// TestWaitAsks checks that a wait polls the producer, and that a wait whose context has ended polls
+// it once.
 func TestWaitAsks(t *testing.T) {
 	var s Semaphore
 	w := new(worker)

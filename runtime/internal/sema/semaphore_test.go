@@ -18,7 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// wantValue checks what Query says of a semaphore that has not failed.
+// wantValue checks the result of Query for a semaphore that has not failed.
 func wantValue(t testing.TB, s *gpu.Semaphore, value uint64) {
 	t.Helper()
 	if v, err := s.Query(); v != value || err != nil {
@@ -26,10 +26,10 @@ func wantValue(t testing.TB, s *gpu.Semaphore, value uint64) {
 	}
 }
 
-// timepoints returns how many are with a semaphore.
+// timepoints returns the number of timepoints that are registered with a semaphore.
 func timepoints(s *gpu.Semaphore) int { return testkit.Semaphore(s).Waiting() }
 
-// wantNoTimepoints checks that nothing is left with the semaphores.
+// wantNoTimepoints checks that no timepoints are registered with the semaphores.
 func wantNoTimepoints(t testing.TB, all ...*gpu.Semaphore) {
 	t.Helper()
 	for i, s := range all {
@@ -39,20 +39,20 @@ func wantNoTimepoints(t testing.TB, all ...*gpu.Semaphore) {
 	}
 }
 
-// ended is a context that has ended: a wait with it is a poll.
+// ended is a context that has ended. A wait with it only polls.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// fired returns a function for OnReached that sends what it is called with, and the channel.
+// fired returns a function for OnReached that sends its argument to a channel, and the channel.
 func fired() (func(error), chan error) {
 	c := make(chan error, 16)
 	return func(err error) { c <- err }, c
 }
 
-// once checks that a channel has had exactly one result, and returns it.
+// once checks that a channel gets exactly one result, and returns the result.
 func once(t testing.TB, c chan error) error {
 	t.Helper()
 	select {
@@ -67,7 +67,7 @@ func once(t testing.TB, c chan error) error {
 	}
 }
 
-// never checks that a channel has had no result.
+// never checks that a channel has got no result.
 func never(t testing.TB, c chan error) {
 	t.Helper()
 	if n := len(c); n > 0 {
@@ -276,7 +276,7 @@ func TestSemaphoreFailure(t *testing.T) {
 			if cancel() {
 				t.Error("a callback that runs was taken back")
 			}
-			s.OnReached(1, fn) // fires at once
+			s.OnReached(1, fn) // is called at once
 			s.OnReached(2, fn)
 		})
 		s.Fail(cause)
@@ -479,7 +479,7 @@ func TestSemaphoreWait(t *testing.T) {
 				got := make(chan error, 1)
 				go func() { got <- gpu.WaitAll(t.Context(), ps...) }()
 				for _, i := range order {
-					time.Sleep(time.Second) // of the bubble
+					time.Sleep(time.Second) // time of the bubble
 					if len(got) > 0 {
 						t.Error("returned too early")
 					}
@@ -865,7 +865,7 @@ func TestLink(t *testing.T) {
 		if v, err := a.Query(); v != 1 || err != io.ErrUnexpectedEOF {
 			t.Errorf("the target is at %d, %v", v, err)
 		}
-		s.Link(1, b, 3) // failed already, and the value does not help
+		s.Link(1, b, 3) // fails at once, and the value does not matter
 		if v, err := b.Query(); v != 2 || err != io.ErrUnexpectedEOF {
 			t.Errorf("the second target is at %d, %v", v, err)
 		}
@@ -939,7 +939,7 @@ func TestLink(t *testing.T) {
 	})
 }
 
-// A model is what a semaphore should do, in order and without concurrency.
+// A model is a semaphore without concurrency.
 type model struct {
 	value uint64
 	err   error
@@ -952,7 +952,7 @@ type modelWait struct {
 	id    int
 }
 
-// release takes out what fires now, in order.
+// release removes the functions that must be called now, and returns their numbers in order.
 func (m *model) release() (ids []int) {
 	slices.SortStableFunc(m.wait, func(a, b modelWait) int {
 		if a.value < b.value {
@@ -992,7 +992,7 @@ func TestSemaphoreModel(t *testing.T) {
 			var want []int
 			var what string
 			switch k := r.IntN(100); {
-			case k < 35: // mostly near what is there
+			case k < 35: // mostly near the current value
 				v := m.value + r.Uint64N(6) - min(m.value, 2)
 				if r.IntN(50) == 0 {
 					v = r.Uint64()
@@ -1090,8 +1090,8 @@ func TestSemaphoreModel(t *testing.T) {
 	}
 }
 
-// TestSemaphoreStorm has goroutines signal, wait, register and take back at once: everything registered is called once
-// or taken back, and nothing is left.
+// TestSemaphoreStorm signals, waits, registers functions and cancels them, all at once. Each
+// function is called once or cancelled, and no timepoints are left.
 func TestSemaphoreStorm(t *testing.T) {
 	checkLeaks(t)
 	ctx := minute(t)
@@ -1135,7 +1135,7 @@ func TestSemaphoreStorm(t *testing.T) {
 	wantNoTimepoints(t, s)
 }
 
-// TestSemaphoreAllocs is of B142: signals, queries and waits make no garbage.
+// TestSemaphoreAllocs, for B142, checks that signals, queries and waits allocate nothing.
 func TestSemaphoreAllocs(t *testing.T) {
 	s := newSemaphore(t, 1)
 	v := uint64(1)

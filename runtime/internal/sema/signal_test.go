@@ -13,13 +13,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLongChain has what a signal releases release more, and so on: that takes no stack, however long the chain is.
+// TestLongChain releases a chain in which each signal releases the next. The chain takes no stack,
+// however long it is.
 func TestLongChain(t *testing.T) {
 	n := 100_000
-	if raceEnabled { // all of it is on one goroutine, or nearly
+	if raceEnabled { // nearly everything runs on one goroutine
 		n = 10_000
 	}
-	// A call for each of 100,000 links would take more than this.
+	// A recursion over 100,000 links would take more stack.
 	defer debug.SetMaxStack(debug.SetMaxStack(1 << 20))
 	// chain links n semaphores to first, and returns the last.
 	chain := func(t *testing.T, first *gpu.Semaphore, links int) *gpu.Semaphore {
@@ -143,7 +144,8 @@ func TestLongChain(t *testing.T) {
 	})
 }
 
-// TestRuns has streams raise one semaphore with run after run of values, which are found done many at a time.
+// TestRuns has streams raise one semaphore with many consecutive values. Many of these signals are
+// retired together.
 func TestRuns(t *testing.T) {
 	type signal struct {
 		queue int
@@ -157,7 +159,7 @@ func TestRuns(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		list []signal
-		bad  []int // of which one each fails
+		bad  []int // indexes in list of two signals, of which one fails; or none
 	}{
 		"one stream":            {list: []signal{{0, 1}, {0, 2}, {0, 3}, {0, 5}, {0, 9}}},
 		"interleaved":           {list: interleaved(300)},
@@ -194,7 +196,7 @@ func TestRuns(t *testing.T) {
 				eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == len(c.list)+2 }, dev)
 				d.StallStream(streams[1-first])
 				d.ResumeDevice(0)
-				must(t, ends[first].Wait(minute(t), 1)) // all of one stream is done, and found so
+				must(t, ends[first].Wait(minute(t), 1)) // all work of one stream has been retired
 				d.ResumeStream(streams[1-first])
 				must(t, ends[1-first].Wait(minute(t), 1))
 				v, err := s.Query()
@@ -262,8 +264,9 @@ func TestRuns(t *testing.T) {
 	})
 }
 
-// mistakes are the ways in which work on a device comes to signal a value that is not above the semaphore's. Each submits the work to a
-// device that stalls; the semaphore's value is 1 or more when it is over. What other signals the work has fail as well.
+// mistakes are the ways in which work on a device can signal a value that is not above the
+// semaphore's value. Each function submits such work to a stalled device. When the work is over,
+// the semaphore is at 1 or more. The work's other signals fail too.
 var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order){
 	"a value that is reached while the work is parked": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order) {
 		gate := semaphores(t, 1)[0]
@@ -286,8 +289,9 @@ var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, 
 	},
 }
 
-// TestNotAbove, of B83, has work on a device signal a value that is not above the semaphore's: its signals fail, and whoever waits
-// for a later value, or asks, finds out when the work is over.
+// TestNotAbove, for B83, has work signal a value that is not above the semaphore's value. The
+// work's signals fail. Goroutines that wait for a later value or query the semaphore find the
+// failure when the work is over.
 func TestNotAbove(t *testing.T) {
 	for mistake, submit := range mistakes {
 		run := func(t *testing.T, d *simdriver.Driver, waits func(t *testing.T, other *gpu.Device, s *gpu.Semaphore) <-chan error) {
@@ -297,10 +301,10 @@ func TestNotAbove(t *testing.T) {
 			submit(t, dev, s[0], gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}})
 			ended := waits(t, other, s[0])
 			inFlight(t, dev, map[bool]int{true: 2, false: 1}[mistake == "a value twice"])
-			time.Sleep(time.Second) // of the bubble: waiters that are to park have
+			time.Sleep(time.Second) // of the bubble: the waiters have parked by now
 			d.ResumeDevice(0)
 			ends(t, ended, gpu.ErrValue)
-			if mistake == "a value twice" { // either of the two may have been first
+			if mistake == "a value twice" { // either of the two signals may have been the first
 				return
 			}
 			if err := s[1].Wait(soon(t), 1); !errors.Is(err, gpu.ErrValue) {

@@ -96,7 +96,7 @@ func TestLists(t *testing.T) {
 			if i, err := gpu.WaitAny(t.Context(), good, s.At(gpu.MaxValue+1)); i != -1 || !errors.Is(err, gpu.ErrArgument) {
 				t.Errorf("WaitAny = %d, %v", i, err)
 			}
-			s.Fail(io.EOF) // and then it is one still
+			s.Fail(io.EOF) // the argument is still wrong after a failure
 		}
 		x := newSemaphore(t, 0)
 		fn, got := fired()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHeapOrder pops timepoints that were pushed in any order.
+// TestHeapOrder pushes timepoints in random order and pops them.
 func TestHeapOrder(t *testing.T) {
 	for n := range 200 {
 		var h timepointHeap

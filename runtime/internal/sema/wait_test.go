@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestStandFor has a waiter ask in the poller's place for as long as it is alone, or was when it began.
+// TestStandFor checks that a single waiter polls in the poller's place, as long as it is alone or
+// if it was alone when it began.
 func TestStandFor(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{})
 	d, err := gpu.Open(sim, 0, gpu.Options{Spin: time.Microsecond, Poll: time.Hour})
@@ -68,7 +69,8 @@ func TestStandFor(t *testing.T) {
 	}
 }
 
-// TestStandForAll has a waiter for several devices ask in the place of each one's poller, one after the other.
+// TestStandForAll waits for several devices at once. The waiter polls in place of each device's
+// poller, one after the other.
 func TestStandForAll(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{Devices: 3})
 	var points []gpu.Point
@@ -98,7 +100,7 @@ func TestStandForAll(t *testing.T) {
 			}
 		}
 		for _, other := range devs[:i] {
-			for end := time.Now().Add(time.Minute); testkit.Native(other).Waits.Stood(); runtime.Gosched() { // it leaves that a moment later
+			for end := time.Now().Add(time.Minute); testkit.Native(other).Waits.Stood(); runtime.Gosched() { // the waiter stops a moment later
 				if time.Now().After(end) {
 					t.Fatalf("beside device %d it stands for another", i)
 				}

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// A fake is a clock on which each look takes a microsecond, and yields, naps and timers what they are to.
+// A fake is a clock on which each reading takes a microsecond. Yields take a set time, and naps and
+// timers take exactly their duration.
 type fake struct {
 	now    time.Time
-	yield  time.Duration // how long one takes
+	yield  time.Duration // duration of a yield
 	yields int
 	naps   []time.Duration
 	sleeps []time.Duration
-	cannot bool // nap
+	cannot bool // Nap returns false
 }
 
 func newFake() *fake { return &fake{now: time.Now()} }
@@ -53,13 +54,13 @@ func (f *fake) Sleep(d time.Duration, wake <-chan struct{}) bool {
 	return false
 }
 
-// processors has Go use so many processors for a test.
+// processors sets GOMAXPROCS to n for a test.
 func processors(t *testing.T, n int) {
 	before := runtime.GOMAXPROCS(n)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
 
-// TestStill knows where time stands still, however long it has stood.
+// TestStill checks that a bubble is recognized, also after its time has advanced.
 func TestStill(t *testing.T) {
 	still := func(want bool) {
 		t.Helper()

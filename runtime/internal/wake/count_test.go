@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCount waits until nothing is under way: no longer, and not after the context has ended.
+// TestCount waits until the count is 0, and no longer, or until the context ends.
 func TestCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Count
@@ -31,7 +31,8 @@ func TestCount(t *testing.T) {
 	})
 }
 
-// TestCountAgain has the last end and another one begin again and again while somebody waits, and at last all end.
+// TestCountAgain ends the last call and begins another one, again and again, while a goroutine
+// waits. At last all calls end.
 func TestCountAgain(t *testing.T) {
 	var c Count
 	c.Add(1)

@@ -2,7 +2,7 @@ package wake
 
 import "testing"
 
-// TestCrowd looks when those who ask again leave a stream alone.
+// TestCrowd checks when a goroutine that polls in a loop skips its polls.
 func TestCrowd(t *testing.T) {
 	var c PollThrottle
 	issued := uint64(0)

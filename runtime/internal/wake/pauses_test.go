@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestPauses waits between rounds of asking: not at all, then with naps that grow, and with timers in the end.
+// TestPauses pauses between polls: first not at all, then with growing naps, and in the end with
+// timers.
 func TestPauses(t *testing.T) {
 	wake := make(chan struct{}, 1)
 	c := newFake()
@@ -45,7 +46,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestPausesWoken ends pauses when woken: a nap when it is over.
+// TestPausesWoken wakes pauses. A nap ends only after its full time.
 func TestPausesWoken(t *testing.T) {
 	wake := make(chan struct{}, 1)
 	for _, c := range []*fake{newFake(), {now: time.Now(), cannot: true}} {
@@ -65,7 +66,7 @@ func TestPausesWoken(t *testing.T) {
 	}
 }
 
-// TestPausesStill takes timers where time stands still, and not too many.
+// TestPausesStill pauses in a bubble. The pauses use timers, and they are few.
 func TestPausesStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -88,7 +89,7 @@ func TestPausesStill(t *testing.T) {
 	})
 }
 
-// TestPausesPass lets time pass.
+// TestPausesPass checks that a pause takes time.
 func TestPausesPass(t *testing.T) {
 	for _, p := range []Pauses{{Nap: longNap}, {}} {
 		start := time.Now()
@@ -98,7 +99,7 @@ func TestPausesPass(t *testing.T) {
 	}
 }
 
-// TestUntil ends when a condition holds, or a context ends.
+// TestUntil waits until a condition holds or the context ends.
 func TestUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -116,7 +117,7 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// TestLock locks a mutex whose holder sleeps, or gives up.
+// TestLock locks a mutex whose holder sleeps, and gives up on one that stays locked.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// TestPoller asks while somebody has parked, and not else.
+// TestPoller checks that the poller polls only while a goroutine has parked.
 func TestPoller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var parked, asked atomic.Int32

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestThreadLingers has a thread linger for as long as it is to, and for longer while it asks the device for somebody.
+// TestThreadLingers checks how long a thread lingers, and that it lingers longer while it polls for
+// a waiting goroutine.
 func TestThreadLingers(t *testing.T) {
 	processors(t, 8)
 	c := newFake()
@@ -47,7 +48,7 @@ func TestThreadLingers(t *testing.T) {
 	}
 }
 
-// TestThreadParks has a thread park that neither lingers nor sleeps, and wake.
+// TestThreadParks parks a thread that neither lingers nor sleeps, and wakes it.
 func TestThreadParks(t *testing.T) {
 	processors(t, 1)
 	for _, p := range []*Policy{newPolicy(nil), {Spin: -1}} {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// newPolicy makes one with the default times.
+// newPolicy returns a Policy with the default times.
 func newPolicy(c Clock) *Policy {
 	return &Policy{Spin: 50 * time.Microsecond, Poll: 10 * time.Millisecond, Parked: func() bool { return false },
 		Processors: new(Processors), Clock: c}
 }
 
-// asksFor returns for how long a waiter asks in vain.
+// asksFor returns how long a waiter polls if no work is done.
 func asksFor(w *Waiter, p *Policy, c *fake) time.Duration {
 	start := c.now
 	for w.Again(p) {
@@ -20,7 +20,8 @@ func asksFor(w *Waiter, p *Policy, c *fake) time.Duration {
 	return c.now.Sub(start)
 }
 
-// TestWaiterSpins has waiters ask for as long as they are to: as the poller if there is need of that, else for less.
+// TestWaiterSpins checks how long waiters poll: as long as the poller if one must stand in for it,
+// otherwise less.
 func TestWaiterSpins(t *testing.T) {
 	c := newFake()
 	within := func(what string, past, want time.Duration) {
@@ -54,7 +55,7 @@ func TestWaiterSpins(t *testing.T) {
 	}
 }
 
-// TestWaiterMoves has a waiter stand for one poller after the other.
+// TestWaiterMoves has a waiter stand in for one poller after the other.
 func TestWaiterMoves(t *testing.T) {
 	c := newFake()
 	a, b := newPolicy(c), newPolicy(c)
@@ -72,7 +73,7 @@ func TestWaiterMoves(t *testing.T) {
 	}
 }
 
-// TestWaiterHopes has a waiter that has nobody to ask give up soon.
+// TestWaiterHopes checks that a waiter without a device to poll parks soon.
 func TestWaiterHopes(t *testing.T) {
 	var w Waiter
 	defer w.End()
@@ -84,7 +85,7 @@ func TestWaiterHopes(t *testing.T) {
 	}
 }
 
-// TestWaiterYields has waiters yield each time that they have asked, if that takes little.
+// TestWaiterYields checks that waiters yield after each poll if a yield is cheap.
 func TestWaiterYields(t *testing.T) {
 	c := newFake()
 	p := newPolicy(c)
@@ -95,7 +96,8 @@ func TestWaiterYields(t *testing.T) {
 	}
 }
 
-// TestWaiterKeeps has waiters keep their processors for a slice where to yield takes long, if others are left.
+// TestWaiterKeeps checks that waiters keep their processors for a Slice if a yield is slow and
+// enough processors are left.
 func TestWaiterKeeps(t *testing.T) {
 	processors(t, 4)
 	c := newFake()
@@ -138,7 +140,8 @@ func TestWaiterKeeps(t *testing.T) {
 	w.End()
 }
 
-// TestWaiterLetsRun has waiters yield each time though it takes long, where that is what ends their waits; but now and then one tries.
+// TestWaiterLetsRun checks that waiters yield after each poll, although yields are slow, if the
+// yields end their waits. Now and then a waiter tries to keep its processor.
 func TestWaiterLetsRun(t *testing.T) {
 	processors(t, 4)
 	c := newFake()
@@ -159,7 +162,7 @@ func TestWaiterLetsRun(t *testing.T) {
 	if most := n/keepAgainAfter + 1; kept == 0 || kept > most {
 		t.Errorf("%d of %d waiters keep their processors, want 1 to %d", kept, n, most)
 	}
-	// Where it ends without, they go on so.
+	// If such a wait ends without a yield, waiters keep their processors again.
 	kept = 0
 	for range n {
 		var w Waiter
@@ -173,7 +176,7 @@ func TestWaiterLetsRun(t *testing.T) {
 	}
 }
 
-// TestWaiterStill has a waiter park soon where time stands still.
+// TestWaiterStill checks that a waiter parks soon in a bubble.
 func TestWaiterStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPolicy(nil)

@@ -7,10 +7,11 @@ import (
 	"unsafe"
 )
 
-// bytesAt returns what is at an address.
+// bytesAt returns the n bytes at an address.
 func bytesAt(p unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(p), n) }
 
-// layouts are arguments of sizes that fill a word, do not, take several, and have lines of their own; with the words that they take.
+// layouts have arguments that fill a word, fill it in part, take several words, or begin at a line.
+// words is the number of words that each layout needs.
 var layouts = []struct {
 	Layout
 	words int
@@ -57,7 +58,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestAlign has memory from each word of a line on.
+// TestAlign aligns memory that begins at each word of a line.
 func TestAlign(t *testing.T) {
 	room := make([]uint64, 64)
 	for i := range 16 {
@@ -82,7 +83,8 @@ func TestAlign(t *testing.T) {
 	Align(nil)
 }
 
-// TestLayoutAgain lays arguments where others were before: what is not given is zero, and nothing is allocated.
+// TestLayoutAgain writes arguments over earlier ones. Arguments without a value become zero, and
+// nothing is allocated.
 func TestLayoutAgain(t *testing.T) {
 	l := Layout{4, 8, 12}
 	value := [12]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}

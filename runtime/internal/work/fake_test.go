@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A fakeDevice notes the calls that are made of it. It fails the call with number fail, the first being 1.
+// A fakeDevice records its calls. It fails the call with number fail, counted from 1.
 type fakeDevice struct {
 	driver.Device
 	calls []string

@@ -11,18 +11,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A row says what becomes of the operations of a kind.
+// A row has an operation and its expected translation.
 type row struct {
 	name   string
 	op     Op
-	calls  []string // on a stream; nil if only the runtime can do it
-	peer   []string // where src is another device's, if that makes a difference
+	calls  []string // calls on a stream; nil if Run cannot translate the operation
+	peer   []string // the calls if src belongs to another device, if they differ
 	nodes  []driver.NodeOp
-	noNode bool // it cannot be in a graph
+	noNode bool // a graph cannot have it
 	bytes  uint64
 	plain  bool
 	onHost bool
-	unsure bool // what it has given to the stream when it fails, nobody knows
+	unsure bool // when it fails, the stream may have received some work
 }
 
 const (
@@ -42,7 +42,7 @@ func copyNode(dst, src driver.Ptr, n uint64) []driver.NodeOp {
 	return []driver.NodeOp{{Kind: driver.CopyNode, Dst: dst, Src: src, Count: n}}
 }
 
-// rows has each kind, in every form that is translated in its own way.
+// rows has rows for each kind, one for each form with a translation of its own.
 var rows = [][]row{
 	Barrier: {{name: "barrier", calls: []string{}, plain: true}},
 	Fill: {
@@ -111,7 +111,7 @@ var rows = [][]row{
 	Transfer: {{name: "transfer", noNode: true, onHost: true}},
 }
 
-// each calls a function for each row, which has the kind in its operation.
+// each calls a function for each row, with the kind set in its operation.
 func each(t *testing.T, do func(t *testing.T, r *row)) {
 	if len(rows) != int(kinds) {
 		t.Fatalf("%d kinds in the table of %d", len(rows), kinds)
@@ -132,7 +132,7 @@ func extra() Extra {
 	return Extra{Pinned: 0x3000, Host: unsafe.Pointer(&pinned), Launch: &launch, Event: timer, Child: 0x55}
 }
 
-// TestKinds has each kind's name and what is asked of it without a device.
+// TestKinds checks the names and the methods of the kinds.
 func TestKinds(t *testing.T) {
 	each(t, func(t *testing.T, r *row) {
 		k := r.op.Kind
@@ -155,7 +155,7 @@ func TestKinds(t *testing.T) {
 	})
 }
 
-// TestRun has each operation's calls on a stream, and has each of the calls fail.
+// TestRun checks the calls of each operation on a stream, and fails each of the calls.
 func TestRun(t *testing.T) {
 	each(t, func(t *testing.T, r *row) {
 		run := func(fail int, peer bool, want []string) {
@@ -204,7 +204,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestNode has each operation's nodes, and sets them by moving the addresses in them as the operands move.
+// TestNode checks the graph nodes of each operation. When the operands move, the addresses in the
+// nodes move too.
 func TestNode(t *testing.T) {
 	each(t, func(t *testing.T, r *row) {
 		x := extra()
@@ -242,7 +243,8 @@ func TestNode(t *testing.T) {
 	})
 }
 
-// moveTo returns where what was at an operand, or right behind it, is when that has moved. Other addresses stay as they are.
+// moveTo returns the new place of an address after an operand at from has moved to to. Addresses
+// that are not at the operand or right behind it stay.
 func moveTo(at, from, to driver.Ptr) driver.Ptr {
 	if at < from || at > from+8 {
 		return at
@@ -285,7 +287,7 @@ func TestSetValue(t *testing.T) {
 	}
 }
 
-// TestRunAllocates counts what a translation takes from the heap, which is nothing.
+// TestRunAllocates checks that translating allocates nothing.
 func TestRunAllocates(t *testing.T) {
 	d := quiet{}
 	var at driver.Device = d
