@@ -201,19 +201,23 @@ func (c *CommandBuffer) addLaunch(op *Op, after []recording.Command) (recording.
 	if op.begun() != nil {
 		return -1, r.Fail(work.Launch, fmt.Errorf("an event when kernel %s has begun, which no recording has: %w; launch it in a queue", b.kernel.name, driver.ErrUnsupported))
 	}
-	words := b.layout.Append(nil, nil)
-	values := b.layout.Point(make([]unsafe.Pointer, 0, len(b.params)), words)
-	args, buffers := op.all(), []recording.Bound(nil)
+	var wordRoom [2 * opArgs]uint64 // on the stack, in most launches all that is needed
+	var bufferRoom [opArgs]recording.Bound
+	words, word := b.layout.Append(wordRoom[:0], nil), 0
+	args, buffers := op.all(), bufferRoom[:0]
 	for i := range b.params {
-		if p := &b.params[i]; p.kind == byValue {
-			work.SetArg(values[i], op.arg(&args[i], p), p.size)
+		p := &b.params[i]
+		word = work.At(word, p.size)
+		if p.kind == byValue {
+			work.SetArg(unsafe.Pointer(&words[word]), op.arg(&args[i], p), p.size)
 		} else {
 			buffers = append(buffers, recording.Bound{Index: i, Range: args[i].in()})
 		}
+		word += work.Words(p.size)
 	}
 	l := recording.Launch{Code: (*codeUse)(b.kernel.exe), Name: b.kernel.name, Launch: g.launch(b.kernel), Layout: b.layout,
-		Buffers: buffers, Uses: op.uses(), Limits: g.limits(b.kernel), Nothing: g.nothing()}
-	at, wrong, err := r.Launch(&l, words, after)
+		Uses: op.uses(), Limits: g.limits(b.kernel), Nothing: g.nothing()}
+	at, wrong, err := r.Launch(&l, buffers, words, after)
 	if wrong >= 0 {
 		return -1, b.refused(wrong, err)
 	}

@@ -121,7 +121,6 @@ type Launch struct {
 	Name    string // of the kernel
 	Launch  driver.Launch
 	Layout  work.Layout
-	Buffers []Bound
 	Uses    []Use      // of parameters
 	Limits  GridLimits // if the blocks are a parameter
 	Nothing bool       // the grid is empty
@@ -133,22 +132,22 @@ type Bound struct {
 	Range memory.Range
 }
 
-// Launch records a launch. words are the arguments as l.Layout has them, zero where an argument is a
-// buffer. The call copies them. If a range or a parameter is refused, wrong is the number of its
+// Launch records a launch. buffers are the arguments that are addresses. words are all arguments as
+// l.Layout has them, zero where an argument is a buffer. The call copies both lists. If a range or a parameter is refused, wrong is the number of its
 // argument, and otherwise it is -1. The caller has called Begin.
-func (c *Recording) Launch(l *Launch, words []uint64, after []Command) (at Command, wrong int, err error) {
+func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []Command) (at Command, wrong int, err error) {
 	arg := l.Layout.Begin(len(c.args))
-	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(l.Buffers)); err != nil {
+	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(buffers)); err != nil {
 		return -1, -1, c.Fail(work.Launch, err)
 	}
 	if err := c.holdCode(l.Code); err != nil {
 		return -1, -1, c.Fail(work.Launch, err)
 	}
 	cmd := command{op: work.Op{Kind: work.Launch}, dst: -1, src: -1, arg: int32(arg), layout: l.Layout, launch: l.Launch}
-	if len(l.Buffers) > 0 {
-		cmd.bound = carve(&c.bounds, len(l.Buffers))
+	if len(buffers) > 0 {
+		cmd.bound = carve(&c.bounds, len(buffers))
 	}
-	for i, b := range l.Buffers {
+	for i, b := range buffers {
 		ref, err := c.refer(work.Launch, b.Range, 1)
 		if err != nil {
 			return -1, b.Index, err

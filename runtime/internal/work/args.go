@@ -22,14 +22,17 @@ func lined(size int) bool { return size%(8*line) == 0 }
 // up rounds a word index up to the next one that begins a line.
 func up(word int) int { return (word + line - 1) &^ (line - 1) }
 
-// at returns the index of the word at which an argument with this size begins, if word is the first
+// At returns the index of the word at which an argument with this size begins, if word is the first
 // free one.
-func at(word, size int) int {
+func At(word, size int) int {
 	if lined(size) {
 		return up(word)
 	}
 	return word
 }
+
+// Words returns the number of words that an argument takes.
+func Words(size int) int { return (size + 7) / 8 }
 
 // Begin returns the index of the first word, not below word, at which the arguments can begin.
 func (l Layout) Begin(word int) int {
@@ -42,7 +45,7 @@ func (l Layout) Begin(word int) int {
 // Words returns the number of words that the arguments need, gaps included.
 func (l Layout) Words() (words int) {
 	for _, size := range l {
-		words = at(words, size) + (size+7)/8
+		words = At(words, size) + Words(size)
 	}
 	return words
 }
@@ -57,11 +60,11 @@ func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 		return words
 	}
 	for i, size := range l {
-		word = at(word, size)
+		word = At(word, size)
 		if values[i] != nil {
 			SetArg(unsafe.Pointer(&words[word]), values[i], size)
 		}
-		word += (size + 7) / 8
+		word += Words(size)
 	}
 	return words
 }
@@ -71,9 +74,9 @@ func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 func (l Layout) Point(args []unsafe.Pointer, words []uint64) []unsafe.Pointer {
 	word := 0
 	for _, size := range l {
-		word = at(word, size)
+		word = At(word, size)
 		args = append(args, unsafe.Pointer(&words[word]))
-		word += (size + 7) / 8
+		word += Words(size)
 	}
 	return args
 }
