@@ -26,8 +26,8 @@ type block struct {
 	timers []driver.Event // of the timestamps, in order
 	graphs []graphOf      // of the parts; under the recording's mu
 
-	// Under blockMu of the recording:
-	taken bool        // by an execution that has parts left to issue
+	// blockMu of the recording protects the following fields.
+	taken bool        // an execution that has parts left to issue uses the block
 	last  engine.Mark // behind all work that has used it
 }
 
@@ -36,7 +36,7 @@ type run struct {
 	of    *Recording
 	block *block // nil until the first part is about to be issued
 
-	// Under blockMu of the recording:
+	// blockMu of the recording protects the following fields.
 	begun bool // a stream has a part
 	left  int  // parts that have neither been issued nor failed
 }
@@ -47,8 +47,9 @@ func (r *run) start(c *Recording) *run {
 	return r
 }
 
-// needBlocks counts the parts that use a block, if executions need blocks of their own. It has the
-// first of them be on a queue's timeline: on a channel's, making a block would hold up other ranks.
+// needBlocks counts the parts that use a block, if executions need blocks of their own. It puts the
+// first of these parts on a queue's timeline. On a communicator's timeline, making a block would
+// delay other ranks.
 func (c *Recording) needBlocks() {
 	if !c.many {
 		return
@@ -149,7 +150,7 @@ func (p *Part) addBlock(s *engine.Submission) error {
 		"have it wait for one of them, or free memory", n, err)
 }
 
-// askBlocks asks the device which blocks are still in use.
+// askBlocks polls the work that uses blocks.
 func (c *Recording) askBlocks() {
 	var uses engine.Frontier
 	c.blockMu.Lock()

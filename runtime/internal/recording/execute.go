@@ -235,7 +235,7 @@ func (Execute) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// describe returns what an observer is told of a command.
+// describe returns the description of a command for an observer.
 func (c *Recording) describe(i int) observe.Command {
 	cmd := c.cmds.at(i)
 	d := observe.Command{Index: i, Kind: cmd.op.Kind, Label: c.labels[Command(i)], Bytes: cmd.op.Bytes()}
@@ -269,7 +269,7 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 	return started, err
 }
 
-// A holding is a recording as the scheduler sees it: an engine.Holder.
+// A holding is a recording in the form that the scheduler uses: an engine.Holder.
 type holding Recording
 
 // Use notes that the work at a mark executes the recording, and those nested in it.
@@ -462,12 +462,12 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 	return true, nil
 }
 
-// failed adds to an error which command of a recording it is about.
+// failed adds the number and label of a command to an error.
 func (c *Recording) failed(i int, err error) error {
 	return fmt.Errorf("%s, %s: %w", c.name(i), c.cmds.at(i).op.Kind, err)
 }
 
-// name returns how messages call a command: by its number and its label.
+// name returns a command's name for messages: its number and its label.
 func (c *Recording) name(i int) string {
 	if label := c.labels[Command(i)]; label != "" {
 		return fmt.Sprintf("command %d (%q)", i, label)

@@ -16,7 +16,7 @@ import (
 type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
-	nodes    []driver.Node   // that depend on references or parameters
+	nodes    []driver.Node   // the nodes that depend on references or parameters
 	ops      []driver.NodeOp // of nodes, as they were last set
 	places   []place         // of references and parameters in nodes, in the order of nodes
 	epoch    int             // of the recording, when its nodes were set
@@ -56,8 +56,8 @@ func (p *place) put(ptr driver.Ptr) {
 // recording is executed. Half of it is for writing, half for reading.
 const standInSize = 128 << 10
 
-// standIn puts the stand-in's addresses in place of those that the fills and copies of a part get
-// only when it is executed. So its graph can be made before, and the first execution sets the
+// standIn gives fills and copies of a part the stand-in's addresses, if their own are known only
+// when the part is executed. So the graph can be made before, and the first execution sets the
 // nodes. standIn reports false if the nodes cannot be set from the stand-in, or if there is no
 // memory. It runs on a bound thread.
 func (c *Recording) standIn(p *part) bool {
@@ -163,7 +163,7 @@ func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, 
 		}
 		nodes = append(nodes, n)
 		if cmd.moves {
-			does.Count = cmd.op.Count // the node is set to that before it is launched
+			does.Count = cmd.op.Count // the node gets this count before the launch
 			made.noteNode(c, cmd, n, &does)
 		}
 	}

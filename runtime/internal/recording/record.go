@@ -423,11 +423,11 @@ func (c *Recording) leaves() (last []Command) {
 // nest records all commands of another command buffer. They come after the command gate, unless it is
 // -1.
 func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nestedParam, gate Command) error {
-	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // it has ended
+	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // they no longer change: child has ended
 	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
 		return err
 	}
-	c.args = work.AlignEnd(c.args) // for the child's to lie as they do there
+	c.args = work.AlignEnd(c.args) // so that the child's arguments keep their alignment
 	if err := c.roomFor(len(args), len(refers)+1); err != nil {
 		return err
 	}
@@ -459,7 +459,7 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 		c.refers = append(c.refers, r)
 	}
 	c.nrefers = len(c.refers)
-	child.mu.Lock() // for an execution of it, which puts addresses in
+	child.mu.Lock() // an execution of child may be writing addresses into its arguments
 	c.args = append(c.args, args...)
 	for at, label := range child.labels {
 		c.setLabel(Command(c.cmds.n)+at, label)
@@ -522,7 +522,7 @@ func (c *Recording) shifted(cmd command, by shift) command {
 
 // beginNest is begin for the commands of another command buffer.
 func (c *Recording) beginNest(child *Recording) error {
-	wrong := c.mayNest(child) // before the lock, for it takes the child's
+	wrong := c.mayNest(child) // before c.mu is locked: mayNest locks child.mu
 	if err := c.Begin(work.Execute); err != nil {
 		return err
 	}

@@ -42,15 +42,15 @@ type Recording struct {
 
 	mu        sync.Mutex
 	ended     bool
-	flaw      error // of End
+	flaw      error // the error of End
 	awaits    bool  // there are waits for values
 	cmds      commandList
-	bounds    []argRef      // room for the bound of commands
-	afters    []Command     // room for the after of commands
-	rares     []rareCommand // room for the rare of commands
+	bounds    []argRef      // storage of command.bound
+	afters    []Command     // storage of command.after
+	rares     []rareCommand // storage of command.rare
 	slots     []slot
 	params    []*Param
-	scratches []*memory.Buffer // of Scratch
+	scratches []*memory.Buffer // the buffers that Scratch returned
 	scratch   memory.Range     // memory of the program for them, see SetScratch
 	layout    memplan.Layout
 	refers    []reference
@@ -141,10 +141,10 @@ func (c *Recording) rare(r rareCommand) *rareCommand {
 	return kept
 }
 
-// A rareCommand has the fields that fills, copies and dispatches, the most frequent commands, do
-// not need.
+// A rareCommand has the fields that the most frequent commands, fills, copies and launches, do not
+// need.
 type rareCommand struct {
-	stage  *memory.Block // of an update
+	stage  *memory.Block // pinned memory of an upload
 	fn     func() error  // of a host call
 	timer  int           // of a timestamp, in timers of a block
 	native func(driver.Stream, []driver.Ptr) error
@@ -270,7 +270,7 @@ func (c *Recording) roomFor(words, refers int) error {
 	return nil
 }
 
-// Fail adds to an error which command it is about.
+// Fail adds the number and kind of the command to an error.
 func (c *Recording) Fail(op work.Kind, err error) error {
 	return fmt.Errorf("command %d, %s: %w", c.cmds.n, op, err)
 }
@@ -683,7 +683,7 @@ func (c *Recording) Close() error {
 
 func (c *Recording) release() { c.releaseAll(1) }
 
-// releaseAll lets go of n references.
+// releaseAll releases n references.
 func (c *Recording) releaseAll(n int32) {
 	if c.refs.Add(-n) > 0 {
 		return

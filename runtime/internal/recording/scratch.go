@@ -23,7 +23,7 @@ func (c *Recording) Scratch(size uint64) (*memory.Buffer, error) {
 	return c.newScratch(size), nil
 }
 
-// newScratch returns what stands for scratch memory. The caller holds mu.
+// newScratch returns a buffer that stands for scratch memory. The caller holds mu.
 func (c *Recording) newScratch(size uint64) *memory.Buffer {
 	b := memory.NewPlaceholder(c.dev.Memory, size, memory.Place{Recording: c, Index: len(c.scratches), Scratch: true})
 	c.scratches = append(c.scratches, b)
@@ -44,7 +44,7 @@ func (c *Recording) ScratchSize() (uint64, error) {
 	return l.Size, err
 }
 
-// SetScratch has the scratch memory be a part of a range.
+// SetScratch places the scratch memory in a range.
 func (c *Recording) SetScratch(r memory.Range) error {
 	const op = "set scratch"
 	if err := c.enter(); err != nil {
@@ -172,8 +172,8 @@ func (c *Recording) placeScratch() (first *block, err error) {
 	return first, nil
 }
 
-// scratchAnew makes a reference of a nested recording to its block one to scratch memory of this recording's, of which there is one in anew
-// for each that the nested one has.
+// scratchAnew turns a reference to the nested recording's block into one to scratch memory of this
+// recording. anew has a buffer for each scratch buffer of the nested recording.
 func (c *Recording) scratchAnew(child *Recording, r *reference, anew []*memory.Buffer) {
 	i := scratchOf(r.scratch)
 	if anew[i] == nil {
