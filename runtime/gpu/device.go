@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
+	"github.com/puregpu/puregpu/runtime/internal/leaks"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
@@ -30,7 +32,8 @@ type Device struct {
 	memory     memory.Device
 	recordings recording.Device
 	comm       comm.Device
-	warned     sync.Once // see compiler.Once
+	warned     sync.Once       // see compiler.Once
+	dropped    runtime.Cleanup // reports the device if it is dropped
 
 	// Each part is declared in the file of its subject.
 	deviceClosing
@@ -76,6 +79,10 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		code: map[*Module]struct{}{}, shared: map[*SharedEvent]struct{}{}, timings: map[*Timing]struct{}{}}
 	dev.native.Init(drv, d, (*deviceOwner)(dev))
 	dev.native.Adopter = dev.faces.Adopter
+	if opt.Leaks != nil {
+		dev.native.LetGo()
+		dev.memory.Leaks = &leaks.Reporter{Log: opt.Leaks, Device: dev.native.Info.Name}
+	}
 	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize)
 	dev.recordings.Init(&dev.native, &dev.memory, &dev.faces, (*recordingHost)(dev))
 	dev.comm = comm.Device{Engine: &dev.native, Memory: &dev.memory, Owner: (*commOwner)(dev)}
@@ -88,6 +95,9 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	dev.native.BeginPolling()
+	if r := dev.memory.Leaks; r != nil {
+		dev.dropped = runtime.AddCleanup(dev, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())
+	}
 	return dev, nil
 }
 

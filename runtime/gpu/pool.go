@@ -16,10 +16,13 @@ const KeepAll = math.MaxUint64
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's: it is used
 // where the driver has no pool of the kind, or if the program asks for one. Both grow when they
 // must, which takes as long as any allocation of the driver, and then reuse memory.
-type Pool memory.Pool
+type Pool memory.PoolHandle
 
-// in returns the pool as the packages below know it.
-func (p *Pool) in() *memory.Pool { return (*memory.Pool)(p) }
+// handle returns the pool's handle as the packages below know it.
+func (p *Pool) handle() *memory.PoolHandle { return (*memory.PoolHandle)(p) }
+
+// in returns the pool as the packages below know it. It is nil for a nil or zero pool.
+func (p *Pool) in() *memory.Pool { return p.handle().Pool() }
 
 // PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
 // which keeps the memory that it has.
@@ -78,7 +81,7 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 	if d == nil {
 		return errs.ErrZero
 	}
-	return d.memory.SetCurrentPool(p.in())
+	return d.memory.SetCurrentPool(p.handle())
 }
 
 // NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
@@ -99,7 +102,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 
 // Device returns the pool's device.
 func (p *Pool) Device() *Device {
-	if p == nil || p.in().Device() == nil {
+	if p.in().Device() == nil {
 		return nil
 	}
 	return deviceOf(p.in().Device().Engine)

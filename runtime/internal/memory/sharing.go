@@ -113,7 +113,8 @@ func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Me
 		if r.opened, err = open(); err != nil {
 			return err
 		}
-		b.from, b.rare = opened, r
+		b.from = opened
+		b.setRare(r)
 		if m := r.opened; m.Size > 0 && (h.Offset > m.Size || h.Size > m.Size-h.Offset) {
 			d.Engine.NotTaken(r.close(r.opened))
 			return fmt.Errorf("%d bytes at %d of an allocation of %d: %w", h.Size, h.Offset, m.Size, errs.ErrRange)
