@@ -46,7 +46,11 @@ type Device struct {
 
 // Open opens a device of a driver, by its index in driver.Devices.
 func Open(d driver.Driver, index int, opt Options) (*Device, error) {
-	return open(d, index, opt, new(wake.Processors))
+	dev, err := open(d, index, opt, new(wake.Processors))
+	if err == nil {
+		dev.watch()
+	}
+	return dev, err
 }
 
 // isNone reports whether x is nil, or a nil pointer: a driver whose own Open has failed may be one.
@@ -95,10 +99,15 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		return nil, fmt.Errorf("gpu: open device %d of %s: %w", index, d.Name(), err)
 	}
 	dev.native.BeginPolling()
-	if r := dev.memory.Leaks; r != nil {
-		dev.dropped = runtime.AddCleanup(dev, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())
-	}
 	return dev, nil
+}
+
+// watch makes the new device report itself if the program drops it, if it reports anything. The
+// caller's goroutine is the one that opens it.
+func (d *Device) watch() {
+	if r := d.memory.Leaks; r != nil {
+		d.dropped = runtime.AddCleanup(d, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())
+	}
 }
 
 // A deviceOwner is a device as the scheduler sees it: an engine.Owner.

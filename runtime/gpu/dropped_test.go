@@ -201,6 +201,24 @@ func TestDroppedDevicesAreReported(t *testing.T) {
 	}
 }
 
+func TestDroppedPoolsOfAGroupAreReported(t *testing.T) {
+	r := new(reports)
+	g, err := gpu.OpenGroup(newSim(t, simdriver.Config{Devices: 2}), r.options())
+	must(t, err)
+	defer g.Close()
+	_, err = g.NewPools(gpu.PoolOptions{})
+	must(t, err)
+	got := r.collect(t, 2)
+	for _, line := range got {
+		if !strings.Contains(line, "a Pool was dropped without Close") || !strings.Contains(line, "dropped_test.go:") {
+			t.Error(line)
+		}
+	}
+	if len(got) != 2 {
+		t.Errorf("reported: %q", got)
+	}
+}
+
 func TestWhatIsClosedIsNotReported(t *testing.T) {
 	r := new(reports)
 	sim := newSim(t, simdriver.Config{})

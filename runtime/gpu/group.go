@@ -57,6 +57,9 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	if err == nil {
 		var g *Group
 		if g, err = NewGroup(devs...); err == nil {
+			for _, d := range devs {
+				d.watch()
+			}
 			return g, nil
 		}
 	}
@@ -153,7 +156,7 @@ func (g *Group) Load(image []byte) ([]*Module, error) {
 func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	all := make([]*Pool, len(g.devs))
 	err := each(len(all), func(i int) (err error) {
-		if all[i], err = g.devs[i].NewPool(o); err != nil {
+		if all[i], err = g.devs[i].newPool(o); err != nil {
 			return err
 		}
 		for _, d := range g.devs {
@@ -173,6 +176,9 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 			}
 		}
 		return nil, err
+	}
+	for _, p := range all {
+		p.handle().Watch()
 	}
 	return all, nil
 }

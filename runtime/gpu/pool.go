@@ -95,6 +95,15 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 // [ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the
 // device has completed nothing for ten seconds.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
+	p, err := d.newPool(o)
+	if err == nil {
+		p.handle().Watch()
+	}
+	return p, err
+}
+
+// newPool is NewPool for a pool that is not watched yet.
+func (d *Device) newPool(o PoolOptions) (*Pool, error) {
 	p, err := d.mem().NewPool(memory.PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
 		Zero: o.Zero, Portable: o.Portable, Over: o.Over.in(), Shareable: o.Shareable})
 	return (*Pool)(p), err

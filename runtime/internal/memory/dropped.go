@@ -83,8 +83,12 @@ func (w *watched) report() {
 	}
 }
 
-// watch makes the device report the new pool if the program drops its PoolHandle.
-func (h *PoolHandle) watch() {
+// Watch makes the device report the new pool if the program drops its PoolHandle. It does nothing
+// for a device without reports. The caller's goroutine is the one that makes the pool.
+func (h *PoolHandle) Watch() {
+	if h.pool.dev.Leaks == nil {
+		return
+	}
 	made := leaks.Here()
 	runtime.AddCleanup(h, func(w weak.Pointer[Pool]) {
 		if p := w.Value(); p != nil && !p.closed.Load() && p.dev.Failed() == nil {

@@ -215,11 +215,7 @@ func (d *Device) NewPool(o PoolOptions) (*PoolHandle, error) {
 	d.pools.mu.Lock()
 	d.pools.all = append(d.pools.all, p)
 	d.pools.mu.Unlock()
-	h := &PoolHandle{p}
-	if d.Leaks != nil {
-		h.watch()
-	}
-	return h, nil
+	return &PoolHandle{p}, nil
 }
 
 // check returns an error for options that no device can satisfy.
