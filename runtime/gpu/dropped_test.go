@@ -82,6 +82,7 @@ func openWatched(t *testing.T, d *simdriver.Driver, r *reports) *gpu.Device {
 	return dev
 }
 
+// TestDroppedBuffersAreReported and the tests after it are of B199.
 func TestDroppedBuffersAreReported(t *testing.T) {
 	each := map[string]func(t *testing.T, dev *gpu.Device){
 		"of Alloc": func(t *testing.T, dev *gpu.Device) {

@@ -2,10 +2,10 @@ package gpu
 
 import (
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
+	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
@@ -67,7 +67,7 @@ func (o Options) check() (Options, error) {
 	case o.StageSize < 0 || o.StageSize > 1<<30:
 		return o, errs.Argument("open", "staging blocks of %d bytes", o.StageSize)
 	}
-	if o.Leaks == nil && os.Getenv("PUREGPU_LEAKS") == "1" {
+	if o.Leaks == nil && secureenv.Get("PUREGPU_LEAKS") == "1" {
 		o.Leaks = slog.Default()
 	}
 	o.Priorities = slices.Clone(o.Priorities)

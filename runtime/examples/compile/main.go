@@ -56,6 +56,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
+	defer code.Close()
 	fmt.Printf("%s for %s, from the cache: %v\n", info.Compiler, info.Target, info.Cached)
 	single, err := saxpy(dev, code, "saxpy<float>", 2, []float32{1, 2, 3, 4}, []float32{10, 20, 30, 40})
 	if err != nil {
@@ -87,13 +88,13 @@ func saxpy[T float32 | float64](dev *gpu.Device, code *gpu.Module, name string, 
 	s := dev.Queue(0).NewStream() // runs operations in order; Wait returns the first error
 	xs, _ := gpu.AllocSliceIn[T](s, nil, len(x))
 	ys, _ := gpu.AllocSliceIn[T](s, nil, len(y))
+	defer xs.Close() // frees the memory once the stream has done its work
+	defer ys.Close()
 	s.Do(
 		xs.Upload(x),
 		ys.Upload(y),
 		saxpy.Launch(gpu.GridFor(len(x), 256), args{uint64(len(x)), a, xs, ys}),
 		ys.Download(y),
-		xs.Free(),
-		ys.Free(),
 	)
 	return y, s.Wait(context.Background())
 }
