@@ -31,7 +31,7 @@ import (
 // driver does not support it ([driver.Caps].Adopt), the error is [ErrUnsupported].
 func (d *Device) AdoptQueue(stream driver.Stream) (*Queue, error) {
 	const op = "adopt a stream"
-	switch err := d.failed(); {
+	switch err := d.ready(op); {
 	case err != nil:
 		return nil, err
 	case d.faces.Adopter == nil:

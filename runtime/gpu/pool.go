@@ -64,22 +64,28 @@ type Reuse struct {
 // first call on it keeps the memory that it has, for them too. Closing the device gives unused
 // memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
-	p, err := d.mem().DefaultPool()
+	if d.isZero() {
+		return nil, errs.Zero("default pool", "Device")
+	}
+	p, err := d.memory.DefaultPool()
 	return (*Pool)(p), err
 }
 
 // CurrentPool returns the pool that allocations use if they name none. It is the default pool until
 // [Device.SetCurrentPool] changes it.
 func (d *Device) CurrentPool() (*Pool, error) {
-	p, err := d.mem().CurrentPool()
+	if d.isZero() {
+		return nil, errs.Zero("current pool", "Device")
+	}
+	p, err := d.memory.CurrentPool()
 	return (*Pool)(p), err
 }
 
 // SetCurrentPool sets the pool that allocations use if they name none. The driver's own current
 // pool, which other users of the driver in the process share, does not change.
 func (d *Device) SetCurrentPool(p *Pool) error {
-	if d == nil {
-		return errs.ErrZero
+	if d.isZero() {
+		return errs.Zero("set current pool", "Device")
 	}
 	return d.memory.SetCurrentPool(p.handle())
 }
@@ -104,7 +110,10 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 
 // newPool is NewPool for a pool that is not watched yet.
 func (d *Device) newPool(o PoolOptions) (*Pool, error) {
-	p, err := d.mem().NewPool(memory.PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
+	if d.isZero() {
+		return nil, errs.Zero("new pool", "Device")
+	}
+	p, err := d.memory.NewPool(memory.PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
 		Zero: o.Zero, Portable: o.Portable, Over: o.Over.in(), Shareable: o.Shareable})
 	return (*Pool)(p), err
 }

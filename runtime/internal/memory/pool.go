@@ -401,6 +401,9 @@ func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
 
 // open returns why the pool's properties cannot be used, or nil.
 func (p *Pool) open(op string) error {
+	if p == nil || p.dev == nil {
+		return errs.Zero(op, "Pool")
+	}
 	if err := p.ended(); err != nil {
 		return fmt.Errorf("gpu: %s: %w", op, err)
 	}
@@ -409,9 +412,6 @@ func (p *Pool) open(op string) error {
 
 // ended returns why the pool allocates no more memory, or nil.
 func (p *Pool) ended() error {
-	if p == nil || p.dev == nil {
-		return errs.ErrZero
-	}
 	if p.closed.Load() {
 		return fmt.Errorf("pool: %w", errs.ErrClosed)
 	}
@@ -420,7 +420,7 @@ func (p *Pool) ended() error {
 
 // Stats returns the current figures. It blocks while it queries the driver.
 func (p *Pool) Stats() (s PoolStats, err error) {
-	if err := p.open("statistics"); err != nil {
+	if err := p.open("pool stats"); err != nil {
 		return s, err
 	}
 	if p.blocks != nil {
@@ -428,7 +428,7 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 		s.Reserved, s.ReservedHigh, s.Used, s.UsedHigh = b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh
 		return s, nil
 	}
-	err = p.onNative("statistics", func() error {
+	err = p.onNative("pool stats", func() error {
 		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
 			driver.PoolUsed: &s.Used, driver.PoolUsedHigh: &s.UsedHigh} {
 			var err error

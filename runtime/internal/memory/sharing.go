@@ -23,7 +23,7 @@ type Handle struct {
 func (b *Buffer) Export() (Handle, error) {
 	const op = "export"
 	if !b.Exists() {
-		return Handle{}, errs.ErrZero
+		return Handle{}, errs.Zero(op, "Buffer")
 	}
 	d := b.dev
 	if err := d.Failed(); err != nil {
@@ -143,7 +143,7 @@ func (d *Device) Importable(op, of string) error {
 func (b *Buffer) ExportFile() (*os.File, error) {
 	const op = "export as a file"
 	if !b.Exists() {
-		return nil, errs.ErrZero
+		return nil, errs.Zero(op, "Buffer")
 	}
 	d := b.dev
 	if err := d.Failed(); err != nil {
