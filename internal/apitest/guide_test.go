@@ -242,13 +242,17 @@ func (b *block) run(t *testing.T, program, folder string) {
 	cmd.Dir = t.TempDir()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env = append(os.Environ(), "PUREGPU_DRIVER=sim", "PUREGPU_CUDA_LIBRARY=/nonexistent", "PUREGPU_HIP_LIBRARY=/nonexistent")
+	cmd.Env = append(os.Environ(), "PUREGPU_DRIVER=sim", "PUREGPU_CUDA_LIBRARY=/nonexistent", "PUREGPU_HIP_LIBRARY=/nonexistent",
+		"PUREGPU_LEAKS=1", "GOGC=1") // the collector runs often, and finds what a program drops without Close
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%s: %v; it printed\n%s%s", b.place(), err, stdout.Bytes(), stderr.Bytes())
 		return
 	}
 	if got, want := strings.TrimSpace(stdout.String()), strings.TrimSpace(b.output); want != "" && got != want {
 		t.Errorf("%s: it printed\n%s\n\nand says that it prints\n%s\n\nStandard error was\n%s", b.place(), got, want, stderr.Bytes())
+	}
+	if strings.Contains(stderr.String(), "was dropped without Close") {
+		t.Errorf("%s: it does not close all that it makes:\n%s", b.place(), stderr.Bytes())
 	}
 }
 

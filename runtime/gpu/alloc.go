@@ -39,7 +39,7 @@ func Alloc(b **Buffer, p *Pool, size uint64) (op Op) {
 
 func (q *Queue) alloc(o *Order, p *Pool, size uint64) (*Buffer, error) {
 	d := q.dev
-	pool, err := d.memory.For(p.in())
+	pool, err := d.memory.For(p.handle())
 	switch {
 	case err != nil && p == nil && d.failed() != nil:
 		return nil, q.submit(q.get(work.Barrier), o)

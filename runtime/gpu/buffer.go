@@ -5,6 +5,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 )
@@ -46,9 +47,12 @@ func (b *Buffer) in() *memory.Buffer { return (*memory.Buffer)(b) }
 // [ErrUnsupported]. For CommMem it reports whether the driver supports communicators. Only
 // Alloc finds out whether their library is installed.
 func (d *Device) Has(kind MemKind) bool {
+	if d.isZero() {
+		return false
+	}
 	switch kind {
 	case DeviceMem, HostMem, WriteCombinedMem:
-		return d.native.Native != nil
+		return true
 	case ManagedMem:
 		return d.native.Caps.Managed
 	case CommMem:
@@ -64,7 +68,10 @@ func (d *Device) Has(kind MemKind) bool {
 // used, which may take the driver up to a second, and tries again. If that fails, the error is
 // [ErrOutOfMemory].
 func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
-	b, err := d.mem().Alloc(kind, size)
+	if d.isZero() {
+		return nil, errs.Zero("alloc", "Device")
+	}
+	b, err := d.memory.Alloc(kind, size)
 	return (*Buffer)(b), err
 }
 
@@ -75,15 +82,21 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 // when its buffer has been closed and the work that uses it is done. The driver may take up to a
 // second to unpin it first. If the device cannot pin memory, the error is [ErrUnsupported].
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
-	b, err := d.mem().ImportHost(mem, freed, false)
-	return (*Buffer)(b), err
+	return d.importHost(mem, freed, false)
 }
 
 // ImportHostReadOnly is [Device.ImportHost] for memory that is only read. Operations that would
 // write to it are refused. Kernels are not checked, and must not write to it. Most NVIDIA devices
 // accept memory that the program itself cannot write, such as a file that is mapped for reading.
 func (d *Device) ImportHostReadOnly(mem []byte, freed func()) (*Buffer, error) {
-	b, err := d.mem().ImportHost(mem, freed, true)
+	return d.importHost(mem, freed, true)
+}
+
+func (d *Device) importHost(mem []byte, freed func(), read bool) (*Buffer, error) {
+	if d.isZero() {
+		return nil, errs.Zero("import", "Device")
+	}
+	b, err := d.memory.ImportHost(mem, freed, read)
 	return (*Buffer)(b), err
 }
 

@@ -130,6 +130,7 @@ func (d *Device) closeError(u *engine.Unended) *CloseError {
 
 // close takes the device through its steps. It is called once.
 func (d *Device) close(ctx context.Context) error {
+	d.dropped.Stop()
 	unended := engine.Unended{Began: time.Now()}
 	lanes := d.native.Stop(ctx, &unended, func() error { return d.closeError(&unended) })
 	d.native.AwaitUsers(ctx, &unended)

@@ -64,10 +64,13 @@ type CommandOptions struct {
 	InOrder bool
 }
 
+// isZero reports whether the command buffer is nil, or a zero value that is of no device.
+func (c *CommandBuffer) isZero() bool { return c.in().Device() == nil }
+
 // NewCommandBuffer makes an empty command buffer. GraphMode on a device without graphs is
 // [ErrUnsupported].
 func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
-	if err := d.failed(); err != nil {
+	if err := d.ready("new command buffer"); err != nil {
 		return nil, err
 	}
 	c, err := d.recordings.New(recording.Mode(o.Mode), o.InOrder)
@@ -79,6 +82,9 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 // bytes as the commands use. [Buffer.All] of it is all of the bound range. It may be a kernel's
 // argument, or bound to a nested recording. Other commands must say how much they use.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
+	if c.isZero() {
+		return nil, errs.Zero("binding", "CommandBuffer")
+	}
 	b, err := c.in().Binding()
 	return (*Buffer)(b), err
 }
@@ -115,6 +121,9 @@ func BindingSlice[T any](c *CommandBuffer, n int) (Slice[T], error) {
 // nested in this one. A nested recording has its own scratch buffers in this recording's block. The
 // call does not block and allocates no device memory.
 func (c *CommandBuffer) Scratch(size uint64) (*Buffer, error) {
+	if c.isZero() {
+		return nil, errs.Zero("scratch", "CommandBuffer")
+	}
 	b, err := c.in().Scratch(size)
 	return (*Buffer)(b), err
 }
@@ -123,6 +132,9 @@ func (c *CommandBuffer) Scratch(size uint64) (*Buffer, error) {
 // been recorded so far. Before End it takes as long as placing the buffers. After End the size is
 // known.
 func (c *CommandBuffer) ScratchSize() (uint64, error) {
+	if c.isZero() {
+		return 0, errs.Zero("scratch size", "CommandBuffer")
+	}
 	return c.in().ScratchSize()
 }
 
@@ -133,13 +145,16 @@ func (c *CommandBuffer) ScratchSize() (uint64, error) {
 // order the executions that use it, including those of recordings in which this one is nested. The
 // buffer is held until the command buffer is closed and no execution is in flight.
 func (c *CommandBuffer) SetScratch(r Range) error {
+	if c.isZero() {
+		return errs.Zero("set scratch", "CommandBuffer")
+	}
 	return c.in().SetScratch(r.in())
 }
 
 // add is Add for the packages below.
 func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) {
-	if c == nil {
-		return -1, errs.ErrZero
+	if c.isZero() {
+		return -1, errs.Zero(op.String(), "CommandBuffer")
 	}
 	r, behind := c.in(), commands(after)
 	if op.timing != nil {
@@ -185,6 +200,9 @@ func (c *CommandBuffer) device() *Device { return deviceOf(c.in().Device().Engin
 // own, in blocks (see [Execute]). If the driver does not let an event be recorded again while
 // it is outstanding (Caps.RerecordEvents), each execution in flight has its own.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
+	if c.isZero() {
+		return -1, errs.Zero("timestamp", "CommandBuffer")
+	}
 	at, err := c.in().Timestamp(commands(after))
 	return Command(at), err
 }
@@ -193,6 +211,9 @@ func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 // If it is not over, or if there was none, the error is [ErrArgument]. While several executions are
 // in flight, the time means nothing. Elapsed blocks until the driver has answered.
 func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
+	if c.isZero() {
+		return 0, errs.Zero("elapsed", "CommandBuffer")
+	}
 	return c.in().Elapsed(recording.Command(from), recording.Command(to))
 }
 
@@ -203,6 +224,9 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 // allocated later, if the driver cannot enlarge such a node. That holds for patterns of 8 bytes,
 // and in HIP.
 func (c *CommandBuffer) End() error {
+	if c.isZero() {
+		return errs.Zero("end", "CommandBuffer")
+	}
 	return c.in().End()
 }
 

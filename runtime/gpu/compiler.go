@@ -19,7 +19,7 @@ import (
 // Package [github.com/puregpu/puregpu/runtime/compile] compiles and loads in one call, and keeps
 // code on disk.
 func (d *Device) Compiler() (driver.Compiler, error) {
-	if err := d.failed(); err != nil {
+	if err := d.ready("compiler"); err != nil {
 		return nil, err
 	}
 	compilers, ok := d.native.Native.(driver.Compilers)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/events"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
 	"github.com/puregpu/puregpu/runtime/internal/inside"
+	"github.com/puregpu/puregpu/runtime/internal/leaks"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
@@ -34,7 +36,8 @@ type Device struct {
 	comm       comm.Device
 	events     events.Device
 	inside     inside.Device
-	warned     sync.Once // see compiler.Once
+	warned     sync.Once       // see compiler.Once
+	dropped    runtime.Cleanup // reports the device if it is dropped
 
 	// Each part is declared in the file of its subject.
 	deviceClosing
@@ -46,7 +49,11 @@ type Device struct {
 
 // Open opens a device of a driver, by its index in driver.Devices.
 func Open(d driver.Driver, index int, opt Options) (*Device, error) {
-	return open(d, index, opt, new(wake.Processors))
+	dev, err := open(d, index, opt, new(wake.Processors))
+	if err == nil {
+		dev.watch()
+	}
+	return dev, err
 }
 
 // isNone reports whether x is nil, or a nil pointer: a driver whose own Open has failed may be one.
@@ -79,6 +86,10 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 		code: map[*Module]struct{}{}, timings: map[*Timing]struct{}{}}
 	dev.native.Init(drv, d, (*deviceOwner)(dev))
 	dev.native.Adopter = dev.faces.Adopter
+	if opt.Leaks != nil {
+		dev.native.LetGo()
+		dev.memory.Leaks = &leaks.Reporter{Log: opt.Leaks, Device: dev.native.Info.Name}
+	}
 	dev.memory.Init(&dev.native, &dev.faces, opt.StageSize)
 	dev.recordings.Init(&dev.native, &dev.memory, &dev.faces, (*recordingHost)(dev))
 	dev.comm = comm.Device{Engine: &dev.native, Memory: &dev.memory, Owner: (*commOwner)(dev)}
@@ -94,6 +105,14 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	}
 	dev.native.BeginPolling()
 	return dev, nil
+}
+
+// watch makes the new device report itself if the program drops it, if it reports anything. The
+// caller's goroutine is the one that opens it.
+func (d *Device) watch() {
+	if r := d.memory.Leaks; r != nil {
+		d.dropped = runtime.AddCleanup(d, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())
+	}
 }
 
 // A deviceOwner is a device as the scheduler sees it: an engine.Owner.
@@ -122,15 +141,26 @@ func (o *deviceOwner) IsLost(err error) {
 
 // failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
 func (d *Device) failed() error {
-	if d == nil || d.native.Native == nil {
+	if d.isZero() {
 		return errs.ErrZero
+	}
+	return d.native.Failed()
+}
+
+// isZero reports whether the device is nil, or a zero value that was not opened.
+func (d *Device) isZero() bool { return d == nil || d.native.Native == nil }
+
+// ready returns why the device does not take the operation op, or nil.
+func (d *Device) ready(op string) error {
+	if d.isZero() {
+		return errs.Zero(op, "Device")
 	}
 	return d.native.Failed()
 }
 
 // mem returns the device's memory, or nil for a nil or zero Device.
 func (d *Device) mem() *memory.Device {
-	if d == nil || d.native.Native == nil {
+	if d.isZero() {
 		return nil
 	}
 	return &d.memory
@@ -146,10 +176,23 @@ func queueOf(tl *engine.Timeline) *Queue { return tl.Queue.(*Queue) }
 func (o *deviceOwner) FreeUnused(ctx context.Context) { (*Device)(o).memory.FreeUnused(ctx) }
 
 // Info describes the device, as read when it was opened.
-func (d *Device) Info() driver.Info { return d.native.Info }
+func (d *Device) Info() driver.Info {
+	if d == nil {
+		return driver.Info{}
+	}
+	return d.native.Info
+}
 
 // Queue returns a queue by number, modulo the number of queues.
-func (d *Device) Queue(i int) *Queue { return modulo(d.queues, i) }
+func (d *Device) Queue(i int) *Queue { return modulo(d.all(), i) }
+
+// all returns the queues of the program. A nil or zero Device has none.
+func (d *Device) all() []*Queue {
+	if d == nil {
+		return nil
+	}
+	return d.queues
+}
 
 // modulo returns a queue by number, modulo their number. If there are none, it returns a queue that
 // takes no work.
@@ -164,7 +207,12 @@ func modulo(queues []*Queue, i int) *Queue {
 // Pick returns the queue with the least work in flight among those that affinity allows. Bit i of
 // affinity allows queue i; 0 allows all queues. Bits without a queue have no meaning. If affinity
 // has only such bits, Pick returns an error.
-func (d *Device) Pick(affinity uint64) (*Queue, error) { return pick(d.queues, affinity) }
+func (d *Device) Pick(affinity uint64) (*Queue, error) {
+	if d.isZero() {
+		return nil, errs.Zero("pick", "Device")
+	}
+	return pick(d.queues, affinity)
+}
 
 // PickAfter is [Device.Pick] for work that waits for points. It prefers queues that have been given
 // work which reaches one of the points, and are not known to have done it. Behind that work no wait
@@ -173,6 +221,9 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) { return pick(d.queues, a
 // called concurrently with everything else. A point without a semaphore, or with a value above
 // [MaxValue], is [ErrArgument].
 func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
+	if d.isZero() {
+		return nil, errs.Zero("pick", "Device")
+	}
 	return pickAfter(d.queues, affinity, waits)
 }
 
@@ -223,7 +274,7 @@ func pick(queues []*Queue, affinity uint64) (*Queue, error) {
 }
 
 // Queues returns the number of queues.
-func (d *Device) Queues() int { return len(d.queues) }
+func (d *Device) Queues() int { return len(d.all()) }
 
 // Stats counts the things that a device holds.
 type Stats struct {
@@ -262,6 +313,9 @@ type ByteStats struct {
 
 // Stats returns a snapshot.
 func (d *Device) Stats() Stats {
+	if d.isZero() {
+		return Stats{}
+	}
 	n := d.native.Statistics()
 	s := Stats{Events: ObjectStats(n.Events), Timepoints: ObjectStats(n.Timepoints), Records: ObjectStats(n.Records),
 		Parked: n.Parked, InFlight: n.InFlight, Lost: d.native.Loss() != nil}

@@ -66,11 +66,16 @@ func (w ParkedWait) String() string {
 // were never signalled and which operation should have signalled them. Use it to find out why an
 // operation does not run. It takes time. The result is a snapshot, and may be outdated when it
 // returns. It may be called concurrently with everything else, and does not block.
-func (d *Device) Parked() []ParkedOperation { return parkedOn(d) }
+func (d *Device) Parked() []ParkedOperation {
+	if d.isZero() {
+		return nil
+	}
+	return parkedOn(d)
+}
 
 // Parked lists the operations that are parked on the devices, as [Device.Parked] does. It finds
 // producers on all of these devices.
-func (g *Group) Parked() []ParkedOperation { return parkedOn(g.devs...) }
+func (g *Group) Parked() []ParkedOperation { return parkedOn(g.members()...) }
 
 // An openOperation describes a submission that has not been issued.
 type openOperation struct {

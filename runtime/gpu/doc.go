@@ -83,13 +83,14 @@
 // A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions],
 // [CommandOptions], [Range] or [Grid] means what is said there. A zero [Group] has no devices.
 // Every other zero value was neither opened nor made. Operations on it, and operations that use it,
-// return [ErrArgument]. Its facts are zero or nil. Closing it does nothing.
+// return [ErrArgument], and the error names the operation and the type. Its facts are zero or nil.
+// Closing it does nothing.
 //
-// A nil pointer, context or function that is given to a call is [ErrArgument], unless the call says
-// what it means. Nothing panics: not a point without a semaphore, nor a range without a buffer. All
-// methods of a nil [Buffer] and a nil [Semaphore] may be called, so that what a failed call has
-// returned may be passed on. Close and Shutdown of nil do nothing. Other methods of a nil pointer
-// panic, as is usual in Go.
+// A nil pointer behaves as a zero value does, so what a failed call has returned may be passed on. A
+// nil [Semaphore] is the exception: its operations return [ErrArgument]. A nil pointer, context or
+// function that is given to a call is [ErrArgument], unless the call says what it means. Nothing
+// panics: not a point without a semaphore, nor a range without a buffer. Methods that have a value
+// as their receiver, such as those of [Slice] and [Op], cannot be called through a nil pointer.
 //
 // # Ownership
 //

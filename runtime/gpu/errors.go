@@ -48,8 +48,8 @@ var (
 	ErrArgument = errs.ErrArgument
 )
 
-// errNoSemaphore is the error of a method called on a nil semaphore.
-var errNoSemaphore = fmt.Errorf("gpu: no semaphore: %w", ErrArgument)
+// nilSemaphore returns the error of an operation on a nil semaphore.
+func nilSemaphore(op string) error { return errs.Argument(op, "a nil Semaphore") }
 
 // A SubmitError is the error of a submission that failed after it was accepted. Submissions that
 // wait for it fail with the same error, so that it names the operation that failed first.

@@ -59,6 +59,7 @@ func ExampleDevice_ImportHostReadOnly() {
 	check(err)
 	mem, err := dev.Alloc(gpu.DeviceMem, weights.Size())
 	check(err)
+	defer mem.Close()
 	s, got := dev.Queue(0).NewStream(), make([]byte, weights.Size())
 	check(
 		s.Do(gpu.Copy(mem.All(), weights.All()), gpu.Download(got, mem.All())),
@@ -81,6 +82,7 @@ func ExamplePrefetch() {
 	}
 	b, err := dev.Alloc(gpu.ManagedMem, 4)
 	check(err)
+	defer b.Close()
 	copy(b.Bytes(), "go, ")
 	s := dev.Queue(0).NewStream()
 	check(s.Do(

@@ -45,6 +45,7 @@ func ExampleSemaphore() {
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.DeviceMem, 8)
 	check(err)
+	defer mem.Close()
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	got := make([]byte, 8)
@@ -69,6 +70,7 @@ func ExampleStream() {
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.DeviceMem, 8)
 	check(err)
+	defer mem.Close()
 	got := make([]byte, 8)
 	s := dev.Queue(0).NewStream()
 	s.Do(
@@ -98,6 +100,7 @@ func ExampleQueue() {
 	check(err)
 	mem, err := dev.Alloc(gpu.DeviceMem, 16)
 	check(err)
+	defer mem.Close()
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	left, err := gpu.NewSemaphore(0)
@@ -142,6 +145,7 @@ func ExampleHostCall() {
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.HostMem, 4)
 	check(err)
+	defer mem.Close()
 	s := dev.Queue(0).NewStream()
 	check(s.Do(
 		gpu.Fill(mem.All(), []byte{7}),
@@ -185,6 +189,7 @@ func ExampleOrder_free() {
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.DeviceMem, 4)
 	check(err)
+	defer mem.Close()
 	s, err := gpu.NewSemaphore(0)
 	check(err)
 	free, err := gpu.NewSemaphore(0)
@@ -207,6 +212,7 @@ func ExampleReadFrom() {
 	defer dev.Close()
 	mem, err := dev.Alloc(gpu.DeviceMem, 5)
 	check(err)
+	defer mem.Close()
 	s := dev.Queue(0).NewStream()
 	in, out := bytes.NewReader([]byte("hello, device")), &memoryFile{data: []byte("it says .....!")}
 	check(s.Do(gpu.ReadFrom(mem.All(), in, 0), gpu.WriteTo(out, 8, mem.All())), s.Wait(context.Background()))

@@ -13,7 +13,7 @@ import (
 // exactly the free size may still fail. MemInfo blocks while the driver answers (cuMemGetInfo,
 // hipMemGetInfo). If the driver does not tell, the error is [ErrUnsupported].
 func (d *Device) MemInfo() (free, total uint64, err error) {
-	if err := d.failed(); err != nil {
+	if err := d.ready("memory info"); err != nil {
 		return 0, 0, err
 	}
 	m, ok := d.native.Native.(driver.MemInfo)
@@ -33,13 +33,13 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 // Express on the path. Devices of different drivers have no link. It blocks while the driver
 // answers. If the driver does not tell, the error is [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
-	if err := d.failed(); err != nil {
+	if err := d.ready("link"); err != nil {
 		return l, err
 	}
 	if other == nil {
 		return l, errs.Argument("link", "no device to go to from %s", d.native.Info.Name)
 	}
-	if err := other.failed(); err != nil {
+	if err := other.ready("link"); err != nil {
 		return l, err
 	}
 	if d.native.Driver != other.native.Driver {
@@ -64,6 +64,9 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 // ([Options]), launches ([LaunchAttrs]), and streams that a program makes itself. It was queried
 // when the device was opened (cuCtxGetStreamPriorityRange, hipDeviceGetStreamPriorityRange).
 func (d *Device) PriorityRange() (least, greatest int) {
+	if d == nil {
+		return 0, 0
+	}
 	return d.native.Caps.PriorityRange[0], d.native.Caps.PriorityRange[1]
 }
 
@@ -74,6 +77,9 @@ func (d *Device) PriorityRange() (least, greatest int) {
 // hipModuleOccupancyMaxActiveBlocksPerMultiprocessor). No threads, or negative numbers, are
 // [ErrArgument]. If the driver does not tell, the error is [ErrUnsupported].
 func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
+	if k.isZero() {
+		return 0, errs.Zero("occupancy", "Kernel")
+	}
 	if threads <= 0 || shared < 0 {
 		return 0, errs.Argument("occupancy", "a block of %d threads with %d bytes of shared memory", threads, shared)
 	}
@@ -93,6 +99,9 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 // [Kernel.Occupancy]. If a kernel's shared memory depends on its block size, call Occupancy for
 // each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
+	if k.isZero() {
+		return 0, 0, errs.Zero("block size", "Kernel")
+	}
 	if shared < 0 || most < 0 {
 		return 0, 0, errs.Argument("block size", "%d bytes of shared memory, and at most %d threads", shared, most)
 	}
@@ -125,9 +134,6 @@ func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 
 // ask calls fn to query the driver about the kernel's occupancy, and holds the kernel meanwhile.
 func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
-	if k == nil || k.exe == nil {
-		return errs.ErrZero
-	}
 	d := k.exe.dev
 	if err := d.failed(); err != nil {
 		return err

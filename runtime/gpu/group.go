@@ -57,6 +57,9 @@ func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	if err == nil {
 		var g *Group
 		if g, err = NewGroup(devs...); err == nil {
+			for _, d := range devs {
+				d.watch()
+			}
 			return g, nil
 		}
 	}
@@ -113,28 +116,44 @@ func each(n int, fn func(i int) error) error {
 }
 
 // Devices returns the devices in the order of the call that made the group.
-func (g *Group) Devices() []*Device { return append([]*Device(nil), g.devs...) }
+func (g *Group) Devices() []*Device { return append([]*Device(nil), g.members()...) }
+
+// members returns the devices. A nil or zero Group has none.
+func (g *Group) members() []*Device {
+	if g == nil {
+		return nil
+	}
+	return g.devs
+}
+
+// all returns the queues. A nil or zero Group has none.
+func (g *Group) all() []*Queue {
+	if g == nil {
+		return nil
+	}
+	return g.queues
+}
 
 // Queues returns how many queues all devices have together.
-func (g *Group) Queues() int { return len(g.queues) }
+func (g *Group) Queues() int { return len(g.all()) }
 
 // Queue returns a queue by number, modulo the number of queues. The queues of the first device come
 // first.
-func (g *Group) Queue(i int) *Queue { return modulo(g.queues, i) }
+func (g *Group) Queue(i int) *Queue { return modulo(g.all(), i) }
 
 // Pick is [Device.Pick] for all queues. Bit i is for queue i. Queues after the 64th have no bit.
-func (g *Group) Pick(affinity uint64) (*Queue, error) { return pick(g.queues, affinity) }
+func (g *Group) Pick(affinity uint64) (*Queue, error) { return pick(g.all(), affinity) }
 
 // PickAfter is [Device.PickAfter] for all queues, with bits as for [Group.Pick]. It prefers the
 // device that produces the points that the work waits for.
 func (g *Group) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
-	return pickAfter(g.queues, affinity, waits)
+	return pickAfter(g.all(), affinity, waits)
 }
 
 // Load loads code on all devices at the same time. The modules are in the order of the devices.
 // If one cannot be loaded, none is.
 func (g *Group) Load(image []byte) ([]*Module, error) {
-	all := make([]*Module, len(g.devs))
+	all := make([]*Module, len(g.members()))
 	err := each(len(all), func(i int) (err error) {
 		all[i], err = g.devs[i].Load(image)
 		return err
@@ -151,9 +170,9 @@ func (g *Group) Load(image []byte) ([]*Module, error) {
 // NewPools makes a pool on each device. The other devices of its driver get access to it, if the
 // hardware supports it. The pools are in the order of the devices. If one cannot be made, none is.
 func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
-	all := make([]*Pool, len(g.devs))
+	all := make([]*Pool, len(g.members()))
 	err := each(len(all), func(i int) (err error) {
-		if all[i], err = g.devs[i].NewPool(o); err != nil {
+		if all[i], err = g.devs[i].newPool(o); err != nil {
 			return err
 		}
 		for _, d := range g.devs {
@@ -174,6 +193,9 @@ func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 		}
 		return nil, err
 	}
+	for _, p := range all {
+		p.handle().Watch()
+	}
 	return all, nil
 }
 
@@ -182,8 +204,5 @@ func (g *Group) Close() error { return closer.InTime(g.Shutdown) }
 
 // Shutdown closes all devices at the same time, as [Device.Shutdown] does.
 func (g *Group) Shutdown(ctx context.Context) error {
-	if g == nil {
-		return nil
-	}
-	return each(len(g.devs), func(i int) error { return g.devs[i].Shutdown(ctx) })
+	return each(len(g.members()), func(i int) error { return g.devs[i].Shutdown(ctx) })
 }

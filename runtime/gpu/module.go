@@ -41,7 +41,7 @@ func (d *Device) LoadCode(code driver.Code) (*Module, error) {
 
 // load is Load for an image whose C++ symbols have names.
 func (d *Device) load(image []byte, names map[string]string) (*Module, error) {
-	if err := d.failed(); err != nil {
+	if err := d.ready("load code"); err != nil {
 		return nil, err
 	}
 	x := &Module{dev: d, names: names}
@@ -70,6 +70,9 @@ func (x *Module) Close() error {
 	}
 	return nil
 }
+
+// isZero reports whether the module is nil, or a zero value that was not loaded.
+func (x *Module) isZero() bool { return x == nil || x.dev == nil }
 
 func (x *Module) hold() error {
 	if x.dev == nil {
@@ -112,6 +115,9 @@ func (x *Module) releaseAll(n int32) {
 
 // LoadFile is [Device.Load] of the contents of a regular file. Errors have the name of the file.
 func (d *Device) LoadFile(name string) (*Module, error) {
+	if d.isZero() {
+		return nil, errs.Zero("load code", "Device")
+	}
 	image, err := regular.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("gpu: load code on %s: %w", d.native.Info.Name, printable.Error(err))
@@ -136,6 +142,9 @@ func (x *Module) native(name string) string {
 // buffer is closed. Global blocks while the driver looks for the variable. The memory belongs to
 // the code: its contents stay from one dispatch to the next.
 func (x *Module) Global(name string) (*Buffer, error) {
+	if x.isZero() {
+		return nil, errs.Zero("global", "Module")
+	}
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: global %s: %w", name, err)
 	}
@@ -166,6 +175,9 @@ type Kernel struct {
 // blocks while the driver looks for the kernel. If there is no such kernel, it returns the driver's
 // error.
 func (x *Module) Kernel(name string) (*Kernel, error) {
+	if x.isZero() {
+		return nil, errs.Zero("kernel", "Module")
+	}
 	if err := x.hold(); err != nil {
 		return nil, fmt.Errorf("gpu: kernel %s: %w", name, err)
 	}
@@ -186,7 +198,20 @@ func (x *Module) Kernel(name string) (*Kernel, error) {
 }
 
 // Name returns the kernel's name.
-func (k *Kernel) Name() string { return k.name }
+func (k *Kernel) Name() string {
+	if k == nil {
+		return ""
+	}
+	return k.name
+}
 
 // Info describes the kernel.
-func (k *Kernel) Info() driver.FuncInfo { return k.info }
+func (k *Kernel) Info() driver.FuncInfo {
+	if k == nil {
+		return driver.FuncInfo{}
+	}
+	return k.info
+}
+
+// isZero reports whether the kernel is nil, or a zero value that is of no module.
+func (k *Kernel) isZero() bool { return k == nil || k.exe.isZero() }

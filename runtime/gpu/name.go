@@ -6,7 +6,11 @@ import (
 
 // SetName gives the queue a name, by which errors and [Device.Parked] mention it. An empty name
 // takes it away.
-func (q *Queue) SetName(name string) { q.name.Store(&name) }
+func (q *Queue) SetName(name string) {
+	if q != nil {
+		q.name.Store(&name)
+	}
+}
 
 // String returns how the queue is mentioned: queue "name" of its device, or queue 0, by its number.
 func (q *Queue) String() string {

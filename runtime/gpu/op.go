@@ -162,8 +162,8 @@ func (q *Queue) Submit(o Order, op Op) error { return q.do(&o, &op) }
 
 // do submits an Op.
 func (q *Queue) do(o *Order, op *Op) error {
-	if q == nil || q.dev == nil {
-		return errs.Argument(op.String(), "a nil or zero Queue")
+	if q.isZero() {
+		return errs.Zero(op.String(), "Queue")
 	}
 	o.label, o.timing = op.label, op.timing
 	err := q.doKind(o, op)
@@ -252,6 +252,9 @@ var errZeroOp = errs.Argument("do", "a zero Op: functions such as Fill and Launc
 // error, the stream has failed with it, and the operations behind the one that failed were not
 // added. Without operations Do adds nothing, and returns the error of a stream that has failed.
 func (s *Stream) Do(ops ...Op) error {
+	if s.isZero() {
+		return zeroStream(ops)
+	}
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -267,6 +270,15 @@ func (s *Stream) Do(ops ...Op) error {
 		s.clearWaits()
 	}
 	return s.end(err)
+}
+
+// zeroStream returns the error of Do of a nil or zero Stream.
+func zeroStream(ops []Op) error {
+	op := "do"
+	if len(ops) > 0 {
+		op = ops[0].String()
+	}
+	return errs.Zero(op, "Stream")
 }
 
 // Add records an operation. It comes after the commands in after, and after the last [Barrier].

@@ -16,10 +16,13 @@ const KeepAll = math.MaxUint64
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's: it is used
 // where the driver has no pool of the kind, or if the program asks for one. Both grow when they
 // must, which takes as long as any allocation of the driver, and then reuse memory.
-type Pool memory.Pool
+type Pool memory.PoolHandle
 
-// in returns the pool as the packages below know it.
-func (p *Pool) in() *memory.Pool { return (*memory.Pool)(p) }
+// handle returns the pool's handle as the packages below know it.
+func (p *Pool) handle() *memory.PoolHandle { return (*memory.PoolHandle)(p) }
+
+// in returns the pool as the packages below know it. It is nil for a nil or zero pool.
+func (p *Pool) in() *memory.Pool { return p.handle().Pool() }
 
 // PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
 // which keeps the memory that it has.
@@ -61,24 +64,30 @@ type Reuse struct {
 // first call on it keeps the memory that it has, for them too. Closing the device gives unused
 // memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
-	p, err := d.mem().DefaultPool()
+	if d.isZero() {
+		return nil, errs.Zero("default pool", "Device")
+	}
+	p, err := d.memory.DefaultPool()
 	return (*Pool)(p), err
 }
 
 // CurrentPool returns the pool that allocations use if they name none. It is the default pool until
 // [Device.SetCurrentPool] changes it.
 func (d *Device) CurrentPool() (*Pool, error) {
-	p, err := d.mem().CurrentPool()
+	if d.isZero() {
+		return nil, errs.Zero("current pool", "Device")
+	}
+	p, err := d.memory.CurrentPool()
 	return (*Pool)(p), err
 }
 
 // SetCurrentPool sets the pool that allocations use if they name none. The driver's own current
 // pool, which other users of the driver in the process share, does not change.
 func (d *Device) SetCurrentPool(p *Pool) error {
-	if d == nil {
-		return errs.ErrZero
+	if d.isZero() {
+		return errs.Zero("set current pool", "Device")
 	}
-	return d.memory.SetCurrentPool(p.in())
+	return d.memory.SetCurrentPool(p.handle())
 }
 
 // NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
@@ -92,14 +101,26 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 // [ErrOutOfMemory] says that there is not enough memory. [driver.ErrBusy] says that the
 // device has completed nothing for ten seconds.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
-	p, err := d.mem().NewPool(memory.PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
+	p, err := d.newPool(o)
+	if err == nil {
+		p.handle().Watch()
+	}
+	return p, err
+}
+
+// newPool is NewPool for a pool that is not watched yet.
+func (d *Device) newPool(o PoolOptions) (*Pool, error) {
+	if d.isZero() {
+		return nil, errs.Zero("new pool", "Device")
+	}
+	p, err := d.memory.NewPool(memory.PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
 		Zero: o.Zero, Portable: o.Portable, Over: o.Over.in(), Shareable: o.Shareable})
 	return (*Pool)(p), err
 }
 
 // Device returns the pool's device.
 func (p *Pool) Device() *Device {
-	if p == nil || p.in().Device() == nil {
+	if p.in().Device() == nil {
 		return nil
 	}
 	return deviceOf(p.in().Device().Engine)

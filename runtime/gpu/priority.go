@@ -8,7 +8,12 @@ import (
 // When processors of the device become free, blocks of kernels of the queue with the lowest number
 // get them first; what runs is not interrupted. It is a wish to the driver: it says nothing about
 // order, and copies and fills need not follow it. A channel's queue has 0.
-func (q *Queue) Priority() int { return q.priority }
+func (q *Queue) Priority() int {
+	if q == nil {
+		return 0
+	}
+	return q.priority
+}
 
 // newStream makes the stream of the queue with a number, and returns the priority that it has.
 func (d *Device) newStream(i int) (s driver.Stream, priority int, err error) {

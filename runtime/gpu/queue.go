@@ -33,7 +33,15 @@ type Queue struct {
 }
 
 // Device returns the queue's device.
-func (q *Queue) Device() *Device { return q.dev }
+func (q *Queue) Device() *Device {
+	if q == nil {
+		return nil
+	}
+	return q.dev
+}
+
+// isZero reports whether the queue is nil, or a zero value that is of no device.
+func (q *Queue) isZero() bool { return q == nil || q.dev == nil }
 
 // newQueue makes a queue with a timeline. The device does not list the timeline yet.
 func newQueue(d *Device, index int) *Queue {
@@ -121,8 +129,8 @@ func (q *Queue) reject(s *record, kind string) error {
 // Flush is for systems that batch the calls of programs to a device. It returns an error if the
 // device takes no more work.
 func (q *Queue) Flush() error {
-	if q.dev == nil {
-		return errs.ErrZero
+	if q.isZero() {
+		return errs.Zero("flush", "Queue")
 	}
 	q.tl.Poll(q.tl.Latest(), 1)
 	return q.dev.failed()

@@ -66,7 +66,7 @@ func NewSemaphore(initial uint64) (*Semaphore, error) {
 // a device may have reached a value that the host does not know of yet, Query polls the device.
 func (s *Semaphore) Query() (uint64, error) {
 	if s == nil {
-		return 0, errNoSemaphore
+		return 0, nilSemaphore("query")
 	}
 	v, err := s.sema.Query()
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Semaphore) Query() (uint64, error) {
 // failure. Neither error changes anything.
 func (s *Semaphore) Signal(value uint64) error {
 	if s == nil {
-		return errNoSemaphore
+		return nilSemaphore("signal")
 	}
 	if value > MaxValue || s.sema.Notes.Load() != nil {
 		return s.signalSlowly(value)
@@ -196,7 +196,7 @@ func (s *Semaphore) String() string {
 // that will signal it. [errors.Is] finds the context's error in it, and its cause.
 func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 	if s == nil {
-		return errNoSemaphore
+		return nilSemaphore("wait")
 	}
 	p := Point{s, value}
 	if p.inner().Reached() {
@@ -263,7 +263,7 @@ func waitError(ctx context.Context, points []sema.Point, err error) error {
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	switch {
 	case s == nil:
-		return errNoSemaphore
+		return nilSemaphore("wait until issued")
 	case ctx == nil:
 		return errs.Argument("wait", "no context")
 	case value > MaxValue:
@@ -288,7 +288,7 @@ func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool)
 		return sema.TooLate
 	}
 	if s == nil {
-		fn(errNoSemaphore)
+		fn(nilSemaphore("on reached"))
 		return sema.TooLate
 	}
 	if o := observe.OfSemaphore(&s.sema); o != nil {
@@ -310,7 +310,7 @@ func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func
 		return sema.TooLate
 	}
 	if s == nil {
-		target.Fail(errNoSemaphore)
+		target.Fail(nilSemaphore("link"))
 		return sema.TooLate
 	}
 	l := &link{to: Point{target, to}}

@@ -156,8 +156,8 @@ func TestSlice(t *testing.T) {
 			"elements of type struct {}: it has no bytes":                                  alloc[struct{}](dev, 1),
 			"elements of type gpu_test.inside: gpu_test.inside.B[] (*int32): it is the":    alloc[inside](dev, 1),
 			"elements of type gpu.Slice[int32]: inside of another value an address is a d": alloc[gpu.Slice[int32]](dev, 1),
-			"-1 elements":  alloc[int8](dev, -1),
-			"a zero value": alloc[int8](nil, 1),
+			"-1 elements":                 alloc[int8](dev, -1),
+			"alloc: a nil or zero Device": alloc[int8](nil, 1),
 		} {
 			if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), says) {
 				t.Errorf("%v; want %q", err, says)

@@ -48,14 +48,19 @@ func (q *Queue) NewStream() *Stream {
 }
 
 // Queue returns the queue that the stream submits to.
-func (s *Stream) Queue() *Queue { return s.q }
+func (s *Stream) Queue() *Queue {
+	if s == nil {
+		return nil
+	}
+	return s.q
+}
 
-// begin locks the stream for operations, unless it returns an error. The caller submits each with
+// isZero reports whether the stream is nil, or a zero value that is of no queue.
+func (s *Stream) isZero() bool { return s == nil || s.q.isZero() }
+
+// begin locks the stream, which is not zero, for operations, unless it returns an error. The caller submits each with
 // the Order of next, and then calls end.
 func (s *Stream) begin() error {
-	if s == nil || s.q == nil || s.q.dev == nil {
-		return errs.Argument("do", "a nil or zero Stream")
-	}
 	if err := s.sem.sema.Failed(); err != nil {
 		return received(err)
 	}
@@ -100,17 +105,20 @@ func (s *Stream) refused(err error) error {
 // Wait waits until all operations so far are done, the stream has failed, or the context ends, as
 // [Semaphore.Wait] does.
 func (s *Stream) Wait(ctx context.Context) error {
-	if s == nil || s.q == nil || s.q.dev == nil {
-		return errs.ErrZero
+	if s.isZero() {
+		return errs.Zero("wait", "Stream")
 	}
 	p := s.point()
 	return p.Semaphore.Wait(ctx, p.Value)
 }
 
-// Point returns the point that is reached when all operations so far are done. Other streams and
+// Point returns the point that is reached when all operations so far are done. For a nil or zero Stream it is the zero Point. Other streams and
 // queues can wait for it. It fails when the stream does. The semaphore belongs to the stream: do
 // not signal it.
 func (s *Stream) Point() Point {
+	if s.isZero() {
+		return Point{}
+	}
 	at := s.point()
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
 		// The event excludes later work from the wait. The wait reports an error.
@@ -140,8 +148,8 @@ func (s *Stream) point() Point {
 // After makes the next operation, and so all later ones, wait for points. If one of them fails, the
 // stream fails.
 func (s *Stream) After(points ...Point) error {
-	if s == nil || s.q == nil || s.q.dev == nil {
-		return errs.ErrZero
+	if s.isZero() {
+		return errs.Zero("after", "Stream")
 	}
 	if err := s.sem.sema.Failed(); err != nil {
 		return received(err)
@@ -166,13 +174,20 @@ func (s *Stream) After(points ...Point) error {
 // the stream's operations and others that wait for the stream. All waits for the stream return err.
 // Operations that have been issued run, and may still use their memory. So do operations of other
 // streams and queues that were issued after waiting for this stream.
-func (s *Stream) Fail(err error) { s.sem.Fail(err) }
+func (s *Stream) Fail(err error) {
+	if !s.isZero() {
+		s.sem.Fail(err)
+	}
+}
 
 // Submit adds an operation that takes an [Order] to the stream, such as one of another queue, or
 // one with points in Free. Submit calls the function once. The function submits one operation with
 // the order, to which it may add points. It must not keep the lists. If it returns an error, the
 // stream fails. If it submits nothing and returns nil, the stream waits forever.
 func (s *Stream) Submit(submit func(Order) error) (err error) {
+	if s.isZero() {
+		return errs.Zero("submit", "Stream")
+	}
 	if submit == nil {
 		return s.refused(errs.Argument("submit", "no function"))
 	}
@@ -215,6 +230,9 @@ func (s *Stream) Upload(dst Range, data []byte) error { return s.Do(Upload(dst, 
 
 // UploadCopy does the Op [UploadCopy]. The call copies the data.
 func (s *Stream) UploadCopy(dst Range, data []byte) error {
+	if s.isZero() {
+		return errs.Zero("upload", "Stream")
+	}
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -227,6 +245,9 @@ func (s *Stream) Download(dst []byte, src Range) error { return s.Do(Download(ds
 // Alloc does the Op [Alloc], and returns the buffer. All later operations of the stream may use the
 // memory, and so may work that waits for the stream's [Stream.Point].
 func (s *Stream) Alloc(p *Pool, size uint64) (b *Buffer, err error) {
+	if s.isZero() {
+		return nil, errs.Zero("alloc", "Stream")
+	}
 	if err := s.begin(); err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ const (
 // [ErrUnsupported].
 func (d *Device) NewTiming() (*Timing, error) {
 	const op = "make a timing"
-	if err := d.failed(); err != nil {
+	if err := d.ready(op); err != nil {
 		return nil, err
 	}
 	if d.faces.Timers == nil {
@@ -173,7 +173,7 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 // CUDA's resolution is half a microsecond. Duration neither blocks nor allocates.
 func (t *Timing) Duration() (took time.Duration, err error) {
 	if t == nil || t.dev == nil {
-		return 0, errs.ErrZero
+		return 0, errs.Zero("duration", "Timing")
 	}
 	if t.closed.Load() || !engine.HoldLive(&t.refs, 1) {
 		return 0, fmt.Errorf("gpu: timing: %w", ErrClosed)

@@ -11,7 +11,7 @@ import (
 // while the driver takes them, which may wait for the device's work. Memory of pools is for
 // [Pool.Trim].
 func (d *Device) Trim() error {
-	if err := d.failed(); err != nil {
+	if err := d.ready("trim"); err != nil {
 		return err
 	}
 	d.native.TrimRecords()

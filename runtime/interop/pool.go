@@ -20,7 +20,7 @@ import (
 // the memory, and been notified of the release, before this process frees it or closes the device.
 // Otherwise the behavior is undefined, according to CUDA.
 func ExportPool(p *gpu.Pool) (*os.File, error) {
-	return (*memory.Pool)(p).Export()
+	return (*memory.PoolHandle)(p).Pool().Export()
 }
 
 // A Pool is another process's pool. Nothing can be allocated from it: it only serves to import

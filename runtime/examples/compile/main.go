@@ -39,6 +39,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
+	defer code.Close()
 	fmt.Printf("%s for %s, from the cache: %v\n", info.Compiler, info.Target, info.Cached)
 	s := dev.Queue(0).NewStream() // runs operations in order; Wait returns the first error
 	single := axpy(s, code.SaxpyFloat, 2, []float32{1, 2, 3, 4}, []float32{10, 20, 30, 40})
@@ -59,13 +60,13 @@ type saxpy[T any] interface {
 func axpy[T float32 | float64](s *gpu.Stream, kernel saxpy[T], a T, x, y []T) []T {
 	xs, _ := gpu.AllocSliceIn[T](s, nil, len(x))
 	ys, _ := gpu.AllocSliceIn[T](s, nil, len(y))
+	defer xs.Close() // frees the memory once the stream has done its work
+	defer ys.Close()
 	s.Do(
 		xs.Upload(x),
 		ys.Upload(y),
 		kernel.Launch(gpu.GridFor(len(x), 256), uint64(len(x)), a, xs, ys),
 		ys.Download(y),
-		xs.Free(),
-		ys.Free(),
 	)
 	return y
 }

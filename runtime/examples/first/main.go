@@ -17,14 +17,17 @@ func main() {
 	check(err)
 	dev, err := gpu.Open(driver, 0, gpu.Options{})
 	check(err)
-	defer dev.Close() // also frees the code and the memory
+	defer dev.Close()
 	code, err := LoadSaxpy(dev)
 	check(err)
+	defer code.Close()
 
 	x, y := []float32{1, 2, 3, 4}, []float32{10, 20, 30, 40}
 	s := dev.Queue(0).NewStream() // runs operations in order; Wait returns the first error
 	xs, _ := gpu.AllocSliceIn[float32](s, nil, len(x))
 	ys, _ := gpu.AllocSliceIn[float32](s, nil, len(y))
+	defer xs.Close() // frees the memory once the stream has done its work
+	defer ys.Close()
 	s.Do(
 		xs.Upload(x),
 		ys.Upload(y),

@@ -81,6 +81,7 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 	if err != nil {
 		return nil, err
 	}
+	defer pool.Close()
 	s := dev.Queue(0).NewStream()
 	params, err := gpu.AllocSliceIn[float32](s, pool, layers*(weights+biases))
 	if err != nil {

@@ -37,7 +37,7 @@ func main() {
 	}
 	in := newBatches()
 	out, err := pipeline(ctx, dev, in, 2, 1)
-	if err = errors.Join(err, dev.Close()); err != nil { // also frees the code and the memory
+	if err = errors.Join(err, dev.Close()); err != nil {
 		log.Fatal(err)
 	}
 	for i := range in {
@@ -69,12 +69,15 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 	if err != nil {
 		return nil, err
 	}
+	defer code.Close()
 	n := len(in[0])
 	var xs, ys [2]gpu.Slice[float32] // batches take turns
 	for i := range 2 {
 		var err1, err2 error
 		xs[i], err1 = gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
 		ys[i], err2 = gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)
+		defer xs[i].Close()
+		defer ys[i].Close()
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, err
 		}

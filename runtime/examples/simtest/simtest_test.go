@@ -3,6 +3,7 @@ package simtest
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -34,7 +35,7 @@ func simulate(t *testing.T, c simdriver.Config, test func(t *testing.T, d *simdr
 	synctest.Test(t, func(t *testing.T) {
 		c.Kernels = SimScale(twins{})
 		d := simdriver.New(c)
-		dev, err := gpu.Open(d, 0, gpu.Options{})
+		dev, err := gpu.Open(d, 0, gpu.Options{Leaks: slog.Default()}) // logs what is dropped and not closed
 		if err != nil {
 			t.Fatal(err)
 		}

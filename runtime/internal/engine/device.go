@@ -28,6 +28,7 @@ type Device struct {
 	timepoints sema.TimepointPool
 	Waits      wake.Policy
 	poller     *wake.Poller
+	polled     wake.Polled
 	downloads  downloadPoller
 	reclaimer  reclaimer
 	slots      chan struct{}  // each running call of Do has put one element into it; its capacity is callsAtOnce
@@ -42,6 +43,8 @@ type Device struct {
 	// Short counts closed buffers and closed shared events that work may still use. While it is
 	// above 0, all work that may use them is polled, so that they are freed soon.
 	Short atomic.Int32
+	// letsGo says that LetGo was called. It is set before Open.
+	letsGo bool
 
 	// mu protects pending and lanes. It is also held while timelines is replaced, and while phase
 	// is set to isEnded. It is a leaf: no other lock is taken while it is held.
@@ -90,15 +93,23 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 	d.Native, d.Driver, d.Info, d.Caps, d.Owner = drv, of, drv.Info(), drv.Caps(), by
 	d.slots, d.ending.over = make(chan struct{}, callsAtOnce), make(chan struct{})
 	d.Waits.Parked = d.Wanted
-	d.poller = wake.NewPoller()
 	d.pending.init()
 	d.Events.dev = d
 	d.downloads.init(d)
 }
 
+// LetGo makes the threads of a new device not refer to it while it is idle, so that the garbage
+// collector finds a device that was dropped. While work is in flight the poller refers to the
+// device. For that it polls all work, whether or not somebody waits for it.
+func (d *Device) LetGo() {
+	d.letsGo = true
+	d.Short.Add(1)
+}
+
 // Open starts the pending-queue thread, and waits until that thread has created the queues and the
 // first events.
 func (d *Device) Open() error {
+	d.poller, d.polled = wake.NewPoller(d.letsGo), wake.Polled{Policy: &d.Waits, Ask: d.pollWanted}
 	started := make(chan error, 1)
 	go d.run(started)
 	err := <-started
@@ -109,7 +120,9 @@ func (d *Device) Open() error {
 }
 
 // BeginPolling starts the poller.
-func (d *Device) BeginPolling() { go d.poller.Run(&d.Waits, d.pollWanted) }
+func (d *Device) BeginPolling() { go d.poller.Run() }
+
+func (d *Device) signalPoller() { d.poller.Signal(&d.polled) }
 
 // All returns the timelines of the device. The caller must not change the slice.
 func (d *Device) All() []*Timeline {

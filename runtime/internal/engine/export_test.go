@@ -19,7 +19,7 @@ const (
 func (d *Device) Phase() *atomic.Int32    { return &d.phase }
 func (d *Device) Issuing() *atomic.Int32  { return &d.pending.running }
 func (d *Device) Calls() int              { return d.calls.Load() }
-func (d *Device) Wake() chan struct{}     { return d.pending.wake }
+func (d *Device) Wake() chan *Device      { return d.pending.wake }
 func (d *Device) Ready(s *Submission)     { d.ready(s) }
 func (d *Device) MarkLost(err error) bool { return d.markLost(err) }
 func (d *Device) FailInFlight()           { d.failInFlight() }

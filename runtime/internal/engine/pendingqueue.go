@@ -13,8 +13,8 @@ import (
 // that are ready for the pending-queue thread. Device.mu protects runnow, runend, parked, nparked
 // and called, and the links of the lists.
 type pendingQueue struct {
-	wake    chan struct{} // wakes the pending-queue thread
-	runnow  *Submission   // list of the ready submissions, oldest first
+	wake    chan *Device // wakes the pending-queue thread; it receives its device
+	runnow  *Submission  // list of the ready submissions, oldest first
 	runend  **Submission
 	running atomic.Int32 // number of goroutines that are issuing ready submissions
 	parked  Submission   // head of the doubly linked list of parked submissions
@@ -26,7 +26,7 @@ type pendingQueue struct {
 }
 
 func (p *pendingQueue) init() {
-	p.wake, p.runend = make(chan struct{}, 1), &p.runnow
+	p.wake, p.runend = make(chan *Device, 1), &p.runnow
 	p.parked.before, p.parked.after = &p.parked, &p.parked
 	p.called.before, p.called.after = &p.called, &p.called
 }
@@ -62,9 +62,21 @@ func (d *Device) run(started chan<- error) {
 			return
 		}
 		if !worked {
-			<-d.pending.wake
+			d = d.next()
 		}
 	}
+}
+
+// next blocks until the pending-queue thread is woken. It returns the device. Meanwhile the thread
+// does not refer to the device if LetGo was called.
+func (d *Device) next() *Device {
+	var keep *Device
+	if !d.letsGo {
+		keep = d
+	}
+	woken := <-d.pending.wake
+	runtime.KeepAlive(keep)
+	return woken
 }
 
 // work issues the ready submissions. worked reports whether there were any. ended reports that the
@@ -160,7 +172,14 @@ func (d *Device) issueAside(s *Submission) {
 	}()
 }
 
-func (d *Device) signalThread() { wake.Nudge(d.pending.wake) }
+// signalThread wakes the pending-queue thread. The channel refers to the device until the thread has
+// received it.
+func (d *Device) signalThread() {
+	select {
+	case d.pending.wake <- d:
+	default: // it has been woken already
+	}
+}
 
 // callsAtOnce is the largest number of calls of Do that run at the same time. Each call takes an OS
 // thread, and the number of threads of a process is limited.

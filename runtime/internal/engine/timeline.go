@@ -89,7 +89,7 @@ func (tl *Timeline) want(seq uint64) {
 			return
 		}
 		if tl.wanted.CompareAndSwap(now, seq) {
-			tl.Device.poller.Signal()
+			tl.Device.signalPoller()
 			return
 		}
 	}
@@ -277,7 +277,7 @@ func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 // want, it wakes the poller even if want has been called for seq before.
 func (tl *Timeline) awaited(seq uint64) {
 	if tl.wanted.Load() >= seq {
-		tl.Device.poller.Signal()
+		tl.Device.signalPoller()
 	} else {
 		tl.want(seq)
 	}

@@ -22,16 +22,18 @@ const (
 	isFailed        // it was never allocated
 )
 
-// For returns the pool for an allocation that names the pool p. If p is nil, that is the current
+// For returns the pool for an allocation that names the pool h. If h is nil, that is the current
 // pool.
-func (d *Device) For(p *Pool) (*Pool, error) {
-	if p == nil {
-		if p = d.current.Load(); p == nil || p.closed.Load() {
-			return d.CurrentPool()
+func (d *Device) For(h *PoolHandle) (*Pool, error) {
+	if h == nil {
+		if h = d.current.Load(); h == nil || h.pool.closed.Load() {
+			h, err := d.CurrentPool()
+			return h.Pool(), err
 		}
 	}
+	p := h.pool
 	switch {
-	case p.dev != d:
+	case p == nil || p.dev != d:
 		return nil, errs.Argument("alloc", "the pool is of another device")
 	case p.closed.Load() && d.Failed() == nil:
 		return nil, fmt.Errorf("gpu: alloc: pool: %w", errs.ErrClosed)
@@ -42,6 +44,11 @@ func (d *Device) For(p *Pool) (*Pool, error) {
 // NewBuffer makes a buffer for memory of the pool. The queue of the timeline home allocates the
 // memory.
 func (p *Pool) NewBuffer(home *engine.Timeline, size uint64) *Buffer {
+	if p.dev.Leaks != nil {
+		b := newBuffer(p.dev, size)
+		b.from, b.pool, b.home, b.mem.Kind = pooled, p, home, p.opt.Kind
+		return b
+	}
 	stats := &p.dev.buffers
 	stats.mu.Lock()
 	b := stats.fresh()
@@ -153,6 +160,9 @@ func (Alloc) Retries(s *engine.Submission, err error) bool {
 func (Alloc) Explain(s *engine.Submission, err error) error {
 	return partOf(s).buffer.holders(err)
 }
+
+// Release forgets the buffer, so that a free record does not keep it reachable.
+func (Alloc) Release(s *engine.Submission) { partOf(s).buffer = nil }
 
 // takeMemory takes a block of a portable pool for an allocation. It is called before the timeline
 // is locked, because the pool may have to grow.
@@ -359,13 +369,14 @@ func (Free) Undo(s *engine.Submission, how engine.Outcome) {
 	}
 }
 
-// Release makes the pool give back memory that it need not keep.
+// Release makes the pool give back memory that it need not keep. It forgets the buffer.
 func (Free) Release(s *engine.Submission) {
 	p := partOf(s)
 	p.giveUp()
 	if b := p.buffer; b != nil {
 		b.pool.maintain(s.Timeline.At(s.Seq))
 	}
+	p.buffer = nil
 }
 
 // A freed is the buffer of a free as the scheduler sees it: an engine.Holder. The submission holds

@@ -44,6 +44,7 @@ type rare struct {
 	freed   func()      // called on a goroutine of its own when the memory is no longer used
 	awaited atomic.Bool // closed; the device is polled until the memory is unused
 	read    bool        // it is read-only
+	watched *watched    // nil unless the device reports dropped buffers
 
 	opened driver.Mem             // the other process's memory that the buffer is a part of
 	close  func(driver.Mem) error // gives opened back
@@ -117,13 +118,24 @@ func CanBe(size uint64) error {
 func newBuffer(d *Device, size uint64) *Buffer {
 	b := &Buffer{dev: d}
 	b.mem.Size = size
+	if d.Leaks != nil {
+		b.watch()
+	}
 	return b
+}
+
+// setRare sets the fields of a new buffer that few buffers need.
+func (b *Buffer) setRare(r *rare) {
+	if b.rare != nil {
+		r.watched = b.rare.watched
+	}
+	b.rare = r
 }
 
 // NewPlaceholder makes a buffer that stands for memory in a recording.
 func NewPlaceholder(d *Device, size uint64, p Place) *Buffer {
-	b := newBuffer(d, size)
-	b.rare = &rare{place: p}
+	b := &Buffer{dev: d, rare: &rare{place: p}}
+	b.mem.Size = size
 	b.state.Store(isPending)
 	return b
 }
@@ -132,7 +144,8 @@ func NewPlaceholder(d *Device, size uint64, p Place) *Buffer {
 // code. unused is called once, when the memory is no longer used. It must not block.
 func NewPart(d *Device, m driver.Mem, unused func()) *Buffer {
 	b := newBuffer(d, m.Size)
-	b.mem, b.rare = m, &rare{unused: unused}
+	b.mem = m
+	b.setRare(&rare{unused: unused})
 	d.buffers.add(b)
 	return b
 }
@@ -218,6 +231,9 @@ func (b *Buffer) LeaveUses(u *engine.Uses) {
 func (b *Buffer) Close() error {
 	if !b.Exists() || !b.closed.CompareAndSwap(false, true) {
 		return nil
+	}
+	if w := b.watchedBy(); w != nil {
+		w.close(b)
 	}
 	if b.lent() { // the owner waits until the memory is no longer used
 		b.rare.awaited.Store(true)

@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
+	"github.com/puregpu/puregpu/runtime/internal/leaks"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
@@ -20,10 +21,12 @@ type Device struct {
 	Stage  Stage
 	// Observer is nil without a tracer. It is set while the device is being opened.
 	Observer observe.Device
+	// Leaks reports dropped buffers and pools. It is nil unless the program asks for that.
+	Leaks *leaks.Reporter
 
 	buffers  books
 	pools    pools
-	current  atomic.Pointer[Pool]
+	current  atomic.Pointer[PoolHandle]
 	sweeping atomic.Bool // another sweep of closed pools is scheduled
 	frees    parkedFrees
 }

@@ -23,7 +23,8 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 		return nil, errs.Argument("import", "there are no %d bytes at %#x", size, uint64(ptr))
 	}
 	b := newBuffer(d, size)
-	b.mem.Ptr, b.rare = ptr, &rare{freed: freed}
+	b.mem.Ptr = ptr
+	b.setRare(&rare{freed: freed})
 	d.buffers.add(b)
 	return b, nil
 }
@@ -35,7 +36,8 @@ func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error
 		return nil, err
 	}
 	b := newBuffer(d, uint64(len(mem)))
-	b.mem.Kind, b.rare = driver.HostMem, &rare{host: mem, freed: freed, read: read}
+	b.mem.Kind = driver.HostMem
+	b.setRare(&rare{host: mem, freed: freed, read: read})
 	if len(mem) == 0 {
 		d.buffers.add(b)
 		return b, nil

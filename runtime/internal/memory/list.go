@@ -79,6 +79,9 @@ func (s *books) add(b *Buffer) {
 
 // link puts a buffer on the list. The caller holds mu.
 func (s *books) link(b *Buffer) {
+	if w := b.watchedBy(); w != nil {
+		b = w.standFor(b)
+	}
 	b.after = s.list
 	if s.list != nil {
 		s.list.before = b
@@ -121,12 +124,18 @@ func (s *books) freed(b *Buffer) {
 
 // unlist is remove for a caller that holds mu.
 func (s *books) unlist(b *Buffer) bool {
-	listed := b.before != nil || s.list == b
+	if w := b.watchedBy(); w != nil && w.standIn.Load() != nil {
+		b = w.standIn.Load()
+	}
+	listed := s.has(b)
 	if listed {
 		s.unlink(b)
 	}
 	return listed
 }
+
+// has reports whether the buffer is on the list. The caller holds mu.
+func (s *books) has(b *Buffer) bool { return b.before != nil || s.list == b }
 
 // unlink takes a buffer off the list. The caller holds mu.
 func (s *books) unlink(b *Buffer) {
@@ -179,6 +188,9 @@ func (s *books) close(pools bool, h driver.Stream) (errs []error) {
 	for left != nil {
 		b := left
 		left, b.after = b.after, nil
+		if w := b.watchedBy(); w != nil {
+			b = w.realOr(b)
+		}
 		b.closed.Store(true)
 		if err := b.free(h); err != nil {
 			errs = append(errs, err)

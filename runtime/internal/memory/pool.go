@@ -52,6 +52,18 @@ type Pool struct {
 	tls atomic.Pointer[[]*engine.Timeline] // by their numbers in blocks; each change makes a new slice
 }
 
+// A PoolHandle is the program's reference to a pool. The device, its buffers and its work refer to
+// the Pool and not to the PoolHandle. So the garbage collector finds a PoolHandle that was dropped.
+type PoolHandle struct{ pool *Pool }
+
+// Pool returns the pool, or nil for a nil or zero PoolHandle.
+func (h *PoolHandle) Pool() *Pool {
+	if h == nil {
+		return nil
+	}
+	return h.pool
+}
+
 // PoolOptions describe a new pool. They are the PoolOptions of package gpu.
 type PoolOptions struct {
 	Kind        driver.MemKind
@@ -82,7 +94,7 @@ type Reuse struct {
 type pools struct {
 	mu  sync.Mutex
 	all []*Pool
-	def *Pool
+	def *PoolHandle
 
 	// Streams that were still busy after a new pool had reserved its initial size. They are
 	// destroyed with the device.
@@ -90,7 +102,7 @@ type pools struct {
 }
 
 // DefaultPool returns the device's default pool, which is the same every time.
-func (d *Device) DefaultPool() (*Pool, error) {
+func (d *Device) DefaultPool() (*PoolHandle, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err
 	}
@@ -100,7 +112,7 @@ func (d *Device) DefaultPool() (*Pool, error) {
 }
 
 // defaultPool makes the default pool if there is none. The caller holds pools.mu.
-func (d *Device) defaultPool() (*Pool, error) {
+func (d *Device) defaultPool() (*PoolHandle, error) {
 	if d.pools.def != nil {
 		return d.pools.def, nil
 	}
@@ -124,42 +136,43 @@ func (d *Device) defaultPool() (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gpu: default pool of %s: %w", d.Engine.Info.Name, err)
 	}
-	d.pools.def = p
+	d.pools.def = &PoolHandle{p}
 	d.pools.all = append(d.pools.all, p)
-	return p, nil
+	return d.pools.def, nil
 }
 
 // CurrentPool returns the pool that allocations use if they name none.
-func (d *Device) CurrentPool() (*Pool, error) {
+func (d *Device) CurrentPool() (*PoolHandle, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err
 	}
-	if p := d.current.Load(); p != nil && !p.closed.Load() {
-		return p, nil
+	if h := d.current.Load(); h != nil && !h.pool.closed.Load() {
+		return h, nil
 	}
 	d.pools.mu.Lock()
 	defer d.pools.mu.Unlock()
-	p, err := d.defaultPool()
+	h, err := d.defaultPool()
 	if err == nil {
-		d.current.Store(p)
+		d.current.Store(h)
 	}
-	return p, err
+	return h, err
 }
 
 // SetCurrentPool sets the pool that allocations use if they name none.
-func (d *Device) SetCurrentPool(p *Pool) error {
+func (d *Device) SetCurrentPool(h *PoolHandle) error {
+	p := h.Pool()
 	switch {
 	case p == nil || p.dev != d:
 		return errs.Argument("set current pool", "no pool, or one of another device")
 	case p.closed.Load():
 		return fmt.Errorf("gpu: set current pool: %w", errs.ErrClosed)
 	}
-	d.current.Store(p)
+	d.current.Store(h)
 	return nil
 }
 
 // NewPool makes a pool.
-func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
+func (d *Device) NewPool(o PoolOptions) (*PoolHandle, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err
 	}
@@ -202,7 +215,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	d.pools.mu.Lock()
 	d.pools.all = append(d.pools.all, p)
 	d.pools.mu.Unlock()
-	return p, nil
+	return &PoolHandle{p}, nil
 }
 
 // check returns an error for options that no device can satisfy.
@@ -323,13 +336,23 @@ func (p *Pool) awaitReserve(h driver.Stream) error {
 }
 
 // Device returns the pool's device.
-func (p *Pool) Device() *Device { return p.dev }
+func (p *Pool) Device() *Device {
+	if p == nil {
+		return nil
+	}
+	return p.dev
+}
 
 // IsPortable reports whether the pool is the runtime's own.
-func (p *Pool) IsPortable() bool { return p.blocks != nil }
+func (p *Pool) IsPortable() bool { return p != nil && p.blocks != nil }
 
 // Options returns the options of the pool.
-func (p *Pool) Options() PoolOptions { return p.opt }
+func (p *Pool) Options() PoolOptions {
+	if p == nil {
+		return PoolOptions{}
+	}
+	return p.opt
+}
 
 // onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so that it is
 // not destroyed. It blocks.
@@ -378,6 +401,9 @@ func (p *Pool) setAttr(op string, a driver.PoolAttr, v uint64) error {
 
 // open returns why the pool's properties cannot be used, or nil.
 func (p *Pool) open(op string) error {
+	if p == nil || p.dev == nil {
+		return errs.Zero(op, "Pool")
+	}
 	if err := p.ended(); err != nil {
 		return fmt.Errorf("gpu: %s: %w", op, err)
 	}
@@ -397,7 +423,7 @@ func (p *Pool) ended() error {
 
 // Stats returns the current figures. It blocks while it queries the driver.
 func (p *Pool) Stats() (s PoolStats, err error) {
-	if err := p.open("statistics"); err != nil {
+	if err := p.open("pool stats"); err != nil {
 		return s, err
 	}
 	if p.blocks != nil {
@@ -405,7 +431,7 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 		s.Reserved, s.ReservedHigh, s.Used, s.UsedHigh = b.Reserved, b.ReservedHigh, b.Used, b.UsedHigh
 		return s, nil
 	}
-	err = p.onNative("statistics", func() error {
+	err = p.onNative("pool stats", func() error {
 		for a, v := range map[driver.PoolAttr]*uint64{driver.PoolReserved: &s.Reserved, driver.PoolReservedHigh: &s.ReservedHigh,
 			driver.PoolUsed: &s.Used, driver.PoolUsedHigh: &s.UsedHigh} {
 			var err error
@@ -573,7 +599,9 @@ func (p *Pool) Close() error {
 	if !first {
 		return nil
 	}
-	p.dev.current.CompareAndSwap(p, nil)
+	if h := p.dev.current.Load(); h.Pool() == p {
+		p.dev.current.CompareAndSwap(h, nil)
+	}
 	p.dev.Engine.WantAll() // find out soon which work that used its memory is done
 	if p.blocks != nil {
 		p.dev.Engine.Reclaim(func() {

@@ -21,7 +21,7 @@ func TestTrimOfClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := (*memory.Pool)(pool)
+	p := (*memory.PoolHandle)(pool).Pool()
 	e := p.Device().Engine
 	phase := (*atomic.Int32)(reflect.ValueOf(e).Elem().FieldByName("phase").Addr().UnsafePointer())
 	was := phase.Load()

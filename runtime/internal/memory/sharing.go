@@ -23,7 +23,7 @@ type Handle struct {
 func (b *Buffer) Export() (Handle, error) {
 	const op = "export"
 	if !b.Exists() {
-		return Handle{}, errs.ErrZero
+		return Handle{}, errs.Zero(op, "Buffer")
 	}
 	d := b.dev
 	if err := d.Failed(); err != nil {
@@ -113,7 +113,8 @@ func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Me
 		if r.opened, err = open(); err != nil {
 			return err
 		}
-		b.from, b.rare = opened, r
+		b.from = opened
+		b.setRare(r)
 		if m := r.opened; m.Size > 0 && (h.Offset > m.Size || h.Size > m.Size-h.Offset) {
 			d.Engine.NotTaken(r.close(r.opened))
 			return fmt.Errorf("%d bytes at %d of an allocation of %d: %w", h.Size, h.Offset, m.Size, errs.ErrRange)
@@ -142,7 +143,7 @@ func (d *Device) Importable(op, of string) error {
 func (b *Buffer) ExportFile() (*os.File, error) {
 	const op = "export as a file"
 	if !b.Exists() {
-		return nil, errs.ErrZero
+		return nil, errs.Zero(op, "Buffer")
 	}
 	d := b.dev
 	if err := d.Failed(); err != nil {

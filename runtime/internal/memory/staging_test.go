@@ -16,7 +16,7 @@ func TestCloseWaitsForCalls(t *testing.T) {
 		sim := simdriver.New(simdriver.Config{Caps: &cuda})
 		d, err := gpu.Open(sim, 0, gpu.Options{})
 		must(t, err)
-		m := (*memory.Pool)(newPool(t, d, gpu.PoolOptions{Portable: true})).Device()
+		m := (*memory.PoolHandle)(newPool(t, d, gpu.PoolOptions{Portable: true})).Pool().Device()
 		if m.Engine.Stay() != nil {
 			t.Fatal("too late")
 		}

@@ -8,49 +8,81 @@ type Poller struct {
 	wake    chan struct{}
 	ended   chan struct{}
 	stopped atomic.Bool
+	lets    bool                   // the Poller lets go of an idle device
+	polled  atomic.Pointer[Polled] // nil while the Poller has let go of the device
 }
 
-func NewPoller() *Poller {
-	return &Poller{wake: make(chan struct{}, 1), ended: make(chan struct{})}
+// Polled is what a Poller polls.
+type Polled struct {
+	Policy *Policy
+	// Ask polls the device. again says that the Poller polls without a pause. further reports
+	// whether the device has finished more work, and asked whether Ask has polled it at all.
+	Ask func(again bool) (further, asked bool)
 }
 
-// Signal wakes the Poller, so that it checks whether a goroutine has parked.
-func (p *Poller) Signal() { Nudge(p.wake) }
+// NewPoller makes a Poller. If letsGo is set, its goroutine does not refer to the device while
+// nobody has parked, so that the garbage collector can find an idle device that was dropped.
+func NewPoller(letsGo bool) *Poller {
+	return &Poller{wake: make(chan struct{}, 1), ended: make(chan struct{}), lets: letsGo}
+}
+
+// Signal wakes the Poller, so that it checks whether a goroutine has parked. From now on the Poller
+// refers to the device.
+func (p *Poller) Signal(x *Polled) {
+	if p.polled.Load() != x {
+		p.polled.Store(x)
+	}
+	Nudge(p.wake)
+}
 
 // Stop ends Run, and blocks until it has returned.
 func (p *Poller) Stop() {
 	p.stopped.Store(true)
-	p.Signal()
+	Nudge(p.wake)
 	<-p.ended
 }
 
-// Run is the Poller's goroutine. It calls the function ask to poll the device. again tells ask that
-// Run polls without a pause. further reports whether the device has finished more work, and asked
-// whether ask has polled it at all.
-func (p *Poller) Run(policy *Policy, ask func(again bool) (further, asked bool)) {
+// Run is the Poller's goroutine. It begins with the first Signal.
+func (p *Poller) Run() {
 	defer close(p.ended)
-	pauses := policy.Pauses()
+	for <-p.wake; p.poll(); <-p.wake {
+	}
+}
+
+// poll polls the device while goroutines have parked. It returns false if Stop was called.
+func (p *Poller) poll() bool {
+	x := p.polled.Load()
+	if x == nil {
+		return !p.stopped.Load()
+	}
+	pauses := x.Policy.Pauses()
 	for {
 		if !pauses.Began() {
 			select {
-			case <-p.wake: // clear an old signal: policy.Parked, called next, sees the goroutine that sent it
+			case <-p.wake: // clear an old signal: Policy.Parked, called next, sees the goroutine that sent it
 			default:
 			}
 		}
 		if p.stopped.Load() {
-			return
+			return false
 		}
-		if !policy.Parked() {
-			pauses.Reset()
-			<-p.wake
+		if !x.Policy.Parked() {
+			if !p.lets {
+				return true
+			}
+			p.polled.Store(nil)
+			if !x.Policy.Parked() {
+				return true
+			}
+			p.polled.Store(x) // a goroutine has parked before it could see nil
 			continue
 		}
-		switch further, asked := ask(pauses.Without()); {
+		switch further, asked := x.Ask(pauses.Without()); {
 		case further:
 			pauses.Reset()
-			policy.clock().Yield() // run the goroutine that ask has just woken
+			x.Policy.clock().Yield() // run the goroutine that Ask has just woken
 		case !asked:
-			policy.clock().Yield()
+			x.Policy.clock().Yield()
 		default:
 			if pauses.Pause(p.wake) {
 				pauses.Reset() // another goroutine has parked

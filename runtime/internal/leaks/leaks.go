@@ -1,0 +1,59 @@
+// Package leaks reports things that the program has dropped without closing them: the garbage
+// collector has found that nothing refers to them any more.
+package leaks
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+)
+
+// A Site is the place where the program has made something.
+type Site struct{ pcs []uintptr }
+
+// Here returns the place of the call. It costs about a microsecond.
+func Here() *Site {
+	pcs := make([]uintptr, 32)
+	return &Site{pcs[:runtime.Callers(2, pcs)]}
+}
+
+// String returns the file and line of the first caller outside of the runtime's packages, and the
+// name of its function.
+func (s *Site) String() string {
+	frames := runtime.CallersFrames(s.pcs)
+	for {
+		f, more := frames.Next()
+		if !more || !isOurs(f) {
+			return fmt.Sprintf("%s:%d (%s)", f.File, f.Line, f.Function)
+		}
+	}
+}
+
+const root = "github.com/puregpu/puregpu/runtime/"
+
+// isOurs reports whether a frame is of the runtime's packages, and of no test.
+func isOurs(f runtime.Frame) bool {
+	name, ok := strings.CutPrefix(f.Function, root)
+	if !ok || strings.HasSuffix(f.File, "_test.go") {
+		return false
+	}
+	for _, of := range []string{"gpu.", "collective.", "interop.", "internal/"} {
+		if strings.HasPrefix(name, of) {
+			return true
+		}
+	}
+	return false
+}
+
+// A Reporter logs things that were dropped. One device, with its buffers and pools, has one.
+type Reporter struct {
+	Log    *slog.Logger
+	Device string
+}
+
+// Dropped reports that the program has dropped a thing, such as "Buffer", that was made at a place.
+// args are further attributes for the logger.
+func (r *Reporter) Dropped(thing string, made *Site, args ...any) {
+	r.Log.Warn("gpu: a "+thing+" was dropped without Close", append([]any{"made", made.String(), "device", r.Device}, args...)...)
+}

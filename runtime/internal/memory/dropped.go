@@ -1,0 +1,98 @@
+package memory
+
+import (
+	"runtime"
+	"sync/atomic"
+	"weak"
+
+	"github.com/puregpu/puregpu/runtime/internal/leaks"
+)
+
+// If the program asks for reports of what it drops, the device's list has a stand-in for each
+// buffer, so that the list does not keep the buffer itself reachable. The stand-in is another
+// Buffer with the same memory. No work uses it. When the garbage collector finds that nothing
+// refers to the buffer any more and the stand-in is still on the list, the program has dropped the
+// buffer. Its memory stays allocated, and the stand-in frees it when the device is closed.
+//
+// The functions that the collector calls have weak pointers to what they report. Otherwise they
+// would keep a device reachable that was dropped together with its buffers.
+
+// watched is what a device that reports dropped buffers has of one of them.
+type watched struct {
+	made    *leaks.Site
+	real    weak.Pointer[Buffer]
+	standIn atomic.Pointer[Buffer] // nil until the buffer is listed; set under books.mu
+}
+
+// watch makes the device report the new buffer if it is dropped.
+func (b *Buffer) watch() {
+	w := &watched{made: leaks.Here(), real: weak.Make(b)}
+	b.setRare(&rare{watched: w})
+	runtime.AddCleanup(b, func(p weak.Pointer[watched]) {
+		if w := p.Value(); w != nil {
+			w.report()
+		}
+	}, weak.Make(w))
+}
+
+// watchedBy returns the watched of a buffer or of its stand-in, or nil if there is none.
+func (b *Buffer) watchedBy() *watched {
+	if b.rare == nil {
+		return nil
+	}
+	return b.rare.watched
+}
+
+// standFor makes the stand-in of a buffer. The caller holds books.mu.
+func (w *watched) standFor(b *Buffer) *Buffer {
+	s := &Buffer{dev: b.dev, mem: b.mem, from: b.from, pool: b.pool, home: b.home, rare: b.rare}
+	s.closed.Store(b.closed.Load())
+	w.standIn.Store(s)
+	return s
+}
+
+// realOr returns the buffer, or its stand-in s if the buffer has been dropped.
+func (w *watched) realOr(s *Buffer) *Buffer {
+	if b := w.real.Value(); b != nil {
+		return b
+	}
+	return s
+}
+
+// close notes that the program has closed the buffer.
+func (w *watched) close(b *Buffer) {
+	b.dev.buffers.mu.Lock()
+	defer b.dev.buffers.mu.Unlock()
+	if s := w.standIn.Load(); s != nil {
+		s.closed.Store(true)
+	}
+}
+
+// report reports the buffer, to which nothing refers any more, if it still has memory. Closing the
+// device frees what is left, so nothing is reported from then on.
+func (w *watched) report() {
+	s := w.standIn.Load()
+	if s == nil || s.closed.Load() || s.dev.Failed() != nil {
+		return
+	}
+	s.dev.buffers.mu.Lock()
+	has := s.dev.buffers.has(s)
+	s.dev.buffers.mu.Unlock()
+	if has {
+		s.dev.Leaks.Dropped("Buffer", w.made, "bytes", s.mem.Size)
+	}
+}
+
+// Watch makes the device report the new pool if the program drops its PoolHandle. It does nothing
+// for a device without reports. The caller's goroutine is the one that makes the pool.
+func (h *PoolHandle) Watch() {
+	if h.pool.dev.Leaks == nil {
+		return
+	}
+	made := leaks.Here()
+	runtime.AddCleanup(h, func(w weak.Pointer[Pool]) {
+		if p := w.Value(); p != nil && !p.closed.Load() && p.dev.Failed() == nil {
+			p.dev.Leaks.Dropped("Pool", made)
+		}
+	}, weak.Make(h.pool))
+}

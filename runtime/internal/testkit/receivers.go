@@ -1,0 +1,149 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A Receiver is a type whose methods [Receivers] calls on a nil pointer and on a zero value.
+type Receiver struct {
+	Nil       any      // a nil pointer to the type
+	NilWorks  bool     // a nil pointer works, as a zero value does
+	ZeroWorks bool     // a zero value works
+	Skip      []string // methods that are not called
+}
+
+// Receivers calls every exported method of the types on a nil pointer and on a zero value: once with zero arguments, and once with
+// others, behind which no check of an argument can hide that of the receiver. No call may panic. A method with an error returns one that
+// is [gpu.ErrArgument] and names the operation and the type. Close and Shutdown return nil. Methods of a value are not called on nil,
+// for which Go itself panics.
+func Receivers(t *testing.T, receivers ...Receiver) {
+	for _, r := range receivers {
+		typ := reflect.TypeOf(r.Nil)
+		name, _, _ := strings.Cut(typ.Elem().Name(), "[")
+		for i := range typ.NumMethod() {
+			m := typ.Method(i)
+			if slices.Contains(r.Skip, m.Name) {
+				continue
+			}
+			_, ofValue := typ.Elem().MethodByName(m.Name)
+			for _, given := range []bool{false, true} {
+				if !ofValue {
+					call(t, name, reflect.Zero(typ), m, given, r.NilWorks)
+				}
+				call(t, name, reflect.New(typ.Elem()), m, given, r.ZeroWorks)
+			}
+		}
+	}
+}
+
+// call calls one method.
+func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, works bool) {
+	t.Helper()
+	text := fmt.Sprintf("%s of a zero %s, with arguments: %t", m.Name, of, given)
+	if recv.IsNil() {
+		text = fmt.Sprintf("%s of a nil %s, with arguments: %t", m.Name, of, given)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("%s panics: %v", text, p)
+		}
+	}()
+	var args []reflect.Value
+	for i := 1; i < m.Type.NumIn(); i++ {
+		in := m.Type.In(i)
+		switch variadic := m.Type.IsVariadic() && i == m.Type.NumIn()-1; {
+		case variadic && !given:
+		case variadic:
+			args = append(args, argument(in.Elem(), true))
+		default:
+			args = append(args, argument(in, given))
+		}
+	}
+	results := recv.MethodByName(m.Name).Call(args)
+	if n := len(results); n == 0 || results[n-1].Type() != reflect.TypeFor[error]() {
+		for _, v := range results {
+			if c := v; c.Kind() == reflect.Func && !c.IsNil() && c.Type().NumIn() == 0 {
+				c.Call(nil) // a function to cancel something
+			}
+		}
+		return
+	}
+	err, _ := results[len(results)-1].Interface().(error)
+	switch closes := m.Name == "Close" || m.Name == "Shutdown"; {
+	case works:
+	case closes && err != nil:
+		t.Errorf("%s: %v", text, err)
+	case closes:
+	case !errors.Is(err, gpu.ErrArgument):
+		t.Errorf("%s: %v, want ErrArgument", text, err)
+	case !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(of)):
+		t.Errorf("%s: the error does not name the type: %v", text, err)
+	case !namesOperation(err, m):
+		t.Errorf("%s: the error does not name the operation: %v", text, err)
+	}
+}
+
+// namesOperation reports whether an error has a word of the method's name, or an Op that has an error of its own. A method that takes Ops
+// names these instead.
+func namesOperation(err error, m reflect.Method) bool {
+	for i := 1; i < m.Type.NumIn(); i++ {
+		if in := m.Type.In(i); in == reflect.TypeFor[gpu.Op]() || in == reflect.TypeFor[[]gpu.Op]() {
+			return true
+		}
+	}
+	var words strings.Builder
+	for _, r := range m.Name {
+		if unicode.IsUpper(r) {
+			words.WriteByte(' ')
+		}
+		words.WriteRune(unicode.ToLower(r))
+	}
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "wrong op") || slices.ContainsFunc(strings.Fields(words.String()), func(w string) bool { return strings.Contains(text, w) })
+}
+
+// argument returns the zero value of a type, or with given another one if it is easy to make: a function that returns zero values, a
+// pointer to a zero value, a number 1, a list of one.
+func argument(t reflect.Type, given bool) reflect.Value {
+	v := reflect.New(t).Elem()
+	if !given {
+		return v
+	}
+	switch {
+	case t == reflect.TypeFor[context.Context]():
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // so that a zero value that works does not wait
+		v.Set(reflect.ValueOf(&ctx).Elem())
+	case t == reflect.TypeFor[gpu.Op]():
+		v.Set(reflect.ValueOf(gpu.Barrier()))
+	case t.Kind() == reflect.Func:
+		v.Set(reflect.MakeFunc(t, func([]reflect.Value) (results []reflect.Value) {
+			for i := range t.NumOut() {
+				results = append(results, reflect.Zero(t.Out(i)))
+			}
+			return results
+		}))
+	case t.Kind() == reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+	case t.Kind() == reflect.Slice:
+		v.Set(reflect.Append(v, argument(t.Elem(), true)))
+	case t.Kind() == reflect.String:
+		v.SetString("x")
+	case v.CanInt():
+		v.SetInt(1)
+	case v.CanUint():
+		v.SetUint(1)
+	case v.CanFloat():
+		v.SetFloat(1)
+	}
+	return v
+}
