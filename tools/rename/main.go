@@ -36,6 +36,7 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/tools/go/ast/astutil"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -256,5 +257,33 @@ func (w *rewriter) rewrite() ([]byte, error) {
 	if len(w.edits) == 0 {
 		return w.text, nil
 	}
-	return format.Source([]byte(w.render(0, len(w.text))))
+	text, err := format.Source([]byte(w.render(0, len(w.text))))
+	if err != nil {
+		return nil, err
+	}
+	return withoutUnused(text)
+}
+
+// withoutUnused returns a file without the import of package gpu if the file does not use it.
+func withoutUnused(text []byte) ([]byte, error) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "", text, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range f.Imports {
+		path, _ := strconv.Unquote(i.Path.Value)
+		if path != gpuPath || i.Name != nil && (i.Name.Name == "." || i.Name.Name == "_") || astutil.UsesImport(f, gpuPath) {
+			continue
+		}
+		name := ""
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		astutil.DeleteNamedImport(fset, f, name, gpuPath)
+		var b bytes.Buffer
+		err := format.Node(&b, fset, f)
+		return b.Bytes(), err
+	}
+	return text, nil
 }

@@ -98,6 +98,7 @@ func (w *rewriter) walk() {
 				w.field(key)
 			}
 		case *ast.SelectorExpr:
+			w.selector(n)
 			w.field(n.Sel)
 		case *ast.InterfaceType:
 			w.iface(n)
@@ -136,6 +137,10 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 	if !ok || r.form == renamed {
 		return
 	}
+	if r.form == function {
+		w.function(c, sel, key, r.op)
+		return
+	}
 	w.called[sel.Sel] = true
 	if own := w.shadowed(s.Recv(), key); own != "" {
 		w.report(sel.Sel, "%s of an embedded field, behind a method %s", key, own)
@@ -159,8 +164,8 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 		}
 		return // otherwise new already
 	}
-	if r.form != moved && !w.visible(c.Pos()) {
-		w.report(sel.Sel, "%s: the name of package gpu means something else here", key)
+	if r.form != moved && !w.visible(c.Pos(), r.op) {
+		w.report(sel.Sel, "%s: the name of package %s means something else here", key, packageOf(r.op))
 		return
 	}
 	from, end := w.at(c.Lparen)+1, w.at(c.Rparen)
@@ -170,7 +175,13 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 		}
 		return end
 	}
-	op := w.local + r.op + "("
+	op := r.op
+	if r.form != moved && r.form != alloc {
+		op = w.qualified(op)
+	} else {
+		op = w.local + op
+	}
+	op += "("
 	if r.op == "Native" {
 		op += `"", `
 	}
@@ -228,10 +239,62 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 			w.close(w.at(c.End()), append(said, ")")...)
 		}
 	}
-	if r.form != moved && r.form != alloc {
-		w.use(gpuPath)
-	}
 	w.done(c.Pos(), key)
+}
+
+// function rewrites the call of a method that is a function of another package now.
+func (w *rewriter) function(c *ast.CallExpr, sel *ast.SelectorExpr, key, op string) {
+	w.called[sel.Sel] = true
+	if !w.visible(c.Pos(), op) {
+		w.report(sel.Sel, "%s: the name of package %s means something else here", key, packageOf(op))
+		return
+	}
+	pieces := []any{w.qualified(op), "("}
+	if _, isPointer := types.Unalias(w.pkg.TypesInfo.TypeOf(sel.X)).(*types.Pointer); !isPointer {
+		pieces = append(pieces, "&")
+	}
+	if pieces = append(pieces, sel.X); len(c.Args) > 0 {
+		pieces = append(pieces, ", ")
+	}
+	w.replace(w.at(c.Pos()), w.at(c.Lparen)+1, pieces...)
+	w.done(c.Pos(), key)
+}
+
+// selector rewrites a name of package gpu that another package has now.
+func (w *rewriter) selector(n *ast.SelectorExpr) {
+	id, _ := n.X.(*ast.Ident)
+	if id == nil {
+		return
+	}
+	p, _ := w.pkg.TypesInfo.Uses[id].(*types.PkgName)
+	r, ok := rules[n.Sel.Name]
+	if p == nil || p.Imported().Path() != gpuPath || !ok || r.form != renamed || packageOf(r.op) == "gpu" {
+		return
+	}
+	w.called[n.Sel] = true
+	if !w.visible(n.Pos(), r.op) {
+		w.report(n.Sel, "%s: the name of package %s means something else here", n.Sel.Name, packageOf(r.op))
+		return
+	}
+	w.replace(w.at(n.Pos()), w.at(n.End()), w.qualified(r.op))
+	w.done(n.Pos(), n.Sel.Name)
+}
+
+// packageOf returns the package of a name in a rule.
+func packageOf(op string) string {
+	if pkg, _, ok := strings.Cut(op, "."); ok && pkg == strings.ToLower(pkg) {
+		return pkg
+	}
+	return "gpu"
+}
+
+// qualified returns a name in a rule as the file writes it, and has its package imported.
+func (w *rewriter) qualified(op string) string {
+	if pkg := packageOf(op); pkg != "gpu" {
+		return w.use(module+"/runtime/"+pkg) + strings.TrimPrefix(op, pkg+".")
+	}
+	w.use(gpuPath)
+	return w.local + op
 }
 
 // assigned rewrites the assignment of a call's two results, of which the first goes to a variable
@@ -415,16 +478,22 @@ func (w *rewriter) literal(lit *ast.CompositeLit) {
 	}
 }
 
-// field reports mentions of the fields of Order that are gone.
+// field reports mentions of fields that are gone.
 func (w *rewriter) field(name *ast.Ident) {
 	v, ok := w.pkg.TypesInfo.Uses[name].(*types.Var)
-	if !ok || !v.IsField() || v.Pkg() == nil || v.Pkg().Path() != gpuPath || v.Name() != "Label" && v.Name() != "Timing" {
+	if !ok || !v.IsField() || v.Pkg() == nil || v.Pkg().Path() != gpuPath {
 		return
 	}
-	order, _ := v.Pkg().Scope().Lookup("Order").Type().Underlying().(*types.Struct)
-	for i := 0; order != nil && i < order.NumFields(); i++ {
-		if order.Field(i) == v {
-			w.report(name, "Order.%s", v.Name())
+	for owner, gone := range fields {
+		of := v.Pkg().Scope().Lookup(owner)
+		if of == nil || !slices.Contains(gone, v.Name()) {
+			continue
+		}
+		t, _ := of.Type().Underlying().(*types.Struct)
+		for i := 0; t != nil && i < t.NumFields(); i++ {
+			if t.Field(i) == v {
+				w.report(name, "%s.%s", owner, v.Name())
+			}
 		}
 	}
 }
@@ -466,7 +535,7 @@ func (w *rewriter) embedded(t *ast.StructType) {
 	for _, f := range t.Fields.List {
 		name := w.typeName(w.pkg.TypesInfo.TypeOf(f.Type))
 		if r := rules[name]; len(f.Names) == 0 && r.op != "" {
-			w.report(f, "an embedded field that becomes %s", r.op)
+			w.report(f, "an embedded field that becomes %s", strings.TrimPrefix(r.op, packageOf(r.op)+"."))
 		}
 	}
 }
@@ -504,8 +573,11 @@ func (w *rewriter) ident(id *ast.Ident) {
 	}
 	switch r, ok := rules[key]; {
 	case !ok || w.called[id]:
-	case r.form == renamed:
+	case r.form == renamed && packageOf(r.op) == "gpu":
 		w.rename(id, r.op)
+		w.done(id.Pos(), key)
+	case r.form == renamed: // behind a dot import
+		w.rename(id, w.qualified(r.op))
 		w.done(id.Pos(), key)
 	default:
 		w.report(id, "%s as a value", key)
@@ -542,7 +614,15 @@ func (w *rewriter) comments() {
 					w.reportAt(pos, "the link [%s%s]", prefix, name)
 					continue
 				}
-				w.replace(at+m[6], at+m[7], to)
+				if pkg := packageOf(to); pkg != "gpu" {
+					path := module + "/runtime/" + pkg
+					if _, imported := w.importName(path); imported || w.need[path] != "" {
+						path = pkg
+					}
+					w.replace(at+m[6]-len(prefix), at+m[7], path+strings.TrimPrefix(to, pkg))
+				} else {
+					w.replace(at+m[6], at+m[7], to)
+				}
 				w.done(pos, "doc link")
 			}
 		}
@@ -561,7 +641,7 @@ func newLink(name string) (to string, changes bool) {
 		return rules[owner].op + "." + member, true
 	case !ok:
 		return "", false
-	case isMember && (r.form == renamed || r.form == moved):
+	case isMember && (r.form == renamed || r.form == moved) && packageOf(r.op) == "gpu":
 		return owner + "." + r.op, r.op != member
 	}
 	return r.op, true
@@ -626,9 +706,16 @@ func (w *rewriter) test() bool {
 	return strings.HasSuffix(w.name, "_test.go") && strings.HasPrefix(w.pkg.PkgPath, module+"/runtime/") && w.pkg.PkgPath != testkitPath
 }
 
-// visible reports whether the name of package gpu means that package at a position.
-func (w *rewriter) visible(pos token.Pos) bool {
-	name := strings.TrimSuffix(w.local, ".")
+// visible reports whether at a position the name of the package that has op means that package.
+func (w *rewriter) visible(pos token.Pos, op string) bool {
+	path, local := module+"/runtime/"+packageOf(op), w.local
+	if path != gpuPath {
+		local = packageOf(op) + "."
+		if name, imported := w.importName(path); imported {
+			local = name
+		}
+	}
+	name := strings.TrimSuffix(local, ".")
 	scope := w.pkg.TypesInfo.Scopes[w.file]
 	if name == "" || scope == nil {
 		return true
@@ -638,7 +725,7 @@ func (w *rewriter) visible(pos token.Pos) bool {
 	}
 	_, obj := scope.LookupParent(name, pos)
 	p, ok := obj.(*types.PkgName)
-	return obj == nil || ok && p.Imported().Path() == gpuPath
+	return obj == nil || ok && p.Imported().Path() == path
 }
 
 // method returns Type.Method for a method of package gpu, and TypedKernel.Method for that of a

@@ -10,9 +10,11 @@ const (
 	moved                // x.M(stream, args...) -> stream.Do(x.Op(args...)); so with a queue or a command buffer
 	alloc                // b, err := x.M(order, args...) -> var b *gpu.Buffer; err := x.Submit(order, gpu.Op(&b, args...))
 	renamed              // M                    -> Op
+	function             // x.M(args...)         -> Op(x, args...)
 )
 
-// A rule says how one name of the old API is rewritten.
+// A rule says how one name of the old API is rewritten. A name of another package than gpu has that
+// package before it: "interop.Event".
 type rule struct {
 	form
 	op string
@@ -34,13 +36,13 @@ var rules = map[string]rule{
 	"Queue.Notify":      {queued, "Notify"},
 	"Queue.Prefetch":    {queued, "Prefetch"},
 	"Queue.Read":        {queued, "ReadFrom"},
-	"Queue.RecordEvent": {queued, "RecordEvent"},
+	"Queue.RecordEvent": {queued, "interop.RecordEvent"},
 	"Queue.Upload":      {queued, "Upload"},
 	"Queue.UploadCopy":  {queued, "UploadCopy"},
-	"Queue.WaitEvent":   {queued, "WaitEvent"},
-	"Queue.WaitValue":   {queued, "WaitValue"},
+	"Queue.WaitEvent":   {queued, "interop.WaitEvent"},
+	"Queue.WaitValue":   {queued, "interop.WaitValue"},
 	"Queue.Write":       {queued, "WriteTo"},
-	"Queue.WriteValue":  {queued, "WriteValue"},
+	"Queue.WriteValue":  {queued, "interop.WriteValue"},
 
 	"Stream.Alloca":      {renamed, "Alloc"},
 	"Stream.Barrier":     {done, "Barrier"},
@@ -53,12 +55,12 @@ var rules = map[string]rule{
 	"Stream.Notify":      {done, "Notify"},
 	"Stream.Prefetch":    {done, "Prefetch"},
 	"Stream.Read":        {done, "ReadFrom"},
-	"Stream.RecordEvent": {done, "RecordEvent"},
+	"Stream.RecordEvent": {done, "interop.RecordEvent"},
 	"Stream.UploadCopy":  {done, "UploadCopy"},
-	"Stream.WaitEvent":   {done, "WaitEvent"},
-	"Stream.WaitValue":   {done, "WaitValue"},
+	"Stream.WaitEvent":   {done, "interop.WaitEvent"},
+	"Stream.WaitValue":   {done, "interop.WaitValue"},
 	"Stream.Write":       {done, "WriteTo"},
-	"Stream.WriteValue":  {done, "WriteValue"},
+	"Stream.WriteValue":  {done, "interop.WriteValue"},
 
 	"CommandBuffer.Alloca":     {renamed, "Scratch"},
 	"CommandBuffer.Barrier":    {recorded, "Barrier"},
@@ -70,8 +72,8 @@ var rules = map[string]rule{
 	"CommandBuffer.Native":     {recorded, "Native"},
 	"CommandBuffer.Nest":       {recorded, "Execute"},
 	"CommandBuffer.UploadCopy": {recorded, "UploadCopy"},
-	"CommandBuffer.WaitValue":  {recorded, "WaitValue"},
-	"CommandBuffer.WriteValue": {recorded, "WriteValue"},
+	"CommandBuffer.WaitValue":  {recorded, "interop.WaitValue"},
+	"CommandBuffer.WriteValue": {recorded, "interop.WriteValue"},
 
 	"Slice.CopyFrom":   {moved, "CopyFrom"},
 	"Slice.Dealloca":   {moved, "Free"},
@@ -89,6 +91,33 @@ var rules = map[string]rule{
 	"Buffer.Dealloca": {renamed, "Free"},
 	"Executable":      {renamed, "Module"},
 	"Native":          {renamed, "NativeCall"},
+
+	"Buffer.Export":            {function, "interop.ExportMemory"},
+	"Buffer.ExportFile":        {function, "interop.ExportMemoryFile"},
+	"Device.AdoptEvent":        {function, "interop.AdoptEvent"},
+	"Device.AdoptQueue":        {function, "interop.AdoptStream"},
+	"Device.Import":            {function, "interop.ImportPointer"},
+	"Device.ImportPool":        {function, "interop.ImportPool"},
+	"Device.ImportShared":      {function, "interop.ImportMemory"},
+	"Device.ImportSharedEvent": {function, "interop.ImportEvent"},
+	"Device.ImportSharedFile":  {function, "interop.ImportMemoryFile"},
+	"Device.NewEvent":          {function, "interop.NewEvent"},
+	"Device.NewSharedEvent":    {function, "interop.NewSharedEvent"},
+	"EventHandle":              {renamed, "interop.EventHandle"},
+	"ImportedPool":             {renamed, "interop.Pool"},
+	"MemoryHandle":             {renamed, "interop.MemoryHandle"},
+	"Pool.Export":              {function, "interop.ExportPool"},
+	"RecordEvent":              {renamed, "interop.RecordEvent"},
+	"SharedEvent":              {renamed, "interop.Event"},
+	"WaitEvent":                {renamed, "interop.WaitEvent"},
+	"WaitValue":                {renamed, "interop.WaitValue"},
+	"WriteValue":               {renamed, "interop.WriteValue"},
+}
+
+// fields has the fields that are gone, by the struct that had them. A person must rewrite their uses.
+var fields = map[string][]string{
+	"Order": {"Label", "Timing"},
+	"Grid":  {"Begun"},
 }
 
 // testkitAlloc is the function of package testkit for Queue.Alloca, with the queue as the first
