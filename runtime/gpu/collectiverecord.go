@@ -12,12 +12,12 @@ import (
 
 // collect submits a group.
 func (q *Queue) collect(o *Order, g *comm.Group) error {
-	c := g.Channel
+	c := g.Communicator
 	switch tl := c.Timeline(); {
 	case tl == nil:
 		return errs.Argument("collective", "a nil or zero communicator")
 	case tl.Device != q.tl.Device:
-		return errs.Argument("collective", "the communicator is of device %s, and the queue of %s", tl.Device.Info.Name, q.dev.native.Info.Name)
+		return errs.Argument("collective", "the communicator is of another device (%s) than the queue (%s)", place(tl.Device), place(q.tl.Device))
 	}
 	lane := queueOf(c.Timeline())
 	s := lane.get(work.Collect)
@@ -37,20 +37,23 @@ func (q *Queue) collect(o *Order, g *comm.Group) error {
 
 // addCollective records a group.
 func (c *CommandBuffer) addCollective(g *comm.Group, after []recording.Command) (recording.Command, error) {
-	r, tl := c.in(), g.Channel.Timeline()
+	r, tl := c.in(), g.Communicator.Timeline()
 	if err := r.Begin(work.Collect); err != nil {
 		return -1, err
 	}
 	defer r.Leave()
 	switch {
-	case tl == nil || tl.Device != r.Device().Engine:
-		return -1, r.Fail(work.Collect, errs.Argument("collective", "no communicator, or one of another device"))
+	case tl == nil:
+		return -1, r.Fail(work.Collect, errs.Argument("collective", "a nil or zero communicator"))
+	case tl.Device != r.Device().Engine:
+		return -1, r.Fail(work.Collect, errs.Argument("collective", "the communicator is of another device (%s) than the recording (%s)",
+			place(tl.Device), place(r.Device().Engine)))
 	case g.Context != nil:
 		return -1, r.Fail(work.Collect, errs.Argument("collective", "a recording takes no context: use Group"))
 	}
 	var group []recording.Collective
 	for i := range g.Ops {
-		all, err := g.Ops[i].Lower(g.Channel, nil)
+		all, err := g.Ops[i].Lower(g.Communicator, nil)
 		for k := range all {
 			if err == nil {
 				group, err = r.AddCollective(group, &all[k])
@@ -60,8 +63,11 @@ func (c *CommandBuffer) addCollective(g *comm.Group, after []recording.Command) 
 			return -1, r.Fail(work.Collect, fmt.Errorf("operation %d: %w", i, err))
 		}
 	}
-	return r.Collect(g.Channel, group, after)
+	return r.Collect(g.Communicator, group, after)
 }
+
+// place returns the name and number of a device, to tell equal ones apart.
+func place(d *engine.Device) string { return fmt.Sprintf("%s, device %d", d.Info.Name, d.Info.Index) }
 
 // recordedGroup is the [engine.Action] that gives a group of a recording to the library.
 type recordedGroup struct{ comm.Collect }

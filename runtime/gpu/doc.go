@@ -38,7 +38,7 @@
 //
 // A [Pool] gives out memory in the order of the work: see [Alloc] and [Free]. A [CommandBuffer] is
 // work that is recorded once and executed often, as a graph where the device has graphs. A [Group]
-// is several devices. A [Channel] is one rank's end of a communicator, through which devices of one
+// is several devices. A [github.com/puregpu/puregpu/runtime/collective.Communicator] is one rank's end of a communicator, through which devices of one
 // process or of many reduce and exchange data.
 //
 // Memory and events can be shared with other processes of the machine: see [Buffer.Export] and
@@ -73,7 +73,7 @@
 // once, with an error that names the first. CUDA does not open a lost device again in the same
 // process.
 //
-// A channel fails as a whole, with a [ChannelError], because its ranks can go on only together:
+// A channel fails as a whole, with a [github.com/puregpu/puregpu/runtime/collective.Error], because its ranks can go on only together:
 // when a rank dies, when a group of operations fails, takes too long or misses a wait, or when the
 // program aborts it. The device goes on, and so does work that was issued behind the channel's.
 //

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
@@ -53,7 +54,7 @@ func newWorld(t *testing.T) world {
 	nothing[gpu.Buffer](w)
 	nothing[gpu.Pool](w)
 	nothing[gpu.CommandBuffer](w)
-	nothing[gpu.Channel](w)
+	nothing[collective.Communicator](w)
 	nothing[gpu.Kernel](w)
 	nothing[gpu.SharedEvent](w)
 	nothing[gpu.ImportedPool](w)
@@ -93,15 +94,15 @@ func newWorld(t *testing.T) world {
 	just(w, gpu.Options{}, gpu.Options{Queues: -1}, gpu.Options{Queues: math.MaxInt}, gpu.Options{Events: math.MaxInt}, gpu.Options{StageSize: math.MaxInt})
 	just(w, gpu.Command(0), 1, -1, math.MaxInt)
 	just(w, gpu.CommandOptions{}, gpu.CommandOptions{Mode: gpu.GraphMode}, gpu.CommandOptions{Mode: -1})
-	just(w, gpu.ChannelOptions{}, gpu.ChannelOptions{ID: gpu.ChannelID{1}, Rank: math.MaxInt, Count: math.MaxInt},
-		gpu.ChannelOptions{ID: gpu.ChannelID{1}, Count: 2}, gpu.ChannelOptions{Timeout: -1})
+	just(w, collective.Options{}, collective.Options{ID: collective.ID{1}, Rank: math.MaxInt, Count: math.MaxInt},
+		collective.Options{ID: collective.ID{1}, Count: 2}, collective.Options{Timeout: -1})
 	just(w, gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem, gpu.CommMem, gpu.WriteCombinedMem, gpu.ShareableMem, -1, math.MaxInt)
 	just(w, driver.Ptr(0), 1, math.MaxUint64)
 	just(w, driver.Stream(0), 1, math.MaxInt)
 	just(w, driver.Event(0)) // whether another number is an event nobody can check
 	just(w, gpu.Reuse{}, gpu.Reuse{Events: true, Opportunistic: true, Internal: true})
-	just(w, gpu.Float32, gpu.Int16, -1, math.MaxInt)
-	just(w, gpu.Sum(), gpu.PreMulSum(math.Inf(-1)))
+	just(w, collective.Float32, collective.Int16, -1, math.MaxInt)
+	just(w, collective.Sum(), collective.PreMulSum(math.Inf(-1)))
 	give(w, func() gpu.Point { return gpu.Point{} })
 	for _, v := range []uint64{0, 1, math.MaxUint64} {
 		give(w, func() gpu.Point { return gpu.Point{Semaphore: new(gpu.Semaphore), Value: v} })
@@ -265,7 +266,7 @@ func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (e
 
 // documented reports whether an error is of a kind that the packages' documentation names.
 func documented(err error) bool {
-	for _, kind := range []error{gpu.ErrArgument, gpu.ErrRange, gpu.ErrClosed, gpu.ErrUnallocated, gpu.ErrValue, gpu.ErrAborted,
+	for _, kind := range []error{gpu.ErrArgument, gpu.ErrRange, gpu.ErrClosed, gpu.ErrUnallocated, gpu.ErrValue, collective.ErrAborted,
 		driver.ErrLost, driver.ErrOutOfMemory, driver.ErrUnsupported, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, kind) {
 			return true
@@ -332,8 +333,8 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.CommandBuffer), false},
 		{new(gpu.Module), false},
 		{new(gpu.Kernel), false},
-		{new(gpu.Channel), false},
-		{new(gpu.ChannelMemory), false},
+		{new(collective.Communicator), false},
+		{new(collective.Memory), false},
 		{new(gpu.SharedEvent), false},
 		{new(gpu.ImportedPool), false},
 		{new(gpu.Timing), false},
@@ -341,7 +342,7 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.EventHandle), true},
 		{new(gpu.Semaphore), true},
 		{new(gpu.Group), true}, // of no devices
-		{new(gpu.Collective), true},
+		{new(collective.Operation), true},
 		{new(gpu.Op), true},
 		{new(gpu.ParkedOperation), true},
 		{new(gpu.ParkedWait), true},
@@ -390,7 +391,7 @@ func TestZeroValues(t *testing.T) {
 	}
 	functions := map[string]any{"AllocSlice": gpu.AllocSlice[float32], "AllocSliceIn": gpu.AllocSliceIn[float32],
 		"Typed": gpu.Typed[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
-		"OpenGroup": gpu.OpenGroup, "ParseChannelID": gpu.ParseChannelID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
+		"OpenGroup": gpu.OpenGroup, "ParseChannelID": collective.ParseID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
 		"WaitAny": gpu.WaitAny}
 	maps.Copy(functions, makers)
 	for name, fn := range functions {

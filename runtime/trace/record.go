@@ -27,7 +27,7 @@ const (
 	KindClock                  // the clocks were compared: Done, Within, Drift
 	KindCounters               // ParkedNow, InFlight, and Bytes of buffers and pools
 	KindOpen                   // the device was opened; Label names its driver
-	// The device was lost (Err). If Err is a [gpu.ChannelError], a channel failed: Channel, Rank,
+	// The device was lost (Err). If Err is a [github.com/puregpu/puregpu/runtime/collective.Error], a channel failed: Channel, Rank,
 	// Ranks.
 	KindLost
 	KindClosed // the device was closed
@@ -83,7 +83,7 @@ type Record struct {
 
 	Commands   int    // how many commands the executed part of a recording has
 	Graph      bool   // the part runs as a graph, so its commands have no times
-	Channel    string // the channel's name ([gpu.ChannelOptions])
+	Channel    string // the channel's name ([github.com/puregpu/puregpu/runtime/collective.Options])
 	Collective uint64 // the number of the group among those issued on the channel, from 1
 	Rank       int
 	Ranks      int // 0 unless this is a collective

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -65,7 +66,7 @@ func (o *observer) Happened(what observe.Event, began time.Time, label string, b
 	r := Record{Kind: KindAlloc + Kind(what), Submitted: max(began.Sub(t.start), 1), Done: t.now(), Label: label, Bytes: bytes, Err: err}
 	if what == observe.Lost {
 		r.Kind = KindLost
-		if e, ok := err.(*gpu.ChannelError); ok {
+		if e, ok := err.(*collective.Error); ok {
 			r.Channel, r.Rank, r.Ranks = e.Name, e.Rank, e.Count
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/puregpu/puregpu/internal/traceformat"
 	"github.com/puregpu/puregpu/internal/version"
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -164,7 +165,7 @@ func (w *writer) add(r *Record) {
 		w.call(r, callNames[r.Kind])
 	case KindLost:
 		name := "device lost"
-		if channel := (*gpu.ChannelError)(nil); errors.As(r.Err, &channel) {
+		if channel := (*collective.Error)(nil); errors.As(r.Err, &channel) {
 			name = "channel lost"
 		}
 		w.instant(r, traceformat.CatLoss, name, traceformat.Args{Error: errorOf(r), Channel: r.Channel, Rank: r.Rank, Ranks: r.Ranks})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -164,12 +165,12 @@ func TestArrowsWithoutSlices(t *testing.T) {
 	}
 }
 
-// TestLosses: the loss of a device and that of a channel have names of their own, also where the channel was still being made.
+// TestLosses: the loss of a device and that of a communicator have names of their own, also where the communicator was still being made.
 func TestLosses(t *testing.T) {
 	var names []string
 	for _, e := range written(t,
 		Record{Kind: KindLost, Err: io.EOF},
-		Record{Kind: KindLost, Err: &gpu.ChannelError{Name: "gradients", Err: io.EOF}},
+		Record{Kind: KindLost, Err: &collective.Error{Name: "gradients", Err: io.EOF}},
 	) {
 		if e.Cat == traceformat.CatLoss {
 			names = append(names, e.Name)

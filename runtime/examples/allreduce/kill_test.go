@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -141,7 +142,7 @@ func TestAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		channels, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		communicators, err := collective.NewAll(t.Context(), g.Devices(), collective.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func TestAgree(t *testing.T) {
 			want = states[1]
 		}
 		var ranks []*rank
-		for _, c := range channels {
+		for _, c := range communicators {
 			r, err := newRank(c, 1)
 			if err != nil {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/testdata/kernels"
@@ -30,9 +31,9 @@ type stand struct {
 	x     *gpu.Module
 	k     *gpu.Kernel // "words", or nil
 	p     *gpu.Pool
-	ch    *gpu.Channel // of one rank, or nil
-	mode  gpu.Mode     // of command buffers
-	how   string       // what is current
+	comm  *collective.Communicator // of one rank, or nil
+	mode  gpu.Mode                 // of command buffers
+	how   string                   // what is current
 
 	scratch [2]*gpu.Buffer // of the devices, for drain alone
 }
@@ -129,9 +130,9 @@ func (x *stand) native(n gpu.NativeCall) error {
 	return err
 }
 
-// onChannel runs a function if there are channels.
-func (x *stand) onChannel(f func()) {
-	if x.ch != nil {
+// onComm runs a function if there are communicators.
+func (x *stand) onComm(f func()) {
+	if x.comm != nil {
 		f()
 	}
 }
@@ -207,25 +208,25 @@ func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
 	x.must(b.Close())
 }
 
-// channel makes a channel of one rank.
-func (x *stand) channel() *gpu.Channel {
+// communicator makes a communicator of one rank.
+func (x *stand) communicator() *collective.Communicator {
 	x.Helper()
-	id, err := x.d.NewChannelID()
+	id, err := collective.NewID(x.d)
 	x.must(err)
-	c, err := x.d.NewChannel(x.ctx, gpu.ChannelOptions{ID: id, Count: 1})
+	c, err := collective.New(x.ctx, x.d, collective.Options{ID: id, Count: 1})
 	x.must(err)
 	return c
 }
 
-// sum is an operation on a channel.
-func (x *stand) sum() gpu.Collective {
-	return gpu.AllReduce(x.b.All(), x.b.All(), gpu.Float32, gpu.Sum())
+// sum is an operation on a communicator.
+func (x *stand) sum() collective.Operation {
+	return collective.AllReduce(x.b.All(), x.b.All(), collective.Float32, collective.Sum())
 }
 
-// known has the channel told of memory, and forget it.
-func (x *stand) known(register func(b *gpu.Buffer) (*gpu.ChannelMemory, error)) {
+// known has the communicator told of memory, and forget it.
+func (x *stand) known(register func(b *gpu.Buffer) (*collective.Memory, error)) {
 	x.Helper()
-	x.onChannel(func() {
+	x.onComm(func() {
 		b, err := x.d.Alloc(gpu.CommMem, 1<<16)
 		if !x.may(err) {
 			return
@@ -237,13 +238,13 @@ func (x *stand) known(register func(b *gpu.Buffer) (*gpu.ChannelMemory, error)) 
 	})
 }
 
-// rest suspends and resumes a channel, if the library can.
+// rest suspends and resumes a communicator, if the library can.
 func (x *stand) rest() {
 	x.Helper()
-	x.onChannel(func() {
-		id, err := x.d.NewChannelID()
+	x.onComm(func() {
+		id, err := collective.NewID(x.d)
 		x.must(err)
-		c, err := x.d.NewChannel(x.ctx, gpu.ChannelOptions{ID: id, Count: 1, Plain: true})
+		c, err := collective.New(x.ctx, x.d, collective.Options{ID: id, Count: 1, Plain: true})
 		x.must(err)
 		able := false
 		x.keeps("Suspend", func() { able = x.may(c.Suspend(x.ctx)) })
@@ -256,7 +257,7 @@ func (x *stand) rest() {
 
 // ofCurrent are the types all of whose methods are operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Module)(nil),
-	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*gpu.SharedEvent)(nil), (*gpu.ImportedPool)(nil), (*gpu.Timing)(nil)}
+	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*collective.Communicator)(nil), (*collective.Memory)(nil), (*gpu.SharedEvent)(nil), (*gpu.ImportedPool)(nil), (*gpu.Timing)(nil)}
 
 // operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
 var operations = []struct {
@@ -488,92 +489,87 @@ var operations = []struct {
 		x.must(c.Close())
 	}},
 
-	{"Device.NewChannelID", func(x *stand) {
-		if x.ch != nil {
-			_, err := x.d.NewChannelID()
+	{"collective.NewID", func(x *stand) {
+		if x.comm != nil {
+			_, err := collective.NewID(x.d)
 			x.must(err)
 		}
 	}},
-	{"Device.NewChannel", func(x *stand) {
-		if x.ch != nil {
-			c := x.channel()
+	{"collective.New", func(x *stand) {
+		if x.comm != nil {
+			c := x.communicator()
 			x.keeps("Close", func() { x.must(c.Close()) })
-			if _, err := x.d.NewChannel(x.ctx, gpu.ChannelOptions{}); err == nil {
-				x.Error("a channel without an id is made")
+			if _, err := collective.New(x.ctx, x.d, collective.Options{}); err == nil {
+				x.Error("a communicator without an id is made")
 			}
 		}
 	}},
 
-	{"Channel.Rank", func(x *stand) { x.onChannel(func() { x.ch.Rank() }) }},
-	{"Channel.Count", func(x *stand) { x.onChannel(func() { x.ch.Count() }) }},
-	{"Channel.Device", func(x *stand) { x.onChannel(func() { x.ch.Device() }) }},
-	{"Channel.Err", func(x *stand) { x.onChannel(func() { x.must(x.ch.Err()) }) }},
-	{"Channel.Submit", func(x *stand) {
-		x.onChannel(func() {
-			x.submit(func(o gpu.Order) error { return x.ch.Submit(x.ctx, o, x.sum()) })
+	{"Communicator.Rank", func(x *stand) { x.onComm(func() { x.comm.Rank() }) }},
+	{"Communicator.Count", func(x *stand) { x.onComm(func() { x.comm.Count() }) }},
+	{"Communicator.Device", func(x *stand) { x.onComm(func() { x.comm.Device() }) }},
+	{"Communicator.Err", func(x *stand) { x.onComm(func() { x.must(x.comm.Err()) }) }},
+	{"Communicator.Group", func(x *stand) {
+		x.onComm(func() {
+			x.submit(func(o gpu.Order) error { return x.comm.Device().Queue(1).Submit(o, x.comm.Group(x.sum())) })
+			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(x.comm.Group(x.sum())) })
 		})
 	}},
-	{"Channel.Group", func(x *stand) {
-		x.onChannel(func() {
-			x.submit(func(o gpu.Order) error { return x.ch.Device().Queue(1).Submit(o, x.ch.Group(x.sum())) })
-			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(x.ch.Group(x.sum())) })
+	{"Communicator.GroupContext", func(x *stand) {
+		x.onComm(func() {
+			x.submit(func(o gpu.Order) error { return x.comm.Device().Queue(1).Submit(o, x.comm.GroupContext(x.ctx, x.sum())) })
 		})
 	}},
-	{"Channel.GroupContext", func(x *stand) {
-		x.onChannel(func() {
-			x.submit(func(o gpu.Order) error { return x.ch.Device().Queue(1).Submit(o, x.ch.GroupContext(x.ctx, x.sum())) })
-		})
-	}},
-	{"Channel.Split", func(x *stand) {
-		x.onChannel(func() {
-			c, err := x.ch.Split(x.ctx, 0, 0)
+	{"Communicator.Split", func(x *stand) {
+		x.onComm(func() {
+			c, err := x.comm.Split(x.ctx, 0, 0)
 			if x.may(err) {
 				x.must(c.Close())
 			}
 		})
 	}},
-	{"Channel.Shrink", func(x *stand) {
-		x.onChannel(func() {
-			if _, err := x.ch.Shrink(x.ctx, false, 0); err == nil {
-				x.Error("a channel is made without this rank")
+	{"Communicator.Shrink", func(x *stand) {
+		x.onComm(func() {
+			if _, err := x.comm.Shrink(x.ctx, false, 0); err == nil {
+				x.Error("a communicator is made without this rank")
 			}
 		})
 	}},
-	{"Channel.Register", func(x *stand) { x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.Register(b) }) }},
-	{"Channel.NewWindow", func(x *stand) {
-		x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.NewWindow(x.ctx, b, false) })
+	{"Communicator.Register", func(x *stand) { x.known(func(b *gpu.Buffer) (*collective.Memory, error) { return x.comm.Register(b) }) }},
+	{"Communicator.NewWindow", func(x *stand) {
+		x.known(func(b *gpu.Buffer) (*collective.Memory, error) { return x.comm.NewWindow(x.ctx, b, false) })
 	}},
-	{"Channel.Stats", func(x *stand) {
-		x.onChannel(func() {
-			_, err := x.ch.Stats()
+	{"Communicator.Stats", func(x *stand) {
+		x.onComm(func() {
+			_, err := x.comm.Stats()
 			x.may(err)
 		})
 	}},
-	{"Channel.Suspend", (*stand).rest},
-	{"Channel.Resume", (*stand).rest},
-	{"ChannelMemory.Close", func(x *stand) { x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.Register(b) }) }},
-	{"Channel.Abort", func(x *stand) {
-		x.onChannel(func() {
-			c := x.channel()
+	{"Communicator.Suspend", (*stand).rest},
+	{"Communicator.Resume", (*stand).rest},
+	{"Memory.Close", func(x *stand) { x.known(func(b *gpu.Buffer) (*collective.Memory, error) { return x.comm.Register(b) }) }},
+	{"Communicator.Abort", func(x *stand) {
+		x.onComm(func() {
+			c := x.communicator()
 			s := x.sem()
-			x.must(c.Submit(x.ctx, gpu.Order{Wait: points(x.sem(), 1), Signal: points(s, 1)}, x.sum()))
+			x.must(c.Device().Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1), Signal: points(s, 1)}, c.GroupContext(x.ctx, x.sum())))
 			x.keeps("Abort", func() { c.Abort(nil) })
-			x.failed(s, 1, gpu.ErrAborted)
+			x.failed(s, 1, collective.ErrAborted)
 			x.must(c.Close())
 		})
 	}},
-	{"Channel.Close", func(x *stand) {
-		x.onChannel(func() {
-			c := x.channel()
-			x.must(c.Submit(x.ctx, gpu.Order{}, x.sum())) // in flight, perhaps
+	{"Communicator.Close", func(x *stand) {
+		x.onComm(func() {
+			c := x.communicator()
+			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // in flight, perhaps
 			x.keeps("Close", func() { x.must(c.Close()) })
 		})
 	}},
 
-	{"Channel.Shutdown", func(x *stand) {
-		x.onChannel(func() {
-			c := x.channel()
-			x.must(c.Submit(x.ctx, gpu.Order{}, x.sum())) // in flight, perhaps
+	{"Communicator.Shutdown", func(x *stand) {
+		x.onComm(func() {
+			c := x.communicator()
+			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // in flight, perhaps
 			x.keeps("Shutdown", func() { x.must(c.Shutdown(x.ctx)) })
 		})
 	}},
@@ -1103,11 +1099,10 @@ var operations = []struct {
 			x.must(p.Close())
 		}
 	}},
-	{"Group.NewChannels", func(x *stand) {
-		x.onChannel(func() {
-			g, err := gpu.NewGroup(x.group.Devices()[:x.count]...) // a communicator wants ranks of different devices
-			x.must(err)
-			all, err := g.NewChannels(x.ctx, gpu.ChannelOptions{})
+	{"collective.NewAll", func(x *stand) {
+		x.onComm(func() {
+			devices := x.group.Devices()[:x.count] // a communicator wants ranks of different devices
+			all, err := collective.NewAll(x.ctx, devices, collective.Options{})
 			x.must(err)
 			for _, c := range all {
 				c.Abort(nil)
@@ -1225,11 +1220,42 @@ var operations = []struct {
 	}},
 }
 
-// opMakers returns the functions of package gpu that return an Op, from its source. Where the source
-// is not, there are none.
+// opMakers returns the functions of package gpu that return an Op. Where the source is not, there
+// are none.
 func opMakers(e *env) (names []string) {
+	for _, f := range functions(e, "gpu") {
+		if r := f.Type.Results; r != nil && len(r.List) == 1 {
+			if t, ok := r.List[0].Type.(*ast.Ident); ok && t.Name == "Op" {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// ofDevices returns the functions of a package that take a device or several, with the package's
+// name. Where the source is not, there are none.
+func ofDevices(e *env, pkg string) (names []string) {
+	for _, f := range functions(e, pkg) {
+		for _, p := range f.Type.Params.List {
+			t := p.Type
+			if list, ok := t.(*ast.ArrayType); ok {
+				t = list.Elt
+			}
+			if star, ok := t.(*ast.StarExpr); ok {
+				if sel, ok := star.X.(*ast.SelectorExpr); ok && sel.Sel.Name == "Device" {
+					names = append(names, pkg+"."+f.Name.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// functions returns the exported functions of a package beside this one's parent, from its source.
+func functions(e *env, pkg string) (all []*ast.FuncDecl) {
 	_, here, _, _ := runtime.Caller(0)
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(here)), "*.go"))
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(here))), pkg, "*.go"))
 	e.must(err)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -1238,16 +1264,12 @@ func opMakers(e *env) (names []string) {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		e.must(err)
 		for _, d := range parsed.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Recv != nil || !f.Name.IsExported() || f.Type.Results == nil || len(f.Type.Results.List) != 1 {
-				continue
-			}
-			if t, ok := f.Type.Results.List[0].Type.(*ast.Ident); ok && t.Name == "Op" {
-				names = append(names, f.Name.Name)
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.IsExported() {
+				all = append(all, f)
 			}
 		}
 	}
-	return names
+	return all
 }
 
 var current = []test{
@@ -1271,8 +1293,13 @@ var current = []test{
 				e.Errorf("%s is missing", name)
 			}
 		}
-		for name := range tried {
-			if strings.Contains(name, ".") && !methods[name] {
+		for _, name := range ofDevices(e, "collective") {
+			if !tried[name] {
+				e.Errorf("%s is missing", name)
+			}
+		}
+		for name := range tried { // methods begin with a type
+			if ast.IsExported(name) && strings.Contains(name, ".") && !methods[name] {
 				e.Errorf("%s does not exist", name)
 			}
 		}
@@ -1332,7 +1359,7 @@ func (x *stand) open() {
 	x.p, err = x.d.NewPool(gpu.PoolOptions{})
 	x.must(err)
 	if x.h.Comms {
-		x.ch = x.channel()
+		x.comm = x.communicator()
 	}
 	if x.h.Kernels {
 		x.x, err = x.d.Load(kernels.Basic)
@@ -1357,7 +1384,7 @@ func (x *stand) drain() {
 }
 
 func (x *stand) close() {
-	x.onChannel(func() { x.must(x.ch.Close()) })
+	x.onComm(func() { x.must(x.comm.Close()) })
 	if x.x != nil {
 		x.must(x.x.Close())
 	}

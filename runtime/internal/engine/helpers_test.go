@@ -45,13 +45,13 @@ var (
 	minute           = testkit.Minute
 	must             = testkit.Must
 	native           = testkit.Native
-	newGroupChannels = testkit.NewGroupChannels
+	newCommunicators = testkit.NewCommunicators
 	newPool          = testkit.NewPool
 	newSemaphore     = testkit.NewSemaphore
 	newSim           = testkit.NewSim
 	onEach           = testkit.OnEach
 	onEachLeaky      = testkit.OnEachLeaky
-	openChannels     = testkit.OpenChannels
+	openCommunicators     = testkit.OpenCommunicators
 	openDevice       = testkit.OpenDevice
 	order            = testkit.Order
 	pts              = testkit.Points

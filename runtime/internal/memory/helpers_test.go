@@ -37,7 +37,7 @@ var (
 	newPool        = testkit.NewPool
 	newSim         = testkit.NewSim
 	onEach         = testkit.OnEach
-	openChannels   = testkit.OpenChannels
+	openCommunicators   = testkit.OpenCommunicators
 	openDevice     = testkit.OpenDevice
 	order          = testkit.Order
 	pts            = testkit.Points

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// TestChannelLoss: the record of a channel's failure says which channel failed and why.
-func TestChannelLoss(t *testing.T) {
+// TestCommunicatorLoss: the record of a communicator's failure says which communicator failed and why.
+func TestCommunicatorLoss(t *testing.T) {
 	tracer, err := NewTracer(TracerOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +23,7 @@ func TestChannelLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	tracer.open()[0].Happened(observe.Lost, time.Now(), "", 0, &gpu.ChannelError{Name: "gradients", Rank: 1, Count: 2, Err: io.EOF})
+	tracer.open()[0].Happened(observe.Lost, time.Now(), "", 0, &collective.Error{Name: "gradients", Rank: 1, Count: 2, Err: io.EOF})
 	records := make([]Record, 100)
 	var lost []Record
 	for _, r := range records[:tracer.Take(records)] {
