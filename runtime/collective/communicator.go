@@ -97,7 +97,7 @@ func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 // together. Operations that depend on each other must be in one group: if two ranks send to and
 // receive from each other, a separate send would wait for the other rank's receive. The group's
 // signals are reached when all its operations are done. The Op may be submitted to any queue or
-// stream of the communicator's device.
+// stream of the communicator's device. It has room for 5 operations. Longer groups allocate.
 //
 // A communicator issues groups in the order of their submission, also when a later group has less
 // to wait for, because this order must be the same on all ranks. [Options.Timeout] limits how long
@@ -132,11 +132,11 @@ func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.O
 
 // group returns the Op of a group. ctx is nil if there is none.
 func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
-	all := make([]comm.Operation, len(ops))
-	for i, x := range ops {
-		all[i] = comm.Operation(x)
+	g := comm.Group{Communicator: c.in(), Context: ctx}
+	for _, x := range ops {
+		g.Add(comm.Operation(x))
 	}
-	return gpu.OpOf(inside.Op{Kind: work.Collect, Group: &comm.Group{Communicator: c.in(), Context: ctx, Ops: all}})
+	return gpu.OpOf(inside.Op{Kind: work.Collect, Group: &g})
 }
 
 // Close closes the communicator and what is registered with it. It waits up to ten seconds for

@@ -136,6 +136,34 @@ func TestCollectAllocs(t *testing.T) {
 	}
 }
 
+// TestGroupSizes submits and records groups of which an Op has room for the operations, and longer
+// ones. Each operation is done once. The Op is used twice.
+func TestGroupSizes(t *testing.T) {
+	g, comms := openCommunicators(t, newSim(t, simdriver.Config{}), 1, collective.Options{Timeout: time.Minute})
+	dev := g.Devices()[0]
+	for _, n := range []int{1, 5, 6, 20} {
+		b := allocate(t, dev, uint64(n))
+		var ops []collective.Operation
+		for i := range n {
+			part := b.Range(uint64(i), 1)
+			ops = append(ops, collective.AllReduce(part, part, collective.Uint8, collective.PreMulSum(float64(i+2))))
+		}
+		op := comms[0].Group(ops...)
+		clear(ops) // the Op has a copy
+		c := commandBuffer(t, dev, gpu.StreamMode)
+		recorded(t)(c.Add(op))
+		must(t, c.End())
+		s := dev.Queue(0).NewStream()
+		must(t, s.Do(gpu.Fill(b.All(), []byte{1}), op, gpu.Execute(c)))
+		must(t, s.Wait(minute(t)))
+		for i, got := range bytesOf(t, dev.Queue(0), b) {
+			if got != byte((i+2)*(i+2)) {
+				t.Errorf("%d operations: byte %d is %d", n, i, got)
+			}
+		}
+	}
+}
+
 // TestNoComms says what is missing where a device has no communicators, at the calls that need them.
 func TestNoComms(t *testing.T) {
 	caps := simdriver.CUDACaps()

@@ -20,7 +20,7 @@ func Inside(d *Device) *inside.Device {
 // make its argument.
 func OpOf(x inside.Op) Op {
 	if x.Kind == work.Collect {
-		return Op{kind: collectiveOp, obj: x.Group}
+		return groupOp(x.Group)
 	}
 	return Op{}
 }

@@ -47,6 +47,7 @@ const opArgs = 16
 type opMore struct {
 	ranges []Range  // all of them, in place of args
 	wide   []uint64 // kernel arguments of more than 16 bytes; the argument's Offset is an index
+	group  comm.Group
 }
 
 // An opKind says which function made an Op.
@@ -233,7 +234,7 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 	case waitEventOp:
 		return q.withEvent(o, op.obj.(*SharedEvent), work.EventWait)
 	case collectiveOp:
-		return q.collect(o, op.obj.(*comm.Group))
+		return q.collect(o, op)
 	case wrongOp:
 		return op.obj.(error)
 	}

@@ -517,7 +517,9 @@ var operations = []struct {
 	}},
 	{"Communicator.GroupContext", func(x *stand) {
 		x.onComm(func() {
-			x.submit(func(o gpu.Order) error { return x.comm.Device().Queue(1).Submit(o, x.comm.GroupContext(x.ctx, x.sum())) })
+			x.submit(func(o gpu.Order) error {
+				return x.comm.Device().Queue(1).Submit(o, x.comm.GroupContext(x.ctx, x.sum()))
+			})
 		})
 	}},
 	{"Communicator.Split", func(x *stand) {

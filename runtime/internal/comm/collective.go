@@ -2,6 +2,7 @@ package comm
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
@@ -45,6 +46,35 @@ func (x Operation) String() string {
 		return "send and receive"
 	}
 	return x.kind.String()
+}
+
+// Pack returns the ranges of an operation, and the rest of it as two words. Unpack makes the
+// operation from them again. So a gpu.Op has room for a few operations.
+func (x Operation) Pack() (dst, src memory.Range, a, b uint64) {
+	a = uint64(x.kind) | uint64(x.reduction.op)<<8 | uint64(uint8(limit(int(x.typ), math.MinInt8, math.MaxInt8)))<<16 |
+		uint64(uint32(limit(x.peer, math.MinInt32, math.MaxInt32)))<<32
+	if x.swaps {
+		return x.dst, x.src, a | isSwap, uint64(x.from)
+	}
+	return x.dst, x.src, a, math.Float64bits(x.reduction.scale)
+}
+
+// isSwap is the bit of a send and receive in the first word that Pack returns.
+const isSwap = 1 << 31
+
+// limit returns the nearest number within limits. Numbers outside are no ranks or types.
+func limit(n, least, most int) int { return max(least, min(n, most)) }
+
+// Unpack makes an operation from the results of Pack.
+func Unpack(dst, src memory.Range, a, b uint64) Operation {
+	x := Operation{dst: dst, src: src, kind: driver.CommOpKind(a & 0xff), typ: driver.ElementType(int8(a >> 16)),
+		reduction: Reduction{op: driver.Reduction(a >> 8 & 0xff)}, peer: int(int32(a >> 32))}
+	if a&isSwap != 0 {
+		x.swaps, x.from = true, int(b)
+	} else {
+		x.reduction.scale = math.Float64frombits(b)
+	}
+	return x
 }
 
 // An Op is what an operation asks of the library.

@@ -70,18 +70,49 @@ type Group struct {
 	Communicator *Communicator
 	// If the context ends before the group is done, the communicator is aborted. It may be nil.
 	Context context.Context
-	Ops     []Operation
+
+	n    int
+	few  [Few]Operation
+	more []Operation // all operations, if they are more than Few
 }
 
-// SetGroup makes a submission a group of operations, and holds the buffers that these use. The
-// group may turn out to be empty. If there is an error, the caller must recycle the record.
+// Few is the number of operations for which a Group, and a gpu.Op, have room. More allocate.
+const Few = 5
+
+// Len returns the number of operations.
+func (g *Group) Len() int { return g.n }
+
+// At returns an operation.
+func (g *Group) At(i int) Operation {
+	if g.more != nil {
+		return g.more[i]
+	}
+	return g.few[i]
+}
+
+// Add adds an operation.
+func (g *Group) Add(x Operation) {
+	switch {
+	case g.n < Few:
+		g.few[g.n] = x
+	case g.n == Few:
+		g.more = append(g.more, g.few[:]...)
+		fallthrough
+	default:
+		g.more = append(g.more, x)
+	}
+	g.n++
+}
+
+// SetGroup makes a submission a group of operations, and holds the buffers that these use. The group
+// may turn out to be empty. If there is an error, the caller must recycle the record.
 func (c *Communicator) SetGroup(s *engine.Submission, g *Group) error {
 	if g.Context != nil && g.Context.Err() != nil {
 		return g.Context.Err()
 	}
-	for i := range g.Ops {
-		if err := c.add(s, &g.Ops[i]); err != nil {
-			if len(g.Ops) > 1 {
+	for i := range g.n {
+		if err := c.add(s, g.At(i)); err != nil {
+			if g.n > 1 {
 				err = fmt.Errorf("operation %d: %w", i, err)
 			}
 			return err
@@ -94,7 +125,7 @@ func (c *Communicator) SetGroup(s *engine.Submission, g *Group) error {
 }
 
 // add adds an operation to a submission.
-func (c *Communicator) add(s *engine.Submission, x *Operation) error {
+func (c *Communicator) add(s *engine.Submission, x Operation) error {
 	var room [2]RangeOp
 	lowered, err := x.Lower(c, room[:0])
 	if err != nil {
