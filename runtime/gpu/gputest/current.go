@@ -1227,7 +1227,7 @@ var operations = []struct {
 func opMakers(e *env) (names []string) {
 	for _, f := range functions(e, "gpu") {
 		if r := f.Type.Results; r != nil && len(r.List) == 1 {
-			if t, ok := r.List[0].Type.(*ast.Ident); ok && t.Name == "Op" {
+			if t, ok := r.List[0].Type.(*ast.Ident); ok && t.Name == "Op" && f.Name.Name != "OpOf" { // other packages use OpOf
 				names = append(names, f.Name.Name)
 			}
 		}

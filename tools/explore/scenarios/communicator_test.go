@@ -132,9 +132,9 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 	})
 }
 
-// TestChannelAbortAgainstGroup aborts a communicator, ends a group's context, loses its device, or closes the communicator, while groups wait, are issued and run: each
+// TestAbortAgainstGroup aborts a communicator, ends a group's context, loses its device, or closes the communicator, while groups wait, are issued and run: each
 // is reached or fails, and what comes behind as well.
-func TestChannelAbortAgainstGroup(t *testing.T) {
+func TestAbortAgainstGroup(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
 		ctx, cancel := context.WithCancel(context.Background())
