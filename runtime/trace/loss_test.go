@@ -31,7 +31,7 @@ func TestCommunicatorLoss(t *testing.T) {
 			lost = append(lost, r)
 		}
 	}
-	if len(lost) != 1 || lost[0].Channel != "gradients" || lost[0].Rank != 1 || lost[0].Ranks != 2 || !errors.Is(lost[0].Err, io.EOF) || lost[0].Device != dev {
+	if len(lost) != 1 || lost[0].Communicator != "gradients" || lost[0].Rank != 1 || lost[0].Ranks != 2 || !errors.Is(lost[0].Err, io.EOF) || lost[0].Device != dev {
 		t.Errorf("losses in the trace: %+v", lost)
 	}
 }

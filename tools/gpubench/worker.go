@@ -21,7 +21,7 @@ import (
 // workerArg makes the program a process of a team. It is not for people.
 const workerArg = "-worker"
 
-// A worker is a process's ranks. One goroutine submits on all: what takes long is done by the channels' own threads, at the same
+// A worker is a process's ranks. One goroutine submits on all: what takes long is done by the communicators' own threads, at the same
 // time, and a goroutine for each rank, which would have to be woken too, was no faster.
 type worker struct {
 	drv   driver.Driver
@@ -34,7 +34,7 @@ type worker struct {
 	all   []gpu.Point // that value of each
 }
 
-// A rank is what a worker submits on one channel.
+// A rank is what a worker submits on one communicator.
 type rank struct {
 	c      *collective.Communicator
 	sem    *gpu.Semaphore
@@ -129,7 +129,7 @@ func (w *worker) join(ctx context.Context, o order) (a answer, err error) {
 		w.ranks[i] = rank{c: c, sem: sem}
 	}
 	if !w.sim {
-		lib, err := nccl.Open(nccl.Options{}) // the one that the channels have opened
+		lib, err := nccl.Open(nccl.Options{}) // the one that the communicators have opened
 		if err != nil {
 			return a, err
 		}

@@ -1,16 +1,16 @@
 // Allreduce trains a linear model on several devices at the same time, data parallel: each device
 // has its own samples, and all have the same weights. In each step each device computes a gradient
-// from its samples, an all-reduce on a communicator averages the gradients over all devices, and each
-// device applies the average. Each device has a stream. The program submits ten steps at once, and
-// then downloads the weights: after a failure the training continues from these. At the end it
+// from its samples, an all-reduce on a communicator averages the gradients over all devices, and
+// each device applies the average. Each device has a stream. The program submits ten steps at once,
+// and then downloads the weights: after a failure the training continues from these. At the end it
 // compares each device's weights with the host's.
 //
 // A rank may die in the middle. Then the other ranks' all-reduces fail, but steps that were issued
 // behind them still run: each rank applies a gradient that is not reduced, and the ranks' weights
-// differ. So the survivors discard the data on their devices. They make a new communicator, together with
-// the rank that the launcher starts in place of the dead one. The ranks exchange how many steps they
-// have done, and the rank with the most broadcasts its last state. For this the launcher must start
-// a dead process again, and no other.
+// differ. So the survivors discard the data on their devices. They make a new communicator,
+// together with the rank that the launcher starts in place of the dead one. The ranks exchange how
+// many steps they have done, and the rank with the most broadcasts its last state. For this the
+// launcher must start a dead process again, and no other.
 //
 // Started alone it uses all devices of the machine, or 4 simulated ones if the machine has none.
 // Started by torchrun, mpirun, srun or as a Kubernetes job it is one process of several, with a
@@ -122,8 +122,8 @@ func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	return t, nil
 }
 
-// devices returns the indices of the devices that this process uses. all is how many the driver has,
-// and each is how many a process uses.
+// devices returns the indices of the devices that this process uses. all is how many the driver
+// has, and each is how many a process uses.
 func (t *team) devices(all, each int) []int {
 	if t == nil {
 		if each == 0 {
@@ -151,8 +151,8 @@ func upTo(first, n int) []int {
 // tries is how often training is attempted, including the first time.
 const tries = 5
 
-// run opens devices and trains. When a communicator fails, it makes new ones and continues from the last
-// state that the host has. It returns the state of each rank of this process.
+// run opens devices and trains. When a communicator fails, it makes new ones and continues from the
+// last state that the host has. It returns the state of each rank of this process.
 //
 // The weights on the devices cannot be used after a failure. The steps behind a failed all-reduce
 // still run, with gradients that are not reduced, so the ranks' weights differ.
@@ -183,8 +183,8 @@ func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer)
 	}
 }
 
-// attempt makes a communicator for each device, waits for all ranks, including those that replace dead
-// ones, and trains.
+// attempt makes a communicator for each device, waits for all ranks, including those that replace
+// dead ones, and trains.
 func attempt(ctx context.Context, g *gpu.Group, o collective.Options, n int, states []state, w io.Writer) error {
 	communicators, err := collective.NewAll(ctx, g.Devices(), o)
 	if err != nil {

@@ -48,7 +48,8 @@ func (r *run) start(c *Recording) *run {
 }
 
 // needBlocks counts the parts that use a block, if executions need blocks of their own. It has the
-// first of them be on a queue's timeline: on a channel's, making a block would hold up other ranks.
+// first of them be on a queue's timeline: on a communicator's, making a block would hold up other
+// ranks.
 func (c *Recording) needBlocks() {
 	if !c.many {
 		return
