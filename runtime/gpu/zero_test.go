@@ -121,6 +121,9 @@ var makers = map[string]any{
 	"Launch": gpu.Launch, "Execute": gpu.Execute, "ExecuteAll": gpu.ExecuteAll, "Alloc": gpu.Alloc, "Free": gpu.Free,
 	"HostCall": gpu.HostCall, "Notify": gpu.Notify, "Native": gpu.Native, "WriteValue": gpu.WriteValue, "WaitValue": gpu.WaitValue,
 	"RecordEvent": gpu.RecordEvent, "WaitEvent": gpu.WaitEvent,
+	"Communicator.Group": func(c *collective.Communicator, dst, src gpu.Range, t collective.ElementType, r collective.Reduction, root int) gpu.Op {
+		return c.Group(collective.AllReduce(dst, src, t, r), collective.Broadcast(dst, src, t, root))
+	},
 }
 
 // pickOp makes an Op, sometimes with a label or a Timing.
@@ -251,7 +254,7 @@ func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (e
 				errs = append(errs, err)
 				var own *driver.Error
 				var path *os.PathError
-				native := strings.Contains(name, ".Load") || strings.Contains(name, ".Import") || strings.Contains(name, ".NewChannel") || strings.Contains(name, ".Adopt") ||
+				native := strings.Contains(name, ".Load") || strings.Contains(name, ".Import") || strings.HasPrefix(name, "collective.New") || strings.Contains(name, ".Adopt") ||
 					strings.HasPrefix(name, "Module.")
 				if !documented(err) && !errors.As(err, &path) && !(native && errors.As(err, &own)) {
 					t.Errorf("%s: an error that is not documented: %v", text(), err)
@@ -277,12 +280,16 @@ func documented(err error) bool {
 	return panics || compiling
 }
 
-// exported returns the names of the package's exported types that have exported methods.
+// exported returns the names of the exported types of packages gpu and collective that have exported
+// methods.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	files, err := filepath.Glob("*.go")
 	must(t, err)
+	others, err := filepath.Glob("../collective/*.go")
+	must(t, err)
+	files = append(files, others...)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -383,7 +390,7 @@ func TestZeroValues(t *testing.T) {
 		}
 	}
 	delete(left, "SubmitError") // errors are made here, and read only
-	delete(left, "ChannelError")
+	delete(left, "Error")
 	delete(left, "CloseError")
 	delete(left, "PanicError")
 	for name := range left {
@@ -391,7 +398,8 @@ func TestZeroValues(t *testing.T) {
 	}
 	functions := map[string]any{"AllocSlice": gpu.AllocSlice[float32], "AllocSliceIn": gpu.AllocSliceIn[float32],
 		"Typed": gpu.Typed[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
-		"OpenGroup": gpu.OpenGroup, "ParseChannelID": collective.ParseID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
+		"OpenGroup": gpu.OpenGroup, "collective.ParseID": collective.ParseID, "collective.New": collective.New, "collective.NewAll": collective.NewAll,
+		"collective.NewID": collective.NewID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
 		"WaitAny": gpu.WaitAny}
 	maps.Copy(functions, makers)
 	for name, fn := range functions {
@@ -420,7 +428,16 @@ func TestZeroValues(t *testing.T) {
 		xs, err := gpu.AllocSlice[float32](dev, gpu.HostMem, 8)
 		must(t, err)
 		just(w, dev.Queue(0))
+		just(w, dev)
 		give(w, dev.Queue(0).NewStream)
+		for name, fn := range map[string]any{"collective.New": collective.New, "collective.NewID": collective.NewID} {
+			t.Run(name, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(1, 2))
+				for range 200 {
+					w.try(t, name, reflect.ValueOf(fn), r)
+				}
+			})
+		}
 		for _, of := range []any{xs, saxpy, k, dev, dev.Queue(0), g, c, p} {
 			typ := reflect.TypeOf(of)
 			for i := range typ.NumMethod() {
