@@ -166,7 +166,7 @@ func (w *writer) add(r *Record) {
 	case KindLost:
 		name := "device lost"
 		if failed := (*collective.Error)(nil); errors.As(r.Err, &failed) {
-			name = "channel lost"
+			name = "communicator lost"
 		}
 		w.instant(r, traceformat.CatLoss, name, traceformat.Args{Error: errorOf(r), Channel: r.Communicator, Rank: r.Rank, Ranks: r.Ranks})
 	}

@@ -176,7 +176,7 @@ func TestLosses(t *testing.T) {
 			names = append(names, e.Name)
 		}
 	}
-	if !slices.Equal(names, []string{"device lost", "channel lost"}) {
+	if !slices.Equal(names, []string{"device lost", "communicator lost"}) {
 		t.Errorf("%q", names)
 	}
 }
@@ -203,7 +203,7 @@ func TestPageListsCalls(t *testing.T) {
 	if !slices.Equal(listed, want) {
 		t.Errorf("the page lists %q, and %q are written", listed, want)
 	}
-	for _, name := range []string{"device lost", "channel lost", "records are missing", "arrows are missing", "clock fit"} {
+	for _, name := range []string{"device lost", "communicator lost", "records are missing", "arrows are missing", "clock fit"} {
 		if !strings.Contains(string(page), "` | `"+name+"` | ") {
 			t.Errorf("the page lacks %q", name)
 		}
