@@ -42,7 +42,7 @@ func TestBehindFailedCollective(t *testing.T) {
 			t.Cleanup(func() { must(t, d.ResumeDevice(1)) })
 			submit(comms[0], allocate(t, g.Devices()[0], 64))
 			if way.joins {
-				must(t, comms[1].Device().Queue(0).Submit(gpu.Order{}, comms[1].GroupContext(context.Background(), sum(allocate(t, g.Devices()[1], 64)))))
+				must(t, submitGroup(comms[1], gpu.Order{}, sum(allocate(t, g.Devices()[1], 64))))
 			}
 			return g.Devices()[0], comms
 		}
@@ -93,7 +93,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				}
 				reduced := semaphores(t, 1)[0]
 				dev, comms := start(t, d, func(c *collective.Communicator, b *gpu.Buffer) {
-					must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(reduced, 1)}, c.GroupContext(context.Background(), sum(b))))
+					must(t, submitGroup(c, gpu.Order{Signal: pts(reduced, 1)}, sum(b)))
 				})
 				issued, far, waiting := allocate(t, dev, 64), allocate(t, dev, 64), allocate(t, dev, 64)
 				gate, x := semaphores(t, 1)[0], semaphores(t, 4)

@@ -31,7 +31,7 @@ func TestShutdown(t *testing.T) {
 					comms, err := collective.NewAll(minute(t), g.Devices(), collective.Options{})
 					must(t, err)
 					s := semaphores(t, 1)[0]
-					must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(context.Background(), sum(allocate(t, g.Devices()[0], 64)))))
+					must(t, submitGroup(comms[0], gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
 					for d.Counters().Devices[0].Calls[simdriver.OpCollect] == 0 {
 						time.Sleep(time.Millisecond)
 					}

@@ -42,7 +42,7 @@ func reduceAll(t *testing.T, comms []*collective.Communicator, bufs []*gpu.Buffe
 	t.Helper()
 	done = semaphores(t, len(comms))
 	for i, c := range comms {
-		must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(done[i], 1)}, c.GroupContext(context.Background(), collective.AllReduce(bufs[i].All(), bufs[i].All(), collective.Float32, collective.Sum()))))
+		must(t, submitGroup(c, gpu.Order{Signal: pts(done[i], 1)}, collective.AllReduce(bufs[i].All(), bufs[i].All(), collective.Float32, collective.Sum())))
 	}
 	return done
 }
@@ -406,7 +406,7 @@ func TestRandomGroups(t *testing.T) {
 						g.Devices()[i].Queue(k).Submit(gpu.Order{Wait: pts(done[i][k-1], 1), Signal: pts(link, 1)}, gpu.Fill(b.Range(0, 4), []byte{byte(k)}))
 						o.Wait = pts(link, 1)
 					}
-					ch.Device().Queue(0).Submit(o, ch.GroupContext(context.Background(), collective.AllReduce(b.Range(64, 64), b.Range(64, 64), collective.Int32, collective.Max())))
+					submitGroup(ch, o, collective.AllReduce(b.Range(64, 64), b.Range(64, 64), collective.Int32, collective.Max()))
 					time.Sleep(time.Duration(pace.IntN(100)) * time.Microsecond)
 				}
 			})

@@ -43,8 +43,8 @@ func TestShrinkOfStuckThread(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 3, LazyComms: true})
 			g, comms := openCommunicators(t, d, 3, collective.Options{Timeout: x.timeout})
 			c, b, s := comms[0], allocate(t, g.Devices()[0], 64), semaphores(t, 2)
-			must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, c.GroupContext(context.Background(), sum(b))))
-			must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, c.GroupContext(context.Background(), sum(b))))
+			must(t, submitGroup(c, gpu.Order{Signal: pts(s[0], 1)}, sum(b)))
+			must(t, submitGroup(c, gpu.Order{Signal: pts(s[1], 1)}, sum(b)))
 			for d.Counters().Devices[0].Calls[simdriver.OpCollect] == 0 {
 				runtime.Gosched()
 			}
@@ -72,7 +72,7 @@ func TestShrinkRefused(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 3})
 			g, comms := openCommunicators(t, d, 3, collective.Options{})
 			s := semaphores(t, 1)[0]
-			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(context.Background(), sum(allocate(t, g.Devices()[0], 64)))))
+			must(t, submitGroup(comms[0], gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
 			fault := d.Inject(f)
 			kind := f.Err
 			if kind == nil {
@@ -146,7 +146,7 @@ func TestForeignDeadline(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			must(t, comms[0].Device().Queue(0).Submit(order(at, 1, s[0], 1), comms[0].GroupContext(ctx, sum(b))))
-			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, comms[0].GroupContext(context.Background(), sum(b))))
+			must(t, submitGroup(comms[0], gpu.Order{Signal: pts(s[1], 1)}, sum(b)))
 			why := context.DeadlineExceeded
 			if limit == 0 {
 				cancel()
@@ -337,9 +337,9 @@ func neverReturns(t *testing.T, late bool) {
 	g, comms := newCommunicators(t, d, gpu.Options{}, collective.Options{})
 	c, b, s := comms[0], allocate(t, g.Devices()[0], 64), semaphores(t, 4)
 	for _, s := range s[:2] {
-		must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, c.GroupContext(context.Background(), sum(b))))
+		must(t, submitGroup(c, gpu.Order{Signal: pts(s, 1)}, sum(b)))
 	}
-	must(t, c.Device().Queue(0).Submit(order(s[3], 1, s[2], 1), c.GroupContext(context.Background(), sum(b))))
+	must(t, submitGroup(c, order(s[3], 1, s[2], 1), sum(b)))
 	<-inside
 	mem, err := g.Devices()[0].Alloc(gpu.CommMem, 64)
 	must(t, err)
@@ -577,14 +577,14 @@ func TestRefusedOperation(t *testing.T) {
 	for i, s := range reduceAll(t, comms, bufs) {
 		after, behind := semaphores(t, 1)[0], semaphores(t, 1)[0]
 		must(t, g.Devices()[i].Queue(0).Submit(order(s, 1, after, 1), gpu.Fill(bufs[i].All(), []byte{1})))
-		must(t, comms[i].Device().Queue(0).Submit(order(after, 1, behind, 1), comms[i].GroupContext(context.Background(), sum(bufs[i]))))
+		must(t, submitGroup(comms[i], order(after, 1, behind, 1), sum(bufs[i])))
 		unsupported("the group", s)
 		unsupported("a fill behind it", after)
 		unsupported("a group behind that", behind)
 	}
 	for i, c := range comms { // also where the stream has got something before
 		s := semaphores(t, 1)[0]
-		must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, c.GroupContext(context.Background(), collective.SendReceive(bufs[i].Range(0, 32), gpu.Range{}, collective.Uint8, -1, -1), collective.AllGather(bufs[i].All(), bufs[i].Range(32, 32), collective.Uint8))))
+		must(t, submitGroup(c, gpu.Order{Signal: pts(s, 1)}, collective.SendReceive(bufs[i].Range(0, 32), gpu.Range{}, collective.Uint8, -1, -1), collective.AllGather(bufs[i].All(), bufs[i].Range(32, 32), collective.Uint8)))
 		unsupported("zeros and a group", s)
 	}
 	gone()
@@ -634,7 +634,7 @@ func TestOldLibrary(t *testing.T) {
 	b := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64)}
 	s := semaphores(t, 1)[0]
 	average := collective.AllReduce(b[0].All(), b[0].All(), collective.Float32, collective.Avg())
-	if err := comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(context.Background(), sum(b[0]), average)); !errors.Is(err, driver.ErrUnsupported) {
+	if err := submitGroup(comms[0], gpu.Order{Signal: pts(s, 1)}, sum(b[0]), average); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("submitted: %v", err)
 	}
 	cb := commandBuffer(t, g.Devices()[0], gpu.AutoMode)
@@ -660,7 +660,7 @@ func TestFailedWaitOfAnotherKind(t *testing.T) {
 	g, comms := openCommunicators(t, d, 1, collective.Options{})
 	b, s := allocate(t, g.Devices()[0], 64), semaphores(t, 2)
 	s[0].Fail(driver.ErrUnsupported)
-	must(t, comms[0].Device().Queue(0).Submit(order(s[0], 1, s[1], 1), comms[0].GroupContext(context.Background(), sum(b))))
+	must(t, submitGroup(comms[0], order(s[0], 1, s[1], 1), sum(b)))
 	if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrUnsupported) {
 		t.Error(err)
 	}
@@ -816,7 +816,7 @@ func TestGroupFails(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, s := range done {
 			wait := pts(gate, uint64(i/2+1)) // two at a time
-			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Wait: wait, Signal: pts(s, 1)}, comms[0].GroupContext(context.Background(), sum(b), sum(b))))
+			must(t, submitGroup(comms[0], gpu.Order{Wait: wait, Signal: pts(s, 1)}, sum(b), sum(b)))
 		}
 		for i := range 3 {
 			wg.Go(func() { // from threads of all sorts

@@ -1,6 +1,10 @@
 package collective_test
 
-import "github.com/puregpu/puregpu/runtime/internal/testkit"
+import (
+	"github.com/puregpu/puregpu/runtime/collective"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
 
 // Short names for helpers that the tests of several packages share.
 
@@ -34,3 +38,8 @@ var (
 	soon              = testkit.Soon
 	sum               = testkit.Sum
 )
+
+// submitGroup submits a group to its device.
+func submitGroup(c *collective.Communicator, o gpu.Order, ops ...collective.Operation) error {
+	return c.Device().Queue(0).Submit(o, c.Group(ops...))
+}

@@ -168,7 +168,7 @@ func TestSuspendWithWorkUnderWay(t *testing.T) {
 		_, g, comms := bubble(t)
 		host, done := semaphores(t, 1)[0], semaphores(t, 2)
 		for i, c := range comms {
-			must(t, c.Device().Queue(0).Submit(order(host, 1, done[i], 1), c.GroupContext(context.Background(), sum(allocate(t, g.Devices()[i], 64)))))
+			must(t, submitGroup(c, order(host, 1, done[i], 1), sum(allocate(t, g.Devices()[i], 64))))
 		}
 		if err := suspendAll(in(t, time.Second), comms); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("suspended: %v", err)

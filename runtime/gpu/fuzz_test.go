@@ -264,7 +264,7 @@ func (f *fuzz) submit() {
 		what, err = "execute", q.Submit(o, gpu.Execute(c, bound...))
 	case 18:
 		what = "collective"
-		err = f.communicator.Device().Queue(0).Submit(o, f.communicator.GroupContext(context.Background(), collective.AllReduce(f.ranges(), f.ranges(), collective.ElementType(f.n(12)-1), collective.Sum())))
+		err = f.communicator.Device().Queue(0).Submit(o, f.communicator.Group(collective.AllReduce(f.ranges(), f.ranges(), collective.ElementType(f.n(12)-1), collective.Sum())))
 	}
 	if err == nil {
 		f.done, f.what = append(f.done, done), append(f.what, what)

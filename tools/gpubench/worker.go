@@ -198,7 +198,7 @@ func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 		return a, err
 	}
 	submit := func(i int, r *rank, at gpu.Order) error {
-		return r.c.Device().Queue(0).Submit(at, r.c.GroupContext(context.Background(), collective.AllReduce(mem[i].All(), mem[i].All(), collective.Float32, collective.Sum())))
+		return r.c.Device().Queue(0).Submit(at, r.c.Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Float32, collective.Sum())))
 	}
 	once := func() error {
 		if err := w.onAll(submit); err != nil {
@@ -241,7 +241,7 @@ func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 // fill in front of each.
 func (w *worker) chained(ctx context.Context, n int, mem []*gpu.Buffer, a *answer) error {
 	reduce := func(i int, at gpu.Order) error {
-		return w.ranks[i].c.Device().Queue(0).Submit(at, w.ranks[i].c.GroupContext(context.Background(), collective.AllReduce(mem[i].All(), mem[i].All(), collective.Float32, collective.Sum())))
+		return w.ranks[i].c.Device().Queue(0).Submit(at, w.ranks[i].c.Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Float32, collective.Sum())))
 	}
 	byPoints := func() error {
 		for range n {
@@ -325,13 +325,13 @@ func (w *worker) small(ctx context.Context, o order) (a answer, err error) {
 	oneByOne := func() error {
 		for k := range o.Group - 1 {
 			for i, r := range w.ranks {
-				if err := r.c.Device().Queue(0).Submit(gpu.Order{}, r.c.GroupContext(context.Background(), ops[i][k])); err != nil {
+				if err := r.c.Device().Queue(0).Submit(gpu.Order{}, r.c.Group(ops[i][k])); err != nil {
 					return err
 				}
 			}
 		}
 		err := w.onAll(func(i int, r *rank, at gpu.Order) error {
-			return r.c.Device().Queue(0).Submit(at, r.c.GroupContext(context.Background(), ops[i][o.Group-1]))
+			return r.c.Device().Queue(0).Submit(at, r.c.Group(ops[i][o.Group-1]))
 		})
 		if err != nil {
 			return err

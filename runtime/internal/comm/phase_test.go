@@ -1,7 +1,6 @@
 package comm_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"testing"
@@ -64,7 +63,7 @@ func TestAbortOfClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Device().Queue(0).Submit(gpu.Order{Signal: points(s, 1)}, c.GroupContext(context.Background(), collective.AllReduce(b.All(), b.All(), collective.Int8, collective.Sum()))); !errors.Is(err, gpu.ErrClosed) {
+	if err := c.Device().Queue(0).Submit(gpu.Order{Signal: points(s, 1)}, c.Group(collective.AllReduce(b.All(), b.All(), collective.Int8, collective.Sum()))); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("submitted: %v", err)
 	}
 	if _, err := c.Shrink(within(t), true, 1); err == nil {

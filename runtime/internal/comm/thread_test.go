@@ -47,7 +47,7 @@ func TestThreadSleeps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Device().Queue(0).Submit(gpu.Order{Signal: points(s[i], v)}, c.GroupContext(context.Background(), collective.AllReduce(b.All(), b.All(), collective.Int8, collective.Sum()))); err != nil {
+			if err := c.Device().Queue(0).Submit(gpu.Order{Signal: points(s[i], v)}, c.Group(collective.AllReduce(b.All(), b.All(), collective.Int8, collective.Sum()))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -163,7 +163,7 @@ func TestWaitForGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Device().Queue(0).Submit(gpu.Order{Signal: points(s, 1)}, c.GroupContext(context.Background(), collective.AllReduce(b.All(), b.All(), collective.Int8, collective.Sum()))); err != nil {
+	if err := c.Device().Queue(0).Submit(gpu.Order{Signal: points(s, 1)}, c.Group(collective.AllReduce(b.All(), b.All(), collective.Int8, collective.Sum()))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Wait(within(t), 1); err != nil {
@@ -217,11 +217,11 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	const n = 100 // there are events for all, so nothing is starved
 	s := newSemaphore(t, 0)
 	for v := uint64(0); v < n; v += 2 {
-		err := c.Device().Queue(0).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, c.GroupContext(context.Background(), collective.AllReduce(b.Range(16, 8), b.Range(16, 8), collective.Int8, collective.Sum())))
+		err := c.Device().Queue(0).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, c.Group(collective.AllReduce(b.Range(16, 8), b.Range(16, 8), collective.Int8, collective.Sum())))
 		if err == nil && v%4 == 0 {
 			err = dev.Queue(0).Submit(gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, gpu.Fill(b.Range(16, 8), []byte{1}))
 		} else if err == nil {
-			err = c.Device().Queue(0).Submit(gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, c.GroupContext(context.Background(), collective.AllReduce(b.Range(16, 8), b.Range(16, 8), collective.Int8, collective.Sum())))
+			err = c.Device().Queue(0).Submit(gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, c.Group(collective.AllReduce(b.Range(16, 8), b.Range(16, 8), collective.Int8, collective.Sum())))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -60,8 +60,8 @@ func TestCollectives(t *testing.T) {
 				d := r.devs[i]
 				a, b, s := r.alloc(d, 4), r.alloc(d, 4), r.sem()
 				r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{byte(i + 1)})))
-				r.must(c.Device().Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, c.GroupContext(context.Background(), collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum()))))
-				r.must(c.Device().Queue(0).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, c.GroupContext(context.Background(), collective.AllReduce(a.All(), b.All(), collective.Uint8, collective.Sum()))))
+				r.must(c.Device().Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, c.Group(collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum()))))
+				r.must(c.Device().Queue(0).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, c.Group(collective.AllReduce(a.All(), b.All(), collective.Uint8, collective.Sum()))))
 				r.must(r.wait(s, 3))
 				r.full("a sum of sums", r.bytes(d.Queue(1), a), 6)
 				r.must(errors.Join(a.Close(), b.Close()))
@@ -98,13 +98,13 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		far := r.alloc(r.devs[1], 64)
 		x.Window(true)
 		r.do(func() {
-			r.is(r.comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, r.comms[0].GroupContext(context.Background(), collective.AllReduce(a.All(), a.All(), collective.Uint8, collective.Sum()))), errBoom, gpu.ErrUnallocated)
+			r.is(r.comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, r.comms[0].Group(collective.AllReduce(a.All(), a.All(), collective.Uint8, collective.Sum()))), errBoom, gpu.ErrUnallocated)
 		})
 		r.do(func() {
 			if x.Choose(2) == 1 {
 				time.Sleep(time.Millisecond)
 			}
-			r.must(r.comms[1].Device().Queue(0).Submit(gpu.Order{Signal: pts(w, 1)}, r.comms[1].GroupContext(context.Background(), collective.AllReduce(far.All(), far.All(), collective.Uint8, collective.Sum()))))
+			r.must(r.comms[1].Device().Queue(0).Submit(gpu.Order{Signal: pts(w, 1)}, r.comms[1].Group(collective.AllReduce(far.All(), far.All(), collective.Uint8, collective.Sum()))))
 		})
 		if x.Choose(2) == 1 {
 			time.Sleep(100 * time.Microsecond)
@@ -271,7 +271,7 @@ func TestSuspendAgainstAll(t *testing.T) {
 			case 5: // a rank that is alone
 				d := r.devs[0]
 				a, b, s := r.alloc(d, 4), r.alloc(d, 4), r.sem()
-				err := r.comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, r.comms[0].GroupContext(context.Background(), collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum())))
+				err := r.comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, r.comms[0].Group(collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum())))
 				for _, err := range []error{err, r.wait(s, 1)} {
 					if err != nil {
 						r.is(err, collective.ErrSuspended)
@@ -353,7 +353,7 @@ func TestGroupsOfOneCaller(t *testing.T) {
 			d := r.devs[i]
 			s[i], mem[i] = r.sem(), r.alloc(d, 4)
 			r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(mem[i].All(), []byte{byte(i + 1)})))
-			r.must(c.Device().Queue(0).Submit(gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i], 2)}, c.GroupContext(context.Background(), collective.AllReduce(mem[i].All(), mem[i].All(), collective.Uint8, collective.Sum()))))
+			r.must(c.Device().Queue(0).Submit(gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i], 2)}, c.Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Uint8, collective.Sum()))))
 			r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s[i], 2), Signal: pts(s[i], 3)}, gpu.Fill(mem[i].Range(0, 2), []byte{7})))
 		}
 		for i := range s {
