@@ -23,8 +23,8 @@ import (
 // A constructor that gets wrong arguments returns an Op that carries the error. Do, Submit and Add
 // return it. They also check what depends on the device.
 //
-// An Op has room for 16 kernel arguments, bindings or ranges. Longer lists, and arguments of more
-// than 16 bytes, allocate. The zero Op is [ErrArgument].
+// An Op has room for 16 kernel arguments, bindings or ranges, or for 5 collectives. Longer lists,
+// and arguments of more than 16 bytes, allocate. The zero Op is [ErrArgument].
 type Op struct {
 	_      [0]func() // Ops cannot be compared
 	kind   opKind
