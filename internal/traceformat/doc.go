@@ -21,18 +21,18 @@ const (
 	KindDevice  = "device"  // a process: one device
 	KindQueue   = "queue"   // a track: submissions from submitted to done, which overlap
 	KindStream  = "stream"  // a track: what a stream of the device executes
-	KindChannel = "channel" // a track: what the stream of a channel executes
+	KindChannel = "channel" // a track: what the stream of a communicator executes
 )
 
 // Categories.
 const (
 	CatSubmission = "submission" // AsyncBegin and AsyncEnd on a queue's track
-	CatDevice     = "device"     // Complete on a stream's or channel's track: the device executes a submission
+	CatDevice     = "device"     // Complete on a stream's or communicator's track: the device executes a submission
 	CatCommand    = "command"    // Complete inside a device slice: one command of a recording
 	CatCall       = "call"       // Complete on a host track: load, compile, allocate, signal, ...
 	CatWait       = "wait"       // Complete on a host track: the host waits
 	CatSignal     = "signal"     // FlowBegin and FlowEnd: from what signals to what waited
-	CatLoss       = "loss"       // Instant: a device or a channel is lost
+	CatLoss       = "loss"       // Instant: a device or a communicator is lost
 	CatDrop       = "drop"       // Instant: the trace lacks submissions
 	CatArrows     = "arrows"     // Instant: the trace lacks arrows
 	CatCut        = "cut"        // Instant: the file that this program's events are from ends here, without its end

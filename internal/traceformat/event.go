@@ -75,10 +75,10 @@ type Args struct {
 	UntimedCommands int    // of AsyncEnd of an execution: of so many commands the device's times are missing
 	Early           Time   // of CatDevice and CatCommand: the device may have begun it so much earlier
 	Command         int    // of CatCommand: its index in the recording, from 0
-	Channel         string // a name for the channel that is the same in all its ranks
-	Collective      uint64 // number of the collective in its channel, from 1, the same in all ranks
-	Ranks           int    // of the channel
-	Rank            int    // in the channel; of MetaTrace: of the process
+	Channel         string // a name for the communicator that is the same in all its ranks
+	Collective      uint64 // number of the collective in its communicator, from 1, the same in all ranks
+	Ranks           int    // of the communicator
+	Rank            int    // in the communicator; of MetaTrace: of the process
 
 	// Of metadata.
 	Name      string // of a process or track

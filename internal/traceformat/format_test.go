@@ -291,7 +291,7 @@ func TestMergePutsRanksOnOneClock(t *testing.T) {
 	}
 }
 
-// TestMergeNamesRanks: a program that no launcher has told its rank has the one of its channel, and one without channels has none.
+// TestMergeNamesRanks: a program that no launcher has told its rank has the one of its communicator, and one without communicators has none.
 func TestMergeNamesRanks(t *testing.T) {
 	start := time.Unix(1700000000, 0)
 	untold := func(rank int) []byte {

@@ -21,7 +21,7 @@ type Source struct {
 
 // Merge writes the traces of several programs, such as the ranks of a training, as one: on the clock of the one that
 // began first, each with processes, ids and names of its own. Programs are ordered by rank: where no launcher told one which it
-// is, it is the lowest that it has in a channel. One without channels is named by the number of its process. Clocks are related by the
+// is, it is the lowest that it has in a communicator. One without communicators is named by the number of its process. Clocks are related by the
 // wall clocks that the traces began at: ranks of one machine are as exact as that clock's steps, those of several as
 // the machines' clocks agree. Traces that are cut are taken as far as they go; what is written is complete, and says of which
 // programs the end is missing ([CatCut]). A single
@@ -141,7 +141,7 @@ func head(s Source) (Event, error) {
 	return e, fmt.Errorf("%s: %w", s.Name, errNoMeta)
 }
 
-// rankIn finds the lowest rank that a program has in the largest of its channels, and how many ranks that has, or 0.
+// rankIn finds the lowest rank that a program has in the largest of its communicators, and how many ranks that has, or 0.
 func rankIn(s Source) (rank, ranks int, err error) {
 	if _, err := s.Reader.Seek(0, io.SeekStart); err != nil {
 		return 0, 0, fmt.Errorf("%s: %w", s.Name, err)

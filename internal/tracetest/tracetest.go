@@ -33,7 +33,7 @@ type signal struct {
 	at       traceformat.Time // within the slice that signals
 }
 
-// A Track is where slices of a stream, a channel, a queue or the host stand.
+// A Track is where slices of a stream, a communicator, a queue or the host stand.
 type Track struct {
 	PID, TID int64
 	Title    string
@@ -82,7 +82,7 @@ func (b *Builder) Stream(pid int64, n int) Track {
 	return b.track(pid, fmt.Sprintf("stream %d", n), traceformat.Args{Kind: traceformat.KindStream, Stream: n})
 }
 
-// Channel adds a track for what a channel's stream on the device executes.
+// Channel adds a track for what a communicator's stream on the device executes.
 func (b *Builder) Channel(pid int64, title string) Track {
 	return b.track(pid, title, traceformat.Args{Kind: traceformat.KindChannel})
 }
@@ -118,7 +118,7 @@ type Command struct {
 	Begun, Ended traceformat.Time
 }
 
-// Submit adds the events of a submission to a queue, which a stream or channel executed, with the arrows from the
+// Submit adds the events of a submission to a queue, which a stream or communicator executed, with the arrows from the
 // signals that have been added to its waits.
 func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	b.subs++

@@ -66,7 +66,7 @@ func ExampleWithLogger() {
 	logger.Info("open", "driver", d.Name())
 }
 
-// A program that brings NCCL along names its file. It is opened when a channel is made.
+// A program that brings NCCL along names its file. It is opened when a communicator is made.
 func ExampleWithNCCL() {
 	d, err := drivers.Open(drivers.CUDA, drivers.WithNCCL(nccl.Options{Path: "/opt/program/lib/libnccl.so.2"}))
 	if err != nil {

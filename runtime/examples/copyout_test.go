@@ -65,7 +65,7 @@ func TestCopyOut(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range []string{"cuda", "nccl", "runtime/gpu", "runtime/drivers", "runtime/rendezvous", "runtime/driver/simdriver"} {
+	for _, p := range []string{"cuda", "nccl", "runtime/collective", "runtime/gpu", "runtime/drivers", "runtime/rendezvous", "runtime/driver/simdriver"} {
 		if !imports[module+"/"+p] {
 			t.Errorf("no example imports %s", p)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -72,9 +73,9 @@ func TestExtremes(t *testing.T) {
 			just(w, k)
 			g, err := gpu.NewGroup(dev)
 			must(t, err)
-			id, err := dev.NewChannelID()
+			id, err := collective.NewID(dev)
 			must(t, err)
-			ch, err := dev.NewChannel(minute(t), gpu.ChannelOptions{ID: id, Count: 1})
+			ch, err := collective.New(minute(t), dev, collective.Options{ID: id, Count: 1})
 			must(t, err)
 			just(w, ch)
 			just(w, gpu.PoolOptions{}, gpu.PoolOptions{Over: small}, gpu.PoolOptions{Over: allocate(t, dev, 0)}, gpu.PoolOptions{Over: new(gpu.Buffer)},
@@ -446,11 +447,10 @@ func TestAllOfBinding(t *testing.T) {
 
 // TestNoContext gives calls that wait a nil context, which changes nothing.
 func TestNoContext(t *testing.T) {
-	g, chans := openChannels(t, newSim(t, simdriver.Config{Devices: 2}), 2, gpu.ChannelOptions{})
-	dev, c := g.Devices()[0], chans[0]
-	s := new(gpu.Semaphore)
-	id, err := dev.NewChannelID()
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
+	g, err := gpu.NewGroup(dev)
 	must(t, err)
+	s := new(gpu.Semaphore)
 	for name, call := range map[string]func() error{
 		"Semaphore.Wait":       func() error { return s.Wait(nil, 1) },
 		"Semaphore.WaitIssued": func() error { return s.WaitIssued(nil, 1) },
@@ -460,20 +460,8 @@ func TestNoContext(t *testing.T) {
 			stream.Fill(allocate(t, dev, 64).All(), []byte{1})
 			return stream.Wait(nil)
 		},
-		"Device.NewChannel": func() error {
-			_, err := dev.NewChannel(nil, gpu.ChannelOptions{ID: id, Count: 1})
-			return err
-		},
-		"Group.NewChannels": func() error { _, err := g.NewChannels(nil, gpu.ChannelOptions{}); return err },
-		"Channel.Split":     func() error { _, err := c.Split(nil, 0, 0); return err },
-		"Channel.Shrink":    func() error { _, err := c.Shrink(nil, true, 1); return err },
-		"Channel.NewWindow": func() error { _, err := c.NewWindow(nil, allocate(t, dev, 4096), false); return err },
-		"Channel.Suspend":   func() error { return c.Suspend(nil) },
-		"Channel.Resume":    func() error { return c.Resume(nil) },
-		"Channel.Submit":    func() error { return c.Submit(nil, gpu.Order{}) },
-		"Channel.Shutdown":  func() error { return c.Shutdown(nil) },
-		"Group.Shutdown":    func() error { return g.Shutdown(nil) },
-		"Device.Shutdown":   func() error { return dev.Shutdown(nil) },
+		"Group.Shutdown":  func() error { return g.Shutdown(nil) },
+		"Device.Shutdown": func() error { return dev.Shutdown(nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -486,6 +474,5 @@ func TestNoContext(t *testing.T) {
 			}
 		})
 	}
-	must(t, c.Err())
 	must(t, s.Close())
 }

@@ -18,7 +18,7 @@ const (
 	DeviceMem  = driver.DeviceMem  // the device's own memory
 	HostMem    = driver.HostMem    // pinned host memory, accessible to all devices of the driver
 	ManagedMem = driver.ManagedMem // memory with one address for the host and devices
-	CommMem    = driver.CommMem    // DeviceMem fit for [Channel.Register]; needs communicators
+	CommMem    = driver.CommMem    // DeviceMem that package collective can register; needs communicators
 
 	// WriteCombinedMem is like HostMem, but for data that the host writes sequentially and
 	// completely and hardly ever reads. Devices may read it faster. The host reads it very slowly.

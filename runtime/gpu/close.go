@@ -61,7 +61,7 @@ func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 // parked work fails at once. Shutdown waits for work in flight and host calls until the context
 // ends, but at least half a second if they need it. Then the device is given up, and gives back
 // what it can. Shutdown returns within three seconds after that, or fifteen if communicators of
-// channels have to be aborted. The error is a [CloseError] that wraps the context's error.
+// communicators have to be aborted. The error is a [CloseError] that wraps the context's error.
 //
 // Close and Shutdown may be called concurrently and again. The first of their contexts to end
 // bounds all of them, and they return the same error. If a call of the driver or

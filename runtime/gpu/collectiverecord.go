@@ -1,7 +1,9 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
+	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -10,18 +12,53 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
+// groupOp returns the Op of a group. It copies the group. An operation takes three args.
+func groupOp(g *comm.Group) (op Op) {
+	op.kind, op.data, op.n = collectiveOp, unsafe.Pointer(g.Communicator), int32(g.Len())
+	if g.Context != nil {
+		op.obj = g.Context
+	}
+	if g.Len() > comm.Few {
+		op.more = &opMore{group: *g}
+		return op
+	}
+	for i := range g.Len() {
+		args := op.args[3*i:]
+		dst, src, a, b := g.At(i).Pack()
+		args[0] = Range{(*Buffer)(dst.Buffer), dst.Offset, dst.Size}
+		args[1] = Range{(*Buffer)(src.Buffer), src.Offset, src.Size}
+		args[2] = Range{nil, a, b}
+	}
+	return op
+}
+
+// group returns the group of an Op that groupOp has made.
+func (op *Op) group() (g comm.Group) {
+	if op.more != nil {
+		return op.more.group
+	}
+	g.Communicator = (*comm.Communicator)(op.data)
+	g.Context, _ = op.obj.(context.Context)
+	for i := range int(op.n) {
+		args := op.args[3*i:]
+		g.Add(comm.Unpack(args[0].in(), args[1].in(), args[2].Offset, args[2].Size))
+	}
+	return g
+}
+
 // collect submits a group.
-func (q *Queue) collect(o *Order, g *comm.Group) error {
-	c := g.Channel
+func (q *Queue) collect(o *Order, op *Op) error {
+	g := op.group()
+	c := g.Communicator
 	switch tl := c.Timeline(); {
 	case tl == nil:
 		return errs.Argument("collective", "a nil or zero communicator")
 	case tl.Device != q.tl.Device:
-		return errs.Argument("collective", "the communicator is of device %s, and the queue of %s", tl.Device.Info.Name, q.dev.native.Info.Name)
+		return errs.Argument("collective", "the communicator is of another device (%s) than the queue (%s)", place(tl.Device), place(q.tl.Device))
 	}
 	lane := queueOf(c.Timeline())
 	s := lane.get(work.Collect)
-	if err := c.SetGroup(&s.Submission, g); err != nil {
+	if err := c.SetGroup(&s.Submission, &g); err != nil {
 		s.drop()
 		return err
 	}
@@ -36,21 +73,25 @@ func (q *Queue) collect(o *Order, g *comm.Group) error {
 }
 
 // addCollective records a group.
-func (c *CommandBuffer) addCollective(g *comm.Group, after []recording.Command) (recording.Command, error) {
-	r, tl := c.in(), g.Channel.Timeline()
+func (c *CommandBuffer) addCollective(op *Op, after []recording.Command) (recording.Command, error) {
+	g := op.group()
+	r, tl := c.in(), g.Communicator.Timeline()
 	if err := r.Begin(work.Collect); err != nil {
 		return -1, err
 	}
 	defer r.Leave()
 	switch {
-	case tl == nil || tl.Device != r.Device().Engine:
-		return -1, r.Fail(work.Collect, errs.Argument("collective", "no communicator, or one of another device"))
+	case tl == nil:
+		return -1, r.Fail(work.Collect, errs.Argument("collective", "a nil or zero communicator"))
+	case tl.Device != r.Device().Engine:
+		return -1, r.Fail(work.Collect, errs.Argument("collective", "the communicator is of another device (%s) than the recording (%s)",
+			place(tl.Device), place(r.Device().Engine)))
 	case g.Context != nil:
 		return -1, r.Fail(work.Collect, errs.Argument("collective", "a recording takes no context: use Group"))
 	}
 	var group []recording.Collective
-	for i := range g.Ops {
-		all, err := g.Ops[i].Lower(g.Channel, nil)
+	for i := range g.Len() {
+		all, err := g.At(i).Lower(g.Communicator, nil)
 		for k := range all {
 			if err == nil {
 				group, err = r.AddCollective(group, &all[k])
@@ -60,8 +101,11 @@ func (c *CommandBuffer) addCollective(g *comm.Group, after []recording.Command) 
 			return -1, r.Fail(work.Collect, fmt.Errorf("operation %d: %w", i, err))
 		}
 	}
-	return r.Collect(g.Channel, group, after)
+	return r.Collect(g.Communicator, group, after)
 }
+
+// place returns the name and number of a device, to tell equal ones apart.
+func place(d *engine.Device) string { return fmt.Sprintf("%s, device %d", d.Info.Name, d.Info.Index) }
 
 // recordedGroup is the [engine.Action] that gives a group of a recording to the library.
 type recordedGroup struct{ comm.Collect }

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 	"github.com/puregpu/puregpu/runtime/internal/work"
@@ -182,7 +181,7 @@ func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) 
 	case waitValueOp:
 		return r.Value(work.ValueWait, op.args[0].in(), op.args[1].Offset, behind)
 	case collectiveOp:
-		return c.addCollective(op.obj.(*comm.Group), behind)
+		return c.addCollective(op, behind)
 	case wrongOp:
 		return r.Refuse(op.obj.(error))
 	case zeroOp:

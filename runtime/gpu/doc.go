@@ -38,8 +38,8 @@
 //
 // A [Pool] gives out memory in the order of the work: see [Alloc] and [Free]. A [CommandBuffer] is
 // work that is recorded once and executed often, as a graph where the device has graphs. A [Group]
-// is several devices. A [Channel] is one rank's end of a communicator, through which devices of one
-// process or of many reduce and exchange data.
+// is several devices. Package collective has communicators, through which devices of one process or
+// of many reduce and exchange data.
 //
 // [Native] calls other libraries. Package interop shares memory and events with other processes of
 // the machine, takes in streams and events of other code, and makes operations that exchange numbers
@@ -72,9 +72,9 @@
 // once, with an error that names the first. CUDA does not open a lost device again in the same
 // process.
 //
-// A channel fails as a whole, with a [ChannelError], because its ranks can go on only together:
+// A communicator of package collective fails as a whole, because its ranks can go on only together:
 // when a rank dies, when a group of operations fails, takes too long or misses a wait, or when the
-// program aborts it. The device goes on, and so does work that was issued behind the channel's.
+// program aborts it. The device goes on, and so does work that was issued behind the group.
 //
 // A semaphore that has failed stays failed. Work goes on with a new one.
 //
@@ -103,14 +103,14 @@
 // # Blocking
 //
 // Waits block as long as their context lets them. Close and Shutdown of devices, groups and
-// channels block until the work in flight has ended: Close for up to ten seconds, Shutdown until
-// its context ends. Their error says what did not end in time, and what the driver did not take
-// back ([CloseError]). Calls that make or free native objects block as long as the driver does:
-// opening, allocating, importing, loading. Submitting blocks only while it makes something that
-// later calls use again: pinned memory for [UploadCopy], memory of a pool that grows, a graph, or a
-// block of a recording ([Execute]). An allocation that finds no memory waits up to a second for
-// unused memory. A caller that submits far faster than events are made waits for those before it.
-// Nothing else blocks.
+// communicators block until the work in flight has ended: Close for up to ten seconds, Shutdown
+// until its context ends. Their error says what did not end in time, and what the driver did not
+// take back ([CloseError]). Calls that make or free native objects block as long as the driver
+// does: opening, allocating, importing, loading. Submitting blocks only while it makes something
+// that later calls use again: pinned memory for [UploadCopy], memory of a pool that grows, a graph,
+// or a block of a recording ([Execute]). An allocation that finds no memory waits up to a second
+// for unused memory. A caller that submits far faster than events are made waits for those before
+// it. Nothing else blocks.
 //
 // # Threads
 //

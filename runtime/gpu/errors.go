@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
-	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
@@ -27,12 +26,6 @@ var (
 	// ErrUnallocated is the error of using pool memory before its allocation or after its
 	// deallocation.
 	ErrUnallocated = errs.ErrUnallocated
-
-	// ErrAborted is the error of a channel that was aborted.
-	ErrAborted = comm.ErrAborted
-
-	// ErrSuspended is the error of an operation submitted to a suspended channel.
-	ErrSuspended = comm.ErrSuspended
 
 	// ErrLost is the error of a device that takes no more work, after a fault of a kernel for
 	// example.

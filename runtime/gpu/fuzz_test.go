@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -53,20 +54,20 @@ var errFuzz = errors.New("the end of a fuzz")
 // A fuzz is what the operations of a tape have to work with.
 type fuzz struct {
 	*tape
-	t          *testing.T
-	devs       []*gpu.Device
-	queues     []*gpu.Queue
-	channel    *gpu.Channel
-	kernels    []*gpu.Kernel
-	semaphores []*gpu.Semaphore
-	buffers    []*gpu.Buffer
-	pools      []*gpu.Pool
-	recordings []*gpu.CommandBuffer
-	next       map[*gpu.Semaphore]uint64 // what is signalled next
-	bindings   map[*gpu.CommandBuffer]int
-	done       []*gpu.Semaphore // signalled by what was accepted
-	what       []string
-	running    atomic.Int64 // host calls
+	t            *testing.T
+	devs         []*gpu.Device
+	queues       []*gpu.Queue
+	communicator *collective.Communicator
+	kernels      []*gpu.Kernel
+	semaphores   []*gpu.Semaphore
+	buffers      []*gpu.Buffer
+	pools        []*gpu.Pool
+	recordings   []*gpu.CommandBuffer
+	next         map[*gpu.Semaphore]uint64 // what is signalled next
+	bindings     map[*gpu.CommandBuffer]int
+	done         []*gpu.Semaphore // signalled by what was accepted
+	what         []string
+	running      atomic.Int64 // host calls
 }
 
 func one[T any](f *fuzz, of []T) T { return of[f.n(len(of))] }
@@ -264,11 +265,11 @@ func (f *fuzz) submit() {
 		what, err = "execute", q.Submit(o, gpu.Execute(c, bound...))
 	case 18:
 		what = "collective"
-		err = f.channel.Submit(context.Background(), o, gpu.AllReduce(f.ranges(), f.ranges(), gpu.ElementType(f.n(12)-1), gpu.Sum()))
+		err = f.communicator.Device().Queue(0).Submit(o, f.communicator.Group(collective.AllReduce(f.ranges(), f.ranges(), collective.ElementType(f.n(12)-1), collective.Sum())))
 	}
 	if err == nil {
 		f.done, f.what = append(f.done, done), append(f.what, what)
-	} else if what != "collective" && !documented(err) { // a channel fails with whatever failed before
+	} else if what != "collective" && !documented(err) { // a communicator fails with whatever failed before
 		f.t.Errorf("%s: an error that is not documented: %v", what, err)
 	}
 }
@@ -304,7 +305,7 @@ func (f *fuzz) record() {
 	case 8:
 		c.Add(gpu.Execute(one(f, f.recordings), []gpu.Range{f.ranges(), f.ranges()}[:f.n(3)]...), f.after()...)
 	case 9:
-		c.Add(f.channel.Group(gpu.AllReduce(f.ranges(), f.ranges(), gpu.Float32, gpu.Sum())))
+		c.Add(f.communicator.Group(collective.AllReduce(f.ranges(), f.ranges(), collective.Float32, collective.Sum())))
 	case 10:
 		c.End()
 	case 11:
@@ -404,12 +405,12 @@ func (f *fuzz) run() {
 	}
 	d := f.devs[0]
 	if caps.Comms {
-		id, err := d.NewChannelID()
+		id, err := collective.NewID(d)
 		must(t, err)
-		f.channel, err = d.NewChannel(context.Background(), gpu.ChannelOptions{ID: id, Count: 1})
+		f.communicator, err = collective.New(context.Background(), d, collective.Options{ID: id, Count: 1})
 		must(t, err)
 	} else {
-		f.channel = new(gpu.Channel)
+		f.communicator = new(collective.Communicator)
 	}
 	host, err := d.Alloc(gpu.HostMem, 4096)
 	must(t, err)

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/inside"
 	"github.com/puregpu/puregpu/runtime/internal/work"
@@ -20,8 +21,6 @@ func Inside(d *Device) *inside.Device {
 // make its argument.
 func OpOf(x inside.Op) Op {
 	switch x.Kind {
-	case work.Collect:
-		return Op{kind: collectiveOp, obj: x.Group}
 	case work.EventRecord:
 		return Op{kind: recordEventOp, obj: x.Event}
 	case work.EventWait:
@@ -33,6 +32,10 @@ func OpOf(x inside.Op) Op {
 	}
 	return Op{}
 }
+
+// OpOfGroup returns an Op for package collective. OpOf does not make it, because the group would
+// then escape to the heap.
+func OpOfGroup(g *comm.Group) Op { return groupOp(g) }
 
 // newInside makes the parts of a device.
 func newInside(d *Device) inside.Device {

@@ -25,7 +25,8 @@ import (
 // A constructor that gets wrong arguments returns an Op that carries the error. Do, Submit and Add
 // return it. They also check what depends on the device.
 //
-// An Op has room for 16 kernel arguments, bindings, ranges or values of parameters. Longer lists,
+// An Op has room for 16 kernel arguments, bindings, ranges or values of parameters, or for 5
+// collectives. Longer lists,
 // and arguments of more than 16 bytes, allocate. The zero Op is [ErrArgument].
 type Op struct {
 	_      [0]func() // Ops cannot be compared
@@ -52,6 +53,7 @@ type opMore struct {
 	wide   []uint64          // kernel arguments of more than 16 bytes; the argument's Offset is an index
 	given  []recording.Given // values of parameters, all of them
 	uses   []recording.Use   // of parameters, in Ops that are to be recorded
+	group  comm.Group        // of more collectives, or with a context
 }
 
 // An opKind says which function made an Op.
@@ -238,7 +240,7 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 	case waitEventOp:
 		return q.withEvent(o, op.obj.(*events.Event), work.EventWait)
 	case collectiveOp:
-		return q.collect(o, op.obj.(*comm.Group))
+		return q.collect(o, op)
 	case wrongOp:
 		return op.obj.(error)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -775,16 +776,16 @@ func TestAfterNothing(t *testing.T) {
 func TestNestedSend(t *testing.T) {
 	for _, depth := range []int{0, 1, 3} {
 		t.Run(fmt.Sprintf("depth %d", depth), func(t *testing.T) {
-			g, chans := openChannels(t, newSim(t, simdriver.Config{Devices: 2}), 2, gpu.ChannelOptions{Timeout: 20 * time.Second})
+			g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{Timeout: 20 * time.Second})
 			var streams []*gpu.Stream
 			var bufs []*gpu.Buffer
-			for i, ch := range chans {
+			for i, ch := range comms {
 				dev := g.Devices()[i]
 				b := allocate(t, dev, 1<<20)
 				half := b.Size() / 2
 				c := commandBuffer(t, dev, gpu.AutoMode)
 				recorded(t)(c.Add(gpu.Fill(b.Range(0, half), []byte{byte(i + 1)})))
-				recorded(t)(c.Add(ch.Group(gpu.Send(b.Range(0, half), gpu.Uint8, 1-i))))
+				recorded(t)(c.Add(ch.Group(collective.Send(b.Range(0, half), collective.Uint8, 1-i))))
 				for range depth {
 					must(t, c.End())
 					outer := commandBuffer(t, dev, gpu.AutoMode)
@@ -792,7 +793,7 @@ func TestNestedSend(t *testing.T) {
 					must(t, c.Close())
 					c = outer
 				}
-				recorded(t)(c.Add(ch.Group(gpu.Receive(b.Range(half, half), gpu.Uint8, 1-i))))
+				recorded(t)(c.Add(ch.Group(collective.Receive(b.Range(half, half), collective.Uint8, 1-i))))
 				must(t, c.End())
 				s := dev.Queue(0).NewStream()
 				must(t, s.Do(gpu.Execute(c), gpu.Barrier()))

@@ -13,9 +13,9 @@ import (
 // The points in Free are signalled when neither the device nor the runtime uses the operation's
 // slices, imported memory and buffers any more. A Signal that is reached says the same. A Signal
 // that has failed does not: a device may go on with work whose semaphore was failed or whose
-// channel was aborted. Free is signalled when that work ends. It says nothing about success. For
-// work of a lost device it is signalled when that device is closed. A point in Free that has been
-// reached by then stays as it is. If the call returns an error it signals nothing.
+// communicator was aborted. Free is signalled when that work ends. It says nothing about success.
+// For work of a lost device it is signalled when that device is closed. A point in Free that has
+// been reached by then stays as it is. If the call returns an error it signals nothing.
 type Order struct {
 	Wait   []Point
 	Signal []Point

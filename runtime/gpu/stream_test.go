@@ -404,17 +404,3 @@ func TestFailedStreamCallsNothing(t *testing.T) {
 type readerFunc func([]byte, int64) (int, error)
 
 func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
-
-// TestNilChannel uses a channel that there is not: the error says so, and the stream is not locked.
-func TestNilChannel(t *testing.T) {
-	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
-	for _, c := range []*gpu.Channel{nil, new(gpu.Channel)} {
-		s := dev.Queue(0).NewStream()
-		if err := s.Do(c.Group()); !errors.Is(err, gpu.ErrArgument) {
-			t.Errorf("%v", err)
-		}
-		if err := s.Wait(minute(t)); !errors.Is(err, gpu.ErrArgument) {
-			t.Errorf("%v", err)
-		}
-	}
-}

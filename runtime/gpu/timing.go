@@ -54,9 +54,9 @@ const (
 	noEnd
 )
 
-// NewTiming makes a Timing for operations of the device's queues and channels. It blocks while the
-// driver makes two events. If the driver's events have no times ([driver.Caps].Timers) the error is
-// [ErrUnsupported].
+// NewTiming makes a Timing for operations of the device's queues and communicators. It blocks while
+// the driver makes two events. If the driver's events have no times ([driver.Caps].Timers) the
+// error is [ErrUnsupported].
 func (d *Device) NewTiming() (*Timing, error) {
 	const op = "make a timing"
 	if err := d.ready(op); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
 )
 
 // A failedStreams records the errors with which a device's streams have failed. Close returns the
@@ -84,7 +85,7 @@ func (s *record) noteFailure(err error) {
 			return
 		}
 	}
-	d, closes := s.q.dev, errors.Is(err, ErrClosed) || errors.Is(err, ErrAborted)
+	d, closes := s.q.dev, errors.Is(err, ErrClosed) || errors.Is(err, comm.ErrAborted)
 	if closes && (s.Timeline.IsClosing() || s.Timeline.Lane != nil) {
 		return
 	}

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
@@ -54,7 +55,7 @@ func newWorld(t *testing.T) world {
 	nothing[gpu.Buffer](w)
 	nothing[gpu.Pool](w)
 	nothing[gpu.CommandBuffer](w)
-	nothing[gpu.Channel](w)
+	nothing[collective.Communicator](w)
 	nothing[gpu.Kernel](w)
 	nothing[interop.Event](w)
 	nothing[interop.Pool](w)
@@ -95,15 +96,15 @@ func newWorld(t *testing.T) world {
 	just(w, gpu.Options{}, gpu.Options{Queues: -1}, gpu.Options{Queues: math.MaxInt}, gpu.Options{Events: math.MaxInt}, gpu.Options{StageSize: math.MaxInt})
 	just(w, gpu.Command(0), 1, -1, math.MaxInt)
 	just(w, gpu.CommandOptions{}, gpu.CommandOptions{Mode: gpu.GraphMode}, gpu.CommandOptions{Mode: -1})
-	just(w, gpu.ChannelOptions{}, gpu.ChannelOptions{ID: gpu.ChannelID{1}, Rank: math.MaxInt, Count: math.MaxInt},
-		gpu.ChannelOptions{ID: gpu.ChannelID{1}, Count: 2}, gpu.ChannelOptions{Timeout: -1})
+	just(w, collective.Options{}, collective.Options{ID: collective.ID{1}, Rank: math.MaxInt, Count: math.MaxInt},
+		collective.Options{ID: collective.ID{1}, Count: 2}, collective.Options{Timeout: -1})
 	just(w, gpu.DeviceMem, gpu.HostMem, gpu.ManagedMem, gpu.CommMem, gpu.WriteCombinedMem, gpu.ShareableMem, -1, math.MaxInt)
 	just(w, driver.Ptr(0), 1, math.MaxUint64)
 	just(w, driver.Stream(0), 1, math.MaxInt)
 	just(w, driver.Event(0)) // whether another number is an event nobody can check
 	just(w, gpu.Reuse{}, gpu.Reuse{Events: true, Opportunistic: true, Internal: true})
-	just(w, gpu.Float32, gpu.Int16, -1, math.MaxInt)
-	just(w, gpu.Sum(), gpu.PreMulSum(math.Inf(-1)))
+	just(w, collective.Float32, collective.Int16, -1, math.MaxInt)
+	just(w, collective.Sum(), collective.PreMulSum(math.Inf(-1)))
 	give(w, func() gpu.Point { return gpu.Point{} })
 	for _, v := range []uint64{0, 1, math.MaxUint64} {
 		give(w, func() gpu.Point { return gpu.Point{Semaphore: new(gpu.Semaphore), Value: v} })
@@ -122,6 +123,9 @@ var makers = map[string]any{
 	"Launch": gpu.Launch, "Execute": gpu.Execute, "ExecuteAll": gpu.ExecuteAll, "Alloc": gpu.Alloc, "Free": gpu.Free,
 	"HostCall": gpu.HostCall, "Notify": gpu.Notify, "Native": gpu.Native, "WriteValue": interop.WriteValue, "WaitValue": interop.WaitValue,
 	"RecordEvent": interop.RecordEvent, "WaitEvent": interop.WaitEvent, "Begun": interop.Begun,
+	"Communicator.Group": func(c *collective.Communicator, dst, src gpu.Range, t collective.ElementType, r collective.Reduction, root int) gpu.Op {
+		return c.Group(collective.AllReduce(dst, src, t, r), collective.Broadcast(dst, src, t, root))
+	},
 }
 
 // interopFunctions are the functions of package interop that need a device, a buffer or a pool.
@@ -266,7 +270,7 @@ func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (e
 				errs = append(errs, err)
 				var own *driver.Error
 				var path *os.PathError
-				native := strings.Contains(name, ".Load") || strings.Contains(name, ".Import") || strings.Contains(name, ".NewChannel") || strings.Contains(name, ".Adopt") ||
+				native := strings.Contains(name, ".Load") || strings.Contains(name, ".Import") || strings.HasPrefix(name, "collective.New") || strings.Contains(name, ".Adopt") ||
 					strings.HasPrefix(name, "Module.")
 				if !documented(err) && !errors.As(err, &path) && !(native && errors.As(err, &own)) {
 					t.Errorf("%s: an error that is not documented: %v", text(), err)
@@ -281,7 +285,7 @@ func (w world) try(t *testing.T, name string, fn reflect.Value, r *rand.Rand) (e
 
 // documented reports whether an error is of a kind that the packages' documentation names.
 func documented(err error) bool {
-	for _, kind := range []error{gpu.ErrArgument, gpu.ErrRange, gpu.ErrClosed, gpu.ErrUnallocated, gpu.ErrValue, gpu.ErrAborted,
+	for _, kind := range []error{gpu.ErrArgument, gpu.ErrRange, gpu.ErrClosed, gpu.ErrUnallocated, gpu.ErrValue, collective.ErrAborted,
 		driver.ErrLost, driver.ErrOutOfMemory, driver.ErrUnsupported, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, kind) {
 			return true
@@ -292,15 +296,19 @@ func documented(err error) bool {
 	return panics || compiling
 }
 
-// exported returns the exported types of packages gpu and interop that have exported methods.
+// exported returns the exported types of packages gpu, collective and interop that have exported
+// methods.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	files, err := filepath.Glob("*.go")
 	must(t, err)
-	others, err := filepath.Glob("../interop/*.go")
-	must(t, err)
-	for _, name := range append(files, others...) {
+	for _, folder := range []string{"../collective/*.go", "../interop/*.go"} {
+		others, err := filepath.Glob(folder)
+		must(t, err)
+		files = append(files, others...)
+	}
+	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
@@ -350,8 +358,8 @@ func TestZeroValues(t *testing.T) {
 		{new(gpu.CommandBuffer), false},
 		{new(gpu.Module), false},
 		{new(gpu.Kernel), false},
-		{new(gpu.Channel), false},
-		{new(gpu.ChannelMemory), false},
+		{new(collective.Communicator), false},
+		{new(collective.Memory), false},
 		{new(interop.Event), false},
 		{new(interop.Pool), false},
 		{new(gpu.Timing), false},
@@ -359,7 +367,7 @@ func TestZeroValues(t *testing.T) {
 		{new(interop.EventHandle), true},
 		{new(gpu.Semaphore), true},
 		{new(gpu.Group), true}, // of no devices
-		{new(gpu.Collective), true},
+		{new(collective.Operation), true},
 		{new(gpu.Op), true},
 		{new(gpu.Param[uint32]), true},
 		{new(gpu.ParkedOperation), true},
@@ -401,7 +409,7 @@ func TestZeroValues(t *testing.T) {
 		}
 	}
 	delete(left, "gpu.SubmitError") // errors are made here, and read only
-	delete(left, "gpu.ChannelError")
+	delete(left, "collective.Error")
 	delete(left, "gpu.CloseError")
 	delete(left, "gpu.PanicError")
 	for name := range left {
@@ -409,7 +417,8 @@ func TestZeroValues(t *testing.T) {
 	}
 	functions := map[string]any{"AllocSlice": gpu.AllocSlice[float32], "AllocSliceIn": gpu.AllocSliceIn[float32],
 		"Typed": gpu.Typed[typedArgs], "BytesOf": gpu.BytesOf[float32], "FailAll": gpu.FailAll, "GridFor": gpu.GridFor, "NewGroup": gpu.NewGroup, "NewParam": gpu.NewParam[uint32], "NewSemaphore": gpu.NewSemaphore, "Open": gpu.Open,
-		"OpenGroup": gpu.OpenGroup, "ParseChannelID": gpu.ParseChannelID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
+		"OpenGroup": gpu.OpenGroup, "collective.ParseID": collective.ParseID, "collective.New": collective.New, "collective.NewAll": collective.NewAll,
+		"collective.NewID": collective.NewID, "SignalAll": gpu.SignalAll, "SliceOf": gpu.SliceOf[float32], "WaitAll": gpu.WaitAll,
 		"WaitAny": gpu.WaitAny}
 	maps.Copy(functions, makers)
 	for name, fn := range functions {
@@ -449,7 +458,16 @@ func TestZeroValues(t *testing.T) {
 		xs, err := gpu.AllocSlice[float32](dev, gpu.HostMem, 8)
 		must(t, err)
 		just(w, dev.Queue(0))
+		just(w, dev)
 		give(w, dev.Queue(0).NewStream)
+		for name, fn := range map[string]any{"collective.New": collective.New, "collective.NewID": collective.NewID} {
+			t.Run(name, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(1, 2))
+				for range 200 {
+					w.try(t, name, reflect.ValueOf(fn), r)
+				}
+			})
+		}
 		for _, of := range []any{xs, saxpy, k, dev, dev.Queue(0), g, c, p} {
 			typ := reflect.TypeOf(of)
 			for i := range typ.NumMethod() {

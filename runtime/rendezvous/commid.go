@@ -14,7 +14,7 @@ const commID = "NCCL_COMM_ID"
 // address, host:port, at which rank 0 will be. NCCL then makes the same id of it on every rank, so that each rank makes its
 // own, and rank 0 needs not come first. The others find no rank 0 that has another value.
 //
-// As all ids are the same only one channel may be on its way at a time.
+// As all ids are the same only one communicator may be on its way at a time.
 type NCCLCommID struct {
 	// At is the place of this process; the zero Place is looked for in the environment.
 	At Place

@@ -8,35 +8,36 @@ import (
 	"sync"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/rendezvous"
 )
 
 var (
-	_ gpu.Rendezvous = rendezvous.File{}
-	_ gpu.Rendezvous = rendezvous.TCP{}
-	_ gpu.Rendezvous = rendezvous.Func{}
-	_ gpu.Rendezvous = rendezvous.NCCLCommID{}
+	_ collective.Rendezvous = rendezvous.File{}
+	_ collective.Rendezvous = rendezvous.TCP{}
+	_ collective.Rendezvous = rendezvous.Func{}
+	_ collective.Rendezvous = rendezvous.NCCLCommID{}
 )
 
-// Under torchrun a channel needs to be told nothing.
+// Under torchrun a communicator needs to be told nothing.
 func Example() {
-	channel := func(ctx context.Context, dev *gpu.Device) (*gpu.Channel, error) {
+	communicator := func(ctx context.Context, dev *gpu.Device) (*collective.Communicator, error) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute) // for the others to come
 		defer cancel()
-		return dev.NewChannel(ctx, gpu.ChannelOptions{Rank: -1, Rendezvous: rendezvous.TCP{}})
+		return collective.New(ctx, dev, collective.Options{Rank: -1, Rendezvous: rendezvous.TCP{}})
 	}
-	_ = channel
+	_ = communicator
 }
 
 // Slurm has no address, but often a file system that all nodes share.
 func ExampleFile_slurm() {
-	channel := func(ctx context.Context, dev *gpu.Device) (*gpu.Channel, error) {
+	communicator := func(ctx context.Context, dev *gpu.Device) (*collective.Communicator, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 		defer cancel()
-		return dev.NewChannel(ctx, gpu.ChannelOptions{Rank: -1, Rendezvous: rendezvous.File{Path: "/shared/me/rendezvous"}})
+		return collective.New(ctx, dev, collective.Options{Rank: -1, Rendezvous: rendezvous.File{Path: "/shared/me/rendezvous"}})
 	}
-	_ = channel
+	_ = communicator
 }
 
 func ExampleFromEnv() {
@@ -80,7 +81,7 @@ func ExampleFile() {
 			if rank == 0 {
 				id = []byte("the id")
 			}
-			if id, err := r.Share(context.Background(), "channel", id); err != nil {
+			if id, err := r.Share(context.Background(), "communicator", id); err != nil {
 				got[rank] = err.Error()
 			} else {
 				got[rank] = string(id)
@@ -110,7 +111,7 @@ func ExampleFunc() {
 		},
 	}
 	store <- []byte("the id") // as rank 0 would
-	id, err := r.Share(context.Background(), "channel", nil)
+	id, err := r.Share(context.Background(), "communicator", nil)
 	fmt.Printf("%s %v\n", id, err)
 	// Output: the id <nil>
 }

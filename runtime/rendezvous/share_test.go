@@ -128,7 +128,7 @@ func TestShare(t *testing.T) {
 				ctx, at, id := withLimit(t, limit), begin(t), newID()
 				each(t, count, func(rank int) error {
 					time.Sleep(time.Duration(rank*7%5) * 10 * time.Millisecond) // rank 0 is not always the first
-					return share(ctx, at(Place{Rank: rank, Count: count}), rank, "channel", id)
+					return share(ctx, at(Place{Rank: rank, Count: count}), rank, "communicator", id)
 				})
 			})
 		}

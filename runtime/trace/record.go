@@ -27,8 +27,8 @@ const (
 	KindClock                  // the clocks were compared: Done, Within, Drift
 	KindCounters               // ParkedNow, InFlight, and Bytes of buffers and pools
 	KindOpen                   // the device was opened; Label names its driver
-	// The device was lost (Err). If Err is a [gpu.ChannelError], a channel failed: Channel, Rank,
-	// Ranks.
+	// The device was lost (Err). If Err is a [collective.Error], a communicator failed:
+	// Communicator, Rank, Ranks.
 	KindLost
 	KindClosed // the device was closed
 	kinds
@@ -70,7 +70,7 @@ type Record struct {
 	UntimedCommands int    // how many commands of an execution lack their device times
 	ID              uint64 // of the submission: from 1, in the order of the calls
 	Device          *gpu.Device
-	Queue           *gpu.Queue // the queue, also a channel's
+	Queue           *gpu.Queue // the queue, also a communicator's
 
 	Op      string // for example "launch"
 	Label   string // the label of the [gpu.Order]
@@ -81,12 +81,13 @@ type Record struct {
 	Part    int // which part of an execution, which may be several submissions; from 0
 	Command int // index of the command in its recording, from 0
 
-	Commands   int    // how many commands the executed part of a recording has
-	Graph      bool   // the part runs as a graph, so its commands have no times
-	Channel    string // the channel's name ([gpu.ChannelOptions])
-	Collective uint64 // the number of the group among those issued on the channel, from 1
-	Rank       int
-	Ranks      int // 0 unless this is a collective
+	Commands int  // how many commands the executed part of a recording has
+	Graph    bool // the part runs as a graph, so its commands have no times
+
+	Communicator string // the communicator's name
+	Collective   uint64 // the number of the group among those issued on the communicator, from 1
+	Rank         int
+	Ranks        int // 0 unless this is a collective
 
 	Submitted time.Duration // the call began; for other kinds than submissions, the event began
 	Parked    time.Duration // it began to wait for a point that has no producer yet

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -65,8 +66,8 @@ func (o *observer) Happened(what observe.Event, began time.Time, label string, b
 	r := Record{Kind: KindAlloc + Kind(what), Submitted: max(began.Sub(t.start), 1), Done: t.now(), Label: label, Bytes: bytes, Err: err}
 	if what == observe.Lost {
 		r.Kind = KindLost
-		if e, ok := err.(*gpu.ChannelError); ok {
-			r.Channel, r.Rank, r.Ranks = e.Name, e.Rank, e.Count
+		if e, ok := err.(*collective.Error); ok {
+			r.Communicator, r.Rank, r.Ranks = e.Name, e.Rank, e.Count
 		}
 	}
 	o.push(&r)
@@ -134,9 +135,9 @@ func (x *span) put() {
 	x.spans.Put(x)
 }
 
-// Collective says which group of a channel the submission is.
-func (x *span) Collective(kernel, channel string, rank, ranks int) {
-	x.rec.Kernel, x.rec.Channel, x.rec.Rank, x.rec.Ranks = kernel, channel, rank, ranks
+// Collective says which group of a communicator the submission is.
+func (x *span) Collective(kernel, communicator string, rank, ranks int) {
+	x.rec.Kernel, x.rec.Communicator, x.rec.Rank, x.rec.Ranks = kernel, communicator, rank, ranks
 }
 
 // Parks records that the submission waits for a point without a producer.

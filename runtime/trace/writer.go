@@ -12,6 +12,7 @@ import (
 
 	"github.com/puregpu/puregpu/internal/traceformat"
 	"github.com/puregpu/puregpu/internal/version"
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -167,10 +168,10 @@ func (w *writer) add(r *Record) {
 		w.call(r, callNames[r.Kind])
 	case KindLost:
 		name := "device lost"
-		if channel := (*gpu.ChannelError)(nil); errors.As(r.Err, &channel) {
-			name = "channel lost"
+		if failed := (*collective.Error)(nil); errors.As(r.Err, &failed) {
+			name = "communicator lost"
 		}
-		w.instant(r, traceformat.CatLoss, name, traceformat.Args{Error: errorOf(r), Channel: r.Channel, Rank: r.Rank, Ranks: r.Ranks})
+		w.instant(r, traceformat.CatLoss, name, traceformat.Args{Error: errorOf(r), Channel: r.Communicator, Rank: r.Rank, Ranks: r.Ranks})
 	}
 }
 
@@ -362,7 +363,7 @@ func (w *writer) submission(r *Record) {
 	x := w.device(r.Device, "")
 	t := w.queue(x, r.Device, r.Queue, r)
 	a := traceformat.Args{Sub: r.ID, Op: r.Op, Label: r.Label, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes, Commands: r.Commands, Graph: r.Graph && w.opt.Times == CommandTimes,
-		Channel: r.Channel, Collective: r.Collective, Rank: r.Rank, Ranks: r.Ranks}
+		Channel: r.Communicator, Collective: r.Collective, Rank: r.Rank, Ranks: r.Ranks}
 	issued := traceformat.Time(r.Issued)
 	if issued == 0 && r.Err == nil { // a barrier that was never in a stream
 		issued = traceformat.Time(r.Done)

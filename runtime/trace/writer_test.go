@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/internal/traceformat"
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -169,19 +170,19 @@ func TestArrowsWithoutSlices(t *testing.T) {
 	}
 }
 
-// TestLosses checks that losses of devices and of channels have different names, even if the
-// channel was still being made.
+// TestLosses checks that losses of devices and of communicators have different names, even if the
+// communicator was still being made.
 func TestLosses(t *testing.T) {
 	var names []string
 	for _, e := range written(t,
 		Record{Kind: KindLost, Err: io.EOF},
-		Record{Kind: KindLost, Err: &gpu.ChannelError{Name: "gradients", Err: io.EOF}},
+		Record{Kind: KindLost, Err: &collective.Error{Name: "gradients", Err: io.EOF}},
 	) {
 		if e.Cat == traceformat.CatLoss {
 			names = append(names, e.Name)
 		}
 	}
-	if !slices.Equal(names, []string{"device lost", "channel lost"}) {
+	if !slices.Equal(names, []string{"device lost", "communicator lost"}) {
 		t.Errorf("%q", names)
 	}
 }
@@ -209,7 +210,7 @@ func TestPageListsCalls(t *testing.T) {
 	if !slices.Equal(listed, want) {
 		t.Errorf("the page lists %q, and %q are written", listed, want)
 	}
-	for _, name := range []string{"device lost", "channel lost", "records are missing", "arrows are missing", "clock fit"} {
+	for _, name := range []string{"device lost", "communicator lost", "records are missing", "arrows are missing", "clock fit"} {
 		if !strings.Contains(string(page), "` | `"+name+"` | ") {
 			t.Errorf("the page lacks %q", name)
 		}

@@ -272,7 +272,7 @@ func (e *env) workers(w way) (*team, error) {
 // ncclVariable names the file of NCCL, in the environment.
 const ncclVariable = "PUREGPU_NCCL_LIBRARY"
 
-// startWorkers starts this program anew, once or for each device, and makes a channel for each.
+// startWorkers starts this program anew, once or for each device, and makes a communicator for each.
 func (e *env) startWorkers(ctx context.Context, w way) *team {
 	var devices [][]int
 	for i := range e.count {

@@ -47,7 +47,7 @@
 // take turns, as everywhere, with the same numbers of all-reduces; while one works the processes of the other wait and have no
 // memory but their libraries'. Both use the file of NCCL that PyTorch brings, if PUREGPU_NCCL_LIBRARY does not name another, and
 // for both NCCL_NVLS_ENABLE=0 is set, since NVLink's multicast is not to be used on every machine. Without PyTorch there is no
-// raw side. In one process one goroutine submits on all ranks, since the channels' own threads do the work. -svg draws the bus
+// raw side. In one process one goroutine submits on all ranks, since the communicators' own threads do the work. -svg draws the bus
 // bandwidths. The last rows are 100 small all-reduces, submitted as 100 groups, and recorded as one.
 //
 // With -sim the devices are two simulated ones, so that no GPU is needed. Their rows tell how the runtime scales; goals that a

@@ -36,7 +36,7 @@ type order struct {
 	Devices   []int `json:"devices,omitempty"`
 	Rank      int   `json:"rank,omitempty"`
 
-	// join: make the channels.
+	// join: make the communicators.
 	ID    []byte `json:"id,omitempty"`
 	Ranks int    `json:"ranks,omitempty"` // in all
 

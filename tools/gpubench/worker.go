@@ -11,6 +11,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
@@ -20,22 +21,22 @@ import (
 // workerArg makes the program a process of a team. It is not for people.
 const workerArg = "-worker"
 
-// A worker is a process's ranks. One goroutine submits on all: what takes long is done by the channels' own threads, at the same
+// A worker is a process's ranks. One goroutine submits on all: what takes long is done by the communicators' own threads, at the same
 // time, and a goroutine for each rank, which would have to be woken too, was no faster.
 type worker struct {
 	drv   driver.Driver
 	sim   bool
 	first int // of the ranks
 	group *gpu.Group
-	chans []*gpu.Channel
+	chans []*collective.Communicator
 	ranks []rank
 	v     uint64      // the highest value of the ranks' semaphores that was promised
 	all   []gpu.Point // that value of each
 }
 
-// A rank is what a worker submits on one channel.
+// A rank is what a worker submits on one communicator.
 type rank struct {
-	c      *gpu.Channel
+	c      *collective.Communicator
 	sem    *gpu.Semaphore
 	signal [1]gpu.Point // made once, as is:
 	wait   [1]gpu.Point
@@ -106,16 +107,16 @@ func (w *worker) open(_ context.Context, o order) (a answer, err error) {
 	if w.group, err = gpu.OpenGroup(w.drv, gpu.Options{}, o.Devices...); err != nil || w.first != 0 {
 		return a, err
 	}
-	id, err := w.group.Devices()[0].NewChannelID()
+	id, err := collective.NewID(w.group.Devices()[0])
 	return answer{ID: id[:]}, err
 }
 
 func (w *worker) join(ctx context.Context, o order) (a answer, err error) {
-	id, err := gpu.ParseChannelID(o.ID)
+	id, err := collective.ParseID(o.ID)
 	if err != nil {
 		return a, err
 	}
-	w.chans, err = w.group.NewChannels(ctx, gpu.ChannelOptions{ID: id, Rank: w.first, Count: o.Ranks, Name: "gpubench", Timeout: orderLimit})
+	w.chans, err = collective.NewAll(ctx, w.group.Devices(), collective.Options{ID: id, Rank: w.first, Count: o.Ranks, Name: "gpubench", Timeout: orderLimit})
 	if err != nil {
 		return a, err
 	}
@@ -128,7 +129,7 @@ func (w *worker) join(ctx context.Context, o order) (a answer, err error) {
 		w.ranks[i] = rank{c: c, sem: sem}
 	}
 	if !w.sim {
-		lib, err := nccl.Open(nccl.Options{}) // the one that the channels have opened
+		lib, err := nccl.Open(nccl.Options{}) // the one that the communicators have opened
 		if err != nil {
 			return a, err
 		}
@@ -197,7 +198,7 @@ func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 		return a, err
 	}
 	submit := func(i int, r *rank, at gpu.Order) error {
-		return r.c.Submit(context.Background(), at, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Float32, gpu.Sum()))
+		return r.c.Device().Queue(0).Submit(at, r.c.Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Float32, collective.Sum())))
 	}
 	once := func() error {
 		if err := w.onAll(submit); err != nil {
@@ -240,7 +241,7 @@ func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 // fill in front of each.
 func (w *worker) chained(ctx context.Context, n int, mem []*gpu.Buffer, a *answer) error {
 	reduce := func(i int, at gpu.Order) error {
-		return w.ranks[i].c.Submit(context.Background(), at, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Float32, gpu.Sum()))
+		return w.ranks[i].c.Device().Queue(0).Submit(at, w.ranks[i].c.Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Float32, collective.Sum())))
 	}
 	byPoints := func() error {
 		for range n {
@@ -301,12 +302,12 @@ func (w *worker) small(ctx context.Context, o order) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	ops := make([][]gpu.Collective, len(w.ranks))
+	ops := make([][]collective.Operation, len(w.ranks))
 	recorded := make([]*gpu.CommandBuffer, len(w.ranks))
 	for i, r := range w.ranks {
 		for k := range uint64(o.Group) {
 			part := mem[i].Range(k*o.Bytes, o.Bytes)
-			ops[i] = append(ops[i], gpu.AllReduce(part, part, gpu.Float32, gpu.Sum()))
+			ops[i] = append(ops[i], collective.AllReduce(part, part, collective.Float32, collective.Sum()))
 		}
 		c, err := r.c.Device().NewCommandBuffer(gpu.CommandOptions{})
 		if err != nil {
@@ -324,13 +325,13 @@ func (w *worker) small(ctx context.Context, o order) (a answer, err error) {
 	oneByOne := func() error {
 		for k := range o.Group - 1 {
 			for i, r := range w.ranks {
-				if err := r.c.Submit(context.Background(), gpu.Order{}, ops[i][k]); err != nil {
+				if err := r.c.Device().Queue(0).Submit(gpu.Order{}, r.c.Group(ops[i][k])); err != nil {
 					return err
 				}
 			}
 		}
 		err := w.onAll(func(i int, r *rank, at gpu.Order) error {
-			return r.c.Submit(context.Background(), at, ops[i][o.Group-1])
+			return r.c.Device().Queue(0).Submit(at, r.c.Group(ops[i][o.Group-1]))
 		})
 		if err != nil {
 			return err

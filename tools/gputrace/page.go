@@ -452,7 +452,7 @@ func noteOf(a *traceformat.Args) string {
 	if a.Command > 0 {
 		line("command", number(a.Command))
 	}
-	line("channel", a.Channel)
+	line("communicator", a.Channel)
 	if a.Collective > 0 {
 		line("collective", number(a.Collective))
 	}

@@ -32,7 +32,7 @@ const (
 	onHost   = "host"   // the host did something of its own
 )
 
-// A collective is one of a channel, which has a submission in each rank.
+// A collective is one of a communicator, which has a submission in each rank.
 type collective struct {
 	channel string
 	number  uint64

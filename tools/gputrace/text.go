@@ -47,7 +47,7 @@ func (s *summary) head(b *strings.Builder) {
 		fmt.Fprintf(b, "%d failed, the first: %s\n", s.Failed, clean(s.FirstError, 200))
 	}
 	for _, err := range s.Lost {
-		fmt.Fprintf(b, "a device or a channel was lost: %s\n", clean(err, 200))
+		fmt.Fprintf(b, "a device or a communicator was lost: %s\n", clean(err, 200))
 	}
 	if s.Unfinished > 0 {
 		fmt.Fprintf(b, "%s had not ended when the trace did", count(s.Unfinished, "submission"))

@@ -45,7 +45,7 @@ var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engin
 
 // tested are the packages whose tests are run by default.
 var tested = []string{"./runtime/internal/engine", "./runtime/internal/sema", "./runtime/internal/memory",
-	"./runtime/internal/recording", "./runtime/gpu", "./runtime/interop"}
+	"./runtime/internal/recording", "./runtime/gpu", "./runtime/collective", "./runtime/interop"}
 
 // unfit are the tests that hold mutexes of the runtime themselves, or submit in a call of the driver, where
 // the runtime holds some, and those that count allocations.

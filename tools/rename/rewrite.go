@@ -137,8 +137,12 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 	if !ok || r.form == renamed {
 		return
 	}
-	if r.form == function {
-		w.function(c, sel, key, r.op)
+	switch r.form {
+	case function, withContext:
+		w.function(c, sel, key, r)
+		return
+	case grouped:
+		w.grouped(c, sel, key, r.op)
 		return
 	}
 	w.called[sel.Sel] = true
@@ -243,20 +247,52 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 }
 
 // function rewrites the call of a method that is a function of another package now.
-func (w *rewriter) function(c *ast.CallExpr, sel *ast.SelectorExpr, key, op string) {
+func (w *rewriter) function(c *ast.CallExpr, sel *ast.SelectorExpr, key string, r rule) {
 	w.called[sel.Sel] = true
-	if !w.visible(c.Pos(), op) {
-		w.report(sel.Sel, "%s: the name of package %s means something else here", key, packageOf(op))
+	if !w.visible(c.Pos(), r.op) {
+		w.report(sel.Sel, "%s: the name of package %s means something else here", key, packageOf(r.op))
 		return
 	}
-	pieces := []any{w.qualified(op), "("}
-	if _, isPointer := types.Unalias(w.pkg.TypesInfo.TypeOf(sel.X)).(*types.Pointer); !isPointer {
-		pieces = append(pieces, "&")
+	pieces, rest := []any{w.qualified(r.op), "("}, c.Args
+	if r.form == withContext {
+		if len(c.Args) < 2 {
+			w.report(sel.Sel, "%s has other arguments than expected", key)
+			return
+		}
+		pieces, rest = append(pieces, c.Args[0], ", "), c.Args[1:]
 	}
-	if pieces = append(pieces, sel.X); len(c.Args) > 0 {
-		pieces = append(pieces, ", ")
+	_, isPointer := types.Unalias(w.pkg.TypesInfo.TypeOf(sel.X)).(*types.Pointer)
+	switch {
+	case key == "Group.NewChannels":
+		pieces = append(pieces, sel.X, ".Devices()")
+	case isPointer:
+		pieces = append(pieces, sel.X)
+	default:
+		pieces = append(pieces, "&", sel.X)
 	}
-	w.replace(w.at(c.Pos()), w.at(c.Lparen)+1, pieces...)
+	end := w.at(c.Lparen) + 1
+	if len(rest) > 0 {
+		pieces, end = append(pieces, ", "), w.at(rest[0].Pos())
+	}
+	w.replace(w.at(c.Pos()), end, pieces...)
+	w.done(c.Pos(), key)
+}
+
+// grouped rewrites the call of a channel's Submit. The queue must be of the channel's device, and
+// may be any.
+func (w *rewriter) grouped(c *ast.CallExpr, sel *ast.SelectorExpr, key, op string) {
+	w.called[sel.Sel] = true
+	if len(c.Args) < 2 {
+		w.report(sel.Sel, "%s has other arguments than expected", key)
+		return
+	}
+	w.replace(w.at(sel.Sel.Pos()), w.at(c.Args[0].Pos()), "Device().Queue(0).Submit(", c.Args[1], ", ", sel.X, ".", op, "(")
+	if len(c.Args) == 2 {
+		w.replace(w.at(c.Args[0].End()), w.at(c.End()), "))")
+	} else {
+		w.replace(w.at(c.Args[0].End()), w.at(c.Args[2].Pos()), ", ")
+		w.close(w.at(c.Rparen), ")")
+	}
 	w.done(c.Pos(), key)
 }
 
@@ -563,7 +599,7 @@ func (w *rewriter) ident(id *ast.Ident) {
 		if key = w.method(obj); key == "" && obj.Signature().Recv() == nil {
 			key = obj.Name()
 		}
-	case *types.TypeName:
+	case *types.TypeName, *types.Const, *types.Var:
 		if obj.Parent() == obj.Pkg().Scope() {
 			key = obj.Name()
 		}
@@ -667,7 +703,7 @@ func (w *rewriter) imports() {
 				last = g.End()
 			}
 		}
-		if last == w.file.Name.End() || !w.grouped() {
+		if last == w.file.Name.End() || !w.hasImportGroup() {
 			text = "\nimport " + strconv.Quote(path)
 		}
 		w.close(w.at(last), text)
@@ -685,8 +721,8 @@ func (w *rewriter) importAt(end token.Pos) string {
 	return ""
 }
 
-// grouped reports whether the file has its imports in parentheses.
-func (w *rewriter) grouped() bool {
+// hasImportGroup reports whether the file has its imports in parentheses.
+func (w *rewriter) hasImportGroup() bool {
 	g, ok := w.file.Decls[0].(*ast.GenDecl)
 	return ok && g.Tok == token.IMPORT && g.Lparen.IsValid()
 }

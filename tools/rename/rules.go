@@ -4,13 +4,15 @@ package main
 type form int
 
 const (
-	queued   form = iota // x.M(order, args...)  -> x.Submit(order, gpu.Op(args...))
-	done                 // x.M(args...)         -> x.Do(gpu.Op(args...))
-	recorded             // x.M(args, after...)  -> x.Add(gpu.Op(args), after...)
-	moved                // x.M(stream, args...) -> stream.Do(x.Op(args...)); so with a queue or a command buffer
-	alloc                // b, err := x.M(order, args...) -> var b *gpu.Buffer; err := x.Submit(order, gpu.Op(&b, args...))
-	renamed              // M                    -> Op
-	function             // x.M(args...)         -> Op(x, args...)
+	queued      form = iota // x.M(order, args...)  -> x.Submit(order, gpu.Op(args...))
+	done                    // x.M(args...)         -> x.Do(gpu.Op(args...))
+	recorded                // x.M(args, after...)  -> x.Add(gpu.Op(args), after...)
+	moved                   // x.M(stream, args...) -> stream.Do(x.Op(args...)); so with a queue or a command buffer
+	alloc                   // b, err := x.M(order, args...) -> var b *gpu.Buffer; err := x.Submit(order, gpu.Op(&b, args...))
+	renamed                 // M                    -> Op
+	function                // x.M(args...)         -> Op(x, args...)
+	withContext             // x.M(ctx, args...)    -> Op(ctx, x, args...)
+	grouped                 // x.M(ctx, order, args...) -> x.Device().Queue(0).Submit(order, x.Op(ctx, args...))
 )
 
 // A rule says how one name of the old API is rewritten. A name of another package than gpu has that
@@ -112,6 +114,56 @@ var rules = map[string]rule{
 	"WaitEvent":                {renamed, "interop.WaitEvent"},
 	"WaitValue":                {renamed, "interop.WaitValue"},
 	"WriteValue":               {renamed, "interop.WriteValue"},
+
+	"AllGather":           {renamed, "collective.AllGather"},
+	"AllReduce":           {renamed, "collective.AllReduce"},
+	"AllToAll":            {renamed, "collective.AllToAll"},
+	"Avg":                 {renamed, "collective.Avg"},
+	"BFloat16":            {renamed, "collective.BFloat16"},
+	"Broadcast":           {renamed, "collective.Broadcast"},
+	"Channel":             {renamed, "collective.Communicator"},
+	"Channel.Submit":      {grouped, "GroupContext"},
+	"ChannelError":        {renamed, "collective.Error"},
+	"ChannelID":           {renamed, "collective.ID"},
+	"ChannelMemory":       {renamed, "collective.Memory"},
+	"ChannelOptions":      {renamed, "collective.Options"},
+	"ChannelStats":        {renamed, "collective.Stats"},
+	"Collective":          {renamed, "collective.Operation"},
+	"Device.NewChannel":   {withContext, "collective.New"},
+	"Device.NewChannelID": {function, "collective.NewID"},
+	"ElementType":         {renamed, "collective.ElementType"},
+	"ErrAborted":          {renamed, "collective.ErrAborted"},
+	"ErrSuspended":        {renamed, "collective.ErrSuspended"},
+	"Float16":             {renamed, "collective.Float16"},
+	"Float32":             {renamed, "collective.Float32"},
+	"Float64":             {renamed, "collective.Float64"},
+	"Float8E4M3":          {renamed, "collective.Float8E4M3"},
+	"Float8E5M2":          {renamed, "collective.Float8E5M2"},
+	"Gather":              {renamed, "collective.Gather"},
+	"Group.NewChannels":   {withContext, "collective.NewAll"}, // of the group's Devices
+	"Int16":               {renamed, "collective.Int16"},
+	"Int32":               {renamed, "collective.Int32"},
+	"Int64":               {renamed, "collective.Int64"},
+	"Int8":                {renamed, "collective.Int8"},
+	"Max":                 {renamed, "collective.Max"},
+	"Min":                 {renamed, "collective.Min"},
+	"NoColor":             {renamed, "collective.NoColor"},
+	"ParseChannelID":      {renamed, "collective.ParseID"},
+	"PreMulSum":           {renamed, "collective.PreMulSum"},
+	"Prod":                {renamed, "collective.Prod"},
+	"Receive":             {renamed, "collective.Receive"},
+	"Reduce":              {renamed, "collective.Reduce"},
+	"ReduceScatter":       {renamed, "collective.ReduceScatter"},
+	"Reduction":           {renamed, "collective.Reduction"},
+	"Rendezvous":          {renamed, "collective.Rendezvous"},
+	"Scatter":             {renamed, "collective.Scatter"},
+	"Send":                {renamed, "collective.Send"},
+	"SendReceive":         {renamed, "collective.SendReceive"},
+	"Sum":                 {renamed, "collective.Sum"},
+	"Uint16":              {renamed, "collective.Uint16"},
+	"Uint32":              {renamed, "collective.Uint32"},
+	"Uint64":              {renamed, "collective.Uint64"},
+	"Uint8":               {renamed, "collective.Uint8"},
 }
 
 // fields has the fields that are gone, by the struct that had them. A person must rewrite their uses.
@@ -130,6 +182,7 @@ var through = map[string]string{"Queue": "Submit", "Stream": "Do", "CommandBuffe
 // links has the doc links that change otherwise than the rules say: what stands in the brackets, or
 // "" if a person must decide.
 var links = map[string]string{
+	"Channel.Submit":         "collective.Communicator.GroupContext",
 	"CommandBuffer.Dispatch": "",
 	"Native":                 "", // a type before, a function afterwards
 	"Order.Label":            "",

@@ -14,10 +14,11 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestGPUForeignRank has a plain channel of two ranks of which the other one is a process of Python's: by calls of NCCL, and by PyTorch. Each
+// TestGPUForeignRank has a plain communicator of two ranks of which the other one is a process of Python's: by calls of NCCL, and by PyTorch. Each
 // makes one communicator under the same id. Both do every operation and check what they get.
 func TestGPUForeignRank(t *testing.T) {
 	several(t)
@@ -75,10 +76,10 @@ func withForeign(t *testing.T, python, with, library string) {
 		}
 		return lines.Text()
 	}
-	id, err := dev.NewChannelID()
+	id, err := collective.NewID(dev)
 	ok(t, err)
 	say(hex.EncodeToString(id[:]))
-	c, err := dev.NewChannel(ctx, gpu.ChannelOptions{ID: id, Rank: 0, Count: 2, Plain: true, Timeout: 20 * time.Second})
+	c, err := collective.New(ctx, dev, collective.Options{ID: id, Rank: 0, Count: 2, Plain: true, Timeout: 20 * time.Second})
 	ok(t, err)
 	if got := hear(); got != "joined" {
 		t.Fatalf("the other rank says %q", got)
@@ -101,19 +102,19 @@ func withForeign(t *testing.T, python, with, library string) {
 	none := func(int) int { return 0 }
 	for _, x := range []struct {
 		name string // to the other rank
-		op   gpu.Collective
+		op   collective.Operation
 		want func(i int) int // element i of what this rank has then
 	}{
-		{"all-reduce", gpu.AllReduce(theirs, mine, gpu.Int32, gpu.Sum()), sum},
-		{"reduce", gpu.Reduce(theirs, mine, gpu.Int32, gpu.Sum(), 1), none},
-		{"broadcast", gpu.Broadcast(theirs, mine, gpu.Int32, 0), func(i int) int { return given(0, i) }},
-		{"all-gather", gpu.AllGather(dst.All(), mine, gpu.Int32), func(i int) int { return given(i/n, i%n) }},
-		{"reduce-scatter", gpu.ReduceScatter(theirs, src.All(), gpu.Int32, gpu.Sum()), sum},
-		{"all-to-all", gpu.AllToAll(dst.All(), src.All(), gpu.Int32), func(i int) int { return given(i/n, i%n) }},
-		{"gather", gpu.Gather(dst.All(), mine, gpu.Int32, 1), none},
-		{"scatter", gpu.Scatter(theirs, src.All(), gpu.Int32, 0), func(i int) int { return given(0, i) }},
-		{"receive", gpu.Send(mine, gpu.Int32, 1), none},
-		{"send", gpu.Receive(theirs, gpu.Int32, 1), func(i int) int { return given(1, i) }},
+		{"all-reduce", collective.AllReduce(theirs, mine, collective.Int32, collective.Sum()), sum},
+		{"reduce", collective.Reduce(theirs, mine, collective.Int32, collective.Sum(), 1), none},
+		{"broadcast", collective.Broadcast(theirs, mine, collective.Int32, 0), func(i int) int { return given(0, i) }},
+		{"all-gather", collective.AllGather(dst.All(), mine, collective.Int32), func(i int) int { return given(i/n, i%n) }},
+		{"reduce-scatter", collective.ReduceScatter(theirs, src.All(), collective.Int32, collective.Sum()), sum},
+		{"all-to-all", collective.AllToAll(dst.All(), src.All(), collective.Int32), func(i int) int { return given(i/n, i%n) }},
+		{"gather", collective.Gather(dst.All(), mine, collective.Int32, 1), none},
+		{"scatter", collective.Scatter(theirs, src.All(), collective.Int32, 0), func(i int) int { return given(0, i) }},
+		{"receive", collective.Send(mine, collective.Int32, 1), none},
+		{"send", collective.Receive(theirs, collective.Int32, 1), func(i int) int { return given(1, i) }},
 	} {
 		say(x.name)
 		if with == "torch" && (x.name == "reduce" || x.name == "all-to-all" || x.name == "gather" || x.name == "scatter" || x.name == "receive" || x.name == "send") {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
@@ -187,8 +188,8 @@ func (m *member) until(ctx context.Context, word string) (string, error) {
 	}
 }
 
-// asRank makes the channel of a process that ranks has started, and skips the test in all others.
-func asRank(t *testing.T, o gpu.ChannelOptions) (*gpu.Device, *gpu.Channel) {
+// asRank makes the communicator of a process that ranks has started, and skips the test in all others.
+func asRank(t *testing.T, o collective.Options) (*gpu.Device, *collective.Communicator) {
 	rank, err := strconv.Atoi(os.Getenv(rankVariable))
 	if err != nil {
 		t.Skip("this is not one of the processes")
@@ -200,7 +201,7 @@ func asRank(t *testing.T, o gpu.ChannelOptions) (*gpu.Device, *gpu.Channel) {
 	dev, err := gpu.Open(drv, rank, gpu.Options{Queues: 4})
 	ok(t, err)
 	if rank == 0 {
-		o.ID, err = dev.NewChannelID()
+		o.ID, err = collective.NewID(dev)
 		ok(t, err)
 		fmt.Println("id", hex.EncodeToString(o.ID[:]))
 	} else {
@@ -208,34 +209,34 @@ func asRank(t *testing.T, o gpu.ChannelOptions) (*gpu.Device, *gpu.Channel) {
 		ok(t, err)
 		raw, err := hex.DecodeString(strings.TrimSpace(line))
 		ok(t, err)
-		o.ID, err = gpu.ParseChannelID(raw)
+		o.ID, err = collective.ParseID(raw)
 		ok(t, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	o.Rank, o.Count = rank, count
-	c, err := dev.NewChannel(ctx, o)
+	c, err := collective.New(ctx, dev, o)
 	ok(t, err)
 	return dev, c
 }
 
 // TestGPUKilledRankProcess is a process of TestGPUKilledRank.
 func TestGPUKilledRankProcess(t *testing.T) {
-	dev, c := asRank(t, gpu.ChannelOptions{Name: "kill", Timeout: killDeadline})
+	dev, c := asRank(t, collective.Options{Name: "kill", Timeout: killDeadline})
 	ctx := t.Context()
 	b, err := dev.Alloc(gpu.DeviceMem, 64<<20)
 	ok(t, err)
 	s, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	for v := uint64(1); ; v++ {
-		err := c.Submit(ctx, gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: v}}}, gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum()))
+		err := c.Device().Queue(0).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: v}}}, c.GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum())))
 		if err == nil {
 			err = s.Wait(ctx, v)
 		}
 		if err != nil {
-			var failed *gpu.ChannelError
+			var failed *collective.Error
 			if !errors.As(err, &failed) {
-				t.Errorf("%v is not a channel's failure", err)
+				t.Errorf("%v is not a communicator's failure", err)
 			}
 			fmt.Println("failed", err)
 			break
@@ -269,7 +270,7 @@ func TestGPUProcesses(t *testing.T) {
 
 // TestGPUProcessesRank is a process of TestGPUProcesses.
 func TestGPUProcessesRank(t *testing.T) {
-	dev, c := asRank(t, gpu.ChannelOptions{Name: "processes", Timeout: 20 * time.Second})
+	dev, c := asRank(t, collective.Options{Name: "processes", Timeout: 20 * time.Second})
 	gputest.CheckRank(t, t.Context(), c)
 	if err := errors.Join(c.Close(), dev.Close()); err != nil {
 		t.Errorf("close: %v", err)

@@ -135,7 +135,7 @@ func TestIPCMistakes(t *testing.T) {
 		"memory as event":          {two(shared(b).OpenEvent(driver.EventHandle(name))), simdriver.ErrInvalidHandle, ""},
 		"the middle":               {export(a, driver.Mem{Ptr: m.Ptr + 8}), simdriver.ErrInvalidValue, "no allocation of device 0 begins there"},
 		"memory of the host":       {export(a, host), simdriver.ErrInvalidValue, ""},
-		"memory for channels":      {export(a, comm), simdriver.ErrInvalidValue, "Alloc has not made it as device memory"},
+		"memory for communicators": {export(a, comm), simdriver.ErrInvalidValue, "Alloc has not made it as device memory"},
 		"memory that was opened":   {export(b, o), simdriver.ErrInvalidValue, ""},
 		"an event that was opened": {two(shared(b).ExportEvent(in)), simdriver.ErrInvalidHandle, ""},
 		"an ordinary event":        {two(shared(a).ExportEvent(plain)), simdriver.ErrInvalidHandle, "NewIPCEvent has not made it"},

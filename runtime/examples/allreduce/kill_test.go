@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -35,9 +36,10 @@ func (s *stopping) Gradient(g *simdriver.Grid, n, k uint64, x, r, grad driver.Pt
 	return s.twins.Gradient(g, n, k, x, r, grad)
 }
 
-// TestKill kills a rank in the middle of the training, when the other ranks' devices have their next steps already. In place of the dead
-// process another one is started. In the end all ranks have the same weights, bit for bit, and they are those of a training that nobody
-// disturbs. As in TestProcesses goroutines stand for processes.
+// TestKill kills a rank in the middle of the training, when the other ranks' devices have their
+// next steps already. In place of the dead process another one is started. In the end all ranks
+// have the same weights, bit for bit, and they are those of a training that nobody disturbs. As in
+// TestProcesses goroutines stand for processes.
 func TestKill(t *testing.T) {
 	const processes = 3
 	undisturbed, err := run(t.Context(), simdriver.New(withKernels(simdriver.Config{Devices: processes})), few, nil, io.Discard)
@@ -49,8 +51,8 @@ func TestKill(t *testing.T) {
 		t.Run(fmt.Sprintf("rank %d", killed), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			// The end of its life also ends the kernel that has stopped. A device that stays busy while its
-			// process closes it leaves native objects behind.
+			// The end of its life also ends the kernel that has stopped. A device that stays busy
+			// while its process closes it leaves native objects behind.
 			life, end := context.WithCancelCause(ctx)
 			k := &stopping{device: killed, stopped: make(chan struct{}), goOn: life.Done()}
 			k.left.Store(saveEvery + 3)
@@ -141,7 +143,7 @@ func TestAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		channels, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+		communicators, err := collective.NewAll(t.Context(), g.Devices(), collective.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +152,7 @@ func TestAgree(t *testing.T) {
 			want = states[1]
 		}
 		var ranks []*rank
-		for _, c := range channels {
+		for _, c := range communicators {
 			r, err := newRank(c, 1)
 			if err != nil {
 				t.Fatal(err)

@@ -1,16 +1,16 @@
 // Allreduce trains a linear model on several devices at the same time, data parallel: each device
 // has its own samples, and all have the same weights. In each step each device computes a gradient
-// from its samples, an all-reduce on a channel averages the gradients over all devices, and each
-// device applies the average. Each device has a stream. The program submits ten steps at once, and
-// then downloads the weights: after a failure the training continues from these. At the end it
+// from its samples, an all-reduce on a communicator averages the gradients over all devices, and
+// each device applies the average. Each device has a stream. The program submits ten steps at once,
+// and then downloads the weights: after a failure the training continues from these. At the end it
 // compares each device's weights with the host's.
 //
 // A rank may die in the middle. Then the other ranks' all-reduces fail, but steps that were issued
 // behind them still run: each rank applies a gradient that is not reduced, and the ranks' weights
-// differ. So the survivors discard the data on their devices. They make a new channel, together with
-// the rank that the launcher starts in place of the dead one. The ranks exchange how many steps they
-// have done, and the rank with the most broadcasts its last state. For this the launcher must start
-// a dead process again, and no other.
+// differ. So the survivors discard the data on their devices. They make a new communicator,
+// together with the rank that the launcher starts in place of the dead one. The ranks exchange how
+// many steps they have done, and the rank with the most broadcasts its last state. For this the
+// launcher must start a dead process again, and no other.
 //
 // Started alone it uses all devices of the machine, or 4 simulated ones if the machine has none.
 // Started by torchrun, mpirun, srun or as a Kubernetes job it is one process of several, with a
@@ -35,6 +35,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/drivers"
@@ -82,15 +83,15 @@ func (s *settings) flags(f *flag.FlagSet) {
 	f.IntVar(&s.devices, "devices", 0, "`number` of devices of each process (default: all, or one if there are several processes)")
 	f.IntVar(&s.rank, "rank", -1, "which `process` this is, from 0; -1 for what the launcher says")
 	f.IntVar(&s.count, "count", 0, "`number` of processes; 0 for what the launcher says")
-	f.StringVar(&s.folder, "id-folder", "", "`folder` that all processes share, to pass the channel's id through files")
+	f.StringVar(&s.folder, "id-folder", "", "`folder` that all processes share, to pass the communicator's id through files")
 	f.DurationVar(&s.timeout, "timeout", 20*time.Second, "how long an all-reduce may take; then all ranks begin anew from their last state; 0 for ever")
-	f.StringVar(&s.address, "address", "", "`host:port` to pass the channel's id at, of process 0 (default: by MASTER_ADDR and MASTER_PORT)")
+	f.StringVar(&s.address, "address", "", "`host:port` to pass the communicator's id at, of process 0 (default: by MASTER_ADDR and MASTER_PORT)")
 }
 
 // A team is a set of processes that train together.
 type team struct {
 	place rendezvous.Place
-	meet  gpu.Rendezvous
+	meet  collective.Rendezvous
 }
 
 // team returns the team of this process, and its place there. It is nil for a single process.
@@ -121,8 +122,8 @@ func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	return t, nil
 }
 
-// devices returns the indices of the devices that this process uses. all is how many the driver has,
-// and each is how many a process uses.
+// devices returns the indices of the devices that this process uses. all is how many the driver
+// has, and each is how many a process uses.
 func (t *team) devices(all, each int) []int {
 	if t == nil {
 		if each == 0 {
@@ -150,8 +151,8 @@ func upTo(first, n int) []int {
 // tries is how often training is attempted, including the first time.
 const tries = 5
 
-// run opens devices and trains. When a channel fails, it makes new ones and continues from the last
-// state that the host has. It returns the state of each rank of this process.
+// run opens devices and trains. When a communicator fails, it makes new ones and continues from the
+// last state that the host has. It returns the state of each rank of this process.
 //
 // The weights on the devices cannot be used after a failure. The steps behind a failed all-reduce
 // still run, with gradients that are not reduced, so the ranks' weights differ.
@@ -164,8 +165,8 @@ func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, g.Close()) }() // also frees the memory and closes the channels
-	o := gpu.ChannelOptions{Name: "allreduce", Timeout: s.timeout}
+	defer func() { err = errors.Join(err, g.Close()) }() // also frees the memory and closes the communicators
+	o := collective.Options{Name: "allreduce", Timeout: s.timeout}
 	if t != nil {
 		o.Rank, o.Rendezvous = -1, t.meet
 		if l := t.place.Launcher; l != "" {
@@ -175,31 +176,31 @@ func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer)
 	states = make([]state, len(g.Devices()))
 	for try := 1; ; try++ {
 		err := attempt(ctx, g, o, s.samples, states, w)
-		if _, failed := errors.AsType[*gpu.ChannelError](err); !failed || try == tries || ctx.Err() != nil {
+		if _, failed := errors.AsType[*collective.Error](err); !failed || try == tries || ctx.Err() != nil {
 			return states, err
 		}
 		fmt.Fprintf(w, "allreduce: once more, from step %d: %v\n", states[0].steps, err)
 	}
 }
 
-// attempt makes a channel for each device, waits for all ranks, including those that replace dead
-// ones, and trains.
-func attempt(ctx context.Context, g *gpu.Group, o gpu.ChannelOptions, n int, states []state, w io.Writer) error {
-	channels, err := g.NewChannels(ctx, o)
+// attempt makes a communicator for each device, waits for all ranks, including those that replace
+// dead ones, and trains.
+func attempt(ctx context.Context, g *gpu.Group, o collective.Options, n int, states []state, w io.Writer) error {
+	communicators, err := collective.NewAll(ctx, g.Devices(), o)
 	if err != nil {
 		return err
 	}
-	if err := train(ctx, channels, n, states); err != nil {
-		for _, c := range channels {
-			c.Abort(err) // or channels of this process that have not failed would wait for the others
+	if err := train(ctx, communicators, n, states); err != nil {
+		for _, c := range communicators {
+			c.Abort(err) // or communicators of this process that have not failed would wait for the others
 		}
-		for _, c := range channels {
+		for _, c := range communicators {
 			err = errors.Join(err, c.Close())
 		}
 		return err
 	}
-	want := hostWeights(channels[0].Count(), n)
-	for i, c := range channels {
+	want := hostWeights(communicators[0].Count(), n)
+	for i, c := range communicators {
 		if err := check(c, states[i].weights, want, n, w); err != nil {
 			return err
 		}

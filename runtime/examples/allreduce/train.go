@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -48,14 +49,14 @@ type state struct {
 // train trains until all steps are done, with n samples on each rank. It begins with the state that
 // agree finds. After each part of the training it stores the new state of each rank in states. If
 // it returns an error, states has the states after the last complete part.
-func train(ctx context.Context, channels []*gpu.Channel, n int, states []state) error {
-	ranks := make([]*rank, len(channels))
+func train(ctx context.Context, communicators []*collective.Communicator, n int, states []state) error {
+	ranks := make([]*rank, len(communicators))
 	defer func() {
 		for _, r := range ranks {
 			r.close()
 		}
 	}()
-	for i, c := range channels {
+	for i, c := range communicators {
 		var err error
 		if ranks[i], err = newRank(c, n); err != nil {
 			return fmt.Errorf("rank %d: %w", c.Rank(), err)
@@ -91,7 +92,7 @@ func agree(ctx context.Context, ranks []*rank, states []state) error {
 		at[i] = make([]int64, r.c.Count())
 		r.s.Do(
 			r.mine.Upload([]int64{states[i].steps}),
-			r.c.GroupContext(ctx, gpu.AllGather(r.all.Range(), r.mine.Range(), gpu.Int64)),
+			r.c.GroupContext(ctx, collective.AllGather(r.all.Range(), r.mine.Range(), collective.Int64)),
 			r.all.Download(at[i]),
 		)
 	}
@@ -109,7 +110,7 @@ func agree(ctx context.Context, ranks []*rank, states []state) error {
 		} else {
 			r.s.Do(r.w.Fill(0))
 		}
-		r.s.Do(r.c.GroupContext(ctx, gpu.Broadcast(r.w.Range(), r.w.Range(), gpu.Float32, root)))
+		r.s.Do(r.c.GroupContext(ctx, collective.Broadcast(r.w.Range(), r.w.Range(), collective.Float32, root)))
 		next[i] = state{furthest, r.download()}
 	}
 	for i, r := range ranks {
@@ -124,7 +125,7 @@ func agree(ctx context.Context, ranks []*rank, states []state) error {
 // A rank is a device's part in the training. All its memory is new, because work of an earlier try
 // may still run behind its failed collective, and write to the memory of that try.
 type rank struct {
-	c             *gpu.Channel
+	c             *collective.Communicator
 	n             int
 	code          *TrainCode
 	s             *gpu.Stream // keeps the first error
@@ -133,7 +134,7 @@ type rank struct {
 	free          []func() error
 }
 
-func newRank(c *gpu.Channel, n int) (r *rank, err error) {
+func newRank(c *collective.Communicator, n int) (r *rank, err error) {
 	r = &rank{c: c, n: n, s: c.Device().Queue(0).NewStream()}
 	defer func() {
 		if err != nil {
@@ -188,7 +189,7 @@ func (r *rank) step(ctx context.Context, n int64) {
 		r.s.Do(
 			r.code.Residual.Launch(gpu.GridFor(r.n, 256), uint64(r.n), features, r.x, r.w, r.t, r.r),
 			r.code.Gradient.Launch(gpu.GridFor(features, 64), uint64(r.n), features, r.x, r.r, r.g),
-			r.c.GroupContext(ctx, gpu.AllReduce(r.g.Range(), r.g.Range(), gpu.Float32, gpu.Avg())),
+			r.c.GroupContext(ctx, collective.AllReduce(r.g.Range(), r.g.Range(), collective.Float32, collective.Avg())),
 			// The device has this launch before the all-reduce is done. If the all-reduce fails,
 			// the launch still runs, with a gradient that is not reduced.
 			r.code.Step.Launch(gpu.GridFor(features, 64), features, rate, r.g, r.w),
@@ -212,7 +213,7 @@ func (r *rank) wait(ctx context.Context) error {
 }
 
 // check compares a rank's weights with the host's, and reports success to out.
-func check(c *gpu.Channel, weights []float32, want []float64, n int, out io.Writer) error {
+func check(c *collective.Communicator, weights []float32, want []float64, n int, out io.Writer) error {
 	name := c.Device().Info().Name
 	for j, got := range weights {
 		if !(math.Abs(float64(got)-want[j]) <= tolerance) {

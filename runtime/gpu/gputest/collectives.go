@@ -11,15 +11,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A team is the ranks of a channel, each on a device of its own.
+// A team is the ranks of a communicator, each on a device of its own.
 type team struct {
 	*env
 	devs  []*gpu.Device
-	chans []*gpu.Channel
+	comms []*collective.Communicator
 }
 
 // worlds are the numbers of ranks that tests are run with.
@@ -32,28 +33,28 @@ func (e *env) teams(least int, f func(t *team)) {
 	e.must(err)
 	for _, n := range worlds {
 		if n >= least && n <= len(infos) {
-			e.team(n, gpu.ChannelOptions{}, f)
+			e.team(n, collective.Options{}, f)
 		}
 	}
 }
 
 // types are all types, but not for one of several simulated drivers: one tries them all.
-func (e *env) types() []gpu.ElementType {
+func (e *env) types() []collective.ElementType {
 	infos, err := e.h.Driver.Devices()
 	e.must(err)
 	if e.h.Calls == nil || len(infos) >= 8 && !e.h.Brief {
 		return allTypes
 	}
-	return []gpu.ElementType{gpu.Uint16, gpu.Int64, gpu.BFloat16, gpu.Float32}
+	return []collective.ElementType{collective.Uint16, collective.Int64, collective.BFloat16, collective.Float32}
 }
 
 // team runs a test with n ranks.
-func (e *env) team(n int, o gpu.ChannelOptions, f func(t *team)) {
+func (e *env) team(n int, o collective.Options, f func(t *team)) {
 	e.Helper()
 	g, err := gpu.OpenGroup(e.h.Driver, gpu.Options{Queues: 4}, numbers(n)...)
 	e.must(err)
 	t := &team{env: e, devs: g.Devices()}
-	t.chans, err = g.NewChannels(e.ctx, o)
+	t.comms, err = collective.NewAll(e.ctx, g.Devices(), o)
 	if err == nil {
 		f(t)
 	}
@@ -73,7 +74,7 @@ func numbers(n int) (all []int) {
 // all runs a function for every rank at once.
 func (t *team) all(f func(rank int)) {
 	var wg sync.WaitGroup
-	for i := range t.chans {
+	for i := range t.comms {
 		wg.Go(func() { f(i) })
 	}
 	wg.Wait()
@@ -106,30 +107,30 @@ func (t *team) get(rank int, b *gpu.Buffer) []byte {
 }
 
 // submit submits a group on every rank and waits until all are done.
-func (t *team) submit(what string, ops func(rank int) []gpu.Collective) {
+func (t *team) submit(what string, ops func(rank int) []collective.Operation) {
 	t.Helper()
-	done := t.sems(len(t.chans))
-	for i, c := range t.chans { // from one goroutine: no rank may hold it up
-		if err := c.Submit(t.ctx, signal(done[i], 1), ops(i)...); err != nil {
-			t.Fatalf("%s, rank %d of %d: %v", what, i, len(t.chans), err)
+	done := t.sems(len(t.comms))
+	for i, c := range t.comms { // from one goroutine: no rank may hold it up
+		if err := c.Device().Queue(0).Submit(signal(done[i], 1), c.GroupContext(t.ctx, ops(i)...)); err != nil {
+			t.Fatalf("%s, rank %d of %d: %v", what, i, len(t.comms), err)
 		}
 	}
 	for i, s := range done {
 		if err := s.Wait(t.ctx, 1); err != nil {
-			t.Fatalf("%s, rank %d of %d: %v", what, i, len(t.chans), err)
+			t.Fatalf("%s, rank %d of %d: %v", what, i, len(t.comms), err)
 		}
 	}
 }
 
 // elements writes small whole numbers as elements of a type.
-func elements(t gpu.ElementType, numbers []float64) (data []byte) {
+func elements(t collective.ElementType, numbers []float64) (data []byte) {
 	for _, v := range numbers {
 		data = append(data, element(t, v)...)
 	}
 	return data
 }
 
-func element(t gpu.ElementType, v float64) []byte {
+func element(t collective.ElementType, v float64) []byte {
 	small := func(exponent, fraction int) uint64 { // of a number that needs no rounding
 		if v == 0 {
 			return 0
@@ -139,17 +140,17 @@ func element(t gpu.ElementType, v float64) []byte {
 	}
 	bits := uint64(int64(v))
 	switch t {
-	case gpu.Float16:
+	case collective.Float16:
 		bits = small(5, 10)
-	case gpu.BFloat16:
+	case collective.BFloat16:
 		bits = small(8, 7)
-	case gpu.Float32:
+	case collective.Float32:
 		bits = uint64(math.Float32bits(float32(v)))
-	case gpu.Float64:
+	case collective.Float64:
 		bits = math.Float64bits(v)
-	case gpu.Float8E4M3:
+	case collective.Float8E4M3:
 		bits = small(4, 3)
-	case gpu.Float8E5M2:
+	case collective.Float8E5M2:
 		bits = small(5, 2)
 	}
 	return binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()]
@@ -158,24 +159,24 @@ func element(t gpu.ElementType, v float64) []byte {
 // A reduced is a reduction with numbers for which it needs no rounding, in any type and any order, for up to eight ranks.
 type reduced struct {
 	name string
-	r    gpu.Reduction
+	r    collective.Reduction
 	in   func(rank, i int) float64
 	out  func(all []float64) float64
 }
 
 var reductions = []reduced{
-	{"sum", gpu.Sum(), func(rank, i int) float64 { return float64((rank + i) % 2) }, total},
-	{"product", gpu.Prod(), func(rank, i int) float64 { return float64(1 + (rank+i)%8/7) }, func(all []float64) float64 {
+	{"sum", collective.Sum(), func(rank, i int) float64 { return float64((rank + i) % 2) }, total},
+	{"product", collective.Prod(), func(rank, i int) float64 { return float64(1 + (rank+i)%8/7) }, func(all []float64) float64 {
 		p := 1.0
 		for _, v := range all {
 			p *= v
 		}
 		return p
 	}},
-	{"min", gpu.Min(), func(rank, i int) float64 { return float64((3*rank + i) % 7) }, slices.Min[[]float64]},
-	{"max", gpu.Max(), func(rank, i int) float64 { return float64((3*rank + i) % 7) }, slices.Max[[]float64]},
-	{"average", gpu.Avg(), func(_, i int) float64 { return float64(i % 2) }, func(all []float64) float64 { return all[0] }},
-	{"sum of products", gpu.PreMulSum(2), func(rank, i int) float64 { return float64((rank + i) % 2) }, func(all []float64) float64 { return 2 * total(all) }},
+	{"min", collective.Min(), func(rank, i int) float64 { return float64((3*rank + i) % 7) }, slices.Min[[]float64]},
+	{"max", collective.Max(), func(rank, i int) float64 { return float64((3*rank + i) % 7) }, slices.Max[[]float64]},
+	{"average", collective.Avg(), func(_, i int) float64 { return float64(i % 2) }, func(all []float64) float64 { return all[0] }},
+	{"sum of products", collective.PreMulSum(2), func(rank, i int) float64 { return float64((rank + i) % 2) }, func(all []float64) float64 { return 2 * total(all) }},
 }
 
 func total(all []float64) (sum float64) {
@@ -205,16 +206,16 @@ func (x *reduced) result(ranks, n int) (row []float64) {
 	return row
 }
 
-var allTypes = []gpu.ElementType{gpu.Int8, gpu.Uint8, gpu.Int16, gpu.Uint16, gpu.Int32, gpu.Uint32, gpu.Int64, gpu.Uint64, gpu.Float16, gpu.BFloat16,
-	gpu.Float32, gpu.Float64, gpu.Float8E4M3, gpu.Float8E5M2}
+var allTypes = []collective.ElementType{collective.Int8, collective.Uint8, collective.Int16, collective.Uint16, collective.Int32, collective.Uint32, collective.Int64, collective.Uint64, collective.Float16, collective.BFloat16,
+	collective.Float32, collective.Float64, collective.Float8E4M3, collective.Float8E5M2}
 
 // reduces reports whether elements of a type can be reduced.
-func reduces(t gpu.ElementType) bool { return t != gpu.Int16 && t != gpu.Uint16 }
+func reduces(t collective.ElementType) bool { return t != collective.Int16 && t != collective.Uint16 }
 
 // checkReduction tries the operations that reduce, with count elements a part.
-func (t *team) checkReduction(x *reduced, typ gpu.ElementType, count int) {
+func (t *team) checkReduction(x *reduced, typ collective.ElementType, count int) {
 	t.Helper()
-	n, size := len(t.chans), typ.Size()
+	n, size := len(t.comms), typ.Size()
 	for _, inPlace := range []bool{false, true} {
 		what := fmt.Sprintf("%s of %d %v on %d ranks, in place %v", x.name, count, typ, n, inPlace)
 		root := (n - 1) / 2
@@ -227,24 +228,24 @@ func (t *team) checkReduction(x *reduced, typ gpu.ElementType, count int) {
 				dst[i] = src[i]
 			}
 		}
-		t.submit("all-reduce, "+what, func(i int) []gpu.Collective {
-			return []gpu.Collective{gpu.AllReduce(dst[i].All(), src[i].All(), typ, x.r)}
+		t.submit("all-reduce, "+what, func(i int) []collective.Operation {
+			return []collective.Operation{collective.AllReduce(dst[i].All(), src[i].All(), typ, x.r)}
 		})
 		want := elements(typ, x.result(n, count))
 		for i := range n {
 			t.same("all-reduce, "+what, t.get(i, dst[i]), want)
 			t.put(i, src[i], elements(typ, x.row(i, count)))
 		}
-		t.submit("reduce, "+what, func(i int) []gpu.Collective {
-			return []gpu.Collective{gpu.Reduce(dst[i].All(), src[i].All(), typ, x.r, root)}
+		t.submit("reduce, "+what, func(i int) []collective.Operation {
+			return []collective.Operation{collective.Reduce(dst[i].All(), src[i].All(), typ, x.r, root)}
 		})
 		t.same("reduce, "+what, t.get(root, dst[root]), want)
 		own := func(i int) gpu.Range { return part[i].All() }
 		if inPlace {
 			own = func(i int) gpu.Range { return whole[i].Range(uint64(i*count*size), uint64(count*size)) }
 		}
-		t.submit("reduce-scatter, "+what, func(i int) []gpu.Collective {
-			return []gpu.Collective{gpu.ReduceScatter(own(i), whole[i].All(), typ, x.r)}
+		t.submit("reduce-scatter, "+what, func(i int) []collective.Operation {
+			return []collective.Operation{collective.ReduceScatter(own(i), whole[i].All(), typ, x.r)}
 		})
 		all := elements(typ, x.result(n, n*count))
 		for i := range n {
@@ -259,9 +260,9 @@ func (t *team) checkReduction(x *reduced, typ gpu.ElementType, count int) {
 }
 
 // checkMoves tries the operations that only move, with count elements a part.
-func (t *team) checkMoves(typ gpu.ElementType, count int) {
+func (t *team) checkMoves(typ collective.ElementType, count int) {
 	t.Helper()
-	n, size := len(t.chans), count*typ.Size()
+	n, size := len(t.comms), count*typ.Size()
 	for _, inPlace := range []bool{false, true} {
 		for _, root := range slices.Compact([]int{0, n - 1}) {
 			what := fmt.Sprintf("%d %v on %d ranks, root %d, in place %v", count, typ, n, root, inPlace)
@@ -290,7 +291,9 @@ func (t *team) checkMoves(typ gpu.ElementType, count int) {
 				return one[i].All()
 			}
 			reset()
-			t.submit("all-gather, "+what, func(i int) []gpu.Collective { return []gpu.Collective{gpu.AllGather(whole[i].All(), own(i), typ)} })
+			t.submit("all-gather, "+what, func(i int) []collective.Operation {
+				return []collective.Operation{collective.AllGather(whole[i].All(), own(i), typ)}
+			})
 			var gathered []byte
 			for i := range n {
 				gathered = append(gathered, parts(i)[i]...)
@@ -300,16 +303,18 @@ func (t *team) checkMoves(typ gpu.ElementType, count int) {
 			}
 			free()
 			reset()
-			t.submit("gather, "+what, func(i int) []gpu.Collective { return []gpu.Collective{gpu.Gather(whole[i].All(), own(i), typ, root)} })
+			t.submit("gather, "+what, func(i int) []collective.Operation {
+				return []collective.Operation{collective.Gather(whole[i].All(), own(i), typ, root)}
+			})
 			t.same("gather, "+what, t.get(root, whole[root]), gathered)
 			free()
 			reset()
-			t.submit("scatter, "+what, func(i int) []gpu.Collective {
+			t.submit("scatter, "+what, func(i int) []collective.Operation {
 				dst := one[i].All()
 				if i == root {
 					dst = own(i)
 				}
-				return []gpu.Collective{gpu.Scatter(dst, whole[i].All(), typ, root)}
+				return []collective.Operation{collective.Scatter(dst, whole[i].All(), typ, root)}
 			})
 			for i := range n {
 				if i != root || !inPlace {
@@ -318,7 +323,7 @@ func (t *team) checkMoves(typ gpu.ElementType, count int) {
 			}
 			free()
 			reset()
-			t.submit("broadcast, "+what, func(i int) []gpu.Collective {
+			t.submit("broadcast, "+what, func(i int) []collective.Operation {
 				src := gpu.Range{}
 				if i == root {
 					src = one[i].All()
@@ -327,7 +332,7 @@ func (t *team) checkMoves(typ gpu.ElementType, count int) {
 				if !inPlace {
 					dst = whole[i].Range(0, uint64(size))
 				}
-				return []gpu.Collective{gpu.Broadcast(dst, src, typ, root)}
+				return []collective.Operation{collective.Broadcast(dst, src, typ, root)}
 			})
 			for i := range n {
 				b := one[i]
@@ -344,7 +349,9 @@ func (t *team) checkMoves(typ gpu.ElementType, count int) {
 	for i := range n {
 		src[i], dst[i] = t.memory(i, random(n*size, uint64(i+1))), t.memory(i, make([]byte, n*size))
 	}
-	t.submit("all-to-all, "+what, func(i int) []gpu.Collective { return []gpu.Collective{gpu.AllToAll(dst[i].All(), src[i].All(), typ)} })
+	t.submit("all-to-all, "+what, func(i int) []collective.Operation {
+		return []collective.Operation{collective.AllToAll(dst[i].All(), src[i].All(), typ)}
+	})
 	for i := range n {
 		var want []byte
 		for from := range n {
@@ -355,19 +362,19 @@ func (t *team) checkMoves(typ gpu.ElementType, count int) {
 	// Around a ring: as a send and a receive, as one operation, and as one with an end.
 	right, left := func(i int) int { return (i + 1) % n }, func(i int) int { return (i + n - 1) % n }
 	part := func(b *gpu.Buffer) gpu.Range { return b.Range(0, uint64(size)) }
-	rings := map[string]func(i int) []gpu.Collective{
-		"send, receive": func(i int) []gpu.Collective {
-			return []gpu.Collective{gpu.Send(part(src[i]), typ, right(i)), gpu.Receive(part(dst[i]), typ, left(i))}
+	rings := map[string]func(i int) []collective.Operation{
+		"send, receive": func(i int) []collective.Operation {
+			return []collective.Operation{collective.Send(part(src[i]), typ, right(i)), collective.Receive(part(dst[i]), typ, left(i))}
 		},
-		"send and receive": func(i int) []gpu.Collective {
-			return []gpu.Collective{gpu.SendReceive(part(dst[i]), part(src[i]), typ, right(i), left(i))}
+		"send and receive": func(i int) []collective.Operation {
+			return []collective.Operation{collective.SendReceive(part(dst[i]), part(src[i]), typ, right(i), left(i))}
 		},
-		"send and receive in a line": func(i int) []gpu.Collective {
+		"send and receive in a line": func(i int) []collective.Operation {
 			to, from := i+1, i-1 // -1 is none
 			if to == n {
 				to = -1
 			}
-			return []gpu.Collective{gpu.SendReceive(part(dst[i]), part(src[i]), typ, to, from)}
+			return []collective.Operation{collective.SendReceive(part(dst[i]), part(src[i]), typ, to, from)}
 		},
 	}
 	for name, ring := range rings {
@@ -389,13 +396,13 @@ func (t *team) checkMoves(typ gpu.ElementType, count int) {
 	}
 }
 
-// ends checks that a semaphore fails with a channel's failure of a kind.
+// ends checks that a semaphore fails with a communicator's failure of a kind.
 func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(t.ctx, 1)
-	var of *gpu.ChannelError
+	var of *collective.Error
 	if !errors.Is(err, kind) || !errors.As(err, &of) {
-		t.Errorf("%s: Wait = %v; want a channel's failure by %v", what, err, kind)
+		t.Errorf("%s: Wait = %v; want a communicator's failure by %v", what, err, kind)
 	}
 }
 
@@ -403,7 +410,7 @@ func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
 func (t *team) alone(rank int, ctx context.Context) *gpu.Semaphore {
 	t.Helper()
 	b, s := t.memory(rank, make([]byte, 4096)), t.sem()
-	t.must(t.chans[rank].Submit(ctx, signal(s, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())))
+	t.must(t.comms[rank].Device().Queue(0).Submit(signal(s, 1), t.comms[rank].GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
 	t.must(b.Close()) // it is held
 	return s
 }
@@ -411,12 +418,12 @@ func (t *team) alone(rank int, ctx context.Context) *gpu.Semaphore {
 // meet has all ranks do something once, so that they know each other.
 func (t *team) meet() {
 	t.Helper()
-	b := make([]*gpu.Buffer, len(t.chans))
+	b := make([]*gpu.Buffer, len(t.comms))
 	for i := range b {
 		b[i] = t.memory(i, make([]byte, 64))
 	}
-	t.submit("meet", func(i int) []gpu.Collective {
-		return []gpu.Collective{gpu.AllReduce(b[i].All(), b[i].All(), gpu.Float32, gpu.Sum())}
+	t.submit("meet", func(i int) []collective.Operation {
+		return []collective.Operation{collective.AllReduce(b[i].All(), b[i].All(), collective.Float32, collective.Sum())}
 	})
 }
 
@@ -427,14 +434,14 @@ var collectives = []test{
 				for _, typ := range t.types() {
 					switch {
 					case !reduces(typ):
-					case len(t.chans) == 1 && typ.Size() == 1 && typ > gpu.Uint8 && reductions[i].name == "sum of products": // which NCCL lacks
+					case len(t.comms) == 1 && typ.Size() == 1 && typ > collective.Uint8 && reductions[i].name == "sum of products": // which NCCL lacks
 					default:
 						t.checkReduction(&reductions[i], typ, 33)
 					}
 				}
 			}
 			for _, count := range []int{1, 7, 1000, 4099} {
-				t.checkReduction(&reductions[0], gpu.Float32, count)
+				t.checkReduction(&reductions[0], collective.Float32, count)
 			}
 		})
 	}},
@@ -444,18 +451,18 @@ var collectives = []test{
 				t.checkMoves(typ, 5)
 			}
 			for _, count := range []int{1, 1000, 4099} {
-				t.checkMoves(gpu.BFloat16, count)
+				t.checkMoves(collective.BFloat16, count)
 			}
 		})
 	}},
 	{name: "B111 ranks, counts, ids and rendezvous", comms: true, run: func(e *env) {
 		d := e.devs[0]
-		id, err := d.NewChannelID()
+		id, err := collective.NewID(d)
 		e.must(err)
-		if other, err := d.NewChannelID(); err != nil || id == other || id == (gpu.ChannelID{}) {
+		if other, err := collective.NewID(d); err != nil || id == other || id == (collective.ID{}) {
 			e.Errorf("two ids are the same, or zero: %v", err)
 		}
-		for what, o := range map[string]gpu.ChannelOptions{
+		for what, o := range map[string]collective.Options{
 			"no id":           {Count: 1},
 			"no count":        {ID: id},
 			"no rank":         {ID: id, Rank: -1, Count: 1},
@@ -463,20 +470,20 @@ var collectives = []test{
 			"a rank too low":  {ID: id, Rank: -2, Count: 1},
 			"a count too low": {ID: id, Count: -2},
 			"a timeout":       {ID: id, Count: 1, Timeout: -1},
-			"no further id":   {ID: id, Count: 1, More: []gpu.ChannelID{id, {}}},
+			"no further id":   {ID: id, Count: 1, More: []collective.ID{id, {}}},
 			"no such place":   {ID: id, Rank: -1, Count: -1, Rendezvous: place{rank: 3, count: 2}},
 			"a short id":      {Count: 1, Rendezvous: place{count: 1, share: func([]byte) []byte { return make([]byte, 5) }}},
 			"a zero id":       {Count: 1, Rendezvous: place{count: 1, share: func([]byte) []byte { return make([]byte, 128) }}},
 		} {
-			if c, err := d.NewChannel(e.ctx, o); !errors.Is(err, gpu.ErrArgument) || c != nil {
+			if c, err := collective.New(e.ctx, d, o); !errors.Is(err, gpu.ErrArgument) || c != nil {
 				e.Errorf("%s: %v", what, err)
 			}
 		}
 		asked := errors.New("asked in vain")
-		if _, err := d.NewChannel(e.ctx, gpu.ChannelOptions{Rank: -1, Rendezvous: place{err: asked}}); !errors.Is(err, asked) {
+		if _, err := collective.New(e.ctx, d, collective.Options{Rank: -1, Rendezvous: place{err: asked}}); !errors.Is(err, asked) {
 			e.Errorf("a rendezvous that fails: %v", err)
 		}
-		c, err := d.NewChannel(e.ctx, gpu.ChannelOptions{Rank: -1, Count: -1, Rendezvous: place{count: 1}})
+		c, err := collective.New(e.ctx, d, collective.Options{Rank: -1, Count: -1, Rendezvous: place{count: 1}})
 		e.must(err)
 		if c.Rank() != 0 || c.Count() != 1 || c.Device() != d || c.Err() != nil {
 			e.Errorf("rank %d of %d, %v", c.Rank(), c.Count(), c.Err())
@@ -485,13 +492,13 @@ var collectives = []test{
 		e.must(c.Close())
 		s := e.sem()
 		b := e.buffer(64)
-		if err := c.Submit(e.ctx, signal(s, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())); !errors.Is(err, gpu.ErrClosed) {
+		if err := c.Device().Queue(0).Submit(signal(s, 1), c.GroupContext(e.ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("after Close: %v", err)
 		}
 		e.failed(s, 1, gpu.ErrClosed)
 	}},
-	{name: "B111 the count of a group's channel", devices: 2, comms: true, run: func(e *env) {
-		for what, o := range map[string]gpu.ChannelOptions{
+	{name: "B111 the count of a group's communicator", devices: 2, comms: true, run: func(e *env) {
+		for what, o := range map[string]collective.Options{
 			"none":                             {},
 			"none, and a rendezvous":           {Rendezvous: place{count: 1}},
 			"-1":                               {Count: -1, Rendezvous: place{count: 1}},
@@ -501,7 +508,7 @@ var collectives = []test{
 			"that of the devices, and no rank": {Rank: -1, Count: 2, Rendezvous: place{count: 7}},
 		} {
 			e.team(2, o, func(t *team) {
-				for i, c := range t.chans {
+				for i, c := range t.comms {
 					if c.Rank() != i || c.Count() != 2 {
 						t.Errorf("a count of %s: rank %d of %d", what, c.Rank(), c.Count())
 					}
@@ -510,147 +517,147 @@ var collectives = []test{
 		}
 		g, err := gpu.OpenGroup(e.h.Driver, gpu.Options{}, 0, 1)
 		e.must(err)
-		id, err := g.Devices()[0].NewChannelID()
+		id, err := collective.NewID(g.Devices()[0])
 		e.must(err)
-		for what, o := range map[string]gpu.ChannelOptions{
+		for what, o := range map[string]collective.Options{
 			"too many ranks":               {ID: id, Rank: 1},
 			"too many ranks for the count": {ID: id, Count: 1},
 			"a given count too low":        {ID: id, Rank: -1, Count: 3, Rendezvous: place{rank: 1, count: 2}},
 			"nobody to ask for a rank":     {ID: id, Rank: -1, Count: 2},
 			"nobody to ask for a count":    {ID: id, Count: -1},
 			"a count that there is not":    {ID: id, Count: -2, Rendezvous: place{count: 1}},
-			"no further id":                {More: []gpu.ChannelID{{}}},
+			"no further id":                {More: []collective.ID{{}}},
 		} {
-			if c, err := g.NewChannels(e.ctx, o); !errors.Is(err, gpu.ErrArgument) || c != nil {
+			if c, err := collective.NewAll(e.ctx, g.Devices(), o); !errors.Is(err, gpu.ErrArgument) || c != nil {
 				e.Errorf("%s: %v", what, err)
 			}
 		}
 		e.must(g.Close())
 	}},
 	{name: "B111 several ids", devices: 2, comms: true, run: func(e *env) {
-		id, err := e.devs[0].NewChannelID()
+		id, err := collective.NewID(e.devs[0])
 		e.must(err)
-		more, err := e.devs[1].NewChannelID()
+		more, err := collective.NewID(e.devs[1])
 		e.must(err)
-		e.team(2, gpu.ChannelOptions{ID: id, More: []gpu.ChannelID{more}, Count: 2}, (*team).meet)
+		e.team(2, collective.Options{ID: id, More: []collective.ID{more}, Count: 2}, (*team).meet)
 	}},
-	{name: "B184 channels that ranks of other programs can join", comms: true, run: func(e *env) {
+	{name: "B184 communicators that ranks of other programs can join", comms: true, run: func(e *env) {
 		infos, err := e.h.Driver.Devices()
 		e.must(err)
-		e.team(min(len(infos), 2), gpu.ChannelOptions{Plain: true, Name: "plain"}, func(t *team) {
-			t.checkReduction(&reductions[0], gpu.Float32, 1000)
-			t.checkMoves(gpu.Int32, 33)
-			for what, f := range map[string]func(c *gpu.Channel) (*gpu.Channel, error){
-				"split":             func(c *gpu.Channel) (*gpu.Channel, error) { return c.Split(t.ctx, 0, 0) },
-				"shrink":            func(c *gpu.Channel) (*gpu.Channel, error) { return c.Shrink(t.ctx, false, 1) },
-				"shrink with abort": func(c *gpu.Channel) (*gpu.Channel, error) { return c.Shrink(t.ctx, true, 1) },
+		e.team(min(len(infos), 2), collective.Options{Plain: true, Name: "plain"}, func(t *team) {
+			t.checkReduction(&reductions[0], collective.Float32, 1000)
+			t.checkMoves(collective.Int32, 33)
+			for what, f := range map[string]func(c *collective.Communicator) (*collective.Communicator, error){
+				"split":             func(c *collective.Communicator) (*collective.Communicator, error) { return c.Split(t.ctx, 0, 0) },
+				"shrink":            func(c *collective.Communicator) (*collective.Communicator, error) { return c.Shrink(t.ctx, false, 1) },
+				"shrink with abort": func(c *collective.Communicator) (*collective.Communicator, error) { return c.Shrink(t.ctx, true, 1) },
 			} {
-				if len(t.chans) == 1 && what != "split" { // there is no rank to leave out
+				if len(t.comms) == 1 && what != "split" { // there is no rank to leave out
 					continue
 				}
-				if c, err := f(t.chans[0]); c != nil || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Plain") {
+				if c, err := f(t.comms[0]); c != nil || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Plain") {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
 			t.meet() // nothing happened to it
 		})
 	}},
-	{name: "B192 channels that are suspended", comms: true, run: func(e *env) {
+	{name: "B192 communicators that are suspended", comms: true, run: func(e *env) {
 		infos, err := e.h.Driver.Devices()
 		e.must(err)
-		e.team(min(len(infos), 2), gpu.ChannelOptions{Plain: true}, func(t *team) {
-			rest := func(what string, f func(c *gpu.Channel, ctx context.Context) error) (unsupported bool) {
-				errs := make([]error, len(t.chans))
-				t.all(func(rank int) { errs[rank] = f(t.chans[rank], t.ctx) })
+		e.team(min(len(infos), 2), collective.Options{Plain: true}, func(t *team) {
+			rest := func(what string, f func(c *collective.Communicator, ctx context.Context) error) (unsupported bool) {
+				errs := make([]error, len(t.comms))
+				t.all(func(rank int) { errs[rank] = f(t.comms[rank], t.ctx) })
 				for rank, err := range errs {
 					if unsupported = errors.Is(err, driver.ErrUnsupported); err != nil && !unsupported {
-						t.Fatalf("%s, rank %d of %d: %v", what, rank, len(t.chans), err)
+						t.Fatalf("%s, rank %d of %d: %v", what, rank, len(t.comms), err)
 					}
 				}
 				return unsupported
 			}
-			t.checkReduction(&reductions[0], gpu.Float32, 1000)
+			t.checkReduction(&reductions[0], collective.Float32, 1000)
 			for range 2 {
-				if rest("suspend", (*gpu.Channel).Suspend) {
+				if rest("suspend", (*collective.Communicator).Suspend) {
 					t.Logf("the library cannot suspend") // and nothing happened
-					t.checkReduction(&reductions[0], gpu.Float32, 1000)
+					t.checkReduction(&reductions[0], collective.Float32, 1000)
 					return
 				}
-				if s, err := t.chans[0].Stats(); !s.Suspended || err != nil {
-					t.Errorf("a suspended channel has %+v, %v", s, err)
+				if s, err := t.comms[0].Stats(); !s.Suspended || err != nil {
+					t.Errorf("a suspended communicator has %+v, %v", s, err)
 				}
 				b, s := t.memory(0, make([]byte, 64)), t.sem()
-				if err := t.chans[0].Submit(t.ctx, signal(s, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())); !errors.Is(err, gpu.ErrSuspended) {
-					t.Errorf("submitted to a suspended channel: %v", err)
+				if err := t.comms[0].Device().Queue(0).Submit(signal(s, 1), t.comms[0].GroupContext(t.ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))); !errors.Is(err, collective.ErrSuspended) {
+					t.Errorf("submitted to a suspended communicator: %v", err)
 				}
 				t.must(b.Close())
-				if rest("resume", (*gpu.Channel).Resume) {
+				if rest("resume", (*collective.Communicator).Resume) {
 					t.Fatal("what was suspended cannot be resumed")
 				}
-				t.checkReduction(&reductions[0], gpu.Float32, 1000)
-				t.checkMoves(gpu.Int32, 33)
+				t.checkReduction(&reductions[0], collective.Float32, 1000)
+				t.checkMoves(collective.Int32, 33)
 			}
-			rest("suspend", (*gpu.Channel).Suspend) // and it is closed so
+			rest("suspend", (*collective.Communicator).Suspend) // and it is closed so
 		})
-		e.team(1, gpu.ChannelOptions{}, func(t *team) {
-			if err := t.chans[0].Suspend(t.ctx); !errors.Is(err, driver.ErrUnsupported) {
-				t.Errorf("a channel with several communicators: %v", err)
+		e.team(1, collective.Options{}, func(t *team) {
+			if err := t.comms[0].Suspend(t.ctx); !errors.Is(err, driver.ErrUnsupported) {
+				t.Errorf("a communicator with several communicators: %v", err)
 			}
-			t.checkReduction(&reductions[0], gpu.Float32, 1000)
+			t.checkReduction(&reductions[0], collective.Float32, 1000)
 		})
 	}},
 	{name: "B82 mistakes", comms: true, run: func(e *env) {
-		e.team(1, gpu.ChannelOptions{}, func(t *team) {
+		e.team(1, collective.Options{}, func(t *team) {
 			b := t.memory(0, make([]byte, 64))
 			all, half := b.All(), b.Range(0, 32)
 			wrong := map[string]struct {
-				x    gpu.Collective
+				x    collective.Operation
 				kind error
 			}{
-				"sizes":           {gpu.AllReduce(half, all, gpu.Float32, gpu.Sum()), gpu.ErrArgument},
-				"half an element": {gpu.AllReduce(b.Range(0, 30), b.Range(0, 30), gpu.Float32, gpu.Sum()), gpu.ErrArgument},
-				"outside":         {gpu.AllReduce(b.Range(32, 64), all, gpu.Float32, gpu.Sum()), gpu.ErrRange},
-				"no buffer":       {gpu.AllReduce(all, gpu.Range{}, gpu.Float32, gpu.Sum()), gpu.ErrArgument},
-				"no such type":    {gpu.AllGather(all, all, gpu.ElementType(99)), gpu.ErrArgument},
-				"16-bit integers": {gpu.AllReduce(all, all, gpu.Int16, gpu.Sum()), driver.ErrUnsupported},
-				"no such root":    {gpu.Broadcast(all, all, gpu.Float32, 1), gpu.ErrArgument},
-				"no such peer":    {gpu.Send(all, gpu.Float32, -1), gpu.ErrArgument},
-				"no such source":  {gpu.SendReceive(all, all, gpu.Float32, -1, 1), gpu.ErrArgument},
+				"sizes":           {collective.AllReduce(half, all, collective.Float32, collective.Sum()), gpu.ErrArgument},
+				"half an element": {collective.AllReduce(b.Range(0, 30), b.Range(0, 30), collective.Float32, collective.Sum()), gpu.ErrArgument},
+				"outside":         {collective.AllReduce(b.Range(32, 64), all, collective.Float32, collective.Sum()), gpu.ErrRange},
+				"no buffer":       {collective.AllReduce(all, gpu.Range{}, collective.Float32, collective.Sum()), gpu.ErrArgument},
+				"no such type":    {collective.AllGather(all, all, collective.ElementType(99)), gpu.ErrArgument},
+				"16-bit integers": {collective.AllReduce(all, all, collective.Int16, collective.Sum()), driver.ErrUnsupported},
+				"no such root":    {collective.Broadcast(all, all, collective.Float32, 1), gpu.ErrArgument},
+				"no such peer":    {collective.Send(all, collective.Float32, -1), gpu.ErrArgument},
+				"no such source":  {collective.SendReceive(all, all, collective.Float32, -1, 1), gpu.ErrArgument},
 			}
 			for what, w := range wrong {
 				s := t.sem()
-				if err := t.chans[0].Submit(t.ctx, signal(s, 1), gpu.AllGather(all, all, gpu.Float32), w.x); !errors.Is(err, w.kind) {
+				if err := t.comms[0].Device().Queue(0).Submit(signal(s, 1), t.comms[0].GroupContext(t.ctx, collective.AllGather(all, all, collective.Float32), w.x)); !errors.Is(err, w.kind) {
 					t.Errorf("%s: %v", what, err)
 				}
 				t.at(s, 0)
 			}
-			if t.chans[0].Err() != nil {
-				t.Errorf("a mistake failed the channel: %v", t.chans[0].Err())
+			if t.comms[0].Err() != nil {
+				t.Errorf("a mistake failed the communicator: %v", t.comms[0].Err())
 			}
 			s := t.sem()
-			t.must(t.chans[0].Submit(t.ctx, signal(s, 1))) // nothing
+			t.must(t.comms[0].Device().Queue(0).Submit(signal(s, 1), t.comms[0].GroupContext(t.ctx))) // nothing
 			t.wait(s, 1)
 			over, cancel := context.WithCancel(t.ctx)
 			cancel()
-			if err := t.chans[0].Submit(over, gpu.Order{}, gpu.AllGather(all, all, gpu.Float32)); !errors.Is(err, context.Canceled) {
+			if err := t.comms[0].Device().Queue(0).Submit(gpu.Order{}, t.comms[0].GroupContext(over, collective.AllGather(all, all, collective.Float32))); !errors.Is(err, context.Canceled) {
 				t.Errorf("a context that has ended: %v", err)
 			}
 			t.must(b.Close())
-			if err := t.chans[0].Submit(t.ctx, gpu.Order{}, gpu.AllGather(all, all, gpu.Float32)); !errors.Is(err, gpu.ErrClosed) {
+			if err := t.comms[0].Device().Queue(0).Submit(gpu.Order{}, t.comms[0].GroupContext(t.ctx, collective.AllGather(all, all, collective.Float32))); !errors.Is(err, gpu.ErrClosed) {
 				t.Errorf("a closed buffer: %v", err)
 			}
 		})
 	}},
 	{name: "B135 groups go to the device in the order of the calls", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
-			n := len(t.chans)
+			n := len(t.comms)
 			host, first, second := t.sem(), t.sems(n), t.sems(n)
 			b := make([]*gpu.Buffer, n)
-			for i, c := range t.chans {
-				b[i] = t.memory(i, elements(gpu.Int32, []float64{1, 2}))
+			for i, c := range t.comms {
+				b[i] = t.memory(i, elements(collective.Int32, []float64{1, 2}))
 				one, two := b[i].Range(0, 4), b[i].Range(4, 4)
-				t.must(c.Submit(t.ctx, between(host, 1, first[i], 1), gpu.AllReduce(one, one, gpu.Int32, gpu.Sum())))
-				t.must(c.Submit(t.ctx, signal(second[i], 1), gpu.AllReduce(two, two, gpu.Int32, gpu.Sum())))
+				t.must(c.Device().Queue(0).Submit(between(host, 1, first[i], 1), c.GroupContext(t.ctx, collective.AllReduce(one, one, collective.Int32, collective.Sum()))))
+				t.must(c.Device().Queue(0).Submit(signal(second[i], 1), c.GroupContext(t.ctx, collective.AllReduce(two, two, collective.Int32, collective.Sum()))))
 			}
 			for range 100 { // the second has nothing to wait for
 				for i := range n {
@@ -662,24 +669,24 @@ var collectives = []test{
 			for i := range n {
 				t.wait(first[i], 1)
 				t.wait(second[i], 1)
-				t.same("both", t.get(i, b[i]), elements(gpu.Int32, []float64{float64(n), float64(2 * n)}))
+				t.same("both", t.get(i, b[i]), elements(collective.Int32, []float64{float64(n), float64(2 * n)}))
 			}
 		})
 	}},
 	{name: "B135 between work of queues", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) { // fill, all-reduce, copy, all of it ahead, three times over
-			n := len(t.chans)
+			n := len(t.comms)
 			b, c := make([]*gpu.Buffer, n), make([]*gpu.Buffer, n)
 			s := t.sems(n)
 			for i := range n {
 				b[i], c[i] = t.memory(i, make([]byte, 4096)), t.memory(i, make([]byte, 4096))
 			}
 			for round := range uint64(3) {
-				for i, ch := range t.chans {
+				for i, ch := range t.comms {
 					q := t.devs[i].Queue(int(round))
 					v := 3 * round
-					t.must(q.Submit(between(s[i], v, s[i], v+1), gpu.Fill(b[i].All(), element(gpu.Float32, float64(round+1)))))
-					t.must(ch.Submit(t.ctx, between(s[i], v+1, s[i], v+2), gpu.AllReduce(b[i].All(), b[i].All(), gpu.Float32, gpu.Sum())))
+					t.must(q.Submit(between(s[i], v, s[i], v+1), gpu.Fill(b[i].All(), element(collective.Float32, float64(round+1)))))
+					t.must(ch.Device().Queue(0).Submit(between(s[i], v+1, s[i], v+2), ch.GroupContext(t.ctx, collective.AllReduce(b[i].All(), b[i].All(), collective.Float32, collective.Sum()))))
 					t.must(q.Submit(between(s[i], v+2, s[i], v+3), gpu.Copy(c[i].All(), b[i].All())))
 				}
 			}
@@ -689,7 +696,7 @@ var collectives = []test{
 				for j := range want {
 					want[j] = float64(3 * n)
 				}
-				t.same("the last round", t.get(i, c[i]), elements(gpu.Float32, want))
+				t.same("the last round", t.get(i, c[i]), elements(collective.Float32, want))
 			}
 		})
 	}},
@@ -710,25 +717,25 @@ var collectives = []test{
 		}
 		ctx, cancel := context.WithTimeout(e.ctx, 50*time.Millisecond)
 		defer cancel()
-		id, err := e.devs[0].NewChannelID()
+		id, err := collective.NewID(e.devs[0])
 		e.must(err)
-		if _, err = e.devs[0].NewChannel(ctx, gpu.ChannelOptions{ID: id, Count: 2}); !errors.Is(err, context.DeadlineExceeded) {
-			e.Errorf("a channel of which the other rank does not come: %v", err)
+		if _, err = collective.New(ctx, e.devs[0], collective.Options{ID: id, Count: 2}); !errors.Is(err, context.DeadlineExceeded) {
+			e.Errorf("a communicator of which the other rank does not come: %v", err)
 		}
 	}},
 	{name: "B136 a wait that fails", comms: true, run: func(e *env) {
-		e.team(1, gpu.ChannelOptions{}, func(t *team) {
+		e.team(1, collective.Options{}, func(t *team) {
 			b, why := t.memory(0, make([]byte, 64)), errors.New("why")
 			from, s, next := t.sem(), t.sem(), t.sem()
-			t.must(t.chans[0].Submit(t.ctx, between(from, 1, s, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())))
-			t.must(t.chans[0].Submit(t.ctx, signal(next, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())))
+			t.must(t.comms[0].Device().Queue(0).Submit(between(from, 1, s, 1), t.comms[0].GroupContext(t.ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
+			t.must(t.comms[0].Device().Queue(0).Submit(signal(next, 1), t.comms[0].GroupContext(t.ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
 			from.Fail(why)
 			t.failed(s, 1, why)
 			t.ends("the group behind it", next, why)
-			if err := t.chans[0].Err(); !errors.Is(err, why) {
-				t.Errorf("the channel: %v", err)
+			if err := t.comms[0].Err(); !errors.Is(err, why) {
+				t.Errorf("the communicator: %v", err)
 			}
-			t.must(t.chans[0].Close())
+			t.must(t.comms[0].Close())
 		})
 	}},
 	{name: "B136 what depends on a group that fails", comms: true, run: func(e *env) {
@@ -738,9 +745,9 @@ var collectives = []test{
 			after, other := t.sem(), t.sem()
 			b := t.memory(0, make([]byte, 64))
 			t.must(t.devs[0].Queue(0).Submit(between(s, 1, after, 1), gpu.Fill(b.All(), []byte{1})))
-			t.chans[0].Abort(nil)
-			t.ends("the group", s, gpu.ErrAborted)
-			t.ends("what waits for it", after, gpu.ErrAborted)
+			t.comms[0].Abort(nil)
+			t.ends("the group", s, collective.ErrAborted)
+			t.ends("what waits for it", after, collective.ErrAborted)
 			t.must(t.devs[0].Queue(0).Submit(signal(other, 1), gpu.Fill(b.All(), []byte{2})))
 			t.wait(other, 1) // the queue goes on
 			b.Close()
@@ -751,11 +758,11 @@ var collectives = []test{
 			t.meet()
 			ctx, cancel := context.WithCancel(t.ctx)
 			defer cancel()
-			c, q := t.chans[0], t.devs[0].Queue(0)
+			c, q := t.comms[0], t.devs[0].Queue(0)
 			b, issued, waiting := t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64))
 			s, gate, parked, late, other := q.NewStream(), t.sem(), t.sem(), t.sem(), t.sem()
 			t.must(s.Submit(func(o gpu.Order) error { // the other ranks do not
-				return c.Submit(ctx, o, gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum()))
+				return c.Device().Queue(0).Submit(o, c.GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum())))
 			}))
 			t.must(s.Fill(issued.All(), []byte{1}))
 			p := s.Point()
@@ -776,7 +783,7 @@ var collectives = []test{
 			t.must(q.Submit(signal(other, 1), gpu.Fill(b.All(), []byte{2})))
 			t.wait(other, 1) // the queue goes on
 			t.same("memory of work that was not issued", t.get(0, waiting), make([]byte, 64))
-			for i, c := range t.chans {
+			for i, c := range t.comms {
 				if i > 0 {
 					c.Abort(nil) // else it would wait for rank 0 when it is closed
 				}
@@ -788,38 +795,38 @@ var collectives = []test{
 			t.meet()
 			b := t.memory(0, make([]byte, 64))
 			parked := t.sem()
-			t.must(t.chans[0].Submit(t.ctx, between(t.sem(), 1, parked, 1), gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.Sum())))
+			t.must(t.comms[0].Device().Queue(0).Submit(between(t.sem(), 1, parked, 1), t.comms[0].GroupContext(t.ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
 			t.all(func(i int) { // at the same time, for it may wait for the others
-				if err := t.chans[i].Close(); err != nil {
+				if err := t.comms[i].Close(); err != nil {
 					t.Errorf("close of rank %d: %v", i, err)
 				}
 			})
 			t.failed(parked, 1, gpu.ErrClosed)
 			b.Close()
 		})
-		e.teams(2, func(t *team) { // and a device with a channel that is stuck
+		e.teams(2, func(t *team) { // and a device with a communicator that is stuck
 			t.meet()
 			s := t.alone(0, t.ctx)
 			e.until("the group is issued", func() bool { return t.devs[0].Stats().InFlight == 1 }) // else closing takes it back
 			done := make(chan error)
 			go func() { done <- t.devs[0].Close() }()
-			t.chans[0].Abort(errors.New("no patience"))
+			t.comms[0].Abort(errors.New("no patience"))
 			t.must(<-done)
-			t.ends("the group", s, gpu.ErrAborted)
-			t.chans[1].Abort(nil) // only now, for this one is to fail by its own abort
+			t.ends("the group", s, collective.ErrAborted)
+			t.comms[1].Abort(nil) // only now, for this one is to fail by its own abort
 		})
 	}},
 	{name: "B138 split and shrink", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
-			n := len(t.chans)
-			parts, rest := make([]*gpu.Channel, n), make([]*gpu.Channel, n)
+			n := len(t.comms)
+			parts, rest := make([]*collective.Communicator, n), make([]*collective.Communicator, n)
 			t.all(func(i int) { // even and odd, in reverse; the last is in none
 				color := i % 2
 				if i == n-1 && n > 2 {
-					color = gpu.NoColor
+					color = collective.NoColor
 				}
-				c, err := t.chans[i].Split(t.ctx, color, -i)
-				if parts[i] = c; err != nil || (c == nil) != (color == gpu.NoColor) {
+				c, err := t.comms[i].Split(t.ctx, color, -i)
+				if parts[i] = c; err != nil || (c == nil) != (color == collective.NoColor) {
 					t.Errorf("split of rank %d of %d: %v, %v", i, n, c, err)
 				}
 			})
@@ -832,8 +839,8 @@ var collectives = []test{
 			for i, c := range parts {
 				if c != nil {
 					members[i%2]++
-					b[i] = t.memory(i, elements(gpu.Int32, []float64{float64(i + 1)}))
-					t.must(c.Submit(t.ctx, signal(done[i], 1), gpu.AllReduce(b[i].All(), b[i].All(), gpu.Int32, gpu.Sum())))
+					b[i] = t.memory(i, elements(collective.Int32, []float64{float64(i + 1)}))
+					t.must(c.Device().Queue(0).Submit(signal(done[i], 1), c.GroupContext(t.ctx, collective.AllReduce(b[i].All(), b[i].All(), collective.Int32, collective.Sum()))))
 				}
 			}
 			for i, c := range parts {
@@ -847,7 +854,7 @@ var collectives = []test{
 						sum += j + 1
 					}
 				}
-				t.same("sum of a part", t.get(i, b[i]), element(gpu.Int32, float64(sum)))
+				t.same("sum of a part", t.get(i, b[i]), element(collective.Int32, float64(sum)))
 				if want := members[i%2] - 1 - i/2; c.Count() != members[i%2] || c.Rank() != want {
 					t.Errorf("rank %d became %d of %d, want %d of %d", i, c.Rank(), c.Count(), want, members[i%2])
 				}
@@ -867,7 +874,7 @@ var collectives = []test{
 				if i == 1 {
 					return
 				}
-				c, err := t.chans[i].Shrink(t.ctx, false, 1)
+				c, err := t.comms[i].Shrink(t.ctx, false, 1)
 				if errors.Is(err, errors.ErrUnsupported) {
 					return
 				}
@@ -886,21 +893,21 @@ var collectives = []test{
 				colors = append(colors, math.MaxInt)
 			}
 			for _, color := range colors {
-				if _, err := t.chans[0].Split(t.ctx, color, 0); !errors.Is(err, gpu.ErrArgument) {
+				if _, err := t.comms[0].Split(t.ctx, color, 0); !errors.Is(err, gpu.ErrArgument) {
 					t.Errorf("color %d: %v", color, err)
 				}
 			}
 			for _, exclude := range [][]int{nil, {0}, {-1}, {n}} {
-				if _, err := t.chans[0].Shrink(t.ctx, false, exclude...); !errors.Is(err, gpu.ErrArgument) {
+				if _, err := t.comms[0].Shrink(t.ctx, false, exclude...); !errors.Is(err, gpu.ErrArgument) {
 					t.Errorf("without %v: %v", exclude, err)
 				}
 			}
 		})
 	}},
-	{name: "B139 memory that a channel knows", comms: true, run: func(e *env) {
+	{name: "B139 memory that a communicator knows", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
-			n := len(t.chans)
-			b, known := make([]*gpu.Buffer, n), make([]*gpu.ChannelMemory, n)
+			n := len(t.comms)
+			b, known := make([]*gpu.Buffer, n), make([]*collective.Memory, n)
 			for i := range n {
 				var err error
 				if b[i], err = t.devs[i].Alloc(gpu.CommMem, 1<<20); errors.Is(err, errors.ErrUnsupported) {
@@ -913,12 +920,12 @@ var collectives = []test{
 				missing := false
 				t.all(func(i int) {
 					var err error
-					if known[i], err = t.chans[i].Register(b[i]); window {
+					if known[i], err = t.comms[i].Register(b[i]); window {
 						if err == nil {
 							err = known[i].Close()
 						}
 						if err == nil {
-							known[i], err = t.chans[i].NewWindow(t.ctx, b[i], true)
+							known[i], err = t.comms[i].NewWindow(t.ctx, b[i], true)
 						}
 					}
 					if errors.Is(err, errors.ErrUnsupported) {
@@ -931,14 +938,14 @@ var collectives = []test{
 					return
 				}
 				for i := range n {
-					t.put(i, b[i], elements(gpu.Float32, []float64{1, 2, 3}))
+					t.put(i, b[i], elements(collective.Float32, []float64{1, 2, 3}))
 				}
-				t.submit("registered", func(i int) []gpu.Collective {
-					return []gpu.Collective{gpu.AllReduce(b[i].Range(0, 12), b[i].Range(0, 12), gpu.Float32, gpu.Sum())}
+				t.submit("registered", func(i int) []collective.Operation {
+					return []collective.Operation{collective.AllReduce(b[i].Range(0, 12), b[i].Range(0, 12), collective.Float32, collective.Sum())}
 				})
 				for i := range n {
 					f := float64(n)
-					t.same("registered", t.get(i, b[i])[:12], elements(gpu.Float32, []float64{f, 2 * f, 3 * f}))
+					t.same("registered", t.get(i, b[i])[:12], elements(collective.Float32, []float64{f, 2 * f, 3 * f}))
 				}
 				t.all(func(i int) {
 					if err := errors.Join(known[i].Close(), known[i].Close()); err != nil {
@@ -948,11 +955,11 @@ var collectives = []test{
 			}
 			m, err := t.devs[0].Alloc(gpu.DeviceMem, 64)
 			t.must(err)
-			if _, err := t.chans[0].Register(m); !errors.Is(err, gpu.ErrArgument) {
+			if _, err := t.comms[0].Register(m); !errors.Is(err, gpu.ErrArgument) {
 				t.Errorf("other memory: %v", err)
 			}
-			if k, err := t.chans[0].Register(b[0]); err != nil {
-				t.Error(err) // and left to the channel
+			if k, err := t.comms[0].Register(b[0]); err != nil {
+				t.Error(err) // and left to the communicator
 			} else {
 				_ = k
 			}
@@ -967,7 +974,7 @@ var collectives = []test{
 // recordedGroups records groups with other commands between them, over bindings, and executes them twice.
 func (t *team) recordedGroups(mode gpu.Mode) {
 	t.Helper()
-	n := len(t.chans)
+	n := len(t.comms)
 	cbs := make([]*gpu.CommandBuffer, n)
 	for i := range n {
 		c, err := t.devs[i].NewCommandBuffer(gpu.CommandOptions{Mode: mode})
@@ -983,24 +990,26 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 			t.Helper()
 			t.must(err)
 		}
-		sum := func(i uint64) gpu.Collective { return gpu.AllReduce(at(i), at(i), gpu.Int32, gpu.Sum()) }
-		record(c.Add(gpu.Fill(at(0), element(gpu.Int32, 5))))
+		sum := func(i uint64) collective.Operation {
+			return collective.AllReduce(at(i), at(i), collective.Int32, collective.Sum())
+		}
+		record(c.Add(gpu.Fill(at(0), element(collective.Int32, 5))))
 		record(c.Add(gpu.Barrier()))
-		record(c.Add(t.chans[i].Group(sum(0), sum(1)))) // two, and
-		record(c.Add(t.chans[i].Group()))               // and none
-		record(c.Add(t.chans[i].Group(sum(2))))         // and one make a group of three
+		record(c.Add(t.comms[i].Group(sum(0), sum(1)))) // two, and
+		record(c.Add(t.comms[i].Group()))               // and none
+		record(c.Add(t.comms[i].Group(sum(2))))         // and one make a group of three
 		record(c.Add(gpu.Barrier()))
-		record(c.Add(t.chans[i].Group(sum(3))))
+		record(c.Add(t.comms[i].Group(sum(3))))
 		record(c.Add(gpu.Copy(at(4), at(3))))
 		record(c.Add(gpu.HostCall(func() error { return nil })))
-		record(c.Add(t.chans[i].Group(sum(4))))
+		record(c.Add(t.comms[i].Group(sum(4))))
 		t.must(c.End())
 	}
 	for round := range 2 {
 		b, done := make([]*gpu.Buffer, n), t.sems(n)
 		var calls []uint64
 		for i := range n {
-			b[i] = t.memory(i, elements(gpu.Int32, []float64{0, 1, 2, 3, 4}))
+			b[i] = t.memory(i, elements(collective.Int32, []float64{0, 1, 2, 3, 4}))
 			if t.h.Calls != nil {
 				calls = append(calls, t.h.Calls(i, "collect"))
 			}
@@ -1009,7 +1018,7 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 		f := float64(n)
 		for i := range n {
 			t.wait(done[i], 1)
-			t.same(fmt.Sprintf("mode %v, round %d", mode, round), t.get(i, b[i]), elements(gpu.Int32, []float64{5 * f, f, 2 * f, 3 * f, 3 * f * f}))
+			t.same(fmt.Sprintf("mode %v, round %d", mode, round), t.get(i, b[i]), elements(collective.Int32, []float64{5 * f, f, 2 * f, 3 * f, 3 * f * f}))
 			if t.h.Calls != nil {
 				if got := t.h.Calls(i, "collect") - calls[i]; got != 3 {
 					t.Errorf("%d groups, want 3", got)
@@ -1029,8 +1038,8 @@ func (e *env) neverComes(n int) {
 	for what, end := range map[string]func(t *team) (s *gpu.Semaphore, kind error){
 		"abort": func(t *team) (*gpu.Semaphore, error) {
 			s := t.alone(0, t.ctx)
-			t.chans[0].Abort(errors.New("no patience"))
-			return s, gpu.ErrAborted
+			t.comms[0].Abort(errors.New("no patience"))
+			return s, collective.ErrAborted
 		},
 		"a context": func(t *team) (*gpu.Semaphore, error) {
 			ctx, cancel := context.WithCancel(t.ctx)
@@ -1041,7 +1050,7 @@ func (e *env) neverComes(n int) {
 			return t.alone(0, context.Background()), context.DeadlineExceeded
 		},
 	} {
-		o := gpu.ChannelOptions{Name: "test"}
+		o := collective.Options{Name: "test"}
 		if what == "a timeout" {
 			o.Timeout = 300 * time.Millisecond // time enough to meet
 		}
@@ -1052,16 +1061,16 @@ func (e *env) neverComes(n int) {
 				}
 				s, kind := end(t)
 				t.ends(fmt.Sprintf("%s, met %v", what, met), s, kind)
-				if err := t.chans[0].Err(); !errors.Is(err, kind) {
-					t.Errorf("%s: the channel: %v", what, err)
+				if err := t.comms[0].Err(); !errors.Is(err, kind) {
+					t.Errorf("%s: the communicator: %v", what, err)
 				}
 				later := t.sem()
 				b := t.memory(0, make([]byte, 64))
-				if err := t.chans[0].Submit(t.ctx, signal(later, 1), gpu.AllGather(b.All(), b.Range(0, 64/uint64(len(t.chans))/4*4), gpu.Uint8)); err == nil {
-					t.Errorf("%s: a failed channel takes more", what)
+				if err := t.comms[0].Device().Queue(0).Submit(signal(later, 1), t.comms[0].GroupContext(t.ctx, collective.AllGather(b.All(), b.Range(0, 64/uint64(len(t.comms))/4*4), collective.Uint8))); err == nil {
+					t.Errorf("%s: a failed communicator takes more", what)
 				}
 				b.Close()
-				for i, c := range t.chans {
+				for i, c := range t.comms {
 					if i > 0 {
 						c.Abort(nil) // for the one that has gone will not close with them
 					}

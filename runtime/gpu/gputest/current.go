@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/interop"
@@ -31,9 +32,9 @@ type stand struct {
 	x     *gpu.Module
 	k     *gpu.Kernel // "words", or nil
 	p     *gpu.Pool
-	ch    *gpu.Channel // of one rank, or nil
-	mode  gpu.Mode     // of command buffers
-	how   string       // what is current
+	comm  *collective.Communicator // of one rank, or nil
+	mode  gpu.Mode                 // of command buffers
+	how   string                   // what is current
 
 	scratch [2]*gpu.Buffer // of the devices, for drain alone
 }
@@ -130,9 +131,9 @@ func (x *stand) native(n gpu.NativeCall) error {
 	return err
 }
 
-// onChannel runs a function if there are channels.
-func (x *stand) onChannel(f func()) {
-	if x.ch != nil {
+// onComm runs a function if there are communicators.
+func (x *stand) onComm(f func()) {
+	if x.comm != nil {
 		f()
 	}
 }
@@ -208,25 +209,25 @@ func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
 	x.must(b.Close())
 }
 
-// channel makes a channel of one rank.
-func (x *stand) channel() *gpu.Channel {
+// communicator makes a communicator of one rank.
+func (x *stand) communicator() *collective.Communicator {
 	x.Helper()
-	id, err := x.d.NewChannelID()
+	id, err := collective.NewID(x.d)
 	x.must(err)
-	c, err := x.d.NewChannel(x.ctx, gpu.ChannelOptions{ID: id, Count: 1})
+	c, err := collective.New(x.ctx, x.d, collective.Options{ID: id, Count: 1})
 	x.must(err)
 	return c
 }
 
-// sum is an operation on a channel.
-func (x *stand) sum() gpu.Collective {
-	return gpu.AllReduce(x.b.All(), x.b.All(), gpu.Float32, gpu.Sum())
+// sum is an operation on a communicator.
+func (x *stand) sum() collective.Operation {
+	return collective.AllReduce(x.b.All(), x.b.All(), collective.Float32, collective.Sum())
 }
 
-// known has the channel told of memory, and forget it.
-func (x *stand) known(register func(b *gpu.Buffer) (*gpu.ChannelMemory, error)) {
+// known has the communicator told of memory, and forget it.
+func (x *stand) known(register func(b *gpu.Buffer) (*collective.Memory, error)) {
 	x.Helper()
-	x.onChannel(func() {
+	x.onComm(func() {
 		b, err := x.d.Alloc(gpu.CommMem, 1<<16)
 		if !x.may(err) {
 			return
@@ -238,13 +239,13 @@ func (x *stand) known(register func(b *gpu.Buffer) (*gpu.ChannelMemory, error)) 
 	})
 }
 
-// rest suspends and resumes a channel, if the library can.
+// rest suspends and resumes a communicator, if the library can.
 func (x *stand) rest() {
 	x.Helper()
-	x.onChannel(func() {
-		id, err := x.d.NewChannelID()
+	x.onComm(func() {
+		id, err := collective.NewID(x.d)
 		x.must(err)
-		c, err := x.d.NewChannel(x.ctx, gpu.ChannelOptions{ID: id, Count: 1, Plain: true})
+		c, err := collective.New(x.ctx, x.d, collective.Options{ID: id, Count: 1, Plain: true})
 		x.must(err)
 		able := false
 		x.keeps("Suspend", func() { able = x.may(c.Suspend(x.ctx)) })
@@ -257,7 +258,7 @@ func (x *stand) rest() {
 
 // ofCurrent are the types all of whose methods are operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Module)(nil),
-	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*gpu.Channel)(nil), (*gpu.ChannelMemory)(nil), (*interop.Event)(nil), (*interop.Pool)(nil), (*gpu.Timing)(nil)}
+	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*collective.Communicator)(nil), (*collective.Memory)(nil), (*interop.Event)(nil), (*interop.Pool)(nil), (*gpu.Timing)(nil)}
 
 // operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
 var operations = []struct {
@@ -489,92 +490,89 @@ var operations = []struct {
 		x.must(c.Close())
 	}},
 
-	{"Device.NewChannelID", func(x *stand) {
-		if x.ch != nil {
-			_, err := x.d.NewChannelID()
+	{"collective.NewID", func(x *stand) {
+		if x.comm != nil {
+			_, err := collective.NewID(x.d)
 			x.must(err)
 		}
 	}},
-	{"Device.NewChannel", func(x *stand) {
-		if x.ch != nil {
-			c := x.channel()
+	{"collective.New", func(x *stand) {
+		if x.comm != nil {
+			c := x.communicator()
 			x.keeps("Close", func() { x.must(c.Close()) })
-			if _, err := x.d.NewChannel(x.ctx, gpu.ChannelOptions{}); err == nil {
-				x.Error("a channel without an id is made")
+			if _, err := collective.New(x.ctx, x.d, collective.Options{}); err == nil {
+				x.Error("a communicator without an id is made")
 			}
 		}
 	}},
 
-	{"Channel.Rank", func(x *stand) { x.onChannel(func() { x.ch.Rank() }) }},
-	{"Channel.Count", func(x *stand) { x.onChannel(func() { x.ch.Count() }) }},
-	{"Channel.Device", func(x *stand) { x.onChannel(func() { x.ch.Device() }) }},
-	{"Channel.Err", func(x *stand) { x.onChannel(func() { x.must(x.ch.Err()) }) }},
-	{"Channel.Submit", func(x *stand) {
-		x.onChannel(func() {
-			x.submit(func(o gpu.Order) error { return x.ch.Submit(x.ctx, o, x.sum()) })
+	{"collective.Communicator.Rank", func(x *stand) { x.onComm(func() { x.comm.Rank() }) }},
+	{"collective.Communicator.Count", func(x *stand) { x.onComm(func() { x.comm.Count() }) }},
+	{"collective.Communicator.Device", func(x *stand) { x.onComm(func() { x.comm.Device() }) }},
+	{"collective.Communicator.Err", func(x *stand) { x.onComm(func() { x.must(x.comm.Err()) }) }},
+	{"collective.Communicator.Group", func(x *stand) {
+		x.onComm(func() {
+			x.submit(func(o gpu.Order) error { return x.comm.Device().Queue(1).Submit(o, x.comm.Group(x.sum())) })
+			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(x.comm.Group(x.sum())) })
 		})
 	}},
-	{"Channel.Group", func(x *stand) {
-		x.onChannel(func() {
-			x.submit(func(o gpu.Order) error { return x.ch.Device().Queue(1).Submit(o, x.ch.Group(x.sum())) })
-			x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(x.ch.Group(x.sum())) })
+	{"collective.Communicator.GroupContext", func(x *stand) {
+		x.onComm(func() {
+			x.submit(func(o gpu.Order) error {
+				return x.comm.Device().Queue(1).Submit(o, x.comm.GroupContext(x.ctx, x.sum()))
+			})
 		})
 	}},
-	{"Channel.GroupContext", func(x *stand) {
-		x.onChannel(func() {
-			x.submit(func(o gpu.Order) error { return x.ch.Device().Queue(1).Submit(o, x.ch.GroupContext(x.ctx, x.sum())) })
-		})
-	}},
-	{"Channel.Split", func(x *stand) {
-		x.onChannel(func() {
-			c, err := x.ch.Split(x.ctx, 0, 0)
+	{"collective.Communicator.Split", func(x *stand) {
+		x.onComm(func() {
+			c, err := x.comm.Split(x.ctx, 0, 0)
 			if x.may(err) {
 				x.must(c.Close())
 			}
 		})
 	}},
-	{"Channel.Shrink", func(x *stand) {
-		x.onChannel(func() {
-			if _, err := x.ch.Shrink(x.ctx, false, 0); err == nil {
-				x.Error("a channel is made without this rank")
+	{"collective.Communicator.Shrink", func(x *stand) {
+		x.onComm(func() {
+			if _, err := x.comm.Shrink(x.ctx, false, 0); err == nil {
+				x.Error("a communicator is made without this rank")
 			}
 		})
 	}},
-	{"Channel.Register", func(x *stand) { x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.Register(b) }) }},
-	{"Channel.NewWindow", func(x *stand) {
-		x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.NewWindow(x.ctx, b, false) })
+	{"collective.Communicator.Register", func(x *stand) { x.known(func(b *gpu.Buffer) (*collective.Memory, error) { return x.comm.Register(b) }) }},
+	{"collective.Communicator.NewWindow", func(x *stand) {
+		x.known(func(b *gpu.Buffer) (*collective.Memory, error) { return x.comm.NewWindow(x.ctx, b, false) })
 	}},
-	{"Channel.Stats", func(x *stand) {
-		x.onChannel(func() {
-			_, err := x.ch.Stats()
+	{"collective.Communicator.Stats", func(x *stand) {
+		x.onComm(func() {
+			_, err := x.comm.Stats()
 			x.may(err)
 		})
 	}},
-	{"Channel.Suspend", (*stand).rest},
-	{"Channel.Resume", (*stand).rest},
-	{"ChannelMemory.Close", func(x *stand) { x.known(func(b *gpu.Buffer) (*gpu.ChannelMemory, error) { return x.ch.Register(b) }) }},
-	{"Channel.Abort", func(x *stand) {
-		x.onChannel(func() {
-			c := x.channel()
+	{"collective.Communicator.Suspend", (*stand).rest},
+	{"collective.Communicator.Resume", (*stand).rest},
+	{"collective.Memory.Close", func(x *stand) { x.known(func(b *gpu.Buffer) (*collective.Memory, error) { return x.comm.Register(b) }) }},
+	{"collective.Communicator.Abort", func(x *stand) {
+		x.onComm(func() {
+			c := x.communicator()
 			s := x.sem()
-			x.must(c.Submit(x.ctx, gpu.Order{Wait: points(x.sem(), 1), Signal: points(s, 1)}, x.sum()))
+			x.must(c.Device().Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1), Signal: points(s, 1)}, c.GroupContext(x.ctx, x.sum())))
 			x.keeps("Abort", func() { c.Abort(nil) })
-			x.failed(s, 1, gpu.ErrAborted)
+			x.failed(s, 1, collective.ErrAborted)
 			x.must(c.Close())
 		})
 	}},
-	{"Channel.Close", func(x *stand) {
-		x.onChannel(func() {
-			c := x.channel()
-			x.must(c.Submit(x.ctx, gpu.Order{}, x.sum())) // in flight, perhaps
+	{"collective.Communicator.Close", func(x *stand) {
+		x.onComm(func() {
+			c := x.communicator()
+			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // in flight, perhaps
 			x.keeps("Close", func() { x.must(c.Close()) })
 		})
 	}},
 
-	{"Channel.Shutdown", func(x *stand) {
-		x.onChannel(func() {
-			c := x.channel()
-			x.must(c.Submit(x.ctx, gpu.Order{}, x.sum())) // in flight, perhaps
+	{"collective.Communicator.Shutdown", func(x *stand) {
+		x.onComm(func() {
+			c := x.communicator()
+			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // in flight, perhaps
 			x.keeps("Shutdown", func() { x.must(c.Shutdown(x.ctx)) })
 		})
 	}},
@@ -1116,11 +1114,10 @@ var operations = []struct {
 			x.must(p.Close())
 		}
 	}},
-	{"Group.NewChannels", func(x *stand) {
-		x.onChannel(func() {
-			g, err := gpu.NewGroup(x.group.Devices()[:x.count]...) // a communicator wants ranks of different devices
-			x.must(err)
-			all, err := g.NewChannels(x.ctx, gpu.ChannelOptions{})
+	{"collective.NewAll", func(x *stand) {
+		x.onComm(func() {
+			devices := x.group.Devices()[:x.count] // a communicator wants ranks of different devices
+			all, err := collective.NewAll(x.ctx, devices, collective.Options{})
 			x.must(err)
 			for _, c := range all {
 				c.Abort(nil)
@@ -1238,34 +1235,33 @@ var operations = []struct {
 	}},
 }
 
-// besidesOps are folders beside that of package gpu with packages whose functions all are operations.
-var besidesOps = []string{"interop"}
-
 // internalOps make Ops for packages of this module: their arguments are of internal types.
 var internalOps = []string{"Begun", "OpOf"}
 
-// functions returns the functions of package gpu that return an Op, and the functions of the packages
-// in besidesOps with the name of the package before them, from their source. Where the source is not,
-// there are none.
+// functions returns the operations among the functions of packages gpu, collective and interop, from
+// their source: those of gpu that return an Op, those of collective that take devices, and all of
+// interop. Where the source is not, there are none.
 func functions(e *env) (names []string) {
-	_, here, _, _ := runtime.Caller(0)
-	folder := filepath.Dir(filepath.Dir(here))
-	for _, name := range functionsIn(e, folder, true) {
-		if !slices.Contains(internalOps, name) {
-			names = append(names, name)
+	for _, f := range functionsOf(e, "gpu") {
+		if returnsOp(f) && !slices.Contains(internalOps, f.Name.Name) {
+			names = append(names, f.Name.Name)
 		}
 	}
-	for _, pkg := range besidesOps {
-		for _, name := range functionsIn(e, filepath.Join(filepath.Dir(folder), pkg), false) {
-			names = append(names, pkg+"."+name)
+	for _, f := range functionsOf(e, "collective") {
+		if takesDevices(f) {
+			names = append(names, "collective."+f.Name.Name)
 		}
+	}
+	for _, f := range functionsOf(e, "interop") {
+		names = append(names, "interop."+f.Name.Name)
 	}
 	return names
 }
 
-// functionsIn returns the exported functions of a folder, or those of them that return an Op.
-func functionsIn(e *env, folder string, ops bool) (names []string) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+// functionsOf returns the exported functions of a package beside this one's parent, from its source.
+func functionsOf(e *env, pkg string) (all []*ast.FuncDecl) {
+	_, here, _, _ := runtime.Caller(0)
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(here))), pkg, "*.go"))
 	e.must(err)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -1274,13 +1270,12 @@ func functionsIn(e *env, folder string, ops bool) (names []string) {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		e.must(err)
 		for _, d := range parsed.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if ok && f.Recv == nil && f.Name.IsExported() && (!ops || returnsOp(f)) {
-				names = append(names, f.Name.Name)
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.IsExported() {
+				all = append(all, f)
 			}
 		}
 	}
-	return names
+	return all
 }
 
 // returnsOp reports whether a function of package gpu has an Op as its result.
@@ -1290,6 +1285,22 @@ func returnsOp(f *ast.FuncDecl) bool {
 	}
 	t, ok := f.Type.Results.List[0].Type.(*ast.Ident)
 	return ok && t.Name == "Op"
+}
+
+// takesDevices reports whether a parameter of a function is a device, or a list of devices.
+func takesDevices(f *ast.FuncDecl) bool {
+	return slices.ContainsFunc(f.Type.Params.List, func(p *ast.Field) bool {
+		t := p.Type
+		if list, ok := t.(*ast.ArrayType); ok {
+			t = list.Elt
+		}
+		star, ok := t.(*ast.StarExpr)
+		if !ok {
+			return false
+		}
+		sel, ok := star.X.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "Device"
+	})
 }
 
 var current = []test{
@@ -1305,7 +1316,8 @@ var current = []test{
 				there[strings.TrimPrefix(t.Elem().String(), "gpu.")+"."+t.Method(i).Name] = true
 			}
 		}
-		for _, name := range functions(e) {
+		made := functions(e)
+		for _, name := range made {
 			there[name] = true
 		}
 		for name := range there {
@@ -1314,7 +1326,8 @@ var current = []test{
 			}
 		}
 		for name := range tried {
-			if strings.Contains(name, ".") && !there[name] {
+			isMethod := ast.IsExported(name) || strings.Count(name, ".") == 2
+			if strings.Contains(name, ".") && !there[name] && (isMethod || len(made) > 0) {
 				e.Errorf("%s does not exist", name)
 			}
 		}
@@ -1374,7 +1387,7 @@ func (x *stand) open() {
 	x.p, err = x.d.NewPool(gpu.PoolOptions{})
 	x.must(err)
 	if x.h.Comms {
-		x.ch = x.channel()
+		x.comm = x.communicator()
 	}
 	if x.h.Kernels {
 		x.x, err = x.d.Load(kernels.Basic)
@@ -1399,7 +1412,7 @@ func (x *stand) drain() {
 }
 
 func (x *stand) close() {
-	x.onChannel(func() { x.must(x.ch.Close()) })
+	x.onComm(func() { x.must(x.comm.Close()) })
 	if x.x != nil {
 		x.must(x.x.Close())
 	}

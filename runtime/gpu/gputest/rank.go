@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// CheckRank tries every operation on a channel, for one rank: all others must do the same at the same time, in this process or in
+// CheckRank tries every operation on a communicator, for one rank: all others must do the same at the same time, in this process or in
 // others. It checks what this rank gets.
-func CheckRank(t *testing.T, ctx context.Context, c *gpu.Channel) {
+func CheckRank(t *testing.T, ctx context.Context, c *collective.Communicator) {
 	t.Helper()
 	r := &alone{env: &env{T: t, ctx: ctx, devs: []*gpu.Device{c.Device()}}, c: c}
 	for _, typ := range allTypes {
@@ -29,16 +30,16 @@ func CheckRank(t *testing.T, ctx context.Context, c *gpu.Channel) {
 // alone is a rank that sees no other.
 type alone struct {
 	*env
-	c *gpu.Channel
+	c *collective.Communicator
 }
 
 // do makes a buffer for what is to be sent and one of a size for what is received, and checks what has come.
-func (r *alone) do(what string, send []byte, size int, want []byte, op func(dst, src gpu.Range) gpu.Collective) {
+func (r *alone) do(what string, send []byte, size int, want []byte, op func(dst, src gpu.Range) collective.Operation) {
 	r.Helper()
 	src, dst := r.buffer(uint64(len(send))), r.buffer(uint64(size))
 	s := r.sem()
 	r.must(r.devs[0].Queue(0).Submit(signal(s, 1), gpu.UploadCopy(src.All(), send)))
-	err := r.c.Submit(r.ctx, between(s, 1, s, 2), op(dst.All(), src.All()))
+	err := r.c.Device().Queue(0).Submit(between(s, 1, s, 2), r.c.GroupContext(r.ctx, op(dst.All(), src.All())))
 	got := make([]byte, size)
 	r.must(errors.Join(err, r.devs[0].Queue(0).Submit(between(s, 2, s, 3), gpu.Download(got, dst.All())), s.Wait(r.ctx, 3)))
 	if want != nil {
@@ -48,7 +49,7 @@ func (r *alone) do(what string, send []byte, size int, want []byte, op func(dst,
 	dst.Close()
 }
 
-func (r *alone) moves(typ gpu.ElementType, count int) {
+func (r *alone) moves(typ collective.ElementType, count int) {
 	n, me, size := r.c.Count(), r.c.Rank(), count*typ.Size()
 	data := func(rank int) []byte { return random(n*size, uint64(rank+1)) } // a part for each rank
 	part := func(rank, i int) []byte { return data(rank)[i*size:][:size] }
@@ -60,41 +61,41 @@ func (r *alone) moves(typ gpu.ElementType, count int) {
 	}
 	what := func(op string) string { return fmt.Sprintf("%s of %d × %v, rank %d of %d", op, count, typ, me, n) }
 	first := func(rank int) []byte { return part(rank, 0) }
-	r.do(what("all-gather"), first(me), n*size, all(first), func(d, s gpu.Range) gpu.Collective { return gpu.AllGather(d, s, typ) })
+	r.do(what("all-gather"), first(me), n*size, all(first), func(d, s gpu.Range) collective.Operation { return collective.AllGather(d, s, typ) })
 	r.do(what("all-to-all"), data(me), n*size, all(func(i int) []byte { return part(i, me) }),
-		func(d, s gpu.Range) gpu.Collective { return gpu.AllToAll(d, s, typ) })
+		func(d, s gpu.Range) collective.Operation { return collective.AllToAll(d, s, typ) })
 	for root := range n {
 		var gathered []byte
 		if me == root {
 			gathered = all(first)
 		}
-		r.do(what("broadcast"), first(me), size, first(root), func(d, s gpu.Range) gpu.Collective { return gpu.Broadcast(d, s, typ, root) })
-		r.do(what("gather"), first(me), n*size, gathered, func(d, s gpu.Range) gpu.Collective { return gpu.Gather(d, s, typ, root) })
-		r.do(what("scatter"), data(me), size, part(root, me), func(d, s gpu.Range) gpu.Collective { return gpu.Scatter(d, s, typ, root) })
+		r.do(what("broadcast"), first(me), size, first(root), func(d, s gpu.Range) collective.Operation { return collective.Broadcast(d, s, typ, root) })
+		r.do(what("gather"), first(me), n*size, gathered, func(d, s gpu.Range) collective.Operation { return collective.Gather(d, s, typ, root) })
+		r.do(what("scatter"), data(me), size, part(root, me), func(d, s gpu.Range) collective.Operation { return collective.Scatter(d, s, typ, root) })
 	}
 	for step := 1; step < n; step++ {
 		to, from := (me+step)%n, (me+n-step)%n
-		r.do(what("send and receive"), data(me), n*size, nil, func(d, s gpu.Range) gpu.Collective {
-			return gpu.SendReceive(d, s, typ, to, from)
+		r.do(what("send and receive"), data(me), n*size, nil, func(d, s gpu.Range) collective.Operation {
+			return collective.SendReceive(d, s, typ, to, from)
 		})
-		r.do(what("send and receive of a part"), part(me, to), size, part(from, me), func(d, s gpu.Range) gpu.Collective {
-			return gpu.SendReceive(d, s, typ, to, from)
+		r.do(what("send and receive of a part"), part(me, to), size, part(from, me), func(d, s gpu.Range) collective.Operation {
+			return collective.SendReceive(d, s, typ, to, from)
 		})
 	}
 }
 
-func (r *alone) reductions(x *reduced, typ gpu.ElementType, count int) {
+func (r *alone) reductions(x *reduced, typ collective.ElementType, count int) {
 	n, me, size := r.c.Count(), r.c.Rank(), count*typ.Size()
 	what := func(op string) string {
 		return fmt.Sprintf("%s by %s of %d × %v, rank %d of %d", op, x.name, count, typ, me, n)
 	}
 	sum := elements(typ, x.result(n, count))
-	r.do(what("all-reduce"), elements(typ, x.row(me, count)), size, sum, func(d, s gpu.Range) gpu.Collective { return gpu.AllReduce(d, s, typ, x.r) })
+	r.do(what("all-reduce"), elements(typ, x.row(me, count)), size, sum, func(d, s gpu.Range) collective.Operation { return collective.AllReduce(d, s, typ, x.r) })
 	root, want := n-1, sum
 	if me != root {
 		want = nil
 	}
-	r.do(what("reduce"), elements(typ, x.row(me, count)), size, want, func(d, s gpu.Range) gpu.Collective { return gpu.Reduce(d, s, typ, x.r, root) })
+	r.do(what("reduce"), elements(typ, x.row(me, count)), size, want, func(d, s gpu.Range) collective.Operation { return collective.Reduce(d, s, typ, x.r, root) })
 	r.do(what("reduce-scatter"), elements(typ, x.row(me, n*count)), size, elements(typ, x.result(n, n*count))[me*size:][:size],
-		func(d, s gpu.Range) gpu.Collective { return gpu.ReduceScatter(d, s, typ, x.r) })
+		func(d, s gpu.Range) collective.Operation { return collective.ReduceScatter(d, s, typ, x.r) })
 }

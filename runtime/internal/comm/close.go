@@ -16,29 +16,29 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Close closes the channel and what is registered with it, as Shutdown does with a context of ten
-// seconds.
-func (c *Channel) Close() error { return closer.InTime(c.Shutdown) }
+// Close closes the communicator and what is registered with it, as Shutdown does with a context of
+// ten seconds.
+func (c *Communicator) Close() error { return closer.InTime(c.Shutdown) }
 
-// Shutdown closes the channel and what is registered with it. It waits for operations in flight and
-// for the other ranks until the context ends, then aborts the communicator. A nil or zero Channel
-// is closed.
-func (c *Channel) Shutdown(ctx context.Context) error {
+// Shutdown closes the communicator and what is registered with it. It waits for operations in
+// flight and for the other ranks until the context ends, then aborts the native communicator. A nil
+// or zero Communicator is closed.
+func (c *Communicator) Shutdown(ctx context.Context) error {
 	if c == nil || c.dev == nil {
 		return nil
 	}
 	err, returned := c.closer.Close(ctx, c.close, func() time.Duration { return 2*AbortTime + 3*engine.GiveBackTime })
 	if !returned {
-		err = fmt.Errorf("gpu: channel on %s: close: a call of the library does not return: %w: %w", c.dev.Engine.Info.Name, driver.ErrBusy, ctx.Err())
+		err = fmt.Errorf("gpu: communicator on %s: close: a call of the library does not return: %w: %w", c.dev.Engine.Info.Name, driver.ErrBusy, ctx.Err())
 	}
 	return err
 }
 
-func (c *Channel) close(ctx context.Context) error {
+func (c *Communicator) close(ctx context.Context) error {
 	if !c.to(isClosing) {
 		c.fail(errClosed) // it has failed already; if it was being shrunk, that ends now
 	}
-	c.deriveMu.Lock() // a later call that would derive a channel finds this one closing
+	c.deriveMu.Lock() // a later call that would derive a communicator finds this one closing
 	defer c.deriveMu.Unlock()
 	busy := func() bool {
 		if !c.busy() {
@@ -99,7 +99,7 @@ func (c *Channel) close(ctx context.Context) error {
 		<-c.entered[isEnded] // the thread's last driver call precedes the device's close
 	}
 	if unended != nil {
-		err = errors.Join(fmt.Errorf("gpu: channel on %s: %w", c.dev.Engine.Info.Name, unended), err)
+		err = errors.Join(fmt.Errorf("gpu: communicator on %s: %w", c.dev.Engine.Info.Name, unended), err)
 	}
 	return err
 }
@@ -107,7 +107,7 @@ func (c *Channel) close(ctx context.Context) error {
 // finish enters a phase in which nothing is issued any more, and fails the operations that have not
 // been issued. Operations that still wait for something come to lane.Ready, since all waits have
 // been cancelled. The caller holds mu, and finish unlocks it.
-func (c *Channel) finish(in phase) {
+func (c *Communicator) finish(in phase) {
 	c.move(in)
 	s := c.first
 	c.first, c.last, c.waiting = nil, nil, 0
@@ -129,7 +129,7 @@ func (c *Channel) finish(in phase) {
 
 // abandon gives up on a thread that has not returned from the library. It fails the operation that
 // the thread is issuing, and all operations behind it.
-func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
+func (c *Communicator) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	c.mu.Lock()
 	select {
 	case <-back: // it needs no more than the driver does, and the device waits for that
@@ -145,25 +145,25 @@ func (c *Channel) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	c.hand.owed = nil
 	c.finish(isAbandoned)
 	c.dev.Owner.FailOwed(c.tl, c.failed(), owed)
-	late := fmt.Errorf("gpu: channel: the library "+what+": %w", AbortTime, errs.ErrClosed)
+	late := fmt.Errorf("gpu: communicator: the library "+what+": %w", AbortTime, errs.ErrClosed)
 	return errors.Join(late, c.notAborted()), true
 }
 
-// notAborted returns the error with which aborting the communicator failed, or nil.
-func (c *Channel) notAborted() error {
+// notAborted returns the error with which aborting the native communicator failed, or nil.
+func (c *Communicator) notAborted() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unaborted == nil || c.dev.Engine.Loss() != nil {
 		return nil
 	}
-	return fmt.Errorf("gpu: channel: its communicator was not aborted: %w", c.unaborted)
+	return fmt.Errorf("gpu: communicator: the library did not abort it: %w", c.unaborted)
 }
 
-// destroy gives back what the channel holds. The communicator may have been aborted before, or may
-// be aborted meanwhile. destroy runs on the channel's thread, and closes back with mu held when it
-// needs the library no more. If the library does not finish aborting the communicator, the
-// communicator and its registrations leak, and the stream is left to the device.
-func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
+// destroy gives back what the communicator holds. The communicator may have been aborted before, or
+// may be aborted meanwhile. destroy runs on the communicator's thread, and closes back with mu held
+// when it needs the library no more. If the library does not finish aborting the native
+// communicator, the communicator and its registrations leak, and the stream is left to the device.
+func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	var failures []error
 	add := func(err error) {
 		if err != nil && c.dev.Engine.Loss() == nil { // on a lost device every call fails
@@ -193,7 +193,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 			c.awaitAbort(AbortTime)
 			add(c.notAborted())
 		}
-		if c.Err() == nil { // an aborted channel reports its own error
+		if c.Err() == nil { // an aborted communicator reports its own error
 			add(err)
 		}
 	}
@@ -207,7 +207,7 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 		return err == nil || errors.Is(err, driver.ErrLost) || c.dev.Engine.Loss() != nil
 	})
 	c.dev.Engine.Check(err)
-	// leave leaves the stream to the device's Close, if the device knows of the channel.
+	// leave leaves the stream to the device's Close, if the device knows of the communicator.
 	leave := func() error {
 		if !slices.Contains(c.dev.Engine.ListLanes(), engine.Lane((*lane)(c))) {
 			add(c.dev.Engine.Native.DestroyStream(tl.Stream))
@@ -229,9 +229,9 @@ func (c *Channel) destroy(aborted bool, back chan<- struct{}) error {
 	return errs.Summarize(failures)
 }
 
-// closeWithDevice closes a channel that is still open when its device is closed. It waits until the
-// channel's thread needs the driver no more.
-func (c *Channel) closeWithDevice(ctx context.Context) error {
+// closeWithDevice closes a communicator that is still open when its device is closed. It waits
+// until the communicator's thread needs the driver no more.
+func (c *Communicator) closeWithDevice(ctx context.Context) error {
 	err, _ := c.closer.Close(ctx, c.close, func() time.Duration { return math.MaxInt64 })
 	return err
 }

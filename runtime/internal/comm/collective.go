@@ -2,6 +2,7 @@ package comm
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
@@ -17,8 +18,8 @@ type Reduction struct {
 // NewReduction makes a reduction. factor is used by driver.PreMulSum alone.
 func NewReduction(op driver.Reduction, factor float64) Reduction { return Reduction{op, factor} }
 
-// A Collective is an operation on a channel, on ranges of buffers. Sizes are in bytes.
-type Collective struct {
+// An Operation is an operation on a communicator, on ranges of buffers. Sizes are in bytes.
+type Operation struct {
 	kind      driver.CommOpKind
 	swaps     bool // a send and a receive
 	typ       driver.ElementType
@@ -28,23 +29,52 @@ type Collective struct {
 	from      int // in a send and receive: the sender; peer is the receiver
 }
 
-// NewCollective makes an operation. peer is the root, or the other rank of a send or a receive.
+// NewOperation makes an operation. peer is the root, or the other rank of a send or a receive.
 // Operations that have no peer, no reduction or no dst or src get zero values for them.
-func NewCollective(kind driver.CommOpKind, dst, src memory.Range, t driver.ElementType, r Reduction, peer int) Collective {
-	return Collective{kind: kind, dst: dst, src: src, typ: t, reduction: r, peer: peer}
+func NewOperation(kind driver.CommOpKind, dst, src memory.Range, t driver.ElementType, r Reduction, peer int) Operation {
+	return Operation{kind: kind, dst: dst, src: src, typ: t, reduction: r, peer: peer}
 }
 
 // NewSendReceive makes an operation that sends src to one rank and receives dst from another. With
 // to == -1 nothing is sent. With from == -1 dst is filled with zeros.
-func NewSendReceive(dst, src memory.Range, t driver.ElementType, to, from int) Collective {
-	return Collective{swaps: true, kind: driver.Send, dst: dst, src: src, typ: t, peer: to, from: from}
+func NewSendReceive(dst, src memory.Range, t driver.ElementType, to, from int) Operation {
+	return Operation{swaps: true, kind: driver.Send, dst: dst, src: src, typ: t, peer: to, from: from}
 }
 
-func (x Collective) String() string {
+func (x Operation) String() string {
 	if x.swaps {
 		return "send and receive"
 	}
 	return x.kind.String()
+}
+
+// Pack returns the ranges of an operation, and the rest of it as two words. Unpack makes the
+// operation from them again. So a gpu.Op has room for a few operations.
+func (x Operation) Pack() (dst, src memory.Range, a, b uint64) {
+	a = uint64(x.kind) | uint64(x.reduction.op)<<8 | uint64(uint8(limit(int(x.typ), math.MinInt8, math.MaxInt8)))<<16 |
+		uint64(uint32(limit(x.peer, math.MinInt32, math.MaxInt32)))<<32
+	if x.swaps {
+		return x.dst, x.src, a | isSwap, uint64(x.from)
+	}
+	return x.dst, x.src, a, math.Float64bits(x.reduction.scale)
+}
+
+// isSwap is the bit of a send and receive in the first word that Pack returns.
+const isSwap = 1 << 31
+
+// limit returns the nearest number within limits. Numbers outside are no ranks or types.
+func limit(n, least, most int) int { return max(least, min(n, most)) }
+
+// Unpack makes an operation from the results of Pack.
+func Unpack(dst, src memory.Range, a, b uint64) Operation {
+	x := Operation{dst: dst, src: src, kind: driver.CommOpKind(a & 0xff), typ: driver.ElementType(int8(a >> 16)),
+		reduction: Reduction{op: driver.Reduction(a >> 8 & 0xff)}, peer: int(int32(a >> 32))}
+	if a&isSwap != 0 {
+		x.swaps, x.from = true, int(b)
+	} else {
+		x.reduction.scale = math.Float64frombits(b)
+	}
+	return x
 }
 
 // An Op is what an operation asks of the library.
@@ -61,7 +91,7 @@ type RangeOp struct {
 
 // times returns the sizes of dst and src in multiples of the operation's count. 0 means that the
 // range is ignored.
-func (x Collective) times(rank, n int) (dst, src int) {
+func (x Operation) times(rank, n int) (dst, src int) {
 	root := 0
 	if rank == x.peer {
 		root = 1
@@ -90,7 +120,7 @@ func (x Collective) times(rank, n int) (dst, src int) {
 }
 
 // Lower checks an operation, and appends what it asks of the library, at most two RangeOps.
-func (x Collective) Lower(c *Channel, ops []RangeOp) ([]RangeOp, error) {
+func (x Operation) Lower(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	if !x.swaps {
 		return x.lowerOne(c, ops)
 	}
@@ -101,13 +131,13 @@ func (x Collective) Lower(c *Channel, ops []RangeOp) ([]RangeOp, error) {
 	}
 	if x.peer >= 0 {
 		var err error
-		send := Collective{kind: driver.Send, src: x.src, typ: x.typ, peer: x.peer}
+		send := Operation{kind: driver.Send, src: x.src, typ: x.typ, peer: x.peer}
 		if ops, err = send.lowerOne(c, ops); err != nil {
 			return nil, err
 		}
 	}
 	if x.from >= 0 {
-		receive := Collective{kind: driver.Recv, dst: x.dst, typ: x.typ, peer: x.from}
+		receive := Operation{kind: driver.Recv, dst: x.dst, typ: x.typ, peer: x.from}
 		return receive.lowerOne(c, ops)
 	}
 	if _, err := x.dst.CheckRecorded(x.String(), c.dev.Memory); err != nil {
@@ -120,7 +150,7 @@ func (x Collective) Lower(c *Channel, ops []RangeOp) ([]RangeOp, error) {
 }
 
 // lowerOne is Lower for an operation that is one of the library's.
-func (x Collective) lowerOne(c *Channel, ops []RangeOp) ([]RangeOp, error) {
+func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	name, size := x.String(), uint64(x.typ.Size())
 	switch {
 	case size == 0:
@@ -160,7 +190,7 @@ func (x Collective) lowerOne(c *Channel, ops []RangeOp) ([]RangeOp, error) {
 }
 
 // part returns the size in bytes of one part of r, which consists of n equal parts.
-func (x Collective) part(c *Channel, r memory.Range, n int) (uint64, error) {
+func (x Operation) part(c *Communicator, r memory.Range, n int) (uint64, error) {
 	if n == 0 {
 		return 0, nil
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// isPlain returns an error if the channel is plain, so that no other channel can be derived from
-// it.
-func (c *Channel) isPlain(op string) error {
+// isPlain returns an error if the communicator is plain, so that no other communicator can be
+// derived from it.
+func (c *Communicator) isPlain(op string) error {
 	if !c.opt.Plain {
 		return nil
 	}
-	return fmt.Errorf("gpu: channel on %s: %s: it was joined plainly (ChannelOptions.Plain), for ranks of other programs, and lacks the communicators "+
-		"besides of which others are made (ncclCommSplit by all ranks): make the new channel under an id of its own: %w", c.dev.Engine.Info.Name, op, driver.ErrUnsupported)
+	return fmt.Errorf("gpu: communicator on %s: %s: it was joined plainly (Options.Plain), for ranks of other programs, and so it lacks what other "+
+		"communicators are made of (an ncclCommSplit by all ranks): make the new communicator with an id of its own: %w", c.dev.Engine.Info.Name, op, driver.ErrUnsupported)
 }
 
-// Split divides the channel into new channels, of the ranks that pass the same color each. It
-// returns nil without an error for driver.NoColor.
-func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
+// Split divides the communicator into new communicators, of the ranks that pass the same color
+// each. It returns nil without an error for driver.NoColor.
+func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator, error) {
 	if color < driver.NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
 		return nil, errs.Argument("split", "color %d, key %d", color, key)
 	}
@@ -39,9 +39,9 @@ func (c *Channel) Split(ctx context.Context, color, key int) (*Channel, error) {
 	})
 }
 
-// Shrink makes a channel of all ranks except the excluded ones. With abort, operations in flight are
-// aborted first, and this channel fails.
-func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Channel, error) {
+// Shrink makes a communicator of all ranks except the excluded ones. With abort, operations in
+// flight are aborted first, and this communicator fails.
+func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (*Communicator, error) {
 	for _, r := range exclude {
 		if r < 0 || r >= c.count || r == c.rank {
 			return nil, errs.Argument("shrink", "excluding rank %d of %d on rank %d", r, c.count, c.rank)
@@ -50,7 +50,7 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	if len(exclude) == 0 {
 		return nil, errs.Argument("shrink", "no ranks to exclude")
 	}
-	if ctx == nil { // checked before the channel fails
+	if ctx == nil { // checked before the communicator fails
 		return nil, errs.Argument("shrink", "no context")
 	}
 	if err := c.isPlain("shrink"); err != nil {
@@ -58,46 +58,46 @@ func (c *Channel) Shrink(ctx context.Context, abort bool, exclude ...int) (*Chan
 	}
 	if c.limits != nil {
 		if err := c.limits.CheckShrink(c.asked); err != nil {
-			return nil, fmt.Errorf("gpu: channel on %s: shrink: %w", c.dev.Engine.Info.Name, err)
+			return nil, fmt.Errorf("gpu: communicator on %s: shrink: %w", c.dev.Engine.Info.Name, err)
 		}
 	}
 	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
 	if abort {
 		why := fmt.Errorf("%w: to shrink without ranks %v", ErrAborted, exclude)
 		if err := c.setFailure(isShrinking, why); !errors.Is(err, why) {
-			return nil, fmt.Errorf("gpu: channel on %s: shrink: it has failed already, or was closed: close it, and make a new one: %w", c.dev.Engine.Info.Name, c.failed())
+			return nil, fmt.Errorf("gpu: communicator on %s: shrink: it has failed already, or was closed: close it, and make a new one: %w", c.dev.Engine.Info.Name, c.failed())
 		}
 		c.failAll()
 	}
 	made, err := c.derive(ctx, !abort, shrink)
-	if abort && err != nil { // the driver may not have aborted the channel
+	if abort && err != nil { // the driver may not have aborted the communicator
 		c.fail(err)
 		c.awaitAbort(AbortTime)
 	}
 	return made, err
 }
 
-// derive makes a channel from this one. With idle, it first waits until nothing is in flight.
-func (c *Channel) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
+// derive makes a communicator from this one. With idle, it first waits until nothing is in flight.
+func (c *Communicator) derive(ctx context.Context, idle bool, begin func(driver.Comms) (driver.Comm, error)) (*Communicator, error) {
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
 	if idle {
 		if err := c.idle(ctx); err != nil {
-			return nil, fmt.Errorf("gpu: channel: made of rank %d of %d: %w", c.rank, c.count, err)
+			return nil, fmt.Errorf("gpu: communicator: made of rank %d of %d: %w", c.rank, c.count, err)
 		}
 	}
 	opt := c.opt
 	opt.Rank, opt.Count = c.rank, c.count
-	return c.dev.newChannel(ctx, opt, c, func(comms driver.Comms) (driver.Comm, error) {
+	return c.dev.newCommunicator(ctx, opt, c, func(comms driver.Comms) (driver.Comm, error) {
 		return c.begin(ctx, func() (driver.Comm, error) { return begin(comms) })
 	})
 }
 
-// begin runs fn, a call of the library, on the channel's thread, because only one goroutine at a
-// time may use a communicator. It serves to make a new communicator, to suspend and to resume. The
-// thread may be blocked, before or in fn, until other ranks come. If the context ends or the
-// channel fails first, begin gives up.
-func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
+// begin runs fn, a call of the library, on the communicator's thread, because only one goroutine at
+// a time may use a native communicator. It serves to make a new native communicator, to suspend and
+// to resume. The thread may be blocked, before or in fn, until other ranks come. If the context
+// ends or the communicator fails first, begin gives up.
+func (c *Communicator) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
 	type result struct {
 		h   driver.Comm
 		err error
@@ -144,7 +144,7 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 	c.fail(why)
 	c.awaitAbort(AbortTime)
 	select {
-	case r := <-done: // a new communicator has been aborted as well, unless it was complete
+	case r := <-done: // a new native communicator has been aborted as well, unless it was complete
 		if r.err != nil {
 			why = fmt.Errorf("%w: %w", why, r.err)
 		}
@@ -155,7 +155,7 @@ func (c *Channel) begin(ctx context.Context, fn func() (driver.Comm, error)) (dr
 }
 
 // idle waits until all submitted operations are done.
-func (c *Channel) idle(ctx context.Context) error {
+func (c *Communicator) idle(ctx context.Context) error {
 	var err error
 	ended := wake.Until(ctx, func() bool {
 		if err = c.failed(); err != nil || !c.busy() {

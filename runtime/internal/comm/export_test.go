@@ -17,16 +17,16 @@ const (
 // Leads lists the phases that each phase may lead to.
 var Leads = leads
 
-func (c *Channel) Phase() Phase { return c.phase() }
+func (c *Communicator) Phase() Phase { return c.phase() }
 
-// Post queues a function to run on the channel's thread.
-func (c *Channel) Post(fn func()) bool { return c.post(fn) }
+// Post queues a function to run on the communicator's thread.
+func (c *Communicator) Post(fn func()) bool { return c.post(fn) }
 
-// Thread returns the channel's thread.
-func (c *Channel) Thread() *wake.Thread { return c.thread }
+// Thread returns the communicator's thread.
+func (c *Communicator) Thread() *wake.Thread { return c.thread }
 
-func (c *Channel) Ask(seq uint64) bool { return c.ask(seq) }
+func (c *Communicator) Ask(seq uint64) bool { return c.ask(seq) }
 
-func (c *Channel) Fail(err error) { c.fail(err) }
+func (c *Communicator) Fail(err error) { c.fail(err) }
 
-func (c *Channel) SetFailure(p Phase, err error) error { return c.setFailure(p, err) }
+func (c *Communicator) SetFailure(p Phase, err error) error { return c.setFailure(p, err) }

@@ -16,10 +16,10 @@ type Part struct {
 	ops   []groupOp
 	first driver.CommOpKind // of a recorded group, whose ops are added when it is issued
 	ctx   context.Context   // nil if it cannot end
-	// The next submission of the same channel. The channel's mu protects it and arrived.
+	// The next submission of the same communicator. The communicator's mu protects it and arrived.
 	behind   *engine.Submission
 	arrived  bool // nothing is left to wait for
-	refused  bool // the channel has not taken the group
+	refused  bool // the communicator has not taken the group
 	issuedAt time.Time
 }
 
@@ -29,7 +29,7 @@ type groupOp struct {
 	dst, src engine.Address
 }
 
-// A Record is the Rest of a submission of a channel's timeline.
+// A Record is the Rest of a submission of a communicator's timeline.
 type Record interface{ Group() *Part }
 
 // partOf returns the part of a submission's record.
@@ -44,8 +44,8 @@ func (p *Part) Reset() {
 // IsEmpty reports whether the group has no operations.
 func (p *Part) IsEmpty() bool { return len(p.ops) == 0 }
 
-// Refused reports whether the channel has not taken the group. The submitting call then returns the
-// error.
+// Refused reports whether the communicator has not taken the group. The submitting call then
+// returns the error.
 func (p *Part) Refused() bool { return p.refused }
 
 // Add adds an operation whose addresses are known. Operations of a recorded group are added when
@@ -67,21 +67,52 @@ func (p *Part) name() string {
 
 // A Group is a group of operations to submit or to record.
 type Group struct {
-	Channel *Channel
-	// If the context ends before the group is done, the channel is aborted. It may be nil.
+	Communicator *Communicator
+	// If the context ends before the group is done, the communicator is aborted. It may be nil.
 	Context context.Context
-	Ops     []Collective
+
+	n    int
+	few  [Few]Operation
+	more []Operation // all operations, if they are more than Few
+}
+
+// Few is the number of operations for which a Group, and a gpu.Op, have room. More allocate.
+const Few = 5
+
+// Len returns the number of operations.
+func (g *Group) Len() int { return g.n }
+
+// At returns an operation.
+func (g *Group) At(i int) Operation {
+	if g.more != nil {
+		return g.more[i]
+	}
+	return g.few[i]
+}
+
+// Add adds an operation.
+func (g *Group) Add(x Operation) {
+	switch {
+	case g.n < Few:
+		g.few[g.n] = x
+	case g.n == Few:
+		g.more = append(g.more, g.few[:]...)
+		fallthrough
+	default:
+		g.more = append(g.more, x)
+	}
+	g.n++
 }
 
 // SetGroup makes a submission a group of operations, and holds the buffers that these use. The group
 // may turn out to be empty. If there is an error, the caller must recycle the record.
-func (c *Channel) SetGroup(s *engine.Submission, g *Group) error {
+func (c *Communicator) SetGroup(s *engine.Submission, g *Group) error {
 	if g.Context != nil && g.Context.Err() != nil {
 		return g.Context.Err()
 	}
-	for i := range g.Ops {
-		if err := c.add(s, &g.Ops[i]); err != nil {
-			if len(g.Ops) > 1 {
+	for i := range g.n {
+		if err := c.add(s, g.At(i)); err != nil {
+			if g.n > 1 {
 				err = fmt.Errorf("operation %d: %w", i, err)
 			}
 			return err
@@ -94,7 +125,7 @@ func (c *Channel) SetGroup(s *engine.Submission, g *Group) error {
 }
 
 // add adds an operation to a submission.
-func (c *Channel) add(s *engine.Submission, x *Collective) error {
+func (c *Communicator) add(s *engine.Submission, x Operation) error {
 	var room [2]RangeOp
 	lowered, err := x.Lower(c, room[:0])
 	if err != nil {
@@ -125,9 +156,9 @@ func (c *Channel) add(s *engine.Submission, x *Collective) error {
 	return nil
 }
 
-// hold has a submission hold a buffer. If the channel takes no groups, it does nothing: the
+// hold has a submission hold a buffer. If the communicator takes no groups, it does nothing: the
 // submission will fail, whatever the state of its buffers.
-func (c *Channel) hold(s *engine.Submission, kind driver.CommOpKind, b *memory.Buffer) error {
+func (c *Communicator) hold(s *engine.Submission, kind driver.CommOpKind, b *memory.Buffer) error {
 	if c.failed() != nil {
 		return nil
 	}
@@ -147,11 +178,11 @@ func (Collect) HoldsUp(*engine.Submission, *engine.Timeline) bool { return true 
 
 // Issue makes the native calls.
 func (Collect) Issue(s *engine.Submission, tl *engine.Timeline) (bool, error) {
-	return (*Channel)(tl.Lane.(*lane)).collect(partOf(s), tl)
+	return (*Communicator)(tl.Lane.(*lane)).collect(partOf(s), tl)
 }
 
 // collect makes the native calls of a group.
-func (c *Channel) collect(p *Part, tl *engine.Timeline) (started bool, err error) {
+func (c *Communicator) collect(p *Part, tl *engine.Timeline) (started bool, err error) {
 	c.ops = c.ops[:0]
 	for i := range p.ops {
 		g := &p.ops[i]
@@ -185,8 +216,8 @@ func (c *Channel) collect(p *Part, tl *engine.Timeline) (started bool, err error
 }
 
 // A refusal is the error of a group that the library has refused because it lacks a feature. The
-// library has got nothing of the group, and the communicator is as it was. Ranks with the same
-// library refuse alike.
+// library has got nothing of the group, and the native communicator is as it was. Ranks with the
+// same library refuse alike.
 type refusal struct{ error }
 
 func (e refusal) Unwrap() error { return e.error }

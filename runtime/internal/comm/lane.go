@@ -8,29 +8,29 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// A lane is a channel as the engine sees it: it implements engine.Lane.
-type lane Channel
+// A lane is a communicator as the engine sees it: it implements engine.Lane.
+type lane Communicator
 
-// Halted returns why the channel takes no more work, and why its issued work fails.
-func (l *lane) Halted() (takes, issued error) { return (*Channel)(l).halted() }
+// Halted returns why the communicator takes no more work, and why its issued work fails.
+func (l *lane) Halted() (takes, issued error) { return (*Communicator)(l).halted() }
 
-// PollFor makes the thread poll the device. See Channel.ask.
-func (l *lane) PollFor(seq uint64) bool { return (*Channel)(l).ask(seq) }
+// PollFor makes the thread poll the device. See Communicator.ask.
+func (l *lane) PollFor(seq uint64) bool { return (*Communicator)(l).ask(seq) }
 
-// Describe returns how errors mention the channel.
-func (l *lane) Describe() string { return (*Channel)(l).describe() }
+// Describe returns how errors mention the communicator.
+func (l *lane) Describe() string { return (*Communicator)(l).describe() }
 
-// Fail fails the channel and all of its operations.
-func (l *lane) Fail(err error) { (*Channel)(l).fail(err) }
+// Fail fails the communicator and all of its operations.
+func (l *lane) Fail(err error) { (*Communicator)(l).fail(err) }
 
-// CloseWithDevice closes the channel with its device.
+// CloseWithDevice closes the communicator with its device.
 func (l *lane) CloseWithDevice(ctx context.Context) error {
-	return (*Channel)(l).closeWithDevice(ctx)
+	return (*Communicator)(l).closeWithDevice(ctx)
 }
 
-// Take appends a submission to the channel's list.
+// Take appends a submission to the communicator's list.
 func (l *lane) Take(s *engine.Submission) error {
-	c := (*Channel)(l)
+	c := (*Communicator)(l)
 	p := partOf(s)
 	if o := observe.Of(s); o != nil {
 		o.Collective(p.name(), c.opt.Name, c.rank, c.count)
@@ -61,10 +61,10 @@ func (l *lane) Take(s *engine.Submission) error {
 	return nil
 }
 
-// Ready tells the channel's thread that a submission has nothing left to wait for. It returns an
-// error if the thread issues nothing any more.
+// Ready tells the communicator's thread that a submission has nothing left to wait for. It returns
+// an error if the thread issues nothing any more.
 func (l *lane) Ready(s *engine.Submission) error {
-	c := (*Channel)(l)
+	c := (*Communicator)(l)
 	c.mu.Lock()
 	if c.phase() >= isClosed {
 		c.mu.Unlock()
@@ -80,9 +80,9 @@ func (l *lane) Ready(s *engine.Submission) error {
 	return nil
 }
 
-// ThreadState returns what the channel's thread is doing.
+// ThreadState returns what the communicator's thread is doing.
 func (l *lane) ThreadState() engine.LaneThread {
-	c := (*Channel)(l)
+	c := (*Communicator)(l)
 	switch {
 	case c.phase() == isAbandoned:
 		return engine.LaneLost
@@ -92,17 +92,17 @@ func (l *lane) ThreadState() engine.LaneThread {
 	return engine.LaneAwake
 }
 
-// describe returns how errors mention the channel.
-func (c *Channel) describe() string {
+// describe returns how errors mention the communicator.
+func (c *Communicator) describe() string {
 	if c.opt.Name == "" {
-		return "a channel"
+		return "a communicator"
 	}
-	return fmt.Sprintf("channel %q", c.opt.Name)
+	return fmt.Sprintf("communicator %q", c.opt.Name)
 }
 
 // EachReady calls fn for the groups that have nothing left to wait for and have not been issued.
 func (l *lane) EachReady(fn func(*engine.Submission)) {
-	c := (*Channel)(l)
+	c := (*Communicator)(l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := c.first; s != nil; {

@@ -9,14 +9,15 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// in returns the channel behind one of package gpu.
-func in(c *gpu.Channel) *comm.Channel { return (*comm.Channel)(c) }
+// in returns the communicator behind one of package collective.
+func in(c *collective.Communicator) *comm.Communicator { return (*comm.Communicator)(c) }
 
 // checkLeaks reports goroutines that the test leaves behind.
 func checkLeaks(t testing.TB) {

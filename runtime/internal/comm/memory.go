@@ -11,16 +11,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// A Memory is a buffer of kind CommMem that is registered with a channel, so that the channel's
-// operations need no copies. The registration ends with Close or with the channel.
+// A Memory is a buffer of kind CommMem that is registered with a communicator, so that the
+// communicator's operations need no copies. The registration ends with Close or with the
+// communicator.
 type Memory struct {
-	c      *Channel
+	c      *Communicator
 	b      *memory.Buffer
 	h      driver.CommMemory
 	window bool
 }
 
-// memories is the set of buffers that are registered with a channel.
+// memories is the set of buffers that are registered with a communicator.
 type memories struct {
 	mu   sync.Mutex
 	live map[*Memory]struct{}
@@ -55,9 +56,9 @@ func (l *memories) over() {
 	}
 }
 
-// Register registers a buffer with the channel for this rank alone. It blocks until the channel's
-// thread has done that.
-func (c *Channel) Register(b *memory.Buffer) (*Memory, error) {
+// Register registers a buffer with the communicator for this rank alone. It blocks until the
+// communicator's thread has done that.
+func (c *Communicator) Register(b *memory.Buffer) (*Memory, error) {
 	if err := c.registers("register", b); err != nil {
 		return nil, err
 	}
@@ -66,10 +67,10 @@ func (c *Channel) Register(b *memory.Buffer) (*Memory, error) {
 	})
 }
 
-// NewWindow registers a buffer with the channel on all ranks at once, and waits for the other ranks.
-// If the context ends first, the channel is aborted.
-func (c *Channel) NewWindow(ctx context.Context, b *memory.Buffer, symmetric bool) (*Memory, error) {
-	if err := c.registers("window", b); err != nil { // an error here leaves the channel as it is
+// NewWindow registers a buffer with the communicator on all ranks at once, and waits for the other
+// ranks. If the context ends first, the communicator is aborted.
+func (c *Communicator) NewWindow(ctx context.Context, b *memory.Buffer, symmetric bool) (*Memory, error) {
+	if err := c.registers("window", b); err != nil { // an error here leaves the communicator as it is
 		return nil, err
 	}
 	if ctx == nil {
@@ -83,7 +84,7 @@ func (c *Channel) NewWindow(ctx context.Context, b *memory.Buffer, symmetric boo
 }
 
 // registers returns why the buffer cannot be registered, or nil.
-func (c *Channel) registers(op string, b *memory.Buffer) error {
+func (c *Communicator) registers(op string, b *memory.Buffer) error {
 	switch {
 	case c.dev == nil:
 		return errs.ErrZero
@@ -95,7 +96,7 @@ func (c *Channel) registers(op string, b *memory.Buffer) error {
 	return nil
 }
 
-func (c *Channel) register(op string, b *memory.Buffer, window bool, fn func() (driver.CommMemory, error)) (*Memory, error) {
+func (c *Communicator) register(op string, b *memory.Buffer, window bool, fn func() (driver.CommMemory, error)) (*Memory, error) {
 	if err := b.Hold(); err != nil {
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
@@ -129,24 +130,25 @@ func (c *Channel) register(op string, b *memory.Buffer, window bool, fn func() (
 	return m, nil
 }
 
-// Close ends the registration. It waits until the channel is idle or fails. If the channel has
-// failed, or its library returns an error, the memory stays registered until the channel is closed.
+// Close ends the registration. It waits until the communicator is idle or fails. If the
+// communicator has failed, or its library returns an error, the memory stays registered until the
+// communicator is closed.
 func (m *Memory) Close() error {
 	if m == nil || m.c == nil {
 		return nil
 	}
-	m.c.idle(context.Background()) // an error means that the channel has failed
+	m.c.idle(context.Background()) // an error means that the communicator has failed
 	err := m.c.do(func() error {
 		if m.c.failed() == nil && m.c.phase() == isSuspended {
 			return errSuspended // the library still has the memory registered
 		}
-		// If the channel has failed, the registration ends with the communicator.
+		// If the communicator has failed, the registration ends with the native communicator.
 		if m.c.Err() != nil || !m.c.memory.remove(m) {
 			return nil
 		}
 		if err := m.c.comms.ReleaseCommMemory(m.c.comm, m.h); err != nil {
 			// The library may still have the memory, as while it is suspended: then the
-			// registration ends with the communicator, too.
+			// registration ends with the native communicator, too.
 			m.c.memory.add(&Memory{b: m.b})
 			return err
 		}
@@ -154,7 +156,7 @@ func (m *Memory) Close() error {
 		return nil
 	})
 	if err != nil && m.c.failed() == nil {
-		return fmt.Errorf("gpu: channel memory of %d bytes: %w", m.b.Size(), err)
+		return fmt.Errorf("gpu: communicator memory of %d bytes: %w", m.b.Size(), err)
 	}
 	return nil
 }

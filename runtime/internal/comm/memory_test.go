@@ -6,21 +6,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestMemoryKeptByLibrary closes memory of a channel, and the buffer, while the library has that still: it is freed when the communicator
-// has been destroyed.
+// TestMemoryKeptByLibrary closes memory of a communicator, and the buffer, while the library has
+// that still: it is freed when the native communicator has been destroyed.
 func TestMemoryKeptByLibrary(t *testing.T) {
-	for what, end := range map[string]func(t *testing.T, d *simdriver.Driver, chans []*gpu.Channel, m *gpu.ChannelMemory){
-		"the channel has failed": func(t *testing.T, _ *simdriver.Driver, chans []*gpu.Channel, m *gpu.ChannelMemory) {
-			chans[0].Abort(nil)
+	for what, end := range map[string]func(t *testing.T, d *simdriver.Driver, comms []*collective.Communicator, m *collective.Memory){
+		"the communicator has failed": func(t *testing.T, _ *simdriver.Driver, comms []*collective.Communicator, m *collective.Memory) {
+			comms[0].Abort(nil)
 			if err := m.Close(); err != nil {
 				t.Error(err)
 			}
 		},
-		"the library returns an error": func(t *testing.T, d *simdriver.Driver, _ []*gpu.Channel, m *gpu.ChannelMemory) {
+		"the library returns an error": func(t *testing.T, d *simdriver.Driver, _ []*collective.Communicator, m *collective.Memory) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpReleaseCommMemory, N: 1})
 			if err := m.Close(); !errors.Is(err, simdriver.ErrInjected) {
 				t.Error(err)
@@ -29,16 +30,16 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 				t.Errorf("again: %v", err)
 			}
 		},
-		"the channel is suspended, and is being closed": func(t *testing.T, _ *simdriver.Driver, chans []*gpu.Channel, m *gpu.ChannelMemory) {
-			if err := each(2, func(i int) error { return chans[i].Suspend(t.Context()) }); err != nil {
+		"the communicator is suspended, and is being closed": func(t *testing.T, _ *simdriver.Driver, comms []*collective.Communicator, m *collective.Memory) {
+			if err := each(2, func(i int) error { return comms[i].Suspend(t.Context()) }); err != nil {
 				t.Error(err)
 			}
 			held := make(chan struct{})
-			in(chans[0]).Post(func() { <-held })
+			in(comms[0]).Post(func() { <-held })
 			closed := make(chan error, 1)
 			go func() { closed <- m.Close() }()
 			synctest.Wait()
-			go chans[0].Close() // which waits for the other rank
+			go comms[0].Close() // which waits for the other rank
 			synctest.Wait()
 			close(held)
 			if err := <-closed; err != nil {
@@ -53,7 +54,7 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{Plain: true})
+				comms, err := collective.NewAll(t.Context(), g.Devices(), collective.Options{Plain: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -61,18 +62,18 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, err := chans[0].Register(b)
+				m, err := comms[0].Register(b)
 				if err != nil {
 					t.Fatal(err)
 				}
 				freed := func() uint64 { return d.Counters().Devices[0].Calls[simdriver.OpFree] }
-				end(t, d, chans, m)
+				end(t, d, comms, m)
 				b.Close()
 				synctest.Wait()
 				if n := freed(); n != 0 {
-					t.Errorf("%d buffers were freed before the channel was closed", n)
+					t.Errorf("%d buffers were freed before the communicator was closed", n)
 				}
-				if err := each(2, func(i int) error { return chans[i].Close() }); err != nil {
+				if err := each(2, func(i int) error { return comms[i].Close() }); err != nil {
 					t.Error(err)
 				}
 				synctest.Wait()
@@ -87,7 +88,8 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 	}
 }
 
-// TestMemoryInUse closes memory of a channel while a group uses it, whose other rank comes late: the channel keeps it until the group is done, or has failed.
+// TestMemoryInUse closes memory of a communicator while a group uses it, whose other rank comes
+// late: the communicator keeps it until the group is done, or has failed.
 func TestMemoryInUse(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -95,21 +97,21 @@ func TestMemoryInUse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			chans, err := g.NewChannels(t.Context(), gpu.ChannelOptions{})
+			comms, err := collective.NewAll(t.Context(), g.Devices(), collective.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			mem, told := make([]*gpu.Buffer, 2), make([]*gpu.ChannelMemory, 2)
+			mem, told := make([]*gpu.Buffer, 2), make([]*collective.Memory, 2)
 			for i, d := range g.Devices() {
 				if mem[i], err = d.Alloc(gpu.CommMem, 64); err == nil {
-					told[i], err = chans[i].Register(mem[i])
+					told[i], err = comms[i].Register(mem[i])
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
 			reduce := func(i int) error {
-				return chans[i].Submit(t.Context(), gpu.Order{}, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum()))
+				return comms[i].Device().Queue(0).Submit(gpu.Order{}, comms[i].GroupContext(t.Context(), collective.AllReduce(mem[i].All(), mem[i].All(), collective.Uint8, collective.Sum())))
 			}
 			if err := reduce(0); err != nil {
 				t.Fatal(err)
@@ -123,14 +125,14 @@ func TestMemoryInUse(t *testing.T) {
 			default:
 			}
 			if fails {
-				chans[0].Abort(nil)
+				comms[0].Abort(nil)
 			} else if err := reduce(1); err != nil {
 				t.Error(err)
 			}
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-			each(2, func(i int) error { return chans[i].Close() }) // an error is that it was aborted
+			each(2, func(i int) error { return comms[i].Close() }) // an error is that it was aborted
 			for _, b := range mem {
 				b.Close()
 			}

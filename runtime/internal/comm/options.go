@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// Options describe a channel to make. Package gpu documents the fields under the same names.
+// Options describe a communicator to make. Package collective documents the fields under the same
+// names.
 type Options struct {
 	ID         driver.UniqueID
 	Rank       int
@@ -22,6 +23,10 @@ type Options struct {
 	Rendezvous Rendezvous
 	Name       string
 	Timeout    time.Duration
+
+	// NewError makes the error of a communicator that fails with err. It must be set, and must not
+	// block.
+	NewError func(d *Device, name string, rank, count int, err error) error
 }
 
 // A Rendezvous tells a process its rank and passes ids from one rank to the others. Package gpu
@@ -34,18 +39,18 @@ type Rendezvous interface {
 // ParseID makes an id from its bytes.
 func ParseID(b []byte) (id driver.UniqueID, err error) {
 	if len(b) != len(id) {
-		return id, errs.Argument("channel id", "%d bytes; it has %d", len(b), len(id))
+		return id, errs.Argument("communicator id", "%d bytes; it has %d", len(b), len(id))
 	}
 	copy(id[:], b)
 	if id == (driver.UniqueID{}) {
-		return id, errs.Argument("channel id", "all its bytes are zero")
+		return id, errs.Argument("communicator id", "all its bytes are zero")
 	}
 	return id, nil
 }
 
 // NewID makes an id. The first call blocks while the library is loaded.
 func (d *Device) NewID() (id driver.UniqueID, err error) {
-	comms, err := d.comms("channel id")
+	comms, err := d.comms("communicator id")
 	if err != nil {
 		return id, err
 	}
@@ -58,31 +63,31 @@ func (d *Device) NewID() (id driver.UniqueID, err error) {
 		return err
 	})
 	if err != nil {
-		return driver.UniqueID{}, fmt.Errorf("gpu: channel id on %s: %w", d.Engine.Info.Name, err)
+		return driver.UniqueID{}, fmt.Errorf("gpu: communicator id on %s: %w", d.Engine.Info.Name, err)
 	}
 	return id, nil
 }
 
-// New makes a rank's end of a channel. It waits until the other ranks have called it too, or the
-// context ends.
-func (d *Device) New(ctx context.Context, o Options) (*Channel, error) {
+// New makes a rank's end of a communicator. It waits until the other ranks have called it too, or
+// the context ends.
+func (d *Device) New(ctx context.Context, o Options) (*Communicator, error) {
 	if err := o.meet(ctx, d); err != nil {
 		return nil, err
 	}
-	return d.newChannel(ctx, o, nil, func(c driver.Comms) (driver.Comm, error) {
+	return d.newCommunicator(ctx, o, nil, func(c driver.Comms) (driver.Comm, error) {
 		return c.NewComm(driver.CommDesc{ID: o.ID, Rank: o.Rank, Count: o.Count, Name: o.Name, Plain: o.Plain, More: o.More})
 	})
 }
 
-// NewChannels makes a channel with a rank for each device, in their order. The rank in the options
-// is that of the first device. If one channel cannot be made, none is.
-func NewChannels(ctx context.Context, devs []*Device, o Options) ([]*Channel, error) {
+// NewAll makes a communicator with a rank for each device, in their order. The rank in the options
+// is that of the first device. If one communicator cannot be made, none is.
+func NewAll(ctx context.Context, devs []*Device, o Options) ([]*Communicator, error) {
 	n := len(devs)
 	switch {
 	case ctx == nil:
-		return nil, errs.Argument("channels", "no context")
+		return nil, errs.Argument("communicators", "no context")
 	case n == 0:
-		return nil, errs.Argument("channels", "no devices")
+		return nil, errs.Argument("communicators", "no devices")
 	case o.Count == 0 && o.Rank != -1:
 		o.Count = n
 		if o.ID == (driver.UniqueID{}) && o.Rank == 0 {
@@ -97,12 +102,12 @@ func NewChannels(ctx context.Context, devs []*Device, o Options) ([]*Channel, er
 		return nil, err
 	}
 	if o.Count > 0 && o.Rank > o.Count-n {
-		return nil, errs.Argument("channels", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
+		return nil, errs.Argument("communicators", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
 	}
-	if err := o.meet(ctx, devs[0]); err != nil { // once for all channels
+	if err := o.meet(ctx, devs[0]); err != nil { // once for all communicators
 		return nil, err
 	}
-	all, failures := make([]*Channel, n), make([]error, n)
+	all, failures := make([]*Communicator, n), make([]error, n)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var made sync.WaitGroup
@@ -111,7 +116,7 @@ func NewChannels(ctx context.Context, devs []*Device, o Options) ([]*Channel, er
 			mine := o
 			mine.Rank += i
 			if all[i], failures[i] = d.New(ctx, mine); failures[i] != nil {
-				cancel(failures[i]) // the other channels would wait for this one
+				cancel(failures[i]) // the other communicators would wait for this one
 			}
 		})
 	}
@@ -132,28 +137,28 @@ func NewChannels(ctx context.Context, devs []*Device, o Options) ([]*Channel, er
 // meet checks the options. It gets a missing rank, count or id from the rendezvous.
 func (o *Options) meet(ctx context.Context, d *Device) error {
 	if o.Rendezvous == nil && (o.lacksPlace() || o.ID == driver.UniqueID{}) {
-		return errs.Argument("channel", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
+		return errs.Argument("communicator", "an id of zeros, or a rank or a count of -1, and no rendezvous to ask")
 	}
 	if ctx == nil {
-		return errs.Argument("channel", "no context")
+		return errs.Argument("communicator", "no context")
 	}
 	if o.Timeout < 0 {
-		return errs.Argument("channel", "a timeout of %v", o.Timeout)
+		return errs.Argument("communicator", "a timeout of %v", o.Timeout)
 	}
 	if i := slices.Index(o.More, driver.UniqueID{}); i >= 0 {
-		return errs.Argument("channel", "further id %d is zero", i)
+		return errs.Argument("communicator", "further id %d is zero", i)
 	}
 	if err := o.findPlace(1); err != nil {
 		return err
 	}
 	if o.Count < 1 || o.Rank < 0 || o.Rank >= o.Count {
-		return errs.Argument("channel", "rank %d of %d", o.Rank, o.Count)
+		return errs.Argument("communicator", "rank %d of %d", o.Rank, o.Count)
 	}
 	if o.ID != (driver.UniqueID{}) {
 		return nil
 	}
 	if err := o.shareID(ctx, d); err != nil {
-		return fmt.Errorf("gpu: channel: rank %d of %d: %w", o.Rank, o.Count, err)
+		return fmt.Errorf("gpu: communicator: rank %d of %d: %w", o.Rank, o.Count, err)
 	}
 	return nil
 }
@@ -169,7 +174,7 @@ func (o *Options) findPlace(n int) error {
 	}
 	rank, count, err := o.Rendezvous.Place()
 	if err != nil {
-		return fmt.Errorf("gpu: channel: %w", err)
+		return fmt.Errorf("gpu: communicator: %w", err)
 	}
 	if o.Rank == -1 {
 		o.Rank = rank * n
@@ -180,8 +185,8 @@ func (o *Options) findPlace(n int) error {
 	return nil
 }
 
-// shareID gets the channel's id through the rendezvous. Rank 0 makes the id, or each rank if the
-// rendezvous requires that.
+// shareID gets the communicator's id through the rendezvous. Rank 0 makes the id, or each rank if
+// the rendezvous requires that.
 func (o *Options) shareID(ctx context.Context, d *Device) error {
 	var id []byte
 	every, ok := o.Rendezvous.(interface{ EachRankMakesID() bool })

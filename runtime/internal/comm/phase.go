@@ -14,18 +14,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A phase is a phase of a channel's life. Only Channel.move changes it, along leads.
+// A phase is a phase of a communicator's life. Only Communicator.move changes it, along leads.
 type phase int32
 
 const (
-	isMaking     phase = iota // being made; newChannel has not returned
+	isMaking     phase = iota // being made; newCommunicator has not returned
 	isOpen                    // takes groups and issues them
 	isSuspended               // takes no groups; suspended as soon as it is idle
 	isClosing                 // takes nothing; operations in flight continue
-	isDestroying              // the communicator is being destroyed, and not polled for errors
-	isShrinking               // has failed; shrinking aborts the communicator
-	isAborting                // has failed; the communicator is being aborted
-	isAborted                 // the abort is over; the communicator may be destroyed
+	isDestroying              // the native communicator is being destroyed, and not polled for errors
+	isShrinking               // has failed; shrinking aborts the native communicator
+	isAborting                // has failed; the native communicator is being aborted
+	isAborted                 // the abort is over; the native communicator may be destroyed
 	isClosed                  // nothing is left; the thread ends
 	isAbandoned               // the thread is blocked, or has ended, in a library call
 	isReturned                // that call returned; the device stays until the thread ends
@@ -49,11 +49,11 @@ var leads = [phases][]phase{
 	isReturned:   {isEnded},
 }
 
-// errClosed is the error of a channel that is closed or closing.
-var errClosed = fmt.Errorf("gpu: channel: %w", errs.ErrClosed)
+// errClosed is the error of a communicator that is closed or closing.
+var errClosed = fmt.Errorf("gpu: communicator: %w", errs.ErrClosed)
 
-// life holds a channel's phase and its failure. The channel's mu protects the fields that are not
-// atomic.
+// life holds a communicator's phase and its failure. The communicator's mu protects the fields that
+// are not atomic.
 type life struct {
 	state atomic.Int32 // the phase; changed under mu
 	// Each is closed when its phase begins, except those of phases that may be entered twice.
@@ -62,8 +62,8 @@ type life struct {
 	failure atomic.Pointer[engine.Failure]
 	// When isShrinking or isAborting began, or when the thread returned after that.
 	abortedAt time.Time
-	inAbort   bool  // the library is aborting the communicator
-	unaborted error // why the communicator could not be aborted
+	inAbort   bool  // the library is aborting the native communicator
+	unaborted error // why the native communicator could not be aborted
 	closer    closer.Closer
 }
 
@@ -80,7 +80,7 @@ func (l *life) leadsTo(p phase) bool {
 }
 
 // to is move for a caller that does not hold mu.
-func (c *Channel) to(p phase) bool {
+func (c *Communicator) to(p phase) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.move(p)
@@ -88,7 +88,7 @@ func (c *Channel) to(p phase) bool {
 
 // move enters a phase. It reports false if the current phase does not lead there. The caller holds
 // mu.
-func (c *Channel) move(p phase) bool {
+func (c *Communicator) move(p phase) bool {
 	if !c.leadsTo(p) {
 		return false
 	}
@@ -112,16 +112,16 @@ func (c *Channel) move(p phase) bool {
 	return true
 }
 
-// Err returns the error with which the channel has failed, or nil.
-func (c *Channel) Err() error {
+// Err returns the error with which the communicator has failed, or nil.
+func (c *Communicator) Err() error {
 	if f := c.failure.Load(); f != nil {
 		return f.Err
 	}
 	return nil
 }
 
-// failed returns why the channel takes no more operations, or nil.
-func (c *Channel) failed() error {
+// failed returns why the communicator takes no more operations, or nil.
+func (c *Communicator) failed() error {
 	if c.phase() < isClosing {
 		return c.dev.Failed()
 	}
@@ -131,24 +131,25 @@ func (c *Channel) failed() error {
 	return errClosed
 }
 
-// halted returns why the channel takes no more operations, and why its issued operations fail.
-func (c *Channel) halted() (takes, issued error) { return c.failed(), c.Err() }
+// halted returns why the communicator takes no more operations, and why its issued operations fail.
+func (c *Communicator) halted() (takes, issued error) { return c.failed(), c.Err() }
 
-// fail fails the channel. The communicator is aborted, and all operations fail at once, issued or
-// not.
-func (c *Channel) fail(err error) {
+// fail fails the communicator. The communicator is aborted, and all operations fail at once, issued
+// or not.
+func (c *Communicator) fail(err error) {
 	c.setFailure(isAborting, err)
 	c.to(isAborting) // also if it is being shrunk
 	c.failAll()
 }
 
-// setFailure fails the channel by entering isAborting or isShrinking. It returns the channel's
-// failure. If the channel has failed already, that is the earlier one, and the phase stays as it is.
-// If the channel is closed, it is nil. The caller must call failAll as soon as it holds no locks.
-func (c *Channel) setFailure(p phase, err error) error {
+// setFailure fails the communicator by entering isAborting or isShrinking. It returns the
+// communicator's failure. If the communicator has failed already, that is the earlier one, and the
+// phase stays as it is. If the communicator is closed, it is nil. The caller must call failAll as
+// soon as it holds no locks.
+func (c *Communicator) setFailure(p phase, err error) error {
 	c.mu.Lock()
 	// mu also protects rank and count, which may be about to be set.
-	e := c.dev.Owner.ChannelError(c.opt.Name, c.rank, c.count, err)
+	e := c.opt.NewError(c.dev, c.opt.Name, c.rank, c.count, err)
 	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &engine.Failure{Err: e})
 	if first {
 		c.move(p)
@@ -156,14 +157,14 @@ func (c *Channel) setFailure(p phase, err error) error {
 	c.mu.Unlock()
 	// The loss of a device has a record of its own.
 	if first && !errors.Is(err, errs.ErrClosed) && c.dev.Engine.Loss() == nil {
-		c.dev.Owner.ChannelFailed(e)
+		c.dev.Owner.CommunicatorFailed(e)
 	}
 	return c.Err()
 }
 
-// failAll fails all operations of a failed channel. Operations in its stream keep what they use
-// until the stream has passed them.
-func (c *Channel) failAll() {
+// failAll fails all operations of a failed communicator. Operations in its stream keep what they
+// use until the stream has passed them.
+func (c *Communicator) failAll() {
 	if err := c.Err(); err != nil {
 		sema.Release(c.tl.FailInFlight(err))
 		c.cancel(err)
@@ -172,17 +173,17 @@ func (c *Channel) failAll() {
 }
 
 // cancel makes waiting operations ready, as failed.
-func (c *Channel) cancel(err error) {
+func (c *Communicator) cancel(err error) {
 	c.tl.CancelParked(err)
 }
 
-// abort aborts the communicator. It runs on a goroutine of its own, because the channel's thread
-// may be blocked in the library. If the driver can bind no other thread, it uses the channel's
-// thread.
-func (c *Channel) abort() {
+// abort aborts the native communicator. It runs on a goroutine of its own, because the
+// communicator's thread may be blocked in the library. If the driver can bind no other thread, it
+// uses the communicator's thread.
+func (c *Communicator) abort() {
 	defer c.to(isAborted)
 	if c.dev.Engine.Stay() != nil {
-		return // the device has given up on the channel
+		return // the device has given up on the communicator
 	}
 	defer c.dev.Engine.Leave()
 	isBound := false
@@ -195,8 +196,8 @@ func (c *Channel) abort() {
 	}
 }
 
-// abortComm aborts the communicator, if there is one. It runs on any bound thread.
-func (c *Channel) abortComm() error {
+// abortComm aborts the native communicator, if there is one. It runs on any bound thread.
+func (c *Communicator) abortComm() error {
 	c.mu.Lock()
 	h := c.comm
 	c.inAbort = h != 0
@@ -211,15 +212,15 @@ func (c *Channel) abortComm() error {
 	return err
 }
 
-// handle returns the communicator, or 0 if there is none. It is for callers other than the
-// channel's thread.
-func (c *Channel) handle() driver.Comm {
+// handle returns the native communicator, or 0 if there is none. It is for callers other than the
+// communicator's thread.
+func (c *Communicator) handle() driver.Comm {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.comm
 }
 
-func (c *Channel) noteAbort(err error) {
+func (c *Communicator) noteAbort(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unaborted = err
@@ -227,7 +228,7 @@ func (c *Channel) noteAbort(err error) {
 
 // awaitAbort waits until an abort under way is over or the thread is abandoned. It reports false if
 // neither happens within limit.
-func (c *Channel) awaitAbort(limit time.Duration) bool {
+func (c *Communicator) awaitAbort(limit time.Duration) bool {
 	if c.phase() != isAborting {
 		return true
 	}

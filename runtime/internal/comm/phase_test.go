@@ -1,19 +1,20 @@
 package comm_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 )
 
-// TestChannelPhases: each phase can be reached, and only those that may come twice can be come back to, for entered is closed once.
-func TestChannelPhases(t *testing.T) {
+// TestPhases: each phase can be reached, and only those that may come twice can be come back to,
+// for entered is closed once.
+func TestPhases(t *testing.T) {
 	var reaches func(from, to comm.Phase, seen map[comm.Phase]bool) bool
 	reaches = func(from, to comm.Phase, seen map[comm.Phase]bool) bool {
 		for _, next := range comm.Leads[from] {
@@ -42,11 +43,11 @@ func TestChannelPhases(t *testing.T) {
 	}
 }
 
-// TestAbortOfClosed aborts a channel that is closed, which is nothing that fails.
+// TestAbortOfClosed aborts a communicator that is closed, which is nothing that fails.
 func TestAbortOfClosed(t *testing.T) {
 	checkLeaks(t)
-	d, g, chans := joined(t, simdriver.Config{})
-	c := chans[0]
+	d, g, comms := joined(t, simdriver.Config{})
+	c := comms[0]
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -62,7 +63,7 @@ func TestAbortOfClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Submit(context.Background(), gpu.Order{Signal: points(s, 1)}, gpu.AllReduce(b.All(), b.All(), gpu.Int8, gpu.Sum())); !errors.Is(err, gpu.ErrClosed) {
+	if err := c.Device().Queue(0).Submit(gpu.Order{Signal: points(s, 1)}, c.Group(collective.AllReduce(b.All(), b.All(), collective.Int8, collective.Sum()))); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("submitted: %v", err)
 	}
 	if _, err := c.Shrink(within(t), true, 1); err == nil {
@@ -73,11 +74,12 @@ func TestAbortOfClosed(t *testing.T) {
 	}
 }
 
-// TestCloseWhileShrunk closes a channel of which another rank does not come to make a smaller one: Shrink ends, and Close with it.
+// TestCloseWhileShrunk closes a communicator of which another rank does not come to make a smaller
+// one: Shrink ends, and Close with it.
 func TestCloseWhileShrunk(t *testing.T) {
 	checkLeaks(t)
-	d, g, chans := joined(t, simdriver.Config{Devices: 3})
-	c, shrunk := chans[0], make(chan error, 1)
+	d, g, comms := joined(t, simdriver.Config{Devices: 3})
+	c, shrunk := comms[0], make(chan error, 1)
 	go func() {
 		_, err := c.Shrink(within(t), true, 1)
 		shrunk <- err
@@ -91,7 +93,7 @@ func TestCloseWhileShrunk(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := <-shrunk; !errors.Is(err, gpu.ErrAborted) {
+	if err := <-shrunk; !errors.Is(err, collective.ErrAborted) {
 		t.Errorf("shrunk: %v", err)
 	}
 	if err := g.Close(); err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// errSuspended is the error of a suspended channel, which takes no groups.
-var errSuspended = fmt.Errorf("gpu: channel: resume it before: %w", ErrSuspended)
+// errSuspended is the error of a suspended communicator, which takes no groups.
+var errSuspended = fmt.Errorf("gpu: communicator: resume it before: %w", ErrSuspended)
 
-// Stats returns how much memory the communicator uses. It blocks until the channel's thread has
-// queried the library.
-func (c *Channel) Stats() (driver.CommStats, error) {
+// Stats returns how much memory the native communicator uses. It blocks until the communicator's
+// thread has queried the library.
+func (c *Communicator) Stats() (driver.CommStats, error) {
 	lib, err := c.suspension("stats")
 	if err != nil {
 		return driver.CommStats{}, err
@@ -27,16 +27,16 @@ func (c *Channel) Stats() (driver.CommStats, error) {
 		return err
 	})
 	if err != nil {
-		return driver.CommStats{}, fmt.Errorf("gpu: channel on %s: stats: %w", c.dev.Engine.Info.Name, err)
+		return driver.CommStats{}, fmt.Errorf("gpu: communicator on %s: stats: %w", c.dev.Engine.Info.Name, err)
 	}
 	return s, nil
 }
 
-// Suspend releases device memory that the channel does not need until Resume. It waits for earlier
-// operations, for the other ranks, and for all work of the device, until the context ends. If the
-// context ends before this rank has begun, the channel is as it was. If it ends later, the channel
-// fails.
-func (c *Channel) Suspend(ctx context.Context) error {
+// Suspend releases device memory that the communicator does not need until Resume. It waits for
+// earlier operations, for the other ranks, and for all work of the device, until the context ends.
+// If the context ends before this rank has begun, the communicator is as it was. If it ends later,
+// the communicator fails.
+func (c *Communicator) Suspend(ctx context.Context) error {
 	lib, err := c.suspension("suspend")
 	if err == nil && ctx == nil {
 		err = errs.Argument("suspend", "no context")
@@ -47,22 +47,22 @@ func (c *Channel) Suspend(ctx context.Context) error {
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
 	if c.phase() == isSuspended {
-		return fmt.Errorf("gpu: channel on %s: suspend: it is: %w", c.dev.Engine.Info.Name, ErrSuspended)
+		return fmt.Errorf("gpu: communicator on %s: suspend: it is: %w", c.dev.Engine.Info.Name, ErrSuspended)
 	}
 	c.to(isSuspended)
 	if err = c.idle(ctx); err == nil {
 		err = c.call(ctx, lib.SuspendComm)
 	}
 	if err != nil {
-		c.to(isOpen) // does nothing if the channel has failed
-		return fmt.Errorf("gpu: channel on %s: suspend rank %d of %d: %w", c.dev.Engine.Info.Name, c.rank, c.count, err)
+		c.to(isOpen) // does nothing if the communicator has failed
+		return fmt.Errorf("gpu: communicator on %s: suspend rank %d of %d: %w", c.dev.Engine.Info.Name, c.rank, c.count, err)
 	}
 	return nil
 }
 
-// Resume allocates the memory of a suspended channel again. It waits for the other ranks until the
-// context ends. If it ends first, or there is not enough memory, the channel fails.
-func (c *Channel) Resume(ctx context.Context) error {
+// Resume allocates the memory of a suspended communicator again. It waits for the other ranks until
+// the context ends. If it ends first, or there is not enough memory, the communicator fails.
+func (c *Communicator) Resume(ctx context.Context) error {
 	lib, err := c.suspension("resume")
 	if err == nil && ctx == nil {
 		err = errs.Argument("resume", "no context")
@@ -73,32 +73,32 @@ func (c *Channel) Resume(ctx context.Context) error {
 	c.deriveMu.Lock()
 	defer c.deriveMu.Unlock()
 	if err = c.failed(); err == nil && c.phase() != isSuspended {
-		return errs.Argument("resume", "the channel is not suspended")
+		return errs.Argument("resume", "the communicator is not suspended")
 	}
 	if err == nil {
 		err = c.call(ctx, lib.ResumeComm)
 	}
 	if err != nil {
-		return fmt.Errorf("gpu: channel on %s: resume rank %d of %d: %w", c.dev.Engine.Info.Name, c.rank, c.count, err)
+		return fmt.Errorf("gpu: communicator on %s: resume rank %d of %d: %w", c.dev.Engine.Info.Name, c.rank, c.count, err)
 	}
 	c.to(isOpen)
 	return nil
 }
 
 // suspension returns the driver's interface for suspending communicators.
-func (c *Channel) suspension(op string) (driver.CommSuspension, error) {
+func (c *Communicator) suspension(op string) (driver.CommSuspension, error) {
 	if c.dev == nil {
 		return nil, errs.ErrZero
 	}
 	if lib, ok := c.comms.(driver.CommSuspension); ok {
 		return lib, nil
 	}
-	return nil, fmt.Errorf("gpu: channel on %s: %s: the driver's communicators are no driver.CommSuspension: %w", c.dev.Engine.Info.Name, op, driver.ErrUnsupported)
+	return nil, fmt.Errorf("gpu: communicator on %s: %s: the driver's communicators are no driver.CommSuspension: %w", c.dev.Engine.Info.Name, op, driver.ErrUnsupported)
 }
 
-// call runs f, which suspends or resumes the communicator, on the channel's thread. If the library
-// fails, the channel fails, because the state of its memory is unknown.
-func (c *Channel) call(ctx context.Context, f func(driver.Comm) error) error {
+// call runs f, which suspends or resumes the native communicator, on the communicator's thread. If
+// the library fails, the communicator fails, because the state of its memory is unknown.
+func (c *Communicator) call(ctx context.Context, f func(driver.Comm) error) error {
 	_, err := c.begin(ctx, func() (driver.Comm, error) {
 		err := f(c.comm)
 		if err != nil && !errors.Is(err, driver.ErrUnsupported) {
@@ -107,7 +107,7 @@ func (c *Channel) call(ctx context.Context, f func(driver.Comm) error) error {
 		}
 		return 0, err
 	})
-	if failed := c.Err(); err != nil && failed != nil { // the channel's failure is the reason
+	if failed := c.Err(); err != nil && failed != nil { // the communicator's failure is the reason
 		return failed
 	}
 	return err

@@ -13,12 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A channel's thread makes, uses and destroys the communicator. It issues the groups in the order
-// of their submission. Any library call may block it until other ranks come or the communicator is
-// aborted.
+// A communicator's thread makes, uses and destroys the native communicator. It issues the groups in
+// the order of their submission. Any library call may block it until other ranks come or the native
+// communicator is aborted.
 
-// issuing is a channel's thread and the work that it has to issue. Fields that it shares are
-// protected by the channel's mu.
+// issuing is a communicator's thread and the work that it has to issue. Fields that it shares are
+// protected by the communicator's mu.
 type issuing struct {
 	thread  *wake.Thread
 	ops     []driver.CommOp // used by the thread alone
@@ -32,8 +32,8 @@ type issuing struct {
 	ticking bool
 }
 
-// groupInHand is the group that a channel's thread has taken off the list and has not finished. No
-// other group overtakes it.
+// groupInHand is the group that a communicator's thread has taken off the list and has not
+// finished. No other group overtakes it.
 type groupInHand struct {
 	state handState
 	ctx   context.Context   // of the group; nil if it cannot end
@@ -53,7 +53,7 @@ const (
 )
 
 // run is the thread's main function.
-func (c *Channel) run(started chan<- error) {
+func (c *Communicator) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer func() {
 		if c.phase() == isReturned {
@@ -85,7 +85,7 @@ func (c *Channel) run(started chan<- error) {
 }
 
 // askSought polls the device for waiters whose work is not done.
-func (c *Channel) askSought() bool {
+func (c *Communicator) askSought() bool {
 	tl := c.tl
 	seq := min(c.sought.Load(), tl.Latest())
 	if tl.Passed(seq) {
@@ -97,7 +97,7 @@ func (c *Channel) askSought() bool {
 
 // ask makes the thread poll the device until seq is done. It reports false if the thread is not
 // available for that.
-func (c *Channel) ask(seq uint64) bool {
+func (c *Communicator) ask(seq uint64) bool {
 	if !c.thread.Attends() {
 		return false
 	}
@@ -108,7 +108,7 @@ func (c *Channel) ask(seq uint64) bool {
 }
 
 // step runs the posted functions, or issues one group.
-func (c *Channel) step() (worked, ended bool) {
+func (c *Communicator) step() (worked, ended bool) {
 	c.mu.Lock()
 	todo := c.todo
 	c.todo = nil
@@ -135,9 +135,9 @@ func (c *Channel) step() (worked, ended bool) {
 	return len(todo) > 0 || s != nil, ended
 }
 
-// returned is called after the library has returned. If the channel has been abandoned and the
+// returned is called after the library has returned. If the communicator has been abandoned and the
 // device is closed, it ends the thread, because nothing that the thread could use is left.
-func (c *Channel) returned() {
+func (c *Communicator) returned() {
 	switch p := c.phase(); {
 	case p == isAbandoned && c.dev.Engine.Stay() == nil:
 		c.to(isReturned)
@@ -149,7 +149,7 @@ func (c *Channel) returned() {
 }
 
 // pop takes the first submission off the list. The caller holds mu.
-func (c *Channel) pop() {
+func (c *Communicator) pop() {
 	p := partOf(c.first)
 	c.first, p.behind = p.behind, nil
 	if c.first == nil {
@@ -161,7 +161,7 @@ func (c *Channel) pop() {
 }
 
 // push puts a submission that pop has returned back to the front. The caller holds mu.
-func (c *Channel) push(s *engine.Submission) {
+func (c *Communicator) push(s *engine.Submission) {
 	p := partOf(s)
 	if c.first, p.behind = s, c.first; p.behind == nil {
 		c.last = s
@@ -171,9 +171,9 @@ func (c *Channel) push(s *engine.Submission) {
 	}
 }
 
-// issue issues a group. If that fails, it fails the group and the channel. But if the library
+// issue issues a group. If that fails, it fails the group and the communicator. But if the library
 // refuses the group at the start, only the group and the operations that wait for it fail.
-func (c *Channel) issue(s *engine.Submission) {
+func (c *Communicator) issue(s *engine.Submission) {
 	err := c.failed()
 	if f := s.Err.Load(); f != nil {
 		if err == nil && !isRefusal(f.Err) {
@@ -213,17 +213,17 @@ func (c *Channel) issue(s *engine.Submission) {
 	}
 	c.mu.Unlock()
 	if how != engine.Foreign && how != engine.Issued && !isRefusal(err) {
-		c.setFailure(isAborting, err) // does not abort a channel that is being shrunk
+		c.setFailure(isAborting, err) // does not abort a communicator that is being shrunk
 	}
-	c.failAll() // the channel may have failed before this group was in the ring or among the parked
+	c.failAll() // the communicator may have failed before this group was in the ring or among the parked
 }
 
-func (c *Channel) signal() {
+func (c *Communicator) signal() {
 	c.thread.Signal()
 }
 
 // post queues a function to run on the thread. It reports false if the thread has ended.
-func (c *Channel) post(fn func()) bool {
+func (c *Communicator) post(fn func()) bool {
 	c.mu.Lock()
 	if c.phase() >= isClosed {
 		c.mu.Unlock()
@@ -236,7 +236,7 @@ func (c *Channel) post(fn func()) bool {
 }
 
 // do runs a function on the thread and waits for it.
-func (c *Channel) do(fn func() error) error {
+func (c *Communicator) do(fn func() error) error {
 	done := make(chan error, 1)
 	if !c.post(func() { done <- fn() }) {
 		return errClosed
@@ -250,25 +250,25 @@ func (c *Channel) do(fn func() error) error {
 }
 
 // busy reports whether any submitted operation is not known to be done.
-func (c *Channel) busy() bool {
+func (c *Communicator) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.first != nil || c.hand.state != isEmpty || c.tl.Busy()
 }
 
-// stuck makes the device lost, because the channel's stream does not end although the communicator
-// has been aborted. It returns the error.
-func (c *Channel) stuck(err error) error {
-	err = fmt.Errorf("gpu: channel: its stream does not end: %w", err)
+// stuck makes the device lost, because the communicator's stream does not end although the native
+// communicator has been aborted. It returns the error.
+func (c *Communicator) stuck(err error) error {
+	err = fmt.Errorf("gpu: communicator: its stream does not end: %w", err)
 	c.dev.Engine.Lose(err)
 	return err
 }
 
-// watchEvery is the interval at which look checks a channel with operations in flight.
+// watchEvery is the interval at which look checks a communicator with operations in flight.
 const watchEvery = 10 * time.Millisecond
 
 // tick schedules look, until nothing is in flight. The caller holds mu.
-func (c *Channel) tick() {
+func (c *Communicator) tick() {
 	if c.ticking || c.phase() >= isClosed {
 		return
 	}
@@ -280,8 +280,8 @@ func (c *Channel) tick() {
 	}
 }
 
-// look fails the channel if another rank has gone, or an operation takes too long.
-func (c *Channel) look() {
+// look fails the communicator if another rank has gone, or an operation takes too long.
+func (c *Communicator) look() {
 	c.tl.Poll(c.tl.Latest(), 1)
 	c.mu.Lock()
 	c.ticking = false
@@ -316,9 +316,9 @@ func (c *Channel) look() {
 	}
 }
 
-// fault returns the error that the library reports for the communicator, or nil. The caller holds
-// mu.
-func (c *Channel) fault() error {
+// fault returns the error that the library reports for the native communicator, or nil. The caller
+// holds mu.
+func (c *Communicator) fault() error {
 	if p := c.phase(); p < isOpen || p > isClosing {
 		return nil
 	}
@@ -329,7 +329,7 @@ func (c *Channel) fault() error {
 }
 
 // late returns an error if a group's context has ended or its timeout has expired.
-func (c *Channel) late(ctx context.Context, issued time.Time) error {
+func (c *Communicator) late(ctx context.Context, issued time.Time) error {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("a group was not done in time: %w", err)
@@ -342,7 +342,7 @@ func (c *Channel) late(ctx context.Context, issued time.Time) error {
 }
 
 // overdue returns an error if any operation takes too long. The caller holds mu.
-func (c *Channel) overdue() error {
+func (c *Communicator) overdue() error {
 	if c.waiting > 0 {
 		for s := c.first; s != nil; {
 			p := partOf(s)

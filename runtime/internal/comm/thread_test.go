@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/comm"
@@ -15,7 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// TestThreadSleeps has channels' threads that sleep, or have parked, issue what comes, and end.
+// TestThreadSleeps has communicators' threads that sleep, or have parked, issue what comes, and
+// end.
 func TestThreadSleeps(t *testing.T) {
 	checkLeaks(t)
 	before := runtime.GOMAXPROCS(16)
@@ -24,17 +26,17 @@ func TestThreadSleeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := g.Devices()[0].NewChannelID()
+	id, err := collective.NewID(g.Devices()[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{ID: id, Count: 2})
+	comms, err := collective.NewAll(within(t), g.Devices(), collective.Options{ID: id, Count: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := []*gpu.Semaphore{newSemaphore(t, 0), newSemaphore(t, 0)}
 	for v := uint64(1); v < 10; v++ {
-		for i, c := range chans {
+		for i, c := range comms {
 			for !in(c).Thread().Rests() {
 				runtime.Gosched()
 			}
@@ -45,11 +47,11 @@ func TestThreadSleeps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Submit(context.Background(), gpu.Order{Signal: points(s[i], v)}, gpu.AllReduce(b.All(), b.All(), gpu.Int8, gpu.Sum())); err != nil {
+			if err := c.Device().Queue(0).Submit(gpu.Order{Signal: points(s[i], v)}, c.Group(collective.AllReduce(b.All(), b.All(), collective.Int8, collective.Sum()))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for i, c := range chans {
+		for i, c := range comms {
 			for in(c).Timeline().Latest() < v || in(c).Ask(v) && !in(c).Timeline().Passed(v) {
 				runtime.Gosched()
 			}
@@ -82,22 +84,23 @@ func (l *lossTracer) Happened(what observe.Event, _ time.Time, _ string, _ uint6
 func (l *lossTracer) Stopped(context.Context) {}
 func (l *lossTracer) Closed()                 {}
 
-// TestTraceChannelLoss: a tracer learns once that a channel has failed, with which it is and why, and not that one has been closed.
-func TestTraceChannelLoss(t *testing.T) {
+// TestTraceLoss: a tracer learns once that a communicator has failed, with which it is and
+// why, and not that one has been closed.
+func TestTraceLoss(t *testing.T) {
 	checkLeaks(t)
 	var tracer lossTracer
 	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), gpu.Options{Tracer: &tracer})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{Name: "gradients"})
+	comms, err := collective.NewAll(within(t), g.Devices(), collective.Options{Name: "gradients"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in(chans[1]).Fail(io.EOF)
-	in(chans[1]).Fail(io.ErrNoProgress)
-	in(chans[0]).SetFailure(comm.IsAborting, gpu.ErrClosed)
-	for _, c := range chans {
+	in(comms[1]).Fail(io.EOF)
+	in(comms[1]).Fail(io.ErrNoProgress)
+	in(comms[0]).SetFailure(comm.IsAborting, gpu.ErrClosed)
+	for _, c := range comms {
 		c.Close()
 	}
 	if err := g.Close(); err != nil {
@@ -106,32 +109,33 @@ func TestTraceChannelLoss(t *testing.T) {
 	if len(tracer.lost) != 1 {
 		t.Fatalf("losses: %v", tracer.lost)
 	}
-	if e, ok := tracer.lost[0].(*gpu.ChannelError); !ok || e.Name != "gradients" || e.Rank != 1 || e.Count != 2 || !errors.Is(e, io.EOF) {
+	if e, ok := tracer.lost[0].(*collective.Error); !ok || e.Name != "gradients" || e.Rank != 1 || e.Count != 2 || !errors.Is(e, io.EOF) {
 		t.Errorf("the loss is %+v", e)
 	}
 }
 
-// joined opens the devices of a simulated driver, with a channel over all.
-func joined(t *testing.T, c simdriver.Config) (*simdriver.Driver, *gpu.Group, []*gpu.Channel) {
+// joined opens the devices of a simulated driver, with a communicator over all.
+func joined(t *testing.T, c simdriver.Config) (*simdriver.Driver, *gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	d := simdriver.New(c)
 	g, err := gpu.OpenGroup(d, gpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{})
+	comms, err := collective.NewAll(within(t), g.Devices(), collective.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d, g, chans
+	return d, g, comms
 }
 
-// TestCloseBeforeAbort closes a channel that has failed before whoever fails it has come to abort the communicator: Close aborts it.
+// TestCloseBeforeAbort closes a communicator that has failed before whoever fails it has come to
+// abort the native communicator: Close aborts it.
 func TestCloseBeforeAbort(t *testing.T) {
 	checkLeaks(t)
-	d, g, chans := joined(t, simdriver.Config{})
-	in(chans[0]).SetFailure(comm.IsAborting, io.EOF)
-	if err := chans[0].Close(); err != nil {
+	d, g, comms := joined(t, simdriver.Config{})
+	in(comms[0]).SetFailure(comm.IsAborting, io.EOF)
+	if err := comms[0].Close(); err != nil {
 		t.Error(err)
 	}
 	if n := d.Counters().Devices[0].Calls[simdriver.OpAbortComm]; n != 1 {
@@ -142,24 +146,24 @@ func TestCloseBeforeAbort(t *testing.T) {
 	}
 }
 
-// TestWaitForGroup has a group come before other work while the channel's thread keeps the timeline, as it does while it gives the library
-// the next group, until other ranks come.
+// TestWaitForGroup has a group come before other work while the communicator's thread keeps the
+// timeline, as it does while it gives the library the next group, until other ranks come.
 func TestWaitForGroup(t *testing.T) {
 	checkLeaks(t)
 	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{})
+	comms, err := collective.NewAll(within(t), g.Devices(), collective.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, s := chans[0], newSemaphore(t, 0)
+	c, s := comms[0], newSemaphore(t, 0)
 	b, err := c.Device().Alloc(gpu.DeviceMem, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Submit(context.Background(), gpu.Order{Signal: points(s, 1)}, gpu.AllReduce(b.All(), b.All(), gpu.Int8, gpu.Sum())); err != nil {
+	if err := c.Device().Queue(0).Submit(gpu.Order{Signal: points(s, 1)}, c.Group(collective.AllReduce(b.All(), b.All(), collective.Int8, collective.Sum()))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Wait(within(t), 1); err != nil {
@@ -173,25 +177,27 @@ func TestWaitForGroup(t *testing.T) {
 	}
 }
 
-// TestChainWithoutDeviceThread holds up the device's thread. Groups that wait for groups of their channel, and for fills between
-// them, are issued all the same: the channel's thread goes from one to the next by itself.
+// TestChainWithoutDeviceThread holds up the device's thread. Groups that wait for groups of their
+// communicator, and for fills between them, are issued all the same: the communicator's thread goes
+// from one to the next by itself.
 func TestChainWithoutDeviceThread(t *testing.T) {
 	checkLeaks(t)
 	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{Queues: 2, Events: 1024})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{})
+	comms, err := collective.NewAll(within(t), g.Devices(), collective.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := chans[0]
+	c := comms[0]
 	dev := c.Device()
 	b, err := dev.Alloc(gpu.DeviceMem, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The function holds the timeline of the second queue. The device's thread waits for it to issue the fill.
+	// The function holds the timeline of the second queue. The device's thread waits for it to
+	// issue the fill.
 	begun, end := make(chan struct{}), make(chan struct{})
 	held, native := newSemaphore(t, 0), make(chan error, 1)
 	if err := dev.Queue(1).Submit(gpu.Order{Wait: points(held, 1)}, gpu.Fill(b.Range(0, 8), []byte{1})); err != nil {
@@ -211,11 +217,11 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	const n = 100 // there are events for all, so nothing is starved
 	s := newSemaphore(t, 0)
 	for v := uint64(0); v < n; v += 2 {
-		err := c.Submit(context.Background(), gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
+		err := c.Device().Queue(0).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, c.Group(collective.AllReduce(b.Range(16, 8), b.Range(16, 8), collective.Int8, collective.Sum())))
 		if err == nil && v%4 == 0 {
 			err = dev.Queue(0).Submit(gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, gpu.Fill(b.Range(16, 8), []byte{1}))
 		} else if err == nil {
-			err = c.Submit(context.Background(), gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, gpu.AllReduce(b.Range(16, 8), b.Range(16, 8), gpu.Int8, gpu.Sum()))
+			err = c.Device().Queue(0).Submit(gpu.Order{Wait: points(s, v+1), Signal: points(s, v+2)}, c.Group(collective.AllReduce(b.Range(16, 8), b.Range(16, 8), collective.Int8, collective.Sum())))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -233,20 +239,21 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	}
 }
 
-// TestOtherWorkOnChannelQueue gives a channel's queue, which a program may find in a trace, so much other work
-// that events run out. The caller's thread is not bound to the device, so it must not make them.
-func TestOtherWorkOnChannelQueue(t *testing.T) {
+// TestOtherWorkOnQueue gives a communicator's queue, which a program may find in a trace, so
+// much other work that events run out. The caller's thread is not bound to the device, so it must
+// not make them.
+func TestOtherWorkOnQueue(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{Strict: true})
 	g, err := gpu.OpenGroup(sim, gpu.Options{Events: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chans, err := g.NewChannels(within(t), gpu.ChannelOptions{})
+	comms, err := collective.NewAll(within(t), g.Devices(), collective.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, s := chans[0], newSemaphore(t, 0)
+	c, s := comms[0], newSemaphore(t, 0)
 	b, err := c.Device().Alloc(gpu.DeviceMem, 64)
 	if err != nil {
 		t.Fatal(err)

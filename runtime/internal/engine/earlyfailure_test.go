@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -215,11 +216,11 @@ func TestMishap(t *testing.T) {
 			<-goes
 			return v.Comms.Collect(s, c, ops)
 		}
-		g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
+		g, comms := newCommunicators(t, d, gpu.Options{}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 1)[0]
 		p, all := whole(t, dev)
 		b := alloca(t, dev.Queue(0), gpu.Order{}, p, all)
-		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(b)))
+		must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(t.Context(), sum(b))))
 		<-inside
 		s.Fail(io.EOF)
 		given(t, dev.Queue(0), p, b)
@@ -287,15 +288,15 @@ func TestMishap(t *testing.T) {
 				return errors.New("much too late")
 			}
 			d.abort = func(*commHookDevice, driver.Comm) error { return errors.New("the library does not want to") }
-			g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
+			g, comms := newCommunicators(t, d, gpu.Options{}, collective.Options{})
 			dev, s := g.Devices()[0], semaphores(t, 1)[0]
 			p, all := whole(t, dev)
 			b := alloca(t, dev.Queue(0), gpu.Order{}, p, all)
-			must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(b)))
+			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(t.Context(), sum(b))))
 			<-inside
-			chans[0].Abort(nil)
-			chans[0].Close()
-			if err := s.Wait(minute(t), 1); !errors.Is(err, gpu.ErrAborted) {
+			comms[0].Abort(nil)
+			comms[0].Close()
+			if err := s.Wait(minute(t), 1); !errors.Is(err, collective.ErrAborted) {
 				t.Error(err)
 			}
 			given(t, dev.Queue(0), p, b)
@@ -331,18 +332,18 @@ func (d *hookedUploads) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Point
 // it, because earlier work in its stream has waited.
 func TestCoveredFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
-	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+	g, comms := openCommunicators(t, d, 1, collective.Options{})
 	dev, s := g.Devices()[0], semaphores(t, 3)
 	q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
 	must(t, d.StallStream(streams[len(streams)-1]))
-	must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+	must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), collective.SendReceive(x.All(), x.All(), collective.Float32, -1, -1))))
 	eventually(t, "it is issued", func() bool { return dev.Stats().InFlight == 1 }, dev)
 	must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(x.All(), []byte{1})))
 	must(t, q.Submit(order(s[0], 1, s[2], 1), gpu.Fill(x.All(), []byte{1})))
-	chans[0].Abort(nil)
+	comms[0].Abort(nil)
 	must(t, d.ResumeStream(streams[len(streams)-1]))
 	for i, s := range s {
-		if err := s.Wait(minute(t), 1); !errors.Is(err, gpu.ErrAborted) {
+		if err := s.Wait(minute(t), 1); !errors.Is(err, collective.ErrAborted) {
 			t.Errorf("semaphore %d: %v", i, err)
 		}
 	}

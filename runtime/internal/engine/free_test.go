@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -192,14 +193,14 @@ func TestFree(t *testing.T) {
 // Free are signalled when the first part is over.
 func TestFreeOfPartRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
-	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+	g, comms := openCommunicators(t, d, 1, collective.Options{})
 	dev := g.Devices()[0]
 	b, c, s, f := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode), semaphores(t, 1), newTelling(t)
 	recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 	recorded(t)(c.Add(gpu.Barrier()))
-	recorded(t)(c.Add(chans[0].Group(sum(b))))
+	recorded(t)(c.Add(comms[0].Group(sum(b))))
 	must(t, c.End())
-	must(t, chans[0].Close())
+	must(t, comms[0].Close())
 	must(t, d.StallDevice(0))
 	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1), Free: f.points()}, gpu.Execute(c)))
 	if err := s[0].Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) {

@@ -41,8 +41,7 @@ func Outer(e *engine.Device) any {
 
 // An Op is an operation that gpu.OpOf turns into a gpu.Op.
 type Op struct {
-	Kind  work.Kind     // Collect, EventRecord, EventWait, ValueWrite or ValueWait
-	Group *comm.Group   // of Collect
+	Kind  work.Kind     // EventRecord, EventWait, ValueWrite or ValueWait
 	Event *events.Event // to record or to wait for
 	Range memory.Range  // of the value to write or to wait for
 	Value uint64

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -164,17 +165,17 @@ func TestPoolOrder(t *testing.T) {
 func TestPoolAborted(t *testing.T) {
 	t.Run("B125 used by a group that was aborted", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
-		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		g, comms := openCommunicators(t, d, 1, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
 		p, all := whole(t, dev)
 		q, streams := dev.Queue(0), d.Streams(0)
 		b := alloca(t, q, gpu.Order{Signal: pts(s[0], 1)}, p, all)
 		must(t, s[0].Wait(minute(t), 1))
 		must(t, d.StallStream(streams[len(streams)-1]))
-		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[1], 1)}, gpu.SendReceive(b.Range(0, 64), b.Range(0, 64), gpu.Float32, -1, -1)))
+		must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, comms[0].GroupContext(t.Context(), collective.SendReceive(b.Range(0, 64), b.Range(0, 64), collective.Float32, -1, -1))))
 		eventually(t, "it is issued", func() bool { return dev.Stats().InFlight == 1 }, dev)
-		chans[0].Abort(nil)
-		if err := s[1].Wait(minute(t), 1); !errors.Is(err, gpu.ErrAborted) {
+		comms[0].Abort(nil)
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, collective.ErrAborted) {
 			t.Fatal(err)
 		}
 		must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
@@ -190,22 +191,22 @@ func TestPoolBehindFailure(t *testing.T) {
 	g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})
 	must(t, err)
 	t.Cleanup(func() { must(t, g.Close()) })
-	chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+	comms, err := collective.NewAll(minute(t), g.Devices(), collective.Options{})
 	must(t, err)
 	dev, s := g.Devices()[0], semaphores(t, 4)
 	p, all := whole(t, dev)
 	q, other, streams := dev.Queue(0), dev.Queue(1), d.Streams(0)
 	x, b := allocate(t, dev, 64), alloca(t, q, gpu.Order{}, p, all)
 	must(t, d.StallStream(streams[len(streams)-1]))
-	must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+	must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), collective.SendReceive(x.All(), x.All(), collective.Float32, -1, -1))))
 	must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(x.All(), []byte{1})))
 	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 	a := alloca(t, other, gpu.Order{Signal: pts(s[2], 1)}, p, all)
 	must(t, other.Submit(order(s[2], 1, s[3], 1), gpu.Fill(a.All(), []byte{2})))
 	eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 6 }, dev)
-	chans[0].Abort(nil)
+	comms[0].Abort(nil)
 	must(t, d.ResumeStream(streams[len(streams)-1]))
-	if err := s[1].Wait(minute(t), 1); !errors.Is(err, gpu.ErrAborted) {
+	if err := s[1].Wait(minute(t), 1); !errors.Is(err, collective.ErrAborted) {
 		t.Error(err)
 	}
 	must(t, s[3].Wait(minute(t), 1))

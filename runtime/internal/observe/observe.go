@@ -70,7 +70,7 @@ const (
 	Load                 // code was loaded
 	Compile              // the program named by the label was compiled
 	Graph                // the graph of a recording was made
-	Lost                 // the device is lost; or, if the error is a gpu.ChannelError, a channel failed
+	Lost                 // the device is lost; or, if the error is a collective.Error, a communicator failed
 )
 
 // A Submission observes a submission.
@@ -83,7 +83,7 @@ type Submission interface {
 	Calls(fn func() error) func() error
 
 	// Collective says which group of collectives the submission is. Lane.Take calls it.
-	Collective(kernel, channel string, rank, ranks int)
+	Collective(kernel, communicator string, rank, ranks int)
 
 	// CommandBegins and CommandBegun are Begins and Begun for a command of a recording that is
 	// replayed as calls. They are called between those two.

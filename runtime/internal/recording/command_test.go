@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -269,16 +270,16 @@ func TestTimestampsOverlap(t *testing.T) {
 // that the device has not completed.
 func TestBlockAfterFailure(t *testing.T) {
 	hip := simdriver.HIPCaps()
-	for what, collective := range map[string]bool{"a command that the driver refuses": false, "a channel that is closed": true} {
+	for what, groups := range map[string]bool{"a command that the driver refuses": false, "a communicator that is closed": true} {
 		t.Run(what, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Caps: &hip})
-			g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+			g, comms := openCommunicators(t, d, 1, collective.Options{})
 			dev := g.Devices()[0]
 			b, s, c := allocate(t, dev, 64), semaphores(t, 3), commandBuffer(t, dev, gpu.StreamMode)
 			recorded(t)(c.Timestamp())
-			if collective {
-				recorded(t)(c.Add(chans[0].Group(sum(b))))
-				must(t, chans[0].Close())
+			if groups {
+				recorded(t)(c.Add(comms[0].Group(sum(b))))
+				must(t, comms[0].Close())
 			} else {
 				recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 				d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: io.ErrShortWrite})
@@ -293,13 +294,13 @@ func TestBlockAfterFailure(t *testing.T) {
 			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(c)))
 			eventually(t, "the second has an event of its own", func() bool { return timers() == 2 })
 			d.ResumeDevice(0)
-			if err := s[1].Wait(minute(t), 1); collective != errors.Is(err, gpu.ErrClosed) || !collective && err != nil {
+			if err := s[1].Wait(minute(t), 1); groups != errors.Is(err, gpu.ErrClosed) || !groups && err != nil {
 				t.Error(err)
 			}
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1}))) // behind what was left of it
 			must(t, s[2].Wait(minute(t), 1))
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 2)}, gpu.Execute(c)))
-			if err := s[2].Wait(minute(t), 2); collective != errors.Is(err, gpu.ErrClosed) || !collective && err != nil {
+			if err := s[2].Wait(minute(t), 2); groups != errors.Is(err, gpu.ErrClosed) || !groups && err != nil {
 				t.Error(err)
 			}
 			if n := timers(); n != 2 {

@@ -68,7 +68,7 @@ func (x Step) at() *part { return &x.c.parts[x.part] }
 func (x Step) Call() func() error { return x.at().host }
 
 // Lane returns the communicator whose group the step is, or nil.
-func (x Step) Lane() *comm.Channel { return x.at().lane }
+func (x Step) Lane() *comm.Communicator { return x.at().lane }
 
 // Label returns the label of the host call or of the group that the step is, or "".
 func (x Step) Label() string { return x.at().label }

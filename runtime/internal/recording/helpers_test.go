@@ -17,24 +17,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const raceEnabled = testkit.RaceEnabled
 
 var (
-	allocate      = testkit.Alloc
-	bytesOf       = testkit.Content
-	calls         = testkit.Calls
-	commandBuffer = testkit.CommandBuffer
-	errHostCall   = testkit.ErrHostCall
-	eventually    = testkit.Eventually
-	idle          = testkit.OpenIdle
-	minute        = testkit.Minute
-	must          = testkit.Must
-	newPool       = testkit.NewPool
-	newSim        = testkit.NewSim
-	onEach        = testkit.OnEach
-	openChannels  = testkit.OpenChannels
-	openDevice    = testkit.OpenDevice
-	order         = testkit.Order
-	pts           = testkit.Points
-	recorded      = testkit.Recorded
-	semaphores    = testkit.Semaphores
-	soon          = testkit.Soon
-	sum           = testkit.Sum
+	allocate          = testkit.Alloc
+	bytesOf           = testkit.Content
+	calls             = testkit.Calls
+	commandBuffer     = testkit.CommandBuffer
+	errHostCall       = testkit.ErrHostCall
+	eventually        = testkit.Eventually
+	idle              = testkit.OpenIdle
+	minute            = testkit.Minute
+	must              = testkit.Must
+	newPool           = testkit.NewPool
+	newSim            = testkit.NewSim
+	onEach            = testkit.OnEach
+	openCommunicators = testkit.OpenCommunicators
+	openDevice        = testkit.OpenDevice
+	order             = testkit.Order
+	pts               = testkit.Points
+	recorded          = testkit.Recorded
+	semaphores        = testkit.Semaphores
+	soon              = testkit.Soon
+	sum               = testkit.Sum
 )

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -113,16 +114,16 @@ func TestInOrderCollectives(t *testing.T) {
 		groups         uint64
 	}{{false, false, 1}, {true, false, 2}, {false, true, 2}} {
 		d := newSim(t, simdriver.Config{})
-		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		g, comms := openCommunicators(t, d, 1, collective.Options{})
 		dev := g.Devices()[0]
 		b := allocate(t, dev, 64)
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{InOrder: x.inOrder})
 		must(t, err)
-		first := recorded(t)(c.Add(chans[0].Group(sum(b))))
+		first := recorded(t)(c.Add(comms[0].Group(sum(b))))
 		if x.named {
-			recorded(t)(c.Add(chans[0].Group(sum(b)), first))
+			recorded(t)(c.Add(comms[0].Group(sum(b)), first))
 		} else {
-			recorded(t)(c.Add(chans[0].Group(sum(b))))
+			recorded(t)(c.Add(comms[0].Group(sum(b))))
 		}
 		must(t, c.End())
 		before, s := calls(d, 0, simdriver.OpCollect), semaphores(t, 1)[0]

@@ -292,7 +292,7 @@ func (c *Recording) AddCollective(to []Collective, op *comm.RangeOp) ([]Collecti
 
 // Collect records operations of a communicator. Adjacent ones of one communicator are one group, unless
 // one names commands that it comes after. The caller has called Begin.
-func (c *Recording) Collect(lane *comm.Channel, group []Collective, after []Command) (Command, error) {
+func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after []Command) (Command, error) {
 	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.rare(rareCommand{lane: lane, group: group})}
 	if len(group) == 0 {
 		cmd.op.Kind = work.Nothing
@@ -395,7 +395,7 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 }
 
 // lastLane returns the communicator of the last command, or nil if that is no collective.
-func (c *Recording) lastLane() *comm.Channel {
+func (c *Recording) lastLane() *comm.Communicator {
 	if c.cmds.n == 0 || c.cmds.at(c.cmds.n-1).rare == nil {
 		return nil
 	}

@@ -148,9 +148,9 @@ type rareCommand struct {
 	fn     func() error  // of a host call
 	timer  int           // of a timestamp, in timers of a block
 	native func(driver.Stream, []driver.Ptr) error
-	lane   *comm.Channel // of collectives
-	group  []Collective  // of collectives
-	params []paramRef    // of a launch
+	lane   *comm.Communicator // of collectives
+	group  []Collective       // of collectives
+	params []paramRef         // of a launch
 }
 
 // An argRef says that an argument of a command is an address, and which.
@@ -573,8 +573,8 @@ func (c *Recording) moves(cmd *command) bool {
 type part struct {
 	from, to int
 	host     func() error
-	lane     *comm.Channel // of a group of collectives
-	label    string        // of a host call, or of the first collective
+	lane     *comm.Communicator // of a group of collectives
+	label    string             // of a host call, or of the first collective
 	graph    bool
 	late     bool    // addresses of fills and copies are known only when it is executed
 	native   bool    // issuing it may call functions of Native
@@ -666,7 +666,7 @@ func (c *Recording) noNode(cmd *command) bool {
 
 // joins reports whether a command continues a group of a communicator. A collective that moves no data
 // continues any group. One that names commands that it comes after continues none.
-func (cmd *command) joins(lane *comm.Channel) bool {
+func (cmd *command) joins(lane *comm.Communicator) bool {
 	if cmd.op.Kind == work.Collect && len(cmd.after) > 0 {
 		return false
 	}

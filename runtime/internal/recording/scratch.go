@@ -105,8 +105,8 @@ func (c *Recording) scratchSteps() []memplan.Step {
 		}
 	}
 	level := 0
-	var group *comm.Channel // of the collective in front
-	alone := false          // the command in front is a host call
+	var group *comm.Communicator // of the collective in front
+	alone := false               // the command in front is a host call
 	for i := range steps {
 		cmd := c.cmds.at(i)
 		goesOn := group != nil && cmd.joins(group) // such collectives run at once

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -247,14 +248,14 @@ func TestScratchCollectives(t *testing.T) {
 	for _, first := range []bool{false, true} { // whether the recording begins with a collective
 		const n = 3
 		d := newSim(t, simdriver.Config{Devices: n})
-		g, chans := openChannels(t, d, n, gpu.ChannelOptions{})
+		g, comms := openCommunicators(t, d, n, collective.Options{})
 		type rank struct {
 			c    *gpu.CommandBuffer
 			in   *gpu.Buffer
 			outs []*gpu.Buffer
 		}
 		var ranks []*rank
-		for i, ch := range chans {
+		for i, ch := range comms {
 			dev := g.Devices()[i]
 			r := &rank{c: commandBuffer(t, dev, gpu.AutoMode), in: allocate(t, dev, 256)}
 			x, err := r.c.Binding()
@@ -274,7 +275,7 @@ func TestScratchCollectives(t *testing.T) {
 				from = bufs[0].All()
 			}
 			reduce := func(to *gpu.Buffer, from gpu.Range) {
-				recorded(t)(r.c.Add(ch.Group(gpu.AllReduce(to.All(), from, gpu.Uint8, gpu.Sum()))))
+				recorded(t)(r.c.Add(ch.Group(collective.AllReduce(to.All(), from, collective.Uint8, collective.Sum()))))
 			}
 			reduce(bufs[1], from) // these are one group, and run at once
 			reduce(bufs[2], from)
@@ -314,17 +315,17 @@ func TestScratchCollectives(t *testing.T) {
 				}
 			}
 		}
-		// Executions behind one whose channel is aborted fail, and nobody hangs.
+		// Executions behind one whose communicator is aborted fail, and nobody hangs.
 		s := semaphores(t, 2)
 		must(t, g.Devices()[0].Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[0].All())))
 		must(t, g.Devices()[0].Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[1].All())))
-		chans[0].Abort(io.ErrNoProgress)
+		comms[0].Abort(io.ErrNoProgress)
 		for _, x := range s {
 			if err := x.Wait(minute(t), 1); !errors.Is(err, io.ErrNoProgress) {
 				t.Errorf("behind an abort: %v", err)
 			}
 		}
-		for _, ch := range chans {
+		for _, ch := range comms {
 			ch.Close()
 		}
 	}

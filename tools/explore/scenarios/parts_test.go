@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -140,7 +141,7 @@ func TestPartsAgainst(t *testing.T) {
 	})
 }
 
-// TestRecordedCollectives executes recordings with a collective, one a rank, while a channel is aborted or closed, a device is lost or closed, or a recording or memory is closed: each
+// TestRecordedCollectives executes recordings with a collective, one a rank, while a communicator is aborted or closed, a device is lost or closed, or a recording or memory is closed: each
 // execution is over or fails, and what comes behind it as well.
 func TestRecordedCollectives(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
@@ -159,7 +160,7 @@ func TestRecordedCollectives(t *testing.T) {
 				r.fill(d, mem[i], byte(i+1))
 			}
 			r.must(err)
-			_, err = c.Add(r.chans[i].Group(gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum())))
+			_, err = c.Add(r.comms[i].Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Uint8, collective.Sum())))
 			r.must(err)
 			_, err = c.Add(gpu.Fill(mem[i].Range(0, 2), []byte{9}))
 			r.must(err)
@@ -175,7 +176,7 @@ func TestRecordedCollectives(t *testing.T) {
 			}
 		}
 		apart := func() { // or a rank may wait for one that never comes
-			for _, c := range r.chans {
+			for _, c := range r.comms {
 				c.Abort(errBoom)
 			}
 		}
@@ -183,11 +184,11 @@ func TestRecordedCollectives(t *testing.T) {
 		r.do(func() {
 			switch how {
 			case 1:
-				r.chans[0].Abort(errBoom)
+				r.comms[0].Abort(errBoom)
 			case 2:
 				r.sim.LoseDevice(0, nil)
 			case 3:
-				ok(r.chans[0].Close())
+				ok(r.comms[0].Close())
 			case 4:
 				r.is(r.devs[0].Close(), driver.ErrLost, driver.ErrBusy)
 			case 5:
@@ -196,7 +197,7 @@ func TestRecordedCollectives(t *testing.T) {
 				r.must(mem[0].Close())
 			}
 		})
-		for i := range r.chans {
+		for i := range r.comms {
 			r.do(func() {
 				s, d := r.sem(), r.devs[i]
 				err := d.Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.Execute(recs[i]))
@@ -227,7 +228,7 @@ func TestRecordedCollectives(t *testing.T) {
 			})
 		}
 		r.wg.Wait()
-		for _, c := range r.chans {
+		for _, c := range r.comms {
 			r.do(func() { ok(c.Close()) })
 		}
 		r.wg.Wait()
@@ -242,8 +243,8 @@ func TestRecordedCollectives(t *testing.T) {
 	})
 }
 
-// TestChannelMemory tells a channel of memory, of one rank or of all, while groups use it, and it is let go of, or the channel is aborted or closed.
-func TestChannelMemory(t *testing.T) {
+// TestRegisteredMemory tells a communicator of memory, of one rank or of all, while groups use it, and it is let go of, or the communicator is aborted or closed.
+func TestRegisteredMemory(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
 		x.Window(false)
@@ -270,16 +271,16 @@ func TestChannelMemory(t *testing.T) {
 		r.do(func() {
 			switch how {
 			case 1:
-				r.chans[0].Abort(errBoom)
+				r.comms[0].Abort(errBoom)
 			case 2:
-				ok(r.chans[0].Close())
+				ok(r.comms[0].Close())
 			case 3:
 				r.must(mem[0].Close())
 			}
 		})
-		for i, c := range r.chans {
+		for i, c := range r.comms {
 			r.do(func() {
-				var told *gpu.ChannelMemory
+				var told *collective.Memory
 				var err error
 				if all {
 					told, err = c.NewWindow(ctx, mem[i], true)
@@ -292,7 +293,7 @@ func TestChannelMemory(t *testing.T) {
 					return
 				}
 				s := r.sem()
-				err = c.Submit(ctx, gpu.Order{Signal: pts(s, 1)}, gpu.AllReduce(mem[i].Range(0, 4), mem[i].Range(0, 4), gpu.Uint8, gpu.Sum()))
+				err = c.Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, c.GroupContext(ctx, collective.AllReduce(mem[i].Range(0, 4), mem[i].Range(0, 4), collective.Uint8, collective.Sum())))
 				if ok(err); err == nil {
 					if x.Choose(2) == 1 {
 						r.do(func() { ok(told.Close()) })
@@ -309,7 +310,7 @@ func TestChannelMemory(t *testing.T) {
 			})
 		}
 		r.wg.Wait()
-		for _, c := range r.chans {
+		for _, c := range r.comms {
 			r.do(func() { ok(c.Close()) })
 		}
 		r.wg.Wait()

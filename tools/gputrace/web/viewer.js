@@ -730,7 +730,7 @@ function start(data) {
     const s = data.summary, out = [], number = v => v.toLocaleString("en");
     const share = (part, whole) => whole > 0 ? Math.round(100 * part / whole) + " %" : "";
     const notices = element("div", {className: "notice"}), notice = text => notices.append(element("p", {textContent: text}));
-    for (const e of s.lost ?? []) notice("A device or a channel was lost: " + e);
+    for (const e of s.lost ?? []) notice("A device or a communicator was lost: " + e);
     if (s.failed) notice(`${number(s.failed)} of the submissions failed, the first with: ${s.first_error}`);
     if (s.untimed) notice(`${number(s.untimed)} submissions have no device times, which could not be noted: times and numbers of operations lack them.`);
     if (s.untimed_commands) notice(`${number(s.untimed_commands)} commands of recordings have no device times, which could not be noted.`);

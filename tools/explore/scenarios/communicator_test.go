@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/internal/explore"
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A team is devices with a channel each.
+// A team is devices with a communicator each.
 type team struct {
 	*rig
-	chans []*gpu.Channel
+	comms []*collective.Communicator
 }
 
 func meet(x *explore.T, n int, c simdriver.Config) *team {
-	return meetAs(x, n, c, gpu.ChannelOptions{})
+	return meetAs(x, n, c, collective.Options{})
 }
 
-func meetAs(x *explore.T, n int, c simdriver.Config, o gpu.ChannelOptions) *team {
+func meetAs(x *explore.T, n int, c simdriver.Config, o collective.Options) *team {
 	x.Window(false)
 	c.Devices = n
 	sim := simdriver.New(settled(x, c))
@@ -34,7 +35,7 @@ func meetAs(x *explore.T, n int, c simdriver.Config, o gpu.ChannelOptions) *team
 	g, err := gpu.OpenGroup(sim, quick(), all...)
 	r.must(err)
 	r.devs = g.Devices()
-	r.chans, err = g.NewChannels(context.Background(), o)
+	r.comms, err = collective.NewAll(context.Background(), g.Devices(), o)
 	r.must(err)
 	x.Window(true)
 	return r
@@ -42,25 +43,25 @@ func meetAs(x *explore.T, n int, c simdriver.Config, o gpu.ChannelOptions) *team
 
 var errBoom = errors.New("boom")
 
-// failed reports an error that is neither one of some nor the failure of a channel.
+// failed reports an error that is neither one of some nor the failure of a communicator.
 func (r *team) failed(err error, want ...error) {
-	var channelErr *gpu.ChannelError
+	var channelErr *collective.Error
 	if !errors.As(err, &channelErr) {
 		r.is(err, want...)
 	}
 }
 
-// TestCollectives has the ranks of a channel reduce, from goroutines of their own, in the order of their calls.
+// TestCollectives has the ranks of a communicator reduce, from goroutines of their own, in the order of their calls.
 func TestCollectives(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{LazyComms: x.Choose(2) == 1})
-		for i, c := range r.chans {
+		for i, c := range r.comms {
 			r.do(func() {
 				d := r.devs[i]
 				a, b, s := r.alloc(d, 4), r.alloc(d, 4), r.sem()
 				r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{byte(i + 1)})))
-				r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.AllReduce(b.All(), a.All(), gpu.Uint8, gpu.Sum())))
-				r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.AllReduce(a.All(), b.All(), gpu.Uint8, gpu.Sum())))
+				r.must(c.Device().Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, c.Group(collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum()))))
+				r.must(c.Device().Queue(0).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, c.Group(collective.AllReduce(a.All(), b.All(), collective.Uint8, collective.Sum()))))
 				r.must(r.wait(s, 3))
 				r.full("a sum of sums", r.bytes(d.Queue(1), a), 6)
 				r.must(errors.Join(a.Close(), b.Close()))
@@ -73,7 +74,7 @@ func TestCollectives(t *testing.T) {
 }
 
 func (r *team) closeAll() {
-	for _, c := range r.chans {
+	for _, c := range r.comms {
 		r.do(func() { r.is(c.Close(), errBoom, driver.ErrLost) })
 	}
 	r.wg.Wait()
@@ -97,13 +98,13 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		far := r.alloc(r.devs[1], 64)
 		x.Window(true)
 		r.do(func() {
-			r.is(r.chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, gpu.AllReduce(a.All(), a.All(), gpu.Uint8, gpu.Sum())), errBoom, gpu.ErrUnallocated)
+			r.is(r.comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, r.comms[0].Group(collective.AllReduce(a.All(), a.All(), collective.Uint8, collective.Sum()))), errBoom, gpu.ErrUnallocated)
 		})
 		r.do(func() {
 			if x.Choose(2) == 1 {
 				time.Sleep(time.Millisecond)
 			}
-			r.must(r.chans[1].Submit(context.Background(), gpu.Order{Signal: pts(w, 1)}, gpu.AllReduce(far.All(), far.All(), gpu.Uint8, gpu.Sum())))
+			r.must(r.comms[1].Device().Queue(0).Submit(gpu.Order{Signal: pts(w, 1)}, r.comms[1].Group(collective.AllReduce(far.All(), far.All(), collective.Uint8, collective.Sum()))))
 		})
 		if x.Choose(2) == 1 {
 			time.Sleep(100 * time.Microsecond)
@@ -118,11 +119,11 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if err := w.Wait(ctx, 1); err != nil { // the group of this rank found its memory gone
-			r.chans[0].Abort(errBoom)
+			r.comms[0].Abort(errBoom)
 		}
 		r.wg.Wait()
 		r.full("another one's memory", r.bytes(d.Queue(1), b), 2)
-		for _, c := range r.chans {
+		for _, c := range r.comms {
 			r.do(func() { r.failed(c.Close(), errBoom) })
 		}
 		r.wg.Wait()
@@ -131,9 +132,9 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 	})
 }
 
-// TestChannelAbortAgainstGroup aborts a channel, ends a group's context, loses its device, or closes the channel, while groups wait, are issued and run: each
+// TestAbortAgainstGroup aborts a communicator, ends a group's context, loses its device, or closes the communicator, while groups wait, are issued and run: each
 // is reached or fails, and what comes behind as well.
-func TestChannelAbortAgainstGroup(t *testing.T) {
+func TestAbortAgainstGroup(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
 		ctx, cancel := context.WithCancel(context.Background())
@@ -147,23 +148,23 @@ func TestChannelAbortAgainstGroup(t *testing.T) {
 		r.do(func() {
 			switch how {
 			case 0:
-				r.chans[0].Abort(errBoom)
+				r.comms[0].Abort(errBoom)
 			case 1:
 				cancel()
 			case 2:
 				r.sim.LoseDevice(0, nil)
 			case 3:
-				r.is(r.chans[0].Close(), errBoom, driver.ErrLost)
+				r.is(r.comms[0].Close(), errBoom, driver.ErrLost)
 			case 4:
 				r.is(r.devs[0].Close(), driver.ErrLost, driver.ErrBusy)
 			}
 		})
 		ok := func(err error) { r.failed(err, errBoom, context.Canceled, driver.ErrLost, gpu.ErrClosed) }
-		for i, c := range r.chans {
+		for i, c := range r.comms {
 			r.do(func() {
 				s := r.sem()
 				a, b := mem[i][0], mem[i][1]
-				err := c.Submit(ctx, gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, gpu.AllReduce(b.All(), a.All(), gpu.Uint8, gpu.Sum()))
+				err := c.Device().Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, c.GroupContext(ctx, collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum())))
 				ok(err)
 				if err != nil {
 					c.Abort(errBoom) // or the other one waits
@@ -187,7 +188,7 @@ func TestChannelAbortAgainstGroup(t *testing.T) {
 		}
 		r.wg.Wait()
 		cancel()
-		for _, c := range r.chans {
+		for _, c := range r.comms {
 			r.do(func() {
 				if err := c.Close(); err != nil {
 					ok(err)
@@ -203,7 +204,7 @@ func TestChannelAbortAgainstGroup(t *testing.T) {
 	})
 }
 
-// TestSplitAgainstAbort splits a channel while its context ends, or it is aborted: the parts work, or the whole has failed.
+// TestSplitAgainstAbort splits a communicator while its context ends, or it is aborted: the parts work, or the whole has failed.
 func TestSplitAgainstAbort(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
@@ -214,11 +215,11 @@ func TestSplitAgainstAbort(t *testing.T) {
 			case 0:
 				cancel(errBoom)
 			case 1:
-				r.chans[0].Abort(errBoom)
+				r.comms[0].Abort(errBoom)
 			}
 		})
-		parts := make([]*gpu.Channel, 2)
-		for i, c := range r.chans {
+		parts := make([]*collective.Communicator, 2)
+		for i, c := range r.comms {
 			r.do(func() {
 				var err error
 				parts[i], err = c.Split(ctx, i, 0)
@@ -239,7 +240,7 @@ func TestSplitAgainstAbort(t *testing.T) {
 		}
 		r.wg.Wait()
 		cancel(nil)
-		for _, c := range append(parts, r.chans...) {
+		for _, c := range append(parts, r.comms...) {
 			if c != nil {
 				r.do(func() {
 					c.Close()
@@ -250,36 +251,36 @@ func TestSplitAgainstAbort(t *testing.T) {
 	})
 }
 
-// TestSuspendAgainstAll suspends and resumes a channel while groups are submitted, or it is aborted or closed, or its context or the other rank or its device ends:
+// TestSuspendAgainstAll suspends and resumes a communicator while groups are submitted, or it is aborted or closed, or its context or the other rank or its device ends:
 // the library is given no group of a suspended communicator, and everything ends.
 func TestSuspendAgainstAll(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		how := x.Choose(6)
-		r := meetAs(x, 2-how/5, simdriver.Config{CommMemory: 1 << 20}, gpu.ChannelOptions{Plain: true})
+		r := meetAs(x, 2-how/5, simdriver.Config{CommMemory: 1 << 20}, collective.Options{Plain: true})
 		ctx, cancel := context.WithCancelCause(context.Background())
 		r.do(func() {
 			switch how {
 			case 0:
 				cancel(errBoom)
 			case 1:
-				r.chans[0].Abort(errBoom)
+				r.comms[0].Abort(errBoom)
 			case 2:
-				r.chans[0].Close()
+				r.comms[0].Close()
 			case 3:
 				r.sim.LoseDevice(0, nil)
 			case 5: // a rank that is alone
 				d := r.devs[0]
 				a, b, s := r.alloc(d, 4), r.alloc(d, 4), r.sem()
-				err := r.chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, gpu.AllReduce(b.All(), a.All(), gpu.Uint8, gpu.Sum()))
+				err := r.comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, r.comms[0].Group(collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum())))
 				for _, err := range []error{err, r.wait(s, 1)} {
 					if err != nil {
-						r.is(err, gpu.ErrSuspended)
+						r.is(err, collective.ErrSuspended)
 					}
 				}
 				r.must(errors.Join(a.Close(), b.Close()))
 			}
 		})
-		for _, c := range r.chans {
+		for _, c := range r.comms {
 			r.do(func() {
 				for range 2 {
 					err := c.Suspend(ctx)
@@ -290,7 +291,7 @@ func TestSuspendAgainstAll(t *testing.T) {
 						continue
 					}
 					if how > 3 || c.Err() == nil && how != 0 && how != 2 && how != 3 {
-						r.Errorf("%v, and the channel: %v", err, c.Err())
+						r.Errorf("%v, and the communicator: %v", err, c.Err())
 					}
 					if errors.Is(c.Err(), simdriver.ErrSuspended) {
 						r.Errorf("the library was given what a suspended communicator does not take: %v", c.Err())
@@ -311,12 +312,12 @@ func TestSuspendAgainstAll(t *testing.T) {
 	})
 }
 
-// TestLostWhileJoined loses a device while its channel is made.
+// TestLostWhileJoined loses a device while its communicator is made.
 func TestLostWhileJoined(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())
 		x.Window(false)
-		id, err := r.devs[0].NewChannelID()
+		id, err := collective.NewID(r.devs[0])
 		r.must(err)
 		x.Window(true)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -324,7 +325,7 @@ func TestLostWhileJoined(t *testing.T) {
 		r.do(func() { r.sim.LoseDevice(0, nil) })
 		for i, d := range r.devs {
 			r.do(func() {
-				c, err := d.NewChannel(ctx, gpu.ChannelOptions{ID: id, Rank: i, Count: 2})
+				c, err := collective.New(ctx, d, collective.Options{ID: id, Rank: i, Count: 2})
 				if err != nil {
 					return
 				}
@@ -348,11 +349,11 @@ func TestGroupsOfOneCaller(t *testing.T) {
 		r := meet(x, 2, simdriver.Config{LazyComms: true})
 		var s [2]*gpu.Semaphore
 		var mem [2]*gpu.Buffer
-		for i, c := range r.chans {
+		for i, c := range r.comms {
 			d := r.devs[i]
 			s[i], mem[i] = r.sem(), r.alloc(d, 4)
 			r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(mem[i].All(), []byte{byte(i + 1)})))
-			r.must(c.Submit(context.Background(), gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i], 2)}, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum())))
+			r.must(c.Device().Queue(0).Submit(gpu.Order{Wait: pts(s[i], 1), Signal: pts(s[i], 2)}, c.Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Uint8, collective.Sum()))))
 			r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s[i], 2), Signal: pts(s[i], 3)}, gpu.Fill(mem[i].Range(0, 2), []byte{7})))
 		}
 		for i := range s {
@@ -367,7 +368,7 @@ func TestGroupsOfOneCaller(t *testing.T) {
 	})
 }
 
-// TestShrinkAgainst makes a channel of two of three ranks while groups are under way, the third is closed, aborted or lost, or a context ends: the smaller channel works, or the calls say
+// TestShrinkAgainst makes a communicator of two of three ranks while groups are under way, the third is closed, aborted or lost, or a context ends: the smaller communicator works, or the calls say
 // why not, and everything ends.
 func TestShrinkAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
@@ -381,13 +382,13 @@ func TestShrinkAgainst(t *testing.T) {
 		}
 		x.Window(true)
 		ok := func(err error) {
-			r.failed(err, errBoom, context.Canceled, context.DeadlineExceeded, driver.ErrLost, gpu.ErrClosed, gpu.ErrAborted, simdriver.ErrRankGone)
+			r.failed(err, errBoom, context.Canceled, context.DeadlineExceeded, driver.ErrLost, gpu.ErrClosed, collective.ErrAborted, simdriver.ErrRankGone)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		submit := func(c *gpu.Channel, i int) (over func() error) {
+		submit := func(c *collective.Communicator, i int) (over func() error) {
 			s := r.sem()
-			err := c.Submit(ctx, gpu.Order{Signal: pts(s, 1)}, gpu.AllReduce(mem[i].All(), mem[i].All(), gpu.Uint8, gpu.Sum()))
+			err := c.Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, c.GroupContext(ctx, collective.AllReduce(mem[i].All(), mem[i].All(), collective.Uint8, collective.Sum())))
 			if err != nil {
 				return func() error { return err }
 			}
@@ -395,20 +396,20 @@ func TestShrinkAgainst(t *testing.T) {
 		}
 		r.do(func() {
 			if groups == 2 {
-				ok(submit(r.chans[2], 2)())
+				ok(submit(r.comms[2], 2)())
 			}
 			switch how {
 			case 1:
-				r.chans[2].Abort(errBoom)
+				r.comms[2].Abort(errBoom)
 			case 2:
-				ok(r.chans[2].Close())
+				ok(r.comms[2].Close())
 			case 3:
 				r.sim.LoseDevice(2, nil)
 			case 4:
 				cancel()
 			}
 		})
-		for i, c := range r.chans[:2] {
+		for i, c := range r.comms[:2] {
 			r.do(func() {
 				if groups > 0 { // in vain, if the third has none
 					if groups == 1 && !abort {
@@ -436,7 +437,7 @@ func TestShrinkAgainst(t *testing.T) {
 			})
 		}
 		r.wg.Wait()
-		for _, c := range r.chans {
+		for _, c := range r.comms {
 			r.do(func() { ok(c.Close()) })
 		}
 		r.wg.Wait()

@@ -1,4 +1,4 @@
-package gpu_test
+package collective_test
 
 import (
 	"context"
@@ -9,16 +9,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestChannelShutdown closes a channel whose other rank does not come.
-func TestChannelShutdown(t *testing.T) {
-	for name, shut := range map[string]func(t *testing.T, c *gpu.Channel) error{
-		"Close":                  func(t *testing.T, c *gpu.Channel) error { return c.Close() },
-		"Shutdown":               func(t *testing.T, c *gpu.Channel) error { return c.Shutdown(in(t, time.Second)) },
-		"Shutdown of its device": func(t *testing.T, c *gpu.Channel) error { return c.Device().Shutdown(in(t, time.Second)) },
+// TestShutdown closes a communicator whose other rank does not come.
+func TestShutdown(t *testing.T) {
+	for name, shut := range map[string]func(t *testing.T, c *collective.Communicator) error{
+		"Close":                  func(t *testing.T, c *collective.Communicator) error { return c.Close() },
+		"Shutdown":               func(t *testing.T, c *collective.Communicator) error { return c.Shutdown(in(t, time.Second)) },
+		"Shutdown of its device": func(t *testing.T, c *collective.Communicator) error { return c.Device().Shutdown(in(t, time.Second)) },
 	} {
 		for _, lazy := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, lazy %v", name, lazy), func(t *testing.T) {
@@ -27,19 +28,19 @@ func TestChannelShutdown(t *testing.T) {
 					g, err := gpu.OpenGroup(d, gpu.Options{})
 					must(t, err)
 					defer g.Close() // with the same error, if the device has it
-					chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+					comms, err := collective.NewAll(minute(t), g.Devices(), collective.Options{})
 					must(t, err)
 					s := semaphores(t, 1)[0]
-					must(t, chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
+					must(t, submitGroup(comms[0], gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
 					for d.Counters().Devices[0].Calls[simdriver.OpCollect] == 0 {
 						time.Sleep(time.Millisecond)
 					}
-					err = shut(t, chans[0])
+					err = shut(t, comms[0])
 					if !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "under way") {
 						t.Errorf("%v, though work was under way", err)
 					}
-					channelFailed(t, "the group", s, gpu.ErrClosed)
-					if again := shut(t, chans[0]); !errors.Is(again, err) && again.Error() != err.Error() {
+					hasFailed(t, "the group", s, gpu.ErrClosed)
+					if again := shut(t, comms[0]); !errors.Is(again, err) && again.Error() != err.Error() {
 						t.Errorf("again: %v", again)
 					}
 				})
@@ -49,25 +50,25 @@ func TestChannelShutdown(t *testing.T) {
 	t.Run("with nothing under way", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 2})
-			_, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+			_, comms := openCommunicators(t, d, 2, collective.Options{})
 			ended, cancel := context.WithCancel(context.Background())
 			cancel()
-			for _, c := range chans {
+			for _, c := range comms {
 				must(t, c.Shutdown(ended))
 			}
 		})
 	})
 }
 
-// TestChannelThreadEnds holds a channel's thread in its last call of the driver: Close of the channel waits for it, so that the device is
+// TestThreadEnds holds a communicator's thread in its last call of the driver: Close of the communicator waits for it, so that the device is
 // not closed before.
-func TestChannelThreadEnds(t *testing.T) {
+func TestThreadEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
-		_, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		_, comms := openCommunicators(t, d, 1, collective.Options{})
 		held, closed := make(chan struct{}), make(chan error, 1)
 		d.unbind = func() { <-held }
-		go func() { closed <- chans[0].Close() }()
+		go func() { closed <- comms[0].Close() }()
 		synctest.Wait()
 		if len(closed) > 0 {
 			t.Error("it is closed, and its thread still calls the driver")
@@ -77,50 +78,50 @@ func TestChannelThreadEnds(t *testing.T) {
 	})
 }
 
-// TestCloseBeforeListed closes a device when a channel's stream has been made, and the device does not know the channel yet: it waits for
-// the channel's thread to end.
+// TestCloseBeforeListed closes a device when a communicator's stream has been made, and the device does not know the communicator yet: it waits for
+// the communicator's thread to end.
 func TestCloseBeforeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
 		dev := openDevice(t, d, 0, gpu.Options{})
-		id, err := dev.NewChannelID()
+		id, err := collective.NewID(dev)
 		must(t, err)
 		held, closed, made := make(chan struct{}), make(chan error, 1), make(chan error, 1)
 		d.stream = func() { <-held }
 		go func() {
-			_, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: id, Count: 1})
+			_, err := collective.New(t.Context(), dev, collective.Options{ID: id, Count: 1})
 			made <- err
 		}()
 		synctest.Wait()
 		go func() { closed <- dev.Close() }()
 		synctest.Wait()
 		if len(closed) > 0 {
-			t.Error("the device is closed, and the channel's thread still calls the driver")
+			t.Error("the device is closed, and the communicator's thread still calls the driver")
 		}
 		close(held)
 		if err := <-made; !errors.Is(err, gpu.ErrClosed) {
-			t.Errorf("the channel: %v", err)
+			t.Errorf("the communicator: %v", err)
 		}
 		must(t, <-closed)
 	})
 }
 
-// TestChannelLingers closes one rank of a library that waits in that for the others.
-func TestChannelLingers(t *testing.T) {
+// TestLingers closes one rank of a library that waits in that for the others.
+func TestLingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2, LingerComms: true})
-		_, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+		_, comms := openCommunicators(t, d, 2, collective.Options{})
 		start := time.Now()
-		err := chans[0].Shutdown(in(t, time.Second))
+		err := comms[0].Shutdown(in(t, time.Second))
 		if !errors.Is(err, gpu.ErrClosed) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "other ranks") {
 			t.Errorf("%v, though the other rank stays", err)
 		}
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if again := chans[0].Close(); again != err {
+		if again := comms[0].Close(); again != err {
 			t.Errorf("again: %v", again)
 		}
-		chans[1].Close()
+		comms[1].Close()
 	})
 }

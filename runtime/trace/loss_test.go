@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// TestChannelLoss checks that the record of a failed channel names the channel and the reason.
-func TestChannelLoss(t *testing.T) {
+// TestCommunicatorLoss checks that the record of a failed communicator names the communicator and the reason.
+func TestCommunicatorLoss(t *testing.T) {
 	tracer, err := NewTracer(TracerOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +23,7 @@ func TestChannelLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	tracer.open()[0].Happened(observe.Lost, time.Now(), "", 0, &gpu.ChannelError{Name: "gradients", Rank: 1, Count: 2, Err: io.EOF})
+	tracer.open()[0].Happened(observe.Lost, time.Now(), "", 0, &collective.Error{Name: "gradients", Rank: 1, Count: 2, Err: io.EOF})
 	records := make([]Record, 100)
 	var lost []Record
 	for _, r := range records[:tracer.Take(records)] {
@@ -30,7 +31,7 @@ func TestChannelLoss(t *testing.T) {
 			lost = append(lost, r)
 		}
 	}
-	if len(lost) != 1 || lost[0].Channel != "gradients" || lost[0].Rank != 1 || lost[0].Ranks != 2 || !errors.Is(lost[0].Err, io.EOF) || lost[0].Device != dev {
+	if len(lost) != 1 || lost[0].Communicator != "gradients" || lost[0].Rank != 1 || lost[0].Ranks != 2 || !errors.Is(lost[0].Err, io.EOF) || lost[0].Device != dev {
 		t.Errorf("losses in the trace: %+v", lost)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package gpu_test
+package collective_test
 
 // thread returns nothing: there is no way to ask for the calling thread's id here.
 func thread() int { return 0 }

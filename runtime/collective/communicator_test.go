@@ -1,4 +1,4 @@
-package gpu_test
+package collective_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -37,11 +38,11 @@ func TestCollectives(t *testing.T) {
 }
 
 // reduceAll submits an all-reduce on each rank and returns what it signals.
-func reduceAll(t *testing.T, chans []*gpu.Channel, bufs []*gpu.Buffer) (done []*gpu.Semaphore) {
+func reduceAll(t *testing.T, comms []*collective.Communicator, bufs []*gpu.Buffer) (done []*gpu.Semaphore) {
 	t.Helper()
-	done = semaphores(t, len(chans))
-	for i, c := range chans {
-		must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(done[i], 1)}, gpu.AllReduce(bufs[i].All(), bufs[i].All(), gpu.Float32, gpu.Sum())))
+	done = semaphores(t, len(comms))
+	for i, c := range comms {
+		must(t, submitGroup(c, gpu.Order{Signal: pts(done[i], 1)}, collective.AllReduce(bufs[i].All(), bufs[i].All(), collective.Float32, collective.Sum())))
 	}
 	return done
 }
@@ -65,14 +66,14 @@ func TestDeadRank(t *testing.T) {
 				}
 				for round := range rounds {
 					d := newSim(t, simdriver.Config{Devices: n})
-					g, chans := openChannels(t, d, n, gpu.ChannelOptions{Timeout: limit})
+					g, comms := openCommunicators(t, d, n, collective.Options{Timeout: limit})
 					var bufs []*gpu.Buffer
 					for _, dev := range g.Devices() {
 						bufs = append(bufs, allocate(t, dev, 4096))
 					}
 					dead := round % n
 					must(t, d.StallDevice(dead)) // so that nobody can finish
-					done := reduceAll(t, chans, bufs)
+					done := reduceAll(t, comms, bufs)
 					if way.lose {
 						must(t, d.LoseDevice(dead, errors.New("fell off the bus")))
 					} else {
@@ -85,13 +86,13 @@ func TestDeadRank(t *testing.T) {
 						if i != dead && err == nil || ctx.Err() != nil {
 							t.Fatalf("round %d, rank %d of %d with rank %d dead: %v", round, i, n, dead, err)
 						}
-						var of *gpu.ChannelError
+						var of *collective.Error
 						if i != dead && !errors.As(err, &of) {
-							t.Errorf("rank %d: %v is not a channel's failure", i, err)
+							t.Errorf("rank %d: %v is not a communicator's failure", i, err)
 						}
 					}
 					cancel()
-					for i, c := range chans { // nobody hangs, though one is missing
+					for i, c := range comms { // nobody hangs, though one is missing
 						if err := c.Close(); err != nil && !(way.lose && i == dead) {
 							t.Errorf("close of rank %d: %v", i, err)
 						}
@@ -109,15 +110,14 @@ func TestCollectAllocs(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	d := newSim(t, simdriver.Config{})
-	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{Timeout: time.Minute})
+	g, comms := openCommunicators(t, d, 1, collective.Options{Timeout: time.Minute})
 	b := allocate(t, g.Devices()[0], 4096)
 	s := semaphores(t, 1)[0]
 	ctx := minute(t)
 	v := uint64(0)
 	one := func() {
 		w, sig := [1]gpu.Point{{Semaphore: s, Value: v}}, [1]gpu.Point{{Semaphore: s, Value: v + 1}}
-		err := chans[0].Submit(ctx, gpu.Order{Wait: w[:], Signal: sig[:]},
-			gpu.AllReduce(b.All(), b.All(), gpu.Float32, gpu.PreMulSum(2)), gpu.AllGather(b.All(), b.All(), gpu.Uint8))
+		err := comms[0].Device().Queue(0).Submit(gpu.Order{Wait: w[:], Signal: sig[:]}, comms[0].GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.PreMulSum(2)), collective.AllGather(b.All(), b.All(), collective.Uint8)))
 		if v++; err != nil {
 			t.Fatal(err)
 		}
@@ -136,17 +136,45 @@ func TestCollectAllocs(t *testing.T) {
 	}
 }
 
+// TestGroupSizes submits and records groups of which an Op has room for the operations, and longer
+// ones. Each operation is done once. The Op is used twice.
+func TestGroupSizes(t *testing.T) {
+	g, comms := openCommunicators(t, newSim(t, simdriver.Config{}), 1, collective.Options{Timeout: time.Minute})
+	dev := g.Devices()[0]
+	for _, n := range []int{1, 5, 6, 20} {
+		b := allocate(t, dev, uint64(n))
+		var ops []collective.Operation
+		for i := range n {
+			part := b.Range(uint64(i), 1)
+			ops = append(ops, collective.AllReduce(part, part, collective.Uint8, collective.PreMulSum(float64(i+2))))
+		}
+		op := comms[0].Group(ops...)
+		clear(ops) // the Op has a copy
+		c := commandBuffer(t, dev, gpu.StreamMode)
+		recorded(t)(c.Add(op))
+		must(t, c.End())
+		s := dev.Queue(0).NewStream()
+		must(t, s.Do(gpu.Fill(b.All(), []byte{1}), op, gpu.Execute(c)))
+		must(t, s.Wait(minute(t)))
+		for i, got := range bytesOf(t, dev.Queue(0), b) {
+			if got != byte((i+2)*(i+2)) {
+				t.Errorf("%d operations: byte %d is %d", n, i, got)
+			}
+		}
+	}
+}
+
 // TestNoComms says what is missing where a device has no communicators, at the calls that need them.
 func TestNoComms(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.Comms = false
 	d := newSim(t, simdriver.Config{Caps: &caps})
 	dev := openDevice(t, d, 0, gpu.Options{})
-	if _, err := dev.NewChannelID(); !errors.Is(err, driver.ErrUnsupported) {
+	if _, err := collective.NewID(dev); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("an id: %v", err)
 	}
-	if _, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: gpu.ChannelID{1}, Count: 1}); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a channel: %v", err)
+	if _, err := collective.New(t.Context(), dev, collective.Options{ID: collective.ID{1}, Count: 1}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a communicator: %v", err)
 	}
 	if _, err := dev.Alloc(gpu.CommMem, 64); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("memory: %v", err)
@@ -156,12 +184,12 @@ func TestNoComms(t *testing.T) {
 // TestMismatch has two ranks disagree about a count: the library finds out, and both end.
 func TestMismatch(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
-	g, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+	g, comms := openCommunicators(t, d, 2, collective.Options{})
 	done := semaphores(t, 2)
-	for i, c := range chans {
+	for i, c := range comms {
 		b := allocate(t, g.Devices()[i], 64)
 		r := b.Range(0, uint64(32+32*i))
-		must(t, c.Submit(t.Context(), gpu.Order{Signal: pts(done[i], 1)}, gpu.AllReduce(r, r, gpu.Float32, gpu.Sum())))
+		must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(done[i], 1)}, c.GroupContext(t.Context(), collective.AllReduce(r, r, collective.Float32, collective.Sum()))))
 	}
 	for i, s := range done {
 		if err := s.Wait(minute(t), 1); err == nil || errors.Is(err, context.DeadlineExceeded) {
@@ -170,9 +198,9 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestChannelFaults fails the n-th driver call of a scenario with channels, for every n: nobody hangs, nothing stays behind, and every
+// TestFaults fails the n-th driver call of a scenario with communicators, for every n: nobody hangs, nothing stays behind, and every
 // signal is reached or fails.
-func TestChannelFaults(t *testing.T) {
+func TestFaults(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
@@ -183,14 +211,14 @@ func TestChannelFaults(t *testing.T) {
 				step = 7
 			}
 			d := newSim(t, simdriver.Config{Devices: 2, Caps: caps})
-			if err := channelScenario(minute(t), d, true); err != nil {
+			if err := scenario(minute(t), d, true); err != nil {
 				t.Fatal(err)
 			}
 			calls := d.Calls()
 			for _, lost := range []bool{false, true} {
 				for n := uint64(1); n <= calls; n += step {
 					d := newSim(t, simdriver.Config{Devices: 2, Caps: caps, Faults: []simdriver.Fault{{Device: simdriver.AnyDevice, N: n, Lost: lost}}})
-					if err := channelScenario(minute(t), d, false); err != nil {
+					if err := scenario(minute(t), d, false); err != nil {
 						t.Fatalf("call %d of %d, lost %v: %v", n, calls, lost, err)
 					}
 				}
@@ -199,8 +227,8 @@ func TestChannelFaults(t *testing.T) {
 	}
 }
 
-// channelScenario uses all that there is of channels, on two devices, and ends whatever fails on the way.
-func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
+// scenario uses all that there is of communicators, on two devices, and ends whatever fails on the way.
+func scenario(ctx context.Context, d driver.Driver, sound bool) error {
 	opt := gpu.Options{Events: 2, Spin: -1, Poll: -1}
 	g, err := gpu.OpenGroup(d, opt)
 	if err != nil {
@@ -213,11 +241,11 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 	if sound {
 		limit = time.Minute
 	}
-	chans, err := g.NewChannels(making, gpu.ChannelOptions{Timeout: limit})
+	comms, err := collective.NewAll(making, g.Devices(), collective.Options{Timeout: limit})
 	if err != nil {
 		return failing(sound, err)
 	}
-	plain, err := g.NewChannels(making, gpu.ChannelOptions{Timeout: limit, Plain: true})
+	plain, err := collective.NewAll(making, g.Devices(), collective.Options{Timeout: limit, Plain: true})
 	if err != nil {
 		return failing(sound, err)
 	}
@@ -240,7 +268,7 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 		return s
 	}
 	var wg sync.WaitGroup
-	for i, c := range chans {
+	for i, c := range comms {
 		wg.Go(func() {
 			dev, rest := g.Devices()[i], plain[i]
 			defer rest.Abort(nil)
@@ -251,10 +279,10 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 			}
 			defer b.Close()
 			all := b.All()
-			sum := gpu.AllReduce(all, all, gpu.Float32, gpu.Sum())
+			sum := collective.AllReduce(all, all, collective.Float32, collective.Sum())
 			at := sem()
 			note(dev.Queue(0).Submit(gpu.Order{Signal: pts(at, 1)}, gpu.Fill(all, []byte{1})))
-			note(c.Submit(ctx, order(at, 1, at, 2), sum, gpu.SendReceive(all, all, gpu.Uint8, -1, -1)))
+			note(c.Device().Queue(0).Submit(order(at, 1, at, 2), c.GroupContext(ctx, sum, collective.SendReceive(all, all, collective.Uint8, -1, -1))))
 			if cb, err := dev.NewCommandBuffer(gpu.CommandOptions{}); note(err) {
 				cb.Add(c.Group(sum))
 				cb.Add(gpu.Copy(b.Range(0, 4), b.Range(8, 4)))
@@ -276,7 +304,7 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 			defer cancel()
 			if part, err := c.Split(split, 0, 0); note(err) {
 				s := sem()
-				note(part.Submit(ctx, gpu.Order{Signal: pts(s, 3)}, sum))
+				note(part.Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 3)}, part.GroupContext(ctx, sum)))
 				note(s.Wait(ctx, 3))
 				if m, err := part.Register(b); note(err) {
 					note(m.Close())
@@ -289,7 +317,7 @@ func channelScenario(ctx context.Context, d driver.Driver, sound bool) error {
 			_, err = rest.Stats()
 			if note(err) && note(rest.Resume(split)) {
 				s := sem()
-				note(rest.Submit(ctx, gpu.Order{Signal: pts(s, 3)}, sum))
+				note(rest.Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 3)}, rest.GroupContext(ctx, sum)))
 				note(s.Wait(ctx, 3))
 			}
 			if note(rest.Suspend(split)) {
@@ -316,9 +344,9 @@ func failing(sound bool, err error) error {
 	return nil
 }
 
-// TestRandomChannels has ranks submit groups that wait for each other, for hosts and for queues, and suspend and resume in between, while
+// TestRandomGroups has ranks submit groups that wait for each other, for hosts and for queues, and suspend and resume in between, while
 // somebody aborts or closes one: everything ends.
-func TestRandomChannels(t *testing.T) {
+func TestRandomGroups(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
 	rounds := 60
@@ -343,7 +371,7 @@ func TestRandomChannels(t *testing.T) {
 		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2}, indices...)
 		must(t, err)
 		rest := r.IntN(40) // before which group they rest, if it is one
-		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{Timeout: time.Second, Plain: rest < 20})
+		comms, err := collective.NewAll(minute(t), g.Devices(), collective.Options{Timeout: time.Second, Plain: rest < 20})
 		must(t, err)
 		const groups = 20
 		host := semaphores(t, 1)[0]
@@ -353,7 +381,7 @@ func TestRandomChannels(t *testing.T) {
 			waits[i] = r.IntN(3)
 		}
 		var wg sync.WaitGroup
-		for i, ch := range chans {
+		for i, ch := range comms {
 			done[i] = semaphores(t, groups)
 			b := allocate(t, g.Devices()[i], 256)
 			pace := rand.New(rand.NewPCG(seed, uint64(i+1)))
@@ -378,7 +406,7 @@ func TestRandomChannels(t *testing.T) {
 						g.Devices()[i].Queue(k).Submit(gpu.Order{Wait: pts(done[i][k-1], 1), Signal: pts(link, 1)}, gpu.Fill(b.Range(0, 4), []byte{byte(k)}))
 						o.Wait = pts(link, 1)
 					}
-					ch.Submit(context.Background(), o, gpu.AllReduce(b.Range(64, 64), b.Range(64, 64), gpu.Int32, gpu.Max()))
+					submitGroup(ch, o, collective.AllReduce(b.Range(64, 64), b.Range(64, 64), collective.Int32, collective.Max()))
 					time.Sleep(time.Duration(pace.IntN(100)) * time.Microsecond)
 				}
 			})
@@ -393,9 +421,9 @@ func TestRandomChannels(t *testing.T) {
 			time.Sleep(time.Duration(seed%3000) * time.Microsecond)
 			switch how {
 			case 0:
-				chans[whom].Abort(nil)
+				comms[whom].Abort(nil)
 			case 1:
-				chans[whom].Close()
+				comms[whom].Close()
 			case 2:
 				g.Devices()[whom].Close()
 			}
@@ -423,9 +451,9 @@ func TestRandomChannels(t *testing.T) {
 // TestRanks has every rank check for itself what it gets.
 func TestRanks(t *testing.T) {
 	for _, n := range []int{1, 3} {
-		_, chans := openChannels(t, newSim(t, simdriver.Config{Devices: n}), n, gpu.ChannelOptions{})
+		_, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: n}), n, collective.Options{})
 		var wg sync.WaitGroup
-		for i, c := range chans {
+		for i, c := range comms {
 			wg.Go(func() {
 				t.Run(fmt.Sprintf("rank %d of %d", i, n), func(t *testing.T) { gputest.CheckRank(t, in(t, 5*time.Minute), c) })
 			})
@@ -434,13 +462,13 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestPoolOfChannelMemory allocates from memory that a channel knows: whatever comes from the pool needs no copies.
-func TestPoolOfChannelMemory(t *testing.T) {
+// TestPoolOfRegisteredMemory allocates from memory that a communicator knows: whatever comes from the pool needs no copies.
+func TestPoolOfRegisteredMemory(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
-	g, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+	g, comms := openCommunicators(t, d, 2, collective.Options{})
 	done := semaphores(t, 2)
 	got := make([][]byte, 2)
-	for i, c := range chans {
+	for i, c := range comms {
 		dev := g.Devices()[i]
 		slab, err := dev.Alloc(gpu.CommMem, 1<<20)
 		must(t, err)
@@ -453,7 +481,7 @@ func TestPoolOfChannelMemory(t *testing.T) {
 		must(t, err)
 		got[i] = make([]byte, 64)
 		must(t, q.Submit(order(s, 1, s, 2), gpu.Fill(b.All(), []byte{byte(i + 1)})))
-		must(t, c.Submit(t.Context(), order(s, 2, s, 3), gpu.AllReduce(b.All(), b.All(), gpu.Uint8, gpu.Sum())))
+		must(t, c.Device().Queue(0).Submit(order(s, 2, s, 3), c.GroupContext(t.Context(), collective.AllReduce(b.All(), b.All(), collective.Uint8, collective.Sum()))))
 		must(t, q.Submit(order(s, 3, s, 4), gpu.Download(got[i], b.All())))
 		must(t, q.Submit(order(s, 4, s, 5), gpu.Free(b)))
 	}

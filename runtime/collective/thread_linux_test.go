@@ -1,4 +1,4 @@
-package gpu_test
+package collective_test
 
 import "syscall"
 

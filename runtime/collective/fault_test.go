@@ -1,4 +1,4 @@
-package gpu_test
+package collective_test
 
 import (
 	"context"
@@ -12,39 +12,40 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// channelFailed checks that a semaphore fails with a channel's failure of a kind.
-func channelFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
+// hasFailed checks that a semaphore fails with a communicator's failure of a kind.
+func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(minute(t), 1)
-	if of, ok := errors.AsType[*gpu.ChannelError](err); !ok || !errors.Is(err, kind) {
-		t.Errorf("%s: %v, %v; want a channel's failure by %v", what, err, of, kind)
+	if of, ok := errors.AsType[*collective.Error](err); !ok || !errors.Is(err, kind) {
+		t.Errorf("%s: %v, %v; want a communicator's failure by %v", what, err, of, kind)
 	}
 }
 
-// TestShrinkOfStuckThread shrinks a channel whose thread waits for other ranks in the library, which is told to abort by nobody but
+// TestShrinkOfStuckThread shrinks a communicator whose thread waits for other ranks in the library, which is told to abort by nobody but
 // the runtime.
 func TestShrinkOfStuckThread(t *testing.T) {
 	for what, x := range map[string]struct {
 		timeout, wait time.Duration
-		end           func(c *gpu.Channel)
+		end           func(c *collective.Communicator)
 	}{
 		"until a group's timeout": {timeout: 100 * time.Millisecond, wait: time.Minute},
 		"until the context ends":  {wait: 100 * time.Millisecond},
-		"until it is aborted":     {wait: time.Minute, end: func(c *gpu.Channel) { c.Abort(nil) }},
-		"until it is closed":      {wait: time.Minute, end: func(c *gpu.Channel) { c.Close() }},
+		"until it is aborted":     {wait: time.Minute, end: func(c *collective.Communicator) { c.Abort(nil) }},
+		"until it is closed":      {wait: time.Minute, end: func(c *collective.Communicator) { c.Close() }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 3, LazyComms: true})
-			g, chans := openChannels(t, d, 3, gpu.ChannelOptions{Timeout: x.timeout})
-			c, b, s := chans[0], allocate(t, g.Devices()[0], 64), semaphores(t, 2)
-			must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(s[0], 1)}, sum(b)))
-			must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(s[1], 1)}, sum(b)))
+			g, comms := openCommunicators(t, d, 3, collective.Options{Timeout: x.timeout})
+			c, b, s := comms[0], allocate(t, g.Devices()[0], 64), semaphores(t, 2)
+			must(t, submitGroup(c, gpu.Order{Signal: pts(s[0], 1)}, sum(b)))
+			must(t, submitGroup(c, gpu.Order{Signal: pts(s[1], 1)}, sum(b)))
 			for d.Counters().Devices[0].Calls[simdriver.OpCollect] == 0 {
 				runtime.Gosched()
 			}
@@ -55,14 +56,14 @@ func TestShrinkOfStuckThread(t *testing.T) {
 				t.Errorf("it was shrunk: %v", err)
 			}
 			for i, s := range s {
-				channelFailed(t, fmt.Sprintf("group %d", i), s, gpu.ErrAborted)
+				hasFailed(t, fmt.Sprintf("group %d", i), s, collective.ErrAborted)
 			}
 			must(t, c.Close())
 		})
 	}
 }
 
-// TestShrinkRefused has the driver refuse to shrink, or not get to it: the channel has failed by then, and is aborted.
+// TestShrinkRefused has the driver refuse to shrink, or not get to it: the communicator has failed by then, and is aborted.
 func TestShrinkRefused(t *testing.T) {
 	for what, f := range map[string]simdriver.Fault{
 		"unsupported": {Op: simdriver.OpShrinkComm, Device: simdriver.AnyDevice, Err: driver.ErrUnsupported},
@@ -70,38 +71,38 @@ func TestShrinkRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 3})
-			g, chans := openChannels(t, d, 3, gpu.ChannelOptions{})
+			g, comms := openCommunicators(t, d, 3, collective.Options{})
 			s := semaphores(t, 1)[0]
-			must(t, chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
+			must(t, submitGroup(comms[0], gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
 			fault := d.Inject(f)
 			kind := f.Err
 			if kind == nil {
 				kind = simdriver.ErrInjected
 			}
-			if _, err := chans[0].Shrink(minute(t), true, 1); !errors.Is(err, kind) {
+			if _, err := comms[0].Shrink(minute(t), true, 1); !errors.Is(err, kind) {
 				t.Errorf("shrink: %v", err)
 			}
 			fault.Remove()
-			channelFailed(t, "the group", s, gpu.ErrAborted)
+			hasFailed(t, "the group", s, collective.ErrAborted)
 			if n := d.Counters().Devices[0].Calls[simdriver.OpAbortComm]; n == 0 {
 				t.Error("the communicator was not aborted")
 			}
-			if _, err := chans[0].Shrink(minute(t), true, 1); !errors.Is(err, gpu.ErrAborted) || !strings.Contains(err.Error(), "has failed already") {
+			if _, err := comms[0].Shrink(minute(t), true, 1); !errors.Is(err, collective.ErrAborted) || !strings.Contains(err.Error(), "has failed already") {
 				t.Errorf("shrink again: %v", err)
 			}
-			must(t, chans[0].Close())
+			must(t, comms[0].Close())
 		})
 	}
 }
 
 // TestShrinkWithWorkUnderWay goes on without a rank that is gone, also when one of the others shrinks long after the first: until it
-// does, its channel is looked at and found sound.
+// does, its communicator is looked at and found sound.
 func TestShrinkWithWorkUnderWay(t *testing.T) {
 	for _, inTurn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in turn %v", inTurn), func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 3})
-			g, chans := openChannels(t, d, 3, gpu.ChannelOptions{Timeout: time.Minute})
-			survivors, rest := []*gpu.Channel{chans[0], chans[2]}, make([]*gpu.Channel, 2)
+			g, comms := openCommunicators(t, d, 3, collective.Options{Timeout: time.Minute})
+			survivors, rest := []*collective.Communicator{comms[0], comms[2]}, make([]*collective.Communicator, 2)
 			bufs := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[2], 64)}
 			under := reduceAll(t, survivors, bufs)
 			var wg sync.WaitGroup
@@ -120,7 +121,7 @@ func TestShrinkWithWorkUnderWay(t *testing.T) {
 			}
 			wg.Wait()
 			for _, s := range under {
-				channelFailed(t, "the group", s, gpu.ErrAborted)
+				hasFailed(t, "the group", s, collective.ErrAborted)
 			}
 			if t.Failed() {
 				return
@@ -137,7 +138,7 @@ func TestForeignDeadline(t *testing.T) {
 	for what, limit := range map[string]time.Duration{"a context": 0, "a timeout": 300 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
 			other := newSim(t, simdriver.Config{})
-			g, chans := openChannels(t, newSim(t, simdriver.Config{}), 1, gpu.ChannelOptions{Timeout: limit})
+			g, comms := openCommunicators(t, newSim(t, simdriver.Config{}), 1, collective.Options{Timeout: limit})
 			dev := openDevice(t, other, 0, gpu.Options{})
 			must(t, other.StallDevice(0))
 			at, s := semaphores(t, 1)[0], semaphores(t, 2)
@@ -145,15 +146,15 @@ func TestForeignDeadline(t *testing.T) {
 			b := allocate(t, g.Devices()[0], 64)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			must(t, chans[0].Submit(ctx, order(at, 1, s[0], 1), sum(b)))
-			must(t, chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s[1], 1)}, sum(b)))
+			must(t, comms[0].Device().Queue(0).Submit(order(at, 1, s[0], 1), comms[0].GroupContext(ctx, sum(b))))
+			must(t, submitGroup(comms[0], gpu.Order{Signal: pts(s[1], 1)}, sum(b)))
 			why := context.DeadlineExceeded
 			if limit == 0 {
 				cancel()
 				why = context.Canceled
 			}
-			channelFailed(t, "the group", s[0], why)
-			channelFailed(t, "the one behind it", s[1], why)
+			hasFailed(t, "the group", s[0], why)
+			hasFailed(t, "the one behind it", s[1], why)
 			must(t, other.ResumeDevice(0))
 		})
 	}
@@ -314,7 +315,7 @@ func (v *stubbornDevice) SplitComm(c driver.Comm, color, key int) (driver.Comm, 
 	return v.Comms.SplitComm(c, color, key)
 }
 
-// TestThreadNeverReturns closes a channel whose thread the library keeps, for the communicator cannot be aborted: all that was
+// TestThreadNeverReturns closes a communicator whose thread the library keeps, for the communicator cannot be aborted: all that was
 // submitted fails by then, and when the library returns after all nothing comes of it.
 func TestThreadNeverReturns(t *testing.T) {
 	for _, late := range []bool{false, true} {
@@ -334,12 +335,12 @@ func neverReturns(t *testing.T, late bool) {
 		return errors.New("much too late")
 	}
 	d.abort = func(*stubbornDevice, driver.Comm) error { return unwilling }
-	g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
-	c, b, s := chans[0], allocate(t, g.Devices()[0], 64), semaphores(t, 4)
+	g, comms := newCommunicators(t, d, gpu.Options{}, collective.Options{})
+	c, b, s := comms[0], allocate(t, g.Devices()[0], 64), semaphores(t, 4)
 	for _, s := range s[:2] {
-		must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, sum(b)))
+		must(t, submitGroup(c, gpu.Order{Signal: pts(s, 1)}, sum(b)))
 	}
-	must(t, c.Submit(context.Background(), order(s[3], 1, s[2], 1), sum(b)))
+	must(t, submitGroup(c, order(s[3], 1, s[2], 1), sum(b)))
 	<-inside
 	mem, err := g.Devices()[0].Alloc(gpu.CommMem, 64)
 	must(t, err)
@@ -353,7 +354,7 @@ func neverReturns(t *testing.T, late bool) {
 		t.Errorf("close: %v", err)
 	}
 	for i, s := range s[:3] {
-		if err := s.Wait(in(t, time.Second), 1); !errors.Is(err, gpu.ErrAborted) {
+		if err := s.Wait(in(t, time.Second), 1); !errors.Is(err, collective.ErrAborted) {
 			t.Errorf("group %d: %v", i, err)
 		}
 	}
@@ -374,7 +375,7 @@ func neverReturns(t *testing.T, late bool) {
 	d.notLate(t)
 }
 
-// TestReturnsAndStays has the library return to a channel's thread that was given up while the device is open, and keep it anew when that is
+// TestReturnsAndStays has the library return to a communicator's thread that was given up while the device is open, and keep it anew when that is
 // closed, or leave its stream with what does not come to an end: nobody calls the driver when the device has been closed.
 func TestReturnsAndStays(t *testing.T) {
 	for _, kept := range []bool{true, false} {
@@ -395,15 +396,15 @@ func TestReturnsAndStays(t *testing.T) {
 					}
 					return v.Comms.DestroyComm(c)
 				}
-				g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
+				g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 				dev, s := g.Devices()[0], semaphores(t, 1)[0]
 				streams := d.Streams(0)
 				if !kept {
 					must(t, d.StallStream(streams[len(streams)-1]))
 				}
-				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, dev, 64))))
+				must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(t.Context(), sum(allocate(t, dev, 64)))))
 				synctest.Wait()
-				if err := chans[0].Shutdown(in(t, time.Second)); !errors.Is(err, gpu.ErrClosed) {
+				if err := comms[0].Shutdown(in(t, time.Second)); !errors.Is(err, gpu.ErrClosed) {
 					t.Errorf("close: %v", err)
 				}
 				close(stuck)
@@ -448,8 +449,8 @@ func TestReclaimedLate(t *testing.T) {
 	})
 }
 
-// TestAbortNeverReturns closes a device whose channel's communicator the library takes its time to abort, or does not come to an end with,
-// while the channel's thread is in the library or is not: Close returns in time, all that was submitted has failed, and whoever comes back from
+// TestAbortNeverReturns closes a device whose communicator's communicator the library takes its time to abort, or does not come to an end with,
+// while the communicator's thread is in the library or is not: Close returns in time, all that was submitted has failed, and whoever comes back from
 // the library later does not call the device's driver any more.
 func TestAbortNeverReturns(t *testing.T) {
 	for _, how := range []struct {
@@ -475,9 +476,9 @@ func TestAbortNeverReturns(t *testing.T) {
 					once.Do(func() { time.Sleep(how.thread) })
 					return v.Comms.Collect(s, c, ops)
 				}
-				g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
+				g, comms := newCommunicators(t, d, gpu.Options{}, collective.Options{})
 				dev, s := g.Devices()[0], semaphores(t, 1)[0]
-				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, dev, 64))))
+				must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(t.Context(), sum(allocate(t, dev, 64)))))
 				synctest.Wait()
 				start := time.Now()
 				err := dev.Shutdown(in(t, time.Second))
@@ -495,7 +496,7 @@ func TestAbortNeverReturns(t *testing.T) {
 	}
 }
 
-// TestSplitWhileAborting splits a channel where the library does not come to an end with that in time, nor with aborting the whole: that is
+// TestSplitWhileAborting splits a communicator where the library does not come to an end with that in time, nor with aborting the whole: that is
 // waited for as long as Close would.
 func TestSplitWhileAborting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -508,9 +509,9 @@ func TestSplitWhileAborting(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			return 0, errors.New("much too late")
 		}
-		g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
+		g, comms := newCommunicators(t, d, gpu.Options{}, collective.Options{})
 		start := time.Now()
-		_, err := chans[0].Split(in(t, time.Second), 0, 0)
+		_, err := comms[0].Split(in(t, time.Second), 0, 0)
 		if took := time.Since(start); took > 15*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after %v: %v", took, err)
 		}
@@ -520,7 +521,7 @@ func TestSplitWhileAborting(t *testing.T) {
 	})
 }
 
-// TestAbortAfterDestroy has the time of a channel's Shutdown end while the communicator is destroyed, and the abort come when that is
+// TestAbortAfterDestroy has the time of a communicator's Shutdown end while the communicator is destroyed, and the abort come when that is
 // done: then there is nothing left to abort, which is no error.
 func TestAbortAfterDestroy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -539,18 +540,18 @@ func TestAbortAfterDestroy(t *testing.T) {
 			late <- err
 			return err
 		}
-		_, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
-		err := chans[0].Shutdown(in(t, time.Second))
+		_, comms := openCommunicators(t, d, 1, collective.Options{})
+		err := comms[0].Shutdown(in(t, time.Second))
 		if refused := <-late; refused == nil || errors.Is(err, refused) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("the abort: %v; the shutdown: %v", refused, err)
 		}
 	})
 }
 
-// TestRefusedOperation has the library lack something: one submission fails, with what waits for it, and the channel goes on.
+// TestRefusedOperation has the library lack something: one submission fails, with what waits for it, and the communicator goes on.
 func TestRefusedOperation(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
-	g, chans := openChannels(t, d, 2, gpu.ChannelOptions{Timeout: 10 * time.Second})
+	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 10 * time.Second})
 	bufs := make([]*gpu.Buffer, 2)
 	for i := range bufs {
 		bufs[i] = allocate(t, g.Devices()[i], 64)
@@ -567,32 +568,31 @@ func TestRefusedOperation(t *testing.T) {
 	}
 	sound := func(what string) {
 		t.Helper()
-		for i, s := range reduceAll(t, chans, bufs) {
-			if err := s.Wait(minute(t), 1); err != nil || chans[i].Err() != nil {
-				t.Errorf("after %s: rank %d: %v, %v", what, i, err, chans[i].Err())
+		for i, s := range reduceAll(t, comms, bufs) {
+			if err := s.Wait(minute(t), 1); err != nil || comms[i].Err() != nil {
+				t.Errorf("after %s: rank %d: %v, %v", what, i, err, comms[i].Err())
 			}
 		}
 	}
 	gone := refuse()
-	for i, s := range reduceAll(t, chans, bufs) {
+	for i, s := range reduceAll(t, comms, bufs) {
 		after, behind := semaphores(t, 1)[0], semaphores(t, 1)[0]
 		must(t, g.Devices()[i].Queue(0).Submit(order(s, 1, after, 1), gpu.Fill(bufs[i].All(), []byte{1})))
-		must(t, chans[i].Submit(context.Background(), order(after, 1, behind, 1), sum(bufs[i])))
+		must(t, submitGroup(comms[i], order(after, 1, behind, 1), sum(bufs[i])))
 		unsupported("the group", s)
 		unsupported("a fill behind it", after)
 		unsupported("a group behind that", behind)
 	}
-	for i, c := range chans { // also where the stream has got something before
+	for i, c := range comms { // also where the stream has got something before
 		s := semaphores(t, 1)[0]
-		must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(s, 1)},
-			gpu.SendReceive(bufs[i].Range(0, 32), gpu.Range{}, gpu.Uint8, -1, -1), gpu.AllGather(bufs[i].All(), bufs[i].Range(32, 32), gpu.Uint8)))
+		must(t, submitGroup(c, gpu.Order{Signal: pts(s, 1)}, collective.SendReceive(bufs[i].Range(0, 32), gpu.Range{}, collective.Uint8, -1, -1), collective.AllGather(bufs[i].All(), bufs[i].Range(32, 32), collective.Uint8)))
 		unsupported("zeros and a group", s)
 	}
 	gone()
 	sound("a group")
 
 	gone = refuse()
-	for i, c := range chans {
+	for i, c := range comms {
 		cb := commandBuffer(t, g.Devices()[i], gpu.AutoMode)
 		recorded(t)(cb.Add(c.Group(sum(bufs[i]))))
 		recorded(t)(cb.Add(gpu.Copy(bufs[i].Range(0, 4), bufs[i].Range(8, 4))))
@@ -631,42 +631,42 @@ func (d oldDriver) Open(i int) (driver.Device, error) {
 
 // TestOldLibrary asks for what a library lacks that can tell beforehand: nothing is submitted, recorded or aborted.
 func TestOldLibrary(t *testing.T) {
-	g, chans := openChannels(t, oldDriver{&stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 2})}}, 2, gpu.ChannelOptions{})
+	g, comms := openCommunicators(t, oldDriver{&stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 2})}}, 2, collective.Options{})
 	b := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64)}
 	s := semaphores(t, 1)[0]
-	average := gpu.AllReduce(b[0].All(), b[0].All(), gpu.Float32, gpu.Avg())
-	if err := chans[0].Submit(context.Background(), gpu.Order{Signal: pts(s, 1)}, sum(b[0]), average); !errors.Is(err, driver.ErrUnsupported) {
+	average := collective.AllReduce(b[0].All(), b[0].All(), collective.Float32, collective.Avg())
+	if err := submitGroup(comms[0], gpu.Order{Signal: pts(s, 1)}, sum(b[0]), average); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("submitted: %v", err)
 	}
 	cb := commandBuffer(t, g.Devices()[0], gpu.AutoMode)
-	if _, err := cb.Add(chans[0].Group(average)); !errors.Is(err, driver.ErrUnsupported) {
+	if _, err := cb.Add(comms[0].Group(average)); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("recorded: %v", err)
 	}
 	must(t, cb.Close())
 	for _, abort := range []bool{false, true} {
-		if _, err := chans[0].Shrink(minute(t), abort, 1); !errors.Is(err, driver.ErrUnsupported) {
+		if _, err := comms[0].Shrink(minute(t), abort, 1); !errors.Is(err, driver.ErrUnsupported) {
 			t.Errorf("shrunk with abort %v: %v", abort, err)
 		}
 	}
-	for i, s := range reduceAll(t, chans, b) {
-		if err := s.Wait(minute(t), 1); err != nil || chans[i].Err() != nil {
-			t.Errorf("rank %d: %v, %v", i, err, chans[i].Err())
+	for i, s := range reduceAll(t, comms, b) {
+		if err := s.Wait(minute(t), 1); err != nil || comms[i].Err() != nil {
+			t.Errorf("rank %d: %v, %v", i, err, comms[i].Err())
 		}
 	}
 }
 
-// TestFailedWaitOfAnotherKind has a group wait for what a queue could not do: other ranks know nothing of that, and the channel fails.
+// TestFailedWaitOfAnotherKind has a group wait for what a queue could not do: other ranks know nothing of that, and the communicator fails.
 func TestFailedWaitOfAnotherKind(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
-	g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+	g, comms := openCommunicators(t, d, 1, collective.Options{})
 	b, s := allocate(t, g.Devices()[0], 64), semaphores(t, 2)
 	s[0].Fail(driver.ErrUnsupported)
-	must(t, chans[0].Submit(context.Background(), order(s[0], 1, s[1], 1), sum(b)))
+	must(t, submitGroup(comms[0], order(s[0], 1, s[1], 1), sum(b)))
 	if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrUnsupported) {
 		t.Error(err)
 	}
-	if err := chans[0].Err(); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("the channel: %v", err)
+	if err := comms[0].Err(); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("the communicator: %v", err)
 	}
 }
 
@@ -674,27 +674,27 @@ func TestFailedWaitOfAnotherKind(t *testing.T) {
 // rank would wait for the other.
 func TestEmptyCollective(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
-	g, chans := openChannels(t, d, 2, gpu.ChannelOptions{Timeout: 5 * time.Second})
-	for what, empty := range map[string][]gpu.Collective{"no operations": nil, "no peers and no bytes": {gpu.SendReceive(gpu.Range{}, gpu.Range{}, gpu.Uint8, -1, -1)}} {
+	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 5 * time.Second})
+	for what, empty := range map[string][]collective.Operation{"no operations": nil, "no peers and no bytes": {collective.SendReceive(gpu.Range{}, gpu.Range{}, collective.Uint8, -1, -1)}} {
 		for _, nested := range []bool{false, true} {
 			done := semaphores(t, 2)
-			for i, c := range chans {
+			for i, c := range comms {
 				dev := g.Devices()[i]
 				b := allocate(t, dev, 64)
 				if len(empty) > 0 {
-					empty[0] = gpu.SendReceive(b.Range(0, 0), b.Range(0, 0), gpu.Uint8, -1, -1)
+					empty[0] = collective.SendReceive(b.Range(0, 0), b.Range(0, 0), collective.Uint8, -1, -1)
 				}
 				cb, child := commandBuffer(t, dev, gpu.AutoMode), commandBuffer(t, dev, gpu.AutoMode)
 				recorded(t)(child.Add(c.Group(empty...)))
 				must(t, child.End())
 				recorded(t)(cb.Add(c.Group(empty...)))
-				recorded(t)(cb.Add(c.Group(gpu.Send(b.Range(0, 32), gpu.Uint8, 1-i))))
+				recorded(t)(cb.Add(c.Group(collective.Send(b.Range(0, 32), collective.Uint8, 1-i))))
 				if nested {
 					recorded(t)(cb.Add(gpu.Execute(child)))
 				} else {
 					recorded(t)(cb.Add(c.Group(empty...)))
 				}
-				recorded(t)(cb.Add(c.Group(gpu.Receive(b.Range(32, 32), gpu.Uint8, 1-i))))
+				recorded(t)(cb.Add(c.Group(collective.Receive(b.Range(32, 32), collective.Uint8, 1-i))))
 				recorded(t)(cb.Add(c.Group(empty...)))
 				must(t, cb.End())
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(done[i], 1)}, gpu.Execute(cb)))
@@ -715,23 +715,27 @@ func TestEmptyCollective(t *testing.T) {
 
 // TestSplitInVain has a rank not come to a split: the making of a part is ended by aborting the whole, which says so.
 func TestSplitInVain(t *testing.T) {
-	for what, split := range map[string]func(ctx context.Context, c *gpu.Channel) (*gpu.Channel, error){
-		"split":  func(ctx context.Context, c *gpu.Channel) (*gpu.Channel, error) { return c.Split(ctx, 0, 0) },
-		"shrink": func(ctx context.Context, c *gpu.Channel) (*gpu.Channel, error) { return c.Shrink(ctx, false, 2) },
+	for what, split := range map[string]func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error){
+		"split": func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error) {
+			return c.Split(ctx, 0, 0)
+		},
+		"shrink": func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error) {
+			return c.Shrink(ctx, false, 2)
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 3})
-			_, chans := openChannels(t, d, 3, gpu.ChannelOptions{})
-			if part, err := split(in(t, 200*time.Millisecond), chans[0]); part != nil || !errors.Is(err, context.DeadlineExceeded) {
+			_, comms := openCommunicators(t, d, 3, collective.Options{})
+			if part, err := split(in(t, 200*time.Millisecond), comms[0]); part != nil || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v, %v", part, err)
 			}
-			if err := chans[0].Err(); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("the channel: %v", err)
+			if err := comms[0].Err(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the communicator: %v", err)
 			}
-			if _, err := split(in(t, time.Minute), chans[1]); !errors.Is(err, simdriver.ErrRankGone) {
+			if _, err := split(in(t, time.Minute), comms[1]); !errors.Is(err, simdriver.ErrRankGone) {
 				t.Errorf("another rank's: %v", err)
 			}
-			for _, c := range chans {
+			for _, c := range comms {
 				must(t, c.Close())
 			}
 		})
@@ -744,7 +748,7 @@ func TestSplitGivenUp(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		t.Run(fmt.Sprintf("the library has begun %v", begun), func(t *testing.T) {
 			d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
-			_, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+			_, comms := openCommunicators(t, d, 1, collective.Options{})
 			ctx, cancel := context.WithCancel(t.Context())
 			aborting := make(chan struct{})
 			d.split = func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error) {
@@ -762,30 +766,30 @@ func TestSplitGivenUp(t *testing.T) {
 				once.Do(func() { close(aborting) })
 				return v.Comms.AbortComm(c)
 			}
-			part, err := chans[0].Split(ctx, 0, 0)
+			part, err := comms[0].Split(ctx, 0, 0)
 			if part != nil || !errors.Is(err, context.Canceled) {
 				t.Errorf("%v, %v", part, err)
 			}
-			if err := chans[0].Err(); !errors.Is(err, context.Canceled) {
-				t.Errorf("the channel: %v", err)
+			if err := comms[0].Err(); !errors.Is(err, context.Canceled) {
+				t.Errorf("the communicator: %v", err)
 			}
-			must(t, chans[0].Close())
+			must(t, comms[0].Close())
 		})
 	}
 }
 
-// TestAbortWhileSplit aborts a channel while a part of it waits for another rank: the split fails by what the channel was aborted with.
+// TestAbortWhileSplit aborts a communicator while a part of it waits for another rank: the split fails by what the communicator was aborted with.
 func TestAbortWhileSplit(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
-	_, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+	_, comms := openCommunicators(t, d, 2, collective.Options{})
 	why, failed := errors.New("no more parts"), make(chan error)
 	go func() {
-		_, err := chans[0].Split(minute(t), 0, 0)
+		_, err := comms[0].Split(minute(t), 0, 0)
 		failed <- err
 	}()
 	eventually(t, "the split has begun", func() bool { return calls(d, 0, simdriver.OpSplitComm) > 0 })
-	chans[0].Abort(why)
-	if err := <-failed; !errors.Is(err, why) || !errors.Is(err, gpu.ErrAborted) {
+	comms[0].Abort(why)
+	if err := <-failed; !errors.Is(err, why) || !errors.Is(err, collective.ErrAborted) {
 		t.Errorf("the split: %v", err)
 	}
 }
@@ -808,12 +812,12 @@ func TestGroupFails(t *testing.T) {
 			}
 			return v.Comms.Collect(s, c, ops)
 		}
-		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		g, comms := openCommunicators(t, d, 1, collective.Options{})
 		b, gate, done := allocate(t, g.Devices()[0], 64), semaphores(t, 1)[0], semaphores(t, 6)
 		var wg sync.WaitGroup
 		for i, s := range done {
 			wait := pts(gate, uint64(i/2+1)) // two at a time
-			must(t, chans[0].Submit(context.Background(), gpu.Order{Wait: wait, Signal: pts(s, 1)}, sum(b), sum(b)))
+			must(t, submitGroup(comms[0], gpu.Order{Wait: wait, Signal: pts(s, 1)}, sum(b), sum(b)))
 		}
 		for i := range 3 {
 			wg.Go(func() { // from threads of all sorts
@@ -832,10 +836,10 @@ func TestGroupFails(t *testing.T) {
 				t.Errorf("group %d: %v", i, err)
 			}
 		}
-		if err := chans[0].Err(); !errors.Is(err, why) {
-			t.Errorf("the channel: %v", err)
+		if err := comms[0].Err(); !errors.Is(err, why) {
+			t.Errorf("the communicator: %v", err)
 		}
-		must(t, chans[0].Close())
+		must(t, comms[0].Close())
 		mu.Lock()
 		defer mu.Unlock()
 		if len(threads) != 1 || calls != broken {
@@ -844,33 +848,33 @@ func TestGroupFails(t *testing.T) {
 	})
 }
 
-// TestAbortUnbound has the driver refuse the thread on which a communicator is aborted: closing the channel aborts it, and its device goes
+// TestAbortUnbound has the driver refuse the thread on which a communicator is aborted: closing the communicator aborts it, and its device goes
 // on.
 func TestAbortUnbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
-		g, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+		g, comms := openCommunicators(t, d, 2, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 1)[0]
-		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, dev, 64))))
+		must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(t.Context(), sum(allocate(t, dev, 64)))))
 		inFlight(t, dev, 1)
 		synctest.Wait()
 		d.Inject(simdriver.Fault{Op: simdriver.OpBind, N: 1})
-		chans[0].Abort(nil)
-		channelFailed(t, "the group", s, gpu.ErrAborted)
-		must(t, chans[0].Close())
+		comms[0].Abort(nil)
+		hasFailed(t, "the group", s, collective.ErrAborted)
+		must(t, comms[0].Close())
 		must(t, dev.Queue(0).Flush())
 	})
 }
 
-// TestLostUnderChannel loses a device, by work of which the stream has got a part and no event, while a channel of it has work under way:
-// the channel fails, and closing it aborts the communicator.
-func TestLostUnderChannel(t *testing.T) {
+// TestLostUnderCommunicator loses a device, by work of which the stream has got a part and no event, while a communicator of it has work under way:
+// the communicator fails, and closing it aborts the communicator.
+func TestLostUnderCommunicator(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed when it has failed %v", wait), func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 2})
-			g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
+			g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 			dev, s, b := g.Devices()[0], semaphores(t, 2), allocate(t, g.Devices()[0], 1<<20)
-			must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, sum(b)))
+			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), sum(b))))
 			inFlight(t, dev, 1)
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1}))) // so much that an event comes behind it
@@ -881,9 +885,9 @@ func TestLostUnderChannel(t *testing.T) {
 				}
 			}
 			if wait {
-				eventually(t, "the channel fails", func() bool { return errors.Is(chans[0].Err(), driver.ErrLost) }, dev)
+				eventually(t, "the communicator fails", func() bool { return errors.Is(comms[0].Err(), driver.ErrLost) }, dev)
 			}
-			must(t, chans[0].Close())
+			must(t, comms[0].Close())
 			if n := calls(d, 0, simdriver.OpAbortComm); n != 1 {
 				t.Errorf("the communicator was aborted %d times", n)
 			}
@@ -892,19 +896,19 @@ func TestLostUnderChannel(t *testing.T) {
 	}
 }
 
-// TestAbortWithoutEnd aborts a channel whose stream does not come to an end all the same: its device is lost, and nobody hangs.
+// TestAbortWithoutEnd aborts a communicator whose stream does not come to an end all the same: its device is lost, and nobody hangs.
 func TestAbortWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{}) // a stream that does not end may be left
-		g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
+		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 3)
 		q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
 		must(t, d.StallStream(streams[len(streams)-1]))
-		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+		must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), collective.SendReceive(x.All(), x.All(), collective.Float32, -1, -1))))
 		synctest.Wait()
 		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Fill(x.All(), []byte{1})))
-		chans[0].Abort(nil)
-		if err := s[0].Wait(t.Context(), 1); !errors.Is(err, gpu.ErrAborted) {
+		comms[0].Abort(nil)
+		if err := s[0].Wait(t.Context(), 1); !errors.Is(err, collective.ErrAborted) {
 			t.Errorf("the group: %v", err)
 		}
 		if err := s[1].Wait(t.Context(), 1); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
@@ -913,13 +917,13 @@ func TestAbortWithoutEnd(t *testing.T) {
 		if err := q.Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(x.All(), []byte{1})); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("what comes later: %v", err)
 		}
-		chans[0].Close()
+		comms[0].Close()
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 		g.Close() // with the loss
 	})
 }
 
-// TestAbortWithGroupInHand aborts a channel whose thread gives the library a group meanwhile, which comes into the stream and does not come to an
+// TestAbortWithGroupInHand aborts a communicator whose thread gives the library a group meanwhile, which comes into the stream and does not come to an
 // end there: the device is lost, and nobody hangs.
 func TestAbortWithGroupInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -928,43 +932,43 @@ func TestAbortWithGroupInHand(t *testing.T) {
 			time.Sleep(6 * time.Second)
 			return v.Fill(s, ops[0].Dst, 0, 1, 64)
 		}
-		g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
+		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 1)[0]
 		streams, x := d.Streams(0), allocate(t, dev, 64)
 		must(t, d.StallStream(streams[len(streams)-1]))
-		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(x)))
+		must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(t.Context(), sum(x))))
 		synctest.Wait()
-		chans[0].Abort(nil)
-		channelFailed(t, "the group", s, gpu.ErrAborted)
+		comms[0].Abort(nil)
+		hasFailed(t, "the group", s, collective.ErrAborted)
 		time.Sleep(4 * time.Second)
 		must(t, dev.Queue(0).Flush())
 		time.Sleep(2 * time.Second)
 		if err := dev.Queue(0).Flush(); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
 			t.Errorf("the device: %v", err)
 		}
-		chans[0].Close()
+		comms[0].Close()
 		must(t, d.ResumeStream(streams[len(streams)-1]))
 		g.Close() // with the loss
 	})
 }
 
-// TestAbortedStreamTakesTime closes a channel that was aborted and whose stream takes its time to end, with other work beside it, where events
+// TestAbortedStreamTakesTime closes a communicator that was aborted and whose stream takes its time to end, with other work beside it, where events
 // cannot be recorded anew before: what looks whether it has ended is in nobody's way.
 func TestAbortedStreamTakesTime(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newSim(t, simdriver.Config{Caps: &caps})
-				g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+				g, comms := openCommunicators(t, d, 1, collective.Options{})
 				dev, s := g.Devices()[0], semaphores(t, 2)
 				streams, x := d.Streams(0), allocate(t, dev, 1<<20)
 				slow := streams[len(streams)-1]
 				must(t, d.StallStream(slow))
-				must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+				must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), collective.SendReceive(x.All(), x.All(), collective.Float32, -1, -1))))
 				synctest.Wait()
-				chans[0].Abort(nil)
+				comms[0].Abort(nil)
 				closed := make(chan error, 1)
-				go func() { closed <- chans[0].Close() }()
+				go func() { closed <- comms[0].Close() }()
 				v := uint64(0)
 				for n := range 25 {
 					time.Sleep(100 * time.Millisecond)
@@ -981,28 +985,28 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 	}
 }
 
-// TestShrunkWithoutEnd shrinks a channel whose stream does not come to an end, though the library has aborted the communicator: its device is
+// TestShrunkWithoutEnd shrinks a communicator whose stream does not come to an end, though the library has aborted the communicator: its device is
 // lost, and nobody hangs.
 func TestShrunkWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{Devices: 3}) // a stream that does not end may be left
-		g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
+		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
 		streams, x := d.Streams(0), allocate(t, dev, 64)
 		must(t, d.StallStream(streams[len(streams)-1]))
-		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s[0], 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+		must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), collective.SendReceive(x.All(), x.All(), collective.Float32, -1, -1))))
 		synctest.Wait()
 		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(x.All(), []byte{1})))
 		start := time.Now()
 		shrunk := make(chan error, 2)
 		for _, i := range []int{0, 2} {
 			go func() {
-				_, err := chans[i].Shrink(in(t, time.Minute), true, 1)
+				_, err := comms[i].Shrink(in(t, time.Minute), true, 1)
 				shrunk <- err
 			}()
 		}
 		must(t, errors.Join(<-shrunk, <-shrunk))
-		channelFailed(t, "the group", s[0], gpu.ErrAborted)
+		hasFailed(t, "the group", s[0], collective.ErrAborted)
 		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "its stream does not end") {
 			t.Errorf("what comes after it: %v", err)
 		}
@@ -1014,7 +1018,7 @@ func TestShrunkWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestCloseLookingForEnd closes a device while the thread of its channel, to which the library has been late to come back, looks whether the
+// TestCloseLookingForEnd closes a device while the thread of its communicator, to which the library has been late to come back, looks whether the
 // stream ends, which it does not, and the driver is slow: the device is lost, and nobody calls the driver for it when it has been closed.
 func TestCloseLookingForEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -1028,13 +1032,13 @@ func TestCloseLookingForEnd(t *testing.T) {
 			}
 			return v.Comms.DestroyComm(c)
 		}
-		g, chans := newGroupChannels(t, d, gpu.Options{Queues: 1}, gpu.ChannelOptions{})
+		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 1)[0]
 		streams, x := d.Streams(0), allocate(t, dev, 64)
 		must(t, d.StallStream(streams[len(streams)-1]))
-		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, gpu.SendReceive(x.All(), x.All(), gpu.Float32, -1, -1)))
+		must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(t.Context(), collective.SendReceive(x.All(), x.All(), collective.Float32, -1, -1))))
 		synctest.Wait()
-		chans[0].Abort(nil)
+		comms[0].Abort(nil)
 		start := time.Now()
 		err := dev.Shutdown(in(t, 100*time.Millisecond))
 		if took := time.Since(start); took > 15*time.Second || !errors.Is(err, driver.ErrLost) || strings.Contains(err.Error(), "the library did not return") {
@@ -1045,12 +1049,12 @@ func TestCloseLookingForEnd(t *testing.T) {
 	})
 }
 
-// TestCloseWithoutEvents closes a channel behind whose stream the driver records no event: it is asked again in pauses, until the time of the
+// TestCloseWithoutEvents closes a communicator behind whose stream the driver records no event: it is asked again in pauses, until the time of the
 // abort is over. Then nobody knows whether the stream has ended, and the device is lost.
 func TestCloseWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, refusal, tries := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}, errors.New("no events today"), 0
-		g, chans := openChannels(t, d, 1, gpu.ChannelOptions{})
+		g, comms := openCommunicators(t, d, 1, collective.Options{})
 		d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error {
 			if tries++; tries > 10000 {
 				return v.Device.Record(e, s)
@@ -1058,7 +1062,7 @@ func TestCloseWithoutEvents(t *testing.T) {
 			return refusal
 		}
 		start := time.Now()
-		chans[0].Close()
+		comms[0].Close()
 		if took := time.Since(start); tries > 10000 || took < 4*time.Second || took > 6*time.Second {
 			t.Errorf("it was asked %d times in %v", tries, took)
 		}
@@ -1068,7 +1072,7 @@ func TestCloseWithoutEvents(t *testing.T) {
 	})
 }
 
-// TestLostWhileMade loses a device while a channel is being made on it, which fails then, at once or with the loss.
+// TestLostWhileMade loses a device while a communicator is being made on it, which fails then, at once or with the loss.
 func TestLostWhileMade(t *testing.T) {
 	for range 20 {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
@@ -1082,21 +1086,21 @@ func TestLostWhileMade(t *testing.T) {
 				lost <- err
 			}()
 		}
-		chans, err := g.NewChannels(minute(t), gpu.ChannelOptions{})
+		comms, err := collective.NewAll(minute(t), g.Devices(), collective.Options{})
 		if found := <-lost; !errors.Is(found, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", found)
 		}
 		if err == nil {
-			err = chans[0].Submit(t.Context(), gpu.Order{})
+			err = comms[0].Device().Queue(0).Submit(gpu.Order{}, comms[0].GroupContext(t.Context()))
 		}
 		if !errors.Is(err, driver.ErrLost) {
-			t.Errorf("the channel: %v", err)
+			t.Errorf("the communicator: %v", err)
 		}
 		g.Close()
 	}
 }
 
-// TestLostBeforeListed loses a device when a channel's stream has been made, and the device does not know the channel yet: nothing of it
+// TestLostBeforeListed loses a device when a communicator's stream has been made, and the device does not know the communicator yet: nothing of it
 // is left behind.
 func TestLostBeforeListed(t *testing.T) {
 	d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
@@ -1108,8 +1112,8 @@ func TestLostBeforeListed(t *testing.T) {
 			t.Errorf("it is not lost: %v", err)
 		}
 	}
-	if _, err := g.NewChannels(minute(t), gpu.ChannelOptions{}); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("the channel: %v", err)
+	if _, err := collective.NewAll(minute(t), g.Devices(), collective.Options{}); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("the communicator: %v", err)
 	}
 	g.Close()
 	if left := d.Leaks(); len(left) > 0 {
@@ -1117,18 +1121,18 @@ func TestLostBeforeListed(t *testing.T) {
 	}
 }
 
-// TestShrinkWhileGroupFails has the library fail the group that a channel's thread has in hand, since a rank is gone, when the channel is
-// being shrunk: the group fails, and the channel is shrunk.
+// TestShrinkWhileGroupFails has the library fail the group that a communicator's thread has in hand, since a rank is gone, when the communicator is
+// being shrunk: the group fails, and the communicator is shrunk.
 func TestShrinkWhileGroupFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 3})}
 		held := make(chan error)
 		d.collect = func(*stubbornDevice, driver.Stream, driver.Comm, []driver.CommOp) error { return <-held }
-		g, chans := newGroupChannels(t, d, gpu.Options{}, gpu.ChannelOptions{})
+		g, comms := newCommunicators(t, d, gpu.Options{}, collective.Options{})
 		s, shrunk := semaphores(t, 1)[0], make(chan error)
-		must(t, chans[0].Submit(t.Context(), gpu.Order{Signal: pts(s, 1)}, sum(allocate(t, g.Devices()[0], 64))))
+		must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, comms[0].GroupContext(t.Context(), sum(allocate(t, g.Devices()[0], 64)))))
 		synctest.Wait()
-		for _, c := range []*gpu.Channel{chans[0], chans[2]} {
+		for _, c := range []*collective.Communicator{comms[0], comms[2]} {
 			go func() {
 				_, err := c.Shrink(in(t, time.Minute), true, 1)
 				shrunk <- err
@@ -1139,7 +1143,7 @@ func TestShrinkWhileGroupFails(t *testing.T) {
 		if err := errors.Join(<-shrunk, <-shrunk); err != nil {
 			t.Error(err)
 		}
-		channelFailed(t, "the group", s, gpu.ErrAborted)
+		hasFailed(t, "the group", s, collective.ErrAborted)
 		if n := calls(d.Driver, 0, simdriver.OpAbortComm); n > 0 {
 			t.Errorf("the communicator was aborted %d times besides", n)
 		}
@@ -1147,7 +1151,7 @@ func TestShrinkWhileGroupFails(t *testing.T) {
 	})
 }
 
-// TestRegisterLate has the library keep the thread that tells it of memory until the channel has been given up, and then return after all:
+// TestRegisterLate has the library keep the thread that tells it of memory until the communicator has been given up, and then return after all:
 // the memory, which nobody has closed, stays, and when it is closed it goes.
 func TestRegisterLate(t *testing.T) {
 	for what, outcome := range map[string]error{"with it": nil, "with an error": errors.New("much too late")} {
@@ -1160,9 +1164,9 @@ func TestRegisterLate(t *testing.T) {
 					return outcome
 				}
 				dev := openDevice(t, d, 0, gpu.Options{})
-				id, err := dev.NewChannelID()
+				id, err := collective.NewID(dev)
 				must(t, err)
-				c, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: id, Count: 1})
+				c, err := collective.New(t.Context(), dev, collective.Options{ID: id, Count: 1})
 				must(t, err)
 				mem, err := dev.Alloc(gpu.CommMem, 64)
 				must(t, err)
@@ -1197,20 +1201,20 @@ func TestRegisterLate(t *testing.T) {
 	}
 }
 
-// TestClosedWhileMade closes a device while a channel is being made on it. If that was not open before, there is no channel, but an error;
+// TestClosedWhileMade closes a device while a communicator is being made on it. If that was not open before, there is no communicator, but an error;
 // else there is one, which is closed.
 func TestClosedWhileMade(t *testing.T) {
-	beside := func(t *testing.T, wait func()) (*gpu.Channel, error) {
+	beside := func(t *testing.T, wait func()) (*collective.Communicator, error) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
 		dev := openDevice(t, d, 0, gpu.Options{})
-		id, err := dev.NewChannelID()
+		id, err := collective.NewID(dev)
 		must(t, err)
 		closed := make(chan error, 1)
 		d.rank = func(*stubbornDevice) {
 			go func() { closed <- dev.Close() }()
 			wait()
 		}
-		c, err := dev.NewChannel(t.Context(), gpu.ChannelOptions{ID: id, Count: 1})
+		c, err := collective.New(t.Context(), dev, collective.Options{ID: id, Count: 1})
 		must(t, <-closed)
 		return c, err
 	}

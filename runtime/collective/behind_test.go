@@ -1,4 +1,4 @@
-package gpu_test
+package collective_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -18,16 +19,16 @@ var waysToFail = []struct {
 	name    string
 	timeout time.Duration
 	joins   bool // rank 1 submits the all-reduce too
-	end     func(t *testing.T, d *simdriver.Driver, chans []*gpu.Channel)
-	err     error // what the failure is; nil where only the channel's own error tells
+	end     func(t *testing.T, d *simdriver.Driver, comms []*collective.Communicator)
+	err     error // what the failure is; nil where only the communicator's own error tells
 }{
-	{name: "the peer is killed", joins: true, end: func(t *testing.T, d *simdriver.Driver, _ []*gpu.Channel) {
+	{name: "the peer is killed", joins: true, end: func(t *testing.T, d *simdriver.Driver, _ []*collective.Communicator) {
 		must(t, d.KillComm(d.Comms(1)[0], time.Millisecond))
 	}, err: simdriver.ErrRankGone},
-	{name: "the channel times out", timeout: time.Second, err: context.DeadlineExceeded},
-	{name: "the channel is aborted", end: func(t *testing.T, _ *simdriver.Driver, chans []*gpu.Channel) {
-		chans[0].Abort(nil)
-	}, err: gpu.ErrAborted},
+	{name: "the communicator times out", timeout: time.Second, err: context.DeadlineExceeded},
+	{name: "the communicator is aborted", end: func(t *testing.T, _ *simdriver.Driver, comms []*collective.Communicator) {
+		comms[0].Abort(nil)
+	}, err: collective.ErrAborted},
 }
 
 // TestBehindFailedCollective has an all-reduce fail while other work waits for it. Work that was issued runs, and its signals fail. Work
@@ -35,35 +36,35 @@ var waysToFail = []struct {
 func TestBehindFailedCollective(t *testing.T) {
 	for _, way := range waysToFail {
 		// start submits the all-reduce of rank 0, and returns rank 0's device.
-		start := func(t *testing.T, d *simdriver.Driver, submit func(c *gpu.Channel, b *gpu.Buffer)) (*gpu.Device, []*gpu.Channel) {
-			g, chans := openChannels(t, d, 2, gpu.ChannelOptions{Timeout: way.timeout})
+		start := func(t *testing.T, d *simdriver.Driver, submit func(c *collective.Communicator, b *gpu.Buffer)) (*gpu.Device, []*collective.Communicator) {
+			g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: way.timeout})
 			must(t, d.StallDevice(1))
 			t.Cleanup(func() { must(t, d.ResumeDevice(1)) })
-			submit(chans[0], allocate(t, g.Devices()[0], 64))
+			submit(comms[0], allocate(t, g.Devices()[0], 64))
 			if way.joins {
-				must(t, chans[1].Submit(context.Background(), gpu.Order{}, sum(allocate(t, g.Devices()[1], 64))))
+				must(t, submitGroup(comms[1], gpu.Order{}, sum(allocate(t, g.Devices()[1], 64))))
 			}
-			return g.Devices()[0], chans
+			return g.Devices()[0], comms
 		}
-		fail := func(t *testing.T, d *simdriver.Driver, chans []*gpu.Channel) {
+		fail := func(t *testing.T, d *simdriver.Driver, comms []*collective.Communicator) {
 			if way.end != nil {
-				way.end(t, d, chans)
+				way.end(t, d, comms)
 			}
 		}
-		// ended checks that err is the channel's failure.
+		// ended checks that err is the communicator's failure.
 		ended := func(t *testing.T, what string, err error) {
 			t.Helper()
-			if _, ok := errors.AsType[*gpu.ChannelError](err); !ok || !errors.Is(err, way.err) {
-				t.Errorf("%s: %v; want a channel's failure by %v", what, err, way.err)
+			if _, ok := errors.AsType[*collective.Error](err); !ok || !errors.Is(err, way.err) {
+				t.Errorf("%s: %v; want a communicator's failure by %v", what, err, way.err)
 			}
 		}
 		t.Run("B77 B145 in a stream, "+way.name, func(t *testing.T) {
 			onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 				if !caps.Comms {
-					t.Skip("no channels")
+					t.Skip("no communicators")
 				}
 				var s *gpu.Stream
-				dev, chans := start(t, d, func(c *gpu.Channel, b *gpu.Buffer) {
+				dev, comms := start(t, d, func(c *collective.Communicator, b *gpu.Buffer) {
 					s = c.Device().Queue(0).NewStream()
 					must(t, s.Do(c.Group(sum(b))))
 				})
@@ -73,7 +74,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
 				must(t, s.Do(gpu.HostCall(func() error { t.Error("a host call behind the all-reduce runs"); return nil })))
 				must(t, s.Fill(waiting.All(), []byte{1})) // parked behind the host call
-				fail(t, d, chans)
+				fail(t, d, comms)
 				err := s.Wait(soon(t))
 				ended(t, "the stream", err)
 				ended(t, "the work that was issued", p.Semaphore.Wait(soon(t), p.Value))
@@ -88,11 +89,11 @@ func TestBehindFailedCollective(t *testing.T) {
 		t.Run("B77 B136 in a queue, "+way.name, func(t *testing.T) {
 			onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 				if !caps.Comms {
-					t.Skip("no channels")
+					t.Skip("no communicators")
 				}
 				reduced := semaphores(t, 1)[0]
-				dev, chans := start(t, d, func(c *gpu.Channel, b *gpu.Buffer) {
-					must(t, c.Submit(context.Background(), gpu.Order{Signal: pts(reduced, 1)}, sum(b)))
+				dev, comms := start(t, d, func(c *collective.Communicator, b *gpu.Buffer) {
+					must(t, submitGroup(c, gpu.Order{Signal: pts(reduced, 1)}, sum(b)))
 				})
 				issued, far, waiting := allocate(t, dev, 64), allocate(t, dev, 64), allocate(t, dev, 64)
 				gate, x := semaphores(t, 1)[0], semaphores(t, 4)
@@ -101,7 +102,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				must(t, q.Submit(order(x[0], 1, x[1], 1), gpu.Fill(far.All(), []byte{1})))
 				must(t, x[1].WaitIssued(soon(t), 1))
 				must(t, q.Submit(gpu.Order{Wait: []gpu.Point{x[1].At(1), gate.At(1)}, Signal: pts(x[2], 1)}, gpu.Fill(waiting.All(), []byte{1})))
-				fail(t, d, chans)
+				fail(t, d, comms)
 				ended(t, "the all-reduce", reduced.Wait(soon(t), 1))
 				ended(t, "work behind it", x[0].Wait(soon(t), 1))
 				ended(t, "work behind that", x[1].Wait(soon(t), 1))
@@ -118,11 +119,11 @@ func TestBehindFailedCollective(t *testing.T) {
 		t.Run("B77 B136 in a recording, "+way.name, func(t *testing.T) {
 			onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 				if !caps.Comms {
-					t.Skip("no channels")
+					t.Skip("no communicators")
 				}
 				var issued, waiting *gpu.Buffer
 				done := semaphores(t, 1)[0]
-				dev, chans := start(t, d, func(c *gpu.Channel, b *gpu.Buffer) {
+				dev, comms := start(t, d, func(c *collective.Communicator, b *gpu.Buffer) {
 					issued, waiting = allocate(t, c.Device(), 64), allocate(t, c.Device(), 64)
 					r, err := c.Device().NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 					must(t, err)
@@ -136,7 +137,7 @@ func TestBehindFailedCollective(t *testing.T) {
 					must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Execute(r)))
 				})
 				synctest.Wait()
-				fail(t, d, chans)
+				fail(t, d, comms)
 				ended(t, "the execution", done.Wait(soon(t), 1))
 				synctest.Wait()
 				holds(t, "memory of a command that was issued", dev, issued, 1)
@@ -151,16 +152,16 @@ func TestBehindFailedCollective(t *testing.T) {
 func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 	eachCaps(t, "B92 B156", func(t *testing.T, caps driver.Caps) {
 		if !caps.Comms || !caps.Native {
-			t.Skip("no channels, or no native work")
+			t.Skip("no communicators, or no native work")
 		}
 		d := newSim(t, simdriver.Config{Devices: 2, Caps: &caps})
-		g, chans := openChannels(t, d, 2, gpu.ChannelOptions{})
+		g, comms := openCommunicators(t, d, 2, collective.Options{})
 		dev := g.Devices()[0]
 		s, b := dev.Queue(0).NewStream(), allocate(t, dev, 64)
 		old, err := s.Alloc(nil, 64)
 		must(t, err)
 		must(t, s.Wait(soon(t)))
-		must(t, s.Do(chans[0].Group(sum(b))))
+		must(t, s.Do(comms[0].Group(sum(b))))
 		must(t, s.Free(old))
 		made, err := s.Alloc(nil, 64)
 		must(t, err)
@@ -168,8 +169,8 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 		must(t, s.Do(gpu.Native("", func(gpu.NativeCall) error { called <- struct{}{}; return nil })))
 		p := s.Point()
 		must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
-		chans[0].Abort(nil)
-		if err := s.Wait(soon(t)); !errors.Is(err, gpu.ErrAborted) {
+		comms[0].Abort(nil)
+		if err := s.Wait(soon(t)); !errors.Is(err, collective.ErrAborted) {
 			t.Errorf("the stream: %v", err)
 		}
 		<-called

@@ -1,12 +1,12 @@
-// Package comm has communicators: a rank's end of one is a [Channel], which package gpu shows to
-// programs under the same name.
+// Package comm has communicators: a rank's end of one is a [Communicator], which package
+// collective shows to programs under the same name.
 //
-// A channel is an [engine.Lane]: a queue with a stream and an OS thread of its own, which issues
-// groups of collective operations in the order of their submission.
+// A communicator is an [engine.Lane]: a queue with a stream and an OS thread of its own, which
+// issues groups of collective operations in the order of their submission.
 //
-//   - channel.go: the device's part, and making a channel
-//   - options.go: ids, ranks, the rendezvous, and the channels of several devices
-//   - phase.go: the phases of a channel's life, its failure, aborting
+//   - communicator.go: the device's part, and making a communicator
+//   - options.go: ids, ranks, the rendezvous, and the communicators of several devices
+//   - phase.go: the phases of a communicator's life, its failure, aborting
 //   - thread.go, lane.go: the thread, the list of groups, and the lane
 //   - collective.go: what an operation asks of the library
 //   - group.go: the part of a submission's record for a group, and the [engine.Action] that issues it
@@ -28,13 +28,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Package gpu documents these under the same names.
+// Package collective documents these under the same names.
 var (
 	ErrAborted   = errors.New("aborted")
 	ErrSuspended = errors.New("suspended")
 )
 
-// AbortTime is how long the library may take to abort a communicator and to return from its calls.
+// AbortTime is how long the library may take to abort a native communicator and to return from its
+// calls.
 const AbortTime = 5 * time.Second
 
 // A Device is the part of a device for communicators.
@@ -46,17 +47,13 @@ type Device struct {
 
 // An Owner is the device of the layers above. Its methods must not block.
 type Owner interface {
-	// NewTimeline makes the timeline of a channel. The Rest of its records is a [Record].
+	// NewTimeline makes the timeline of a communicator. The Rest of its records is a [Record].
 	NewTimeline() *engine.Timeline
 
-	// ChannelError makes the error of a channel that fails with err. The caller holds the mu of the
-	// channel.
-	ChannelError(name string, rank, count int, err error) error
-
-	// ChannelFailed is called once a channel has failed, with the error that ChannelError made. It
-	// is not called if the channel was closed or the device is lost. The caller may hold the mu of
-	// the channel's timeline.
-	ChannelFailed(err error)
+	// CommunicatorFailed is called once a communicator has failed, with the error that
+	// Options.NewError made. It is not called if the communicator was closed or the device is lost.
+	// The caller may hold the mu of the communicator's timeline.
+	CommunicatorFailed(err error)
 
 	// FailOwed fails the semaphores that a group was to signal, because the library does not return
 	// from issuing it.
@@ -71,13 +68,13 @@ func (d *Device) Failed() error {
 	return d.Engine.Failed()
 }
 
-// A Channel is one rank's end of a communicator.
-type Channel struct {
+// A Communicator is one rank's end of a communicator.
+type Communicator struct {
 	dev    *Device
 	comms  driver.Comms
 	comm   driver.Comm
 	limits driver.CommLimits // nil if the driver does not implement it
-	asked  driver.Comm       // the communicator to pass to limits
+	asked  driver.Comm       // the native communicator to pass to limits
 	rank   int               // the thread sets it and count under mu before New returns
 	count  int
 	opt    Options
@@ -85,7 +82,7 @@ type Channel struct {
 	memory memories
 
 	// deriveMu protects comm: only one call at a time splits, shrinks, suspends or closes the
-	// channel.
+	// communicator.
 	deriveMu sync.Mutex
 	// mu protects comm, rank, count and fields of the two structs below. It is locked before
 	// ring.mu and before the driver's CommError is called.
@@ -107,19 +104,19 @@ func (d *Device) comms(op string) (driver.Comms, error) {
 	return nil, fmt.Errorf("gpu: %s: communicators on %s: %w", op, d.Engine.Info.Name, driver.ErrUnsupported)
 }
 
-// newChannel makes a channel. begin starts making its communicator, on the channel's thread.
-// newChannel returns nil if begin returns no communicator.
-func (d *Device) newChannel(ctx context.Context, o Options, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (*Channel, error) {
-	comms, err := d.comms("channel")
+// newCommunicator makes a communicator. begin starts making its native communicator, on the
+// communicator's thread. newCommunicator returns nil if begin returns no native communicator.
+func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communicator, begin func(driver.Comms) (driver.Comm, error)) (*Communicator, error) {
+	comms, err := d.comms("communicator")
 	if err != nil {
 		return nil, err
 	}
-	// Otherwise the channel's thread could call the driver after the device has been closed.
+	// Otherwise the communicator's thread could call the driver after the device has been closed.
 	if err := d.Engine.Stay(); err != nil {
 		return nil, err
 	}
 	defer d.Engine.Leave()
-	c := &Channel{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
+	c := &Communicator{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
 		issuing: issuing{thread: wake.NewThread(&d.Engine.Waits)}}
 	c.life.init()
 	c.tl = d.Owner.NewTimeline()
@@ -128,7 +125,7 @@ func (d *Device) newChannel(ctx context.Context, o Options, parent *Channel, beg
 	go c.run(started)
 	if err := <-started; err != nil {
 		<-c.entered[isEnded]
-		return nil, fmt.Errorf("gpu: channel on %s: %w", d.Engine.Info.Name, err)
+		return nil, fmt.Errorf("gpu: communicator on %s: %w", d.Engine.Info.Name, err)
 	}
 	err = d.Engine.AddLane((*lane)(c), c.tl)
 	made := false
@@ -141,7 +138,7 @@ func (d *Device) newChannel(ctx context.Context, o Options, parent *Channel, beg
 	d.Engine.Check(err)
 	// The driver may have to abort the parent to abort this one.
 	if err != nil && parent != nil && c.handle() != 0 {
-		parent.fail(fmt.Errorf("a channel that was to be made of it was given up: %w", err))
+		parent.fail(fmt.Errorf("a communicator that was to be made of it was given up: %w", err))
 	}
 	c.fail(errors.Join(err, errs.ErrClosed))
 	late, cancel := context.WithTimeout(context.Background(), AbortTime)
@@ -154,15 +151,15 @@ func (d *Device) newChannel(ctx context.Context, o Options, parent *Channel, beg
 		if parent != nil {
 			of = "made of rank"
 		}
-		return nil, fmt.Errorf("gpu: channel on %s: %s %d of %d: %w", d.Engine.Info.Name, of, o.Rank, o.Count, err)
+		return nil, fmt.Errorf("gpu: communicator on %s: %s %d of %d: %w", d.Engine.Info.Name, of, o.Rank, o.Count, err)
 	}
 	return nil, nil
 }
 
-// make makes the communicator. It returns false without an error if begin returns none. Meanwhile
-// the device may be closed. Closing the device closes the channel, which may destroy the
-// communicator at any time.
-func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.Comms) (driver.Comm, error)) (made bool, err error) {
+// make makes the native communicator. It returns false without an error if begin returns none.
+// Meanwhile the device may be closed. Closing the device closes the communicator, which may destroy
+// the communicator at any time.
+func (c *Communicator) make(ctx context.Context, parent *Communicator, begin func(driver.Comms) (driver.Comm, error)) (made bool, err error) {
 	var h driver.Comm
 	err = c.do(func() (err error) {
 		h, err = begin(c.comms)
@@ -189,9 +186,9 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 		if ready && err == nil {
 			break
 		}
-		// The parent's failure ends this channel as well.
+		// The parent's failure ends this communicator as well.
 		if parent != nil && parent.phase() != isShrinking && parent.failed() != nil {
-			why := fmt.Errorf("the channel that it is made of: %w", parent.failed())
+			why := fmt.Errorf("the communicator that it is made of: %w", parent.failed())
 			if err != nil {
 				why = fmt.Errorf("%w: %w", why, err)
 			}
@@ -226,8 +223,8 @@ func (c *Channel) make(ctx context.Context, parent *Channel, begin func(driver.C
 	return err == nil, err
 }
 
-// missing describes what the creation of a communicator is waiting for.
-func (c *Channel) missing(h driver.Comm) string {
+// missing describes what the creation of a native communicator is waiting for.
+func (c *Communicator) missing(h driver.Comm) string {
 	if m, ok := c.comms.(driver.CommMaking); ok {
 		if what := m.CommAwaits(h); what != "" {
 			return "it waits for " + what
@@ -236,8 +233,8 @@ func (c *Channel) missing(h driver.Comm) string {
 	return "the other ranks have not all come"
 }
 
-// Timeline returns the timeline of the channel's groups, or nil for a zero Channel.
-func (c *Channel) Timeline() *engine.Timeline {
+// Timeline returns the timeline of the communicator's groups, or nil for a zero Communicator.
+func (c *Communicator) Timeline() *engine.Timeline {
 	if c == nil {
 		return nil
 	}
@@ -245,13 +242,13 @@ func (c *Channel) Timeline() *engine.Timeline {
 }
 
 // Rank returns the rank of this end.
-func (c *Channel) Rank() int { return c.rank }
+func (c *Communicator) Rank() int { return c.rank }
 
 // Count returns how many ranks there are.
-func (c *Channel) Count() int { return c.count }
+func (c *Communicator) Count() int { return c.count }
 
-// Abort fails the channel with an error that is ErrAborted and wraps err, if err is not nil.
-func (c *Channel) Abort(err error) {
+// Abort fails the communicator with an error that is ErrAborted and wraps err, if err is not nil.
+func (c *Communicator) Abort(err error) {
 	if c.dev == nil {
 		return
 	}

@@ -1,0 +1,153 @@
+package collective
+
+import (
+	"context"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/inside"
+)
+
+// A Communicator is one rank's end of a communicator. A communicator consists of devices, in one
+// process or many, that move and reduce data among them over the hardware's interconnect. Each end
+// takes groups of operations: see [Communicator.Group]. It has its own stream and OS thread, so
+// only the order in a [gpu.Stream] and semaphores order its work relative to other work of the
+// device.
+//
+// The ranks of a communicator must submit the same operations in the same order with the same
+// sizes. Violations cannot always be detected: the operation then hangs until a timeout. Ranks that
+// take part in operations of several communicators must order these operations alike, by
+// semaphores.
+//
+// A communicator fails as a whole: when another rank dies, when an operation fails or takes too
+// long, or when it is aborted. Then all submitted and later operations fail with the same error.
+// Only Close is useful afterwards. All methods may be called concurrently.
+//
+// Work that waits for a group of a failed communicator fails as well. If it has not been issued, it
+// does not run. If it has been issued, it runs, also in a [gpu.Stream]. The memory that the group
+// and this work wrote is undefined: restore or broadcast it before you go on.
+type Communicator comm.Communicator
+
+// in returns the communicator as the packages below know it.
+func (c *Communicator) in() *comm.Communicator { return (*comm.Communicator)(c) }
+
+// part returns a device's part for communicators, or nil for a nil or zero Device.
+func part(dev *gpu.Device) *comm.Device {
+	if d := gpu.Inside(dev); d != nil {
+		return d.Comm
+	}
+	return nil
+}
+
+// New makes a rank's end of a communicator. It waits until the other ranks have called it too, or
+// the context ends.
+func New(ctx context.Context, dev *gpu.Device, o Options) (*Communicator, error) {
+	c, err := part(dev).New(ctx, o.in())
+	return (*Communicator)(c), err
+}
+
+// NewAll makes a communicator with a rank for each device, in their order. Rank in the options is
+// the rank of the first device. If Rank is given and Count is 0, the count is the number of
+// devices, and an id is made if none is given. If Rank or Count is -1, the Rendezvous supplies the
+// place of the process. All processes must then have as many devices as this one. NewAll blocks
+// until all ranks have joined or the context ends. If one end cannot be made, none is.
+func NewAll(ctx context.Context, devices []*gpu.Device, o Options) ([]*Communicator, error) {
+	parts := make([]*comm.Device, len(devices))
+	for i, dev := range devices {
+		parts[i] = part(dev)
+	}
+	made, err := comm.NewAll(ctx, parts, o.in())
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*Communicator, len(made))
+	for i, c := range made {
+		all[i] = (*Communicator)(c)
+	}
+	return all, nil
+}
+
+// Rank returns the rank of this end.
+func (c *Communicator) Rank() int { return c.in().Rank() }
+
+// Count returns how many ranks there are.
+func (c *Communicator) Count() int { return c.in().Count() }
+
+// Device returns the device of this end.
+func (c *Communicator) Device() *gpu.Device {
+	tl := c.in().Timeline()
+	if tl == nil {
+		return nil
+	}
+	return inside.Outer(tl.Device).(*gpu.Device)
+}
+
+// Err returns the error with which the communicator has failed, or nil.
+func (c *Communicator) Err() error { return c.in().Err() }
+
+// Abort fails the communicator. Operations in flight end and leave undefined data in the memory
+// that they write. All submitted operations fail with an error that is [ErrAborted] and wraps err,
+// if err is not nil. The other ranks have to notice by themselves. Abort does not wait for the
+// device.
+func (c *Communicator) Abort(err error) { c.in().Abort(err) }
+
+// Group returns an Op that does operations as one group. The operations of a group progress
+// together. Operations that depend on each other must be in one group: if two ranks send to and
+// receive from each other, a separate send would wait for the other rank's receive. The group's
+// signals are reached when all its operations are done. The Op may be submitted to any queue or
+// stream of the communicator's device. It has room for 5 operations. Longer groups allocate.
+//
+// A communicator issues groups in the order of their submission, also when a later group has less
+// to wait for, because this order must be the same on all ranks. [Options.Timeout] limits how long
+// a group may take, and aborts the communicator. So does a failed wait, because this rank then
+// misses an operation of the others. If the communicator has failed or is suspended, or the device
+// is lost or closed, the signals fail and the call returns the error.
+//
+// If the library is too old for an operation, or has no function for it, the error is
+// [gpu.ErrUnsupported]. If that is found only later, the group fails alone, with the operations
+// that wait for it. Ranks with the same library all find this. If only some ranks do, the others
+// wait for them until a timeout.
+//
+// In a recording, the operations come behind all commands that were recorded before them and before
+// all later ones. Neighbouring groups of one communicator make one group. Any other command between
+// them, or a barrier, ends the group. Groups go to the communicator when the recording is executed,
+// in the order of the executions. If a group fails, the execution fails. Commands behind the group
+// that were issued run all the same, as far as the next host call, and the memory that they wrote
+// is undefined.
+func (c *Communicator) Group(ops ...Operation) gpu.Op {
+	return c.group(nil, ops)
+}
+
+// GroupContext is [Communicator.Group] with a context. If the context ends before the group is
+// done, the communicator is aborted, because what the other ranks do in the meantime is unknown. A
+// recording refuses it.
+func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.Op {
+	if ctx == nil {
+		return gpu.BadOp(errs.Argument("collective", "no context"))
+	}
+	return c.group(ctx, ops)
+}
+
+// group returns the Op of a group. ctx is nil if there is none.
+func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
+	g := comm.Group{Communicator: c.in(), Context: ctx}
+	for _, x := range ops {
+		g.Add(comm.Operation(x))
+	}
+	return gpu.OpOfGroup(&g)
+}
+
+// Close closes the communicator and what is registered with it. It waits up to ten seconds for
+// operations in flight and, if the library does, for the other ranks to close their ends.
+// Operations that have not been issued fail with [gpu.ErrClosed]. After ten seconds the
+// communicator is aborted, and the error is [gpu.ErrClosed]. Closing a failed communicator is not
+// an error by itself. [gpu.Device.Close] closes the remaining communicators. Closing again returns
+// the same error.
+func (c *Communicator) Close() error { return c.in().Close() }
+
+// Shutdown is Close with a context instead of the ten seconds. When the context ends, the
+// communicator is aborted, for which the library gets up to ten seconds. The error then wraps the
+// context's error. Close and Shutdown may be called concurrently and repeatedly. The context that
+// ends first bounds all of these calls, and they return the same error.
+func (c *Communicator) Shutdown(ctx context.Context) error { return c.in().Shutdown(ctx) }

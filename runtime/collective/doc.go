@@ -1,0 +1,28 @@
+// Package collective lets several GPUs work as one: it moves and reduces data among devices of one
+// process or of many, over NCCL, RCCL or the simulated GPU's own library.
+//
+// A communicator is a set of ranks, numbered from 0. Each rank is a device, and has an end of its
+// own: a [Communicator]. [NewAll] makes the ends of all devices of a process, [New] makes one.
+// Ranks of other processes find each other by an [ID], which one rank makes and the others must
+// get: a [Rendezvous] passes it on, and package rendezvous has some.
+//
+// An [Operation], such as [AllReduce] or [Send], says what a rank gives and what it gets.
+// [Communicator.Group] makes a [gpu.Op] of one or more operations. A stream, a queue or a recording
+// takes this Op like any other. Here every device of the process gets the sum over all devices:
+//
+//	group, err := gpu.OpenGroup(drv, gpu.Options{})
+//	ranks, err := collective.NewAll(ctx, group.Devices(), collective.Options{Timeout: time.Minute})
+//	for i, rank := range ranks {
+//		x := buffers[i].All() // on rank.Device()
+//		stream := streams[i]  // of rank.Device()
+//		err = stream.Do(
+//			gpu.Fill(x, ones),
+//			rank.Group(collective.AllReduce(x, x, collective.Float32, collective.Sum())),
+//		)
+//	}
+//
+// All ranks must submit the same operations in the same order with the same sizes. A rank whose
+// partner does not come waits for it, so give Options a Timeout. A communicator fails as a whole,
+// with an [Error], because its ranks can go on only together. The device does not fail with it:
+// close the communicator, and make a new one.
+package collective

@@ -1,0 +1,45 @@
+package collective_test
+
+import (
+	"github.com/puregpu/puregpu/runtime/collective"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
+
+// Short names for helpers that the tests of several packages share.
+
+const raceEnabled = testkit.RaceEnabled
+
+var (
+	allocate          = testkit.Alloc
+	bothCaps          = testkit.BothCaps
+	bytesOf           = testkit.Content
+	calls             = testkit.Calls
+	callsOf           = testkit.CallsOf
+	commandBuffer     = testkit.CommandBuffer
+	dump              = testkit.Dump
+	eachCaps          = testkit.EachCaps
+	eventually        = testkit.Eventually
+	holds             = testkit.Holds
+	in                = testkit.Within
+	inFlight          = testkit.InFlight
+	minute            = testkit.Minute
+	must              = testkit.Must
+	newCommunicators  = testkit.NewCommunicators
+	newSim            = testkit.NewSim
+	onEach            = testkit.OnEach
+	openCommunicators = testkit.OpenCommunicators
+	openDevice        = testkit.OpenDevice
+	order             = testkit.Order
+	pts               = testkit.Points
+	recorded          = testkit.Recorded
+	semaphores        = testkit.Semaphores
+	simKernels        = testkit.Kernels
+	soon              = testkit.Soon
+	sum               = testkit.Sum
+)
+
+// submitGroup submits a group to its device.
+func submitGroup(c *collective.Communicator, o gpu.Order, ops ...collective.Operation) error {
+	return c.Device().Queue(0).Submit(o, c.Group(ops...))
+}

@@ -1,0 +1,37 @@
+package collective
+
+import (
+	"context"
+
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+)
+
+// Memory is a buffer of kind [gpu.CommMem] that is registered with a communicator, so that the
+// communicator's operations need no copies. In one operation, either all ranks use registered
+// memory or none does. The registration ends with Close or with the communicator.
+type Memory comm.Memory
+
+// Register registers a buffer with the communicator for this rank alone. It blocks until the
+// communicator's thread has done that. The thread may be blocked in a group until other ranks come.
+func (c *Communicator) Register(b *gpu.Buffer) (*Memory, error) {
+	m, err := c.in().Register((*memory.Buffer)(b))
+	return (*Memory)(m), err
+}
+
+// NewWindow registers a buffer with the communicator on all ranks at once. The buffers must have
+// the same size. With symmetric, the caller promises that operations use the same offsets on all
+// ranks, which enables more optimizations in the library. NewWindow waits for the other ranks. If
+// the context ends before they have come, the communicator is aborted.
+func (c *Communicator) NewWindow(ctx context.Context, b *gpu.Buffer, symmetric bool) (*Memory, error) {
+	m, err := c.in().NewWindow(ctx, (*memory.Buffer)(b), symmetric)
+	return (*Memory)(m), err
+}
+
+// Close ends the registration; a window's on all ranks. It waits until the communicator is idle,
+// since groups may use the memory, or until the communicator fails. Closing again, or after the
+// communicator, does nothing. If the communicator has failed, or its library returns an error, the
+// memory stays registered until the communicator is closed. If the buffer is closed before, its
+// memory is freed then.
+func (m *Memory) Close() error { return (*comm.Memory)(m).Close() }

@@ -1,0 +1,78 @@
+package collective_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/collective"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// TestNil uses a communicator that there is not: the error says so, and the stream is not locked.
+func TestNil(t *testing.T) {
+	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
+	for _, c := range []*collective.Communicator{nil, new(collective.Communicator)} {
+		s := dev.Queue(0).NewStream()
+		if err := s.Do(c.Group()); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%v", err)
+		}
+		if err := s.Wait(minute(t)); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestOtherDevice submits and records a group on another device than the communicator's, which is of
+// the same type: the error tells the two apart.
+func TestOtherDevice(t *testing.T) {
+	g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{})
+	other := g.Devices()[1]
+	b := allocate(t, g.Devices()[0], 64)
+	_, recorded := commandBuffer(t, other, gpu.AutoMode).Add(comms[0].Group(sum(b)))
+	for what, err := range map[string]error{
+		"a queue":     other.Queue(0).Submit(gpu.Order{}, comms[0].Group(sum(b))),
+		"a stream":    other.Queue(0).NewStream().Do(comms[0].Group(sum(b))),
+		"a recording": recorded,
+	} {
+		if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), "device 0") || !strings.Contains(err.Error(), "device 1") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must(t, comms[0].Err())
+}
+
+// TestNoContext gives calls that wait a nil context, which changes nothing.
+func TestNoContext(t *testing.T) {
+	g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{})
+	dev, c := g.Devices()[0], comms[0]
+	id, err := collective.NewID(dev)
+	must(t, err)
+	for name, call := range map[string]func() error{
+		"New": func() error {
+			_, err := collective.New(nil, dev, collective.Options{ID: id, Count: 1})
+			return err
+		},
+		"NewAll":       func() error { _, err := collective.NewAll(nil, g.Devices(), collective.Options{}); return err },
+		"Split":        func() error { _, err := c.Split(nil, 0, 0); return err },
+		"Shrink":       func() error { _, err := c.Shrink(nil, true, 1); return err },
+		"NewWindow":    func() error { _, err := c.NewWindow(nil, allocate(t, dev, 4096), false); return err },
+		"Suspend":      func() error { return c.Suspend(nil) },
+		"Resume":       func() error { return c.Resume(nil) },
+		"GroupContext": func() error { return dev.Queue(0).Submit(gpu.Order{}, c.GroupContext(nil)) },
+		"Shutdown":     func() error { return c.Shutdown(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("panics: %v", p)
+				}
+			}()
+			if err := call(); !errors.Is(err, gpu.ErrArgument) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	must(t, c.Err())
+}

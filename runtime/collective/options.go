@@ -1,0 +1,84 @@
+package collective
+
+import (
+	"context"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
+)
+
+// An ID names a communicator to be made. One rank makes the id with [NewID], and all ranks use the
+// same one.
+type ID driver.UniqueID
+
+// ParseID makes an id from its bytes.
+func ParseID(b []byte) (ID, error) {
+	id, err := comm.ParseID(b)
+	return ID(id), err
+}
+
+// NewID makes an id. The ranks find each other through this process, which must keep running until
+// they have. The first call blocks while the library is loaded.
+func NewID(dev *gpu.Device) (ID, error) {
+	id, err := part(dev).NewID()
+	return ID(id), err
+}
+
+// A Rendezvous tells a process its rank and passes ids from one rank to the others. Package
+// rendezvous has implementations. If a Rendezvous has a method EachRankMakesID() bool that returns
+// true, every rank passes an id to Share. This serves libraries that make the same id on each rank.
+type Rendezvous interface {
+	// Place returns the rank of the process and how many ranks there are.
+	Place() (rank, count int, err error)
+	// Share returns, on all ranks, the id that rank 0 passes. The other ranks pass nil. The name
+	// distinguishes several exchanges.
+	Share(ctx context.Context, name string, id []byte) ([]byte, error)
+}
+
+// Options describe a communicator to make.
+type Options struct {
+	ID   ID  // the same on all ranks; zero if Rendezvous is to share one
+	Rank int // of this device; -1 if Rendezvous is to supply it
+	// The number of ranks. -1 or 0 means that Rendezvous supplies it. For NewAll with a Rank, 0
+	// means the number of devices.
+	Count int
+
+	// More are further ids, made on other ranks and the same on all ranks. A few of them let
+	// thousands of ranks find each other faster. An older library returns an error for them.
+	More []ID
+
+	// Plain joins with a single call of the library (C: ncclCommInitRankConfig), as other programs
+	// do. So other ranks may belong to PyTorch or a C program, for example. All ranks that use this
+	// package must then set Plain. A plain communicator can be aborted and suspended, but not split
+	// or shrunk: that is [gpu.ErrUnsupported]. Without Plain, the ranks together make more of the
+	// library's communicators, for use by Split. Ranks of other programs would not take part, so
+	// this rank would wait for them in vain.
+	Plain bool
+
+	// Rendezvous supplies the missing fields above. It may be nil if none is missing.
+	Rendezvous Rendezvous
+
+	// Name appears in the library's messages and distinguishes communicators that share a
+	// Rendezvous. It may be empty.
+	Name string
+
+	// Timeout limits how long a group of operations may take after it is issued. When it expires,
+	// the communicator is aborted. 0 is no limit.
+	Timeout time.Duration
+}
+
+// in returns the options as the packages below know them.
+func (o Options) in() comm.Options {
+	more := make([]driver.UniqueID, len(o.More))
+	for i, id := range o.More {
+		more[i] = driver.UniqueID(id)
+	}
+	in := comm.Options{ID: driver.UniqueID(o.ID), Rank: o.Rank, Count: o.Count, More: more, Plain: o.Plain,
+		Name: o.Name, Timeout: o.Timeout, NewError: newError}
+	if o.Rendezvous != nil {
+		in.Rendezvous = o.Rendezvous
+	}
+	return in
+}
