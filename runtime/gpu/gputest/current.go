@@ -1236,7 +1236,7 @@ var operations = []struct {
 }
 
 // internalOps make Ops for packages of this module: their arguments are of internal types.
-var internalOps = []string{"Begun", "OpOf"}
+var internalOps = []string{"Begun", "OpOf", "OpOfGroup"}
 
 // functions returns the operations among the functions of packages gpu, collective and interop, from
 // their source: those of gpu that return an Op, those of collective that take devices, and all of

@@ -119,42 +119,63 @@ var params = []test{
 			}
 		})
 	}},
-	{name: "B199 blocks of launches in clusters and of cooperative ones", kernels: true, run: func(e *env) {
+	{name: "B199 blocks of launches in clusters", kernels: true, run: func(e *env) {
 		k := newer[ringArgs](e, kernels.Ring, "ring")
 		out := wordSlice(e, 2*48)
 		s := e.q(0).NewStream()
-		for name, attrs := range map[string]gpu.LaunchAttrs{"clusters": {Cluster: [3]uint32{4, 1, 1}}, "cooperative": {Cooperative: true}} {
-			e.sub(name, func(e *env) {
-				grid := gpu.Grid{Blocks: [3]uint32{4, 1, 1}, Attrs: attrs}
-				e.trial(func(o gpu.Order) error { return e.q(1).Submit(o, k.Launch(grid, ringArgs{out.Range()})) })
-				e.eachMode(func(e *env, m gpu.Mode) {
-					c := e.commands(m)
-					blocks := paramOf(c, [3]uint32{8})
-					c.fill(out.Range(), []byte{0})
-					c.barrier()
-					c.add(k.Launch(grid, ringArgs{out.Range()}).GridParam(blocks))
-					c.end()
-					for _, n := range []uint32{8, 48, 4, 0, 16} {
-						want := make([]uint32, 2*48)
-						copy(want, ringOf(int(n), int(max(attrs.Cluster[0], 1))))
-						e.must(s.Do(gpu.Execute(c.CommandBuffer).With(blocks.Value([3]uint32{n}))))
-						if got := contentOf(e, s, out); !slices.Equal(got, want) {
-							e.Errorf("%d blocks: %v, not %v", n, got, want)
-						}
-					}
-					wrong := [3]uint32{6}
-					if attrs.Cooperative {
-						wrong = [3]uint32{1 << 24}
-						if _, err := e.kernel(e.code(kernels.Ring, "ring"), "ring").Occupancy(1, 0); err != nil {
-							return // then nobody knows how many blocks there can be
-						}
-					}
-					if err := e.q(1).NewStream().Do(gpu.Execute(c.CommandBuffer).With(blocks.Value(wrong))); !errors.Is(err, gpu.ErrArgument) {
-						e.Errorf("%v blocks: %v", wrong, err)
-					}
-				})
-			})
-		}
+		grid := gpu.Grid{Blocks: [3]uint32{4, 1, 1}, Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{4, 1, 1}}}
+		e.trial(func(o gpu.Order) error { return e.q(1).Submit(o, k.Launch(grid, ringArgs{out.Range()})) })
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c := e.commands(m)
+			blocks := paramOf(c, [3]uint32{8})
+			c.fill(out.Range(), []byte{0})
+			c.barrier()
+			c.add(k.Launch(grid, ringArgs{out.Range()}).GridParam(blocks))
+			c.end()
+			for _, n := range []uint32{8, 48, 4, 0, 16} {
+				want := make([]uint32, 2*48)
+				copy(want, ringOf(int(n), 4))
+				e.must(s.Do(gpu.Execute(c.CommandBuffer).With(blocks.Value([3]uint32{n}))))
+				if got := contentOf(e, s, out); !slices.Equal(got, want) {
+					e.Errorf("%d blocks: %v, not %v", n, got, want)
+				}
+			}
+			op := gpu.Execute(c.CommandBuffer).With(blocks.Value([3]uint32{6}))
+			if err := e.q(1).NewStream().Do(op); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("6 blocks in clusters of 4: %v", err)
+			}
+		})
+	}},
+	{name: "B199 blocks of cooperative launches", kernels: true, run: func(e *env) {
+		ids, b := e.kernel(kernels.Basic, "ids"), e.buffer(16*48)
+		grid := gpu.Grid{Attrs: gpu.LaunchAttrs{Cooperative: true}}
+		e.trial(func(o gpu.Order) error { return e.q(1).Submit(o, gpu.Launch(ids, grid, b)) })
+		e.eachMode(func(e *env, m gpu.Mode) {
+			c := e.commands(m)
+			blocks := paramOf(c, [3]uint32{8})
+			c.fill(b.All(), []byte{0xff})
+			c.barrier()
+			c.add(gpu.Launch(ids, grid, b).GridParam(blocks))
+			c.end()
+			for _, n := range []uint32{8, 48, 4, 0, 16} {
+				s, want := e.sem(), slices.Repeat([]uint32{^uint32(0)}, 4*48)
+				for i := range n {
+					copy(want[4*i:], []uint32{i, 0, 0, 1})
+				}
+				e.must(e.q(0).Submit(signal(s, 1), gpu.Execute(c.CommandBuffer).With(blocks.Value([3]uint32{n}))))
+				e.wait(s, 1)
+				if got := e.words(b); !slices.Equal(got, want) {
+					e.Errorf("%d blocks: %v, not %v", n, got, want)
+				}
+			}
+			if _, err := ids.Occupancy(1, 0); err != nil {
+				return // then nobody knows how many blocks there can be
+			}
+			op := gpu.Execute(c.CommandBuffer).With(blocks.Value([3]uint32{1 << 24}))
+			if err := e.q(1).NewStream().Do(op); !errors.Is(err, gpu.ErrArgument) {
+				e.Errorf("%d blocks: %v", 1<<24, err)
+			}
+		})
 	}},
 	{name: "B103 B199 parameters of nested recordings", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
