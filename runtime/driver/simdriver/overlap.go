@@ -73,8 +73,7 @@ type viewed struct {
 // maxKept is the number of bytes that a viewed keeps for the next execution.
 const maxKept = 64 << 10
 
-// maxRuns is the largest number of pieces of a View that may differ. With more, it is unknown what
-// the kernel has written.
+// maxRuns is the largest number of changed pieces of a View that are compared with other accesses.
 const maxRuns = 256
 
 // maxOrdered is the number of nodes above which the accesses of a graph are not compared: the order
@@ -170,7 +169,7 @@ func (u *uses) note(t *task, o *operation) {
 	}
 }
 
-// addRuns appends the pieces of a View that differ, if they are not too many. The race detector must
+// addRuns appends the pieces of a View that differ, the first maxRuns of them. The race detector must
 // not see that they are read: other nodes may write other parts of the memory.
 //
 //go:norace
@@ -188,7 +187,7 @@ func (v *viewed) addRuns(to []access) []access {
 			i++
 		}
 		if len(all)-len(to) == maxRuns {
-			return to
+			return all
 		}
 		all = append(all, access{task: v.task, at: v.at + driver.Ptr(from), n: uint64(i - from), write: true})
 	}

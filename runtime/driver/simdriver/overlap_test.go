@@ -28,6 +28,13 @@ func TestUnorderedNodes(t *testing.T) {
 			}
 			return err
 		}),
+		"alternate": simdriver.MustKernel(func(g *simdriver.Grid, p driver.Ptr, n int64) error {
+			b, err := simdriver.View[uint8](g, p, int(n))
+			for i := 0; i < len(b); i += 2 {
+				b[i] = 1
+			}
+			return err
+		}),
 		"twice": simdriver.MustKernel(func(g *simdriver.Grid, p driver.Ptr, n int64) error {
 			b, err := simdriver.View[uint8](g, p, int(n))
 			if err == nil {
@@ -68,6 +75,9 @@ func TestUnorderedNodes(t *testing.T) {
 		"kernel writes, kernel reads": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("set", p, 64, 5), launch("read", p+32, 8)}
 		}, "one, launch of set and two, launch of read of one graph", false},
+		"kernel writes every other byte, kernel reads": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
+			return [2]driver.NodeOp{launch("alternate", p, 1024), launch("read", p, 1024)}
+		}, "one, launch of alternate and two, launch of read of one graph", false},
 		"kernels write": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("set", p, 64, 5), launch("set", p+32, 8, 6)}
 		}, "use 8 bytes", true},
@@ -97,10 +107,10 @@ func TestUnorderedNodes(t *testing.T) {
 					d := simdriver.New(simdriver.Config{Kernels: kernels, Deterministic: manual})
 					v := must(d.Open(0))(t)
 					defer v.Close()
-					m := alloc(t, v, driver.DeviceMem, 64)
+					m := alloc(t, v, driver.DeviceMem, 1024)
 					s := stream(t, v)
-					check(t, v.Fill(s, m.Ptr, 0, 1, 64))
-					mod := must(v.Load(simdriver.Image("set", "first", "read", "twice")))(t)
+					check(t, v.Fill(s, m.Ptr, 0, 1, 1024))
+					mod := must(v.Load(simdriver.Image("set", "first", "read", "alternate", "twice")))(t)
 					launch := func(name string, p driver.Ptr, args ...int64) driver.NodeOp {
 						f, _, err := v.Function(mod, name)
 						check(t, err)
