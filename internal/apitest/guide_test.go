@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -75,6 +76,23 @@ func TestGuide(t *testing.T) {
 	write(t, filepath.Join(dir, "go.sum"), string(sums))
 	write(t, filepath.Join(dir, "go.mod"), "module guide\n"+rest+
 		"\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+root+"\n")
+	kernelgen := filepath.Join(dir, "kernelgen.exe")
+	generate := func(folder, pkg string, b *block) {
+		t.Helper()
+		write(t, filepath.Join(dir, folder, b.source), b.kernels)
+		cmd := exec.Command(kernelgen, "-runtime", "-pkg", pkg, b.source)
+		cmd.Dir = filepath.Join(dir, folder)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: kernelgen: %v\n%s", b.place(), err, out)
+		}
+	}
+	if slices.ContainsFunc(all, func(b block) bool { return b.source != "" }) {
+		cmd := exec.Command(gocmd, "build", "-o", kernelgen, "./tools/kernelgen")
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
 	// To link a program takes longer than all else: each is vetted as it is, and then all become functions of one.
 	var folders, tests []string
 	var imports, cases strings.Builder
@@ -88,6 +106,10 @@ func TestGuide(t *testing.T) {
 		case b.main:
 			write(t, filepath.Join(dir, folder, "main.go"), b.code)
 			write(t, filepath.Join(dir, "as", folder, "main.go"), b.function)
+			if b.source != "" {
+				generate(folder, "main", &b)
+				generate(filepath.Join("as", folder), "as", &b)
+			}
 			fmt.Fprintf(&imports, "\t%s \"guide/as/%[1]s\"\n", folder)
 			fmt.Fprintf(&cases, "\tcase %q:\n\t\t%[1]s.Main()\n", folder)
 		default:
@@ -172,6 +194,9 @@ type block struct {
 	main, test bool
 	function   string // a program as a package with a function Main
 	output     string // what a program prints; empty if the block does not say
+	// The CUDA C++ that a program is generated with, and the name of its file. They are from the CUDA
+	// block in front of the program, whose first line names the file.
+	kernels, source string
 }
 
 func (b *block) place() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
@@ -190,7 +215,10 @@ func (b *block) atPage(folder, message string) string {
 	})
 }
 
-var fenced = regexp.MustCompile("(?ms)^```go *\n(.*?)^```")
+var (
+	fenced = regexp.MustCompile("(?ms)^```go *\n(.*?)^```")
+	cuda   = regexp.MustCompile("(?ms)^ *```cuda *\n *// (\\w+\\.cu)\n(.*?)^ *```")
+)
 
 // blocks returns the Go blocks of a page, and what is wrong with others.
 func blocks(page, text string) (all []block, wrong []string) {
@@ -217,6 +245,11 @@ func blocks(page, text string) (all []block, wrong []string) {
 				b.main = true
 				pkg, name := fset.Position(f.Name.Pos()).Offset, fset.Position(fn.Name.Pos()).Offset
 				b.function = b.code[:pkg] + "as" + b.code[pkg+len("main"):name] + "Main" + b.code[name+len("main"):]
+			}
+		}
+		if b.main {
+			for _, m := range cuda.FindAllStringSubmatch(text[:m[0]], -1) {
+				b.source, b.kernels = m[1], m[2]
 			}
 		}
 		if n := len(f.Comments); n > 0 {
