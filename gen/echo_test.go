@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
@@ -19,6 +20,7 @@ import (
 // records what arrives and answers what its name says.
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
+		"cufft":     func(path string) (any, error) { return cufft.Open(cufft.Options{Path: path}) },
 		"cuda":      func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },

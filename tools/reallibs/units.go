@@ -76,6 +76,25 @@ var units = []unit{
 		},
 	},
 	{
+		name: "toolkit-11.2", suites: []string{"bullseye"}, long: true,
+		packages: []string{"libcufft10", "libcurand10", "libcublas11", "libcublaslt11", "libcusparse11", "libcusolver11", "libcusolvermg11"},
+	},
+	{
+		name: "toolkit-11.8", suites: []string{"bookworm"}, long: true,
+		packages: []string{"libcufft10", "libcurand10", "libcublas11", "libcublaslt11", "libcusparse11", "libcusolver11", "libcusolvermg11"},
+	},
+	{
+		name: "toolkit-12.4", suites: []string{"trixie"}, long: true,
+		packages: []string{"libcufft11", "libcurand10", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
+	},
+	{
+		name: "toolkit-12.5", suites: []string{"experimental"}, long: true,
+		packages: []string{"libcufft11", "libcurand10", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
+	},
+	{
+		name: "cufile-12.4", suites: []string{"trixie"}, packages: []string{"libcufile0"},
+	},
+	{
 		name: "nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl2"}, closure: true, long: true,
 		releases: []release{{"nccl", "2.22.3", "libnccl.so.2.22*"}}, tests: []test{{"nccl", "Real"}},
 	},

@@ -1,0 +1,29 @@
+// A library of CUDA's toolkit that computes nothing. It tells a release, and makes and destroys handles.
+//
+//	VERSION              the number that it tells
+//	MAJOR, MINOR, PATCH  its parts
+//	CUFFT, CURAND, ...   which library it is
+#include <stdint.h>
+
+static int live;
+int fake_live(void) { return live; }
+
+#define BAD 4 // not the code of any success
+
+// Handles are numbers from 7 on, so that zero is none.
+#define HANDLES(type, create, destroy) \
+	int create(type *h) { *h = (type)(intptr_t)(7 + live++); return 0; } \
+	int destroy(type h) { return (intptr_t)h < 7 ? BAD : (live--, 0); }
+
+#define PROPERTY(name) \
+	int name(int type, int *value) { *value = type == 0 ? MAJOR : type == 1 ? MINOR : PATCH; return 0; }
+
+#if defined(CUFFT)
+HANDLES(int, cufftCreate, cufftDestroy)
+PROPERTY(cufftGetProperty)
+int cufftGetVersion(int *version) { *version = VERSION; return 0; }
+int cufftExecC2C(int plan, uint64_t in, uint64_t out, int direction)
+{
+	return plan >= 7 && in == 0x1000 && out == 0x2000 && direction == -1 ? 0 : BAD;
+}
+#endif
