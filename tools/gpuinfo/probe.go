@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/internal/sysfs"
@@ -34,6 +35,7 @@ type probe struct {
 	env     string // environment variable that names its file
 	use     string // what it is needed for, "" if for all
 	pkg     string
+	toolkit bool   // a library of CUDA's toolkit that only programs of its own subject need: it takes one line
 	vendor  string // who makes the devices, "" if the library has none
 	format  func(dl.Version) string
 	open    func(dl.Options) (opened, error)
@@ -61,6 +63,7 @@ var probes = []probe{
 	{name: "NVML", env: "PUREGPU_NVML_LIBRARY", use: "it tells how devices are linked", pkg: "nvml", format: nvml.FormatVersion, open: opener(nvml.Open)},
 	{name: "NVRTC", env: "PUREGPU_NVRTC_LIBRARY", use: "compiling at run time needs it", pkg: "nvrtc", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
 	{name: "nvJitLink", env: "PUREGPU_NVJITLINK_LIBRARY", use: "linking of sources at run time needs it", pkg: "nvjitlink", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
+	{name: "cuFFT", env: "PUREGPU_CUFFT_LIBRARY", pkg: "cufft", toolkit: true, format: cufft.FormatVersion, open: opener(cufft.Open)},
 	{
 		name: "HIP runtime", env: "PUREGPU_HIP_LIBRARY", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),

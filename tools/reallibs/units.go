@@ -78,18 +78,34 @@ var units = []unit{
 	{
 		name: "toolkit-11.2", suites: []string{"bullseye"}, long: true,
 		packages: []string{"libcufft10", "libcurand10", "libcublas11", "libcublaslt11", "libcusparse11", "libcusolver11", "libcusolvermg11"},
+		releases: []release{
+			{"cufft", "11.2", "libcufft.so.10*"},
+		},
+		tests: []test{{"cufft", "Real"}},
 	},
 	{
 		name: "toolkit-11.8", suites: []string{"bookworm"}, long: true,
 		packages: []string{"libcufft10", "libcurand10", "libcublas11", "libcublaslt11", "libcusparse11", "libcusolver11", "libcusolvermg11"},
+		releases: []release{
+			{"cufft", "11.8", "libcufft.so.10*"},
+		},
+		tests: []test{{"cufft", "Real"}},
 	},
 	{
 		name: "toolkit-12.4", suites: []string{"trixie"}, long: true,
 		packages: []string{"libcufft11", "libcurand10", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
+		releases: []release{
+			{"cufft", "12.4", "libcufft.so.11*"},
+		},
+		tests: []test{{"cufft", "Real"}},
 	},
 	{
 		name: "toolkit-12.5", suites: []string{"experimental"}, long: true,
 		packages: []string{"libcufft11", "libcurand10", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
+		releases: []release{
+			{"cufft", "12.5", "libcufft.so.11*"},
+		},
+		tests: []test{{"cufft", "Real"}},
 	},
 	{
 		name: "cufile-12.4", suites: []string{"trixie"}, packages: []string{"libcufile0"},
