@@ -7,6 +7,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
@@ -22,6 +23,7 @@ func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
 		"cufft":     func(path string) (any, error) { return cufft.Open(cufft.Options{Path: path}) },
 		"cuda":      func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
+		"curand":    func(path string) (any, error) { return curand.Open(curand.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
 		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },

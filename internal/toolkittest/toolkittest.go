@@ -31,9 +31,10 @@ type Case struct {
 	Source  string // C file in testdata/fakes; toolkit.c if ""
 	Defines []string
 
-	Needs string             // required function that the source does not define
-	Lacks string             // function that the release lacks
-	Call  func(Opened) error // calls it
+	Needs   string             // required function that the source does not define
+	Lacks   string             // function that the library lacks, which is optional
+	Without bool               // the release has that function: the library is built without it
+	Call    func(Opened) error // calls it
 }
 
 // Build makes the library of a release: it has the functions of the table that the release has, but those of without.
@@ -99,7 +100,11 @@ func Run(t *testing.T, c Case) {
 		}
 	})
 	t.Run("release", func(t *testing.T) {
-		l, err := c.Open(dl.Options{Path: c.Build(t)})
+		var without []string
+		if c.Without {
+			without = []string{c.Lacks}
+		}
+		l, err := c.Open(dl.Options{Path: c.Build(t, without...)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +126,7 @@ func Run(t *testing.T, c Case) {
 			}
 		}
 		for _, s := range l.Missing() {
-			if s.Since <= l.Version() && lib.Lookup(s.Name)[0].Until.IsZero() {
+			if s.Name != c.Lacks && s.Since <= l.Version() && lib.Lookup(s.Name)[0].Until.IsZero() {
 				t.Errorf("%s is missing, since %s", s.Name, c.Format(s.Since))
 			}
 		}

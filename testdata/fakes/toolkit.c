@@ -3,6 +3,7 @@
 //	VERSION              the number that it tells
 //	MAJOR, MINOR, PATCH  its parts
 //	CUFFT, CURAND, ...   which library it is
+#include <stddef.h>
 #include <stdint.h>
 
 static int live;
@@ -25,5 +26,16 @@ int cufftGetVersion(int *version) { *version = VERSION; return 0; }
 int cufftExecC2C(int plan, uint64_t in, uint64_t out, int direction)
 {
 	return plan >= 7 && in == 0x1000 && out == 0x2000 && direction == -1 ? 0 : BAD;
+}
+#elif defined(CURAND)
+typedef struct generator *generator;
+int curandCreateGenerator(generator *g, int kind) { *g = (generator)(intptr_t)(7 + live++); return 0; }
+int curandDestroyGenerator(generator g) { return (intptr_t)g < 7 ? 101 : (live--, 0); }
+PROPERTY(curandGetProperty)
+int curandGetVersion(int *version) { *version = VERSION; return 0; }
+int curandGenerateUniform(generator g, uint64_t out, size_t n) { return (intptr_t)g >= 7 && out == 0x1000 && n == 8 ? 0 : 104; }
+int curandGenerateNormal(generator g, uint64_t out, size_t n, float mean, float deviation)
+{
+	return (intptr_t)g >= 7 && out == 0x1000 && n == 8 && mean == 1.5f && deviation == 0.25f ? 0 : 104;
 }
 #endif

@@ -59,10 +59,10 @@ deb() {
 }
 
 nvidia=non-free/n/nvidia-cuda-toolkit
-deb cuda 11.2 nvrtc.h $nvidia/nvidia-cuda-dev_11.2.2-3%2bdeb11u3_amd64.deb 20000000 '*.h' 'crt/*'
-deb cuda 11.8 nvrtc.h $nvidia/nvidia-cuda-dev_11.8.89%7e11.8.0-5%7edeb12u1_amd64.deb 20000000 '*.h' 'crt/*'
-deb cuda 12.4 nvrtc.h $nvidia/nvidia-cuda-dev_12.4.127%7e12.4.1-2_amd64.deb 20000000 '*.h' 'crt/*'
-deb cuda 12.5 nvrtc.h $nvidia/nvidia-cuda-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 20000000 '*.h' 'crt/*'
+deb cuda 11.2 nvrtc.h $nvidia/nvidia-cuda-dev_11.2.2-3%2bdeb11u3_amd64.deb 20000000 '*.h*' 'crt/*'
+deb cuda 11.8 nvrtc.h $nvidia/nvidia-cuda-dev_11.8.89%7e11.8.0-5%7edeb12u1_amd64.deb 20000000 '*.h*' 'crt/*'
+deb cuda 12.4 nvrtc.h $nvidia/nvidia-cuda-dev_12.4.127%7e12.4.1-2_amd64.deb 20000000 '*.h*' 'crt/*'
+deb cuda 12.5 nvrtc.h $nvidia/nvidia-cuda-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 20000000 '*.h*' 'crt/*'
 deb nvml 11.2 nvml.h $nvidia/libnvidia-ml-dev_11.2.152%7e11.2.2-3%2bdeb11u3_amd64.deb 1000000 nvml.h
 deb nvml 11.8 nvml.h $nvidia/libnvidia-ml-dev_11.8.86%7e11.8.0-5%7edeb12u1_amd64.deb 1000000 nvml.h
 deb nvml 12.4 nvml.h $nvidia/libnvidia-ml-dev_12.4.127%7e12.4.1-2_amd64.deb 1000000 nvml.h
@@ -96,9 +96,9 @@ while [ -n "$toolkits" ]; do
 	code=$(sed -n 's/^#define CUDA_VERSION \([0-9][0-9]*\).*/\1/p' "$from/cuda.h")
 	[ -n "$code" ] || { echo "headers: $from/cuda.h does not tell its version" >&2; exit 1; }
 	release=$((code / 1000)).$((code % 1000 / 10))
-	for file in "$from"/*.h "$from"/crt/*.h; do
+	for file in "$from"/*.h "$from"/*.hpp "$from"/crt/*.h*; do
 		to=$dir/cuda/$release
-		case $file in */crt/*.h) to=$to/crt ;; esac
+		case $file in */crt/*) to=$to/crt ;; esac
 		[ "${file##*/}" = nvml.h ] && to=$dir/nvml/$release
 		[ -e "$file" ] && ! [ -e "$to/${file##*/}" ] || continue
 		mkdir -p "$to"
@@ -165,6 +165,7 @@ link() {
 link nvrtc nvrtc.h cuda
 link nvjitlink nvJitLink.h cuda
 link cufft cufft.h cuda CUFFT_VER
+link curand curand.h cuda CURAND_VER
 link hiprtc hip/hiprtc.h hip
 
 # What the tables were made of and is not here.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/internal/sysfs"
@@ -64,6 +65,7 @@ var probes = []probe{
 	{name: "NVRTC", env: "PUREGPU_NVRTC_LIBRARY", use: "compiling at run time needs it", pkg: "nvrtc", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
 	{name: "nvJitLink", env: "PUREGPU_NVJITLINK_LIBRARY", use: "linking of sources at run time needs it", pkg: "nvjitlink", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
 	{name: "cuFFT", env: "PUREGPU_CUFFT_LIBRARY", pkg: "cufft", toolkit: true, format: cufft.FormatVersion, open: opener(cufft.Open)},
+	{name: "cuRAND", env: "PUREGPU_CURAND_LIBRARY", pkg: "curand", toolkit: true, format: curand.FormatVersion, open: opener(curand.Open)},
 	{
 		name: "HIP runtime", env: "PUREGPU_HIP_LIBRARY", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
@@ -44,6 +45,7 @@ var libraries = []library{
 	{key: "nvrtc", name: "NVRTC", pkg: "nvrtc", env: "PUREGPU_NVRTC_LIBRARY", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
 	{key: "nvjitlink", name: "nvJitLink", pkg: "nvjitlink", env: "PUREGPU_NVJITLINK_LIBRARY", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
 	{key: "cufft", name: "cuFFT", pkg: "cufft", env: "PUREGPU_CUFFT_LIBRARY", format: cufft.FormatVersion, open: opener(cufft.Open)},
+	{key: "curand", name: "cuRAND", pkg: "curand", env: "PUREGPU_CURAND_LIBRARY", format: curand.FormatVersion, open: opener(curand.Open)},
 	{key: "nccl", name: "NCCL", pkg: "nccl", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
 	{key: "rccl", name: "RCCL", pkg: "nccl", env: "PUREGPU_RCCL_LIBRARY", lib: "rccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 	{key: "hip", name: "HIP runtime", pkg: "hip", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},

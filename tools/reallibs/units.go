@@ -80,6 +80,7 @@ var units = []unit{
 		packages: []string{"libcufft10", "libcurand10", "libcublas11", "libcublaslt11", "libcusparse11", "libcusolver11", "libcusolvermg11"},
 		releases: []release{
 			{"cufft", "11.2", "libcufft.so.10*"},
+			{"curand", "11.2", "libcurand.so.10*"},
 		},
 		tests: []test{{"cufft", "Real"}},
 	},
@@ -88,6 +89,7 @@ var units = []unit{
 		packages: []string{"libcufft10", "libcurand10", "libcublas11", "libcublaslt11", "libcusparse11", "libcusolver11", "libcusolvermg11"},
 		releases: []release{
 			{"cufft", "11.8", "libcufft.so.10*"},
+			{"curand", "11.8", "libcurand.so.10*"},
 		},
 		tests: []test{{"cufft", "Real"}},
 	},
@@ -96,6 +98,7 @@ var units = []unit{
 		packages: []string{"libcufft11", "libcurand10", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
 		releases: []release{
 			{"cufft", "12.4", "libcufft.so.11*"},
+			{"curand", "12.4", "libcurand.so.10*"},
 		},
 		tests: []test{{"cufft", "Real"}},
 	},
@@ -104,6 +107,7 @@ var units = []unit{
 		packages: []string{"libcufft11", "libcurand10", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
 		releases: []release{
 			{"cufft", "12.5", "libcufft.so.11*"},
+			{"curand", "12.5", "libcurand.so.10*"},
 		},
 		tests: []test{{"cufft", "Real"}},
 	},
@@ -121,7 +125,7 @@ var units = []unit{
 	{
 		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true, // real-hip is quick to have this one
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
-		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+		tests:    []test{{"hip", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
 	},
 	{
 		name: "hip-5.7", suites: []string{"trixie"}, packages: []string{"librccl1"}, closure: true, long: true,
