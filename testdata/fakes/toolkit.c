@@ -38,4 +38,15 @@ int curandGenerateNormal(generator g, uint64_t out, size_t n, float mean, float 
 {
 	return (intptr_t)g >= 7 && out == 0x1000 && n == 8 && mean == 1.5f && deviation == 0.25f ? 0 : 104;
 }
+#elif defined(CUBLAS)
+typedef struct context *context;
+int cublasCreate_v2(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int cublasDestroy_v2(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+PROPERTY(cublasGetProperty)
+int cublasSgemm_v2(context h, int ta, int tb, int m, int n, int k, const float *alpha, uint64_t a, int lda, uint64_t b, int ldb, const float *beta,
+	uint64_t c, int ldc)
+{
+	return (intptr_t)h >= 7 && ta == 0 && tb == 1 && m == 2 && n == 3 && k == 4 && *alpha == 1 && a == 0x1000 && lda == 2 && b == 0x2000 &&
+		ldb == 3 && *beta == 0 && c == 0x3000 && ldc == 2 ? 0 : 7;
+}
 #endif

@@ -81,6 +81,7 @@ var units = []unit{
 		releases: []release{
 			{"cufft", "11.2", "libcufft.so.10*"},
 			{"curand", "11.2", "libcurand.so.10*"},
+			{"cublas", "11.2", "libcublas.so.11*"},
 		},
 		tests: []test{{"cufft", "Real"}},
 	},
@@ -90,6 +91,7 @@ var units = []unit{
 		releases: []release{
 			{"cufft", "11.8", "libcufft.so.10*"},
 			{"curand", "11.8", "libcurand.so.10*"},
+			{"cublas", "11.8", "libcublas.so.11*"},
 		},
 		tests: []test{{"cufft", "Real"}},
 	},
@@ -99,6 +101,7 @@ var units = []unit{
 		releases: []release{
 			{"cufft", "12.4", "libcufft.so.11*"},
 			{"curand", "12.4", "libcurand.so.10*"},
+			{"cublas", "12.4", "libcublas.so.12*"},
 		},
 		tests: []test{{"cufft", "Real"}},
 	},
@@ -108,6 +111,7 @@ var units = []unit{
 		releases: []release{
 			{"cufft", "12.5", "libcufft.so.11*"},
 			{"curand", "12.5", "libcurand.so.10*"},
+			{"cublas", "12.5", "libcublas.so.12*"},
 		},
 		tests: []test{{"cufft", "Real"}},
 	},
@@ -125,7 +129,7 @@ var units = []unit{
 	{
 		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true, // real-hip is quick to have this one
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
-		tests:    []test{{"hip", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+		tests:    []test{{"hip", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
 	},
 	{
 		name: "hip-5.7", suites: []string{"trixie"}, packages: []string{"librccl1"}, closure: true, long: true,
