@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/puregpu/puregpu/cublas"
+	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
@@ -26,6 +27,7 @@ func TestEcho(t *testing.T) {
 		"cuda":      func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
 		"curand":    func(path string) (any, error) { return curand.Open(curand.Options{Path: path}) },
 		"cublas":    func(path string) (any, error) { return cublas.Open(cublas.Options{Path: path}) },
+		"cublaslt":  func(path string) (any, error) { return cublaslt.Open(cublaslt.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
 		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },

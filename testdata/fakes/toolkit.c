@@ -49,4 +49,15 @@ int cublasSgemm_v2(context h, int ta, int tb, int m, int n, int k, const float *
 	return (intptr_t)h >= 7 && ta == 0 && tb == 1 && m == 2 && n == 3 && k == 4 && *alpha == 1 && a == 0x1000 && lda == 2 && b == 0x2000 &&
 		ldb == 3 && *beta == 0 && c == 0x3000 && ldc == 2 ? 0 : 7;
 }
+#elif defined(CUBLASLT)
+typedef struct context *context;
+int cublasLtCreate(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int cublasLtDestroy(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+PROPERTY(cublasLtGetProperty)
+int cublasLtMatmul(intptr_t h, intptr_t desc, const float *alpha, uint64_t a, intptr_t al, uint64_t b, intptr_t bl, const float *beta, uint64_t c, intptr_t cl,
+	uint64_t d, intptr_t dl, const uint64_t *algo, uint64_t work, size_t size, intptr_t stream)
+{
+	return h == 7 && desc == 8 && *alpha == 1 && a == 0x1000 && al == 9 && b == 0x2000 && bl == 10 && *beta == 0 && c == 0x3000 && cl == 11 &&
+		d == 0x4000 && dl == 12 && algo && algo[7] == 42 && work == 0x5000 && size == 64 && stream == 13 ? 0 : 15;
+}
 #endif

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/puregpu/puregpu/cublas"
+	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
@@ -68,6 +69,7 @@ var probes = []probe{
 	{name: "cuFFT", env: "PUREGPU_CUFFT_LIBRARY", pkg: "cufft", toolkit: true, format: cufft.FormatVersion, open: opener(cufft.Open)},
 	{name: "cuRAND", env: "PUREGPU_CURAND_LIBRARY", pkg: "curand", toolkit: true, format: curand.FormatVersion, open: opener(curand.Open)},
 	{name: "cuBLAS", env: "PUREGPU_CUBLAS_LIBRARY", pkg: "cublas", toolkit: true, format: cublas.FormatVersion, open: opener(cublas.Open)},
+	{name: "cuBLASLt", env: "PUREGPU_CUBLASLT_LIBRARY", pkg: "cublaslt", toolkit: true, format: cublaslt.FormatVersion, open: opener(cublaslt.Open)},
 	{
 		name: "HIP runtime", env: "PUREGPU_HIP_LIBRARY", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),

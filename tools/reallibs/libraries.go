@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/puregpu/puregpu/cublas"
+	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
@@ -50,6 +51,7 @@ var libraries = []library{
 	{key: "cufft", name: "cuFFT", pkg: "cufft", run: "not run yet", env: "PUREGPU_CUFFT_LIBRARY", format: cufft.FormatVersion, open: opener(cufft.Open)},
 	{key: "curand", name: "cuRAND", pkg: "curand", run: "not run yet", env: "PUREGPU_CURAND_LIBRARY", format: curand.FormatVersion, open: opener(curand.Open)},
 	{key: "cublas", name: "cuBLAS", pkg: "cublas", run: "not run yet", env: "PUREGPU_CUBLAS_LIBRARY", format: cublas.FormatVersion, open: opener(cublas.Open)},
+	{key: "cublaslt", name: "cuBLASLt", pkg: "cublaslt", run: "not run yet", env: "PUREGPU_CUBLASLT_LIBRARY", format: cublaslt.FormatVersion, open: opener(cublaslt.Open)},
 	{key: "nccl", name: "NCCL", pkg: "nccl", run: "on four H200s", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
 	{key: "rccl", name: "RCCL", pkg: "nccl", run: "not run", env: "PUREGPU_RCCL_LIBRARY", lib: "rccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 	{key: "hip", name: "HIP runtime", pkg: "hip", run: "not run on an AMD GPU", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},

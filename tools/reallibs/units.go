@@ -27,6 +27,9 @@ type test struct {
 	pkg, run string
 }
 
+// toolkitTests are those of the libraries of CUDA's toolkit.
+var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}}
+
 // NVIDIA's files need no newer C library than any suite has. What their packages depend on but C libraries is the rest of the driver, and
 // scripts to install it: without those.
 var units = []unit{
@@ -82,8 +85,9 @@ var units = []unit{
 			{"cufft", "11.2", "libcufft.so.10*"},
 			{"curand", "11.2", "libcurand.so.10*"},
 			{"cublas", "11.2", "libcublas.so.11*"},
+			{"cublaslt", "11.2", "libcublasLt.so.11*"},
 		},
-		tests: []test{{"cufft", "Real"}},
+		tests: toolkitTests,
 	},
 	{
 		name: "toolkit-11.8", suites: []string{"bookworm"}, long: true,
@@ -92,8 +96,9 @@ var units = []unit{
 			{"cufft", "11.8", "libcufft.so.10*"},
 			{"curand", "11.8", "libcurand.so.10*"},
 			{"cublas", "11.8", "libcublas.so.11*"},
+			{"cublaslt", "11.8", "libcublasLt.so.11*"},
 		},
-		tests: []test{{"cufft", "Real"}},
+		tests: toolkitTests,
 	},
 	{
 		name: "toolkit-12.4", suites: []string{"trixie"}, long: true,
@@ -102,8 +107,9 @@ var units = []unit{
 			{"cufft", "12.4", "libcufft.so.11*"},
 			{"curand", "12.4", "libcurand.so.10*"},
 			{"cublas", "12.4", "libcublas.so.12*"},
+			{"cublaslt", "12.4", "libcublasLt.so.12*"},
 		},
-		tests: []test{{"cufft", "Real"}},
+		tests: toolkitTests,
 	},
 	{
 		name: "toolkit-12.5", suites: []string{"experimental"}, long: true,
@@ -112,8 +118,9 @@ var units = []unit{
 			{"cufft", "12.5", "libcufft.so.11*"},
 			{"curand", "12.5", "libcurand.so.10*"},
 			{"cublas", "12.5", "libcublas.so.12*"},
+			{"cublaslt", "12.5", "libcublasLt.so.12*"},
 		},
-		tests: []test{{"cufft", "Real"}},
+		tests: toolkitTests,
 	},
 	{
 		name: "cufile-12.4", suites: []string{"trixie"}, packages: []string{"libcufile0"},
@@ -129,7 +136,7 @@ var units = []unit{
 	{
 		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true, // real-hip is quick to have this one
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
-		tests:    []test{{"hip", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+		tests:    []test{{"hip", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
 	},
 	{
 		name: "hip-5.7", suites: []string{"trixie"}, packages: []string{"librccl1"}, closure: true, long: true,
