@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
+	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
@@ -28,6 +29,7 @@ func TestEcho(t *testing.T) {
 		"curand":    func(path string) (any, error) { return curand.Open(curand.Options{Path: path}) },
 		"cublas":    func(path string) (any, error) { return cublas.Open(cublas.Options{Path: path}) },
 		"cublaslt":  func(path string) (any, error) { return cublaslt.Open(cublaslt.Options{Path: path}) },
+		"cusparse":  func(path string) (any, error) { return cusparse.Open(cusparse.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
 		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },

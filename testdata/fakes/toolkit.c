@@ -60,4 +60,13 @@ int cublasLtMatmul(intptr_t h, intptr_t desc, const float *alpha, uint64_t a, in
 	return h == 7 && desc == 8 && *alpha == 1 && a == 0x1000 && al == 9 && b == 0x2000 && bl == 10 && *beta == 0 && c == 0x3000 && cl == 11 &&
 		d == 0x4000 && dl == 12 && algo && algo[7] == 42 && work == 0x5000 && size == 64 && stream == 13 ? 0 : 15;
 }
+#elif defined(CUSPARSE)
+typedef struct context *context;
+int cusparseCreate(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int cusparseDestroy(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+PROPERTY(cusparseGetProperty)
+int cusparseSpMV(intptr_t h, int op, const float *alpha, intptr_t a, intptr_t x, const float *beta, intptr_t y, int type, int alg, uint64_t buffer)
+{
+	return h == 7 && op == 1 && *alpha == 1 && a == 8 && x == 9 && *beta == 0 && y == 10 && type == 0 && alg == 2 && buffer == 0x1000 ? 0 : 3;
+}
 #endif

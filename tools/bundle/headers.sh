@@ -165,6 +165,7 @@ link() {
 link nvrtc nvrtc.h cuda
 link nvjitlink nvJitLink.h cuda
 link cufft cufft.h cuda CUFFT_VER
+link cusparse cusparse.h cuda CUSPARSE_VER
 link cublaslt cublas_api.h cuda CUBLAS_VER
 link cublas cublas_api.h cuda CUBLAS_VER
 link curand curand.h cuda CURAND_VER

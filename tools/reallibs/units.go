@@ -28,7 +28,7 @@ type test struct {
 }
 
 // toolkitTests are those of the libraries of CUDA's toolkit.
-var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}}
+var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}}
 
 // NVIDIA's files need no newer C library than any suite has. What their packages depend on but C libraries is the rest of the driver, and
 // scripts to install it: without those.
@@ -86,6 +86,7 @@ var units = []unit{
 			{"curand", "11.2", "libcurand.so.10*"},
 			{"cublas", "11.2", "libcublas.so.11*"},
 			{"cublaslt", "11.2", "libcublasLt.so.11*"},
+			{"cusparse", "11.2", "libcusparse.so.11*"},
 		},
 		tests: toolkitTests,
 	},
@@ -97,6 +98,7 @@ var units = []unit{
 			{"curand", "11.8", "libcurand.so.10*"},
 			{"cublas", "11.8", "libcublas.so.11*"},
 			{"cublaslt", "11.8", "libcublasLt.so.11*"},
+			{"cusparse", "11.8", "libcusparse.so.11*"},
 		},
 		tests: toolkitTests,
 	},
@@ -108,6 +110,7 @@ var units = []unit{
 			{"curand", "12.4", "libcurand.so.10*"},
 			{"cublas", "12.4", "libcublas.so.12*"},
 			{"cublaslt", "12.4", "libcublasLt.so.12*"},
+			{"cusparse", "12.4", "libcusparse.so.12*"},
 		},
 		tests: toolkitTests,
 	},
@@ -119,6 +122,7 @@ var units = []unit{
 			{"curand", "12.5", "libcurand.so.10*"},
 			{"cublas", "12.5", "libcublas.so.12*"},
 			{"cublaslt", "12.5", "libcublasLt.so.12*"},
+			{"cusparse", "12.5", "libcusparse.so.12*"},
 		},
 		tests: toolkitTests,
 	},
