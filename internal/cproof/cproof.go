@@ -295,12 +295,16 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	return nil
 }
 
-// undeclared reports whether an error of the compiler is that a name is not declared. Of a handle that is the type of a first
-// parameter gcc says only that it expects something before it.
+// undeclared reports whether an error of the compiler is that a name is not declared. Of an unknown type of a first parameter gcc
+// says only what it expects before it.
 func (p *prover) undeclared(said string) bool {
-	return strings.Contains(said, "undeclared") || strings.Contains(said, "unknown type name") || strings.Contains(said, "incomplete type") ||
-		slices.ContainsFunc(p.t.Handles, func(h symbols.Handle) bool { return strings.Contains(said, "expected ')' before '"+h.Name+"'") })
+	if m := expected.FindStringSubmatch(said); m != nil && !p.t.TypeNames()[m[1]] {
+		return true
+	}
+	return strings.Contains(said, "undeclared") || strings.Contains(said, "unknown type name") || strings.Contains(said, "incomplete type")
 }
+
+var expected = regexp.MustCompile(`expected '\)' before '(\w+)'`)
 
 // head returns the text in front of the facts. The last lines stand directly in front of the headers.
 func (p *prover) head(defines, last string) string {
