@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
+	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
@@ -30,6 +31,7 @@ func TestEcho(t *testing.T) {
 		"cublas":    func(path string) (any, error) { return cublas.Open(cublas.Options{Path: path}) },
 		"cublaslt":  func(path string) (any, error) { return cublaslt.Open(cublaslt.Options{Path: path}) },
 		"cusparse":  func(path string) (any, error) { return cusparse.Open(cusparse.Options{Path: path}) },
+		"cusolver":  func(path string) (any, error) { return cusolver.Open(cusolver.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
 		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },

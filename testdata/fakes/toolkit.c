@@ -69,4 +69,19 @@ int cusparseSpMV(intptr_t h, int op, const float *alpha, intptr_t a, intptr_t x,
 {
 	return h == 7 && op == 1 && *alpha == 1 && a == 8 && x == 9 && *beta == 0 && y == 10 && type == 0 && alg == 2 && buffer == 0x1000 ? 0 : 3;
 }
+#elif defined(CUSOLVER)
+typedef struct context *context;
+int cusolverDnCreate(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int cusolverDnDestroy(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+PROPERTY(cusolverGetProperty)
+int cusolverGetVersion(int *version) { *version = VERSION; return 0; }
+int cusolverDnSpotrf_bufferSize(intptr_t h, int fill, int n, uint64_t a, int lda, int *count)
+{
+	*count = 42;
+	return h == 7 && fill == 1 && n == 5 && a == 0x1000 && lda == 6 ? 0 : 3;
+}
+int cusolverDnSpotrf(intptr_t h, int fill, int n, uint64_t a, int lda, uint64_t work, int count, uint64_t info)
+{
+	return h == 7 && fill == 1 && n == 5 && a == 0x1000 && lda == 6 && work == 0x2000 && count == 42 && info == 0x3000 ? 0 : 3;
+}
 #endif

@@ -154,7 +154,7 @@ link() {
 		if [ -n "${4:-}" ]; then
 			release=
 			for part in MAJOR MINOR PATCH; do
-				release=$release.$(sed -n "s/^#define $4_$part *\([0-9][0-9]*\).*/\1/p" "$from/$2")
+				release=$release.$(sed -n "s/^ *#define $4_$part *\([0-9][0-9]*\).*/\1/p" "$from/$2")
 			done
 			release=${release#.} && release=${release%.0}
 		fi
@@ -165,6 +165,7 @@ link() {
 link nvrtc nvrtc.h cuda
 link nvjitlink nvJitLink.h cuda
 link cufft cufft.h cuda CUFFT_VER
+link cusolver cusolver_common.h cuda CUSOLVER_VER
 link cusparse cusparse.h cuda CUSPARSE_VER
 link cublaslt cublas_api.h cuda CUBLAS_VER
 link cublas cublas_api.h cuda CUBLAS_VER

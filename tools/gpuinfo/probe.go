@@ -13,6 +13,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
+	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
@@ -72,6 +73,7 @@ var probes = []probe{
 	{name: "cuBLAS", env: "PUREGPU_CUBLAS_LIBRARY", pkg: "cublas", toolkit: true, format: cublas.FormatVersion, open: opener(cublas.Open)},
 	{name: "cuBLASLt", env: "PUREGPU_CUBLASLT_LIBRARY", pkg: "cublaslt", toolkit: true, format: cublaslt.FormatVersion, open: opener(cublaslt.Open)},
 	{name: "cuSPARSE", env: "PUREGPU_CUSPARSE_LIBRARY", pkg: "cusparse", toolkit: true, format: cusparse.FormatVersion, open: opener(cusparse.Open)},
+	{name: "cuSOLVER", env: "PUREGPU_CUSOLVER_LIBRARY", pkg: "cusolver", toolkit: true, format: cusolver.FormatVersion, open: opener(cusolver.Open)},
 	{
 		name: "HIP runtime", env: "PUREGPU_HIP_LIBRARY", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),

@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
+	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
@@ -54,6 +55,7 @@ var libraries = []library{
 	{key: "cublas", name: "cuBLAS", pkg: "cublas", run: "not run yet", env: "PUREGPU_CUBLAS_LIBRARY", format: cublas.FormatVersion, open: opener(cublas.Open)},
 	{key: "cublaslt", name: "cuBLASLt", pkg: "cublaslt", run: "not run yet", env: "PUREGPU_CUBLASLT_LIBRARY", format: cublaslt.FormatVersion, open: opener(cublaslt.Open)},
 	{key: "cusparse", name: "cuSPARSE", pkg: "cusparse", run: "not run yet", env: "PUREGPU_CUSPARSE_LIBRARY", format: cusparse.FormatVersion, open: opener(cusparse.Open)},
+	{key: "cusolver", name: "cuSOLVER", pkg: "cusolver", run: "not run yet", env: "PUREGPU_CUSOLVER_LIBRARY", format: cusolver.FormatVersion, open: opener(cusolver.Open)},
 	{key: "nccl", name: "NCCL", pkg: "nccl", run: "on four H200s", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
 	{key: "rccl", name: "RCCL", pkg: "nccl", run: "not run", env: "PUREGPU_RCCL_LIBRARY", lib: "rccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 	{key: "hip", name: "HIP runtime", pkg: "hip", run: "not run on an AMD GPU", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},

@@ -28,7 +28,7 @@ type test struct {
 }
 
 // toolkitTests are those of the libraries of CUDA's toolkit.
-var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}}
+var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}, {"cusolver", "Real"}}
 
 // NVIDIA's files need no newer C library than any suite has. What their packages depend on but C libraries is the rest of the driver, and
 // scripts to install it: without those.
@@ -87,6 +87,7 @@ var units = []unit{
 			{"cublas", "11.2", "libcublas.so.11*"},
 			{"cublaslt", "11.2", "libcublasLt.so.11*"},
 			{"cusparse", "11.2", "libcusparse.so.11*"},
+			{"cusolver", "11.2", "libcusolver.so.11*"},
 		},
 		tests: toolkitTests,
 	},
@@ -99,6 +100,7 @@ var units = []unit{
 			{"cublas", "11.8", "libcublas.so.11*"},
 			{"cublaslt", "11.8", "libcublasLt.so.11*"},
 			{"cusparse", "11.8", "libcusparse.so.11*"},
+			{"cusolver", "11.8", "libcusolver.so.11*"},
 		},
 		tests: toolkitTests,
 	},
@@ -111,6 +113,7 @@ var units = []unit{
 			{"cublas", "12.4", "libcublas.so.12*"},
 			{"cublaslt", "12.4", "libcublasLt.so.12*"},
 			{"cusparse", "12.4", "libcusparse.so.12*"},
+			{"cusolver", "12.4", "libcusolver.so.11*"},
 		},
 		tests: toolkitTests,
 	},
@@ -123,6 +126,7 @@ var units = []unit{
 			{"cublas", "12.5", "libcublas.so.12*"},
 			{"cublaslt", "12.5", "libcublasLt.so.12*"},
 			{"cusparse", "12.5", "libcusparse.so.12*"},
+			{"cusolver", "12.5", "libcusolver.so.11*"},
 		},
 		tests: toolkitTests,
 	},
