@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestCuBLAS runs the program of examples/cublas on a CUDA driver, a cuBLAS and a PyTorch that multiply in the host's memory.
-func TestCuBLAS(t *testing.T) {
+// TestProgram runs the program on a CUDA driver, a cuBLAS and a PyTorch that multiply in the host's memory.
+func TestProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
 	}
@@ -32,10 +32,20 @@ func TestCuBLAS(t *testing.T) {
 		}
 	}
 	cuda := driver.Build(t)
-	blas := testlib.Fake{File: "libcublas.so.12", Source: "../../tools/bindgen/testdata/cublas.c", Symbols: []string{}}.Build(t)
+	fake := testlib.Fake{File: "libcublas.so.12", Source: "../../examples/cublas/testdata/cublas.c"} // cuBLASLt too
+	for _, library := range []string{"cublas", "cublaslt"} {
+		tab, err := symbols.Load(library)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range tab.Funcs {
+			fake.Symbols = append(fake.Symbols, f.Symbol)
+		}
+	}
+	blas := fake.Build(t)
 	program := filepath.Join(t.TempDir(), "cublas")
 	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir, build.Env = filepath.Join("..", "..", "examples", "cublas"), append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -45,7 +55,7 @@ func TestCuBLAS(t *testing.T) {
 	}
 	run := func(args, env []string) (string, error) {
 		cmd := exec.Command(program, append([]string{"-n", "16", "-rounds", "3", "-each", "2", "-slower", "1000"}, args...)...)
-		cmd.Env = append(os.Environ(), append([]string{"PUREGPU_CUDA_LIBRARY=" + cuda, "PYTHONPATH=" + stub, "PYTHONDONTWRITEBYTECODE=1", "FAKE_CUBLAS=" + blas}, env...)...)
+		cmd.Env = append(os.Environ(), append([]string{"PUREGPU_CUDA_LIBRARY=" + cuda, "PYTHONPATH=" + stub, "PYTHONDONTWRITEBYTECODE=1", "FAKE_CUBLAS=" + blas, "PUREGPU_CUBLASLT_LIBRARY=" + blas}, env...)...)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
