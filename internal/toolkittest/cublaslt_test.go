@@ -1,19 +1,20 @@
 //go:build linux && (amd64 || arm64) && !nogpu
 
-package cublaslt
+package toolkittest
 
 import (
 	"testing"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
-	"github.com/puregpu/puregpu/internal/toolkittest"
 )
 
-// TestGPUMatmul multiplies matrices of float32 by an algorithm that the library proposes, and adds a bias.
-func TestGPUMatmul(t *testing.T) {
-	g := toolkittest.OpenGPU(t)
-	l := toolkittest.Real(t, "cublaslt", open, FormatVersion).(*Library)
+// TestGPUCuBLASLt multiplies matrices of float32 by an algorithm that the library proposes, and adds a bias.
+func TestGPUCuBLASLt(t *testing.T) {
+	g := OpenGPU(t)
+	l, err := cublaslt.Open(cublaslt.Options{})
+	g.Check("Open", err)
 	c, err := l.NewContext()
 	g.Check("NewContext", err)
 	const n = 16 // rows and columns
@@ -29,20 +30,20 @@ func TestGPUMatmul(t *testing.T) {
 	for i := range n {
 		bias = append(bias, float32(i))
 	}
-	a, b, out, add := toolkittest.Upload(g, identity...), toolkittest.Upload(g, numbers...), g.Alloc(4*n*n), toolkittest.Upload(g, bias...)
+	a, b, out, add := Upload(g, identity...), Upload(g, numbers...), g.Alloc(4*n*n), Upload(g, bias...)
 	layout, err := l.MatrixLayoutCreate(cuda.DataTypeR32F, n, n, n)
 	g.Check("MatrixLayoutCreate", err)
 	defer l.MatrixLayoutDestroy(layout)
-	desc, err := l.MatmulDescCreate(Compute32f, cuda.DataTypeR32F)
+	desc, err := l.MatmulDescCreate(cublaslt.Compute32f, cuda.DataTypeR32F)
 	g.Check("MatmulDescCreate", err)
 	defer l.MatmulDescDestroy(desc)
-	epilogue := EpilogueBias
-	g.Check("epilogue", l.MatmulDescSetAttribute(desc, MatmulDescEpilogue, unsafe.Pointer(&epilogue), uint64(unsafe.Sizeof(epilogue))))
-	g.Check("bias", l.MatmulDescSetAttribute(desc, MatmulDescBiasPointer, unsafe.Pointer(&add), uint64(unsafe.Sizeof(add))))
+	epilogue := cublaslt.EpilogueBias
+	g.Check("epilogue", l.MatmulDescSetAttribute(desc, cublaslt.MatmulDescEpilogue, unsafe.Pointer(&epilogue), uint64(unsafe.Sizeof(epilogue))))
+	g.Check("bias", l.MatmulDescSetAttribute(desc, cublaslt.MatmulDescBiasPointer, unsafe.Pointer(&add), uint64(unsafe.Sizeof(add))))
 	pref, err := l.MatmulPreferenceCreate()
 	g.Check("MatmulPreferenceCreate", err)
 	defer l.MatmulPreferenceDestroy(pref)
-	found := make([]MatmulHeuristicResult, 4)
+	found := make([]cublaslt.MatmulHeuristicResult, 4)
 	count, err := l.MatmulAlgoGetHeuristic(c.Handle(), desc, layout, layout, layout, layout, pref, found)
 	g.Check("MatmulAlgoGetHeuristic", err)
 	if count == 0 {
@@ -50,6 +51,6 @@ func TestGPUMatmul(t *testing.T) {
 	}
 	one, zero := float32(1), float32(0)
 	g.Check("Matmul", l.Matmul(c.Handle(), desc, unsafe.Pointer(&one), a, layout, b, layout, unsafe.Pointer(&zero), out, layout, out, layout, &found[0].Algo, 0, 0, 0))
-	toolkittest.Same(g, "a product with bias", toolkittest.Download[float32](g, out, n*n), want...)
+	Same(g, "a product with bias", Download[float32](g, out, n*n), want...)
 	g.Check("Close", c.Close())
 }

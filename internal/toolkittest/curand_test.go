@@ -1,29 +1,30 @@
 //go:build linux && (amd64 || arm64) && !nogpu
 
-package curand
+package toolkittest
 
 import (
 	"math"
 	"slices"
 	"testing"
 
-	"github.com/puregpu/puregpu/internal/toolkittest"
+	"github.com/puregpu/puregpu/curand"
 )
 
-// TestGPUNumbers has a seed give the same numbers twice, and checks their mean and deviation.
-func TestGPUNumbers(t *testing.T) {
-	g := toolkittest.OpenGPU(t)
-	l := toolkittest.Real(t, "curand", open, FormatVersion).(*Library)
+// TestGPUCuRAND has a seed give the same numbers twice, and checks their mean and deviation.
+func TestGPUCuRAND(t *testing.T) {
+	g := OpenGPU(t)
+	l, err := curand.Open(curand.Options{})
+	g.Check("Open", err)
 	const n = 1 << 16
 	draw := func(seed uint64) (uniform, normal []float32) {
-		generator, err := l.NewGenerator(RNGPseudoPhilox4_32_10)
+		generator, err := l.NewGenerator(curand.RNGPseudoPhilox4_32_10)
 		g.Check("NewGenerator", err)
 		g.Check("SetPseudoRandomGeneratorSeed", l.SetPseudoRandomGeneratorSeed(generator.Handle(), seed))
 		data := g.Alloc(4 * n)
 		g.Check("GenerateUniform", l.GenerateUniform(generator.Handle(), data, n))
-		uniform = toolkittest.Download[float32](g, data, n)
+		uniform = Download[float32](g, data, n)
 		g.Check("GenerateNormal", l.GenerateNormal(generator.Handle(), data, n, 3, 2))
-		normal = toolkittest.Download[float32](g, data, n)
+		normal = Download[float32](g, data, n)
 		g.Check("Close", generator.Close())
 		return uniform, normal
 	}

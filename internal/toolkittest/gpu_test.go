@@ -1,6 +1,9 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
 package toolkittest
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"slices"
@@ -8,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/dl"
 )
 
 // A GPU is the first device of this machine. Its primary context is current on the test's thread until the test ends.
@@ -44,9 +48,12 @@ func OpenGPU(t testing.TB) *GPU {
 	return g
 }
 
-// Check fails the test if there is an error.
+// Check fails the test if there is an error, and skips it if that is of a library that the machine does not have.
 func (g *GPU) Check(what string, err error) {
 	g.t.Helper()
+	if errors.Is(err, dl.ErrNotFound) {
+		g.t.Skip(err)
+	}
 	if err != nil {
 		g.t.Fatalf("%s: %v", what, err)
 	}
