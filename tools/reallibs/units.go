@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // A unit is what is fetched together: packages of one suite, and the libraries in them.
 type unit struct {
 	name     string   // of its folder
@@ -106,16 +108,15 @@ var units = []unit{
 	},
 	{
 		name: "toolkit-12.4", suites: []string{"trixie"}, long: true,
-		packages: []string{"libcufft11", "libcurand10", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
+		packages: []string{"libcufft11", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
 		releases: []release{
 			{"cufft", "12.4", "libcufft.so.11*"},
-			{"curand", "12.4", "libcurand.so.10*"},
 			{"cublas", "12.4", "libcublas.so.12*"},
 			{"cublaslt", "12.4", "libcublasLt.so.12*"},
 			{"cusparse", "12.4", "libcusparse.so.12*"},
 			{"cusolver", "12.4", "libcusolver.so.11*"},
 		},
-		tests: toolkitTests,
+		tests: slices.DeleteFunc(slices.Clone(toolkitTests), func(t test) bool { return t.pkg == "curand" }),
 	},
 	{
 		name: "toolkit-12.5", suites: []string{"experimental"}, long: true,
@@ -131,7 +132,8 @@ var units = []unit{
 		tests: toolkitTests,
 	},
 	{
-		name: "cufile-12.4", suites: []string{"trixie"}, packages: []string{"libcufile0"},
+		name: "curand-12.4", suites: []string{"trixie"}, packages: []string{"libcurand10"},
+		releases: []release{{"curand", "12.4", "libcurand.so.10*"}}, tests: []test{{"curand", "Real"}},
 	},
 	{
 		name: "nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl2"}, closure: true, long: true,
@@ -179,10 +181,10 @@ var headerUnits = []unit{
 	{name: "headers-nccl-2.29", suites: []string{"sid"}, packages: []string{"libnccl-dev"}, components: "contrib", headers: []string{"nccl"}, long: true},
 	{name: "headers-rccl-5.4", suites: []string{"trixie"}, packages: []string{"librccl-dev"}, components: "main", headers: []string{"rccl"}},
 	{name: "headers-rccl-7.2", suites: []string{"experimental"}, packages: []string{"librccl-dev"}, components: "main", headers: []string{"rccl"}},
-	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
-	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
-	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
-	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
+	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
+	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
+	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
+	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
 }
 
 // Headers of libraries that are not the project's own, for what bindgen makes of them.
