@@ -17,14 +17,14 @@ STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtim
 # Packages that call no library are the same under every tag, and programs call what the packages do.
 UNTAGGED  := puregpu/(runtime/(collective|compile|gpu|health|interop|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(runtime/internal/(points|work)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
+SERIAL    := puregpu/(cublas|cublaslt|cufft|curand|cusparse|cusolver|internal/toolkittest|runtime/internal/(points|work)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
 
 # The core: its tests are run with and without the race detector, and none is left out.
 CORE      := ./runtime/gpu ./runtime/collective ./runtime/interop ./runtime/internal/engine ./runtime/internal/memory ./runtime/internal/recording ./runtime/internal/sema
 NOTCORE   := $(GO) list ./... | grep -vE 'runtime/(collective|gpu|interop|internal/(engine|memory|recording|sema))$$'
 
 # The bindings, which call what the platform has.
-BINDINGS  := ./cuda ./nccl ./nvml ./nvrtc ./nvjitlink ./hip ./hiprtc
+BINDINGS  := ./cuda ./nccl ./nvml ./nvrtc ./nvjitlink ./cublas ./cublaslt ./cufft ./curand ./cusparse ./cusolver ./hip ./hiprtc
 
 # How long the tests of one package may take. Go's default of ten minutes is too short for the largest
 # ones on a busy machine. A test that hangs still ends.
@@ -128,7 +128,6 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout $(TIMEOUT) ./runtime/dl
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/abi-arm64.test ./gen
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/dl-arm64.test ./runtime/dl
-	cd examples/cublas && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o ../../$(BUILD)/cublas-arm64.test ./cublas
 	cd gen && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../$(BUILD)/abi-arm64.test -test.run Echo -test.v -test.timeout $(TIMEOUT)
 	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short -test.timeout $(TIMEOUT)
 	@# With the tag puregpu_static no library opens on arm64: it is an error that says so, and programs go on. They need no libraries of arm64's.
@@ -137,7 +136,6 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.short -test.timeout $(TIMEOUT)
 	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.run '^TestStub$$' -test.v | grep -e '--- PASS: TestStub'
 	said=$$(qemu-aarch64 $(BUILD)/gpuinfo-static-arm64) && echo "$$said" | grep -m 1 'No CUDA driver: .* with puregpu_static linux/amd64'
-	cd examples/cublas/cublas && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../../$(BUILD)/cublas-arm64.test -test.run ABI -test.v
 
 .PHONY: test-arm64
 test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu (an hour and a quarter on two busy cores): for once a night; test-abi has package dl; SHORT=1 for the short form
@@ -190,17 +188,6 @@ vet-static:
 	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
 	for arch in amd64 arm64; do GOARCH=$$arch $(GO) vet -tags puregpu_static $(STATIC); done
 
-.PHONY: test-bindgen
-test-bindgen: ## build, vet and test the module that binds cuBLAS with bindgen, for every platform; it needs no cuBLAS
-	cd examples/cublas && CGO_ENABLED=0 $(GO) test ./...
-	@set -e; cd examples/cublas; for platform in $(PLATFORMS); do \
-		echo "build and vet examples/cublas for $$platform"; \
-		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-		$(GO) build -o /dev/null .; \
-		$(GO) vet ./...; \
-	done
-	cd examples/cublas && CGO_ENABLED=0 $(GO) run .
-
 .PHONY: gputrace-browser
 gputrace-browser: ## open gputrace's pages in headless Chromium (needs it: apt-get install chromium) and operate them by mouse and keys
 	@command -v "$${PUREGPU_TEST_BROWSER:-chromium}" || { echo "no Chromium: install it, or name it in PUREGPU_TEST_BROWSER" >&2; exit 1; }
@@ -236,7 +223,6 @@ real-headers-short: ## the same for HIP, whose headers are small to fetch and di
 .PHONY: bind-headers
 bind-headers: ## bind some ninety libraries whose headers Debian has, and compare with a C compiler what bindgen makes of them (100 MB to fetch); NAMES="zlib HSA" for some, WRITE=1 for the table in the guide
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -bind -within 5m $(if $(WRITE),-write) $(NAMES)
-	$(if $(NAMES),,dir=$(CURDIR)/$(BUILD)/reallibs/headers-cuda-12.4/root/usr/include; test ! -d $$dir || { cd examples/cublas/cublas && $(GO) tool bindgen -check -headers $$dir cublas.json; })
 
 .PHONY: test-static
 test-static: ## run static programs on other systems: none, musl, Debian 11 to 13 (needs root, fetches 15 MB); STRESS=10m calls C as long on each
@@ -253,7 +239,6 @@ test-deploy: ## follow the container recipes in the folder deploy, start program
 .PHONY: generate
 generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
-	cd examples/cublas && $(GO) generate ./...
 
 .PHONY: headers
 headers: ## lay the C headers of all releases out in build/headers: Debian's, and from the folders that tools/bundle/headers.sh names
@@ -284,7 +269,6 @@ check-generated: ## fail if generate changes a file
 check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
 	$(GO) mod tidy -diff
 	cd testdata/callbench && $(GO) mod tidy -diff
-	cd examples/cublas && $(GO) mod tidy -diff
 	cd tools/gputrace/browsertest && $(GO) mod tidy -diff
 	cd deploy/deploytest && $(GO) mod tidy -diff
 

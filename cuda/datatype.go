@@ -99,3 +99,34 @@ const (
 	MinorVersion LibraryProperty = 1 // MINOR_VERSION
 	PatchLevel   LibraryProperty = 2 // PATCH_LEVEL
 )
+
+// An EmulationStrategy says when libraries on top of CUDA compute by emulation on tensor cores (C: cudaEmulationStrategy).
+type EmulationStrategy uint32
+
+// Values of EmulationStrategy.
+const (
+	EmulationStrategyDefault    EmulationStrategy = 0 // CUDA_EMULATION_STRATEGY_DEFAULT
+	EmulationStrategyPerformant EmulationStrategy = 1 // CUDA_EMULATION_STRATEGY_PERFORMANT: where it is faster
+	EmulationStrategyEager      EmulationStrategy = 2 // CUDA_EMULATION_STRATEGY_EAGER: where it is possible
+)
+
+// An EmulationMantissaControl says how many bits of mantissas an emulation keeps (C: cudaEmulationMantissaControl).
+type EmulationMantissaControl uint32
+
+// Values of EmulationMantissaControl.
+const (
+	EmulationMantissaDynamic EmulationMantissaControl = 0 // CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC: as many as the emulated type needs
+	EmulationMantissaFixed   EmulationMantissaControl = 1 // CUDA_EMULATION_MANTISSA_CONTROL_FIXED: as many as the program says
+)
+
+// An EmulationSpecialValues has a bit for each kind of special value that an emulation must handle (C:
+// cudaEmulationSpecialValuesSupport).
+type EmulationSpecialValues uint32
+
+// Values of EmulationSpecialValues.
+const (
+	EmulationSpecialValuesDefault  EmulationSpecialValues = 0xFFFF // CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_DEFAULT
+	EmulationSpecialValuesNone     EmulationSpecialValues = 0      // CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NONE
+	EmulationSpecialValuesInfinity EmulationSpecialValues = 1 << 0 // CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_INFINITY
+	EmulationSpecialValuesNaN      EmulationSpecialValues = 1 << 1 // CUDA_EMULATION_SPECIAL_VALUES_SUPPORT_NAN
+)

@@ -5,7 +5,13 @@ package gen
 import (
 	"testing"
 
+	"github.com/puregpu/puregpu/cublas"
+	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/curand"
+	"github.com/puregpu/puregpu/cusolver"
+	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
@@ -19,7 +25,13 @@ import (
 // records what arrives and answers what its name says.
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
+		"cufft":     func(path string) (any, error) { return cufft.Open(cufft.Options{Path: path}) },
 		"cuda":      func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
+		"curand":    func(path string) (any, error) { return curand.Open(curand.Options{Path: path}) },
+		"cublas":    func(path string) (any, error) { return cublas.Open(cublas.Options{Path: path}) },
+		"cublaslt":  func(path string) (any, error) { return cublaslt.Open(cublaslt.Options{Path: path}) },
+		"cusparse":  func(path string) (any, error) { return cusparse.Open(cusparse.Options{Path: path}) },
+		"cusolver":  func(path string) (any, error) { return cusolver.Open(cusolver.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
 		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },

@@ -211,6 +211,14 @@ func (w *lowering) floats(ctype string) (n, size int, ok bool) {
 	for _, d := range ct.Dims {
 		many *= d
 	}
+	if lender, name := w.lent(w.types[ct.Base].expr); lender != nil {
+		for cname, t := range lender.types {
+			if t.expr == name && t.kind == kindStruct {
+				n, size, ok := lender.floats(cname)
+				return many * n, size, ok
+			}
+		}
+	}
 	switch t := w.types[ct.Base]; {
 	case ct.Base == "float" || ct.Base == "double" || t.kind == kindFloat || t.kind == kindDouble:
 		size, _, _ = symbols.Builtin(ct.Base)

@@ -1,4 +1,4 @@
-// Package gen turns symbol tables into Go source: binding packages such as cuda, nccl, nvml, nvrtc, nvjitlink, hip and hiprtc, their layout assertions, and
+// Package gen turns symbol tables into Go source: binding packages such as cuda, nccl, nvml, nvrtc, nvjitlink, cublas, hip and hiprtc, their layout assertions, and
 // the echo library and its test that prove every binding. What it needs to know of a library stands in its description.
 //
 // It works in two steps. Lowering (lower.go, names.go) decides what each C declaration is in Go and refuses, naming the

@@ -102,7 +102,7 @@ type Headers struct {
 	Prelude []string          `json:"prelude,omitempty"` // lines of C in front of them
 	Stubs   map[string]string `json:"stubs,omitempty"`   // text that stands for headers of others, by name
 	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong into the table
-	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions that are left out, and of types that no table can hold: a struct is opaque then
+	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions and of types of functions that are left out, and of types that no table can hold: a struct is opaque then
 	Inline  bool              `json:"inline,omitempty"`  // the library exports what the headers define inline, too
 	Version HeaderVersion     `json:"version,omitzero"`  // where it stands; without it and Release the extractor has to be told
 	Release Version           `json:"release,omitzero"`  // of headers that do not tell it and stay as they are

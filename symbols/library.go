@@ -270,6 +270,9 @@ func (n *ParamNote) matches(f *Function, p *Param) bool {
 	return (ofAPI || ofSymbol) && named && (len(n.Types) == 0 || slices.Contains(n.Types, p.Type))
 }
 
+// Settles reports whether a note is on a parameter, and says how its pointer is meant.
+func (n *ParamNote) Settles(f *Function, p *Param) bool { return n.matches(f, p) && n.settles() }
+
 // isFunction reports whether a type is a function pointer, or a pointer to one.
 func (l *Library) isFunction(ctype string) bool {
 	ct, err := l.resolve(ctype)

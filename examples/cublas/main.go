@@ -1,4 +1,4 @@
-// Cublas multiplies matrices of bfloat16 by NVIDIA's cuBLAS, in the order of a queue, through bindings that tools/bindgen made. It checks
+// Cublas multiplies matrices of bfloat16 by NVIDIA's cuBLAS and cuBLASLt, in the order of a queue. It checks
 // each way of multiplying against the host, times a queue against a loop of plain calls, and both against PyTorch, whose result must be the
 // same to the bit. Where there is no GPU, no cuBLAS or no PyTorch it says what is missing.
 package main
@@ -15,7 +15,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/puregpu/puregpu/examples/cublas/cublas"
+	"github.com/puregpu/puregpu/cublas"
+	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -74,14 +75,14 @@ func run(ctx context.Context) (err error) {
 		}
 		fmt.Printf("PyTorch %s with %s on %s\n", torch.Version, torch.CuBLAS, torch.Device)
 	}
-	lib, err := open(*file)
+	lib, light, err := open(*file)
 	if errors.Is(err, dl.ErrNotFound) {
 		return fmt.Errorf("%w: %w", errMissing, err)
 	} else if err != nil {
 		return err
 	}
 	fmt.Printf("cuBLAS %s of %s on %s\n", cublas.FormatVersion(lib.Version()), lib.Path(), dev.Info().Name)
-	x, err := newMultiplier(dev, lib)
+	x, err := newMultiplier(dev, lib, light)
 	if err != nil {
 		return err
 	}
@@ -127,24 +128,22 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// open loads cuBLAS, from a file if one is named. cuBLASLt beside the file is loaded first: where a package of Python has brought them, the
-// system does not find it.
-func open(file string) (*cublas.Library, error) {
-	if file != "" {
-		light := dl.Spec{
-			Name: "cuBLASLt", Package: "cublas", Names: []string{"libcublasLt.so.13", "libcublasLt.so.12"}, Dirs: []string{filepath.Dir(file)},
-			Sets: []dl.Set{{Name: "core"}}, Symbols: []dl.Symbol{{Name: "cublasLtGetVersion"}},
-		}
-		for _, name := range light.Names {
-			beside := filepath.Join(filepath.Dir(file), name)
-			if _, err := os.Stat(beside); err == nil {
-				if err := new(dl.Library).Open(&light, nil, dl.Options{Path: beside}); err != nil {
-					return nil, err
-				}
-			}
+// open loads cuBLAS, from a file if one is named, and cuBLASLt, from beside that file if it is there.
+func open(file string) (*cublas.Library, *cublaslt.Library, error) {
+	var light cublaslt.Options
+	for _, version := range []string{"13", "12", "11"} {
+		beside := filepath.Join(filepath.Dir(file), "libcublasLt.so."+version)
+		if _, err := os.Stat(beside); file != "" && err == nil {
+			light.Path = beside
+			break
 		}
 	}
-	return cublas.Open(cublas.Options{Path: file})
+	lt, err := cublaslt.Open(light)
+	if err != nil {
+		return nil, nil, err
+	}
+	lib, err := cublas.Open(cublas.Options{Path: file})
+	return lib, lt, err
 }
 
 func median(all []float64) float64 {

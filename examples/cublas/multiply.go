@@ -11,8 +11,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/puregpu/puregpu/cublas"
+	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
-	"github.com/puregpu/puregpu/examples/cublas/cublas"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -21,16 +22,17 @@ import (
 type multiplier struct {
 	dev    *gpu.Device
 	lib    *cublas.Library
+	lt     *cublaslt.Library
 	work   *gpu.Buffer
 	stream *gpu.Stream
 
 	device cudadriver.Native // once a handle has been made
 	handle cublas.Handle
-	light  cublas.LtHandle
+	light  cublaslt.Handle
 	set    cuda.Stream // that the handle has
 }
 
-func newMultiplier(dev *gpu.Device, lib *cublas.Library) (*multiplier, error) {
+func newMultiplier(dev *gpu.Device, lib *cublas.Library, lt *cublaslt.Library) (*multiplier, error) {
 	size := uint64(8519680) // as PyTorch gives it
 	if dev.Info().Major >= 9 {
 		size = 32 << 20
@@ -39,7 +41,7 @@ func newMultiplier(dev *gpu.Device, lib *cublas.Library) (*multiplier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &multiplier{dev: dev, lib: lib, work: work, stream: dev.Queue(0).NewStream()}, nil
+	return &multiplier{dev: dev, lib: lib, lt: lt, work: work, stream: dev.Queue(0).NewStream()}, nil
 }
 
 // prepare makes the handles on the first call, and makes them use the stream of the call. The device is current in a function of gpu.Native.
@@ -49,7 +51,7 @@ func (x *multiplier) prepare(n gpu.NativeCall) (err error) {
 		if x.handle, err = x.lib.Create(); err != nil {
 			return err
 		}
-		if x.light, err = x.lib.LtCreate(); err != nil {
+		if x.light, err = x.lt.Create(); err != nil {
 			return err
 		}
 	}
@@ -80,7 +82,7 @@ func (x *multiplier) close() error {
 	}
 	err := x.lib.Destroy(x.handle)
 	if x.light != 0 {
-		err = errors.Join(err, x.lib.LtDestroy(x.light))
+		err = errors.Join(err, x.lt.Destroy(x.light))
 	}
 	_, pop := x.device.Library.CtxPopCurrent()
 	return errors.Join(err, pop)
@@ -104,50 +106,50 @@ func (x *multiplier) matmul(n gpu.NativeCall, side uint64, c, a, b cuda.DevicePt
 	if err := x.prepare(n); err != nil {
 		return err
 	}
-	l := x.lib
+	l := x.lt
 	step := func(f func() error) { // the first error stands
 		if err == nil {
 			err = f()
 		}
 	}
-	var desc cublas.LtMatmulDesc
-	var layout cublas.LtMatrixLayout
-	var pref cublas.LtMatmulPreference
-	found := make([]cublas.LtMatmulHeuristicResult, 4)
+	var desc cublaslt.MatmulDesc
+	var layout cublaslt.MatrixLayout
+	var pref cublaslt.MatmulPreference
+	found := make([]cublaslt.MatmulHeuristicResult, 4)
 	var count int32
-	step(func() (err error) { desc, err = l.LtMatmulDescCreate(cublas.Compute32f, cuda.DataTypeR32F); return err })
+	step(func() (err error) { desc, err = l.MatmulDescCreate(cublaslt.Compute32f, cuda.DataTypeR32F); return err })
 	step(func() (err error) {
-		layout, err = l.LtMatrixLayoutCreate(cuda.DataTypeR16BF, side, side, int64(side))
+		layout, err = l.MatrixLayoutCreate(cuda.DataTypeR16BF, side, side, int64(side))
 		return err
 	})
-	step(func() (err error) { pref, err = l.LtMatmulPreferenceCreate(); return err })
+	step(func() (err error) { pref, err = l.MatmulPreferenceCreate(); return err })
 	step(func() error { // not transposed, as they are anyway
-		op := cublas.OpN
-		return l.LtMatmulDescSetAttribute(desc, cublas.LtMatmulDescTransa, unsafe.Pointer(&op), uint64(unsafe.Sizeof(op)))
+		op := cublaslt.OpN
+		return l.MatmulDescSetAttribute(desc, cublaslt.MatmulDescTransa, unsafe.Pointer(&op), uint64(unsafe.Sizeof(op)))
 	})
 	step(func() error {
 		room := x.work.Size()
-		return l.LtMatmulPreferenceSetAttribute(pref, cublas.LtMatmulPrefMaxWorkspaceBytes, unsafe.Pointer(&room), uint64(unsafe.Sizeof(room)))
+		return l.MatmulPreferenceSetAttribute(pref, cublaslt.MatmulPrefMaxWorkspaceBytes, unsafe.Pointer(&room), uint64(unsafe.Sizeof(room)))
 	})
 	step(func() (err error) {
-		count, err = l.LtMatmulAlgoGetHeuristic(x.light, desc, layout, layout, layout, layout, pref, found)
+		count, err = l.MatmulAlgoGetHeuristic(x.light, desc, layout, layout, layout, layout, pref, found)
 		if err == nil && count == 0 {
-			err = cublas.StatusNotSupported
+			err = cublaslt.StatusNotSupported
 		}
 		return err
 	})
 	step(func() error {
-		return l.LtMatmul(x.light, desc, unsafe.Pointer(&one), b, layout, a, layout, unsafe.Pointer(&zero), c, layout, c, layout,
+		return l.Matmul(x.light, desc, unsafe.Pointer(&one), b, layout, a, layout, unsafe.Pointer(&zero), c, layout, c, layout,
 			&found[0].Algo, cuda.DevicePtr(x.work.Ptr()), x.work.Size(), cudadriver.Stream(n.Stream))
 	})
 	if pref != 0 {
-		l.LtMatmulPreferenceDestroy(pref)
+		l.MatmulPreferenceDestroy(pref)
 	}
 	if layout != 0 {
-		l.LtMatrixLayoutDestroy(layout)
+		l.MatrixLayoutDestroy(layout)
 	}
 	if desc != 0 {
-		l.LtMatmulDescDestroy(desc)
+		l.MatmulDescDestroy(desc)
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-//go:embed torch.py
+//go:embed pytorch.py
 var script string
 
 // A torch is a process of PyTorch that multiplies the same matrices.
@@ -44,13 +44,14 @@ func startTorch(ctx context.Context, python string, side int, matrices []byte) (
 	if err != nil {
 		return nil, absent(err)
 	}
-	t = &torch{}
-	if t.dir, err = os.MkdirTemp("", "cublas"); err != nil {
+	dir, err := os.MkdirTemp("", "cublas")
+	if err != nil {
 		return nil, absent(err)
 	}
+	t = &torch{dir: dir}
 	defer func() {
 		if missing != nil {
-			os.RemoveAll(t.dir)
+			os.RemoveAll(dir)
 		}
 	}()
 	input, output := filepath.Join(t.dir, "in"), filepath.Join(t.dir, "out")

@@ -282,7 +282,7 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 				again = append(again, f)
 			case noMacros:
 				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, Unknown})
-			case f.chosen < 0 && undeclared(c):
+			case f.chosen < 0 && p.undeclared(c):
 				p.report.Absent = append(p.report.Absent, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), "", c})
 			default:
 				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, c})
@@ -295,10 +295,16 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	return nil
 }
 
-// undeclared reports whether an error of the compiler is that a name is not declared.
-func undeclared(said string) bool {
+// undeclared reports whether an error of the compiler is that a name is not declared. Of an unknown type of a first parameter gcc
+// says only what it expects before it.
+func (p *prover) undeclared(said string) bool {
+	if m := expected.FindStringSubmatch(said); m != nil && !p.t.TypeNames()[m[1]] {
+		return true
+	}
 	return strings.Contains(said, "undeclared") || strings.Contains(said, "unknown type name") || strings.Contains(said, "incomplete type")
 }
+
+var expected = regexp.MustCompile(`expected '\)' before '(\w+)'`)
 
 // head returns the text in front of the facts. The last lines stand directly in front of the headers.
 func (p *prover) head(defines, last string) string {

@@ -337,6 +337,7 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 		return nil, err
 	}
 	h.table.Functions = functions(h, d.Headers.Omit)
+	h.table.Callbacks = slices.DeleteFunc(h.table.Callbacks, func(c symbols.Callback) bool { return omitted(c.Name, d.Headers.Omit) })
 	if d.Headers.Old == "" {
 		return h, nil
 	}
@@ -346,6 +347,7 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 		return nil, err
 	}
 	every.table.Functions = oldABIs(h, functions(every, d.Headers.Omit))
+	every.table.Callbacks = h.table.Callbacks
 	every.alias = h.alias
 	return every, nil
 }

@@ -6,15 +6,16 @@
 # What Debian has is fetched from its pool, and only unpacked. Headers are not committed. Of the rest, folders are taken that these
 # variables name; a release that is nowhere is named and left out, and what the tables say of it stays.
 #
-#	PUREGPU_CUDA_TOOLKITS   folders with cuda.h, separated by colons: CUDA's include folder, on a machine with the toolkit; and what is beside
-#	                        it of nvrtc.h, nvJitLink.h and nvml.h
+#	PUREGPU_CUDA_TOOLKITS   folders with cuda.h, separated by colons: CUDA's include folder, on a machine with the toolkit, with all headers
+#	                        beside it
 #	PUREGPU_NCCL_REPOSITORY a clone of github.com/NVIDIA/nccl with its tags: every release since 2.3.5
 #	PUREGPU_NVML_REPOSITORY a clone of github.com/NVIDIA/go-nvml with its tags, which has the nvml.h of every release since 11.1
 #	PUREGPU_HIP_REPOSITORY  a clone of github.com/ROCm/HIP with its tags, 5.3 to 6.2, and with it
 #	PUREGPU_CLR_REPOSITORY  one of github.com/ROCm/clr (from 5.6 on), and for those before of github.com/ROCm/hipamd:
 #	PUREGPU_HIPAMD_REPOSITORY
 #
-# Headers that come together are in one folder, to which the other libraries' folders are links: nvrtc/12.4 to cuda/12.4, hiprtc/6.4 to hip/6.4.
+# Headers that come together are in one folder, to which the other libraries' folders are links: nvrtc/12.4 to cuda/12.4, hiprtc/6.4 to hip/6.4,
+# and, as cuFFT counts releases of its own, cufft/11.2.1 to cuda/12.4.
 #
 # It needs curl, ar (binutils), tar and xz.
 
@@ -58,10 +59,10 @@ deb() {
 }
 
 nvidia=non-free/n/nvidia-cuda-toolkit
-deb cuda 11.2 nvrtc.h $nvidia/nvidia-cuda-dev_11.2.2-3%2bdeb11u3_amd64.deb 20000000 'cuda*.h' nvrtc.h
-deb cuda 11.8 nvrtc.h $nvidia/nvidia-cuda-dev_11.8.89%7e11.8.0-5%7edeb12u1_amd64.deb 20000000 'cuda*.h' nvrtc.h
-deb cuda 12.4 nvrtc.h $nvidia/nvidia-cuda-dev_12.4.127%7e12.4.1-2_amd64.deb 20000000 'cuda*.h' nvrtc.h nvJitLink.h
-deb cuda 12.5 nvrtc.h $nvidia/nvidia-cuda-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 20000000 'cuda*.h' nvrtc.h nvJitLink.h
+deb cuda 11.2 nvrtc.h $nvidia/nvidia-cuda-dev_11.2.2-3%2bdeb11u3_amd64.deb 20000000 '*.h*' 'crt/*'
+deb cuda 11.8 nvrtc.h $nvidia/nvidia-cuda-dev_11.8.89%7e11.8.0-5%7edeb12u1_amd64.deb 20000000 '*.h*' 'crt/*'
+deb cuda 12.4 nvrtc.h $nvidia/nvidia-cuda-dev_12.4.127%7e12.4.1-2_amd64.deb 20000000 '*.h*' 'crt/*'
+deb cuda 12.5 nvrtc.h $nvidia/nvidia-cuda-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 20000000 '*.h*' 'crt/*'
 deb nvml 11.2 nvml.h $nvidia/libnvidia-ml-dev_11.2.152%7e11.2.2-3%2bdeb11u3_amd64.deb 1000000 nvml.h
 deb nvml 11.8 nvml.h $nvidia/libnvidia-ml-dev_11.8.86%7e11.8.0-5%7edeb12u1_amd64.deb 1000000 nvml.h
 deb nvml 12.4 nvml.h $nvidia/libnvidia-ml-dev_12.4.127%7e12.4.1-2_amd64.deb 1000000 nvml.h
@@ -95,14 +96,15 @@ while [ -n "$toolkits" ]; do
 	code=$(sed -n 's/^#define CUDA_VERSION \([0-9][0-9]*\).*/\1/p' "$from/cuda.h")
 	[ -n "$code" ] || { echo "headers: $from/cuda.h does not tell its version" >&2; exit 1; }
 	release=$((code / 1000)).$((code % 1000 / 10))
-	for file in "$from"/cuda*.h "$from/nvrtc.h" "$from/nvJitLink.h" "$from/nvml.h"; do
+	for file in "$from"/*.h "$from"/*.hpp "$from"/crt/*.h*; do
 		to=$dir/cuda/$release
+		case $file in */crt/*) to=$to/crt ;; esac
 		[ "${file##*/}" = nvml.h ] && to=$dir/nvml/$release
 		[ -e "$file" ] && ! [ -e "$to/${file##*/}" ] || continue
 		mkdir -p "$to"
 		cp "$file" "$to"
-		echo "headers: ${file##*/} of $release from $from"
 	done
+	echo "headers: CUDA $release, with those from $from"
 done
 
 # nccl TAG: the header of a tag, with the version that its makefile fills in.
@@ -143,16 +145,31 @@ if [ -n "${PUREGPU_HIP_REPOSITORY:-}" ]; then
 	done
 fi
 
-# link LIBRARY FILE OTHER: folders of a library whose headers, of which FILE is one, come with those of another.
+# link LIBRARY FILE OTHER [MACRO]: folders of a library whose headers, of which FILE is one, come with those of another. The macros MACRO_MAJOR,
+# MACRO_MINOR and MACRO_PATCH in FILE are its own release, if it has one.
 link() {
 	for from in "$dir/$3"/*; do
 		[ -e "$from/$2" ] || continue
+		release=${from##*/}
+		if [ -n "${4:-}" ]; then
+			release=
+			for part in MAJOR MINOR PATCH; do
+				release=$release.$(sed -n "s/^ *#define $4_$part *\([0-9][0-9]*\).*/\1/p" "$from/$2")
+			done
+			release=${release#.} && release=${release%.0}
+		fi
 		mkdir -p "$dir/$1"
-		[ -e "$dir/$1/${from##*/}" ] || ln -s "../$3/${from##*/}" "$dir/$1/${from##*/}"
+		[ -e "$dir/$1/$release" ] || ln -s "../$3/${from##*/}" "$dir/$1/$release"
 	done
 }
 link nvrtc nvrtc.h cuda
 link nvjitlink nvJitLink.h cuda
+link cufft cufft.h cuda CUFFT_VER
+link cusolver cusolver_common.h cuda CUSOLVER_VER
+link cusparse cusparse.h cuda CUSPARSE_VER
+link cublaslt cublas_api.h cuda CUBLAS_VER
+link cublas cublas_api.h cuda CUBLAS_VER
+link curand curand.h cuda CURAND_VER
 link hiprtc hip/hiprtc.h hip
 
 # What the tables were made of and is not here.

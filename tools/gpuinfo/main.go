@@ -29,7 +29,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/puregpu/puregpu/internal/secureenv"
 	"github.com/puregpu/puregpu/internal/version"
 	"github.com/puregpu/puregpu/runtime/dl"
 )
@@ -80,6 +82,7 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 	}
 	status := 0
 	var all []found
+	var absent []string // libraries of CUDA's toolkit
 	for i := range probes {
 		p := &probes[i]
 		lib, devices, links, err := p.look(*explain, *memory)
@@ -92,6 +95,12 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 		all = append(all, found{p, lib, devices, err})
 		switch {
 		case *asJSON:
+			continue
+		case p.toolkit && errors.Is(err, dl.ErrNotFound) && secureenv.Get(p.env) == "":
+			absent = append(absent, p.name)
+			continue
+		case p.toolkit && err == nil && !*explain:
+			fmt.Fprintf(stdout, "%s %s: %s\n", p.name, lib.Version, lib.Path)
 			continue
 		case *explain:
 			lib.printPage(stdout, err, devices)
@@ -106,6 +115,12 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 			devices[i].print(stdout)
 		}
 		printLinks(stdout, p.pkg, len(devices), links)
+	}
+	if absent != nil {
+		fmt.Fprintf(stdout, "Not there, and needed only by programs that use them: %s.\n", strings.Join(absent, ", "))
+		if *explain {
+			fmt.Fprintln(stdout)
+		}
 	}
 	for _, d := range report.Devices {
 		if d.Errors != nil {

@@ -8,7 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/puregpu/puregpu/cublas"
+	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/curand"
+	"github.com/puregpu/puregpu/cusolver"
+	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/internal/sysfs"
@@ -34,6 +40,7 @@ type probe struct {
 	env     string // environment variable that names its file
 	use     string // what it is needed for, "" if for all
 	pkg     string
+	toolkit bool   // a library of CUDA's toolkit that only programs of its own subject need: it takes one line
 	vendor  string // who makes the devices, "" if the library has none
 	format  func(dl.Version) string
 	open    func(dl.Options) (opened, error)
@@ -61,6 +68,12 @@ var probes = []probe{
 	{name: "NVML", env: "PUREGPU_NVML_LIBRARY", use: "it tells how devices are linked", pkg: "nvml", format: nvml.FormatVersion, open: opener(nvml.Open)},
 	{name: "NVRTC", env: "PUREGPU_NVRTC_LIBRARY", use: "compiling at run time needs it", pkg: "nvrtc", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
 	{name: "nvJitLink", env: "PUREGPU_NVJITLINK_LIBRARY", use: "linking of sources at run time needs it", pkg: "nvjitlink", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
+	{name: "cuBLAS", env: "PUREGPU_CUBLAS_LIBRARY", pkg: "cublas", toolkit: true, format: cublas.FormatVersion, open: opener(cublas.Open)},
+	{name: "cuBLASLt", env: "PUREGPU_CUBLASLT_LIBRARY", pkg: "cublaslt", toolkit: true, format: cublaslt.FormatVersion, open: opener(cublaslt.Open)},
+	{name: "cuFFT", env: "PUREGPU_CUFFT_LIBRARY", pkg: "cufft", toolkit: true, format: cufft.FormatVersion, open: opener(cufft.Open)},
+	{name: "cuRAND", env: "PUREGPU_CURAND_LIBRARY", pkg: "curand", toolkit: true, format: curand.FormatVersion, open: opener(curand.Open)},
+	{name: "cuSPARSE", env: "PUREGPU_CUSPARSE_LIBRARY", pkg: "cusparse", toolkit: true, format: cusparse.FormatVersion, open: opener(cusparse.Open)},
+	{name: "cuSOLVER", env: "PUREGPU_CUSOLVER_LIBRARY", pkg: "cusolver", toolkit: true, format: cusolver.FormatVersion, open: opener(cusolver.Open)},
 	{
 		name: "HIP runtime", env: "PUREGPU_HIP_LIBRARY", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),

@@ -4,7 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/puregpu/puregpu/cublas"
+	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/curand"
+	"github.com/puregpu/puregpu/cusolver"
+	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
@@ -32,20 +38,31 @@ type library struct {
 	format func(dl.Version) string
 	open   func(dl.Options) (opened, error)
 
+	run string // what has been run with it, for the guide
+
 	tells string                       // function that tells the release, where the description names none
 	text  func(symbols.Version) string // that it tells, where that is no numbers
 }
 
 var libraries = []library{
-	{key: "cuda", name: "CUDA driver", pkg: "cuda", env: "PUREGPU_CUDA_LIBRARY", format: cuda.FormatVersion, open: opener(cuda.Open)},
-	{key: "nvml", name: "NVML", pkg: "nvml", env: "PUREGPU_NVML_LIBRARY", format: nvml.FormatVersion, open: opener(nvml.Open),
+	{key: "cuda", name: "CUDA driver", pkg: "cuda", run: "on an H100 and on H200s", env: "PUREGPU_CUDA_LIBRARY", format: cuda.FormatVersion, open: opener(cuda.Open)},
+	{key: "nvml", name: "NVML", pkg: "nvml", run: "on an H200", env: "PUREGPU_NVML_LIBRARY", format: nvml.FormatVersion, open: opener(nvml.Open),
 		tells: "nvmlSystemGetNVMLVersion", text: driverOf},
-	{key: "nvrtc", name: "NVRTC", pkg: "nvrtc", env: "PUREGPU_NVRTC_LIBRARY", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
-	{key: "nvjitlink", name: "nvJitLink", pkg: "nvjitlink", env: "PUREGPU_NVJITLINK_LIBRARY", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
-	{key: "nccl", name: "NCCL", pkg: "nccl", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
-	{key: "rccl", name: "RCCL", pkg: "nccl", env: "PUREGPU_RCCL_LIBRARY", lib: "rccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
-	{key: "hip", name: "HIP runtime", pkg: "hip", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},
-	{key: "hiprtc", name: "hipRTC", pkg: "hiprtc", env: "PUREGPU_HIPRTC_LIBRARY", format: hiprtc.FormatVersion, open: opener(hiprtc.Open),
+	{key: "nvrtc", name: "NVRTC", pkg: "nvrtc", run: "compiles kernels, of 11.2 to 13.0, that ran on H200s", env: "PUREGPU_NVRTC_LIBRARY", format: nvrtc.FormatVersion, open: opener(nvrtc.Open)},
+	{key: "nvjitlink", name: "nvJitLink", pkg: "nvjitlink", run: "links, with 12.4, 12.5 and 13.0", env: "PUREGPU_NVJITLINK_LIBRARY", format: nvjitlink.FormatVersion, open: opener(nvjitlink.Open)},
+	{key: "cublas", name: "cuBLAS", pkg: "cublas", run: "not run yet", env: "PUREGPU_CUBLAS_LIBRARY", format: cublas.FormatVersion, open: opener(cublas.Open),
+		tells: "cublasGetProperty"},
+	{key: "cublaslt", name: "cuBLASLt", pkg: "cublaslt", run: "not run yet", env: "PUREGPU_CUBLASLT_LIBRARY", format: cublaslt.FormatVersion, open: opener(cublaslt.Open),
+		tells: "cublasLtGetProperty"},
+	{key: "cufft", name: "cuFFT", pkg: "cufft", run: "not run yet", env: "PUREGPU_CUFFT_LIBRARY", format: cufft.FormatVersion, open: opener(cufft.Open)},
+	{key: "curand", name: "cuRAND", pkg: "curand", run: "not run yet", env: "PUREGPU_CURAND_LIBRARY", format: curand.FormatVersion, open: opener(curand.Open)},
+	{key: "cusparse", name: "cuSPARSE", pkg: "cusparse", run: "not run yet", env: "PUREGPU_CUSPARSE_LIBRARY", format: cusparse.FormatVersion, open: opener(cusparse.Open),
+		tells: "cusparseGetProperty"},
+	{key: "cusolver", name: "cuSOLVER", pkg: "cusolver", run: "not run yet", env: "PUREGPU_CUSOLVER_LIBRARY", format: cusolver.FormatVersion, open: opener(cusolver.Open)},
+	{key: "nccl", name: "NCCL", pkg: "nccl", run: "on four H200s", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
+	{key: "rccl", name: "RCCL", pkg: "nccl", run: "not run", env: "PUREGPU_RCCL_LIBRARY", lib: "rccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
+	{key: "hip", name: "HIP runtime", pkg: "hip", run: "not run on an AMD GPU", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},
+	{key: "hiprtc", name: "hipRTC", pkg: "hiprtc", run: "compiles; what it makes is not run", env: "PUREGPU_HIPRTC_LIBRARY", format: hiprtc.FormatVersion, open: opener(hiprtc.Open),
 		tells: "hiprtcVersion"},
 }
 

@@ -8,7 +8,7 @@
 // the oldest supported one must be refused.
 //
 // With -short only the releases that are small to fetch are tried; names of units (-list prints them) choose others. With -write what the
-// libraries export is recorded in testdata/exports, of which go test ./tools/reallibs -update makes the tables in README.md and
+// libraries export is recorded in testdata/exports, of which go test ./tools/reallibs -update makes the tables in docs/guide/bindings.md and
 // docs/releases.md. What could not be had is named, and is an error only if nothing was. What is not fetched within the time that -within gives, an hour
 // if nothing else is said, counts as not to be had.
 //

@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-var update = flag.Bool("update", false, "write the tables of README.md and docs/releases.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/guide/bindings.md and docs/releases.md anew")
 
 // fake builds a library that exports what a recorded release does and tells its version.
 func fake(t *testing.T, lib *library, r *recordedRelease) string {
@@ -31,6 +31,9 @@ func fake(t *testing.T, lib *library, r *recordedRelease) string {
 	switch lib.pkg {
 	case "cuda", "nccl":
 		f.Defines = []string{fmt.Sprintf("%s=%d", strings.ToUpper(lib.pkg), r.version)}
+	case "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver":
+		f.Source = "toolkit.c"
+		f.Defines = []string{strings.ToUpper(lib.pkg), fmt.Sprintf("VERSION=%d", r.version), fmt.Sprintf("MAJOR=%d", v.Major), fmt.Sprintf("MINOR=%d", v.Minor), fmt.Sprintf("PATCH=%d", v.Patch)}
 	case "nvrtc", "nvjitlink":
 		f.Defines = []string{fmt.Sprintf("MAJOR=%d", v.Major), fmt.Sprintf("MINOR=%d", v.Minor)}
 	}
@@ -66,7 +69,7 @@ func TestRecordedReleases(t *testing.T) {
 			rows = append(rows, row{lib, r.name, f})
 		}
 	}
-	for name, block := range map[string]string{"README.md": libraryTable(rows), "docs/releases.md": releaseTable(rows)} {
+	for name, block := range map[string]string{"docs/guide/bindings.md": libraryTable(rows), "docs/releases.md": releaseTable(rows)} {
 		file := filepath.Join(root, name)
 		page, err := os.ReadFile(file)
 		if err != nil {

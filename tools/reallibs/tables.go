@@ -34,16 +34,17 @@ func releaseTable(rows []row) string {
 	return b.String()
 }
 
-// libraryTable is the table of README.md, a line for each library.
+// libraryTable is the table of the guide, a line for each library.
 func libraryTable(rows []row) string {
 	var b strings.Builder
-	b.WriteString("| library | functions | of which resolve, in each release |\n|---|---|---|\n")
+	b.WriteString("| library | package | functions | of which resolve, in each release | run |\n|---|---|---|---|---|\n")
+	end := func(r row) { fmt.Fprintf(&b, " | %s |\n", r.lib.run) }
 	for i, r := range rows {
 		if i == 0 || rows[i-1].lib != r.lib {
 			if i > 0 {
-				b.WriteString(" |\n")
+				end(rows[i-1])
 			}
-			fmt.Fprintf(&b, "| %s | %d | ", r.lib.name, r.Bound)
+			fmt.Fprintf(&b, "| %s | `%s` | %d | ", r.lib.name, r.lib.pkg, r.Bound)
 		} else {
 			b.WriteString(", ")
 		}
@@ -56,7 +57,10 @@ func libraryTable(rows []row) string {
 			fmt.Fprintf(&b, "%s: %d", r.name, len(r.Resolved))
 		}
 	}
-	return b.String() + " |\n"
+	if len(rows) > 0 {
+		end(rows[len(rows)-1])
+	}
+	return b.String()
 }
 
 // The marks around what is generated in a page.

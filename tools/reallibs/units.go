@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // A unit is what is fetched together: packages of one suite, and the libraries in them.
 type unit struct {
 	name     string   // of its folder
@@ -26,6 +28,9 @@ type release struct {
 type test struct {
 	pkg, run string
 }
+
+// toolkitTests are those of the libraries of CUDA's toolkit.
+var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}, {"cusolver", "Real"}}
 
 // NVIDIA's files need no newer C library than any suite has. What their packages depend on but C libraries is the rest of the driver, and
 // scripts to install it: without those.
@@ -76,6 +81,61 @@ var units = []unit{
 		},
 	},
 	{
+		name: "toolkit-11.2", suites: []string{"bullseye"}, long: true,
+		packages: []string{"libcufft10", "libcurand10", "libcublas11", "libcublaslt11", "libcusparse11", "libcusolver11", "libcusolvermg11"},
+		releases: []release{
+			{"cufft", "11.2", "libcufft.so.10*"},
+			{"curand", "11.2", "libcurand.so.10*"},
+			{"cublas", "11.2", "libcublas.so.11*"},
+			{"cublaslt", "11.2", "libcublasLt.so.11*"},
+			{"cusparse", "11.2", "libcusparse.so.11*"},
+			{"cusolver", "11.2", "libcusolver.so.11*"},
+		},
+		tests: toolkitTests,
+	},
+	{
+		name: "toolkit-11.8", suites: []string{"bookworm"}, long: true,
+		packages: []string{"libcufft10", "libcurand10", "libcublas11", "libcublaslt11", "libcusparse11", "libcusolver11", "libcusolvermg11"},
+		releases: []release{
+			{"cufft", "11.8", "libcufft.so.10*"},
+			{"curand", "11.8", "libcurand.so.10*"},
+			{"cublas", "11.8", "libcublas.so.11*"},
+			{"cublaslt", "11.8", "libcublasLt.so.11*"},
+			{"cusparse", "11.8", "libcusparse.so.11*"},
+			{"cusolver", "11.8", "libcusolver.so.11*"},
+		},
+		tests: toolkitTests,
+	},
+	{
+		name: "toolkit-12.4", suites: []string{"trixie"}, long: true,
+		packages: []string{"libcufft11", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
+		releases: []release{
+			{"cufft", "12.4", "libcufft.so.11*"},
+			{"cublas", "12.4", "libcublas.so.12*"},
+			{"cublaslt", "12.4", "libcublasLt.so.12*"},
+			{"cusparse", "12.4", "libcusparse.so.12*"},
+			{"cusolver", "12.4", "libcusolver.so.11*"},
+		},
+		tests: slices.DeleteFunc(slices.Clone(toolkitTests), func(t test) bool { return t.pkg == "curand" }),
+	},
+	{
+		name: "toolkit-12.5", suites: []string{"experimental"}, long: true,
+		packages: []string{"libcufft11", "libcurand10", "libcublas12", "libcublaslt12", "libcusparse12", "libcusolver11", "libcusolvermg11", "libnvjitlink12"},
+		releases: []release{
+			{"cufft", "12.5", "libcufft.so.11*"},
+			{"curand", "12.5", "libcurand.so.10*"},
+			{"cublas", "12.5", "libcublas.so.12*"},
+			{"cublaslt", "12.5", "libcublasLt.so.12*"},
+			{"cusparse", "12.5", "libcusparse.so.12*"},
+			{"cusolver", "12.5", "libcusolver.so.11*"},
+		},
+		tests: toolkitTests,
+	},
+	{
+		name: "curand-12.4", suites: []string{"trixie"}, packages: []string{"libcurand10"},
+		releases: []release{{"curand", "12.4", "libcurand.so.10*"}}, tests: []test{{"curand", "Real"}},
+	},
+	{
 		name: "nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl2"}, closure: true, long: true,
 		releases: []release{{"nccl", "2.22.3", "libnccl.so.2.22*"}}, tests: []test{{"nccl", "Real"}},
 	},
@@ -86,7 +146,7 @@ var units = []unit{
 	{
 		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true, // real-hip is quick to have this one
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
-		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+		tests:    []test{{"hip", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
 	},
 	{
 		name: "hip-5.7", suites: []string{"trixie"}, packages: []string{"librccl1"}, closure: true, long: true,
@@ -121,10 +181,10 @@ var headerUnits = []unit{
 	{name: "headers-nccl-2.29", suites: []string{"sid"}, packages: []string{"libnccl-dev"}, components: "contrib", headers: []string{"nccl"}, long: true},
 	{name: "headers-rccl-5.4", suites: []string{"trixie"}, packages: []string{"librccl-dev"}, components: "main", headers: []string{"rccl"}},
 	{name: "headers-rccl-7.2", suites: []string{"experimental"}, packages: []string{"librccl-dev"}, components: "main", headers: []string{"rccl"}},
-	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
-	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml"}, long: true},
-	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
-	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml"}, long: true},
+	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
+	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
+	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
+	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
 }
 
 // Headers of libraries that are not the project's own, for what bindgen makes of them.

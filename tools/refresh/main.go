@@ -111,7 +111,7 @@ func (r *refresh) run() error {
 	if err := json.Unmarshal(overlay, &notes); err != nil {
 		return fmt.Errorf("%s: %w", overlayFile, err)
 	}
-	filled, err := symbols.WithStubs(overlay, stubs(old, table, &notes))
+	filled, err := symbols.WithStubs(overlay, stubs(old, table, &notes, d.Pointers))
 	if err != nil {
 		return fmt.Errorf("%s: %w", overlayFile, err)
 	}
@@ -264,8 +264,9 @@ func (r *refresh) versions() (out []symbols.Version, err error) {
 // What stands in a stub where something is to be said. The checks of package symbols refuse it.
 const blank = "?"
 
-// stubs makes an entry for everything that a table leaves open, where the overlay has none: of the error codes for those that the old table lacks.
-func stubs(old, t *symbols.Table, o *symbols.Overlay) []symbols.Stub {
+// stubs makes an entry for everything that a table leaves open, where the overlay has none, nor the description a rule: of the error codes for
+// those that the old table lacks.
+func stubs(old, t *symbols.Table, o *symbols.Overlay, rules []symbols.ParamNote) []symbols.Stub {
 	var out []symbols.Stub
 	params, docs, skipped := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range o.Params {
@@ -283,7 +284,8 @@ func stubs(old, t *symbols.Table, o *symbols.Overlay) []symbols.Stub {
 			continue
 		}
 		for _, p := range f.Params {
-			if p.Guess && !params[f.Symbol+"."+p.Name] && !params[f.API+"."+p.Name] {
+			settled := slices.ContainsFunc(slices.Concat(rules, o.Params), func(n symbols.ParamNote) bool { return n.Settles(&f, &p) })
+			if p.Guess && !settled && !params[f.Symbol+"."+p.Name] && !params[f.API+"."+p.Name] {
 				out = append(out, symbols.Stub{Section: "params", Entry: symbols.ParamNote{Name: f.Symbol + "." + p.Name, Dir: blank, Reason: blank}})
 			}
 		}

@@ -29,7 +29,7 @@ var made = map[string]string{
 "functions": [
 ],
 "params": [
-  {"name":"vecVersion.version","dir":"out","reason":"receives the number"}
+  {"name":"vec*.version","dir":"out","reason":"receives the number"}
 ],
 "types": [
   {"name":"vecStatus","kind":"result","reason":"every function returns it"}

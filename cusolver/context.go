@@ -1,0 +1,30 @@
+package cusolver
+
+import "sync/atomic"
+
+// A DnContext is a handle for dense matrices that is destroyed once.
+type DnContext struct {
+	lib    *Library
+	handle DnHandle
+	closed atomic.Bool
+}
+
+// NewDnContext makes a handle with [Library.DnCreate].
+func (l *Library) NewDnContext() (*DnContext, error) {
+	h, err := l.DnCreate()
+	if err != nil {
+		return nil, err
+	}
+	return &DnContext{lib: l, handle: h}, nil
+}
+
+// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+func (c *DnContext) Handle() DnHandle { return c.handle }
+
+// Close destroys the handle with [Library.DnDestroy]. The handle's CUDA context must be current. Later calls do nothing.
+func (c *DnContext) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	return c.lib.DnDestroy(c.handle)
+}

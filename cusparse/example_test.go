@@ -1,0 +1,84 @@
+package cusparse_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cusparse"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// A program that can do without cuSPARSE asks whether it is there.
+func ExampleOpen() {
+	os.Setenv("PUREGPU_CUSPARSE_LIBRARY", "/no/such/libcusparse.so.12") // as on a machine without cuSPARSE
+	defer os.Unsetenv("PUREGPU_CUSPARSE_LIBRARY")
+
+	l, err := cusparse.Open(cusparse.Options{})
+	if errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
+		fmt.Println("no cuSPARSE here: multiplying on the host")
+		return
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("cuSPARSE", cusparse.FormatVersion(l.Version()))
+	// Output: no cuSPARSE here: multiplying on the host
+}
+
+// A matrix is in CSR in device memory.
+type matrix struct {
+	rows, cols, nonzeros int64
+
+	offsets, columns, values cuda.DevicePtr // of int32, int32 and float32
+}
+
+// multiply computes y = a·x in the order of the handle's stream, in a buffer that it is given for its size. A CUDA
+// context is current.
+func multiply(l *cusparse.Library, c *cusparse.Context, y cuda.DevicePtr, a matrix, x cuda.DevicePtr, buffer func(size uint64) cuda.DevicePtr) error {
+	m, err := l.CreateCsr(a.rows, a.cols, a.nonzeros, a.offsets, a.columns, a.values,
+		cusparse.Index32i, cusparse.Index32i, cusparse.IndexBaseZero, cuda.DataTypeR32F)
+	if err != nil {
+		return err
+	}
+	defer l.DestroySpMat(m)
+	in, err := l.CreateDnVec(a.cols, x, cuda.DataTypeR32F)
+	if err != nil {
+		return err
+	}
+	defer l.DestroyDnVec(in)
+	out, err := l.CreateDnVec(a.rows, y, cuda.DataTypeR32F)
+	if err != nil {
+		return err
+	}
+	defer l.DestroyDnVec(out)
+	one, zero := float32(1), float32(0)
+	alpha, beta := unsafe.Pointer(&one), unsafe.Pointer(&zero)
+	size, err := l.SpMVBufferSize(c.Handle(), cusparse.OperationNonTranspose, alpha, m, in, beta, out, cuda.DataTypeR32F, cusparse.SpMVAlgDefault)
+	if err != nil {
+		return err
+	}
+	return l.SpMV(c.Handle(), cusparse.OperationNonTranspose, alpha, m, in, beta, out, cuda.DataTypeR32F, cusparse.SpMVAlgDefault, buffer(size))
+}
+
+func ExampleLibrary_SpMV() {
+	l, err := cusparse.Open(cusparse.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := l.NewContext()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	var x, y cuda.DevicePtr // of cuda.Library.MemAlloc, as the buffer is
+	a := matrix{rows: 1000, cols: 1000, nonzeros: 5000}
+	if err := multiply(l, c, y, a, x, func(size uint64) cuda.DevicePtr { return 0 }); err != nil {
+		fmt.Println(err)
+	}
+}

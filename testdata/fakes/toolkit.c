@@ -1,0 +1,87 @@
+// A library of CUDA's toolkit that computes nothing. It tells a release, and makes and destroys handles.
+//
+//	VERSION              the number that it tells
+//	MAJOR, MINOR, PATCH  its parts
+//	CUFFT, CURAND, ...   which library it is
+#include <stddef.h>
+#include <stdint.h>
+
+static int live;
+int fake_live(void) { return live; }
+
+#define BAD 4 // not the code of any success
+
+// Handles are numbers from 7 on, so that zero is none.
+#define HANDLES(type, create, destroy) \
+	int create(type *h) { *h = (type)(intptr_t)(7 + live++); return 0; } \
+	int destroy(type h) { return (intptr_t)h < 7 ? BAD : (live--, 0); }
+
+#define PROPERTY(name) \
+	int name(int type, int *value) { *value = type == 0 ? MAJOR : type == 1 ? MINOR : PATCH; return 0; }
+
+#if defined(CUFFT)
+HANDLES(int, cufftCreate, cufftDestroy)
+PROPERTY(cufftGetProperty)
+int cufftGetVersion(int *version) { *version = VERSION; return 0; }
+int cufftExecC2C(int plan, uint64_t in, uint64_t out, int direction)
+{
+	return plan >= 7 && in == 0x1000 && out == 0x2000 && direction == -1 ? 0 : BAD;
+}
+#elif defined(CURAND)
+typedef struct generator *generator;
+int curandCreateGenerator(generator *g, int kind) { *g = (generator)(intptr_t)(7 + live++); return 0; }
+int curandDestroyGenerator(generator g) { return (intptr_t)g < 7 ? 101 : (live--, 0); }
+PROPERTY(curandGetProperty)
+int curandGetVersion(int *version) { *version = VERSION; return 0; }
+int curandGenerateUniform(generator g, uint64_t out, size_t n) { return (intptr_t)g >= 7 && out == 0x1000 && n == 8 ? 0 : 104; }
+int curandGenerateNormal(generator g, uint64_t out, size_t n, float mean, float deviation)
+{
+	return (intptr_t)g >= 7 && out == 0x1000 && n == 8 && mean == 1.5f && deviation == 0.25f ? 0 : 104;
+}
+#elif defined(CUBLAS)
+typedef struct context *context;
+int cublasCreate_v2(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int cublasDestroy_v2(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+PROPERTY(cublasGetProperty)
+int cublasSgemm_v2(context h, int ta, int tb, int m, int n, int k, const float *alpha, uint64_t a, int lda, uint64_t b, int ldb, const float *beta,
+	uint64_t c, int ldc)
+{
+	return (intptr_t)h >= 7 && ta == 0 && tb == 1 && m == 2 && n == 3 && k == 4 && *alpha == 1 && a == 0x1000 && lda == 2 && b == 0x2000 &&
+		ldb == 3 && *beta == 0 && c == 0x3000 && ldc == 2 ? 0 : 7;
+}
+#elif defined(CUBLASLT)
+typedef struct context *context;
+int cublasLtCreate(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int cublasLtDestroy(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+PROPERTY(cublasLtGetProperty)
+int cublasLtMatmul(intptr_t h, intptr_t desc, const float *alpha, uint64_t a, intptr_t al, uint64_t b, intptr_t bl, const float *beta, uint64_t c, intptr_t cl,
+	uint64_t d, intptr_t dl, const uint64_t *algo, uint64_t work, size_t size, intptr_t stream)
+{
+	return h == 7 && desc == 8 && *alpha == 1 && a == 0x1000 && al == 9 && b == 0x2000 && bl == 10 && *beta == 0 && c == 0x3000 && cl == 11 &&
+		d == 0x4000 && dl == 12 && algo && algo[7] == 42 && work == 0x5000 && size == 64 && stream == 13 ? 0 : 15;
+}
+#elif defined(CUSPARSE)
+typedef struct context *context;
+int cusparseCreate(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int cusparseDestroy(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+PROPERTY(cusparseGetProperty)
+int cusparseSpMV(intptr_t h, int op, const float *alpha, intptr_t a, intptr_t x, const float *beta, intptr_t y, int type, int alg, uint64_t buffer)
+{
+	return h == 7 && op == 1 && *alpha == 1 && a == 8 && x == 9 && *beta == 0 && y == 10 && type == 0 && alg == 2 && buffer == 0x1000 ? 0 : 3;
+}
+#elif defined(CUSOLVER)
+typedef struct context *context;
+int cusolverDnCreate(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int cusolverDnDestroy(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+PROPERTY(cusolverGetProperty)
+int cusolverGetVersion(int *version) { *version = VERSION; return 0; }
+int cusolverDnSpotrf_bufferSize(intptr_t h, int fill, int n, uint64_t a, int lda, int *count)
+{
+	*count = 42;
+	return h == 7 && fill == 1 && n == 5 && a == 0x1000 && lda == 6 ? 0 : 3;
+}
+int cusolverDnSpotrf(intptr_t h, int fill, int n, uint64_t a, int lda, uint64_t work, int count, uint64_t info)
+{
+	return h == 7 && fill == 1 && n == 5 && a == 0x1000 && lda == 6 && work == 0x2000 && count == 42 && info == 0x3000 ? 0 : 3;
+}
+#endif
