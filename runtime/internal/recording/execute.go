@@ -83,9 +83,6 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 	return checkBindings(c.slots, bindings, c.dev, nil)
 }
 
-// Bindings returns the number of bindings of a recording that has ended.
-func (c *Recording) Bindings() int { return len(c.slots) }
-
 // AddSteps appends the steps of an execution of the command buffer.
 func (c *Recording) AddSteps(to []Step, parts int) []Step {
 	var r *run
