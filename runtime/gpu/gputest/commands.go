@@ -851,7 +851,7 @@ var commandBuffers = []test{
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(c.CommandBuffer, indirect.Range(16, 16))); !errors.Is(err, gpu.ErrUnallocated) {
 				e.Errorf("Execute with what is deallocated = %v", err)
 			}
-			e.must(b.Device().Queue(0).Submit(signal(s, 6), gpu.Free(b)))
+			e.must(e.q(0).Submit(signal(s, 6), gpu.Free(b)))
 			x := e.sem()
 			e.must(e.q(0).Submit(signal(x, 1), gpu.Execute(c.CommandBuffer, out.Range(0, 16))))
 			e.failed(x, 1, gpu.ErrUnallocated)
@@ -875,7 +875,7 @@ var commandBuffers = []test{
 			copy(want[1000:], random(100, 1))
 			c.execute(1)
 			e.same("what came out", e.read(out), want)
-			e.must(b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		})
 	}},
 	{name: "B90 allocate, execute, deallocate, in a pipeline", run: func(e *env) {
@@ -893,7 +893,7 @@ var commandBuffers = []test{
 				for i := range uint64(n) {
 					b := e.alloc(int(i), between(s, v, s, v+1), p, 1024)
 					e.must(e.q(int(i+1)).Submit(between(s, v+1, s, v+2), gpu.Execute(c.CommandBuffer, b.All(), to.Range(64*i, 64))))
-					e.must(b.Device().Queue(0).Submit(between(s, v+2, s, v+3), gpu.Free(b)))
+					e.must(e.q(0).Submit(between(s, v+2, s, v+3), gpu.Free(b)))
 					v += 3
 				}
 				e.must(host.Signal(1))
@@ -928,8 +928,8 @@ var commandBuffers = []test{
 			again := e.buffer(4 * n)
 			c.execute(3, again.All())
 			e.same("what came out of it again", e.read(again), floats(want...))
-			e.must(x.Device().Queue(0).Submit(signal(s, 4), gpu.Free(x)))
-			e.must(y.Device().Queue(0).Submit(signal(s, 5), gpu.Free(y)))
+			e.must(e.q(0).Submit(signal(s, 4), gpu.Free(x)))
+			e.must(e.q(0).Submit(signal(s, 5), gpu.Free(y)))
 			e.wait(s, 5)
 		})
 	}},
@@ -953,7 +953,7 @@ var commandBuffers = []test{
 					for i := range uint64(rounds) {
 						b := e.alloc(int(i), between(s, v, s, v+1), p, 4*n)
 						e.must(e.q(int(i+1)).Submit(between(s, v+1, s, v+2), gpu.Execute(c.CommandBuffer, b.All(), from.Range(4*n*i, 4*n), to.Range(4*n*i, 4*n))))
-						e.must(b.Device().Queue(0).Submit(between(s, v+2, s, v+3), gpu.Free(b)))
+						e.must(e.q(0).Submit(between(s, v+2, s, v+3), gpu.Free(b)))
 						v += 3
 						if !pipeline {
 							e.wait(s, v)

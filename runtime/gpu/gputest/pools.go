@@ -143,7 +143,7 @@ var pools = []test{
 			}
 			e.must(host.Signal(1))
 			e.wait(s, 1)
-			e.must(b.Device().Queue(0).Submit(signal(s, 2), gpu.Free(b)))
+			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b)))
 			e.wait(s, 2)
 		})
 	}},
@@ -261,7 +261,7 @@ var pools = []test{
 			e.must(host.Signal(1))
 			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{2})))
 			e.holds(b, 2, gpu.Point{Semaphore: s, Value: 2})
-			e.must(b.Device().Queue(0).Submit(signal(s, 3), gpu.Free(b)))
+			e.must(e.q(0).Submit(signal(s, 3), gpu.Free(b)))
 			e.wait(s, 3)
 		})
 	}},
@@ -281,7 +281,7 @@ var pools = []test{
 				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 256), b.All())),
 				"read":     e.q(0).Submit(gpu.Order{}, gpu.ReadFrom(b.All(), bytes.NewReader(make([]byte, 256)), 0)),
 				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
-				"its own":  b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)),
+				"its own":  e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
 			} {
 				if !errors.Is(err, gpu.ErrUnallocated) {
 					e.Errorf("%s: %v", name, err)
@@ -335,7 +335,7 @@ var pools = []test{
 	{name: "B93 a free of an ordinary buffer is a barrier", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
 		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Free(b)))
-		e.must(b.Device().Queue(0).Submit(between(s, 1, s, 2), gpu.Free(b)))
+		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Free(b)))
 		e.at(s, 0)
 		e.must(host.Signal(1))
 		e.wait(s, 2)
@@ -437,7 +437,7 @@ var pools = []test{
 				"fill":     e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})),
 				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 4096), b.All())),
 				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
-				"its own":  b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)),
+				"its own":  e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
 			} {
 				if !errors.Is(err, gpu.ErrClosed) {
 					e.Errorf("%s: %v", name, err)
@@ -488,7 +488,7 @@ var pools = []test{
 			e.wait(y, 1)
 			e.same("the first", first, bytes.Repeat([]byte{1}, 1<<20))
 			e.same("the second", second, bytes.Repeat([]byte{2}, 1<<20))
-			e.must(b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		})
 	}},
 	{name: "B98 an allocation that waits for a free stays within a pool's limit", run: func(e *env) {
@@ -506,7 +506,7 @@ var pools = []test{
 			if m := e.memory(p); portable && m.ReservedHigh > size { // drivers round up
 				e.Errorf("%d bytes were reserved, and %d are the limit", m.ReservedHigh, size)
 			}
-			e.must(b.Device().Queue(0).Submit(signal(x, 3), gpu.Free(b)))
+			e.must(e.q(0).Submit(signal(x, 3), gpu.Free(b)))
 			e.wait(x, 3)
 		}
 	}},
@@ -518,10 +518,10 @@ var pools = []test{
 		lost := e.alloc(0, signal(none, 1), p, 4096)
 		e.failed(none, 1, driver.ErrOutOfMemory)
 		e.must(lost.Close())
-		e.must(all.Device().Queue(0).Submit(signal(s, 2), gpu.Free(all)))
+		e.must(e.q(0).Submit(signal(s, 2), gpu.Free(all)))
 		some := e.alloc(1, signal(x, 1), p, 4096)
 		e.wait(x, 1)
-		e.must(some.Device().Queue(0).Submit(signal(x, 2), gpu.Free(some)))
+		e.must(e.q(0).Submit(signal(x, 2), gpu.Free(some)))
 		e.wait(x, 2)
 	}},
 	{name: "B128 a pool of the host's memory", run: func(e *env) {
@@ -540,7 +540,7 @@ var pools = []test{
 			e.must(e.q(1).Submit(between(s, 2, s, 3), gpu.Fill(b.Range(8, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
 			e.wait(s, 3)
 			e.same("what the host got", b.Bytes()[8:16], []byte{1, 2, 3, 4, 5, 6, 7, 8})
-			e.must(b.Device().Queue(0).Submit(signal(s, 4), gpu.Free(b)))
+			e.must(e.q(0).Submit(signal(s, 4), gpu.Free(b)))
 			e.wait(s, 4)
 			if b.Bytes() != nil {
 				e.Error("the host has an address of what is deallocated")
@@ -569,7 +569,7 @@ var pools = []test{
 		e.wait(s, 2)
 		copy(want[8:], []byte{1, 2, 3, 4, 5, 6, 7, 8})
 		e.same("what the host sees", b.Bytes(), want)
-		e.must(b.Device().Queue(0).Submit(signal(s, 3), gpu.Free(b)))
+		e.must(e.q(0).Submit(signal(s, 3), gpu.Free(b)))
 		e.wait(s, 3)
 		e.unused(p)
 	}},
@@ -599,7 +599,7 @@ var pools = []test{
 				b := e.alloc(0, between(s, v, s, v+1), p, 5001)
 				e.holds(b, 0, gpu.Point{Semaphore: s, Value: v + 1})
 				e.must(e.q(1).Submit(between(s, v+1, s, v+2), gpu.Fill(b.All(), []byte{0xff})))
-				e.must(b.Device().Queue(0).Submit(between(s, v+2, s, v+3), gpu.Free(b)))
+				e.must(e.q(0).Submit(between(s, v+2, s, v+3), gpu.Free(b)))
 				v += 3
 			}
 			e.wait(s, v)
@@ -638,7 +638,7 @@ var pools = []test{
 				e.Errorf("%+v", st)
 			}
 			e.must(big.Close())
-			e.must(b.Device().Queue(0).Submit(signal(s, 2), gpu.Free(b))) // and nothing else is hurt
+			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b))) // and nothing else is hurt
 			e.wait(s, 2)
 			e.unused(p)
 		}
@@ -656,7 +656,7 @@ var pools = []test{
 			if now := e.memory(p); now.Reserved != st.Reserved || now.Used < 1<<20 {
 				e.Errorf("%+v", now)
 			}
-			e.must(b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 	}},
 	{name: "B128 what a pool has to begin with is free, also for an allocation of all that it may have", run: func(e *env) {
@@ -666,7 +666,7 @@ var pools = []test{
 				p, s := e.pool(gpu.PoolOptions{MaxSize: most, InitialSize: most / 4, Portable: portable}), e.sem()
 				b := e.alloc(0, signal(s, 1), p, most)
 				e.wait(s, 1)
-				e.must(b.Device().Queue(0).Submit(signal(s, 2), gpu.Free(b)))
+				e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b)))
 				e.wait(s, 2)
 			}
 		}
@@ -686,7 +686,7 @@ var pools = []test{
 				e.Errorf("%+v", most)
 			}
 			for _, b := range bufs[:3] {
-				e.must(b.Device().Queue(0).Submit(signal(s, v+1), gpu.Free(b)))
+				e.must(e.q(0).Submit(signal(s, v+1), gpu.Free(b)))
 				v++
 			}
 			e.wait(s, v)
@@ -694,7 +694,7 @@ var pools = []test{
 			if st := e.memory(p); st.UsedHigh != most.UsedHigh || st.ReservedHigh != most.ReservedHigh {
 				e.Errorf("%+v, after %+v", st, most)
 			}
-			e.must(bufs[3].Device().Queue(0).Submit(signal(s, v+1), gpu.Free(bufs[3])))
+			e.must(e.q(0).Submit(signal(s, v+1), gpu.Free(bufs[3])))
 			e.wait(s, v+1)
 			e.unused(p)
 		})
@@ -706,7 +706,7 @@ var pools = []test{
 				e.Errorf("threshold %d", n)
 			}
 			b := e.alloc(0, signal(s, 1), p, 1<<20)
-			e.must(b.Device().Queue(0).Submit(signal(s, 2), gpu.Free(b)))
+			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b)))
 			e.wait(s, 2)
 			e.unused(p)
 			kept := e.memory(p)
@@ -726,7 +726,7 @@ var pools = []test{
 				e.Errorf("threshold %d", n)
 			}
 			b = e.alloc(0, signal(s, 3), p, 1<<20)
-			e.must(b.Device().Queue(0).Submit(signal(s, 4), gpu.Free(b)))
+			e.must(e.q(0).Submit(signal(s, 4), gpu.Free(b)))
 			e.wait(s, 4)
 			e.until("it is given back", func() bool {
 				if !portable {
@@ -763,7 +763,7 @@ var pools = []test{
 				b := e.alloc(0, signal(s, 1), p, 4096)
 				e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Fill(b.All(), []byte{6})))
 				e.holds(b, 6, gpu.Point{Semaphore: s, Value: 2})
-				e.must(b.Device().Queue(0).Submit(signal(s, 3), gpu.Free(b)))
+				e.must(e.q(0).Submit(signal(s, 3), gpu.Free(b)))
 				e.wait(s, 3)
 			}
 		})
@@ -874,7 +874,7 @@ var pools = []test{
 			}
 		}
 		e.at(s, 1)
-		e.must(late.Device().Queue(0).Submit(signal(s, 2), gpu.Free(late)))
+		e.must(e.q(0).Submit(signal(s, 2), gpu.Free(late)))
 		e.wait(s, 2)
 		e.unused(def)
 	}},
@@ -914,7 +914,7 @@ var pools = []test{
 			e.must(other.Queue(0).Submit(between(s, 4, s, 5), gpu.Free(b)))
 			again := e.alloc(1, between(s, 5, s, 6), p, 1024)
 			e.must(e.q(1).Submit(between(s, 6, s, 7), gpu.Fill(again.All(), []byte{1})))
-			e.must(again.Device().Queue(0).Submit(between(s, 7, s, 8), gpu.Free(again)))
+			e.must(e.q(0).Submit(between(s, 7, s, 8), gpu.Free(again)))
 			e.wait(s, 8)
 			e.settled(other)
 			e.holds(there, 8)
@@ -967,7 +967,7 @@ var pools = []test{
 		}
 		e.wait(s, 6)
 		free := e.alloc(0, gpu.Order{}, nil, 1024)
-		e.must(free.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(free)))
+		e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(free)))
 		e.alloc(0, gpu.Order{}, nil, 1024)
 		parked := e.alloc(0, between(host, 1, x[0], 1), all[0], 64)
 		e.must(all[4].Close())
@@ -1010,7 +1010,7 @@ var pools = []test{
 		defer p.Close()
 		s := e.sem()
 		warm := e.alloc(0, signal(s, 1), p, 1024)
-		e.must(warm.Device().Queue(0).Submit(between(s, 1, s, 2), gpu.Free(warm)))
+		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Free(warm)))
 		e.wait(s, 2)
 		count := func(ops ...string) (n uint64) {
 			for _, op := range ops {
@@ -1059,6 +1059,6 @@ var pools = []test{
 			e.Errorf("%d waits for one stream", n)
 		}
 		e.wait(s, v+1)
-		e.must(b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+		e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 	}},
 }

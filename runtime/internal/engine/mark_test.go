@@ -186,7 +186,7 @@ func TestRecords(t *testing.T) {
 		}
 		x, err := st.Alloc(nil, 64)
 		must(t, err)
-		must(t, x.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(x)))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(x)))
 		if n := records(d) - before; n != 1 {
 			t.Errorf("%d, want 1", n)
 		}

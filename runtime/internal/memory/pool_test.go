@@ -70,7 +70,7 @@ func TestPoolStreams(t *testing.T) {
 			}
 			d.ResumeStream(streams[0])
 			must(t, s[2].Wait(minute(t), 1))
-			must(t, b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			must(t, dev.Close())
 		}
 	})
@@ -93,7 +93,7 @@ func TestPoolStreams(t *testing.T) {
 		unused(t, p)
 		c := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s, 2)}, p, 1<<16)
 		must(t, s.Wait(minute(t), 2))
-		must(t, c.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(c)))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(c)))
 		must(t, dev.Close())
 	})
 	t.Run("B98 memory goes on in its own stream without a wait", func(t *testing.T) {
@@ -200,11 +200,11 @@ func TestPoolFaults(t *testing.T) {
 			f.Remove()
 			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 64)
 			must(t, s[1].Wait(minute(t), 1))
-			must(t, bad.Device().Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Free(bad)))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Free(bad)))
 			if err := s[2].Wait(minute(t), 1); !errors.Is(err, gpu.ErrUnallocated) {
 				t.Errorf("%s: dealloca: %v", op, err)
 			}
-			must(t, b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			must(t, dev.Close())
 		}
 	})
@@ -221,7 +221,7 @@ func TestPoolFaults(t *testing.T) {
 			must(t, b.Close())
 			b = alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 64)
 			must(t, s[1].Wait(minute(t), 1))
-			must(t, b.Device().Queue(0).Submit(gpu.Order{Signal: pts(s[1], 2)}, gpu.Free(b)))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 2)}, gpu.Free(b)))
 			must(t, s[1].Wait(minute(t), 2))
 			unused(t, p)
 			must(t, dev.Close())
@@ -233,7 +233,7 @@ func TestPoolFaults(t *testing.T) {
 		p := newPool(t, dev, gpu.PoolOptions{Portable: true, Zero: true, MaxSize: 1 << 16})
 		other := allocate(t, dev, 64)
 		warm := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 1<<16)
-		must(t, warm.Device().Queue(0).Submit(order(s[0], 1, s[0], 2), gpu.Free(warm)))
+		must(t, dev.Queue(0).Submit(order(s[0], 1, s[0], 2), gpu.Free(warm)))
 		must(t, s[0].Wait(minute(t), 2))
 		streams := d.Streams(0)
 		d.StallStream(streams[1])
@@ -257,11 +257,11 @@ func TestPoolFaults(t *testing.T) {
 			b := alloca(t, dev.Queue(0), gpu.Order{}, nil, 64)
 			f := d.Inject(simdriver.Fault{Op: simdriver.OpFreeAsync, Err: broken})
 			if lists {
-				must(t, b.Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Free(b)))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Free(b)))
 				if err := s.Wait(minute(t), 1); !errors.Is(err, broken) {
 					t.Errorf("%v", err)
 				}
-			} else if err := b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)); !errors.Is(err, broken) {
+			} else if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)); !errors.Is(err, broken) {
 				t.Errorf("%v", err)
 			}
 			f.Remove()
@@ -291,7 +291,7 @@ func TestPoolFaults(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 			} else { // the stream has received a part of it
-				must(t, b.Device().Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Free(b)))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Free(b)))
 				if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
 					t.Errorf("%v", err)
 				}
@@ -348,7 +348,7 @@ func TestPoolLost(t *testing.T) {
 			}
 			c := alloca(t, other.Queue(0), gpu.Order{Signal: pts(s[5], 1)}, nil, 64)
 			must(t, s[5].Wait(ctx, 1))
-			must(t, c.Device().Queue(0).Submit(gpu.Order{Signal: pts(s[5], 2)}, gpu.Free(c)))
+			must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 2)}, gpu.Free(c)))
 			must(t, s[5].Wait(ctx, 2))
 			p.Close()
 			lost.Close()
@@ -401,7 +401,7 @@ func TestPoolCloseBusy(t *testing.T) {
 		must(t, err)
 		s := semaphores(t, 1)[0]
 		b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 4096)
-		must(t, b.Device().Queue(0).Submit(order(s, 1, s, 2), gpu.Free(b)))
+		must(t, dev.Queue(0).Submit(order(s, 1, s, 2), gpu.Free(b)))
 		must(t, s.Wait(soon(t), 2))
 		d.pools.Store(3)
 		must(t, p.Close())
@@ -443,7 +443,7 @@ func TestPoolInitial(t *testing.T) {
 		b := alloca(t, dev.Queue(1), gpu.Order{}, p, 1<<16)
 		must(t, s.Wait(soon(t), 1))
 		must(t, d.ResumeStream(d.Streams(0)[0]))
-		must(t, b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		must(t, dev.Close())
 	})
 }
@@ -466,7 +466,7 @@ func TestPoolInitialUnused(t *testing.T) {
 				if err := s.Wait(minute(t), 1); err != nil {
 					t.Fatalf("allocate %d bytes of a new pool of as many: %v", most, err)
 				}
-				must(t, b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+				must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 
 				p = newPool(t, dev, gpu.PoolOptions{MaxSize: most, InitialSize: most / 4, Portable: portable})
 				b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{}, p, most)
@@ -475,7 +475,7 @@ func TestPoolInitialUnused(t *testing.T) {
 				}
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1})))
 				must(t, s.Wait(minute(t), 2))
-				must(t, b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+				must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 				must(t, dev.Close())
 			})
 		})
@@ -575,7 +575,7 @@ func TestPoolLimit(t *testing.T) {
 			p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1000, InitialSize: 1000, Portable: portable})
 			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 1000)
 			must(t, s.Wait(minute(t), 1))
-			must(t, b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			newPool(t, dev, gpu.PoolOptions{MaxSize: math.MaxUint64, Portable: portable})
 			must(t, dev.Close())
 		})
@@ -608,7 +608,7 @@ func TestPoolCounts(t *testing.T) {
 	if st.Buffers != 4 || st.Device != (gpu.ByteStats{Live: 1 << 16, Peak: 1 << 16, Allocated: 1 << 16}) || st.Host != (gpu.ByteStats{Live: 100, Peak: 100, Allocated: 100}) {
 		t.Errorf("%+v", st)
 	}
-	must(t, part.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(part)))
+	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(part)))
 	must(t, twice.Close())
 	must(t, host.Close())
 	for deadline := time.Now().Add(time.Minute); dev.Stats().Host.Live > 0; time.Sleep(time.Millisecond) {
@@ -637,7 +637,7 @@ func TestPoolClosers(t *testing.T) {
 						}
 						b, err := testkit.AllocIn(dev.Queue(g), gpu.Order{}, p, 256)
 						if err == nil && n%2 == 0 {
-							b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b))
+							dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b))
 						}
 						if n%3 == 0 {
 							p.Close()
