@@ -19,7 +19,8 @@ import (
 //
 // A [Stream] makes the Orders of its operations. For an operation with points in Free, or of another
 // queue, in a stream's order, give the operation an Order of its own that waits for
-// [Stream.Point], and make the stream wait for its signal with [Stream.After].
+// [Stream.Point], and make the stream's next operation wait for its signal with [Stream.After].
+// [Stream.Wait] then covers it from that next operation on.
 type Order struct {
 	Wait   []Point
 	Signal []Point

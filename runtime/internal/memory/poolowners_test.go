@@ -285,7 +285,7 @@ func TestOwnersFree(t *testing.T) {
 				if v, err := now(free); v != 0 || err != nil {
 					t.Errorf("Order.Free of a call that has returned an error is at %d, %v", v, err)
 				}
-				must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
+				must(t, x.dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)))
 			}
 		},
 	} {

@@ -150,6 +150,7 @@ func TestStreamsJoin(t *testing.T) {
 			done := new(gpu.Semaphore).At(1)
 			r.is(r.devs[1].Queue(1).Submit(gpu.Order{Wait: []gpu.Point{other.Point()}, Signal: []gpu.Point{done}}, gpu.Download(got, b.All())), ended...)
 			r.is(other.After(done), ended...)
+			r.is(other.Do(gpu.Barrier()), ended...)
 			err := errors.Join(r.ends(one), r.ends(other))
 			if how == 0 {
 				r.must(err)
