@@ -281,7 +281,6 @@ var pools = []test{
 				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 256), b.All())),
 				"read":     e.q(0).Submit(gpu.Order{}, gpu.ReadFrom(b.All(), bytes.NewReader(make([]byte, 256)), 0)),
 				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
-				"its own":  e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
 			} {
 				if !errors.Is(err, gpu.ErrUnallocated) {
 					e.Errorf("%s: %v", name, err)
@@ -437,7 +436,6 @@ var pools = []test{
 				"fill":     e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})),
 				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 4096), b.All())),
 				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
-				"its own":  e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
 			} {
 				if !errors.Is(err, gpu.ErrClosed) {
 					e.Errorf("%s: %v", name, err)

@@ -518,7 +518,6 @@ var scratchMemory = []test{
 				"a binding":            {e.q(0).Submit(gpu.Order{}, gpu.Execute(binds.CommandBuffer, b.All())), gpu.ErrArgument},
 				"another's nested":     {othersBinding, gpu.ErrArgument},
 				"a free":               {e.q(0).Submit(gpu.Order{}, gpu.Free(b)), gpu.ErrArgument},
-				"its own free":         {e.q(0).Submit(gpu.Order{}, gpu.Free(b)), gpu.ErrArgument},
 				"a pool over it":       {over, gpu.ErrArgument},
 				"an export":            {exported, gpu.ErrArgument},
 				"another recording":    {otherFill, gpu.ErrArgument},
