@@ -27,6 +27,19 @@ const (
 	PoolUsedHigh                           // the most that was; may be set to 0, which resets it
 )
 
+// PoolStats count a pool's bytes.
+type PoolStats struct {
+	Reserved, ReservedHigh uint64 // from the system
+	Used, UsedHigh         uint64 // in allocations
+}
+
+// PoolReuse says when freed memory of one stream may be reused in another stream. Within one stream it always may.
+type PoolReuse struct {
+	Events        bool // if an event orders the free before the new use: PoolReuseEvents
+	Opportunistic bool // if the free happens to be done: PoolReuseOpportunistic
+	Internal      bool // the driver may make the second stream wait for the first: PoolReuseInternal
+}
+
 // Pools is what a [Device] implements besides where [Caps.Pools] is set: memory that is allocated and freed in stream order.
 //
 // Where [Caps.PoolsByStream] is set as well, memory must be freed in the stream that it was allocated in:

@@ -152,15 +152,3 @@ func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 	}
 	return nil
 }
-
-// Free frees the buffer's memory as the Op [Free] does, in the queue that allocated it.
-func (b *Buffer) Free(o Order) error {
-	if !b.in().Exists() {
-		return errs.Argument("free", "no buffer")
-	}
-	q := b.Device().Queue(0)
-	if tl := b.in().Home(); tl != nil {
-		q = queueOf(tl)
-	}
-	return q.Submit(o, Free(b))
-}

@@ -183,8 +183,15 @@ func (d *Device) Info() driver.Info {
 	return d.native.Info
 }
 
-// Queue returns a queue by number, modulo the number of queues.
-func (d *Device) Queue(i int) *Queue { return modulo(d.all(), i) }
+// Queue returns a queue by number, modulo the number of queues. If there are none, it returns a
+// queue that takes no work.
+func (d *Device) Queue(i int) *Queue {
+	n := len(d.all())
+	if n == 0 {
+		return new(Queue)
+	}
+	return d.queues[(i%n+n)%n]
+}
 
 // all returns the queues of the program. A nil or zero Device has none.
 func (d *Device) all() []*Queue {
@@ -194,16 +201,6 @@ func (d *Device) all() []*Queue {
 	return d.queues
 }
 
-// modulo returns a queue by number, modulo their number. If there are none, it returns a queue that
-// takes no work.
-func modulo(queues []*Queue, i int) *Queue {
-	n := len(queues)
-	if n == 0 {
-		return new(Queue)
-	}
-	return queues[(i%n+n)%n]
-}
-
 // Pick returns the queue with the least work in flight among those that affinity allows. Bit i of
 // affinity allows queue i; 0 allows all queues. Bits without a queue have no meaning. If affinity
 // has only such bits, Pick returns an error.
@@ -211,7 +208,20 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")
 	}
-	return pick(d.queues, affinity)
+	var best *Queue
+	least := uint64(math.MaxUint64)
+	for i, q := range d.queues {
+		if !allows(affinity, i) {
+			continue
+		}
+		if n := q.load(); n < least {
+			best, least = q, n
+		}
+	}
+	if best == nil {
+		return nil, errs.Argument("pick", "affinity %#x names none of the %d queues", affinity, len(d.queues))
+	}
+	return best, nil
 }
 
 // PickAfter is [Device.Pick] for work that waits for points. It prefers queues that have been given
@@ -224,10 +234,6 @@ func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")
 	}
-	return pickAfter(d.queues, affinity, waits)
-}
-
-func pickAfter(queues []*Queue, affinity uint64, waits []Point) (*Queue, error) {
 	var best *Queue
 	for i, w := range waits {
 		if w.Semaphore == nil || w.Value > MaxValue {
@@ -237,15 +243,15 @@ func pickAfter(queues []*Queue, affinity uint64, waits []Point) (*Queue, error) 
 		if how != sema.Ordered {
 			continue
 		}
-		at := slices.IndexFunc(queues, func(q *Queue) bool { return q.tl == p.Producer })
-		if at >= 0 && allows(affinity, at) && (best == nil || queues[at].load() < best.load()) {
-			best = queues[at]
+		at := slices.IndexFunc(d.queues, func(q *Queue) bool { return q.tl == p.Producer })
+		if at >= 0 && allows(affinity, at) && (best == nil || d.queues[at].load() < best.load()) {
+			best = d.queues[at]
 		}
 	}
 	if best != nil {
 		return best, nil
 	}
-	return pick(queues, affinity)
+	return d.Pick(affinity)
 }
 
 // allows reports whether an affinity allows a queue.
@@ -254,23 +260,6 @@ func allows(affinity uint64, queue int) bool { return affinity == 0 || affinity>
 // load returns how much work the queue has in flight.
 func (q *Queue) load() uint64 {
 	return q.tl.Load()
-}
-
-func pick(queues []*Queue, affinity uint64) (*Queue, error) {
-	var best *Queue
-	least := uint64(math.MaxUint64)
-	for i, q := range queues {
-		if !allows(affinity, i) {
-			continue
-		}
-		if n := q.load(); n < least {
-			best, least = q, n
-		}
-	}
-	if best == nil {
-		return nil, errs.Argument("pick", "affinity %#x names none of the %d queues", affinity, len(queues))
-	}
-	return best, nil
 }
 
 // Queues returns the number of queues.
@@ -286,8 +275,7 @@ type Stats struct {
 	Parked    int
 	InFlight  int    // submissions issued and not known to be done
 	Buffers   int    // live
-	Bytes     uint64 // Live of Device and Host together
-	PeakBytes uint64 // of Bytes
+	PeakBytes uint64 // the most that Live of Device and Host have been together
 	Device    ByteStats
 	Host      ByteStats
 	Staging   StagingStats
@@ -320,7 +308,7 @@ func (d *Device) Stats() Stats {
 	s := Stats{Events: ObjectStats(n.Events), Timepoints: ObjectStats(n.Timepoints), Records: ObjectStats(n.Records),
 		Parked: n.Parked, InFlight: n.InFlight, Lost: d.native.Loss() != nil}
 	m := d.memory.Statistics()
-	s.Buffers, s.Bytes, s.PeakBytes = m.Buffers, m.Bytes, m.PeakBytes
+	s.Buffers, s.PeakBytes = m.Buffers, m.PeakBytes
 	s.Device, s.Host = ByteStats(m.Device), ByteStats(m.Host)
 	s.Staging = StagingStats(d.memory.Stage.Statistics())
 	return s

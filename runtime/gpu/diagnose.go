@@ -32,8 +32,8 @@ type ParkedWait struct {
 	Current   uint64 // the value reached, as far as the host knows
 
 	// Producer describes the operation that will signal the value or a higher one, for example
-	// "copy on queue 1 of H200, parked". It is empty if the listed devices have no such operation.
-	// Then the host must signal the value, or the operation was not submitted, or it is on another
+	// "copy on queue 1 of H200, parked". It is empty if the device has no such operation. Then
+	// the host must signal the value, or the operation was not submitted, or it is parked on another
 	// device.
 	Producer string
 }
@@ -66,37 +66,11 @@ func (w ParkedWait) String() string {
 // were never signalled and which operation should have signalled them. Use it to find out why an
 // operation does not run. It takes time. The result is a snapshot, and may be outdated when it
 // returns. It may be called concurrently with everything else, and does not block.
-func (d *Device) Parked() []ParkedOperation {
+func (d *Device) Parked() (list []ParkedOperation) {
 	if d.isZero() {
 		return nil
 	}
-	return parkedOn(d)
-}
-
-// Parked lists the operations that are parked on the devices, as [Device.Parked] does. It finds
-// producers on all of these devices.
-func (g *Group) Parked() []ParkedOperation { return parkedOn(g.members()...) }
-
-// An openOperation describes a submission that has not been issued.
-type openOperation struct {
-	op             work.Kind
-	kernel, label  string
-	q              *Queue
-	since          engine.Moment
-	how            engine.OpenState
-	hostly         bool
-	waits, signals []sema.Point
-}
-
-func (o *openOperation) String() string {
-	return fmt.Sprintf("%s on %v, %s", operation(o.op.String(), o.kernel, o.label), o.q, o.how)
-}
-
-func parkedOn(devices ...*Device) (list []ParkedOperation) {
-	var open []openOperation
-	for _, d := range devices {
-		open = d.openOperations(open)
-	}
+	open := d.openOperations()
 	producers := map[*sema.Semaphore][]*openOperation{}
 	for i := range open {
 		for _, p := range open[i].signals {
@@ -132,6 +106,21 @@ func parkedOn(devices ...*Device) (list []ParkedOperation) {
 	return list
 }
 
+// An openOperation describes a submission that has not been issued.
+type openOperation struct {
+	op             work.Kind
+	kernel, label  string
+	q              *Queue
+	since          engine.Moment
+	how            engine.OpenState
+	hostly         bool
+	waits, signals []sema.Point
+}
+
+func (o *openOperation) String() string {
+	return fmt.Sprintf("%s on %v, %s", operation(o.op.String(), o.kernel, o.label), o.q, o.how)
+}
+
 // reaches reports whether the operation is to signal the point or a higher value.
 func (o *openOperation) reaches(p sema.Point) bool {
 	for _, s := range o.signals {
@@ -142,13 +131,10 @@ func (o *openOperation) reaches(p sema.Point) bool {
 	return false
 }
 
-// openOperations appends the device's operations that have not been issued: parked submissions,
+// openOperations returns the device's operations that have not been issued: parked submissions,
 // host calls that are running, and submissions of lanes that wait for earlier ones. The lists of
 // such a submission do not change meanwhile.
-func (d *Device) openOperations(open []openOperation) []openOperation {
-	if d == nil || d.native.Native == nil {
-		return open
-	}
+func (d *Device) openOperations() (open []openOperation) {
 	d.native.EachOpen(func(s *engine.Submission, how engine.OpenState) {
 		r := recordOf(s)
 		open = append(open, openOperation{s.Op.Kind, r.kernelName(), r.label, r.q, s.Since, how, s.Mode == engine.UntilReached,

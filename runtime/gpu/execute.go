@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
@@ -65,46 +64,6 @@ func (q *Queue) execute(o *Order, op *Op) error {
 	}
 	var one [1]recording.Step
 	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), bindings, given)
-}
-
-// ExecuteAll returns an Op that runs command buffers that have ended one after the other, as one
-// operation. The first begins when the waits are reached, each other one when the one before it is
-// over, and the signals come when the last one is over. If one fails, the signals fail, and later
-// ones that have not been issued do not run. A command buffer may be listed more than once. With no
-// command buffers the operation is a barrier.
-//
-// The command buffers have no bindings, and their parameters the defaults: wrap one that needs
-// others in another one, with [Execute]. If one cannot be executed, none is. ExecuteAll blocks as [Execute] does. A recording refuses it.
-func ExecuteAll(all ...*CommandBuffer) Op {
-	return Op{kind: executeAllOp, obj: slices.Clone(all)}
-}
-
-func (q *Queue) executeAll(o *Order, all []*CommandBuffer) error {
-	for i, c := range all {
-		if c == nil || c.in().Device() != &q.dev.recordings {
-			return errs.Argument("execute", "command buffer %d is none, or one of another device", i)
-		}
-	}
-	switch {
-	case q.dev.failed() != nil: // as above
-		return q.submit(q.get(work.Execute), o)
-	case len(all) == 0:
-		return q.submit(q.get(work.Barrier), o)
-	}
-	var steps []recording.Step
-	for i, c := range all {
-		parts, err := c.in().Executable()
-		switch {
-		case err != nil && q.dev.failed() != nil: // as above
-			return q.submit(q.get(work.Execute), o)
-		case err != nil:
-			return err
-		case c.in().Bindings() > 0:
-			return errs.Argument("execute", "command buffer %d has %d bindings", i, c.in().Bindings())
-		}
-		steps = c.in().AddSteps(steps, parts)
-	}
-	return q.executeSteps(o, steps, nil, nil)
 }
 
 // executeSteps submits steps, each behind the one before it.

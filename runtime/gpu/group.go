@@ -14,13 +14,11 @@ import (
 )
 
 // A Group is a set of devices that are used together, of one driver or of several. It opens and
-// closes its devices together, numbers all their queues, and loads code on all of them at once.
+// closes its devices together, and loads code on all of them at once. A program loops over
+// [Group.Devices] for their queues and parked operations.
 // Semaphores order work across devices with or without a group. Its methods may be called
 // concurrently.
-type Group struct {
-	devs   []*Device
-	queues []*Queue
-}
+type Group struct{ devs []*Device }
 
 // OpenGroup opens devices of a driver at the same time, and makes a group of them as [NewGroup]
 // does. It opens the devices with the given indices, or all if there are none. If one cannot be
@@ -92,7 +90,6 @@ func NewGroup(devices ...*Device) (*Group, error) {
 			return nil, err
 		}
 		g.devs = append(g.devs, d)
-		g.queues = append(g.queues, d.queues...)
 	}
 	memories := make([]*memory.Device, len(g.devs))
 	for i, d := range g.devs {
@@ -124,30 +121,6 @@ func (g *Group) members() []*Device {
 		return nil
 	}
 	return g.devs
-}
-
-// all returns the queues. A nil or zero Group has none.
-func (g *Group) all() []*Queue {
-	if g == nil {
-		return nil
-	}
-	return g.queues
-}
-
-// Queues returns how many queues all devices have together.
-func (g *Group) Queues() int { return len(g.all()) }
-
-// Queue returns a queue by number, modulo the number of queues. The queues of the first device come
-// first.
-func (g *Group) Queue(i int) *Queue { return modulo(g.all(), i) }
-
-// Pick is [Device.Pick] for all queues. Bit i is for queue i. Queues after the 64th have no bit.
-func (g *Group) Pick(affinity uint64) (*Queue, error) { return pick(g.all(), affinity) }
-
-// PickAfter is [Device.PickAfter] for all queues, with bits as for [Group.Pick]. It prefers the
-// device that produces the points that the work waits for.
-func (g *Group) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
-	return pickAfter(g.all(), affinity, waits)
 }
 
 // Load loads code on all devices at the same time. The modules are in the order of the devices.

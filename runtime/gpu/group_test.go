@@ -66,9 +66,9 @@ func TestOpenGroup(t *testing.T) {
 		pools, err := g.NewPools(gpu.PoolOptions{})
 		must(t, err)
 		a, b, s := allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64), semaphores(t, 1)[0]
-		must(t, g.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{5})))
-		must(t, g.Queue(1).Submit(order(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
-		if got := bytesOf(t, g.Queue(1), b, pts(s, 2)...); got[63] != 5 {
+		must(t, g.Devices()[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{5})))
+		must(t, g.Devices()[1].Queue(0).Submit(order(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
+		if got := bytesOf(t, g.Devices()[1].Queue(0), b, pts(s, 2)...); got[63] != 5 {
 			t.Errorf("%v came through", got)
 		}
 		for _, p := range pools {

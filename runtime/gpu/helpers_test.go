@@ -1,6 +1,9 @@
 package gpu_test
 
-import "github.com/puregpu/puregpu/runtime/internal/testkit"
+import (
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
 
 // Short names for what the tests of several packages share.
 
@@ -47,3 +50,12 @@ var (
 	soon              = testkit.Soon
 	sum               = testkit.Sum
 )
+
+// inStream submits an operation of a queue in a stream's order.
+func inStream(s *gpu.Stream, q *gpu.Queue, op gpu.Op) error {
+	done := new(gpu.Semaphore).At(1)
+	if err := q.Submit(gpu.Order{Wait: []gpu.Point{s.Point()}, Signal: []gpu.Point{done}}, op); err != nil {
+		return err
+	}
+	return s.After(done)
+}

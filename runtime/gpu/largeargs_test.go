@@ -69,7 +69,7 @@ func largeArguments[A any](t *testing.T, kernel string, words int, arguments fun
 		check("a stream", func(a A) { must(t, s.Do(k.Launch(grid, a))) })
 		check("a queue, parked", func(a A) {
 			must(t, s.After(host.At(1)))
-			must(t, s.Submit(func(o gpu.Order) error { return dev.Queue(0).Submit(o, k.Launch(grid, a)) }))
+			must(t, inStream(s, dev.Queue(0), k.Launch(grid, a)))
 			must(t, host.Signal(1))
 		})
 		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode} {

@@ -31,9 +31,7 @@ func TestLaunchAttrs(t *testing.T) {
 			g := gpu.Grid{Blocks: [3]uint32{4, 2, 2}, Threads: [3]uint32{32}, Attrs: c.Attrs}
 			op := gpu.Launch(k, g, out)
 			ways := map[string]func(s *gpu.Stream) error{
-				"a queue": func(s *gpu.Stream) error {
-					return s.Submit(func(o gpu.Order) error { return dev.Queue(0).Submit(o, op) })
-				},
+				"a queue":  func(s *gpu.Stream) error { return inStream(s, dev.Queue(0), op) },
 				"a stream": func(s *gpu.Stream) error { return s.Do(op) },
 				"a struct": func(s *gpu.Stream) error { return s.Do(typed.Launch(g, args{out})) },
 			}

@@ -73,7 +73,6 @@ const (
 	writeToOp
 	launchOp
 	executeOp
-	executeAllOp
 	allocOp
 	freeOp
 	hostCallOp
@@ -88,7 +87,7 @@ const (
 )
 
 var opNames = [opKinds]string{"zero Op", "wrong Op", "barrier", "fill", "copy", "prefetch", "upload", "upload", "download", "read", "write",
-	"launch", "execute", "execute", "alloc", "free", "host call", "notify", "native", "value write", "value wait", "event record", "event wait", "collective"}
+	"launch", "execute", "alloc", "free", "host call", "notify", "native", "value write", "value wait", "event record", "event wait", "collective"}
 
 // Label returns the Op with a label, which errors, traces and profiles show.
 func (op Op) Label(label string) Op {
@@ -229,8 +228,6 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 		return q.readFrom(o, op)
 	case writeToOp:
 		return q.writeTo(o, op)
-	case executeAllOp:
-		return q.executeAll(o, op.obj.([]*CommandBuffer))
 	case writeValueOp:
 		return q.onValue(o, work.ValueWrite, op.args[0].in(), op.args[1].Offset)
 	case waitValueOp:

@@ -35,34 +35,33 @@ func TestWrongOps(t *testing.T) {
 			kind error
 			says string
 		}{
-			"the zero Op":                     {gpu.Op{}, gpu.ErrArgument, "zero Op"},
-			"the zero Op with a label":        {gpu.Op{}.Label("it"), gpu.ErrArgument, `"it": `},
-			"a BadOp":                         {gpu.BadOp(io.ErrNoProgress), io.ErrNoProgress, ""},
-			"a BadOp with a label":            {gpu.BadOp(io.ErrNoProgress).Label("it"), io.ErrNoProgress, `"it": `},
-			"a BadOp of no error":             {gpu.BadOp(nil), gpu.ErrArgument, "zero Op"},
-			"a fill without a pattern":        {gpu.Fill(b.All(), nil), gpu.ErrArgument, "a pattern of 0 bytes"},
-			"a fill with 3 bytes":             {gpu.Fill(b.All(), []byte{1, 2, 3}), gpu.ErrArgument, "a pattern of 3 bytes"},
-			"a fill of nothing":               {gpu.Fill(gpu.Range{}, []byte{1}), gpu.ErrArgument, "no buffer"},
-			"a copy beyond the end":           {gpu.Copy(b.Range(0, 16), b.Range(56, 16)), gpu.ErrRange, ""},
-			"a host call of nothing":          {gpu.HostCall(nil), gpu.ErrArgument, "no function"},
-			"a notification of nothing":       {gpu.Notify(nil), gpu.ErrArgument, "no function"},
-			"a native call of nothing":        {gpu.Native("it", nil), gpu.ErrArgument, "no function"},
-			"a read from nothing":             {gpu.ReadFrom(b.All(), nil, 0), gpu.ErrArgument, "nothing to read from"},
-			"a read before the file":          {gpu.ReadFrom(b.All(), bytes.NewReader(nil), -1), gpu.ErrArgument, "negative offset"},
-			"a write to nothing":              {gpu.WriteTo(nil, 0, b.All()), gpu.ErrArgument, "nothing to write to"},
-			"an allocation to nowhere":        {gpu.Alloc(nil, nil, 64), gpu.ErrArgument, "nowhere"},
-			"a launch of nothing":             {gpu.Launch(nil, gpu.Grid{}), gpu.ErrArgument, "kernel"},
-			"a launch of a zero kernel":       {gpu.Launch(new(gpu.Kernel), gpu.Grid{}), gpu.ErrArgument, "kernel"},
-			"a launch with nil":               {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), nil, b), gpu.ErrArgument, "argument 2 is nil"},
-			"a launch with an int":            {gpu.Launch(k, gpu.Grid{}, 1, float32(1), b, b), gpu.ErrArgument, "argument 0 (int)"},
-			"a launch with a string":          {gpu.Launch(k, gpu.Grid{}, "1", float32(1), b, b), gpu.ErrArgument, "argument 0 (string)"},
-			"a launch with no bytes":          {gpu.Launch(k, gpu.Grid{}, []byte{}, float32(1), b, b), gpu.ErrArgument, "argument 0"},
-			"a launch with a nil buffer":      {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), (*gpu.Buffer)(nil), b), gpu.ErrArgument, "argument 2 of saxpy"},
-			"a launch with an empty range":    {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), b, gpu.Range{}), gpu.ErrArgument, "argument 3 of saxpy"},
-			"a launch with a range outside":   {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), b, b.Range(60, 8)), gpu.ErrRange, "argument 3 of saxpy"},
-			"an execution of nothing":         {gpu.Execute(nil), gpu.ErrArgument, ""},
-			"an execution of a zero value":    {gpu.Execute(new(gpu.CommandBuffer)), gpu.ErrArgument, ""},
-			"executions, of which one is nil": {gpu.ExecuteAll(nil), gpu.ErrArgument, ""},
+			"the zero Op":                   {gpu.Op{}, gpu.ErrArgument, "zero Op"},
+			"the zero Op with a label":      {gpu.Op{}.Label("it"), gpu.ErrArgument, `"it": `},
+			"a BadOp":                       {gpu.BadOp(io.ErrNoProgress), io.ErrNoProgress, ""},
+			"a BadOp with a label":          {gpu.BadOp(io.ErrNoProgress).Label("it"), io.ErrNoProgress, `"it": `},
+			"a BadOp of no error":           {gpu.BadOp(nil), gpu.ErrArgument, "zero Op"},
+			"a fill without a pattern":      {gpu.Fill(b.All(), nil), gpu.ErrArgument, "a pattern of 0 bytes"},
+			"a fill with 3 bytes":           {gpu.Fill(b.All(), []byte{1, 2, 3}), gpu.ErrArgument, "a pattern of 3 bytes"},
+			"a fill of nothing":             {gpu.Fill(gpu.Range{}, []byte{1}), gpu.ErrArgument, "no buffer"},
+			"a copy beyond the end":         {gpu.Copy(b.Range(0, 16), b.Range(56, 16)), gpu.ErrRange, ""},
+			"a host call of nothing":        {gpu.HostCall(nil), gpu.ErrArgument, "no function"},
+			"a notification of nothing":     {gpu.Notify(nil), gpu.ErrArgument, "no function"},
+			"a native call of nothing":      {gpu.Native("it", nil), gpu.ErrArgument, "no function"},
+			"a read from nothing":           {gpu.ReadFrom(b.All(), nil, 0), gpu.ErrArgument, "nothing to read from"},
+			"a read before the file":        {gpu.ReadFrom(b.All(), bytes.NewReader(nil), -1), gpu.ErrArgument, "negative offset"},
+			"a write to nothing":            {gpu.WriteTo(nil, 0, b.All()), gpu.ErrArgument, "nothing to write to"},
+			"an allocation to nowhere":      {gpu.Alloc(nil, nil, 64), gpu.ErrArgument, "nowhere"},
+			"a launch of nothing":           {gpu.Launch(nil, gpu.Grid{}), gpu.ErrArgument, "kernel"},
+			"a launch of a zero kernel":     {gpu.Launch(new(gpu.Kernel), gpu.Grid{}), gpu.ErrArgument, "kernel"},
+			"a launch with nil":             {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), nil, b), gpu.ErrArgument, "argument 2 is nil"},
+			"a launch with an int":          {gpu.Launch(k, gpu.Grid{}, 1, float32(1), b, b), gpu.ErrArgument, "argument 0 (int)"},
+			"a launch with a string":        {gpu.Launch(k, gpu.Grid{}, "1", float32(1), b, b), gpu.ErrArgument, "argument 0 (string)"},
+			"a launch with no bytes":        {gpu.Launch(k, gpu.Grid{}, []byte{}, float32(1), b, b), gpu.ErrArgument, "argument 0"},
+			"a launch with a nil buffer":    {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), (*gpu.Buffer)(nil), b), gpu.ErrArgument, "argument 2 of saxpy"},
+			"a launch with an empty range":  {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), b, gpu.Range{}), gpu.ErrArgument, "argument 3 of saxpy"},
+			"a launch with a range outside": {gpu.Launch(k, gpu.Grid{}, uint64(1), float32(1), b, b.Range(60, 8)), gpu.ErrRange, "argument 3 of saxpy"},
+			"an execution of nothing":       {gpu.Execute(nil), gpu.ErrArgument, ""},
+			"an execution of a zero value":  {gpu.Execute(new(gpu.CommandBuffer)), gpu.ErrArgument, ""},
 		} {
 			if op := c.op.String(); op == "" {
 				t.Errorf("%s has no name", name)
@@ -475,7 +474,7 @@ func TestManyArguments(t *testing.T) {
 						"a queue, parked": func() error {
 							turn++
 							must(t, s.After(host.At(turn)))
-							return errors.Join(s.Submit(func(o gpu.Order) error { return dev.Queue(0).Submit(o, op) }), host.Signal(turn))
+							return errors.Join(inStream(s, dev.Queue(0), op), host.Signal(turn))
 						},
 					}
 					for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.AutoMode} {
@@ -699,7 +698,7 @@ func TestRecordable(t *testing.T) {
 			others := map[string]gpu.Op{
 				"prefetch": gpu.Prefetch(b.All(), gpu.DeviceMem), "download": gpu.Download(make([]byte, 64), b.All()),
 				"read": gpu.ReadFrom(b.All(), bytes.NewReader(make([]byte, 64)), 0), "write": gpu.WriteTo(noWriter{}, 0, b.All()),
-				"alloc": gpu.Alloc(&p, nil, 64), "free": gpu.Free(b), "notify": gpu.Notify(func() {}), "execute all": gpu.ExecuteAll(),
+				"alloc": gpu.Alloc(&p, nil, 64), "free": gpu.Free(b), "notify": gpu.Notify(func() {}),
 				"event record": interop.RecordEvent(e), "event wait": interop.WaitEvent(e), "zero Op": {}, "wrong Op": gpu.BadOp(gpu.ErrArgument),
 			}
 			all := recordable(t, dev, caps, b)

@@ -16,6 +16,11 @@ import (
 // communicator was aborted. Free is signalled when that work ends. It says nothing about success.
 // For work of a lost device it is signalled when that device is closed. A point in Free that has
 // been reached by then stays as it is. If the call returns an error it signals nothing.
+//
+// A [Stream] makes the Orders of its operations. For an operation with points in Free, or of another
+// queue, in a stream's order, give the operation an Order of its own that waits for
+// [Stream.Point], and make the stream's next operation wait for its signal with [Stream.After].
+// [Stream.Wait] then covers it from that next operation on.
 type Order struct {
 	Wait   []Point
 	Signal []Point

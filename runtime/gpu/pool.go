@@ -3,6 +3,7 @@ package gpu
 import (
 	"math"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
@@ -46,18 +47,11 @@ type PoolOptions struct {
 }
 
 // PoolStats count a pool's bytes.
-type PoolStats struct {
-	Reserved, ReservedHigh uint64 // from the system
-	Used, UsedHigh         uint64 // in allocations
-}
+type PoolStats = driver.PoolStats
 
 // Reuse says when freed memory of one stream may be reused in another stream. Within one stream it
 // always may.
-type Reuse struct {
-	Events        bool // if an event orders the free before the new use
-	Opportunistic bool // if the free happens to be done
-	Internal      bool // the driver may make the second stream wait for the first
-}
+type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
 // blocks. If the pool is the driver's, other users of the driver in the process share it. From the
@@ -128,7 +122,7 @@ func (p *Pool) Device() *Device {
 
 // Options returns the options of the pool, with three changes. Portable is set if the pool is
 // portable, even if that was not requested. Kind and MaxSize of a pool over a buffer are the
-// buffer's. A Threshold of 0 is [KeepAll].
+// buffer's. Threshold is the current one: [KeepAll] if it was 0, or what [Pool.SetThreshold] has set.
 func (p *Pool) Options() PoolOptions {
 	o := p.in().Options()
 	return PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
@@ -139,18 +133,7 @@ func (p *Pool) Options() PoolOptions {
 // has done the free. Freed memory of a portable pool counts as used until the free has been issued.
 // Stats blocks while it queries the driver.
 func (p *Pool) Stats() (PoolStats, error) {
-	got, err := p.in().Stats()
-	return PoolStats(got), err
-}
-
-// ResetHigh sets the high-water marks of [Pool.Stats] to the current figures.
-func (p *Pool) ResetHigh() error {
-	return p.in().ResetHigh()
-}
-
-// Threshold returns how many unused bytes the pool keeps reserved.
-func (p *Pool) Threshold() (uint64, error) {
-	return p.in().Threshold()
+	return p.in().Stats()
 }
 
 // SetThreshold sets how many unused bytes the pool keeps reserved. Memory above the threshold goes
@@ -162,15 +145,14 @@ func (p *Pool) SetThreshold(n uint64) error {
 
 // Reuse returns when freed memory of one stream may be reused in another.
 func (p *Pool) Reuse() (Reuse, error) {
-	got, err := p.in().Reuse()
-	return Reuse(got), err
+	return p.in().Reuse()
 }
 
 // SetReuse sets when freed memory of one stream may be reused in another. A portable pool always
 // reuses it in all three cases. If [driver.Caps].PoolsByStream is set, the driver's pools never
 // reuse memory by events. The error of other settings is [ErrUnsupported].
 func (p *Pool) SetReuse(r Reuse) error {
-	return p.in().SetReuse(memory.Reuse(r))
+	return p.in().SetReuse(r)
 }
 
 // Trim gives unused memory back to the system, down to keep bytes. It blocks while the driver does.

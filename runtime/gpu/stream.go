@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -24,18 +23,16 @@ import (
 // still runs the work that the stream was given. The memory that this work wrote is undefined:
 // restore it before you go on.
 //
-// All methods may be called concurrently, except from the function given to [Stream.Submit]. The
-// order of operations is then that of the calls. A stream needs no Close, since it holds only
+// All methods may be called concurrently. The order of operations is then that of the calls. A stream needs no Close, since it holds only
 // memory. A zero Stream accepts nothing: [ErrArgument].
 type Stream struct {
 	q   *Queue
 	sem Semaphore // operation n, counted from 1, signals n
 
-	mu      sync.Mutex
-	n       uint64   // operations submitted so far
-	order   Order    // of the next operation, which waits for the previous one and points from After
-	signal  [1]Point // the signal of the operation being submitted
-	ordered *Order   // lists for Submit; nil while in use
+	mu     sync.Mutex
+	n      uint64   // operations submitted so far
+	order  Order    // of the next operation, which waits for the previous one and points from After
+	signal [1]Point // the signal of the operation being submitted
 }
 
 // NewStream makes a stream that submits its operations to the queue.
@@ -179,45 +176,6 @@ func (s *Stream) Fail(err error) {
 		s.sem.Fail(err)
 	}
 }
-
-// Submit adds an operation that takes an [Order] to the stream, such as one of another queue, or
-// one with points in Free. Submit calls the function once. The function submits one operation with
-// the order, to which it may add points. It must not keep the lists. If it returns an error, the
-// stream fails. If it submits nothing and returns nil, the stream waits forever.
-func (s *Stream) Submit(submit func(Order) error) (err error) {
-	if s.isZero() {
-		return errs.Zero("submit", "Stream")
-	}
-	if submit == nil {
-		return s.refused(errs.Argument("submit", "no function"))
-	}
-	if err := s.begin(); err != nil {
-		return err
-	}
-	o := s.next()
-	lists := s.ordered
-	s.ordered = nil
-	if lists == nil {
-		lists = &Order{Signal: make([]Point, 0, 2)}
-	}
-	lists.Wait, lists.Signal = append(lists.Wait[:0], o.Wait...), append(lists.Signal[:0], o.Signal...)
-	s.end(nil)
-	err = errNotSubmitted
-	defer func() { // also if submit panics: else the stream would wait forever
-		clear(lists.Wait)
-		clear(lists.Signal)
-		s.mu.Lock()
-		s.ordered = lists
-		s.mu.Unlock()
-		if err != nil {
-			err = s.refused(err)
-		}
-	}()
-	err = submit(*lists)
-	return err
-}
-
-var errNotSubmitted = errors.New("gpu: submit: the function panicked, or ended its goroutine")
 
 // Fill does the Op [Fill].
 func (s *Stream) Fill(dst Range, pattern []byte) error { return s.Do(Fill(dst, pattern)) }

@@ -108,10 +108,8 @@ func TestStream(t *testing.T) {
 			must(t, three.After(two.Point()))
 			got := make([]byte, 8)
 			must(t, one.Fill(b.All(), []byte{5}))
-			must(t, one.Submit(func(o gpu.Order) error { // on another queue, and with a signal of one's own
-				o.Signal = append(o.Signal, done.At(1))
-				return dev.Queue(1).Submit(o, gpu.Fill(b.Range(0, 4), []byte{6}))
-			}))
+			must(t, dev.Queue(1).Submit(gpu.Order{Wait: []gpu.Point{one.Point()}, Signal: pts(done, 1)}, gpu.Fill(b.Range(0, 4), []byte{6})))
+			must(t, one.After(done.At(1)))
 			must(t, three.Do(gpu.HostCall(func() error { return two.Download(got, b.All()) })))
 			must(t, three.Wait(soon(t)))
 			must(t, two.Wait(soon(t)))
@@ -153,44 +151,23 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B146 Submit", func(t *testing.T) {
+	t.Run("B146 an operation with an Order of its own, in a stream's order", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
-			q := openDevice(t, d, 0, gpu.Options{}).Queue(0)
-			failure := errors.New("no")
-			s := q.NewStream()
-			if err := s.Submit(func(gpu.Order) error { return failure }); err != failure || s.Wait(soon(t)) != failure {
-				t.Errorf("%v; want that of the function", err)
-			}
-			s = q.NewStream()
-			if err := s.Submit(nil); !errors.Is(err, gpu.ErrArgument) {
-				t.Error(err)
-			}
-			s = q.NewStream()
-			func() {
-				defer func() {
-					if recover() == nil {
-						t.Error("a panic is swallowed")
-					}
-				}()
-				s.Submit(func(gpu.Order) error { panic("no") })
-			}()
-			if err := s.Wait(soon(t)); err == nil {
-				t.Error("the stream goes on after a function that panicked")
-			}
-			s = q.NewStream()
-			ended := make(chan error, 1)
-			go func() {
-				defer func() { ended <- s.Wait(soon(t)) }()
-				s.Submit(func(gpu.Order) error { runtime.Goexit(); return nil })
-			}()
-			if err := <-ended; err == nil {
-				t.Error("the stream goes on after a function that ended its goroutine")
-			}
-			s = q.NewStream() // what comes later may be submitted before
-			must(t, s.Submit(func(o gpu.Order) error {
-				return errors.Join(s.Do(gpu.Barrier()), q.Submit(o, gpu.Barrier()))
-			}))
+			dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
+			s, x, b, got := dev.Queue(0).NewStream(), semaphores(t, 3), allocate(t, dev, 4), make([]byte, 4)
+			must(t, s.After(x[0].At(1)))
+			must(t, s.Fill(b.All(), []byte{1}))
+			o := gpu.Order{Wait: []gpu.Point{s.Point()}, Signal: pts(x[1], 1), Free: pts(x[2], 1)}
+			must(t, dev.Queue(1).Submit(o, gpu.Download(got, b.All())))
+			must(t, s.After(x[1].At(1)))
+			must(t, s.Fill(b.All(), []byte{2}))
+			must(t, x[0].Signal(1))
 			must(t, s.Wait(soon(t)))
+			must(t, x[2].Wait(soon(t), 1))
+			if !bytes.Equal(got, []byte{1, 1, 1, 1}) {
+				t.Error(got)
+			}
+			holds(t, "the memory", dev, b, 2)
 		})
 	})
 	t.Run("B145 points that cannot come", func(t *testing.T) {
@@ -312,7 +289,6 @@ func TestStreamAllocs(t *testing.T) {
 				s.Do(gpu.UploadCopy(b.All(), data)),
 				s.Copy(b.Range(0, 32), b.Range(32, 32)),
 				s.Do(launch),
-				s.Submit(func(o gpu.Order) error { return dev.Queue(1).Submit(o, gpu.Barrier()) }),
 				s.Download(data, b.All()),
 				other.After(s.Point()),
 				other.Do(gpu.Barrier()),

@@ -120,7 +120,7 @@ func newWorld(t *testing.T) world {
 var makers = map[string]any{
 	"Op": func() gpu.Op { return gpu.Op{} }, "BadOp": gpu.BadOp, "Barrier": gpu.Barrier, "Fill": gpu.Fill, "Copy": gpu.Copy, "Prefetch": gpu.Prefetch,
 	"Upload": gpu.Upload, "UploadCopy": gpu.UploadCopy, "Download": gpu.Download, "ReadFrom": gpu.ReadFrom, "WriteTo": gpu.WriteTo,
-	"Launch": gpu.Launch, "Execute": gpu.Execute, "ExecuteAll": gpu.ExecuteAll, "Alloc": gpu.Alloc, "Free": gpu.Free,
+	"Launch": gpu.Launch, "Execute": gpu.Execute, "Alloc": gpu.Alloc, "Free": gpu.Free,
 	"HostCall": gpu.HostCall, "Notify": gpu.Notify, "Native": gpu.Native, "WriteValue": interop.WriteValue, "WaitValue": interop.WaitValue,
 	"RecordEvent": interop.RecordEvent, "WaitEvent": interop.WaitEvent, "Begun": interop.Begun,
 	"Communicator.Group": func(c *collective.Communicator, dst, src gpu.Range, t collective.ElementType, r collective.Reduction, root int) gpu.Op {

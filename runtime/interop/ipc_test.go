@@ -84,8 +84,8 @@ func TestImportMemory(t *testing.T) {
 		if o.Size() != 256 || o.Kind() != gpu.DeviceMem || o.Bytes() != nil || o.Ptr() == 0 || o.Device() != b {
 			t.Errorf("%d bytes of kind %v at %#x", o.Size(), o.Kind(), o.Ptr())
 		}
-		if st := b.Stats(); st.Bytes != 0 || st.Buffers != 1 {
-			t.Errorf("%d bytes of %d buffers are counted", st.Bytes, st.Buffers)
+		if st := b.Stats(); st.Device.Live != 0 || st.Buffers != 1 {
+			t.Errorf("%d bytes of %d buffers are counted", st.Device.Live, st.Buffers)
 		}
 		s := semaphores(t, 1)[0]
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))

@@ -67,8 +67,8 @@ func TestSharedFile(t *testing.T) {
 		if far.Size() != 1000 || far.Kind() != gpu.ShareableMem || far.Device() != b || part.Size() != 16 || part.Ptr() == far.Ptr() || same.Ptr() == own.Ptr() {
 			t.Errorf("%d bytes of kind %v at %#x, %d at %#x, %#x and %#x", far.Size(), far.Kind(), far.Ptr(), part.Size(), part.Ptr(), own.Ptr(), same.Ptr())
 		}
-		if st := b.Stats(); st.Bytes != 0 || st.Buffers != 2 {
-			t.Errorf("%d bytes of %d buffers are counted", st.Bytes, st.Buffers)
+		if st := b.Stats(); st.Device.Live != 0 || st.Buffers != 2 {
+			t.Errorf("%d bytes of %d buffers are counted", st.Device.Live, st.Buffers)
 		}
 		s := semaphores(t, 1)[0]
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))

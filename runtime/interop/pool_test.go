@@ -91,7 +91,7 @@ func TestPoolSharing(t *testing.T) {
 		if n := calls(ds[1], 0, simdriver.OpClosePoolMem); n != 2 {
 			t.Errorf("closed %d times", n)
 		}
-		must(t, own.Free(gpu.Order{}))
+		must(t, own.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(own)))
 		must(t, first.Close())
 	})
 }

@@ -166,7 +166,7 @@ func (t *Tracer) Soon() <-chan struct{} { return t.soon }
 func (t *Tracer) Sample() {
 	for _, o := range t.open() {
 		s := o.dev.Stats()
-		r := Record{Kind: KindCounters, Done: t.now(), ParkedNow: s.Parked, InFlight: s.InFlight, Bytes: s.Bytes}
+		r := Record{Kind: KindCounters, Done: t.now(), ParkedNow: s.Parked, InFlight: s.InFlight, Bytes: s.Device.Live + s.Host.Live}
 		r.Reserved, r.Used = o.pools()
 		o.push(&r)
 	}

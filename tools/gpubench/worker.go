@@ -240,8 +240,8 @@ func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 // chained times all-reduces that are submitted ahead, each after the one before it: by points, in a stream, and in a stream with a
 // fill in front of each.
 func (w *worker) chained(ctx context.Context, n int, mem []*gpu.Buffer, a *answer) error {
-	reduce := func(i int, at gpu.Order) error {
-		return w.ranks[i].c.Device().Queue(0).Submit(at, w.ranks[i].c.Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Float32, collective.Sum())))
+	reduce := func(i int) gpu.Op {
+		return w.ranks[i].c.Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Float32, collective.Sum()))
 	}
 	byPoints := func() error {
 		for range n {
@@ -249,7 +249,7 @@ func (w *worker) chained(ctx context.Context, n int, mem []*gpu.Buffer, a *answe
 			for i := range w.ranks {
 				r := &w.ranks[i]
 				r.wait[0], r.signal[0] = r.signal[0], gpu.Point{Semaphore: r.sem, Value: w.v}
-				if err := reduce(i, gpu.Order{Wait: r.wait[:], Signal: r.signal[:]}); err != nil {
+				if err := r.c.Device().Queue(0).Submit(gpu.Order{Wait: r.wait[:], Signal: r.signal[:]}, reduce(i)); err != nil {
 					return err
 				}
 			}
@@ -269,7 +269,7 @@ func (w *worker) chained(ctx context.Context, n int, mem []*gpu.Buffer, a *answe
 							return err
 						}
 					}
-					if err := s.Submit(func(at gpu.Order) error { return reduce(i, at) }); err != nil {
+					if err := s.Do(reduce(i)); err != nil {
 						return err
 					}
 				}

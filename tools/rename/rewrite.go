@@ -145,6 +145,11 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 		w.grouped(c, sel, key, r.op)
 		return
 	}
+	if r.form == byHand {
+		w.called[sel.Sel] = true
+		w.report(sel.Sel, "%s, which is gone", key)
+		return
+	}
 	w.called[sel.Sel] = true
 	if own := w.shadowed(s.Recv(), key); own != "" {
 		w.report(sel.Sel, "%s of an embedded field, behind a method %s", key, own)
@@ -213,6 +218,10 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 			w.open(begin(1), op)
 			w.close(end, append([]any{")"}, said...)...)
 		}
+	case freed:
+		said := w.takeSaid(c.Args[0])
+		w.replace(w.at(sel.Sel.Pos()), begin(0), "Device().Queue(0).Submit(")
+		w.close(w.at(c.Args[0].End()), append([]any{", " + op, sel.X, ")"}, said...)...)
 	case done:
 		w.rename(sel.Sel, "Do")
 		if len(c.Args) == 0 {
@@ -680,7 +689,7 @@ func newLink(name string) (to string, changes bool) {
 	case isMember && (r.form == renamed || r.form == moved) && packageOf(r.op) == "gpu":
 		return owner + "." + r.op, r.op != member
 	}
-	return r.op, true
+	return r.op, true // "" for what a person must rewrite
 }
 
 // imports adds what the new code needs.

@@ -13,6 +13,8 @@ const (
 	function                // x.M(args...)         -> Op(x, args...)
 	withContext             // x.M(ctx, args...)    -> Op(ctx, x, args...)
 	grouped                 // x.M(ctx, order, args...) -> x.Device().Queue(0).Submit(order, x.Op(ctx, args...))
+	freed                   // x.M(order)           -> x.Device().Queue(0).Submit(order, gpu.Op(x))
+	byHand                  // nothing has taken its place: a person must rewrite it
 )
 
 // A rule says how one name of the old API is rewritten. A name of another package than gpu has that
@@ -31,7 +33,7 @@ var rules = map[string]rule{
 	"Queue.Dispatch":    {queued, "Dispatched"},
 	"Queue.Download":    {queued, "Download"},
 	"Queue.Execute":     {queued, "Execute"},
-	"Queue.ExecuteAll":  {queued, "ExecuteAll"},
+	"Queue.ExecuteAll":  {byHand, ""},
 	"Queue.Fill":        {queued, "Fill"},
 	"Queue.HostCall":    {queued, "HostCall"},
 	"Queue.Native":      {queued, "Native"},
@@ -51,13 +53,14 @@ var rules = map[string]rule{
 	"Stream.Dealloca":    {renamed, "Free"},
 	"Stream.Dispatch":    {done, "Dispatched"},
 	"Stream.Execute":     {done, "Execute"},
-	"Stream.ExecuteAll":  {done, "ExecuteAll"},
+	"Stream.ExecuteAll":  {byHand, ""},
 	"Stream.HostCall":    {done, "HostCall"},
 	"Stream.Native":      {done, "Native"},
 	"Stream.Notify":      {done, "Notify"},
 	"Stream.Prefetch":    {done, "Prefetch"},
 	"Stream.Read":        {done, "ReadFrom"},
 	"Stream.RecordEvent": {done, "interop.RecordEvent"},
+	"Stream.Submit":      {byHand, ""},
 	"Stream.UploadCopy":  {done, "UploadCopy"},
 	"Stream.WaitEvent":   {done, "interop.WaitEvent"},
 	"Stream.WaitValue":   {done, "interop.WaitValue"},
@@ -90,9 +93,17 @@ var rules = map[string]rule{
 	"TypedKernel.Record":   {moved, "Launch"},
 
 	"AllocaSlice":     {renamed, "AllocSliceIn"},
-	"Buffer.Dealloca": {renamed, "Free"},
+	"Buffer.Dealloca": {freed, "Free"},
 	"Executable":      {renamed, "Module"},
 	"Native":          {renamed, "NativeCall"},
+
+	"Group.Parked":    {byHand, ""},
+	"Group.Pick":      {byHand, ""},
+	"Group.PickAfter": {byHand, ""},
+	"Group.Queue":     {byHand, ""},
+	"Group.Queues":    {byHand, ""},
+	"Pool.ResetHigh":  {byHand, ""},
+	"Pool.Threshold":  {byHand, ""},
 
 	"Buffer.Export":            {function, "interop.ExportMemory"},
 	"Buffer.ExportFile":        {function, "interop.ExportMemoryFile"},
@@ -170,6 +181,7 @@ var rules = map[string]rule{
 var fields = map[string][]string{
 	"Order": {"Label", "Timing"},
 	"Grid":  {"Begun"},
+	"Stats": {"Bytes"},
 }
 
 // testkitAlloc is the function of package testkit for Queue.Alloca, with the queue as the first

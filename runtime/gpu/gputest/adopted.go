@@ -107,7 +107,7 @@ var adopted = []test{
 			c.end()
 			for range n { // in two streams in turn
 				e.must(s.Do(gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
-				e.must(s.Submit(func(o gpu.Order) error { return e.q(0).Submit(o, gpu.Execute(c.CommandBuffer, b.Range(0, 32))) }))
+				e.must(inStream(s, e.q(0), gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
 			}
 		}
 		called := false

@@ -761,9 +761,8 @@ var collectives = []test{
 			c, q := t.comms[0], t.devs[0].Queue(0)
 			b, issued, waiting := t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64))
 			s, gate, parked, late, other := q.NewStream(), t.sem(), t.sem(), t.sem(), t.sem()
-			t.must(s.Submit(func(o gpu.Order) error { // the other ranks do not
-				return c.Device().Queue(0).Submit(o, c.GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum())))
-			}))
+			// The other ranks do not.
+			t.must(s.Do(c.GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
 			t.must(s.Fill(issued.All(), []byte{1}))
 			p := s.Point()
 			t.must(p.Semaphore.WaitIssued(t.ctx, p.Value))

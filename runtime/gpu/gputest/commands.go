@@ -582,9 +582,9 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B59 B154 several recordings as one operation, one after the other", stall: true, run: func(e *env) {
+	{name: "B59 B154 several recordings in a stream, one after the other", stall: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
-			b, host, s, free := e.buffer(64), e.sem(), e.sem(), e.sem()
+			b, host := e.buffer(64), e.sem()
 			swap, fill, call := e.commands(m), e.commands(m), e.commands(m)
 			swap.copy(b.Range(16, 8), b.Range(0, 8))
 			swap.barrier()
@@ -600,20 +600,19 @@ var commandBuffers = []test{
 			for _, c := range []*recorder{swap, fill, call} {
 				c.end()
 			}
-			o := between(host, 1, s, 1)
-			o.Free = points(free, 1)
-			e.must(e.q(0).Submit(o, gpu.ExecuteAll(all...)))
-			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.ExecuteAll()))
+			st := e.q(0).NewStream()
+			e.must(st.After(host.At(1)))
+			for _, c := range all {
+				e.must(st.Do(gpu.Execute(c)))
+			}
 			for _, c := range all {
 				e.must(c.Close())
 			}
 			clear(all)
 			resume := e.h.Stall(0)
 			e.must(host.Signal(1))
-			e.at(s, 0)
 			resume()
-			e.wait(s, 2)
-			e.wait(free, 1)
+			e.must(st.Wait(e.ctx))
 			want := make([]byte, 64)
 			filled := func() {
 				copy(want, []byte{7, 7, 7, 7})
@@ -635,9 +634,9 @@ var commandBuffers = []test{
 			e.same("the memory", e.read(b), want)
 		})
 	}},
-	{name: "B154 of several recordings one that fails ends the operation", run: func(e *env) {
+	{name: "B154 of several recordings one that fails ends the stream", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
-			b, s, x := e.buffer(64), e.sem(), e.sem()
+			b := e.buffer(64)
 			first, fails, last := e.commands(m), e.commands(m), e.commands(m)
 			first.fill(b.Range(0, 1), []byte{1})
 			fails.got(fails.Add(gpu.HostCall(func() error { return io.EOF })))
@@ -645,46 +644,14 @@ var commandBuffers = []test{
 			for _, c := range []*recorder{first, fails, last} {
 				c.end()
 			}
-			e.must(e.q(0).Submit(signal(s, 1), gpu.ExecuteAll(first.CommandBuffer, fails.CommandBuffer, last.CommandBuffer)))
-			e.failed(s, 1, io.EOF)
+			st := e.q(0).NewStream()
+			st.Do(gpu.Execute(first.CommandBuffer), gpu.Execute(fails.CommandBuffer), gpu.Execute(last.CommandBuffer))
+			if err := st.Wait(e.ctx); !errors.Is(err, io.EOF) {
+				e.Errorf("the stream: %v", err)
+			}
 			want := make([]byte, 64)
 			want[0] = 1
 			e.same("the memory", e.read(b), want)
-
-			open, bound, gone := e.commands(m), e.commands(m), e.commands(m)
-			bound.fill(bound.binding().Range(0, 4), []byte{1})
-			bound.end()
-			gone.end()
-			e.must(gone.Close())
-			for name, c := range map[string]struct {
-				of   *gpu.CommandBuffer
-				kind error
-			}{
-				"none":              {nil, gpu.ErrArgument},
-				"one that is open":  {open.CommandBuffer, gpu.ErrArgument},
-				"one with bindings": {bound.CommandBuffer, gpu.ErrArgument},
-				"one that is gone":  {gone.CommandBuffer, gpu.ErrClosed},
-			} {
-				if err := e.q(0).Submit(signal(x, 1), gpu.ExecuteAll(last.CommandBuffer, c.of)); !errors.Is(err, c.kind) {
-					e.Errorf("%s: %v", name, err)
-				}
-			}
-			if err := e.q(0).Submit(gpu.Order{Signal: []gpu.Point{{}}}, gpu.ExecuteAll(first.CommandBuffer, last.CommandBuffer)); !errors.Is(err, gpu.ErrArgument) {
-				e.Errorf("no semaphore: %v", err)
-			}
-			e.must(x.Signal(1)) // nobody has taken the point
-			e.same("the memory", e.read(b), want)
-			open.end()
-
-			st := e.q(0).NewStream()
-			e.must(st.Do(gpu.ExecuteAll(last.CommandBuffer, first.CommandBuffer)))
-			e.must(st.Do(gpu.ExecuteAll()))
-			e.must(st.Wait(e.ctx))
-			want[1] = 1
-			e.same("the memory", e.read(b), want)
-			if err := st.Do(gpu.ExecuteAll(nil)); !errors.Is(err, gpu.ErrArgument) || !errors.Is(st.Wait(e.ctx), gpu.ErrArgument) {
-				e.Errorf("a stream: %v", err)
-			}
 		})
 	}},
 	{name: "B102 recordings in recordings", run: func(e *env) {
@@ -884,7 +851,7 @@ var commandBuffers = []test{
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(c.CommandBuffer, indirect.Range(16, 16))); !errors.Is(err, gpu.ErrUnallocated) {
 				e.Errorf("Execute with what is deallocated = %v", err)
 			}
-			e.must(b.Free(signal(s, 6)))
+			e.must(e.q(0).Submit(signal(s, 6), gpu.Free(b)))
 			x := e.sem()
 			e.must(e.q(0).Submit(signal(x, 1), gpu.Execute(c.CommandBuffer, out.Range(0, 16))))
 			e.failed(x, 1, gpu.ErrUnallocated)
@@ -908,7 +875,7 @@ var commandBuffers = []test{
 			copy(want[1000:], random(100, 1))
 			c.execute(1)
 			e.same("what came out", e.read(out), want)
-			e.must(b.Free(gpu.Order{}))
+			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		})
 	}},
 	{name: "B90 allocate, execute, deallocate, in a pipeline", run: func(e *env) {
@@ -926,7 +893,7 @@ var commandBuffers = []test{
 				for i := range uint64(n) {
 					b := e.alloc(int(i), between(s, v, s, v+1), p, 1024)
 					e.must(e.q(int(i+1)).Submit(between(s, v+1, s, v+2), gpu.Execute(c.CommandBuffer, b.All(), to.Range(64*i, 64))))
-					e.must(b.Free(between(s, v+2, s, v+3)))
+					e.must(e.q(0).Submit(between(s, v+2, s, v+3), gpu.Free(b)))
 					v += 3
 				}
 				e.must(host.Signal(1))
@@ -961,8 +928,8 @@ var commandBuffers = []test{
 			again := e.buffer(4 * n)
 			c.execute(3, again.All())
 			e.same("what came out of it again", e.read(again), floats(want...))
-			e.must(x.Free(signal(s, 4)))
-			e.must(y.Free(signal(s, 5)))
+			e.must(e.q(0).Submit(signal(s, 4), gpu.Free(x)))
+			e.must(e.q(0).Submit(signal(s, 5), gpu.Free(y)))
 			e.wait(s, 5)
 		})
 	}},
@@ -986,7 +953,7 @@ var commandBuffers = []test{
 					for i := range uint64(rounds) {
 						b := e.alloc(int(i), between(s, v, s, v+1), p, 4*n)
 						e.must(e.q(int(i+1)).Submit(between(s, v+1, s, v+2), gpu.Execute(c.CommandBuffer, b.All(), from.Range(4*n*i, 4*n), to.Range(4*n*i, 4*n))))
-						e.must(b.Free(between(s, v+2, s, v+3)))
+						e.must(e.q(0).Submit(between(s, v+2, s, v+3), gpu.Free(b)))
 						v += 3
 						if !pipeline {
 							e.wait(s, v)

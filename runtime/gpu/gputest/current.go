@@ -730,7 +730,7 @@ var operations = []struct {
 				return err
 			})
 			for _, b := range all {
-				x.must(b.Free(gpu.Order{}))
+				x.must(b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			}
 		}
 	}},
@@ -743,7 +743,7 @@ var operations = []struct {
 				b, err := s.Alloc(x.p, 4096)
 				x.must(err)
 				x.must(s.Fill(b.All(), []byte{byte(v + 1)}))
-				x.must(s.Submit(func(o gpu.Order) error { return x.d.Queue(1).Submit(o, gpu.Fill(b.Range(0, 4), []byte{9})) }))
+				x.must(inStream(s, x.d.Queue(1), gpu.Fill(b.Range(0, 4), []byte{9})))
 				x.must(s.Do(gpu.HostCall(func() error { return nil })))
 				x.must(s.Download(got, b.Range(0, 8)))
 				x.must(s.Free(b))
@@ -759,14 +759,6 @@ var operations = []struct {
 	}},
 	{"Free", func(x *stand) {
 		x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, gpu.Free(x.alloc())) })
-	}},
-	{"ExecuteAll", func(x *stand) {
-		c := x.recording(func(c *gpu.CommandBuffer) {
-			_, err := c.Add(gpu.Fill(x.b.Range(0, 8), []byte{1}))
-			x.must(err)
-		})
-		x.does(gpu.ExecuteAll(c, c))
-		x.must(c.Close())
 	}},
 	{"Execute", func(x *stand) {
 		c := x.recording(func(c *gpu.CommandBuffer) {
@@ -815,17 +807,10 @@ var operations = []struct {
 		b = x.alloc()
 		x.keeps("Close of memory from a pool", func() { x.must(b.Close()) })
 	}},
-	{"Buffer.Free", func(x *stand) { x.submit(func(o gpu.Order) error { return x.alloc().Free(o) }) }},
-
 	{"Pool.Device", func(x *stand) { x.p.Device() }},
 	{"Pool.Options", func(x *stand) { x.p.Options() }},
 	{"Pool.Stats", func(x *stand) {
 		_, err := x.p.Stats()
-		x.must(err)
-	}},
-	{"Pool.ResetHigh", func(x *stand) { x.must(x.p.ResetHigh()) }},
-	{"Pool.Threshold", func(x *stand) {
-		_, err := x.p.Threshold()
 		x.must(err)
 	}},
 	{"Pool.SetThreshold", func(x *stand) { x.must(x.p.SetThreshold(1 << 20)) }},
@@ -884,7 +869,7 @@ var operations = []struct {
 			err = x.d.Queue(0).Submit(gpu.Order{}, gpu.Alloc(&b, p, 64))
 			x.must(err)
 			x.keeps("Close", func() { x.must(p.Close()) })
-			x.must(b.Free(gpu.Order{}))
+			x.must(b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 	}},
 
@@ -1093,11 +1078,6 @@ var operations = []struct {
 			x.must(c.Close())
 		}
 	}},
-	{"Group.Parked", func(x *stand) { x.group.Parked() }},
-	{"Group.Queues", func(x *stand) { x.group.Queues() }},
-	{"Group.Queue", func(x *stand) { x.group.Queue(1) }},
-	{"Group.Pick", func(x *stand) { x.group.Pick(0) }},
-	{"Group.PickAfter", func(x *stand) { x.group.PickAfter(0, gpu.Point{Semaphore: x.sem(), Value: 1}) }},
 	{"Group.Load", func(x *stand) {
 		if x.h.Kernels {
 			all, err := x.group.Load(kernels.Basic)

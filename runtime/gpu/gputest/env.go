@@ -225,3 +225,19 @@ func (e *env) same(what string, got, want []byte) {
 		}
 	}
 }
+
+// inStream submits an operation of another queue in a stream's order.
+func inStream(s *gpu.Stream, q *gpu.Queue, op gpu.Op) error {
+	done := new(gpu.Semaphore).At(1)
+	return errors.Join(q.Submit(gpu.Order{Wait: []gpu.Point{s.Point()}, Signal: []gpu.Point{done}}, op), s.After(done))
+}
+
+// queuesOf returns the queues of all devices of a group.
+func queuesOf(g *gpu.Group) (all []*gpu.Queue) {
+	for _, d := range g.Devices() {
+		for i := range d.Queues() {
+			all = append(all, d.Queue(i))
+		}
+	}
+	return all
+}

@@ -91,47 +91,29 @@ var groups = []test{
 		infos, err := e.h.Driver.Devices()
 		e.must(err)
 		g := e.group(gpu.Options{Queues: 3})
-		if len(g.Devices()) != len(infos) || g.Queues() != 3*len(infos) {
-			e.Errorf("%d devices, %d queues", len(g.Devices()), g.Queues())
+		if len(g.Devices()) != len(infos) {
+			e.Errorf("%d devices", len(g.Devices()))
 		}
 		for i, d := range g.Devices() {
 			if d.Info() != infos[i] {
 				e.Errorf("device %d is %s", i, d.Info().Name)
 			}
-			for j := range 3 {
-				if n := 3*i + j; g.Queue(n) != d.Queue(j) || g.Queue(n+g.Queues()) != d.Queue(j) || g.Queue(n-g.Queues()) != d.Queue(j) {
-					e.Errorf("queue %d is another one", n)
-				}
+			if d.Queues() != 3 {
+				e.Errorf("device %d has %d queues", i, d.Queues())
 			}
 		}
 		g.Devices()[0] = nil
 		if g.Devices()[0] == nil {
 			e.Error("what Devices returned is the group's own")
 		}
-		for i := range g.Queues() {
-			if q, err := g.Pick(1 << i); q != g.Queue(i) || err != nil {
-				e.Errorf("bit %d: %v", i, err)
-			}
-		}
-		if q, err := g.Pick(1<<g.Queues() | 1<<4); q != g.Queue(4) || err != nil {
-			e.Errorf("a bit of a queue that there is not, and another one: %v", err)
-		}
-		if q, err := g.Pick(1 << g.Queues()); q != nil || !errors.Is(err, gpu.ErrArgument) {
-			e.Errorf("a bit of a queue that there is not: %v", err)
-		}
-		if q, err := g.PickAfter(1<<4, gpu.Point{Semaphore: e.sem(), Value: 1}); q != g.Queue(4) || err != nil {
-			e.Errorf("after nothing that was given: %v", err)
-		}
 		host, s := e.sem(), e.sem()
 		e.must(host.Signal(1))
-		q, err := g.Pick(0)
-		e.must(err)
-		e.must(q.Submit(between(host, 1, s, 1), gpu.Fill(e.bufferOn(q.Device(), 64).All(), []byte{1})))
+		e.must(g.Devices()[1].Queue(2).Submit(between(host, 1, s, 1), gpu.Fill(e.bufferOn(g.Devices()[1], 64).All(), []byte{1})))
 		e.wait(s, 1)
 
 		some, err := gpu.OpenGroup(e.h.Driver, gpu.Options{}, 1, 0)
 		e.must(err)
-		if d := some.Devices(); len(d) != 2 || d[0].Info() != infos[1] || d[1].Info() != infos[0] || some.Queues() != 2 || some.Queue(0) != d[0].Queue(0) {
+		if d := some.Devices(); len(d) != 2 || d[0].Info() != infos[1] || d[1].Info() != infos[0] {
 			e.Errorf("devices 1 and 0 are %v", d)
 		}
 		e.must(some.Close())
@@ -158,14 +140,13 @@ var groups = []test{
 		other := e.stranger(gpu.Options{Queues: 2})
 		g, err := gpu.NewGroup(e.devs[0], other, e.devs[1])
 		e.must(err)
-		if g.Queues() != 10 || g.Queue(4) != other.Queue(0) || g.Queue(6) != e.devs[1].Queue(0) {
-			e.Errorf("%d queues", g.Queues())
+		if !slices.Equal(g.Devices(), []*gpu.Device{e.devs[0], other, e.devs[1]}) {
+			e.Errorf("its devices are %v", g.Devices())
 		}
 		pools, err := g.NewPools(gpu.PoolOptions{})
 		e.must(err)
 		s, v := e.sem(), uint64(0)
-		for i := range g.Queues() { // one after the other
-			q := g.Queue(i)
+		for i, q := range queuesOf(g) { // one after the other
 			p := pools[slices.Index(g.Devices(), q.Device())]
 			var b *gpu.Buffer
 			err := q.Submit(between(s, v, s, v+1), gpu.Alloc(&b, p, 64))
@@ -316,7 +297,7 @@ var groups = []test{
 		}
 		on := func(i uint64) (*gpu.Queue, *gpu.Buffer) {
 			k, turn := int(i)%len(bufs), int(i)/len(bufs) // a device further each time, and then another queue
-			return g.Queue(3*k + turn%3), bufs[k]
+			return g.Devices()[k].Queue(turn % 3), bufs[k]
 		}
 		for i, backwards := range []bool{true, false} {
 			s, value := e.sem(), byte(98+i)
@@ -451,23 +432,24 @@ var groups = []test{
 			g, err := gpu.OpenGroup(e.h.Driver, gpu.Options{Queues: 2})
 			e.must(err)
 			var bufs []*gpu.Buffer
-			for i := range g.Queues() {
-				b, err := g.Queue(i).Device().Alloc(gpu.DeviceMem, 21*64)
+			queues := queuesOf(g)
+			for _, q := range queues {
+				b, err := q.Device().Alloc(gpu.DeviceMem, 21*64)
 				e.must(err)
 				bufs = append(bufs, b)
 			}
-			never, s := e.sem(), e.sems(g.Queues())
+			never, s := e.sem(), e.sems(len(queues))
 			for v := range uint64(20) {
-				for i := range g.Queues() {
-					next := (i + 2) % g.Queues()
+				for i, q := range queues {
+					next := (i + 2) % len(queues)
 					// After what it reads is written, and after the value below its own is reached.
 					wait := []gpu.Point{{Semaphore: s[i], Value: v}, {Semaphore: s[next], Value: v}}
-					e.must(g.Queue(i).Submit(gpu.Order{Wait: wait, Signal: points(s[next], v+1)},
+					e.must(q.Submit(gpu.Order{Wait: wait, Signal: points(s[next], v+1)},
 						gpu.Copy(bufs[next].Range(64*(v+1), 64), bufs[i].Range(64*v, 64))))
 				}
 			}
 			x := e.sem()
-			e.must(g.Queue(0).Submit(between(never, 1, x, 1), gpu.Barrier()))
+			e.must(queues[0].Submit(between(never, 1, x, 1), gpu.Barrier()))
 			e.must(g.Close())
 			e.failed(x, 1, gpu.ErrClosed)
 			for _, s := range s {
@@ -496,7 +478,7 @@ func randomGroup(e *env, seed uint64) {
 	const ops, size = 200, 256
 	r := rand.New(rand.NewPCG(seed, 116))
 	g := e.group(gpu.Options{Queues: 2, Events: 4})
-	host := e.sem()
+	host, queues := e.sem(), queuesOf(g)
 	type memory struct {
 		b     *gpu.Buffer
 		model []byte
@@ -515,7 +497,7 @@ func randomGroup(e *env, seed uint64) {
 		if r.IntN(4) == 0 {
 			o.Wait = append(o.Wait, gpu.Point{Semaphore: host, Value: 1 + r.Uint64N(3)})
 		}
-		q, at, n := g.Queue(r.IntN(g.Queues())), r.Uint64N(size), uint64(0)
+		q, at, n := queues[r.IntN(len(queues))], r.Uint64N(size), uint64(0)
 		n = r.Uint64N(size-at) + 1
 		dst := mem[r.IntN(len(mem))]
 		o.Wait = append(append(o.Wait, dst.wrote...), dst.read...)

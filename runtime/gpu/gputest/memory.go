@@ -40,7 +40,7 @@ var memoryKinds = []test{
 				if b.Ptr() == 0 || b.Ptr()%gpu.Alignment != 0 {
 					e.Errorf("%d bytes are at %#x", size, b.Ptr())
 				}
-				e.must(b.Free(gpu.Order{}))
+				e.must(b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			}
 		})
 	}},

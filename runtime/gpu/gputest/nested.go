@@ -145,7 +145,7 @@ var nested = []test{
 					e.same("what was copied", e.read(to)[b.Offset:b.Offset+b.Size], want)
 				}
 			}
-			e.must(pooled.Free(gpu.Order{}))
+			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(pooled)))
 			e.must(host.Close())
 		}
 	}},

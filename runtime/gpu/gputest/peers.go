@@ -232,8 +232,8 @@ var peers = []test{
 							return err
 						})
 					}
-					e.must(src.Free(gpu.Order{}))
-					e.must(dst.Free(gpu.Order{}))
+					e.must(src.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(src)))
+					e.must(dst.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(dst)))
 				}
 			})
 		})
@@ -331,7 +331,7 @@ var peers = []test{
 		if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) {
 			e.Errorf("access taken back: %v", err)
 		}
-		e.must(b.Free(signal(s, 3)))
+		e.must(b.Device().Queue(0).Submit(signal(s, 3), gpu.Free(b)))
 		e.wait(s, 3)
 	}},
 	{name: "B116 copies between memory of any origin on two devices, and with the host", devices: 2, run: func(e *env) {

@@ -469,7 +469,7 @@ var scratchMemory = []test{
 			outer.add(gpu.Execute(bound.CommandBuffer, mine.All(), all[2].All()))
 			outer.end()
 			outer.execute(2)
-			e.must(later.Free(gpu.Order{}))
+			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(later)))
 			s := e.sem()
 			e.must(e.q(0).Submit(signal(s, 1), gpu.Execute(large.CommandBuffer, all[1].All())))
 			e.failed(s, 1, gpu.ErrUnallocated)
@@ -518,7 +518,6 @@ var scratchMemory = []test{
 				"a binding":            {e.q(0).Submit(gpu.Order{}, gpu.Execute(binds.CommandBuffer, b.All())), gpu.ErrArgument},
 				"another's nested":     {othersBinding, gpu.ErrArgument},
 				"a free":               {e.q(0).Submit(gpu.Order{}, gpu.Free(b)), gpu.ErrArgument},
-				"its own free":         {b.Free(gpu.Order{}), gpu.ErrArgument},
 				"a pool over it":       {over, gpu.ErrArgument},
 				"an export":            {exported, gpu.ErrArgument},
 				"another recording":    {otherFill, gpu.ErrArgument},

@@ -390,13 +390,6 @@ func (w *world) step() {
 		w.sync()
 	case op == 30:
 		w.misuse()
-	case op == 31:
-		w.p.ResetUsedHigh()
-		w.p.ResetReservedHigh()
-		w.high = w.used
-		if s := w.p.Stats(); s.UsedHigh != s.Used || s.ReservedHigh != s.Reserved {
-			w.t.Fatalf("not reset: %+v", s)
-		}
 	}
 }
 

@@ -3,9 +3,9 @@ package blockpool
 // Stats describes the state of a pool and counts what it has done. Sizes are in bytes.
 type Stats struct {
 	Reserved     uint64 // total size of the slabs
-	ReservedHigh uint64 // maximum of Reserved since ResetReservedHigh
+	ReservedHigh uint64 // maximum of Reserved
 	Used         uint64 // total size of the live blocks; does not count freed blocks that work still uses
-	UsedHigh     uint64 // maximum of Used since ResetUsedHigh
+	UsedHigh     uint64 // maximum of Used
 	Largest      uint64 // size of the largest free block
 	Live         int    // number of live blocks
 	Free         int    // number of free blocks
@@ -34,20 +34,6 @@ func (p *Pool) Stats() Stats {
 		}
 	}
 	return s
-}
-
-// ResetReservedHigh sets ReservedHigh to Reserved.
-func (p *Pool) ResetReservedHigh() {
-	p.mu.Lock()
-	p.stats.ReservedHigh = p.stats.Reserved
-	p.mu.Unlock()
-}
-
-// ResetUsedHigh sets UsedHigh to Used.
-func (p *Pool) ResetUsedHigh() {
-	p.mu.Lock()
-	p.stats.UsedHigh = p.stats.Used
-	p.mu.Unlock()
 }
 
 func (p *Pool) largest() (n uint64) {

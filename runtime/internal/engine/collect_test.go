@@ -49,7 +49,7 @@ func TestCollect(t *testing.T) {
 			must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Free(b)))
 			must(t, d.ResumeStream(stream))
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
-			must(t, take(t, dev.Queue(1), p).Free(gpu.Order{}))
+			must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(take(t, dev.Queue(1), p))))
 		})
 		// elsewhere allocates memory that another queue has freed behind work that is just done.
 		elsewhere := func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, on *gpu.Queue, p *gpu.Pool) {
@@ -63,7 +63,7 @@ func TestCollect(t *testing.T) {
 				must(t, on.Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Free(b)))
 				must(t, d.ResumeStream(stream))
 				eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
-				must(t, take(t, q, p).Free(gpu.Order{}))
+				must(t, q.Submit(gpu.Order{}, gpu.Free(take(t, q, p))))
 			}
 		}
 		eachLimited(t, "memory whose dealloca waits for another stream, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {

@@ -52,15 +52,14 @@ func several(t testing.TB, st *gpu.Stream, b *gpu.Buffer, n int) {
 	}
 }
 
-// launcher loads a kernel that ignores its arguments, and returns a function that launches it.
-func launcher(t testing.TB, dev *gpu.Device, name string) func(q *gpu.Queue, o gpu.Order) error {
+// launchOf loads a kernel that ignores its arguments, and returns a launch of it.
+func launchOf(t testing.TB, dev *gpu.Device, name string) gpu.Op {
 	t.Helper()
 	x, err := dev.Load(simdriver.Image(name))
 	must(t, err)
 	k, err := x.Kernel(name)
 	must(t, err)
-	op := gpu.Launch(k, gpu.Grid{}, uint64(1))
-	return func(q *gpu.Queue, o gpu.Order) error { return q.Submit(o, op) }
+	return gpu.Launch(k, gpu.Grid{}, uint64(1))
 }
 
 // TestRecords counts the events that are recorded.
@@ -72,7 +71,7 @@ func TestRecords(t *testing.T) {
 		dev := openDevice(t, d, 0, gpu.Options{Events: 2 * n})
 		b, s := allocate(t, dev, 1<<16), semaphores(t, 1)[0]
 		data := make([]byte, 64)
-		launch := launcher(t, dev, "nothing")
+		launch := launchOf(t, dev, "nothing")
 		q := dev.Queue(0)
 		for i := range uint64(n) {
 			must(t, q.Submit(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{1})))
@@ -92,7 +91,7 @@ func TestRecords(t *testing.T) {
 			case 2:
 				must(t, st.Copy(b.Range(0, 1<<15), b.Range(1<<15, 1<<15)))
 			case 3:
-				must(t, st.Submit(func(o gpu.Order) error { return launch(q, o) }))
+				must(t, st.Do(launch))
 			default:
 				must(t, st.Do(gpu.UploadCopy(b.Range(0, 64), data)))
 			}
@@ -126,7 +125,7 @@ func TestRecords(t *testing.T) {
 		must(t, st.Wait(minute(t)))
 		before := records(d)
 		for range n {
-			must(t, alloca(t, q, gpu.Order{}, nil, 1<<20).Free(gpu.Order{}))
+			must(t, q.Submit(gpu.Order{}, gpu.Free(alloca(t, q, gpu.Order{}, nil, 1<<20))))
 		}
 		if got := records(d) - before; got != 2*n/markEvery {
 			t.Errorf("%d without signals, want %d", got, 2*n/markEvery)
@@ -136,26 +135,23 @@ func TestRecords(t *testing.T) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 256}), openDevice(t, d, 1, gpu.Options{})
 		b, far, s := allocate(t, dev, 1<<20), allocate(t, other, 64), semaphores(t, 1)[0]
-		launch := launcher(t, dev, "nothing")
+		launch := launchOf(t, dev, "nothing")
 		q := dev.Queue(0)
 		st := q.NewStream()
 		d.StallDevice(0)
 		defer d.ResumeDevice(0)
 		fills(t, dev.Queue(1), allocate(t, dev, 8), s, 0, 1)
 		for name, x := range map[string]struct {
-			submit func(o gpu.Order) error
-			want   int
+			op   gpu.Op
+			want int
 		}{
-			"launch":           {func(o gpu.Order) error { return launch(q, o) }, 0},
-			"large fill":       {func(o gpu.Order) error { return q.Submit(o, gpu.Fill(b.All(), []byte{1})) }, 0},
-			"large copy":       {func(o gpu.Order) error { return q.Submit(o, gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17))) }, 0},
-			"large update":     {func(o gpu.Order) error { return q.Submit(o, gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17))) }, 0},
-			"download":         {func(o gpu.Order) error { return q.Submit(o, gpu.Download(make([]byte, 8), b.Range(0, 8))) }, 1}, // an event behind it
-			"another's memory": {func(o gpu.Order) error { return q.Submit(o, gpu.Copy(far.Range(0, 8), b.Range(0, 8))) }, 1},
-			"wait": {func(o gpu.Order) error {
-				o.Wait = append(o.Wait, s.At(1))
-				return q.Submit(o, gpu.Fill(b.Range(0, 8), []byte{1}))
-			}, 1},
+			"launch":           {launch, 0},
+			"large fill":       {gpu.Fill(b.All(), []byte{1}), 0},
+			"large copy":       {gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17)), 0},
+			"large update":     {gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17)), 0},
+			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // an event behind it
+			"another's memory": {gpu.Copy(far.Range(0, 8), b.Range(0, 8)), 1},
+			"wait":             {gpu.Fill(b.Range(0, 8), []byte{1}), 1},
 		} {
 			must(t, st.Fill(b.Range(0, 8), []byte{1}))
 			st.Point()
@@ -164,7 +160,10 @@ func TestRecords(t *testing.T) {
 			if n := records(d) - before; n != 0 {
 				t.Errorf("%s: %d behind fills", name, n)
 			}
-			must(t, st.Submit(x.submit))
+			if name == "wait" {
+				must(t, st.After(s.At(1)))
+			}
+			must(t, st.Do(x.op))
 			if n := records(d) - before; n != x.want {
 				t.Errorf("%s: %d, want %d", name, n, x.want)
 			}
@@ -187,7 +186,7 @@ func TestRecords(t *testing.T) {
 		}
 		x, err := st.Alloc(nil, 64)
 		must(t, err)
-		must(t, x.Free(gpu.Order{}))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(x)))
 		if n := records(d) - before; n != 1 {
 			t.Errorf("%d, want 1", n)
 		}
@@ -206,7 +205,7 @@ func TestNotHeldUp(t *testing.T) {
 			dev := openDevice(t, d, 0, o)
 			b, s, last := allocate(t, dev, 64), semaphores(t, 1)[0], semaphores(t, 1)[0]
 			fills(t, dev.Queue(0), b, s, 0, 3)
-			must(t, launcher(t, dev, "wait")(dev.Queue(0), gpu.Order{Signal: pts(last, 1)}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(last, 1)}, launchOf(t, dev, "wait")))
 			fills(t, dev.Queue(0), b, s, 3, 6)
 			must(t, s.Wait(minute(t), 2))
 			must(t, s.Wait(minute(t), 3))
@@ -224,8 +223,7 @@ func TestNotHeldUp(t *testing.T) {
 			st, b := dev.Queue(0).NewStream(), allocate(t, dev, 64)
 			several(t, st, b, 3)
 			p := st.Point()
-			launch := launcher(t, dev, "wait")
-			must(t, st.Submit(func(o gpu.Order) error { return launch(dev.Queue(0), o) }))
+			must(t, st.Do(launchOf(t, dev, "wait")))
 			must(t, p.Semaphore.Wait(minute(t), p.Value))
 			close(end)
 			must(t, st.Wait(minute(t)))

@@ -185,7 +185,7 @@ func TestHeldGrowth(t *testing.T) {
 				}
 				d.SetLatency(simdriver.OpAlloc, 0)
 				if want == nil {
-					must(t, m.Free(order(s[1], 2, s[1], 3)))
+					must(t, dev.Queue(0).Submit(order(s[1], 2, s[1], 3), gpu.Free(m)))
 					must(t, s[1].Wait(in(t, time.Minute), 3))
 				}
 				time.Sleep(time.Hour) // time of the bubble: the blocked call of the driver returns

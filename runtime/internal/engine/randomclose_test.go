@@ -213,9 +213,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 	case 2:
 		_, err := p.pool.Reuse()
 		return "reuse", err
-	case 3:
-		return "reset", p.pool.ResetHigh()
-	case 4, 5:
+	case 3, 4, 5:
 		st, err := p.pool.Stats()
 		if err == nil && p.pool.Options().Portable && (st.Used > st.Reserved || st.Used > st.UsedHigh || st.Reserved > st.ReservedHigh) {
 			err = fmt.Errorf("it has %+v", st)

@@ -363,7 +363,12 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				if err := errors.Join(err, next.End()); err != nil {
 					return err
 				}
-				return q.Submit(o, gpu.ExecuteAll(c, next))
+				mid := new(gpu.Semaphore).At(1)
+				if err := q.Submit(gpu.Order{Wait: o.Wait, Signal: []gpu.Point{mid}}, gpu.Execute(c)); err != nil {
+					return err
+				}
+				o.Wait = []gpu.Point{mid}
+				return q.Submit(o, gpu.Execute(next))
 			}
 			_, err2 := c.Add(gpu.Barrier())
 			_, err3 := c.Add(gpu.Copy(to, b.Range(at, 8)))

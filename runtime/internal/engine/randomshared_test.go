@@ -318,7 +318,7 @@ func (f *farSide) close(left bool) {
 		f.await("not all has been given back to the other process", &f.lent, f.near)
 	}
 	if f.pooled != nil {
-		if err := f.pooled.Free(gpu.Order{}); err != nil {
+		if err := f.pooled.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(f.pooled)); err != nil {
 			f.g.t.Error(err)
 		}
 		unused(f.g.t, f.pool)

@@ -88,7 +88,9 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			if record(dev, c, cell(i+1), b.Range(8, 16), cell(i)) != nil {
 				return nil
 			}
-			step(func(o gpu.Order) error { return other.Submit(o, gpu.ExecuteAll(c, c)) })
+			for range 2 {
+				step(func(o gpu.Order) error { return other.Submit(o, gpu.Execute(c)) })
+			}
 			c.Close()
 		} else {
 			step(func(o gpu.Order) error { return other.Submit(o, gpu.Execute(c, cell(i+1), b.Range(8, 16), cell(i))) })

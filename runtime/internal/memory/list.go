@@ -9,8 +9,7 @@ import (
 // Statistics count a device's buffers.
 type Statistics struct {
 	Buffers   int    // live buffers
-	Bytes     uint64 // Live of Device and of Host together
-	PeakBytes uint64 // highest value of Bytes
+	PeakBytes uint64 // highest value of Live of Device and of Host together
 	Device    ByteStats
 	Host      ByteStats
 }
@@ -156,7 +155,7 @@ func (s *books) unlink(b *Buffer) {
 func (s *books) statistics() Statistics {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Statistics{Buffers: s.n, Bytes: s.device.Live + s.host.Live, PeakBytes: s.peak, Device: s.device, Host: s.host}
+	return Statistics{Buffers: s.n, PeakBytes: s.peak, Device: s.device, Host: s.host}
 }
 
 // haveNative reports whether any buffer has memory of a driver's pool.

@@ -76,20 +76,6 @@ type PoolOptions struct {
 	Shareable   bool
 }
 
-// PoolStats count a pool's bytes.
-type PoolStats struct {
-	Reserved, ReservedHigh uint64 // bytes reserved from the system
-	Used, UsedHigh         uint64 // bytes in allocations
-}
-
-// Reuse says when freed memory of one stream may be reused in another stream. Within one stream it
-// always may.
-type Reuse struct {
-	Events        bool // if an event orders the free before the new use
-	Opportunistic bool // if the free has already been executed
-	Internal      bool // the driver may make the second stream wait for the first
-}
-
 // pools are the pools of a device.
 type pools struct {
 	mu  sync.Mutex
@@ -351,7 +337,9 @@ func (p *Pool) Options() PoolOptions {
 	if p == nil {
 		return PoolOptions{}
 	}
-	return p.opt
+	o := p.opt
+	o.Threshold = p.threshold.Load()
+	return o
 }
 
 // onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so that it is
@@ -422,7 +410,7 @@ func (p *Pool) ended() error {
 }
 
 // Stats returns the current figures. It blocks while it queries the driver.
-func (p *Pool) Stats() (s PoolStats, err error) {
+func (p *Pool) Stats() (s driver.PoolStats, err error) {
 	if err := p.open("pool stats"); err != nil {
 		return s, err
 	}
@@ -444,33 +432,6 @@ func (p *Pool) Stats() (s PoolStats, err error) {
 	return s, err
 }
 
-// ResetHigh sets the high-water marks of [Pool.Stats] to the current figures.
-func (p *Pool) ResetHigh() error {
-	if err := p.open("reset"); err != nil {
-		return err
-	}
-	if p.blocks != nil {
-		p.blocks.ResetReservedHigh()
-		p.blocks.ResetUsedHigh()
-		return nil
-	}
-	if err := p.setAttr("reset", driver.PoolReservedHigh, 0); err != nil {
-		return err
-	}
-	return p.setAttr("reset", driver.PoolUsedHigh, 0)
-}
-
-// Threshold returns how many unused bytes the pool keeps reserved.
-func (p *Pool) Threshold() (uint64, error) {
-	if err := p.open("threshold"); err != nil {
-		return 0, err
-	}
-	if p.blocks == nil {
-		return p.attr("threshold", driver.PoolThreshold)
-	}
-	return p.threshold.Load(), nil
-}
-
 // SetThreshold sets how many unused bytes the pool keeps reserved.
 func (p *Pool) SetThreshold(n uint64) error {
 	if err := p.open("set threshold"); err != nil {
@@ -490,12 +451,12 @@ func (p *Pool) SetThreshold(n uint64) error {
 }
 
 // Reuse returns when freed memory of one stream may be reused in another.
-func (p *Pool) Reuse() (r Reuse, err error) {
+func (p *Pool) Reuse() (r driver.PoolReuse, err error) {
 	if err := p.open("reuse"); err != nil {
 		return r, err
 	}
 	if p.blocks != nil {
-		return Reuse{true, true, true}, nil
+		return driver.PoolReuse{Events: true, Opportunistic: true, Internal: true}, nil
 	}
 	for a, v := range map[driver.PoolAttr]*bool{driver.PoolReuseEvents: &r.Events, driver.PoolReuseOpportunistic: &r.Opportunistic,
 		driver.PoolReuseInternal: &r.Internal} {
@@ -509,12 +470,12 @@ func (p *Pool) Reuse() (r Reuse, err error) {
 }
 
 // SetReuse sets when freed memory of one stream may be reused in another.
-func (p *Pool) SetReuse(r Reuse) error {
+func (p *Pool) SetReuse(r driver.PoolReuse) error {
 	if err := p.open("set reuse"); err != nil {
 		return err
 	}
 	if p.blocks != nil {
-		if r != (Reuse{true, true, true}) {
+		if r != (driver.PoolReuse{Events: true, Opportunistic: true, Internal: true}) {
 			return fmt.Errorf("gpu: set reuse: a portable pool does all three: %w", driver.ErrUnsupported)
 		}
 		return nil

@@ -19,7 +19,7 @@ import (
 )
 
 func TestPoolStreams(t *testing.T) {
-	t.Run("B93 a buffer is deallocated on the queue that allocated it", func(t *testing.T) {
+	t.Run("B93 memory is allocated and freed in the stream of the queue", func(t *testing.T) {
 		var mu sync.Mutex
 		streams := map[simdriver.Op][]driver.Stream{}
 		d := newSim(t, simdriver.Config{OnExecute: func(e simdriver.Executed) {
@@ -30,7 +30,7 @@ func TestPoolStreams(t *testing.T) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 4}), semaphores(t, 1)[0]
 		for i := range uint64(4) {
 			b := alloca(t, dev.Queue(int(i)), gpu.Order{Wait: pts(s, 2*i), Signal: pts(s, 2*i+1)}, nil, 64)
-			must(t, b.Free(order(s, 2*i+1, s, 2*i+2)))
+			must(t, dev.Queue(int(i)).Submit(order(s, 2*i+1, s, 2*i+2), gpu.Free(b)))
 		}
 		must(t, s.Wait(minute(t), 8))
 		mu.Lock()
@@ -70,7 +70,7 @@ func TestPoolStreams(t *testing.T) {
 			}
 			d.ResumeStream(streams[0])
 			must(t, s[2].Wait(minute(t), 1))
-			must(t, b.Free(gpu.Order{}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			must(t, dev.Close())
 		}
 	})
@@ -93,7 +93,7 @@ func TestPoolStreams(t *testing.T) {
 		unused(t, p)
 		c := alloca(t, dev.Queue(1), gpu.Order{Signal: pts(s, 2)}, p, 1<<16)
 		must(t, s.Wait(minute(t), 2))
-		must(t, c.Free(gpu.Order{}))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(c)))
 		must(t, dev.Close())
 	})
 	t.Run("B98 memory goes on in its own stream without a wait", func(t *testing.T) {
@@ -200,11 +200,11 @@ func TestPoolFaults(t *testing.T) {
 			f.Remove()
 			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 64)
 			must(t, s[1].Wait(minute(t), 1))
-			must(t, bad.Free(gpu.Order{Signal: pts(s[2], 1)}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Free(bad)))
 			if err := s[2].Wait(minute(t), 1); !errors.Is(err, gpu.ErrUnallocated) {
 				t.Errorf("%s: dealloca: %v", op, err)
 			}
-			must(t, b.Free(gpu.Order{}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			must(t, dev.Close())
 		}
 	})
@@ -221,7 +221,7 @@ func TestPoolFaults(t *testing.T) {
 			must(t, b.Close())
 			b = alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[1], 1)}, p, 64)
 			must(t, s[1].Wait(minute(t), 1))
-			must(t, b.Free(gpu.Order{Signal: pts(s[1], 2)}))
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 2)}, gpu.Free(b)))
 			must(t, s[1].Wait(minute(t), 2))
 			unused(t, p)
 			must(t, dev.Close())
@@ -233,7 +233,7 @@ func TestPoolFaults(t *testing.T) {
 		p := newPool(t, dev, gpu.PoolOptions{Portable: true, Zero: true, MaxSize: 1 << 16})
 		other := allocate(t, dev, 64)
 		warm := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s[0], 1)}, p, 1<<16)
-		must(t, warm.Free(order(s[0], 1, s[0], 2)))
+		must(t, dev.Queue(0).Submit(order(s[0], 1, s[0], 2), gpu.Free(warm)))
 		must(t, s[0].Wait(minute(t), 2))
 		streams := d.Streams(0)
 		d.StallStream(streams[1])
@@ -257,11 +257,11 @@ func TestPoolFaults(t *testing.T) {
 			b := alloca(t, dev.Queue(0), gpu.Order{}, nil, 64)
 			f := d.Inject(simdriver.Fault{Op: simdriver.OpFreeAsync, Err: broken})
 			if lists {
-				must(t, b.Free(gpu.Order{Signal: pts(s, 1)}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Free(b)))
 				if err := s.Wait(minute(t), 1); !errors.Is(err, broken) {
 					t.Errorf("%v", err)
 				}
-			} else if err := b.Free(gpu.Order{}); !errors.Is(err, broken) {
+			} else if err := dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)); !errors.Is(err, broken) {
 				t.Errorf("%v", err)
 			}
 			f.Remove()
@@ -291,7 +291,7 @@ func TestPoolFaults(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 			} else { // the stream has received a part of it
-				must(t, b.Free(gpu.Order{Signal: pts(s[1], 1)}))
+				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Free(b)))
 				if err := s[1].Wait(minute(t), 1); !errors.Is(err, broken) {
 					t.Errorf("%v", err)
 				}
@@ -337,7 +337,7 @@ func TestPoolLost(t *testing.T) {
 			if err := s[4].Wait(ctx, 1); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("%v", err)
 			}
-			if err := b.Free(gpu.Order{}); !errors.Is(err, driver.ErrLost) {
+			if err := b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b)); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("%v", err)
 			}
 			if _, err := lost.NewPool(gpu.PoolOptions{}); !errors.Is(err, driver.ErrLost) {
@@ -348,7 +348,7 @@ func TestPoolLost(t *testing.T) {
 			}
 			c := alloca(t, other.Queue(0), gpu.Order{Signal: pts(s[5], 1)}, nil, 64)
 			must(t, s[5].Wait(ctx, 1))
-			must(t, c.Free(gpu.Order{Signal: pts(s[5], 2)}))
+			must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 2)}, gpu.Free(c)))
 			must(t, s[5].Wait(ctx, 2))
 			p.Close()
 			lost.Close()
@@ -401,7 +401,7 @@ func TestPoolCloseBusy(t *testing.T) {
 		must(t, err)
 		s := semaphores(t, 1)[0]
 		b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 4096)
-		must(t, b.Free(order(s, 1, s, 2)))
+		must(t, dev.Queue(0).Submit(order(s, 1, s, 2), gpu.Free(b)))
 		must(t, s.Wait(soon(t), 2))
 		d.pools.Store(3)
 		must(t, p.Close())
@@ -426,7 +426,7 @@ func TestPoolMadeAgain(t *testing.T) {
 	if st, err := p.Stats(); err != nil || st.Reserved != 1<<16 {
 		t.Errorf("%+v, %v", st, err)
 	}
-	must(t, alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16).Free(gpu.Order{}))
+	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16))))
 	must(t, p.Close())
 	must(t, dev.Close())
 }
@@ -443,7 +443,7 @@ func TestPoolInitial(t *testing.T) {
 		b := alloca(t, dev.Queue(1), gpu.Order{}, p, 1<<16)
 		must(t, s.Wait(soon(t), 1))
 		must(t, d.ResumeStream(d.Streams(0)[0]))
-		must(t, b.Free(gpu.Order{}))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		must(t, dev.Close())
 	})
 }
@@ -466,7 +466,7 @@ func TestPoolInitialUnused(t *testing.T) {
 				if err := s.Wait(minute(t), 1); err != nil {
 					t.Fatalf("allocate %d bytes of a new pool of as many: %v", most, err)
 				}
-				must(t, b.Free(gpu.Order{}))
+				must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 
 				p = newPool(t, dev, gpu.PoolOptions{MaxSize: most, InitialSize: most / 4, Portable: portable})
 				b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{}, p, most)
@@ -475,7 +475,7 @@ func TestPoolInitialUnused(t *testing.T) {
 				}
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1})))
 				must(t, s.Wait(minute(t), 2))
-				must(t, b.Free(gpu.Order{}))
+				must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 				must(t, dev.Close())
 			})
 		})
@@ -539,10 +539,8 @@ func TestPoolInitialStuck(t *testing.T) {
 func TestPoolClosedMeanwhile(t *testing.T) {
 	for name, use := range map[string]func(*gpu.Pool) error{
 		"statistics": func(p *gpu.Pool) error { _, err := p.Stats(); return err },
-		"reset":      (*gpu.Pool).ResetHigh,
 		"reuse":      func(p *gpu.Pool) error { _, err := p.Reuse(); return err },
 		"set reuse":  func(p *gpu.Pool) error { return p.SetReuse(gpu.Reuse{Internal: true}) },
-		"threshold":  func(p *gpu.Pool) error { _, err := p.Threshold(); return err },
 		"trim":       func(p *gpu.Pool) error { return p.Trim(0) },
 		"access":     func(p *gpu.Pool) error { return p.Access(p.Device(), true) },
 	} {
@@ -577,7 +575,7 @@ func TestPoolLimit(t *testing.T) {
 			p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1000, InitialSize: 1000, Portable: portable})
 			b := alloca(t, dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 1000)
 			must(t, s.Wait(minute(t), 1))
-			must(t, b.Free(gpu.Order{}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			newPool(t, dev, gpu.PoolOptions{MaxSize: math.MaxUint64, Portable: portable})
 			must(t, dev.Close())
 		})
@@ -610,7 +608,7 @@ func TestPoolCounts(t *testing.T) {
 	if st.Buffers != 4 || st.Device != (gpu.ByteStats{Live: 1 << 16, Peak: 1 << 16, Allocated: 1 << 16}) || st.Host != (gpu.ByteStats{Live: 100, Peak: 100, Allocated: 100}) {
 		t.Errorf("%+v", st)
 	}
-	must(t, part.Free(gpu.Order{}))
+	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(part)))
 	must(t, twice.Close())
 	must(t, host.Close())
 	for deadline := time.Now().Add(time.Minute); dev.Stats().Host.Live > 0; time.Sleep(time.Millisecond) {
@@ -618,7 +616,7 @@ func TestPoolCounts(t *testing.T) {
 			t.Fatalf("%+v", dev.Stats())
 		}
 	}
-	if st := dev.Stats(); st.Bytes != 1<<16 || st.PeakBytes != 1<<16+100 || st.Device.Live != 1<<16 || st.Host != (gpu.ByteStats{Peak: 100, Allocated: 100}) {
+	if st := dev.Stats(); st.PeakBytes != 1<<16+100 || st.Device.Live != 1<<16 || st.Host != (gpu.ByteStats{Peak: 100, Allocated: 100}) {
 		t.Errorf("%+v", st)
 	}
 }
@@ -639,7 +637,7 @@ func TestPoolClosers(t *testing.T) {
 						}
 						b, err := testkit.AllocIn(dev.Queue(g), gpu.Order{}, p, 256)
 						if err == nil && n%2 == 0 {
-							b.Free(gpu.Order{})
+							dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b))
 						}
 						if n%3 == 0 {
 							p.Close()

@@ -295,7 +295,7 @@ func TestTrimWhileClosing(t *testing.T) {
 			all = append(all, b)
 		}
 		for _, b := range all {
-			must(t, b.Free(gpu.Order{}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, s.Wait(minute(t), 1))
@@ -355,7 +355,7 @@ func TestAccessTogether(t *testing.T) {
 		if err := other.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, gpu.ErrArgument) {
 			t.Errorf("a fill by a device whose access was taken away: %v", err)
 		}
-		must(t, b.Free(gpu.Order{}))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 	})
 }
 
@@ -398,5 +398,5 @@ func TestAccessFails(t *testing.T) {
 	must(t, end.Wait(minute(t), 1)) // the fills before it are done too
 	must(t, p.Access(other, false))
 	has(false)
-	must(t, b.Free(gpu.Order{}))
+	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 }

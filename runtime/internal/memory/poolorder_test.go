@@ -51,7 +51,7 @@ func TestPoolOrder(t *testing.T) {
 			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 2)}, gpu.Fill(b.All(), []byte{2})))
 			must(t, s[1].Wait(minute(t), 2))
 			begins(t, other, b, 2)
-			must(t, b.Free(gpu.Order{}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 	})
 	t.Run("B80 an allocation of which only some waits were made", func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestPoolOrder(t *testing.T) {
 		d.ResumeStream(streams[1])
 		must(t, s[3].Wait(minute(t), 1))
 		begins(t, one, b, 2)
-		must(t, b.Free(gpu.Order{}))
+		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 	})
 	t.Run("B94 closed behind memory that was deallocated without lists", func(t *testing.T) {
 		for _, close := range []bool{false, true} {
@@ -153,7 +153,7 @@ func TestPoolOrder(t *testing.T) {
 	t.Run("B97 buffers of no size are forgotten", func(t *testing.T) {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 		for range 10 {
-			must(t, alloca(t, dev.Queue(0), gpu.Order{}, nil, 0).Free(gpu.Order{}))
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(alloca(t, dev.Queue(0), gpu.Order{}, nil, 0))))
 		}
 		if n := dev.Stats().Buffers; n != 0 {
 			t.Errorf("%d buffers", n)

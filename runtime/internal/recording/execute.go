@@ -83,9 +83,6 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 	return checkBindings(c.slots, bindings, c.dev, nil)
 }
 
-// Bindings returns the number of bindings of a recording that has ended.
-func (c *Recording) Bindings() int { return len(c.slots) }
-
 // AddSteps appends the steps of an execution of the command buffer.
 func (c *Recording) AddSteps(to []Step, parts int) []Step {
 	var r *run
@@ -118,7 +115,7 @@ func (c *Recording) Executable() (parts int, err error) {
 // LeaveRest has the later steps of a run leave its block: they will not be submitted.
 func (x Step) LeaveRest(left []Step) {
 	for _, y := range left {
-		if x.run != nil && y.run == x.run && y.at().host == nil {
+		if x.run != nil && y.at().host == nil {
 			x.run.leaveBlock(engine.Mark{})
 		}
 	}

@@ -327,7 +327,6 @@ func TestParamMistakes(t *testing.T) {
 		"two values of parameter 1 (uint32)":                        gpu.Execute(c).With(first.Value(1), n.Value(1)).With(first.Value(1)),
 		"a value of parameter 0 (uint32) of another command buffer": gpu.Execute(c).With(alien.Value(1)),
 		"a value of a zero parameter":                               gpu.Execute(c).With(zero.Value(1)),
-		"execute: it takes no values of parameters":                 gpu.ExecuteAll(c).With(first.Value(1)),
 		"launch of index (\"it\"): argument 1 is parameter 1 (uint32), which has a value only in a recording": launch.Param(1, first),
 		"the blocks are parameter 2 ([3]uint32), which has a value only in a recording":                       launch.GridParam(blocks),
 		"execute (\"it\"): argument 0 is parameter 1 (uint32), which has a value only":                        gpu.Execute(inner).Param(0, first),

@@ -225,7 +225,12 @@ func TestScratchAll(t *testing.T) {
 				if i%2 == 0 {
 					p, q = q, p
 				}
-				if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(x, 1)}, gpu.ExecuteAll(p, q, r, p)); err != nil {
+				st := dev.Queue(0).NewStream()
+				err := st.Do(gpu.Execute(p), gpu.Execute(q), gpu.Execute(r), gpu.Execute(p))
+				if err == nil {
+					err = dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{st.Point()}, Signal: pts(x, 1)}, gpu.Barrier())
+				}
+				if err != nil {
 					t.Error(err)
 					x.Fail(err)
 				}

@@ -147,7 +147,10 @@ func TestStreamsJoin(t *testing.T) {
 			r.is(other.Copy(b.All(), a.All()), ended...)
 			r.is(one.After(other.Point()), ended...)
 			r.is(one.Fill(a.All(), []byte{2}), ended...)
-			r.is(other.Submit(func(o gpu.Order) error { return r.devs[1].Queue(1).Submit(o, gpu.Download(got, b.All())) }), ended...)
+			done := new(gpu.Semaphore).At(1)
+			r.is(r.devs[1].Queue(1).Submit(gpu.Order{Wait: []gpu.Point{other.Point()}, Signal: []gpu.Point{done}}, gpu.Download(got, b.All())), ended...)
+			r.is(other.After(done), ended...)
+			r.is(other.Do(gpu.Barrier()), ended...)
 			err := errors.Join(r.ends(one), r.ends(other))
 			if how == 0 {
 				r.must(err)

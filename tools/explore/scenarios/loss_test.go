@@ -110,7 +110,7 @@ func TestEachFault(t *testing.T) {
 				if ok(q.Submit(gpu.Order{Wait: pts(s, last), Signal: pts(s, last+1)}, gpu.Download(got, b.All()))) {
 					last++
 				}
-				if ok(b.Free(gpu.Order{Wait: pts(s, last), Signal: pts(s, last+1)})) {
+				if ok(b.Device().Queue(0).Submit(gpu.Order{Wait: pts(s, last), Signal: pts(s, last+1)}, gpu.Free(b))) {
 					last++
 				}
 				if ok(r.wait(s, last)) && last == 4 {

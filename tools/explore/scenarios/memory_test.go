@@ -38,7 +38,7 @@ func TestDeallocaAgainstUse(t *testing.T) {
 					r.must(q.Submit(next(), gpu.Fill(b.All(), []byte{byte(10*i + round + 1)})))
 					got := make([]byte, 64)
 					r.must(q.Submit(next(), gpu.Download(got, b.All())))
-					r.must(b.Free(next()))
+					r.must(q.Submit(next(), gpu.Free(b)))
 					if round == 1 || x.Choose(2) == 1 {
 						r.must(r.wait(s, v))
 						r.full("memory of a pool", got, byte(10*i+round+1))
@@ -78,7 +78,7 @@ func TestHandOver(t *testing.T) {
 			r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Fill(b.All(), []byte{2})))
 			r.must(r.wait(u, 2))
 			r.full("the second one's", r.bytes(d.Queue(0), b), 2)
-			r.must(b.Free(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}))
+			r.must(b.Device().Queue(0).Submit(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}, gpu.Free(b)))
 			r.must(r.wait(u, 3))
 		})
 		r.wg.Wait()
@@ -164,7 +164,7 @@ func TestFailWhileIssued(t *testing.T) {
 			},
 			func() error { return other.Queue(0).Submit(o, gpu.Copy(a.All(), ones.All())) },
 			func() error { return q.Submit(o, gpu.Upload(a.All(), data)) },
-			func() error { return q.Submit(o, gpu.ExecuteAll(outer, outer)) },
+			func() error { return q.Submit(o, gpu.Execute(outer)) },
 		}[kind]
 		var held []driver.Stream // of what may be used
 		for i := range r.devs {
@@ -215,7 +215,7 @@ func TestPoolAgainstLoss(t *testing.T) {
 					return
 				}
 				r.is(q.Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1})), driver.ErrLost, gpu.ErrUnallocated)
-				err = b.Free(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)})
+				err = b.Device().Queue(0).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Free(b))
 				r.is(err, driver.ErrLost, gpu.ErrUnallocated)
 				if err == nil {
 					r.is(r.wait(s, 3), driver.ErrLost, gpu.ErrUnallocated)
@@ -322,7 +322,7 @@ func TestCurrentPool(t *testing.T) {
 					return
 				}
 				r.is(r.wait(s, 1), gpu.ErrClosed)
-				b.Free(gpu.Order{})
+				b.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(b))
 			}
 		})
 		r.do(func() {
@@ -338,8 +338,6 @@ func TestCurrentPool(t *testing.T) {
 			for n := range uint64(2) {
 				r.is(p.SetThreshold(n), gpu.ErrClosed)
 			}
-			_, err := p.Threshold()
-			r.is(err, gpu.ErrClosed)
 			r.must(p.Close())
 		})
 		r.do(func() {
@@ -436,7 +434,7 @@ func TestBareOrder(t *testing.T) {
 			err := d.Queue(1).Submit(gpu.Order{}, gpu.Alloc(&c, p, 64))
 			r.must(err)
 			r.must(d.Queue(1).Submit(gpu.Order{}, gpu.Fill(c.All(), []byte{8})))
-			r.must(c.Free(gpu.Order{}))
+			r.must(c.Device().Queue(0).Submit(gpu.Order{}, gpu.Free(c)))
 		})
 		r.must(r.ends(s))
 		r.full("a stream's own", got, 7)

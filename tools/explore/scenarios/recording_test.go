@@ -369,7 +369,7 @@ func TestCloseAgainst(t *testing.T) {
 		var used *gpu.Buffer
 		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s0, 1)}, gpu.Alloc(&used, p, 64)) // so that the pool has a slab
 		r.must(err)
-		r.must(used.Free(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}))
+		r.must(used.Device().Queue(0).Submit(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}, gpu.Free(used)))
 		r.must(r.wait(s0, 2))
 		x.Window(true)
 		var given error
@@ -384,7 +384,7 @@ func TestCloseAgainst(t *testing.T) {
 				var a *gpu.Buffer
 				err := d.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&a, p, 64))
 				if given = err; err == nil {
-					r.is(a.Free(gpu.Order{Wait: pts(s, 1)}), gpu.ErrClosed, gpu.ErrUnallocated)
+					r.is(a.Device().Queue(0).Submit(gpu.Order{Wait: pts(s, 1)}, gpu.Free(a)), gpu.ErrClosed, gpu.ErrUnallocated)
 				}
 			},
 			func() { given = d.Queue(1).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(c)) },
