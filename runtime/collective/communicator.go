@@ -116,7 +116,8 @@ func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 // that were issued run all the same, as far as the next host call, and the memory that they wrote
 // is undefined.
 func (c *Communicator) Group(ops ...Operation) gpu.Op {
-	return c.group(nil, ops)
+	var none context.Context
+	return c.group(none, ops)
 }
 
 // GroupContext is [Communicator.Group] with a context. If the context ends before the group is
@@ -129,7 +130,7 @@ func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.O
 	return c.group(ctx, ops)
 }
 
-// group returns the Op of a group. ctx is nil if there is none.
+// group returns the Op of a group, without ctx if that is nil.
 func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 	g := comm.Group{Communicator: c.in(), Context: ctx}
 	for _, x := range ops {

@@ -1,6 +1,8 @@
 package collective_test
 
 import (
+	"context"
+
 	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
@@ -43,3 +45,6 @@ var (
 func submitGroup(c *collective.Communicator, o gpu.Order, ops ...collective.Operation) error {
 	return c.Device().Queue(0).Submit(o, c.Group(ops...))
 }
+
+// noContext is a nil context, which a program passes by mistake.
+var noContext context.Context

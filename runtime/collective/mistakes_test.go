@@ -51,17 +51,17 @@ func TestNoContext(t *testing.T) {
 	must(t, err)
 	for name, call := range map[string]func() error{
 		"New": func() error {
-			_, err := collective.New(nil, dev, collective.Options{ID: id, Count: 1})
+			_, err := collective.New(noContext, dev, collective.Options{ID: id, Count: 1})
 			return err
 		},
-		"NewAll":       func() error { _, err := collective.NewAll(nil, g.Devices(), collective.Options{}); return err },
-		"Split":        func() error { _, err := c.Split(nil, 0, 0); return err },
-		"Shrink":       func() error { _, err := c.Shrink(nil, true, 1); return err },
-		"NewWindow":    func() error { _, err := c.NewWindow(nil, allocate(t, dev, 4096), false); return err },
-		"Suspend":      func() error { return c.Suspend(nil) },
-		"Resume":       func() error { return c.Resume(nil) },
-		"GroupContext": func() error { return dev.Queue(0).Submit(gpu.Order{}, c.GroupContext(nil)) },
-		"Shutdown":     func() error { return c.Shutdown(nil) },
+		"NewAll":       func() error { _, err := collective.NewAll(noContext, g.Devices(), collective.Options{}); return err },
+		"Split":        func() error { _, err := c.Split(noContext, 0, 0); return err },
+		"Shrink":       func() error { _, err := c.Shrink(noContext, true, 1); return err },
+		"NewWindow":    func() error { _, err := c.NewWindow(noContext, allocate(t, dev, 4096), false); return err },
+		"Suspend":      func() error { return c.Suspend(noContext) },
+		"Resume":       func() error { return c.Resume(noContext) },
+		"GroupContext": func() error { return dev.Queue(0).Submit(gpu.Order{}, c.GroupContext(noContext)) },
+		"Shutdown":     func() error { return c.Shutdown(noContext) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

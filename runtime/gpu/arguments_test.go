@@ -268,11 +268,11 @@ var wrongCalls = map[string]struct {
 
 	"OpenGroup with no driver": {func(*mistake) error { _, err := gpu.OpenGroup(nil, gpu.Options{}); return err }, gpu.ErrArgument},
 
-	"Wait with no context": {func(m *mistake) error { return m.s.Wait(nil, 6) }, gpu.ErrArgument},
+	"Wait with no context": {func(m *mistake) error { return m.s.Wait(noContext, 6) }, gpu.ErrArgument},
 
-	"WaitAll with no context": {func(m *mistake) error { return gpu.WaitAll(nil, pts(m.s, 6)...) }, gpu.ErrArgument},
+	"WaitAll with no context": {func(m *mistake) error { return gpu.WaitAll(noContext, pts(m.s, 6)...) }, gpu.ErrArgument},
 
-	"WaitAny with no context": {func(m *mistake) error { _, err := gpu.WaitAny(nil, pts(m.s, 6)...); return err }, gpu.ErrArgument},
+	"WaitAny with no context": {func(m *mistake) error { _, err := gpu.WaitAny(noContext, pts(m.s, 6)...); return err }, gpu.ErrArgument},
 
 	"Wait of no semaphore": {func(m *mistake) error { return (*gpu.Semaphore)(nil).Wait(m.t.Context(), 1) }, gpu.ErrArgument},
 
@@ -450,16 +450,16 @@ func TestNoContext(t *testing.T) {
 	must(t, err)
 	s := new(gpu.Semaphore)
 	for name, call := range map[string]func() error{
-		"Semaphore.Wait":       func() error { return s.Wait(nil, 1) },
-		"Semaphore.WaitIssued": func() error { return s.WaitIssued(nil, 1) },
+		"Semaphore.Wait":       func() error { return s.Wait(noContext, 1) },
+		"Semaphore.WaitIssued": func() error { return s.WaitIssued(noContext, 1) },
 		"Stream.Wait": func() error {
 			stream := dev.Queue(0).NewStream()
 			must(t, stream.After(pts(s, 1)...))
 			stream.Fill(allocate(t, dev, 64).All(), []byte{1})
-			return stream.Wait(nil)
+			return stream.Wait(noContext)
 		},
-		"Group.Shutdown":  func() error { return g.Shutdown(nil) },
-		"Device.Shutdown": func() error { return dev.Shutdown(nil) },
+		"Group.Shutdown":  func() error { return g.Shutdown(noContext) },
+		"Device.Shutdown": func() error { return dev.Shutdown(noContext) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

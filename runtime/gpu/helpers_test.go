@@ -1,6 +1,8 @@
 package gpu_test
 
 import (
+	"context"
+
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
@@ -48,7 +50,6 @@ var (
 	semaphores        = testkit.Semaphores
 	simKernels        = testkit.Kernels
 	soon              = testkit.Soon
-	sum               = testkit.Sum
 )
 
 // inStream submits an operation of a queue in a stream's order.
@@ -59,3 +60,6 @@ func inStream(s *gpu.Stream, q *gpu.Queue, op gpu.Op) error {
 	}
 	return s.After(done)
 }
+
+// noContext is a nil context, which a program passes by mistake.
+var noContext context.Context

@@ -148,7 +148,7 @@ func TestTimingOfHostCalls(t *testing.T) {
 			for _, p := range x.parts {
 				op := sleep.Launch(gpu.GridFor(1, 1), testkit.SleepArgs{Nanoseconds: 1000})
 				if p == 'h' {
-					op = gpu.HostCall(func() error { time.Sleep(50); return nil })
+					op = gpu.HostCall(func() error { time.Sleep(50 * time.Nanosecond); return nil })
 				}
 				_, err := all.Add(op)
 				must(t, err)

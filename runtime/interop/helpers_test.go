@@ -1,6 +1,10 @@
 package interop_test
 
-import "github.com/puregpu/puregpu/runtime/internal/testkit"
+import (
+	"context"
+
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
 
 // Short names for what the tests of several packages share.
 
@@ -28,3 +32,6 @@ var (
 	semaphores     = testkit.Semaphores
 	soon           = testkit.Soon
 )
+
+// noContext is a nil context, which a program passes by mistake.
+var noContext context.Context

@@ -494,7 +494,7 @@ func TestWaitIssued(t *testing.T) {
 			t.Error(err)
 		}
 		var none *gpu.Semaphore
-		for _, err := range []error{none.WaitIssued(minute(t), 1), host.WaitIssued(nil, 1), host.WaitIssued(minute(t), gpu.MaxValue+1)} { //nolint:staticcheck
+		for _, err := range []error{none.WaitIssued(minute(t), 1), host.WaitIssued(noContext, 1), host.WaitIssued(minute(t), gpu.MaxValue+1)} {
 			if !errors.Is(err, gpu.ErrArgument) {
 				t.Error(err)
 			}

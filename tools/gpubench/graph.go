@@ -214,7 +214,7 @@ func record(r *rig, x execution) (c *gpu.CommandBuffer, p gpu.Param[uint64], err
 // emptyArgs are the arguments of the empty kernel, and scalarArgs too.
 type (
 	emptyArgs  struct{ p gpu.Range }
-	scalarArgs struct{ p uint64 }
+	scalarArgs struct{ p uint64 } //lint:ignore U1000 the kernel's parameter
 )
 
 // emptyKernel loads the empty kernel.
