@@ -13,7 +13,10 @@ const (
 )
 
 type (
+	Cleanup  = std.Cleanup
 	Error    = std.Error
+	Frame    = std.Frame
+	Frames   = std.Frames
 	MemStats = std.MemStats
 )
 
@@ -36,3 +39,10 @@ func GC()                                                          { std.GC() }
 func Version() string                                              { return std.Version() }
 func Caller(skip int) (pc uintptr, file string, line int, ok bool) { return std.Caller(skip + 1) }
 func Stack(buf []byte, all bool) int                               { return std.Stack(buf, all) }
+func Callers(skip int, pc []uintptr) int                           { return std.Callers(skip+1, pc) }
+func CallersFrames(callers []uintptr) *Frames                      { return std.CallersFrames(callers) }
+
+// AddCleanup is Go's: cleanups run on a goroutine of Go's own, at no point of a run.
+func AddCleanup[T, S any](ptr *T, cleanup func(S), arg S) Cleanup {
+	return std.AddCleanup(ptr, cleanup, arg)
+}
