@@ -72,10 +72,7 @@ func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
 	for _, l := range m.layers {
 		y, _ := gpu.AllocSliceIn[float32](s, m.pool, int(l.out))
 		defer y.Close()
-		s.Do(
-			m.code.Dense.Launch(gpu.GridFor(y.Len(), 64), l.in, l.out, 1, l.w, l.b, x, y),
-			x.Free(),
-		)
+		s.Do(m.code.Dense.Launch(gpu.GridFor(y.Len(), 64), l.in, l.out, 1, l.w, l.b, x, y), x.Free())
 		x = y
 	}
 	output := make([]float32, x.Len()) // if the context ends, the device may still write to it
