@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// touches serializes the runtime's own accesses to the program's slices. A device runs operations
-// on one slice in the right order, but the race detector does not see that order.
+// touches protects the program's slices from concurrent accesses of the runtime. A device runs
+// operations on one slice in the right order, but the race detector does not see that order.
 var touches sync.Mutex
 
 // A touch tells the race detector that an operation in flight may access memory of the program. A

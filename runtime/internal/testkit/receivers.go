@@ -57,18 +57,7 @@ func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, 
 			t.Errorf("%s panics: %v", text, p)
 		}
 	}()
-	var args []reflect.Value
-	for i := 1; i < m.Type.NumIn(); i++ {
-		in := m.Type.In(i)
-		switch variadic := m.Type.IsVariadic() && i == m.Type.NumIn()-1; {
-		case variadic && !given:
-		case variadic:
-			args = append(args, argument(in.Elem(), true))
-		default:
-			args = append(args, argument(in, given))
-		}
-	}
-	results := recv.MethodByName(m.Name).Call(args)
+	results := recv.MethodByName(m.Name).Call(arguments(m, given))
 	if n := len(results); n == 0 || results[n-1].Type() != reflect.TypeFor[error]() {
 		for _, v := range results {
 			if c := v; c.Kind() == reflect.Func && !c.IsNil() && c.Type().NumIn() == 0 {
@@ -90,6 +79,21 @@ func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, 
 	case !namesOperation(err, m):
 		t.Errorf("%s: the error does not name the operation: %v", text, err)
 	}
+}
+
+// arguments returns the arguments for a call of a method.
+func arguments(m reflect.Method, given bool) (args []reflect.Value) {
+	for i := 1; i < m.Type.NumIn(); i++ {
+		in := m.Type.In(i)
+		switch variadic := m.Type.IsVariadic() && i == m.Type.NumIn()-1; {
+		case variadic && !given:
+		case variadic:
+			args = append(args, argument(in.Elem(), true))
+		default:
+			args = append(args, argument(in, given))
+		}
+	}
+	return args
 }
 
 // namesOperation reports whether an error has a word of the method's name, or an Op that has an error of its own. A method that takes Ops
