@@ -11,23 +11,23 @@ import (
 )
 
 // Alloc returns an Op that allocates memory from a pool, in the order of the queue's work, and sets
-// *b to the buffer before Do or Submit returns. With an error *b stays as it is. Ops that use the
-// buffer can only be made after that. If p is nil it uses the device's current pool. The memory is
-// valid for work that is ordered after the operation, and for work that the device does for this
-// queue after the call. Barriers, host calls and collectives have no place in the queue's stream:
-// they, and work that comes after them elsewhere, must wait for a signal. A use of the memory
-// without such an order is a mistake. While the allocation has not been issued, it is
+// *b to the buffer before Do or Submit returns. Only after that can Ops that use the buffer be
+// made. With an error, *b stays as it is. If p is nil, Alloc uses the device's current pool. The
+// memory is valid for work that is ordered after the operation, and for work that the device does
+// for this queue after the call. Barriers, host calls and collectives have no place in the queue's
+// stream: they, and work that comes after them elsewhere, must wait for a signal. A use of the
+// memory without such an order is a mistake. Before the allocation is issued, such a use is
 // [ErrUnallocated].
 //
 // An allocation is one call of the driver, or none if a portable pool has the memory. If the memory
-// cannot be allocated, the signals fail. If the Order has no lists, the call returns the error,
-// unless the allocation is issued later. The error is [ErrOutOfMemory] if the pool or the device is
-// at its limit, and [ErrClosed] if the pool has been closed meanwhile. The call blocks while the
-// pool grows. If there is no memory, it also blocks for up to a second while unused memory is
-// freed, and tries once more.
+// cannot be allocated, the signals fail. If the Order has no points and the allocation is issued at
+// once, the call returns the error. The error is [ErrOutOfMemory] if the pool or the device is at
+// its limit, and [ErrClosed] if the pool has been closed meanwhile. The call blocks while the pool
+// grows. If there is no memory, it also blocks for up to a second while unused memory is freed, and
+// tries once more.
 //
-// The buffer owns the memory until [Free] frees it. If nothing does, the memory goes back to the
-// pool when the buffer was closed and nothing uses it any more. A recording cannot allocate: see
+// The buffer owns the memory until [Free] frees it. Without a Free, the memory goes back to the
+// pool when the buffer is closed and no longer used. A recording cannot allocate: see
 // [CommandBuffer.Scratch].
 func Alloc(b **Buffer, p *Pool, size uint64) (op Op) {
 	if b == nil {

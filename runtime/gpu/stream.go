@@ -118,7 +118,7 @@ func (s *Stream) Point() Point {
 	}
 	at := s.point()
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
-		// The event excludes later work from the wait. The wait reports an error.
+		// The event excludes later work from the wait. The wait reports Record's error.
 		engine.MarkOf(p).Record()
 		if p.ByBarrier {
 			s.recordJoined(at.Value)

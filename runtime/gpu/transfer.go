@@ -122,8 +122,8 @@ func (x *pieces) move(do pieceFunc) (err error) {
 	return err
 }
 
-// wait waits until the device has moved the first n pieces. If the device ends, for whatever
-// reason, the semaphore fails.
+// wait waits until the device has moved the first n pieces. If the device is lost or closed, the
+// semaphore fails.
 func (x *pieces) wait(n int) error { return x.done.Wait(context.Background(), uint64(n)) }
 
 // send fills piece i when its block is free, and submits it.

@@ -32,7 +32,7 @@ type flowEnd struct {
 // same reports whether both ends belong to one submission. A submission does not release itself.
 func (e flowEnd) same(to flowEnd) bool { return e.sub != 0 && e.sub == to.sub }
 
-// hidden reports whether the signalling work has no slice.
+// hidden reports whether the signalling work is not drawn.
 func (e flowEnd) hidden() bool { return e.pid == 0 }
 
 // before reports whether a signal at e can have ended a wait at to. Records of devices and of the

@@ -385,7 +385,7 @@ func (o *observer) place(x *span) bool {
 	return true
 }
 
-// placeCommand finds the times of a command of a placed span, and reports whether it found them.
+// placeCommand finds a command's times after place(x), and reports whether it found them.
 func (o *observer) placeCommand(x *span, c *commandTimes) bool {
 	if c.begin == nil || c.end == nil {
 		return false

@@ -111,9 +111,8 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 // Create is Start with a file. It creates a new file, which only its owner can read. If a regular
 // file has the name, Create removes it first. If the name belongs to a link, a device, a pipe or a
 // folder, Create fails. In the name, %p is replaced by the number of the process and %r by the
-// rank. If there are several ranks and the name has neither, Create puts the rank before the
-// extension. If another trace is being written to the file, Create puts the number of the process
-// there.
+// rank. Before the extension, Create puts the rank if there are several ranks and the name has
+// neither, and the number of the process if another trace is being written to the file.
 func Create(name string, o Options) (*Trace, error) {
 	if err := o.check(); err != nil {
 		return nil, err

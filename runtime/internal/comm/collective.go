@@ -149,7 +149,7 @@ func (x Operation) Lower(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	return append(ops, RangeOp{Op: Op{Zero: x.dst.Size}, To: x.dst}), nil
 }
 
-// lowerOne is Lower for an operation that is one of the library's.
+// lowerOne is Lower for an operation that is not a swap.
 func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	name, size := x.String(), uint64(x.typ.Size())
 	switch {

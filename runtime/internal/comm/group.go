@@ -44,8 +44,8 @@ func (p *Part) Reset() {
 // IsEmpty reports whether the group has no operations.
 func (p *Part) IsEmpty() bool { return len(p.ops) == 0 }
 
-// Refused reports whether the communicator has not taken the group. The submitting call then
-// returns the error.
+// Refused reports whether the communicator rejected the group. The submitting call then returns the
+// error.
 func (p *Part) Refused() bool { return p.refused }
 
 // Add adds an operation whose addresses are known. Operations of a recorded group are added when

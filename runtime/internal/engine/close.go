@@ -253,7 +253,7 @@ func (tl *Timeline) End() {
 	tl.ended.Store(true)
 }
 
-// IsOver returns a channel that is closed when the pending-queue thread has ended.
+// IsOver returns a channel that Device.run closes at its end.
 func (d *Device) IsOver() <-chan struct{} { return d.ending.over }
 
 // LossToReturn returns the error with which the device was lost, or nil. tell says that Close must

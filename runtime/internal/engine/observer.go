@@ -18,7 +18,7 @@ type Observer interface {
 	// record events, and may clear s.Timed.
 	Begun(s *Submission, some bool)
 
-	// Recorded is called when an event has been recorded behind the submission at once.
+	// Recorded is called if issuing the submission also recorded an event behind it.
 	Recorded(e *Event)
 
 	// EventBehind returns the event behind the submission, with a reference for the caller, or nil.

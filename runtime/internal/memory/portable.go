@@ -46,7 +46,8 @@ func (p *Pool) makeOver(b *Buffer) error {
 	return nil
 }
 
-// A slabs is the memory of a portable pool, in slabs. The pool makes one call at a time.
+// A slabs holds the driver allocations (slabs) of a portable pool. The pool makes one call at a
+// time.
 type slabs struct {
 	p   *Pool
 	mu  sync.Mutex // protects mem, which other goroutines read; a leaf

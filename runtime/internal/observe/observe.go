@@ -26,7 +26,7 @@ type Device interface {
 	// The submitter calls it, without locks.
 	Submitted(s *engine.Submission, d Description) Submission
 
-	// Happened is told of an event other than a submission that began at began and ends now.
+	// Happened is called when an event that is no submission ends. The event began at began.
 	Happened(what Event, began time.Time, label string, bytes uint64, err error)
 
 	// Stopped is called on the device's thread when the device has no more work, or is lost, and

@@ -203,7 +203,7 @@ func (c *Recording) makeBlock() (*block, error) {
 	return b, nil
 }
 
-// keepBlock adds a block to the recording's.
+// keepBlock adds b to c.blocks.
 func (c *Recording) keepBlock(b *block) {
 	c.blockMu.Lock()
 	defer c.blockMu.Unlock()

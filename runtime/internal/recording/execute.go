@@ -384,8 +384,7 @@ func (c *Recording) find(b *block, binds []memory.Range, values []Value) error {
 	return nil
 }
 
-// findLive is find for memory from pools that has been allocated already, so that a graph can be
-// made with it.
+// findLive finds the addresses of pool memory that is allocated already, for making a graph.
 func (c *Recording) findLive() error {
 	for _, i := range c.moving {
 		if r := &c.refers[i]; !r.depends() && r.buffer.Late() {

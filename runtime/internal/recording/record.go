@@ -351,10 +351,10 @@ func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
 	return t, err
 }
 
-// Nest records all commands of another recording, with ranges for its bindings. The other's
-// parameters have the values in given. Those in uses, by their numbers, are parameters of this
-// recording, and the rest have their defaults. The commands come after those in after. The returned
-// command stands for all of them.
+// Nest records all commands of another recording, with ranges for its bindings. given sets some of
+// the other's parameters to values. uses replaces others, by their numbers, with parameters of this
+// recording. The rest have their defaults. All commands come after the commands in after. The
+// returned command stands for all of them.
 func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Given, uses []Use, after []Command) (Command, error) {
 	if err := c.beginNest(child); err != nil {
 		return -1, err

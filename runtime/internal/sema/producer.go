@@ -26,7 +26,7 @@ type Producer interface {
 	PollFor(seq uint64, by PollSource) *wake.Policy
 }
 
-// A PollSource says who polls a producer. A producer may skip polls of some sources, to leave the
+// A PollSource is the source of a poll. A producer may skip polls of some sources, to leave the
 // driver to other goroutines.
 type PollSource uint8
 
@@ -68,8 +68,8 @@ const (
 
 // Publish announces that issued work will signal the semaphore. p may be the signal of a barrier
 // that waits for several producers. Then behind has the marks of all the work that the barrier
-// waits for, first the mark in p. Publish copies behind. It returns the timepoints to release:
-// those that waited only until such work was issued.
+// waits for, first the mark in p. Publish copies behind. It returns, for release, the timepoints
+// that waited only until such work was issued.
 //
 // wanted reports whether other timepoints remain. If so, the producer of p must be polled for them.
 // Some may wait for the value of p or a lower one. Others wait for a higher value, but the work of
