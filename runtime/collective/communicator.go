@@ -11,8 +11,8 @@ import (
 
 // A Communicator is one rank's end of a communicator. A communicator consists of devices, in one
 // process or many, that move and reduce data among them over the hardware's interconnect. Each end
-// takes groups of operations: see [Communicator.Group]. It has its own stream and OS thread, so
-// only the order in a [gpu.Stream] and semaphores order its work relative to other work of the
+// takes groups of operations: see [Communicator.Group]. Each end has its own stream and OS thread.
+// Only the order in a [gpu.Stream] and semaphores order its work relative to other work of the
 // device.
 //
 // The ranks of a communicator must submit the same operations in the same order with the same
@@ -40,7 +40,7 @@ func part(dev *gpu.Device) *comm.Device {
 	return nil
 }
 
-// New makes a rank's end of a communicator. It waits until the other ranks have called it too, or
+// New makes a rank's end of a communicator. It waits until the other ranks have called New too, or
 // the context ends.
 func New(ctx context.Context, dev *gpu.Device, o Options) (*Communicator, error) {
 	c, err := part(dev).New(ctx, o.in())
@@ -49,9 +49,10 @@ func New(ctx context.Context, dev *gpu.Device, o Options) (*Communicator, error)
 
 // NewAll makes a communicator with a rank for each device, in their order. Rank in the options is
 // the rank of the first device. If Rank is given and Count is 0, the count is the number of
-// devices, and an id is made if none is given. If Rank or Count is -1, the Rendezvous supplies the
-// place of the process. All processes must then have as many devices as this one. NewAll blocks
-// until all ranks have joined or the context ends. If one end cannot be made, none is.
+// devices. NewAll then makes an id if none is given. If Rank or Count is -1, the Rendezvous
+// supplies the place of the process. All processes must then have as many devices as this one.
+// NewAll blocks until all ranks have joined or the context ends. If one end cannot be made, none
+// is.
 func NewAll(ctx context.Context, devices []*gpu.Device, o Options) ([]*Communicator, error) {
 	parts := make([]*comm.Device, len(devices))
 	for i, dev := range devices {
@@ -98,23 +99,24 @@ func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 // signals are reached when all its operations are done. The Op may be submitted to any queue or
 // stream of the communicator's device. It has room for 5 operations. Longer groups allocate.
 //
-// A communicator issues groups in the order of their submission, also when a later group has less
-// to wait for, because this order must be the same on all ranks. [Options.Timeout] limits how long
-// a group may take, and aborts the communicator. So does a failed wait, because this rank then
-// misses an operation of the others. If the communicator has failed or is suspended, or the device
-// is lost or closed, the signals fail and the call returns the error.
+// A communicator issues groups in the order of their submission, because this order must be the
+// same on all ranks. So a later group that has less to wait for does not overtake.
+// [Options.Timeout] limits how long a group may take, and aborts the communicator. A failed wait
+// aborts it too, because this rank then misses an operation of the others. If the communicator has
+// failed or is suspended, or the device is lost or closed, the signals fail and the call returns
+// the error.
 //
 // If the library is too old for an operation, or has no function for it, the error is
-// [gpu.ErrUnsupported]. If that is found only later, the group fails alone, with the operations
-// that wait for it. Ranks with the same library all find this. If only some ranks do, the others
-// wait for them until a timeout.
+// [gpu.ErrUnsupported]. If the library finds that out only later, only the group and the operations
+// that wait for it fail. Ranks with the same library all get the error. If only some ranks get it,
+// the others wait for them until a timeout.
 //
-// In a recording, the operations come behind all commands that were recorded before them and before
-// all later ones. Neighbouring groups of one communicator make one group. Any other command between
-// them, or a barrier, ends the group. Groups go to the communicator when the recording is executed,
-// in the order of the executions. If a group fails, the execution fails. Commands behind the group
-// that were issued run all the same, as far as the next host call, and the memory that they wrote
-// is undefined.
+// In a recording, the operations run after all commands recorded before them, and before all
+// commands recorded after them. Neighbouring groups of one communicator make one group. Any other
+// command between them, or a barrier, ends the group. Groups go to the communicator when the
+// recording is executed, in the order of the executions. If a group fails, the execution fails.
+// Issued commands behind the group still run, as far as the next host call. The memory that they
+// wrote is undefined.
 func (c *Communicator) Group(ops ...Operation) gpu.Op {
 	var none context.Context
 	return c.group(none, ops)
@@ -122,7 +124,7 @@ func (c *Communicator) Group(ops ...Operation) gpu.Op {
 
 // GroupContext is [Communicator.Group] with a context. If the context ends before the group is
 // done, the communicator is aborted, because what the other ranks do in the meantime is unknown. A
-// recording refuses it.
+// recording refuses the Op.
 func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.Op {
 	if ctx == nil {
 		return gpu.BadOp(errs.Argument("collective", "no context"))
@@ -140,7 +142,7 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 }
 
 // Close closes the communicator and what is registered with it. It waits up to ten seconds for
-// operations in flight and, if the library does, for the other ranks to close their ends.
+// operations in flight. If the library does, it also waits for the other ranks to close their ends.
 // Operations that have not been issued fail with [gpu.ErrClosed]. After ten seconds the
 // communicator is aborted, and the error is [gpu.ErrClosed]. Closing a failed communicator is not
 // an error by itself. [gpu.Device.Close] closes the remaining communicators. Closing again returns

@@ -3,8 +3,8 @@
 //
 // A communicator is a set of ranks, numbered from 0. Each rank is a device, and has an end of its
 // own: a [Communicator]. [NewAll] makes the ends of all devices of a process, [New] makes one.
-// Ranks of other processes find each other by an [ID], which one rank makes and the others must
-// get: a [Rendezvous] passes it on, and package rendezvous has some.
+// Ranks of several processes find each other by an [ID]. One rank makes the ID, and a [Rendezvous]
+// passes it to the others. Package rendezvous has implementations.
 //
 // An [Operation], such as [AllReduce] or [Send], says what a rank gives and what it gets.
 // [Communicator.Group] makes a [gpu.Op] of one or more operations. A stream, a queue or a recording

@@ -14,7 +14,8 @@ import (
 type Memory comm.Memory
 
 // Register registers a buffer with the communicator for this rank alone. It blocks until the
-// communicator's thread has done that. The thread may be blocked in a group until other ranks come.
+// communicator's thread has registered the buffer. The thread may be blocked in a group until other
+// ranks come.
 func (c *Communicator) Register(b *gpu.Buffer) (*Memory, error) {
 	m, err := c.in().Register((*memory.Buffer)(b))
 	return (*Memory)(m), err
@@ -32,6 +33,6 @@ func (c *Communicator) NewWindow(ctx context.Context, b *gpu.Buffer, symmetric b
 // Close ends the registration; a window's on all ranks. It waits until the communicator is idle,
 // since groups may use the memory, or until the communicator fails. Closing again, or after the
 // communicator, does nothing. If the communicator has failed, or its library returns an error, the
-// memory stays registered until the communicator is closed. If the buffer is closed before, its
-// memory is freed then.
+// memory stays registered until the communicator is closed. If the buffer is closed before the
+// registration ends, its memory is freed when the registration ends.
 func (m *Memory) Close() error { return (*comm.Memory)(m).Close() }

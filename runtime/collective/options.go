@@ -20,7 +20,7 @@ func ParseID(b []byte) (ID, error) {
 }
 
 // NewID makes an id. The ranks find each other through this process, which must keep running until
-// they have. The first call blocks while the library is loaded.
+// they have found each other. The first call blocks while the library is loaded.
 func NewID(dev *gpu.Device) (ID, error) {
 	id, err := part(dev).NewID()
 	return ID(id), err
@@ -50,11 +50,11 @@ type Options struct {
 	More []ID
 
 	// Plain joins with a single call of the library (C: ncclCommInitRankConfig), as other programs
-	// do. So other ranks may belong to PyTorch or a C program, for example. All ranks that use this
-	// package must then set Plain. A plain communicator can be aborted and suspended, but not split
-	// or shrunk: that is [gpu.ErrUnsupported]. Without Plain, the ranks together make more of the
-	// library's communicators, for use by Split. Ranks of other programs would not take part, so
-	// this rank would wait for them in vain.
+	// do. So other ranks may belong to a C program or to PyTorch. All ranks that use this package
+	// must then set Plain. A plain communicator can be aborted and suspended, but not split or
+	// shrunk: the error is [gpu.ErrUnsupported]. Without Plain, the ranks together make further
+	// native communicators for Split. Ranks of other programs would not take part, so this rank
+	// would wait for ranks that never come.
 	Plain bool
 
 	// Rendezvous supplies the missing fields above. It may be nil if none is missing.

@@ -9,8 +9,8 @@ import (
 )
 
 // An arrows finds the signal that ended each wait, and draws an arrow between the two slices. It
-// remembers a limited number of signals, and of waits whose signals have not come yet. If signal
-// and wait are further apart than that, the arrow is missing, and it counts as forgotten.
+// remembers a limited number of signals, and of waits that still lack their signal. If a signal and
+// its wait are too far apart, the arrow is missing and counts as forgotten.
 type arrows struct {
 	signals map[uint64][]signalled // by semaphore, by value
 	waits   map[uint64][]waiting
@@ -96,7 +96,7 @@ func remember[T entry](m map[uint64][]T, r *ring, semaphore uint64, x T) (let T,
 	r.of[at] = semaphore
 	list = m[old]
 	i := slices.IndexFunc(list, func(x T) bool { return x.since() <= r.n-remembered })
-	if i < 0 { // it was removed before
+	if i < 0 { // the entry was removed before
 		return let, false
 	}
 	let = list[i]
@@ -137,8 +137,8 @@ func (a *arrows) signal(w *writer, points []Point, from flowEnd) {
 	}
 }
 
-// hides reports whether the signal that ended a wait is known to have no slice. That signal is the
-// first one that satisfies the wait. Its value must be below limit.
+// hides reports whether the signal that ended a wait is known to have no slice. The first signal
+// that satisfies the wait ended it. hides looks only at signals below limit.
 func (a *arrows) hides(x waiting, limit uint64) bool {
 	list := a.signals[x.semaphore]
 	at := enough(list, x.value)
@@ -183,10 +183,10 @@ func enough(list []signalled, value uint64) int {
 	return at
 }
 
-// missing returns how many arrows are missing. undrawn counts waits whose signal is known but, by
-// the recorded times, came after the wait. forgotten counts waits whose signal may have been
-// forgotten, or which were forgotten themselves. Two kinds of waits have no arrow and do not count:
-// waits for any of several points, and waits whose signal has no slice.
+// missing returns how many arrows are missing. undrawn counts waits whose known signal has a
+// recorded time after the wait. forgotten counts forgotten waits, and waits whose signal may have
+// been forgotten. Two kinds of waits have no arrow and do not count: waits for any of several
+// points, and waits whose signal has no slice.
 func (a *arrows) missing() (undrawn, forgotten uint64) {
 	forgotten = a.let
 	for semaphore, list := range a.waits {

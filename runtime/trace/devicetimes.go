@@ -14,18 +14,19 @@ import (
 )
 
 // Device times come from timing events. If times are recorded, all events of a device are timing
-// events. A submission ends when its own event is reached. It begins when the event of the
-// submission in front is reached, if the stream continues directly from that one to this. If the
-// stream has to wait, or may have been idle, an additional event marks the beginning. The times are
-// queried after the stream has passed the work: a Timing's by the caller of Duration, a trace's by
-// the reader of its records, on a bound thread. So no submission waits for the driver's answer.
-// Recording or querying an event may fail, and there may be no spare event. Then only the times are
-// missing.
+// events. A submission ends when its own event is reached. If the stream goes directly from one
+// submission to the next, the next begins when the event of the first is reached. If the stream has
+// to wait, or may have been idle, an additional event marks the beginning. The times are queried
+// after the stream has passed the work. The caller of Duration queries the times of a Timing. The
+// reader of a trace's records queries the times of the trace, on a bound thread. So no submission
+// waits for the driver's answer. Recording or querying an event may fail, and there may be no spare
+// event. Then only the times are missing.
 
-// An event is reached at once if the stream has no work in front of it. So the time between two
-// events is longer than the work took if the stream ran dry: in front of the work, while the host
-// was still giving it, or behind the work, before the host recorded the event. The host's times
-// tell whether that is possible: see deviceClock.between.
+// If a stream has no work in front of an event, the event is reached immediately. So if the stream
+// ran dry, the time between two events is longer than the work took. The stream can run dry in
+// front of the work, while the host is still giving the work. The stream can also run dry behind
+// the work, before the host records the event. The host's times tell whether that is possible: see
+// deviceClock.between.
 
 // commandTimes are the events and times of one command of a recording.
 type commandTimes struct {
@@ -49,9 +50,9 @@ const (
 	// Above it, submissions are not timed.
 	mostUnasked = 1 << 13
 
-	// If the host submits the next work within atOnce of the last, the next work begins where the
-	// last one ends. A host that submits one operation after the other takes less time than this
-	// for each. If the stream was idle in between, it was idle for at most this time.
+	// If the host submits work within atOnce of the last work, the new work begins where the last
+	// work ends. A host that submits one operation after the other takes less than atOnce for each.
+	// If the stream was idle in between, it was idle for at most atOnce.
 	atOnce = 10 * time.Microsecond
 )
 
@@ -70,10 +71,10 @@ type deviceTimes struct {
 // TimesCommands reports whether the commands of recordings are timed.
 func (o *observer) TimesCommands() bool { return o.times == CommandTimes }
 
-// begin makes the device's events record times, and compares the clocks. With times there are more
-// events, because an event stays in use until its time has been queried. Times of commands take two
-// events for each command. Driver calls that make more events would delay the calls that issue
-// commands, so all are made at once.
+// begin makes the device's events record times, and compares the clocks. With times more events are
+// needed, because an event stays in use until its time has been queried. Times of commands take two
+// events for each command. Making an event would delay the call that issues a command, so events
+// are made in advance.
 func (o *observer) begin() {
 	switch o.times {
 	case SubmissionTimes:
@@ -101,8 +102,8 @@ func (t *deviceTimes) finished(x *span) bool {
 	return true
 }
 
-// Begins records the event in front of the work, unless the event behind the submission in front
-// serves.
+// Begins records an event in front of the work, unless the event of the submission in front can
+// mark the beginning.
 func (x *span) Begins(s *engine.Submission, waits bool) {
 	tl := s.Timeline
 	x.rec.Issued = x.tracer.now()
@@ -110,7 +111,7 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 	if x.times == NoTimes || x.unasked.Load() >= mostUnasked {
 		return
 	}
-	// These may take the host long.
+	// The host may take long to give the stream such work.
 	calls := x.kind == work.Execute || x.kind == work.Collect || x.kind == work.Native
 	if !waits && !calls && !tl.Adopted {
 		x.begin = tl.InFront(x.rec.Issued)
@@ -165,8 +166,8 @@ func (x *span) CommandBegins(tl *engine.Timeline, c observe.Command) {
 	x.commands = append(x.commands, commandTimes{Command: c, given: hostTimes{issued: issued}, begin: tl.RecordTime()})
 }
 
-// CommandBegun records the second event of a command of a recording. When a native function gives
-// work to the stream is unknown until the function returns.
+// CommandBegun records the second event of a command of a recording. The moment at which a native
+// function gives work to the stream is unknown. So the time at which the function returned counts.
 func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool) {
 	if x.begin == nil || !some {
 		return
@@ -184,9 +185,9 @@ func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some
 	}
 }
 
-// letGoEvents releases the span's events. With loose, the stream got none of the work, so it may
-// not have passed the events yet. Then they go to doubt: an event must not be reused until it is
-// passed, since some devices cannot record a pending event again.
+// letGoEvents releases the span's events. With loose, the stream got none of the work and may not
+// have passed the events yet. Then the events go to doubt. An event must not be reused until the
+// stream has passed it, since some devices cannot record a pending event again.
 func (x *span) letGoEvents(loose bool) {
 	drop := func(e *engine.Event, own bool) {
 		switch {
@@ -230,8 +231,8 @@ func (t *deviceTimes) idle() bool {
 }
 
 // ask makes records of the finished spans, once the device's clock has been compared with the
-// host's. With last, it makes them in any case, and spans that finish later have no times. It runs
-// on a bound thread. The caller holds askMu.
+// host's. With last, ask makes the records even without a comparison, and spans that finish later
+// have no times. It runs on a bound thread. The caller holds askMu.
 func (o *observer) ask(last bool) {
 	if !o.idle() && !o.clock.compare(o) && !last {
 		return
@@ -271,8 +272,8 @@ func (o *observer) Stopped(ctx context.Context) {
 	o.clock.destroy(ctx, o)
 }
 
-// tell makes the records of a span and releases it. With ask, it queries the times, and the caller
-// holds askMu.
+// tell makes the records of a span and releases the span. With ask, it queries the times, and the
+// caller holds askMu.
 func (o *observer) tell(x *span, ask bool) {
 	r, t := &x.rec, o.tracer
 	if ask {
@@ -330,12 +331,12 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 // begun and ended, give or take within.
 //
 // If the stream had no other work, the event in front was reached before the stream had the work.
-// The device then began the work at an unknown moment, at the latest when the host had given it the
-// first of the work. If the stream certainly was idle, and for long, that time becomes early: the
-// device may or may not have been running the work. Otherwise the possible idle time is added to
-// the margin, since the event in front may have been reached earlier than it seems. Likewise, the
-// event behind may have been reached late because the host recorded it late. That time is added to
-// the margin too.
+// The device then began the work at an unknown moment. The latest such moment is when the host had
+// given it the first of the work. If the stream certainly was idle for long, the possible idle time
+// becomes early: the device may or may not have run the work then. Otherwise the possible idle time
+// is added to the margin, since the event in front may have been reached earlier than it seems. The
+// event behind may have been reached late, because the host recorded it late. This possible delay
+// is added to the margin too.
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first
@@ -362,8 +363,7 @@ func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) b
 
 // place writes the times of a span into its record, and reports whether that succeeded. The work
 // cannot have begun before the host began to issue it, nor ended after the host saw it done. If the
-// device times lie outside these bounds by no more than the clock comparison's margin, both are
-// moved.
+// device times lie outside these bounds by no more than their margin, place moves both.
 func (o *observer) place(x *span) bool {
 	r := &x.rec
 	b := o.clock.between(o, x.begin, x.last, x.shared, x.given)

@@ -31,9 +31,9 @@ const (
 )
 
 // FromEnv starts the trace that the environment asks for. It returns nil if the environment asks
-// for none. It calls lookup to read variables. A nil lookup reads the environment of the process,
-// which counts as empty if the program has more rights than its caller. The trace need not be
-// closed: it is written regularly, and when devices are closed.
+// for none. It calls lookup to read variables. If lookup is nil, FromEnv reads the environment of
+// the process. That environment counts as empty if the program has more rights than its caller. The
+// trace need not be closed: it is written regularly, and when devices are closed.
 func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	if lookup == nil {
 		lookup = secureenv.Lookup
@@ -118,7 +118,7 @@ func create(name string, rank, world int) (*os.File, error) {
 // failed returns the error for a file that could not be created.
 func failed(name string, err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err // its path is only a part of the name
+		err = pe.Err // the path in the error is only a part of the name
 	}
 	return fmt.Errorf("cannot make the file %s: %w", printable.Text(name), err)
 }

@@ -13,7 +13,7 @@ func (n *names) set(semaphore uint64, name string) {
 	n.recent[semaphore] = name
 }
 
-// of returns the name of a semaphore, or "". It counts as a use.
+// of returns the name of a semaphore, or "". The call counts as a use.
 func (n *names) of(semaphore uint64) string {
 	name, ok := n.recent[semaphore]
 	if !ok {

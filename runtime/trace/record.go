@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A Kind is the subject of a [Record].
+// A Kind says what a [Record] describes.
 type Kind uint8
 
 // The kinds of records.
@@ -90,17 +90,17 @@ type Record struct {
 	Ranks        int // 0 unless this is a collective
 
 	Submitted time.Duration // the call began; for other kinds than submissions, the event began
-	Parked    time.Duration // it began to wait for a point that has no producer yet
-	Issued    time.Duration // the host began to give it to the device, or to call its function
-	Begun     time.Duration // the device or the function began it
-	Ended     time.Duration // the device or the function ended it
+	Parked    time.Duration // the submission began to wait for a point that has no producer yet
+	Issued    time.Duration // the host began to give the work to the device, or to call the function
+	Begun     time.Duration // the device began the work, or the function began
+	Ended     time.Duration // the device ended the work, or the function ended
 	Done      time.Duration // the host saw it done, or it failed; for other kinds, the event ended
 
 	Within time.Duration // error margin of the device times
 	// The device may have begun the work up to Early before Begun: the device was idle while the
 	// host was still giving it this work.
 	Early time.Duration
-	Drift float64 // of the device's clock: seconds that it loses in a second
+	Drift float64 // seconds that the device's clock loses in a second
 	Err   error
 
 	Waits, Signals []Point

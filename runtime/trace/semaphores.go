@@ -17,7 +17,7 @@ type numbered struct {
 	tracer weak.Pointer[Tracer] // weak: semaphores do not keep an unused tracer's records
 	id     uint64
 	told   atomic.Bool              // the tracer has a record of the semaphore's name
-	next   atomic.Pointer[numbered] // only entries of dead tracers are removed
+	next   atomic.Pointer[numbered] // only entries of tracers no longer in use are removed
 }
 
 // used returns the first entry, from x on, whose tracer is still in use, and that tracer.

@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// An observer is what a tracer has of one device: an observe.Device.
+// An observer observes one device for a tracer. It is an observe.Device.
 type observer struct {
 	tracer *Tracer
 	dev    *gpu.Device
@@ -48,8 +48,8 @@ func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (res
 	return o, nil
 }
 
-// push pushes a record of the device unless the device has been closed: no record of a device may
-// follow its KindClosed, except those of submissions that fail because of that.
+// push pushes a record of the device unless the device has been closed. Only records of submissions
+// that fail because the device is closed may follow the device's KindClosed record.
 func (o *observer) push(r *Record) {
 	t := o.tracer
 	t.mu.Lock()
@@ -86,7 +86,7 @@ func (o *observer) Closed() {
 	}
 }
 
-// A span collects what the tracer learns about one submission: an observe.Submission. The
+// A span collects what the tracer learns about one submission. It is an observe.Submission. The
 // submission has its span from the call until its record is released. Then the span becomes one
 // record. If its device times must still be queried, it becomes a record when the records are taken
 // (see devicetimes.go).
@@ -180,7 +180,7 @@ func (x *span) Calls(fn func() error) func() error {
 	}
 }
 
-// Ends turns the span into a record: at once, or after the device times have been queried.
+// Ends turns the span into a record: immediately, or after the device times have been queried.
 func (x *span) Ends(s *engine.Submission) {
 	if x.task != nil {
 		x.task.End()

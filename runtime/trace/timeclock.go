@@ -48,9 +48,9 @@ const (
 
 func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] }
 
-// compare compares the clocks, unless that was done recently. It reports whether times should be
-// queried now. It reports false while the first comparison has yet to succeed, which may take
-// several attempts on a busy host. It runs on a bound thread.
+// compare compares the clocks, unless the last comparison is recent. It reports whether times
+// should be queried now. It reports false while the first comparison has yet to succeed, which may
+// take several attempts on a busy host. It runs on a bound thread.
 func (c *deviceClock) compare(o *observer) bool {
 	if c.n > 0 && o.tracer.now()-c.last().host < compareEvery || o.core.Loss() != nil {
 		return true
@@ -102,8 +102,8 @@ func (c *deviceClock) compareNow(o *observer) bool {
 	return true
 }
 
-// try records an event and polls it until it is reached. It returns the host times between which
-// that happened, as a mark.
+// try records an event and polls it until it is reached. It returns a mark with the host times
+// between which the event was reached.
 func (c *deviceClock) try(o *observer) (m clockMark, ok bool) {
 	if c.spare == 0 {
 		e, err := o.timers.NewTimer()
@@ -112,7 +112,7 @@ func (c *deviceClock) try(o *observer) (m clockMark, ok bool) {
 		}
 		c.spare = e
 	}
-	// It may still be pending since the last try gave it up.
+	// The spare event may still be pending since the last try gave up.
 	if done, err := o.core.Native.Query(c.spare); err != nil || !done {
 		return m, false
 	}
@@ -168,8 +168,8 @@ func (c *deviceClock) fit(o *observer) {
 	}
 }
 
-// at returns when a reached event was reached, on the host's clock, and its error margin. An event
-// that two submissions share is queried once.
+// at returns the host time at which an event was reached, and the error margin of that time. An
+// event that two submissions share is queried once.
 func (c *deviceClock) at(o *observer, e *engine.Event) (at, within time.Duration, ok bool) {
 	if c.n == 0 {
 		return 0, 0, false

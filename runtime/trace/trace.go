@@ -1,5 +1,5 @@
-// Package trace records what devices do. A [Tracer] keeps records in a ring, for programs that look
-// at them. A [Trace] writes them to a file that Perfetto (https://ui.perfetto.dev), Chrome's tracing
+// Package trace records what devices do. A [Tracer] keeps records in a ring, for programs that read
+// them. A [Trace] writes them to a file that Perfetto (https://ui.perfetto.dev), Chrome's tracing
 // and tools/gputrace show: what each queue was given, what waited for what, what each device ran
 // and when, and what the host did meanwhile.
 //
@@ -11,11 +11,11 @@
 //
 // Programs that open drivers by package drivers need no such code: they are traced if the
 // environment variable PUREGPU_TRACE names a file ([FromEnv]). The file is written as a stream. If
-// the program dies, the file is good up to that point. docs/trace-format.md describes it.
+// the program dies, the file is good up to that point. docs/trace-format.md describes the format.
 //
-// While runtime/trace of the standard library is enabled, each submission is a task of it, and each
-// wait a region. Functions that the runtime calls, such as host calls, run with labels of
-// runtime/pprof: gpu_op, gpu_queue, gpu_label.
+// While the standard library's runtime/trace is enabled, each submission is one of its tasks and
+// each wait one of its regions. Functions that the runtime calls, such as host calls, run with
+// labels of runtime/pprof: gpu_op, gpu_queue, gpu_label.
 package trace
 
 import (
@@ -37,9 +37,9 @@ type Options struct {
 	// Times selects the work whose device times are recorded.
 	Times Times
 
-	// Records is the number of records for which there is room until they are written. 0 means
-	// 32768, which take about 15 MB. Records that find no room are missing from the file, which
-	// says how many.
+	// Records is the number of records that can wait to be written. 0 means 32768, which take about
+	// 15 MB. If more wait, the new ones are missing from the file. The file says how many are
+	// missing.
 	Records int
 
 	// Slow, if above 0, is a time limit from the call until the host has seen the submission done.
@@ -111,8 +111,9 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 // Create is Start with a file. It creates a new file, which only its owner can read. If a regular
 // file has the name, Create removes it first. If the name belongs to a link, a device, a pipe or a
 // folder, Create fails. In the name, %p is replaced by the number of the process and %r by the
-// rank. Before the extension, Create puts the rank if there are several ranks and the name has
-// neither, and the number of the process if another trace is being written to the file.
+// rank. If there are several ranks and the name has neither, Create puts the rank before the
+// extension. If another trace is being written to the file, Create puts the number of the process
+// there.
 func Create(name string, o Options) (*Trace, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -137,8 +138,9 @@ func Create(name string, o Options) (*Trace, error) {
 // Tracer returns the trace's tracer, for [gpu.Options].
 func (t *Trace) Tracer() *Tracer { return t.tracer }
 
-// Driver returns a driver whose devices are traced, unless they are opened with another tracer. In
-// all other ways it behaves like d, but it is not the same value. If d is nil, Driver returns nil.
+// Driver returns a driver whose devices are traced, unless they are opened with another tracer.
+// Apart from tracing, the returned driver behaves like d, but it is not the same value. If d is
+// nil, Driver returns nil.
 func (t *Trace) Driver(d driver.Driver) driver.Driver {
 	if d == nil {
 		return nil
@@ -191,9 +193,9 @@ func (t *Trace) Flush() error {
 	return err
 }
 
-// flush is Flush, and returns the number of records. It takes at most twice the room for records:
-// programs may add records faster than they can be written, and the goroutine that closes a device
-// waits for flush.
+// flush is Flush, and returns the number of records. It stops after twice Options.Records: programs
+// may add records faster than they can be written, and the goroutine that closes a device waits for
+// flush.
 func (t *Trace) flush() (total int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

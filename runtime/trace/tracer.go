@@ -21,7 +21,8 @@ import (
 // tracer numbers the semaphores. All methods may be called concurrently.
 //
 // A tracer changes neither the order of work nor its results. While the standard library's
-// runtime/trace is enabled, each submission is also a task of it, and each wait a region.
+// runtime/trace is enabled, each submission is also one of its tasks, and each wait one of its
+// regions.
 type Tracer struct {
 	opt        TracerOptions
 	start      time.Time
@@ -55,7 +56,7 @@ type TracerOptions struct {
 	Times Times
 
 	// Flush, if not nil, is called when a device with this tracer has been closed, by the goroutine
-	// that closes it. It should take all records.
+	// that closes the device. Flush should take all records.
 	Flush func()
 }
 
@@ -80,7 +81,7 @@ const (
 
 // TracerStats count what a [Tracer] has recorded.
 type TracerStats struct {
-	Submissions uint64 // traced submissions; each one's record is or will be recorded or dropped
+	Submissions uint64 // traced submissions; the record of each is or will be kept or dropped
 	Records     uint64 // records kept, without dropped ones
 	Dropped     uint64 // records for which the ring had no room
 	Untimed     uint64 // submissions whose device times are missing
@@ -92,7 +93,7 @@ type TracerStats struct {
 }
 
 type slot struct {
-	seq atomic.Uint64 // number of the record to write here; one more if it can be read
+	seq atomic.Uint64 // number of the record to write here; one more if the record can be read
 	rec Record
 }
 

@@ -21,8 +21,8 @@ import (
 //
 // All events of a submission are written when it is over. Device times are exact only to some
 // microseconds. So work may seem to begin before the work in front of it in the stream has ended.
-// Then it is moved behind that work. The record of a wait may come before the record of its signal.
-// Then its arrow is drawn when the record of the signal comes.
+// Then the writer moves the later work behind the earlier. The record of a wait may come before the
+// record of its signal. Then the writer draws the arrow when the record of the signal comes.
 type writer struct {
 	tracer  *Tracer
 	opt     Options
@@ -52,7 +52,7 @@ type device struct {
 	tids   int64
 	own    []*track                           // one for each of the device's own queues
 	queues map[weak.Pointer[gpu.Queue]]*track // all queues in use; a program may run for weeks and adopt a stream for each request
-	prune  int                                // the length of queues at which queues that were freed are removed
+	prune  int                                // at this length of queues, freed queues are removed
 	margin time.Duration                      // the margin of the last comparison of the clocks
 }
 
@@ -68,9 +68,9 @@ type track struct {
 	name   string
 	tid    int64
 	stream int64            // the tid of the stream's thread; 0 until the stream has done work
-	end    traceformat.Time // the end of the last slice of the stream
-	cmd    traceformat.Time // the end of the last command of that slice, or the slice's beginning
-	until  traceformat.Time // the end of that slice; it differs from end if the slice lies inside an earlier one
+	end    traceformat.Time // the latest end of a slice of the stream
+	cmd    traceformat.Time // the end of the last command of the last slice, or the slice's beginning
+	until  traceformat.Time // the end of the last slice, which may lie inside an earlier one
 	ch     bool
 }
 
@@ -411,8 +411,7 @@ func (w *writer) submission(r *Record) {
 // nameOf returns the name of a record's slice.
 func nameOf(r *Record) string { return cmp.Or(r.Label, r.Kernel, r.Op) }
 
-// inexact is the difference from the margin of the clocks from which on a record's own margin is
-// written.
+// A record's own margin is written if it exceeds the margin of the clocks by more than inexact.
 const inexact = 3 * time.Microsecond
 
 // inexact returns the margin of a record's times if it is clearly larger than the margin of the
@@ -446,7 +445,8 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	}
 }
 
-// command writes the slice of a command. It belongs to the submission that was written last.
+// command writes the slice of a command. The command belongs to the submission that was written
+// last.
 func (w *writer) command(r *Record) {
 	if r.Timed != DeviceTime {
 		return

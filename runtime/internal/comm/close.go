@@ -36,7 +36,7 @@ func (c *Communicator) Shutdown(ctx context.Context) error {
 
 func (c *Communicator) close(ctx context.Context) error {
 	if !c.to(isClosing) {
-		c.fail(errClosed) // it has failed already; if it was being shrunk, that ends now
+		c.fail(errClosed) // the communicator has failed already; a shrink under way ends now
 	}
 	c.deriveMu.Lock() // a later call that would derive a communicator finds this one closing
 	defer c.deriveMu.Unlock()
@@ -91,8 +91,7 @@ func (c *Communicator) close(ctx context.Context) error {
 		// All waiting operations come back as failed.
 		wake.Until(late, func() bool { return !busy() })
 		cancel()
-		// By now there was nothing left to abort, or the abort is over except for the library's
-		// call.
+		// By now there is nothing to abort, or only the library's call is left of the abort.
 		c.awaitAbort(engine.GiveBackTime)
 		c.mu.Lock()
 		c.finish(isClosed)
@@ -132,7 +131,7 @@ func (c *Communicator) finish(in phase) {
 func (c *Communicator) abandon(back <-chan struct{}) (err error, abandoned bool) {
 	c.mu.Lock()
 	select {
-	case <-back: // it needs no more than the driver does, and the device waits for that
+	case <-back: // the thread needs only the driver from now on, and the device waits for the thread
 		c.mu.Unlock()
 		return nil, false
 	default:

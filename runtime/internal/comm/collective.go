@@ -48,8 +48,8 @@ func (x Operation) String() string {
 	return x.kind.String()
 }
 
-// Pack returns the ranges of an operation, and the rest of it as two words. Unpack makes the
-// operation from them again. So a gpu.Op has room for a few operations.
+// Pack returns the ranges of an operation, and its other fields as two words. Unpack makes the
+// operation from these four again. So a gpu.Op has room for a few operations.
 func (x Operation) Pack() (dst, src memory.Range, a, b uint64) {
 	a = uint64(x.kind) | uint64(x.reduction.op)<<8 | uint64(uint8(limit(int(x.typ), math.MinInt8, math.MaxInt8)))<<16 |
 		uint64(uint32(limit(x.peer, math.MinInt32, math.MaxInt32)))<<32

@@ -1,5 +1,5 @@
-// Package comm has communicators: a rank's end of one is a [Communicator], which package
-// collective shows to programs under the same name.
+// Package comm has communicators. A [Communicator] is one rank's end of a communicator. Package
+// collective shows it to programs under the same name.
 //
 // A communicator is an [engine.Lane]: a queue with a stream and an OS thread of its own, which
 // issues groups of collective operations in the order of their submission.
@@ -56,7 +56,7 @@ type Owner interface {
 	CommunicatorFailed(err error)
 
 	// FailOwed fails the semaphores that a group was to signal, because the library does not return
-	// from issuing it.
+	// from issuing the group.
 	FailOwed(tl *engine.Timeline, err error, owed []*sema.Semaphore)
 }
 
@@ -73,9 +73,9 @@ type Communicator struct {
 	dev    *Device
 	comms  driver.Comms
 	comm   driver.Comm
-	limits driver.CommLimits // nil if the driver does not implement it
+	limits driver.CommLimits // nil if the driver does not implement driver.CommLimits
 	asked  driver.Comm       // the native communicator to pass to limits
-	rank   int               // the thread sets it and count under mu before New returns
+	rank   int               // the thread sets rank and count under mu before New returns
 	count  int
 	opt    Options
 	tl     *engine.Timeline

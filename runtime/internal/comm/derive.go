@@ -22,8 +22,8 @@ func (c *Communicator) isPlain(op string) error {
 		"communicators are made of (an ncclCommSplit by all ranks): make the new communicator with an id of its own: %w", c.dev.Engine.Info.Name, op, driver.ErrUnsupported)
 }
 
-// Split divides the communicator into new communicators, of the ranks that pass the same color
-// each. It returns nil without an error for driver.NoColor.
+// Split divides the communicator into new communicators. Each consists of the ranks that pass the
+// same color. Split returns nil without an error for driver.NoColor.
 func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator, error) {
 	if color < driver.NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
 		return nil, errs.Argument("split", "color %d, key %d", color, key)

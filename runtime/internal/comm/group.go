@@ -16,7 +16,8 @@ type Part struct {
 	ops   []groupOp
 	first driver.CommOpKind // of a recorded group, whose ops are added when it is issued
 	ctx   context.Context   // nil if it cannot end
-	// The next submission of the same communicator. The communicator's mu protects it and arrived.
+	// The next submission of the same communicator. The communicator's mu protects behind and
+	// arrived.
 	behind   *engine.Submission
 	arrived  bool // nothing is left to wait for
 	refused  bool // the communicator has not taken the group
@@ -76,7 +77,8 @@ type Group struct {
 	more []Operation // all operations, if they are more than Few
 }
 
-// Few is the number of operations for which a Group, and a gpu.Op, have room. More allocate.
+// Few is the number of operations for which a Group, and a gpu.Op, have room. More operations
+// allocate.
 const Few = 5
 
 // Len returns the number of operations.
@@ -156,7 +158,7 @@ func (c *Communicator) add(s *engine.Submission, x Operation) error {
 	return nil
 }
 
-// hold has a submission hold a buffer. If the communicator takes no groups, it does nothing: the
+// hold has a submission hold a buffer. If the communicator takes no groups, hold does nothing: the
 // submission will fail, whatever the state of its buffers.
 func (c *Communicator) hold(s *engine.Submission, kind driver.CommOpKind, b *memory.Buffer) error {
 	if c.failed() != nil {
@@ -209,7 +211,7 @@ func (c *Communicator) collect(p *Part, tl *engine.Timeline) (started bool, err 
 	switch {
 	case errors.Is(err, driver.ErrUnsupported):
 		return started, refusal{err}
-	case err != nil: // the stream may have got a part of it
+	case err != nil: // the stream may have got a part of the group
 		return true, c.setFailure(isAborting, err)
 	}
 	return true, nil

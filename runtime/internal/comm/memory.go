@@ -57,7 +57,7 @@ func (l *memories) over() {
 }
 
 // Register registers a buffer with the communicator for this rank alone. It blocks until the
-// communicator's thread has done that.
+// communicator's thread has registered the buffer.
 func (c *Communicator) Register(b *memory.Buffer) (*Memory, error) {
 	if err := c.registers("register", b); err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func (c *Communicator) register(op string, b *memory.Buffer, window bool, fn fun
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &Memory{c: c, b: b, window: window}
-	// The reference to the buffer: either the thread takes it, and the library may block the thread
-	// with it, or this call takes it back.
+	// taken says that somebody has taken the reference to the buffer. Either the thread takes it,
+	// and may then block in the library, or this call takes it back.
 	var taken atomic.Bool
 	err := c.do(func() (err error) {
 		if !taken.CompareAndSwap(false, true) {
@@ -147,8 +147,8 @@ func (m *Memory) Close() error {
 			return nil
 		}
 		if err := m.c.comms.ReleaseCommMemory(m.c.comm, m.h); err != nil {
-			// The library may still have the memory, as while it is suspended: then the
-			// registration ends with the native communicator, too.
+			// The library may still have the memory registered, for example while the communicator
+			// is suspended. Then the registration, too, ends with the native communicator.
 			m.c.memory.add(&Memory{b: m.b})
 			return err
 		}

@@ -68,7 +68,7 @@ func (d *Device) NewID() (id driver.UniqueID, err error) {
 	return id, nil
 }
 
-// New makes a rank's end of a communicator. It waits until the other ranks have called it too, or
+// New makes a rank's end of a communicator. It waits until the other ranks have called New too, or
 // the context ends.
 func (d *Device) New(ctx context.Context, o Options) (*Communicator, error) {
 	if err := o.meet(ctx, d); err != nil {
@@ -185,8 +185,8 @@ func (o *Options) findPlace(n int) error {
 	return nil
 }
 
-// shareID gets the communicator's id through the rendezvous. Rank 0 makes the id, or each rank if
-// the rendezvous requires that.
+// shareID gets the communicator's id through the rendezvous. Rank 0 makes the id. If the rendezvous
+// requires it, each rank makes the id.
 func (o *Options) shareID(ctx context.Context, d *Device) error {
 	var id []byte
 	every, ok := o.Rendezvous.(interface{ EachRankMakesID() bool })

@@ -14,7 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A phase is a phase of a communicator's life. Only Communicator.move changes it, along leads.
+// A phase is a phase of a communicator's life. Only Communicator.move changes the phase, to one
+// that leads allows.
 type phase int32
 
 const (
@@ -56,7 +57,8 @@ var errClosed = fmt.Errorf("gpu: communicator: %w", errs.ErrClosed)
 // are not atomic.
 type life struct {
 	state atomic.Int32 // the phase; changed under mu
-	// Each is closed when its phase begins, except those of phases that may be entered twice.
+	// Each channel is closed when its phase begins, except the channels of phases that may be
+	// entered twice.
 	entered [phases]chan struct{}
 	// Set before isShrinking or isAborting begins, and nowhere else.
 	failure atomic.Pointer[engine.Failure]
@@ -134,17 +136,17 @@ func (c *Communicator) failed() error {
 // halted returns why the communicator takes no more operations, and why its issued operations fail.
 func (c *Communicator) halted() (takes, issued error) { return c.failed(), c.Err() }
 
-// fail fails the communicator. The communicator is aborted, and all operations fail at once, issued
-// or not.
+// fail fails the communicator. The communicator is aborted, and all operations fail immediately,
+// issued or not.
 func (c *Communicator) fail(err error) {
 	c.setFailure(isAborting, err)
 	c.to(isAborting) // also if it is being shrunk
 	c.failAll()
 }
 
-// setFailure fails the communicator by entering isAborting or isShrinking. It returns the
-// communicator's failure. If the communicator has failed already, that is the earlier one, and the
-// phase stays as it is. If the communicator is closed, it is nil. The caller must call failAll as
+// setFailure fails the communicator by entering isAborting or isShrinking. It returns the failure.
+// If the communicator has failed already, setFailure returns the earlier failure and keeps the
+// phase. If the communicator is closed, setFailure returns nil. The caller must call failAll as
 // soon as it holds no locks.
 func (c *Communicator) setFailure(p phase, err error) error {
 	c.mu.Lock()
@@ -178,8 +180,8 @@ func (c *Communicator) cancel(err error) {
 }
 
 // abort aborts the native communicator. It runs on a goroutine of its own, because the
-// communicator's thread may be blocked in the library. If the driver can bind no other thread, it
-// uses the communicator's thread.
+// communicator's thread may be blocked in the library. If the driver can bind no other thread,
+// abort uses the communicator's thread.
 func (c *Communicator) abort() {
 	defer c.to(isAborted)
 	if c.dev.Engine.Stay() != nil {

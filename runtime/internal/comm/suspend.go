@@ -61,7 +61,8 @@ func (c *Communicator) Suspend(ctx context.Context) error {
 }
 
 // Resume allocates the memory of a suspended communicator again. It waits for the other ranks until
-// the context ends. If it ends first, or there is not enough memory, the communicator fails.
+// the context ends. If the context ends first, or there is not enough memory, the communicator
+// fails.
 func (c *Communicator) Resume(ctx context.Context) error {
 	lib, err := c.suspension("resume")
 	if err == nil && ctx == nil {

@@ -17,15 +17,15 @@ import (
 // the order of their submission. Any library call may block it until other ranks come or the native
 // communicator is aborted.
 
-// issuing is a communicator's thread and the work that it has to issue. Fields that it shares are
-// protected by the communicator's mu.
+// issuing is a communicator's thread and the work that it has to issue. The communicator's mu
+// protects the fields that the thread shares.
 type issuing struct {
 	thread  *wake.Thread
 	ops     []driver.CommOp // used by the thread alone
 	todo    []func()
 	first   *engine.Submission // the first of the operations that are not issued, in order
 	last    *engine.Submission
-	waiting int           // how many of these have a context
+	waiting int           // how many of the operations that are not issued have a context
 	sought  atomic.Uint64 // the thread polls the device for this number while it lingers
 	hand    groupInHand
 	timer   *time.Timer
@@ -47,9 +47,9 @@ type handState int
 
 const (
 	isEmpty   handState = iota // there is no group in hand
-	isIssuing                  // the thread is issuing it
-	isForeign                  // it waits for another driver's device, and so was returned to wait
-	isBack                     // its wait is over, and it is the first of the list
+	isIssuing                  // the thread is issuing the group
+	isForeign                  // the group was returned because it waits for another driver's device
+	isBack                     // the group's wait is over, and the group is the first of the list
 )
 
 // run is the thread's main function.
@@ -136,7 +136,7 @@ func (c *Communicator) step() (worked, ended bool) {
 }
 
 // returned is called after the library has returned. If the communicator has been abandoned and the
-// device is closed, it ends the thread, because nothing that the thread could use is left.
+// device is closed, returned ends the thread: nothing that the thread could use is left.
 func (c *Communicator) returned() {
 	switch p := c.phase(); {
 	case p == isAbandoned && c.dev.Engine.Stay() == nil:
@@ -171,8 +171,8 @@ func (c *Communicator) push(s *engine.Submission) {
 	}
 }
 
-// issue issues a group. If that fails, it fails the group and the communicator. But if the library
-// refuses the group at the start, only the group and the operations that wait for it fail.
+// issue issues a group. If issuing fails, the group and the communicator fail. But if the library
+// refuses the group at the start, only the group and the operations that wait for the group fail.
 func (c *Communicator) issue(s *engine.Submission) {
 	err := c.failed()
 	if f := s.Err.Load(); f != nil {
@@ -208,7 +208,7 @@ func (c *Communicator) issue(s *engine.Submission) {
 			c.abortedAt = time.Now()
 			c.tick()
 		}
-	case c.hand.state == isIssuing: // else it is back already
+	case c.hand.state == isIssuing: // else the group is back already
 		c.hand.state = isForeign
 	}
 	c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/faces"
 )
 
-// A Device is the events of a device.
+// A Device has the events of a device.
 type Device struct {
 	Engine *engine.Device
 	Faces  *faces.Faces
@@ -78,8 +78,8 @@ func (d *Device) NewShared() (*Event, error) {
 	return d.add(op, forProcesses, nil, d.Faces.IPCEvents.NewIPCEvent)
 }
 
-// Import makes an event from another process's. freed is called when the driver has released it,
-// unless it is nil.
+// Import makes an event from another process's event. If freed is not nil, it is called when the
+// driver has released the event.
 func (d *Device) Import(op string, h driver.EventHandle, freed func()) (*Event, error) {
 	switch err := d.failed(); {
 	case err != nil:
@@ -90,8 +90,8 @@ func (d *Device) Import(op string, h driver.EventHandle, freed func()) (*Event, 
 	return d.add(op, forProcesses, freed, func() (driver.Event, error) { return d.Faces.IPCEvents.OpenEvent(h) })
 }
 
-// Adopt makes an event from a native event of other code. freed is called when the runtime no longer
-// uses it, unless it is nil.
+// Adopt makes an event from a native event of other code. If freed is not nil, it is called when
+// the runtime no longer uses the event.
 func (d *Device) Adopt(event driver.Event, freed func()) (*Event, error) {
 	const op = "adopt an event"
 	switch err := d.failed(); {

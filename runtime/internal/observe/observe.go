@@ -3,8 +3,8 @@
 // costs one comparison with nil. The scheduler calls a [Submission] as an [engine.Observer], and
 // knows nothing else about tracers.
 //
-// No method changes the order of work or its results. Unless it says otherwise, a method may be
-// called concurrently and with any locks but leaves held, and does not block.
+// No method changes the order of work or its results. Unless its comment says otherwise, a method
+// does not block, and may be called concurrently and with any locks but leaves held.
 package observe
 
 import (
@@ -86,7 +86,7 @@ type Submission interface {
 	Collective(kernel, communicator string, rank, ranks int)
 
 	// CommandBegins and CommandBegun are Begins and Begun for a command of a recording that is
-	// replayed as calls. They are called between those two.
+	// replayed as calls. They are called between Begins and Begun.
 	CommandBegins(tl *engine.Timeline, c Command)
 	CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool)
 }
@@ -102,8 +102,8 @@ type Command struct {
 	Block  [3]uint32
 }
 
-// Of returns the observer of a submission, or nil. It is the last one in s.Observers, behind
-// that of a Timing.
+// Of returns the observer of a submission, or nil. It is the last one in s.Observers, behind the
+// observer of a Timing.
 func Of(s *engine.Submission) Submission {
 	if n := len(s.Observers); n > 0 {
 		x, _ := s.Observers[n-1].(Submission)
