@@ -81,7 +81,7 @@ func (p *Pool) allocate(tl *engine.Timeline, size uint64) (driver.Mem, error) {
 	if !p.keeps {
 		return p.allocateOpen(tl, size)
 	}
-	// The device keeps this pool open until it is closed itself.
+	// This pool stays open until the device is closed.
 	return p.dev.Faces.Pools.AllocAsync(tl.Stream, p.native, size)
 }
 
@@ -100,8 +100,8 @@ func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err
 	return m, err
 }
 
-// crosses reports whether a native pool may make a timeline's stream wait for another stream, whose
-// freed memory it reuses.
+// crosses reports whether a native pool may make a timeline's stream wait for another stream,
+// because the pool reuses memory freed there.
 func (p *Pool) crosses(tl *engine.Timeline) bool {
 	freed := p.freed.Load()
 	return freed != nil && (freed != tl || p.shared.Load())
@@ -193,7 +193,8 @@ func (b *Buffer) takeMemory(s *engine.Submission) error {
 		if block.Wait.Seq > 0 {
 			last := p.timeline(block.Wait.Timeline).At(block.Wait.Seq)
 			if last.Lost() != nil {
-				// Nobody will know when the lost device stops using the block, so it stays taken.
+				// Nobody will know when the lost device stops using the block, so the block stays
+				// taken.
 				continue
 			}
 			if !last.Passed() {
@@ -319,7 +320,7 @@ func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 // Home returns the timeline of the queue that allocated the buffer, or nil.
 func (b *Buffer) Home() *engine.Timeline { return b.home }
 
-// UnlistEmpty counts a buffer without memory, if it is from a pool, as freed.
+// UnlistEmpty counts a pool's buffer without memory as freed.
 func (b *Buffer) UnlistEmpty() {
 	if b.from == pooled {
 		b.dev.buffers.remove(b)
@@ -379,11 +380,12 @@ func (Free) Release(s *engine.Submission) {
 	p.buffer = nil
 }
 
-// A freed is the buffer of a free as the scheduler sees it: an engine.Holder. The submission holds
-// the buffer, and a device that owns the buffer must know of it, but it is no use of the memory.
+// A freed is the buffer of a Free in the form that the scheduler uses: an engine.Holder. The
+// submission holds the buffer, and another device that owns the buffer must know. But a Free is no
+// use of the memory.
 type freed Buffer
 
-// Use tells the device that owns the memory about the work, if that is another device.
+// Use tells the device that owns the memory about the work, if another device does the work.
 func (u *freed) Use(m engine.Mark) error { return (*Buffer)(u).borrow(m) }
 
 // Unuse does nothing.
@@ -392,10 +394,10 @@ func (*freed) Unuse(engine.Mark) (awaited bool) { return false }
 // Release releases n references.
 func (u *freed) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
-// deallocate gives memory that takeAway has marked as freed back to the pool. A portable pool gets
-// it with the mark seq of the timeline. The caller holds the timeline's mu. If a native pool
-// refuses the memory, the runtime does not use it again either. The driver may have freed it
-// despite the error, and a second free could free another owner's memory.
+// deallocate gives memory back to the pool, after takeAway has marked the memory as freed. A
+// portable pool also gets the number seq of the Free. The caller holds the timeline's mu. If a
+// native pool refuses the memory, the runtime does not use it again either. The driver may have
+// freed it despite the error, and a second free could free another owner's memory.
 func (b *Buffer) deallocate(tl *engine.Timeline, seq uint64) error {
 	b.state.Store(isGone)
 	b.dev.buffers.remove(b)
@@ -425,15 +427,15 @@ func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 	return err
 }
 
-// giveBack frees memory that no queue has deallocated and nothing holds: the streams have passed
-// all its uses, the allocation included. A driver's pool frees it in the stream h, or if h is 0 in
-// the stream that allocated it. giveBack runs on a bound thread.
+// giveBack frees memory that no queue has deallocated and nothing holds. The streams have passed
+// its allocation and its uses. A driver's pool frees it in the stream h. If h is 0, that is the
+// stream that allocated it. giveBack runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {
 		return nil
 	}
-	// While the device is being closed, a Free may have marked the memory that is about to find
-	// the device closed.
+	// While the device is being closed, a Free may have marked the memory as freed. That Free is
+	// about to find the device closed.
 	if !b.state.CompareAndSwap(isLive, isClosed) && !b.state.CompareAndSwap(isFreed, isClosed) {
 		return nil
 	}

@@ -17,12 +17,12 @@ import (
 // it.
 const Alignment = 256
 
-// A Buffer is memory. The memory is freed when the buffer has been closed and no submission uses it
-// any more, or, if a queue allocated it, when a queue has deallocated it.
+// A Buffer is memory. The memory is freed when the buffer is closed and no submission uses it any
+// more. Memory that a queue allocated is also freed when a queue deallocates it.
 type Buffer struct {
 	dev  *Device
 	mem  driver.Mem
-	refs atomic.Int32 // one for each submission, besides the caller's; -1 when all are gone
+	refs atomic.Int32 // references besides the caller's, one for each submission; -1 when all are gone
 	// The state of memory from a pool. mem has its address unless state is pending or failed. A
 	// placeholder is pending.
 	state  atomic.Int32
@@ -40,7 +40,7 @@ type Buffer struct {
 type rare struct {
 	place   Place       // the place of a placeholder in a recording
 	host    []byte      // keeps the memory alive
-	unused  func()      // called by the goroutine that finds the memory unused, which must not block
+	unused  func()      // called by the goroutine that finds the memory unused; must not block
 	freed   func()      // called on a goroutine of its own when the memory is no longer used
 	awaited atomic.Bool // closed; the device is polled until the memory is unused
 	read    bool        // it is read-only
@@ -106,8 +106,8 @@ func (b *Buffer) allocate(kind driver.MemKind) error {
 	return err
 }
 
-// CanBe returns an error if no device can have that much memory. Drivers round sizes up, and the
-// size must not overflow then.
+// CanBe returns an error if no device can have that much memory. Drivers round sizes up, which must
+// not overflow.
 func CanBe(size uint64) error {
 	if size > math.MaxInt64 {
 		return fmt.Errorf("%d bytes: %w", size, driver.ErrOutOfMemory)
@@ -192,14 +192,15 @@ func (b *Buffer) Bytes() []byte {
 	return unsafe.Slice((*byte)(b.mem.Host), b.mem.Size)
 }
 
-// Late reports whether the address becomes known only when the operation that uses it is issued.
+// Late reports whether the address becomes known only when the operation that uses the buffer is
+// issued.
 func (b *Buffer) Late() bool { return b.from == pooled || b.Place().Recording != nil }
 
 // HasNoAddress reports whether the address is not known yet, or not any more: the buffer is a
 // placeholder, or pool memory that is not allocated.
 func (b *Buffer) HasNoAddress() bool { return b.Late() && b.state.Load() != isLive }
 
-// Place returns what a placeholder stands for. Recording of other buffers' Place is nil.
+// Place returns what a placeholder stands for. For other buffers, Recording of the Place is nil.
 func (b *Buffer) Place() Place {
 	if b.rare == nil {
 		return Place{}
@@ -246,7 +247,7 @@ func (b *Buffer) Close() error {
 	return nil
 }
 
-// lent reports whether the owner of the memory wants to be notified when it is no longer used.
+// lent reports whether the owner wants to be notified when the memory is no longer used.
 func (b *Buffer) lent() bool { return b.rare != nil && b.rare.freed != nil }
 
 // Exists reports whether b is a device's buffer, and neither nil nor a zero value.

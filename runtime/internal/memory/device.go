@@ -45,8 +45,8 @@ func (d *Device) Failed() error {
 	return d.Engine.Failed()
 }
 
-// FreeUnused waits until parked Frees have been issued whose uses have been passed, and until
-// the reclaimer has freed unused memory. It returns early if the context ends.
+// FreeUnused waits until the parked Frees whose uses have been passed are issued. Then it waits
+// until the reclaimer has freed unused memory. It returns early if the context ends.
 func (d *Device) FreeUnused(ctx context.Context) {
 	for _, p := range d.frees.ready() {
 		select {
@@ -68,8 +68,8 @@ func (d *Device) FreeUnused(ctx context.Context) {
 func (d *Device) HasNativeMemory() bool { return d.buffers.haveNative() }
 
 // FreePooled frees the memory of pools' buffers while the device is being closed. A driver's pool
-// frees it in the stream h, or if h is 0 in the stream that allocated it. It runs on the device's
-// thread.
+// frees it in the stream h. If h is 0, that is the stream that allocated it. FreePooled
+// runs on the device's thread.
 func (d *Device) FreePooled(h driver.Stream) []error { return d.buffers.close(true, h) }
 
 // Close frees all buffers and pools. It runs on the device's thread, when no stream is left.
@@ -78,7 +78,7 @@ func (d *Device) Close() []error {
 	return append(d.pools.close(), d.buffers.close(false, 0)...)
 }
 
-// Streams returns streams that were made to reserve memory of a pool and were still busy then.
+// Streams returns the streams that were still busy after they had reserved memory of a pool.
 func (d *Device) Streams() []driver.Stream {
 	d.pools.mu.Lock()
 	defer d.pools.mu.Unlock()

@@ -17,14 +17,14 @@ import (
 // The functions that the collector calls have weak pointers to what they report. Otherwise they
 // would keep a device reachable that was dropped together with its buffers.
 
-// watched is what a device that reports dropped buffers has of one of them.
+// watched is what a device that reports dropped buffers knows of a buffer.
 type watched struct {
 	made    *leaks.Site
 	real    weak.Pointer[Buffer]
 	standIn atomic.Pointer[Buffer] // nil until the buffer is listed; set under books.mu
 }
 
-// watch makes the device report the new buffer if it is dropped.
+// watch makes the device report the new buffer if the program drops it.
 func (b *Buffer) watch() {
 	w := &watched{made: leaks.Here(), real: weak.Make(b)}
 	b.setRare(&rare{watched: w})
@@ -68,8 +68,8 @@ func (w *watched) close(b *Buffer) {
 	}
 }
 
-// report reports the buffer, to which nothing refers any more, if it still has memory. Closing the
-// device frees what is left, so nothing is reported from then on.
+// report reports the buffer if it still has memory. Nothing refers to the buffer any more. Closing
+// the device frees what is left, so nothing is reported from then on.
 func (w *watched) report() {
 	s := w.standIn.Load()
 	if s == nil || s.closed.Load() || s.dev.Failed() != nil {
@@ -84,7 +84,7 @@ func (w *watched) report() {
 }
 
 // Watch makes the device report the new pool if the program drops its PoolHandle. It does nothing
-// for a device without reports. The caller's goroutine is the one that makes the pool.
+// for a device without reports. It is called on the goroutine that makes the pool.
 func (h *PoolHandle) Watch() {
 	if h.pool.dev.Leaks == nil {
 		return

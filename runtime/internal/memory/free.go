@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A Part is the part of a submission's record for an allocation or a deallocation of pool memory.
+// A Part is what a submission's record has for an allocation or a deallocation of pool memory.
 type Part struct {
 	buffer   *Buffer
 	freed    bool            // this Free has marked the memory as freed
@@ -47,8 +47,8 @@ func (u *Holding) Use(m engine.Mark) error {
 	return b.borrow(m)
 }
 
-// borrow tells the device that owns the memory, if it is another one, that the work at a mark may
-// use the buffer.
+// borrow tells the device that owns the memory that the work at a mark may use the buffer, if
+// another device does that work.
 func (b *Buffer) borrow(m engine.Mark) error {
 	if d := b.dev.Engine; d != m.Timeline.Device && !d.Borrow(m) {
 		return fmt.Errorf("a buffer of device %s: %w", d.Info.Name, errs.ErrClosed)
@@ -155,7 +155,7 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	s.Timeline.ParkAgain(s)
 }
 
-// endAwait undoes awaitUses. It is called when over of the parkedFree must be closed.
+// endAwait undoes awaitUses. It also closes over of the parkedFree.
 func (p *Part) endAwait() {
 	if f := p.awaiting; f != nil {
 		p.awaiting = nil

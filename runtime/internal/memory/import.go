@@ -30,7 +30,7 @@ func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, err
 }
 
 // ImportHost makes a buffer from memory of the program, and pins it. read says that the device only
-// reads it.
+// reads the memory.
 func (d *Device) ImportHost(mem []byte, freed func(), read bool) (*Buffer, error) {
 	if err := d.Failed(); err != nil {
 		return nil, err
@@ -118,9 +118,9 @@ func (s *books) pinned(of *Buffer) (is, closed bool) {
 	return is, closed
 }
 
-// register pins memory of the program, for reading only if read is set. If a page of the memory is
-// also pinned for writing, it cannot be pinned for reading only; then it is pinned as other memory
-// is. register runs on a bound thread.
+// register pins memory of the program, for reading only if read is set. A page that is also pinned
+// for writing cannot be pinned for reading only. Then register pins the memory as other memory is.
+// register runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
 	if !read || !d.Engine.Caps.ReadOnlyRegister {
 		return d.Engine.Native.Register(host, size)

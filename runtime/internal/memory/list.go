@@ -9,7 +9,7 @@ import (
 // Statistics count a device's buffers.
 type Statistics struct {
 	Buffers   int    // live buffers
-	PeakBytes uint64 // highest value of Live of Device and of Host together
+	PeakBytes uint64 // highest sum of Device.Live and Host.Live
 	Device    ByteStats
 	Host      ByteStats
 }
@@ -32,7 +32,7 @@ type books struct {
 	n      int
 	device ByteStats
 	host   ByteStats
-	peak   uint64 // highest number of bytes of device and host together
+	peak   uint64 // highest sum of device.Live and host.Live
 
 	unpinning *Buffer // the buffer whose memory the reclaimer is unpinning, or nil
 
@@ -40,8 +40,8 @@ type books struct {
 	used int // buffers of the slab in use
 }
 
-// A bufferSlab is an array of buffers allocated at once, which costs less than single allocations.
-// It has as many as fit into 16 KiB.
+// A bufferSlab is an array of buffers. Allocating it costs less than single allocations. It has as
+// many buffers as fit into 16 KiB.
 type bufferSlab [97]Buffer
 
 // fresh returns a buffer that is expected to be short-lived. The caller holds mu.
@@ -170,8 +170,8 @@ func (s *books) haveNative() bool {
 	return false
 }
 
-// close frees the remaining buffers, or with pools only those from pools. It passes h to free. It
-// runs on the device's thread.
+// close frees the remaining buffers. If pools is set, it frees only those from pools. It passes h
+// to free. It runs on the device's thread.
 func (s *books) close(pools bool, h driver.Stream) (errs []error) {
 	var left *Buffer
 	s.mu.Lock()

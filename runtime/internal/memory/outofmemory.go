@@ -14,9 +14,9 @@ import (
 // the reclaimer free unused memory and trim the device's pools, and tries once more. If that fails
 // too, its error says which buffers and pools hold the memory.
 
-// collecting calls allocate, which allocates size bytes of a kind. If that finds no memory,
-// collecting collects, and calls it once more. The caller is not the pending-queue thread and has
-// locked no timeline.
+// collecting calls allocate, which allocates size bytes of a kind. If allocate finds no memory,
+// collecting frees unused memory and calls allocate once more. The caller is not the pending-queue
+// thread and has locked no timeline.
 func (d *Device) collecting(kind driver.MemKind, size uint64, allocate func() error) error {
 	err := allocate()
 	if errors.Is(err, driver.ErrOutOfMemory) {
@@ -49,7 +49,7 @@ func (d *Device) trimPools() {
 	d.pools.mu.Unlock()
 	for _, p := range all {
 		switch {
-		// A pool over a buffer has no memory of the system. A closed one gives everything back.
+		// A pool over a buffer has no memory of the system. A closed pool gives everything back.
 		case p.over != nil || p.closed.Load():
 		case p.blocks != nil:
 			d.Engine.NotTaken(p.blocks.Trim(0, p.order()))

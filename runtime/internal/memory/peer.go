@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// same reports whether two devices are the same one of the same driver. It may have been opened
-// more than once.
+// same reports whether d and o are one device of one driver. A device may have been opened more
+// than once.
 func (d *Device) same(o *Device) bool {
 	return d == o || d.Engine.Driver == o.Engine.Driver && d.Engine.Info.Index == o.Engine.Info.Index
 }
@@ -51,10 +51,10 @@ func (b *Buffer) ofHostPool() bool {
 	return b != nil && b.from == pooled && b.pool.blocks == nil && b.mem.Kind == driver.HostMem
 }
 
-// Usable returns an error if operations other than copies must not use a range, which has been
-// checked, on the device: it is shareable memory of another device, or memory of a pool that gives
-// the device no access. A driver may end the process if it gets such an operation, and a kernel
-// that accesses such memory loses the device.
+// Usable returns an error if only copies may use the range on the device: shareable memory of
+// another device, or memory of a pool that gives the device no access. The range has been checked.
+// A driver may end the process if it gets another operation. A kernel that accesses such memory
+// loses the device.
 func (r Range) Usable(op string, d *Device) error {
 	b := r.Buffer
 	if b.mem.Kind == driver.ShareableMem && !d.same(b.dev) {
@@ -70,8 +70,8 @@ func (r Range) Usable(op string, d *Device) error {
 }
 
 // Owners returns the devices that a copy by this device must name as owners of two buffers' memory,
-// or nil if it need not. A nil buffer is pinned memory of the runtime. Copies are the only
-// operations on memory to which the device may have no access.
+// or nil if the copy need name none. A nil buffer is pinned memory of the runtime. Copies are the
+// only operations on memory to which the device may have no access.
 func (d *Device) Owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error) {
 	switch {
 	case !d.Foreign(dst) && !d.Foreign(src):

@@ -24,8 +24,9 @@ const KeepAll = math.MaxUint64
 // A Pool is memory that queues allocate and free in the order of their work.
 //
 // There are two kinds. A native pool is the driver's. A portable pool is the runtime's own. The
-// runtime uses one if the driver has no pool of the kind, or if the program asks for one. Both
-// reuse memory. If they have none, they grow, which takes as long as any allocation of the driver.
+// runtime makes a portable one if the driver has no pool of that memory, or if the program asks for
+// it. Both reuse memory. A pool without free memory grows, which takes as long as any allocation of
+// the driver.
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions
@@ -39,7 +40,7 @@ type Pool struct {
 	// live counts allocations of a native pool whose free has not been issued, and calls in
 	// progress on the pool.
 	live   atomic.Int64
-	freed  atomic.Pointer[engine.Timeline] // the first in which native memory was freed
+	freed  atomic.Pointer[engine.Timeline] // the first timeline in which native memory was freed
 	shared atomic.Bool                     // memory was also freed in another timeline
 
 	threshold atomic.Uint64
@@ -343,7 +344,7 @@ func (p *Pool) Options() PoolOptions {
 }
 
 // onNative calls the driver for a native pool. Meanwhile the pool counts as in use, so that it is
-// not destroyed. It blocks.
+// not destroyed. onNative blocks.
 func (p *Pool) onNative(op string, fn func() error) error {
 	return p.dev.Engine.OnBound(func() error {
 		p.life.RLock()
@@ -507,7 +508,7 @@ func (p *Pool) Trim(keep uint64) error {
 	return p.onNative("trim", func() error { return p.dev.Faces.Pools.TrimPool(p.native, keep) })
 }
 
-// Access gives another device of the driver access to the pool's memory, or ends it.
+// Access gives another device of the driver access to the pool's memory, or ends that access.
 func (p *Pool) Access(by *Device, allow bool) error {
 	if err := p.open("access"); err != nil {
 		return err
@@ -545,8 +546,8 @@ func (p *Pool) Access(by *Device, allow bool) error {
 }
 
 // Close closes the pool. It does not wait for work: allocated memory stays usable until it is
-// deallocated or its buffer is closed. From now on allocations fail with [errs.ErrClosed], also
-// those that were submitted before and have not been issued.
+// deallocated or its buffer is closed. From now on allocations fail with [errs.ErrClosed]. So do
+// earlier ones that have not been issued.
 func (p *Pool) Close() error {
 	if p == nil || p.dev == nil {
 		return nil
@@ -563,7 +564,7 @@ func (p *Pool) Close() error {
 	if h := p.dev.current.Load(); h.Pool() == p {
 		p.dev.current.CompareAndSwap(h, nil)
 	}
-	p.dev.Engine.WantAll() // find out soon which work that used its memory is done
+	p.dev.Engine.WantAll() // to find out soon which uses of its memory are over
 	if p.blocks != nil {
 		p.dev.Engine.Reclaim(func() {
 			_, err := p.blocks.Close(p.order())
@@ -576,8 +577,8 @@ func (p *Pool) Close() error {
 }
 
 // sweepPools destroys the closed pools that have no memory allocated. If streams may still use a
-// pool's memory, the pool gives back what it can. It stays until the next sweep or until the device
-// is closed.
+// pool's memory, the pool gives back what it can. The pool stays until the next sweep or until the
+// device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
 // sweepPoolsAfter is sweepPools, and tries again after a pause if a pool is busy.
@@ -659,7 +660,7 @@ func (p *pools) close() (errs []error) {
 }
 
 // noteReserved tells the observer by how much a native pool has grown or shrunk since the last
-// call. bytes is its reserved size now. The driver does not tell when the size changed.
+// call. bytes is the pool's reserved size now. The driver does not tell when the size changed.
 func (p *Pool) noteReserved(bytes uint64) {
 	d := p.dev
 	if d.Observer == nil || p.blocks != nil {

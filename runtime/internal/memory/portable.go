@@ -74,7 +74,7 @@ func (s *slabs) Grow(size uint64) (base, got uint64, err error) {
 	return uint64(m.Ptr), m.Size, nil
 }
 
-// Release frees a slab. If no thread can be bound for that, closing the device frees it.
+// Release frees a slab. If no thread can be bound for that, closing the device frees the slab.
 func (s *slabs) Release(base, size uint64) error {
 	d := s.p.dev
 	s.mu.Lock()
@@ -82,8 +82,8 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// Otherwise the device is being closed. It waits for this call, and no more for callers of
-	// Stay.
+	// If Stay fails, the device is being closed. It waits for this call, but no longer for callers
+	// of Stay.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
@@ -141,7 +141,8 @@ func (o *poolOrder) Done(timeline int, seq uint64) bool {
 	return (*Pool)(o).timeline(timeline).Passed(seq)
 }
 
-// After reports whether all later work of a timeline is ordered after seq of another.
+// After reports whether all later work of a timeline is ordered after the number seq of the
+// timeline on.
 func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 	p := (*Pool)(o)
 	return p.timeline(timeline).Covers(p.timeline(on), seq)

@@ -48,7 +48,7 @@ func (r Range) Writable(op string) error {
 // ReadOnly reports whether the memory was imported for reading only.
 func (b *Buffer) ReadOnly() bool { return b.rare != nil && b.rare.read }
 
-// CheckRecorded is Check for operations of recordings too, whose ranges may be of placeholders.
+// CheckRecorded is Check, but it allows ranges of placeholders, which operations of recordings use.
 func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	b := r.Buffer
 	switch {

@@ -261,8 +261,8 @@ func (p *ImportedPool) Device() *Device {
 	return p.p.dev
 }
 
-// Import makes a buffer from memory of the pool that the other process has exported. It blocks while
-// the driver does.
+// Import makes a buffer from memory of the pool. The other process has exported that memory. It
+// blocks while the driver does.
 func (p *ImportedPool) Import(h Handle, freed func()) (*Buffer, error) {
 	const op = "import memory of a pool"
 	d := p.Device()

@@ -33,7 +33,7 @@ func (p *Staging) Issue(x *work.Extra) {
 }
 
 // Deliver ends the access to the program's memory. If arrived is set, it copies the data of a
-// download there.
+// download to that memory.
 func (p *Staging) Deliver(arrived bool) {
 	p.touch.over()
 	if arrived && p.Host != nil {
@@ -171,11 +171,11 @@ func (s *Stage) take(n int) *Block {
 	return b
 }
 
-// stageAhead says when the refiller makes more blocks of a class: it has at least stageAhead
+// stageAhead says when the refiller makes more blocks of a class: the class has at least stageAhead
 // blocks, and at most one in stageAhead is free.
 const stageAhead = 4
 
-// grown is called when the refiller has ended for a class.
+// grown is called when the refiller has finished with a class.
 func (s *Stage) grown(class int) {
 	s.mu.Lock()
 	s.sizes[class].growing = false

@@ -16,11 +16,11 @@ import (
 // a free block, or makes one more. A recording without scratch memory of its own and without
 // timestamps has one block, which all executions share.
 //
-// An execution takes its block when its first part is about to be issued. By then all its waits have
-// been issued, so a parked execution has no block. It keeps the block until its last part has been
-// issued, or has failed. Then the block is free for an execution that comes after that part.
+// An execution takes its block when its first part is about to be issued. By then all its waits
+// have been issued, so a parked execution has no block. The execution keeps the block until its last
+// part has been issued, or has failed. Then an execution that comes after that part may take it.
 // Executions of one block come one after the other on the device, and so do the parts of an
-// execution. So one mark covers all uses: the last one.
+// execution. So the mark of the last use covers all uses.
 type block struct {
 	mem    *memory.Buffer // scratch memory, or nil
 	timers []driver.Event // of the timestamps, in order
@@ -47,9 +47,9 @@ func (r *run) start(c *Recording) *run {
 	return r
 }
 
-// needBlocks counts the parts that use a block, if executions need blocks of their own. It puts the
-// first of these parts on a queue's timeline. On a communicator's timeline, making a block would
-// delay other ranks.
+// needBlocks counts the parts that use a block, if executions need blocks of their own. If the
+// first of these is a group of collectives, needBlocks inserts an empty part before it: making a
+// block on a communicator's timeline would delay other ranks.
 func (c *Recording) needBlocks() {
 	if !c.many {
 		return
@@ -90,9 +90,9 @@ func (p *Part) takeBlock(s *engine.Submission) bool {
 	return false
 }
 
-// comesAfter reports whether the execution comes after a mark: the work there has been passed, or is
-// ordered before by the execution's timeline or its waits. If the recording has timestamps, and events
-// cannot be recorded again before the host has seen them done, only passed work counts.
+// comesAfter reports whether the execution comes after a mark: the mark has been passed, or the
+// execution's timeline or waits order the execution after it. Only a passed mark counts if the
+// recording has timestamps and an event cannot be recorded again before the host has seen it done.
 func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	if m.Timeline == nil || m.Passed() || m.Retiring() {
 		return true
@@ -111,8 +111,8 @@ func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	return false
 }
 
-// findBlock takes a block for the execution, and makes one if none is free, which blocks as long as
-// the driver does. The execution comes after the last use of the block.
+// findBlock takes a free block for the execution, or makes one. Making one blocks as long as the
+// driver does. The execution comes after the last use of the block.
 func (p *Part) findBlock(s *engine.Submission) error {
 	r := p.run
 	if !p.takeBlock(s) {
@@ -120,9 +120,10 @@ func (p *Part) findBlock(s *engine.Submission) error {
 			return err
 		}
 	}
-	// takeBlock may have relied on a wait of s whose point the block's last use was to signal. By now
-	// other work may have signalled that point, and the wait would order nothing. So the stream also
-	// waits for the last use itself. That mostly costs nothing, because the stream is ordered after it.
+	// takeBlock may have relied on a wait of s whose point the block's last use was to signal. By
+	// now other work may have signalled that point, and the wait would order nothing. So the stream
+	// also waits for the last use itself. That mostly costs nothing, because the stream is ordered
+	// after that use already.
 	if m := r.block.last; !r.begun && m.Timeline != nil && m.Timeline != s.Timeline && !m.Passed() {
 		s.Deps.Add(m)
 	}
@@ -165,7 +166,7 @@ func (c *Recording) askBlocks() {
 	}
 }
 
-// makeBlock makes one more block, which is taken. It blocks as long as the driver does.
+// makeBlock makes one more block, and marks it as taken. It blocks as long as the driver does.
 func (c *Recording) makeBlock() (*block, error) {
 	b := &block{graphs: make([]graphOf, len(c.parts)), taken: true}
 	if c.ownScratch() {
@@ -216,7 +217,8 @@ func (p *Part) leaveBlock(m engine.Mark) {
 	p.run = nil
 }
 
-// leaveBlock notes that a part of the execution has been issued, as m, or never will be, if m is zero.
+// leaveBlock notes that a part of the execution has been issued at the mark m. A zero m means that
+// the part will never be issued.
 func (r *run) leaveBlock(m engine.Mark) {
 	r.of.blockMu.Lock()
 	defer r.of.blockMu.Unlock()

@@ -85,7 +85,7 @@ func (d *Device) remove(c *Recording) bool {
 	return ok
 }
 
-// graph calls make, which makes a graph, on a bound thread.
+// graph calls make, a function that makes a graph, on a bound thread.
 func (d *Device) graph(make func() error) error {
 	began := time.Now()
 	err := d.Engine.OnBound(make)
@@ -100,8 +100,8 @@ func (d *Device) timesCommands() bool {
 	return o != nil && o.TimesCommands()
 }
 
-// standIn returns memory of standInSize, which stays until the device is closed. It runs on a bound
-// thread.
+// standIn returns the address of standInSize bytes, which stay until the device is closed. It runs
+// on a bound thread.
 func (d *Device) standIn() (driver.Ptr, error) {
 	d.standInMu.Lock()
 	defer d.standInMu.Unlock()

@@ -14,14 +14,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Part is the part of a submission's record for an execution. The submission runs one part of the
+// A Part is what a submission's record has for an execution. The submission runs one part of the
 // recording.
 type Part struct {
 	recording *Recording
 	part      int
 	binds     []memory.Range // the bound ranges
 	values    []Value        // of all parameters
-	run       *run           // of the execution, if it needs a block; it is run1 if this is the only part
+	run       *run           // of the execution, or nil if it needs no block; &run1 if this is the only part
 	run1      run
 }
 
@@ -52,8 +52,8 @@ func (p *Part) Commands() (n int, graph bool) {
 // Number returns the number of the part in its recording.
 func (p *Part) Number() int { return p.part }
 
-// A Step is a part of a recording that is to be executed. Each becomes a submission, behind the one
-// before it.
+// A Step is a part of a recording that is to be executed. Each step becomes a submission behind
+// that of the step before.
 type Step struct {
 	c    *Recording
 	part int
@@ -67,10 +67,10 @@ func (x Step) at() *part { return &x.c.parts[x.part] }
 // Call returns the function that the step calls, or nil.
 func (x Step) Call() func() error { return x.at().host }
 
-// Lane returns the communicator whose group the step is, or nil.
+// Lane returns the communicator of a step that is a group of collectives, or nil.
 func (x Step) Lane() *comm.Communicator { return x.at().lane }
 
-// Label returns the label of the host call or of the group that the step is, or "".
+// Label returns the label of a step that is a host call or a group, or "".
 func (x Step) Label() string { return x.at().label }
 
 // FirstCollective returns the kind of the first operation of a group.
@@ -112,7 +112,7 @@ func (c *Recording) Executable() (parts int, err error) {
 	return parts, nil
 }
 
-// LeaveRest has the later steps of a run leave its block: they will not be submitted.
+// LeaveRest makes the steps in left leave the block of the run. They will not be submitted.
 func (x Step) LeaveRest(left []Step) {
 	for _, y := range left {
 		if x.run != nil && y.at().host == nil {
@@ -121,8 +121,8 @@ func (x Step) LeaveRest(left []Step) {
 	}
 }
 
-// Timed returns the first and the last step that a Timing measures: work of streams or, if there is
-// none, function calls.
+// Timed returns the first and the last step that a Timing measures. These are work of streams. If
+// there is no such work, they are host calls.
 func Timed(steps []Step) (first, last int) {
 	onHost := func(x Step) bool { return x.at().host != nil }
 	first, last = 0, len(steps)-1
@@ -138,8 +138,8 @@ func Timed(steps []Step) (first, last int) {
 	return first, last
 }
 
-// Set makes a submission the execution of a step. It says with which ranges and values, and holds
-// the ranges and the recording.
+// Set makes a submission the execution of a step with ranges and values. The submission holds the
+// ranges' buffers and the recording.
 func (p *Part) Set(s *engine.Submission, x Step, binds []memory.Range, given []Given) error {
 	c := x.c
 	for _, r := range binds {
@@ -208,10 +208,10 @@ func (Execute) Prepare(s *engine.Submission) (engine.Outcome, error) {
 	return engine.Refused, p.recording.makeGraph(p.block(), p.part, p.binds, p.values)
 }
 
-// Blocks reports whether a block or a graph may have to be made, or functions of Native be called.
+// Blocks reports whether the part may have to make a block or a graph, or call functions of Native.
 func (Execute) Blocks(s *engine.Submission) bool { return partOf(s).mayMake(s) }
 
-// HoldsUp returns true: a graph may wait for others.
+// HoldsUp returns true: a graph may wait for its launch in another stream.
 func (Execute) HoldsUp(*engine.Submission, *engine.Timeline) bool { return true }
 
 // Issue makes the native calls.
@@ -289,7 +289,7 @@ func (c *Recording) addUse(m engine.Mark) {
 	}
 }
 
-// Unuse undoes use. Any buffer of the recording may have been freed.
+// Unuse undoes Use. It returns true: a Free of one of the buffers may have seen the mark.
 func (u *holding) Unuse(m engine.Mark) (awaited bool) {
 	(*Recording)(u).lowerUse(m)
 	return true
@@ -305,8 +305,8 @@ func (c *Recording) lowerUse(m engine.Mark) {
 // Release ends n executions.
 func (u *holding) Release(n int32) { (*Recording)(u).releaseAll(n) }
 
-// target returns the buffer of a reference in an execution. It returns nil if the reference is to a
-// binding and no ranges are bound yet, and for no reference (-1).
+// target returns the buffer of a reference in an execution. It returns nil for no reference (-1),
+// and for a binding if binds is nil.
 func (c *Recording) target(ref int32, binds []memory.Range) *memory.Buffer {
 	if ref < 0 {
 		return nil
@@ -347,8 +347,7 @@ func (c *Recording) crosses(p *part, binds []memory.Range) bool {
 	return false
 }
 
-// find finds the addresses, in an execution, of the references whose addresses may change, and the
-// words of parameters.
+// find finds, for an execution, the addresses that may change and the words of parameters.
 func (c *Recording) find(b *block, binds []memory.Range, values []Value) error {
 	moved := c.epoch == 0 || c.lost
 	c.lost, c.using = true, b
@@ -440,7 +439,7 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 				}
 			}
 		}
-		if cmd.op.Kind == work.Launch && x.Launch.Grid[0] == 0 { // its blocks are a parameter
+		if cmd.op.Kind == work.Launch && x.Launch.Grid[0] == 0 { // a parameter gives it no blocks
 			continue
 		}
 		if timed {

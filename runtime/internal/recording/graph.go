@@ -19,23 +19,23 @@ type graphOf struct {
 	nodes    []driver.Node   // the nodes that depend on references or parameters
 	ops      []driver.NodeOp // of nodes, as they were last set
 	places   []place         // of references and parameters in nodes, in the order of nodes
-	epoch    int             // of the recording, when its nodes were set
+	epoch    int             // the recording's epoch when the nodes were set
 	unknown  bool            // setting nodes failed, so their addresses are unknown
-	natives  []nativeNode    // of nodes
+	natives  []nativeNode    // the captured ones of nodes
 	changed  []int32         // indices of the nodes that are being set, ascending
 	launched engine.Frontier
 
-	// Room for those of nodes and ops that are being set.
+	// Room for the nodes and ops that are being set.
 	someNodes []driver.Node
 	someOps   []driver.NodeOp
 
 	old []graphOf // replaced graphs that may still run
 }
 
-// A place is where a node has the address of a reference, or an address behind it, or a word of a
-// parameter.
+// A place is where a node has a word of a parameter, the address of a reference, or an address some
+// bytes behind that.
 type place struct {
-	at     *driver.Ptr // in a node's op, or in its kernel's arguments, which graphs of other blocks share
+	at     *driver.Ptr // in a node's op, or in a kernel's arguments, which the graphs of all blocks share
 	has    driver.Ptr  // what the node was last set to
 	behind driver.Ptr  // bytes from the reference to the address; 0 for a parameter
 	ref    int32       // in present
@@ -52,14 +52,14 @@ func (p *place) put(ptr driver.Ptr) {
 	*p.at = ptr
 }
 
-// standInSize is the size of the stand-in: memory in place of addresses that are known only when a
-// recording is executed. Half of it is for writing, half for reading.
+// standInSize is the size of the stand-in: memory that a graph uses in place of addresses that only
+// an execution knows. Nodes write to one half of the stand-in and read the other.
 const standInSize = 128 << 10
 
 // standIn gives fills and copies of a part the stand-in's addresses, if their own are known only
-// when the part is executed. So the graph can be made before, and the first execution sets the
-// nodes. standIn reports false if the nodes cannot be set from the stand-in, or if there is no
-// memory. It runs on a bound thread.
+// when the part is executed. So the graph can be made before the first execution, which sets the
+// nodes. standIn reports false if a node could not be set then, or if there is no memory. It runs
+// on a bound thread.
 func (c *Recording) standIn(p *part) bool {
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
@@ -86,8 +86,8 @@ func (c *Recording) standIn(p *part) bool {
 	return true
 }
 
-// build makes the graph of a part with the addresses in c.present. Stand-ins are in place of addresses
-// that are not known yet, if stands is set. It runs on a bound thread.
+// build makes the graph of a part with the addresses in c.present. If stands is set, addresses that
+// are not known yet are the stand-in's. It runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
 	dynamic := 0
@@ -285,8 +285,8 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 	return x.graph && !p.block().graphs[p.part].made()
 }
 
-// makeGraph makes the graph of a part that is about to be launched, if there is none, before its
-// timeline is locked.
+// makeGraph makes the graph of a part that has none and is about to be launched. The timeline is
+// not locked yet.
 func (c *Recording) makeGraph(b *block, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -340,9 +340,8 @@ func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, 
 	return true, nil
 }
 
-// set sets the nodes whose references have moved or whose parameters have other values, and no
-// others: setting a node costs more than the rest of an execution. It reports whether the graph must
-// be made anew.
+// set sets only the nodes whose references have moved or whose parameters have new values. Setting
+// a node costs more than the rest of an execution. set reports whether the graph must be made anew.
 func (c *Recording) set(x *graphOf) (anew bool, err error) {
 	x.changed = x.changed[:0]
 	for i := range x.places {
@@ -410,7 +409,8 @@ type nativeNode struct {
 	cmd  *command
 }
 
-// setNatives is setChanged for a graph with captured nodes. It captures the changed ones again.
+// setNatives is setChanged for a graph with captured nodes. Of these, it captures the changed ones
+// again.
 func (c *Recording) setNatives(g *graphOf) error {
 	return c.dev.Host.EnterNative(func() (err error) {
 		var x work.Extra

@@ -17,13 +17,13 @@ type Value [2]uint64
 // MaxValue is the size of the largest value, in bytes.
 const MaxValue = int(unsafe.Sizeof(Value{}))
 
-// A Param is a parameter of a recording: each execution gives its value, or has the default.
+// A Param is a parameter of a recording. Each execution gives it a value, or uses the default.
 type Param struct {
 	of      *Recording
 	index   int
 	typ     reflect.Type
 	initial Value   // the default
-	limits  []limit // of the launches that have it as their blocks; no two are equal
+	limits  []limit // of the launches that take their blocks from it; no two are equal
 }
 
 // A Given is a parameter with its value in an execution.
@@ -38,10 +38,10 @@ type Use struct {
 	Param *Param
 }
 
-// Blocks is the Index of a Use as the blocks of a launch.
+// Blocks is the Index of a Use that gives the blocks of a launch.
 const Blocks = -1
 
-// String returns how messages call the parameter.
+// String returns the parameter's name in messages.
 func (p *Param) String() string { return fmt.Sprintf("parameter %d (%v)", p.index, p.typ) }
 
 // Type returns the type of the values.
@@ -50,7 +50,7 @@ func (p *Param) Type() reflect.Type { return p.typ }
 // Initial returns the default.
 func (p *Param) Initial() *Value { return &p.initial }
 
-// A paramRef says that an argument of a command, or its blocks, is a parameter.
+// A paramRef says that a parameter gives an argument of a command, or the command's blocks.
 type paramRef struct {
 	index int32 // of the argument, or Blocks
 	param int32 // in params
@@ -94,7 +94,7 @@ func (c *Recording) checkUses(l *Launch) (wrong int, err error) {
 	return -1, nil
 }
 
-// paramRefs returns uses as a command has them.
+// paramRefs returns uses in the form that a command stores.
 func paramRefs(uses []Use) []paramRef {
 	refs := make([]paramRef, len(uses))
 	for i, u := range uses {
@@ -134,7 +134,7 @@ func (c *Recording) values(to []Value, given []Given) []Value {
 		to[from+given[i].Param.index] = given[i].Value
 	}
 	for i, p := range c.params {
-		if len(p.limits) > 0 { // a graph's nodes have the words as they are
+		if len(p.limits) > 0 { // a graph's nodes get the words unchanged
 			v := &to[from+i]
 			*(*[3]uint32)(unsafe.Pointer(v)) = v.Blocks()
 		}
@@ -142,15 +142,16 @@ func (c *Recording) values(to []Value, given []Given) []Value {
 	return to
 }
 
-// words returns the words of a parameter in the execution that is being issued. They are in present
-// behind the addresses, so that a parameter's places in a graph are set as those of an address are.
+// words returns the words of a parameter in the execution that is being issued. They are in
+// present, behind the addresses. So a graph's places are set in the same way for parameters and
+// addresses.
 func (c *Recording) words(param int32) []driver.Ptr {
 	at := len(c.refers) + 2*int(param)
 	return c.present[at : at+2]
 }
 
-// setWords stores the values of an execution. It reports whether one differs from the last
-// execution's.
+// setWords stores the values of an execution. It reports whether a value has changed since the last
+// execution.
 func (c *Recording) setWords(values []Value) (moved bool) {
 	for i := range values {
 		words := c.words(int32(i))

@@ -22,9 +22,9 @@ func blocks(words []driver.Ptr) [3]uint32 {
 
 // GridLimits are the limits of a launch's blocks. A launch of no blocks is within all of them.
 type GridLimits struct {
-	Max      [3]int    // a dimension at most; 0 is any number
+	Max      [3]int    // the largest value of each dimension; 0 is no limit
 	Multiple [3]uint32 // each dimension is a multiple of this
-	Resident uint64    // all blocks at most, because they must run at once; 0 is any number
+	Resident uint64    // the most blocks, which must run at the same time; 0 is no limit
 }
 
 // A limit has the limits of a command's blocks.
@@ -55,7 +55,7 @@ func (l *limit) check(p *Param, b [3]uint32) error {
 	return errs.Argument("execute", "%v gives command %d, launch of %s, a grid of %v blocks: %s", p, l.command, l.kernel, b, why)
 }
 
-// checkBlocks returns an error if a launch whose blocks the parameter is cannot have b.
+// checkBlocks returns an error if a launch that takes its blocks from p cannot have b.
 func (p *Param) checkBlocks(b [3]uint32) error {
 	if b[0] == 0 { // it launches nothing
 		return nil
@@ -68,8 +68,8 @@ func (p *Param) checkBlocks(b [3]uint32) error {
 	return nil
 }
 
-// checkDefault returns an error if the blocks of the launch cannot be the default of p, with which
-// graphs are made.
+// checkDefault returns an error if the launch cannot have the default of p as its blocks. Graphs
+// are made with the default.
 func (l *limit) checkDefault(p *Param) error {
 	b := p.initial.Blocks()
 	if b[0] == 0 {
@@ -88,7 +88,7 @@ func (p *Param) add(l limit) {
 // limitOf returns the limits of a launch's blocks.
 func (c *Recording) limitOf(l *Launch, at Command) *limit { return &limit{l.Limits, at, l.Name} }
 
-// addLimits adds the limits of a launch that has been recorded to the parameter that is its blocks.
+// addLimits adds the limits of a recorded launch to the parameter that gives its blocks.
 func (c *Recording) addLimits(l *Launch, at Command) {
 	for _, u := range l.Uses {
 		if u.Index == Blocks {
@@ -97,8 +97,8 @@ func (c *Recording) addLimits(l *Launch, at Command) {
 	}
 }
 
-// leavesOut reports whether a launch of a part has no blocks in an execution. No node of a graph can
-// do nothing, so the part's commands then run one after the other.
+// leavesOut reports whether a launch of a part has no blocks in an execution. No node can launch
+// zero blocks. So the part's commands then run one by one, without the graph.
 func (p *part) leavesOut(values []Value) bool {
 	for _, i := range p.grids {
 		if values[i].Blocks()[0] == 0 {
@@ -108,7 +108,7 @@ func (p *part) leavesOut(values []Value) bool {
 	return false
 }
 
-// addGrids adds the parameter that is a command's blocks.
+// addGrids adds the parameter that gives a command's blocks.
 func (p *part) addGrids(cmd *command) {
 	if cmd.rare == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A nestedParam says what a parameter of a nested recording is: a parameter of the outer one or, if
-// outer is nil, a constant.
+// A nestedParam says what replaces a parameter of a nested recording: a parameter of the outer
+// recording or, if outer is nil, the constant value.
 type nestedParam struct {
 	inner, outer *Param
 	value        Value
@@ -48,8 +48,8 @@ func (c *Recording) checkNested(child *Recording, given []Given, uses []Use) ([]
 	return params, nil
 }
 
-// forwardLimits adds the limits of nested parameters to the outer ones. first is the number of the
-// nested recording's first command in the outer one.
+// forwardLimits adds the limits of nested parameters to the outer parameters. first is the number,
+// in the outer recording, of the nested recording's first command.
 func forwardLimits(params []nestedParam, first Command) {
 	for _, p := range params {
 		for i := range p.inner.limits {
@@ -61,7 +61,8 @@ func forwardLimits(params []nestedParam, first Command) {
 	}
 }
 
-// nestParams replaces the parameters of a nested recording's command. Its arguments are in args.
+// nestParams replaces the parameters of a nested recording's command. The command's arguments are
+// in c.args.
 func (c *Recording) nestParams(cmd *command, params []nestedParam) {
 	if cmd.rare == nil || len(cmd.rare.params) == 0 {
 		return

@@ -26,7 +26,7 @@ func (c *Recording) Barrier(after []Command) (Command, error) {
 	return c.record(&command{op: work.Op{Kind: work.Barrier}, dst: -1, src: -1}, nil)
 }
 
-// Fill records a fill with a pattern of width bytes, which are in bits.
+// Fill records a fill with the pattern in bits, which has width bytes.
 func (c *Recording) Fill(dst memory.Range, bits, width uint64, after []Command) (Command, error) {
 	if err := c.Begin(work.Fill); err != nil {
 		return -1, err
@@ -133,8 +133,9 @@ type Bound struct {
 }
 
 // Launch records a launch. buffers are the arguments that are addresses. words are all arguments as
-// l.Layout has them, zero where an argument is a buffer. The call copies both lists. If a range or a parameter is refused, wrong is the number of its
-// argument, and otherwise it is -1. The caller has called Begin.
+// l.Layout has them, with zeros for buffers. The call copies both lists. If a range or a parameter
+// is refused, wrong is the number of its argument. Otherwise wrong is -1. The caller has called
+// Begin.
 func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []Command) (at Command, wrong int, err error) {
 	arg := l.Layout.Begin(len(c.args))
 	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(buffers)); err != nil {
@@ -241,7 +242,7 @@ func (c *Recording) Value(kind work.Kind, r memory.Range, value uint64, after []
 	return c.record(&cmd, after)
 }
 
-// HostCall records a call of a function, which is a barrier.
+// HostCall records a call of a function. The command is also a barrier.
 func (c *Recording) HostCall(fn func() error, after []Command) (Command, error) {
 	if err := c.Begin(work.HostCall); err != nil {
 		return -1, err
@@ -290,8 +291,8 @@ func (c *Recording) AddCollective(to []Collective, op *comm.RangeOp) ([]Collecti
 	return append(to, x), nil
 }
 
-// Collect records operations of a communicator. Adjacent ones of one communicator are one group, unless
-// one names commands that it comes after. The caller has called Begin.
+// Collect records operations of a communicator. Adjacent operations of one communicator form a
+// group. Operations with commands in after begin a new group. The caller has called Begin.
 func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after []Command) (Command, error) {
 	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.rare(rareCommand{lane: lane, group: group})}
 	if len(group) == 0 {
@@ -352,9 +353,9 @@ func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
 }
 
 // Nest records all commands of another recording, with ranges for its bindings. given sets some of
-// the other's parameters to values. uses replaces others, by their numbers, with parameters of this
-// recording. The rest have their defaults. All commands come after the commands in after. The
-// returned command stands for all of them.
+// the child's parameters to values. uses replaces other parameters, by their numbers, with
+// parameters of this recording. The rest have their defaults. All commands come after the commands
+// in after. The returned command stands for all of them.
 func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Given, uses []Use, after []Command) (Command, error) {
 	if err := c.beginNest(child); err != nil {
 		return -1, err
@@ -420,8 +421,8 @@ func (c *Recording) leaves() (last []Command) {
 	return last
 }
 
-// nest records all commands of another command buffer. They come after the command gate, unless it is
-// -1.
+// nest records all commands of another command buffer. They come after the command gate, unless
+// gate is -1.
 func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nestedParam, gate Command) error {
 	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // they no longer change: child has ended
 	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
@@ -486,8 +487,8 @@ type shift struct {
 	arg     int32
 }
 
-// shifted returns a copy of another command buffer's command for this one. Its after has room for one
-// more.
+// shifted returns a copy, for c, of another command buffer's command. The copy's after has room for
+// one more.
 func (c *Recording) shifted(cmd command, by shift) command {
 	if cmd.dst >= 0 {
 		cmd.dst += by.ref
@@ -513,14 +514,14 @@ func (c *Recording) shifted(cmd command, by shift) command {
 		}
 		cmd.rare = c.rare(rareCommand{lane: cmd.rare.lane, group: group})
 	case work.Timestamp:
-		// A timer of its own: the child may be executed besides, and nested twice.
+		// The copy gets a timer of its own: the child may also be executed itself, or nested twice.
 		cmd.rare = c.rare(rareCommand{timer: c.timers})
 		c.timers++
 	}
 	return cmd
 }
 
-// beginNest is begin for the commands of another command buffer.
+// beginNest is Begin for the commands of another command buffer.
 func (c *Recording) beginNest(child *Recording) error {
 	wrong := c.mayNest(child) // before c.mu is locked: mayNest locks child.mu
 	if err := c.Begin(work.Execute); err != nil {
@@ -549,7 +550,7 @@ func (c *Recording) mayNest(child *Recording) error {
 	return child.flaw
 }
 
-// checkBindings checks ranges for bindings. Ranges may be of bindings of c, unless c is nil.
+// checkBindings checks the ranges given for bindings. If c is not nil, they may be of c's bindings.
 func checkBindings(slots []slot, bindings []memory.Range, d *Device, c *Recording) error {
 	const op = "execute"
 	if len(bindings) != len(slots) {

@@ -51,14 +51,14 @@ type Recording struct {
 	slots     []slot
 	params    []*Param
 	scratches []*memory.Buffer // the buffers that Scratch returned
-	scratch   memory.Range     // memory of the program for them, see SetScratch
+	scratch   memory.Range     // the program's memory for scratches; see SetScratch
 	layout    memplan.Layout
 	refers    []reference
 	nrefers   int // how many of refers belong to recorded commands
 	args      []uint64
 	held      map[*memory.Buffer]struct{}
-	uses      engine.Uses      // of all buffers that it holds
-	foreign   []*memory.Buffer // the held buffers of other devices, and those of nested recordings
+	uses      engine.Uses      // of all held buffers
+	foreign   []*memory.Buffer // held buffers of other devices; also those that nested recordings hold
 	code      map[Code]struct{}
 	nested    []*Recording
 	stages    []*memory.Block
@@ -66,13 +66,13 @@ type Recording struct {
 	kernels   map[driver.Function]string // names, if the tracer times commands
 	labels    map[Command]string         // of the program
 	parts     []part
-	ptrs      []unsafe.Pointer // into args, one an argument
+	ptrs      []unsafe.Pointer // into args, one for each argument
 	many      bool             // executions that overlap need blocks of their own
 	users     int              // how many parts use a block, if many is set
 	latest    *block           // of the last execution
 	using     *block           // of the execution that is being issued
-	present   []driver.Ptr     // addresses of refers in that execution, and behind them the words of params
-	shaped    driver.Launch    // of a command whose blocks are a parameter, in that execution
+	present   []driver.Ptr     // in that execution: the addresses of refers, then the words of params
+	shaped    driver.Launch    // in that execution: the launch whose blocks are a parameter
 	moving    []int            // numbers of the refers whose addresses may change
 	sources   []source         // of the moving refers
 	epoch     int              // how often a source has moved or a parameter has changed
@@ -123,7 +123,7 @@ func carve[T any](block *[]T, n int) []T {
 // A command is one of a recording.
 type command struct {
 	op       work.Op
-	depends  bool          // the address of dst or src is known only when it is executed
+	depends  bool          // the address of dst or src is known only in an execution
 	moves    bool          // an address or a parameter may change from one execution to the next
 	arg      int32         // where its arguments begin in args
 	dst, src int32         // in refers, or -1
@@ -134,7 +134,7 @@ type command struct {
 	rare     *rareCommand
 }
 
-// rare keeps a rareCommand.
+// rare stores a rareCommand, and returns its address.
 func (c *Recording) rare(r rareCommand) *rareCommand {
 	kept := &carve(&c.rares, 1)[0]
 	*kept = r
@@ -153,7 +153,7 @@ type rareCommand struct {
 	params []paramRef         // of a launch
 }
 
-// An argRef says that an argument of a command is an address, and which.
+// An argRef says which address an argument of a command is.
 type argRef struct {
 	index int32 // of the argument
 	ref   int32 // index in the list refers of the command buffer
@@ -164,12 +164,12 @@ type reference struct {
 	buffer       *memory.Buffer
 	offset, size uint64
 	align        uint64 // that a binding must have
-	late         bool   // the address is known only when it is executed
+	late         bool   // the address is known only in an execution
 	written      bool
 	used         bool           // by a command that is no copy
-	valued       bool           // by a value
+	valued       bool           // a value is written there or awaited
 	source       int            // in sources, if the address may change
-	scratch      *memory.Buffer // the scratch memory that it was to; buffer is then the first block's
+	scratch      *memory.Buffer // nil, or the buffer of Scratch; buffer is then the first block's
 }
 
 // A source is a buffer, or a binding, whose address may change from one execution to the next.
@@ -186,7 +186,7 @@ type slot struct {
 	align   uint64
 	written bool
 	used    bool // by commands that are no copies
-	valued  bool // by values
+	valued  bool // values are written there or awaited
 }
 
 // recordedIn returns the command buffer in which a buffer stands for a binding or for scratch
@@ -261,8 +261,8 @@ func (c *Recording) recording() error {
 	return nil
 }
 
-// roomFor returns an error if there are no numbers left for this many more words of arguments or
-// references.
+// roomFor returns an error if the recording has no numbers left for so many more words of arguments
+// or references.
 func (c *Recording) roomFor(words, refers int) error {
 	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
 		return errs.Argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
@@ -298,8 +298,8 @@ func (c *Recording) Refuse(err error) (Command, error) {
 	return -1, fmt.Errorf("command %d: %w", c.cmds.n, err)
 }
 
-// enter locks the recording for a call that records, and keeps it from being destroyed, until Leave
-// is called.
+// enter locks the recording for a call that records. The recording is not destroyed before Leave is
+// called.
 func (c *Recording) enter() error {
 	if c == nil || c.dev == nil {
 		return errs.ErrZero
@@ -312,7 +312,7 @@ func (c *Recording) enter() error {
 		c.Leave()
 		return err
 	}
-	c.refers = c.refers[:c.nrefers] // without those of a command that failed
+	c.refers = c.refers[:c.nrefers] // without the references of a command that failed
 	return nil
 }
 
@@ -321,7 +321,7 @@ func (c *Recording) Leave() {
 	c.release()
 }
 
-// checkAfter checks the commands behind which a command is to come.
+// checkAfter checks the commands after which a new command is to come.
 func (c *Recording) checkAfter(op work.Kind, after []Command) error {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
@@ -359,7 +359,7 @@ func (c *Recording) record(cmd *command, after []Command) (Command, error) {
 	return Command(c.cmds.n - 1), nil
 }
 
-// ask adds a reference's demands to its binding, if it is to a binding.
+// ask adds the demands of a reference to its binding, if it has one.
 func (c *Recording) ask(r *reference) {
 	if i := slotOf(r.buffer); i >= 0 {
 		at := &c.slots[i]
@@ -379,7 +379,7 @@ func (c *Recording) Begin(op work.Kind) error {
 	return err
 }
 
-// unsized returns an error for all of a binding. It is for commands that need a size.
+// unsized returns an error if the range is all of a binding. It is for commands that need a size.
 func unsized(r memory.Range, op work.Kind) error {
 	if r.Size < bindingSize || r.Buffer == nil || slotOf(r.Buffer) < 0 {
 		return nil
@@ -516,7 +516,7 @@ func (c *Recording) prepare() error {
 		}
 		err := c.dev.graph(func() error {
 			if p.late && !c.standIn(p) {
-				return c.dev.Engine.Failed() // else it is made at the first execution
+				return c.dev.Engine.Failed() // if nil, the first execution makes the graph
 			}
 			return c.build(p, &first.graphs[i], p.late)
 		})
@@ -528,7 +528,7 @@ func (c *Recording) prepare() error {
 	return nil
 }
 
-// layOut points to the arguments, which stay where they are from now on.
+// layOut makes the pointers to the arguments, which do not move from now on.
 func (c *Recording) layOut() {
 	n := 0
 	for i := range c.cmds.n {
@@ -567,16 +567,16 @@ func (c *Recording) moves(cmd *command) bool {
 	return false
 }
 
-// A part is a run of commands that is submitted as a whole. A host call is a part, and so is a group
-// of collectives. Where graphs are made, commands that no graph of the device can have are a part. So
-// is every run of other commands in between.
+// A part is adjacent commands that are submitted as a whole. A host call is a part, and so is a
+// group of collectives. Where graphs are made, adjacent commands that no graph of the device can
+// have are a part. So are the other commands in between.
 type part struct {
 	from, to int
 	host     func() error
 	lane     *comm.Communicator // of a group of collectives
 	label    string             // of a host call, or of the first collective
 	graph    bool
-	late     bool    // addresses of fills and copies are known only when it is executed
+	late     bool    // addresses of fills and copies are known only in an execution
 	native   bool    // issuing it may call functions of Native
 	grids    []int32 // the parameters that are blocks of its launches
 }
@@ -644,14 +644,14 @@ func (c *Recording) setHow(p *part) bool {
 	return count > 0
 }
 
-// worthGraph is the number of commands from which one launch of a graph costs less than they do.
+// worthGraph is the least number of commands that cost more than one launch of their graph.
 const worthGraph = 3
 
 // makesGraphs reports whether n commands become a graph.
 func (c *Recording) makesGraphs(n int) bool {
 	worth := worthGraph
 	if c.dev.Engine.Caps.ChecksOrder {
-		worth = 2 // so that an order that is missing between two commands is found
+		worth = 2 // so that a missing order between two commands is found
 	}
 	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worth && !c.dev.timesCommands()
 }
@@ -664,8 +664,8 @@ func (c *Recording) noNode(cmd *command) bool {
 		!c.dev.Engine.Caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 
-// joins reports whether a command continues a group of a communicator. A collective that moves no data
-// continues any group. One that names commands that it comes after continues none.
+// joins reports whether a command continues a group of a communicator. A collective that moves no
+// data continues any group. Another one that has commands in after continues none.
 func (cmd *command) joins(lane *comm.Communicator) bool {
 	if cmd.op.Kind == work.Collect && len(cmd.after) > 0 {
 		return false
@@ -720,8 +720,8 @@ func (c *Recording) destroy() error {
 	for _, n := range c.nested {
 		n.release()
 	}
-	// The parts stay: the goroutine that releases a parked execution looks at its part (mayMake), also
-	// after the device has been closed.
+	// The parts stay: the goroutine that releases a parked execution reads its part (mayMake). It
+	// may do so after the device has been closed.
 	c.stages, c.nested = nil, nil
 	clear(c.held)
 	clear(c.code)

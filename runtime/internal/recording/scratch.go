@@ -77,7 +77,8 @@ func (c *Recording) SetScratch(r memory.Range) error {
 	return nil
 }
 
-// layOutScratch finds places for scratch memory as it is used by what has been recorded. The caller holds mu.
+// layOutScratch finds places for the scratch memory of the commands recorded so far. The caller
+// holds mu.
 func (c *Recording) layOutScratch() (memplan.Layout, error) {
 	if len(c.scratches) == 0 {
 		return memplan.Layout{}, nil
@@ -96,7 +97,7 @@ func (c *Recording) layOutScratch() (memplan.Layout, error) {
 // scratchSteps returns the commands with their order and the scratch memory that they use.
 func (c *Recording) scratchSteps() []memplan.Step {
 	steps := make([]memplan.Step, c.cmds.n)
-	var uses, afters []int // room for the steps'
+	var uses, afters []int // storage of the steps' Uses and After
 	add := func(ref int32) {
 		if ref >= 0 {
 			if i := scratchOf(c.refers[ref].buffer); i >= 0 {
@@ -105,11 +106,11 @@ func (c *Recording) scratchSteps() []memplan.Step {
 		}
 	}
 	level := 0
-	var group *comm.Communicator // of the collective in front
-	alone := false               // the command in front is a host call
+	var group *comm.Communicator // of the collective before this command
+	alone := false               // the command before this one is a host call
 	for i := range steps {
 		cmd := c.cmds.at(i)
-		goesOn := group != nil && cmd.joins(group) // such collectives run at once
+		goesOn := group != nil && cmd.joins(group) // the collectives of a group run at the same time
 		if kind := cmd.op.Kind; alone || kind == work.Barrier || kind == work.HostCall || !goesOn && (group != nil || kind == work.Collect) {
 			level++
 		}
@@ -172,8 +173,8 @@ func (c *Recording) placeScratch() (first *block, err error) {
 	return first, nil
 }
 
-// scratchAnew turns a reference to the nested recording's block into one to scratch memory of this
-// recording. anew has a buffer for each scratch buffer of the nested recording.
+// scratchAnew turns a reference to the nested recording's block into a reference to scratch memory
+// of this recording. anew has a buffer for each scratch buffer of the nested recording.
 func (c *Recording) scratchAnew(child *Recording, r *reference, anew []*memory.Buffer) {
 	i := scratchOf(r.scratch)
 	if anew[i] == nil {
