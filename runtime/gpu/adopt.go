@@ -9,11 +9,11 @@ import (
 )
 
 // Close releases the stream of a queue that AdoptStream of package interop made. When it returns
-// nil, the runtime no longer uses the stream, and the caller may destroy it. Close does not wait for
-// work in the stream: the work continues and its signals are reached. Operations that have not been
-// issued fail with [ErrClosed], and so do later submissions. Closing again changes nothing. Closing
-// one of the device's own queues is [ErrArgument]: it closes with the device. Device.Close closes
-// the remaining adopted queues, and waits for their work as for all other work.
+// nil, the runtime no longer uses the stream, and the caller may destroy it. Close does not wait
+// for work in the stream: the work continues and its signals are reached. Operations that have not
+// been issued fail with [ErrClosed], and so do later submissions. Closing again changes nothing.
+// Closing one of the device's own queues is [ErrArgument]: these close with the device.
+// Device.Close closes the remaining adopted queues, and waits for their work as for all other work.
 func (q *Queue) Close() error {
 	if q == nil || q.dev == nil {
 		return nil

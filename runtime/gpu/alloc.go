@@ -11,13 +11,13 @@ import (
 )
 
 // Alloc returns an Op that allocates memory from a pool, in the order of the queue's work, and sets
-// *b to the buffer before Do or Submit returns. Only after that can Ops that use the buffer be
-// made. With an error, *b stays as it is. If p is nil, Alloc uses the device's current pool. The
+// *b to the buffer before Do or Submit returns. Make Ops that use the buffer only after that call.
+// If that call fails, *b does not change. If p is nil, Alloc uses the device's current pool. The
 // memory is valid for work that is ordered after the operation, and for work that the device does
 // for this queue after the call. Barriers, host calls and collectives have no place in the queue's
-// stream: they, and work that comes after them elsewhere, must wait for a signal. A use of the
-// memory without such an order is a mistake. Before the allocation is issued, such a use is
-// [ErrUnallocated].
+// stream. They must wait for a signal of the allocation, and so must work elsewhere that comes
+// after them. A use of the memory without such an order is a mistake. Before the allocation is
+// issued, such a use is [ErrUnallocated].
 //
 // An allocation is one call of the driver, or none if a portable pool has the memory. If the memory
 // cannot be allocated, the signals fail. If the Order has no points and the allocation is issued at
@@ -77,8 +77,8 @@ func (q *Queue) alloc(o *Order, p *Pool, size uint64) (*Buffer, error) {
 // If a wait fails, the memory stays allocated. For a buffer that is not from a pool, Free is a
 // barrier, and the buffer stays. The buffer need not be closed as well. A second Free is
 // [ErrUnallocated]: the call returns the error if it can tell, otherwise the signals fail with it.
-// A buffer that has been closed is [ErrClosed]. Memory that the driver fails to free cannot be used
-// any more.
+// To free a closed buffer is [ErrClosed]. Memory that the driver fails to free cannot be used any
+// more.
 //
 // Some memory of a driver's pool must not be freed in this queue's stream: memory of another
 // device, and with [driver.Caps].PoolsByStream memory that another queue allocated. When this queue
@@ -123,9 +123,9 @@ func (r *record) free(b *memory.Buffer) error {
 }
 
 // freeElsewhere deallocates memory of a native pool that this queue's stream must not free. One
-// case is memory of another device, whose streams the driver might make wait for this one. The
-// other is, with Caps.PoolsByStream, memory that another stream allocated. When this queue reaches
-// the Free, the host submits it to the queue that allocated the memory.
+// case is memory of another device: the driver might make that device's streams wait for this one.
+// The other case is memory that another stream allocated, if Caps.PoolsByStream is set. When this
+// queue reaches the Free, the host submits it to the queue that allocated the memory.
 func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 	if err := o.checkAll(); err != nil {
 		return fmt.Errorf("gpu: free on %v: %w", q, err)
@@ -134,7 +134,7 @@ func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 		return errs.Argument("free", "the memory is of %s, whose stream deallocates it: a timing of %s cannot tell how long that takes", b.Device().Engine.Info.Name, q.dev.native.Info.Name)
 	}
 	if q.tl.FailedBy() != nil {
-		return q.submit(q.get(work.Barrier), o) // it fails, and does not tell o.Free
+		return q.submit(q.get(work.Barrier), o) // submit returns an error and does not signal o.Free
 	}
 	turn := new(Semaphore)
 	home := queueOf(b.Home())
@@ -147,7 +147,7 @@ func (q *Queue) freeElsewhere(o *Order, b *memory.Buffer) error {
 		return err
 	}
 	if err := q.submit(q.get(work.Nothing), &Order{Wait: o.Wait, Signal: []Point{{turn, 1}}, label: o.label}); err != nil {
-		// The device was closed or lost meanwhile. The signals report that, because o.Free is told.
+		// The device was closed or lost meanwhile. The signals report that: o.Free is signalled.
 		turn.Fail(err)
 	}
 	return nil

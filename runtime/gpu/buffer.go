@@ -37,15 +37,15 @@ const (
 const Alignment = memory.Alignment
 
 // A Buffer is memory. Its memory is freed when the buffer has been closed and no submission uses it
-// any more. If a queue allocated it, it is freed when a queue has deallocated it.
+// any more. [Free] also frees memory that [Alloc] allocated.
 type Buffer memory.Buffer
 
 // in returns the buffer as the packages below know it.
 func (b *Buffer) in() *memory.Buffer { return (*memory.Buffer)(b) }
 
-// Has reports whether the device supports a kind of memory. If not, Alloc returns
-// [ErrUnsupported]. For CommMem it reports whether the driver supports communicators. Only
-// Alloc finds out whether their library is installed.
+// Has reports whether the device supports a kind of memory. If not, Alloc returns [ErrUnsupported].
+// For CommMem, Has reports whether the driver supports communicators. Only Alloc finds out whether
+// the library for communicators is installed.
 func (d *Device) Has(kind MemKind) bool {
 	if d.isZero() {
 		return false
@@ -77,10 +77,11 @@ func (d *Device) Alloc(kind MemKind, size uint64) (*Buffer, error) {
 
 // ImportHost makes a buffer from the program's own memory and pins it for all devices of the
 // driver, so that transfers need no extra copy. It blocks while the driver pins the memory. The
-// memory must stay allocated, at the same address, until the buffer is no longer used. Then freed
-// is called, unless it is nil, on a goroutine of its own. The same memory may be imported again
-// when its buffer has been closed and the work that uses it is done. The driver may take up to a
-// second to unpin it first. If the device cannot pin memory, the error is [ErrUnsupported].
+// memory must stay allocated, at the same address, until the buffer is no longer used. Then the
+// function freed, unless it is nil, is called on a goroutine of its own. The same memory may be
+// imported again when its buffer has been closed and the work that uses it is done. Unpinning it
+// first may take the driver up to a second. If the device cannot pin memory, the error is
+// [ErrUnsupported].
 func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }
@@ -158,7 +159,8 @@ func (r Range) in() memory.Range {
 	return memory.Range{Buffer: r.Buffer.in(), Offset: r.Offset, Size: r.Size}
 }
 
-// These fail to compile if the types that are cast in ranges and commands differ in layout.
+// These lines do not compile if the types that the functions ranges and commands cast differ in
+// layout.
 var (
 	_ [unsafe.Offsetof(Range{}.Offset)]struct{} = [unsafe.Offsetof(memory.Range{}.Offset)]struct{}{}
 	_ [unsafe.Offsetof(Range{}.Size)]struct{}   = [unsafe.Offsetof(memory.Range{}.Size)]struct{}{}

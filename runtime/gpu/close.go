@@ -18,9 +18,10 @@ import (
 )
 
 // Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and AwaitUsers in
-// engine/close.go). In step 5 its owner gives everything back (deviceOwner.Destroy). Steps 3 and 4
-// wait until the context of Shutdown ends. If it ends soon, each of their waits still gets half a
-// second. Close waits for step 5 up to one second after the context has ended.
+// engine/close.go). In step 5 the device's owner gives everything back (deviceOwner.Destroy). Steps
+// 3 and 4 wait until the context of Shutdown ends. If the context ends soon, each wait of these
+// steps still gets half a second. Close waits for step 5 up to one second after the context has
+// ended.
 //
 //  1. The device takes nothing new, and issues what is ready. Its lanes are closed.
 //  2. It issues nothing. Parked submissions fail.
@@ -28,8 +29,9 @@ import (
 //     device is lost, by a CloseError, and work in flight fails.
 //  4. It waits for calls that use the device, and for other devices' work that uses its memory or
 //     events.
-//  5. No goroutine queries its streams any more. The device's thread gives everything back. It begins
-//     with the streams, because their work releases what it holds only when they are destroyed.
+//  5. No goroutine queries its streams any more. The device's thread gives everything back. It
+//     begins with the streams: unfinished work releases what it holds only when its stream is
+//     destroyed.
 //
 // If a stream cannot be destroyed, or other devices' work still uses something, all native objects
 // are left to the driver, and the points of Order.Free fail (engine.Device.LeaveToDriver).
@@ -49,24 +51,24 @@ type deviceClosing struct {
 //
 // If work has not ended in time, the device is given up: waits for that work fail, and Close
 // returns a [CloseError]. Close does not return the loss of a device that was known to be lost, but
-// returns a loss that closing finds. It also returns the first error of a stream that the program
-// has not received: nobody has waited for the stream or for work behind it, and no call has
-// returned the error.
+// returns a loss that closing finds. Close also returns the first error of a stream that the
+// program has not received. The program has received an error if it waited for the stream or for
+// work behind it, or if a call returned the error.
 //
-// Closing again returns the same error. Its text is one line, about the gravest error; [errors.Is]
-// and [errors.As] find the others.
+// Closing again returns the same error. The error's text is one line, about the gravest error;
+// [errors.Is] and [errors.As] find the others.
 func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 
 // Shutdown is Close with a context instead of the ten seconds. The device takes nothing new, and
-// parked work fails at once. Shutdown waits for work in flight and host calls until the context
+// parked work fails immediately. Shutdown waits for work in flight and host calls until the context
 // ends, but at least half a second if they need it. Then the device is given up, and gives back
-// what it can. Shutdown returns within three seconds after that, or fifteen if communicators of
-// communicators have to be aborted. The error is a [CloseError] that wraps the context's error.
+// what it can. Shutdown returns within three seconds after that, or fifteen if the device has
+// communicators. The error is a [CloseError] that wraps the context's error.
 //
 // Close and Shutdown may be called concurrently and again. The first of their contexts to end
-// bounds all of them, and they return the same error. If a call of the driver or
-// Flush of [Options].Tracer does not return in time, the error is [driver.ErrBusy] instead. Closing
-// goes on when that call returns, and another Close waits for it.
+// bounds all of them, and they return the same error. If a call of the driver or Flush of
+// [Options].Tracer does not return in time, the error is [driver.ErrBusy] instead. When that call
+// returns, closing goes on. Another Close waits for closing to end.
 func (d *Device) Shutdown(ctx context.Context) error {
 	if d == nil || d.native.Native == nil {
 		return nil
@@ -91,13 +93,13 @@ func (d *Device) Shutdown(ctx context.Context) error {
 
 // A CloseError says what had not ended when [Device.Close] or [Device.Shutdown] gave up waiting. It
 // is [ErrClosed] and the context's error. Waits for the submissions in flight fail with it and with
-// [ErrLost]. It may also mean that other devices' work still used memory or events of this
-// device. These are left to the driver then.
+// [ErrLost]. It may also mean that other devices' work still used memory or events of this device.
+// Then these are left to the driver.
 type CloseError struct {
 	Device      string
 	Submissions int // in flight
-	// Calls counts host calls and other calls that were still using the device. Its pinned memory
-	// is left to the driver for them.
+	// Calls counts host calls and other calls that were still using the device. Because of these
+	// calls, the device's pinned memory is left to the driver.
 	Calls int
 	After time.Duration // how long Close had waited
 	Err   error         // the context's error; Close's own context ends after ten seconds
@@ -195,12 +197,13 @@ func (g *giving) add(err error) {
 	}
 }
 
-// endStreams frees the memory of pools' buffers, which needs streams, and destroys the streams. If
-// all native objects must be left to the driver it returns the reason, otherwise "".
+// endStreams frees the memory of pools' buffers, for which it needs streams, and destroys the
+// streams. If all native objects must be left to the driver, it returns the reason, otherwise "".
 //
 // If the device was lost because of another one, or was given up, its streams may still run work.
 // When they have been destroyed, nothing uses the memory any more, and a new stream frees it. If
-// the driver itself has lost the device, it makes no new stream; but such a device runs nothing.
+// the driver itself has lost the device, the driver makes no new stream, but the device runs
+// nothing either.
 func (g *giving) endStreams() (why string) {
 	var after driver.Stream
 	if g.lost && g.memory.HasNativeMemory() {

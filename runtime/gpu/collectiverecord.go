@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// groupOp returns the Op of a group. It copies the group. An operation takes three args.
+// groupOp returns the Op of a group. It copies the group. Each collective takes three elements of
+// Op.args.
 func groupOp(g *comm.Group) (op Op) {
 	op.kind, op.data, op.n = collectiveOp, unsafe.Pointer(g.Communicator), int32(g.Len())
 	if g.Context != nil {

@@ -18,7 +18,7 @@ type Mode int
 const (
 	AutoMode   Mode = iota // a graph if the device has graphs and the recording is worth one
 	StreamMode             // the commands one after the other, each time
-	GraphMode              // one launch of a graph, in which commands without an order may run at once
+	GraphMode              // one launch of a graph; commands without an order may run in parallel
 )
 
 // A Command names a command of a command buffer.
@@ -27,7 +27,7 @@ type Command int
 // A CommandBuffer is a recording of work that is submitted as a whole, any number of times: see
 // [Execute]. Make one, record, call End, execute.
 //
-// Commands between two barriers may run at once. A barrier comes after all commands that were
+// Commands between two barriers may run in parallel. A barrier comes after all commands that were
 // recorded before it. A command may also name others that it comes after, besides the last barrier.
 // Leading, trailing and repeated barriers change nothing.
 //
@@ -41,8 +41,8 @@ type Command int
 // operation. All methods may be called concurrently, but then the order of the commands is not
 // defined.
 //
-// If commands of a graph certainly use the same memory without an order, the simulated GPU fails the
-// execution with an error that names both. Other devices do not check this.
+// If commands of a graph certainly use the same memory without an order, the simulated GPU fails
+// the execution with an error that names both. Other devices do not check this.
 type CommandBuffer recording.Recording
 
 // in returns the command buffer as the packages below know it.
@@ -78,8 +78,9 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 
 // Binding adds a binding and returns a buffer that stands for it, in this command buffer only. The
 // first binding is number 0. The buffer has no size of its own: an execution must bind as many
-// bytes as the commands use. [Buffer.All] of it is all of the bound range. It may be a kernel's
-// argument, or bound to a nested recording. Other commands must say how much they use.
+// bytes as the commands use. [Buffer.All] of this buffer is all of the bound range. That Range may
+// be a kernel's argument, or bound to a nested recording. Other commands must say how much they
+// use.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
 	if c.isZero() {
 		return nil, errs.Zero("binding", "CommandBuffer")
@@ -116,9 +117,9 @@ func BindingSlice[T any](c *CommandBuffer, n int) (Slice[T], error) {
 // buffer keeps its blocks until it is closed. To have one block only, order the executions: on one
 // queue, in a [Stream], or by waits.
 //
-// Only commands of this recording can use the buffer, and it can be bound to a recording that is
-// nested in this one. A nested recording has its own scratch buffers in this recording's block. The
-// call does not block and allocates no device memory.
+// Only commands of this recording can use the buffer. It can be bound to a recording that is nested
+// in this one. A nested recording has its own scratch buffers in this recording's block. The call
+// does not block and allocates no device memory.
 func (c *CommandBuffer) Scratch(size uint64) (*Buffer, error) {
 	if c.isZero() {
 		return nil, errs.Zero("scratch", "CommandBuffer")
@@ -128,8 +129,8 @@ func (c *CommandBuffer) Scratch(size uint64) (*Buffer, error) {
 }
 
 // ScratchSize returns how many bytes the scratch buffers take together, for the commands that have
-// been recorded so far. Before End it takes as long as placing the buffers. After End the size is
-// known.
+// been recorded so far. Before End, the call has to place the buffers, which takes time. After End
+// the size is known.
 func (c *CommandBuffer) ScratchSize() (uint64, error) {
 	if c.isZero() {
 		return 0, errs.Zero("scratch size", "CommandBuffer")
@@ -150,7 +151,7 @@ func (c *CommandBuffer) SetScratch(r Range) error {
 	return c.in().SetScratch(r.in())
 }
 
-// add is Add for the packages below.
+// add is Add, but it returns the command as the packages below know it.
 func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero(op.String(), "CommandBuffer")
@@ -193,11 +194,11 @@ func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) 
 // device returns the device of a command buffer that is being recorded.
 func (c *CommandBuffer) device() *Device { return deviceOf(c.in().Device().Engine) }
 
-// Timestamp records the time at which the device gets there: behind all commands before the last
-// barrier, and behind the commands named. [CommandBuffer.Elapsed] tells the time between two
-// timestamps. [CommandBuffer.End] makes the event. Executions that overlap have events of their
-// own, in blocks (see [Execute]). If the driver does not let an event be recorded again while
-// it is outstanding (Caps.RerecordEvents), each execution in flight has its own.
+// Timestamp records a time: when the device is done with all commands before the last barrier, and
+// with the commands in after. [CommandBuffer.Elapsed] tells the time between two timestamps.
+// [CommandBuffer.End] makes the event. Executions that overlap have events of their own, in blocks
+// (see [Execute]). If the driver does not let an event be recorded again while it is outstanding
+// (Caps.RerecordEvents), each execution in flight has its own events.
 func (c *CommandBuffer) Timestamp(after ...Command) (Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero("timestamp", "CommandBuffer")
@@ -219,9 +220,8 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs,
 // events for timestamps, and memory for buffers of [CommandBuffer.Scratch]. If one of these cannot
 // be made, End returns the error, and so does each execution. One kind of graph is made by the
-// first execution: a graph with a fill or a copy of more than 64 KiB in memory that is bound or
-// allocated later, if the driver cannot enlarge such a node. That holds for patterns of 8 bytes,
-// and in HIP.
+// first execution. It has a fill or a copy of more than 64 KiB in memory that is bound or allocated
+// later, and the driver cannot enlarge such a node. That is so for patterns of 8 bytes, and in HIP.
 func (c *CommandBuffer) End() error {
 	if c.isZero() {
 		return errs.Zero("end", "CommandBuffer")

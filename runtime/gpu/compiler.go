@@ -12,9 +12,10 @@ import (
 // the compiler's library and blocks meanwhile. A driver without a compiler, and one whose library
 // is missing, return an error that is [ErrUnsupported] and says what to install.
 //
-// [Device.LoadCode] loads what the compiler makes. The compiler needs nothing of the device: it may
-// be used while the device works, and, except for opening a linker, after it has been closed. It
-// implements [driver.Linkers]; a compiler that cannot link returns [ErrUnsupported] there.
+// [Device.LoadCode] loads what the compiler makes. The compiler needs nothing of the device, and
+// may be used while the device works. After the device has been closed the compiler may still be
+// used, but opens no linker. It implements [driver.Linkers]. If it cannot link, the methods of that
+// interface return [ErrUnsupported].
 //
 // Package [github.com/puregpu/puregpu/runtime/compile] compiles and loads in one call, and keeps
 // code on disk.
@@ -67,6 +68,6 @@ func (c compiler) Linker() (driver.Compiler, error) {
 	return c.dev.openCompiler(linkers.Linker)
 }
 
-// Once calls fn on its first call for the device. Package compile logs by it, once for each device,
-// why it keeps no code on disk.
+// Once calls fn, but only in the first call of Once for the device. Package compile uses it to log,
+// once for each device, why it keeps no code on disk.
 func (c compiler) Once(fn func()) { c.dev.warned.Do(fn) }

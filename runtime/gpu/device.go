@@ -56,7 +56,8 @@ func Open(d driver.Driver, index int, opt Options) (*Device, error) {
 	return dev, err
 }
 
-// isNone reports whether x is nil, or a nil pointer: a driver whose own Open has failed may be one.
+// isNone reports whether x is nil, or a nil pointer. A driver may be a nil pointer if its own Open
+// has failed.
 func isNone(x any) bool {
 	v := reflect.ValueOf(x)
 	return x == nil || v.Kind() == reflect.Pointer && v.IsNil()
@@ -107,8 +108,8 @@ func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device
 	return dev, nil
 }
 
-// watch makes the new device report itself if the program drops it, if it reports anything. The
-// caller's goroutine is the one that opens it.
+// If the device reports leaks, watch makes it report that the program has dropped it. The goroutine
+// that opens the device must call watch, because the report names the place of that call.
 func (d *Device) watch() {
 	if r := d.memory.Leaks; r != nil {
 		d.dropped = runtime.AddCleanup(d, func(made *leaks.Site) { r.Dropped("Device", made) }, leaks.Here())
@@ -224,12 +225,11 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) {
 	return best, nil
 }
 
-// PickAfter is [Device.Pick] for work that waits for points. It prefers queues that have been given
-// work which reaches one of the points, and are not known to have done it. Behind that work no wait
-// between streams is needed. A point is ignored if it has been reached or has failed, or if no
-// queue of this device has been given work for it. PickAfter does not block or allocate, and may be
-// called concurrently with everything else. A point without a semaphore, or with a value above
-// [MaxValue], is [ErrArgument].
+// PickAfter is [Device.Pick] for work that waits for points. It prefers queues with unfinished work
+// that will reach one of the points. Behind that work no wait between streams is needed. A point is
+// ignored if it has been reached or has failed, or if no queue of this device has been given work
+// for it. PickAfter does not block or allocate, and may be called concurrently with everything
+// else. A point without a semaphore, or with a value above [MaxValue], is [ErrArgument].
 func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")

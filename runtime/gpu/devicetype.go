@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// notOnDevice returns why a kernel cannot have values of a type, and where in it the reason is
-// found: at, or a field or element of that. It returns no reason if the type means the same to the
-// host and to a kernel: scalars of a fixed size, and arrays and structs of these, which C lays out
-// as Go does.
+// notOnDevice returns why a kernel cannot have values of a type. where and of are the name and the
+// type of the part that is the reason: at, or a field or element of at. There is no reason if the
+// type means the same to the host and to a kernel: scalars of a fixed size, and arrays and structs
+// of these, which C lays out as Go does.
 func notOnDevice(t reflect.Type, at string) (where string, of reflect.Type, why string) {
 	switch t.Kind() {
 	case reflect.Bool,
@@ -57,7 +57,7 @@ func isSlice(t reflect.Type) bool {
 	return strings.HasPrefix(t.Name(), "Slice[") && t.PkgPath() == reflect.TypeFor[Range]().PkgPath()
 }
 
-// hasPointers reports whether values of a type have addresses of the host's in them.
+// hasPointers reports whether values of a type contain addresses of the host.
 func hasPointers(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Array:

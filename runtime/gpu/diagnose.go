@@ -32,8 +32,8 @@ type ParkedWait struct {
 	Current   uint64 // the value reached, as far as the host knows
 
 	// Producer describes the operation that will signal the value or a higher one, for example
-	// "copy on queue 1 of H200, parked". It is empty if the device has no such operation. Then
-	// the host must signal the value, or the operation was not submitted, or it is parked on another
+	// "copy on queue 1 of H200, parked". It is empty if the device has no such operation. Then the
+	// host must signal the value, or no such operation was submitted, or it is parked on another
 	// device.
 	Producer string
 }
@@ -64,8 +64,8 @@ func (w ParkedWait) String() string {
 
 // Parked lists the parked operations, oldest first, with their unmet waits. It shows which points
 // were never signalled and which operation should have signalled them. Use it to find out why an
-// operation does not run. It takes time. The result is a snapshot, and may be outdated when it
-// returns. It may be called concurrently with everything else, and does not block.
+// operation does not run. Parked takes time, but does not block. The result is a snapshot, and may
+// be outdated when Parked returns. Parked may be called concurrently with everything else.
 func (d *Device) Parked() (list []ParkedOperation) {
 	if d.isZero() {
 		return nil
@@ -132,8 +132,8 @@ func (o *openOperation) reaches(p sema.Point) bool {
 }
 
 // openOperations returns the device's operations that have not been issued: parked submissions,
-// host calls that are running, and submissions of lanes that wait for earlier ones. The lists of
-// such a submission do not change meanwhile.
+// host calls that are running, and submissions of lanes that wait for earlier ones. Their lists of
+// points do not change while they are copied.
 func (d *Device) openOperations() (open []openOperation) {
 	d.native.EachOpen(func(s *engine.Submission, how engine.OpenState) {
 		r := recordOf(s)

@@ -29,12 +29,13 @@
 //
 // A [Queue] does operations in any order that semaphores allow. A [Semaphore] is a timeline, a
 // value that only grows. A [Point] is a value of a semaphore. Every operation of a queue has an
-// [Order]: a list of points to wait for and a list of points to signal. It returns at once, and may
-// wait for a point that nothing has promised to signal yet. If all its waits are issued or reached,
-// the call itself gives the operation to the device. Otherwise the operation is parked, and issued
-// when the last of its waits is. Waits between operations of one device never involve the host, and
-// waits that the order of the work already gives cost nothing. [Stream.Point] and [Stream.After]
-// connect streams with each other and with queues.
+// [Order]: a list of points to wait for and a list of points to signal. The call returns without
+// waiting for them. The operation may wait for a point that nothing has promised to signal yet. If
+// all its waits are issued or reached, the call itself gives the operation to the device. Otherwise
+// the operation is parked, and is issued when its last wait is issued or reached. Waits between
+// operations of one device never involve the host, and waits that the order of the work already
+// gives cost nothing. [Stream.Point] and [Stream.After] connect streams with each other and with
+// queues.
 //
 // A [Pool] gives out memory in the order of the work: see [Alloc] and [Free]. A [CommandBuffer] is
 // work that is recorded once and executed often, as a graph where the device has graphs. A [Group]
@@ -42,8 +43,8 @@
 // of many reduce and exchange data.
 //
 // [Native] calls other libraries. Package interop shares memory and events with other processes of
-// the machine, takes in streams and events of other code, and makes operations that exchange numbers
-// in memory with other code.
+// the machine, takes in streams and events of other code, and makes operations that exchange
+// numbers in memory with other code.
 //
 // # Errors
 //
@@ -55,21 +56,21 @@
 //
 // A later failure, in the driver, on the device, in a host call or a file, fails the semaphores
 // that the operation would have signalled, with a [SubmitError]. Everything that waits for these
-// fails with the same error, on all devices. The queue, the device and all other work go on. The
-// memory that the operation was to write is undefined.
+// semaphores fails with the same error, on all devices. The queue, the device and all other work go
+// on. The memory that the operation was to write is undefined.
 //
 // Work that waits for failed work does not run if it has not been issued yet. Work that was issued
 // runs, because a device cannot be stopped. Its signals fail with the same error, and the memory
-// that it wrote is undefined. This happens behind a collective that fails: the optimizer's step
-// that was submitted behind an all-reduce, for example, is applied to the weights although the
-// gradients were not reduced. So restore or broadcast the program's state after a failure: see the
-// example allreduce.
+// that it wrote is undefined. This happens behind a collective that fails. For example, an
+// optimizer's step behind a failed all-reduce is applied to the weights, although the gradients
+// were not reduced. So restore or broadcast the program's state after a failure: see the example
+// allreduce.
 //
-// When a device is lost, everything that it has and everything submitted later fails with an error
-// that is [ErrLost]. Parked work fails at once. The device's memory is gone, and only Close is
-// useful. Semaphores that have not failed go on. Other devices go on too, with one exception: if a
-// stream of another device waits for unfinished work of the lost one, that device is lost too, at
-// once, with an error that names the first. CUDA does not open a lost device again in the same
+// When a device is lost, all its unfinished and parked work fails immediately with an error that is
+// [ErrLost]. Work submitted later fails too. The device's memory is gone, and only Close is useful.
+// Semaphores that have not failed go on. Other devices go on too, with one exception. If a stream
+// of another device waits for unfinished work of the lost device, the other device is lost too. Its
+// error names the device that was lost first. CUDA does not open a lost device again in the same
 // process.
 //
 // A communicator of package collective fails as a whole, because its ranks can go on only together:
@@ -81,24 +82,25 @@
 // # Nil and zero values
 //
 // A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions],
-// [CommandOptions], [Range] or [Grid] means what is said there. A zero [Group] has no devices.
-// Every other zero value was neither opened nor made. Operations on it, and operations that use it,
-// return [ErrArgument], and the error names the operation and the type. Its facts are zero or nil.
-// Closing it does nothing.
+// [CommandOptions], [Range] or [Grid] means what its documentation says. A zero [Group] has no
+// devices. Every other zero value was neither opened nor made. Operations on it, and operations
+// that use it, return [ErrArgument], and the error names the operation and the type. Its facts are
+// zero or nil. Closing it does nothing.
 //
-// A nil pointer behaves as a zero value does, so what a failed call has returned may be passed on. A
+// A nil pointer behaves as a zero value does, so the result of a failed call may be passed on. A
 // nil [Semaphore] is the exception: its operations return [ErrArgument]. A nil pointer, context or
-// function that is given to a call is [ErrArgument], unless the call says what it means. Nothing
-// panics: not a point without a semaphore, nor a range without a buffer. Methods that have a value
-// as their receiver, such as those of [Slice] and [Op], cannot be called through a nil pointer.
+// function that is given to a call is [ErrArgument], unless the documentation of the call gives it
+// a meaning. Nothing panics: not a point without a semaphore, nor a range without a buffer. Methods
+// that have a value as their receiver, such as those of [Slice] and [Op], cannot be called through
+// a nil pointer.
 //
 // # Ownership
 //
-// A submission holds what it names: buffers, kernels and pinned memory may be closed right after
-// the call, and are released when the work is known to be done. A device finds that out when the
-// program waits or asks, and now and then while work is submitted; [Queue.Flush] asks. Lists,
-// patterns and arguments are copied by the call. Device.Close releases all that is left. Buffers,
-// modules and kernels of a closed device may still be closed, which does nothing.
+// A submission holds what it names. Buffers, kernels and pinned memory may be closed right after
+// the call, and are released when the work is known to be done. A device looks for finished work
+// when the program waits or asks, and now and then while work is submitted. [Queue.Flush] asks.
+// Lists, patterns and arguments are copied by the call. Device.Close releases all that is left.
+// Buffers, modules and kernels of a closed device may still be closed, which does nothing.
 //
 // # Blocking
 //
@@ -109,13 +111,13 @@
 // does: opening, allocating, importing, loading. Submitting blocks only while it makes something
 // that later calls use again: pinned memory for [UploadCopy], memory of a pool that grows, a graph,
 // or a block of a recording ([Execute]). An allocation that finds no memory waits up to a second
-// for unused memory. A caller that submits far faster than events are made waits for those before
-// it. Nothing else blocks.
+// for unused memory. A caller that submits faster than the runtime makes events waits for an event.
+// Nothing else blocks.
 //
 // # Threads
 //
 // Everything here is safe for concurrent use. No method changes the calling thread's current device
 // or context. Functions of the program are called without locks, and may call anything here, with
-// one exception: host calls and notifications must not call Close and Shutdown of their own device,
-// which waits for them.
+// one exception: host calls and notifications must not call Close or Shutdown of their own device,
+// because these wait for them.
 package gpu

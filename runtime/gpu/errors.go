@@ -45,7 +45,8 @@ var (
 func nilSemaphore(op string) error { return errs.Argument(op, "a nil Semaphore") }
 
 // A SubmitError is the error of a submission that failed after it was accepted. Submissions that
-// wait for it fail with the same error, so that it names the operation that failed first.
+// wait for the failed one fail with the same error. So the error names the operation that failed
+// first.
 type SubmitError struct {
 	Op     string // the operation, for example "fill"
 	Kernel string // the name of the launched kernel; "" for other operations
@@ -75,8 +76,8 @@ func operation(op, kernel, label string) string {
 
 func (e *SubmitError) Unwrap() error { return e.Err }
 
-// A PanicError is a panic in a function of the program. A host call that panics fails with it. A
-// panic in a notification is logged.
+// A PanicError is a panic in a function of the program. A host call that panics fails with a
+// PanicError. A panic in a notification is logged.
 type PanicError struct {
 	Value any    // the argument of panic
 	Stack []byte // the stack trace, as of [runtime/debug.Stack]

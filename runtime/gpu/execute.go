@@ -14,24 +14,26 @@ import (
 // order. The ranges are copied. A recording may be executed again, with the same or other bindings,
 // while executions are in flight: each uses its own bindings.
 //
-// There must be as many ranges as the recording has bindings. Each is as large as the commands use,
-// and aligned as they need it. The buffers stay until the execution is over. Memory of pools, bound
-// or recorded, must have been allocated when the execution is issued, else its signals fail with
-// [ErrUnallocated].
+// There must be as many ranges as the recording has bindings. Each range must be large enough for
+// the commands, and aligned as they need it. The buffers are held until the execution is over.
+// Memory of pools, bound or recorded, must have been allocated when the execution is issued, else
+// its signals fail with [ErrUnallocated].
 //
-// An execution blocks while a graph is made: the first time, if [CommandBuffer.End] could not make
-// it, and when the driver cannot change one, for other kinds of memory for example. It also blocks
-// while a block is made. A recording with scratch memory of its own ([CommandBuffer.Scratch]), or
-// with timestamps, keeps blocks. A block has scratch memory, events and graphs, for one execution
-// at a time. End makes the first block. An execution takes a block that is no longer in use, or one
-// whose last use comes before the execution, by its queue or its waits. If there is none, it makes
-// one more. If there is no memory for it, the signals fail with [ErrOutOfMemory].
+// An execution blocks while it makes a graph. The first one makes a graph if [CommandBuffer.End]
+// could not. A later one does if the driver cannot change the graph, for example for other kinds of
+// memory. An execution also blocks while it makes a block. A recording with scratch memory of its
+// own ([CommandBuffer.Scratch]), or with timestamps, keeps blocks. A block has scratch memory,
+// events and graphs, for one execution at a time. End makes the first block. An execution takes a
+// block that is no longer in use, or a block whose last use comes before the execution, by its
+// queue or its waits. If there is no such block, it makes one. If there is no memory for the block,
+// the signals fail with [ErrOutOfMemory].
 //
 // Parameters of the recording ([NewParam]) have their defaults, or the values of [Op.With].
 //
-// In a recording, Execute records all commands of the other command buffer. The ranges may be of
-// bindings of the recording, and [Op.Param] passes its parameters on. The barriers of the other are barriers here too. The command stands
-// for all commands of the other: a command that comes after it comes after each of them.
+// In a recording, Execute records all commands of c. The ranges may be of bindings of the
+// recording, and [Op.Param] passes the recording's parameters on to c. The barriers of c are
+// barriers of the recording too. The recorded command stands for all commands of c: a command that
+// comes after it comes after each of these.
 func Execute(c *CommandBuffer, bindings ...Range) (op Op) {
 	op.kind, op.obj = executeOp, c
 	op.setRanges(bindings)

@@ -29,8 +29,8 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 
 // Link describes the path from the device to another device's memory, as the driver reports it
 // (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount).
-// CUDA does not report the kind of link. NVML does if it is installed: NVLink, or the part of PCI
-// Express on the path. Devices of different drivers have no link. It blocks while the driver
+// CUDA does not report the kind of link. NVML reports it, if NVML is installed: NVLink, or the part
+// of PCI Express on the path. Devices of different drivers have no link. It blocks while the driver
 // answers. If the driver does not tell, the error is [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.ready("link"); err != nil {
@@ -61,8 +61,9 @@ func (d *Device) Link(other *Device) (l driver.Link, err error) {
 
 // PriorityRange returns the least and the greatest priority of the driver's streams. A smaller
 // number is more urgent. They are equal if streams have no priorities. The range applies to queues
-// ([Options]), launches ([LaunchAttrs]), and streams that a program makes itself. It was queried
-// when the device was opened (cuCtxGetStreamPriorityRange, hipDeviceGetStreamPriorityRange).
+// ([Options]), launches ([LaunchAttrs]), and streams that a program makes itself. The range was
+// queried when the device was opened (cuCtxGetStreamPriorityRange,
+// hipDeviceGetStreamPriorityRange).
 func (d *Device) PriorityRange() (least, greatest int) {
 	if d == nil {
 		return 0, 0
@@ -70,7 +71,7 @@ func (d *Device) PriorityRange() (least, greatest int) {
 	return d.native.Caps.PriorityRange[0], d.native.Caps.PriorityRange[1]
 }
 
-// Occupancy returns how many blocks of the kernel a multiprocessor runs at once, for blocks with
+// Occupancy returns how many blocks of the kernel a multiprocessor runs at a time, for blocks with
 // the given number of threads and bytes of dynamic shared memory. It is 0 if no such block can be
 // launched. Clusters are not considered. It blocks while the driver answers
 // (cuOccupancyMaxActiveBlocksPerMultiprocessor,
@@ -91,7 +92,7 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 }
 
 // BlockSize returns the number of threads in a block for which a multiprocessor runs the most
-// threads of the kernel at once. Each block has the given bytes of dynamic shared memory. Of
+// threads of the kernel at a time. Each block has the given bytes of dynamic shared memory. Of
 // several such sizes it returns the largest. most limits the size; 0 means the kernel's limit. It
 // also returns the smallest grid, in blocks, that then fills all multiprocessors. Both are 0 if no
 // block can be launched. Like cuOccupancyMaxPotentialBlockSize, it queries the occupancy for every
@@ -149,7 +150,7 @@ func (k *Kernel) ask(fn func(driver.Occupancy) error) error {
 	return d.ask("occupancy of kernel "+k.name, func() error { return fn(o) })
 }
 
-// held returns how many blocks a multiprocessor runs at once. It returns 0 for blocks that
+// held returns how many blocks a multiprocessor runs at a time. It returns 0 for blocks that
 // [Grid.check] refuses.
 func (k *Kernel) held(o driver.Occupancy, threads, shared int) (int, error) {
 	if n := k.maxThreads(); n > 0 && threads > n {

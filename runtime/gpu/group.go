@@ -14,15 +14,14 @@ import (
 )
 
 // A Group is a set of devices that are used together, of one driver or of several. It opens and
-// closes its devices together, and loads code on all of them at once. A program loops over
-// [Group.Devices] for their queues and parked operations.
-// Semaphores order work across devices with or without a group. Its methods may be called
-// concurrently.
+// closes its devices together, and loads code on all of them at the same time. A program loops over
+// [Group.Devices] for their queues and parked operations. Semaphores order work across devices with
+// or without a group. The methods of a Group may be called concurrently.
 type Group struct{ devs []*Device }
 
 // OpenGroup opens devices of a driver at the same time, and makes a group of them as [NewGroup]
-// does. It opens the devices with the given indices, or all if there are none. If one cannot be
-// opened, none is.
+// does. It opens the devices with the given indices, or all devices if no index is given. If one
+// cannot be opened, none is.
 func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open group", "no driver")

@@ -14,8 +14,8 @@ import (
 
 // Launch returns an Op that launches a kernel. The arguments are those of [Typed]: scalars of a
 // fixed size, arrays and structs of these, a [driver.Ptr], and a *[Buffer], a [Range] or a [Slice]
-// for an address. Their number and sizes must be those of the kernel's parameters, which are
-// checked if the driver knows them. A []byte has the bytes of an argument that is passed by value
+// for an address. Their number and sizes must be those of the kernel's parameters. They are checked
+// if the driver knows the parameters. A []byte has the bytes of an argument that is passed by value
 // and whose type is known only when the program runs. In a recording a [Param] takes the place of a
 // scalar. An untyped constant is an int or a float64: write uint32(n), float32(2). Launch looks up
 // the types of the arguments at each call, and allocates. [Typed] and generated code do that once.
@@ -112,7 +112,7 @@ func (op *Op) setArg(to *Range, p *param, from unsafe.Pointer) {
 	}
 }
 
-// arg returns where the value of an argument is that is not a buffer.
+// arg returns the address of the value of an argument that is not a buffer.
 func (op *Op) arg(a *Range, p *param) unsafe.Pointer {
 	if p.size > inlineArg {
 		return unsafe.Pointer(&op.more.wide[a.Offset])

@@ -13,7 +13,7 @@ import (
 //
 // If the device lacks a feature, the call that launches or records returns [ErrUnsupported].
 // Impossible values are [ErrArgument]: for example a grid that is not a multiple of its clusters,
-// or a cooperative grid with more blocks than the device runs at once ([Kernel.Occupancy]). Some
+// or a cooperative grid with more blocks than the device runs at a time ([Kernel.Occupancy]). Some
 // limits only the driver knows, such as clusters of blocks with much shared memory, or cooperative
 // clusters. Then the signals fail with the driver's error. A zero dimension of Cluster means one.
 // Three zeros mean no clusters, or those with which the kernel was compiled.
@@ -28,15 +28,15 @@ import (
 // behind them. A launch in a graph has the priority of the queue that executes it.
 type LaunchAttrs = driver.LaunchAttrs
 
-// A residency is the number of blocks of a given size that the device runs at once.
+// A residency is the number of blocks of a given size that the device runs at a time.
 type residency struct {
 	threads   int
 	sharedMem uint32
 	blocks    int
 }
 
-// holds returns how many blocks of the kernel the device runs at once, which is the largest grid of
-// a cooperative launch. It reports false if the driver does not tell. It remembers the last answer,
+// holds returns how many blocks of the kernel the device runs at a time. A cooperative launch can
+// have no larger grid. It reports false if the driver does not tell. It remembers the last answer,
 // so that repeated launches of one shape query the driver only once.
 func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	if r := k.resident.Load(); r != nil && r.threads == threads && r.sharedMem == sharedMem {
@@ -89,8 +89,8 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 // threads returns the number of threads in a block.
 func (g *Grid) threads() int { return int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2]) }
 
-// resident returns the largest number of blocks of a cooperative grid. It reports false if the driver
-// does not tell.
+// resident returns the largest number of blocks of a cooperative grid. It reports false if the
+// driver does not tell.
 func (g *Grid) resident(k *Kernel) (blocks uint64, ok bool) {
 	n, ok := k.holds(g.threads(), g.SharedMem)
 	return uint64(n), ok

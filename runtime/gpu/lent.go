@@ -4,11 +4,11 @@ import (
 	"sync/atomic"
 )
 
-// A lent has the points by which an operation says that nothing touches the memory any more that it
-// was given. The submissions of an operation share it.
+// A lent has the points of an operation's Order.Free. They say that nothing touches the operation's
+// memory any more. All submissions of an operation share one lent.
 type lent struct {
 	left   atomic.Int32 // submissions that are not over
-	shared bool         // by several, of which one may be refused when others have been submitted
+	shared bool         // several submissions share it; one may be refused after others were submitted
 	points []Point
 }
 

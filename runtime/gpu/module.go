@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// An Module is device code that has been loaded.
+// A Module is device code that has been loaded.
 type Module struct {
 	dev    *Device
 	mod    driver.Module
@@ -140,7 +140,7 @@ func (x *Module) native(name string) string {
 // Global returns a variable of the code as a buffer. It finds the variable by its name, or by an
 // expression if [Device.LoadCode] loaded the code. The buffer keeps the module loaded until the
 // buffer is closed. Global blocks while the driver looks for the variable. The memory belongs to
-// the code: its contents stay from one dispatch to the next.
+// the code: its contents stay from one launch to the next.
 func (x *Module) Global(name string) (*Buffer, error) {
 	if x.isZero() {
 		return nil, errs.Zero("global", "Module")

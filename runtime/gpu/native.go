@@ -29,21 +29,22 @@ type NativeCall struct {
 // been allocated when the function is called.
 //
 // The function is called once. Do or Submit calls it if all waits have been issued; otherwise a
-// goroutine of the runtime does. It is not called if a wait fails before. The function must only
-// give work to the stream, and return soon: work of this queue waits for it, other work does not.
-// It must not use this package, except for functions that return facts. It must not use the Stream
-// that it runs in, wait for the native stream, begin or end a capture, or end its goroutine. If it
-// returns an error, the signals fail with it. If it panics, they fail with a [PanicError]. Work
-// that it had given to the stream by then still runs, and its memory is held until that work is
-// over.
+// goroutine of the runtime does. If a wait fails before the call, the function is not called. The
+// function must only give work to the stream, and return soon: work of this queue waits for it,
+// other work does not. It must not use this package, except for functions that return facts. It
+// must not use the Stream that it runs in, wait for the native stream, begin or end a capture, or
+// end its goroutine. If it returns an error, the signals fail with it. If it panics, they fail with
+// a [PanicError]. Work that the function had given to the stream by then still runs, and its memory
+// is held until that work is over.
 //
 // In a recording that becomes a graph, if the driver can capture a stream's work (Caps.Capture),
-// the function is called when the graph is made. That is in End if the addresses of all ranges are
-// known by then. An execution calls it again if a range has moved since the previous execution, or
-// if the execution makes a block ([Execute]). The function must then give the stream the same work
-// except for addresses and values; otherwise the graph is made again. Without capture, each
-// execution calls the function. A recording calls it only once at a time, but recordings in which
-// this one is nested call it too. During a capture the function must not make a call that waits.
+// the function is called when the graph is made. End makes the graph if the addresses of all ranges
+// are known by then. An execution calls it again if a range has moved since the previous execution,
+// or if the execution makes a block ([Execute]). The function must then give the stream the same
+// work except for addresses and values; otherwise the graph is made again. Without capture, each
+// execution calls the function. A recording makes only one call at a time. Recordings in which this
+// one is nested call the function too. During a capture the function must not make a call that
+// waits.
 //
 // If the driver gives no access to its streams (Caps.Native), the error is [ErrUnsupported].
 func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {

@@ -61,8 +61,8 @@ func (r *record) describe() observe.Description {
 	return d
 }
 
-// noteSignal tells the observer of a semaphore, if there is one, that the host has signalled it or
-// is about to fail it.
+// noteSignal tells the observer of a semaphore, if there is one, that the host has signalled the
+// semaphore or is about to fail it.
 func noteSignal(s *sema.Semaphore, value uint64, err error) {
 	if o := observe.OfSemaphore(s); o != nil {
 		o.Signalled(s, value, err)

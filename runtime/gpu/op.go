@@ -17,17 +17,18 @@ import (
 // [Fill], [Copy], [Launch] and [Execute] make Ops. [Stream.Do] does them in order, [Queue.Submit]
 // does one between points, and [CommandBuffer.Add] records one.
 //
-// To make an Op does nothing yet. An Op is a value. It may be copied and used any number of times,
-// and by several goroutines at once unless it writes memory of the program, as [Download] and
-// [Alloc] do, or has a Timing. It holds no resources. Its constructor encodes arguments, patterns
-// and scalars. The memory behind slices and pointers is read or written when the Op is used.
+// To make an Op does nothing yet. An Op is a value. It may be copied and used any number of times.
+// Several goroutines may use it concurrently, unless it writes memory of the program, as [Download]
+// and [Alloc] do, or has a Timing. It holds no resources. Its constructor encodes arguments,
+// patterns and scalars. The memory behind slices and pointers is read or written when the Op is
+// used.
 //
 // A constructor that gets wrong arguments returns an Op that carries the error. Do, Submit and Add
 // return it. They also check what depends on the device.
 //
 // An Op has room for 16 kernel arguments, bindings, ranges or values of parameters, or for 5
-// collectives. Longer lists,
-// and arguments of more than 16 bytes, allocate. The zero Op is [ErrArgument].
+// collectives. Longer lists allocate, and so do arguments of more than 16 bytes. The zero Op is
+// [ErrArgument].
 type Op struct {
 	_      [0]func() // Ops cannot be compared
 	kind   opKind
@@ -127,7 +128,7 @@ func BadOp(err error) Op {
 // In a recording all later commands come after all earlier ones.
 func Barrier() Op { return Op{kind: barrierOp} }
 
-// setRanges stores ranges of which there may be any number. It copies them.
+// setRanges stores any number of ranges. It copies them.
 func (op *Op) setRanges(all []Range) {
 	if op.n = int32(len(all)); len(all) > opArgs {
 		op.more = &opMore{ranges: append([]Range(nil), all...)}
@@ -281,8 +282,8 @@ func zeroStream(ops []Op) error {
 }
 
 // Add records an operation. It comes after the commands in after, and after the last [Barrier].
-// Commands between two barriers may otherwise run in any order, or at once. Add copies what the Op
-// names: pattern, arguments, and the data of an upload. An Op with a Timing, and one that only a
+// Commands between two barriers may otherwise run in any order, or in parallel. Add copies what the
+// Op names: pattern, arguments, and the data of an upload. An Op with a Timing, and one that only a
 // queue can do (a download, a file, an allocation, a notification, an event), is [ErrArgument].
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and

@@ -29,9 +29,9 @@ type Options struct {
 	Spin time.Duration
 
 	// Poll is how long one goroutine continues to poll for all waiters. It is the waiter's
-	// goroutine if there is only one waiter, and otherwise one of the device's own. After that it
-	// polls in intervals of up to a millisecond. 0 means 10 milliseconds; negative means not at
-	// all.
+	// goroutine if there is only one waiter, and otherwise one of the device's own. After that time
+	// the goroutine polls in intervals of up to a millisecond. 0 means 10 milliseconds; negative
+	// means not at all.
 	Poll time.Duration
 
 	// StageSize is the size in bytes of a block of pinned memory for uploads and downloads; 0 means
@@ -48,8 +48,8 @@ type Options struct {
 	Tracer Tracer
 
 	// Leaks logs each [Device], [Buffer] and [Pool] of the program that the garbage collector finds
-	// dropped and not closed, once, with the place where it was made. If it is nil and the
-	// environment variable PUREGPU_LEAKS is 1, it is [slog.Default]. The report is a warning and
+	// dropped and not closed, once, with the place where it was made. If Leaks is nil and the
+	// environment variable PUREGPU_LEAKS is 1, Leaks is [slog.Default]. The report is a warning and
 	// frees nothing: a dropped buffer keeps its memory until the device is closed. Buffers and
 	// pools that the program still refers to when it closes the device are not reported. Each
 	// allocation costs about a microsecond more, and the runtime polls all work in flight.

@@ -13,14 +13,14 @@ import (
 // The points in Free are signalled when neither the device nor the runtime uses the operation's
 // slices, imported memory and buffers any more. A Signal that is reached says the same. A Signal
 // that has failed does not: a device may go on with work whose semaphore was failed or whose
-// communicator was aborted. Free is signalled when that work ends. It says nothing about success.
-// For work of a lost device it is signalled when that device is closed. A point in Free that has
-// been reached by then stays as it is. If the call returns an error it signals nothing.
+// communicator was aborted. Free is signalled when that work ends. Free says nothing about success.
+// For work of a lost device, Free is signalled when that device is closed. A point in Free that has
+// been reached by then stays as it is. If the call returns an error, it signals no point in Free.
 //
-// A [Stream] makes the Orders of its operations. For an operation with points in Free, or of another
-// queue, in a stream's order, give the operation an Order of its own that waits for
-// [Stream.Point], and make the stream's next operation wait for its signal with [Stream.After].
-// [Stream.Wait] then covers it from that next operation on.
+// A [Stream] makes the Orders of its operations. An operation of another queue, or with points in
+// Free, can be put into a stream's order. Give the operation an Order of its own that waits for
+// [Stream.Point], and give its signal to [Stream.After]. Then the stream's next operation waits for
+// it. From that next operation on, [Stream.Wait] covers it too.
 type Order struct {
 	Wait   []Point
 	Signal []Point
@@ -40,10 +40,10 @@ func (o *Order) untold(kind work.Kind) bool {
 	return (kind == work.Alloc || kind == work.Free) && len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.timing == nil
 }
 
-// check returns an error if a signal is known not to raise its semaphore. The value has been
-// reached, the operation itself waits for that value or a higher one, or the list signals such a
-// value before it. Signals of failed semaphores are not checked, because the operation's other
-// signals are reached all the same. All points must be valid.
+// check returns an error if a signal is known not to raise its semaphore. Either the value has been
+// reached, or the operation itself waits for that value or a higher one, or an earlier signal in
+// the list is for such a value. Signals of failed semaphores are not checked, because the
+// operation's other signals are reached all the same. All points must be valid.
 func (o *Order) check() error {
 	if long := len(o.Wait) + len(o.Signal); long > 64 && long*len(o.Signal) > 1<<12 {
 		return o.checkLong()

@@ -10,10 +10,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 )
 
-// A Param is a parameter of a recording: a value that differs from one execution to the next, as a
-// binding is memory that does. Make it with [NewParam]. When you record, it takes the place of a
-// scalar argument, in [Launch] or by [Op.Param], or of the blocks of a launch, by [Op.GridParam].
-// It may stand in many launches. An execution gives its value with [Op.With], or has the default.
+// A Param is a parameter of a recording: a value that differs from one execution to the next. (A
+// binding is memory that differs.) Make it with [NewParam]. When you record, it takes the place of
+// a scalar argument, in [Launch] or by [Op.Param], or of the blocks of a launch, by [Op.GridParam].
+// It may stand in many launches. An execution gives the Param a value with [Op.With]; otherwise the
+// value is the default.
 //
 // A Param is a small value, and may be copied and compared. The zero Param belongs to no recording:
 // to use it is [ErrArgument].
@@ -39,7 +40,8 @@ func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
 	return Param[T]{p: p}, err
 }
 
-// valueOf returns a value as it is in memory. It leaves out a larger one, which no parameter has.
+// valueOf returns a value as it is in memory. If v is larger than the value of any parameter, the
+// result is zero.
 func valueOf[T any](v T) (to recording.Value) {
 	if unsafe.Sizeof(v) <= unsafe.Sizeof(to) {
 		*(*T)(unsafe.Pointer(&to)) = v
@@ -70,12 +72,13 @@ type ParamValue struct{ given recording.Given }
 
 // With returns an execution with values of parameters of its recording. They belong to this
 // execution alone: others have their own values, also while this one is in flight. In a graph, only
-// the nodes whose values differ from those of the execution before are set. With CUDA that costs the
-// host about half a microsecond a node (cuGraphExecKernelNodeSetParams).
+// the nodes whose values differ from those of the execution before are set. With CUDA that costs
+// the host about half a microsecond a node (cuGraphExecKernelNodeSetParams).
 //
 // If a value is of another recording or of a zero Param, if one parameter has two, or if the device
-// or a kernel does not take the blocks, the error is [ErrArgument]. So it is for an Op that is no
-// [Execute]. When the execution is recorded in another recording, the values are constants of that.
+// or a kernel does not take the blocks, the error is [ErrArgument]. It is the same for an Op that
+// is not an [Execute]. When the execution is recorded in another recording, the values are
+// constants of that recording.
 //
 // Bindings and values together take up the Op's room for 16.
 func (op Op) With(values ...ParamValue) Op {
@@ -139,16 +142,17 @@ func (op *Op) wrong(format string, args ...any) Op {
 }
 
 // Param returns a launch whose argument is a parameter of the recording to which it will be added.
-// p is a [Param]. Arguments are counted from 0, in the order of the kernel's parameters. The launch
-// was made with some value there, which counts no more. The parameter's type is that of the
+// p is a [Param]. Arguments are counted from 0, in the order of the kernel's parameters. The value
+// that the launch was made with does not count any more. The parameter's type must be that of the
 // argument.
 //
-// Of an [Execute] that will be added to a recording, Param returns one in which p stands for
-// parameter i of the other recording, in the order of its calls of [NewParam].
+// For an [Execute] that will be added to a recording, Param returns an Execute in which p stands
+// for parameter i of the executed recording. Its parameters are counted in the order of the calls
+// of [NewParam].
 //
-// An argument that there is not, one that is memory, one that is a parameter already, a type that
-// differs, a zero Param, and any other Op are [ErrArgument]. So is a launch with parameters that is
-// not recorded, or that is added to another recording.
+// The error is [ErrArgument] if the argument does not exist, is memory, is a parameter already or
+// has another type. It is the same for a zero Param, and for any other Op. So it is for a launch
+// with parameters that is not recorded, or that is added to another recording.
 func (op Op) Param(i int, p parameter) Op {
 	of := paramOf(p)
 	switch {
@@ -178,12 +182,12 @@ func (op Op) Param(i int, p parameter) Op {
 
 // GridParam returns a launch whose number of blocks in each dimension is a parameter of the
 // recording to which it will be added, in place of the Blocks of its [Grid]. A second or third
-// dimension of zero means one. If the first is zero, the execution launches nothing there, and
-// commands of its part of the recording run one after the other instead of as a graph. The default
-// has at least one block, because a graph is made with it.
+// dimension of zero means one. If the first dimension is zero, the execution does not launch the
+// kernel. Then the commands of that part of the recording run one after the other instead of as a
+// graph. The default must have at least one block, because a graph is made with the default.
 //
 // The launch's other limits hold: an execution is refused with [ErrArgument] if its blocks are more
-// than the device takes, no multiple of a cluster, or too many for a cooperative launch. See
+// than the device takes, not a multiple of a cluster, or too many for a cooperative launch. See
 // [Op.Param] for other errors.
 func (op Op) GridParam(p Param[[3]uint32]) Op {
 	switch {

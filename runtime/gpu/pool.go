@@ -34,7 +34,7 @@ type PoolOptions struct {
 	// MaxSize is the most bytes to reserve, rounded up to Alignment. Drivers round up further. 0 is
 	// no limit.
 	MaxSize     uint64
-	InitialSize uint64  // bytes to reserve at once
+	InitialSize uint64  // bytes to reserve when the pool is made
 	Threshold   uint64  // unused bytes to keep reserved; 0 is KeepAll, see Pool.SetThreshold
 	Zero        bool    // memory is zero when it is allocated
 	Portable    bool    // make a portable pool even if the driver has pools
@@ -55,8 +55,8 @@ type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
 // blocks. If the pool is the driver's, other users of the driver in the process share it. From the
-// first call on it keeps the memory that it has, for them too. Closing the device gives unused
-// memory back.
+// first call on, the pool keeps the memory that it has, for these users too. Closing the device
+// gives unused memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if d.isZero() {
 		return nil, errs.Zero("default pool", "Device")
@@ -122,7 +122,8 @@ func (p *Pool) Device() *Device {
 
 // Options returns the options of the pool, with three changes. Portable is set if the pool is
 // portable, even if that was not requested. Kind and MaxSize of a pool over a buffer are the
-// buffer's. Threshold is the current one: [KeepAll] if it was 0, or what [Pool.SetThreshold] has set.
+// buffer's. Threshold is the current one: [KeepAll] if it was 0, or what [Pool.SetThreshold] has
+// set.
 func (p *Pool) Options() PoolOptions {
 	o := p.in().Options()
 	return PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
@@ -138,7 +139,7 @@ func (p *Pool) Stats() (PoolStats, error) {
 
 // SetThreshold sets how many unused bytes the pool keeps reserved. Memory above the threshold goes
 // back to the system some time after a deallocation with waits or signals is done. [Pool.Trim]
-// gives it back at once.
+// gives it back immediately.
 func (p *Pool) SetThreshold(n uint64) error {
 	return p.in().SetThreshold(n)
 }
@@ -161,10 +162,10 @@ func (p *Pool) Trim(keep uint64) error {
 	return p.in().Trim(keep)
 }
 
-// Access gives another device of the driver access to the pool's memory, or ends it. Copies need no
-// access. Without access, the device's queues refuse all other operations on the memory. Before you
-// end the access, wait until the device's operations on the memory are done: otherwise the device
-// accesses memory that it cannot use, and is lost.
+// Access gives another device of the driver access to the pool's memory, or ends that access.
+// Copies need no access. Without access, the device's queues refuse all other operations on the
+// memory. Before you end the access, wait until the device's operations on the memory are done:
+// otherwise the device accesses memory that it cannot use, and is lost.
 //
 // Access to a portable pool covers all memory of the pool's device, as in a [Group], and cannot be
 // ended: trying is [ErrUnsupported]. The error is the same if the hardware does not support

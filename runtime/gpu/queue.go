@@ -12,18 +12,18 @@ import (
 )
 
 // A Queue takes operations for a device. Only semaphores order operations: without an order between
-// them operations may run in any order, or at once. All methods may be called concurrently. They
-// return without waiting for the device to run the operation. They do not keep the lists. They keep
-// the program's data after they return only if their documentation says so.
+// them operations may run in any order, or in parallel. All methods may be called concurrently.
+// They return without waiting for the device to run the operation. They do not keep the lists of
+// points. They keep the program's data after they return only if their documentation says so.
 //
 // If a method returns an error, it has submitted nothing: an argument is wrong, or the device is
 // lost or closed. If the device is lost or closed, the points that the operation would have
-// signalled fail too, so that nobody waits for them in vain.
+// signalled fail too, so that nobody waits for them for ever.
 //
-// A signal that is known not to raise its semaphore is [ErrValue]: its value has been reached, or
-// is not above a value of the same semaphore that the operation waits for, or signals before it. If
-// the host reaches the value later, or other work signals it too, the operation's signals fail with
-// [ErrValue].
+// A signal that is known not to raise its semaphore is [ErrValue]. Either its value has been
+// reached, or the operation waits for that value or a higher one, or an earlier signal of the
+// operation is for such a value. If the host reaches the value later, or other work signals it too,
+// the operation's signals fail with [ErrValue].
 type Queue struct {
 	dev      *Device
 	tl       *engine.Timeline
@@ -125,9 +125,9 @@ func (q *Queue) reject(s *record, kind string) error {
 	return errs.Argument(op, "a %s has no semaphore, or a value above %d", kind, uint64(MaxValue))
 }
 
-// Flush gives the device the submitted operations that may run. Operations do so by themselves.
-// Flush is for systems that batch the calls of programs to a device. It returns an error if the
-// device takes no more work.
+// Flush gives the device the submitted operations that may run. Operations also reach the device
+// without Flush. It is for systems that batch the calls of programs to a device. It returns an
+// error if the device takes no more work.
 func (q *Queue) Flush() error {
 	if q.isZero() {
 		return errs.Zero("flush", "Queue")

@@ -16,7 +16,7 @@ import (
 
 // A record is a submission with the fields that the operations of this package need besides.
 // Records are recycled. Each part is declared in the file of its subject. If a field of a part is
-// set, the submission is cold.
+// set, UsesRest is set too.
 type record struct {
 	engine.Submission
 	q *Queue
@@ -108,7 +108,7 @@ func (r *record) keep(b *memory.Buffer) {
 }
 
 // between says which buffers the operation writes to and reads from; nil is none, or memory of the
-// runtime. It matters if one is another device's.
+// runtime. This matters if one of the buffers is another device's.
 func (r *record) between(dst, src *memory.Buffer) {
 	if dst != nil && dst.Device() != r.q.dev.mem() || src != nil && src.Device() != r.q.dev.mem() {
 		r.to, r.from, r.Across, r.UsesRest = dst, src, true, true

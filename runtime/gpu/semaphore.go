@@ -97,7 +97,7 @@ func (s *Semaphore) signalSlowly(value uint64) error {
 	return err
 }
 
-// signal sets the value and returns the timepoints that this releases.
+// signal sets the value, and returns the timepoints to release.
 func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 	if value > MaxValue {
 		return nil, errs.Argument("signal", "value %d is above %d", value, uint64(MaxValue))
@@ -208,7 +208,7 @@ func (s *Semaphore) Wait(ctx context.Context, value uint64) error {
 
 // WaitAll waits until all points are reached, one semaphore has failed, or the context ends. It
 // returns the failure, or the context's error as in [Semaphore.Wait]. A point above [MaxValue] is
-// [ErrArgument]. Without points it returns at once.
+// [ErrArgument]. Without points it returns immediately.
 func WaitAll(ctx context.Context, points ...Point) error {
 	_, err := wait(ctx, points, true)
 	return err
@@ -216,7 +216,7 @@ func WaitAll(ctx context.Context, points ...Point) error {
 
 // WaitAny waits until one of the points is reached or one semaphore has failed, and returns the
 // index of a reached point. A failure takes precedence over a reached point, whatever their order.
-// Without points it returns -1 at once.
+// Without points it returns -1 immediately.
 func WaitAny(ctx context.Context, points ...Point) (int, error) { return wait(ctx, points, false) }
 
 func wait(ctx context.Context, points []Point, all bool) (index int, err error) {
@@ -257,9 +257,9 @@ func waitError(ctx context.Context, points []sema.Point, err error) error {
 
 // WaitIssued waits until a device has been given the work that will signal the value or a higher
 // one. It also returns when the value is reached, the semaphore fails, or the context ends. The
-// errors are those of [Semaphore.Wait]. It does not say when the work is done. Use it before an
-// action that requires issued work, such as telling another process that an event is recorded (see
-// package interop).
+// errors are those of [Semaphore.Wait]. WaitIssued does not say when the work is done. Use it
+// before an action that requires issued work, such as telling another process that an event is
+// recorded (see package interop).
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	switch {
 	case s == nil:
@@ -276,13 +276,13 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 }
 
 // OnReached registers a function to be called once: with nil when the value is reached, or with the
-// failure when the semaphore fails. If that has already happened, OnReached itself calls the
+// failure when the semaphore fails. If either has already happened, OnReached itself calls the
 // function, with no lock held. Otherwise, the call that signals, fails or closes the semaphore
-// calls it. It calls functions by value and then by age, after everything else that it releases is
-// under way. A function that panics or ends its goroutine does not keep others from being called.
-// Functions that device work or host calls release are called on goroutines of their own, in no
-// order. The returned cancel unregisters the function, and reports whether it was in time. A nil
-// function is ignored.
+// calls it. Such a call calls functions by value and then by age, after everything else that it
+// releases is under way. A function that panics or ends its goroutine does not keep others from
+// being called. Functions that device work or host calls release are called on goroutines of their
+// own, in no order. The returned cancel unregisters the function, and reports whether it came in
+// time. A nil function is ignored.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	if fn == nil {
 		return sema.TooLate
@@ -304,7 +304,7 @@ type link struct {
 }
 
 // Link signals target with to when s reaches from, and fails target when s fails. The returned
-// unlink removes the link, and reports whether it was in time. Without a target it does nothing.
+// unlink removes the link, and reports whether it came in time. Without a target it does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate

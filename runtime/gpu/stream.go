@@ -10,9 +10,9 @@ import (
 )
 
 // A Stream runs operations in order: each operation begins when the previous one is done, even if
-// the previous one still waits for a semaphore. [Queue.NewStream] makes a Stream of a queue. Its
-// operations are those of the [Queue], without lists of points. They return as soon as the queue's
-// and cost the host as much. Streams of one queue or of several run concurrently.
+// the previous one still waits for a semaphore. [Queue.NewStream] makes a Stream of a queue. It
+// takes the operations of the [Queue], without lists of points. Its calls return as soon as those
+// of the queue, and cost the host as much. Streams of one queue or of several run concurrently.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by
 // [Stream.Fail]. Operations that have not been issued then do not run. Later calls and
@@ -20,11 +20,11 @@ import (
 // of single calls and check only the error of Wait. To continue, make a new stream.
 //
 // Operations that were issued before the failure run. After a collective that fails, the device
-// still runs the work that the stream was given. The memory that this work wrote is undefined:
+// still runs the work that the stream was given. The memory that such work wrote is undefined:
 // restore it before you go on.
 //
-// All methods may be called concurrently. The order of operations is then that of the calls. A stream needs no Close, since it holds only
-// memory. A zero Stream accepts nothing: [ErrArgument].
+// All methods may be called concurrently. The order of operations is then that of the calls. A
+// stream needs no Close, since it holds only memory. A zero Stream accepts nothing: [ErrArgument].
 type Stream struct {
 	q   *Queue
 	sem Semaphore // operation n, counted from 1, signals n
@@ -55,8 +55,8 @@ func (s *Stream) Queue() *Queue {
 // isZero reports whether the stream is nil, or a zero value that is of no queue.
 func (s *Stream) isZero() bool { return s == nil || s.q.isZero() }
 
-// begin locks the stream, which is not zero, for operations, unless it returns an error. The caller submits each with
-// the Order of next, and then calls end.
+// begin locks the stream for operations, unless it returns an error. The stream must not be zero.
+// The caller submits each operation with the Order of next, and then calls end.
 func (s *Stream) begin() error {
 	if err := s.sem.sema.Failed(); err != nil {
 		return received(err)
@@ -109,9 +109,9 @@ func (s *Stream) Wait(ctx context.Context) error {
 	return p.Semaphore.Wait(ctx, p.Value)
 }
 
-// Point returns the point that is reached when all operations so far are done. For a nil or zero Stream it is the zero Point. Other streams and
-// queues can wait for it. It fails when the stream does. The semaphore belongs to the stream: do
-// not signal it.
+// Point returns the point that is reached when all operations so far are done. Other streams and
+// queues can wait for the point. It fails when the stream does. The semaphore belongs to the
+// stream: do not signal it. For a nil or zero Stream, Point returns the zero Point.
 func (s *Stream) Point() Point {
 	if s.isZero() {
 		return Point{}

@@ -113,7 +113,7 @@ func (t *Timing) record(tl *engine.Timeline, e driver.Event, bit int32) {
 	t.note(bit)
 }
 
-// time has the Timing of an order measure the submission.
+// time makes the Timing of an order measure the submission.
 func (r *record) time(o *Order) error {
 	if err := o.timing.begin(r.q.dev, o.edges); err != nil {
 		return fmt.Errorf("gpu: %s on %v: %w", r.Op.Kind, r.q, err)
@@ -155,7 +155,7 @@ func (r *timedRecord) Parks()                                  {}
 func (r *timedRecord) Recorded(*engine.Event)                  {}
 func (r *timedRecord) EventBehind(time.Duration) *engine.Event { return nil }
 
-// hostly adds the time that a function took, which was the operation or a part of it.
+// hostly adds the time that a function took. The function was the operation or a part of it.
 func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 	if t.host.Add(int64(took)); edges&noEnd == 0 {
 		t.note(notedHost)
@@ -163,9 +163,9 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 }
 
 // Duration returns how long the device took for the last operation that named the Timing. The
-// operation's signals must have been reached. Before that, if the operation failed, or if there was
-// none, the error is [ErrArgument]. If the operation gave no stream work, as a barrier may not, or
-// the driver did not record an event, the error is [ErrUnsupported].
+// operation's signals must have been reached. Before that, or if the operation failed, or if there
+// was no operation, the error is [ErrArgument]. If the operation gave no stream work, as a barrier
+// may not, or the driver did not record an event, the error is [ErrUnsupported].
 //
 // For a host call it is the time that the function took. For a recording it is the time from the
 // first work of a stream to the last, including the host calls between them. For a recording of

@@ -50,8 +50,8 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
-// downloads it otherwise. The submission holds the range's buffer, and also the buffer also unless
-// it is nil.
+// downloads it otherwise. The submission holds the range's buffer. It holds the buffer in the
+// parameter also too, unless that is nil.
 func (q *Queue) transfer(o *Order, op string, r memory.Range, also *memory.Buffer, up bool, do pieceFunc) error {
 	check := r.Check
 	if up {

@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// Trim gives back what the device keeps for later submissions and does not use now, as after many
-// that were in flight at a time: events, but for as many as [Options].Events says, pinned memory
-// for transfers, and records. [Device.Stats] counts them. It may be called at any time, and blocks
-// while the driver takes them, which may wait for the device's work. Memory of pools is for
-// [Pool.Trim].
+// Trim gives back what the device keeps for later submissions and does not use now: events above
+// the number in [Options].Events, pinned memory for transfers, and records. [Device.Stats] counts
+// them. Trim may be called at any time. It blocks while the driver takes them back, and the driver
+// may wait for the device's work. For the memory of pools, use [Pool.Trim].
 func (d *Device) Trim() error {
 	if err := d.ready("trim"); err != nil {
 		return err

@@ -103,8 +103,8 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 	return b, b.checkSizes(op, "field", fmt.Sprintf("%v has %d fields", t, len(b.params)))
 }
 
-// setType says how a value of a type becomes the argument. If it cannot, why says why, and where
-// and of name the part of the type that is the reason.
+// setType says how a value of a type becomes the argument. If no such value can, why is the reason.
+// Then where and of are the name and the type of the part that is to blame.
 func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why string) {
 	p.size, p.typ = 8, t
 	switch {

@@ -73,8 +73,8 @@ func (f *failedStreams) err(d *Device, lossTold bool) error {
 }
 
 // noteFailure records that a stream has failed with err, the error of one of its operations. It
-// does not if the program caused that: it has failed a semaphore that the operation waited for, or
-// has closed the device, the queue or its lane.
+// records nothing if the program caused the failure. Then the program has failed a semaphore that
+// the operation waited for, or has closed the device, the queue or its lane.
 func (s *record) noteFailure(err error) {
 	e, ok := err.(*SubmitError)
 	if !ok || e.received == nil {
@@ -109,7 +109,7 @@ func received(err error) error {
 }
 
 // receipt returns the flag that says whether the program has received the error of an operation.
-// All operations that fail because of a loss share one.
+// All operations that fail because of a loss share one flag.
 func (d *Device) receipt(err error) *atomic.Bool {
 	if errors.Is(err, driver.ErrLost) {
 		return &d.lossReceived

@@ -74,12 +74,13 @@ type Owner interface {
 	// caller may hold a Timeline.retireMu.
 	Failure(s *Submission, err error) error
 
-	// OfWork reports whether err was made by Failure. If a semaphore has failed with err, this
-	// tells whether work has failed it or the program.
+	// OfWork reports whether err was made by Failure. For a semaphore that has failed with err,
+	// this tells whether work or the program has failed the semaphore.
 	OfWork(err error) bool
 
 	// StreamFailed is called when s has failed and its err is the first failure of a Stream. So it
-	// is called at most once for a Stream. Submissions that wait for the Stream are told afterwards.
+	// is called at most once for a Stream. Submissions that wait for the Stream are told
+	// afterwards.
 	StreamFailed(s *Submission, err error)
 
 	// Destroy destroys all native objects, streams first, and returns the errors. It runs once, on
@@ -100,7 +101,7 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 
 // LetGo makes the threads of a new device not refer to it while it is idle, so that the garbage
 // collector finds a device that was dropped. While work is in flight the poller refers to the
-// device. For that it polls all work, whether or not somebody waits for it.
+// device. For that, the poller polls all work, whether or not somebody waits for the work.
 func (d *Device) LetGo() {
 	d.letsGo = true
 	d.Short.Add(1)

@@ -60,8 +60,8 @@ type EventPool struct {
 	growing bool // a refiller goroutine is making events
 }
 
-// Configure sets how many events begin makes. It is also the least number made at a time. It must
-// be called before begin.
+// Configure sets how many events begin makes. This is also the least number that grow makes.
+// Configure must be called before begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
 // RecordTimes makes all events record times. It also multiplies the number of events that begin

@@ -7,7 +7,7 @@ import (
 )
 
 // Limits of the pauses between polls of downloads that nobody waits for. Most programs wait for a
-// download at once, and then the waiting goroutine polls it, within the first pause. Each pause is
+// download immediately. Then the waiting goroutine polls it, within the first pause. Each pause is
 // twice as long as the one before.
 const (
 	firstPause   = time.Millisecond

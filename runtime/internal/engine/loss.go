@@ -80,8 +80,8 @@ func (d *Device) failAll() {
 }
 
 // Check handles an error of the driver. If the error says that the device is lost, Check marks the
-// device as lost. If the device is lost now, by this error or an earlier one, Check fails all of its
-// work. The caller holds no locks.
+// device as lost. If the device is lost now, by this error or an earlier one, Check fails all work
+// of the device. The caller holds no locks.
 func (d *Device) Check(err error) {
 	var e *driver.Error
 	if d.lost.Load() == nil && errors.As(err, &e) && e.Lost {

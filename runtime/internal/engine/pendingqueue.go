@@ -172,8 +172,8 @@ func (d *Device) issueAside(s *Submission) {
 	}()
 }
 
-// signalThread wakes the pending-queue thread. The channel refers to the device until the thread has
-// received it.
+// signalThread wakes the pending-queue thread. The channel refers to the device until the thread
+// has received the device.
 func (d *Device) signalThread() {
 	select {
 	case d.pending.wake <- d:

@@ -147,8 +147,8 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if many {
 		tl.tidy(seq)
 	}
-	// If the other device was lost before the submission was in the ring, nobody has found it
-	// there.
+	// If the other device was lost before the submission was in the ring, nobody has found the
+	// submission there.
 	if abroad {
 		tl.loseBehind(seq, seq)
 	}

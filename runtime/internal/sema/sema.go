@@ -198,8 +198,8 @@ func (s *Semaphore) Fail(err error) *Timepoint {
 	return released
 }
 
-// TryFail is Fail, and reports whether err is now the semaphore's failure. It is not if the semaphore
-// has failed before.
+// TryFail is like Fail. It also reports whether err is now the semaphore's failure. If the
+// semaphore has failed before, err is not.
 func (s *Semaphore) TryFail(err error) (released *Timepoint, failed bool) {
 	return s.fail(&failure{err})
 }
@@ -266,8 +266,8 @@ func (s *Semaphore) updateFlags() {
 }
 
 // ExpectSoon says that some thread will soon issue work that signals the semaphore. A goroutine
-// that waits for the semaphore then spins for a moment before it parks, although it has no producer
-// to poll yet.
+// that waits for the semaphore then spins for a moment before it parks, although there is no
+// producer to poll yet.
 func (s *Semaphore) ExpectSoon() {
 	if !s.soon.Load() {
 		s.soon.Store(true)
