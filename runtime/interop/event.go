@@ -75,7 +75,7 @@ func NewSharedEvent(dev *gpu.Device) (*Event, error) {
 func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 	const op = "import a shared event"
 	in := gpu.Inside(dev)
-	if err := in.Failed(); err != nil {
+	if err := in.Ready(op); err != nil {
 		return nil, err
 	}
 	if err := in.Memory.Importable(op, h.Driver); err != nil {

@@ -35,7 +35,7 @@ import (
 func AdoptStream(dev *gpu.Device, stream driver.Stream) (*gpu.Queue, error) {
 	const op = "adopt a stream"
 	in := gpu.Inside(dev)
-	switch err := in.Failed(); {
+	switch err := in.Ready(op); {
 	case err != nil:
 		return nil, err
 	case in.Faces.Adopter == nil:

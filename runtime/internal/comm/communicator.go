@@ -93,7 +93,10 @@ type Communicator struct {
 
 // comms returns the driver's communicator interface.
 func (d *Device) comms(op string) (driver.Comms, error) {
-	if err := d.Failed(); err != nil {
+	if d == nil || d.Engine == nil {
+		return nil, errs.Zero(op, "Device")
+	}
+	if err := d.Engine.Failed(); err != nil {
 		return nil, err
 	}
 	if d.Engine.Caps.Comms {

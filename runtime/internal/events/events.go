@@ -45,10 +45,10 @@ const (
 	ofOthers                   // made and destroyed by other code
 )
 
-// failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
-func (d *Device) failed() error {
+// ready returns an error if the device takes no more work. A nil or zero Device takes none.
+func (d *Device) ready(op string) error {
 	if d == nil || d.Engine == nil {
-		return errs.ErrZero
+		return errs.Zero(op, "Device")
 	}
 	return d.Engine.Failed()
 }
@@ -60,16 +60,17 @@ func (d *Device) unsupported(op string) error {
 
 // New makes an event for this process.
 func (d *Device) New() (*Event, error) {
-	if err := d.failed(); err != nil {
+	const op = "make an event"
+	if err := d.ready(op); err != nil {
 		return nil, err
 	}
-	return d.add("make an event", forProcess, nil, d.Engine.Native.NewEvent)
+	return d.add(op, forProcess, nil, d.Engine.Native.NewEvent)
 }
 
 // NewShared makes an event for other processes.
 func (d *Device) NewShared() (*Event, error) {
 	const op = "make a shared event"
-	switch err := d.failed(); {
+	switch err := d.ready(op); {
 	case err != nil:
 		return nil, err
 	case d.Faces.IPCEvents == nil:
@@ -81,7 +82,7 @@ func (d *Device) NewShared() (*Event, error) {
 // Import makes an event from another process's event. If freed is not nil, it is called when the
 // driver has released the event.
 func (d *Device) Import(op string, h driver.EventHandle, freed func()) (*Event, error) {
-	switch err := d.failed(); {
+	switch err := d.ready(op); {
 	case err != nil:
 		return nil, err
 	case d.Faces.IPCEvents == nil:
@@ -94,7 +95,7 @@ func (d *Device) Import(op string, h driver.EventHandle, freed func()) (*Event, 
 // the runtime no longer uses the event.
 func (d *Device) Adopt(event driver.Event, freed func()) (*Event, error) {
 	const op = "adopt an event"
-	switch err := d.failed(); {
+	switch err := d.ready(op); {
 	case err != nil:
 		return nil, err
 	case d.Faces.Natives == nil:
@@ -168,7 +169,7 @@ func (e *Event) Export() (h driver.EventHandle, err error) {
 	}
 	defer e.Release()
 	d := e.dev
-	if err := d.failed(); err != nil {
+	if err := d.ready(op); err != nil {
 		return h, err
 	}
 	if e.from != forProcesses {

@@ -26,10 +26,10 @@ type Device struct {
 	NewQueue func(stream driver.Stream, priority int) *engine.Timeline
 }
 
-// Failed returns why the device takes no more work, or nil. A nil or zero gpu.Device takes none.
-func (d *Device) Failed() error {
+// Ready returns an error if the device takes no more work. A nil or zero gpu.Device takes none.
+func (d *Device) Ready(op string) error {
 	if d == nil || d.Engine == nil {
-		return errs.ErrZero
+		return errs.Zero(op, "Device")
 	}
 	return d.Engine.Failed()
 }
