@@ -45,6 +45,14 @@ func (d *Device) Failed() error {
 	return d.Engine.Failed()
 }
 
+// ready is Failed for the operation op, which the error of a nil or zero Device names.
+func (d *Device) ready(op string) error {
+	if d == nil || d.Engine == nil {
+		return errs.Zero(op, "Device")
+	}
+	return d.Engine.Failed()
+}
+
 // FreeUnused waits until the parked Frees whose uses have been passed are issued. Then it waits
 // until the reclaimer has freed unused memory. It returns early if the context ends.
 func (d *Device) FreeUnused(ctx context.Context) {

@@ -16,7 +16,7 @@ import (
 // Import makes a buffer from device memory that other code owns. freed is called when the memory is
 // no longer used, unless it is nil.
 func (d *Device) Import(ptr driver.Ptr, size uint64, freed func()) (*Buffer, error) {
-	if err := d.Failed(); err != nil {
+	if err := d.ready("import"); err != nil {
 		return nil, err
 	}
 	if size > 0 && (ptr == 0 || uint64(ptr)+size-1 < uint64(ptr)) {

@@ -88,7 +88,7 @@ func (b *Buffer) exportPooled() (Handle, error) {
 // ImportShared makes a buffer from memory that another process has exported. It blocks while the
 // driver does.
 func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
-	if err := d.Failed(); err != nil {
+	if err := d.ready("import shared memory"); err != nil {
 		return nil, err
 	}
 	const op = "import shared memory"
@@ -177,7 +177,7 @@ func (b *Buffer) ExportFile() (*os.File, error) {
 // does.
 func (d *Device) ImportSharedFile(f *os.File, size uint64, freed func()) (*Buffer, error) {
 	const op = "import a shared file"
-	if err := d.Failed(); err != nil {
+	if err := d.ready(op); err != nil {
 		return nil, err
 	}
 	switch {
@@ -228,7 +228,7 @@ type ImportedPool struct{ p *Pool }
 // ImportPool imports a pool of another process. It blocks while the driver does.
 func (d *Device) ImportPool(f *os.File) (*ImportedPool, error) {
 	const op = "import a pool"
-	if err := d.Failed(); err != nil {
+	if err := d.ready(op); err != nil {
 		return nil, err
 	}
 	switch {
