@@ -22,7 +22,7 @@ func (q *Queue) Close() error {
 		return errs.Argument("close", "%v is the device's own, and is closed with it", q)
 	}
 	q.tl.CloseAdopted()
-	return nil
+	return q.scratch.close()
 }
 
 // notOnAdopted returns the error for pool memory on a queue with an adopted stream. Pools cannot

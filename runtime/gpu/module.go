@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/puregpu/puregpu/internal/printable"
-	"github.com/puregpu/puregpu/internal/regular"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
@@ -111,22 +109,6 @@ func (x *Module) releaseAll(n int32) {
 			d.native.NotTaken(d.native.Native.Unload(x.mod))
 		}
 	})
-}
-
-// LoadFile is [Device.Load] of the contents of a regular file. Errors have the name of the file.
-func (d *Device) LoadFile(name string) (*Module, error) {
-	if d.isZero() {
-		return nil, errs.Zero("load code", "Device")
-	}
-	image, err := regular.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("gpu: load code on %s: %w", d.native.Info.Name, printable.Error(err))
-	}
-	x, err := d.Load(image)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", printable.Text(name), err)
-	}
-	return x, nil
 }
 
 // native returns the native symbol name of a kernel or variable.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -19,7 +21,7 @@ import (
 type NativeCall struct {
 	Device driver.Device
 	Stream driver.Stream
-	Ptrs   []driver.Ptr // addresses of the ranges, in order; valid until the function returns
+	Ptrs   []driver.Ptr // addresses of the ranges, in order, then of the scratch memory; valid until the function returns
 }
 
 // Native returns an Op that calls a function that gives a stream work, through the driver's own API
@@ -56,7 +58,61 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 	return op
 }
 
-func (q *Queue) native(o *Order, fn func(NativeCall) error, uses []Range) error {
+// Scratch returns the Op of a [Native] with scratch memory: size bytes of device memory whose
+// contents are undefined before and after. NativeCall.Ptrs ends with its address, a multiple of
+// [Alignment]. If size is 0, there is none.
+//
+// In a queue or a [Stream] it is memory of the queue, which all such operations of the queue share.
+// It is allocated by the first operation that needs it, which blocks, and again by one that needs
+// more. The queue keeps it until the device is closed. In a recording it is
+// [CommandBuffer.Scratch] memory.
+func (op Op) Scratch(size uint64) Op {
+	switch op.kind {
+	case nativeOp:
+		op.grid.Blocks[0], op.grid.Blocks[1] = uint32(size), uint32(size>>32)
+	case zeroOp, wrongOp:
+	default:
+		return BadOp(errs.Argument(opNames[op.kind], "only a native operation has scratch memory"))
+	}
+	return op
+}
+
+// scratch returns the size of a native operation's scratch memory.
+func (op *Op) scratch() uint64 { return uint64(op.grid.Blocks[0]) | uint64(op.grid.Blocks[1])<<32 }
+
+// queueScratch is the scratch memory of a queue's native operations, which run one after the other.
+type queueScratch struct {
+	mu     sync.Mutex
+	buffer *memory.Buffer // mu protects it; nil until an operation needs scratch memory
+}
+
+// hold returns a buffer of at least size bytes, held.
+func (x *queueScratch) hold(q *Queue, size uint64) (*memory.Buffer, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.buffer == nil || x.buffer.Size() < size {
+		b, err := q.dev.memory.Alloc(driver.DeviceMem, size)
+		if err != nil {
+			return nil, fmt.Errorf("gpu: native: scratch memory: %w", err)
+		}
+		if x.buffer != nil {
+			x.buffer.Close() // earlier operations hold it
+		}
+		x.buffer = b
+	}
+	return x.buffer, x.buffer.Hold()
+}
+
+func (x *queueScratch) close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.buffer == nil {
+		return nil
+	}
+	return x.buffer.Close()
+}
+
+func (q *Queue) native(o *Order, op *Op) error {
 	if q.dev.faces.Natives == nil {
 		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.native.Driver.Name(), driver.ErrUnsupported)
 	}
@@ -64,7 +120,7 @@ func (q *Queue) native(o *Order, fn func(NativeCall) error, uses []Range) error 
 	if q.dev.failed() != nil { // then the submission fails, whatever the state of its buffers
 		return q.submit(s, o)
 	}
-	for i, r := range uses {
+	for i, r := range op.all() {
 		r := r.in()
 		_, err := r.Check("native", q.dev.mem())
 		if err == nil {
@@ -82,7 +138,16 @@ func (q *Queue) native(o *Order, fn func(NativeCall) error, uses []Range) error 
 		s.uses = append(s.uses, r)
 		s.keep(r.Buffer)
 	}
-	s.native = fn
+	if size := op.scratch(); size > 0 {
+		b, err := q.scratch.hold(q, size)
+		if err != nil {
+			s.drop()
+			return err
+		}
+		s.uses = append(s.uses, memory.Range{Buffer: b, Size: size})
+		s.keep(b)
+	}
+	s.native = op.obj.(func(NativeCall) error)
 	return q.submit(s, o)
 }
 
@@ -156,5 +221,13 @@ func (c *CommandBuffer) addNative(op *Op, after []recording.Command) (recording.
 			return d.enterNative(func() error { return fn(NativeCall{d.native.Native, h, ptrs}) })
 		}
 	}
-	return c.in().Native(call, ranges(op.all()), after)
+	uses := op.all()
+	if size := op.scratch(); size > 0 {
+		b, err := c.in().Scratch(size)
+		if err != nil {
+			return -1, err
+		}
+		uses = append(slices.Clip(uses), (*Buffer)(b).All())
+	}
+	return c.in().Native(call, ranges(uses), after)
 }

@@ -39,7 +39,7 @@ type Op struct {
 	more   *opMore        // what does not fit; nil in most Ops
 	label  string
 	timing *Timing
-	grid   Grid
+	grid   Grid // of a native operation see setScratch
 	// args are the ranges of the operation, its destination first. A kernel argument that is not a
 	// buffer is in Offset and Size.
 	args [opArgs]Range
@@ -213,7 +213,7 @@ func (q *Queue) doKind(o *Order, op *Op) error {
 	case prefetchOp:
 		return q.prefetch(o, op.args[0], MemKind(op.args[1].Offset))
 	case nativeOp:
-		return q.native(o, op.obj.(func(NativeCall) error), op.all())
+		return q.native(o, op)
 	case hostCallOp:
 		return q.hostCall(o, op.obj.(func() error))
 	case notifyOp:

@@ -30,6 +30,7 @@ type Queue struct {
 	index    int
 	priority int
 	name     atomic.Pointer[string]
+	scratch  queueScratch // of native operations
 }
 
 // Device returns the queue's device.

@@ -24,6 +24,8 @@ type device struct {
 	calls   [codes]atomic.Uint64
 	retired atomic.Uint64 // operations that streams executed which are no more
 
+	goFunctions goFunctions
+
 	peers []atomic.Bool // by index of a device: kernels may use its memory
 
 	tight atomic.Int32 // pools that may keep less than all they have

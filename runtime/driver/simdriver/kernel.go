@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
 // A Kernel is a Go function that stands for a kernel of that name. Make it with [NewKernel].
@@ -37,6 +38,8 @@ type call struct {
 	args []unsafe.Pointer // where the arguments are
 	next *call
 	task *task // whose uses are noted; nil if none are
+
+	goFunc func(standin.Memory) error // in place of the kernel's function
 
 	blocks, threads [3]uint32
 	shared          uint32
@@ -165,12 +168,13 @@ func (c *call) copyArgs(args []unsafe.Pointer) {
 func (c *call) copy(other *call) {
 	c.f = other.f
 	c.blocks, c.threads, c.shared, c.attrs = other.blocks, other.threads, other.shared, other.attrs
+	c.goFunc = other.goFunc
 	c.copyArgs(other.args)
 }
 
 // put makes c free to use again.
 func (cs *calls) put(c *call) {
-	c.f = nil
+	c.f, c.goFunc = nil, nil
 	cs.mu.Lock()
 	if cs.free == nil {
 		cs.free = make(map[*kernel]*call)
@@ -207,15 +211,22 @@ func (s *stream) run(o *operation) (err error) {
 		// The goroutine is ending, and nobody will see a result.
 		s.lose(fmt.Errorf("%s: it ended its goroutine, as testing.T.FailNow does", s.which(o)))
 	}()
-	out := c.k.fn.Call(c.in)
+	var out []reflect.Value
+	var failed error
+	if c.goFunc != nil {
+		failed = c.goFunc(gridMemory{&c.grid})
+	} else {
+		out = c.k.fn.Call(c.in)
+	}
 	returned = true
 	if e := c.grid.bad.Load(); e != nil {
 		return e
 	}
 	if len(out) == 1 && !out[0].IsNil() {
-		if e, ok := out[0].Interface().(error); ok {
-			return fmt.Errorf("%s: %w", s.which(o), e)
-		}
+		failed, _ = out[0].Interface().(error)
+	}
+	if failed != nil {
+		return fmt.Errorf("%s: %w", s.which(o), failed)
 	}
 	return nil
 }

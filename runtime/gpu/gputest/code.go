@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unsafe"
@@ -356,24 +353,5 @@ var codeTests = []test{
 		e.must(b.Close())
 		e.must(b.Close())
 		e.until("it is let go of", func() bool { return d.Stats().Buffers == 0 })
-	}},
-	{name: "B133 code from a file", kernels: true, run: func(e *env) {
-		name := filepath.Join(e.TempDir(), "code")
-		e.must(os.WriteFile(name, kernels.Basic, 0o666))
-		x, err := e.devs[0].LoadFile(name)
-		e.must(err)
-		defer x.Close()
-		k, err := x.Kernel("ids")
-		e.must(err)
-		if k.Name() != "ids" {
-			e.Errorf("kernel %s", k.Name())
-		}
-		if _, err := e.devs[0].LoadFile(name + ".absent"); !errors.Is(err, fs.ErrNotExist) {
-			e.Errorf("a file that is not there: %v", err)
-		}
-		e.must(os.WriteFile(name, []byte("no code\x00"), 0o666))
-		if _, err := e.devs[0].LoadFile(name); err == nil || !strings.Contains(err.Error(), name) {
-			e.Errorf("a file without code: %v", err)
-		}
 	}},
 }

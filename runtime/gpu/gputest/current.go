@@ -455,14 +455,6 @@ var operations = []struct {
 			x.must(c.Close())
 		}
 	}},
-	{"Device.LoadFile", func(x *stand) {
-		name := filepath.Join(x.TempDir(), "code")
-		x.must(os.WriteFile(name, kernels.Basic, 0o666))
-		if c, err := x.d.LoadFile(name); x.h.Kernels {
-			x.must(err)
-			x.must(c.Close())
-		}
-	}},
 	{"Device.DefaultPool", func(x *stand) {
 		_, err := x.d.DefaultPool()
 		x.must(err)

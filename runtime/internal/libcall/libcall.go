@@ -1,0 +1,140 @@
+// Package libcall is what packages for NVIDIA's libraries, such as blas and fft, have in common: the
+// device on which a library works, and a handle of the library that queues, streams and recordings
+// share.
+package libcall
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/standin"
+)
+
+// A Device is a device of CUDA, or a simulated one, on which stand-ins do the library's work.
+type Device struct {
+	name string // of the package, for errors
+	dev  *gpu.Device
+	cuda cudadriver.Native // zero on a simulated device
+}
+
+// For returns the device for a package. If the device's driver is neither CUDA nor the simulated
+// GPU, the error is gpu.ErrUnsupported.
+func For(name string, dev *gpu.Device) (Device, error) {
+	inside := gpu.Inside(dev)
+	if err := inside.Ready("open " + name); err != nil {
+		return Device{}, err
+	}
+	native := inside.Engine.Native
+	n, ok := cudadriver.NativeOf(native)
+	if !ok {
+		if _, ok := native.(standin.Device); !ok {
+			return Device{}, fmt.Errorf("%s: driver %s: the library is of CUDA: %w", name, inside.Engine.Driver.Name(), gpu.ErrUnsupported)
+		}
+	}
+	return Device{name, dev, n}, nil
+}
+
+// Simulated reports whether the device is simulated.
+func (d Device) Simulated() bool { return d.cuda.Library == nil }
+
+// GPU returns the runtime's device.
+func (d Device) GPU() *gpu.Device { return d.dev }
+
+// Current calls a function with the device's CUDA context current on the thread. It fails if the
+// device is closed or lost. The device must not be simulated.
+func (d Device) Current(fn func() error) (err error) {
+	if err := gpu.Inside(d.dev).Ready(d.name); err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.cuda.Library.CtxPushCurrent(d.cuda.Context); err != nil {
+		return fmt.Errorf("%s: make the device current: %w", d.name, err)
+	}
+	defer func() {
+		_, pop := d.cuda.Library.CtxPopCurrent()
+		err = errors.Join(err, pop)
+	}()
+	return fn()
+}
+
+// StandIn gives the call's stream a Go function, which does the work of the library on a simulated
+// device.
+func (d Device) StandIn(call gpu.NativeCall, name string, fn func(standin.Memory) error) error {
+	on, ok := call.Device.(standin.Device)
+	if !ok {
+		return fmt.Errorf("%s: %s: the operation is for a simulated device, and was given to another one: %w", d.name, name, gpu.ErrArgument)
+	}
+	return on.RunGo(call.Stream, name, fn)
+}
+
+// A Handle is a library's handle for a device. One function at a time uses it, with the stream and
+// the workspace of its call.
+type Handle[H any] struct {
+	dev Device
+	set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error
+	end func(H) error
+
+	mu        sync.Mutex // protects the following fields, and is held while a function uses the handle
+	h         H
+	closed    bool
+	stream    driver.Stream // that the handle has
+	workspace driver.Ptr    // that the handle has
+}
+
+// NewHandle makes a handle with create. Before a function uses the handle, set gives it the stream
+// and the workspace of the call, if it does not have them. end destroys it. All of them are called
+// with the device current.
+func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error, end func(H) error) (*Handle[H], error) {
+	x := &Handle[H]{dev: dev, set: set, end: end}
+	err := dev.Current(func() (err error) {
+		x.h, err = create()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dev.name, err)
+	}
+	return x, nil
+}
+
+// Use calls a function that gives the call's stream work with the handle. The workspace is 0 if the
+// call has none.
+func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) error) error {
+	if n, ok := cudadriver.NativeOf(call.Device); !ok || n != x.dev.cuda {
+		return fmt.Errorf("%s: the operation was given to another device than the one that the library was opened for: %w", x.dev.name, gpu.ErrArgument)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return fmt.Errorf("%s: %w", x.dev.name, gpu.ErrClosed)
+	}
+	if x.stream != call.Stream || x.workspace != workspace {
+		x.stream = 0 // unknown, if set fails
+		if err := x.set(x.h, cudadriver.Stream(call.Stream), cuda.DevicePtr(workspace)); err != nil {
+			return err
+		}
+		x.stream, x.workspace = call.Stream, workspace
+	}
+	return fn(x.h)
+}
+
+// Close destroys the handle. That blocks until the device is done with the library's work. If the
+// device is closed or lost, the handle is gone with it. Closing again does nothing.
+func (x *Handle[H]) Close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return nil
+	}
+	x.closed = true
+	if gpu.Inside(x.dev.dev).Ready(x.dev.name) != nil {
+		return nil
+	}
+	return x.dev.Current(func() error { return x.end(x.h) })
+}
