@@ -67,7 +67,7 @@ func run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, dev.Close()) }()
 
 	a, b := random(*side, 1), random(*side, 2)
-	torch, missing := startTorch(ctx, *python, *side, slices.Concat(a, b))
+	torch, missing := startTorch(ctx, *python, *side, gpu.BytesOf(slices.Concat(a, b)))
 	if missing == nil {
 		defer func() { err = errors.Join(err, torch.close()) }()
 		if *file == "" {
@@ -98,7 +98,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if missing == nil && !bytes.Equal(c, torch.result) {
+	if missing == nil && !bytes.Equal(gpu.BytesOf(c), torch.result) {
 		return fmt.Errorf("the product of %d × %d is not PyTorch's: %s", *side, *side, difference(c, torch.result))
 	}
 	var times [3][]float64 // queue, loop, PyTorch

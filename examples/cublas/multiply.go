@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 // A multiplier has what cuBLAS needs for one stream: handles, and memory to compute in.
@@ -205,9 +205,10 @@ func (x *multiplier) check(ctx context.Context) error {
 				unsafe.Pointer(&zero), lists[0], bf, n, batch, cublas.Compute32f, cublas.GemmDefault)
 		}},
 	} {
-		encode, width := encode32, 4
+		encode, width := gpu.BytesOf[float32], 4
 		if way.narrow {
-			encode, width = encode16, 2
+			encode = func(m []float32) []byte { return gpu.BytesOf(smallfloat.Append[smallfloat.BFloat16](nil, m)) }
+			width = 2
 		}
 		matrix := uint64(n * n * width)
 		size := batch * matrix
@@ -259,14 +260,14 @@ type product struct {
 	a, b, c gpu.Range
 }
 
-func (x *multiplier) newProduct(ctx context.Context, side int, a, b []byte) (*product, error) {
-	size := uint64(len(a))
+func (x *multiplier) newProduct(ctx context.Context, side int, a, b []smallfloat.BFloat16) (*product, error) {
+	size := uint64(len(gpu.BytesOf(a)))
 	mem, err := x.dev.Alloc(gpu.DeviceMem, 3*size)
 	if err != nil {
 		return nil, err
 	}
 	p := &product{x: x, side: int32(side), mem: mem, a: mem.Range(0, size), b: mem.Range(size, size), c: mem.Range(2*size, size)}
-	x.stream.Do(gpu.Upload(p.a, a), gpu.Upload(p.b, b))
+	x.stream.Do(gpu.Upload(p.a, gpu.BytesOf(a)), gpu.Upload(p.b, gpu.BytesOf(b)))
 	return p, x.stream.Wait(ctx)
 }
 
@@ -283,9 +284,9 @@ func (p *product) multiply(n int) gpu.Op {
 	}, p.c, p.a, p.b, p.x.work.All())
 }
 
-func (p *product) result(ctx context.Context) ([]byte, error) {
-	c := make([]byte, p.c.Size)
-	p.x.stream.Do(p.multiply(1), gpu.Download(c, p.c))
+func (p *product) result(ctx context.Context) ([]smallfloat.BFloat16, error) {
+	c := make([]smallfloat.BFloat16, p.c.Size/2)
+	p.x.stream.Do(p.multiply(1), gpu.Download(gpu.BytesOf(c), p.c))
 	return c, p.x.stream.Wait(ctx)
 }
 
@@ -314,50 +315,30 @@ func timed(n int, f func() error) (ns float64, err error) {
 	return float64(time.Since(start)) / float64(n), err
 }
 
-// random makes a matrix of bfloat16 between -1 and 1, the same each time.
-func random(side int, seed uint64) []byte {
-	b := make([]byte, 0, 2*side*side)
-	for range side * side {
+// random makes a matrix between -1 and 1, the same each time.
+func random(side int, seed uint64) []smallfloat.BFloat16 {
+	m := make([]smallfloat.BFloat16, side*side)
+	for i := range m {
 		seed ^= seed << 13
 		seed ^= seed >> 7
 		seed ^= seed << 17
-		b = append16(b, float32(int32(seed>>32))/(1<<31))
+		m[i] = smallfloat.ToBFloat16(float32(int32(seed>>32)) / (1 << 31))
 	}
-	return b
+	return m
 }
 
-// append16 appends a number as bfloat16: the nearest, and of two as near the even one.
-func append16(b []byte, f float32) []byte {
-	u := math.Float32bits(f)
-	u += 0x7fff + u>>16&1
-	return append(b, byte(u>>16), byte(u>>24))
-}
-
-func encode16(m []float32) (b []byte) {
-	for _, f := range m {
-		b = append16(b, f)
+// difference says how far two matrices are apart, one of which is given as bytes.
+func difference(a []smallfloat.BFloat16, bytes []byte) string {
+	if len(gpu.BytesOf(a)) != len(bytes) {
+		return fmt.Sprintf("%d bytes and %d", len(gpu.BytesOf(a)), len(bytes))
 	}
-	return b
-}
-
-func encode32(m []float32) (b []byte) {
-	for _, f := range m {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
-	}
-	return b
-}
-
-// difference says how far two matrices of bfloat16 are apart.
-func difference(a, b []byte) string {
-	if len(a) != len(b) {
-		return fmt.Sprintf("%d bytes and %d", len(a), len(b))
-	}
-	count, most := 0, 0.0
-	for i := 0; i+1 < len(a); i += 2 {
-		f := func(x []byte) float64 { return float64(math.Float32frombits(uint32(x[i])<<16 | uint32(x[i+1])<<24)) }
-		if a[i] != b[i] || a[i+1] != b[i+1] {
-			count, most = count+1, max(most, math.Abs(f(a)-f(b)))
+	b := make([]smallfloat.BFloat16, len(a))
+	copy(gpu.BytesOf(b), bytes)
+	count, most := 0, float32(0)
+	for i := range a {
+		if a[i] != b[i] {
+			count, most = count+1, max(most, a[i].Float32()-b[i].Float32(), b[i].Float32()-a[i].Float32())
 		}
 	}
-	return fmt.Sprintf("%d of %d elements differ, by %g at most", count, len(a)/2, most)
+	return fmt.Sprintf("%d of %d elements differ, by %g at most", count, len(a), most)
 }

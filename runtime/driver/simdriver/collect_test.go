@@ -11,6 +11,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 // sum is the sum of an int32.
@@ -62,9 +63,14 @@ func element(t driver.ElementType, b []byte, i int) number {
 	case driver.Int8, driver.Int16, driver.Int32, driver.Int64:
 		shift := 64 - 8*n
 		return number{i: big.NewInt(int64(u) << shift >> shift)}
-	}
-	if isFloat(t) {
-		return number{f: simdriver.DecodeFloat(t, u)}
+	case driver.Float16:
+		return number{f: float64(smallfloat.Float16(u).Float32())}
+	case driver.BFloat16:
+		return number{f: float64(smallfloat.BFloat16(u).Float32())}
+	case driver.Float8E4M3:
+		return number{f: float64(smallfloat.Float8E4M3(u).Float32())}
+	case driver.Float8E5M2:
+		return number{f: float64(smallfloat.Float8E5M2(u).Float32())}
 	}
 	return number{i: new(big.Int).SetUint64(u)}
 }
@@ -72,13 +78,19 @@ func element(t driver.ElementType, b []byte, i int) number {
 // put returns an element's bytes.
 func put(t driver.ElementType, x number) []byte {
 	var u uint64
-	switch {
-	case t == driver.Float64:
+	switch t {
+	case driver.Float64:
 		u = math.Float64bits(x.f)
-	case t == driver.Float32:
+	case driver.Float32:
 		u = uint64(math.Float32bits(float32(x.f)))
-	case isFloat(t):
-		u = simdriver.EncodeFloat(t, x.f)
+	case driver.Float16:
+		u = uint64(smallfloat.FromFloat64[smallfloat.Float16](x.f))
+	case driver.BFloat16:
+		u = uint64(smallfloat.FromFloat64[smallfloat.BFloat16](x.f))
+	case driver.Float8E4M3:
+		u = uint64(smallfloat.FromFloat64[smallfloat.Float8E4M3](x.f))
+	case driver.Float8E5M2:
+		u = uint64(smallfloat.FromFloat64[smallfloat.Float8E5M2](x.f))
 	default:
 		all := new(big.Int).Lsh(big.NewInt(1), 64)
 		u = new(big.Int).Mod(x.i, all).Uint64()

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 // batch is how many elements are reduced at a time.
@@ -156,14 +157,21 @@ func loadFloats(t driver.ElementType, to []float64, b []byte) {
 		for i := range to {
 			to[i] = float64(math.Float32frombits(binary.NativeEndian.Uint32(b[4*i:])))
 		}
-	default:
-		f := format(t)
+	case driver.Float16:
 		for i := range to {
-			if t.Size() == 1 {
-				to[i] = f.decode(uint64(b[i]))
-			} else {
-				to[i] = f.decode(uint64(binary.NativeEndian.Uint16(b[2*i:])))
-			}
+			to[i] = float64(smallfloat.Float16(binary.NativeEndian.Uint16(b[2*i:])).Float32())
+		}
+	case driver.BFloat16:
+		for i := range to {
+			to[i] = float64(smallfloat.BFloat16(binary.NativeEndian.Uint16(b[2*i:])).Float32())
+		}
+	case driver.Float8E4M3:
+		for i := range to {
+			to[i] = float64(smallfloat.Float8E4M3(b[i]).Float32())
+		}
+	case driver.Float8E5M2:
+		for i := range to {
+			to[i] = float64(smallfloat.Float8E5M2(b[i]).Float32())
 		}
 	}
 }
@@ -179,14 +187,21 @@ func storeFloats(t driver.ElementType, b []byte, from []float64) {
 		for i, x := range from {
 			binary.NativeEndian.PutUint32(b[4*i:], math.Float32bits(float32(x)))
 		}
-	default:
-		f := format(t)
+	case driver.Float16:
 		for i, x := range from {
-			if t.Size() == 1 {
-				b[i] = byte(f.encode(x))
-			} else {
-				binary.NativeEndian.PutUint16(b[2*i:], uint16(f.encode(x)))
-			}
+			binary.NativeEndian.PutUint16(b[2*i:], uint16(smallfloat.FromFloat64[smallfloat.Float16](x)))
+		}
+	case driver.BFloat16:
+		for i, x := range from {
+			binary.NativeEndian.PutUint16(b[2*i:], uint16(smallfloat.FromFloat64[smallfloat.BFloat16](x)))
+		}
+	case driver.Float8E4M3:
+		for i, x := range from {
+			b[i] = byte(smallfloat.FromFloat64[smallfloat.Float8E4M3](x))
+		}
+	case driver.Float8E5M2:
+		for i, x := range from {
+			b[i] = byte(smallfloat.FromFloat64[smallfloat.Float8E5M2](x))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 // A team is the ranks of a communicator, each on a device of its own.
@@ -131,27 +132,20 @@ func elements(t collective.ElementType, numbers []float64) (data []byte) {
 }
 
 func element(t collective.ElementType, v float64) []byte {
-	small := func(exponent, fraction int) uint64 { // of a number that needs no rounding
-		if v == 0 {
-			return 0
-		}
-		m, e := math.Frexp(v)
-		return uint64(e+1<<(exponent-1)-2)<<fraction | uint64((2*m-1)*float64(int(1)<<fraction))
-	}
 	bits := uint64(int64(v))
 	switch t {
 	case collective.Float16:
-		bits = small(5, 10)
+		bits = uint64(smallfloat.FromFloat64[smallfloat.Float16](v))
 	case collective.BFloat16:
-		bits = small(8, 7)
+		bits = uint64(smallfloat.FromFloat64[smallfloat.BFloat16](v))
 	case collective.Float32:
 		bits = uint64(math.Float32bits(float32(v)))
 	case collective.Float64:
 		bits = math.Float64bits(v)
 	case collective.Float8E4M3:
-		bits = small(4, 3)
+		bits = uint64(smallfloat.FromFloat64[smallfloat.Float8E4M3](v))
 	case collective.Float8E5M2:
-		bits = small(5, 2)
+		bits = uint64(smallfloat.FromFloat64[smallfloat.Float8E5M2](v))
 	}
 	return binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()]
 }

@@ -1,0 +1,133 @@
+package smallfloat
+
+import (
+	"math"
+	"slices"
+)
+
+// Float is one of the types of this package.
+type Float interface {
+	Float16 | BFloat16 | Float8E4M3 | Float8E5M2
+	Float32() float32
+}
+
+// FromFloat64 returns the T nearest to a number. A float32 may be given as a float64, which is exact.
+func FromFloat64[T Float](x float64) T {
+	var to T
+	f := toOdd(x)
+	switch to := any(&to).(type) {
+	case *Float16:
+		*to = ToFloat16(f)
+	case *BFloat16:
+		*to = ToBFloat16(f)
+	case *Float8E4M3:
+		*to = ToFloat8E4M3(f)
+	case *Float8E5M2:
+		*to = ToFloat8E5M2(f)
+	}
+	return to
+}
+
+// toOdd returns x as a float32. If x lies between two float32, the result is the one whose last bit
+// is set. A float32 has so many more bits than the types of this package that such a number rounds
+// to the same one as x: it is no midpoint between two of theirs, and is on the same side of it as x.
+func toOdd(x float64) float32 {
+	f := float32(x)
+	if float64(f) == x || x != x {
+		return f
+	}
+	b := math.Float32bits(f)
+	if math.Abs(float64(f)) > math.Abs(x) {
+		b--
+	}
+	return math.Float32frombits(b | 1)
+}
+
+// Append converts numbers, each as [ToFloat16] and the like do, and appends them to dst. With
+// dst[:0] it writes to dst, if dst has the capacity.
+func Append[T Float](dst []T, src []float32) []T {
+	n := len(dst)
+	dst = slices.Grow(dst, len(src))[:n+len(src)]
+	switch to := any(dst[n:]).(type) {
+	case []Float16:
+		for i, f := range src {
+			to[i] = ToFloat16(f)
+		}
+	case []BFloat16:
+		for i, f := range src {
+			to[i] = ToBFloat16(f)
+		}
+	case []Float8E4M3:
+		for i, f := range src {
+			to[i] = ToFloat8E4M3(f)
+		}
+	case []Float8E5M2:
+		for i, f := range src {
+			to[i] = ToFloat8E5M2(f)
+		}
+	}
+	return dst
+}
+
+// AppendFloat32 converts numbers to float32 and appends them to dst. With dst[:0] it writes to dst,
+// if dst has the capacity.
+func AppendFloat32[T Float](dst []float32, src []T) []float32 {
+	n := len(dst)
+	dst = slices.Grow(dst, len(src))[:n+len(src)]
+	to := dst[n:]
+	switch src := any(src).(type) {
+	case []Float16:
+		for i, x := range src {
+			to[i] = x.Float32()
+		}
+	case []BFloat16:
+		for i, x := range src {
+			to[i] = x.Float32()
+		}
+	case []Float8E4M3:
+		for i, x := range src {
+			to[i] = x.Float32()
+		}
+	case []Float8E5M2:
+		for i, x := range src {
+			to[i] = x.Float32()
+		}
+	}
+	return dst
+}
+
+// Bits of a float32.
+const (
+	fraction = 23 // how many bits
+	infinity = 0xff << fraction
+	sign     = 1 << 31
+)
+
+// narrow rounds the absolute value of a float32 to a type with fewer fraction bits. least is the
+// float32's exponent field of the type's smallest normal number. The result is the type's bits, or
+// larger than all of its numbers. Numbers from 2¹⁷ on, infinity and NaN count as 2¹⁷.
+func narrow(abs, bits, least uint32) uint32 {
+	abs = min(abs, (127+17)<<fraction)
+	// e is the exponent of the number; subnormal numbers share one. The addition rounds: the last
+	// bit of the sum is worth as much as the last bit of the result.
+	e := max(abs>>fraction, least)
+	base := (e + fraction - bits) << fraction
+	n := math.Float32bits(math.Float32frombits(abs)+math.Float32frombits(base)) - base
+	// n includes the leading bit of a normal number, and the carry of a number that was rounded up.
+	// Both add to the exponent.
+	return (e-least)<<bits + n
+}
+
+// widen returns the bits of the float32 that is a number without sign of a type with fewer bits.
+// least is as in narrow, unit is the type's smallest number above zero, and top the smallest bits
+// that are infinity or NaN.
+func widen(abs, bits, least, top uint32, unit float32) uint32 {
+	wide := abs<<(fraction-bits) + (least-1)<<fraction
+	if abs < 1<<bits {
+		wide = math.Float32bits(float32(int32(abs)) * unit)
+	}
+	if abs >= top {
+		wide |= infinity
+	}
+	return wide
+}
