@@ -1,0 +1,74 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package mathtest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/puregpu/puregpu/cublas"
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/runtime/blas"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// openBLAS returns cuBLAS on the GPU.
+func openBLAS(t *testing.T) (*gpu.Device, *blas.Library) {
+	dev := openGPU(t)
+	lib, err := blas.Open(dev, blas.Options{})
+	has(t, err)
+	t.Cleanup(func() { must(t, lib.Close()) })
+	return dev, lib
+}
+
+func TestGemm(t *testing.T) {
+	dev, lib := openBLAS(t)
+	Gemm(t, dev, lib)
+}
+
+func TestGemmRecorded(t *testing.T) {
+	dev, lib := openBLAS(t)
+	GemmRecorded(t, dev, lib)
+}
+
+// TestCall calls a function of cuBLAS on two queues and in a recording.
+func TestCall(t *testing.T) {
+	dev, lib := openBLAS(t)
+	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 7)
+	must(t, err)
+	defer x.Close()
+	double := lib.Call("double", func(c blas.Call) error {
+		two := float32(2)
+		return c.Sscal(c.Handle, 7, &two, cuda.DevicePtr(c.Ptrs[0]), 1)
+	}, x.Range())
+	st := dev.Queue(0).NewStream()
+	must(t, st.Do(x.Fill(1), double, double))
+	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
+	must(t, err)
+	for range 3 {
+		_, err = rec.Add(double)
+		must(t, err)
+	}
+	must(t, rec.End())
+	got := make([]float32, 7)
+	must(t, st.Do(gpu.Execute(rec), gpu.Execute(rec), double, x.Download(got)))
+	must(t, st.Wait(minute(t)))
+	for i, v := range got {
+		if v != 512 {
+			t.Errorf("element %d is %v; want 512", i, v)
+		}
+	}
+	must(t, rec.Close())
+	bad := lib.Call("bad", func(c blas.Call) error {
+		one, at := float32(1), cuda.DevicePtr(c.Ptrs[0])
+		return c.Sgemm(c.Handle, cublas.OpN, cublas.OpN, -1, 1, 1, &one, at, 1, at, 1, &one, at, 1)
+	}, x.Range())
+	err = st.Do(bad)
+	if err == nil {
+		err = st.Wait(minute(t))
+	}
+	var status cublas.Status
+	if !errors.As(err, &status) {
+		t.Errorf("a call that cuBLAS refuses: %v", err)
+	}
+}

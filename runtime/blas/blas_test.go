@@ -1,0 +1,112 @@
+package blas_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/puregpu/puregpu/internal/mathtest"
+	"github.com/puregpu/puregpu/runtime/blas"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
+)
+
+func open(t testing.TB, caps driver.Caps) (*gpu.Device, *blas.Library) {
+	t.Helper()
+	d := simdriver.New(simdriver.Config{Caps: &caps})
+	dev, err := gpu.Open(d, 0, gpu.Options{})
+	must(t, err)
+	lib, err := blas.Open(dev, blas.Options{})
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, lib.Close())
+		must(t, dev.Close())
+		if leaks := d.Leaks(); len(leaks) > 0 {
+			t.Errorf("leaks: %v", leaks)
+		}
+	})
+	return dev, lib
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGemm multiplies matrices of random shapes, strides and options on the simulated GPU.
+func TestGemm(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	mathtest.Gemm(t, dev, lib)
+}
+
+// TestGemmRecorded executes a recorded product, with and without a graph.
+func TestGemmRecorded(t *testing.T) {
+	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
+		dev, lib := open(t, caps)
+		mathtest.GemmRecorded(t, dev, lib)
+	}
+}
+
+// TestGemmRefused gives Gemm wrong arguments.
+func TestGemmRefused(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	data, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 64)
+	must(t, err)
+	wide, err := gpu.AllocSlice[float64](dev, gpu.DeviceMem, 64)
+	must(t, err)
+	tiny, err := gpu.AllocSlice[smallfloat.Float8E5M2](dev, gpu.DeviceMem, 1024)
+	must(t, err)
+	defer func() { must(t, errors.Join(data.Close(), wide.Close(), tiny.Close())) }()
+	type m = blas.Matrix[float32]
+	ok := m{Data: data, Rows: 4, Cols: 4}
+	eight := blas.Matrix[smallfloat.Float8E5M2]{Data: tiny, Rows: 16, Cols: 16}
+	for name, op := range map[string]gpu.Op{
+		"no library":       blas.Gemm(nil, ok, ok, ok),
+		"a zero library":   blas.Gemm(new(blas.Library), ok, ok, ok),
+		"no rows":          blas.Gemm(lib, ok, m{Data: data, Cols: 4}, ok),
+		"shapes":           blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 5}, ok),
+		"short data":       blas.Gemm(lib, m{Data: data, Rows: 9, Cols: 8}, m{Data: data, Rows: 9, Cols: 1}, m{Data: data, Rows: 1, Cols: 8}),
+		"no data":          blas.Gemm(lib, m{Rows: 4, Cols: 4}, ok, ok),
+		"huge":             blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, Stride: math.MaxInt}, ok),
+		"huge batch":       blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, Batch: math.MaxInt, BatchStride: math.MaxInt}, ok),
+		"negative stride":  blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, BatchStride: -1, Batch: 2}, ok),
+		"small stride":     blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, Stride: 3}, ok),
+		"transposed c":     blas.Gemm(lib, ok.T(), ok, ok),
+		"batches":          blas.Gemm(lib, ok, m{Data: data, Rows: 4, Cols: 4, Batch: 2}, ok),
+		"overlapping c":    blas.Gemm(lib, m{Data: data, Rows: 4, Cols: 4, Batch: 2, BatchStride: 8}, ok, ok),
+		"mixed types":      blas.Gemm(lib, ok, ok, blas.Matrix[float64]{Data: wide, Rows: 4, Cols: 4}),
+		"types of 8 bits":  blas.Gemm(lib, m{Data: data, Rows: 8, Cols: 8}, eight, eight.T()),
+		"activation":       blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{Activation: 9}),
+		"bias":             blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{Bias: data}),
+		"scale":            blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{ScaleA: data.Slice(0, 1)}),
+		"a call of no lib": lib.Call("x", nil),
+	} {
+		if err := dev.Queue(0).NewStream().Do(op); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := dev.Queue(0).NewStream().Do(lib.Call("x", func(blas.Call) error { return nil })); !errors.Is(err, gpu.ErrUnsupported) {
+		t.Errorf("a call on the simulated GPU: %v", err)
+	}
+	if _, err := blas.Open(nil, blas.Options{}); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("no device: %v", err)
+	}
+	must(t, (*blas.Library)(nil).Close())
+}
+
+// TestGemmElsewhere gives a product memory of another device.
+func TestGemmElsewhere(t *testing.T) {
+	dev, _ := open(t, simdriver.CUDACaps())
+	other, lib := open(t, simdriver.CUDACaps())
+	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 16)
+	must(t, err)
+	defer x.Close()
+	m := blas.Matrix[float32]{Data: x, Rows: 4, Cols: 4}
+	if err := other.Queue(0).NewStream().Do(blas.Gemm(lib, m, m, m)); err == nil {
+		t.Error("memory of another device was taken")
+	}
+}

@@ -1,0 +1,149 @@
+package blas
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/cublaslt"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/standin"
+)
+
+// An Activation is a function that [GemmWith] applies to each element of the result.
+type Activation uint8
+
+// The activations.
+const (
+	None Activation = iota
+	ReLU            // max(x, 0)
+	GELU            // x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))); since CUDA 11.4
+)
+
+// Gemm is [GemmWith] without options: c = a·b.
+func Gemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]) gpu.Op {
+	return GemmWith(l, c, a, b, GemmOptions[C]{})
+}
+
+// GemmOptions are what [GemmWith] does besides multiplying. The zero value does nothing else.
+type GemmOptions[T Element] struct {
+	Alpha float64 // multiplies the product; 0 means 1
+	Beta  float64 // multiplies what c had before; if it is 0, c is not read
+
+	Bias       gpu.Slice[T] // added to each row of the result: one element for each column; may be zero
+	Activation Activation   // applied last
+
+	// ScaleA and ScaleB multiply the elements of matrices of 8 bits: one number each in device
+	// memory. A zero Slice means 1.
+	ScaleA, ScaleB gpu.Slice[float32]
+
+	TF32           bool // multiply float32 with 10 bits of mantissa, which is faster
+	FastAccumulate bool // sum products of 8 bits with less precision, which is faster
+}
+
+// GemmWith returns an Op that computes c = activation(alpha·a·b + beta·c + bias), where a has M × K
+// elements, b K × N and c M × N. C: cublasLtMatmul. If a, b and c have a Batch, each product is one
+// of its matrices; an a or b of one matrix is used for all of them.
+//
+// The element types may be
+//
+//	a, b                    c
+//	float64                 float64
+//	float32                 float32
+//	Float16, BFloat16       the same, or float32
+//	Float8E4M3, Float8E5M2  Float16, BFloat16 or float32; not both a and b Float8E5M2
+//
+// Products are summed in float32, or float64 for that type. Matrices of 8 bits need a device since
+// Ada, a that is not Transposed and b that is, strides and K that are multiples of 16, and data at
+// multiples of 16 bytes. A bias needs c of the type of a, or of 16 bits.
+//
+// c must not overlap a, b or the bias. The first Op with a new shape chooses an algorithm, which
+// takes about 50 µs of the host; the Library keeps it. Wrong arguments make an Op that carries the
+// error. To make an Op allocates; to use it again does not.
+func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) gpu.Op {
+	g, err := newGemm(l, c, a, b, o)
+	if err != nil {
+		return gpu.BadOp(fmt.Errorf("blas: gemm: %w", err))
+	}
+	uses := append(make([]gpu.Range, 0, 6), c.Data.Range(), a.Data.Range(), b.Data.Range())
+	if g.key.bias {
+		uses = append(uses, o.Bias.Range())
+	}
+	if g.key.scaleA {
+		uses = append(uses, o.ScaleA.Range())
+	}
+	if g.key.scaleB {
+		uses = append(uses, o.ScaleB.Range())
+	}
+	if l.dev.Simulated() {
+		return gpu.Native("gemm", func(n gpu.NativeCall) error {
+			at := g.operands(n)
+			return l.dev.StandIn(n, "gemm", func(m standin.Memory) error { return multiply[C, A, B](m, &g, at) })
+		}, uses...)
+	}
+	return gpu.Native("gemm", func(n gpu.NativeCall) error {
+		return l.light.Use(n, 0, func(h cublaslt.Handle) error { return l.matmul(h, n, &g) })
+	}, uses...).Scratch(l.workspace)
+}
+
+// A gemm is a product with its options.
+type gemm struct {
+	key         planKey
+	alpha, beta float64
+}
+
+// newGemm checks the arguments of GemmWith.
+func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) (gemm, error) {
+	if l == nil || l.plans == nil && l.light == nil {
+		return gemm{}, fmt.Errorf("a nil or zero Library: use Open: %w", gpu.ErrArgument)
+	}
+	k := planKey{
+		types: [3]elementType{typeOf[C](), typeOf[A](), typeOf[B]()}, activation: o.Activation,
+		bias: o.Bias.Len() > 0, scaleA: o.ScaleA.Len() > 0, scaleB: o.ScaleB.Len() > 0, tf32: o.TF32, fast: o.FastAccumulate,
+	}
+	var err error
+	if k.c, err = c.shape("c"); err != nil {
+		return gemm{}, err
+	}
+	if k.a, err = a.shape("a"); err != nil {
+		return gemm{}, err
+	}
+	if k.b, err = b.shape("b"); err != nil {
+		return gemm{}, err
+	}
+	bad := func(format string, args ...any) (gemm, error) {
+		return gemm{}, fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument)
+	}
+	m, n, depth := k.c.rows, k.c.cols, k.a.logicalCols()
+	switch {
+	case k.c.transposed:
+		return bad("matrix c is transposed: swap a and b, and transpose them")
+	case k.a.logicalRows() != m || k.b.logicalCols() != n || k.b.logicalRows() != depth:
+		return bad("a of %d × %d times b of %d × %d is not c of %d × %d", k.a.logicalRows(), depth, k.b.logicalRows(), k.b.logicalCols(), m, n)
+	case k.a.batch != 1 && k.a.batch != k.c.batch || k.b.batch != 1 && k.b.batch != k.c.batch:
+		return bad("%d matrices a, %d matrices b, %d matrices c", k.a.batch, k.b.batch, k.c.batch)
+	case k.c.batch > 1 && k.c.batchStride < m*k.c.stride-(k.c.stride-n):
+		return bad("matrices c overlap: a batch stride of %d", k.c.batchStride)
+	case !k.typesFit():
+		return bad("elements %v × %v = %v", k.types[1], k.types[2], k.types[0])
+	case o.Activation > GELU:
+		return bad("activation %d", o.Activation)
+	case k.bias && o.Bias.Len() != n:
+		return bad("a bias of %d elements for %d columns", o.Bias.Len(), n)
+	case k.bias && k.types[0] != k.types[1] && k.types[0].size() != 2:
+		return bad("a bias of %v with matrices of %v", k.types[0], k.types[1])
+	case o.ScaleA.Len() > 1 || o.ScaleB.Len() > 1:
+		return bad("%d and %d scales; there is one for a matrix", o.ScaleA.Len(), o.ScaleB.Len())
+	case (k.scaleA || k.scaleB || k.fast) && k.types[1].size() != 1:
+		return bad("scales and FastAccumulate are for elements of 8 bits")
+	case k.types[1].size() == 1 && (k.a.transposed || !k.b.transposed):
+		return bad("of matrices with 8 bits b must be transposed, and a must not be")
+	case k.types[1].size() == 1 && (depth%16 != 0 || k.a.stride%16 != 0 || k.b.stride%16 != 0 || k.c.stride*k.types[0].size()%16 != 0):
+		return bad("of matrices with 8 bits K and the strides must be multiples of 16")
+	case k.tf32 && k.types[1] != float32Type:
+		return bad("TF32 is for float32")
+	}
+	g := gemm{key: k, alpha: o.Alpha, beta: o.Beta}
+	if g.alpha == 0 {
+		g.alpha = 1
+	}
+	return g, nil
+}
