@@ -124,6 +124,17 @@ func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) er
 	return fn(x.h)
 }
 
+// With calls a function with the handle and with the device current, outside of an operation: to ask
+// the library for a size, say.
+func (x *Handle[H]) With(fn func(H) error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return fmt.Errorf("%s: %w", x.dev.name, gpu.ErrClosed)
+	}
+	return x.dev.Current(func() error { return fn(x.h) })
+}
+
 // Close destroys the handle. That blocks until the device is done with the library's work. If the
 // device is closed or lost, the handle is gone with it. Closing again does nothing.
 func (x *Handle[H]) Close() error {

@@ -1,0 +1,122 @@
+package solver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"testing"
+
+	"github.com/puregpu/puregpu/cusolver"
+	"github.com/puregpu/puregpu/internal/mathtest"
+	"github.com/puregpu/puregpu/runtime/blas"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/solver"
+)
+
+func open(t testing.TB, caps driver.Caps) (*gpu.Device, *solver.Library) {
+	t.Helper()
+	d := simdriver.New(simdriver.Config{Caps: &caps})
+	dev, err := gpu.Open(d, 0, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib, err := solver.Open(dev, solver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(lib.Close(), dev.Close()); err != nil {
+			t.Error(err)
+		}
+		if leaks := d.Leaks(); len(leaks) > 0 {
+			t.Errorf("leaks: %v", leaks)
+		}
+	})
+	return dev, lib
+}
+
+// TestSolver factorizes, solves and computes eigenvalues on the simulated GPU.
+func TestSolver(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	mathtest.Solver(t, dev, lib)
+}
+
+// TestSolverRecorded solves in recordings, with and without a graph.
+func TestSolverRecorded(t *testing.T) {
+	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
+		dev, lib := open(t, caps)
+		mathtest.SolverRecorded(t, dev, lib)
+	}
+}
+
+// TestRefused gives wrong arguments.
+func TestRefused(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	mathtest.SolverRefused(t, dev, lib)
+	call := lib.Call("x", 0, func(solver.Call) error { return nil })
+	if err := dev.Queue(0).NewStream().Do(call); !errors.Is(err, gpu.ErrUnsupported) {
+		t.Errorf("a call on the simulated GPU: %v", err)
+	}
+	if err := lib.With(func(*cusolver.Library, cusolver.DnHandle) error { return nil }); !errors.Is(err, gpu.ErrUnsupported) {
+		t.Errorf("the handle of the simulated GPU: %v", err)
+	}
+	if err := lib.With(nil); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("no function: %v", err)
+	}
+	if _, err := solver.Open(nil, solver.Options{}); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("no device: %v", err)
+	}
+	if err := (*solver.Library)(nil).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The least squares line through (1, 1), (2, 3), (3, 4), by the normal equations.
+func ExampleCholeskySolve() {
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{}) // or drivers.Open(drivers.CUDA)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	lib, err := solver.Open(dev, solver.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lib.Close()
+	data, err := gpu.AllocSlice[float64](dev, gpu.DeviceMem, 6)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer data.Close()
+	info, err := gpu.AllocSlice[int32](dev, gpu.DeviceMem, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer info.Close()
+
+	a := blas.Matrix[float64]{Data: data.Slice(0, 4), Rows: 2, Cols: 2}
+	b := blas.Matrix[float64]{Data: data.Slice(4, 6), Rows: 1, Cols: 2}
+	line, outcome := make([]float64, 2), make([]int32, 1)
+	stream := dev.Queue(0).NewStream()
+	err = stream.Do(
+		data.UploadCopy([]float64{14, 6, 6, 3, 19, 8}), // Σx², Σx, Σx, n, Σxy, Σy
+		solver.Cholesky(lib, a, info),
+		info.Download(outcome),
+		solver.CholeskySolve(lib, a, b, info),
+		b.Data.Download(line),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := stream.Wait(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	if outcome[0] != 0 {
+		log.Fatalf("the points do not give a line: info %d", outcome[0])
+	}
+	fmt.Printf("y = %.2f x + %.2f\n", line[0], line[1])
+	// Output: y = 1.50 x + -0.33
+}

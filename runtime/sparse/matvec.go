@@ -1,0 +1,275 @@
+package sparse
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cusparse"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/standin"
+)
+
+// Element is a type of a matrix's elements.
+type Element interface{ float32 | float64 }
+
+// A Matrix is a sparse matrix in device memory, in the format CSR: its elements lie row by row.
+// Element k is Values[k], in column Columns[k]. Row i has the elements from RowStarts[i] to one
+// before RowStarts[i+1]. Numbers of rows, columns and elements begin at 0, so RowStarts begins
+// with 0 and ends with the number of elements.
+type Matrix[T Element] struct {
+	Rows, Cols int
+	RowStarts  gpu.Slice[int32] // Rows + 1 of them
+	Columns    gpu.Slice[int32]
+	Values     gpu.Slice[T]
+	Transposed bool // a product uses the transpose
+}
+
+// T returns the transpose. It changes nothing in memory.
+func (m Matrix[T]) T() Matrix[T] {
+	m.Transposed = !m.Transposed
+	return m
+}
+
+// MatVec is [MatVecWith] without options: y = a·x.
+func MatVec[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[T]) gpu.Op {
+	return MatVecWith(l, y, a, x, VecOptions{})
+}
+
+// VecOptions are the factors of [MatVecWith]. The zero value means y = a·x.
+type VecOptions struct {
+	Alpha float64 // multiplies the product; 0 means 1
+	Beta  float64 // multiplies what y had before; if it is 0, y is not read
+}
+
+// MatVecWith returns an Op that computes y = alpha·a·x + beta·y. C: cusparseSpMV. The contents of
+// RowStarts and Columns are not checked: numbers outside the matrix make the device use memory that
+// is not theirs. The first product of a shape describes it to cuSPARSE; the Library keeps that.
+// Wrong arguments make an Op that carries the error.
+func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[T], o VecOptions) gpu.Op {
+	if l.isZero() {
+		return gpu.BadOp(errZero)
+	}
+	k := planKey{rows: a.Rows, cols: a.Cols, count: a.Values.Len(), transposed: a.Transposed}
+	_, k.wide = any(*new(T)).(float64)
+	in, out := a.Cols, a.Rows
+	if a.Transposed {
+		in, out = out, in
+	}
+	bad := func(format string, args ...any) gpu.Op {
+		return gpu.BadOp(fmt.Errorf("sparse: mat vec: %s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument))
+	}
+	switch {
+	case a.Rows < 1 || a.Cols < 1 || a.Rows > math.MaxInt32-1 || a.Cols > math.MaxInt32 || k.count > math.MaxInt32:
+		return bad("a matrix of %d × %d with %d elements", a.Rows, a.Cols, k.count)
+	case k.count < 1:
+		return bad("a matrix without elements")
+	case a.RowStarts.Len() != a.Rows+1:
+		return bad("%d row starts for %d rows; there is one more than rows", a.RowStarts.Len(), a.Rows)
+	case a.Columns.Len() != k.count:
+		return bad("%d columns for %d values", a.Columns.Len(), k.count)
+	case x.Len() != in || y.Len() != out:
+		return bad("a product of %d × %d with x of %d and y of %d elements", out, in, x.Len(), y.Len())
+	}
+	f := factors{o.Alpha, o.Beta}
+	if f.alpha == 0 {
+		f.alpha = 1
+	}
+	uses := []gpu.Range{y.Range(), a.RowStarts.Range(), a.Columns.Range(), a.Values.Range(), x.Range()}
+	if l.dev.Simulated() {
+		return gpu.Native("mat vec", func(n gpu.NativeCall) error {
+			p := [5]driver.Ptr(n.Ptrs)
+			return l.dev.StandIn(n, "mat vec", func(m standin.Memory) error { return multiply[T](m, k, f, p) })
+		}, uses...)
+	}
+	var workspace uint64
+	err := l.handle.With(func(h cusparse.Handle) error {
+		p, err := l.plan(h, k)
+		if err == nil {
+			workspace = p.workspace
+		}
+		return err
+	})
+	if err != nil {
+		return gpu.BadOp(fmt.Errorf("sparse: mat vec: %w", err))
+	}
+	return l.call("mat vec", workspace, func(c Call) error {
+		if err := l.plans[k].multiply(c, f); err != nil {
+			return fmt.Errorf("sparse: mat vec: %w", err)
+		}
+		return nil
+	}, uses...)
+}
+
+// A planKey is the shape of a product.
+type planKey struct {
+	rows, cols, count int
+	transposed, wide  bool
+}
+
+type factors struct{ alpha, beta float64 }
+
+// A plan is a product as cuSPARSE knows it.
+type plan struct {
+	key         planKey
+	matrix      cusparse.SpMatDescr
+	x, y        cusparse.DnVecDescr
+	workspace   uint64
+	alpha, beta [8]byte // of the type of the elements
+}
+
+// plan returns the plan for a shape.
+func (l *Library) plan(h cusparse.Handle, k planKey) (*plan, error) {
+	if p := l.plans[k]; p != nil {
+		return p, nil
+	}
+	p := &plan{key: k}
+	err := p.describe(l.lib, h)
+	if err != nil {
+		return nil, errors.Join(err, p.destroy(l.lib))
+	}
+	l.plans[k] = p
+	return p, nil
+}
+
+// anywhere stands for the addresses that a call sets.
+const anywhere = cuda.DevicePtr(256)
+
+// describe describes the product.
+func (p *plan) describe(lib *cusparse.Library, h cusparse.Handle) (err error) {
+	k := &p.key
+	in, out := k.cols, k.rows
+	if k.transposed {
+		in, out = out, in
+	}
+	p.matrix, err = lib.CreateCsr(int64(k.rows), int64(k.cols), int64(k.count), anywhere, anywhere, anywhere, cusparse.Index32i, cusparse.Index32i,
+		cusparse.IndexBaseZero, k.dataType())
+	if err != nil {
+		return err
+	}
+	if p.x, err = lib.CreateDnVec(int64(in), anywhere, k.dataType()); err != nil {
+		return err
+	}
+	if p.y, err = lib.CreateDnVec(int64(out), anywhere, k.dataType()); err != nil {
+		return err
+	}
+	p.set(factors{1, 1})
+	p.workspace, err = lib.SpMVBufferSize(h, k.operation(), unsafe.Pointer(&p.alpha), p.matrix, p.x, unsafe.Pointer(&p.beta), p.y, k.dataType(), cusparse.SpMVAlgDefault)
+	return err
+}
+
+// set sets alpha and beta.
+func (p *plan) set(f factors) {
+	if p.key.wide {
+		*(*float64)(unsafe.Pointer(&p.alpha)), *(*float64)(unsafe.Pointer(&p.beta)) = f.alpha, f.beta
+		return
+	}
+	*(*float32)(unsafe.Pointer(&p.alpha)), *(*float32)(unsafe.Pointer(&p.beta)) = float32(f.alpha), float32(f.beta)
+}
+
+// multiply gives the call's stream the product.
+func (p *plan) multiply(c Call, f factors) error {
+	at := func(i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
+	var work cuda.DevicePtr
+	if p.workspace > 0 {
+		work = at(5)
+	}
+	p.set(f)
+	if err := c.CsrSetPointers(p.matrix, at(1), at(2), at(3)); err != nil {
+		return err
+	}
+	if err := c.DnVecSetValues(p.x, at(4)); err != nil {
+		return err
+	}
+	if err := c.DnVecSetValues(p.y, at(0)); err != nil {
+		return err
+	}
+	return c.SpMV(c.Handle, p.key.operation(), unsafe.Pointer(&p.alpha), p.matrix, p.x, unsafe.Pointer(&p.beta), p.y, p.key.dataType(), cusparse.SpMVAlgDefault, work)
+}
+
+func (k *planKey) dataType() cuda.DataType {
+	if k.wide {
+		return cuda.DataTypeR64F
+	}
+	return cuda.DataTypeR32F
+}
+
+func (k *planKey) operation() cusparse.Operation {
+	if k.transposed {
+		return cusparse.OperationTranspose
+	}
+	return cusparse.OperationNonTranspose
+}
+
+// destroy destroys what cuSPARSE has of the plan.
+func (p *plan) destroy(lib *cusparse.Library) error {
+	var errs [3]error
+	if p.matrix != 0 {
+		errs[0] = lib.DestroySpMat(p.matrix)
+	}
+	if p.x != 0 {
+		errs[1] = lib.DestroyDnVec(p.x)
+	}
+	if p.y != 0 {
+		errs[2] = lib.DestroyDnVec(p.y)
+	}
+	return errors.Join(errs[:]...)
+}
+
+// multiply does on the simulated GPU what cusparseSpMV does. p has the addresses of y, row starts,
+// columns, values and x.
+func multiply[T Element](m standin.Memory, k planKey, f factors, p [5]driver.Ptr) error {
+	in, out := k.cols, k.rows
+	if k.transposed {
+		in, out = out, in
+	}
+	starts, err := standin.Read[int32](m, p[1], k.rows+1)
+	if err != nil {
+		return err
+	}
+	columns, err := standin.Read[int32](m, p[2], k.count)
+	if err != nil {
+		return err
+	}
+	values, err := standin.Read[T](m, p[3], k.count)
+	if err != nil {
+		return err
+	}
+	x, err := standin.Read[T](m, p[4], in)
+	if err != nil {
+		return err
+	}
+	y, err := standin.Write[T](m, p[0], out)
+	if err != nil {
+		return err
+	}
+	sums := make([]float64, out)
+	for row := range k.rows {
+		from, to := starts[row], starts[row+1]
+		if from < 0 || from > to || int(to) > k.count {
+			return fmt.Errorf("row %d has elements %d to %d, of %d", row, from, to, k.count)
+		}
+		for i := from; i < to; i++ {
+			col := int(columns[i])
+			if col < 0 || col >= k.cols {
+				return fmt.Errorf("element %d is in column %d, of %d", i, col, k.cols)
+			}
+			if k.transposed {
+				sums[col] += float64(values[i]) * float64(x[row])
+			} else {
+				sums[row] += float64(values[i]) * float64(x[col])
+			}
+		}
+	}
+	for i, sum := range sums {
+		v := f.alpha * sum
+		if f.beta != 0 {
+			v += f.beta * float64(y[i])
+		}
+		y[i] = T(v)
+	}
+	return nil
+}
