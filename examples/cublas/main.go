@@ -15,8 +15,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/puregpu/puregpu/cublas"
-	"github.com/puregpu/puregpu/cublaslt"
+	"github.com/puregpu/puregpu/runtime/blas"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -75,19 +74,17 @@ func run(ctx context.Context) (err error) {
 		}
 		fmt.Printf("PyTorch %s with %s on %s\n", torch.Version, torch.CuBLAS, torch.Device)
 	}
-	lib, light, err := open(*file)
+	lib, err := blas.Open(dev, libraries(*file))
 	if errors.Is(err, dl.ErrNotFound) {
 		return fmt.Errorf("%w: %w", errMissing, err)
 	} else if err != nil {
 		return err
 	}
-	fmt.Printf("cuBLAS %s of %s on %s\n", cublas.FormatVersion(lib.Version()), lib.Path(), dev.Info().Name)
-	x, err := newMultiplier(dev, lib, light)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, x.close()) }() // before the device
-	if err := x.check(ctx); err != nil {
+	defer func() { err = errors.Join(err, lib.Close()) }() // before the device
+	x := &multiplier{dev, lib, dev.Queue(0).NewStream()}
+	if err := x.check(ctx); errors.Is(err, dl.ErrNotFound) {
+		return fmt.Errorf("%w: %w", errMissing, err)
+	} else if err != nil {
 		return err
 	}
 	p, err := x.newProduct(ctx, *side, a, b)
@@ -128,22 +125,17 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// open loads cuBLAS, from a file if one is named, and cuBLASLt, from beside that file if it is there.
-func open(file string) (*cublas.Library, *cublaslt.Library, error) {
-	var light cublaslt.Options
+// libraries says where cuBLAS is, if a file is named, and cuBLASLt, if it is beside that file.
+func libraries(file string) (o blas.Options) {
+	o.CuBLAS.Path = file
 	for _, version := range []string{"13", "12", "11"} {
 		beside := filepath.Join(filepath.Dir(file), "libcublasLt.so."+version)
 		if _, err := os.Stat(beside); file != "" && err == nil {
-			light.Path = beside
+			o.CuBLASLt.Path = beside
 			break
 		}
 	}
-	lt, err := cublaslt.Open(light)
-	if err != nil {
-		return nil, nil, err
-	}
-	lib, err := cublas.Open(cublas.Options{Path: file})
-	return lib, lt, err
+	return o
 }
 
 func median(all []float64) float64 {

@@ -90,15 +90,21 @@ int cublasLtCreate(void **h) { *h = made(1); return OK; }
 int cublasLtDestroy(void *h) { int err = gone(h); return live ? 14 : err; } // what is left over is an error here
 int cublasLtMatmulDescCreate(void **d, int compute, int scale) { *d = made(8); return compute == COMPUTE_32F && scale == F32 ? OK : INVALID_VALUE; }
 int cublasLtMatmulDescDestroy(void *d) { return gone(d); }
-int cublasLtMatmulDescSetAttribute(void *d, int attr, const int *buf, size_t n) { return attr == 3 && n == 4 && *buf == 0 ? OK : INVALID_VALUE; }
+int cublasLtMatmulDescSetAttribute(void *d, int attr, const int *buf, size_t n) { return n == 4 && (attr == 3 || attr == 4 ? *buf == 0 : attr == 7 && *buf == 1) ? OK : INVALID_VALUE; } // transa, transb, epilogue
 int cublasLtMatrixLayoutCreate(layout **l, int type, uint64_t rows, uint64_t cols, int64_t ld) { *l = made(sizeof **l); **l = (layout){type, rows, cols, ld}; return OK; }
 int cublasLtMatrixLayoutDestroy(void *l) { return gone(l); }
 int cublasLtMatmulPreferenceCreate(size_t **p) { *p = made(8); return OK; }
 int cublasLtMatmulPreferenceDestroy(void *p) { return gone(p); }
-int cublasLtMatmulPreferenceSetAttribute(size_t *p, int attr, const size_t *buf, size_t n) { if (attr != 1 || n != 8) return INVALID_VALUE; *p = *buf; return OK; }
+int cublasLtMatmulPreferenceSetAttribute(size_t *p, int attr, const size_t *buf, size_t n)
+{
+	if (attr >= 5 && attr <= 8) return n == 4 ? OK : INVALID_VALUE; // alignments
+	if (attr != 1 || n != 8) return INVALID_VALUE;
+	*p = *buf;
+	return OK;
+}
 int cublasLtMatmulAlgoGetHeuristic(void *h, void *d, layout *a, layout *b, layout *c, layout *e, size_t *p, int room, heuristic *out, int *count)
 {
-	if (!h || room != 4 || *p < 1 << 20) return INVALID_VALUE;
+	if (!h || room != 1 || *p < 1 << 20) return INVALID_VALUE;
 	memset(out, 0, sizeof *out);
 	out->algo[0] = 0xa190, *count = 1;
 	return OK;
