@@ -3,7 +3,10 @@ package gpu
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
@@ -66,14 +69,49 @@ func (q *Queue) transfer(o *Order, op string, r memory.Range, also *memory.Buffe
 	s := q.get(work.Transfer)
 	s.Mode = engine.UntilReached
 	s.fn = func() error {
-		x := pieces{q: q, r: r, up: up, free: s.lent}
-		if err := x.move(do); err != nil {
+		if err := q.move(r, up, s.lent, do); err != nil {
 			return fmt.Errorf("%s: %w", op, err)
 		}
 		return nil
 	}
 	return q.submitWith(s, o, r.Buffer, also)
 }
+
+// transferGoroutines is the highest number of goroutines that move a large range. One copies about
+// 8 GB/s to pinned memory. A link of PCIe 5 carries 55 GB/s.
+const transferGoroutines = 8
+
+// move moves a range. If it is large, several goroutines move a share each, at the same time.
+func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
+	if r.Size == 0 {
+		return nil
+	}
+	stage := uint64(q.dev.opt.StageSize)
+	share := r.Size // a multiple of stage, except for the last share
+	if n := min(transferGoroutines, runtime.GOMAXPROCS(0), int(r.Size/(piecesAhead*stage))); n > 1 {
+		share = (r.Size/uint64(n) + stage - 1) / stage * stage
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait() // also if a function of the program panics
+	errs := make([]error, (r.Size+share-1)/share)
+	for i := range errs {
+		from := uint64(i) * share
+		x := pieces{q: q, up: up, free: free, r: memory.Range{Buffer: r.Buffer, Offset: r.Offset + from, Size: min(share, r.Size-from)}}
+		mine := func() error {
+			return x.move(func(free *lent, piece []byte, at int64) error { return do(free, piece, int64(from)+at) })
+		}
+		if i == len(errs)-1 {
+			errs[i] = mine()
+			break
+		}
+		errs[i] = errEnded // if a function of the program ends the goroutine
+		wg.Go(func() { errs[i] = guard(mine) })
+	}
+	wg.Wait()
+	return cmp.Or(errs...)
+}
+
+var errEnded = errors.New("the function ended its goroutine")
 
 // piecesAhead is the number of pieces in flight at a time.
 const piecesAhead = 3

@@ -10,9 +10,9 @@ import (
 )
 
 // Upload returns an Op that writes host data to a range. Leave the data alone until a signal of the
-// operation is reached. Large data goes through pinned memory in pieces, so it takes no more pinned
-// memory than small data. A goroutine that begins when the waits are reached moves the pieces. A
-// recording copies the data when the Op is added, to pinned memory that it keeps, as with
+// operation is reached. Data larger than [Options.StageSize] goes through pinned memory in pieces.
+// Goroutines that begin when the waits are reached move the pieces: up to 8, each with 3 blocks of
+// pinned memory. A recording copies the data when the Op is added, to pinned memory that it keeps, as with
 // [UploadCopy].
 func Upload(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadOp, dst
@@ -71,8 +71,8 @@ func (q *Queue) uploadCopy(o *Order, dst Range, data []byte) error {
 
 // Download returns an Op that copies a range to host memory. Leave that memory alone until a signal
 // of the operation is reached. The data arrives soon after the device is done, even if nobody waits
-// for it. A download larger than [Options.StageSize] goes through pinned memory in pieces. A
-// goroutine that begins when the waits are reached moves them. A recording cannot download:
+// for it. A download larger than [Options.StageSize] goes through pinned memory in pieces, as an
+// [Upload] does. A recording cannot download:
 // download behind its execution, or copy to a [HostMem] buffer.
 func Download(dst []byte, src Range) (op Op) {
 	op.kind, op.args[0] = downloadOp, src
@@ -117,7 +117,8 @@ func (q *Queue) notStaged(o *Order, op string, err error) error {
 }
 
 // ReadFrom returns an Op that reads into a range from a file, or from another io.ReaderAt,
-// beginning at offset. A goroutine reads when the waits are reached. A read error fails the
+// beginning at offset. Goroutines read when the waits are reached, several at the same time if the
+// range is large. A read error fails the
 // signals, and so does an early end of the file. A recording cannot read files.
 func ReadFrom(dst Range, from io.ReaderAt, offset int64) (op Op) {
 	if from == nil || offset < 0 {
@@ -142,7 +143,8 @@ func (q *Queue) readFrom(o *Order, op *Op) error {
 }
 
 // WriteTo returns an Op that writes a range to a file, or to another io.WriterAt, beginning at
-// offset. A goroutine writes when the waits are reached. A write error fails the signals, and the
+// offset. Goroutines write when the waits are reached, several at the same time if the range is
+// large. A write error fails the signals, and the
 // file may then have a part of the data. A recording cannot write files.
 func WriteTo(to io.WriterAt, offset int64, src Range) (op Op) {
 	if to == nil || offset < 0 {

@@ -111,7 +111,7 @@ var closing = []test{
 		e.at(s, 1)
 	}},
 	{name: "B85 B110 Close ends transfers in pieces", options: small, run: func(e *env) {
-		const n = 8 * 4096
+		const n = 64 * 4096 // more than 8 goroutines can have in flight
 		d, s := e.devs[0], e.sems(2)
 		a, b := e.buffer(n), e.buffer(n)
 		begun, cont := make(chan struct{}, 2), make(chan struct{})
