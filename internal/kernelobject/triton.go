@@ -28,7 +28,7 @@ type Triton struct {
 // A TritonParam is a parameter of a kernel, without those that became constants.
 type TritonParam struct {
 	Name    string // "" if it is not told
-	Type    string // of a number, or of what an address points to: i1 to i64, f16, bf16, f32, f64, f8, ptr; "" of another
+	Type    string // of a number, or of what an address points to: i1 to i64, f16, bf16, f32, f64, f8e4m3 (of OCP), f8e5m2, f8 (any other), ptr; "" of another
 	Pointer bool
 	Text    string // as Triton writes it
 }
@@ -168,6 +168,10 @@ func tritonType(name string) string {
 		return name
 	case "fp16", "fp32", "fp64":
 		return name[:1] + name[2:]
+	case "fp8e4nv", "f8E4M3FN":
+		return "f8e4m3"
+	case "fp8e5", "f8E5M2":
+		return "f8e5m2"
 	}
 	switch {
 	case strings.HasPrefix(name, "fp8"), strings.HasPrefix(name, "f8E"), strings.HasPrefix(name, "f8e"):

@@ -35,7 +35,7 @@ func TestTriton(t *testing.T) {
 		t.Errorf("parameters\n%s\nwant\n%s", got, want)
 	}
 	m, err = ReadTriton([]byte(`{"name": "k", "num_warps": 2, "shared": 0, "num_ctas": 2, "target": ["cuda", 80], "signature": {"x": "*fp16", "1": "u1", "B": "constexpr", "y": "*ki64", "z": "fp8e4nv"}, "global_scratch_size": 256, "tensordesc_meta": [{"a": 1}]}`))
-	if got, want := fmt.Sprintf("%+v, %v", m, err), "&{Name:k Backend: Threads:64 Shared:0 Cluster:[2 1 1] Cooperative:false GlobalScratch:256 ProfileScratch:0 TensorMaps:true Signature:[{Name:x Type:f16 Pointer:true Text:*fp16} {Name: Type:i1 Pointer:false Text:u1} {Name:y Type:i64 Pointer:true Text:*ki64} {Name:z Type:f8 Pointer:false Text:fp8e4nv}]}, <nil>"; got != want {
+	if got, want := fmt.Sprintf("%+v, %v", m, err), "&{Name:k Backend: Threads:64 Shared:0 Cluster:[2 1 1] Cooperative:false GlobalScratch:256 ProfileScratch:0 TensorMaps:true Signature:[{Name:x Type:f16 Pointer:true Text:*fp16} {Name: Type:i1 Pointer:false Text:u1} {Name:y Type:i64 Pointer:true Text:*ki64} {Name:z Type:f8e4m3 Pointer:false Text:fp8e4nv}]}, <nil>"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

@@ -10,7 +10,8 @@ import (
 // An ElementType is the type of the elements that collective operations move and reduce.
 type ElementType = driver.ElementType
 
-// The element types. 16-bit integers can be moved but not reduced.
+// The element types. 16-bit integers can be moved but not reduced. Float16, BFloat16, Float8E4M3 and
+// Float8E5M2 are the types of package smallfloat with these names.
 const (
 	Int8       = driver.Int8
 	Uint8      = driver.Uint8

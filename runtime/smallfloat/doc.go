@@ -1,7 +1,6 @@
 // Package smallfloat has floating-point types of 16 and 8 bits, which kernels and libraries of GPUs
-// compute with and Go does not have. A value is stored as the GPU stores it, so a slice of them can
-// be uploaded, a kernel can take one as an argument, and `gpu.Slice[smallfloat.Float16]` is memory
-// of the device.
+// compute with and Go does not have. A value has the bits that it has on the GPU. So the types can be
+// elements of a gpu.Slice, arguments of kernels and parameters of recordings.
 //
 //	type       | in CUDA       | in HIP         | exponent, fraction bits | greatest number
 //	Float16    | __half        | __half         | 5, 10                   | 65504

@@ -14,6 +14,7 @@ const (
 	driverPath  = "github.com/puregpu/puregpu/runtime/driver"
 	simPath     = "github.com/puregpu/puregpu/runtime/driver/simdriver"
 	gpuPath     = "github.com/puregpu/puregpu/runtime/gpu"
+	smallPath   = "github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 // A goType is a type of Go that a parameter or an element has.
@@ -21,6 +22,16 @@ type goType struct {
 	expr string // such as float32, [4]float32, Vec3, or example.com/geometry.Vec3
 	size int    // bytes, 0 where only the compiler knows
 }
+
+// The types of package smallfloat.
+var (
+	float16    = goType{smallPath + ".Float16", 2}
+	bfloat16   = goType{smallPath + ".BFloat16", 2}
+	float8E4M3 = goType{smallPath + ".Float8E4M3", 1}
+	float8E5M2 = goType{smallPath + ".Float8E5M2", 1}
+)
+
+func twoOf(t goType) goType { return goType{"[2]" + t.expr, 2 * t.size} }
 
 // scalars are what types of C are in Go.
 var scalars = map[string]goType{
@@ -34,10 +45,11 @@ var scalars = map[string]goType{
 	"int32_t": {"int32", 4}, "uint32_t": {"uint32", 4}, "int64_t": {"int64", 8}, "uint64_t": {"uint64", 8},
 	"size_t": {"uint64", 8}, "ssize_t": {"int64", 8}, "ptrdiff_t": {"int64", 8}, "intptr_t": {"int64", 8}, "uintptr_t": {"uint64", 8},
 	"float": {"float32", 4}, "double": {"float64", 8},
-	"half": {"uint16", 2}, "__half": {"uint16", 2}, "__nv_bfloat16": {"uint16", 2}, "nv_bfloat16": {"uint16", 2},
-	"__hip_bfloat16": {"uint16", 2}, "hip_bfloat16": {"uint16", 2}, "_Float16": {"uint16", 2}, "__bf16": {"uint16", 2},
-	"half2": {"[2]uint16", 4}, "__half2": {"[2]uint16", 4}, "__nv_bfloat162": {"[2]uint16", 4}, "nv_bfloat162": {"[2]uint16", 4},
-	"__nv_fp8_e4m3": {"uint8", 1}, "__nv_fp8_e5m2": {"uint8", 1},
+	"half": float16, "__half": float16, "_Float16": float16,
+	"__nv_bfloat16": bfloat16, "nv_bfloat16": bfloat16, "__hip_bfloat16": bfloat16, "hip_bfloat16": bfloat16, "__bf16": bfloat16,
+	"__nv_fp8_e4m3": float8E4M3, "__hip_fp8_e4m3": float8E4M3, "__nv_fp8_e5m2": float8E5M2, "__hip_fp8_e5m2": float8E5M2,
+	"half2": twoOf(float16), "__half2": twoOf(float16),
+	"__nv_bfloat162": twoOf(bfloat16), "nv_bfloat162": twoOf(bfloat16), "__hip_bfloat162": twoOf(bfloat16),
 	"cuComplex": {"complex64", 8}, "cuFloatComplex": {"complex64", 8}, "cuDoubleComplex": {"complex128", 16},
 	"cudaTextureObject_t": {"uint64", 8}, "cudaSurfaceObject_t": {"uint64", 8}, "CUtexObject": {"uint64", 8}, "CUsurfObject": {"uint64", 8},
 	"CUdeviceptr": {driverPath + ".Ptr", 8}, "CUtensorMap": {cudaPath + ".TensorMap", 128},
@@ -60,10 +72,11 @@ var basic = map[string]int{
 	"bool": 1, "int8": 1, "uint8": 1, "byte": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
 	"float32": 4, "float64": 8, "complex64": 8, "complex128": 16,
 	driverPath + ".Ptr": 8, gpuPath + ".Range": 8, "*" + gpuPath + ".Buffer": 8, cudaPath + ".TensorMap": 128,
+	float16.expr: 2, bfloat16.expr: 2, float8E4M3.expr: 1, float8E5M2.expr: 1,
 }
 
 // shortPaths are packages that a type on the command line may name in short.
-var shortPaths = map[string]string{"driver.": driverPath + ".", "gpu.": gpuPath + ".", "cuda.": cudaPath + "."}
+var shortPaths = map[string]string{"driver.": driverPath + ".", "gpu.": gpuPath + ".", "cuda.": cudaPath + ".", "smallfloat.": smallPath + "."}
 
 // parseGoType reads a type of Go from the command line.
 func parseGoType(s string) (goType, error) {

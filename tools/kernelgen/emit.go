@@ -22,6 +22,7 @@ func (m *module) render() ([]byte, error) {
 	f.ImportName(driverPath, "driver")
 	f.ImportName(simPath, "simdriver")
 	f.ImportName(cudaPath, "cuda")
+	f.ImportName(smallPath, "smallfloat")
 	f.Anon("embed")
 	m.emitImages(f)
 	m.emitCode(f)

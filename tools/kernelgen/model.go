@@ -70,7 +70,7 @@ type global struct {
 }
 
 // goReserved are words that mean something in Go, or in what is written.
-var goReserved = map[string]bool{"gpu": true, "driver": true, "simdriver": true, "cuda": true, "errors": true, "fmt": true, "unsafe": true, "_": true}
+var goReserved = map[string]bool{"gpu": true, "driver": true, "simdriver": true, "cuda": true, "smallfloat": true, "errors": true, "fmt": true, "unsafe": true, "_": true}
 
 func init() {
 	for t := gotoken.Token(0); t < 256; t++ {
@@ -481,7 +481,7 @@ func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonPar
 var tritonTypes = map[string]goType{
 	"i1": {"bool", 1}, "i8": {"int8", 1}, "i16": {"int16", 2}, "i32": {"int32", 4}, "i64": {"int64", 8},
 	"u8": {"uint8", 1}, "u16": {"uint16", 2}, "u32": {"uint32", 4}, "u64": {"uint64", 8},
-	"f16": {"uint16", 2}, "bf16": {"uint16", 2}, "f32": {"float32", 4}, "f64": {"float64", 8}, "f8": {"uint8", 1}, "ptr": {driverPath + ".Ptr", 8},
+	"f16": float16, "bf16": bfloat16, "f32": {"float32", 4}, "f64": {"float64", 8}, "f8e4m3": float8E4M3, "f8e5m2": float8E5M2, "f8": {"uint8", 1}, "ptr": {driverPath + ".Ptr", 8},
 }
 
 // fromTriton makes a kernel of its signature.

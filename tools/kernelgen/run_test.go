@@ -31,7 +31,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"saxpy", "types", "fatbin", "triton", "runtime", "both"} {
+	for _, name := range []string{"saxpy", "types", "fatbin", "triton", "runtime", "both", "floats"} {
 		ar, err := txtar.ParseFile("testdata/" + name + ".txtar")
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestBuild(t *testing.T) {
 	_, rest, _ := strings.Cut(mod, "\n")
 	writeFile(t, filepath.Join(dir, "go.mod"), []byte("module example.com/built\n"+rest+"\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+root+"\n"))
 	writeFile(t, filepath.Join(dir, "go.sum"), sum)
-	for _, name := range []string{"saxpy", "types", "wrong", "triton", "runtime", "both"} {
+	for _, name := range []string{"saxpy", "types", "wrong", "triton", "runtime", "both", "floats"} {
 		text := []byte(read(t, filepath.Join("testdata", "built", name+".txt")))
 		file := name + "_test.go"
 		if name == "types" {
@@ -72,7 +72,7 @@ func TestBuild(t *testing.T) {
 	if out, err := command("vet", "./..."); err != nil {
 		t.Fatalf("go vet: %v\n%s", err, out)
 	}
-	if out, err := command("test", "-vet=off", "./saxpy", "./triton", "./runtime", "./both"); err != nil {
+	if out, err := command("test", "-vet=off", "./saxpy", "./triton", "./runtime", "./both", "./floats"); err != nil {
 		t.Fatalf("go test: %v\n%s", err, out)
 	}
 	small := strings.Replace(read(t, "testdata/built/types.txt"), "Position, Speed", "Position", 1)

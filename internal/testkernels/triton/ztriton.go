@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 //go:embed triton_add.ptx
@@ -167,7 +168,7 @@ type TritonMatmul struct {
 }
 
 type tritonMatmulArgs struct {
-	a_ptr, b_ptr   gpu.Slice[uint16]
+	a_ptr, b_ptr   gpu.Slice[smallfloat.Float16]
 	c_ptr          gpu.Slice[float32]
 	m, n, k        int32
 	globalScratch  driver.Ptr
@@ -186,7 +187,7 @@ func (k_ TritonMatmul) Grid(blocks [3]uint32) gpu.Grid {
 }
 
 // Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
-func (k_ TritonMatmul) Launch(blocks [3]uint32, a_ptr, b_ptr gpu.Slice[uint16], c_ptr gpu.Slice[float32], m, n, k int32) gpu.Op {
+func (k_ TritonMatmul) Launch(blocks [3]uint32, a_ptr, b_ptr gpu.Slice[smallfloat.Float16], c_ptr gpu.Slice[float32], m, n, k int32) gpu.Op {
 	return k_.typed.Launch(k_.Grid(blocks), tritonMatmulArgs{a_ptr, b_ptr, c_ptr, m, n, k, 0, 0})
 }
 

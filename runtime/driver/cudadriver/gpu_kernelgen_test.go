@@ -18,6 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 // The sizes of what TestGPUGenerated computes: multiples of 16, as Triton has compiled for, and not of a block.
@@ -259,8 +260,8 @@ func (g *generated) tritonFunctions(t *testing.T) {
 	g.compare(t, out, "add.f32", nil, 0)
 	ok(t, g.s.Do(code.TritonSoftmax.Launch([3]uint32{genRows, 1, 1}, xs, out, genColumns, 2)))
 	g.compare(t, out, "softmax.f32", nil, 1e-5)
-	a := upload(t, g, fromFile[uint16](t, filepath.Join(g.dir, "a.f16"), genM*genK))
-	b := upload(t, g, fromFile[uint16](t, filepath.Join(g.dir, "b.f16"), genK*genN))
+	a := upload(t, g, fromFile[smallfloat.Float16](t, filepath.Join(g.dir, "a.f16"), genM*genK))
+	b := upload(t, g, fromFile[smallfloat.Float16](t, filepath.Join(g.dir, "b.f16"), genK*genN))
 	c := upload(t, g, make([]float32, genM*genN))
 	ok(t, g.s.Do(code.TritonMatmul.Launch([3]uint32{(genN + 63) / 64, (genM + 63) / 64, 1}, a, b, c, genM, genN, genK)))
 	g.compare(t, c, "matmul16.f32", nil, 1e-4)
