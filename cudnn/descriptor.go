@@ -13,7 +13,7 @@ import (
 // Finalize makes it usable. A descriptor must stay open as long as another one that has it as an attribute. It must not
 // be used by two goroutines at a time.
 //
-// The errors of a Descriptor have the library's reason, as [Library.Explain] adds it.
+// The errors of a Descriptor have the library's reason, as from [Library.WithReason].
 type Descriptor struct {
 	lib    *Library
 	handle BackendDescriptor
@@ -27,7 +27,7 @@ func (l *Library) NewDescriptor(kind BackendDescriptorType) (*Descriptor, error)
 	defer runtime.UnlockOSThread()
 	handle, err := l.BackendCreateDescriptor(kind)
 	if err != nil {
-		return nil, fmt.Errorf("make a descriptor %v: %w", kind, l.explain(err))
+		return nil, fmt.Errorf("make a descriptor %v: %w", kind, l.withReason(err))
 	}
 	return &Descriptor{lib: l, handle: handle, kind: kind}, nil
 }
@@ -41,7 +41,7 @@ func (d *Descriptor) Finalize() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := d.lib.BackendFinalize(d.handle); err != nil {
-		return fmt.Errorf("finalize %v: %w", d.kind, d.lib.explain(err))
+		return fmt.Errorf("finalize %v: %w", d.kind, d.lib.withReason(err))
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func Set[T Attribute](d *Descriptor, name BackendAttributeName, values ...T) err
 	defer runtime.UnlockOSThread()
 	err := d.lib.BackendSetAttribute(d.handle, name, attributeType[T](), int64(len(values)), unsafe.Pointer(unsafe.SliceData(values)))
 	if err != nil {
-		return fmt.Errorf("set %v: %w", name, d.lib.explain(err))
+		return fmt.Errorf("set %v: %w", name, d.lib.withReason(err))
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func Get[T Attribute](d *Descriptor, name BackendAttributeName, values []T) (int
 	defer runtime.UnlockOSThread()
 	n, err := d.lib.BackendGetAttribute(d.handle, name, attributeType[T](), int64(len(values)), unsafe.Pointer(unsafe.SliceData(values)))
 	if err != nil {
-		return 0, fmt.Errorf("get %v: %w", name, d.lib.explain(err))
+		return 0, fmt.Errorf("get %v: %w", name, d.lib.withReason(err))
 	}
 	return int(n), nil
 }

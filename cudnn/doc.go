@@ -1,7 +1,7 @@
 // Package cudnn binds cuDNN 9, NVIDIA's library of the operations of neural networks, without cgo.
 //
 // [Open] finds libcudnn and resolves its functions. Every function is a method of [Library] that returns its outputs and an
-// error, nil on success. An error code is a [Status], a constant: compare it with errors.Is. [Library.Explain] adds the
+// error, nil on success. An error code is a [Status], a constant: compare it with errors.Is. [Library.WithReason] adds the
 // library's own reason to it. A function that the library lacks returns a [*dl.SymbolError] that names the release that
 // brought it.
 //

@@ -90,7 +90,7 @@ func run(l *cudnn.Library, c *cudnn.Context, plan *cudnn.Descriptor, x, y, works
 	if err := pack.Finalize(); err != nil {
 		return err
 	}
-	return l.Explain(func() error { return l.BackendExecute(c.Handle(), plan.Handle(), pack.Handle()) })
+	return l.WithReason(func() error { return l.BackendExecute(c.Handle(), plan.Handle(), pack.Handle()) })
 }
 
 func ExampleLibrary_BackendExecute() {

@@ -122,20 +122,20 @@ func TestDescriptor(t *testing.T) {
 	}
 }
 
-func TestExplain(t *testing.T) {
+func TestWithReason(t *testing.T) {
 	l := openFake(t)
-	if err := l.Explain(func() error { return nil }); err != nil {
+	if err := l.WithReason(func() error { return nil }); err != nil {
 		t.Errorf("the explanation of no error is %v", err)
 	}
 	failed := errors.New("not the library's")
-	if err := l.Explain(func() error { return failed }); err != failed {
+	if err := l.WithReason(func() error { return failed }); err != failed {
 		t.Errorf("another error became %v", err)
 	}
-	err := l.Explain(func() error { return l.BackendFinalize(7) })
+	err := l.WithReason(func() error { return l.BackendFinalize(7) })
 	if !errors.Is(err, StatusBadParamNotFinalized) || !strings.HasSuffix(err.Error(), "the tensor has no dimensions") {
 		t.Errorf("the explanation is %v", err)
 	}
-	if err := new(Library).Explain(func() error { return StatusBadParam }); err != error(StatusBadParam) {
+	if err := new(Library).WithReason(func() error { return StatusBadParam }); err != error(StatusBadParam) {
 		t.Errorf("the explanation by a library that is not open is %v", err)
 	}
 	if name, err := l.GetErrorString(StatusBadParamNullPointer); err != nil || name != StatusBadParamNullPointer.Name() {

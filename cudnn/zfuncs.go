@@ -274,7 +274,7 @@ func (l *Library) GetErrorString(status Status) (text string, err error) {
 }
 
 // GetLastErrorString writes into message why the last call that failed on this thread did so, with a zero byte
-// at the end; Explain adds it to an error.
+// at the end; WithReason adds it to an error.
 //
 // C: cudnnGetLastErrorString, since cuDNN 9.1, set core. The library writes to message.
 func (l *Library) GetLastErrorString(message []byte) (err error) {
