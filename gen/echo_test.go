@@ -8,6 +8,7 @@ import (
 	"github.com/puregpu/puregpu/cublas"
 	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
@@ -32,6 +33,7 @@ func TestEcho(t *testing.T) {
 		"cublaslt":  func(path string) (any, error) { return cublaslt.Open(cublaslt.Options{Path: path}) },
 		"cusparse":  func(path string) (any, error) { return cusparse.Open(cusparse.Options{Path: path}) },
 		"cusolver":  func(path string) (any, error) { return cusolver.Open(cusolver.Options{Path: path}) },
+		"cudnn":     func(path string) (any, error) { return cudnn.Open(cudnn.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
 		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },

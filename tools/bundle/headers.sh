@@ -8,6 +8,7 @@
 #
 #	PUREGPU_CUDA_TOOLKITS   folders with cuda.h, separated by colons: CUDA's include folder, on a machine with the toolkit, with all headers
 #	                        beside it
+#	PUREGPU_CUDNN_HEADERS   folders with cudnn_version.h, separated by colons: the include folder of each release of cuDNN
 #	PUREGPU_NCCL_REPOSITORY a clone of github.com/NVIDIA/nccl with its tags: every release since 2.3.5
 #	PUREGPU_NVML_REPOSITORY a clone of github.com/NVIDIA/go-nvml with its tags, which has the nvml.h of every release since 11.1
 #	PUREGPU_HIP_REPOSITORY  a clone of github.com/ROCm/HIP with its tags, 5.3 to 6.2, and with it
@@ -105,6 +106,20 @@ while [ -n "$toolkits" ]; do
 		cp "$file" "$to"
 	done
 	echo "headers: CUDA $release, with those from $from"
+done
+
+folders=${PUREGPU_CUDNN_HEADERS:-}
+while [ -n "$folders" ]; do
+	from=${folders%%:*}
+	case $folders in *:*) folders=${folders#*:} ;; *) folders= ;; esac
+	release=
+	for part in MAJOR MINOR PATCHLEVEL; do
+		release=$release.$(sed -n "s/^#define CUDNN_$part \([0-9][0-9]*\).*/\1/p" "$from/cudnn_version.h")
+	done
+	release=${release#.} && release=${release%.0}
+	mkdir -p "$dir/cudnn/$release"
+	cp "$from"/cudnn*.h "$dir/cudnn/$release"
+	echo "headers: cuDNN $release from $from"
 done
 
 # nccl TAG: the header of a tag, with the version that its makefile fills in.

@@ -11,6 +11,7 @@ import (
 	"github.com/puregpu/puregpu/cublas"
 	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
@@ -74,6 +75,7 @@ var probes = []probe{
 	{name: "cuRAND", env: "PUREGPU_CURAND_LIBRARY", pkg: "curand", toolkit: true, format: curand.FormatVersion, open: opener(curand.Open)},
 	{name: "cuSPARSE", env: "PUREGPU_CUSPARSE_LIBRARY", pkg: "cusparse", toolkit: true, format: cusparse.FormatVersion, open: opener(cusparse.Open)},
 	{name: "cuSOLVER", env: "PUREGPU_CUSOLVER_LIBRARY", pkg: "cusolver", toolkit: true, format: cusolver.FormatVersion, open: opener(cusolver.Open)},
+	{name: "cuDNN", env: "PUREGPU_CUDNN_LIBRARY", pkg: "cudnn", toolkit: true, format: cudnn.FormatVersion, open: opener(cudnn.Open)},
 	{
 		name: "HIP runtime", env: "PUREGPU_HIP_LIBRARY", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),

@@ -92,7 +92,8 @@ func includes(d *symbols.Description) string {
 }
 
 // opaque returns the handles, with their tags, whose names in headers are those of the structs that they lead to: NCCL 2.30.4 has typedef struct
-// ncclParamHandle ncclParamHandle_t, which functions take a pointer to, and 2.30.7 the pointer by that name.
+// ncclParamHandle ncclParamHandle_t, which functions take a pointer to, and 2.30.7 the pointer by that name. A macro that marks the type as deprecated
+// may follow.
 func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]string, error) {
 	out := map[string]string{}
 	for i, name := range d.Headers.Files {
@@ -104,7 +105,7 @@ func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]st
 			return nil, err
 		}
 		for _, h := range t.Handles {
-			if regexp.MustCompile(`typedef\s+struct\s+` + h.Tag + `\s+` + h.Name + `\s*;`).Match(text) {
+			if regexp.MustCompile(`typedef\s+struct\s+` + h.Tag + `\s+` + h.Name + `(\s+\w+)*\s*;`).Match(text) {
 				out[h.Name] = h.Tag
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/puregpu/puregpu/cublas"
 	"github.com/puregpu/puregpu/cublaslt"
 	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
@@ -40,6 +41,8 @@ type library struct {
 
 	run string // what has been run with it, for the guide
 
+	unpackaged bool // Debian has no build of it: there is no record of its exports
+
 	tells string                       // function that tells the release, where the description names none
 	text  func(symbols.Version) string // that it tells, where that is no numbers
 }
@@ -59,6 +62,7 @@ var libraries = []library{
 	{key: "cusparse", name: "cuSPARSE", pkg: "cusparse", run: "on an H200, of 13.0", env: "PUREGPU_CUSPARSE_LIBRARY", format: cusparse.FormatVersion, open: opener(cusparse.Open),
 		tells: "cusparseGetProperty"},
 	{key: "cusolver", name: "cuSOLVER", pkg: "cusolver", run: "on an H200, of 13.0", env: "PUREGPU_CUSOLVER_LIBRARY", format: cusolver.FormatVersion, open: opener(cusolver.Open)},
+	{key: "cudnn", name: "cuDNN", pkg: "cudnn", run: "not run", unpackaged: true, env: "PUREGPU_CUDNN_LIBRARY", format: cudnn.FormatVersion, open: opener(cudnn.Open)},
 	{key: "nccl", name: "NCCL", pkg: "nccl", run: "on four H200s", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
 	{key: "rccl", name: "RCCL", pkg: "nccl", run: "not run", env: "PUREGPU_RCCL_LIBRARY", lib: "rccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 	{key: "hip", name: "HIP runtime", pkg: "hip", run: "not run on an AMD GPU", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},

@@ -50,6 +50,14 @@ func TestRecordedReleases(t *testing.T) {
 	var rows []row
 	for i := range libraries {
 		lib := &libraries[i]
+		if lib.unpackaged {
+			table, err := symbols.Load(lib.pkg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows = append(rows, row{lib, "", &facts{Bound: len(table.Funcs)}})
+			continue
+		}
 		rec, err := readRecord(filepath.Join(root, recordDir, lib.key+".txt"))
 		if err != nil {
 			t.Fatal(err)
@@ -192,6 +200,9 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	for _, lib := range libraries {
+		if lib.unpackaged {
+			continue
+		}
 		rec, err := readRecord(filepath.Join(root, recordDir, lib.key+".txt"))
 		if err != nil {
 			t.Fatal(err)

@@ -223,6 +223,9 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 		case c.tells && len(f.Params) == 2 && !strings.Contains(f.Params[0].Type, "*"): // part by part
 			fmt.Fprintf(&b, "\t*puregpu_p1 = puregpu_p0 == 0 ? %d : puregpu_p0 == 1 ? %d : %d;\n\treturn 0;\n}\n", version.Major, version.Minor, version.Patch)
 			continue
+		case c.tells && len(f.Params) == 0: // as its result
+			fmt.Fprintf(&b, "\treturn %d;\n}\n", d.Version.Encode(version))
+			continue
 		case c.tells:
 			parts := []int{d.Version.Encode(version)}
 			if len(f.Params) > 1 {

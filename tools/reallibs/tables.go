@@ -18,6 +18,9 @@ func releaseTable(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| library | release | tells | exports | bound | resolved | absent | refused |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
+		if r.lib.unpackaged {
+			continue
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | ", r.lib.name, r.name, r.lib.format(r.Version), len(r.Exports), r.Bound)
 		if r.TooOld != "" {
 			b.WriteString("too old | | |\n")
@@ -49,6 +52,8 @@ func libraryTable(rows []row) string {
 			b.WriteString(", ")
 		}
 		switch {
+		case r.lib.unpackaged:
+			b.WriteString("Debian has no build")
 		case r.TooOld != "":
 			fmt.Fprintf(&b, "%s: too old", r.name)
 		case len(r.Refused) > 0:

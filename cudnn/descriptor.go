@@ -1,0 +1,165 @@
+package cudnn
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+)
+
+// A Descriptor is a descriptor of the backend API that is destroyed once. Its attributes are set with [Set], then
+// Finalize makes it usable. A descriptor must stay open as long as another one that has it as an attribute. It must not
+// be used by two goroutines at a time.
+//
+// The errors of a Descriptor have the library's reason, as from [Library.WithReason].
+type Descriptor struct {
+	lib    *Library
+	handle BackendDescriptor
+	kind   BackendDescriptorType
+	closed atomic.Bool
+}
+
+// NewDescriptor makes a descriptor with [Library.BackendCreateDescriptor].
+func (l *Library) NewDescriptor(kind BackendDescriptorType) (*Descriptor, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	handle, err := l.BackendCreateDescriptor(kind)
+	if err != nil {
+		return nil, fmt.Errorf("make a descriptor %v: %w", kind, l.withReason(err))
+	}
+	return &Descriptor{lib: l, handle: handle, kind: kind}, nil
+}
+
+// Handle returns the descriptor, for methods of [Library] and as an attribute of other descriptors. It must not be used
+// after Close.
+func (d *Descriptor) Handle() BackendDescriptor { return d.handle }
+
+// Finalize checks the attributes with [Library.BackendFinalize]. They cannot be set any more.
+func (d *Descriptor) Finalize() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.lib.BackendFinalize(d.handle); err != nil {
+		return fmt.Errorf("finalize %v: %w", d.kind, d.lib.withReason(err))
+	}
+	return nil
+}
+
+// Close destroys the descriptor with [Library.BackendDestroyDescriptor]. Later calls do nothing.
+func (d *Descriptor) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	return d.lib.BackendDestroyDescriptor(d.handle)
+}
+
+// An Attribute is the type of the elements of an attribute. Text is of bytes, and addresses in device memory are of
+// [cuda.DevicePtr].
+type Attribute interface {
+	Handle | BackendDescriptor | cuda.DevicePtr | bool | byte | int32 | int64 | float32 | float64 | Fraction |
+		DataType | ConvolutionMode | PointwiseMode | ReduceTensorOp | NanPropagation | GenStatsMode | BnFinalizeStatsMode |
+		ResampleMode | PaddingMode | SignalMode | RngDistribution | MoeGroupedMatmulMode |
+		BackendAttributeName | BackendHeurMode | BackendKnobType | BackendNumericalNote | BackendBehaviorNote |
+		BackendLayoutType | BackendTensorReordering | BackendNormMode | BackendNormFwdPhase | BackendReshapeMode |
+		BackendOperationGraphMode
+}
+
+// Set sets an attribute of a descriptor to values, which the library copies. The type of the values must be that of the
+// attribute: an attribute of one int64 takes int64(1), not 1.
+func Set[T Attribute](d *Descriptor, name BackendAttributeName, values ...T) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := d.lib.BackendSetAttribute(d.handle, name, attributeType[T](), int64(len(values)), unsafe.Pointer(unsafe.SliceData(values)))
+	if err != nil {
+		return fmt.Errorf("set %v: %w", name, d.lib.withReason(err))
+	}
+	return nil
+}
+
+// Get reads an attribute of a finalized descriptor into values, as many elements as fit, and returns how many the
+// attribute has. Of an attribute that is a list of descriptors, values are descriptors of the program, which the library
+// fills.
+func Get[T Attribute](d *Descriptor, name BackendAttributeName, values []T) (int, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	n, err := d.lib.BackendGetAttribute(d.handle, name, attributeType[T](), int64(len(values)), unsafe.Pointer(unsafe.SliceData(values)))
+	if err != nil {
+		return 0, fmt.Errorf("get %v: %w", name, d.lib.withReason(err))
+	}
+	return int(n), nil
+}
+
+// attributeType returns the library's name of a Go type.
+func attributeType[T Attribute]() BackendAttributeType {
+	var zero T
+	switch any(zero).(type) {
+	case Handle:
+		return TypeHandle
+	case BackendDescriptor:
+		return TypeBackendDescriptor
+	case cuda.DevicePtr:
+		return TypeVoidPtr
+	case bool:
+		return TypeBoolean
+	case byte:
+		return TypeChar
+	case int32:
+		return TypeInt32
+	case int64:
+		return TypeInt64
+	case float32:
+		return TypeFloat
+	case float64:
+		return TypeDouble
+	case Fraction:
+		return TypeFraction
+	case DataType:
+		return TypeDataType
+	case ConvolutionMode:
+		return TypeConvolutionMode
+	case PointwiseMode:
+		return TypePointwiseMode
+	case ReduceTensorOp:
+		return TypeReductionOperatorType
+	case NanPropagation:
+		return TypeNanPropogation
+	case GenStatsMode:
+		return TypeGenstatsMode
+	case BnFinalizeStatsMode:
+		return TypeBnFinalizeStatsMode
+	case ResampleMode:
+		return TypeResampleMode
+	case PaddingMode:
+		return TypePaddingMode
+	case SignalMode:
+		return TypeSignalMode
+	case RngDistribution:
+		return TypeRngDistribution
+	case MoeGroupedMatmulMode:
+		return TypeMoeGroupedMatmulMode
+	case BackendAttributeName:
+		return TypeAttribName
+	case BackendHeurMode:
+		return TypeHeurMode
+	case BackendKnobType:
+		return TypeKnobType
+	case BackendNumericalNote:
+		return TypeNumericalNote
+	case BackendBehaviorNote:
+		return TypeBehaviorNote
+	case BackendLayoutType:
+		return TypeLayoutType
+	case BackendTensorReordering:
+		return TypeTensorReorderingMode
+	case BackendNormMode:
+		return TypeNormMode
+	case BackendNormFwdPhase:
+		return TypeNormFwdPhase
+	case BackendReshapeMode:
+		return TypeReshapeMode
+	case BackendOperationGraphMode:
+		return TypeOperationgraphMode
+	}
+	panic("cudnn: an Attribute has no attribute type") // attributeType has a case for each type of Attribute
+}

@@ -1,0 +1,35 @@
+package cudnn
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/puregpu/puregpu/internal/printable"
+)
+
+// WithReason calls do and returns its error. If that is a [Status], it adds the reason that the library gives for it. The
+// library keeps its reasons for each thread, so WithReason keeps do on one thread. errors.Is finds the code in the result.
+func (l *Library) WithReason(do func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return l.withReason(do())
+}
+
+// withReason adds the library's last reason to a Status. The call that failed ran on this thread.
+func (l *Library) withReason(err error) error {
+	if _, ok := errors.AsType[Status](err); !ok {
+		return err
+	}
+	text := make([]byte, 2048)
+	if l.GetLastErrorString(text) != nil {
+		return err
+	}
+	text, _, _ = bytes.Cut(text, []byte{0})
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, printable.Text(string(text)))
+}
