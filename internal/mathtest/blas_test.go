@@ -72,3 +72,22 @@ func TestCall(t *testing.T) {
 		t.Errorf("a call that cuBLAS refuses: %v", err)
 	}
 }
+
+// TestGemmAllocs submits one product again and again without allocating.
+func TestGemmAllocs(t *testing.T) {
+	dev, lib := openBLAS(t)
+	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 3*64*64)
+	must(t, err)
+	defer x.Close()
+	var m [3]blas.Matrix[float32]
+	for i := range m {
+		m[i] = blas.Matrix[float32]{Data: x.Slice(i*64*64, (i+1)*64*64), Rows: 64, Cols: 64}
+	}
+	op, st, ctx := blas.Gemm(lib, m[0], m[1], m[2]), dev.Queue(0).NewStream(), minute(t)
+	if n := testing.AllocsPerRun(200, func() {
+		must(t, st.Do(op))
+		must(t, st.Wait(ctx))
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
