@@ -280,6 +280,10 @@ func (p *plan) op(name string, d *direction, dst, src gpu.Range, dstLen, dstWant
 		return gpu.BadOp(fmt.Errorf("fft: %s: %s: %w", name, fmt.Sprintf(format, args...), gpu.ErrArgument))
 	}
 	switch {
+	case p.lib == nil:
+		return bad("a zero plan, which was not made")
+	case p.closed.Load():
+		return gpu.BadOp(fmt.Errorf("fft: %s: the plan: %w", name, gpu.ErrClosed))
 	case dstLen != dstWant:
 		return bad("dst has %d elements, and the plan writes %d", dstLen, dstWant)
 	case srcLen != srcWant:

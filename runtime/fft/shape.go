@@ -36,7 +36,12 @@ func (s Shape) batch() int { return max(s.Batch, 1) }
 func (s Shape) rows() int { return s.Points() / s.row() * s.batch() }
 
 // row returns the number of points of a row.
-func (s Shape) row() int { return s.Dims[len(s.Dims)-1] }
+func (s Shape) row() int {
+	if len(s.Dims) == 0 {
+		return 1
+	}
+	return s.Dims[len(s.Dims)-1]
+}
 
 // half returns the number of complex numbers of a row that a transform of real numbers has.
 func (s Shape) half() int { return s.row()/2 + 1 }
