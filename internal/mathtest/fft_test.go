@@ -172,7 +172,7 @@ func TestFFTCustom(t *testing.T) {
 	must(t, err)
 	x, y := slice(t, dev, []complex128{1, 9, 0, 9, 0, 9, 0, 9}), slice(t, dev, make([]complex128, 4))
 	op := p.Call("strided", func(c fft.Call) error {
-		return c.Library.ExecZ2Z(c.Plan, cuda.DevicePtr(c.Ptrs[1]), cuda.DevicePtr(c.Ptrs[0]), cufft.Forward)
+		return c.ExecZ2Z(c.Plan, cuda.DevicePtr(c.Ptrs[1]), cuda.DevicePtr(c.Ptrs[0]), cufft.Forward)
 	}, y.Range(), x.Range())
 	do(t, dev, op)
 	near(t, "in a stream", contents(t, dev, y), []complex128{1, 1, 1, 1}, 0)

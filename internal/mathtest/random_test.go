@@ -136,7 +136,7 @@ func TestRandomCall(t *testing.T) {
 	const n = 1 << 16
 	x := slice(t, dev, make([]uint32, n))
 	do(t, dev, g.Call("curandGeneratePoisson", func(c random.Call) error {
-		return c.Library.GeneratePoisson(c.Generator, cuda.DevicePtr(c.Ptrs[0]), n, 10)
+		return c.GeneratePoisson(c.Handle, cuda.DevicePtr(c.Ptrs[0]), n, 10)
 	}, x.Range()))
 	sum := 0.0
 	for _, v := range contents(t, dev, x) {

@@ -13,7 +13,7 @@ import (
 // A CustomPlan is a plan of cuFFT that the program makes itself, for layouts and types that [Plan]
 // and [RealPlan] do not have: strides, half precision, callbacks.
 type CustomPlan struct {
-	plan
+	plan plan
 	made made
 }
 
@@ -22,39 +22,47 @@ type CustomPlan struct {
 // device is current. cuFFT does not allocate the work area. On a simulated device the error is
 // [gpu.ErrUnsupported].
 func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []uint64) error) (*CustomPlan, error) {
-	if l.dev.Simulated() {
-		return nil, fmt.Errorf("fft: a custom plan on a simulated device: %w", gpu.ErrUnsupported)
-	}
-	if fn == nil {
+	switch {
+	case l.isZero():
+		return nil, errZero
+	case fn == nil:
 		return nil, fmt.Errorf("fft: a custom plan without a function: %w", gpu.ErrArgument)
+	case l.dev.Simulated():
+		return nil, fmt.Errorf("fft: a simulated device has no cuFFT to call: %w", gpu.ErrUnsupported)
 	}
 	p := &CustomPlan{plan: plan{lib: l, align: 1}}
 	var err error
 	if p.made, err = l.make(&p.plan, fn); err != nil {
 		return nil, err
 	}
-	return p, p.opened()
+	return p, p.plan.opened()
 }
 
-// A Call is the argument of a function given to [CustomPlan.Call].
+// A Call is what a function given to [CustomPlan.Call] works with.
 type Call struct {
-	Library *cufft.Library
-	Plan    cufft.Handle // with the stream and the work area set
-	Stream  cuda.Stream
-	Ptrs    []driver.Ptr // addresses of the ranges, in order; valid until the function returns
+	*cufft.Library
+	Plan   cufft.Handle // has the stream and the work area
+	Stream cuda.Stream  // the stream
+	Ptrs   []driver.Ptr // addresses of the ranges, in order; valid until the function returns
 }
 
-// Call returns an Op that calls a function, which calls a function of cuFFT with the plan, such as
-// cufftXtExec. name is the operation's label. uses are the memory that it uses. The rules of
-// [gpu.Native] hold for the function.
+// Call returns an Op that calls functions of cuFFT such as cufftXtExec, which give the stream of Plan
+// work. name is the Op's label, and the ranges in uses are the memory that the work uses.
+// gpu.Native says what the function may do.
 func (p *CustomPlan) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.Op {
-	if fn == nil {
+	switch {
+	case p.plan.lib == nil:
+		return gpu.BadOp(fmt.Errorf("fft: call: a zero plan, which was not made: %w", gpu.ErrArgument))
+	case fn == nil:
 		return gpu.BadOp(fmt.Errorf("fft: call: no function: %w", gpu.ErrArgument))
 	}
 	n := len(uses)
 	return gpu.Native(name, func(v gpu.NativeCall) error {
 		return p.made.Use(v, p.made.workspace(v), func(h cufft.Handle) error {
-			return fn(Call{p.lib.cufft, h, cudadriver.Stream(v.Stream), v.Ptrs[:n:n]})
+			return fn(Call{p.plan.lib.cufft, h, cudadriver.Stream(v.Stream), v.Ptrs[:n:n]})
 		})
 	}, uses...).Scratch(p.made.work)
 }
+
+// Close destroys the plan: see [Plan.Close].
+func (p *CustomPlan) Close() error { return p.plan.Close() }

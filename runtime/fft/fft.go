@@ -27,25 +27,27 @@
 package fft
 
 import (
+	"fmt"
+
 	"github.com/puregpu/puregpu/cufft"
-	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
-// Options are options of [Open]. The zero value finds the library as [cufft.Open] does.
+// Options are of a [Library]. The zero value finds the library of the system.
 type Options struct {
-	Library dl.Options // where cuFFT is; not used on a simulated device
+	CuFFT cufft.Options // where cuFFT is
 }
 
-// A Library is cuFFT, open for a device. Its methods and its plans may be used concurrently.
+// A Library is cuFFT for one device. All methods and functions may be called concurrently.
 type Library struct {
 	dev   libcall.Device
 	cufft *cufft.Library // nil on a simulated device
 	plans libcall.Parts
 }
 
-// Open loads cuFFT for a device. Close the Library before the device.
+// Open loads cuFFT for a device. If the library is not there, the error is dl.ErrNotFound. Close the
+// Library before the device.
 func Open(dev *gpu.Device, o Options) (*Library, error) {
 	d, err := libcall.For("fft", dev)
 	if err != nil {
@@ -53,12 +55,22 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 	}
 	l := &Library{dev: d}
 	if !d.Simulated() {
-		if l.cufft, err = cufft.Open(o.Library); err != nil {
-			return nil, err
+		if l.cufft, err = cufft.Open(o.CuFFT); err != nil {
+			return nil, fmt.Errorf("fft: %w", err)
 		}
 	}
 	return l, nil
 }
 
-// Close closes the plans that are not closed yet.
-func (l *Library) Close() error { return l.plans.Close() }
+// Close closes the plans that are not closed yet: see [Plan.Close]. Closing again does nothing.
+func (l *Library) Close() error {
+	if l == nil {
+		return nil
+	}
+	return l.plans.Close()
+}
+
+// isZero reports whether Open did not make the Library.
+func (l *Library) isZero() bool { return l == nil || l.dev.GPU() == nil }
+
+var errZero = fmt.Errorf("fft: a nil or zero Library: use Open: %w", gpu.ErrArgument)

@@ -257,6 +257,9 @@ func TestMistakes(t *testing.T) {
 	if _, err := fft.NewRealPlan[float32, complex128](lib, fft.Shape{Dims: []int{4}}); !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("float32 with complex128: %v", err)
 	}
+	if _, err := fft.NewPlan[complex64](new(fft.Library), fft.Shape{Dims: []int{4}}); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("a zero library: %v", err)
+	}
 	if _, err := fft.NewCustomPlan(lib, func(*cufft.Library, cufft.Handle, []uint64) error { return nil }); !errors.Is(err, gpu.ErrUnsupported) {
 		t.Errorf("a custom plan on a simulated device: %v", err)
 	}
@@ -277,6 +280,8 @@ func TestMistakes(t *testing.T) {
 		return st.Wait(testkit.Within(t, time.Minute))
 	}
 	for what, op := range map[string]gpu.Op{
+		"a zero plan":                    new(fft.Plan[complex64]).Forward(x, x),
+		"a zero real plan":               new(fft.RealPlan[float32, complex64]).Inverse(r, x),
 		"too long":                       p.Forward(x.Slice(0, 8), x.Slice(0, 9)),
 		"too short":                      p.Inverse(x.Slice(0, 7), x.Slice(0, 8)),
 		"overlapping":                    p.Forward(x.Slice(0, 8), x.Slice(4, 12)),

@@ -22,12 +22,16 @@ type Real interface{ float32 | float64 }
 
 // A Plan does transforms of complex numbers, forward and inverse. It may be used concurrently, in
 // several queues and recordings.
-type Plan[T Complex] struct{ plan }
+type Plan[T Complex] struct{ plan plan }
 
 // NewPlan makes a plan for complex numbers (C: cufftMakePlanMany64). It blocks until cuFFT has
 // chosen its kernels. Close the plan when it is not used any more.
 func NewPlan[T Complex](l *Library, s Shape) (*Plan[T], error) {
-	p := &Plan[T]{plan{lib: l, shape: s}}
+	if l.isZero() {
+		return nil, errZero
+	}
+	x := &Plan[T]{plan{lib: l, shape: s}}
+	p := &x.plan
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -41,7 +45,7 @@ func NewPlan[T Complex](l *Library, s Shape) (*Plan[T], error) {
 	if l.dev.Simulated() {
 		p.forward = p.stands("complex forward", complexStandIn[T](p.shape, -1))
 		p.inverse = p.stands("complex inverse", complexStandIn[T](p.shape, +1))
-		return p, p.opened()
+		return x, p.opened()
 	}
 	kind, name, exec := cufft.C2C, "cufftExecC2C", l.cufft.ExecC2C
 	if p.align == 16 {
@@ -53,35 +57,45 @@ func NewPlan[T Complex](l *Library, s Shape) (*Plan[T], error) {
 	}
 	p.forward = p.calls(name, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return exec(c, src, dst, cufft.Forward) })
 	p.inverse = p.calls(name, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return exec(c, src, dst, cufft.Inverse) })
-	return p, p.opened()
+	return x, p.opened()
 }
 
 // Forward returns the Op that transforms src to dst (C: cufftExecC2C, cufftExecZ2Z). Both have
 // Shape.Points elements for each transform of the batch. They are the same memory, or do not
 // overlap.
 func (p *Plan[T]) Forward(dst, src gpu.Slice[T]) gpu.Op {
-	n := p.shape.Points() * p.shape.batch()
-	return p.op("forward", &p.forward, dst.Range(), src.Range(), dst.Len(), n, src.Len(), n)
+	n := p.plan.shape.Points() * p.plan.shape.batch()
+	return p.plan.op("forward", &p.plan.forward, dst.Range(), src.Range(), dst.Len(), n, src.Len(), n)
 }
 
 // Inverse returns the Op that transforms src to dst in the other direction, without dividing. See
 // [Plan.Forward] for its arguments.
 func (p *Plan[T]) Inverse(dst, src gpu.Slice[T]) gpu.Op {
-	n := p.shape.Points() * p.shape.batch()
-	return p.op("inverse", &p.inverse, dst.Range(), src.Range(), dst.Len(), n, src.Len(), n)
+	n := p.plan.shape.Points() * p.plan.shape.batch()
+	return p.plan.op("inverse", &p.plan.inverse, dst.Range(), src.Range(), dst.Len(), n, src.Len(), n)
 }
+
+// Close destroys the plan (C: cufftDestroy). It blocks until the device is done with the plan's
+// work. Operations and recordings that use the plan fail from then on, except for graphs that have
+// been made: close the recordings first, because cuFFT frees tables that their nodes read. Closing
+// again does nothing.
+func (p *Plan[T]) Close() error { return p.plan.Close() }
 
 // A RealPlan does transforms of real numbers to complex numbers, and back. Of a row of n real
 // numbers, the transform has the first n/2+1 complex numbers; the others are their conjugates. So
 // the complex side has sizes Dims with n/2+1 as the last. It may be used concurrently, in several
 // queues and recordings.
-type RealPlan[R Real, C Complex] struct{ plan }
+type RealPlan[R Real, C Complex] struct{ plan plan }
 
 // NewRealPlan makes a plan for real numbers R: float32 with complex64, or float64 with complex128
 // (C: cufftMakePlanMany64, once for each direction). It blocks until cuFFT has chosen its kernels.
 // Close the plan when it is not used any more.
 func NewRealPlan[R Real, C Complex](l *Library, s Shape) (*RealPlan[R, C], error) {
-	p := &RealPlan[R, C]{plan{lib: l, shape: s}}
+	if l.isZero() {
+		return nil, errZero
+	}
+	x := &RealPlan[R, C]{plan{lib: l, shape: s}}
+	p := &x.plan
 	var r R
 	var c C
 	p.align = sizeOf(c)
@@ -96,7 +110,7 @@ func NewRealPlan[R Real, C Complex](l *Library, s Shape) (*RealPlan[R, C], error
 	if l.dev.Simulated() {
 		p.forward = p.stands("real forward", realForward[R, C](p.shape))
 		p.inverse = p.stands("real inverse", realInverse[R, C](p.shape))
-		return p, p.opened()
+		return x, p.opened()
 	}
 	from, to := cufft.R2C, cufft.C2R
 	fromName, toName := "cufftExecR2C", "cufftExecC2R"
@@ -116,15 +130,15 @@ func NewRealPlan[R Real, C Complex](l *Library, s Shape) (*RealPlan[R, C], error
 		return nil, errors.Join(err, p.Close())
 	}
 	p.inverse = p.calls(toName, h, func(c cufft.Handle, dst, src cuda.DevicePtr) error { return execTo(c, src, dst) })
-	return p, p.opened()
+	return x, p.opened()
 }
 
 // Forward returns the Op that transforms real numbers (C: cufftExecR2C, cufftExecD2Z). The memory
 // of dst and src does not overlap, or begins at the same address if the shape is padded. src begins
 // at an address that is a multiple of the size of a complex number.
 func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
-	rows := p.shape.rows()
-	return p.op("forward", &p.forward, dst.Range(), src.Range(), dst.Len(), rows*p.shape.half(), src.Len(), rows*p.shape.pitch())
+	rows := p.plan.shape.rows()
+	return p.plan.op("forward", &p.plan.forward, dst.Range(), src.Range(), dst.Len(), rows*p.plan.shape.half(), src.Len(), rows*p.plan.shape.pitch())
 }
 
 // Inverse returns the Op that transforms complex numbers to real ones, without dividing (C:
@@ -132,9 +146,12 @@ func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
 // own conjugates, to be real. The contents of src are undefined afterwards, because cuFFT may use
 // the memory; on a simulated device they are NaN. See [RealPlan.Forward] for the arguments.
 func (p *RealPlan[R, C]) Inverse(dst gpu.Slice[R], src gpu.Slice[C]) gpu.Op {
-	rows := p.shape.rows()
-	return p.op("inverse", &p.inverse, dst.Range(), src.Range(), dst.Len(), rows*p.shape.pitch(), src.Len(), rows*p.shape.half())
+	rows := p.plan.shape.rows()
+	return p.plan.op("inverse", &p.plan.inverse, dst.Range(), src.Range(), dst.Len(), rows*p.plan.shape.pitch(), src.Len(), rows*p.plan.shape.half())
 }
+
+// Close destroys the plan: see [Plan.Close].
+func (p *RealPlan[R, C]) Close() error { return p.plan.Close() }
 
 // A plan is the common part of all plans.
 type plan struct {
@@ -160,19 +177,9 @@ type made struct {
 	work uint64
 }
 
-// Shape returns the shape of the transforms.
-func (p *plan) Shape() Shape {
-	s := p.shape
-	s.Dims = slices.Clone(s.Dims)
-	return s
-}
-
-// Close destroys the plan (C: cufftDestroy). It blocks until the device is done with the plan's
-// work. Operations and recordings that use the plan fail from then on, except for graphs that have
-// been made: close the recordings first, because cuFFT frees tables that their nodes read. Closing
-// again does nothing.
+// Close destroys the handles.
 func (p *plan) Close() error {
-	if p.closed.Swap(true) {
+	if p.closed.Swap(true) || p.lib == nil {
 		return nil
 	}
 	p.lib.plans.Remove(p)

@@ -138,6 +138,9 @@ func rootsOf(n int, sign float64) []complex128 {
 	roots := make([]complex128, n)
 	for k := range roots {
 		sin, cos := math.Sincos(2 * math.Pi * float64(k) / float64(n))
+		if 4*k%n == 0 { // quarters of a turn are exact
+			sin, cos = math.Round(sin), math.Round(cos)
+		}
 		roots[k] = complex(cos, sign*sin)
 	}
 	return roots

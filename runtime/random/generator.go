@@ -40,6 +40,9 @@ type Generator struct {
 // curandSetGeneratorOffset, curandGenerateSeeds). It blocks until the device has computed the
 // generator's state. Close the generator when it is not used any more.
 func (l *Library) NewGenerator(o GeneratorOptions) (*Generator, error) {
+	if l == nil || l.dev.GPU() == nil {
+		return nil, fmt.Errorf("random: a nil or zero Library: use Open: %w", gpu.ErrArgument)
+	}
 	kind := o.Kind
 	switch kind {
 	case 0:
@@ -92,7 +95,7 @@ func (l *Library) NewGenerator(o GeneratorOptions) (*Generator, error) {
 // nothing.
 func (g *Generator) Close() error {
 	g.mu.Lock()
-	was := g.closed
+	was := g.closed || g.lib == nil
 	g.closed = true
 	g.mu.Unlock()
 	if was {
@@ -124,7 +127,7 @@ type draw struct {
 	name string
 	size uint64 // of a number
 	even bool   // the count must be even
-	call func(h curand.Handle, to cuda.DevicePtr, n uint64) error
+	call func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error
 	fill func(s *state, m standin.Memory, to driver.Ptr, n int, count uint64) error
 }
 
@@ -134,7 +137,10 @@ const vector = 16
 // op returns the operation that draws n numbers. If their count is odd and must be even, or they do
 // not begin at a multiple of vector, they are drawn to scratch memory and copied.
 func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
-	if n == 0 {
+	switch {
+	case g.isZero():
+		return gpu.BadOp(errZero)
+	case n == 0:
 		return gpu.BadOp(fmt.Errorf("random: %s: no elements to write: %w", d.name, gpu.ErrArgument))
 	}
 	count := uint64(n)
@@ -162,7 +168,7 @@ func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
 		if uint64(to)%vector != 0 {
 			return fmt.Errorf("random: %s: memory at %#x, which is not a multiple of %d: %w", d.name, uint64(to), vector, gpu.ErrArgument)
 		}
-		err := g.handle.Use(v, 0, func(h curand.Handle) error { return d.call(h, cuda.DevicePtr(to), count) })
+		err := g.handle.Use(v, 0, func(h curand.Handle) error { return d.call(g.lib.curand, h, cuda.DevicePtr(to), count) })
 		if err == nil && scratch > 0 {
 			err = v.Device.Copy(v.Stream, v.Ptrs[0], to, uint64(n)*d.size)
 		}
@@ -170,25 +176,32 @@ func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
 	}, dst).Scratch(scratch))
 }
 
-// A Call is the argument of a function given to [Generator.Call].
+// isZero reports whether NewGenerator did not make the Generator.
+func (g *Generator) isZero() bool { return g == nil || g.lib == nil }
+
+var errZero = fmt.Errorf("random: a nil or zero Generator: use NewGenerator: %w", gpu.ErrArgument)
+
+// A Call is what a function given to [Generator.Call] works with.
 type Call struct {
-	Library   *curand.Library
-	Generator curand.Handle // with the stream set
-	Stream    cuda.Stream
-	Ptrs      []driver.Ptr // addresses of the ranges, in order; valid until the function returns
+	*curand.Library
+	Handle curand.Handle // the generator, which has the stream
+	Stream cuda.Stream   // the stream
+	Ptrs   []driver.Ptr  // addresses of the ranges, in order; valid until the function returns
 }
 
-// Call returns an Op that calls a function, which calls a function of cuRAND with the generator, such
-// as curandGeneratePoisson. name is the operation's label. uses are the memory that it uses. The
-// rules of [gpu.Native] hold for the function, and in a recording each execution calls it. cuRAND
-// wants an even count of normal numbers, and memory that begins at a multiple of 16 bytes. On a
-// simulated device the error is [gpu.ErrUnsupported].
+// Call returns an Op that calls functions of cuRAND such as curandGeneratePoisson, which give the
+// stream of Handle work. name is the Op's label, and the ranges in uses are the memory that the work
+// uses. gpu.Native says what the function may do, and in a recording each execution calls it. cuRAND
+// wants an even count of normal numbers, and memory that begins at a multiple of 16 bytes. If the
+// device is simulated, the Op carries gpu.ErrUnsupported.
 func (g *Generator) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.Op {
-	if g.handle == nil {
-		return gpu.BadOp(fmt.Errorf("random: call of %s on a simulated device: %w", name, gpu.ErrUnsupported))
-	}
-	if fn == nil {
+	switch {
+	case g.isZero():
+		return gpu.BadOp(errZero)
+	case fn == nil:
 		return gpu.BadOp(fmt.Errorf("random: call: no function: %w", gpu.ErrArgument))
+	case g.handle == nil:
+		return gpu.BadOp(fmt.Errorf("random: a simulated device has no cuRAND to call: %w", gpu.ErrUnsupported))
 	}
 	return libcall.EachExecution(gpu.Native(name, func(v gpu.NativeCall) error {
 		if err := g.own(v); err != nil {

@@ -41,25 +41,27 @@
 package random
 
 import (
+	"fmt"
+
 	"github.com/puregpu/puregpu/curand"
-	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
-// Options are options of [Open]. The zero value finds the library as [curand.Open] does.
+// Options are of a [Library]. The zero value finds the library of the system.
 type Options struct {
-	Library dl.Options // where cuRAND is; not used on a simulated device
+	CuRAND curand.Options // where cuRAND is
 }
 
-// A Library is cuRAND, open for a device. Its methods may be used concurrently.
+// A Library is cuRAND for one device. All methods may be called concurrently.
 type Library struct {
 	dev        libcall.Device
 	curand     *curand.Library // nil on a simulated device
 	generators libcall.Parts
 }
 
-// Open loads cuRAND for a device. Close the Library before the device.
+// Open loads cuRAND for a device. If the library is not there, the error is dl.ErrNotFound. Close
+// the Library before the device.
 func Open(dev *gpu.Device, o Options) (*Library, error) {
 	d, err := libcall.For("random", dev)
 	if err != nil {
@@ -67,12 +69,18 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 	}
 	l := &Library{dev: d}
 	if !d.Simulated() {
-		if l.curand, err = curand.Open(o.Library); err != nil {
-			return nil, err
+		if l.curand, err = curand.Open(o.CuRAND); err != nil {
+			return nil, fmt.Errorf("random: %w", err)
 		}
 	}
 	return l, nil
 }
 
-// Close closes the generators that are not closed yet.
-func (l *Library) Close() error { return l.generators.Close() }
+// Close closes the generators that are not closed yet: see [Generator.Close]. Closing again does
+// nothing.
+func (l *Library) Close() error {
+	if l == nil {
+		return nil
+	}
+	return l.generators.Close()
+}

@@ -233,11 +233,17 @@ func TestMistakes(t *testing.T) {
 		"no elements":          {random.Uniform(g, x.Slice(2, 2)), gpu.ErrArgument},
 		"a negative deviation": {random.Normal(g, x, 0, -1), gpu.ErrArgument},
 		"a deviation of NaN":   {random.Normal(g, x, 0, float32(math.NaN())), gpu.ErrArgument},
+		"no generator":         {random.Normal(nil, x, 0, 1), gpu.ErrArgument},
+		"a zero generator":     {random.Bits(new(random.Generator), alloc[uint32](t, dev, 1)), gpu.ErrArgument},
+		"no function":          {g.Call("", nil), gpu.ErrArgument},
 		"a call":               {g.Call("curandGeneratePoisson", func(random.Call) error { return nil }, x.Range()), gpu.ErrUnsupported},
 	} {
 		if err := do(c.op); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	if _, err := new(random.Library).NewGenerator(random.GeneratorOptions{}); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("a zero library: %v", err)
 	}
 	must(t, do(random.Uniform(g, x)))
 	must(t, g.Close())
