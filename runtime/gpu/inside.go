@@ -29,6 +29,10 @@ func OpOf(x inside.Op) Op {
 		return valueOp(writeValueOp, x.Range, x.Value)
 	case work.ValueWait:
 		return valueOp(waitValueOp, x.Range, x.Value)
+	case work.Native:
+		op := *x.Native.(*Op)
+		op.again = op.kind == nativeOp
+		return op
 	}
 	return Op{}
 }

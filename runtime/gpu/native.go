@@ -229,5 +229,5 @@ func (c *CommandBuffer) addNative(op *Op, after []recording.Command) (recording.
 		}
 		uses = append(slices.Clip(uses), (*Buffer)(b).All())
 	}
-	return c.in().Native(call, ranges(uses), after)
+	return c.in().Native(call, ranges(uses), op.again, after)
 }

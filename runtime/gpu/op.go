@@ -33,6 +33,7 @@ type Op struct {
 	_      [0]func() // Ops cannot be compared
 	kind   opKind
 	values uint8          // how many elements at the end of args are values of parameters
+	again  bool           // each execution of a recording calls the native function: no graph captures it
 	n      int32          // how many elements of args count as ranges or arguments
 	obj    any            // a function, a kernel, a recording, a reader or writer; of a wrong Op the error
 	data   unsafe.Pointer // host memory, whose length is args[1].Size; of a launch the event of Begun

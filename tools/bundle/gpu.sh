@@ -35,7 +35,7 @@ for p in hip runtime/driver runtime/driver/hipdriver; do # whose source a test r
 	mkdir -p "$out/src/$p"
 	cp $p/*.go "$out/src/$p/"
 done
-for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest hip hiprtc gen runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
+for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc gen runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
 	name=$(basename $p)
 	$go test -c -trimpath -ldflags='-s -w' -o "$out/bin/$name.test" "./$p"
 	if [ -e "$out/bin/$name.test" ]; then

@@ -133,7 +133,7 @@ var units = []unit{
 	},
 	{
 		name: "curand-12.4", suites: []string{"trixie"}, packages: []string{"libcurand10"},
-		releases: []release{{"curand", "12.4", "libcurand.so.10*"}}, tests: []test{{"curand", "Real"}},
+		releases: []release{{"curand", "12.4", "libcurand.so.10*"}}, tests: []test{{"curand", "Real"}, {"runtime/random", "Real"}},
 	},
 	{
 		name: "nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl2"}, closure: true, long: true,

@@ -13,7 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/inside"
 	"github.com/puregpu/puregpu/runtime/internal/standin"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A Device is a device of CUDA, or a simulated one, on which stand-ins do the library's work.
@@ -42,6 +44,9 @@ func For(name string, dev *gpu.Device) (Device, error) {
 
 // Simulated reports whether the device is simulated.
 func (d Device) Simulated() bool { return d.cuda.Library == nil }
+
+// CUDA returns the driver's API. The device must not be simulated.
+func (d Device) CUDA() *cuda.Library { return d.cuda.Library }
 
 // GPU returns the runtime's device.
 func (d Device) GPU() *gpu.Device { return d.dev }
@@ -72,6 +77,13 @@ func (d Device) StandIn(call gpu.NativeCall, name string, fn func(standin.Memory
 		return fmt.Errorf("%s: %s: the operation is for a simulated device, and was given to another one: %w", d.name, name, gpu.ErrArgument)
 	}
 	return on.RunGo(call.Stream, name, fn)
+}
+
+// EachExecution returns the Op of a gpu.Native whose function each execution of a recording calls.
+// It never becomes a node of a graph, and runs after everything that was recorded before it, and
+// before everything recorded later. It is for work of a library that is not the same each time.
+func EachExecution(op gpu.Op) gpu.Op {
+	return gpu.OpOf(inside.Op{Kind: work.Native, Native: &op})
 }
 
 // A Handle is a library's handle for a device. One function at a time uses it, with the stream and

@@ -185,8 +185,9 @@ func (c *Recording) nameKernel(fn driver.Function, name string) {
 }
 
 // Native records a call of a function that gives work to a stream. The function is called with the
-// addresses of the ranges in uses.
-func (c *Recording) Native(fn func(driver.Stream, []driver.Ptr) error, uses []memory.Range, after []Command) (Command, error) {
+// addresses of the ranges in uses. If again is set, each execution calls it: no graph captures its
+// work.
+func (c *Recording) Native(fn func(driver.Stream, []driver.Ptr) error, uses []memory.Range, again bool, after []Command) (Command, error) {
 	if err := c.Begin(work.Native); err != nil {
 		return -1, err
 	}
@@ -201,7 +202,7 @@ func (c *Recording) Native(fn func(driver.Stream, []driver.Ptr) error, uses []me
 		return -1, c.Fail(work.Native, err)
 	}
 	cmd := command{op: work.Op{Kind: work.Native}, dst: -1, src: -1, arg: int32(len(c.args)), layout: work.Addresses(len(uses))}
-	cmd.rare = c.rare(rareCommand{native: fn})
+	cmd.rare = c.rare(rareCommand{native: fn, again: again})
 	if len(uses) > 0 {
 		cmd.bound = carve(&c.bounds, len(uses))
 	}

@@ -148,6 +148,7 @@ type rareCommand struct {
 	fn     func() error  // of a host call
 	timer  int           // of a timestamp, in timers of a block
 	native func(driver.Stream, []driver.Ptr) error
+	again  bool               // each execution calls native
 	lane   *comm.Communicator // of collectives
 	group  []Collective       // of collectives
 	params []paramRef         // of a launch
@@ -660,7 +661,7 @@ func (c *Recording) makesGraphs(n int) bool {
 func (c *Recording) noNode(cmd *command) bool {
 	a := &cmd.launch.Attrs
 	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
-		cmd.op.Kind == work.Native && c.dev.Faces.Capturer == nil ||
+		cmd.op.Kind == work.Native && (c.dev.Faces.Capturer == nil || cmd.rare.again) ||
 		!c.dev.Engine.Caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
 }
 

@@ -1,0 +1,78 @@
+# Compares the results that the tests of package mathtest have written with PyTorch's and CuPy's: compare.py FOLDER
+# Each FOLDER/LIBRARY.jsonl has a case a line: its name, parameters and arrays. The function of that library returns what to compare:
+# (what, result, reference, eps). The results may differ by eps times the largest number.
+
+import json
+import pathlib
+import sys
+
+import numpy
+import torch
+
+
+def fft(name, p, a):
+    x = torch.from_numpy(a["x"]).cuda()
+    dims = list(range(1, x.ndim))
+    if name == "complex":
+        yield "forward", a["forward"], torch.fft.fftn(x, dim=dims), p["eps"]
+        yield "inverse", a["inverse"], torch.fft.ifftn(x, dim=dims, norm="forward"), p["eps"]
+    else:
+        y = torch.fft.rfftn(x, dim=dims)
+        yield "forward", a["forward"], y, p["eps"]
+        yield "back", a["back"], torch.fft.irfftn(y, s=x.shape[1:], dim=dims, norm="forward"), p["eps"]
+
+
+def random(name, p, a):
+    import cupy
+    from cupy_backends.cuda.libs import curand
+
+    g = curand.createGenerator(161)  # Philox4x32-10
+    curand.setPseudoRandomGeneratorSeed(g, p["seed"])
+    curand.setGeneratorOffset(g, p["offset"])
+    parts = []
+    for n in p["counts"]:
+        even = n + n % 2 if name.startswith("normal") else n
+        x = cupy.empty(even, a["x"].dtype)
+        if name == "bits":
+            curand.generate(g, x.data.ptr, even)
+        elif name == "uniform":
+            curand.generateUniform(g, x.data.ptr, even)
+        elif name == "uniform double":
+            curand.generateUniformDouble(g, x.data.ptr, even)
+        elif name == "normal":
+            curand.generateNormal(g, x.data.ptr, even, 3, 2)
+        else:
+            curand.generateNormalDouble(g, x.data.ptr, even, 3, 2)
+        parts.append(x[:n].get())
+    curand.destroyGenerator(g)
+    yield name, a["x"], numpy.concatenate(parts), 1e-6 if name.startswith("normal") else 0
+
+
+LIBRARIES = {"fft": fft, "random": random}
+
+
+def load(folder, array):
+    return numpy.fromfile(folder / array["file"], array["type"]).reshape(array["shape"])
+
+
+def main():
+    folder, cases, wrong = pathlib.Path(sys.argv[1]), 0, 0
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text().splitlines():
+            c = json.loads(line)
+            arrays = {x["name"]: load(folder, x) for x in c["arrays"]}
+            cases += 1
+            for what, got, want, eps in LIBRARIES[c["library"]](c["name"], c["params"], arrays):
+                if isinstance(want, torch.Tensor):
+                    want = want.cpu().numpy()
+                most = numpy.abs(want).max(initial=0)
+                error = numpy.abs(numpy.subtract(got, want)).max(initial=0) if eps or got.shape != want.shape else float((got != want).any())
+                if not error <= eps * most:
+                    wrong += 1
+                    shapes = {x["name"]: x["shape"] for x in c["arrays"]}
+                    print(f"{c['library']} {c['name']} {c['params']} {shapes} {got.dtype}: {what} differs by {error:.3g}, and the largest number is {most:.3g}")
+    print(f"{cases} cases, {wrong} wrong")
+    sys.exit(wrong > 0 or cases == 0)
+
+
+main()

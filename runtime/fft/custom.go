@@ -1,0 +1,68 @@
+package fft
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// A CustomPlan is a plan of cuFFT that the program makes itself, for layouts and types that [Plan]
+// and [RealPlan] do not have: strides, half precision, callbacks.
+type CustomPlan struct {
+	plan plan
+	made made
+}
+
+// NewCustomPlan makes a plan by a function, which calls one of cuFFT's functions such as
+// cufftMakePlanMany64 or cufftXtMakePlanMany with the handle and returns its work size in work. The
+// device is current. cuFFT does not allocate the work area. On a simulated device the error is
+// [gpu.ErrUnsupported].
+func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []uint64) error) (*CustomPlan, error) {
+	switch {
+	case l.isZero():
+		return nil, errZero
+	case fn == nil:
+		return nil, fmt.Errorf("fft: a custom plan without a function: %w", gpu.ErrArgument)
+	case l.dev.Simulated():
+		return nil, fmt.Errorf("fft: a simulated device has no cuFFT to call: %w", gpu.ErrUnsupported)
+	}
+	p := &CustomPlan{plan: plan{lib: l, align: 1}}
+	var err error
+	if p.made, err = l.make(&p.plan, fn); err != nil {
+		return nil, err
+	}
+	return p, p.plan.opened()
+}
+
+// A Call is what a function given to [CustomPlan.Call] works with.
+type Call struct {
+	*cufft.Library
+	Plan   cufft.Handle // has the stream and the work area
+	Stream cuda.Stream  // the stream
+	Ptrs   []driver.Ptr // addresses of the ranges, in order; valid until the function returns
+}
+
+// Call returns an Op that calls functions of cuFFT such as cufftXtExec, which give the stream of Plan
+// work. name is the Op's label, and the ranges in uses are the memory that the work uses.
+// gpu.Native says what the function may do.
+func (p *CustomPlan) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.Op {
+	switch {
+	case p.plan.lib == nil:
+		return gpu.BadOp(fmt.Errorf("fft: call: a zero plan, which was not made: %w", gpu.ErrArgument))
+	case fn == nil:
+		return gpu.BadOp(fmt.Errorf("fft: call: no function: %w", gpu.ErrArgument))
+	}
+	n := len(uses)
+	return gpu.Native(name, func(v gpu.NativeCall) error {
+		return p.made.Use(v, p.made.workspace(v), func(h cufft.Handle) error {
+			return fn(Call{p.plan.lib.cufft, h, cudadriver.Stream(v.Stream), v.Ptrs[:n:n]})
+		})
+	}, uses...).Scratch(p.made.work)
+}
+
+// Close destroys the plan: see [Plan.Close].
+func (p *CustomPlan) Close() error { return p.plan.Close() }

@@ -1,0 +1,66 @@
+package random
+
+import (
+	"fmt"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/curand"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// Float is a number of [Uniform] and [Normal].
+type Float interface{ float32 | float64 }
+
+// Integer is a number of [Bits].
+type Integer interface{ uint32 | uint64 }
+
+// Uniform returns the Op that writes numbers between 0 and 1 to dst, without 0 and with 1 (C:
+// curandGenerateUniform, curandGenerateUniformDouble). They have 32 random bits, or 53 as float64.
+// Elements that do not begin at a multiple of 16 bytes are drawn to scratch memory and copied.
+func Uniform[T Float](g *Generator, dst gpu.Slice[T]) gpu.Op {
+	var zero T
+	d := draw{name: "curandGenerateUniform", size: 4, fill: fill(uniform32), call: func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error {
+		return l.GenerateUniform(h, to, n)
+	}}
+	if _, ok := any(zero).(float64); ok {
+		d = draw{name: "curandGenerateUniformDouble", size: 8, fill: fill(uniform64), call: func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error {
+			return l.GenerateUniformDouble(h, to, n)
+		}}
+	}
+	return g.op(d, dst.Range(), dst.Len())
+}
+
+// Normal returns the Op that writes normally distributed numbers to dst (C: curandGenerateNormal,
+// curandGenerateNormalDouble). cuRAND makes them in pairs: of an odd count, one more is drawn.
+// Elements of an odd count, or that do not begin at a multiple of 16 bytes, are drawn to scratch
+// memory and copied.
+func Normal[T Float](g *Generator, dst gpu.Slice[T], mean, stddev T) gpu.Op {
+	if !(stddev >= 0) {
+		return gpu.BadOp(fmt.Errorf("random: normal: a standard deviation of %v: %w", stddev, gpu.ErrArgument))
+	}
+	d := draw{name: "curandGenerateNormal", size: 4, even: true, fill: fill(normal32(float64(mean), float64(stddev))),
+		call: func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error {
+			return l.GenerateNormal(h, to, n, float32(mean), float32(stddev))
+		}}
+	if _, ok := any(mean).(float64); ok {
+		d = draw{name: "curandGenerateNormalDouble", size: 8, even: true, fill: fill(normal64(float64(mean), float64(stddev))),
+			call: func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error {
+				return l.GenerateNormalDouble(h, to, n, float64(mean), float64(stddev))
+			}}
+	}
+	return g.op(d, dst.Range(), dst.Len())
+}
+
+// Bits returns the Op that writes integers to dst, all of whose bits are random (C: curandGenerate).
+// A uint64 takes two of the generator's numbers, the first for its low half. Elements that do not
+// begin at a multiple of 16 bytes are drawn to scratch memory and copied.
+func Bits[T Integer](g *Generator, dst gpu.Slice[T]) gpu.Op {
+	n := dst.Len()
+	var zero T
+	if _, ok := any(zero).(uint64); ok {
+		n *= 2
+	}
+	return g.op(draw{name: "curandGenerate", size: 4, fill: fill(bits32), call: func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error {
+		return l.Generate(h, to, n)
+	}}, dst.Range(), n)
+}

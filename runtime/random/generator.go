@@ -1,0 +1,212 @@
+package random
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/curand"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/libcall"
+	"github.com/puregpu/puregpu/runtime/internal/standin"
+)
+
+// GeneratorOptions are options of [Library.NewGenerator].
+type GeneratorOptions struct {
+	// Kind is a kind of pseudorandom generator, such as curand.RNGPseudoXORWOW. 0 means
+	// curand.RNGPseudoPhilox4_32_10. Generators of quasirandom numbers are refused.
+	Kind curand.RNGType
+
+	Seed   uint64
+	Offset uint64 // the first position; curand.RNGPseudoMTGP32 and curand.RNGPseudoMT19937 have only 0
+}
+
+// A Generator draws numbers for one queue. Its methods may be used concurrently; draws then have the
+// order in which the queue gets them.
+type Generator struct {
+	lib    *Library
+	handle *libcall.Handle[curand.Handle] // nil on a simulated device
+	state  *state                         // on a simulated device, for its one queue
+
+	mu     sync.Mutex // protects the following fields
+	closed bool
+	stream driver.Stream // of the queue that the generator belongs to; 0 before the first draw
+}
+
+// NewGenerator makes a generator (C: curandCreateGenerator, curandSetPseudoRandomGeneratorSeed,
+// curandSetGeneratorOffset, curandGenerateSeeds). It blocks until the device has computed the
+// generator's state. Close the generator when it is not used any more.
+func (l *Library) NewGenerator(o GeneratorOptions) (*Generator, error) {
+	if l == nil || l.dev.GPU() == nil {
+		return nil, fmt.Errorf("random: a nil or zero Library: use Open: %w", gpu.ErrArgument)
+	}
+	kind := o.Kind
+	switch kind {
+	case 0:
+		kind = curand.RNGPseudoPhilox4_32_10
+	case curand.RNGPseudoDefault, curand.RNGPseudoXORWOW, curand.RNGPseudoMRG32K3A, curand.RNGPseudoPhilox4_32_10:
+	case curand.RNGPseudoMTGP32, curand.RNGPseudoMT19937:
+		if o.Offset != 0 {
+			return nil, fmt.Errorf("random: generator: %v has no offset: %w", kind, gpu.ErrArgument)
+		}
+	default:
+		return nil, fmt.Errorf("random: generator: %v is not a pseudorandom generator: %w", kind, gpu.ErrArgument)
+	}
+	g := &Generator{lib: l}
+	if l.dev.Simulated() {
+		g.state = newState(o.Seed, o.Offset)
+	} else {
+		create := func() (curand.Handle, error) {
+			h, err := l.curand.CreateGenerator(kind)
+			if err != nil {
+				return 0, err
+			}
+			err = l.curand.SetPseudoRandomGeneratorSeed(h, o.Seed)
+			if err == nil && o.Offset != 0 {
+				err = l.curand.SetGeneratorOffset(h, o.Offset)
+			}
+			if err == nil {
+				err = l.curand.GenerateSeeds(h)
+			}
+			if err == nil {
+				err = l.dev.CUDA().StreamSynchronize(0) // the default stream, which computes the state
+			}
+			if err != nil {
+				return 0, errors.Join(err, l.curand.DestroyGenerator(h))
+			}
+			return h, nil
+		}
+		set := func(h curand.Handle, stream cuda.Stream, _ cuda.DevicePtr) error {
+			return l.curand.SetStream(h, stream)
+		}
+		var err error
+		if g.handle, err = libcall.NewHandle(l.dev, create, set, l.curand.DestroyGenerator); err != nil {
+			return nil, err
+		}
+	}
+	return g, l.generators.Add("random", g)
+}
+
+// Close destroys the generator (C: curandDestroyGenerator). It blocks until the device is done with
+// the generator's work. Draws and recordings with draws fail from then on. Closing again does
+// nothing.
+func (g *Generator) Close() error {
+	g.mu.Lock()
+	was := g.closed || g.lib == nil
+	g.closed = true
+	g.mu.Unlock()
+	if was {
+		return nil
+	}
+	g.lib.generators.Remove(g)
+	if g.handle == nil {
+		return nil
+	}
+	return g.handle.Close()
+}
+
+// own refuses a call if the generator belongs to another queue.
+func (g *Generator) own(v gpu.NativeCall) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return fmt.Errorf("random: the generator: %w", gpu.ErrClosed)
+	case g.stream != 0 && g.stream != v.Stream:
+		return fmt.Errorf("random: the generator belongs to another queue, which drew from it first: make a generator for each queue: %w", gpu.ErrArgument)
+	}
+	g.stream = v.Stream
+	return nil
+}
+
+// A draw is a kind of result.
+type draw struct {
+	name string
+	size uint64 // of a number
+	even bool   // the count must be even
+	call func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error
+	fill func(s *state, m standin.Memory, to driver.Ptr, n int, count uint64) error
+}
+
+// vector is the alignment of memory that cuRAND's kernels write as vectors.
+const vector = 16
+
+// op returns the operation that draws n numbers. If their count is odd and must be even, or they do
+// not begin at a multiple of vector, they are drawn to scratch memory and copied.
+func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
+	switch {
+	case g.isZero():
+		return gpu.BadOp(errZero)
+	case n == 0:
+		return gpu.BadOp(fmt.Errorf("random: %s: no elements to write: %w", d.name, gpu.ErrArgument))
+	}
+	count := uint64(n)
+	if d.even {
+		count += count & 1
+	}
+	scratch := uint64(0)
+	if count != uint64(n) || dst.Offset%vector != 0 {
+		scratch = count * d.size
+	}
+	if g.handle == nil {
+		return libcall.EachExecution(gpu.Native(d.name, func(v gpu.NativeCall) error {
+			if err := g.own(v); err != nil {
+				return err
+			}
+			to := v.Ptrs[0]
+			return g.lib.dev.StandIn(v, d.name, func(m standin.Memory) error { return d.fill(g.state, m, to, n, count) })
+		}, dst))
+	}
+	return libcall.EachExecution(gpu.Native(d.name, func(v gpu.NativeCall) error {
+		if err := g.own(v); err != nil {
+			return err
+		}
+		to := v.Ptrs[len(v.Ptrs)-1]
+		if uint64(to)%vector != 0 {
+			return fmt.Errorf("random: %s: memory at %#x, which is not a multiple of %d: %w", d.name, uint64(to), vector, gpu.ErrArgument)
+		}
+		err := g.handle.Use(v, 0, func(h curand.Handle) error { return d.call(g.lib.curand, h, cuda.DevicePtr(to), count) })
+		if err == nil && scratch > 0 {
+			err = v.Device.Copy(v.Stream, v.Ptrs[0], to, uint64(n)*d.size)
+		}
+		return err
+	}, dst).Scratch(scratch))
+}
+
+// isZero reports whether NewGenerator did not make the Generator.
+func (g *Generator) isZero() bool { return g == nil || g.lib == nil }
+
+var errZero = fmt.Errorf("random: a nil or zero Generator: use NewGenerator: %w", gpu.ErrArgument)
+
+// A Call is what a function given to [Generator.Call] works with.
+type Call struct {
+	*curand.Library
+	Handle curand.Handle // the generator, which has the stream
+	Stream cuda.Stream   // the stream
+	Ptrs   []driver.Ptr  // addresses of the ranges, in order; valid until the function returns
+}
+
+// Call returns an Op that calls functions of cuRAND such as curandGeneratePoisson, which give the
+// stream of Handle work. name is the Op's label, and the ranges in uses are the memory that the work
+// uses. gpu.Native says what the function may do, and in a recording each execution calls it. cuRAND
+// wants an even count of normal numbers, and memory that begins at a multiple of 16 bytes. If the
+// device is simulated, the Op carries gpu.ErrUnsupported.
+func (g *Generator) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.Op {
+	switch {
+	case g.isZero():
+		return gpu.BadOp(errZero)
+	case fn == nil:
+		return gpu.BadOp(fmt.Errorf("random: call: no function: %w", gpu.ErrArgument))
+	case g.handle == nil:
+		return gpu.BadOp(fmt.Errorf("random: a simulated device has no cuRAND to call: %w", gpu.ErrUnsupported))
+	}
+	return libcall.EachExecution(gpu.Native(name, func(v gpu.NativeCall) error {
+		if err := g.own(v); err != nil {
+			return err
+		}
+		return g.handle.Use(v, 0, func(h curand.Handle) error { return fn(Call{g.lib.curand, h, cudadriver.Stream(v.Stream), v.Ptrs}) })
+	}, uses...))
+}
