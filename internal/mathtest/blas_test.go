@@ -4,12 +4,14 @@ package mathtest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/puregpu/puregpu/cublas"
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/runtime/blas"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 // openBLAS returns cuBLAS on the GPU.
@@ -89,5 +91,59 @@ func TestGemmAllocs(t *testing.T) {
 		must(t, st.Wait(ctx))
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// blasTimes are the rows of products: large ones, and ones whose host time matters.
+func blasTimes() []timed {
+	rows := []timed{fp8Time(8192)}
+	for _, n := range []int{64, 4096, 8192} {
+		rows = append(rows, gemmTime[float32](n, "float32"), gemmTime[smallfloat.BFloat16](n, "bfloat16"))
+	}
+	return rows
+}
+
+// operand returns a matrix of ones.
+func operand[T blas.Element](t *testing.T, dev *gpu.Device, n int, one T) blas.Matrix[T] {
+	t.Helper()
+	data, err := gpu.AllocSlice[T](dev, gpu.DeviceMem, n*n)
+	must(t, err)
+	t.Cleanup(func() { must(t, data.Close()) })
+	do(t, dev, data.Fill(one))
+	return blas.Matrix[T]{Data: data, Rows: n, Cols: n}
+}
+
+// gemmTime is the row of a product of n × n.
+func gemmTime[T blas.Element](n int, name string) timed {
+	return timed{name: fmt.Sprintf("gemm %s %d", name, n), small: n < 1000,
+		open: func(t *testing.T, dev *gpu.Device) gpu.Op {
+			lib, err := blas.Open(dev, blas.Options{})
+			has(t, err)
+			t.Cleanup(func() { must(t, lib.Close()) })
+			var zero T
+			return blas.Gemm(lib, operand(t, dev, n, zero), operand(t, dev, n, zero), operand(t, dev, n, zero))
+		},
+		setup: fmt.Sprintf("a = torch.zeros(%d, %[1]d, dtype=torch.%s, device='cuda'); b = a.clone(); c = a.clone()", n, name),
+		run:   "torch.mm(a, b, out=c)",
+	}
+}
+
+// fp8Time is the row of a product of matrices of 8 bits.
+func fp8Time(n int) timed {
+	return timed{name: fmt.Sprintf("gemm float8e4m3 %d", n),
+		open: func(t *testing.T, dev *gpu.Device) gpu.Op {
+			lib, err := blas.Open(dev, blas.Options{})
+			has(t, err)
+			t.Cleanup(func() { must(t, lib.Close()) })
+			one, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 1)
+			must(t, err)
+			t.Cleanup(func() { must(t, one.Close()) })
+			do(t, dev, one.Fill(1))
+			var zero smallfloat.Float8E4M3
+			return blas.GemmWith(lib, operand(t, dev, n, smallfloat.BFloat16(0)), operand(t, dev, n, zero), operand(t, dev, n, zero).T(),
+				blas.GemmOptions[smallfloat.BFloat16]{ScaleA: one, ScaleB: one})
+		},
+		setup: fmt.Sprintf("a = torch.zeros(%d, %[1]d, device='cuda').to(torch.float8_e4m3fn); b = a.clone().t(); s = torch.ones((), device='cuda'); c = torch.zeros(%[1]d, %[1]d, dtype=torch.bfloat16, device='cuda')", n),
+		run:   "torch._scaled_mm(a, b, s, s, out_dtype=torch.bfloat16, out=c)",
 	}
 }
