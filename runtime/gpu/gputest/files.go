@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
@@ -126,8 +127,9 @@ var files = []test{
 		const n = 8 * 4096
 		b := e.buffer(n)
 		after := func(pieces int, f func(p []byte, at int64) (int, error)) func(p []byte, at int64) (int, error) {
+			var done atomic.Int64 // several goroutines read and write
 			return func(p []byte, at int64) (int, error) {
-				if pieces--; pieces < 0 {
+				if done.Add(1) > int64(pieces) {
 					return f(p, at)
 				}
 				return len(p), nil
