@@ -401,7 +401,7 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 }
 
 const (
-	guidePage  = "docs/guide/bindgen.md"
+	guidePage  = "docs/bindgen-libraries.md"
 	guideBegin = "<!-- make bind-headers WRITE=1 writes this table -->\n"
 	guideEnd   = "\n<!-- end of the table -->\n"
 )

@@ -22,7 +22,7 @@
 // With -bind it reads the headers of other libraries, as bindgen does. A C compiler then compares everything that bindgen
 // would bind with the headers. reallibs prints how many functions are bound, how many are refused and why, and how many facts
 // the compiler disagrees with: there must be none. Names choose libraries, -v prints each refusal, and -write puts the table
-// into docs/guide/bindgen.md. Thirty of the libraries were drawn at random: -draw draws them anew into drawn.json.
+// into docs/bindgen-libraries.md. Thirty of the libraries were drawn at random: -draw draws them anew into drawn.json.
 //
 //	go run ./tools/reallibs -bind [-v] [-write] [NAME...]
 //	go run ./tools/reallibs -draw
