@@ -105,7 +105,7 @@ soak: ## submit a million random operations to simulated GPUs, under the race de
 	$(GO) test $$race -count=1 -timeout=2h -v -run='^TestRandom$$' ./runtime/internal/engine -gpu.soak $(if $(SEED),-gpu.seed=$(SEED))
 
 .PHONY: faults
-faults: ## put each mended fault back, and see that a test catches it (needs gcc); docs/faults.md lists them
+faults: ## put each mended fault back, and see that a test catches it (needs gcc); docs/faults.md says more
 	@echo "on two cores that have nothing else to do this takes about half an hour"
 	$(GO) run ./tools/faults
 	$(GO) run ./tools/faults -dir internal/headerfuzz/testdata/faults
