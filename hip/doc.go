@@ -1,32 +1,38 @@
-// Package hip binds the HIP runtime API of ROCm without cgo: the functions of its headers from 5.2 to 7.2.
+// Package hip binds the HIP runtime API of ROCm without cgo: the functions of its headers from 5.2
+// to 7.2.
 //
-// [Open] finds libamdhip64 and resolves its functions. Every function is a method of [Library]: inputs are arguments,
-// outputs are results, and the last result is an error, nil on success. An error code is a [Result], a constant: compare
-// it with errors.Is(err, hip.ErrorNotReady). A function that the library lacks returns a [*dl.SymbolError] that names the
-// release that brought it.
+// [Open] finds libamdhip64 and resolves its functions. Every function is a method of [Library]:
+// inputs are arguments, outputs are results, and the last result is an error, nil on success. An
+// error code is a constant of type [Result]: compare it with errors.Is(err, hip.ErrorNotReady). A
+// function that the library lacks returns a [*dl.SymbolError] that names the release that
+// introduced it.
 //
-// The bindings are proven against an echo library and against the real libraries' symbols; they have not been run on an
-// AMD GPU.
+// The bindings are proven against a C library that records calls, and against the real libraries'
+// symbols. They have not been run on an AMD GPU.
 //
 // # Releases
 //
-// The headers of 5.2 to 7.2 were compared with each other. A function for which the library's release has another struct, other numbers of an
-// enumeration or other parameters than this package is not called, and returns a [*dl.SymbolError] that says what differs and what to call
-// instead, if there is something; the function's documentation says it, too. These are
+// If the library's release has another struct, other enumeration values or other parameters for a
+// function than this package, the function is not called: it returns a [*dl.SymbolError] that says
+// what differs and what to call instead. The function's documentation says it too. These functions
+// are refused:
 //
 //   - before 5.3 MemCreate, MemGetAllocationGranularity and MemGetAllocationPropertiesFromHandle
 //   - before 5.5 GraphNodeGetType
-//   - before 6.0 DrvMemcpy3D, DrvMemcpy3DAsync, DrvMemcpy2DUnaligned, MemcpyParam2D, MemcpyParam2DAsync, PointerGetAttributes,
-//     SignalExternalSemaphoresAsync and WaitExternalSemaphoresAsync
+//   - before 6.0 DrvMemcpy3D, DrvMemcpy3DAsync, DrvMemcpy2DUnaligned, MemcpyParam2D,
+//     MemcpyParam2DAsync, PointerGetAttributes, SignalExternalSemaphoresAsync and
+//     WaitExternalSemaphoresAsync
 //   - from 7.0 on DrvGraphAddMemsetNode and DrvGraphExecMemsetNodeSetParams
 //
-// What goes without a type is as the library has it: before 6.0 PointerGetAttribute and DrvPointerGetAttributes write 0 for host
-// memory and 1 for a device's, and IpcOpenMemHandle takes 0 in place of IpcMemLazyEnablePeerAccess.
+// Values without a type of their own are the library's: before 6.0 PointerGetAttribute and
+// DrvPointerGetAttributes write 0 for host memory and 1 for device memory, and IpcOpenMemHandle
+// takes 0 instead of IpcMemLazyEnablePeerAccess.
 //
 // # Threads
 //
-// HIP keeps the current device per OS thread, and a goroutine moves between threads: lock it with [runtime.LockOSThread]
-// from SetDevice on until the last call that needs it. Device 0 is current where nothing was set.
+// HIP keeps the current device per OS thread, and a goroutine moves between threads. Call
+// [runtime.LockOSThread] before SetDevice, until the last call that needs the device. A thread
+// starts with device 0.
 package hip
 
 //go:generate go run github.com/puregpu/puregpu/tools/gen hip

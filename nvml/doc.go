@@ -1,36 +1,39 @@
-// Package nvml binds NVML, NVIDIA's management library, without cgo: what GPUs there are, how they are used, what they draw, and
-// what can be set.
+// Package nvml binds NVML, NVIDIA's management library, without cgo. NVML lists GPUs, reports their
+// use, power and processes, and changes their settings.
 //
-// [Open] finds libnvidia-ml, which comes with NVIDIA's driver, and resolves its functions. [Library.Init] starts it, and
-// [Library.Shutdown] ends it. Every function is a method of [Library] that returns its outputs and an error, nil on success. An
-// error code is a [Result], a constant: compare it with errors.Is. A function that the library lacks returns a [*dl.SymbolError]
-// that says which release brought it. Most functions of a device return [ErrorNotSupported] where the device cannot do what they
-// are for.
+// [Open] finds libnvidia-ml, which comes with NVIDIA's driver, and resolves its functions.
+// [Library.Init] starts it, and [Library.Shutdown] ends it. Every function is a method of [Library]
+// that returns its outputs and an error, nil on success. An error code is a constant of type
+// [Result]: compare it with errors.Is. A function that the library lacks returns a
+// [*dl.SymbolError] that names the release that introduced it. Most functions of a device return
+// [ErrorNotSupported] if the device lacks the feature.
 //
-// Functions that write a list take a slice of the caller's. Too small a slice, also none, gives [ErrorInsufficientSize] and the
-// count that is needed; some functions take none without an error.
+// Functions that write a list take the caller's slice. If it is too small, or nil, they return
+// [ErrorInsufficientSize] and the needed count; some functions accept nil without an error.
 //
 // # Versions
 //
-// Of a function with several ABIs the plain name is the one that NVML's header gives the plain name, such as
-// nvmlDeviceGetCount_v2 for [Library.DeviceGetCount]; older ones have V and their number behind them ([Library.DeviceGetCountV1]).
-// A structure with a field Version has to say which layout it has before the library fills it in. The constant is called as the
-// structure is, with Version behind it:
+// If a function has several ABIs, the plain name is the one that NVML's header gives the plain
+// name, such as nvmlDeviceGetCount_v2 for [Library.DeviceGetCount]. Older ones end in V and their
+// number ([Library.DeviceGetCountV1]). A structure with a field Version must say its layout before
+// the call. The constant has the name of the structure and Version:
 //
 //	m := nvml.MemoryV2{Version: nvml.MemoryV2Version}
 //	err := lib.DeviceGetMemoryInfoV2(device, &m)
 //
-// A structure's plain name, such as [PciInfoExt], is another name for the layout that the header means by it: name the layout
-// with its number, as the constant is. The library goes by the version alone, so that a function whose parameter is one layout
-// takes another one too, as a pointer that package unsafe has converted.
+// A structure's plain name, such as [PciInfoExt], is an alias for the layout that the header means
+// by it. Prefer the name with a number. The library looks only at the version, so a function also
+// takes another layout, as a pointer converted by package unsafe.
 //
-// Some fields, such as [FiPwrSmoothingEnabled], have another number in some releases, which the comment of the constant tells: ask a library of such a
-// release for that number.
+// Some fields, such as [FiPwrSmoothingEnabled], have another number in some releases; the comment
+// of the constant says which. Pass that number to a library of such a release.
 //
-// [dl.Library.Version] is the CUDA release that the driver's branch came with, as NVML's own header counts: 12.4 for driver 550.
-// [Library.SystemGetNVMLVersion] and [Library.SystemGetDriverVersion] have the driver's own release.
+// [dl.Library.Version] is the CUDA release of the driver's branch, as NVML's header counts: 12.4
+// for driver 550. [Library.SystemGetNVMLVersion] and [Library.SystemGetDriverVersion] return the
+// driver's own release.
 //
-// All methods may be called concurrently. [Library.EventSetWait] and [Library.SystemEventSetWait] block.
+// All methods may be called concurrently. [Library.EventSetWait] and [Library.SystemEventSetWait]
+// block.
 package nvml
 
 //go:generate go run github.com/puregpu/puregpu/tools/gen nvml

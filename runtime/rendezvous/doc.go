@@ -1,20 +1,22 @@
-// Package rendezvous tells the processes of a run which ranks they are and passes ids among them, with what people start
-// their programs with already: torchrun, Open MPI, MPICH and Intel MPI, Slurm, Kubernetes. Its types serve as a
-// gpu.Rendezvous, and need nothing of package gpu.
+// Package rendezvous tells the processes of a run their ranks, and passes ids among them. It works
+// with torchrun, Open MPI, MPICH and Intel MPI, Slurm and Kubernetes. Its types implement
+// collective.Rendezvous, and need nothing of package collective.
 //
-// [FromEnv] finds the place of a process in its environment. The rest pass what rank 0 has to all others:
+// [FromEnv] finds the place of a process in its environment. The other types pass data of rank 0 to
+// all ranks:
 //
-//   - [TCP] over a connection to rank 0, at an address that all know: torchrun gives one;
-//   - [File] through files in a folder that all share, of one machine or of a network;
-//   - [NCCLCommID] not at all, where the variable NCCL_COMM_ID makes every rank come to the same id by itself;
-//   - [Func] by a function of the program's, over a store that it has.
+//   - [TCP] over a connection to rank 0, at an address that all ranks know, such as torchrun's;
+//   - [File] through files in a folder that all ranks share, on one machine or on a network;
+//   - [NCCLCommID] without an exchange: the variable NCCL_COMM_ID gives every rank the same id;
+//   - [Func] by a function of the program, over the program's own store.
 //
-// All take part in each exchange, and it is over for all at once: who leaves it knows that the others have what was passed, or
-// are just getting it. So the same name may be used again, and what an earlier run has left behind is never taken for an
-// answer. One that does not come makes the others wait until their contexts end.
+// All ranks take part in each exchange, and it ends for all at once: when a call returns, the other
+// ranks have the data, or are just receiving it. So a name may be used again, and files of an
+// earlier run are never taken for an answer. A missing rank makes the others wait until their
+// contexts end.
 //
-// Whoever has an id can take part in the communicator that is made of it. [File] uses only a folder of
-// the user's own. With [TCP] ranks prove to each other that they know a secret, if there is one:
-// PUREGPU_RENDEZVOUS_SECRET, the same on all ranks. Without it the port is for those who are trusted.
-// Nothing is encrypted, and neither is the traffic of NCCL.
+// Anyone with an id can take part in its communicator. [File] uses only a folder of the same user.
+// With [TCP] ranks prove to each other that they know a secret, if there is one
+// (PUREGPU_RENDEZVOUS_SECRET, the same on all ranks). Without a secret any process that can connect
+// may take part. Nothing is encrypted, and neither is NCCL's traffic.
 package rendezvous
