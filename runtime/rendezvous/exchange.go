@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// maxID is the size of the largest thing to pass: ids are small, and what is announced as large is nonsense.
+// maxID is the largest size of an id. A larger announced size is refused.
 const maxID = 1 << 16
 
-// checkID checks what rank 0 passes.
+// checkID checks the id that rank 0 passes.
 func checkID(id []byte) error {
 	if len(id) == 0 || len(id) > maxID {
 		return fmt.Errorf("rank 0 passes %d bytes; it must be from 1 to %d", len(id), maxID)
@@ -23,7 +23,7 @@ func checkID(id []byte) error {
 	return nil
 }
 
-// token tells an exchange from those of other names and of other runs.
+// token distinguishes an exchange from exchanges of other names and runs.
 func token(run, name string) [sha256.Size]byte {
 	b := binary.AppendUvarint([]byte("puregpu rendezvous\n"), uint64(len(run)))
 	return sha256.Sum256(append(append(b, run...), name...))
@@ -41,7 +41,7 @@ func exchange(name string, p Place) string {
 	return s
 }
 
-// come says who has come, of whom rank 0 waits for.
+// come says which of the other ranks rank 0 has seen.
 func come(ranks []int, others int) string {
 	s := fmt.Sprintf("%d of %d other ranks have come", len(ranks), others)
 	known := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return r < 0 })
@@ -59,7 +59,8 @@ func come(ranks []int, others int) string {
 	return s + " (" + strings.Join(list, ", ") + ")"
 }
 
-// distinct returns each rank once, but -1, which stands for one that is not known, as often as it is there.
+// distinct returns each rank once, except -1, which stands for an unknown rank and is kept as often
+// as it occurs.
 func distinct(ranks []int) []int {
 	slices.Sort(ranks)
 	var d []int
@@ -71,7 +72,7 @@ func distinct(ranks []int) []int {
 	return d
 }
 
-// backoff waits for longer and longer.
+// backoff waits longer each time.
 type backoff struct{ next, most time.Duration }
 
 // wait returns the context's error if it ends first.
@@ -90,7 +91,7 @@ func (b *backoff) wait(ctx context.Context) error {
 	}
 }
 
-// errOf joins what ended an exchange with the latest thing that went wrong, if that says more.
+// errOf joins the error that ended an exchange with the latest other error, if that says more.
 func errOf(end, last error) error {
 	if last == nil || errors.Is(last, end) {
 		return end

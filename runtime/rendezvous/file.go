@@ -16,43 +16,43 @@ import (
 
 // A File passes ids through files.
 //
-// Every exchange has a folder of its own in Path, which is removed when the exchange is over. Each rank but 0 makes a file there
-// whose name nobody has used before, and takes only the answer that rank 0 gives to that name. Files that a killed run left behind
-// disturb nobody, and rank 0 removes them. Clocks play no part. Runs that use the same Path at the same time need different names,
-// see [Place.Run], or they mix.
+// Every exchange has a folder of its own in Path, which is removed when the exchange is over. Each
+// rank but 0 makes a file there with a new random name, and takes only rank 0's answer to that
+// name. Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play no
+// part. Runs that use the same Path at the same time need different names; see [Place.Run].
 //
-// Anybody can compute the name of the folder. So File makes it for the user of the process alone, and
-// refuses one that is a link, that belongs to another user, or that others can write to. It removes only
-// files that ranks make, follows no link, and reads only regular files of up to 64 KiB and a header.
-// Path itself may be shared, as /tmp is: others can then keep the ranks from meeting, but not see or
-// change an id. All ranks must run as the same user. A file system that changes owners or modes, as a
-// network file system may for root, cannot be used; take [TCP] there.
+// Other users can compute the name of the folder. So File makes it for the user of the process
+// alone, and refuses a folder that is a link, that belongs to another user, or that others can
+// write to. It removes only files that ranks make, follows no link, and reads only regular files of
+// up to 64 KiB and a header. Path itself may be shared, as /tmp is: other users can then keep the
+// ranks from meeting, but not see or change an id. All ranks must run as the same user. If a file
+// system changes owners or modes, as a network file system may for root, use [TCP].
 //
-// On Windows File does not look at owners or access lists, and folders inherit the access list of Path.
-// Path must therefore be a folder that only the job's user can write to.
+// On Windows File does not check owners or access lists, and folders inherit the access list of
+// Path. So Path must be a folder that only the job's user can write to.
 //
-// A context that ends ends the exchange, but not a call of the operating system that hangs, as in a
-// network file system whose server is gone.
+// The context ends the exchange, but not a call of the operating system that hangs, as in a network
+// file system whose server is gone.
 //
-// A network file system may show a machine only after a while what another has written: NFS with its usual settings after up
-// to a minute, and an exchange has three such steps. [TCP] has none.
+// A network file system may show files of another machine late: NFS with its usual settings after
+// up to a minute, and an exchange has three such steps. [TCP] has none.
 type File struct {
-	// Path is a folder that all ranks share. It is made, for this user alone, if it is not there. It may be
-	// a link.
+	// Path is a folder that all ranks share. If it does not exist, File makes it for this user
+	// alone. It may be a link.
 	Path string
 
-	// At is the place of this process; the zero Place is looked for in the environment. Rank 0 waits for as many others as there
-	// are in Count.
+	// At is the place of this process; the zero Place is looked up in the environment. Rank 0 waits
+	// for all Count - 1 other ranks.
 	At Place
 }
 
-// Place returns the rank of this process and how many there are.
+// Place returns the rank of this process and the number of ranks.
 func (f File) Place() (rank, count int, err error) {
 	p, err := f.At.resolve()
 	return p.Rank, p.Count, err
 }
 
-// Share passes id from the one who has one to the others, who pass nil.
+// Share passes rank 0's id to the other ranks, which pass nil.
 func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error) {
 	p, err := f.At.resolve()
 	if err != nil {
@@ -61,7 +61,7 @@ func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error)
 	t := token(p.Run, name)
 	d := fileExchange{path: f.Path, dir: fmt.Sprintf("puregpu-%x", t[:12]), rank: p.Rank, count: p.Count}
 	if f.Path == "" {
-		err = errors.New("no path is given: it must be a folder that all ranks share")
+		err = errors.New("Path is empty: it must be a folder that all ranks share")
 	} else {
 		id, err = d.share(ctx, id)
 	}
@@ -71,19 +71,19 @@ func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error)
 	return id, nil
 }
 
-// A fileExchange is one exchange. With KEY for the random name of a rank, and SUM for what tells one attempt of rank 0 from
-// another, the files are:
+// A fileExchange is one exchange. KEY is the random name of a rank, and SUM distinguishes rank 0's
+// attempts. The files are:
 //
 //	KEY.ask      the rank is there
 //	KEY.new      rank 0 is writing its answer
-//	KEY.id       rank 0 has answered it
+//	KEY.id       rank 0 has answered
 //	KEY.ack-SUM  the rank, which has renamed its KEY.ask, has the id
 //
-// When all have, rank 0 removes all KEY.id, which lets them go, and waits until each has removed its ack. So nobody can be in the
-// next exchange while another is in this one, and what rank 0 finds is of this exchange or left behind; what is left behind
-// never becomes an ack of this attempt.
+// When all ranks have the id, rank 0 removes all KEY.id files, which releases the ranks, and waits
+// until each has removed its ack. So no rank can be in the next exchange while another is in this
+// one. Files of an earlier run never become an ack of this attempt.
 type fileExchange struct {
-	path, dir   string // the folder that all share, and in it that of the exchange
+	path, dir   string // the shared folder, and the exchange's folder in it
 	rank, count int
 }
 
@@ -127,14 +127,14 @@ func (d fileExchange) give(ctx context.Context, id []byte) error {
 		if all {
 			return g.letGo(ctx)
 		}
-		if end := pace.wait(ctx); end != nil { // the files are left to who asked: without one the asker would think that all is well
+		if end := pace.wait(ctx); end != nil { // keep the files: a rank whose answer is removed takes that for success
 			return fmt.Errorf("%s: %w", come(ranksOf(g.acked), d.count-1), errOf(end, err))
 		}
 	}
 }
 
-// look answers the ranks that have come. It reports whether all have the id, and then removes what
-// earlier runs left.
+// look answers the ranks that have come. If all have the id, it reports that, and removes files of
+// earlier runs.
 func (g *giver) look() (all bool, err error) {
 	x, err := g.open(true)
 	if err != nil {
@@ -152,7 +152,7 @@ func (g *giver) look() (all bool, err error) {
 			g.acked[f.key] = true
 		case f.asks() && !g.answered[f.key] && g.awaits(f.key):
 			err := g.answer(x, f.key)
-			if err != nil && !gone(err) { // then the rank has left, and the folder with it
+			if err != nil && !gone(err) { // otherwise the rank has left, and removed the folder
 				return false, fmt.Errorf("answer a rank: %w", err)
 			}
 			g.answered[f.key] = err == nil
@@ -171,7 +171,7 @@ func (d fileExchange) awaits(key string) bool {
 	return r == -1 || r > 0 && r < d.count
 }
 
-// answer writes an answer. It has its name when it is whole.
+// answer writes an answer under a temporary name, and renames it when it is complete.
 func (g *giver) answer(x *exchangeDir, key string) error {
 	x.remove(key + ".new") // of a rank 0 that was killed
 	if err := x.create(key+".new", g.content); err != nil {
@@ -180,21 +180,22 @@ func (g *giver) answer(x *exchangeDir, key string) error {
 	return x.rename(key+".new", key+".id")
 }
 
-// clean removes what earlier runs left.
+// clean removes files of earlier runs.
 func (g *giver) clean(x *exchangeDir, files []exchangeFile) {
 	for _, f := range files {
 		if g.acked[f.key] || g.answered[f.key] && !f.asks() {
 			continue
 		}
-		// A rank that finds its own ask or ack gone does not take the answer; they come before the id, as the files are sorted. A rank that
-		// has made an ack of an ask in the meantime is one more than there are, and waits in vain.
+		// A rank that finds its own ask or ack removed does not take the answer; these files sort
+		// before the id. A rank that has meanwhile made an ack from an ask is one rank too many,
+		// and waits until its context ends.
 		if err := x.remove(f.name()); err == nil && g.answered[f.key] {
 			x.remove(f.key + ".id")
 		}
 	}
 }
 
-// letGo lets all ranks go, which have the id, and waits until they have gone.
+// letGo releases all ranks, which have the id, and waits until they have gone.
 func (g *giver) letGo(ctx context.Context) error {
 	for pace := filePace(); ; {
 		left, err := g.remaining()
@@ -207,7 +208,8 @@ func (g *giver) letGo(ctx context.Context) error {
 	}
 }
 
-// remaining removes the answers, and forgets the ranks that have gone. It returns why others have not.
+// remaining removes the answers, and forgets the ranks that have gone. It returns the error that
+// keeps the others.
 func (g *giver) remaining() (left, err error) {
 	x, err := g.open(false)
 	if gone(err) { // the last of them has removed it
@@ -225,7 +227,7 @@ func (g *giver) remaining() (left, err error) {
 			continue
 		}
 		if err := x.exists(key + "." + g.ack); !gone(err) {
-			left = errOf(errors.New("a rank that has the id does not go on"), err)
+			left = errOf(errors.New("a rank that has the id has not finished"), err)
 			continue
 		}
 		delete(g.acked, key)
@@ -266,7 +268,7 @@ func (d fileExchange) take(ctx context.Context) ([]byte, error) {
 			if t.had == nil {
 				return nil, fmt.Errorf("rank 0 has not come: %w", err)
 			}
-			return nil, fmt.Errorf("rank 0 has come, and waits for others or has given up: %w", err)
+			return nil, fmt.Errorf("rank 0 has come, and is waiting for other ranks, or has given up: %w", err)
 		}
 	}
 }
@@ -283,7 +285,7 @@ func (t *taker) look() (done bool, err error) {
 			if id == nil || t.mine == ack { // half of it, or nothing new
 				return false, nil
 			}
-			t.had = id // the first, or that of a rank 0 that has begun again
+			t.had = id // the first id, or the id of a restarted rank 0
 			if err := x.rename(t.key+"."+t.mine, t.key+"."+ack); err != nil && !gone(err) {
 				return false, err
 			}
@@ -295,7 +297,7 @@ func (t *taker) look() (done bool, err error) {
 		}
 	}
 	if gone(err) {
-		err = fmt.Errorf("rank 0 has gone on without this one: are there more processes than it was told of? %w", err)
+		err = fmt.Errorf("rank 0 has finished without this rank: are there more processes than its Count? %w", err)
 	}
 	return err == nil && t.had != nil, err
 }
@@ -308,7 +310,7 @@ func (t *taker) ask() (err error) {
 			err = x.create(t.key+".ask", nil)
 			x.close()
 		}
-		if err == nil || !gone(err) { // else the folder has just gone with the exchange before
+		if err == nil || !gone(err) { // otherwise the previous exchange has just removed the folder
 			return err
 		}
 	}
@@ -328,22 +330,23 @@ func (t *taker) leave() {
 	x.removeIfEmpty()
 }
 
-// pack returns what a file with an id contains, and the kind of the file that acknowledges it. It is different every time.
+// pack returns the content of a file with an id, and the kind of the file that acknowledges it.
+// Both are different every time.
 func pack(id []byte) (content []byte, ack string) {
 	body := make([]byte, nonceSize, nonceSize+len(id))
 	rand.Read(body)
 	body = append(body, id...)
-	sum := sha256.Sum256(body) // for a reader who finds half a file
+	sum := sha256.Sum256(body) // so that a reader recognizes half a file
 	return append(sum[:], body...), ackOf(sum)
 }
 
 const (
 	nonceSize = 16
-	headSize  = sha256.Size + nonceSize // what stands before the id
-	ackSize   = 6                       // bytes of the sum that tell one attempt from another
+	headSize  = sha256.Size + nonceSize // bytes before the id
+	ackSize   = 6                       // bytes of the sum in the name of an ack
 )
 
-// unpack returns the id in a file; nil if the file is not whole yet.
+// unpack returns the id in a file, or nil if the file is not complete yet.
 func unpack(content []byte) (id []byte, ack string) {
 	if len(content) <= headSize {
 		return nil, ""
@@ -357,7 +360,7 @@ func unpack(content []byte) (id []byte, ack string) {
 
 func ackOf(sum [sha256.Size]byte) string { return fmt.Sprintf("ack-%x", sum[:ackSize]) }
 
-// rankOf returns the rank of the one whose files have a key, -1 if it did not know.
+// rankOf returns the rank whose files have a key, or -1 if the rank did not know its number.
 func rankOf(key string) int {
 	head, _, _ := strings.Cut(key, "-")
 	if r, err := strconv.Atoi(head); err == nil {

@@ -135,7 +135,7 @@ func TestTooMany(t *testing.T) {
 			}
 			return nil
 		})
-		if len(failed) != 1 || !strings.Contains(failed[0], "are there more processes than it was told of?") && !strings.Contains(failed[0], "rank 0 has not come") {
+		if len(failed) != 1 || !strings.Contains(failed[0], "are there more processes than its Count?") && !strings.Contains(failed[0], "rank 0 has not come") {
 			return fmt.Errorf("failed: %q", failed)
 		}
 		wantEmpty(t, path)

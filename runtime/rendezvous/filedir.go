@@ -18,9 +18,9 @@ import (
 // maxFile is the size of the largest file to read.
 const maxFile = headSize + maxID
 
-// An exchangeDir is the open folder of an exchange. Its methods touch regular files in it and nothing
-// else: they follow no link, and whoever renames the folder or puts another in its place is not followed
-// either.
+// An exchangeDir is the open folder of an exchange. Its methods use only regular files in it, and
+// follow no link. If another process renames or replaces the folder, they keep to the one that was
+// opened.
 type exchangeDir struct {
 	root   *os.Root
 	parent *os.Root // the Path
@@ -68,7 +68,7 @@ func (d fileExchange) tryOpen(create bool) (*exchangeDir, error) {
 }
 
 func (d fileExchange) openIn(parent *os.Root, create bool) (*os.Root, error) {
-	if create { // for this user alone: an id lets whoever has it take part
+	if create { // for this user alone: any process with the id can take part
 		if err := parent.Mkdir(d.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (d fileExchange) openIn(parent *os.Root, create bool) (*os.Root, error) {
 		return nil, err
 	}
 	if err := ownfolder.Check(fi); err != nil {
-		return nil, fmt.Errorf("%s is not safe to use: %w: remove it or set another Path; where the file system changes owners and modes, use TCP",
+		return nil, fmt.Errorf("%s is not safe to use: %w: remove it or set another Path; if the file system changes owners or modes, use TCP",
 			filepath.Join(d.path, d.dir), err)
 	}
 	root, err := parent.OpenRoot(d.dir + asFolder)
@@ -109,8 +109,7 @@ func (x *exchangeDir) removeIfEmpty() {
 	}
 }
 
-// entries returns the files of ranks that are in the folder, sorted by name. Other files are none of
-// ours.
+// entries returns the files of ranks in the folder, sorted by name. It ignores other files.
 func (x *exchangeDir) entries() (files []exchangeFile, err error) {
 	var entries []fs.DirEntry
 	err = busyfile.Retry(func() (err error) { entries, err = fs.ReadDir(x.root.FS(), "."); return err })
@@ -122,7 +121,7 @@ func (x *exchangeDir) entries() (files []exchangeFile, err error) {
 	return files, err
 }
 
-// regular returns an error for a name that is not a regular file's, and fs.ErrNotExist for none.
+// regular returns an error if a name is not a regular file, and fs.ErrNotExist if there is no file.
 func (x *exchangeDir) regular(name string) (fs.FileInfo, error) {
 	fi, err := x.root.Lstat(name)
 	if err == nil && !fi.Mode().IsRegular() {
@@ -131,7 +130,7 @@ func (x *exchangeDir) regular(name string) (fs.FileInfo, error) {
 	return fi, err
 }
 
-// exists returns nil for a file, and fs.ErrNotExist for none.
+// exists returns nil if there is a file, and fs.ErrNotExist if not.
 func (x *exchangeDir) exists(name string) error {
 	_, err := x.root.Lstat(name)
 	return err
@@ -160,7 +159,7 @@ func (x *exchangeDir) rename(from, to string) error {
 	})
 }
 
-// create makes a file that must not be there.
+// create makes a new file, which must not exist.
 func (x *exchangeDir) create(name string, content []byte) error {
 	var f *os.File
 	err := busyfile.Retry(func() (err error) {
@@ -205,14 +204,14 @@ type exchangeFile struct{ key, kind string }
 
 func (f exchangeFile) name() string { return f.key + "." + f.kind }
 
-// asks reports whether the file is one of a rank that waits. An ack of a rank 0 that has given up asks as
-// well.
+// asks reports whether the file is one of a waiting rank. An ack to a rank 0 that has given up also
+// asks.
 func (f exchangeFile) asks() bool { return f.kind == "ask" || strings.HasPrefix(f.kind, "ack-") }
 
-// minText is the length of what rand.Text returns, which may become longer.
+// minText is the length of rand.Text, which may become longer.
 const minText = 26
 
-// parseFile parses the name of a rank's file. Any other name is of a file that others have made.
+// parseFile parses the name of a rank's file. It refuses other names.
 func parseFile(name string) (f exchangeFile, ok bool) {
 	f.key, f.kind, _ = strings.Cut(name, ".")
 	rank, text, _ := strings.Cut(f.key, "-")

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// nonblock has opening a named pipe return at once. For regular files it does nothing.
+// nonblock makes opening a named pipe return at once. For regular files it does nothing.
 const nonblock = syscall.O_NONBLOCK
 
 // gone reports whether a file or its folder is not there. A network file system says ESTALE of an open

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A launcher is what starts processes, and the variables by which it tells them their places: of each kind the first that is
-// there counts.
+// A launcher starts processes and tells them their places in environment variables. Of each list of
+// variables the first one that is set counts.
 type launcher struct {
 	name  string
 	rank  []string
@@ -17,44 +17,47 @@ type launcher struct {
 
 	localRank  []string
 	localCount []string
-	perNode    []string // local counts of all nodes, where localCount is not there
+	perNode    []string // local counts of all nodes, if localCount is not set
 	node       []string // the number of this node among them
 
 	run     []string // values that together name the run; all or none
-	runElse []string // the same where the first of those is not there
+	runElse []string // the same if the first of them is not set
 
-	only      []string // of which one must be there
-	countOnly bool     // that the count is there without a rank says nothing
+	only      []string // one of them must be set
+	countOnly bool     // a count without a rank means nothing
 }
 
-// launchers has those that start others' agents after those whose variables the processes have in the end: torchrun may run
-// under all of the others, mpirun under Slurm and in Kubernetes, and srun in neither of those.
+// launchers lists launchers that are started by others before these: torchrun may run under all
+// others, mpirun under Slurm and in Kubernetes, and srun in neither of those.
 var launchers = []launcher{
 	{
-		// RANK and WORLD_SIZE are what PyTorch's programs read, so that others set them too: Kubeflow, and people by hand. torchrun
-		// counts restarts in TORCHELASTIC_RESTART_COUNT, but each agent by itself, so that it is no part of the run's name.
+		// PyTorch's programs read RANK and WORLD_SIZE, so other tools set them too, such as
+		// Kubeflow, or users by hand. torchrun counts restarts in TORCHELASTIC_RESTART_COUNT, but
+		// each agent by itself, so the count is not part of the run's name.
 		name: "torchrun", rank: []string{"RANK"}, count: []string{"WORLD_SIZE"},
 		localRank: []string{"LOCAL_RANK"}, localCount: []string{"LOCAL_WORLD_SIZE"},
 		run: []string{"TORCHELASTIC_RUN_ID"},
 	},
 	{
-		// The documented four. Release 4 and older have a job number, and all that use PMIx a namespace.
+		// These four are documented. Release 4 and older have a job number, and all that use PMIx a
+		// namespace.
 		name: "Open MPI", rank: []string{"OMPI_COMM_WORLD_RANK"}, count: []string{"OMPI_COMM_WORLD_SIZE"},
 		localRank: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, localCount: []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
 		run: []string{"PMIX_NAMESPACE"}, runElse: []string{"OMPI_MCA_ess_base_jobid"},
 	},
 	{
-		// What Hydra sets, the launcher of MPICH and of Intel MPI, and srun --mpi=pmi2 the first two of. Nothing there names the run.
-		// Under Slurm mpiexec hands on the job's number, and not always the step's.
+		// Hydra, the launcher of MPICH and Intel MPI, sets these, and srun --mpi=pmi2 the first
+		// two. None names the run. Under Slurm mpiexec passes on the job's number, and not always
+		// the step's.
 		name: "MPICH", rank: []string{"PMI_RANK"}, count: []string{"PMI_SIZE"},
 		localRank: []string{"MPI_LOCALRANKID"}, localCount: []string{"MPI_LOCALNRANKS"},
 		run: []string{"SLURM_JOB_ID"},
 	},
 	{
-		// A batch script is itself a process with SLURM_PROCID=0 and the job's SLURM_NTASKS, but not in a step; what it runs without
-		// srun is alone. The step's variables come first, for srun --preserve-env leaves the job's as they were.
-		// SLURM_NTASKS_PER_NODE is what was asked for, not what a node has, and so the last. That there is a count is normal for
-		// whatever runs in an allocation.
+		// A batch script is a process with SLURM_PROCID=0 and the job's SLURM_NTASKS, but not in a
+		// step; programs that it runs without srun are alone. The step's variables come first,
+		// because srun --preserve-env keeps the job's. SLURM_NTASKS_PER_NODE is the requested
+		// number, not the node's, so it comes last. Every program in an allocation has a count.
 		name: "Slurm", rank: []string{"SLURM_PROCID"}, count: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
 		localRank: []string{"SLURM_LOCALID"},
 		perNode:   []string{"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"}, node: []string{"SLURM_NODEID"},
@@ -62,7 +65,8 @@ var launchers = []launcher{
 		only: []string{"SLURM_STEP_ID"}, countOnly: true,
 	},
 	{
-		// All that Kubernetes tells a pod. The first of the counts is for jobs whose WORLD_SIZE means something else.
+		// Kubernetes tells a pod no more than this. The first of the counts is for jobs whose
+		// WORLD_SIZE means something else.
 		name: "Kubernetes", rank: []string{"JOB_COMPLETION_INDEX"}, count: []string{"PUREGPU_WORLD_SIZE", "WORLD_SIZE"},
 		countOnly: true,
 	},
@@ -71,7 +75,7 @@ var launchers = []launcher{
 // errCountOnly is the error for a count without a rank.
 var errCountOnly = errors.New("incomplete")
 
-// place returns the place that the launcher tells, or ErrNone.
+// place returns the launcher's place, or ErrNone.
 func (l *launcher) place(e env) (Place, error) {
 	fail := func(format string, args ...any) (Place, error) {
 		return Place{}, fmt.Errorf("rendezvous: %s: %w", l.name, fmt.Errorf(format, args...))
@@ -143,7 +147,7 @@ func (l *launcher) runName(e env) string {
 	return ""
 }
 
-// onNode returns how many processes this node has, of a list of them all.
+// onNode returns the number of processes on this node, from a list for all nodes.
 func (l *launcher) onNode(e env) (n int, name string, err error) {
 	name, list := e.first(l.perNode)
 	node, nodeName, err := e.number(l.node)
@@ -152,7 +156,7 @@ func (l *launcher) onNode(e env) (n int, name string, err error) {
 	}
 	n, ok := nth(list, node)
 	if !ok {
-		return 0, name, fmt.Errorf("%s=%q has nothing for node %d, which is %s", name, list, node, nodeName)
+		return 0, name, fmt.Errorf("%s=%q has no entry for node %d (%s)", name, list, node, nodeName)
 	}
 	return n, name, nil
 }
@@ -183,7 +187,8 @@ func nth(list string, i int) (n int, ok bool) {
 	return n, found
 }
 
-// none says that there is no launcher, and what would have told of one.
+// none returns the error for an environment without a launcher, with the variables that it looked
+// for.
 func none(e env) error {
 	var names []string
 	for _, l := range launchers {

@@ -9,38 +9,41 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// ErrNone is the error for an environment in which no launcher has left anything.
-var ErrNone = errors.New("not started by a launcher that is known")
+// ErrNone is the error if no launcher has set variables in the environment.
+var ErrNone = errors.New("not started by a known launcher")
 
-// A Place says which of the processes of a run this one is. In the types of this package, one with a Count of 0 is looked for
-// in the environment; what Run it has is kept.
+// A Place says which process of a run this one is. In the types of this package a Place with a
+// Count of 0 is looked up in the environment, and its Run is kept.
 type Place struct {
 	Rank  int
 	Count int // of all processes
 
-	// LocalRank and LocalCount are the same among the processes of one machine. [FromEnv] gives -1 and 0 for what it cannot tell.
+	// LocalRank and LocalCount are the same among the processes of one machine. [FromEnv] returns
+	// -1 and 0 if it cannot tell.
 	LocalRank  int
 	LocalCount int
 
-	// Run tells runs apart that use the same folder or address at the same time. It is the same on all ranks, and may be empty.
+	// Run distinguishes runs that use the same folder or address at the same time. It is the same
+	// on all ranks, and may be empty.
 	Run string
 
-	// Launcher is what has told, empty if the program has.
+	// Launcher is the launcher that set the variables, empty if the program made the Place.
 	Launcher string
 }
 
-// FromEnv finds a process's place in its environment; lookup is the process's own if it is nil. Variables that are empty count as
-// absent. The launchers are tried in this order, for one often starts the next, and the last knows best:
+// FromEnv finds a process's place in its environment; if lookup is nil, the process's own. Empty
+// variables count as absent. The launchers are tried in this order, because one often starts the
+// next, and the last knows best:
 //
-//   - torchrun, and whatever else sets RANK and WORLD_SIZE
+//   - torchrun, and other tools that set RANK and WORLD_SIZE
 //   - Open MPI: OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE
 //   - MPICH and Intel MPI: PMI_RANK and PMI_SIZE
 //   - Slurm's srun: SLURM_PROCID and SLURM_STEP_NUM_TASKS
-//   - Kubernetes' indexed jobs: JOB_COMPLETION_INDEX; how many there are the job has to say, in PUREGPU_WORLD_SIZE or
-//     WORLD_SIZE
+//   - Kubernetes' indexed jobs: JOB_COMPLETION_INDEX; the job must set the count, in
+//     PUREGPU_WORLD_SIZE or WORLD_SIZE
 //
-// What one of them has left incomplete or contradictory is an error, and not a reason to try the next. Where none has left
-// anything it is [ErrNone].
+// Incomplete or contradictory variables of a launcher are an error, and not a reason to try the
+// next. If no launcher has set variables, the error is [ErrNone].
 func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 	if lookup == nil {
 		lookup = secureenv.Lookup
@@ -60,7 +63,7 @@ func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 		case err != nil:
 			return Place{}, err
 		}
-		for _, other := range launchers[i+1:] { // who exports RANK by hand leaves the local rank to mpirun, say
+		for _, other := range launchers[i+1:] { // a user who exports RANK may leave the local rank to mpirun
 			if p.LocalRank >= 0 {
 				break
 			}
@@ -76,7 +79,7 @@ func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 	return Place{}, none(e)
 }
 
-// resolve finds out what is missing, and checks the rest.
+// resolve fills in a zero Place from the environment, and checks it.
 func (p Place) resolve() (Place, error) {
 	if p.Count == 0 {
 		found, err := FromEnv(nil)
@@ -94,7 +97,7 @@ func (p Place) resolve() (Place, error) {
 // env is an environment.
 type env func(string) (string, bool)
 
-// first returns the first of some variables that is there, and its value.
+// first returns the first of some variables that is set, and its value.
 func (e env) first(names []string) (name, value string) {
 	for _, n := range names {
 		if v, ok := e(n); ok && v != "" {
@@ -104,7 +107,8 @@ func (e env) first(names []string) (name, value string) {
 	return "", ""
 }
 
-// number returns the value of the first variable that is there, and how to call it in an error; without one the name is empty.
+// number returns the value of the first variable that is set, and its name for an error; the name
+// is empty if none is set.
 func (e env) number(names []string) (n int, name string, err error) {
 	name, value := e.first(names)
 	if name == "" {

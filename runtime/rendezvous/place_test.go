@@ -98,9 +98,9 @@ func TestFromEnvErrors(t *testing.T) {
 		{"RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=0", "LOCAL_WORLD_SIZE says that 0 processes", false},
 		{"RANK=0 WORLD_SIZE=4 LOCAL_RANK=2 LOCAL_WORLD_SIZE=2", "LOCAL_RANK=2, and LOCAL_WORLD_SIZE says that this machine has 2", false},
 		{"SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_LOCALID=2 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2(x2)", "SLURM_LOCALID=2, and SLURM_STEP_TASKS_PER_NODE says that this machine has 2", false},
-		{"SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_NODEID=2 SLURM_STEP_TASKS_PER_NODE=2(x2)", `SLURM_STEP_TASKS_PER_NODE="2(x2)" has nothing for node 2, which is SLURM_NODEID`, false},
+		{"SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_NODEID=2 SLURM_STEP_TASKS_PER_NODE=2(x2)", `SLURM_STEP_TASKS_PER_NODE="2(x2)" has no entry for node 2 (SLURM_NODEID)`, false},
 		{"SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_NODEID=x SLURM_STEP_TASKS_PER_NODE=2(x2)", `SLURM_NODEID="x" is not a number`, false},
-		{"SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2(3)", `SLURM_STEP_TASKS_PER_NODE="2(3)" has nothing`, false},
+		{"SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2(3)", `SLURM_STEP_TASKS_PER_NODE="2(3)" has no entry`, false},
 	} {
 		got, err := FromEnv(environment(test.env))
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "rendezvous: ") ||

@@ -282,7 +282,7 @@ func TestArguments(t *testing.T) {
 		id   []byte
 		want string
 	}{
-		"no path":               {File{At: here}, nil, newID(), "rendezvous: exchange through files in : no path is given"},
+		"no path":               {File{At: here}, nil, newID(), "rendezvous: exchange through files in : Path is empty"},
 		"a path that is a file": {File{Path: file(t), At: other}, nil, nil, "not a directory"},
 		"same on rank 0":        {File{Path: file(t), At: here}, nil, newID(), "not a directory"},
 		"no id":                 {File{Path: t.TempDir(), At: here}, nil, []byte{}, "rank 0 passes 0 bytes"},
@@ -338,7 +338,7 @@ func TestFunc(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"error":   `rendezvous: exchange "error" by a function: no store`,
-		"nothing": `rendezvous: exchange "nothing" by a function: the function has returned nothing`,
+		"nothing": `rendezvous: exchange "nothing" by a function: the function has returned no id`,
 	} {
 		if _, err := f.Share(ctx, name, nil); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", name, err, want)

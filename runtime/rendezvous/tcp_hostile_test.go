@@ -82,7 +82,7 @@ func TestSameRankTwice(t *testing.T) {
 			errs[i] = share(short, TCP{Address: address, At: Place{Rank: rank, Count: 3}}, rank, "", newID())
 			return nil
 		})
-		const want = "two processes told the same rank"
+		const want = "two processes have the same rank"
 		if !strings.Contains(fmt.Sprint(errs[0]), "1 of 2 other ranks have come (1)") || !strings.Contains(fmt.Sprint(errs[0]), want) {
 			return fmt.Errorf("rank 0: %w", errs[0])
 		}

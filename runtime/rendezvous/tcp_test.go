@@ -32,7 +32,7 @@ func TestMasterAddress(t *testing.T) {
 
 func TestMasterAddressUnset(t *testing.T) {
 	t.Setenv("MASTER_ADDR", "")
-	if _, err := (TCP{At: Place{Count: 2}}).Share(t.Context(), "x", newID()); err == nil || !strings.Contains(err.Error(), `rendezvous: exchange "x": no address is given`) {
+	if _, err := (TCP{At: Place{Count: 2}}).Share(t.Context(), "x", newID()); err == nil || !strings.Contains(err.Error(), `rendezvous: exchange "x": Address is empty`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -90,7 +90,7 @@ func TestForeign(t *testing.T) {
 			stop := occupy(t, address, speak)
 			eachInTime(t, 2, func(short context.Context, rank int) error {
 				err := share(short, TCP{Address: address, At: Place{Rank: rank, Count: 2}}, rank, "", id)
-				if want := []string{"another program", "whoever listens there"}[rank]; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+				if want := []string{"another program", "the listener"}[rank]; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
 					return errors.Join(errors.New("want "+want), err)
 				}
 				return nil
@@ -149,8 +149,8 @@ func TestDisagree(t *testing.T) {
 		want  [2]string
 		soon  bool
 	}{
-		{Place{Rank: 1, Count: 3}, [2]string{"rank 1 has been told 3, and rank 0 2", "rank 0 has been told 2, and this one 3"}, true},
-		{Place{Rank: 1, Count: 2, Run: "other"}, [2]string{"a rank of another run, or at an exchange with another name, has connected", "a rank 0 of another run, or at an exchange with another name"}, false},
+		{Place{Rank: 1, Count: 3}, [2]string{"rank 1 expects 3, and rank 0 2", "rank 0 expects 2, and this rank 3"}, true},
+		{Place{Rank: 1, Count: 2, Run: "other"}, [2]string{"a rank of another run, or at an exchange with another name, has connected", "rank 0 of another run, or of an exchange with another name"}, false},
 	} {
 		address := freeAddress(t)
 		places := [2]Place{{Count: 2, Run: "one"}, test.other}

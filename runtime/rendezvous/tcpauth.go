@@ -9,10 +9,10 @@ import (
 )
 
 // A mac is an HMAC-SHA256 under the key that the secret makes. It proves that its sender knows the
-// secret, and that nobody has changed what was said on the connection.
+// secret, and that the messages on the connection were not changed.
 type mac [sha256.Size]byte
 
-// nonce makes each connection's macs different, so that none can be used again.
+// nonce makes each connection's macs different, so that none can be replayed.
 type nonce [32]byte
 
 func newNonce() (n nonce) {
@@ -20,7 +20,7 @@ func newNonce() (n nonce) {
 	return n
 }
 
-// A speaker says what a mac stands for. No mac of one can be taken for one of another.
+// A speaker is the purpose of a mac. A mac of one purpose is not valid for another.
 type speaker string
 
 const (
@@ -29,7 +29,7 @@ const (
 	ofID    speaker = "id"    // of rank 0
 )
 
-// A transcript is what both ends have said on a connection.
+// A transcript has all messages of a connection.
 type transcript struct {
 	key  [sha256.Size]byte
 	said []byte
@@ -37,7 +37,7 @@ type transcript struct {
 
 func (t *transcript) add(b []byte) { t.said = append(t.said, b...) }
 
-// mac returns the mac of what was said.
+// mac returns the mac of the messages.
 func (t *transcript) mac(who speaker) (m mac) {
 	h := hmac.New(sha256.New, t.key[:])
 	fmt.Fprintf(h, "puregpu rendezvous %s %d\n", who, len(t.said))
@@ -49,7 +49,7 @@ func (t *transcript) mac(who speaker) (m mac) {
 // errSecret is the error for a mac that is wrong. It says nothing about the secret.
 var errSecret = errors.New("another secret, or none: set the same " + secretVariable + " or TCP.Secret on all ranks")
 
-// check compares a mac with the right one, in a time that tells nothing about them.
+// check compares a mac with the right one in constant time.
 func (t *transcript) check(who speaker, got mac) error {
 	if want := t.mac(who); !hmac.Equal(got[:], want[:]) {
 		return errSecret

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// open listens where the others look for rank 0. A port that is in use may be so by another exchange, or
-// by a run that is about to end, and a name may become known soon: open tries until the context ends.
+// open listens at rank 0's address. Another exchange or a run that is about to end may use the
+// port, and a name may become known soon, so open tries until the context ends.
 func (x *tcpExchange) open(ctx context.Context) ([]net.Listener, error) {
 	for pace := tcpPace(); ; {
 		all, err := x.tryOpen(ctx)
@@ -21,7 +21,7 @@ func (x *tcpExchange) open(ctx context.Context) ([]net.Listener, error) {
 		}
 		if end := pace.wait(ctx); end != nil {
 			if inUse(err) {
-				err = fmt.Errorf("%w; set another port, on all ranks, if another program has this one", err)
+				err = fmt.Errorf("%w; if another program uses the port, set another one on all ranks", err)
 			}
 			return nil, fmt.Errorf("%w: %w", err, end)
 		}
@@ -79,8 +79,8 @@ func closeAll(all []net.Listener) {
 	}
 }
 
-// unreachable returns an error if other machines cannot reach any of the listeners though the address
-// does not say so: some systems have their own name for a loopback address.
+// unreachable returns an error if other machines cannot reach any of the listeners, although the
+// address does not say so: some systems map their own name to a loopback address.
 func (x *tcpExchange) unreachable(all []net.Listener) error {
 	host, port, _ := net.SplitHostPort(x.address)
 	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
@@ -95,8 +95,8 @@ func (x *tcpExchange) unreachable(all []net.Listener) error {
 		all[0].Addr(), host, net.JoinHostPort("", port))
 }
 
-// inUse reports whether an error says that somebody else listens. The number is Windows's own, which package syscall does not
-// take for the portable one.
+// inUse reports whether an error says that the port is in use. The number is Windows's own, which
+// package syscall does not map to the portable one.
 func inUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.Errno(10048))
 }

@@ -18,10 +18,10 @@ type tcpServer struct {
 	ctx context.Context // of the connections
 
 	mu       sync.Mutex // protects the following fields
-	greeting []net.Conn // that have proved nothing yet, the oldest first
+	greeting []net.Conn // without a proof so far, the oldest first
 	waiting  map[net.Conn]waiter
 	over     bool  // takes no more
-	odd      error // the latest that was not as it should be
+	odd      error // the latest odd event
 }
 
 // A waiter is a rank that waits for the id.
@@ -30,7 +30,7 @@ type waiter struct {
 	transcript
 }
 
-// strangers is how many connections may be greeted at a time beside those of all ranks.
+// strangers is how many connections may be greeted at a time in addition to those of all ranks.
 const strangers = 128
 
 // give waits for all other ranks and sends them the id.
@@ -75,7 +75,7 @@ func (s *tcpServer) accept(l net.Listener) {
 				return
 			}
 			s.note(err)
-			time.Sleep(tcpPace().next) // of too many open files there may be fewer soon
+			time.Sleep(tcpPace().next) // too many open files; some may be closed soon
 			continue
 		}
 		s.begin(c)
@@ -94,8 +94,8 @@ func (s *tcpServer) note(err error) {
 	s.mu.Unlock()
 }
 
-// begin adds a connection that is greeted. Of too many it closes the oldest: a rank needs little time,
-// and comes again.
+// begin adds a connection that is greeted. If there are too many, it closes the oldest: a rank
+// needs little time, and comes again.
 func (s *tcpServer) begin(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,11 +139,11 @@ func (s *tcpServer) serve(c net.Conn) error {
 	if n > 0 {
 		return fmt.Errorf("rank %d sends more than its proof", w.rank)
 	}
-	return fmt.Errorf("rank %d had come and is gone: %w", w.rank, err)
+	return fmt.Errorf("rank %d came and left: %w", w.rank, err)
 }
 
-// greet answers a peer and has it prove that it knows the secret. It returns an error for one that is not
-// to wait for the id.
+// greet answers a peer and makes it prove that it knows the secret. It returns an error if the peer
+// will not get the id.
 func (s *tcpServer) greet(c net.Conn) (w waiter, err error) {
 	if err := c.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return w, err
@@ -154,7 +154,7 @@ func (s *tcpServer) greet(c net.Conn) (w waiter, err error) {
 	case err != nil:
 		return w, fmt.Errorf("no greeting: %w", err)
 	case h.Magic != magic:
-		return w, errors.New("something that is no rank has connected")
+		return w, errors.New("a peer that is not a rank has connected")
 	}
 	w = waiter{int(h.Rank), transcript{s.x.key, b}}
 	r := reply{magic, wait, int32(s.x.count), newNonce()}
@@ -163,9 +163,9 @@ func (s *tcpServer) greet(c net.Conn) (w waiter, err error) {
 	case h.Token != s.x.token:
 		r.Answer, odd = otherToken, errors.New("a rank of another run, or at an exchange with another name, has connected")
 	case int(h.Count) != s.x.count:
-		r.Answer, odd = otherCount, fmt.Errorf("%w: rank %d has been told %d, and rank 0 %d", errCount, h.Rank, h.Count, s.x.count)
+		r.Answer, odd = otherCount, fmt.Errorf("%w: rank %d expects %d, and rank 0 %d", errCount, h.Rank, h.Count, s.x.count)
 	case w.rank < -1 || w.rank == 0 || w.rank >= s.x.count:
-		return w, fmt.Errorf("no other rank of %d is rank %d", s.x.count, h.Rank)
+		return w, fmt.Errorf("with %d ranks there is no other rank %d", s.x.count, h.Rank)
 	default:
 		if odd = s.taken(w.rank); odd != nil {
 			r.Answer = rankTaken
@@ -179,7 +179,7 @@ func (s *tcpServer) greet(c net.Conn) (w waiter, err error) {
 	}
 	var proof mac
 	if _, err := receive(c, &proof); err != nil {
-		return w, fmt.Errorf("a rank has left without a proof that it has the secret; is it the same on all ranks? %w", err)
+		return w, fmt.Errorf("a rank has left without proving that it has the secret; is it the same on all ranks? %w", err)
 	}
 	if err := w.check(ofProof, proof); err != nil {
 		return w, fmt.Errorf("a rank has %w", err)
@@ -187,7 +187,7 @@ func (s *tcpServer) greet(c net.Conn) (w waiter, err error) {
 	return w, nil
 }
 
-// taken returns an error if a rank waits already.
+// taken returns an error if the rank waits already.
 func (s *tcpServer) taken(rank int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,13 +197,13 @@ func (s *tcpServer) taken(rank int) error {
 func (s *tcpServer) takenLocked(rank int) error {
 	for c, w := range s.waiting {
 		if w.rank == rank && rank >= 0 {
-			return fmt.Errorf("rank %d is there already, from %v: were two processes told the same rank?", rank, c.RemoteAddr())
+			return fmt.Errorf("rank %d is there already, from %v: do two processes have the same rank?", rank, c.RemoteAddr())
 		}
 	}
 	return nil
 }
 
-// add adds a rank that waits, unless the exchange is over or the rank has come in the meantime.
+// add adds a waiting rank, unless the exchange is over or the rank has come in the meantime.
 func (s *tcpServer) add(c net.Conn, w waiter) (added bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +233,7 @@ func (s *tcpServer) ranks() []int {
 
 // sendAll sends the id to all ranks at once, so that a slow one does not delay the others.
 func (s *tcpServer) sendAll(id []byte) error {
-	errs := make(chan error, len(s.waiting)) // nobody changes these any more
+	errs := make(chan error, len(s.waiting)) // does not change any more
 	for c, w := range s.waiting {
 		go func() {
 			err := c.SetWriteDeadline(time.Now().Add(helloTime))

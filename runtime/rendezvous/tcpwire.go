@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// A tcpExchange is one exchange. On each connection are sent, in big-endian order:
+// A tcpExchange is one exchange. Each connection carries, in big-endian order:
 //
 //	rank    hello   magic, token of the exchange, rank, count, nonce
 //	rank 0  reply   magic, answer, count, nonce; mac of hello and reply
 //	rank    proof   mac of hello and reply
 //	rank 0  id      length, id; mac of hello, reply, length and id
 //
-// The reply comes at once. It proves that rank 0 knows the secret, and the proof that the rank does.
-// Rank 0 counts the rank then, and sends the id when it has all ranks connected. That they wait for it on
-// open connections is how rank 0 knows that they are there, and when all are.
+// The reply comes at once. It proves that rank 0 knows the secret, and the proof that the rank
+// does. Then rank 0 counts the rank, and sends the id when all ranks are connected. An open
+// connection is the sign that its rank is still there.
 //
-// Without a secret the macs are made with a key that everybody has.
+// Without a secret every process knows the key of the macs.
 type tcpExchange struct {
 	address     string
-	listen      string // where rank 0 does, if not there
+	listen      string // rank 0's address, if it differs
 	key         [sha256.Size]byte
 	token       [sha256.Size]byte
 	rank, count int
 }
 
-// Times for what cannot take long. Waiting for ranks has the context's end alone.
+// Time limits for steps that are quick. Waiting for ranks ends only with the context.
 const (
 	dialTime  = 5 * time.Second
 	helloTime = 10 * time.Second
@@ -41,7 +41,7 @@ const (
 // tcpPace is how often a rank tries to connect, and rank 0 to listen.
 func tcpPace() backoff { return backoff{5 * time.Millisecond, 500 * time.Millisecond} }
 
-// A hello is the first thing that a rank sends.
+// A hello is the first message of a rank.
 type hello struct {
 	Magic [8]byte
 	Token [sha256.Size]byte
@@ -53,7 +53,7 @@ type hello struct {
 // magic ends in the version of the protocol.
 var magic = [8]byte{'p', 'u', 'r', 'e', 'g', 'p', 'u', 2}
 
-// An answer says what rank 0 makes of a hello.
+// An answer is rank 0's answer to a hello.
 type answer uint8
 
 const (
@@ -63,7 +63,7 @@ const (
 	rankTaken // by another connection
 )
 
-// A reply is what rank 0 sends at once. Its mac follows.
+// A reply is rank 0's first message. Its mac follows.
 type reply struct {
 	Magic  [8]byte
 	Answer answer
@@ -71,7 +71,7 @@ type reply struct {
 	Nonce  nonce
 }
 
-// encode returns one of these as it is sent.
+// encode returns the bytes of a message.
 func encode(v any) []byte {
 	b, err := binary.Append(nil, binary.BigEndian, v)
 	if err != nil {
@@ -80,7 +80,7 @@ func encode(v any) []byte {
 	return b
 }
 
-// receive reads one of these, and no more.
+// receive reads one message, and no more.
 func receive(c net.Conn, v any) ([]byte, error) {
 	b := make([]byte, binary.Size(v))
 	if _, err := io.ReadFull(c, b); err != nil {
@@ -90,7 +90,7 @@ func receive(c net.Conn, v any) ([]byte, error) {
 	return b, err
 }
 
-// encodeID returns the last thing that rank 0 sends.
+// encodeID returns rank 0's last message.
 func (t *transcript) encodeID(id []byte) []byte {
 	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(id))), id...)
 	t.add(b)
@@ -127,8 +127,9 @@ func (t *transcript) receiveID(c net.Conn) ([]byte, error) {
 	return id, nil
 }
 
-// closeWith closes a connection or listener when the context ends, which makes everything return that waits for it. The function
-// returned must be called; it closes too, and afterwards nothing runs any more.
+// closeWith closes a connection or listener when the context ends, so that all calls that wait for
+// it return. The returned function must be called: it closes too, and waits until nothing runs any
+// more.
 func closeWith(ctx context.Context, c io.Closer) (closed func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -163,7 +164,7 @@ func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 		if errors.Is(err, errCount) {
 			return nil, err
 		}
-		if ctx.Err() == nil { // else it is but what the end looks like
+		if ctx.Err() == nil { // otherwise the error only reflects the end
 			last = err
 		}
 		if err := pace.wait(ctx); err != nil {
@@ -172,8 +173,8 @@ func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// errCount is the error for ranks that do not agree how many they are.
-var errCount = errors.New("the ranks do not agree how many they are")
+// errCount is the error for ranks with different counts.
+var errCount = errors.New("the ranks have different counts")
 
 func (x *tcpExchange) takeFrom(c net.Conn) ([]byte, error) {
 	if err := c.SetDeadline(time.Now().Add(helloTime)); err != nil {
@@ -193,23 +194,23 @@ func (x *tcpExchange) takeFrom(c net.Conn) ([]byte, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("whoever listens there has not answered: %w", err)
+		return nil, fmt.Errorf("the listener has not answered: %w", err)
 	case r.Magic != magic:
-		return nil, errors.New("whoever listens there is no rank 0: does another program use the port?")
+		return nil, errors.New("the listener is not rank 0: does another program use the port?")
 	}
 	if err := t.check(ofReply, m); err != nil {
-		return nil, fmt.Errorf("whoever listens there has %w", err)
+		return nil, fmt.Errorf("the listener has %w", err)
 	}
 	switch r.Answer {
 	case wait:
 	case otherToken:
-		return nil, errors.New("whoever listens there is a rank 0 of another run, or at an exchange with another name")
+		return nil, errors.New("the listener is rank 0 of another run, or of an exchange with another name")
 	case otherCount:
-		return nil, fmt.Errorf("%w: rank 0 has been told %d, and this one %d", errCount, r.Count, x.count)
+		return nil, fmt.Errorf("%w: rank 0 expects %d, and this rank %d", errCount, r.Count, x.count)
 	case rankTaken:
-		return nil, fmt.Errorf("rank 0 has another rank %d: were two processes told the same rank?", x.rank)
+		return nil, fmt.Errorf("rank 0 has another rank %d: do two processes have the same rank?", x.rank)
 	default:
-		return nil, fmt.Errorf("rank 0 has answered %d, which means nothing here: do all ranks use the same release?", r.Answer)
+		return nil, fmt.Errorf("rank 0 has answered %d, which is unknown here: do all ranks use the same release?", r.Answer)
 	}
 	proof := t.mac(ofProof)
 	if _, err := c.Write(proof[:]); err != nil {
@@ -220,7 +221,7 @@ func (x *tcpExchange) takeFrom(c net.Conn) ([]byte, error) {
 	}
 	id, err := t.receiveID(c)
 	if err != nil {
-		return nil, fmt.Errorf("rank 0 had come and is gone: %w", err)
+		return nil, fmt.Errorf("rank 0 came and left: %w", err)
 	}
 	return id, nil
 }
