@@ -1,12 +1,14 @@
 package driver
 
-// An Adopter is what a [Device] implements besides where [Caps.Adopt] is set: it works on streams that the program has made by calls of
-// the API's own. The packages of the drivers say what their handles are natively.
+// An Adopter works on streams that the program has made by the API's own calls ([Caps.Adopt]). The
+// drivers' packages say which native type a handle is.
 type Adopter interface {
-	// AdoptStream checks a stream of the program's, and returns its priority. All methods take it then but BeginCapture and DestroyStream,
-	// and the device keeps nothing of it. It must be a stream of this device, in the context that the device has; streams that are others
-	// with each context or thread, such as CUDA's default streams, are refused. Creating.
+	// AdoptStream checks a stream of the program, and returns its priority. All methods except
+	// BeginCapture and DestroyStream then accept the stream, and the device keeps no state of it.
+	// It must be a stream of this device, in the device's context. Default streams, which differ by
+	// context or thread, are refused. Creating.
 	AdoptStream(Stream) (priority int, err error)
-	// Capturing reports whether a stream notes what it is given, for a graph, instead of doing it. Submitting.
+	// Capturing reports whether a stream is captured: it then records work for a graph, instead of
+	// doing it. Submitting.
 	Capturing(Stream) (bool, error)
 }

@@ -7,72 +7,73 @@ import (
 	"github.com/puregpu/puregpu/internal/printable"
 )
 
-// Compilers is what a [Device] implements besides where [Caps.Compile] is set: programs can be compiled for it at run time.
+// Compilers compiles programs for the device at run time ([Caps.Compile]).
 type Compilers interface {
-	// Compiler returns the compiler for this device, which is opened when it is needed for the first time. That it is missing is an
-	// error of this call, says what to install, and is [ErrUnsupported]. Creating.
+	// Compiler returns the compiler for this device, which is opened when it is first needed. If it
+	// is missing, the error says what to install, and is [ErrUnsupported]. Creating.
 	Compiler() (Compiler, error)
 }
 
-// A Compiler makes code for devices of one architecture. Its methods may be called concurrently and from any thread, need no device,
-// and may be called after the device has been closed.
+// A Compiler makes code for devices of one architecture. Its methods may be called concurrently and
+// from any thread, need no device, and may be called after the device has been closed.
 type Compiler interface {
 	Info() CompilerInfo
-	// Compile compiles a source, of which it keeps nothing, and blocks while the compiler works, which may be for seconds. What the
-	// compiler says against the source is a [*CompileError].
+	// Compile compiles a source. It blocks while the compiler works, possibly for seconds. If the
+	// compiler refuses the source, the error is a [*CompileError].
 	Compile(*Source) (Code, error)
 }
 
-// Linkers is what a [Compiler] implements besides that can have several sources linked.
+// A [Compiler] may implement Linkers, which links several sources.
 type Linkers interface {
-	// Linker returns a compiler for the same devices that takes sources with Link. Its Info tells of the linker too. What it links with is opened when
-	// it is needed for the first time. That it is missing is an error of this call, says what to install, and is [ErrUnsupported].
+	// Linker returns a compiler for the same devices that takes sources with Link. Its Info
+	// includes the linker. The linker is opened when it is first needed. If it is missing, the
+	// error says what to install, and is [ErrUnsupported].
 	Linker() (Compiler, error)
 }
 
-// CompilerInfo tells which compiler it is. The same source and the same CompilerInfo give the same code, but for what the
-// compiler reads besides.
+// CompilerInfo identifies a compiler. The same source and the same CompilerInfo give the same code,
+// unless the compiler reads other files.
 type CompilerInfo struct {
 	Name    string // "NVRTC", "hipRTC"
-	Version string // "12.4"; "" if it does not tell
-	Build   string // what tells builds of one version apart
-	Target  string // what it compiles for where the options do not say so, in its own words: "sm_90", "compute_90", "gfx90a"
+	Version string // "12.4"; "" if unknown
+	Build   string // distinguishes builds of one version
+	Target  string // the default target, in its own words: "sm_90", "compute_90", "gfx90a"
 
-	Transient bool // the code is of use to this process alone
+	Transient bool // only this process can use the code
 }
 
-// A Source is a program in the compiler's language. No text in it has a NUL.
+// A Source is a program in the compiler's language. Its texts have no NUL.
 type Source struct {
-	Name    string            // what messages call the text; not empty
+	Name    string            // the text's name in messages; not empty
 	Text    string            //
-	Headers map[string]string // by the names that it includes them by
+	Headers map[string]string // by the names in #include
 	Options []string          // in the compiler's own words
-	Names   []string          // expressions, such as scale<float>, of which Code.Names is to have the names
+	Names   []string          // expressions, such as scale<float>, to be looked up in Code.Names
 
-	// Link are sources without Link that are to be compiled too and linked with this one, which only a compiler of [Linkers] is given. Code.Names has
-	// the names of all.
+	// Link are sources without Link that are compiled too and linked with this one. Only a compiler
+	// of [Linkers] accepts them. Code.Names has the names of all.
 	Link        []Source
 	LinkOptions []string // for the linker, in its own words
 }
 
-// Code is what a compiler has made of a source.
+// Code is a compiler's output.
 type Code struct {
 	Image []byte            // for [Device.Load]
 	Names map[string]string // of kernels and variables in the image, by the expressions of Source.Names
-	Log   string            // what the compiler has said, warnings for example
+	Log   string            // the compiler's messages, such as warnings
 }
 
-// A CompileError is what a compiler says against a source.
+// A CompileError says why a compiler refuses a source.
 type CompileError struct {
 	Source   string    // its name
 	Compiler string    // "NVRTC 12.4"
-	Target   string    // what it was compiled for: "sm_90"
-	Messages []Message // what was understood of Log, in its order; also warnings
-	Log      string    // all that the compiler has said
-	Err      error     // what the compiler's function returned
+	Target   string    // the target: "sm_90"
+	Messages []Message // the messages parsed from Log, in order, also warnings
+	Log      string    // the compiler's output
+	Err      error     // the result of the compiler's function
 }
 
-// Error tells the first error in the first line, and then the log.
+// Error returns the first error in the first line, and then the log.
 func (e *CompileError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s for %s: ", e.Compiler, e.Target)
@@ -102,18 +103,18 @@ func (e *CompileError) Error() string {
 // Unwrap returns Err.
 func (e *CompileError) Unwrap() error { return e.Err }
 
-// A Message is one of a compiler's.
+// A Message is a message of a compiler.
 type Message struct {
-	File   string // the source's name, or a header's; "" where it is about none
-	Line   int    // from 1 on; 0 if it is not told, as is
-	Column int    // of the character that the compiler points at
+	File   string // the source's name, or a header's; "" if it is about none
+	Line   int    // from 1 on; 0 if unknown
+	Column int    // of the character that the compiler points at; 0 if unknown
 	Kind   string // in the compiler's words: "error", "catastrophic error", "warning"
-	Number string // of a kind of message, which options for diagnostics take: "177-D"; or ""
+	Number string // of a kind of message, for diagnostic options: "177-D"; or ""
 	Text   string // what is wrong
-	Detail string // the lines that come with it: that of the source, and one with a caret below what is meant
+	Detail string // the lines of source below the message, with a caret
 }
 
-// IsError reports whether there is no code because of it.
+// IsError reports whether the message is an error, so that there is no code.
 func (m Message) IsError() bool {
 	return strings.HasSuffix(m.Kind, "error") || strings.HasPrefix(m.Kind, "fatal")
 }

@@ -1,21 +1,24 @@
-// Package driver is the narrow interface that the runtime needs from a GPU API: devices, streams, events, memory, kernels
-// and copies, and nothing that can be built from these. Package runtime/gpu knows GPUs only through it.
+// Package driver is the interface that the runtime needs from a GPU API: devices, streams, events,
+// memory, kernels and copies, and nothing that can be built from these. Package runtime/gpu knows
+// GPUs only through it.
 //
-// The methods are thin: one native call each, no queues, no retries, no state that the caller could not see. What an API
-// cannot do it says in [Caps] rather than in errors on the way.
+// Methods are thin: one native call each, without queues, retries or hidden state. [Caps] says what
+// an API cannot do. A [Device] implements the optional interfaces that its Caps announce.
 //
 // # Threads
 //
-// A method is of one of two kinds, and its documentation says of which.
+// The documentation of each method says which of two kinds it is.
 //
-// Any OS thread may make a submitting call, at any time and with no set-up. The device that is current there does not matter.
-// These are [Device.Record], [Device.Query], [Device.StreamWait], [Device.Fill], [Device.FillStrided], [Device.Copy], [Device.Upload],
-// [Device.Download] and [Device.Launch]; of the optional interfaces [Pools].AllocAsync and FreeAsync, [Graphs].SetNode, SetNodes and
-// LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer, [Prefetcher].Prefetch, [Adopter].Capturing, and both methods of [Values]. A driver
-// whose API wants the device to be current makes it current around the call, on a locked thread, and restores what was current before.
+// Any OS thread may make a submitting call, at any time and without preparation, whatever device is
+// current there. These are [Device.Record], [Device.Query], [Device.StreamWait], [Device.Fill],
+// [Device.FillStrided], [Device.Copy], [Device.Upload], [Device.Download] and [Device.Launch]; of
+// the optional interfaces [Pools].AllocAsync and FreeAsync, [Graphs].SetNode, SetNodes and
+// LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer, [Prefetcher].Prefetch, [Adopter].Capturing, and
+// both methods of [Values]. If an API needs a current device, the driver makes it current around
+// the call, on a locked thread, and restores the previous one.
 //
-// Creating methods need a bound thread: its goroutine is locked to it, and its last [Device.Bind] was
-// for this device. The runtime has such threads.
+// Creating methods need a bound thread: its goroutine is locked to it, and its last [Device.Bind]
+// was for this device. The runtime has such threads.
 //
 // No method may be called after Close.
 package driver
@@ -29,22 +32,23 @@ import (
 
 // A Driver is a GPU API with its devices. Its methods may be called concurrently.
 type Driver interface {
-	// Name is the name that programs open the driver by: "cuda", "hip", "sim".
+	// Name is the driver's name: "cuda", "hip", "sim".
 	Name() string
 
-	// Devices describes the devices, in the API's own order. It is not an error if there are none.
+	// Devices describes the devices, in the API's own order. No device is not an error.
 	Devices() ([]Info, error)
 
-	// Open prepares the device with the given index in Devices. It leaves the calling thread's current device as it is.
+	// Open prepares the device with the given index in Devices. It does not change the calling
+	// thread's current device.
 	Open(index int) (Device, error)
 }
 
-// Info describes a device. It is read once, and asking costs nothing afterwards.
+// Info describes a device. It is read once; later calls cost nothing.
 type Info struct {
 	Index       int
 	Name        string
 	UUID        [16]byte
-	PCI         string // "0000:3b:00.0", or "" where there is no such address
+	PCI         string // "0000:3b:00.0", or "" if there is no such address
 	Arch        string // "sm_90", "gfx942", "sim"
 	Memory      uint64 // bytes
 	Processors  int
@@ -52,42 +56,42 @@ type Info struct {
 	MaxThreads  int    // in a block
 	MaxBlock    [3]int // threads
 	MaxGrid     [3]int // blocks
-	SharedMem   int    // bytes a block without asking
-	SharedOptIn int    // bytes a block at most, when asked for
+	SharedMem   int    // bytes a block without opting in
+	SharedOptIn int    // bytes a block at most
 	Integrated  bool   // shares the host's memory
 
-	// Of what follows, numbers are 0 and texts empty where it is not told.
+	// Of the following fields, unknown numbers are 0 and unknown texts empty.
 
-	Version       int    // of the API's library, as that counts: 13000 is CUDA 13.0, 60443484 is HIP 6.4.43484
-	DriverVersion string // of the operating system's driver: "580.95.05"; told on Linux only
+	Version       int    // of the API's library: 13000 is CUDA 13.0, 60443484 is HIP 6.4.43484
+	DriverVersion string // of the operating system's driver: "580.95.05"; on Linux only
 	Major, Minor  int    // compute capability: 9 and 0 of "sm_90", 9 and 4 of "gfx942"
-	MIG           bool   // it is a part of a GPU that is divided into several (NVIDIA's MIG)
-	NUMANode      int    // of the host, the nearest one; -1 where there are none, or it is not told
+	MIG           bool   // it is a part of a divided GPU (NVIDIA's MIG)
+	NUMANode      int    // the nearest one of the host; -1 if unknown
 
 	Clock       int // of the multiprocessors, kHz
 	MemoryClock int // kHz
 	MemoryBus   int // bits
 	L2          int // bytes of cache
-	CopyEngines int // for copies that go on beside kernels
+	CopyEngines int // for copies beside kernels
 
 	Registers          int // a block, each of 32 bits
-	ProcessorThreads   int // that a multiprocessor holds at once, of all its blocks
+	ProcessorThreads   int // threads that a multiprocessor holds at once
 	ProcessorBlocks    int // likewise
 	ProcessorRegisters int
 	ProcessorSharedMem int // bytes
 
-	Cooperative bool // kernels can be launched whose blocks wait for each other
+	Cooperative bool // blocks of a launch can wait for each other
 	Clusters    bool // kernels can have clusters of blocks
 }
 
 // Caps says what a device's API can do.
 type Caps struct {
-	RerecordEvents bool // an event may be recorded anew before its last record, and the waits for it, are over
+	RerecordEvents bool // an event may be recorded again before its last record, and the waits for it, are over
 	Managed        bool // memory that both sides use
-	HostRegister   bool // host memory of the program's own can be pinned
-	KernelParams   bool // sizes of a kernel's parameters can be asked for
+	HostRegister   bool // the program's host memory can be pinned
+	KernelParams   bool // the sizes of a kernel's parameters are known
 	Pools          bool // the device is a [Pools]
-	HostPools      bool // pools can be of the host's memory
+	HostPools      bool // pools can be of host memory
 	PoolSharing    bool // the device is a [PoolSharing]
 	Graphs         bool // the device is a [Graphs]
 	Timers         bool // the device is a [Timers]
@@ -103,15 +107,15 @@ type Caps struct {
 	Compile        bool // the device is a [Compilers]
 
 	Cooperative     bool // launches can be cooperative
-	Clusters        bool // launches can say how large their clusters are
+	Clusters        bool // launches can set the size of their clusters
 	DependentLaunch bool // launches can be dependent
 	LaunchEvents    bool // launches can record an event when they have begun
-	NodeAttrs       bool // kernel nodes of a graph can be cooperative, and say how large their clusters are
+	NodeAttrs       bool // kernel nodes of a graph can be cooperative, and set the size of their clusters
 
 	Prefetch         bool // the device is a [Prefetcher]
 	ReadOnlyRegister bool // the device is a [ReadOnlyRegistrar]
 	ManagedPools     bool // pools can be of managed memory
-	PoolsByStream    bool // a pool's memory is freed in the stream that it was allocated in, as [Pools] says
+	PoolsByStream    bool // memory is freed in the stream that it was allocated in; see [Pools]
 	ChecksOrder      bool // a graph fails if its nodes use the same memory without an order, as far as the driver can tell
 	ResizeNodes      bool // setting a graph's fill without stride, or copy, to another size works or is an error
 
@@ -119,8 +123,9 @@ type Caps struct {
 	Links     bool // the device is a [Links]
 	Occupancy bool // the device is an [Occupancy]
 
-	// PriorityRange has the least and the greatest priority of the API's streams, of which the smaller number goes first. They are
-	// equal where streams have none. NewStream makes streams of priority 0, the usual one.
+	// PriorityRange has the least and the greatest priority of the API's streams; the smaller
+	// number goes first. They are equal if streams have no priorities. NewStream makes streams of
+	// priority 0.
 	PriorityRange [2]int
 }
 
@@ -143,15 +148,15 @@ const (
 	DeviceMem        MemKind = iota // the device's own; the host has no address for it
 	HostMem                         // the host's, pinned and visible to all devices of the driver
 	ManagedMem                      // one address for both, moved as needed
-	CommMem                         // the device's own, fit to be registered with communicators; where Caps.Comms is set
-	WriteCombinedMem                // as HostMem, for the host to write and hardly ever read, which is slow
-	ShareableMem                    // the device's own, which processes share by file descriptors; where Caps.MemSharing is set
+	CommMem                         // the device's own, which can be registered with communicators; if Caps.Comms is set
+	WriteCombinedMem                // as HostMem, for the host to write; reading is slow
+	ShareableMem                    // the device's own, shared by file descriptors; if Caps.MemSharing is set
 )
 
 // OfDevice reports whether memory of the kind is a device's own.
 func (k MemKind) OfDevice() bool { return k == DeviceMem || k == CommMem || k == ShareableMem }
 
-// Mem is an allocation. Host is nil where the host cannot use it.
+// Mem is an allocation. Host is nil if the host cannot use it.
 type Mem struct {
 	Kind MemKind
 	Ptr  Ptr
@@ -161,7 +166,7 @@ type Mem struct {
 
 // A Device is an open device. Close it on a bound thread, which it leaves unbound.
 //
-// Fills and copies of nothing do nothing. On a device that is lost, destroying may fail as everything does.
+// Fills and copies of size 0 do nothing. On a lost device destroying may fail, as every call does.
 type Device interface {
 	Info() Info
 	Caps() Caps
@@ -169,36 +174,37 @@ type Device interface {
 	// Bind makes the device current on the calling thread, whatever was current before.
 	Bind() error
 
-	// Unbind makes no device current on the calling thread, if this one is, where the API can do that.
+	// Unbind makes no device current on the calling thread, if this one is and the API can do that.
 	Unbind() error
 
-	// Close gives the device back. Streams, events, modules and memory must have been destroyed.
+	// Close closes the device. Streams, events, modules and memory must have been destroyed.
 	Close() error
 
 	// NewStream makes a stream that waits for no other. Creating.
 	NewStream() (Stream, error)
-	// DestroyStream destroys a stream that has no work left, or none that could ever be done. While it has other work the error
-	// is [ErrBusy], and nothing has changed. Creating.
+	// DestroyStream destroys a stream without work, or whose work can never be done. If it has
+	// other work, the error is [ErrBusy], and nothing has changed. Creating.
 	DestroyStream(Stream) error
 
 	// NewEvent makes an event without timing. Creating.
 	NewEvent() (Event, error)
-	// DestroyEvent destroys an event that nothing waits for, or only what could never be done. While other work waits for it the
-	// error may be [ErrBusy], and nothing has changed. Creating.
+	// DestroyEvent destroys an event without waits, or whose waits can never end. If other work
+	// waits for it, the error may be [ErrBusy], and nothing has changed. Creating.
 	DestroyEvent(Event) error
 
-	// Record puts a mark behind all work of the stream so far. Submitting.
+	// Record records the event behind all work of the stream so far. Submitting.
 	Record(Event, Stream) error
-	// Query reports whether the work in front of the event's last record is done; an event that was never recorded is.
-	// An error is the device's, not the event's: see [Error.Lost]. Submitting.
+	// Query reports whether the work in front of the event's last record is done; an event that was
+	// never recorded is done. An error is the device's, not the event's: see [Error.Lost].
+	// Submitting.
 	Query(Event) (done bool, err error)
-	// StreamWait makes later work of the stream wait for the event's last record, of this device or of another one of the
-	// same driver. Submitting.
+	// StreamWait makes later work of the stream wait for the last record of an event of this
+	// device, or of another one of the same driver. Submitting.
 	StreamWait(Stream, Event) error
 
 	// Alloc makes memory; size is not zero. Creating.
 	Alloc(kind MemKind, size uint64) (Mem, error)
-	// Free frees what Alloc made, and may wait for the device. Creating.
+	// Free frees memory of Alloc, and may wait for the device. Creating.
 	Free(Mem) error
 	// Register pins host memory for the device; the memory stays the caller's. Creating.
 	Register(p unsafe.Pointer, size uint64) (Ptr, error)
@@ -209,15 +215,17 @@ type Device interface {
 	Fill(s Stream, dst Ptr, pattern uint32, width int, count uint64) error
 	// FillStrided writes count elements of 4 bytes, one every stride bytes, at dst; dst and stride are aligned to 4. Submitting.
 	FillStrided(s Stream, dst Ptr, pattern uint32, stride, count uint64) error
-	// Copy copies within and between what this device can address: its own memory, the host's, and other devices' but for that of
-	// pools to which it has no access, which is for [Peers].CopyPeer. Submitting.
+	// Copy copies within and between memory that this device can address: its own, the host's, and
+	// other devices', except pools to which it has no access (see [Peers].CopyPeer). Submitting.
 	Copy(s Stream, dst, src Ptr, n uint64) error
-	// Upload copies from host memory, which must stay and be pinned until the stream has passed it. Submitting.
+	// Upload copies from host memory, which must stay pinned until the stream has passed the copy.
+	// Submitting.
 	Upload(s Stream, dst Ptr, src unsafe.Pointer, n uint64) error
 	// Download copies to host memory, likewise. Submitting.
 	Download(s Stream, dst unsafe.Pointer, src Ptr, n uint64) error
 
-	// Load makes a module of device code, in a form that the API knows. A compiler's log is in the error. Creating.
+	// Load makes a module of device code, in a form that the API knows. An error has the compiler's
+	// log. Creating.
 	Load(image []byte) (Module, error)
 	// Unload destroys a module. Creating.
 	Unload(Module) error
@@ -235,22 +243,22 @@ type FuncInfo struct {
 	SharedMem  int    // bytes of its own
 	Registers  int    // a thread
 	LocalMem   int    // bytes a thread
-	Cluster    [3]int // blocks of a cluster, of which a grid has to be a multiple; zeros where the kernel asks for none
-	MaxCluster int    // blocks that a cluster of a launch can have at the most, with the smallest blocks; 0 where nobody tells
-	Params     []int  // sizes of its parameters in bytes; nil where Caps.KernelParams is not set
+	Cluster    [3]int // blocks of a cluster, which must divide the grid; zeros if the kernel sets none
+	MaxCluster int    // most blocks of a cluster, with the smallest blocks; 0 if unknown
+	Params     []int  // sizes of its parameters in bytes; nil if Caps.KernelParams is not set
 }
 
-// An Error is what a driver's call failed with.
+// An Error is the error of a driver's call.
 type Error struct {
 	Driver string
-	Op     string // what was tried: "launch"
+	Op     string // the call: "launch"
 	Err    error  // the API's own error
-	Lost   bool   // the device is lost: nothing on it works any more
+	Lost   bool   // the device is lost, and all its calls fail
 	OOM    bool   // out of memory
 }
 
 func (e *Error) Error() string {
-	s := e.Driver + ": " + e.Op + ": " + strings.TrimPrefix(e.Err.Error(), e.Driver+": ") // which the API's own errors begin with
+	s := e.Driver + ": " + e.Op + ": " + strings.TrimPrefix(e.Err.Error(), e.Driver+": ") // errors of the API have the same prefix
 	if e.Lost {
 		s += " (the device is lost)"
 	}
@@ -264,11 +272,11 @@ func (e *Error) Is(target error) bool {
 	return target == ErrLost && e.Lost || target == ErrOutOfMemory && e.OOM
 }
 
-// Kinds of failure that are the same in every driver.
+// Failures that are the same in every driver.
 var (
 	ErrLost        = errors.New("device lost")
 	ErrOutOfMemory = errors.New("out of device memory")
 	ErrBusy        = errors.New("still in use")
-	ErrSameProcess = errors.New("exported by this process itself, and only others can open it")
+	ErrSameProcess = errors.New("exported by this process: only other processes can open it")
 	ErrUnsupported = fmt.Errorf("not supported by this device: %w", errors.ErrUnsupported)
 )

@@ -2,24 +2,24 @@ package driver
 
 import "fmt"
 
-// MemInfo is what a [Device] implements besides where [Caps.MemInfo] is set.
+// MemInfo reports free memory ([Caps.MemInfo]).
 type MemInfo interface {
-	// MemInfo returns how many bytes of the device's memory are free now, and how many there are in all. What any program has
-	// allocated is not free, nor what pools have reserved. Creating.
+	// MemInfo returns the free and the total bytes of the device's memory. Allocations of all
+	// programs, and memory reserved by pools, are not free. Creating.
 	MemInfo() (free, total uint64, err error)
 }
 
-// A LinkKind says what the way between two devices is made of.
+// A LinkKind is the hardware of the link between two devices.
 type LinkKind int
 
 // The kinds of links.
 const (
-	LinkUnknown LinkKind = iota // a way of which nobody tells the kind
-	LinkNone                    // no direct way: EnablePeer is refused, and copies go through the host
+	LinkUnknown LinkKind = iota // an unknown kind of link
+	LinkNone                    // no direct link: EnablePeer is refused, and copies go through the host
 	LinkSelf                    // the two are the same device
 	LinkPCIe                    // PCI Express
 	LinkXGMI                    // AMD's Infinity Fabric
-	LinkNVLink                  // NVIDIA's NVLink, from one to the other or over switches
+	LinkNVLink                  // NVIDIA's NVLink, direct or over switches
 )
 
 // String returns "unknown", "none", "self", "PCIe", "xGMI" or "NVLink".
@@ -31,30 +31,32 @@ func (k LinkKind) String() string {
 	return names[k]
 }
 
-// A Link is what an API tells of the way from a device to another one's memory.
+// A Link describes the link from a device to another one's memory.
 type Link struct {
 	Kind    LinkKind
-	Rank    int  // among the links of the driver: 0 is the fastest; -1 where the API has no ranks, or there is no way
-	Hops    int  // 0 where the API does not count them, or there is no way
-	NVLinks int  // of either device, to the other one or to switches between them; 0 where there are none, or it is not told
-	Atomics bool // all atomic operations of a kernel work on the other device's memory as they do on its own
-	Arrays  bool // arrays, which textures are made of, can be used over it
+	Rank    int  // among the links of the driver: 0 is the fastest; -1 if the API has no ranks, or there is no link
+	Hops    int  // 0 if the API does not count them, or there is no link
+	NVLinks int  // of either device, to the other one or to switches between them; 0 if there are none, or unknown
+	Atomics bool // all atomic operations of kernels work on the other device's memory
+	Arrays  bool // arrays, for textures, can be used over it
 
-	// PCIe says what lies between the two on PCI Express, also where there is another way or none: "PIX" is one switch at the most, "PXB" several,
-	// "PHB" the host's bridge, "NODE" bridges of one NUMA node, and "SYS" what connects NUMA nodes, as nvidia-smi has it; "" where it is not told.
+	// PCIe describes the path between the two on PCI Express, even if another link is used: "PIX"
+	// is at most one switch, "PXB" several, "PHB" the host's bridge, "NODE" bridges of one NUMA
+	// node, and "SYS" a connection of NUMA nodes, as in nvidia-smi; "" if unknown.
 	PCIe string
 }
 
-// Links is what a [Device] implements besides where [Caps.Links] is set.
+// Links reports links between devices ([Caps.Links]).
 type Links interface {
-	// Link describes the way from this device to the memory of another one of the driver, or of itself. Creating.
+	// Link describes the link from this device to the memory of another one of the driver, or of
+	// itself. Creating.
 	Link(other Device) (Link, error)
 }
 
-// Occupancy is what a [Device] implements besides where [Caps.Occupancy] is set.
+// Occupancy reports how many blocks run at once ([Caps.Occupancy]).
 type Occupancy interface {
-	// Occupancy returns how many blocks of a kernel a multiprocessor holds at once, each of so many threads and with so many bytes
-	// of dynamic shared memory: 0 if it holds none. Both are such that the kernel can be launched with them. Clusters are left out
-	// of account. Creating.
+	// Occupancy returns how many blocks of a kernel a multiprocessor holds at once, each with the
+	// given threads and bytes of dynamic shared memory; 0 if it holds none. The kernel must be
+	// launchable with both. Clusters are not considered. Creating.
 	Occupancy(f Function, threads int, shared uint32) (blocks int, err error)
 }

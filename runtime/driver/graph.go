@@ -12,20 +12,20 @@ type (
 	Exec  uintptr // a graph made ready to run
 )
 
-// A NodeKind says what a node does.
+// A NodeKind is the kind of a node.
 type NodeKind int
 
 // The kinds of nodes.
 const (
-	EmptyNode  NodeKind = iota // nothing: many nodes after many others need fewer edges with one in between
+	EmptyNode  NodeKind = iota // nothing: it saves edges between many nodes and many others
 	KernelNode                 // Launch
 	FillNode                   // Dst, Pattern, Width, Count, Stride
-	CopyNode                   // Dst, Src, Count bytes; as of [Device].Copy, and of pinned memory of the host
+	CopyNode                   // Dst, Src, Count bytes; as [Device].Copy, and pinned memory of the host
 	ChildNode                  // Child, as it is now
 	RecordNode                 // Event, made by NewTimer
 )
 
-// A NodeOp is what a node does. Which fields count depends on Kind.
+// A NodeOp is the operation of a node. Kind decides which fields are used.
 type NodeOp struct {
 	Kind     NodeKind
 	Launch   Launch // its Args are read by the call
@@ -36,10 +36,10 @@ type NodeOp struct {
 	Stride   uint64 // bytes from one element to the next; 0 is Width
 	Child    Graph
 	Event    Event
-	Name     string // what messages call the node, if Caps.ChecksOrder is set
+	Name     string // the node's name in messages, if Caps.ChecksOrder is set
 }
 
-// String says what the node does, and on what, for errors.
+// String describes the operation for errors.
 func (op *NodeOp) String() string {
 	switch op.Kind {
 	case EmptyNode:
@@ -61,36 +61,40 @@ func (op *NodeOp) String() string {
 	return fmt.Sprintf("no kind of node %d", int(op.Kind))
 }
 
-// Graphs is what a [Device] implements besides where [Caps.Graphs] is set: recordings that are launched as a whole. A graph,
-// and an exec, may be used by one goroutine at a time only.
+// Graphs has recordings that are launched as a whole ([Caps.Graphs]). Only one goroutine at a time
+// may use a graph or an exec.
 type Graphs interface {
 	// NewGraph makes an empty graph. Creating.
 	NewGraph() (Graph, error)
 	// DestroyGraph destroys a graph; execs made of it live on. Creating.
 	DestroyGraph(Graph) error
-	// AddNode adds a node that runs after others of the graph, none of which is named twice. Creating.
+	// AddNode adds a node that runs after others of the graph, each named once. Creating.
 	AddNode(g Graph, after []Node, op *NodeOp) (Node, error)
 
 	// Instantiate makes a graph ready to run. Creating.
 	Instantiate(Graph) (Exec, error)
-	// DestroyExec destroys an exec of which no launch is under way. Creating.
+	// DestroyExec destroys an exec without a launch in flight. Creating.
 	DestroyExec(Exec) error
-	// SetNode changes what a node of the graph that an exec was made of does in later launches; those under way go on as they
-	// were. The kind stays, and of a kernel node the function and the attributes; of fills and copies the API may refuse other
-	// sizes, strides and kinds of memory. The graph must not have been destroyed. It is for kernel, fill and copy nodes; and for
-	// child nodes where Caps.Capture is set: what the new child does may differ from the old one in what SetNode could set, else it
-	// is an error. Submitting.
+	// SetNode changes the operation of a node in later launches of an exec; launches in flight are
+	// not affected. The graph must not have been destroyed. The kind stays, and so do a kernel
+	// node's function and attributes. The API may refuse other sizes, strides and kinds of memory
+	// of fills and copies. SetNode is for kernel, fill and copy nodes, and, if Caps.Capture is set,
+	// for child nodes: the new child may differ from the old one only as SetNode could change it.
+	// Submitting.
 	SetNode(x Exec, n Node, op *NodeOp) error
-	// SetNodes is SetNode for several, where that costs less. After an error nobody knows which have been set. Submitting.
+	// SetNodes is SetNode for several nodes, if that costs less. After an error any of them may
+	// have been set. Submitting.
 	SetNodes(x Exec, nodes []Node, ops []NodeOp) error
 	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after the other. Submitting.
 	LaunchGraph(s Stream, x Exec) error
 }
 
-// Timers is what a [Device] implements besides where [Caps.Timers] is set.
+// Timers has events with times ([Caps.Timers]).
 type Timers interface {
-	// NewTimer makes an event that notes the time at which it is reached. DestroyEvent destroys it. Creating.
+	// NewTimer makes an event that records the time when it is reached. DestroyEvent destroys it.
+	// Creating.
 	NewTimer() (Event, error)
-	// Elapsed returns the time from one timer's last record to another's, both of which have been reached. Submitting.
+	// Elapsed returns the time between the last records of two timers, both of which have been
+	// reached. Submitting.
 	Elapsed(from, to Event) (time.Duration, error)
 }

@@ -5,53 +5,58 @@ import (
 	"unsafe"
 )
 
-// A Launch is one launch of a kernel. A zero dimension of Grid or Block means one: drivers launch what [Launch.Dims] returns.
+// A Launch is a launch of a kernel. A zero dimension of Grid or Block means one: drivers launch the
+// result of [Launch.Dims].
 type Launch struct {
 	Function  Function
 	Grid      [3]uint32        // blocks
 	Block     [3]uint32        // threads
 	SharedMem uint32           // dynamic, bytes; at most Info.SharedOptIn less FuncInfo.SharedMem
-	Args      []unsafe.Pointer // one for each parameter, none nil: the API reads as many as the kernel has
+	Args      []unsafe.Pointer // one for each parameter of the kernel, none nil
 	Attrs     LaunchAttrs
 
-	// Begun is an event that the launch records, in its stream, as if between the beginning of all its blocks and all that they do later:
-	// what waits for it comes after they have begun, as far as the device can tell that, and at the latest after they have ended. Nothing is
-	// said of what they have written. It is one of [Device.NewEvent]. None is zero; without [Caps.LaunchEvents], and in a node of a graph, any
-	// other is [ErrUnsupported].
+	// Begun is an event that the launch records in its stream when all its blocks have begun, as
+	// far as the device can tell, and at the latest when they have ended. It says nothing about the
+	// blocks' writes. It is of [Device.NewEvent], or zero. Without [Caps.LaunchEvents], and in a
+	// node of a graph, an event is [ErrUnsupported].
 	Begun Event
 }
 
-// LaunchAttrs say how a launch runs, besides its shape. The zero value is a launch as any other. Cluster, Cooperative and Dependent
-// are what a kernel's code relies on: without the bit for it in [Caps] each is [ErrUnsupported]. Priority and Carveout are wishes,
-// and do nothing where the API has no such thing.
+// LaunchAttrs say how a launch runs. The zero value is a usual launch. A kernel's code relies on
+// Cluster, Cooperative and Dependent: each is [ErrUnsupported] without its bit in [Caps]. Priority
+// and Carveout are hints, and ignored if the API lacks them.
 type LaunchAttrs struct {
-	// Cluster is how many blocks along each dimension make a cluster, whose blocks run at once, wait for each other and reach each
-	// other's shared memory. The grid is a multiple of it in each dimension, and it must be no other than the kernel's own, if the
-	// kernel was compiled with one. Three zeros are the kernel's own or, if it has none, no clusters. Else a zero dimension means one.
+	// Cluster is the number of blocks of a cluster along each dimension. Blocks of a cluster run at
+	// once, wait for each other and can use each other's shared memory. It must divide the grid,
+	// and equal the kernel's own if the kernel was compiled with one. Three zeros mean the kernel's
+	// own, or no clusters. Otherwise a zero dimension means one.
 	Cluster [3]uint32
 
-	// Cooperative has all blocks of the grid run at once, so that they can wait for each other. A grid of more blocks than the
-	// device's processors hold together ([Occupancy]) is refused.
+	// Cooperative makes all blocks of the grid run at once, so that they can wait for each other. A
+	// grid of more blocks than the device holds at once ([Occupancy]) is refused.
 	Cooperative bool
 
-	// Dependent lets the kernel begin before the one in front of it in the stream, or in the graph, has ended: as soon as all blocks
-	// of that one have executed griddepcontrol.launch_dependents or have ended. The kernel executes griddepcontrol.wait before it
-	// touches what work in front of it touches, and before it ends: until then nothing in front of it need be over. It is a
-	// permission, of which the API need make no use. CUDA calls it programmatic dependent launch.
+	// Dependent lets the kernel begin before the previous kernel in the stream, or in the graph,
+	// has ended: as soon as all blocks of that one have executed griddepcontrol.launch_dependents
+	// or have ended. The kernel executes griddepcontrol.wait before it uses memory of earlier work,
+	// and before it ends; until then earlier work may be in flight. The API may ignore it. CUDA
+	// calls it programmatic dependent launch.
 	Dependent bool
 
-	// Priority is the launch's own, as of [Caps.PriorityRange]; 0 is that of the stream. In a graph it does nothing.
+	// Priority is the launch's own, in [Caps.PriorityRange]; 0 is the stream's. In a graph it is
+	// ignored.
 	Priority int
 
-	// Carveout is how much of the memory that a processor has for its cache and for shared memory is to be shared memory, in percent;
-	// 0 leaves it to the API, and a negative one is as little as possible.
+	// Carveout is the percentage of a processor's memory for cache and shared memory that should be
+	// shared memory; 0 leaves it to the API, and a negative one is as little as possible.
 	Carveout int
 }
 
-// Dims returns the blocks of the grid and the threads of a block, with dimensions that are zero as one.
+// Dims returns the blocks of the grid and the threads of a block, with ones for zeros.
 func (l *Launch) Dims() (grid, block [3]uint32) { return ones(l.Grid), ones(l.Block) }
 
-// ClusterDims returns the blocks of a cluster, with dimensions that are zero as one; or zeros if there is no Cluster.
+// ClusterDims returns the blocks of a cluster, with ones for zeros; or three zeros if there is no
+// Cluster.
 func (a *LaunchAttrs) ClusterDims() [3]uint32 {
 	if a.Cluster == [3]uint32{} {
 		return a.Cluster
@@ -59,16 +64,16 @@ func (a *LaunchAttrs) ClusterDims() [3]uint32 {
 	return ones(a.Cluster)
 }
 
-// ones returns dimensions with one for those that are zero.
+// ones returns dimensions with ones for zeros.
 func ones(n [3]uint32) [3]uint32 { return [3]uint32{max(n[0], 1), max(n[1], 1), max(n[2], 1)} }
 
-// Blocks returns how many blocks a launch has.
+// Blocks returns the number of blocks.
 func (l *Launch) Blocks() uint64 {
 	grid, _ := l.Dims()
 	return uint64(grid[0]) * uint64(grid[1]) * uint64(grid[2])
 }
 
-// String says what is launched and how, for errors.
+// String describes the launch for errors.
 func (l *Launch) String() string {
 	s := fmt.Sprintf("function %#x, grid %v, block %v, %d bytes of dynamic shared memory", uintptr(l.Function), l.Grid, l.Block, l.SharedMem)
 	a := &l.Attrs

@@ -2,16 +2,17 @@ package driver
 
 import "unsafe"
 
-// A Prefetcher is what a [Device] implements besides where [Caps.Prefetch] is set.
+// A Prefetcher moves managed memory ([Caps.Prefetch]).
 type Prefetcher interface {
-	// Prefetch moves n bytes of managed memory, in stream order, to where memory of a kind is: DeviceMem is this device, HostMem the
-	// host. What is in it stays the same, and so does who may use it. Submitting.
+	// Prefetch moves n bytes of managed memory, in stream order, to the place of a kind of memory:
+	// DeviceMem is this device, HostMem the host. Contents and access stay the same. Submitting.
 	Prefetch(s Stream, p Ptr, n uint64, to MemKind) error
 }
 
-// A ReadOnlyRegistrar is what a [Device] implements besides where [Caps.ReadOnlyRegister] is set.
+// A ReadOnlyRegistrar pins read-only memory ([Caps.ReadOnlyRegister]).
 type ReadOnlyRegistrar interface {
-	// RegisterReadOnly is [Device.Register] for memory that the device only reads, which the host need not be able to write to
-	// either, such as a file that is mapped for reading. Unregister undoes it. Creating.
+	// RegisterReadOnly is [Device.Register] for memory that the device only reads, and that the
+	// host need not be able to write, such as a file mapped for reading. Unregister undoes it.
+	// Creating.
 	RegisterReadOnly(p unsafe.Pointer, size uint64) (Ptr, error)
 }

@@ -2,15 +2,16 @@ package driver
 
 import "os"
 
-// MemSharing is what a [Device] implements besides where [Caps.MemSharing] is set: memory that processes share by file descriptors. Alloc
-// makes it, of kind [ShareableMem]. It is there until no process has it any more, and no descriptor of it is open, in whatever order they let go of
-// it. Only this device can use it, other than by [Peers].CopyPeer.
+// MemSharing shares memory between processes by file descriptors ([Caps.MemSharing]). Alloc makes
+// it, of kind [ShareableMem]. It exists until no process has it and no descriptor of it is open, in
+// any order. Only this device can use it, except by [Peers].CopyPeer.
 type MemSharing interface {
-	// ExportShareable returns a new descriptor of memory that Alloc has made of kind [ShareableMem], for the caller to close. Creating.
+	// ExportShareable returns a new descriptor of memory of kind [ShareableMem], which the caller
+	// closes. Creating.
 	ExportShareable(Mem) (*os.File, error)
-	// ImportShareable gives the memory behind a descriptor, which is closed by the caller, an address of its own, and lets this device use it. The
-	// size is that of the memory, which can be had as a whole only: another number of pages is an error. What it returns is of kind
-	// [ShareableMem], and Free gives it back.
-	// The process that has exported it can import it, too. Creating.
+	// ImportShareable maps the memory behind a descriptor, which the caller closes, at an address
+	// of its own, and lets this device use it. The size must be the whole memory's: another number
+	// of pages is an error. The result is of kind [ShareableMem], and Free releases it. The
+	// exporting process may import it too. Creating.
 	ImportShareable(f *os.File, size uint64) (Mem, error)
 }

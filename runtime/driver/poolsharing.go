@@ -2,20 +2,20 @@ package driver
 
 import "os"
 
-// PoolSharing is what a [Device] implements besides where [Caps.PoolSharing] is set: pools whose memory processes share, by file
-// descriptors, which they send to each other. A process imports a pool, and of that one allocation after the other; it allocates nothing from it.
+// PoolSharing shares memory of pools between processes, by file descriptors ([Caps.PoolSharing]). A
+// process imports a pool, and then its allocations one by one; it cannot allocate from it.
 type PoolSharing interface {
-	// ExportPool returns a new descriptor of a pool that NewPool has made with [PoolDesc].Shareable, for the caller to close. It is good for as long as
-	// it is open. Creating.
+	// ExportPool returns a new descriptor of a pool of NewPool with [PoolDesc].Shareable, which the
+	// caller closes. It is valid while it is open. Creating.
 	ExportPool(Pool) (*os.File, error)
-	// ImportPool makes a pool of a descriptor, which is closed by the caller, and lets this device use its memory. DestroyPool gives it back, which may
-	// have memory left that is open. Creating.
+	// ImportPool makes a pool of a descriptor, which the caller closes, and lets this device use
+	// its memory. DestroyPool releases it, also while memory of it is open. Creating.
 	ImportPool(*os.File) (Pool, error)
-	// ExportPoolMem names what AllocAsync has allocated from a shareable pool. Others may use it when the allocation is done, and must have closed
-	// it before it is freed. Creating.
+	// ExportPoolMem names an allocation of AllocAsync from a shareable pool. Others may use it when
+	// the allocation is done, and must close it before it is freed. Creating.
 	ExportPoolMem(Mem) (MemHandle, error)
-	// OpenPoolMem makes an allocation of an imported pool accessible. The Size of what it returns is the allocation's, or 0 if the API does not
-	// tell. Creating.
+	// OpenPoolMem makes an allocation of an imported pool accessible. The returned Size is the
+	// allocation's, or 0 if the API does not report it. Creating.
 	OpenPoolMem(Pool, MemHandle) (Mem, error)
 	// ClosePoolMem undoes OpenPoolMem, and may wait for the device. Creating.
 	ClosePoolMem(Mem) error

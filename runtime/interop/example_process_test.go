@@ -47,5 +47,5 @@ func ExampleEvent() {
 	fmt.Println(err)
 	// Output:
 	// [1 2 3 4]
-	// gpu: import shared memory: 4 bytes on Simulated GPU 0: sim: open memory: 4 bytes at 0x4000000000010000: exported by this process itself, and only others can open it
+	// gpu: import shared memory: 4 bytes on Simulated GPU 0: sim: open memory: 4 bytes at 0x4000000000010000: exported by this process: only other processes can open it
 }
